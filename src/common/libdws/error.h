@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * How libdws reports failure: errno for the program, one line of text for
+ * the person. Both are set where the fault is found.
+ */
+
+#ifndef LIBDWS_ERROR_H
+#define LIBDWS_ERROR_H
+
+typedef struct {
+    char text[256];
+} dws_error_t;
+
+/* Fill 'error' (may be NULL) with a formatted line, cut to fit on a character
+ * boundary, and set errno to 'errnum'. Always returns -1, so that a function
+ * can fail with "return dws_error (e, EINVAL, ...)". Arguments may point into
+ * 'error' itself.
+ */
+int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
+#endif /* !LIBDWS_ERROR_H */
