@@ -1,0 +1,306 @@
+# The agent's reactor side: attaches to the broker module, hands its commands
+# to worker threads, and reports what watch threads and workers find.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The agent between dws.so and Kubernetes (doc/protocol.md).
+
+Only the reactor thread touches Flux. Other threads put reports on a list and
+write a byte to a pipe that the reactor watches. Nothing is kept that a new
+attachment would need: it starts with a full snapshot.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import signal
+import threading
+from typing import Any
+
+import flux
+import flux.constants
+
+from flux_k8s import systemd
+from flux_k8s.commands import CommandQueue
+from flux_k8s.kube import Kube, Object
+from flux_k8s.watch import Sink, Watchers, backoff_s
+
+LOGGER = logging.getLogger(__name__)
+
+PROTOCOL_VERSION = 1
+INSTANCE_LABEL = "flux-framework.org/instance"
+REPORT_TYPES = {"workflows": "workflow", "storages": "storage"}
+REPORTS_PER_RPC = 1000
+ATTACH_FIRST_S = 0.05
+ATTACH_CAP_S = 5.0
+
+Report = dict[str, Any]
+
+
+class Mailbox:
+    """Reports on their way from any thread to the reactor thread.
+
+    A change of an object that waits here already takes the older one's place:
+    the receiver acts on what is, not on what was.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._reports: list[Report] = []
+        self._place: dict[tuple[str, str], int] = {}
+        self.fd, self._wake_fd = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._wake_fd, False)
+
+    def close(self) -> None:
+        os.close(self.fd)
+        os.close(self._wake_fd)
+
+    def put(self, report: Report) -> None:
+        """Add a report. Any thread."""
+        with self._lock:
+            if not self._merge(report):
+                self._reports.append(report)
+            if len(self._reports) > 1:
+                return
+        try:
+            os.write(self._wake_fd, b"\0")
+        except BlockingIOError:
+            pass  # a full pipe wakes the reader as well
+
+    def _merge(self, report: Report) -> bool:
+        if report.get("event") is None:
+            # A snapshot or a result: changes after it must stay after it.
+            self._place.clear()
+            return False
+        key = (report["type"], report["object"]["metadata"]["name"])
+        place = self._place.get(key)
+        if place is not None and report["event"] == "MODIFIED":
+            self._reports[place]["object"] = report["object"]
+            return True
+        if report["event"] == "DELETED":
+            self._place.pop(key, None)
+        else:
+            self._place[key] = len(self._reports)
+        return False
+
+    def take(self) -> list[Report]:
+        """All reports so far, in order. Reactor thread."""
+        try:
+            while os.read(self.fd, 4096):
+                pass
+        except BlockingIOError:
+            pass
+        with self._lock:
+            reports, self._reports = self._reports, []
+            self._place = {}
+        return reports
+
+
+class Session(Sink):
+    """One attachment: its watches, its commands, its first snapshot."""
+
+    def __init__(self, kube: Kube, instance: str, workers: int, box: Mailbox) -> None:
+        self._box = box
+        self._lock = threading.Lock()
+        self._open = True
+        self._first: dict[str, list[Object]] | None = {}
+        self._unhealthy: dict[str, str] = {}
+        selectors = {"workflows": f"{INSTANCE_LABEL}={instance}", "storages": ""}
+        self._kinds = set(selectors)
+        self._watchers = Watchers(kube, selectors, self)
+        self.commands = CommandQueue(kube, workers, self._report)
+        self._watchers.start()
+
+    def close(self) -> None:
+        """Report nothing more and end the threads, without waiting."""
+        with self._lock:
+            self._open = False
+        self.commands.stop()
+        self._watchers.stop()
+
+    def _report(self, report: Report) -> None:
+        with self._lock:
+            if self._open:
+                self._box.put(report)
+
+    def listed(self, plural: str, objects: list[Object]) -> None:
+        with self._lock:
+            if not self._open:
+                return
+            if self._first is None:
+                self._box.put({"type": "snapshot", plural: objects})
+                return
+            self._first[plural] = objects
+            if set(self._first) == self._kinds:
+                self._box.put({"type": "snapshot", **self._first})
+                self._first = None
+
+    def changed(self, plural: str, event: str, obj: Object) -> None:
+        with self._lock:
+            if not self._open:
+                return
+            if self._first is not None:
+                # The snapshot waits for another kind: bring it up to date.
+                name = obj["metadata"]["name"]
+                objects = self._first[plural]
+                objects[:] = [o for o in objects if o["metadata"]["name"] != name]
+                if event != "DELETED":
+                    objects.append(obj)
+                return
+            report = {"type": REPORT_TYPES[plural], "event": event, "object": obj}
+            self._box.put(report)
+
+    def health(self, plural: str, error: str | None) -> None:
+        with self._lock:
+            if not self._open:
+                return
+            before = bool(self._unhealthy)
+            if error is None:
+                self._unhealthy.pop(plural, None)
+            else:
+                self._unhealthy[plural] = error
+            after = bool(self._unhealthy)
+            if before != after:
+                report = {"type": "health", "ok": not after, "message": error or ""}
+                self._box.put(report)
+
+
+class Agent:
+    """Runs in the reactor thread of a Flux handle until it is replaced.
+
+    Args:
+        handle: connection to the broker that runs dws.so.
+        kube: the Kubernetes API.
+        workers: how many commands are carried out at the same time.
+    """
+
+    def __init__(self, handle: flux.Flux, kube: Kube, workers: int) -> None:
+        self._handle = handle
+        self._kube = kube
+        self._workers = workers
+        self._box = Mailbox()
+        self._session: Session | None = None
+        self._waiting: list[Report] = []
+        self._reporting = False
+        self._attempts = 0
+        self._timer: Any = None
+        self._stream: Any = None
+        self._exit_code = 0
+
+    def run(self) -> int:
+        """Serve until replaced by a newer agent or told to end.
+
+        Returns:
+            the exit code for the process.
+        Raises:
+            OSError: the connection to the broker broke.
+        """
+        watcher = self._handle.fd_watcher_create(
+            self._box.fd, self._on_mail, flux.constants.FLUX_POLLIN
+        )
+        watchdog = None
+        interval = systemd.watchdog_interval_s()
+        if interval is not None:
+            watchdog = self._handle.timer_watcher_create(
+                interval, lambda *_: systemd.notify("WATCHDOG=1"), repeat=interval
+            )
+            watchdog.start()
+        sigterm = self._handle.signal_watcher_create(
+            signal.SIGTERM, lambda *_: self._handle.reactor_stop()
+        )
+        try:
+            with watcher, sigterm:
+                self._attach()
+                self._handle.reactor_run()
+        finally:
+            systemd.notify("STOPPING=1")
+            self._end_session()
+            if watchdog is not None:
+                watchdog.stop()
+            self._box.close()
+        return self._exit_code
+
+    def _attach(self) -> None:
+        self._stream = self._handle.rpc(
+            "dws.agent",
+            {"version": PROTOCOL_VERSION},
+            nodeid=0,
+            flags=flux.constants.FLUX_RPC_STREAMING,
+        )
+        self._stream.then(self._on_command)
+
+    def _on_command(self, future: Any) -> None:
+        try:
+            command = future.get()
+        except OSError as exc:
+            self._on_detached(exc)
+            return
+        if command.get("op") == "hello":
+            self._begin_session(str(command["instance"]))
+        elif self._session is not None:
+            self._session.commands.submit(command)
+        future.reset()
+
+    def _begin_session(self, instance: str) -> None:
+        self._end_session()
+        LOGGER.info("attached to instance %s", instance)
+        self._attempts = 0
+        self._session = Session(self._kube, instance, self._workers, self._box)
+        systemd.notify("READY=1")
+
+    def _end_session(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+        # What was found for the old attachment means nothing to the next.
+        self._box.take()
+        self._waiting = []
+
+    def _on_detached(self, error: OSError) -> None:
+        self._end_session()
+        self._stream = None
+        if error.errno == errno.ESTALE:
+            LOGGER.warning("replaced by a newer agent, exiting")
+            self._handle.reactor_stop()
+            return
+        if error.errno in (errno.EPERM, errno.EPROTO):
+            LOGGER.error("dws.agent: %s", error.strerror or error)
+            self._exit_code = 1
+            self._handle.reactor_stop()
+            return
+        self._attempts += 1
+        if self._attempts == 1:
+            LOGGER.warning(
+                "dws.agent: %s, trying again until the module is there",
+                error.strerror or error,
+            )
+        self._timer = self._handle.timer_watcher_create(
+            backoff_s(self._attempts, ATTACH_FIRST_S, ATTACH_CAP_S),
+            lambda *_: self._attach(),
+        )
+        self._timer.start()
+
+    def _on_mail(self, *_: Any) -> None:
+        self._waiting.extend(self._box.take())
+        self._send()
+
+    def _send(self) -> None:
+        """Send what waits, one request at a time: while one is under way the
+        next batch grows."""
+        if self._reporting or not self._waiting:
+            return
+        batch = self._waiting[:REPORTS_PER_RPC]
+        del self._waiting[:REPORTS_PER_RPC]
+        self._reporting = True
+        rpc = self._handle.rpc("dws.report", {"reports": batch}, nodeid=0)
+        rpc.then(self._on_sent)
+
+    def _on_sent(self, future: Any) -> None:
+        self._reporting = False
+        try:
+            future.get()
+        except OSError as exc:
+            # The module is going: the next attachment sends a snapshot.
+            LOGGER.warning("dws.report: %s", exc.strerror or exc)
+        self._send()

@@ -1,0 +1,306 @@
+# Carries out the broker module's commands on Kubernetes objects in a pool of
+# worker threads: in order for each object, at the same time for different ones.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The command queue (doc/protocol.md, "Module and agent")."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections import deque
+from typing import Any, Callable
+
+from flux_k8s.crd import RESOURCES
+from flux_k8s.kube import ApiError, Kube, Object
+from flux_k8s.watch import backoff_s, trim
+
+LOGGER = logging.getLogger(__name__)
+
+BACKOFF_FIRST_S = 0.25
+BACKOFF_CAP_S = 60.0
+# Conflicting writers of a finalizer list are few; beyond this many refusals
+# something else is wrong and the ordinary pause applies.
+FINALIZER_TRIES = 5
+
+Command = dict[str, Any]
+Key = tuple[str, str, str]
+
+
+class CommandError(Exception):
+    """A command that makes no sense; the text names the key at fault."""
+
+
+def _word(command: Command, key: str) -> str:
+    value = command.get(key)
+    if not isinstance(value, str) or not value:
+        raise CommandError(f"command {command.get('op')}: no {key}")
+    return value
+
+
+def _object(command: Command, key: str) -> Object:
+    value = command.get(key)
+    if not isinstance(value, dict):
+        raise CommandError(f"command {command.get('op')}: {key} is not an object")
+    return value
+
+
+def _create(kube: Kube, command: Command) -> dict[str, Any]:
+    plural, namespace = command["kind"], _word(command, "namespace")
+    try:
+        return {"object": kube.create(plural, namespace, _object(command, "object"))}
+    except ApiError as exc:
+        if exc.status != 409:
+            raise
+        result = failure(exc)
+        try:
+            result["object"] = kube.get(plural, namespace, _word(command, "name"))
+        except ApiError as missing:
+            if missing.transient:
+                raise missing from exc
+        return result
+
+
+def _patch(kube: Kube, command: Command) -> dict[str, Any]:
+    return {
+        "object": kube.patch(
+            command["kind"],
+            _word(command, "namespace"),
+            _word(command, "name"),
+            _object(command, "patch"),
+        )
+    }
+
+
+def _get(kube: Kube, command: Command) -> dict[str, Any]:
+    return {
+        "object": kube.get(
+            command["kind"], _word(command, "namespace"), _word(command, "name")
+        )
+    }
+
+
+def _list(kube: Kube, command: Command) -> dict[str, Any]:
+    objects, _ = kube.list_all(command["kind"], command.get("selector") or "")
+    for obj in objects:
+        trim(obj)
+    return {"objects": objects}
+
+
+def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
+    """Take one finalizer off, whoever else edits the list meanwhile.
+
+    The list is replaced whole by a merge patch, so it is read first and the
+    patch bound to that version. A list that brings back a finalizer which has
+    gone since is refused with 422, a changed object with 409: read again.
+    """
+    plural, namespace = command["kind"], _word(command, "namespace")
+    name, finalizer = _word(command, "name"), _word(command, "finalizer")
+    for attempt in itertools.count(1):
+        try:
+            obj = kube.get(plural, namespace, name)
+            metadata = obj["metadata"]
+            finalizers = metadata.get("finalizers") or []
+            if finalizer not in finalizers:
+                return {"object": obj}
+            patch = {
+                "resourceVersion": metadata["resourceVersion"],
+                "finalizers": [f for f in finalizers if f != finalizer],
+            }
+            return {"object": kube.patch(plural, namespace, name, {"metadata": patch})}
+        except ApiError as exc:
+            if exc.status == 404:
+                return {}
+            if exc.status not in (409, 422):
+                raise
+            if attempt == FINALIZER_TRIES:
+                raise ApiError(0, exc.reason, exc.message) from exc
+    raise AssertionError("unreachable")
+
+
+def _delete(kube: Kube, command: Command) -> dict[str, Any]:
+    try:
+        answer = kube.delete(
+            command["kind"], _word(command, "namespace"), _word(command, "name")
+        )
+    except ApiError as exc:
+        if exc.status == 404:
+            return {}
+        raise
+    # With the last finalizer gone the answer is a Status, not the object.
+    return {"object": answer} if answer.get("kind") != "Status" else {}
+
+
+_OPERATIONS: dict[str, Callable[[Kube, Command], dict[str, Any]]] = {
+    "create": _create,
+    "patch": _patch,
+    "get": _get,
+    "list": _list,
+    "drop-finalizer": _drop_finalizer,
+    "delete": _delete,
+}
+
+
+def failure(error: ApiError) -> dict[str, Any]:
+    """The result of a command that the API server refused."""
+    return {
+        "ok": False,
+        "status": error.status,
+        "reason": error.reason,
+        "message": error.message,
+    }
+
+
+def execute(kube: Kube, command: Command) -> dict[str, Any]:
+    """Carry out one command once.
+
+    Returns:
+        The keys of its result but for `seq`.
+    Raises:
+        ApiError: transient trouble; the command is to be repeated.
+    """
+    try:
+        operation = _OPERATIONS.get(str(command.get("op")))
+        if operation is None:
+            raise CommandError(f"unknown op {command.get('op')!r}")
+        if command.get("kind") not in RESOURCES:
+            raise CommandError(f"unknown kind {command.get('kind')!r}")
+        result: dict[str, Any] = {"ok": True}
+        result.update(operation(kube, command))
+    except CommandError as exc:
+        return failure(ApiError(400, "BadRequest", str(exc)))
+    except ApiError as exc:
+        if exc.transient:
+            raise
+        return failure(exc)
+    if isinstance(result.get("object"), dict):
+        trim(result["object"])
+    return result
+
+
+class CommandQueue:
+    """Worker threads and the commands that wait for them.
+
+    Args:
+        kube: where the commands go.
+        workers: how many run at the same time.
+        done: called in a worker thread with a command's result report.
+    """
+
+    def __init__(
+        self, kube: Kube, workers: int, done: Callable[[dict[str, Any]], None]
+    ) -> None:
+        self._kube = kube
+        self._done = done
+        self._cond = threading.Condition()
+        self._stopped = False
+        self._queues: dict[Key, deque[Command]] = {}
+        self._failures: dict[Key, int] = {}
+        self._ready: list[tuple[float, int, Key]] = []
+        self._order = itertools.count()
+        self._threads = [
+            threading.Thread(target=self._work, name=f"worker-{i}", daemon=True)
+            for i in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, command: Command) -> None:
+        """Queue a command behind others on the same object. Any thread."""
+        key = (
+            str(command.get("kind")),
+            str(command.get("namespace")),
+            str(command.get("name") or command.get("selector")),
+        )
+        with self._cond:
+            queue = self._queues.get(key)
+            if queue is not None:
+                queue.append(command)
+                return
+            self._queues[key] = deque([command])
+            self._make_ready(key, 0.0)
+
+    def depth(self) -> int:
+        """How many commands have no result yet."""
+        with self._cond:
+            return sum(len(queue) for queue in self._queues.values())
+
+    def stop(self) -> None:
+        """Forget what has not begun and end the workers, without waiting. No
+        result is reported from now on, of a command under way either."""
+        with self._cond:
+            self._stopped = True
+            self._cond.notify_all()
+
+    def _make_ready(self, key: Key, delay_s: float) -> None:
+        due = time.monotonic() + delay_s
+        heapq.heappush(self._ready, (due, next(self._order), key))
+        self._cond.notify()
+
+    def _next(self) -> tuple[Key, Command] | None:
+        """Wait for an object whose turn it is; None when stopped."""
+        with self._cond:
+            while not self._stopped:
+                timeout = None
+                if self._ready:
+                    timeout = self._ready[0][0] - time.monotonic()
+                    if timeout <= 0:
+                        key = heapq.heappop(self._ready)[2]
+                        return key, self._queues[key][0]
+                self._cond.wait(timeout)
+            return None
+
+    def _finish(self, key: Key, result: dict[str, Any]) -> None:
+        with self._cond:
+            if self._stopped:
+                return
+            queue = self._queues[key]
+            command = queue.popleft()
+            failures = self._failures.pop(key, 0)
+            if queue:
+                self._make_ready(key, 0.0)
+            else:
+                del self._queues[key]
+        if failures:
+            LOGGER.warning(
+                "%s %s %s: done after %d failed tries",
+                command.get("op"),
+                key[0],
+                key[2],
+                failures,
+            )
+        self._done({"type": "result", "seq": command.get("seq"), **result})
+
+    def _postpone(self, key: Key, command: Command, error: ApiError) -> None:
+        with self._cond:
+            failures = self._failures.get(key, 0) + 1
+            self._failures[key] = failures
+            delay = backoff_s(failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
+            self._make_ready(key, max(delay, error.retry_after_s or 0.0))
+        if failures == 1:
+            LOGGER.warning(
+                "%s %s %s: %s (HTTP status %d), will be repeated",
+                command.get("op"),
+                key[0],
+                key[2],
+                error.message,
+                error.status,
+            )
+
+    def _work(self) -> None:
+        while True:
+            task = self._next()
+            if task is None:
+                return
+            key, command = task
+            try:
+                result = execute(self._kube, command)
+            except ApiError as exc:
+                self._postpone(key, command, exc)
+                continue
+            except Exception as exc:
+                LOGGER.exception("%s %s %s", command.get("op"), key[0], key[2])
+                result = failure(ApiError(500, "Internal", f"agent: {exc!r}"))
+            self._finish(key, result)

@@ -1,0 +1,78 @@
+# The command flux-coral2-dws: options, configuration, logging.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Entry point of the agent."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+import flux
+
+from flux_k8s.agent import Agent
+from flux_k8s.kube import ConfigError, Kube
+
+LOGGER = logging.getLogger("flux_k8s")
+
+DEFAULT_WORKERS = 16
+
+
+def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="flux-coral2-dws",
+        description="Connects a Flux instance that has the broker module dws "
+        "loaded to the Kubernetes cluster that manages its rabbits. Run it as "
+        "the instance owner, on the node of rank 0. It may be stopped and "
+        "started at any time; jobs wait meanwhile.",
+    )
+    parser.add_argument(
+        "--kubeconfig",
+        metavar="FILE",
+        help="how to reach Kubernetes (default: rabbit.kubeconfig of the Flux "
+        "configuration, then $KUBECONFIG, then ~/.kube/config)",
+    )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=DEFAULT_WORKERS,
+        help="Kubernetes requests under way at the same time (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="count",
+        default=0,
+        help="log more; twice: everything",
+    )
+    args = parser.parse_args(argv)
+    if args.workers < 1:
+        parser.error(f"--workers: expected 1 or more, got {args.workers}")
+    return args
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the agent. Returns the exit code."""
+    args = parse_args(argv)
+    levels = [logging.WARNING, logging.INFO, logging.DEBUG]
+    logging.basicConfig(
+        level=levels[min(args.verbose, 2)],
+        format="flux-coral2-dws: %(levelname)s: %(message)s",
+        stream=sys.stderr,
+    )
+    try:
+        handle = flux.Flux()
+        kubeconfig = args.kubeconfig or handle.conf_get("rabbit.kubeconfig")
+        kube = Kube(kubeconfig, connections=args.workers + 4)
+        return Agent(handle, kube, args.workers).run()
+    except ConfigError as exc:
+        LOGGER.error("%s", exc)
+        return 1
+    except OSError as exc:
+        LOGGER.error("connection to the Flux broker: %s", exc.strerror or exc)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,184 @@
+# Threads that list and watch Kubernetes objects, one per kind. They own a
+# connection and nothing else: what they see is handed to a callback.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""List+watch with resource versions, bookmarks and 410 recovery."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+from collections.abc import Iterable
+from typing import Callable
+
+from flux_k8s.kube import ApiError, Kube, Object, WatchStream
+
+LOGGER = logging.getLogger(__name__)
+
+WATCH_TIMEOUT_S = 300
+BACKOFF_FIRST_S = 0.25
+BACKOFF_CAP_S = 30.0
+HTTP_GONE = 410
+
+
+def backoff_s(attempt: int, first_s: float, cap_s: float) -> float:
+    """Seconds to wait before repeating something that has failed `attempt`
+    times (counted from 1): doubled each time up to a cap, with jitter so that
+    many who failed together do not come back together."""
+    grown = first_s * 2.0 ** min(attempt - 1, 30)
+    return min(cap_s, grown) * random.uniform(0.5, 1.5)
+
+
+class Sink:
+    """What a watch tells its owner. Called in the watch's thread."""
+
+    def listed(self, plural: str, objects: list[Object]) -> None:
+        """Every object of the kind, as of now."""
+        raise NotImplementedError
+
+    def changed(self, plural: str, event: str, obj: Object) -> None:
+        """One object was ADDED, MODIFIED or DELETED."""
+        raise NotImplementedError
+
+    def health(self, plural: str, error: str | None) -> None:
+        """The API server cannot be reached (why), or can again (None)."""
+        raise NotImplementedError
+
+
+class WatchThread(threading.Thread):
+    """Lists a kind once, then follows its changes until stopped.
+
+    A broken connection resumes where it stopped; only when the server has
+    forgotten that point (410) is everything listed anew.
+    """
+
+    def __init__(self, kube: Kube, plural: str, selector: str, sink: Sink) -> None:
+        super().__init__(name=f"watch-{plural}", daemon=True)
+        self._kube = kube
+        self._plural = plural
+        self._selector = selector
+        self._sink = sink
+        self._stopped = threading.Event()
+        self._stream: WatchStream | None = None
+        self._failures = 0
+
+    def stop(self) -> None:
+        """Ask the thread to end; nothing more is reported. Any thread."""
+        self._stopped.set()
+        stream = self._stream
+        if stream is not None:
+            stream.close()
+
+    def run(self) -> None:
+        version = ""
+        while not self._stopped.is_set():
+            try:
+                if not version:
+                    version = self._list()
+                version = self._follow(version)
+            except ApiError as exc:
+                if self._stopped.is_set():
+                    return
+                if exc.status == HTTP_GONE:
+                    version = ""
+                    continue
+                version = self._resume_from or version
+                self._pause(exc)
+            except Exception:
+                LOGGER.exception("watch of %s failed, listing anew", self._plural)
+                version = ""
+                self._pause(ApiError(0, "Internal", "internal error"))
+
+    def _list(self) -> str:
+        objects, version = self._kube.list_all(self._plural, self._selector)
+        if not self._stopped.is_set():
+            self._recovered()
+            for obj in objects:
+                trim(obj)
+            self._sink.listed(self._plural, objects)
+        return version
+
+    def _follow(self, version: str) -> str:
+        """Watch until the server ends the stream; the version to go on from."""
+        self._resume_from = version
+        self._stream = self._kube.watch(
+            self._plural, version, self._selector, WATCH_TIMEOUT_S
+        )
+        try:
+            if self._stopped.is_set():
+                return version
+            self._recovered()
+            for event, obj in self._stream:
+                if self._stopped.is_set():
+                    break
+                seen = (obj.get("metadata") or {}).get("resourceVersion")
+                if seen:
+                    self._resume_from = str(seen)
+                if event in ("ADDED", "MODIFIED", "DELETED"):
+                    trim(obj)
+                    self._sink.changed(self._plural, event, obj)
+        finally:
+            self._stream.close()
+            self._stream = None
+        return self._resume_from
+
+    _resume_from = ""
+
+    def _recovered(self) -> None:
+        if self._failures:
+            LOGGER.warning(
+                "watch of %s works again after %d failed tries",
+                self._plural,
+                self._failures,
+            )
+            self._sink.health(self._plural, None)
+        self._failures = 0
+
+    def _pause(self, error: ApiError) -> None:
+        self._failures += 1
+        if self._failures == 1:
+            LOGGER.warning("watch of %s: %s", self._plural, error.message)
+            self._sink.health(self._plural, error.message)
+        delay = backoff_s(self._failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
+        self._stopped.wait(max(delay, error.retry_after_s or 0.0))
+
+
+def trim(obj: Object) -> None:
+    """Take off what nobody here reads and what makes objects big."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        metadata.pop("managedFields", None)
+
+
+class Watchers:
+    """The watch threads of one attachment to the broker module."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        selectors: dict[str, str],
+        sink: Sink,
+        thread: Callable[[Kube, str, str, Sink], WatchThread] = WatchThread,
+    ) -> None:
+        """Args:
+        selectors: plural name of a kind -> label selector ("" for all).
+        """
+        self._threads = [
+            thread(kube, plural, selector, sink)
+            for plural, selector in selectors.items()
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End all threads without waiting: they are daemons, and silent."""
+        for thread in self._threads:
+            thread.stop()
+
+    def join(self, timeout_s: float) -> Iterable[str]:
+        """Wait for the threads; the names of those that are still there."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+        return [t.name for t in self._threads if t.is_alive()]
