@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See reconcile.h. The table near the end is the whole course of a job; above
+ * it is one small function for each kind of row. The first row that fits
+ * applies; where none does there is nothing to do but wait.
+ */
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "reconcile_private.h"
+
+/* Where the job is, as the table sees it. It is finer than enum dws_phase:
+ * an exception or a timeout changes what has to be done.
+ */
+enum {
+    DEPEND = 1 << 0,
+    PENDING = 1 << 1,
+    PROLOG = 1 << 2,
+    DYING = 1 << 3,     // one of the above, but with an exception
+    RUNNING = 1 << 4,
+    EPILOG = 1 << 5,    // ran: unmount and move data before Teardown
+    CLEANUP = 1 << 6,   // epilog, with nothing left to do but Teardown
+    GONE = 1 << 7,      // inactive, or let go by the epilog timeout
+};
+
+/* Where the workflow is going, by desiredState.
+ */
+enum {
+    UNSET = 1 << DWS_STATE_NONE,
+    PROPOSAL = 1 << DWS_STATE_PROPOSAL,
+    SETUP = 1 << DWS_STATE_SETUP,
+    DATAIN = 1 << DWS_STATE_DATAIN,
+    PRERUN = 1 << DWS_STATE_PRERUN,
+    POSTRUN = 1 << DWS_STATE_POSTRUN,
+    DATAOUT = 1 << DWS_STATE_DATAOUT,
+    TEARDOWN = 1 << DWS_STATE_TEARDOWN,
+    LIVE = UNSET | PROPOSAL | SETUP | DATAIN | PRERUN | POSTRUN | DATAOUT,
+    NOWHERE = 1 << 8,   // there is no workflow
+};
+
+/* How it fares there.
+ */
+enum {
+    BUSY = 1 << 0,
+    READY = 1 << 1,
+    TRANSIENT = 1 << 2,
+    ERROR = 1 << 3,
+    DELETING = 1 << 4,
+    ABSENT = 1 << 5,
+    UNREADY = BUSY | TRANSIENT,
+    ANY = BUSY | READY | TRANSIENT | ERROR | DELETING,
+};
+
+struct view {
+    const struct dws_job *job;
+    const struct dws_workflow *wf;
+    const struct dws_policy *policy;
+    double now;
+    struct dws_actions *out;
+};
+
+static const char *action_names[DWS_ACT_COUNT] = {
+    [DWS_ACT_CREATE] = "create",
+    [DWS_ACT_BREAKDOWNS] = "breakdowns",
+    [DWS_ACT_RESOURCE_UPDATE] = "resource-update",
+    [DWS_ACT_REJECT] = "reject",
+    [DWS_ACT_HOSTS] = "hosts",
+    [DWS_ACT_SERVERS] = "servers",
+    [DWS_ACT_COMPUTES] = "computes",
+    [DWS_ACT_DESIRE] = "desire",
+    [DWS_ACT_TEARDOWN] = "teardown",
+    [DWS_ACT_PROLOG_REMOVE] = "prolog-remove",
+    [DWS_ACT_EPILOG_REMOVE] = "epilog-remove",
+    [DWS_ACT_RAISE] = "raise",
+    [DWS_ACT_SAVE] = "save",
+    [DWS_ACT_FINALIZER] = "finalizer",
+    [DWS_ACT_DELETE] = "delete",
+};
+
+const char *dws_action_name (enum dws_action_kind kind)
+{
+    return (size_t)kind < DWS_ACT_COUNT ? action_names[kind] : "";
+}
+
+/* Helpers for the rows
+ */
+
+static bool under_way (struct view *v, enum dws_action_kind kind)
+{
+    return (v->job->busy & DWS_BUSY (kind)) != 0;
+}
+
+static struct dws_action *append (struct view *v, enum dws_action_kind kind)
+{
+    /* No row comes near the limit: the tests visit all of them. */
+    struct dws_action *a = &v->out->list[v->out->count++];
+
+    a->kind = kind;
+    return a;
+}
+
+static struct dws_action *act (struct view *v, enum dws_action_kind kind)
+{
+    return under_way (v, kind) ? NULL : append (v, kind);
+}
+
+static void wait_for (struct view *v, const char *reason)
+{
+    v->out->reason = reason;
+}
+
+/* True when 'timeout' seconds have passed since 'start'. Asks to be called
+ * again at that time otherwise.
+ */
+static bool expired (struct view *v, double start, double timeout)
+{
+    double when = start + timeout;
+
+    if (timeout < 0. || start <= 0.)
+        return false;
+    if (v->now >= when)
+        return true;
+    if (v->out->wake == 0. || when < v->out->wake)
+        v->out->wake = when;
+    return false;
+}
+
+static void save (struct view *v, enum dws_state state, bool whole)
+{
+    uint32_t bits = 1U << state;
+    struct dws_action *a;
+
+    if (whole)
+        bits |= DWS_SAVED_WHOLE;
+    if ((v->job->saved & bits) == bits)
+        return;
+    a = append (v, DWS_ACT_SAVE);
+    a->state = state;
+    a->whole = whole;
+}
+
+static void desire (struct view *v, enum dws_state state)
+{
+    struct dws_action *a;
+
+    if ((a = act (v, DWS_ACT_DESIRE)))
+        a->state = state;
+    wait_for (v, "the workflow to take up its next state");
+}
+
+static void drop_finalizer (struct view *v)
+{
+    if (v->wf->finalizer)
+        act (v, DWS_ACT_FINALIZER);
+}
+
+static const char *exception_type (enum dws_phase phase)
+{
+    switch (phase) {
+        case DWS_PHASE_DEPEND:
+        case DWS_PHASE_PENDING:
+            return "dws-create";
+        case DWS_PHASE_PROLOG:
+            return "dws-setup";
+        case DWS_PHASE_RUNNING:
+            return "dws-run";
+        default:
+            return "dws-epilog";
+    }
+}
+
+/* The job cannot go on. Say so, once.
+ */
+static void __attribute__ ((format (printf, 3, 4)))
+fail (struct view *v, const char *type, const char *fmt, ...)
+{
+    const struct dws_job *job = v->job;
+    bool reject = job->phase == DWS_PHASE_DEPEND;
+    struct dws_action *a;
+    dws_error_t text;
+    char buf[1024];
+    va_list ap;
+
+    wait_for (v, "the job to end after an exception");
+    if (job->raised || !(a = act (v, reject ? DWS_ACT_REJECT : DWS_ACT_RAISE)))
+        return;
+    va_start (ap, fmt);
+    vsnprintf (buf, sizeof (buf), fmt, ap);
+    va_end (ap);
+    dws_error (&text, 0, "%s", buf);
+    memcpy (a->text, text.text, sizeof (a->text));
+    a->type = type ? type : exception_type (job->phase);
+}
+
+static void fail_message (struct view *v)
+{
+    fail (v, NULL, "workflow error in %s: %s",
+          dws_state_name (v->wf->state), v->wf->message);
+}
+
+/* The way to the job's start
+ */
+
+static void create (struct view *v)
+{
+    wait_for (v, "the workflow to be created");
+    if (v->job->refusal)
+        fail (v, NULL, "%s", v->job->refusal);
+    else
+        act (v, DWS_ACT_CREATE);
+}
+
+static bool have_breakdowns (struct view *v)
+{
+    if (v->wf->breakdowns || v->wf->breakdown_count == 0)
+        return true;
+    wait_for (v, "the directive breakdowns");
+    act (v, DWS_ACT_BREAKDOWNS);
+    return false;
+}
+
+static void offer (struct view *v)
+{
+    if (v->job->refusal) {
+        fail (v, NULL, "%s", v->job->refusal);
+        return;
+    }
+    if (!have_breakdowns (v))
+        return;
+    wait_for (v, "the job's resources to be updated");
+    save (v, DWS_STATE_PROPOSAL, true);
+    act (v, DWS_ACT_RESOURCE_UPDATE);
+}
+
+static void place (struct view *v)
+{
+    bool complete;
+
+    if (v->job->refusal) {
+        fail (v, NULL, "%s", v->job->refusal);
+        return;
+    }
+    complete = have_breakdowns (v);
+    if (!v->job->hosts) {
+        wait_for (v, "the resource set");
+        act (v, DWS_ACT_HOSTS);
+        complete = false;
+    }
+    if (!v->wf->computes) {
+        wait_for (v, "the Computes object");
+        complete = false;
+    }
+    if (!complete)
+        return;
+    if (v->wf->servers_written && v->wf->computes_written) {
+        desire (v, DWS_STATE_SETUP);
+        return;
+    }
+    wait_for (v, "the servers and computes to be written");
+    if (!v->wf->servers_written)
+        act (v, DWS_ACT_SERVERS);
+    if (!v->wf->computes_written)
+        act (v, DWS_ACT_COMPUTES);
+}
+
+static void next (struct view *v)
+{
+    save (v, v->wf->desired, false);
+    desire (v, v->wf->desired + 1);
+}
+
+static void release_prolog (struct view *v)
+{
+    wait_for (v, "the prolog to be released");
+    save (v, DWS_STATE_PRERUN, false);
+    act (v, DWS_ACT_PROLOG_REMOVE);
+}
+
+static void set_up (struct view *v)
+{
+    wait_for (v, "the file systems to be created");
+    if (expired (v, v->wf->t_desired, v->policy->setup_timeout))
+        fail (v, "dws-timeout", "creating file systems took longer than %.0fs",
+              v->policy->setup_timeout);
+}
+
+static void mount (struct view *v)
+{
+    wait_for (v, "the file systems to be mounted");
+    if (expired (v, v->wf->t_desired, v->policy->prerun_timeout))
+        fail (v, "dws-timeout", "mounting file systems took longer than %.0fs",
+              v->policy->prerun_timeout);
+}
+
+/* Trouble
+ */
+
+static void tear_down (struct view *v)
+{
+    wait_for (v, "the workflow to be torn down");
+    /* An orphan's job has no KVS directory that is known to be its own. */
+    if (v->job->directives)
+        save (v, v->wf->state, true);
+    act (v, DWS_ACT_TEARDOWN);
+}
+
+static bool transient_expired (struct view *v)
+{
+    return v->wf->status == DWS_STATUS_TRANSIENT
+        && expired (v, v->wf->t_transient, v->policy->tc_timeout);
+}
+
+/* What belongs to a state is done by its own row as well: a transient
+ * condition does not stop that state's clock.
+ */
+static void transient (struct view *v)
+{
+    if (v->wf->desired == DWS_STATE_SETUP)
+        set_up (v);
+    else if (v->wf->desired == DWS_STATE_PRERUN)
+        mount (v);
+    if (v->out->count == 0 && transient_expired (v))
+        fail (v, NULL, "workflow in TransientCondition for longer than %.0fs: "
+              "%s", v->policy->tc_timeout, v->wf->message);
+    else if (v->out->count == 0)
+        wait_for (v, v->wf->message);
+}
+
+static void start_over (struct view *v)
+{
+    wait_for (v, "a workflow that cannot be used to be torn down");
+    act (v, DWS_ACT_TEARDOWN);
+}
+
+static void let_go (struct view *v)
+{
+    wait_for (v, "the workflow to be deleted");
+    drop_finalizer (v);
+}
+
+/* From the job's end on
+ */
+
+static void release_epilog (struct view *v)
+{
+    wait_for (v, "the epilog to be released");
+    act (v, DWS_ACT_EPILOG_REMOVE);
+}
+
+static void finish_data (struct view *v)
+{
+    save (v, DWS_STATE_DATAOUT, true);
+    tear_down (v);
+}
+
+static void unmount (struct view *v)
+{
+    const struct dws_policy *p = v->policy;
+    const char *type = "dws-timeout";
+
+    wait_for (v, v->wf->desired == DWS_STATE_POSTRUN
+                 ? "the file systems to be unmounted"
+                 : "data movement");
+    if (v->wf->desired == DWS_STATE_POSTRUN
+        && expired (v, v->wf->t_desired, p->postrun_timeout))
+        fail (v, type, "unmounting took longer than %.0fs, "
+              "skipping data movement", p->postrun_timeout);
+    else if (expired (v, v->job->t_epilog, p->teardown_after))
+        fail (v, type, "%s took longer than %.0fs, skipping it",
+              v->wf->desired == DWS_STATE_POSTRUN ? "unmounting"
+                                                  : "data movement",
+              p->teardown_after);
+    else if (transient_expired (v))
+        fail (v, NULL, "workflow in TransientCondition for longer than %.0fs: "
+              "%s", p->tc_timeout, v->wf->message);
+    else
+        return;
+    tear_down (v);
+}
+
+static void give_up (struct view *v)
+{
+    fail_message (v);
+    tear_down (v);
+}
+
+static void begin_teardown (struct view *v)
+{
+    wait_for (v, "the workflow to be torn down");
+    if (v->wf->state == DWS_STATE_TEARDOWN || v->wf->deleting)
+        drop_finalizer (v);
+}
+
+static void remove_workflow (struct view *v)
+{
+    wait_for (v, "the workflow to be deleted");
+    drop_finalizer (v);
+    if (!v->wf->deleting)
+        act (v, DWS_ACT_DELETE);
+}
+
+static void end (struct view *v)
+{
+    remove_workflow (v);
+    save (v, DWS_STATE_TEARDOWN, false);
+    /* Let the job go when its timings can be read. */
+    if ((v->job->saved & (1U << DWS_STATE_TEARDOWN))
+        && !under_way (v, DWS_ACT_SAVE))
+        release_epilog (v);
+}
+
+static void orphan (struct view *v)
+{
+    if (!v->job->abandoned
+        && !expired (v, v->job->t_gone, v->policy->orphan_grace)) {
+        wait_for (v, "the job of an orphan workflow to turn up");
+        return;
+    }
+    tear_down (v);
+}
+
+#define BEFORE (DEPEND | PENDING | PROLOG)
+
+struct row {
+    unsigned int places;
+    unsigned int states;
+    unsigned int conditions;
+    void (*fn)(struct view *v);
+    const char *name;
+};
+
+#define ROW(places, states, conditions, fn) \
+    { places, states, conditions, fn, #places " " #states " " #conditions }
+
+static const struct row table[] = {
+    /*   job is in         workflow goes to    and is     do */
+    ROW (BEFORE,           NOWHERE,            ABSENT,    create),
+    ROW (BEFORE,           LIVE,               DELETING,  let_go),
+    ROW (BEFORE,           LIVE,               ERROR,     fail_message),
+    ROW (BEFORE,           TEARDOWN,           READY,     remove_workflow),
+    ROW (BEFORE,           TEARDOWN,           ANY,       begin_teardown),
+    ROW (DEPEND,           PROPOSAL,           READY,     offer),
+    ROW (PROLOG,           PROPOSAL,           READY,     place),
+    ROW (PROLOG,           SETUP,              BUSY,      set_up),
+    ROW (PROLOG,           SETUP | DATAIN,     READY,     next),
+    ROW (PROLOG,           PRERUN,             BUSY,      mount),
+    ROW (PROLOG,           PRERUN,             READY,     release_prolog),
+    ROW (PROLOG,           POSTRUN | DATAOUT,  ANY,       start_over),
+    ROW (DEPEND | PENDING, LIVE - PROPOSAL - UNSET, ANY,  start_over),
+    ROW (BEFORE,           LIVE,               TRANSIENT, transient),
+
+    ROW (RUNNING,          LIVE,               ERROR,     fail_message),
+
+    ROW (EPILOG | CLEANUP, NOWHERE,            ABSENT,    release_epilog),
+    ROW (EPILOG | CLEANUP | GONE, LIVE,        DELETING,  let_go),
+    ROW (EPILOG | CLEANUP, TEARDOWN,           READY,     end),
+    ROW (EPILOG | CLEANUP | GONE, TEARDOWN,    ANY - READY, begin_teardown),
+    ROW (EPILOG,           LIVE,               ERROR,     give_up),
+    ROW (EPILOG,           PRERUN | POSTRUN,   READY,     next),
+    ROW (EPILOG,           POSTRUN | DATAOUT,  UNREADY,   unmount),
+    ROW (EPILOG,           DATAOUT,            READY,     finish_data),
+    ROW (EPILOG | CLEANUP, LIVE,               ANY,       tear_down),
+
+    ROW (GONE,             TEARDOWN,           READY,     remove_workflow),
+    ROW (GONE,             LIVE,               ANY,       orphan),
+};
+
+#define ROWS (sizeof (table) / sizeof (table[0]))
+
+static unsigned int view_place (const struct dws_job *job)
+{
+    if (job->phase == DWS_PHASE_GONE || job->abandoned)
+        return GONE;
+    if (job->phase == DWS_PHASE_EPILOG)
+        return job->run_started && !job->teardown ? EPILOG : CLEANUP;
+    if (job->phase == DWS_PHASE_RUNNING)
+        return RUNNING;
+    if (job->exception)
+        return DYING;
+    if (job->phase == DWS_PHASE_PROLOG)
+        return PROLOG;
+    return job->phase == DWS_PHASE_PENDING ? PENDING : DEPEND;
+}
+
+/* 'ready' and 'status' belong to status.state: they say nothing about a
+ * desired state that DWS has not taken up yet.
+ */
+static unsigned int view_condition (const struct dws_workflow *wf)
+{
+    bool arrived = wf->state == wf->desired && wf->state != DWS_STATE_NONE;
+
+    if (!arrived)
+        return wf->deleting ? DELETING : BUSY;
+    if (wf->ready && wf->desired == DWS_STATE_TEARDOWN)
+        return READY;
+    if (wf->deleting)
+        return DELETING;
+    if (wf->status == DWS_STATUS_ERROR)
+        return ERROR;
+    if (wf->ready)
+        return READY;
+    return wf->status == DWS_STATUS_TRANSIENT ? TRANSIENT : BUSY;
+}
+
+static const char *idle_reason (unsigned int place)
+{
+    switch (place) {
+        case PENDING:
+            return "the job to be allocated resources";
+        case DYING:
+            return "the job to end after an exception";
+        case RUNNING:
+            return "the job to end";
+        default:
+            return "the workflow";
+    }
+}
+
+size_t reconcile_rows (void)
+{
+    return ROWS;
+}
+
+const char *reconcile_row_name (size_t row)
+{
+    return row < ROWS ? table[row].name : "";
+}
+
+int reconcile_without (int skip,
+                       const struct dws_job *job,
+                       const struct dws_workflow *wf,
+                       const struct dws_policy *policy,
+                       double now,
+                       struct dws_actions *out,
+                       int *applied)
+{
+    struct view v = { job, wf, policy, now, out };
+    unsigned int place;
+    unsigned int state = NOWHERE;
+    unsigned int condition = ABSENT;
+
+    if (!job || !policy || !out) {
+        errno = EINVAL;
+        return -1;
+    }
+    memset (out, 0, sizeof (*out));
+    if (applied)
+        *applied = -1;
+    place = view_place (job);
+    if (wf) {
+        state = 1U << wf->desired;
+        condition = view_condition (wf);
+    }
+    wait_for (&v, idle_reason (place));
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((int)i != skip
+            && (table[i].places & place)
+            && (table[i].states & state)
+            && (table[i].conditions & condition)) {
+            table[i].fn (&v);
+            if (applied)
+                *applied = i;
+            break;
+        }
+    }
+    return 0;
+}
+
+int dws_reconcile (const struct dws_job *job,
+                   const struct dws_workflow *wf,
+                   const struct dws_policy *policy,
+                   double now,
+                   struct dws_actions *out)
+{
+    return reconcile_without (-1, job, wf, policy, now, out, NULL);
+}

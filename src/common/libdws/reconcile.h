@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The decision: given the facts about a job and its workflow, what to do next.
+ *
+ * dws_reconcile() has no memory and does nothing itself. It may be called at
+ * any time, any number of times: it never asks what has changed. The caller
+ * carries the actions out and calls again when that has changed a fact.
+ */
+
+#ifndef LIBDWS_RECONCILE_H
+#define LIBDWS_RECONCILE_H
+
+#include "workflow.h"
+
+/* Times are in seconds, below zero means never.
+ */
+struct dws_policy {
+    double tc_timeout;          // TransientCondition is tolerated this long
+    double setup_timeout;
+    double prerun_timeout;
+    double postrun_timeout;
+    double teardown_after;      // PostRun and DataOut together
+    double orphan_grace;        // before an unknown workflow is torn down
+};
+
+#define DWS_POLICY_DEFAULT { \
+    .tc_timeout = 10., \
+    .setup_timeout = -1., \
+    .prerun_timeout = -1., \
+    .postrun_timeout = -1., \
+    .teardown_after = -1., \
+    .orphan_grace = 10., \
+}
+
+/* An action that is under way has its bit (1 << kind) set in job->busy, and
+ * is then not asked for again. The caller sets and clears the bits.
+ */
+enum dws_action_kind {
+    DWS_ACT_CREATE,             // create the workflow in Proposal
+    DWS_ACT_BREAKDOWNS,         // read the DirectiveBreakdowns
+    DWS_ACT_RESOURCE_UPDATE,    // let the job into the queue
+    DWS_ACT_REJECT,             // refuse the job in depend: text
+    DWS_ACT_HOSTS,              // read R
+    DWS_ACT_SERVERS,            // write the Servers objects
+    DWS_ACT_COMPUTES,           // write the Computes object
+    DWS_ACT_DESIRE,             // set desiredState: state
+    DWS_ACT_TEARDOWN,           // set desiredState to Teardown
+    DWS_ACT_PROLOG_REMOVE,      // let the job run
+    DWS_ACT_EPILOG_REMOVE,      // let the job go
+    DWS_ACT_RAISE,              // job exception: type, severity, text
+    DWS_ACT_SAVE,               // to the KVS: timing of state; whole object
+    DWS_ACT_FINALIZER,          // take our finalizer off
+    DWS_ACT_DELETE,             // delete the workflow
+    DWS_ACT_COUNT,
+};
+
+#define DWS_BUSY(kind) (1U << (kind))
+
+/* Bit in job->saved for the whole workflow object.
+ */
+#define DWS_SAVED_WHOLE (1U << 31)
+
+struct dws_action {
+    enum dws_action_kind kind;
+    enum dws_state state;       // DESIRE: the new one, SAVE: the one done
+    bool whole;                 // SAVE: the workflow object too
+    int severity;               // RAISE
+    const char *type;           // RAISE, a constant
+    char text[256];             // RAISE, REJECT
+};
+
+#define DWS_ACTIONS_MAX 8
+
+struct dws_actions {
+    struct dws_action list[DWS_ACTIONS_MAX];    // in the order to do them
+    size_t count;
+    double wake;                // call again at this time at the latest, or 0
+    const char *reason;         // what is being waited for (never NULL)
+};
+
+/* Compare and decide. 'wf' is NULL if the workflow does not exist (not: if
+ * that is not known). 'out' is overwritten. Returns 0, or -1 with errno
+ * EINVAL if an argument is NULL.
+ */
+int dws_reconcile (const struct dws_job *job,
+                   const struct dws_workflow *wf,
+                   const struct dws_policy *policy,
+                   double now,
+                   struct dws_actions *out);
+
+const char *dws_action_name (enum dws_action_kind kind);
+
+#endif /* !LIBDWS_RECONCILE_H */

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See workflow.h. Input that other parts of this project make is decoded
+ * strictly, Kubernetes objects with tolerance.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <flux/hostlist.h>
+
+#include "workflow.h"
+
+#define NAME_PREFIX "fluxjob-"
+
+static const char *phase_names[] = {
+    [DWS_PHASE_DEPEND] = "depend",
+    [DWS_PHASE_PENDING] = "pending",
+    [DWS_PHASE_PROLOG] = "prolog",
+    [DWS_PHASE_RUNNING] = "running",
+    [DWS_PHASE_EPILOG] = "epilog",
+    [DWS_PHASE_GONE] = "gone",
+};
+
+static const char *state_names[] = {
+    [DWS_STATE_NONE] = "",
+    [DWS_STATE_PROPOSAL] = "Proposal",
+    [DWS_STATE_SETUP] = "Setup",
+    [DWS_STATE_DATAIN] = "DataIn",
+    [DWS_STATE_PRERUN] = "PreRun",
+    [DWS_STATE_POSTRUN] = "PostRun",
+    [DWS_STATE_DATAOUT] = "DataOut",
+    [DWS_STATE_TEARDOWN] = "Teardown",
+};
+
+static const char *status_names[] = {
+    [DWS_STATUS_NONE] = "",
+    [DWS_STATUS_DRIVERWAIT] = "DriverWait",
+    [DWS_STATUS_TRANSIENT] = "TransientCondition",
+    [DWS_STATUS_COMPLETED] = "Completed",
+    [DWS_STATUS_ERROR] = "Error",
+};
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static int name_index (const char *const names[], size_t count, const char *s)
+{
+    for (size_t i = 0; s && i < count; i++) {
+        if (!strcmp (names[i], s))
+            return i;
+    }
+    return -1;
+}
+
+const char *dws_phase_name (enum dws_phase phase)
+{
+    return (size_t)phase < COUNT (phase_names) ? phase_names[phase] : "";
+}
+
+const char *dws_state_name (enum dws_state state)
+{
+    return (size_t)state < COUNT (state_names) ? state_names[state] : "";
+}
+
+enum dws_state dws_state_parse (const char *s)
+{
+    int i = name_index (state_names, COUNT (state_names), s);
+
+    return i < 0 ? DWS_STATE_NONE : (enum dws_state)i;
+}
+
+const char *dws_workflow_name (uint64_t jobid, char buf[DWS_NAME_SIZE])
+{
+    snprintf (buf, DWS_NAME_SIZE, NAME_PREFIX "%" PRIu64, jobid);
+    return buf;
+}
+
+uint64_t dws_workflow_jobid (const char *name)
+{
+    const char *digits = name + strlen (NAME_PREFIX);
+    char buf[DWS_NAME_SIZE];
+    uint64_t id;
+
+    if (strncmp (name, NAME_PREFIX, strlen (NAME_PREFIX)) != 0)
+        return 0;
+    id = strtoull (digits, NULL, 10);
+    /* Only the one spelling: no sign, no leading zero, no overflow. */
+    if (strcmp (dws_workflow_name (id, buf), name) != 0)
+        return 0;
+    return id;
+}
+
+void dws_job_destroy (struct dws_job *job)
+{
+    if (job) {
+        int saved_errno = errno;
+        json_decref (job->directives);
+        json_decref (job->resources);
+        free (job->hosts);
+        free (job->refusal);
+        free (job);
+        errno = saved_errno;
+    }
+}
+
+struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
+{
+    struct dws_job *job;
+    json_error_t err;
+    json_int_t id = -1;
+    json_int_t userid;
+    const char *phase = phase_names[DWS_PHASE_DEPEND];
+    json_t *directives = NULL;
+    json_t *resources = NULL;
+    int tolerance = 0;
+    int run_started = 0;
+    int exception = 0;
+    int abandoned = 0;
+    double t_epilog = 0.;
+    int index;
+
+    if (json_unpack_ex (o, &err, 0,
+                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?b s?b s?b s?F}",
+                        "id", &id,
+                        "jobid", &id,
+                        "userid", &userid,
+                        "phase", &phase,
+                        "dw", &directives,
+                        "dw_directives", &directives,
+                        "resources", &resources,
+                        "failure_tolerance", &tolerance,
+                        "run_started", &run_started,
+                        "exception", &exception,
+                        "abandoned", &abandoned,
+                        "t_epilog", &t_epilog) < 0) {
+        dws_error (error, EPROTO, "malformed job facts: %s", err.text);
+        return NULL;
+    }
+    if (id < 0 || userid < 0 || userid > UINT32_MAX
+        || !json_is_array (directives)) {
+        dws_error (error, EPROTO, "malformed job facts: bad job id, user id "
+                   "or directives");
+        return NULL;
+    }
+    if ((index = name_index (phase_names, COUNT (phase_names), phase)) < 0) {
+        dws_error (error, EPROTO, "unknown job phase '%s'", phase);
+        return NULL;
+    }
+    if (tolerance < 0) {
+        dws_error (error, EPROTO, "dw_failure_tolerance must not be negative");
+        return NULL;
+    }
+    if (!(job = calloc (1, sizeof (*job)))) {
+        dws_error (error, ENOMEM, "out of memory");
+        return NULL;
+    }
+    job->id = id;
+    job->userid = userid;
+    job->phase = index;
+    job->directives = json_incref (directives);
+    job->resources = json_incref (resources);
+    job->failure_tolerance = tolerance;
+    job->run_started = run_started;
+    job->exception = exception;
+    job->abandoned = abandoned;
+    job->t_epilog = t_epilog;
+    return job;
+}
+
+bool dws_job_advance (struct dws_job *job, enum dws_phase phase)
+{
+    if (phase <= job->phase)
+        return false;
+    job->phase = phase;
+    if (phase == DWS_PHASE_RUNNING)
+        job->run_started = true;
+    return true;
+}
+
+void dws_job_update (struct dws_job *job, const struct dws_job *fresh)
+{
+    json_decref (job->directives);
+    job->directives = json_incref (fresh->directives);
+    json_decref (job->resources);
+    job->resources = json_incref (fresh->resources);
+    job->userid = fresh->userid;
+    job->failure_tolerance = fresh->failure_tolerance;
+    dws_job_advance (job, fresh->phase);
+    job->run_started |= fresh->run_started;
+    job->exception |= fresh->exception;
+    job->abandoned |= fresh->abandoned;
+    if (fresh->t_epilog > 0.)
+        job->t_epilog = fresh->t_epilog;
+}
+
+int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error)
+{
+    json_t *nodelist;
+    json_t *entry;
+    size_t index;
+    struct hostlist *hl;
+    char *hosts = NULL;
+
+    if (json_unpack (R, "{s:{s:o}}", "execution", "nodelist", &nodelist) < 0
+        || !json_is_array (nodelist))
+        return dws_error (error, EINVAL, "R has no execution.nodelist");
+    if (!(hl = hostlist_create ()))
+        return dws_error (error, ENOMEM, "out of memory");
+    json_array_foreach (nodelist, index, entry) {
+        const char *s = json_string_value (entry);
+        if (!s || hostlist_append (hl, s) < 0) {
+            dws_error (error, EINVAL, "R has a malformed nodelist");
+            goto error;
+        }
+    }
+    /* A host may appear once per slot. */
+    hostlist_uniq (hl);
+    if (!(hosts = hostlist_encode (hl))) {
+        dws_error (error, ENOMEM, "out of memory");
+        goto error;
+    }
+    hostlist_destroy (hl);
+    free (job->hosts);
+    job->hosts = hosts;
+    return 0;
+error:
+    {
+        int saved_errno = errno;
+        hostlist_destroy (hl);
+        errno = saved_errno;
+    }
+    return -1;
+}
+
+void dws_workflow_destroy (struct dws_workflow *wf)
+{
+    if (wf) {
+        int saved_errno = errno;
+        free (wf->name);
+        free (wf->namespace);
+        free (wf->uid);
+        free (wf->message);
+        free (wf->elapsed);
+        free (wf->computes);
+        free (wf->computes_namespace);
+        json_decref (wf->breakdowns);
+        json_decref (wf->object);
+        free (wf);
+        errno = saved_errno;
+    }
+}
+
+/* The string at a path of two keys, or NULL. 'o' may be anything.
+ */
+static const char *get_string (json_t *o, const char *k1, const char *k2)
+{
+    return json_string_value (json_object_get (json_object_get (o, k1), k2));
+}
+
+static bool get_bool (json_t *o, const char *k1, const char *k2)
+{
+    return json_is_true (json_object_get (json_object_get (o, k1), k2));
+}
+
+/* RFC 3339, in UTC as Kubernetes writes it, with or without a fraction.
+ * Returns 0 for anything else.
+ */
+static double parse_time (const char *s)
+{
+    struct tm tm = { 0 };
+    const char *rest;
+    double fraction = 0.;
+
+    if (!s || !(rest = strptime (s, "%Y-%m-%dT%H:%M:%S", &tm)))
+        return 0.;
+    if (*rest == '.') {
+        char *end;
+        fraction = strtod (rest, &end);
+        rest = end;
+    }
+    if (strcmp (rest, "Z") != 0)
+        return 0.;
+    return (double)timegm (&tm) + fraction;
+}
+
+static bool has_finalizer (json_t *object)
+{
+    json_t *list = json_object_get (json_object_get (object, "metadata"),
+                                    "finalizers");
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (list, index, entry) {
+        const char *s = json_string_value (entry);
+        if (s && !strcmp (s, DWS_FINALIZER))
+            return true;
+    }
+    return false;
+}
+
+/* strdup() where NULL is a value. Returns false only if out of memory.
+ */
+static bool copy_string (char **dst, const char *src)
+{
+    *dst = NULL;
+    return !src || (*dst = strdup (src)) != NULL;
+}
+
+static bool copy_strings (struct dws_workflow *wf,
+                          const char *name,
+                          const char *namespace,
+                          json_t *object)
+{
+    json_t *status = json_object_get (object, "status");
+    const char *message = json_string_value (json_object_get (status,
+                                                              "message"));
+    const char *elapsed =
+        json_string_value (json_object_get (status, "elapsedTimeLastState"));
+    const char *cname = get_string (status, "computes", "name");
+    const char *cns = get_string (status, "computes", "namespace");
+
+    return copy_string (&wf->name, name)
+        && copy_string (&wf->namespace, namespace)
+        && copy_string (&wf->uid, get_string (object, "metadata", "uid"))
+        && copy_string (&wf->message, message ? message : "")
+        && copy_string (&wf->elapsed, elapsed)
+        && copy_string (&wf->computes, cname)
+        && copy_string (&wf->computes_namespace, cns ? cns : namespace);
+}
+
+struct dws_workflow *dws_workflow_decode (json_t *object,
+                                          const char *instance,
+                                          dws_error_t *error)
+{
+    struct dws_workflow *wf;
+    const char *name = get_string (object, "metadata", "name");
+    const char *namespace = get_string (object, "metadata", "namespace");
+    const char *version = get_string (object, "metadata", "resourceVersion");
+    const char *stamp = get_string (object, "metadata", "deletionTimestamp");
+    json_t *labels = json_object_get (json_object_get (object, "metadata"),
+                                      "labels");
+    const char *label = json_string_value (json_object_get (labels,
+                                                       DWS_INSTANCE_LABEL));
+    json_t *status = json_object_get (object, "status");
+    uint64_t jobid;
+    int index;
+
+    if (!name || (jobid = dws_workflow_jobid (name)) == 0) {
+        dws_error (error, EINVAL, "'%s' is no workflow of a Flux job",
+                   name ? name : "");
+        return NULL;
+    }
+    if (!(wf = calloc (1, sizeof (*wf)))
+        || !copy_strings (wf, name, namespace ? namespace : DWS_NAMESPACE,
+                          object)) {
+        dws_workflow_destroy (wf);
+        dws_error (error, ENOMEM, "out of memory");
+        return NULL;
+    }
+    wf->jobid = jobid;
+    wf->version = version ? strtoull (version, NULL, 10) : 0;
+    wf->ours = instance && label && !strcmp (instance, label);
+    wf->deleting = stamp != NULL;
+    wf->finalizer = has_finalizer (object);
+    wf->desired = dws_state_parse (get_string (object, "spec",
+                                               "desiredState"));
+    wf->state = dws_state_parse (get_string (object, "status", "state"));
+    index = name_index (status_names, COUNT (status_names),
+                        get_string (object, "status", "status"));
+    wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
+    wf->ready = get_bool (object, "status", "ready");
+    wf->t_desired = parse_time (get_string (object, "status",
+                                            "desiredStateChange"));
+    wf->breakdown_count = json_array_size (json_object_get (status,
+                                                  "directiveBreakdowns"));
+    wf->object = json_incref (object);
+    return wf;
+}
+
+void dws_workflow_inherit (struct dws_workflow *wf,
+                           struct dws_workflow *old,
+                           double now)
+{
+    bool same = old && old->uid && wf->uid && !strcmp (old->uid, wf->uid);
+
+    if (same) {
+        if (old->breakdown_count == wf->breakdown_count) {
+            wf->breakdowns = old->breakdowns;
+            old->breakdowns = NULL;
+        }
+        wf->servers_written = old->servers_written;
+        wf->computes_written = old->computes_written;
+    }
+    if (wf->status == DWS_STATUS_TRANSIENT) {
+        if (same && old->state == wf->state && old->t_transient > 0.)
+            wf->t_transient = old->t_transient;
+        else
+            wf->t_transient = now;
+    }
+    /* desiredStateChange is that of the state before until DWS acts. */
+    if (wf->state != wf->desired) {
+        if (same && old->state != old->desired && old->desired == wf->desired)
+            wf->t_desired = old->t_desired;
+        else
+            wf->t_desired = now;
+    }
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The two fact records that dws_reconcile() compares: what Flux says about a
+ * job, and what Kubernetes says about its workflow.
+ */
+
+#ifndef LIBDWS_WORKFLOW_H
+#define LIBDWS_WORKFLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jansson.h>
+
+#include "error.h"
+
+#define DWS_FINALIZER "flux-framework.readthedocs.io/workflow"
+#define DWS_INSTANCE_LABEL "flux-framework.org/instance"
+#define DWS_NAMESPACE "default"
+
+/* Where the job is, in the order in which it gets there.
+ * GONE is a job that is inactive, or that Flux never heard of.
+ */
+enum dws_phase {
+    DWS_PHASE_DEPEND,
+    DWS_PHASE_PENDING,
+    DWS_PHASE_PROLOG,
+    DWS_PHASE_RUNNING,
+    DWS_PHASE_EPILOG,
+    DWS_PHASE_GONE,
+};
+
+/* Workflow states, in their order. NONE: not yet given one by DWS.
+ */
+enum dws_state {
+    DWS_STATE_NONE,
+    DWS_STATE_PROPOSAL,
+    DWS_STATE_SETUP,
+    DWS_STATE_DATAIN,
+    DWS_STATE_PRERUN,
+    DWS_STATE_POSTRUN,
+    DWS_STATE_DATAOUT,
+    DWS_STATE_TEARDOWN,
+};
+
+enum dws_status {
+    DWS_STATUS_NONE,
+    DWS_STATUS_DRIVERWAIT,
+    DWS_STATUS_TRANSIENT,
+    DWS_STATUS_COMPLETED,
+    DWS_STATUS_ERROR,
+};
+
+/* The Flux side. The first part comes from Flux and can be asked for again
+ * at any time. The second is what this process has set going: it may be
+ * forgotten (all zero) at any time, the price is work done twice.
+ */
+struct dws_job {
+    uint64_t id;
+    uint32_t userid;
+    enum dws_phase phase;
+    json_t *directives;         // array of strings, presets expanded
+    json_t *resources;          // jobspec resources as submitted
+    char *hosts;                // RFC 29 hostlist of R, NULL until known
+    int failure_tolerance;
+    bool run_started;
+    bool exception;             // a fatal exception was raised: CLEANUP is near
+    bool abandoned;             // epilog timeout: the epilog was let go
+    bool teardown;              // tear down without PostRun, DataOut
+    double t_epilog;            // when the epilog began, 0 before
+    double t_gone;              // when it was found to be gone, 0 before
+
+    uint32_t busy;              // bit N: action of kind N is under way, or
+                                //  has failed and is not to be repeated yet
+    uint32_t saved;             // bit N: state N was sent to the KVS
+    bool raised;                // the workflow's error was raised
+    char *refusal;              // why the workflow can never serve the job
+};
+
+/* The Kubernetes side. The second part is not in the object itself, and
+ * is kept as long as the object is the same one (by uid).
+ */
+struct dws_workflow {
+    char *name;
+    char *namespace;
+    char *uid;
+    uint64_t version;           // resourceVersion
+    uint64_t jobid;             // from the name
+    bool ours;                  // carries the label of this instance
+    bool deleting;
+    bool finalizer;             // ours is on it
+    enum dws_state desired;
+    enum dws_state state;
+    enum dws_status status;
+    bool ready;
+    double t_desired;           // when 'desired' was asked for, 0: unknown
+    char *message;              // never NULL
+    char *elapsed;              // elapsedTimeLastState or NULL
+    char *computes;             // name of the Computes object or NULL
+    char *computes_namespace;
+    json_t *object;             // the whole of it
+
+    size_t breakdown_count;     // references in status.directiveBreakdowns
+    json_t *breakdowns;         // the objects, NULL until all were read
+    bool servers_written;
+    bool computes_written;
+    double t_transient;         // since when in TransientCondition, or 0
+};
+
+/* Decode one entry of a job-manager.dws.sync response, or the payload of
+ * dws.create (where phase is left out: it is DWS_PHASE_DEPEND).
+ * Unknown keys are ignored. Fails with EPROTO or ENOMEM.
+ */
+struct dws_job *dws_job_decode (json_t *o, dws_error_t *error);
+void dws_job_destroy (struct dws_job *job);
+
+/* Take over what Flux says now from 'fresh'. Phases never go back and
+ * nothing that has happened is undone, so an answer that was overtaken by
+ * events on its way does no harm.
+ */
+void dws_job_update (struct dws_job *job, const struct dws_job *fresh);
+
+/* Move the phase forward. A step back is ignored.
+ * Returns true if that changed something.
+ */
+bool dws_job_advance (struct dws_job *job, enum dws_phase phase);
+
+/* Set job->hosts from an R object (RFC 20). Fails with EINVAL or ENOMEM.
+ */
+int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error);
+
+/* Decode a Workflow object as Kubernetes has it: whatever is missing has not
+ * happened yet. The record holds a reference on 'object'.
+ * 'instance' (may be NULL) is the value that makes the workflow ours.
+ * Fails with EINVAL if it is no workflow of a Flux job, or ENOMEM.
+ */
+struct dws_workflow *dws_workflow_decode (json_t *object,
+                                          const char *instance,
+                                          dws_error_t *error);
+void dws_workflow_destroy (struct dws_workflow *wf);
+
+/* Carry over from 'old' (may be NULL) what is not in the object.
+ * 'now' dates what Kubernetes has no date for: a TransientCondition that was
+ * not there before, a desired state that DWS has not taken up yet.
+ */
+void dws_workflow_inherit (struct dws_workflow *wf,
+                           struct dws_workflow *old,
+                           double now);
+
+/* "fluxjob-ID". Returns buf.
+ */
+#define DWS_NAME_SIZE 32
+const char *dws_workflow_name (uint64_t jobid, char buf[DWS_NAME_SIZE]);
+
+/* The job id in a name of that form, 0 if it is of another form.
+ */
+uint64_t dws_workflow_jobid (const char *name);
+
+const char *dws_phase_name (enum dws_phase phase);
+const char *dws_state_name (enum dws_state state);
+enum dws_state dws_state_parse (const char *s);
+
+#endif /* !LIBDWS_WORKFLOW_H */
