@@ -1,0 +1,195 @@
+# The agent's command queue: order, repetition, answers that count as success.
+# SPDX-License-Identifier: LGPL-3.0-only
+import queue
+import threading
+
+import pytest
+from flux_k8s import commands
+from flux_k8s.kube import ApiError
+
+LIMIT_S = 20
+
+
+class FakeKube:
+    """An API server of one dict; `faults` are raised first, in order."""
+
+    def __init__(self, objects=None, faults=()):
+        self.objects = dict(objects or {})
+        self.faults = list(faults)
+        self.calls = []
+        self.lock = threading.Lock()
+
+    def _enter(self, *call):
+        with self.lock:
+            self.calls.append(call)
+            if self.faults:
+                fault = self.faults.pop(0)
+                if fault is not None:
+                    raise fault
+
+    def get(self, plural, namespace, name):
+        self._enter("get", name)
+        if name not in self.objects:
+            raise ApiError(404, "NotFound", f"{plural} {name} not found")
+        return self.objects[name]
+
+    def create(self, plural, namespace, obj):
+        name = obj["metadata"]["name"]
+        self._enter("create", name)
+        if name in self.objects:
+            raise ApiError(409, "AlreadyExists", f"{name} already exists")
+        self.objects[name] = obj
+        return obj
+
+    def patch(self, plural, namespace, name, patch):
+        self._enter("patch", name, patch)
+        metadata = self.objects[name]["metadata"]
+        metadata.update(patch.get("metadata", {}))
+        return self.objects[name]
+
+    def delete(self, plural, namespace, name):
+        self._enter("delete", name)
+        if name not in self.objects:
+            raise ApiError(404, "NotFound", f"{name} not found")
+        return {"kind": "Status", "status": "Success"} if self.objects.pop(name) else {}
+
+
+def command(op, name="w", **keys):
+    return {"op": op, "kind": "workflows", "namespace": "default", "name": name, **keys}
+
+
+def workflow(name="w", finalizers=(), version="1"):
+    return {
+        "kind": "Workflow",
+        "metadata": {
+            "name": name,
+            "resourceVersion": version,
+            "finalizers": list(finalizers),
+            "managedFields": [{"manager": "x"}],
+        },
+    }
+
+
+def test_create_reports_the_existing_object():
+    kube = FakeKube({"w": workflow()})
+    result = commands.execute(kube, command("create", object=workflow()))
+    assert (result["ok"], result["status"]) == (False, 409)
+    assert result["object"]["metadata"]["name"] == "w"
+
+
+def test_results_carry_no_managed_fields():
+    kube = FakeKube({"w": workflow()})
+    result = commands.execute(kube, command("get"))
+    assert result["ok"] and "managedFields" not in result["object"]["metadata"]
+
+
+@pytest.mark.parametrize("op,keys", [("delete", {}), ("drop-finalizer", {})])
+def test_what_is_gone_already_is_success(op, keys):
+    result = commands.execute(FakeKube(), command(op, finalizer="ours", **keys))
+    assert result == {"ok": True}
+
+
+def test_patch_of_a_missing_object_is_an_error():
+    kube = FakeKube(faults=[ApiError(404, "NotFound", "gone")])
+    result = commands.execute(kube, command("patch", patch={}))
+    assert (result["ok"], result["status"], result["message"]) == (False, 404, "gone")
+
+
+def test_drop_finalizer_keeps_the_others():
+    kube = FakeKube({"w": workflow(finalizers=["a", "ours", "b"], version="7")})
+    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    assert result["object"]["metadata"]["finalizers"] == ["a", "b"]
+    assert kube.calls[-1][2]["metadata"]["resourceVersion"] == "7"
+
+
+def test_drop_finalizer_reads_again_after_a_conflict():
+    kube = FakeKube(
+        {"w": workflow(finalizers=["ours"])},
+        faults=[None, ApiError(409, "Conflict", "changed"), None, None],
+    )
+    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    assert result["ok"]
+    assert [c[0] for c in kube.calls] == ["get", "patch", "get", "patch"]
+
+
+@pytest.mark.parametrize(
+    "bad,word",
+    [
+        ({"op": "explode", "kind": "workflows"}, "explode"),
+        ({"op": "get", "kind": "teapots"}, "teapots"),
+        ({"op": "get", "kind": "workflows", "name": "w"}, "namespace"),
+        ({**command("patch"), "patch": 3}, "patch"),
+    ],
+)
+def test_senseless_commands_name_the_word(bad, word):
+    result = commands.execute(FakeKube(), bad)
+    assert (result["ok"], result["status"]) == (False, 400)
+    assert word in result["message"]
+
+
+def run_queue(kube, todo, workers=4):
+    results = queue.Queue()
+    pool = commands.CommandQueue(kube, workers, results.put)
+    for seq, cmd in enumerate(todo):
+        pool.submit({**cmd, "seq": seq})
+    got = [results.get(timeout=LIMIT_S) for _ in todo]
+    pool.stop()
+    return got
+
+
+def test_commands_on_one_object_keep_their_order():
+    kube = FakeKube({"w": workflow(), "v": workflow("v")})
+    todo = [command("patch", patch={"n": i}) for i in range(50)]
+    results = run_queue(kube, todo)
+    assert [r["seq"] for r in results] == list(range(50))
+    assert [c[2]["n"] for c in kube.calls] == list(range(50))
+
+
+def test_trouble_is_repeated_until_it_passes(monkeypatch):
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    faults = [ApiError(s, "x", "x") for s in (0, 500, 503, 429)]
+    kube = FakeKube({"w": workflow()}, faults=faults)
+    results = run_queue(kube, [command("get"), command("get")])
+    assert [r["ok"] for r in results] == [True, True]
+    assert len(kube.calls) == 6
+
+
+def test_one_object_in_trouble_does_not_hold_another(monkeypatch):
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    stuck = threading.Event()
+
+    class HalfDead(FakeKube):
+        def get(self, plural, namespace, name):
+            if name == "bad" and not stuck.is_set():
+                raise ApiError(500, "InternalError", "no")
+            return workflow(name)
+
+    results = queue.Queue()
+    pool = commands.CommandQueue(HalfDead(), 1, results.put)
+    pool.submit({**command("get", "bad"), "seq": 1})
+    pool.submit({**command("get", "good"), "seq": 2})
+    assert results.get(timeout=LIMIT_S)["seq"] == 2
+    stuck.set()
+    assert results.get(timeout=LIMIT_S)["seq"] == 1
+    pool.stop()
+    assert pool.depth() == 0
+
+
+def test_nothing_is_reported_after_stop():
+    began, go_on = threading.Event(), threading.Event()
+
+    class Slow(FakeKube):
+        def get(self, plural, namespace, name):
+            began.set()
+            assert go_on.wait(LIMIT_S)
+            return workflow(name)
+
+    results = queue.Queue()
+    pool = commands.CommandQueue(Slow(), 1, results.put)
+    pool.submit({**command("get"), "seq": 1})
+    assert began.wait(LIMIT_S)
+    pool.stop()
+    go_on.set()
+    for thread in pool._threads:
+        thread.join(LIMIT_S)
+    assert results.empty()

@@ -1,0 +1,190 @@
+# The harness of t/*.t: sharness plus what is needed to run a test under Flux,
+# with dws-sim in Kubernetes' place. Sourced by each test as its first act.
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# A test runs under solo, the embedded engine, from the tree installed in
+# FLUX_DWS_PREFIX (default: .venv of the checkout), or, unchanged, under the
+# flux-core whose flux command is named by FLUX.
+
+DWS_SRCDIR=$(cd "$(dirname "$0")/.." && pwd)
+DWS_PREFIX=${FLUX_DWS_PREFIX:-$DWS_SRCDIR/.venv}
+DWS_SOLO_FLUX=$DWS_PREFIX/bin/flux
+: "${FLUX:=$DWS_SOLO_FLUX}"
+test -x "$FLUX" || {
+    echo "Bail out! $FLUX is not there: run scripts/setup first"
+    exit 1
+}
+export FLUX FLUX_DWS_PREFIX="$DWS_PREFIX"
+
+DWS_MODULES=$DWS_PREFIX/lib/flux/modules
+DWS_PLUGINS=$DWS_PREFIX/lib/flux/job-manager/plugins
+DWS_SHELL_PLUGINS=$DWS_PREFIX/lib/flux/shell/plugins
+DWS_PYTHON=${DWS_PYTHON:-$DWS_SRCDIR/.venv/bin/python3}
+
+if test "$FLUX" = "$DWS_SOLO_FLUX"; then
+    DWS_ENGINE=solo
+else
+    DWS_ENGINE=flux-core
+    DWS_FLUX_LIBDIR=$(cd "$(dirname "$FLUX")/../lib" && pwd)
+    PATH=$(dirname "$FLUX"):$PATH
+fi
+PATH=$DWS_PREFIX/bin:$DWS_SRCDIR/.venv/bin:$PATH
+test "$DWS_ENGINE" = solo || PATH=$(dirname "$FLUX"):$PATH
+export PATH DWS_SRCDIR DWS_ENGINE
+
+dws_options=$*
+. "${SHARNESS_PATH:-/usr/share/sharness/sharness.sh}"
+
+# A test whose commands are not joined by && hides the failure of all but the
+# last of them.
+chain_lint=t
+
+# test_under_flux N: go on inside an instance of N made-up nodes node[0-N-1]
+# with 4 cores each. The configuration comes from dws_config, which a test may
+# define before.
+test_under_flux () {
+    if test -n "$DWS_UNDER_FLUX"; then
+        cleanup dws_cleanup
+        return 0
+    fi
+    DWS_NODES=$1
+    dws_tmp=$(mktemp -d "${TMPDIR:-/tmp}/dws-test-XXXXXX")
+    mkdir "$dws_tmp/conf.d" "$dws_tmp/pkgs"
+    dws_last=$(($DWS_NODES - 1))
+    cat >"$dws_tmp/R" <<-EOF
+	{"version":1,"execution":{"R_lite":[{"rank":"0-$dws_last","children":
+	{"core":"0-3"}}],"starttime":0,"expiration":0,
+	"nodelist":["node[0-$dws_last]"]}}
+	EOF
+    cat >"$dws_tmp/conf.d/test.toml" <<-EOF
+	[resource]
+	path = "$dws_tmp/R"
+	noverify = true
+	EOF
+    if type dws_config >/dev/null 2>&1; then
+        dws_config >>"$dws_tmp/conf.d/test.toml"
+    fi
+    # The instance runs this script again: forget this round's trash.
+    trap 'rm -rf "$dws_tmp"' EXIT
+    rm -rf "$SHARNESS_TRASH_DIRECTORY"
+    cd "$SHARNESS_TEST_SRCDIR" || exit 1
+    set -- "$SHARNESS_TEST_SRCDIR/$(basename "$0")" $dws_options
+    export DWS_UNDER_FLUX=t DWS_NODES DWS_TMP="$dws_tmp"
+    export FLUX_MODULE_PATH_PREPEND="$DWS_MODULES"
+    export FLUX_EXEC_PATH_PREPEND="$DWS_PREFIX/libexec/flux/cmd"
+    unset FLUX_URI FLUX_JOB_ID
+    if test "$DWS_ENGINE" = flux-core; then
+        # Only our own packages: the engine has its own bindings.
+        for pkg in "$DWS_PREFIX"/lib/python3*/site-packages/flux_*; do
+            case "$pkg" in
+            *.dist-info) ;;
+            *) ln -s "$pkg" "$dws_tmp/pkgs/" ;;
+            esac
+        done
+        export PYTHONPATH="$dws_tmp/pkgs"
+        export LD_LIBRARY_PATH="$DWS_FLUX_LIBDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+        "$FLUX" start --test-size="$DWS_NODES" \
+            --config-path="$dws_tmp/conf.d" \
+            -Sconf.shell_pluginpath="$DWS_FLUX_LIBDIR/flux/shell/plugins:$DWS_SHELL_PLUGINS" \
+            ${SHELL_PATH:-/bin/bash} "$@"
+    else
+        "$FLUX" start --test-size="$DWS_NODES" \
+            --test-hosts="node[0-$dws_last]" \
+            --config-path="$dws_tmp/conf.d" \
+            ${SHELL_PATH:-/bin/bash} "$@"
+    fi
+    exit $?
+}
+
+# dws_wait SECONDS COMMAND...: run a command that waits for an event, with a
+# limit that only a failure reaches.
+dws_wait () {
+    dws_limit=$1
+    shift
+    timeout "$dws_limit" "$@"
+}
+
+# dws_start_sim [OPTION...]: a simulated cluster with two nodes per rabbit for
+# the nodes of this instance. Leaves kubeconfig, mapping.json, sim.pid.
+dws_start_sim () {
+    mkfifo sim.ready &&
+    {
+        dws-sim run --kubeconfig "$PWD/kubeconfig" \
+            --nodes "node[0-$(($DWS_NODES - 1))]" --nodes-per-rabbit 2 \
+            --mapping "$PWD/mapping.json" --root "$PWD/sim" --ready-fd 9 "$@" \
+            9>sim.ready >sim.log 2>&1 &
+        echo $! >sim.pid
+    } &&
+    dws_wait 30 cat sim.ready >sim.ready.out &&
+    rm sim.ready &&
+    grep -q ready sim.ready.out
+}
+
+dws_stop_sim () {
+    kill "$(cat sim.pid)" &&
+    { wait "$(cat sim.pid)" || :; }
+}
+
+dws_ctl () {
+    dws-sim ctl --kubeconfig "$PWD/kubeconfig" "$@"
+}
+
+# dws_load: sched-rabbit, the broker module, the jobtap plugin, configured for
+# the simulated cluster that dws_start_sim has started.
+dws_load () {
+    cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF &&
+
+	[rabbit]
+	mapping = "$PWD/mapping.json"
+	kubeconfig = "$PWD/kubeconfig"
+	$(cat rabbit.toml 2>/dev/null)
+	EOF
+    flux config reload &&
+    dws_use_sched_rabbit &&
+    flux module load "$DWS_MODULES/dws.so" &&
+    flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" "$@"
+}
+
+dws_use_sched_rabbit () {
+    if flux module list | grep -q '^sched-rabbit '; then
+        flux module remove sched-rabbit
+    fi &&
+    if flux module list | grep -q '^sched-simple '; then
+        flux module remove sched-simple
+    fi &&
+    flux module load "$DWS_MODULES/sched-rabbit.py"
+}
+
+# dws_start_agent: returns when the agent is attached and has reported what
+# Kubernetes has.
+dws_start_agent () {
+    flux-coral2-dws --kubeconfig "$PWD/kubeconfig" -v >>agent.log 2>&1 &
+    echo $! >agent.pid
+    dws_wait_status '.agent.synced == true'
+}
+
+dws_kill_agent () {
+    kill -9 "$(cat agent.pid)" &&
+    { wait "$(cat agent.pid)" 2>/dev/null || :; } &&
+    dws_wait_status '.agent.attached == false'
+}
+
+dws_status () {
+    flux python -c '
+import flux, json
+print(json.dumps(flux.Flux().rpc("dws.status", {}).get()))'
+}
+
+# dws_wait_status FILTER: until the jq filter is true of dws.status.
+dws_wait_status () {
+    flux python "$DWS_SRCDIR/t/scripts/wait_status.py" "$@"
+}
+
+dws_cleanup () {
+    for pid in agent.pid sim.pid; do
+        test -f $pid && kill -9 "$(cat $pid)" 2>/dev/null
+    done
+    :
+}
+
+test_set_prereq "$(test "$DWS_ENGINE" = solo && echo SOLO || echo FLUX_CORE)"
