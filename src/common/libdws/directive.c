@@ -414,6 +414,15 @@ const char *dws_directives_arg (const struct dws_directives *dirs,
     return grammar_arg (&dirs->list[index], key);
 }
 
+const char *dws_directives_key (const struct dws_directives *dirs,
+                                size_t index,
+                                size_t n)
+{
+    if (index >= dirs->count || n >= dirs->list[index].nargs)
+        return NULL;
+    return dirs->list[index].args[n].key;
+}
+
 bool dws_directives_has (const struct dws_directives *dirs,
                          const char *command)
 {

@@ -48,6 +48,12 @@ const char *dws_directives_arg (const struct dws_directives *dirs,
                                 size_t index,
                                 const char *key);
 
+/* The n-th key of a directive, for going through all of them.
+ */
+const char *dws_directives_key (const struct dws_directives *dirs,
+                                size_t index,
+                                size_t n);
+
 /* True if one of the directives is this command ("create_persistent").
  */
 bool dws_directives_has (const struct dws_directives *dirs,

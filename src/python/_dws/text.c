@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See text.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <jansson.h>
+
+#include "libdws/allocation.h"
+#include "libdws/breakdown.h"
+#include "libdws/directive.h"
+#include "libdws/error.h"
+#include "libdws/topology.h"
+
+#include "text.h"
+
+/* Decoded arguments and the error of one call.
+ */
+struct call {
+    json_t *args[3];
+    dws_error_t error;
+};
+
+void dws_text_free (char *s)
+{
+    free (s);
+}
+
+static json_t *take (struct call *call,
+                     int n,
+                     const char *name,
+                     const char *text,
+                     int *failed)
+{
+    json_error_t jerror;
+
+    if (text
+        && !(call->args[n] = json_loads (text, JSON_DECODE_ANY, &jerror))
+        && !*failed) {
+        dws_error (&call->error, EINVAL, "%s: %s", name, jerror.text);
+        *failed = 1;
+    }
+    return call->args[n];
+}
+
+/* End a call: release the arguments, and turn 'result' into text.
+ */
+static char *finish (struct call *call,
+                     json_t *result,
+                     struct dws_text_error *error)
+{
+    int saved_errno = errno;
+    char *text = NULL;
+
+    for (int i = 0; i < 3; i++)
+        json_decref (call->args[i]);
+    if (result) {
+        text = json_dumps (result, JSON_COMPACT | JSON_ENCODE_ANY);
+        json_decref (result);
+        if (!text) {
+            dws_error (&call->error, ENOMEM, "out of memory");
+            saved_errno = ENOMEM;
+        }
+    }
+    if (!text) {
+        error->errnum = saved_errno;
+        memcpy (error->text, call->error.text, sizeof (error->text));
+    }
+    return text;
+}
+
+static json_t *encode_directives (struct dws_directives *dirs)
+{
+    json_t *result;
+    json_t *list;
+    json_t *warnings;
+
+    if (!(result = json_pack ("{s:[] s:[]}", "directives", "warnings")))
+        return NULL;
+    list = json_object_get (result, "directives");
+    warnings = json_object_get (result, "warnings");
+    for (size_t i = 0; i < dws_directives_count (dirs); i++) {
+        json_t *args = json_object ();
+        const char *key;
+        const char *value;
+
+        for (size_t j = 0;
+             (key = dws_directives_key (dirs, i, j))
+             && (value = dws_directives_arg (dirs, i, key));
+             j++) {
+            if (json_object_set_new (args, key, json_string (value)) < 0)
+                goto error;
+        }
+        if (json_array_append_new (list,
+                                   json_pack ("{s:s s:s s:O}",
+                                              "text",
+                                              dws_directives_text (dirs, i),
+                                              "command",
+                                              dws_directives_command (dirs,
+                                                                      i),
+                                              "args", args)) < 0)
+            goto error;
+        json_decref (args);
+        continue;
+error:
+        json_decref (args);
+        json_decref (result);
+        return NULL;
+    }
+    for (size_t i = 0; i < dws_directives_warning_count (dirs); i++) {
+        const char *s = dws_directives_warning (dirs, i);
+
+        if (json_array_append_new (warnings, json_string (s)) < 0) {
+            json_decref (result);
+            return NULL;
+        }
+    }
+    return result;
+}
+
+char *dws_text_directives (const char *dw,
+                           const char *presets,
+                           struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *dw_obj = take (&call, 0, "dw", dw, &failed);
+    json_t *presets_obj = take (&call, 1, "presets", presets, &failed);
+    struct dws_directives *dirs;
+    json_t *result = NULL;
+
+    if (!failed
+        && (dirs = dws_directives_parse (dw_obj,
+                                         presets_obj,
+                                         &call.error))) {
+        if (!(result = encode_directives (dirs)))
+            dws_error (&call.error, ENOMEM, "out of memory");
+        dws_directives_destroy (dirs);
+    }
+    return finish (&call, result, error);
+}
+
+char *dws_text_breakdown_apply (const char *resources,
+                                const char *breakdowns,
+                                const char *opts,
+                                struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *res = take (&call, 0, "resources", resources, &failed);
+    json_t *list = take (&call, 1, "breakdowns", breakdowns, &failed);
+    json_t *o = take (&call, 2, "options", opts, &failed);
+    struct dws_breakdown_opts bopts = {
+        .min_gib = json_integer_value (json_object_get (o, "min_gib")),
+        .maximums = json_object_get (o, "maximums"),
+    };
+    json_t *result = NULL;
+
+    if (!failed)
+        result = dws_breakdown_apply (res, list, &bopts, &call.error);
+    return finish (&call, result, error);
+}
+
+char *dws_text_allocation_nodes (const char *R,
+                                 const char *mapping,
+                                 struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *R_obj = take (&call, 0, "R", R, &failed);
+    json_t *map = take (&call, 1, "rabbitmapping", mapping, &failed);
+    struct dws_topology *topo;
+    json_t *result = NULL;
+
+    if (!failed && (topo = dws_topology_create (map, &call.error))) {
+        result = dws_allocation_nodes (R_obj, topo, &call.error);
+        dws_topology_destroy (topo);
+    }
+    return finish (&call, result, error);
+}
+
+char *dws_text_allocation_sets (const char *breakdowns,
+                                const char *nodes_per_rabbit,
+                                const char *opts,
+                                struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *list = take (&call, 0, "breakdowns", breakdowns, &failed);
+    json_t *nodes = take (&call, 1, "nodes", nodes_per_rabbit, &failed);
+    json_t *o = take (&call, 2, "options", opts, &failed);
+    struct dws_allocation_opts aopts = {
+        .min_gib = json_integer_value (json_object_get (o, "min_gib")),
+        .storages = json_object_get (o, "storages"),
+        .used = json_object_get (o, "used"),
+    };
+    json_t *result = NULL;
+
+    if (!failed)
+        result = dws_allocation_sets (list, nodes, &aopts, &call.error);
+    return finish (&call, result, error);
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The face that libdws shows to Python: JSON text in, JSON text out. Every
+ * function returns text that dws_text_free() releases, or NULL with 'errbuf'
+ * holding an errno and a message. An argument that is NULL counts as absent.
+ */
+
+#ifndef DWS_TEXT_H
+#define DWS_TEXT_H
+
+#include <stddef.h>
+
+struct dws_text_error {
+    int errnum;
+    char text[256];
+};
+
+void dws_text_free (char *s);
+
+/* {"directives": [{"text", "command", "args": {}}], "warnings": []}
+ */
+char *dws_text_directives (const char *dw,
+                           const char *presets,
+                           struct dws_text_error *error);
+
+/* opts: {"min_gib"?, "maximums"?}
+ */
+char *dws_text_breakdown_apply (const char *resources,
+                                const char *breakdowns,
+                                const char *opts,
+                                struct dws_text_error *error);
+
+/* R is an R object or a hostlist string
+ */
+char *dws_text_allocation_nodes (const char *R,
+                                 const char *mapping,
+                                 struct dws_text_error *error);
+
+/* opts: {"min_gib"?, "storages"?, "used"?}
+ */
+char *dws_text_allocation_sets (const char *breakdowns,
+                                const char *nodes_per_rabbit,
+                                const char *opts,
+                                struct dws_text_error *error);
+
+#endif /* !DWS_TEXT_H */

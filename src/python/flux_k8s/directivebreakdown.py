@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# DirectiveBreakdown objects: fetch them, and hand them to libdws, which
+# decides. The names are those of the specification.
+"""What storage a job gets, from its DirectiveBreakdowns."""
+
+from collections.abc import Iterator
+from typing import Any, Optional
+
+from flux_k8s import dws
+from flux_k8s.crd import RESOURCES
+
+_RESOURCE = RESOURCES["directivebreakdowns"]
+_DEFAULT_VERSION = "v1alpha7"
+
+
+def fetch_breakdowns(
+    k8s_api: Any, workflow: dict[str, Any]
+) -> Iterator[dict[str, Any]]:
+    """Read the breakdowns that a Workflow refers to, in directive order.
+
+    Some directives (destroy_persistent, copy_in, ...) have none. The API
+    version is that of the workflow. Raises kubernetes.client.ApiException.
+    """
+    status = workflow.get("status") or {}
+    version = workflow.get("apiVersion", "").rpartition("/")[2]
+    for ref in status.get("directiveBreakdowns") or []:
+        yield k8s_api.get_namespaced_custom_object(
+            _RESOURCE.group,
+            version or _DEFAULT_VERSION,
+            ref["namespace"],
+            _RESOURCE.plural,
+            ref["name"],
+        )
+
+
+def apply_breakdowns(
+    k8s_api: Any,
+    workflow: dict[str, Any],
+    resources: list[Any],
+    min_size: int,
+    maximums: Optional[dict[str, float]] = None,
+) -> list[Any]:
+    """Return `resources` (jobspec) with the storage that the workflow needs.
+
+    `min_size` is the smallest allocation in GiB, `maximums` the limits per
+    node in GiB by type of file system. Resources that have storage already
+    come back as they are. Raises ValueError with a text for the user, and
+    dws.NotReadyError if a breakdown is not ready.
+    """
+    breakdowns = list(fetch_breakdowns(k8s_api, workflow))
+    return dws.apply_breakdowns(resources, breakdowns, min_size, maximums)
+
+
+def build_allocation_sets(
+    breakdown_alloc_sets: list[dict[str, Any]],
+    nodes_per_nnf: dict[str, int],
+    compute_node_count: int,
+    min_alloc_size: int,
+    storages: Optional[list[Any]] = None,
+    used: Optional[dict[str, int]] = None,
+) -> list[dws.AllocationSet]:
+    """Return the allocationSets of one Servers object.
+
+    `breakdown_alloc_sets` is `status.storage.allocationSets` of a breakdown,
+    `nodes_per_nnf` counts the job's nodes by rabbit, `compute_node_count` is
+    their sum, `min_alloc_size` is in GiB. See dws.allocation_sets() for the
+    rest; it also lays out several breakdowns at once, which this cannot.
+    """
+    if compute_node_count != sum(nodes_per_nnf.values()):
+        raise ValueError(
+            f"the rabbits have {sum(nodes_per_nnf.values())} of the job's "
+            f"{compute_node_count} nodes"
+        )
+    breakdown = {
+        "kind": "DirectiveBreakdown",
+        "status": {
+            "ready": True,
+            "storage": {
+                "allocationSets": breakdown_alloc_sets,
+                "reference": {"name": "servers", "namespace": "default"},
+            },
+        },
+    }
+    result = dws.allocation_sets(
+        [breakdown], nodes_per_nnf, min_alloc_size, storages, used
+    )
+    return result[0]["allocationSets"]

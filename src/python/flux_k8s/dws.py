@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# The one module that knows the cffi extension: libdws as typed Python
+# functions on plain JSON data. Everything here is a pure function.
+"""libdws for Python."""
+
+import errno
+import json
+from typing import Any, Callable, Optional, TypedDict, cast
+
+from flux_k8s._dws import ffi, lib
+
+Json = Any
+
+
+class Directive(TypedDict):
+    """One #DW directive. A bare key has the value ""."""
+
+    text: str
+    command: str
+    args: dict[str, str]
+
+
+class Directives(TypedDict):
+    """What a `dw` attribute says."""
+
+    directives: list[Directive]
+    warnings: list[str]
+
+
+class StorageAllocation(TypedDict):
+    """`allocationCount` allocations on rabbit `name`."""
+
+    name: str
+    allocationCount: int
+
+
+class AllocationSet(TypedDict):
+    """An entry of `Servers.spec.allocationSets`; size in bytes."""
+
+    label: str
+    allocationSize: int
+    storage: list[StorageAllocation]
+
+
+class ServersAllocation(TypedDict):
+    """What to write into the Servers object that `servers` names."""
+
+    servers: dict[str, str]
+    allocationSets: list[AllocationSet]
+
+
+class NotReadyError(RuntimeError):
+    """A DirectiveBreakdown has not been filled in yet; try again later."""
+
+
+class NoSpaceError(ValueError):
+    """The storage cannot be placed on the rabbits of the job."""
+
+
+def _encode(value: Json) -> Any:
+    """Encode an argument; None stays absent."""
+    return ffi.NULL if value is None else json.dumps(value).encode()
+
+
+def _call(function: Callable[..., Any], *args: Json) -> Json:
+    """Call a dws_text_* function with JSON values; raise on failure."""
+    error = ffi.new("struct dws_text_error *")
+    text = function(*[_encode(arg) for arg in args], error)
+    if text == ffi.NULL:
+        message = ffi.string(error.text).decode(errors="replace")
+        if error.errnum == errno.ENOMEM:
+            raise MemoryError(message)
+        if error.errnum == errno.EAGAIN:
+            raise NotReadyError(message)
+        if error.errnum == errno.ENOSPC:
+            raise NoSpaceError(message)
+        raise ValueError(message)
+    try:
+        return json.loads(ffi.string(text))
+    finally:
+        lib.dws_text_free(text)
+
+
+def parse_directives(dw: Json, presets: Optional[dict[str, Json]] = None) -> Directives:
+    """Parse the text of `attributes.system.dw`.
+
+    Raises ValueError with a text for the user, naming the word at fault.
+    """
+    return cast(Directives, _call(lib.dws_text_directives, dw, presets))
+
+
+def apply_breakdowns(
+    resources: list[Json],
+    breakdowns: list[Json],
+    min_gib: int = 0,
+    maximums: Optional[dict[str, float]] = None,
+) -> list[Json]:
+    """Return jobspec resources with the storage that the breakdowns ask for.
+
+    `min_gib` is the smallest allocation, `maximums` maps a file system type
+    to GiB per node. Raises ValueError, or NotReadyError if a breakdown is
+    not ready.
+    """
+    opts: dict[str, Json] = {"min_gib": min_gib}
+    if maximums is not None:
+        opts["maximums"] = maximums
+    return cast(
+        list[Json], _call(lib.dws_text_breakdown_apply, resources, breakdowns, opts)
+    )
+
+
+def nodes_per_rabbit(R: Json, mapping: Json) -> dict[str, int]:
+    """Count the hosts of an R object, or of a hostlist string, by rabbit.
+
+    `mapping` is the content of the rabbitmapping file. Raises ValueError.
+    """
+    return cast(dict[str, int], _call(lib.dws_text_allocation_nodes, R, mapping))
+
+
+def allocation_sets(
+    breakdowns: list[Json],
+    nodes: dict[str, int],
+    min_gib: int = 0,
+    storages: Optional[list[Json]] = None,
+    used: Optional[dict[str, int]] = None,
+) -> list[ServersAllocation]:
+    """Lay out the storage of the breakdowns over the rabbits in `nodes`.
+
+    `storages` are Storage objects as Kubernetes has them (None: every rabbit
+    is taken as usable), `used` the bytes that others hold on each rabbit.
+    Raises ValueError, NoSpaceError or NotReadyError.
+    """
+    opts: dict[str, Json] = {"min_gib": min_gib}
+    if storages is not None:
+        opts["storages"] = storages
+    if used is not None:
+        opts["used"] = used
+    return cast(
+        list[ServersAllocation],
+        _call(lib.dws_text_allocation_sets, breakdowns, nodes, opts),
+    )
