@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * dws-jobtap.so: hold jobs that have #DW directives in DEPEND, in a prolog
+ * and in an epilog while the dws service works for them.
+ *
+ * A job's record is made in job.new and found in its aux container after
+ * that, so a job without directives costs one look-up per callback. What is
+ * known about a job comes from its events, seen live or read back from its
+ * eventlog (facts.h); the plugin keeps nothing that a reload would lose.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "libdws/directive.h"
+
+#include "job.h"
+#include "rebuild.h"
+#include "request.h"
+#include "service.h"
+
+#define PLUGIN_NAME "dws"
+
+static struct dws_job *current_job (void *arg)
+{
+    return dws_job_lookup (arg, FLUX_JOBTAP_CURRENT_JOB);
+}
+
+/* The job manager only logs it when a callback fails, so say it to the user.
+ */
+static int callback_failed (struct dws_job *job, const char *what)
+{
+    char text[256];
+
+    snprintf (text, sizeof (text), "%s: %s", what, strerror (errno));
+    dws_job_raise (job, PLUGIN_NAME, text);
+    return -1;
+}
+
+static int validate_cb (flux_plugin_t *p,
+                        const char *topic,
+                        flux_plugin_arg_t *args,
+                        void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    json_t *dw = NULL;
+    json_t *tolerance = NULL;
+    struct dws_directives *dirs;
+    dws_error_t error;
+
+    if (flux_plugin_arg_unpack (args,
+                                FLUX_PLUGIN_ARG_IN,
+                                "{s:{s?{s?{s?o s?o}}}}",
+                                "jobspec",
+                                "attributes",
+                                "system",
+                                "dw", &dw,
+                                "dw_failure_tolerance", &tolerance) < 0)
+        return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
+    if (!dw)
+        return 0;
+    if (!(dirs = dws_directives_parse (dw, ctx->presets, &error)))
+        return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
+    dws_directives_destroy (dirs);
+    if (tolerance
+        && (!json_is_integer (tolerance)
+            || json_integer_value (tolerance) < 0
+            || json_integer_value (tolerance) > INT32_MAX))
+        return flux_jobtap_reject_job (p,
+                                       args,
+                                       "dw_failure_tolerance must be a number"
+                                       " of nodes, 0 or more");
+    return 0;
+}
+
+static int new_cb (flux_plugin_t *p,
+                   const char *topic,
+                   flux_plugin_arg_t *args,
+                   void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct dws_job *job;
+    int state;
+
+    if (!(job = dws_job_create (ctx, args))) {
+        if (errno == 0)
+            return 0;
+        flux_jobtap_raise_exception (p,
+                                     FLUX_JOBTAP_CURRENT_JOB,
+                                     PLUGIN_NAME,
+                                     0,
+                                     "%s",
+                                     strerror (errno));
+        return -1;
+    }
+    if (flux_jobtap_job_subscribe (p, job->id) < 0
+        || flux_plugin_arg_unpack (args,
+                                   FLUX_PLUGIN_ARG_IN,
+                                   "{s:i}",
+                                   "state", &state) < 0)
+        return callback_failed (job, topic);
+    if (state == FLUX_JOB_STATE_NEW)
+        job->known = true;
+    else if (dws_rebuild (job) < 0)
+        return callback_failed (job, topic);
+    return 0;
+}
+
+static int depend_cb (flux_plugin_t *p,
+                      const char *topic,
+                      flux_plugin_arg_t *args,
+                      void *arg)
+{
+    struct dws_job *job;
+
+    /* While the eventlog is read, the rest is up to rebuild.c. */
+    if (!(job = current_job (arg)) || !job->known)
+        return 0;
+    if (job->dw_error) {
+        dws_job_raise (job, DWS_DEPENDENCY, job->dw_error);
+        return -1;
+    }
+    if (flux_jobtap_dependency_add (p, job->id, DWS_DEPENDENCY) < 0)
+        return callback_failed (job, "adding the dws-create dependency");
+    job->facts.depend_added = true;
+    if (job->preset_used
+        && flux_jobtap_jobspec_update_pack (p,
+                                            "{s:O}",
+                                            "attributes.system.dw",
+                                            job->dw) < 0)
+        return callback_failed (job, "recording the expanded preset");
+    if (dws_request_create (job) < 0)
+        return callback_failed (job, "dws.create");
+    return 0;
+}
+
+static int run_cb (flux_plugin_t *p,
+                   const char *topic,
+                   flux_plugin_arg_t *args,
+                   void *arg)
+{
+    struct dws_job *job;
+
+    if (!(job = current_job (arg)))
+        return 0;
+    if (flux_jobtap_prolog_start (p, DWS_PROLOG) < 0)
+        return callback_failed (job, "starting the dws-setup prolog");
+    job->facts.prolog_started = true;
+    if (dws_request_setup (job) < 0)
+        return callback_failed (job, "dws.setup");
+    return 0;
+}
+
+/* Only from callbacks for the current job, in CLEANUP state.
+ */
+static int begin_epilog (struct dws_job *job)
+{
+    struct dws_ctx *ctx = job->ctx;
+
+    if (job->facts.epilog_started)
+        return 0;
+    if (flux_jobtap_epilog_start (ctx->p, DWS_EPILOG) < 0)
+        return callback_failed (job, "starting the dws-epilog");
+    job->facts.epilog_started = true;
+    if (dws_request_post_run (job) < 0)
+        return callback_failed (job, "dws.post_run");
+    return 0;
+}
+
+/* A job whose tasks were started is not over in CLEANUP: after an exception
+ * they still have to be killed. For those the finish event begins the epilog.
+ */
+static int cleanup_cb (flux_plugin_t *p,
+                       const char *topic,
+                       flux_plugin_arg_t *args,
+                       void *arg)
+{
+    struct dws_job *job;
+
+    if (!(job = current_job (arg))
+        || !job->known
+        || (job->facts.run_started && !job->facts.run_finished))
+        return 0;
+    return begin_epilog (job);
+}
+
+static int exception_event (struct dws_job *job, json_t *entry)
+{
+    const char *type;
+    int severity;
+
+    if (json_unpack (entry,
+                     "{s:{s:s s:i}}",
+                     "context",
+                     "type", &type,
+                     "severity", &severity) < 0
+        || severity != 0)
+        return 0;
+    if (dws_job_release_prolog (job, 1) < 0)
+        flux_log_error (job->ctx->h, "dws: %s: finish prolog", job->idf58);
+    if (dws_facts_epilog_held (&job->facts)) {
+        if (!strcmp (type, DWS_EPILOG_TIMEOUT))
+            dws_job_abandon (job);
+        else
+            dws_request_teardown (job);
+    }
+    return 0;
+}
+
+static int event_cb (flux_plugin_t *p,
+                     const char *topic,
+                     flux_plugin_arg_t *args,
+                     void *arg)
+{
+    const char *name = topic + strlen ("job.event.");
+    struct dws_job *job;
+    json_t *entry;
+
+    if (!(job = current_job (arg)))
+        return 0;
+    if (flux_plugin_arg_unpack (args,
+                                FLUX_PLUGIN_ARG_IN,
+                                "{s:o}",
+                                "entry", &entry) < 0
+        || dws_facts_apply (&job->facts, entry) < 0) {
+        flux_log (job->ctx->h, LOG_ERR, "dws: %s: bad event", job->idf58);
+        return -1;
+    }
+    if (!job->known)
+        return 0;
+    if (!strcmp (name, "finish"))
+        return begin_epilog (job);
+    if (!strcmp (name, "exception"))
+        return exception_event (job, entry);
+    if (!strcmp (name, "epilog-start")
+        && dws_facts_epilog_held (&job->facts)
+        && dws_job_start_timer (job) < 0)
+        flux_log_error (job->ctx->h, "dws: %s: epilog timer", job->idf58);
+    return 0;
+}
+
+static int query_cb (flux_plugin_t *p,
+                     const char *topic,
+                     flux_plugin_arg_t *args,
+                     void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    json_t *jobs;
+
+    if (!(jobs = dws_service_list (ctx)))
+        return -1;
+    return flux_plugin_arg_pack (args,
+                                 FLUX_PLUGIN_ARG_OUT,
+                                 "{s:f s:o}",
+                                 "epilog-timeout", ctx->epilog_timeout,
+                                 "jobs", jobs);
+}
+
+static int check_presets (json_t *presets, dws_error_t *error)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object (presets))
+        return dws_error (error, EINVAL, "must be a table");
+    json_object_foreach (presets, name, value) {
+        struct dws_directives *dirs;
+        dws_error_t e;
+
+        if (!(dirs = dws_directives_parse (value, NULL, &e)))
+            return dws_error (error, EINVAL, "%s: %s", name, e.text);
+        dws_directives_destroy (dirs);
+    }
+    return 0;
+}
+
+static int conf_update_cb (flux_plugin_t *p,
+                           const char *topic,
+                           flux_plugin_arg_t *args,
+                           void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    json_t *presets = NULL;
+    dws_error_t error;
+
+    if (flux_plugin_arg_unpack (args,
+                                FLUX_PLUGIN_ARG_IN,
+                                "{s:{s?{s?o}}}",
+                                "conf",
+                                "rabbit",
+                                "presets", &presets) < 0)
+        return flux_jobtap_error (p, args, "[rabbit] must be a table");
+    if (presets && check_presets (presets, &error) < 0)
+        return flux_jobtap_error (p, args, "rabbit.presets: %s", error.text);
+    json_decref (ctx->presets);
+    ctx->presets = json_incref (presets);
+    return 0;
+}
+
+static int parse_plugin_conf (struct dws_ctx *ctx)
+{
+    if (!flux_plugin_get_conf (ctx->p))
+        return 0;
+    if (flux_plugin_conf_unpack (ctx->p,
+                                 "{s?F !}",
+                                 "epilog-timeout", &ctx->epilog_timeout) < 0) {
+        flux_log (ctx->h,
+                  LOG_ERR,
+                  "dws: plugin configuration: %s",
+                  flux_plugin_strerror (ctx->p));
+        return -1;
+    }
+    return 0;
+}
+
+__attribute__ ((visibility ("default")))
+int flux_plugin_init (flux_plugin_t *p)
+{
+    struct dws_ctx *ctx;
+
+    if (!(ctx = dws_ctx_create (p))
+        || flux_plugin_aux_set (p,
+                                "dws::ctx",
+                                ctx,
+                                (flux_free_f)dws_ctx_destroy) < 0) {
+        dws_ctx_destroy (ctx);
+        return -1;
+    }
+    const struct flux_plugin_handler tab[] = {
+        { "job.validate", validate_cb, ctx },
+        { "job.new", new_cb, ctx },
+        { "job.state.depend", depend_cb, ctx },
+        { "job.state.run", run_cb, ctx },
+        { "job.state.cleanup", cleanup_cb, ctx },
+        { "job.event.*", event_cb, ctx },
+        { "conf.update", conf_update_cb, ctx },
+        { "plugin.query", query_cb, ctx },
+        { 0 },
+    };
+    if (parse_plugin_conf (ctx) < 0
+        || flux_plugin_register (p, PLUGIN_NAME, tab) < 0
+        || dws_service_register (ctx) < 0)
+        return -1;
+    return 0;
+}
+
+// vi: ts=4 sw=4 expandtab

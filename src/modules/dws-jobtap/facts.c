@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Facts about a rabbit job from its eventlog; see facts.h. No Flux handle.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "facts.h"
+
+static bool describes (json_t *context, const char *description)
+{
+    const char *s;
+
+    return context
+        && json_unpack (context, "{s:s}", "description", &s) == 0
+        && !strcmp (s, description);
+}
+
+static void apply_exception (struct dws_facts *facts, json_t *context)
+{
+    const char *type;
+    int severity;
+
+    if (!context
+        || json_unpack (context,
+                        "{s:s s:i}",
+                        "type", &type,
+                        "severity", &severity) < 0
+        || severity != 0)
+        return;
+    facts->exception = true;
+    if (!strcmp (type, DWS_EPILOG_TIMEOUT))
+        facts->abandoned = true;
+}
+
+int dws_facts_apply (struct dws_facts *facts, json_t *entry)
+{
+    double timestamp;
+    const char *name;
+    json_t *context = NULL;
+
+    if (json_unpack (entry,
+                     "{s:F s:s s?o}",
+                     "timestamp", &timestamp,
+                     "name", &name,
+                     "context", &context) < 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    if (!strcmp (name, "dependency-add"))
+        facts->depend_added |= describes (context, DWS_DEPENDENCY);
+    else if (!strcmp (name, "dependency-remove"))
+        facts->depend_removed |= describes (context, DWS_DEPENDENCY);
+    else if (!strcmp (name, "jobspec-update"))
+        facts->resources_updated |= context
+                                    && json_object_get (context, "resources");
+    else if (!strcmp (name, "prolog-start"))
+        facts->prolog_started |= describes (context, DWS_PROLOG);
+    else if (!strcmp (name, "prolog-finish"))
+        facts->prolog_finished |= describes (context, DWS_PROLOG);
+    else if (!strcmp (name, DWS_ENVIRONMENT))
+        facts->environment_posted = true;
+    else if (!strcmp (name, "start"))
+        facts->run_started = true;
+    else if (!strcmp (name, "finish"))
+        facts->run_finished = true;
+    else if (!strcmp (name, "epilog-start")) {
+        if (describes (context, DWS_EPILOG)) {
+            facts->epilog_started = true;
+            facts->t_epilog = timestamp;
+        }
+    }
+    else if (!strcmp (name, "epilog-finish"))
+        facts->epilog_finished |= describes (context, DWS_EPILOG);
+    else if (!strcmp (name, "exception"))
+        apply_exception (facts, context);
+    return 0;
+}
+
+int dws_facts_apply_all (struct dws_facts *facts, json_t *entries)
+{
+    size_t index;
+    json_t *entry;
+
+    if (!json_is_array (entries)) {
+        errno = EPROTO;
+        return -1;
+    }
+    json_array_foreach (entries, index, entry) {
+        if (dws_facts_apply (facts, entry) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+bool dws_facts_depend_held (const struct dws_facts *facts)
+{
+    return facts->depend_added && !facts->depend_removed;
+}
+
+bool dws_facts_prolog_held (const struct dws_facts *facts)
+{
+    return facts->prolog_started && !facts->prolog_finished;
+}
+
+bool dws_facts_epilog_held (const struct dws_facts *facts)
+{
+    return facts->epilog_started && !facts->epilog_finished;
+}
+
+const char *dws_facts_phase (const struct dws_facts *facts,
+                             flux_job_state_t state)
+{
+    switch (state) {
+        case FLUX_JOB_STATE_NEW:
+        case FLUX_JOB_STATE_DEPEND:
+            return facts->depend_removed ? "pending" : "depend";
+        case FLUX_JOB_STATE_PRIORITY:
+        case FLUX_JOB_STATE_SCHED:
+            return "pending";
+        case FLUX_JOB_STATE_RUN:
+            return dws_facts_prolog_held (facts) ? "prolog" : "running";
+        case FLUX_JOB_STATE_CLEANUP:
+            if (facts->epilog_finished)
+                return NULL;
+            /* After an exception the tasks go on until they are killed, and
+             * the epilog begins when they are gone.
+             */
+            if (!facts->epilog_started
+                && facts->run_started
+                && !facts->run_finished)
+                return "running";
+            return "epilog";
+        case FLUX_JOB_STATE_INACTIVE:
+            break;
+    }
+    return NULL;
+}
+
+// vi: ts=4 sw=4 expandtab

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the eventlog of a rabbit job says about it. Facts only ever become
+ * true, so it does not matter in which order, or how often, events are seen.
+ */
+
+#ifndef DWS_JOBTAP_FACTS_H
+#define DWS_JOBTAP_FACTS_H
+
+#include <stdbool.h>
+#include <jansson.h>
+#include <flux/core.h>
+
+#define DWS_DEPENDENCY "dws-create"
+#define DWS_PROLOG "dws-setup"
+#define DWS_EPILOG "dws-epilog"
+#define DWS_EPILOG_TIMEOUT "dws-epilog-timeout"
+#define DWS_ENVIRONMENT "dws_environment"
+
+struct dws_facts {
+    bool depend_added;
+    bool depend_removed;
+    bool resources_updated;     // jobspec resources were rewritten
+    bool prolog_started;
+    bool prolog_finished;
+    bool environment_posted;
+    bool run_started;
+    bool run_finished;
+    bool epilog_started;
+    bool epilog_finished;
+    bool exception;             // a fatal exception was raised
+    bool abandoned;             // ... because the epilog took too long
+    double t_epilog;            // when the epilog began (s since the epoch)
+};
+
+/* Take one eventlog entry (RFC 18) into account. Events that say nothing
+ * about rabbits are ignored. Returns 0, or -1 with errno EPROTO when 'entry'
+ * is not an eventlog entry.
+ */
+int dws_facts_apply (struct dws_facts *facts, json_t *entry);
+
+/* The same for a whole eventlog: 'entries' is an array.
+ */
+int dws_facts_apply_all (struct dws_facts *facts, json_t *entries);
+
+bool dws_facts_depend_held (const struct dws_facts *facts);
+bool dws_facts_prolog_held (const struct dws_facts *facts);
+bool dws_facts_epilog_held (const struct dws_facts *facts);
+
+/* "depend", "pending", "prolog", "running" or "epilog", or NULL when nothing
+ * more can come of the job (its epilog was released).
+ */
+const char *dws_facts_phase (const struct dws_facts *facts,
+                             flux_job_state_t state);
+
+#endif /* !DWS_JOBTAP_FACTS_H */

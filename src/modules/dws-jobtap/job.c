@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Records of rabbit jobs; see job.h.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "libdws/directive.h"
+
+#include "job.h"
+#include "request.h"
+
+#define JOB_AUX "dws::job"
+
+static void job_destroy (struct dws_job *job)
+{
+    if (job) {
+        int saved_errno = errno;
+        if (job->prev)
+            job->prev->next = job->next;
+        else if (job->ctx && job->ctx->jobs == job)
+            job->ctx->jobs = job->next;
+        if (job->next)
+            job->next->prev = job->prev;
+        flux_watcher_destroy (job->timer);
+        flux_future_destroy (job->f_request);
+        flux_future_destroy (job->f_rebuild);
+        json_decref (job->dw);
+        json_decref (job->resources);
+        free (job->dw_error);
+        free (job);
+        errno = saved_errno;
+    }
+}
+
+static void ctx_link (struct dws_ctx *ctx, struct dws_job *job)
+{
+    job->ctx = ctx;
+    job->next = ctx->jobs;
+    if (job->next)
+        job->next->prev = job;
+    ctx->jobs = job;
+}
+
+struct dws_ctx *dws_ctx_create (flux_plugin_t *p)
+{
+    struct dws_ctx *ctx;
+
+    if (!(ctx = calloc (1, sizeof (*ctx))))
+        return NULL;
+    ctx->p = p;
+    if (!(ctx->h = flux_jobtap_get_flux (p))
+        || !(ctx->deferred = flux_msglist_create ())) {
+        dws_ctx_destroy (ctx);
+        return NULL;
+    }
+    return ctx;
+}
+
+void dws_ctx_destroy (struct dws_ctx *ctx)
+{
+    if (ctx) {
+        int saved_errno = errno;
+        const flux_msg_t *msg;
+
+        while (ctx->deferred && flux_msglist_first (ctx->deferred)) {
+            msg = flux_msglist_pop (ctx->deferred);
+            (void)flux_respond_error (ctx->h, msg, ENOSYS, NULL);
+            flux_msg_decref (msg);
+        }
+        flux_msglist_destroy (ctx->deferred);
+        for (struct dws_job *job = ctx->jobs; job; job = job->next)
+            job->ctx = NULL;
+        json_decref (ctx->presets);
+        free (ctx);
+        errno = saved_errno;
+    }
+}
+
+/* A directive text that means something without the presets is taken as it
+ * is, so that presets can change later without changing this job.
+ */
+static int job_parse_dw (struct dws_job *job, json_t *dw)
+{
+    struct dws_directives *dirs;
+    dws_error_t error;
+
+    if (!(dirs = dws_directives_parse (dw, NULL, NULL))) {
+        if (!(dirs = dws_directives_parse (dw, job->ctx->presets, &error))) {
+            if (errno != EINVAL
+                || !(job->dw_error = strdup (error.text))
+                || !(job->dw = json_array ()))
+                return -1;
+            return 0;
+        }
+        job->preset_used = true;
+    }
+    job->dw = dws_directives_encode (dirs);
+    dws_directives_destroy (dirs);
+    return job->dw ? 0 : -1;
+}
+
+struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
+{
+    struct dws_job *job;
+    flux_jobid_t id;
+    int userid;
+    int tolerance = 0;
+    json_t *resources;
+    json_t *dw = NULL;
+
+    if (flux_plugin_arg_unpack (args,
+                                FLUX_PLUGIN_ARG_IN,
+                                "{s:I s:i s:{s:o s?{s?{s?o s?i}}}}",
+                                "id", &id,
+                                "userid", &userid,
+                                "jobspec",
+                                "resources", &resources,
+                                "attributes",
+                                "system",
+                                "dw", &dw,
+                                "dw_failure_tolerance", &tolerance) < 0) {
+        errno = EPROTO;
+        return NULL;
+    }
+    if (!dw) {
+        errno = 0;
+        return NULL;
+    }
+    if (!(job = calloc (1, sizeof (*job))))
+        return NULL;
+    ctx_link (ctx, job);
+    job->id = id;
+    job->userid = userid;
+    job->failure_tolerance = tolerance;
+    if (flux_job_id_encode (id, "f58", job->idf58, sizeof (job->idf58)) < 0
+        || job_parse_dw (job, dw) < 0
+        || !(job->resources = json_deep_copy (resources)))
+        goto error;
+    if (json_array_size (job->dw) == 0 && !job->dw_error) {
+        errno = 0;
+        goto error;
+    }
+    if (flux_jobtap_job_aux_set (ctx->p,
+                                 FLUX_JOBTAP_CURRENT_JOB,
+                                 JOB_AUX,
+                                 job,
+                                 (flux_free_f)job_destroy) < 0)
+        goto error;
+    return job;
+error:
+    job_destroy (job);
+    return NULL;
+}
+
+struct dws_job *dws_job_lookup (struct dws_ctx *ctx, flux_jobid_t id)
+{
+    return flux_jobtap_job_aux_get (ctx->p, id, JOB_AUX);
+}
+
+int dws_job_state (struct dws_job *job)
+{
+    flux_plugin_arg_t *args;
+    int state;
+
+    if (!(args = flux_jobtap_job_lookup (job->ctx->p, job->id)))
+        return -1;
+    if (flux_plugin_arg_unpack (args,
+                                FLUX_PLUGIN_ARG_IN,
+                                "{s:i}",
+                                "state", &state) < 0)
+        state = -1;
+    flux_plugin_arg_destroy (args);
+    return state;
+}
+
+json_t *dws_job_encode (struct dws_job *job)
+{
+    const struct dws_facts *facts = &job->facts;
+    const char *phase;
+    json_t *o;
+
+    if (!(phase = dws_facts_phase (facts, dws_job_state (job))))
+        return json_null ();
+    if (!(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:b s:b s:b s:f}",
+                         "id", (json_int_t)job->id,
+                         "userid", job->userid,
+                         "phase", phase,
+                         "dw", job->dw,
+                         "resources", job->resources,
+                         "failure_tolerance", job->failure_tolerance,
+                         "run_started", facts->run_started,
+                         "exception", facts->exception,
+                         "abandoned", facts->abandoned,
+                         "t_epilog", facts->t_epilog)))
+        errno = ENOMEM;
+    return o;
+}
+
+void dws_job_raise (struct dws_job *job, const char *type, const char *text)
+{
+    struct dws_ctx *ctx = job->ctx;
+    flux_jobid_t id = job->id;
+
+    if (flux_jobtap_raise_exception (ctx->p, id, type, 0, "%s", text) < 0)
+        flux_log_error (ctx->h, "dws: job %ju: raise %s", (uintmax_t)id, type);
+}
+
+int dws_job_release_prolog (struct dws_job *job, int status)
+{
+    if (!dws_facts_prolog_held (&job->facts))
+        return 0;
+    /* Set first: finishing may call back before it returns. */
+    job->facts.prolog_finished = true;
+    if (flux_jobtap_prolog_finish (job->ctx->p,
+                                   job->id,
+                                   DWS_PROLOG,
+                                   status) < 0) {
+        job->facts.prolog_finished = false;
+        return -1;
+    }
+    return 0;
+}
+
+int dws_job_release_epilog (struct dws_job *job, int status)
+{
+    if (!dws_facts_epilog_held (&job->facts))
+        return 0;
+    flux_watcher_stop (job->timer);
+    job->facts.epilog_finished = true;
+    if (flux_jobtap_epilog_finish (job->ctx->p,
+                                   job->id,
+                                   DWS_EPILOG,
+                                   status) < 0) {
+        /* It failed before anything was posted, so the job is still there. */
+        job->facts.epilog_finished = false;
+        return -1;
+    }
+    return 0;
+}
+
+static void timer_cb (flux_reactor_t *r,
+                      flux_watcher_t *w,
+                      int revents,
+                      void *arg)
+{
+    struct dws_job *job = arg;
+    char text[128];
+
+    snprintf (text,
+              sizeof (text),
+              "rabbit storage was not cleaned up within %.6g s",
+              job->ctx->epilog_timeout);
+    /* The exception callback does the rest, as it does when an admin raises
+     * the same exception by hand.
+     */
+    dws_job_raise (job, DWS_EPILOG_TIMEOUT, text);
+}
+
+int dws_job_start_timer (struct dws_job *job)
+{
+    flux_reactor_t *r = flux_get_reactor (job->ctx->h);
+    double after;
+
+    if (job->ctx->epilog_timeout <= 0 || job->timer)
+        return 0;
+    after = job->facts.t_epilog + job->ctx->epilog_timeout
+            - flux_reactor_now (r);
+    if (!(job->timer = flux_timer_watcher_create (r,
+                                                  after > 0 ? after : 0,
+                                                  0,
+                                                  timer_cb,
+                                                  job)))
+        return -1;
+    flux_watcher_start (job->timer);
+    return 0;
+}
+
+void dws_job_abandon (struct dws_job *job)
+{
+    struct dws_ctx *ctx = job->ctx;
+    flux_jobid_t id = job->id;
+
+    dws_request_abort (job);
+    if (dws_job_release_epilog (job, 1) < 0)
+        flux_log_error (ctx->h, "dws: job %ju: epilog", (uintmax_t)id);
+}
+
+// vi: ts=4 sw=4 expandtab

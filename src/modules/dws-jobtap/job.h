@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The plugin's own state and its record of each active rabbit job. A record
+ * lives in the job's aux container and goes away with the job or the plugin,
+ * and takes its timer and outstanding requests with it.
+ */
+
+#ifndef DWS_JOBTAP_JOB_H
+#define DWS_JOBTAP_JOB_H
+
+#include <stdbool.h>
+#include <jansson.h>
+#include <flux/core.h>
+#include <flux/jobtap.h>
+
+#include "facts.h"
+
+struct dws_ctx {
+    flux_plugin_t *p;
+    flux_t *h;
+    json_t *presets;            // [rabbit.presets], or NULL
+    double epilog_timeout;      // s; 0 = none
+    struct dws_job *jobs;       // all active rabbit jobs
+    struct flux_msglist *deferred; // requests that wait for a rebuild
+};
+
+struct dws_job {
+    struct dws_ctx *ctx;        // NULL once the plugin is going away
+    struct dws_job *prev;
+    struct dws_job *next;
+    flux_jobid_t id;
+    char idf58[32];
+    int userid;
+    int failure_tolerance;
+    json_t *dw;                 // single directives, presets expanded
+    json_t *resources;          // as submitted
+    bool preset_used;
+    char *dw_error;             // why 'dw' could not be parsed, or NULL
+    struct dws_facts facts;
+    bool known;                 // false until the eventlog has been read
+    flux_future_t *f_request;   // the last request to the dws service
+    flux_future_t *f_rebuild;   // reading the eventlog
+    const char *exception;      // what to raise when f_request fails
+    flux_watcher_t *timer;      // epilog-timeout
+};
+
+struct dws_ctx *dws_ctx_create (flux_plugin_t *p);
+void dws_ctx_destroy (struct dws_ctx *ctx);
+
+/* Make the record of the job that 'args' describe, and attach it.
+ * Returns the record; or NULL with errno 0 if it is not a rabbit job, or with
+ * errno set on failure.
+ */
+struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args);
+
+/* Return the record of an active rabbit job, or NULL. 'id' may be
+ * FLUX_JOBTAP_CURRENT_JOB.
+ */
+struct dws_job *dws_job_lookup (struct dws_ctx *ctx, flux_jobid_t id);
+
+/* Return the state of the job, or -1.
+ */
+int dws_job_state (struct dws_job *job);
+
+/* Return a new object as described for job-manager.dws.sync, JSON null if the
+ * job need not be listed, or NULL with errno ENOMEM.
+ */
+json_t *dws_job_encode (struct dws_job *job);
+
+/* Raise a fatal exception. The job may not be used afterwards: it can become
+ * inactive before this returns.
+ */
+void dws_job_raise (struct dws_job *job, const char *type, const char *text);
+
+/* Let the job go on, if it is held. Releasing the epilog may make the job
+ * inactive: the record may not be used afterwards. Return 0 or -1 and errno.
+ */
+int dws_job_release_prolog (struct dws_job *job, int status);
+int dws_job_release_epilog (struct dws_job *job, int status);
+
+/* Start the timer for epilog-timeout, counted from the epilog's beginning.
+ */
+int dws_job_start_timer (struct dws_job *job);
+
+/* Release of the epilog without the consent of the dws service.
+ */
+void dws_job_abandon (struct dws_job *job);
+
+#endif /* !DWS_JOBTAP_JOB_H */

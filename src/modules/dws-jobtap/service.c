@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The job-manager.dws.* services; see service.h.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "service.h"
+
+static void respond (struct dws_ctx *ctx, const flux_msg_t *msg)
+{
+    if (flux_respond (ctx->h, msg, NULL) < 0)
+        flux_log_error (ctx->h, "dws: respond");
+}
+
+static void respond_error (struct dws_ctx *ctx,
+                           const flux_msg_t *msg,
+                           const char *text)
+{
+    if (flux_respond_error (ctx->h, msg, errno, text) < 0)
+        flux_log_error (ctx->h, "dws: respond");
+}
+
+/* Keep 'msg' for later if the job is not known yet.
+ */
+static bool defer (struct dws_ctx *ctx,
+                   struct dws_job *job,
+                   const flux_msg_t *msg)
+{
+    if (!job || job->known)
+        return false;
+    if (flux_msglist_append (ctx->deferred, msg) < 0)
+        respond_error (ctx, msg, NULL);
+    return true;
+}
+
+/* What the user asked for stays in force: both must hold.
+ */
+static json_t *join_constraints (struct dws_job *job, json_t *exclude)
+{
+    flux_plugin_arg_t *args;
+    json_t *constraints = NULL;
+    json_t *joined = NULL;
+
+    if (!(args = flux_jobtap_job_lookup (job->ctx->p, job->id)))
+        return NULL;
+    if (flux_plugin_arg_unpack (args,
+                                FLUX_PLUGIN_ARG_IN,
+                                "{s:{s?{s?{s?o}}}}",
+                                "jobspec",
+                                "attributes",
+                                "system",
+                                "constraints", &constraints) < 0)
+        errno = EPROTO;
+    else if (!constraints)
+        joined = json_incref (exclude);
+    else if (!(joined = json_pack ("{s:[O,O]}", "and", constraints, exclude)))
+        errno = ENOMEM;
+    flux_plugin_arg_destroy (args);
+    return joined;
+}
+
+static int update_jobspec (struct dws_job *job,
+                           json_t *resources,
+                           json_t *exclude)
+{
+    json_t *constraints = NULL;
+    int rc;
+
+    if (exclude
+        && !json_is_null (exclude)
+        && !(constraints = join_constraints (job, exclude)))
+        return -1;
+    rc = flux_jobtap_jobspec_update_id_pack (job->ctx->p,
+                                             job->id,
+                                             "{s:O s:o*}",
+                                             "resources", resources,
+                                             "attributes.system.constraints",
+                                             constraints);
+    if (rc == 0)
+        job->facts.resources_updated = true;
+    return rc;
+}
+
+static void resource_update_cb (flux_t *h,
+                                flux_msg_handler_t *mh,
+                                const flux_msg_t *msg,
+                                void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct dws_job *job;
+    json_int_t id;
+    json_t *resources = NULL;
+    json_t *exclude = NULL;
+    const char *errmsg = NULL;
+    const char *error = NULL;
+
+    if (flux_msg_unpack (msg,
+                         "{s:I s?o s?o s?s}",
+                         "id", &id,
+                         "resources", &resources,
+                         "exclude", &exclude,
+                         "errmsg", &errmsg) < 0)
+        goto error;
+    job = dws_job_lookup (ctx, id);
+    if (defer (ctx, job, msg))
+        return;
+    if (!job || !dws_facts_depend_held (&job->facts)) {
+        respond (ctx, msg);
+        return;
+    }
+    if (errmsg) {
+        if (dws_job_state (job) == FLUX_JOB_STATE_DEPEND)
+            dws_job_raise (job, DWS_DEPENDENCY, errmsg);
+        respond (ctx, msg);
+        return;
+    }
+    if (dws_job_state (job) != FLUX_JOB_STATE_DEPEND) {
+        respond (ctx, msg);
+        return;
+    }
+    if (!json_is_array (resources)
+        || (exclude && !json_is_object (exclude) && !json_is_null (exclude))) {
+        error = "resources must be an array, exclude an object or null";
+        errno = EPROTO;
+        goto error;
+    }
+    /* An update that is already there was made just before a restart, and
+     * only the dependency was left.
+     */
+    if (!job->facts.resources_updated
+        && update_jobspec (job, resources, exclude) < 0) {
+        error = "could not update the jobspec";
+        goto error;
+    }
+    if (flux_jobtap_dependency_remove (ctx->p, id, DWS_DEPENDENCY) < 0) {
+        error = "could not remove the dependency";
+        goto error;
+    }
+    respond (ctx, msg);
+    return;
+error:
+    respond_error (ctx, msg, error);
+}
+
+static int check_variables (json_t *variables)
+{
+    const char *name;
+    json_t *value;
+
+    if (!json_is_object (variables))
+        goto inval;
+    json_object_foreach (variables, name, value) {
+        if (!json_is_string (value))
+            goto inval;
+    }
+    return 0;
+inval:
+    errno = EPROTO;
+    return -1;
+}
+
+static void prolog_remove_cb (flux_t *h,
+                              flux_msg_handler_t *mh,
+                              const flux_msg_t *msg,
+                              void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct dws_job *job;
+    json_int_t id;
+    json_t *variables;
+    const char *error = NULL;
+
+    if (flux_msg_unpack (msg, "{s:I s:o}", "id", &id, "variables", &variables)
+        < 0)
+        goto error;
+    if (check_variables (variables) < 0) {
+        error = "variables must be an object with string values";
+        goto error;
+    }
+    job = dws_job_lookup (ctx, id);
+    if (defer (ctx, job, msg))
+        return;
+    if (!job || !dws_facts_prolog_held (&job->facts)) {
+        respond (ctx, msg);
+        return;
+    }
+    if (!job->facts.environment_posted
+        && flux_jobtap_event_post_pack (ctx->p,
+                                        id,
+                                        DWS_ENVIRONMENT,
+                                        "{s:O}",
+                                        "variables", variables) < 0) {
+        error = "could not post the dws_environment event";
+        goto error;
+    }
+    if (dws_job_release_prolog (job, 0) < 0) {
+        error = "could not finish the prolog";
+        goto error;
+    }
+    respond (ctx, msg);
+    return;
+error:
+    respond_error (ctx, msg, error);
+}
+
+static void epilog_remove_cb (flux_t *h,
+                              flux_msg_handler_t *mh,
+                              const flux_msg_t *msg,
+                              void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct dws_job *job;
+    json_int_t id;
+    const char *error = NULL;
+
+    if (flux_msg_unpack (msg, "{s:I}", "id", &id) < 0)
+        goto error;
+    job = dws_job_lookup (ctx, id);
+    if (defer (ctx, job, msg))
+        return;
+    if (job && dws_job_release_epilog (job, 0) < 0) {
+        error = "could not finish the epilog";
+        goto error;
+    }
+    respond (ctx, msg);
+    return;
+error:
+    respond_error (ctx, msg, error);
+}
+
+json_t *dws_service_list (struct dws_ctx *ctx)
+{
+    json_t *jobs;
+
+    if (!(jobs = json_array ()))
+        goto nomem;
+    for (struct dws_job *job = ctx->jobs; job; job = job->next) {
+        json_t *o;
+
+        if (!(o = dws_job_encode (job)))
+            goto nomem;
+        if (!json_is_null (o) && json_array_append_new (jobs, o) < 0)
+            goto nomem;
+    }
+    return jobs;
+nomem:
+    json_decref (jobs);
+    errno = ENOMEM;
+    return NULL;
+}
+
+static void sync_cb (flux_t *h,
+                     flux_msg_handler_t *mh,
+                     const flux_msg_t *msg,
+                     void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    json_t *jobs;
+
+    for (struct dws_job *job = ctx->jobs; job; job = job->next) {
+        if (defer (ctx, job, msg))
+            return;
+    }
+    if (!(jobs = dws_service_list (ctx))) {
+        respond_error (ctx, msg, NULL);
+        return;
+    }
+    if (flux_respond_pack (h, msg, "{s:o}", "jobs", jobs) < 0)
+        flux_log_error (h, "dws: respond");
+}
+
+static const struct {
+    const char *name;
+    flux_msg_handler_f cb;
+} methods[] = {
+    { "resource-update", resource_update_cb },
+    { "prolog-remove", prolog_remove_cb },
+    { "epilog-remove", epilog_remove_cb },
+    { "sync", sync_cb },
+};
+
+#define METHOD_COUNT (sizeof (methods) / sizeof (methods[0]))
+
+static void dispatch (struct dws_ctx *ctx, const flux_msg_t *msg)
+{
+    const char *topic;
+    const char *name;
+
+    if (flux_msg_get_topic (msg, &topic) < 0
+        || !(name = strrchr (topic, '.')))
+        return;
+    for (size_t i = 0; i < METHOD_COUNT; i++) {
+        if (!strcmp (methods[i].name, name + 1))
+            methods[i].cb (ctx->h, NULL, msg, ctx);
+    }
+}
+
+void dws_service_retry (struct dws_ctx *ctx)
+{
+    /* Those that must wait longer are put back at the end. */
+    int count = flux_msglist_count (ctx->deferred);
+
+    while (count-- > 0 && flux_msglist_first (ctx->deferred)) {
+        const flux_msg_t *msg = flux_msglist_pop (ctx->deferred);
+
+        dispatch (ctx, msg);
+        flux_msg_decref (msg);
+    }
+}
+
+int dws_service_register (struct dws_ctx *ctx)
+{
+    for (size_t i = 0; i < METHOD_COUNT; i++) {
+        if (flux_jobtap_service_register (ctx->p,
+                                          methods[i].name,
+                                          methods[i].cb,
+                                          ctx) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+// vi: ts=4 sw=4 expandtab

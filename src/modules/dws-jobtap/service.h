@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The job-manager.dws.* services, for the instance owner. All of them are
+ * idempotent: to release a job that is not held, or no longer there, is a
+ * success.
+ */
+
+#ifndef DWS_JOBTAP_SERVICE_H
+#define DWS_JOBTAP_SERVICE_H
+
+#include "job.h"
+
+int dws_service_register (struct dws_ctx *ctx);
+
+/* Handle the requests that waited for a job to be known.
+ */
+void dws_service_retry (struct dws_ctx *ctx);
+
+/* Return a new array of all jobs that matter to the dws service, or NULL with
+ * errno ENOMEM.
+ */
+json_t *dws_service_list (struct dws_ctx *ctx);
+
+#endif /* !DWS_JOBTAP_SERVICE_H */

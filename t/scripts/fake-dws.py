@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""A stand-in for the dws service, as a broker module, to test dws-jobtap.so.
+
+Load with ``flux module load --name=dws fake-dws.py [auto] [fail-NAME=TEXT]``.
+It notes each request; ``dws.log`` returns the notes. With ``auto`` every job
+goes through at once: its resources stay as they are and its environment gets
+``DW_JOB_test``. ``fail-create=TEXT`` answers that request with an error.
+"""
+
+import errno
+from typing import Any, Dict, List
+
+from flux.brokermod import BrokerModule, request_handler
+
+
+class FakeDws(BrokerModule):
+    def __init__(self, h: Any, *args: str) -> None:
+        super().__init__(h, *args)
+        self.requests: List[Dict[str, Any]] = []
+        self.auto = "auto" in args
+        self.failures = dict(
+            arg[len("fail-") :].split("=", 1)
+            for arg in args
+            if arg.startswith("fail-")
+        )
+
+    def take(self, name: str, msg: Any) -> bool:
+        """Note a request and answer it. False if it was refused."""
+        self.requests.append({"name": name, "payload": msg.payload})
+        if name in self.failures:
+            self.handle.respond_error(msg, errno.EINVAL, self.failures[name])
+            return False
+        self.handle.respond(msg, None)
+        return self.auto
+
+    def tell(self, method: str, payload: Dict[str, Any]) -> None:
+        future = self.handle.rpc(f"job-manager.dws.{method}", payload)
+        future.then(self.told, method)
+
+    def told(self, future: Any, method: str) -> None:
+        try:
+            future.get()
+        except OSError as exc:
+            self.log.error(f"{method}: {exc}")
+
+    @request_handler("create")
+    def create(self, msg: Any) -> None:
+        if self.take("create", msg):
+            payload = msg.payload
+            self.tell(
+                "resource-update",
+                {
+                    "id": payload["jobid"],
+                    "resources": payload["resources"],
+                    "exclude": None,
+                },
+            )
+
+    @request_handler("setup")
+    def setup(self, msg: Any) -> None:
+        if self.take("setup", msg):
+            self.tell(
+                "prolog-remove",
+                {
+                    "id": msg.payload["jobid"],
+                    "variables": {"DW_JOB_test": "/mnt/test"},
+                },
+            )
+
+    @request_handler("post_run")
+    def post_run(self, msg: Any) -> None:
+        if self.take("post_run", msg):
+            self.tell("epilog-remove", {"id": msg.payload["jobid"]})
+
+    @request_handler("teardown")
+    def teardown(self, msg: Any) -> None:
+        self.take("teardown", msg)
+
+    @request_handler("abort")
+    def abort(self, msg: Any) -> None:
+        self.take("abort", msg)
+
+    @request_handler("log")
+    def requests_get(self, msg: Any) -> None:
+        self.handle.respond(msg, {"requests": self.requests})
