@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Posts job events: journal, state, KVS, plugins, then the action that the
+ * (new) state asks for.
+ *
+ * Order: events of one job are handled first in, first out.  An event posted
+ * while another one of the same job is being handled is queued and handled
+ * right after it, so callbacks never see a job change under them.
+ *
+ * Commits: eventlog lines collect in a batch.  It is committed as soon as
+ * the reactor gets to it and no earlier commit is under way, so a lone job
+ * waits for nothing and a burst shares its commits.
+ */
+#include "manager.h"
+
+struct batch {
+    struct manager *jm;
+    flux_kvs_txn_t *txn;
+    flux_future_t *f;
+    struct flux_msglist *responses;
+    struct job **held;
+    size_t nheld;
+};
+
+struct event {
+    struct manager *jm;
+    struct batch *open;     // collects events
+    struct batch *inflight; // is being committed
+    flux_watcher_t *timer;
+    double timeout;
+};
+
+static int drain_queue (struct manager *jm, struct job *job);
+
+static void fatal (struct manager *jm, const char *what)
+{
+    flux_log_error (jm->h, "%s", what);
+    jm->fatal_errors++;
+    flux_reactor_stop_error (flux_get_reactor (jm->h));
+}
+
+static struct batch *batch_open (struct event *ev)
+{
+    if (!ev->open) {
+        if (!(ev->open = calloc (1, sizeof (*ev->open))))
+            return NULL;
+        ev->open->jm = ev->jm;
+        if (!ev->inflight) {
+            flux_timer_watcher_reset (ev->timer, ev->timeout, 0.);
+            flux_watcher_start (ev->timer);
+        }
+    }
+    return ev->open;
+}
+
+/* Release what waited for the batch, then free it. */
+static void batch_finish (struct batch *batch)
+{
+    struct manager *jm = batch->jm;
+
+    for (size_t i = 0; i < batch->nheld; i++) {
+        batch->held[i]->hold = false;
+        (void)drain_queue (jm, batch->held[i]);
+        job_decref (batch->held[i]);
+    }
+    if (batch->responses) {
+        const flux_msg_t *msg;
+
+        while ((msg = flux_msglist_pop (batch->responses))) {
+            if (flux_send (jm->h, msg, 0) < 0)
+                flux_log_error (jm->h, "error sending deferred response");
+            flux_msg_decref (msg);
+        }
+        flux_msglist_destroy (batch->responses);
+    }
+    flux_future_destroy (batch->f);
+    flux_kvs_txn_destroy (batch->txn);
+    free (batch->held);
+    free (batch);
+}
+
+static void commit_continuation (flux_future_t *f, void *arg)
+{
+    struct event *ev = arg;
+    struct batch *batch = ev->inflight;
+
+    if (flux_future_get (f, NULL) < 0)
+        fatal (ev->jm, "eventlog commit failed");
+    ev->inflight = NULL;
+    if (ev->open) {
+        flux_timer_watcher_reset (ev->timer, ev->timeout, 0.);
+        flux_watcher_start (ev->timer);
+    }
+    batch_finish (batch);
+}
+
+static void timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                      void *arg)
+{
+    struct event *ev = arg;
+    struct batch *batch = ev->open;
+
+    if (!batch || ev->inflight)
+        return;
+    ev->open = NULL;
+    if (!batch->txn) {
+        batch_finish (batch);
+        return;
+    }
+    ev->inflight = batch;
+    if (!(batch->f = flux_kvs_commit (ev->jm->h, NULL, 0, batch->txn))
+        || flux_future_then (batch->f, -1., commit_continuation, ev) < 0)
+        fatal (ev->jm, "error sending eventlog commit");
+}
+
+static int batch_append (struct manager *jm, struct job *job, json_t *entry)
+{
+    struct batch *batch;
+    char key[64];
+    char *line;
+    int rc;
+
+    if (!(batch = batch_open (jm->event))
+        || (!batch->txn && !(batch->txn = flux_kvs_txn_create ()))
+        || flux_job_kvs_key (key, sizeof (key), job->id, "eventlog") < 0
+        || !(line = entry_encode (entry)))
+        return -1;
+    rc = flux_kvs_txn_put (batch->txn, FLUX_KVS_APPEND, key, line);
+    free (line);
+    return rc;
+}
+
+int event_hold_job (struct manager *jm, struct job *job)
+{
+    struct batch *batch;
+    struct job **held;
+
+    if (!(batch = batch_open (jm->event))
+        || !(held = realloc (batch->held,
+                             (batch->nheld + 1) * sizeof (*held))))
+        return -1;
+    batch->held = held;
+    batch->held[batch->nheld++] = job_incref (job);
+    job->hold = true;
+    return 0;
+}
+
+int event_respond (struct manager *jm, flux_msg_t *response)
+{
+    struct batch *batch;
+
+    if (!(batch = batch_open (jm->event))
+        || (!batch->responses
+            && !(batch->responses = flux_msglist_create ())))
+        return -1;
+    return flux_msglist_append (batch->responses, response);
+}
+
+void event_set_batch_timeout (struct manager *jm, double timeout)
+{
+    jm->event->timeout = timeout;
+}
+
+static int act_depend (struct manager *jm, struct job *job)
+{
+    if (job->depend_posted
+        || job_open_deps (job) > 0
+        || job_event_queued (job, "dependency-add"))
+        return 0;
+    job->depend_posted = true;
+    return event_post (jm, job, 0, "depend", NULL);
+}
+
+static int act_cleanup (struct manager *jm, struct job *job)
+{
+    bool busy;
+
+    alloc_cancel (jm, job, true);
+    alloc_dequeue (jm, job);
+    busy = job->perilog_active
+        || job->start_pending
+        || job_event_queued (job, "epilog-start");
+    if (job->has_resources && !busy && !job->free_posted) {
+        if (!job->alloc_bypass && alloc_free (jm, job) < 0)
+            return -1;
+        job->free_posted = true;
+        return event_post (jm, job, 0, "free", NULL);
+    }
+    if (!job->has_resources && !busy && !job_event_queued (job, "clean"))
+        return event_post (jm, job, 0, "clean", NULL);
+    return 0;
+}
+
+static int act_inactive (struct manager *jm, struct job *job)
+{
+    job->readonly = true;
+    if (!idmap_get (jm->active, job->id)) // may come here more than once
+        return 0;
+    if (job->flags & FLUX_JOB_WAITABLE)
+        wait_job_inactive (jm, job);
+    if (idmap_add (jm->inactive, job->id, job) == 0) {
+        job_incref (job);
+        (void)jobtap_call (jm, job, "job.inactive-add", NULL);
+        purge_job_inactive (jm, job);
+    }
+    (void)jobtap_call (jm, job, "job.destroy", NULL);
+    job_aux_clear (job, NULL);
+    job->nsubscribers = 0;
+    (void)idmap_take (jm->active, job->id);
+    wait_check_idle (jm);
+    job_decref (job);
+    return 0;
+}
+
+/* May be called any number of times in a state. */
+int event_action (struct manager *jm, struct job *job)
+{
+    switch (job->state) {
+    case FLUX_JOB_STATE_NEW:
+        return 0;
+    case FLUX_JOB_STATE_DEPEND:
+        return act_depend (jm, job);
+    case FLUX_JOB_STATE_PRIORITY: // perhaps back from SCHED
+        alloc_cancel (jm, job, false);
+        alloc_dequeue (jm, job);
+        return 0;
+    case FLUX_JOB_STATE_SCHED:
+        if (alloc_enqueue (jm, job) < 0)
+            return -1;
+        alloc_recalc (jm);
+        return 0;
+    case FLUX_JOB_STATE_RUN:
+        if (job->perilog_active || job_event_queued (job, "prolog-start"))
+            return 0;
+        return start_request (jm, job);
+    case FLUX_JOB_STATE_CLEANUP:
+        return act_cleanup (jm, job);
+    case FLUX_JOB_STATE_INACTIVE:
+        return act_inactive (jm, job);
+    }
+    return 0;
+}
+
+static void call_plugins (struct manager *jm, struct job *job,
+                          const char *name, json_t *entry,
+                          json_t *context, flux_job_state_t old_state)
+{
+    char topic[64];
+
+    if (jobtap_notify (jm, job, name, entry) < 0)
+        flux_log (jm->h, LOG_ERR, "jobtap: job.event.%s failed for %s",
+                  name, idf58 (job->id));
+    // before job.state.priority, which may follow from the update
+    if (streq (name, "jobspec-update"))
+        (void)jobtap_call (jm, job, "job.update", "{s:O}", "updates", context);
+    if (job->state != old_state) {
+        snprintf (topic, sizeof (topic), "job.state.%s",
+                  flux_job_statetostr (job->state, "l"));
+        (void)jobtap_call (jm, job, topic, "{s:O s:i}",
+                           "entry", entry,
+                           "prev_state", old_state);
+    }
+}
+
+static bool fatal_in_new (struct job *job, const char *name, json_t *context)
+{
+    int severity = -1;
+
+    return job->state == FLUX_JOB_STATE_NEW
+        && streq (name, "exception")
+        && json_unpack (context, "{s:i}", "severity", &severity) == 0
+        && severity == 0;
+}
+
+static int process (struct manager *jm, struct job *job, int flags,
+                    json_t *entry)
+{
+    flux_job_state_t old_state = job->state;
+    bool was_running = (old_state & FLUX_JOB_STATE_RUNNING) != 0;
+    bool is_running;
+    const char *name;
+    json_t *context;
+
+    if (entry_parse (entry, NULL, &name, &context) < 0)
+        return -1;
+    if (fatal_in_new (job, name, context)) {
+        flux_log (jm->h, LOG_ERR, "%s: fatal exception in NEW state",
+                  idf58 (job->id));
+        errno = EINVAL;
+        return -1;
+    }
+    if (job_apply_event (job, entry) < 0) // then it did not happen
+        return -1;
+    if (!(flags & EVENT_NO_COMMIT)
+        && (json_array_append (job->eventlog, entry) < 0
+            || batch_append (jm, job, entry) < 0))
+        return -1;
+    journal_event (jm, job, name, entry);
+    is_running = (job->state & FLUX_JOB_STATE_RUNNING) != 0;
+    jm->running_jobs += is_running - was_running;
+    call_plugins (jm, job, name, entry, context, old_state);
+    if (streq (name, "resource-update")
+        && start_expiration (jm, job, context) < 0)
+        flux_log_error (jm->h, "%s: error sending expiration to exec",
+                        idf58 (job->id));
+    return event_action (jm, job);
+}
+
+static struct queued_event *dequeue (struct job *job)
+{
+    struct queued_event *qe = job->evq;
+
+    job->evq = qe->next;
+    return qe;
+}
+
+/* Handle queued events until there is none.  The entry being handled stays
+ * at the head: that is how event_post_entry() sees it must only queue.
+ * The result is that of the first one.
+ */
+static int drain_queue (struct manager *jm, struct job *job)
+{
+    int errnum = 0;
+
+    job_incref (job); // handling "clean" may drop the last reference
+    for (bool first = true; job->evq; first = false) {
+        struct queued_event *qe = job->evq;
+        const char *name = "?";
+
+        if (!job->readonly && process (jm, job, qe->flags, qe->entry) < 0) {
+            if (first)
+                errnum = errno;
+            (void)entry_parse (qe->entry, NULL, &name, NULL);
+            flux_log_error (jm->h, "%s: error handling event %s",
+                            idf58 (job->id), name);
+        }
+        qe = dequeue (job);
+        json_decref (qe->entry);
+        free (qe);
+    }
+    job_decref (job);
+    if (errnum) {
+        errno = errnum;
+        return -1;
+    }
+    return 0;
+}
+
+int event_post_entry (struct manager *jm, struct job *job, int flags,
+                      json_t *entry)
+{
+    struct queued_event *qe;
+    struct queued_event **tail = &job->evq;
+    bool busy = job->evq != NULL || job->hold;
+
+    if (job->readonly) {
+        errno = EROFS;
+        return -1;
+    }
+    if (!(qe = calloc (1, sizeof (*qe))))
+        return -1;
+    qe->flags = flags;
+    qe->entry = json_incref (entry);
+    while (*tail)
+        tail = &(*tail)->next;
+    *tail = qe;
+    return busy ? 0 : drain_queue (jm, job);
+}
+
+int event_vpost (struct manager *jm, struct job *job, int flags,
+                 const char *name, const char *fmt, va_list ap)
+{
+    json_t *entry;
+    int rc;
+
+    if (!(entry = entry_vpack (0., name, fmt, ap)))
+        return -1;
+    rc = event_post_entry (jm, job, flags, entry);
+    json_decref (entry);
+    return rc;
+}
+
+int event_post (struct manager *jm, struct job *job, int flags,
+                const char *name, const char *fmt, ...)
+{
+    va_list ap;
+    int rc;
+
+    va_start (ap, fmt);
+    rc = event_vpost (jm, job, flags, name, fmt, ap);
+    va_end (ap);
+    return rc;
+}
+
+struct event *event_create (struct manager *jm)
+{
+    struct event *ev;
+
+    if (!(ev = calloc (1, sizeof (*ev))))
+        return NULL;
+    ev->jm = jm;
+    if (!(ev->timer = flux_timer_watcher_create (flux_get_reactor (jm->h),
+                                                 0., 0., timer_cb, ev))) {
+        free (ev);
+        return NULL;
+    }
+    return ev;
+}
+
+/* Finish a batch without the reactor. */
+static void flush (struct event *ev, struct batch *batch)
+{
+    if (!batch)
+        return;
+    if (batch->txn && !batch->f)
+        batch->f = flux_kvs_commit (ev->jm->h, NULL, 0, batch->txn);
+    if (batch->f && flux_future_get (batch->f, NULL) < 0)
+        flux_log_error (ev->jm->h, "final eventlog commit failed");
+    batch_finish (batch);
+}
+
+void event_destroy (struct event *ev)
+{
+    if (ev) {
+        int saved_errno = errno;
+
+        // finishing a batch releases held jobs, whose events open another
+        while (ev->inflight || ev->open) {
+            struct batch *batch = ev->inflight ? ev->inflight : ev->open;
+
+            if (batch == ev->inflight)
+                ev->inflight = NULL;
+            else
+                ev->open = NULL;
+            flush (ev, batch);
+        }
+        flux_watcher_destroy (ev->timer);
+        free (ev);
+        errno = saved_errno;
+    }
+}
