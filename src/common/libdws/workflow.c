@@ -175,8 +175,6 @@ bool dws_job_advance (struct dws_job *job, enum dws_phase phase)
     if (phase <= job->phase)
         return false;
     job->phase = phase;
-    if (phase == DWS_PHASE_RUNNING)
-        job->run_started = true;
     return true;
 }
 

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See actions.h. Requests to the job manager and the KVS are here, commands
+ * to the agent and their results in commands.c.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/breakdown.h"
+#include "actions.h"
+#include "calls.h"
+#include "commands.h"
+#include "config.h"
+#include "kvs.h"
+#include "objects.h"
+#include "sync.h"
+
+void actions_refuse (struct job *job, const char *text)
+{
+    char *cpy;
+
+    if (job->facts->refusal)
+        return;
+    if (!(cpy = strdup (text))) {
+        flux_log_error (job->ctx->h, "refusal");
+        return;
+    }
+    job->facts->refusal = cpy;
+    jobs_changed (job);
+}
+
+/* What the success of a request to the job manager says about the job.
+ */
+static void note_success (struct job *job, enum dws_action_kind kind)
+{
+    struct dws_job *facts = job->facts;
+
+    switch (kind) {
+        case DWS_ACT_RESOURCE_UPDATE:
+            dws_job_advance (facts, DWS_PHASE_PENDING);
+            break;
+        case DWS_ACT_PROLOG_REMOVE:
+            dws_job_advance (facts, DWS_PHASE_RUNNING);
+            break;
+        case DWS_ACT_EPILOG_REMOVE:
+            dws_job_advance (facts, DWS_PHASE_GONE);
+            facts->t_gone = flux_reactor_time ();
+            break;
+        case DWS_ACT_REJECT:
+        case DWS_ACT_RAISE:
+            facts->exception = true;
+            facts->raised = true;
+            break;
+        default:
+            break;
+    }
+}
+
+/* A job that the job manager does not know is not active any more.
+ */
+static void call_done (const struct call *call, flux_future_t *f)
+{
+    struct dws_ctx *ctx = call->ctx;
+    struct job *job = jobs_find (ctx->jobs, call->jobid);
+    char label[JOB_LABEL_SIZE];
+    bool ok = true;
+
+    if (!job)
+        return;
+    if (flux_future_get (f, NULL) == 0)
+        note_success (job, call->kind);
+    else if (errno == ENOENT && call->kind != DWS_ACT_SAVE) {
+        if (dws_job_advance (job->facts, DWS_PHASE_GONE))
+            job->facts->t_gone = flux_reactor_time ();
+    }
+    else {
+        ok = call->kind == DWS_ACT_SAVE;
+        flux_log (ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
+                  dws_action_name (call->kind), future_strerror (f, errno));
+        /* The plugin may have been away and have missed something. */
+        if (errno == ENOSYS || errno == EHOSTUNREACH)
+            sync_start (ctx->sync);
+    }
+    job_end (job, call->kind, ok);
+}
+
+static void hosts_done (const struct call *call, flux_future_t *f)
+{
+    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    char label[JOB_LABEL_SIZE];
+    dws_error_t error;
+    json_t *R;
+
+    if (!job)
+        return;
+    if (!(R = kvs_lookup_R_get (f))) {
+        flux_log (call->ctx->h, LOG_ERR, "%s: R: %s", job_label (job, label),
+                  future_strerror (f, errno));
+        job_end (job, call->kind, false);
+        return;
+    }
+    if (dws_job_set_R (job->facts, R, &error) < 0)
+        actions_refuse (job, error.text);
+    json_decref (R);
+    job_end (job, call->kind, true);
+}
+
+static int call (struct job *job, enum dws_action_kind kind, flux_future_t *f,
+                 call_f cb)
+{
+    if (calls_add (job->ctx, f, job->facts->id, kind, cb) < 0)
+        return -1;
+    job_begin (job, kind);
+    return 0;
+}
+
+static int update_resources (struct job *job)
+{
+    struct config *config = job->ctx->config;
+    struct dws_breakdown_opts opts = {
+        .min_gib = DWS_MIN_GIB,
+        .maximums = config->maximums,
+    };
+    json_t *breakdowns = json_incref (job->wf->breakdowns);
+    json_t *resources = NULL;
+    dws_error_t error;
+    flux_future_t *f;
+
+    if (!breakdowns && !(breakdowns = json_array ())) {
+        errno = ENOMEM;
+        return -1;
+    }
+    resources = dws_breakdown_apply (job->facts->resources, breakdowns,
+                                     &opts, &error);
+    json_decref (breakdowns);
+    if (!resources) {
+        if (errno == EINVAL) {
+            actions_refuse (job, error.text);
+            return 0;
+        }
+        return -1;
+    }
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
+                       FLUX_NODEID_ANY, 0, "{s:I s:o s:n}",
+                       "id", (json_int_t)job->facts->id,
+                       "resources", resources,
+                       "exclude");
+    return call (job, DWS_ACT_RESOURCE_UPDATE, f, call_done);
+}
+
+static int reject (struct job *job, const struct dws_action *action)
+{
+    flux_future_t *f;
+
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
+                       FLUX_NODEID_ANY, 0, "{s:I s:O? s:n s:s}",
+                       "id", (json_int_t)job->facts->id,
+                       "resources", job->facts->resources,
+                       "exclude",
+                       "errmsg", action->text);
+    return call (job, DWS_ACT_REJECT, f, call_done);
+}
+
+static int remove_prolog (struct job *job)
+{
+    json_t *variables;
+    flux_future_t *f;
+
+    if (!(variables = object_variables (job->wf)))
+        return -1;
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.prolog-remove",
+                       FLUX_NODEID_ANY, 0, "{s:I s:o}",
+                       "id", (json_int_t)job->facts->id,
+                       "variables", variables);
+    return call (job, DWS_ACT_PROLOG_REMOVE, f, call_done);
+}
+
+static int remove_epilog (struct job *job)
+{
+    flux_future_t *f;
+
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.epilog-remove",
+                       FLUX_NODEID_ANY, 0, "{s:I}",
+                       "id", (json_int_t)job->facts->id);
+    return call (job, DWS_ACT_EPILOG_REMOVE, f, call_done);
+}
+
+static int raise_exception (struct job *job, const struct dws_action *action)
+{
+    char label[JOB_LABEL_SIZE];
+    flux_future_t *f;
+
+    flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label),
+              action->text);
+    f = flux_job_raise (job->ctx->h, job->facts->id, action->type,
+                        action->severity, action->text);
+    return call (job, DWS_ACT_RAISE, f, call_done);
+}
+
+static int save (struct job *job, const struct dws_action *action)
+{
+    flux_future_t *f;
+
+    if (!job->wf)
+        return 0;
+    f = kvs_save (job->ctx->h, job->facts->id, job->wf, action->state,
+                  action->whole);
+    if (call (job, DWS_ACT_SAVE, f, call_done) < 0)
+        return -1;
+    job->facts->saved |= 1U << action->state;
+    if (action->whole)
+        job->facts->saved |= DWS_SAVED_WHOLE;
+    return 0;
+}
+
+static int run (struct job *job, const struct dws_action *action)
+{
+    switch (action->kind) {
+        case DWS_ACT_RESOURCE_UPDATE:
+            return update_resources (job);
+        case DWS_ACT_REJECT:
+            return reject (job, action);
+        case DWS_ACT_HOSTS:
+            return call (job, action->kind,
+                         kvs_lookup_R (job->ctx->h, job->facts->id),
+                         hosts_done);
+        case DWS_ACT_PROLOG_REMOVE:
+            return remove_prolog (job);
+        case DWS_ACT_EPILOG_REMOVE:
+            return remove_epilog (job);
+        case DWS_ACT_RAISE:
+            return raise_exception (job, action);
+        case DWS_ACT_SAVE:
+            return save (job, action);
+        default:
+            return command_run (job, action);
+    }
+}
+
+void actions_run (struct job *job, const struct dws_actions *actions)
+{
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct dws_action *action = &actions->list[i];
+        char label[JOB_LABEL_SIZE];
+
+        if (run (job, action) < 0) {
+            if (errno != EAGAIN)
+                flux_log_error (job->ctx->h, "%s: %s", job_label (job, label),
+                                dws_action_name (action->kind));
+            job_begin (job, action->kind);
+            job_end (job, action->kind, false);
+        }
+    }
+}

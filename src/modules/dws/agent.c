@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See agent.h.
+ *
+ * Nothing is queued for an agent that is not there: after its snapshot every
+ * job is looked at again. Sequence numbers go on across attachments, so that
+ * a late result of an older one can not be taken for one of the newer.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "actions.h"
+#include "agent.h"
+#include "idmap.h"
+
+#define PROTOCOL_VERSION 1
+
+struct agent {
+    struct dws_ctx *ctx;
+    const flux_msg_t *request;  // of the attached agent, or NULL
+    bool ready;
+    bool reachable;             // the API server, as the agent sees it
+    uint64_t seq;
+    struct idmap *commands;     // seq -> struct command
+    json_t *storages;           // name -> object
+};
+
+static void detach (struct agent *agent, int errnum, const char *text)
+{
+    flux_t *h = agent->ctx->h;
+
+    if (!agent->request)
+        return;
+    if (errnum && flux_respond_error (h, agent->request, errnum, text) < 0)
+        flux_log_error (h, "dws.agent");
+    flux_msg_decref (agent->request);
+    agent->request = NULL;
+    agent->ready = false;
+    idmap_clear (agent->commands);
+    jobs_agent_lost (agent->ctx->jobs);
+}
+
+struct agent *agent_create (struct dws_ctx *ctx)
+{
+    struct agent *agent;
+
+    if (!(agent = calloc (1, sizeof (*agent))))
+        return NULL;
+    agent->ctx = ctx;
+    agent->reachable = true;
+    if (!(agent->commands = idmap_create (free))
+        || !(agent->storages = json_object ())) {
+        agent_destroy (agent);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return agent;
+}
+
+void agent_destroy (struct agent *agent)
+{
+    if (agent) {
+        int saved_errno = errno;
+        if (agent->request) {
+            /* The agent attaches again, to the next one loaded. */
+            flux_respond_error (agent->ctx->h, agent->request, ENOSYS,
+                                "the dws module is unloaded");
+            flux_msg_decref (agent->request);
+        }
+        idmap_destroy (agent->commands);
+        json_decref (agent->storages);
+        free (agent);
+        errno = saved_errno;
+    }
+}
+
+bool agent_ready (const struct agent *agent)
+{
+    return agent->ready;
+}
+
+json_t *agent_status (const struct agent *agent)
+{
+    return json_pack ("{s:b s:b s:b s:i}",
+                      "attached", agent->request != NULL,
+                      "ready", agent->ready,
+                      "reachable", agent->reachable,
+                      "commands", (int)idmap_count (agent->commands));
+}
+
+json_t *agent_storages (const struct agent *agent)
+{
+    const char *name;
+    json_t *object;
+    json_t *array;
+
+    if (json_object_size (agent->storages) == 0
+        || !(array = json_array ()))
+        return NULL;
+    json_object_foreach (agent->storages, name, object) {
+        if (json_array_append (array, object) < 0) {
+            json_decref (array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+int agent_send (struct agent *agent,
+                struct job *job,
+                enum dws_action_kind kind,
+                int index,
+                json_t *command)
+{
+    struct command *cmd = NULL;
+    int saved_errno = ENOMEM;
+
+    if (!command)
+        goto error;
+    if (!agent->request) {
+        saved_errno = EAGAIN;
+        goto error;
+    }
+    if (!(cmd = calloc (1, sizeof (*cmd))))
+        goto error;
+    cmd->seq = ++agent->seq;
+    cmd->jobid = job->facts->id;
+    cmd->generation = job->generation;
+    cmd->kind = kind;
+    cmd->index = index;
+    if (json_object_set_new (command, "seq", json_integer (cmd->seq)) < 0
+        || idmap_insert (agent->commands, cmd->seq, cmd) < 0) {
+        free (cmd);
+        goto error;
+    }
+    if (flux_respond_pack (agent->ctx->h, agent->request, "O", command) < 0) {
+        saved_errno = errno;
+        idmap_delete (agent->commands, cmd->seq);
+        goto error;
+    }
+    json_decref (command);
+    job_begin (job, kind);
+    return 0;
+error:
+    json_decref (command);
+    errno = saved_errno;
+    return -1;
+}
+
+void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct agent *agent = ctx->agent;
+    const char *errstr = NULL;
+    int version;
+
+    if (flux_request_unpack (msg, NULL, "{s:i}", "version", &version) < 0)
+        goto error;
+    if (!flux_msg_is_streaming (msg)) {
+        errno = EPROTO;
+        errstr = "dws.agent is a streaming request";
+        goto error;
+    }
+    if (version != PROTOCOL_VERSION) {
+        errno = EPROTO;
+        errstr = "agent and module are of different versions";
+        goto error;
+    }
+    if (agent->request)
+        flux_log (h, LOG_INFO, "a newer agent replaces the one attached");
+    detach (agent, ESTALE, "replaced by a newer agent");
+    if (flux_respond_pack (h, msg, "{s:s s:i s:s}",
+                           "op", "hello",
+                           "version", PROTOCOL_VERSION,
+                           "instance", ctx->instance) < 0) {
+        flux_log_error (h, "dws.agent");
+        return;
+    }
+    agent->request = flux_msg_incref (msg);
+    agent->reachable = true;
+    return;
+error:
+    if (flux_respond_error (h, msg, errno, errstr) < 0)
+        flux_log_error (h, "dws.agent");
+}
+
+void agent_disconnect (struct agent *agent, const flux_msg_t *msg)
+{
+    if (agent->request && flux_disconnect_match (msg, agent->request)) {
+        flux_log (agent->ctx->h, LOG_INFO, "the agent is gone");
+        detach (agent, 0, NULL);
+    }
+}
+
+/* Reports
+ */
+
+static void unlist (struct job *job, void *arg)
+{
+    job->listed = false;
+}
+
+static void forget_unlisted (struct job *job, void *arg)
+{
+    if (!job->listed)
+        jobs_forget_workflow (job);
+}
+
+static void snapshot_workflows (struct agent *agent, json_t *workflows)
+{
+    struct jobs *jobs = agent->ctx->jobs;
+    json_t *object;
+    size_t index;
+
+    jobs_each (jobs, unlist, NULL);
+    json_array_foreach (workflows, index, object)
+        jobs_learn_workflow (jobs, object, false);
+    jobs_each (jobs, forget_unlisted, NULL);
+    if (!agent->ready) {
+        agent->ready = true;
+        flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu workflows",
+                  json_array_size (workflows));
+        jobs_changed_all (jobs);
+    }
+}
+
+static void learn_storage (struct agent *agent, json_t *object, bool deleted)
+{
+    const char *name = NULL;
+
+    if (json_unpack (object, "{s:{s:s}}", "metadata", "name", &name) < 0)
+        return;
+    if (deleted)
+        json_object_del (agent->storages, name);
+    else if (json_object_set (agent->storages, name, object) < 0)
+        flux_log (agent->ctx->h, LOG_ERR, "storage %s: out of memory", name);
+}
+
+static void take_snapshot (struct agent *agent, json_t *report)
+{
+    json_t *storages = json_object_get (report, "storages");
+    json_t *workflows = json_object_get (report, "workflows");
+    json_t *object;
+    size_t index;
+
+    /* First, as the workflows' decisions look at them. */
+    if (json_is_array (storages)) {
+        json_object_clear (agent->storages);
+        json_array_foreach (storages, index, object)
+            learn_storage (agent, object, false);
+    }
+    if (json_is_array (workflows))
+        snapshot_workflows (agent, workflows);
+}
+
+static void take_event (struct agent *agent, const char *type, json_t *report)
+{
+    json_t *object = json_object_get (report, "object");
+    const char *event = json_string_value (json_object_get (report, "event"));
+    bool deleted = event && !strcmp (event, "DELETED");
+
+    if (!strcmp (type, "storage"))
+        learn_storage (agent, object, deleted);
+    else if (agent->ready)
+        jobs_learn_workflow (agent->ctx->jobs, object, deleted);
+}
+
+static void take_result (struct agent *agent, json_t *report)
+{
+    json_int_t seq = json_integer_value (json_object_get (report, "seq"));
+    struct command *cmd;
+
+    if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
+        actions_result (agent->ctx, cmd, report);
+        free (cmd);
+    }
+}
+
+static void take_health (struct agent *agent, json_t *report)
+{
+    bool ok = json_is_true (json_object_get (report, "ok"));
+    const char *message = json_string_value (json_object_get (report,
+                                                              "message"));
+
+    if (ok != agent->reachable)
+        flux_log (agent->ctx->h, ok ? LOG_INFO : LOG_ERR,
+                  "Kubernetes is %s%s%s", ok ? "back" : "out of reach",
+                  message && *message ? ": " : "", message ? message : "");
+    agent->reachable = ok;
+}
+
+static void take_report (struct agent *agent, json_t *report)
+{
+    const char *type = json_string_value (json_object_get (report, "type"));
+
+    if (!type)
+        type = "";
+    if (!strcmp (type, "result"))
+        take_result (agent, report);
+    else if (!strcmp (type, "workflow") || !strcmp (type, "storage"))
+        take_event (agent, type, report);
+    else if (!strcmp (type, "snapshot"))
+        take_snapshot (agent, report);
+    else if (!strcmp (type, "health"))
+        take_health (agent, report);
+    else
+        flux_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
+}
+
+void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    const char *errstr = NULL;
+    json_t *reports;
+    json_t *report;
+    size_t index;
+
+    if (flux_request_unpack (msg, NULL, "{s:o}", "reports", &reports) < 0)
+        goto error;
+    if (!ctx->agent->request
+        || !flux_disconnect_match (msg, ctx->agent->request)) {
+        errno = ESTALE;
+        errstr = "this agent is not attached";
+        goto error;
+    }
+    json_array_foreach (reports, index, report)
+        take_report (ctx->agent, report);
+    if (flux_respond (h, msg, NULL) < 0)
+        flux_log_error (h, "dws.report");
+    return;
+error:
+    if (flux_respond_error (h, msg, errno, errstr) < 0)
+        flux_log_error (h, "dws.report");
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The module's side of the protocol with the agent (doc/protocol.md): one
+ * stream of commands to it, batches of reports from it.
+ */
+
+#ifndef DWS_AGENT_H
+#define DWS_AGENT_H
+
+#include <stdbool.h>
+#include <jansson.h>
+#include <flux/core.h>
+
+#include "libdws/reconcile.h"
+#include "ctx.h"
+#include "jobs.h"
+
+/* A command that was sent and has no result yet.
+ */
+struct command {
+    uint64_t seq;
+    uint64_t jobid;
+    unsigned int generation;    // of the job when it was sent
+    enum dws_action_kind kind;
+    int index;                  // which one of several of that kind
+};
+
+struct agent *agent_create (struct dws_ctx *ctx);
+void agent_destroy (struct agent *agent);
+
+/* True when an agent is attached and has sent its snapshot.
+ */
+bool agent_ready (const struct agent *agent);
+
+/* Send a command for 'job'. 'command' has all keys but seq; the reference is
+ * taken over, and NULL fails with ENOMEM. The result goes to actions_result().
+ */
+int agent_send (struct agent *agent,
+                struct job *job,
+                enum dws_action_kind kind,
+                int index,
+                json_t *command);
+
+/* The known Storage objects as a new array, NULL if none are known.
+ */
+json_t *agent_storages (const struct agent *agent);
+
+/* For dws.status: a new object.
+ */
+json_t *agent_status (const struct agent *agent);
+
+void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg);
+void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg);
+
+/* The sender of 'msg' has gone.
+ */
+void agent_disconnect (struct agent *agent, const flux_msg_t *msg);
+
+#endif /* !DWS_AGENT_H */

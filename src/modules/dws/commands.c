@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See commands.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/allocation.h"
+#include "actions.h"
+#include "calls.h"
+#include "commands.h"
+#include "config.h"
+#include "objects.h"
+
+/* Sending
+ */
+
+static int create (struct job *job)
+{
+    dws_error_t error;
+    char name[DWS_NAME_SIZE];
+    json_t *object;
+
+    if (!(object = object_workflow (job->facts, job->ctx->instance, &error))) {
+        if (errno == ENOENT) {
+            actions_refuse (job, error.text);
+            return 0;
+        }
+        return -1;
+    }
+    return agent_send (job->ctx->agent, job, DWS_ACT_CREATE, 0,
+                       command_create_with ("create", "workflows",
+                                            DWS_NAMESPACE,
+                                            dws_workflow_name (job->facts->id,
+                                                               name),
+                                            "object", object));
+}
+
+static int read_breakdowns (struct job *job)
+{
+    json_t *status = json_object_get (job->wf->object, "status");
+    json_t *refs = json_object_get (status, "directiveBreakdowns");
+    json_t *ref;
+    size_t index;
+
+    json_decref (job->breakdowns);
+    if (!(job->breakdowns = json_array ()))
+        return -1;
+    json_array_foreach (refs, index, ref) {
+        const char *name = NULL;
+        const char *namespace = job->wf->namespace;
+
+        if (json_unpack (ref, "{s:s s?s}", "name", &name,
+                         "namespace", &namespace) < 0) {
+            errno = EPROTO;
+            return -1;
+        }
+        if (json_array_append_new (job->breakdowns, json_null ()) < 0
+            || agent_send (job->ctx->agent, job, DWS_ACT_BREAKDOWNS, index,
+                           command_create ("get", "directivebreakdowns",
+                                           namespace, name)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static json_t *allocation_sets (struct job *job, json_t **nodes,
+                                dws_error_t *error)
+{
+    struct dws_allocation_opts opts = { .min_gib = DWS_MIN_GIB };
+    json_t *hosts;
+    json_t *sets = NULL;
+
+    *nodes = NULL;
+    if (!(hosts = json_string (job->facts->hosts))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    opts.storages = agent_storages (job->ctx->agent);
+    if ((*nodes = dws_allocation_nodes (hosts, job->ctx->config->topology,
+                                        error)))
+        sets = dws_allocation_sets (job->wf->breakdowns, *nodes, &opts,
+                                    error);
+    {
+        int saved_errno = errno;
+        json_decref (opts.storages);
+        json_decref (hosts);
+        errno = saved_errno;
+    }
+    return sets;
+}
+
+/* Tell the job's owner which rabbits serve it. Nobody waits for that.
+ */
+static void ignore_result (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_DEBUG, "memo: %s",
+                  future_strerror (f, errno));
+}
+
+static void set_memo (struct job *job, const char *key, const char *value)
+{
+    flux_future_t *f;
+
+    f = flux_rpc_pack (job->ctx->h, "job-manager.memo", FLUX_NODEID_ANY, 0,
+                       "{s:I s:{s:s}}",
+                       "id", (json_int_t)job->facts->id,
+                       "memo", key, value);
+    if (calls_add (job->ctx, f, job->facts->id, 0, ignore_result) < 0)
+        flux_log_error (job->ctx->h, "memo");
+}
+
+static int send_servers (struct job *job, json_t *sets)
+{
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (sets, index, entry) {
+        const char *name;
+        const char *namespace = DWS_NAMESPACE;
+        json_t *list;
+
+        if (json_unpack (entry, "{s:{s:s s?s} s:o}",
+                         "servers", "name", &name, "namespace", &namespace,
+                         "allocationSets", &list) < 0) {
+            errno = EPROTO;
+            return -1;
+        }
+        list = json_pack ("{s:{s:O}}", "spec", "allocationSets", list);
+        if (agent_send (job->ctx->agent, job, DWS_ACT_SERVERS, index,
+                        command_create_with ("patch", "servers", namespace,
+                                             name, "patch", list)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int write_servers (struct job *job)
+{
+    dws_error_t error = { "" };
+    json_t *nodes = NULL;
+    json_t *sets = NULL;
+    char *rabbits;
+    int rc = -1;
+
+    if (!job->wf->breakdowns) {     // none of the directives has storage
+        job->wf->servers_written = true;
+        jobs_changed (job);
+        return 0;
+    }
+    if (!(sets = allocation_sets (job, &nodes, &error))) {
+        if (errno == EINVAL || errno == ENOSPC) {
+            actions_refuse (job, error.text);
+            rc = 0;
+        }
+        else if (errno == EAGAIN) {
+            json_decref (job->wf->breakdowns);
+            job->wf->breakdowns = NULL;
+        }
+        goto done;
+    }
+    if ((rabbits = dws_allocation_rabbits (nodes, &error))) {
+        set_memo (job, "rabbits", rabbits);
+        free (rabbits);
+    }
+    if (json_array_size (sets) == 0) {
+        job->wf->servers_written = true;
+        jobs_changed (job);
+        rc = 0;
+    }
+    else
+        rc = send_servers (job, sets);
+done:
+    {
+        int saved_errno = errno;
+        json_decref (nodes);
+        json_decref (sets);
+        errno = saved_errno;
+    }
+    return rc;
+}
+
+static int write_computes (struct job *job)
+{
+    json_t *patch = object_computes (job->facts->hosts,
+                                     job->ctx->config->topology);
+
+    return agent_send (job->ctx->agent, job, DWS_ACT_COMPUTES, 0,
+                       command_create_with ("patch", "computes",
+                                            job->wf->computes_namespace,
+                                            job->wf->computes,
+                                            "patch", patch));
+}
+
+static int desire (struct job *job, enum dws_action_kind kind,
+                   enum dws_state state)
+{
+    json_t *patch = json_pack ("{s:{s:s}}", "spec",
+                               "desiredState", dws_state_name (state));
+
+    return agent_send (job->ctx->agent, job, kind, 0,
+                       command_create_with ("patch", "workflows",
+                                            job->wf->namespace,
+                                            job->wf->name,
+                                            "patch", patch));
+}
+
+static int drop_finalizer (struct job *job)
+{
+    return agent_send (job->ctx->agent, job, DWS_ACT_FINALIZER, 0,
+                       command_create_with ("drop-finalizer", "workflows",
+                                            job->wf->namespace,
+                                            job->wf->name,
+                                            "finalizer",
+                                            json_string (DWS_FINALIZER)));
+}
+
+int command_run (struct job *job, const struct dws_action *action)
+{
+    if (!agent_ready (job->ctx->agent)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    switch (action->kind) {
+        case DWS_ACT_CREATE:
+            return create (job);
+        case DWS_ACT_BREAKDOWNS:
+            return read_breakdowns (job);
+        case DWS_ACT_SERVERS:
+            return write_servers (job);
+        case DWS_ACT_COMPUTES:
+            return write_computes (job);
+        case DWS_ACT_DESIRE:
+            return desire (job, action->kind, action->state);
+        case DWS_ACT_TEARDOWN:
+            return desire (job, action->kind, DWS_STATE_TEARDOWN);
+        case DWS_ACT_FINALIZER:
+            return drop_finalizer (job);
+        case DWS_ACT_DELETE:
+            return agent_send (job->ctx->agent, job, action->kind, 0,
+                               command_create ("delete", "workflows",
+                                               job->wf->namespace,
+                                               job->wf->name));
+        default:
+            errno = ENOSYS;
+            return -1;
+    }
+}
+
+/* Results
+ */
+
+/* The webhook and the schema refuse what the user wrote. Any other refusal
+ * (permissions, a missing rule set) is for the admin to mend.
+ */
+static bool is_users_fault (int status, const char *message)
+{
+    return status == 422 || status == 400
+        || (status == 403 && strstr (message, "admission webhook") != NULL);
+}
+
+static bool created (struct job *job, bool ok, int status,
+                     const char *message, json_t *object)
+{
+    char name[DWS_NAME_SIZE];
+
+    if (!ok && status == 409 && object) {
+        struct dws_workflow *wf;
+        bool ours;
+
+        wf = dws_workflow_decode (object, job->ctx->instance, NULL);
+        ours = wf && wf->ours;
+        dws_workflow_destroy (wf);
+        if (!ours) {
+            dws_error_t error;
+            dws_error (&error, EEXIST, "workflow %s belongs to another "
+                       "Flux instance",
+                       dws_workflow_name (job->facts->id, name));
+            actions_refuse (job, error.text);
+            return true;
+        }
+        ok = true;
+    }
+    if (!ok && is_users_fault (status, message)) {
+        actions_refuse (job, message);
+        return true;
+    }
+    if (ok) {
+        jobs_learn_workflow (job->ctx->jobs, object, false);
+        set_memo (job, "rabbit_workflow",
+                  dws_workflow_name (job->facts->id, name));
+    }
+    return ok;
+}
+
+static void note_breakdown (struct job *job, int index, json_t *object)
+{
+    if (job->breakdowns
+        && json_array_set (job->breakdowns, index, object) < 0)
+        flux_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
+}
+
+static bool all_read (json_t *breakdowns)
+{
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (breakdowns, index, entry) {
+        if (!json_is_object (entry))
+            return false;
+    }
+    return json_array_size (breakdowns) > 0;
+}
+
+/* The last result of its kind is in: what does it add up to?
+ */
+static void note_complete (struct job *job, enum dws_action_kind kind)
+{
+    switch (kind) {
+        case DWS_ACT_BREAKDOWNS:
+            if (all_read (job->breakdowns)) {
+                json_decref (job->wf->breakdowns);
+                job->wf->breakdowns = job->breakdowns;
+                job->breakdowns = NULL;
+            }
+            break;
+        case DWS_ACT_SERVERS:
+            job->wf->servers_written = true;
+            break;
+        case DWS_ACT_COMPUTES:
+            job->wf->computes_written = true;
+            break;
+        case DWS_ACT_FINALIZER:
+            job->wf->finalizer = false;
+            break;
+        case DWS_ACT_DELETE:
+            job->wf->deleting = true;
+            break;
+        default:
+            break;
+    }
+}
+
+static bool is_for_workflow (enum dws_action_kind kind)
+{
+    return kind == DWS_ACT_DESIRE || kind == DWS_ACT_TEARDOWN
+        || kind == DWS_ACT_FINALIZER || kind == DWS_ACT_DELETE;
+}
+
+void actions_result (struct dws_ctx *ctx,
+                     const struct command *cmd,
+                     json_t *report)
+{
+    struct job *job = jobs_find (ctx->jobs, cmd->jobid);
+    int ok = 0;
+    int status = 0;
+    const char *message = "";
+    json_t *object = NULL;
+    char label[JOB_LABEL_SIZE];
+    bool current;
+
+    if (!job)
+        return;
+    json_unpack (report, "{s?b s?i s?s s?o}",
+                 "ok", &ok,
+                 "status", &status,
+                 "message", &message,
+                 "object", &object);
+    current = job->generation == cmd->generation;
+    if (cmd->kind == DWS_ACT_CREATE)
+        ok = created (job, ok, status, message, object);
+    else if (ok && cmd->kind == DWS_ACT_BREAKDOWNS) {
+        if (current)
+            note_breakdown (job, cmd->index, object);
+    }
+    else if (is_for_workflow (cmd->kind)) {
+        if (ok && object)
+            jobs_learn_workflow (ctx->jobs, object, false);
+        else if (!ok && status == 404) {
+            /* Somebody deleted it. The watch has yet to tell. */
+            if (current)
+                jobs_forget_workflow (job);
+            ok = true;
+        }
+    }
+    if (!ok)
+        flux_log (ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
+                  dws_action_name (cmd->kind), message);
+    /* What the object does not show yet, or does not show at all. */
+    if (ok && job->wf && job->generation == cmd->generation
+        && job->under_way[cmd->kind] == 1
+        && !(job->failed & DWS_BUSY (cmd->kind)))
+        note_complete (job, cmd->kind);
+    job_end (job, cmd->kind, ok);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the parts of the module share. Each part owns its own struct; the
+ * context owns the parts and is made and taken apart in module.c.
+ */
+
+#ifndef DWS_CTX_H
+#define DWS_CTX_H
+
+#include <flux/core.h>
+
+struct config;
+struct jobs;
+struct agent;
+struct sync;
+struct calls;
+
+struct dws_ctx {
+    flux_t *h;
+    char *instance;             // value of the label on our workflows
+    struct config *config;
+    struct calls *calls;        // RPCs that wait for their response
+    struct jobs *jobs;          // the facts
+    struct agent *agent;        // the way to Kubernetes
+    struct sync *sync;          // the way to learn the jobs from nothing
+    flux_msg_handler_t **handlers;
+};
+
+#endif /* !DWS_CTX_H */

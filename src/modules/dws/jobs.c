@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See jobs.h.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "actions.h"
+#include "agent.h"
+#include "config.h"
+#include "idmap.h"
+#include "jobs.h"
+#include "sync.h"
+
+#define BACKOFF_MIN 0.5
+#define BACKOFF_MAX 60.
+
+/* So many decisions are taken before the reactor looks at messages again.
+ */
+#define BATCH 256
+
+/* What goes through the agent, and is lost with it.
+ */
+#define AGENT_KINDS \
+    (DWS_BUSY (DWS_ACT_CREATE) | DWS_BUSY (DWS_ACT_BREAKDOWNS) \
+     | DWS_BUSY (DWS_ACT_SERVERS) | DWS_BUSY (DWS_ACT_COMPUTES) \
+     | DWS_BUSY (DWS_ACT_DESIRE) | DWS_BUSY (DWS_ACT_TEARDOWN) \
+     | DWS_BUSY (DWS_ACT_FINALIZER) | DWS_BUSY (DWS_ACT_DELETE))
+
+struct jobs {
+    struct dws_ctx *ctx;
+    struct idmap *map;          // job id -> struct job
+    struct job *head;           // changed jobs, oldest first
+    struct job **tail;
+    flux_watcher_t *kick;       // runs at the next turn of the reactor
+};
+
+static void job_destroy (void *value)
+{
+    struct job *job = value;
+
+    if (job) {
+        int saved_errno = errno;
+        flux_watcher_destroy (job->wake);
+        flux_watcher_destroy (job->retry);
+        json_decref (job->breakdowns);
+        dws_workflow_destroy (job->wf);
+        dws_job_destroy (job->facts);
+        free (job);
+        errno = saved_errno;
+    }
+}
+
+const char *job_label (const struct job *job, char buf[JOB_LABEL_SIZE])
+{
+    char f58[32];
+    char name[DWS_NAME_SIZE];
+
+    if (flux_job_id_encode (job->facts->id, "f58", f58, sizeof (f58)) < 0)
+        snprintf (f58, sizeof (f58), "%" PRIu64, job->facts->id);
+    snprintf (buf, JOB_LABEL_SIZE, "%s (%s)", f58,
+              dws_workflow_name (job->facts->id, name));
+    return buf;
+}
+
+size_t jobs_count (struct jobs *jobs)
+{
+    return idmap_count (jobs->map);
+}
+
+struct job *jobs_find (struct jobs *jobs, uint64_t id)
+{
+    return idmap_find (jobs->map, id);
+}
+
+struct each {
+    void (*cb)(struct job *job, void *arg);
+    void *arg;
+};
+
+static void each_cb (uint64_t id, void *value, void *arg)
+{
+    struct each *each = arg;
+
+    each->cb (value, each->arg);
+}
+
+void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
+                void *arg)
+{
+    struct each each = { cb, arg };
+
+    idmap_each (jobs->map, each_cb, &each);
+}
+
+/* Deciding
+ */
+
+static bool facts_complete (struct dws_ctx *ctx)
+{
+    return sync_done (ctx->sync) && agent_ready (ctx->agent);
+}
+
+/* A timer rather than an idle watcher: it is not kept waiting by messages.
+ */
+static void kick (struct jobs *jobs)
+{
+    flux_timer_watcher_reset (jobs->kick, 0., 0.);
+    flux_watcher_start (jobs->kick);
+}
+
+void jobs_changed (struct job *job)
+{
+    struct jobs *jobs = job->ctx->jobs;
+
+    if (job->changed || !facts_complete (job->ctx))
+        return;
+    job->changed = true;
+    job->next = NULL;
+    *jobs->tail = job;
+    jobs->tail = &job->next;
+    kick (jobs);
+}
+
+static void changed_cb (struct job *job, void *arg)
+{
+    jobs_changed (job);
+}
+
+void jobs_changed_all (struct jobs *jobs)
+{
+    jobs_each (jobs, changed_cb, NULL);
+}
+
+static struct job *pop_changed (struct jobs *jobs)
+{
+    struct job *job = jobs->head;
+
+    if (job) {
+        if (!(jobs->head = job->next))
+            jobs->tail = &jobs->head;
+        job->changed = false;
+    }
+    return job;
+}
+
+static void wake_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                     void *arg)
+{
+    jobs_changed (arg);
+}
+
+/* (Re)start a job's timer. Without memory for it the job waits for the next
+ * change, which is what it did before.
+ */
+static void set_timer (struct job *job, flux_watcher_t **w, double after,
+                       flux_watcher_f cb)
+{
+    flux_reactor_t *r = flux_get_reactor (job->ctx->h);
+
+    if (!*w && !(*w = flux_timer_watcher_create (r, after, 0., cb, job))) {
+        flux_log_error (job->ctx->h, "timer");
+        return;
+    }
+    flux_watcher_stop (*w);
+    flux_timer_watcher_reset (*w, after, 0.);
+    flux_watcher_start (*w);
+}
+
+static bool is_over (struct job *job)
+{
+    if (job->wf || (job->facts->phase != DWS_PHASE_GONE
+                    && !job->facts->abandoned))
+        return false;
+    for (int i = 0; i < DWS_ACT_COUNT; i++) {
+        if (job->under_way[i])
+            return false;
+    }
+    return true;
+}
+
+static void decide (struct jobs *jobs, struct job *job)
+{
+    struct dws_actions actions;
+    double now = flux_reactor_time ();
+
+    if (is_over (job)) {
+        idmap_delete (jobs->map, job->facts->id);
+        return;
+    }
+    if (dws_reconcile (job->facts, job->wf, &jobs->ctx->config->policy,
+                       now, &actions) < 0) {
+        flux_log_error (jobs->ctx->h, "reconcile");
+        return;
+    }
+    if (actions.wake > 0.)
+        set_timer (job, &job->wake, actions.wake > now
+                                    ? actions.wake - now : 0., wake_cb);
+    else if (job->wake)
+        flux_watcher_stop (job->wake);
+    actions_run (job, &actions);
+}
+
+static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                     void *arg)
+{
+    struct jobs *jobs = arg;
+    struct job *job;
+    bool complete = facts_complete (jobs->ctx);
+
+    for (int i = 0; i < BATCH && (job = pop_changed (jobs)); i++) {
+        if (complete)
+            decide (jobs, job);
+    }
+    if (jobs->head)
+        kick (jobs);
+}
+
+/* Learning
+ */
+
+static struct job *job_add (struct jobs *jobs, struct dws_job *facts)
+{
+    struct job *job;
+
+    if (!(job = calloc (1, sizeof (*job))))
+        return NULL;
+    job->ctx = jobs->ctx;
+    if (idmap_insert (jobs->map, facts->id, job) < 0) {
+        free (job);
+        return NULL;
+    }
+    job->facts = facts;
+    return job;
+}
+
+struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts)
+{
+    struct job *job;
+
+    if (!(job = jobs_find (jobs, facts->id))) {
+        if (!(job = job_add (jobs, facts))) {
+            dws_job_destroy (facts);
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    else {
+        /* A workflow may be seen before its job: gone is then not final. */
+        if (job->facts->phase == DWS_PHASE_GONE && !job->facts->directives)
+            job->facts->phase = facts->phase;
+        dws_job_update (job->facts, facts);
+        dws_job_destroy (facts);
+    }
+    jobs_changed (job);
+    return job;
+}
+
+static struct job *add_orphan (struct jobs *jobs, uint64_t id)
+{
+    struct dws_job *facts;
+    struct job *job;
+
+    if (!(facts = calloc (1, sizeof (*facts))))
+        return NULL;
+    facts->id = id;
+    facts->phase = DWS_PHASE_GONE;
+    facts->t_gone = flux_reactor_time ();
+    if (!(job = job_add (jobs, facts)))
+        dws_job_destroy (facts);
+    return job;
+}
+
+void jobs_forget_workflow (struct job *job)
+{
+    if (job->wf) {
+        dws_workflow_destroy (job->wf);
+        job->wf = NULL;
+        job->generation++;
+        json_decref (job->breakdowns);
+        job->breakdowns = NULL;
+    }
+    jobs_changed (job);
+}
+
+void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
+{
+    struct dws_workflow *wf;
+    struct job *job;
+    dws_error_t error;
+
+    if (!(wf = dws_workflow_decode (object, jobs->ctx->instance, &error))) {
+        if (errno == ENOMEM)
+            flux_log_error (jobs->ctx->h, "workflow");
+        return;
+    }
+    if (!wf->ours
+        || (!(job = jobs_find (jobs, wf->jobid))
+            && (deleted || !(job = add_orphan (jobs, wf->jobid))))
+        || wf->version < job->version) {
+        dws_workflow_destroy (wf);
+        return;
+    }
+    job->version = wf->version;
+    job->listed = true;
+    if (deleted) {
+        dws_workflow_destroy (wf);
+        jobs_forget_workflow (job);
+        return;
+    }
+    dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
+    dws_workflow_destroy (job->wf);
+    job->wf = wf;
+    jobs_changed (job);
+}
+
+/* Under way or not
+ */
+
+static void retry_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                      void *arg)
+{
+    struct job *job = arg;
+
+    job->facts->busy &= ~job->failed;
+    job->failed = 0;
+    jobs_changed (job);
+}
+
+void job_begin (struct job *job, enum dws_action_kind kind)
+{
+    job->under_way[kind]++;
+    job->facts->busy |= DWS_BUSY (kind);
+}
+
+void job_end (struct job *job, enum dws_action_kind kind, bool ok)
+{
+    uint32_t bit = DWS_BUSY (kind);
+
+    if (job->under_way[kind] > 0)
+        job->under_way[kind]--;
+    if (!ok) {
+        job->failed |= bit;
+        job->backoff = job->backoff > 0. ? job->backoff * 2. : BACKOFF_MIN;
+        if (job->backoff > BACKOFF_MAX)
+            job->backoff = BACKOFF_MAX;
+        set_timer (job, &job->retry, job->backoff, retry_cb);
+    }
+    else
+        job->backoff = 0.;
+    if (job->under_way[kind] == 0 && !(job->failed & bit))
+        job->facts->busy &= ~bit;
+    jobs_changed (job);
+}
+
+static void agent_lost_cb (struct job *job, void *arg)
+{
+    for (int i = 0; i < DWS_ACT_COUNT; i++) {
+        if (AGENT_KINDS & DWS_BUSY (i))
+            job->under_way[i] = 0;
+    }
+    job->facts->busy &= ~AGENT_KINDS;
+    job->failed &= ~AGENT_KINDS;
+    job->version = 0;
+    json_decref (job->breakdowns);
+    job->breakdowns = NULL;
+}
+
+void jobs_agent_lost (struct jobs *jobs)
+{
+    jobs_each (jobs, agent_lost_cb, NULL);
+}
+
+struct jobs *jobs_create (struct dws_ctx *ctx)
+{
+    struct jobs *jobs;
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+
+    if (!(jobs = calloc (1, sizeof (*jobs))))
+        return NULL;
+    jobs->ctx = ctx;
+    jobs->tail = &jobs->head;
+    if (!(jobs->map = idmap_create (job_destroy))
+        || !(jobs->kick = flux_timer_watcher_create (r, 0., 0.,
+                                                         kick_cb, jobs))) {
+        jobs_destroy (jobs);
+        return NULL;
+    }
+    return jobs;
+}
+
+void jobs_destroy (struct jobs *jobs)
+{
+    if (jobs) {
+        int saved_errno = errno;
+        flux_watcher_destroy (jobs->kick);
+        idmap_destroy (jobs->map);
+        free (jobs);
+        errno = saved_errno;
+    }
+}

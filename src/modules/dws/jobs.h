@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The facts about each job and its workflow, and when to decide anew.
+ *
+ * Everything that learns something changes the record and calls
+ * jobs_changed(); the decision is taken, once for any number of changes, when
+ * the reactor comes round.
+ */
+
+#ifndef DWS_JOBS_H
+#define DWS_JOBS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jansson.h>
+#include <flux/core.h>
+
+#include "libdws/reconcile.h"
+#include "ctx.h"
+
+struct job {
+    struct dws_ctx *ctx;
+    struct dws_job *facts;
+    struct dws_workflow *wf;            // NULL: there is none
+    uint64_t version;                   // newest seen of the workflow
+    unsigned int generation;            // workflows that came and went
+    uint16_t under_way[DWS_ACT_COUNT];  // commands and calls without result
+    uint32_t failed;                    // bits of kinds that wait for a retry
+    double backoff;                     // of the last retry (s), 0: none
+    json_t *breakdowns;                 // those read so far
+    flux_watcher_t *wake;               // deadlines of the table
+    flux_watcher_t *retry;
+    struct job *next;                   // in the list of changed jobs
+    bool changed;
+    bool listed;                        // in the latest snapshot or sync
+};
+
+struct jobs *jobs_create (struct dws_ctx *ctx);
+void jobs_destroy (struct jobs *jobs);
+
+size_t jobs_count (struct jobs *jobs);
+struct job *jobs_find (struct jobs *jobs, uint64_t id);
+void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
+                void *arg);
+
+/* Note what Flux says about a job: a new record, or an update of the old one.
+ * Takes over 'facts'. Returns NULL with errno ENOMEM.
+ */
+struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
+
+/* Note a Workflow object, if it is ours and not older than what is known.
+ * With 'deleted' set it is the last version of one that is gone. A workflow
+ * whose job is not known gets a record in phase gone.
+ */
+void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted);
+
+/* Note that a job's workflow does not exist (any more).
+ */
+void jobs_forget_workflow (struct job *job);
+
+/* Decide about this job soon. Does nothing while the facts are incomplete.
+ */
+void jobs_changed (struct job *job);
+
+/* The same for all jobs, when all facts have become known.
+ */
+void jobs_changed_all (struct jobs *jobs);
+
+/* Note the beginning and the end of something that was asked for by an
+ * action of this kind. A failure is tried again later, with growing delay.
+ */
+void job_begin (struct job *job, enum dws_action_kind kind);
+void job_end (struct job *job, enum dws_action_kind kind, bool ok);
+
+/* The results of commands to the agent will not come any more.
+ */
+void jobs_agent_lost (struct jobs *jobs);
+
+/* For log lines: job id in f58 form and workflow name.
+ */
+#define JOB_LABEL_SIZE 96
+const char *job_label (const struct job *job, char buf[JOB_LABEL_SIZE]);
+
+#endif /* !DWS_JOBS_H */

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See kvs.h.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <jansson.h>
+
+#include "kvs.h"
+
+#define INSTANCE_KEY "dws.instance"
+
+static int random_id (char *buf, size_t size)
+{
+    unsigned char bytes[8];
+    char *cp = buf;
+
+    if (getrandom (bytes, sizeof (bytes), 0) != sizeof (bytes))
+        return -1;
+    for (size_t i = 0; i < sizeof (bytes); i++)
+        cp += snprintf (cp, size - (cp - buf), "%02x", bytes[i]);
+    return 0;
+}
+
+static int store_instance (flux_t *h, const char *id)
+{
+    flux_kvs_txn_t *txn;
+    flux_future_t *f = NULL;
+    int rc = -1;
+
+    if (!(txn = flux_kvs_txn_create ())
+        || flux_kvs_txn_pack (txn, 0, INSTANCE_KEY, "s", id) < 0
+        || !(f = flux_kvs_commit (h, NULL, 0, txn))
+        || flux_future_get (f, NULL) < 0)
+        goto done;
+    rc = 0;
+done:
+    flux_future_destroy (f);
+    flux_kvs_txn_destroy (txn);
+    return rc;
+}
+
+char *kvs_instance (flux_t *h)
+{
+    flux_future_t *f;
+    const char *s;
+    char buf[32];
+    char *id = NULL;
+
+    if (!(f = flux_kvs_lookup (h, NULL, 0, INSTANCE_KEY)))
+        return NULL;
+    if (flux_kvs_lookup_get_unpack (f, "s", &s) == 0)
+        id = strdup (s);
+    else if (errno == ENOENT
+             && random_id (buf, sizeof (buf)) == 0
+             && store_instance (h, buf) == 0)
+        id = strdup (buf);
+    flux_future_destroy (f);
+    return id;
+}
+
+static int put_timing (flux_kvs_txn_t *txn,
+                       uint64_t id,
+                       enum dws_state state,
+                       const char *elapsed)
+{
+    char name[64];
+    char key[128];
+
+    snprintf (name, sizeof (name), "rabbit_%s_timing", dws_state_name (state));
+    for (char *cp = name; *cp; cp++)
+        *cp = tolower (*cp);
+    if (flux_job_kvs_key (key, sizeof (key), id, name) < 0)
+        return -1;
+    return flux_kvs_txn_pack (txn, 0, key, "s", elapsed);
+}
+
+static int put_workflow (flux_kvs_txn_t *txn, uint64_t id, json_t *object)
+{
+    char key[128];
+
+    if (flux_job_kvs_key (key, sizeof (key), id, "rabbit_workflow") < 0)
+        return -1;
+    return flux_kvs_txn_pack (txn, 0, key, "O", object);
+}
+
+flux_future_t *kvs_save (flux_t *h,
+                         uint64_t id,
+                         const struct dws_workflow *wf,
+                         enum dws_state state,
+                         bool whole)
+{
+    flux_kvs_txn_t *txn;
+    flux_future_t *f = NULL;
+
+    if (!(txn = flux_kvs_txn_create ()))
+        return NULL;
+    if (wf->state == state && wf->ready && wf->elapsed
+        && put_timing (txn, id, state, wf->elapsed) < 0)
+        goto done;
+    if (whole && put_workflow (txn, id, wf->object) < 0)
+        goto done;
+    f = flux_kvs_commit (h, NULL, 0, txn);
+done:
+    {
+        int saved_errno = errno;
+        flux_kvs_txn_destroy (txn);
+        errno = saved_errno;
+    }
+    return f;
+}
+
+flux_future_t *kvs_lookup_R (flux_t *h, uint64_t id)
+{
+    char key[128];
+
+    if (flux_job_kvs_key (key, sizeof (key), id, "R") < 0)
+        return NULL;
+    return flux_kvs_lookup (h, NULL, 0, key);
+}
+
+json_t *kvs_lookup_R_get (flux_future_t *f)
+{
+    json_t *R;
+
+    if (flux_kvs_lookup_get_unpack (f, "o", &R) < 0)
+        return NULL;
+    return json_incref (R);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the module keeps in the KVS: the name of this instance, and a record
+ * of each job's workflow in the job's own directory.
+ */
+
+#ifndef DWS_KVS_H
+#define DWS_KVS_H
+
+#include <stdbool.h>
+#include <flux/core.h>
+
+#include "libdws/workflow.h"
+
+/* Read dws.instance, or make one and store it. Waits for the KVS, so call it
+ * before the reactor runs. The caller frees the result.
+ */
+char *kvs_instance (flux_t *h);
+
+/* Start to store rabbit_<state>_timing (if 'wf' has completed 'state') and,
+ * if 'whole' is set, rabbit_workflow for job 'id'.
+ */
+flux_future_t *kvs_save (flux_t *h,
+                         uint64_t id,
+                         const struct dws_workflow *wf,
+                         enum dws_state state,
+                         bool whole);
+
+/* Start to read a job's R, and get it from the future (a new reference).
+ */
+flux_future_t *kvs_lookup_R (flux_t *h, uint64_t id);
+json_t *kvs_lookup_R_get (flux_future_t *f);
+
+#endif /* !DWS_KVS_H */

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See objects.h.
+ */
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <flux/core.h>
+#include <flux/hostlist.h>
+
+#include "libdws/topology.h"
+#include "objects.h"
+
+static int primary_group (uid_t uid, gid_t *gid)
+{
+    struct passwd pw;
+    struct passwd *result = NULL;
+    long size = sysconf (_SC_GETPW_R_SIZE_MAX);
+    char *buf = NULL;
+    int rc = ERANGE;
+
+    for (size = size > 0 ? size : 1024; rc == ERANGE; size *= 2) {
+        char *p = realloc (buf, size);
+        if (!p) {
+            rc = ENOMEM;
+            break;
+        }
+        buf = p;
+        rc = getpwuid_r (uid, &pw, buf, size, &result);
+    }
+    free (buf);
+    if (rc == 0 && !result)
+        rc = ENOENT;
+    if (rc != 0) {
+        errno = rc;
+        return -1;
+    }
+    *gid = pw.pw_gid;
+    return 0;
+}
+
+json_t *object_workflow (const struct dws_job *job,
+                         const char *instance,
+                         dws_error_t *error)
+{
+    char name[DWS_NAME_SIZE];
+    char f58[64];
+    gid_t gid;
+    json_t *o;
+
+    if (primary_group (job->userid, &gid) < 0) {
+        dws_error (error, errno, "user %u: %s", (unsigned int)job->userid,
+                   errno == ENOENT ? "is not known on this system"
+                                   : strerror (errno));
+        return NULL;
+    }
+    if (flux_job_id_encode (job->id, "f58plain", f58, sizeof (f58)) < 0) {
+        dws_error (error, errno, "job id: %s", strerror (errno));
+        return NULL;
+    }
+    o = json_pack ("{s:{s:s s:s s:[s] s:{s:s}}"
+                   " s:{s:s s:s s:s s:I s:I s:O}}",
+                   "metadata",
+                     "name", dws_workflow_name (job->id, name),
+                     "namespace", DWS_NAMESPACE,
+                     "finalizers", DWS_FINALIZER,
+                     "labels",
+                       DWS_INSTANCE_LABEL, instance,
+                   "spec",
+                     "desiredState", dws_state_name (DWS_STATE_PROPOSAL),
+                     "wlmID", "flux",
+                     "jobID", f58,
+                     "userID", (json_int_t)job->userid,
+                     "groupID", (json_int_t)gid,
+                     "dwDirectives", job->directives);
+    if (!o)
+        dws_error (error, ENOMEM, "out of memory");
+    return o;
+}
+
+json_t *object_computes (const char *hosts, const struct dws_topology *topo)
+{
+    struct hostlist *hl;
+    json_t *data;
+    const char *host;
+
+    if (!(data = json_array ()) || !(hl = hostlist_decode (hosts))) {
+        json_decref (data);
+        errno = ENOMEM;
+        return NULL;
+    }
+    for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
+        if (dws_topology_find (topo, host) >= 0)
+            continue;
+        if (json_array_append_new (data, json_pack ("{s:s}",
+                                                    "name", host)) < 0)
+            goto error;
+    }
+    hostlist_destroy (hl);
+    return json_pack ("{s:o}", "data", data);
+error:
+    hostlist_destroy (hl);
+    json_decref (data);
+    errno = ENOMEM;
+    return NULL;
+}
+
+static bool is_for_job (const char *name)
+{
+    return (!strncmp (name, "DW_", 3) || !strncmp (name, "NNF_", 4))
+        && strcmp (name, "DW_WORKFLOW_TOKEN") != 0;
+}
+
+json_t *object_variables (const struct dws_workflow *wf)
+{
+    json_t *env = json_object_get (json_object_get (wf->object, "status"),
+                                   "env");
+    json_t *variables;
+    const char *name;
+    json_t *value;
+
+    if (!(variables = json_object ()))
+        goto error;
+    json_object_foreach (env, name, value) {
+        if (is_for_job (name)
+            && json_is_string (value)
+            && json_object_set (variables, name, value) < 0)
+            goto error;
+    }
+    return variables;
+error:
+    json_decref (variables);
+    errno = ENOMEM;
+    return NULL;
+}
+
+json_t *command_create (const char *op,
+                        const char *kind,
+                        const char *namespace,
+                        const char *name)
+{
+    json_t *o;
+
+    if (!(o = json_pack ("{s:s s:s s:s s:s}",
+                         "op", op,
+                         "kind", kind,
+                         "namespace", namespace,
+                         "name", name)))
+        errno = ENOMEM;
+    return o;
+}
+
+json_t *command_create_with (const char *op,
+                             const char *kind,
+                             const char *namespace,
+                             const char *name,
+                             const char *key,
+                             json_t *value)
+{
+    json_t *o = command_create (op, kind, namespace, name);
+
+    /* Takes over 'value' whatever happens. */
+    if (json_object_set_new (o, key, value) < 0) {
+        json_decref (o);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return o;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The JSON that goes to Kubernetes: commands, objects and patches.
+ * Functions return a new reference, or NULL with errno set.
+ */
+
+#ifndef DWS_OBJECTS_H
+#define DWS_OBJECTS_H
+
+#include <jansson.h>
+
+#include "libdws/workflow.h"
+
+/* A new Workflow object. Fails with ENOENT if the user is not known.
+ */
+json_t *object_workflow (const struct dws_job *job,
+                         const char *instance,
+                         dws_error_t *error);
+
+/* {"data": [{"name": HOST}, ...]} for a hostlist, without the rabbits that
+ * may be in it.
+ */
+struct dws_topology;
+json_t *object_computes (const char *hosts, const struct dws_topology *topo);
+
+/* The variables of a workflow that may go to a job: DW_* and NNF_*, but not
+ * the token.
+ */
+json_t *object_variables (const struct dws_workflow *wf);
+
+/* A command. 'key' and 'value' are its argument, if it has one; the reference
+ * on 'value' is taken over, and NULL fails.
+ */
+json_t *command_create (const char *op,
+                        const char *kind,
+                        const char *namespace,
+                        const char *name);
+json_t *command_create_with (const char *op,
+                             const char *kind,
+                             const char *namespace,
+                             const char *name,
+                             const char *key,
+                             json_t *value);
+
+#endif /* !DWS_OBJECTS_H */

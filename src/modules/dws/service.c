@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See service.h. A request notes a fact and is answered at once; what has to
+ * be done about it is not decided here.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/directive.h"
+#include "agent.h"
+#include "config.h"
+#include "jobs.h"
+#include "service.h"
+#include "status.h"
+#include "sync.h"
+
+static void respond (flux_t *h, const flux_msg_t *msg, int rc,
+                     const char *errstr)
+{
+    if (rc < 0)
+        rc = flux_respond_error (h, msg, errno, errstr);
+    else
+        rc = flux_respond (h, msg, NULL);
+    if (rc < 0)
+        flux_log_error (h, "error responding to request");
+}
+
+/* A job that should be known and is not: this module has started after it.
+ * Its facts come with all others.
+ */
+static struct job *known_job (struct dws_ctx *ctx, json_int_t id)
+{
+    struct job *job = jobs_find (ctx->jobs, id);
+
+    if (!job || !job->facts->directives) {
+        sync_start (ctx->sync);
+        return NULL;
+    }
+    return job;
+}
+
+static bool is_owner (flux_t *h, uint32_t userid)
+{
+    const char *s = flux_attr_get (h, "security.owner");
+
+    return s && strtoul (s, NULL, 10) == userid;
+}
+
+static int check_persistent (struct dws_ctx *ctx, const struct dws_job *facts,
+                             dws_error_t *error)
+{
+    struct dws_directives *dirs;
+    bool creates;
+
+    if (!ctx->config->restrict_persistent || is_owner (ctx->h, facts->userid))
+        return 0;
+    if (!(dirs = dws_directives_parse (facts->directives, NULL, error)))
+        return -1;
+    creates = dws_directives_has (dirs, "create_persistent");
+    dws_directives_destroy (dirs);
+    if (creates)
+        return dws_error (error, EPERM, "only the instance owner can create "
+                          "persistent file systems");
+    return 0;
+}
+
+static void create_cb (flux_t *h, flux_msg_handler_t *mh,
+                       const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct dws_job *facts = NULL;
+    dws_error_t error = { "" };
+    json_t *payload;
+    int rc = -1;
+
+    if (flux_request_unpack (msg, NULL, "o", &payload) < 0
+        || !(facts = dws_job_decode (payload, &error))
+        || check_persistent (ctx, facts, &error) < 0) {
+        int saved_errno = errno;
+        dws_job_destroy (facts);
+        errno = saved_errno;
+    }
+    else if (jobs_learn (ctx->jobs, facts)) {
+        if (!sync_done (ctx->sync))
+            sync_start (ctx->sync);
+        rc = 0;
+    }
+    respond (h, msg, rc, error.text[0] ? error.text : NULL);
+}
+
+static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    dws_error_t error = { "" };
+    json_int_t id;
+    json_t *R;
+    struct job *job;
+    int rc;
+
+    if ((rc = flux_request_unpack (msg, NULL, "{s:I s:o}",
+                                   "jobid", &id, "R", &R)) == 0
+        && (job = known_job (ctx, id))
+        && (rc = dws_job_set_R (job->facts, R, &error)) == 0) {
+        dws_job_advance (job->facts, DWS_PHASE_PROLOG);
+        jobs_changed (job);
+    }
+    respond (h, msg, rc, error.text[0] ? error.text : NULL);
+}
+
+static void post_run_cb (flux_t *h, flux_msg_handler_t *mh,
+                         const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    json_int_t id;
+    int run_started;
+    struct job *job;
+    int rc;
+
+    if ((rc = flux_request_unpack (msg, NULL, "{s:I s:b}",
+                                   "jobid", &id,
+                                   "run_started", &run_started)) == 0
+        && (job = known_job (ctx, id))) {
+        if (dws_job_advance (job->facts, DWS_PHASE_EPILOG))
+            job->facts->t_epilog = flux_reactor_time ();
+        job->facts->run_started = run_started;
+        jobs_changed (job);
+    }
+    respond (h, msg, rc, NULL);
+}
+
+static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
+                         const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    json_int_t id;
+    struct job *job;
+    int rc;
+
+    if ((rc = flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id)) == 0
+        && (job = known_job (ctx, id))) {
+        job->facts->exception = true;
+        job->facts->teardown = true;
+        jobs_changed (job);
+    }
+    respond (h, msg, rc, NULL);
+}
+
+static void abort_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    json_int_t id;
+    struct job *job;
+    int rc;
+
+    if ((rc = flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id)) == 0
+        && (job = known_job (ctx, id))) {
+        job->facts->exception = true;
+        job->facts->abandoned = true;
+        jobs_changed (job);
+    }
+    respond (h, msg, rc, NULL);
+}
+
+static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
+                           const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+
+    agent_disconnect (ctx->agent, msg);
+}
+
+/* Either the whole new configuration is good, or the old one stays.
+ */
+static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
+                              const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    flux_conf_t *conf = NULL;
+    struct config *config;
+    dws_error_t error = { "" };
+
+    if (flux_module_config_request_decode (msg, &conf) < 0
+        || !(config = config_create (conf, &error))) {
+        int saved_errno = errno;
+        flux_conf_decref (conf);
+        errno = saved_errno;
+        respond (h, msg, -1, error.text[0] ? error.text : NULL);
+        return;
+    }
+    if (flux_set_conf_new (h, conf) < 0) {
+        int saved_errno = errno;
+        config_destroy (config);
+        flux_conf_decref (conf);
+        errno = saved_errno;
+        respond (h, msg, -1, NULL);
+        return;
+    }
+    config_destroy (ctx->config);
+    ctx->config = config;
+    jobs_changed_all (ctx->jobs);
+    respond (h, msg, 0, NULL);
+}
+
+static const struct flux_msg_handler_spec htab[] = {
+    { FLUX_MSGTYPE_REQUEST, "dws.create", create_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.setup", setup_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.post_run", post_run_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.teardown", teardown_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.abort", abort_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.agent", agent_attach_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.report", agent_report_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.status", status_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "dws.disconnect", disconnect_cb,
+      FLUX_ROLE_USER },
+    FLUX_MSGHANDLER_TABLE_END,
+};
+
+int service_start (struct dws_ctx *ctx)
+{
+    return flux_msg_handler_addvec (ctx->h, htab, ctx, &ctx->handlers);
+}

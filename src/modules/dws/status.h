@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * dws.status: of one job, for its owner; of everything, for the instance
+ * owner.
+ */
+
+#ifndef DWS_STATUS_H
+#define DWS_STATUS_H
+
+#include <flux/core.h>
+
+/* {"jobid"?: ID}. arg is the struct dws_ctx.
+ */
+void status_cb (flux_t *h, flux_msg_handler_t *mh,
+                const flux_msg_t *msg, void *arg);
+
+#endif /* !DWS_STATUS_H */
