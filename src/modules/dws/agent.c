@@ -85,7 +85,7 @@ json_t *agent_status (const struct agent *agent)
 {
     return json_pack ("{s:b s:b s:b s:i}",
                       "attached", agent->request != NULL,
-                      "ready", agent->ready,
+                      "synced", agent->ready,
                       "reachable", agent->reachable,
                       "commands", (int)idmap_count (agent->commands));
 }

@@ -44,7 +44,8 @@ static json_t *describe_job (struct job *job)
 }
 
 struct tally {
-    json_t *workflows;          // job ids
+    json_t *jobs;               // ids
+    int workflows;
     int phases[DWS_PHASE_GONE + 1];
     int states[DWS_STATE_TEARDOWN + 1];
 };
@@ -53,17 +54,17 @@ static void count_job (struct job *job, void *arg)
 {
     struct tally *tally = arg;
 
+    json_array_append_new (tally->jobs, json_integer (job->facts->id));
     tally->phases[job->facts->phase]++;
     if (job->wf) {
         tally->states[job->wf->state]++;
-        json_array_append_new (tally->workflows,
-                               json_integer (job->facts->id));
+        tally->workflows++;
     }
 }
 
 static json_t *describe_all (struct dws_ctx *ctx)
 {
-    struct tally tally = { .workflows = json_array () };
+    struct tally tally = { .jobs = json_array () };
     json_t *phases = json_object ();
     json_t *states = json_object ();
 
@@ -74,13 +75,13 @@ static json_t *describe_all (struct dws_ctx *ctx)
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (tally.states[i]));
-    return json_pack ("{s:s s:b s:i s:o s:o s:o s:o}",
+    return json_pack ("{s:s s:b s:o s:i s:o s:o s:o}",
                       "instance", ctx->instance,
                       "synced", sync_done (ctx->sync),
-                      "jobs", (int)jobs_count (ctx->jobs),
+                      "jobs", tally.jobs,
+                      "workflows", tally.workflows,
                       "phases", phases,
                       "states", states,
-                      "workflows", tally.workflows,
                       "agent", agent_status (ctx->agent));
 }
 

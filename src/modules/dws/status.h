@@ -9,7 +9,8 @@
 
 #include <flux/core.h>
 
-/* {"jobid"?: ID}. arg is the struct dws_ctx.
+/* The payload is {"jobid"?: ID}; arg is the struct dws_ctx. doc/protocol.md
+ * lists the keys of both answers.
  */
 void status_cb (flux_t *h, flux_msg_handler_t *mh,
                 const flux_msg_t *msg, void *arg);

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""An agent with a Kubernetes of its own, for tests of dws.so alone.
+
+Workflows reach each desired state at once, but for the states held, and those
+that end in an error. --state keeps the objects in a file from one agent to
+the next. --count ends the agent after so many workflows were deleted.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections import deque
+
+import flux
+import flux.constants
+
+
+class Refused(Exception):
+    def __init__(self, status, message):
+        super().__init__(message)
+        self.status = status
+
+
+class Cluster:
+    """The objects, and what DWS would do to them."""
+
+    def __init__(self, args):
+        self.args = args
+        self.version = 100
+        self.objects = {}
+        self.events = deque()
+        self.deleted = 0
+        if args.state and os.path.exists(args.state):
+            with open(args.state, encoding="utf-8") as fp:
+                self.version, entries = json.load(fp)
+            self.objects = {tuple(key): obj for key, obj in entries}
+
+    def save(self):
+        if self.args.state:
+            with open(self.args.state, "w", encoding="utf-8") as fp:
+                json.dump([self.version, list(self.objects.items())], fp)
+
+    def touch(self, kind, obj, event):
+        self.version += 1
+        obj["metadata"]["resourceVersion"] = str(self.version)
+        if kind == "workflows":
+            copy = json.loads(json.dumps(obj))
+            self.events.append({"type": "workflow", "event": event, "object": copy})
+
+    def find(self, cmd):
+        key = (cmd["kind"], cmd["namespace"], cmd["name"])
+        if key not in self.objects:
+            raise Refused(404, f"{cmd['kind']} {cmd['name']} not found")
+        return self.objects[key]
+
+    def add(self, kind, obj):
+        meta = obj["metadata"]
+        meta.setdefault("namespace", "default")
+        meta["uid"] = f"uid-{self.version}"
+        self.objects[kind, meta["namespace"], meta["name"]] = obj
+        self.touch(kind, obj, "ADDED")
+        return obj
+
+    def run(self, cmd):
+        return getattr(self, "do_" + cmd["op"].replace("-", "_"))(cmd)
+
+    def do_create(self, cmd):
+        if self.args.refuse:
+            raise Refused(
+                403,
+                'admission webhook "vworkflow.kb.io" denied the request: '
+                + self.args.refuse,
+            )
+        if (cmd["kind"], cmd["namespace"], cmd["name"]) in self.objects:
+            raise Refused(409, "already exists")
+        obj = cmd["object"]
+        obj["status"] = {"ready": False, "env": {}, "computes": {}}
+        obj["metadata"]["finalizers"].append("dws")
+        return self.add(cmd["kind"], obj)
+
+    def do_patch(self, cmd):
+        obj = self.find(cmd)
+        for key, value in cmd["patch"].items():
+            if isinstance(value, dict):
+                obj.setdefault(key, {}).update(value)
+            else:
+                obj[key] = value
+        self.touch(cmd["kind"], obj, "MODIFIED")
+        return obj
+
+    def do_get(self, cmd):
+        return self.find(cmd)
+
+    def do_drop_finalizer(self, cmd):
+        try:
+            obj = self.find(cmd)
+        except Refused:
+            return None
+        finalizers = obj["metadata"]["finalizers"]
+        if cmd["finalizer"] in finalizers:
+            finalizers.remove(cmd["finalizer"])
+            self.touch(cmd["kind"], obj, "MODIFIED")
+        return obj
+
+    def do_delete(self, cmd):
+        try:
+            obj = self.find(cmd)
+        except Refused:
+            return None
+        obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        self.touch(cmd["kind"], obj, "MODIFIED")
+        return obj
+
+    def control(self):
+        """One pass of the controllers."""
+        for key, obj in list(self.objects.items()):
+            if key[0] != "workflows":
+                continue
+            if obj["metadata"].get("deletionTimestamp"):
+                self.collect(key, obj)
+            else:
+                self.advance(key[2], obj)
+
+    def collect(self, key, obj):
+        if obj["metadata"]["finalizers"] == ["dws"]:
+            del self.objects[key]
+            for kind in ("computes", "servers", "directivebreakdowns"):
+                for other in [k for k in self.objects if k[2].startswith(key[2])]:
+                    if other[0] == kind:
+                        del self.objects[other]
+            self.touch("workflows", obj, "DELETED")
+            self.deleted += 1
+
+    def advance(self, name, obj):
+        status = obj["status"]
+        desired = obj["spec"]["desiredState"]
+        if status.get("state") != desired:
+            status.update(state=desired, ready=False, status="DriverWait", message="")
+            self.touch("workflows", obj, "MODIFIED")
+        if status["ready"] or desired in self.args.hold:
+            return
+        if desired in self.args.error:
+            if status["status"] != "Error":
+                status.update(status="Error", message="made to fail")
+                self.touch("workflows", obj, "MODIFIED")
+            return
+        if desired == "Proposal":
+            self.propose(name, obj)
+        elif desired == "PreRun":
+            status["env"] = {"DW_JOB_scratch": f"/mnt/{name}", "PATH": "/bad"}
+        status.update(
+            ready=True, status="Completed", message="", elapsedTimeLastState="1.5ms"
+        )
+        self.touch("workflows", obj, "MODIFIED")
+
+    def propose(self, name, obj):
+        refs = []
+        self.add("computes", {"metadata": {"name": name}, "data": []})
+        for i, _ in enumerate(obj["spec"]["dwDirectives"]):
+            child = f"{name}-{i}"
+            self.add("servers", {"metadata": {"name": child}, "spec": {}})
+            breakdown = self.breakdown(child)
+            if self.args.no_storage:
+                del breakdown["status"]["storage"]
+            self.add("directivebreakdowns", breakdown)
+            refs.append({"name": child, "namespace": "default"})
+        obj["status"]["computes"] = {"name": name, "namespace": "default"}
+        obj["status"]["directiveBreakdowns"] = refs
+
+    @staticmethod
+    def breakdown(name):
+        return {
+            "kind": "DirectiveBreakdown",
+            "metadata": {"name": name},
+            "status": {
+                "ready": True,
+                "storage": {
+                    "lifetime": "job",
+                    "reference": {"name": name, "namespace": "default"},
+                    "allocationSets": [
+                        {
+                            "allocationStrategy": "AllocatePerCompute",
+                            "label": "xfs",
+                            "minimumCapacity": 10 << 30,
+                            "constraints": {
+                                "labels": [
+                                    "dataworkflowservices.github.io/storage=Rabbit"
+                                ]
+                            },
+                        }
+                    ],
+                },
+            },
+        }
+
+
+class Agent:
+    def __init__(self, args):
+        self.args = args
+        self.handle = flux.Flux()
+        self.cluster = Cluster(args)
+        self.rpc = self.handle.rpc(
+            "dws.agent", {"version": 1}, flags=flux.constants.FLUX_RPC_STREAMING
+        )
+        self.rpc.then(self.command_cb)
+
+    def report(self, reports):
+        self.handle.rpc("dws.report", {"reports": reports}).then(lambda f: f.get())
+
+    def command_cb(self, future):
+        try:
+            cmd = future.get()
+        except OSError as exc:
+            print(f"stream ends: {exc.strerror}", file=sys.stderr)
+            self.handle.reactor_stop()
+            return
+        future.reset()
+        print(json.dumps(cmd), flush=True)
+        if cmd["op"] == "hello":
+            workflows = [
+                obj for key, obj in self.cluster.objects.items() if key[0] == "workflows"
+            ]
+            self.report([{"type": "snapshot", "workflows": workflows, "storages": []}])
+        else:
+            self.report([self.result(cmd)])
+        self.cluster.control()
+        self.report(list(self.cluster.events))
+        self.cluster.events.clear()
+        self.cluster.save()
+        if self.args.count and self.cluster.deleted >= self.args.count:
+            self.handle.reactor_stop()
+
+    def result(self, cmd):
+        try:
+            obj = self.cluster.run(cmd)
+        except Refused as exc:
+            return {
+                "type": "result",
+                "seq": cmd["seq"],
+                "ok": False,
+                "status": exc.status,
+                "message": str(exc),
+            }
+        result = {"type": "result", "seq": cmd["seq"], "ok": True}
+        if obj is not None:
+            result["object"] = json.loads(json.dumps(obj))
+        return result
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--state")
+    parser.add_argument("--hold", action="append", default=[])
+    parser.add_argument("--error", action="append", default=[])
+    parser.add_argument("--refuse")
+    parser.add_argument(
+        "--no-storage",
+        action="store_true",
+        help="directives that allocate nothing, as persistentdw does",
+    )
+    parser.add_argument("--count", type=int, default=0)
+    agent = Agent(parser.parse_args())
+    agent.handle.reactor_run()
+
+
+if __name__ == "__main__":
+    main()
