@@ -99,8 +99,8 @@ static void on_success (struct manager *jm, struct job *job,
         return;
     }
     jobq_remove (job);
-    job->alloc_pending = false;
     if (job->has_resources || job->R) {
+        job->alloc_pending = false;
         flux_log (jm->h, LOG_ERR, "alloc: %s has resources already",
                   idf58 (id));
         return;
@@ -108,6 +108,8 @@ static void on_success (struct manager *jm, struct job *job,
     job->R = json_incref (R);
     if (annotations && annotate_and_publish (jm, job, annotations) < 0)
         flux_log_error (jm->h, "%s: error updating annotations", idf58 (id));
+    // not before: any event in SCHED would queue the job again
+    job->alloc_pending = false;
     if (job->annotations)
         event_post (jm, job, 0, "alloc", "{s:O}",
                     "annotations", job->annotations);
@@ -170,8 +172,8 @@ static void response_cb (flux_t *h, flux_msg_handler_t *mh,
     case ALLOC_DENY:
         if (job) {
             jobq_remove (job);
-            job->alloc_pending = false;
             annotations_drop (jm, job, NULL);
+            job->alloc_pending = false;
             raise_exception (jm, job, "alloc", 0, jm->owner, note, -1);
         }
         break;

@@ -326,9 +326,10 @@ int job_cmp_priority (struct job *a, struct job *b)
 /* New jobs mostly go to the end, so look for the place from there. */
 void jobq_insert (struct jobq *q, struct job *job)
 {
-    struct job *prev = q->tail;
+    struct job *prev;
 
-    jobq_remove (job);
+    jobq_remove (job); // may be in this very queue
+    prev = q->tail;
     while (prev && job_cmp_priority (job, prev) < 0)
         prev = prev->qprev;
     job->q = q;
