@@ -10,19 +10,8 @@
 
 #include "allocation.h"
 #include "allocset.h"
-
-struct rabbit {
-    const char *name;
-    int64_t nodes;        // of the job, below this rabbit
-    int64_t allocs;       // of the set that is being laid out
-};
-
-struct plan {
-    struct rabbit *rabbits;
-    size_t count;
-    int64_t nodes;
-    int64_t min_bytes;
-};
+#include "layout.h"
+#include "strtab.h"
 
 static int out_of_memory (dws_error_t *error)
 {
@@ -141,145 +130,179 @@ done:
     return s;
 }
 
-static int plan_init (struct plan *plan,
-                      json_t *nodes_per_rabbit,
-                      const struct dws_allocation_opts *opts,
-                      dws_error_t *error)
+/* Number the Storage objects by name. Names belong to the objects.
+ */
+static struct strtab *index_storages (json_t *storages, dws_error_t *error)
 {
-    size_t n = json_object_size (nodes_per_rabbit);
-    const char *name;
+    struct strtab *tab;
+    size_t i;
     json_t *value;
 
-    memset (plan, 0, sizeof (*plan));
-    plan->min_bytes = opts->min_gib * GIB;
-    if (!(plan->rabbits = calloc (n + 1, sizeof (*plan->rabbits))))
-        return out_of_memory (error);
+    if (!(tab = strtab_create (json_array_size (storages)))) {
+        out_of_memory (error);
+        return NULL;
+    }
+    json_array_foreach (storages, i, value) {
+        const char *name = NULL;
+
+        if (json_unpack (value, "{s:{s:s}}", "metadata", "name", &name) < 0) {
+            dws_error (error, EINVAL, "a Storage object has no name");
+            goto error;
+        }
+        if (strtab_insert (tab, name, i) < 0 && errno != EEXIST) {
+            out_of_memory (error);
+            goto error;
+        }
+    }
+    return tab;
+error:
+    strtab_destroy (tab);
+    return NULL;
+}
+
+/* What the Storage object says of a rabbit. One that was never booted has
+ * no status.
+ */
+static void judge_rabbit (struct layout_rabbit *r,
+                          const struct dws_allocation_opts *opts,
+                          const struct strtab *tab)
+{
+    int index = strtab_find (tab, r->name);
+    json_t *storage = json_array_get (opts->storages, index);
+    const char *status = "";
+    const char *state = "Enabled";
+    json_int_t capacity = 0;
+    json_int_t used;
+
+    if (index < 0) {
+        r->fault = "has no Storage object";
+        return;
+    }
+    (void)json_unpack (storage, "{s:{s:s}}", "spec", "state", &state);
+    (void)json_unpack (storage, "{s:{s:s}}", "status", "status", &status);
+    (void)json_unpack (storage, "{s:{s:I}}", "status", "capacity", &capacity);
+    r->labels = json_object_get (json_object_get (storage, "metadata"),
+                                 "labels");
+    if (strcmp (state, "Disabled") == 0)
+        r->fault = "is Disabled";
+    else if (strcmp (status, "Ready") != 0)
+        r->fault = "is not Ready";
+    used = json_integer_value (json_object_get (opts->used, r->name));
+    r->room = capacity > used ? capacity - used : 0;
+    r->known = true;
+}
+
+/* Bytes that the scheduler has set aside on a rabbit with so many nodes of
+ * the job, from the first {node, ssd} in the scheduled resources.
+ */
+static int64_t get_reserved (json_t *resources, int64_t nodes)
+{
+    size_t i;
+    size_t j;
+    json_t *top;
+    json_t *value;
+
+    json_array_foreach (resources, i, top) {
+        json_int_t per_group = 0;
+        json_int_t gib = 0;
+        int64_t total;
+
+        json_array_foreach (json_object_get (top, "with"), j, value) {
+            const char *type = "";
+            json_int_t count = 0;
+
+            (void)json_unpack (value,
+                               "{s:s s:I}",
+                               "type", &type,
+                               "count", &count);
+            if (strcmp (type, "node") == 0)
+                per_group = count;
+            else if (strcmp (type, "ssd") == 0)
+                gib = count;
+        }
+        if (per_group > 0 && gib > 0) {
+            total = div_up (nodes, per_group);
+            if (__builtin_mul_overflow (total, gib, &total)
+                || __builtin_mul_overflow (total, GIB, &total))
+                return LAYOUT_UNLIMITED;
+            return total;
+        }
+    }
+    return LAYOUT_UNLIMITED;
+}
+
+static int fill_rabbits (struct layout *lay,
+                         json_t *nodes_per_rabbit,
+                         const struct dws_allocation_opts *opts,
+                         dws_error_t *error)
+{
+    const char *name;
+    json_t *value;
+    size_t n = 0;
+    struct strtab *tab = NULL;
+    int rc = -1;
+
+    if (opts->storages && !(tab = index_storages (opts->storages, error)))
+        return -1;
     json_object_foreach (nodes_per_rabbit, name, value) {
-        struct rabbit *r = &plan->rabbits[plan->count++];
+        struct layout_rabbit *r = &lay->rabbits[n++];
 
         r->name = name;
         r->nodes = json_integer_value (value);
-        if (r->nodes < 1)
-            return dws_error (error,
-                              EINVAL,
-                              "rabbit %s: the number of nodes is not a"
-                              " positive integer",
-                              name);
-        plan->nodes += r->nodes;
-    }
-    return 0;
-}
-
-static int64_t at_least (int64_t size, int64_t min)
-{
-    return size > min ? size : min;
-}
-
-static int64_t gcd (int64_t a, int64_t b)
-{
-    while (b) {
-        int64_t t = a % b;
-        a = b;
-        b = t;
-    }
-    return a;
-}
-
-/* Give 'count' allocations out, always to the rabbit with the fewest of
- * them, and among those to the one with most of the job's nodes.
- */
-static void spread_count (struct plan *plan, int64_t count)
-{
-    while (count-- > 0) {
-        struct rabbit *best = &plan->rabbits[0];
-
-        for (size_t i = 1; i < plan->count; i++) {
-            struct rabbit *r = &plan->rabbits[i];
-
-            if (r->allocs < best->allocs
-                || (r->allocs == best->allocs && r->nodes > best->nodes))
-                best = r;
+        if (r->nodes < 1 || r->nodes > INT32_MAX) {
+            dws_error (error,
+                       EINVAL,
+                       "rabbit %s: the number of nodes is not a positive"
+                       " integer",
+                       name);
+            goto done;
         }
-        best->allocs++;
+        r->room = LAYOUT_UNLIMITED;
+        if (tab)
+            judge_rabbit (r, opts, tab);
+        r->reserved = get_reserved (opts->resources, r->nodes);
     }
+    rc = 0;
+done:
+    strtab_destroy (tab);
+    return rc;
 }
 
-/* Shares of equal size, to each rabbit as many as it has nodes: what the
- * scheduler has set aside there is just that.
- */
-static int64_t spread_by_nodes (struct plan *plan, int64_t total)
-{
-    int64_t d = 0;
-
-    for (size_t i = 0; i < plan->count; i++)
-        d = gcd (plan->rabbits[i].nodes, d);
-    for (size_t i = 0; i < plan->count; i++)
-        plan->rabbits[i].allocs = plan->rabbits[i].nodes / d;
-    return div_up (total, plan->nodes / d);
-}
-
-static int64_t layout_set (struct plan *plan, const struct alloc_set *set)
-{
-    for (size_t i = 0; i < plan->count; i++)
-        plan->rabbits[i].allocs = 0;
-    switch (set->strategy) {
-        case ALLOC_PER_COMPUTE:
-            for (size_t i = 0; i < plan->count; i++)
-                plan->rabbits[i].allocs = plan->rabbits[i].nodes;
-            break;
-        case ALLOC_PER_SERVER:
-            for (size_t i = 0; i < plan->count; i++)
-                plan->rabbits[i].allocs = 1;
-            break;
-        case ALLOC_ACROSS:
-            if (set->count == 0)
-                return spread_by_nodes (plan, set->minimum);
-            spread_count (plan, set->count);
-            return div_up (set->minimum, set->count);
-        case ALLOC_SINGLE:
-            spread_count (plan, 1);
-            break;
-    }
-    return set->minimum;
-}
-
-static json_t *encode_set (const struct plan *plan,
-                           const struct alloc_set *set,
-                           int64_t size)
+static json_t *encode_set (const struct layout *lay,
+                           const struct layout_place *p)
 {
     json_t *storage = json_array ();
 
-    for (size_t i = 0; storage && i < plan->count; i++) {
-        const struct rabbit *r = &plan->rabbits[i];
-
-        if (r->allocs == 0)
+    for (size_t r = 0; storage && r < lay->nrabbits; r++) {
+        if (p->counts[r] == 0)
             continue;
         if (json_array_append_new (storage,
                                    json_pack ("{s:s s:I}",
-                                              "name", r->name,
+                                              "name",
+                                              lay->rabbits[r].name,
                                               "allocationCount",
-                                              (json_int_t)r->allocs)) < 0) {
+                                              (json_int_t)p->counts[r]))
+            < 0) {
             json_decref (storage);
             return NULL;
         }
     }
     return json_pack ("{s:s s:I s:o}",
-                      "label", set->label,
-                      "allocationSize", (json_int_t)size,
+                      "label", p->set->label,
+                      "allocationSize", (json_int_t)p->size,
                       "storage", storage);
 }
 
-static json_t *layout_breakdown (struct plan *plan,
+static json_t *encode_breakdown (const struct layout *lay,
                                  const struct breakdown *b)
 {
     json_t *sets = json_array ();
 
-    for (size_t i = 0; sets && i < b->nsets; i++) {
-        const struct alloc_set *set = &b->sets[i];
-        int64_t size = at_least (layout_set (plan, set), plan->min_bytes);
-
+    for (size_t i = 0; sets && i < lay->nplaces; i++) {
+        if (lay->places[i].breakdown != b)
+            continue;
         if (json_array_append_new (sets,
-                                   encode_set (plan, set, size)) < 0) {
+                                   encode_set (lay, &lay->places[i])) < 0) {
             json_decref (sets);
             return NULL;
         }
@@ -291,6 +314,24 @@ static json_t *layout_breakdown (struct plan *plan,
                       "allocationSets", sets);
 }
 
+static json_t *encode_all (const struct layout *lay,
+                           const struct breakdown_list *bl)
+{
+    json_t *result = json_array ();
+
+    for (size_t i = 0; result && i < bl->count; i++) {
+        if (!bl->list[i].servers)
+            continue;
+        if (json_array_append_new (result,
+                                   encode_breakdown (lay, &bl->list[i]))
+            < 0) {
+            json_decref (result);
+            return NULL;
+        }
+    }
+    return result;
+}
+
 json_t *dws_allocation_sets (json_t *breakdowns,
                              json_t *nodes_per_rabbit,
                              const struct dws_allocation_opts *opts,
@@ -298,38 +339,33 @@ json_t *dws_allocation_sets (json_t *breakdowns,
 {
     static const struct dws_allocation_opts defaults = { 0 };
     struct breakdown_list *bl;
-    struct plan plan = { 0 };
+    struct layout *lay = NULL;
     json_t *result = NULL;
 
+    if (!opts)
+        opts = &defaults;
     if (!(bl = breakdown_list_create (breakdowns, error)))
         return NULL;
-    if (plan_init (&plan,
-                   nodes_per_rabbit,
-                   opts ? opts : &defaults,
-                   error) < 0)
-        goto error;
-    if (!(result = json_array ()))
-        goto nomem;
-    for (size_t i = 0; i < bl->count; i++) {
-        if (!bl->list[i].servers)
-            continue;
-        if (plan.count == 0) {
-            dws_error (error, EINVAL, "the job has no node with a rabbit");
-            goto error;
-        }
-        if (json_array_append_new (result,
-                                   layout_breakdown (&plan,
-                                                     &bl->list[i])) < 0)
-            goto nomem;
+    if (opts->min_gib < 0 || opts->min_gib > INT32_MAX) {
+        dws_error (error, EINVAL, "the smallest allocation is out of range");
+        goto done;
     }
-    free (plan.rabbits);
+    if (!(lay = layout_create (bl, json_object_size (nodes_per_rabbit)))) {
+        out_of_memory (error);
+        goto done;
+    }
+    lay->min_bytes = opts->min_gib * GIB;
+    if (lay->nplaces > 0 && lay->nrabbits == 0) {
+        dws_error (error, EINVAL, "the job has no node with a rabbit");
+        goto done;
+    }
+    if (fill_rabbits (lay, nodes_per_rabbit, opts, error) < 0
+        || layout_run (lay, error) < 0)
+        goto done;
+    if (!(result = encode_all (lay, bl)))
+        out_of_memory (error);
+done:
+    layout_destroy (lay);
     breakdown_list_destroy (bl);
     return result;
-nomem:
-    out_of_memory (error);
-error:
-    json_decref (result);
-    free (plan.rabbits);
-    breakdown_list_destroy (bl);
-    return NULL;
 }

@@ -19,6 +19,9 @@ struct dws_allocation_opts {
                           // has them, or NULL: take every rabbit as usable
     json_t *used;         // borrowed: map of rabbit to bytes that are taken
                           // by others, or NULL
+    json_t *resources;    // borrowed: the resources that the scheduler gave
+                          // (with ssd), or NULL; what it has set aside on
+                          // each rabbit is used before anything else
 };
 
 /* Count the hosts of an R object (RFC 20), or of an RFC 29 hostlist given as
@@ -41,7 +44,16 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error);
  *   {"servers": {"name", "namespace"},
  *    "allocationSets": [{"label", "allocationSize",
  *                        "storage": [{"name", "allocationCount"}]}]}
- * "allocationSets" is ready to be patched into Servers.spec.
+ * "allocationSets" is ready to be patched into Servers.spec. All allocations
+ * of a set have the same size. A rabbit that is not Ready, or that lacks a
+ * label that a set asks for, holds nothing of it.
+ *
+ * How many allocations a set of AllocateAcrossServers gets follows from its
+ * 'count', or else from its 'scale': 1 means the fewest that fit, 5 one for
+ * each rabbit, 10 as many as there are compute nodes, with even steps between
+ * them; without either it is as with 5. If that does not fit into what the
+ * scheduler has set aside, the nearest number that does is taken.
+ *
  * 'opts' may be NULL.
  * Fails with EINVAL (text for the user or admin), ENOSPC (cannot be placed:
  * names the constraint and the numbers), EAGAIN (a breakdown is not ready

@@ -195,6 +195,7 @@ char *dws_text_allocation_sets (const char *breakdowns,
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .storages = json_object_get (o, "storages"),
         .used = json_object_get (o, "used"),
+        .resources = json_object_get (o, "resources"),
     };
     json_t *result = NULL;
 

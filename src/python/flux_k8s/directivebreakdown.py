@@ -59,6 +59,7 @@ def build_allocation_sets(
     min_alloc_size: int,
     storages: Optional[list[Any]] = None,
     used: Optional[dict[str, int]] = None,
+    resources: Optional[list[Any]] = None,
 ) -> list[dws.AllocationSet]:
     """Return the allocationSets of one Servers object.
 
@@ -83,6 +84,6 @@ def build_allocation_sets(
         },
     }
     result = dws.allocation_sets(
-        [breakdown], nodes_per_nnf, min_alloc_size, storages, used
+        [breakdown], nodes_per_nnf, min_alloc_size, storages, used, resources
     )
     return result[0]["allocationSets"]

@@ -124,11 +124,13 @@ def allocation_sets(
     min_gib: int = 0,
     storages: Optional[list[Json]] = None,
     used: Optional[dict[str, int]] = None,
+    resources: Optional[list[Json]] = None,
 ) -> list[ServersAllocation]:
     """Lay out the storage of the breakdowns over the rabbits in `nodes`.
 
     `storages` are Storage objects as Kubernetes has them (None: every rabbit
-    is taken as usable), `used` the bytes that others hold on each rabbit.
+    is taken as usable), `used` the bytes that others hold on each rabbit,
+    `resources` what the scheduler gave (with ssd): that is used first.
     Raises ValueError, NoSpaceError or NotReadyError.
     """
     opts: dict[str, Json] = {"min_gib": min_gib}
@@ -136,6 +138,8 @@ def allocation_sets(
         opts["storages"] = storages
     if used is not None:
         opts["used"] = used
+    if resources is not None:
+        opts["resources"] = resources
     return cast(
         list[ServersAllocation],
         _call(lib.dws_text_allocation_sets, breakdowns, nodes, opts),

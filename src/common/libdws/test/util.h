@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the unit tests of libdws share. JSON is written with ' for ", so that
+ * it can stand in C.
+ */
+
+#ifndef LIBDWS_TEST_UTIL_H
+#define LIBDWS_TEST_UTIL_H
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <jansson.h>
+
+/* Decode, or fail the test. NULL gives NULL.
+ */
+static inline json_t *J (const char *text)
+{
+    json_error_t error;
+    json_t *o;
+    char *copy;
+
+    if (!text)
+        return NULL;
+    copy = strdup (text);
+    assert_non_null (copy);
+    for (char *s = copy; *s; s++) {
+        if (*s == '\'')
+            *s = '"';
+    }
+    o = json_loads (copy, JSON_DECODE_ANY | JSON_ALLOW_NUL, &error);
+    if (!o)
+        fail_msg ("%s: %s", error.text, copy);
+    free (copy);
+    return o;
+}
+
+/* Compare, showing both sides where they differ. Takes neither.
+ */
+static inline void assert_json (json_t *have, const char *want)
+{
+    json_t *expected = J (want);
+
+    if (!json_equal (have, expected)) {
+        char *a = json_dumps (have, JSON_ENCODE_ANY | JSON_SORT_KEYS);
+        char *b = json_dumps (expected, JSON_ENCODE_ANY | JSON_SORT_KEYS);
+
+        fail_msg ("\n have: %s\n want: %s", a ? a : "(null)", b);
+    }
+    json_decref (expected);
+}
+
+static inline void assert_contains (const char *text, const char *part)
+{
+    if (!strstr (text, part))
+        fail_msg ("'%s' is not in '%s'", part, text);
+}
+
+#endif /* !LIBDWS_TEST_UTIL_H */
