@@ -1,0 +1,143 @@
+# What Flux's prolog and epilog scripts atom-begin and atom-end do.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""One notice for one job on this node.
+
+The client and its configuration are those of the PBS hook, installed beside
+this file as flux_atom/client.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from types import FrameType
+from typing import Any
+
+import flux
+import flux.constants
+from flux.idset import IDset
+from flux.job import JobID
+
+from flux_atom import client
+
+# As long as the PBS hook's default alarm: what ATOM may need to make a node
+# usable.
+ALARM_S = 300
+
+
+class Alarm(Exception):
+    """The notice took too long altogether."""
+
+
+def _on_alarm(_signum: int, _frame: FrameType | None) -> None:
+    raise Alarm(f"no success within {ALARM_S} s")
+
+
+def cores_by_host(resource_set: dict[str, Any]) -> dict[str, int]:
+    """How many cores of each host a resource set (RFC 20) has."""
+    execution = resource_set["execution"]
+    ranks: dict[int, int] = {}
+    for entry in execution["R_lite"]:
+        cores = IDset(entry["children"]["core"]).count()
+        for rank in IDset(str(entry["rank"])):
+            ranks[rank] = ranks.get(rank, 0) + cores
+    hosts = list(flux.hostlist.Hostlist(execution["nodelist"]))
+    return dict(zip(hosts, (ranks[rank] for rank in sorted(ranks))))
+
+
+def asks_exclusive(resources: list[dict[str, Any]]) -> bool:
+    """Does a jobspec (RFC 14) ask for its nodes exclusively?"""
+    return any(
+        (vertex.get("type") == "node" and vertex.get("exclusive") is True)
+        or asks_exclusive(vertex.get("with", []))
+        for vertex in resources
+    )
+
+
+def is_exclusive(
+    resources: list[dict[str, Any]],
+    job_r: dict[str, Any],
+    all_r: dict[str, Any],
+    host: str,
+) -> bool:
+    """Has a job a node for itself: because it said so, or because it was
+    given every core of it."""
+    if asks_exclusive(resources):
+        return True
+    taken = cores_by_host(job_r).get(host, 0)
+    return taken > 0 and taken == cores_by_host(all_r).get(host)
+
+
+def job_is_exclusive(handle: flux.Flux, jobid: JobID, host: str) -> bool:
+    """Ask Flux whether a job has a node for itself."""
+    info = flux.job.job_kvs_lookup(handle, jobid, keys=["jobspec", "R"])
+    all_r = handle.rpc("resource.status", {}, nodeid=0).get()["R"]
+    return is_exclusive(info["jobspec"]["resources"], info["R"], all_r, host)
+
+
+def drain(handle: flux.Flux, host: str, reason: str) -> None:
+    """Take the node out of service; one that is drained keeps its reason."""
+    handle.rpc(
+        "resource.drain",
+        {"targets": host, "reason": f"atom: {reason}", "mode": "update"},
+        nodeid=0,
+    ).get()
+
+
+def run(action: str, jobid: JobID, uid: int, host: str) -> int:
+    """Send one notice. Returns the exit code for the script."""
+    handle = flux.Flux()
+    table = handle.conf_get("atom")
+    if table is None:
+        return 0  # not configured: off
+
+    def log(text: str) -> None:
+        print(f"atom-{action}: {text}", file=sys.stderr)
+
+    try:
+        config = client.check_config(table, "[atom]")
+    except client.ConfigError as exc:
+        # Not the node's fault: the job fails, the node stays.
+        log(str(exc))
+        return 1
+    signal.signal(signal.SIGALRM, _on_alarm)
+    signal.alarm(ALARM_S)
+    atom = client.Atom(config, log)
+    try:
+        if action == "begin":
+            atom.begin(jobid.f58plain, uid, job_is_exclusive(handle, jobid, host))
+        else:
+            atom.end(jobid.f58plain)
+    except (client.AtomError, Alarm) as exc:
+        signal.alarm(0)
+        log(str(exc))
+        if action == "begin":
+            drain(handle, host, str(exc))
+        return 1
+    finally:
+        signal.alarm(0)
+    return 0
+
+
+def main(action: str) -> int:
+    """Entry point of atom-begin and atom-end."""
+    parser = argparse.ArgumentParser(
+        prog=f"atom-{action}",
+        description=f"Tell ATOM that a job is to {action} on this node; run by "
+        "Flux's prolog or epilog. Does nothing without an [atom] table in the "
+        "Flux configuration.",
+    )
+    parser.add_argument("--jobid", default=os.environ.get("FLUX_JOB_ID"))
+    parser.add_argument("--uid", type=int, default=os.environ.get("FLUX_JOB_USERID"))
+    parser.add_argument(
+        "--host",
+        default=os.environ.get("FLUX_ATOM_HOST") or socket.gethostname(),
+        help="name of this node in Flux (default: the host's name)",
+    )
+    args = parser.parse_args()
+    if args.jobid is None or args.uid is None:
+        parser.error("no job: FLUX_JOB_ID and FLUX_JOB_USERID are not set")
+    return run(action, JobID(args.jobid), int(args.uid), args.host)
