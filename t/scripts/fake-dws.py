@@ -2,7 +2,8 @@
 """A stand-in for the dws service, as a broker module, to test dws-jobtap.so.
 
 Load with ``flux module load --name=dws fake-dws.py [auto] [fail-NAME=TEXT]``.
-It notes each request; ``dws.log`` returns the notes. With ``auto`` every job
+It notes each request; ``dws.log`` returns the notes, ``dws.wait`` with
+``{name, jobid}`` answers with one of them as soon as it is there. With ``auto`` every job
 goes through at once: its resources stay as they are and its environment gets
 ``DW_JOB_test``. ``fail-create=TEXT`` answers that request with an error.
 """
@@ -17,6 +18,7 @@ class FakeDws(BrokerModule):
     def __init__(self, h: Any, *args: str) -> None:
         super().__init__(h, *args)
         self.requests: List[Dict[str, Any]] = []
+        self.waiting: List[Any] = []
         self.auto = "auto" in args
         self.failures = dict(
             arg[len("fail-") :].split("=", 1)
@@ -27,11 +29,23 @@ class FakeDws(BrokerModule):
     def take(self, name: str, msg: Any) -> bool:
         """Note a request and answer it. False if it was refused."""
         self.requests.append({"name": name, "payload": msg.payload})
+        self.waiting = [m for m in self.waiting if not self.answer_wait(m)]
         if name in self.failures:
             self.handle.respond_error(msg, errno.EINVAL, self.failures[name])
             return False
         self.handle.respond(msg, None)
         return self.auto
+
+    def answer_wait(self, msg: Any) -> bool:
+        for request in self.requests:
+            payload = request["payload"]
+            if (request["name"], payload["jobid"]) == (
+                msg.payload["name"],
+                msg.payload["jobid"],
+            ):
+                self.handle.respond(msg, payload)
+                return True
+        return False
 
     def tell(self, method: str, payload: Dict[str, Any]) -> None:
         future = self.handle.rpc(f"job-manager.dws.{method}", payload)
@@ -83,3 +97,8 @@ class FakeDws(BrokerModule):
     @request_handler("log")
     def requests_get(self, msg: Any) -> None:
         self.handle.respond(msg, {"requests": self.requests})
+
+    @request_handler("wait")
+    def wait(self, msg: Any) -> None:
+        if not self.answer_wait(msg):
+            self.waiting.append(msg)
