@@ -1,0 +1,76 @@
+#!/bin/bash
+# dws_environment.so gives a rabbit job's tasks the variables of its event.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='The shell plugin sets the environment'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+FAKE=$DWS_SRCDIR/t/scripts/fake-dws.py
+GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+
+# with_variables JSON COMMAND...: run a rabbit job with these variables.
+with_variables () {
+	variables=$1 &&
+	shift &&
+	jobid=$(flux submit "$@") &&
+	rpc dws.wait "{\"name\": \"create\", \"jobid\": \"$jobid\"}" >create &&
+	jq -c "{id: .jobid, resources: .resources, exclude: null}" \
+		create >update &&
+	rpc job-manager.dws.resource-update "$(cat update)" &&
+	flux job wait-event -t 60 $jobid prolog-start &&
+	rpc job-manager.dws.prolog-remove \
+		"{\"id\": \"$jobid\", \"variables\": $variables}" &&
+	flux job wait-event -t 60 $jobid epilog-start &&
+	rpc job-manager.dws.epilog-remove "{\"id\": \"$jobid\"}"
+}
+
+test_expect_success 'load the jobtap plugin and a service that does nothing' '
+	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&
+	flux module load --name=dws $FAKE
+'
+test_expect_success 'a job without dw runs, with no variables' '
+	flux run env >env.out &&
+	test_must_fail grep ^DW_ env.out
+'
+test_expect_success 'so does one whose dw is empty' '
+	flux run -S dw="" env >env.out &&
+	test_must_fail grep ^DW_ env.out
+'
+test_expect_success 'every task on every node has the variables' '
+	with_variables "{\"DW_JOB_scratch\": \"/mnt/a b\", \"DW_X\": \"\"}" \
+		-S dw="$GOOD" -N2 -n4 env &&
+	flux job attach $jobid >env.out &&
+	test "$(grep -c "^DW_JOB_scratch=/mnt/a b\$" env.out)" = 4 &&
+	test "$(grep -c "^DW_X=\$" env.out)" = 4
+'
+test_expect_success 'they win over what the user has set' '
+	with_variables "{\"DW_JOB_scratch\": \"/right\"}" \
+		-S dw="$GOOD" --env=DW_JOB_scratch=/wrong env &&
+	flux job attach $jobid >env.out &&
+	grep "^DW_JOB_scratch=/right\$" env.out &&
+	test_must_fail grep /wrong env.out
+'
+test_expect_success 'a value is taken as it is' '
+	with_variables "{\"DW_JOB_scratch\": \"%s\$HOME\\\"{{id}}\"}" \
+		-S dw="$GOOD" env &&
+	flux job attach $jobid >env.out &&
+	grep "^DW_JOB_scratch=%s\$HOME\"{{id}}\$" env.out
+'
+test_expect_success 'no variables at all are fine' '
+	with_variables "{}" -S dw="$GOOD" true &&
+	flux job attach $jobid
+'
+test_expect_success 'without the jobtap plugin a job runs without variables' '
+	flux jobtap remove dws-jobtap.so &&
+	flux run -S dw="$GOOD" env >env.out &&
+	test_must_fail grep ^DW_ env.out
+'
+test_expect_success 'unload' '
+	flux module remove dws
+'
+test_done
