@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Jobspec version 1 (RFC 25): made from a command, changed by dotted path,
+ * checked.
+ */
+#include <jansson.h>
+
+#include "errprintf.h"
+#include "../modules/job-common/jobutil.h"
+
+struct flux_jobspec1 {
+    json_t *obj;
+};
+
+/* The dotted path of an attribute, or NULL */
+static char *attr_path (flux_jobspec1_t *jobspec, const char *path)
+{
+    char *s;
+
+    if (!jobspec || !path) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return asprintf (&s, "attributes.%s", path) < 0 ? NULL : s;
+}
+
+int flux_jobspec1_attr_del (flux_jobspec1_t *jobspec, const char *path)
+{
+    char *s = attr_path (jobspec, path);
+
+    if (!s)
+        return -1;
+    jp_del (jobspec->obj, s);
+    free (s);
+    return 0;
+}
+
+int flux_jobspec1_attr_unpack (flux_jobspec1_t *jobspec, const char *path,
+                               const char *fmt, ...)
+{
+    char *s;
+    json_t *val;
+    va_list ap;
+    int rc;
+
+    if (!fmt) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!(s = attr_path (jobspec, path)))
+        return -1;
+    val = jp_get (jobspec->obj, s);
+    free (s);
+    if (!val)
+        return -1;
+    va_start (ap, fmt);
+    if ((rc = json_vunpack_ex (val, NULL, 0, fmt, ap)) < 0)
+        errno = EINVAL;
+    va_end (ap);
+    return rc;
+}
+
+static int attr_set (flux_jobspec1_t *jobspec, const char *path, json_t *val)
+{
+    char *s = NULL;
+    int rc = -1;
+
+    if (!val)
+        errno = EINVAL;
+    else if ((s = attr_path (jobspec, path)))
+        rc = jp_set (jobspec->obj, s, val);
+    free (s);
+    json_decref (val);
+    return rc;
+}
+
+int flux_jobspec1_attr_pack (flux_jobspec1_t *jobspec, const char *path,
+                             const char *fmt, ...)
+{
+    json_t *val;
+    va_list ap;
+
+    if (!jobspec || !path || !fmt) {
+        errno = EINVAL;
+        return -1;
+    }
+    va_start (ap, fmt);
+    val = json_vpack_ex (NULL, 0, fmt, ap);
+    va_end (ap);
+    return attr_set (jobspec, path, val);
+}
+
+static int fail (flux_jobspec1_error_t *error, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+static int fail (flux_jobspec1_error_t *error, const char *fmt, ...)
+{
+    va_list ap;
+
+    if (error) {
+        va_start (ap, fmt);
+        vsnprintf (error->text, sizeof (error->text), fmt, ap);
+        va_end (ap);
+    }
+    errno = EINVAL;
+    return -1;
+}
+
+static int check_slot (json_t *slot, flux_jobspec1_error_t *error)
+{
+    json_error_t e;
+    const char *type;
+    const char *label;
+    json_t *with;
+    int count;
+    int exclusive;
+    size_t index;
+    json_t *child;
+
+    if (json_unpack_ex (slot, &e, 0, "{s:s s:i s:o s:s s?b !}",
+                        "type", &type,
+                        "count", &count,
+                        "with", &with,
+                        "label", &label,
+                        "exclusive", &exclusive) < 0)
+        return fail (error, "slot vertex: %s", e.text);
+    if (!streq (type, "slot"))
+        return fail (error, "node must contain a slot");
+    if (count < 1)
+        return fail (error, "slot count must be >= 1");
+    if (!json_is_array (with)
+        || json_array_size (with) < 1 || json_array_size (with) > 2)
+        return fail (error, "slot with must be an array of 1-2 elements");
+    json_array_foreach (with, index, child) {
+        if (json_unpack_ex (child, &e, 0, "{s:s s:i !}",
+                            "type", &type,
+                            "count", &count) < 0)
+            return fail (error, "slot with: %s", e.text);
+        if (!streq (type, "core") && !streq (type, "gpu"))
+            return fail (error, "slot with type must be core or gpu");
+        if (count < (streq (type, "core") ? 1 : 0))
+            return fail (error, "slot %s count must be >= 1", type);
+    }
+    return 0;
+}
+
+static int check_resources (json_t *res, flux_jobspec1_error_t *error)
+{
+    json_error_t e;
+    json_t *vertex;
+    json_t *slot;
+    const char *type;
+    const char *unit;
+    int count;
+    int exclusive;
+
+    if (json_unpack_ex (res, &e, 0, "[o!]", &vertex) < 0
+        || json_unpack_ex (vertex, &e, 0, "{s:s}", "type", &type) < 0)
+        return fail (error, "resources section: %s", e.text);
+    if (streq (type, "slot"))
+        return check_slot (vertex, error);
+    if (!streq (type, "node"))
+        return fail (error, "unknown resource vertex type %s", type);
+    if (json_unpack_ex (vertex, &e, 0, "{s:s s:i s:[o!] s?s s?b !}",
+                        "type", &type,
+                        "count", &count,
+                        "with", &slot,
+                        "unit", &unit,
+                        "exclusive", &exclusive) < 0)
+        return fail (error, "node vertex: %s", e.text);
+    if (count < 1)
+        return fail (error, "node count must be >= 1");
+    return check_slot (slot, error);
+}
+
+static int check_tasks (json_t *tasks, flux_jobspec1_error_t *error)
+{
+    json_error_t e;
+    json_t *command;
+    const char *slot;
+    json_t *count;
+    int n;
+    size_t index;
+    json_t *arg;
+
+    if (json_unpack_ex (tasks, &e, 0, "[{s:o s:s s:o !}!]",
+                        "command", &command,
+                        "slot", &slot,
+                        "count", &count) < 0)
+        return fail (error, "tasks section: %s", e.text);
+    if (!json_is_array (command) || json_array_size (command) < 1)
+        return fail (error, "tasks command must be an array with at least "
+                     "one element");
+    json_array_foreach (command, index, arg) {
+        if (!json_is_string (arg))
+            return fail (error, "tasks command array entry must be a string");
+    }
+    if (json_object_size (count) != 1
+        || (json_unpack (count, "{s:i}", "per_slot", &n) < 0
+            && json_unpack (count, "{s:i}", "total", &n) < 0))
+        return fail (error, "tasks count must be one of per_slot, total");
+    if (n < 1)
+        return fail (error, "tasks count must be >= 1");
+    return 0;
+}
+
+static int check_system (json_t *system, flux_jobspec1_error_t *error)
+{
+    static const char *objects[] = { "environment", "constraints", "shell",
+                                     NULL };
+    json_t *val;
+    size_t index;
+    json_t *dep;
+    const char *s;
+
+    if (!(val = json_object_get (system, "duration")))
+        return fail (error, "attributes.system.duration is required");
+    if (!json_is_number (val) || json_number_value (val) < 0.)
+        return fail (error, "attributes.system.duration must be a number "
+                     ">= 0");
+    for (const char **key = objects; *key; key++) {
+        if ((val = json_object_get (system, *key)) && !json_is_object (val))
+            return fail (error, "attributes.system.%s must be a dictionary",
+                         *key);
+    }
+    if ((val = jp_get (system, "shell.options")) && !json_is_object (val))
+        return fail (error, "attributes.system.shell.options must be a "
+                     "dictionary");
+    if ((val = json_object_get (system, "dependencies"))
+        && !json_is_array (val))
+        return fail (error, "attributes.system.dependencies must be an array");
+    json_array_foreach (val, index, dep) {
+        if (json_unpack (dep, "{s:s s:s}", "scheme", &s, "value", &s) < 0)
+            return fail (error, "attributes.system.dependencies elements "
+                         "must contain scheme and value strings");
+    }
+    return 0;
+}
+
+int flux_jobspec1_attr_check (flux_jobspec1_t *jobspec,
+                              flux_jobspec1_error_t *error)
+{
+    json_t *attrs;
+    const char *key;
+    json_t *val;
+
+    if (!jobspec)
+        return fail (error, "jobspec must not be NULL");
+    if (!json_is_object ((attrs = json_object_get (jobspec->obj,
+                                                   "attributes"))))
+        return fail (error, "attributes must be an object");
+    json_object_foreach (attrs, key, val) {
+        if (!streq (key, "user") && !streq (key, "system"))
+            return fail (error, "unknown attributes section %s", key);
+        if (json_object_size (val) == 0)
+            return fail (error, "if present, attributes.%s must contain "
+                         "values", key);
+    }
+    if (!(val = json_object_get (attrs, "system")))
+        return fail (error, "attributes.system is required");
+    return check_system (val, error);
+}
+
+int flux_jobspec1_check (flux_jobspec1_t *jobspec,
+                         flux_jobspec1_error_t *error)
+{
+    json_error_t e;
+    json_t *resources;
+    json_t *tasks;
+    json_t *attributes;
+    int version;
+
+    if (!jobspec)
+        return fail (error, "jobspec must not be NULL");
+    if (json_unpack_ex (jobspec->obj, &e, 0, "{s:o s:o s:o s:i !}",
+                        "resources", &resources,
+                        "tasks", &tasks,
+                        "attributes", &attributes,
+                        "version", &version) < 0)
+        return fail (error, "jobspec object: %s", e.text);
+    if (version != 1)
+        return fail (error, "only version 1 jobspec is supported");
+    if (check_resources (resources, error) < 0
+        || check_tasks (tasks, error) < 0)
+        return -1;
+    return flux_jobspec1_attr_check (jobspec, error);
+}
+
+static int env_path (char *buf, size_t size, const char *name)
+{
+    if (!name
+        || (size_t)snprintf (buf, size, "system.environment.%s", name)
+           >= size) {
+        errno = EINVAL;
+        return -1;
+    }
+    return 0;
+}
+
+int flux_jobspec1_unsetenv (flux_jobspec1_t *jobspec, const char *name)
+{
+    char path[256];
+
+    if (env_path (path, sizeof (path), name) < 0)
+        return -1;
+    return flux_jobspec1_attr_del (jobspec, path);
+}
+
+int flux_jobspec1_setenv (flux_jobspec1_t *jobspec, const char *name,
+                          const char *value, int overwrite)
+{
+    char path[256];
+    const char *s;
+
+    if (!value) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (env_path (path, sizeof (path), name) < 0)
+        return -1;
+    if (!overwrite && flux_jobspec1_attr_unpack (jobspec, path, "s", &s) == 0)
+        return 0;
+    return flux_jobspec1_attr_pack (jobspec, path, "s", value);
+}
+
+static int set_stdio (flux_jobspec1_t *jobspec, const char *name,
+                      const char *path)
+{
+    if (!path) {
+        errno = EINVAL;
+        return -1;
+    }
+    return flux_jobspec1_attr_pack (jobspec, name, "{s:s s:s}",
+                                    "type", "file",
+                                    "path", path);
+}
+
+int flux_jobspec1_set_stdin (flux_jobspec1_t *jobspec, const char *path)
+{
+    return set_stdio (jobspec, "system.shell.options.input.stdin", path);
+}
+
+int flux_jobspec1_set_stdout (flux_jobspec1_t *jobspec, const char *path)
+{
+    return set_stdio (jobspec, "system.shell.options.output.stdout", path);
+}
+
+int flux_jobspec1_set_stderr (flux_jobspec1_t *jobspec, const char *path)
+{
+    return set_stdio (jobspec, "system.shell.options.output.stderr", path);
+}
+
+int flux_jobspec1_set_cwd (flux_jobspec1_t *jobspec, const char *cwd)
+{
+    if (!cwd) {
+        errno = EINVAL;
+        return -1;
+    }
+    return flux_jobspec1_attr_pack (jobspec, "system.cwd", "s", cwd);
+}
+
+char *flux_jobspec1_encode (flux_jobspec1_t *jobspec, size_t flags)
+{
+    char *s;
+
+    if (!jobspec) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(s = json_dumps (jobspec->obj, flags)))
+        errno = ENOMEM;
+    return s;
+}
+
+/* Takes over 'obj'. */
+static flux_jobspec1_t *jobspec1_new (json_t *obj)
+{
+    flux_jobspec1_t *jobspec = calloc (1, sizeof (*jobspec));
+
+    if (!jobspec)
+        json_decref (obj);
+    else
+        jobspec->obj = obj;
+    return jobspec;
+}
+
+flux_jobspec1_t *flux_jobspec1_decode (const char *s,
+                                       flux_jobspec1_error_t *error)
+{
+    json_error_t e;
+    json_t *obj;
+
+    if (!s) {
+        fail (error, "Invalid argument");
+        return NULL;
+    }
+    if (!(obj = json_loads (s, 0, &e))) {
+        fail (error, "%s", e.text);
+        return NULL;
+    }
+    return jobspec1_new (obj);
+}
+
+static json_t *make_resources (int ntasks, int cores, int gpus, int nnodes)
+{
+    json_t *with = json_pack ("[{s:s s:i}]",
+                              "type", "core",
+                              "count", cores < 1 ? 1 : cores);
+    json_t *slot;
+
+    if (gpus > 0)
+        json_array_append_new (with, json_pack ("{s:s s:i}",
+                                                "type", "gpu",
+                                                "count", gpus));
+    slot = json_pack ("[{s:s s:i s:o s:s}]",
+                      "type", "slot",
+                      "count", ntasks < 1 ? 1 : ntasks,
+                      "with", with,
+                      "label", "task");
+    if (nnodes < 1)
+        return slot;
+    return json_pack ("[{s:s s:i s:o}]",
+                      "type", "node",
+                      "count", nnodes,
+                      "with", slot);
+}
+
+flux_jobspec1_t *flux_jobspec1_from_command (int argc, char **argv, char **env,
+                                             int ntasks, int cores_per_task,
+                                             int gpus_per_task, int nnodes,
+                                             double duration)
+{
+    flux_jobspec1_t *jobspec = NULL;
+    json_t *command;
+
+    if (argc < 0 || !argv || duration < 0.
+        || nnodes > (ntasks < 1 ? 1 : ntasks)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    command = json_array ();
+    for (int i = 0; i < argc; i++)
+        json_array_append_new (command, json_string (argv[i]));
+    jobspec = jobspec1_new (
+        json_pack ("{s:o s:[{s:o s:s s:{s:i}}] s:{s:{s:f s:{}}} s:i}",
+                   "resources", make_resources (ntasks, cores_per_task,
+                                                gpus_per_task, nnodes),
+                   "tasks",
+                     "command", command,
+                     "slot", "task",
+                     "count",
+                       "per_slot", 1,
+                   "attributes",
+                     "system",
+                       "duration", duration,
+                       "environment",
+                   "version", 1));
+    if (!jobspec || !jobspec->obj) {
+        flux_jobspec1_destroy (jobspec);
+        errno = ENOMEM;
+        return NULL;
+    }
+    // names can hold dots, so this does not go by path
+    for (; env && *env; env++) {
+        const char *eq = strchr (*env, '=');
+        char *name;
+
+        if (!eq || eq == *env) {
+            flux_jobspec1_destroy (jobspec);
+            errno = EINVAL;
+            return NULL;
+        }
+        name = strndup (*env, eq - *env);
+        json_object_set_new (jp_get (jobspec->obj,
+                                     "attributes.system.environment"),
+                             name, json_string (eq + 1));
+        free (name);
+    }
+    return jobspec;
+}
+
+void flux_jobspec1_destroy (flux_jobspec1_t *jobspec)
+{
+    if (jobspec) {
+        int saved_errno = errno;
+
+        json_decref (jobspec->obj);
+        free (jobspec);
+        errno = saved_errno;
+    }
+}
