@@ -1,0 +1,43 @@
+#!/bin/bash
+# Prolog, on every node of a job: nnf-clientmount does not run beside jobs. A
+# job with #DW directives first waits here until its file systems are mounted,
+# hence the z in the name: other prolog scripts should not wait for this one.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+set -o pipefail
+
+# Not a rabbit system?
+flux config get rabbit.mapping >/dev/null 2>&1 || exit 0
+
+if test -z "$FLUX_JOB_ID"; then
+    echo "$0: FLUX_JOB_ID is not set" >&2
+    exit 1
+fi
+
+# Print true if the job has directives; an empty dw counts as none.
+has_directives () {
+    flux job info "$FLUX_JOB_ID" jobspec |
+        jq '[.attributes.system.dw // empty | if type == "array" then .[] else . end]
+            | any(. != null and (tostring | test("\\S")))'
+}
+
+if ! dw=$(has_directives); then
+    echo "$0: could not read the jobspec of $FLUX_JOB_ID" >&2
+    exit 1
+fi
+if test "$dw" = true; then
+    # It should be running. If it is not, the mounts would never come.
+    systemctl start nnf-clientmount
+    timeout=$(flux config get --default=1800 rabbit.prolog_timeout)
+    # FSD in quotes is printed with them.
+    timeout=${timeout//\"/}
+    if ! flux job wait-event -q -t "$timeout" "$FLUX_JOB_ID" dws_environment
+    then
+        flux job raise --severity=0 --type=prolog-timeout "$FLUX_JOB_ID" \
+            "rabbit file systems were not mounted within $timeout"
+        systemctl stop nnf-clientmount
+        exit 1
+    fi
+fi
+# The mounts outlive the service.
+systemctl stop nnf-clientmount

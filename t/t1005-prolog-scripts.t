@@ -1,0 +1,92 @@
+#!/bin/bash
+# The prolog and epilog scripts: when nnf-clientmount is started and stopped.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Prolog and epilog scripts'
+
+dws_config () {
+	cat <<-\EOT
+	[rabbit]
+	mapping = "/nonexistent"
+	prolog_timeout = "0.1s"
+	EOT
+}
+
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 2
+
+PROLOG=$DWS_SRCDIR/etc/prolog.d/zstop_nnf_clientmount.sh
+EPILOG=$DWS_SRCDIR/etc/epilog.d/start_nnf_clientmount.sh
+GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+
+test_expect_success 'make a systemctl that only takes notes' '
+	mkdir bin &&
+	cat >bin/systemctl <<-EOT &&
+	#!/bin/sh
+	echo "\$@" >>"$PWD/calls"
+	EOT
+	chmod +x bin/systemctl &&
+	PATH=$PWD/bin:$PATH
+'
+test_expect_success 'the prolog of an ordinary job stops nnf-clientmount' '
+	jobid=$(flux submit true) &&
+	FLUX_JOB_ID=$jobid $PROLOG &&
+	echo "stop nnf-clientmount" >expected &&
+	test_cmp expected calls
+'
+test_expect_success 'so does that of a job with an empty dw' '
+	rm calls &&
+	jobid=$(flux submit -S dw=" " true) &&
+	FLUX_JOB_ID=$jobid $PROLOG &&
+	test_cmp expected calls
+'
+test_expect_success 'that of a rabbit job fails when the mounts do not come' '
+	rm calls &&
+	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&
+	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py &&
+	jobid=$(flux submit -S dw="$GOOD" true) &&
+	test_must_fail env FLUX_JOB_ID=$jobid $PROLOG &&
+	printf "start nnf-clientmount\nstop nnf-clientmount\n" >expected &&
+	test_cmp expected calls &&
+	flux job wait-event -t 60 -m type=prolog-timeout -m severity=0 \
+		$jobid exception &&
+	rpc job-manager.dws.epilog-remove "{\"id\": \"$jobid\"}" &&
+	flux job wait-event -t 60 $jobid clean
+'
+test_expect_success 'that of a rabbit job with its mounts succeeds' '
+	rm calls &&
+	flux module remove dws &&
+	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py auto &&
+	jobid=$(flux submit -S dw="$GOOD" true) &&
+	flux job wait-event -t 60 $jobid clean &&
+	FLUX_JOB_ID=$jobid $PROLOG &&
+	test_cmp expected calls
+'
+test_expect_success 'an unknown job is an error' '
+	rm calls &&
+	test_must_fail env FLUX_JOB_ID=1 $PROLOG &&
+	test_must_fail env -u FLUX_JOB_ID $PROLOG &&
+	test_must_fail test -e calls
+'
+test_expect_success 'the epilog starts nnf-clientmount' '
+	$EPILOG &&
+	echo "start nnf-clientmount" >expected &&
+	test_cmp expected calls
+'
+test_expect_success 'without [rabbit] both leave it alone' '
+	rm calls &&
+	echo "{}" >conf.json &&
+	flux config load conf.json &&
+	FLUX_JOB_ID=$jobid $PROLOG &&
+	$EPILOG &&
+	test_must_fail test -e calls
+'
+test_expect_success 'unload' '
+	flux module remove dws &&
+	flux jobtap remove dws-jobtap.so
+'
+test_done
