@@ -208,3 +208,37 @@ def test_parse_directives():
     }
     with pytest.raises(ValueError, match="'jobwd', did you mean 'jobdw'"):
         dws.parse_directives("#DW jobwd name=ab")
+
+
+def test_location_constraint():
+    mapping = {
+        "computes": {"a1": "r1", "b1": "r2"},
+        "rabbits": {
+            "r1": {"capacity": 1, "hostlist": "a1"},
+            "r2": {"capacity": 1, "hostlist": "b1"},
+        },
+    }
+    location = {
+        "access": [{"type": "physical", "priority": "mandatory"}],
+        "reference": {
+            "kind": "Servers",
+            "name": "pfs",
+            "namespace": "default",
+            "fieldPath": "servers.spec.allocationSets[0]",
+        },
+    }
+    persistent = {
+        "metadata": {"name": "w-0"},
+        "status": {
+            "ready": True,
+            "compute": {"constraints": {"location": [location]}},
+        },
+    }
+    servers = {
+        "metadata": {"name": "pfs", "namespace": "default"},
+        "spec": {"allocationSets": [{"storage": [{"name": "r2"}]}]},
+    }
+    assert dws.location_constraint([persistent], [servers], mapping) == {
+        "hostlist": ["b1"]
+    }
+    assert dws.location_constraint([], [], mapping) is None

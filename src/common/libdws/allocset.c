@@ -227,9 +227,12 @@ static int decode_breakdown (struct breakdown *b,
     // a new object has no status yet
     if (status
         && json_unpack (status,
-                        "{s?b s?o}",
+                        "{s?b s?o s?{s?{s?o}}}",
                         "ready", &ready,
-                        "storage", &storage) < 0)
+                        "storage", &storage,
+                        "compute",
+                          "constraints",
+                            "location", &b->locations) < 0)
         return dws_error (error, EINVAL, "%s: malformed status", b->name);
     if (!ready)
         return dws_error (error, EAGAIN, "%s is not ready yet", b->name);

@@ -39,6 +39,7 @@ struct breakdown {
     const char *servers_namespace;  // directive has no storage
     struct alloc_set *sets;
     size_t nsets;
+    json_t *locations;    // array, or NULL
 };
 
 struct breakdown_list {

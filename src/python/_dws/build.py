@@ -28,6 +28,10 @@ char *dws_text_allocation_sets (const char *breakdowns,
                                 const char *nodes_per_rabbit,
                                 const char *opts,
                                 struct dws_text_error *error);
+char *dws_text_location_constraint (const char *breakdowns,
+                                    const char *servers,
+                                    const char *mapping,
+                                    struct dws_text_error *error);
 """
 
 

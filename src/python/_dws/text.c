@@ -12,6 +12,7 @@
 #include "libdws/breakdown.h"
 #include "libdws/directive.h"
 #include "libdws/error.h"
+#include "libdws/location.h"
 #include "libdws/topology.h"
 
 #include "text.h"
@@ -201,5 +202,25 @@ char *dws_text_allocation_sets (const char *breakdowns,
 
     if (!failed)
         result = dws_allocation_sets (list, nodes, &aopts, &call.error);
+    return finish (&call, result, error);
+}
+
+char *dws_text_location_constraint (const char *breakdowns,
+                                    const char *servers,
+                                    const char *mapping,
+                                    struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *list = take (&call, 0, "breakdowns", breakdowns, &failed);
+    json_t *objects = take (&call, 1, "servers", servers, &failed);
+    json_t *map = take (&call, 2, "rabbitmapping", mapping, &failed);
+    struct dws_topology *topo;
+    json_t *result = NULL;
+
+    if (!failed && (topo = dws_topology_create (map, &call.error))) {
+        result = dws_location_constraint (list, objects, topo, &call.error);
+        dws_topology_destroy (topo);
+    }
     return finish (&call, result, error);
 }

@@ -43,4 +43,11 @@ char *dws_text_allocation_sets (const char *breakdowns,
                                 const char *opts,
                                 struct dws_text_error *error);
 
+/* An RFC 31 constraint, or "null"
+ */
+char *dws_text_location_constraint (const char *breakdowns,
+                                    const char *servers,
+                                    const char *mapping,
+                                    struct dws_text_error *error);
+
 #endif /* !DWS_TEXT_H */

@@ -144,3 +144,15 @@ def allocation_sets(
         list[ServersAllocation],
         _call(lib.dws_text_allocation_sets, breakdowns, nodes, opts),
     )
+
+
+def location_constraint(
+    breakdowns: list[Json], servers: list[Json], mapping: Json
+) -> Optional[Json]:
+    """Return the RFC 31 constraint that keeps a job next to its storage.
+
+    `servers` are the Servers objects of the persistent storage that it uses.
+    None if it may run anywhere. Raises ValueError, NoSpaceError if no node
+    can do, or NotReadyError.
+    """
+    return _call(lib.dws_text_location_constraint, breakdowns, servers, mapping)
