@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* errprintf.h - fill a flux_error_t.  errp may be NULL; errno is kept. */
+#ifndef SOLO_ERRPRINTF_H
+#define SOLO_ERRPRINTF_H
+
+#include <flux/core.h>
+
+static inline void __attribute__ ((format (printf, 2, 3)))
+errprintf (flux_error_t *errp, const char *fmt, ...)
+{
+    int saved_errno = errno;
+    va_list ap;
+
+    if (errp) {
+        va_start (ap, fmt);
+        vsnprintf (errp->text, sizeof (errp->text), fmt, ap);
+        va_end (ap);
+    }
+    errno = saved_errno;
+}
+
+#endif

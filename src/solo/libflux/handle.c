@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* handle.c - the handle: a connector, and in front of it a queue of messages
+ * that were received but put back.
+ *
+ * A clone (flux_clone(3)) has its own reactor, dispatcher and aux, and uses
+ * the connection, queue and matchtags of the handle it was made from: that
+ * is how a future is waited for while other messages stay where they are.
+ */
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <flux/idset.h>
+
+#include "aux.h"
+#include "errprintf.h"
+#include "handle_private.h"
+#include "message_private.h"
+#include "msgq.h"
+
+struct flux_handle {
+    int refcount;
+    int flags;
+    struct aux_item *aux;
+    flux_t *parent;                 // clone: all below is the parent's
+    const struct flux_handle_ops *ops;
+    void *impl;
+    struct msgq queue;
+    int queue_fd;                   // eventfd, readable while queue has any
+    int pollfd;                     // epoll of queue_fd and the connector's
+    struct idset *tags;             // the free ones
+    flux_msgcounters_t counters;
+    flux_comms_error_f comms_error;
+    void *comms_error_arg;
+    bool in_comms_error;
+    bool closing;
+};
+
+static const struct {
+    const char *scheme;
+    connector_init_f *init;
+} connectors[] = {
+    { "local", connector_local_init },
+    { "interthread", connector_interthread_init },
+    { "loop", connector_loop_init },
+};
+
+static const int open_flags = FLUX_O_TRACE | FLUX_O_CLONE | FLUX_O_NONBLOCK
+                              | FLUX_O_MATCHDEBUG | FLUX_O_TEST_NOSUB
+                              | FLUX_O_RPCTRACK | FLUX_O_NOREQUEUE;
+
+static flux_t *base (flux_t *h)
+{
+    while (h->parent)
+        h = h->parent;
+    return h;
+}
+
+/* Open and close */
+
+static int set_testing_opt (flux_t *h, const char *env, const char *option)
+{
+    const char *s = getenv (env);
+    uint32_t value;
+
+    if (!s)
+        return 0;
+    value = strtoul (s, NULL, 0);
+    return flux_opt_set (h, option, &value, sizeof (value));
+}
+
+flux_t *flux_open_ex (const char *uri, int flags, flux_error_t *errp)
+{
+    flux_error_t error = { 0 };
+    const char *path;
+    flux_t *h = NULL;
+
+    if (flags & ~open_flags) {
+        errno = EINVAL;
+        errprintf (errp, "invalid flags specified");
+        return NULL;
+    }
+    if (!uri && !(uri = getenv ("FLUX_URI"))) {
+        errno = ENOENT;
+        errprintf (errp, "FLUX_URI is not set: no Flux instance here");
+        return NULL;
+    }
+    if (getenv ("FLUX_HANDLE_TRACE"))
+        flags |= FLUX_O_TRACE;
+    errno = ENOENT;
+    errprintf (&error, "Unable to find connector name '%s'", uri);
+    for (size_t i = 0; i < sizeof (connectors) / sizeof (connectors[0]); i++) {
+        size_t n = strlen (connectors[i].scheme);
+        if (strncmp (uri, connectors[i].scheme, n) || strncmp (uri + n, "://", 3))
+            continue;
+        path = uri + n + 3;
+        error.text[0] = '\0';
+        h = connectors[i].init (path, flags, &error);
+        break;
+    }
+    if (h && (set_testing_opt (h, "FLUX_HANDLE_USERID",
+                               FLUX_OPT_TESTING_USERID) < 0
+              || set_testing_opt (h, "FLUX_HANDLE_ROLEMASK",
+                                  FLUX_OPT_TESTING_ROLEMASK) < 0)) {
+        flux_close (h);
+        h = NULL;
+    }
+    if (!h)
+        errprintf (errp, "%s", *error.text ? error.text : strerror (errno));
+    return h;
+}
+
+flux_t *flux_open (const char *uri, int flags)
+{
+    return flux_open_ex (uri, flags, NULL);
+}
+
+static struct idset *tags_create (void)
+{
+    struct idset *tags = idset_create (0, IDSET_FLAG_AUTOGROW
+                                          | IDSET_FLAG_INITFULL
+                                          | IDSET_FLAG_COUNT_LAZY);
+
+    if (tags)
+        idset_clear (tags, FLUX_MATCHTAG_NONE);
+    return tags;
+}
+
+flux_t *flux_handle_create (void *impl, const struct flux_handle_ops *ops,
+                            int flags)
+{
+    flux_t *h;
+
+    if (!(h = calloc (1, sizeof (*h))))
+        return NULL;
+    h->refcount = 1;
+    h->flags = flags;
+    h->queue_fd = h->pollfd = -1;
+    if (!(h->tags = tags_create ())) {
+        free (h);
+        return NULL;
+    }
+    h->ops = ops;
+    h->impl = impl;
+    return h;
+}
+
+flux_t *flux_clone (flux_t *orig)
+{
+    flux_t *h;
+
+    if (!orig) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (!(h = calloc (1, sizeof (*h))))
+        return NULL;
+    h->refcount = 1;
+    h->flags = orig->flags | FLUX_O_CLONE;
+    h->parent = flux_incref (orig);
+    h->queue_fd = h->pollfd = -1;
+    return h;
+}
+
+/* Destructors of aux may use the handle, but can send no more. */
+void flux_handle_destroy (flux_t *h)
+{
+    int saved_errno = errno;
+
+    if (!h || --h->refcount > 0 || h->closing)
+        return;
+    h->closing = true;
+    aux_destroy (&h->aux);
+    if (h->parent)
+        flux_handle_destroy (h->parent);
+    else {
+        if (h->pollfd >= 0)
+            close (h->pollfd);
+        if (h->ops->impl_destroy)
+            h->ops->impl_destroy (h->impl);
+        msgq_clear (&h->queue);
+        if (h->queue_fd >= 0)
+            close (h->queue_fd);
+        idset_destroy (h->tags);
+    }
+    free (h);
+    errno = saved_errno;
+}
+
+void flux_close (flux_t *h)
+{
+    flux_handle_destroy (h);
+}
+
+void flux_decref (flux_t *h)
+{
+    flux_handle_destroy (h);
+}
+
+flux_t *flux_incref (flux_t *h)
+{
+    if (h)
+        h->refcount++;
+    return h;
+}
+
+int flux_reconnect (flux_t *h)
+{
+    if (!h) {
+        errno = EINVAL;
+        return -1;
+    }
+    h = base (h);
+    if (!h->ops->reconnect) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (h->ops->reconnect (h->impl) < 0)
+        return -1;
+    // closing the old fd took it off the epoll set: build it anew
+    if (h->pollfd >= 0) {
+        close (h->pollfd);
+        h->pollfd = -1;
+    }
+    return 0;
+}
+
+/* What belongs to the handle */
+
+flux_reactor_t *flux_get_reactor (flux_t *h)
+{
+    flux_reactor_t *r = flux_aux_get (h, "flux::reactor");
+
+    if (!r && h && (r = flux_reactor_create (0))
+        && flux_aux_set (h, "flux::reactor", r,
+                         (flux_free_f)flux_reactor_decref) < 0) {
+        flux_reactor_decref (r);
+        r = NULL;
+    }
+    return r;
+}
+
+int flux_set_reactor (flux_t *h, flux_reactor_t *r)
+{
+    if (flux_aux_get (h, "flux::reactor")) {
+        errno = EEXIST;
+        return -1;
+    }
+    return flux_aux_set (h, "flux::reactor", r, NULL);
+}
+
+const flux_conf_t *flux_get_conf (flux_t *h)
+{
+    flux_conf_t *conf = flux_aux_get (h, "flux::conf");
+
+    if (!conf && h && (conf = flux_conf_create ())
+        && flux_set_conf_new (h, conf) < 0) {
+        flux_conf_decref (conf);
+        conf = NULL;
+    }
+    return conf;
+}
+
+int flux_set_conf_new (flux_t *h, const flux_conf_t *conf)
+{
+    return flux_aux_set (h, "flux::conf", (flux_conf_t *)conf,
+                         conf ? (flux_free_f)flux_conf_decref : NULL);
+}
+
+void *flux_aux_get (flux_t *h, const char *name)
+{
+    if (!h) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return aux_get (h->aux, name);
+}
+
+int flux_aux_set (flux_t *h, const char *name, void *aux, flux_free_f destroy)
+{
+    if (!h) {
+        errno = EINVAL;
+        return -1;
+    }
+    return aux_set (&h->aux, name, aux, destroy);
+}
+
+int flux_opt_set (flux_t *h, const char *option, const void *val, size_t len)
+{
+    if (!h || !option || !base (h)->ops->setopt) {
+        errno = EINVAL;
+        return -1;
+    }
+    h = base (h);
+    return h->ops->setopt (h->impl, option, val, len);
+}
+
+int flux_opt_get (flux_t *h, const char *option, void *val, size_t len)
+{
+    if (!h || !option || !base (h)->ops->getopt) {
+        errno = EINVAL;
+        return -1;
+    }
+    h = base (h);
+    return h->ops->getopt (h->impl, option, val, len);
+}
+
+void flux_flags_set (flux_t *h, int flags)
+{
+    h->flags |= flags & open_flags & ~(FLUX_O_RPCTRACK | FLUX_O_NOREQUEUE);
+}
+
+void flux_flags_unset (flux_t *h, int flags)
+{
+    h->flags &= ~flags;
+}
+
+int flux_flags_get (flux_t *h)
+{
+    return h->flags;
+}
+
+uint32_t flux_matchtag_alloc (flux_t *h)
+{
+    unsigned int tag;
+
+    if (!h) {
+        errno = EINVAL;
+        return FLUX_MATCHTAG_NONE;
+    }
+    return idset_alloc (base (h)->tags, &tag) < 0 ? FLUX_MATCHTAG_NONE : tag;
+}
+
+void flux_matchtag_free (flux_t *h, uint32_t matchtag)
+{
+    if (h && matchtag != FLUX_MATCHTAG_NONE)
+        idset_free (base (h)->tags, matchtag);
+}
+
+uint32_t flux_matchtag_avail (flux_t *h)
+{
+    return h ? idset_count (base (h)->tags) : 0;
+}
+
+void flux_get_msgcounters (flux_t *h, flux_msgcounters_t *mcs)
+{
+    *mcs = base (h)->counters;
+}
+
+void flux_clr_msgcounters (flux_t *h)
+{
+    memset (&base (h)->counters, 0, sizeof (flux_msgcounters_t));
+}
+
+void flux_comms_error_set (flux_t *h, flux_comms_error_f fun, void *arg)
+{
+    h = base (h);
+    h->comms_error = fun;
+    h->comms_error_arg = arg;
+}
+
+/* Ask the user whether to try again. */
+static int comms_error (flux_t *h)
+{
+    int rc = -1;
+
+    if (h->comms_error && !h->in_comms_error) {
+        h->in_comms_error = true;
+        rc = h->comms_error (h, h->comms_error_arg);
+        h->in_comms_error = false;
+    }
+    return rc;
+}
+
+/* Send and receive */
+
+static void count_and_trace (flux_t *h, const flux_msg_t *msg, bool tx)
+{
+    flux_msgcounters_t *c = &h->counters;
+
+    switch (msg->type) {
+    case FLUX_MSGTYPE_REQUEST:
+        (*(tx ? &c->request_tx : &c->request_rx))++;
+        break;
+    case FLUX_MSGTYPE_RESPONSE:
+        (*(tx ? &c->response_tx : &c->response_rx))++;
+        break;
+    case FLUX_MSGTYPE_EVENT:
+        (*(tx ? &c->event_tx : &c->event_rx))++;
+        break;
+    case FLUX_MSGTYPE_CONTROL:
+        (*(tx ? &c->control_tx : &c->control_rx))++;
+        break;
+    }
+    if (h->flags & FLUX_O_TRACE)
+        flux_msg_fprint_ts (stderr, msg, flux_reactor_time ());
+}
+
+int flux_send (flux_t *h, const flux_msg_t *msg, int flags)
+{
+    if (!h || !msg || (flags & ~FLUX_O_NONBLOCK)) {
+        errno = EINVAL;
+        return -1;
+    }
+    flags |= h->flags;
+    h = base (h);
+    if (!h->ops->send || h->closing) {
+        errno = ENOSYS;
+        return -1;
+    }
+    count_and_trace (h, msg, true);
+    while (h->ops->send (h->impl, msg, flags) < 0) {
+        if (comms_error (h) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int flux_send_new (flux_t *h, flux_msg_t **msg, int flags)
+{
+    if (!h || !msg || !*msg || (*msg)->refcount > 1) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!base (h)->ops->send_new) {
+        if (flux_send (h, *msg, flags) < 0)
+            return -1;
+        flux_msg_decref (*msg);
+        *msg = NULL;
+        return 0;
+    }
+    flags |= h->flags;
+    h = base (h);
+    if (h->closing) {
+        errno = ENOSYS;
+        return -1;
+    }
+    count_and_trace (h, *msg, true);
+    while (h->ops->send_new (h->impl, msg, flags) < 0) {
+        if (comms_error (h) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Make queue_fd readable, or not, when the queue gets its first message, or
+ * loses its last.
+ */
+static void queue_signal (flux_t *h, size_t count_before)
+{
+    uint64_t n = 1;
+    ssize_t rc = 0;
+
+    if (h->queue_fd < 0 || !count_before == !h->queue.count)
+        return;
+    if (h->queue.count > 0)
+        rc = write (h->queue_fd, &n, sizeof (n));
+    else
+        rc = read (h->queue_fd, &n, sizeof (n));
+    (void)rc;
+}
+
+static flux_msg_t *recv_any (flux_t *h, int flags)
+{
+    size_t before = h->queue.count;
+    flux_msg_t *msg;
+
+    if ((msg = msgq_pop (&h->queue))) {
+        queue_signal (h, before);
+        return msg;
+    }
+    if (!h->ops->recv) {
+        errno = ENOSYS;
+        return NULL;
+    }
+    while (!(msg = h->ops->recv (h->impl, flags))) {
+        if (errno == EAGAIN || comms_error (h) < 0)
+            return NULL;
+    }
+    return msg;
+}
+
+/* What does not match goes behind what is queued, in its order. */
+flux_msg_t *flux_recv (flux_t *h, struct flux_match match, int flags)
+{
+    struct msgq others = { 0 };
+    flux_msg_t *msg, *other;
+
+    if (!h || (flags & ~FLUX_O_NONBLOCK)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    flags |= h->flags;
+    h = base (h);
+    while ((msg = recv_any (h, flags)) && !flux_msg_cmp (msg, match)) {
+        if (msgq_push_back (&others, msg) < 0) {
+            flux_msg_decref (msg);
+            msg = NULL;
+            break;
+        }
+    }
+    if (others.count > 0) {
+        int saved_errno = errno;
+        while ((other = msgq_pop (&others))) {
+            flux_requeue (h, other, FLUX_RQ_TAIL);
+            flux_msg_decref (other);
+        }
+        msgq_clear (&others);
+        errno = saved_errno;
+    }
+    if (msg)
+        count_and_trace (h, msg, false);
+    return msg;
+}
+
+int flux_requeue (flux_t *h, const flux_msg_t *msg, int flags)
+{
+    size_t before;
+    int rc;
+
+    if (!h || !msg || (flags != FLUX_RQ_HEAD && flags != FLUX_RQ_TAIL)
+        || (base (h)->flags & FLUX_O_NOREQUEUE)) {
+        errno = EINVAL;
+        return -1;
+    }
+    h = base (h);
+    before = h->queue.count;
+    flux_msg_incref (msg);
+    if (flags == FLUX_RQ_TAIL)
+        rc = msgq_push_back (&h->queue, (flux_msg_t *)msg);
+    else
+        rc = msgq_push_front (&h->queue, (flux_msg_t *)msg);
+    if (rc < 0)
+        flux_msg_decref (msg);
+    queue_signal (h, before);
+    return rc;
+}
+
+/* Poll */
+
+static int add_fd (int epfd, int fd)
+{
+    struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+    return epoll_ctl (epfd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+int flux_pollfd (flux_t *h)
+{
+    int epfd = -1;
+
+    if (!h) {
+        errno = EINVAL;
+        return -1;
+    }
+    h = base (h);
+    if (h->pollfd >= 0)
+        return h->pollfd;
+    if (h->queue_fd < 0) {
+        h->queue_fd = eventfd (h->queue.count > 0, EFD_NONBLOCK | EFD_CLOEXEC);
+        if (h->queue_fd < 0)
+            return -1;
+    }
+    if ((epfd = epoll_create1 (EPOLL_CLOEXEC)) < 0
+        || add_fd (epfd, h->queue_fd) < 0
+        || (h->ops->pollfd && add_fd (epfd, h->ops->pollfd (h->impl)) < 0)) {
+        int saved_errno = errno;
+        if (epfd >= 0)
+            close (epfd);
+        errno = saved_errno;
+        return -1;
+    }
+    h->pollfd = epfd;
+    return epfd;
+}
+
+int flux_pollevents (flux_t *h)
+{
+    int events = 0;
+
+    if (!h) {
+        errno = EINVAL;
+        return -1;
+    }
+    h = base (h);
+    if (h->ops->pollevents && (events = h->ops->pollevents (h->impl)) < 0)
+        return -1;
+    return h->queue.count > 0 ? events | FLUX_POLLIN : events;
+}

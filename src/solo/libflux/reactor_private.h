@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* reactor_private.h - watchers made of other watchers. */
+#ifndef SOLO_REACTOR_PRIVATE_H
+#define SOLO_REACTOR_PRIVATE_H
+
+#include <flux/core.h>
+
+struct watcher_ops {
+    void (*start) (void *data);
+    void (*stop) (void *data);
+    bool (*is_active) (void *data);
+    void (*set_unreferenced) (void *data, bool unreferenced);
+    void (*destroy) (void *data);
+};
+
+flux_watcher_t *watcher_create_custom (flux_reactor_t *r,
+                                       const struct watcher_ops *ops,
+                                       void *data,
+                                       flux_watcher_f cb, void *arg);
+
+/* NULL if w is not of that kind. */
+void *watcher_custom_data (flux_watcher_t *w, const struct watcher_ops *ops);
+
+/* A watcher that runs when told to: watcher_feed() has its callback called
+ * once, from the loop, before the loop sleeps; stop takes that back.
+ */
+flux_watcher_t *watcher_create_feed (flux_reactor_t *r,
+                                     flux_watcher_f cb, void *arg);
+void watcher_feed (flux_watcher_t *w);
+
+void watcher_call (flux_watcher_t *w, int revents);
+
+#endif
