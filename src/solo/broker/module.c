@@ -1,0 +1,823 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* module.c - load and unload broker modules.
+ *
+ * A shared object runs mod_main () in a thread and talks to the router over
+ * an interthread channel; a Python module runs in a process (RFC 5) that
+ * connects to a socket made for it alone.  Either gets a welcome message,
+ * reports its state with module.status requests, and ends when it has
+ * reported "exited" (or its process has ended).
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker.h"
+#include "client.h"
+
+typedef int (*mod_main_f)(flux_t *h, int argc, char *argv[]);
+
+enum { INIT, RUNNING, FINALIZING, EXITED };     // RFC 5
+
+struct module {
+    struct modules *ms;
+    char *name;
+    char *path;
+    struct peer *peer;
+    int status;
+    int errnum;
+    char errtext[128];
+    bool unload_requested;
+    double last_seen;
+    const flux_msg_t *load_request;
+    struct flux_msglist *remove_requests;
+
+    char uri[80];               // read by the thread
+    mod_main_f mod_main;
+    void *dso;
+    pthread_t thread;
+    bool thread_started;
+    flux_t *h;                  // our end of the channel
+    flux_watcher_t *w;
+
+    pid_t pid;                  // Python
+    flux_watcher_t *process_w;
+    struct client_server *server;
+    struct client *conn;
+    flux_msg_t *welcome;        // until the process connects
+
+    struct module *next;
+};
+
+struct modules {
+    struct broker *b;
+    struct module *list;        // the last loaded first
+    struct module *prestarted;
+    flux_msg_handler_t **handlers;
+};
+
+static void module_exited (struct module *m);
+
+/* The thread of a module
+ */
+
+static void *module_thread (void *arg)
+{
+    struct module *m = arg;
+    flux_t *h;
+    flux_error_t error;
+    char *args = NULL;
+    char **argv = NULL;
+    int argc = 0;
+    int errnum = 0;
+    char *saveptr = NULL;
+
+    if (!(h = flux_open_ex (m->uri, 0, &error))) {
+        fprintf (stderr, "module: flux_open: %s\n", error.text);
+        return NULL;
+    }
+    if (flux_module_initialize (h, &args, &error) < 0
+        || flux_module_register_handlers (h, &error) < 0) {
+        flux_log (h, LOG_ERR, "%s", error.text);
+        errnum = errno ? errno : EINVAL;
+        goto done;
+    }
+    char comm[16];
+    const char *name = flux_aux_get (h, "flux::name");
+    snprintf (comm, sizeof (comm), "%.15s", name ? name : "module");
+    (void)pthread_setname_np (pthread_self (), comm);
+
+    if (!(argv = calloc ((args ? strlen (args) : 0) / 2 + 2, sizeof (*argv))))
+        errnum = ENOMEM;
+    else {
+        for (char *s = args ? strtok_r (args, " ", &saveptr) : NULL;
+             s != NULL;
+             s = strtok_r (NULL, " ", &saveptr))
+            argv[argc++] = s;
+        errno = 0;
+        if (m->mod_main (h, argc, argv) < 0) {
+            errnum = errno ? errno : ECONNRESET;
+            flux_log (h, LOG_CRIT, "module exiting abnormally");
+        }
+    }
+done:
+    if (flux_module_finalize (h, errnum, &error) < 0)
+        flux_log (h, LOG_ERR, "error finalizing module: %s", error.text);
+    free (argv);
+    free (args);
+    flux_close (h);
+    return NULL;
+}
+
+/* The router's side
+ */
+
+static void thread_cb (flux_reactor_t *r,
+                       flux_watcher_t *w,
+                       int revents,
+                       void *arg)
+{
+    struct module *m = arg;
+    flux_msg_t *msg;
+    int batch = 64;             // be fair to the others
+
+    m->last_seen = flux_reactor_now (r);
+    while (batch-- > 0
+           && (msg = flux_recv (m->h, FLUX_MATCH_ANY, FLUX_O_NONBLOCK)))
+        peer_recv (m->peer, msg);
+}
+
+static int module_send (void *arg, flux_msg_t **msg)
+{
+    struct module *m = arg;
+
+    if (m->h)
+        return flux_send_new (m->h, msg, 0);
+    if (m->conn)
+        return client_send (m->conn, msg);
+    errno = EHOSTUNREACH;
+    return -1;
+}
+
+static void process_recv (struct client *conn, flux_msg_t *msg, void *arg)
+{
+    struct module *m = arg;
+
+    m->last_seen = flux_reactor_now (m->ms->b->reactor);
+    peer_recv (m->peer, msg);
+}
+
+static void process_lost (struct client *conn, void *arg)
+{
+    struct module *m = arg;
+
+    client_destroy (m->conn);
+    m->conn = NULL;
+}
+
+/* The process has connected.
+ */
+static void process_connected (struct client *conn, void *arg)
+{
+    struct module *m = arg;
+
+    if (m->conn) {
+        client_destroy (conn);
+        return;
+    }
+    m->conn = conn;
+    client_set_handlers (conn, process_recv, process_lost, m);
+    if (m->welcome && client_send (conn, &m->welcome) < 0)
+        flux_log_error (m->ms->b->h, "error sending welcome to %s", m->name);
+}
+
+static void process_ended (flux_reactor_t *r,
+                           flux_watcher_t *w,
+                           int revents,
+                           void *arg)
+{
+    struct module *m = arg;
+    int status;
+
+    if (waitpid (m->pid, &status, WNOHANG) != m->pid)
+        return;
+    process_watcher_destroy (m->process_w);
+    m->process_w = NULL;
+    m->pid = -1;
+    if (m->conn)
+        client_drain (m->conn);         // read what it sent before it ended
+    if (m->status == FINALIZING && WIFEXITED (status)
+        && WEXITSTATUS (status) == 0)
+        return;                         // its last message is on the way
+    if (m->status != EXITED) {
+        m->status = EXITED;
+        m->errnum = ECONNRESET;
+        if (WIFSIGNALED (status))
+            snprintf (m->errtext,
+                      sizeof (m->errtext),
+                      "module process was killed: %s",
+                      strsignal (WTERMSIG (status)));
+        else
+            snprintf (m->errtext,
+                      sizeof (m->errtext),
+                      "module process ended with exit code %d",
+                      WEXITSTATUS (status));
+    }
+    if (m->name)
+        module_exited (m);
+}
+
+static void module_destroy (struct module *m)
+{
+    if (!m)
+        return;
+    int saved_errno = errno;
+    if (m->thread_started)
+        (void)pthread_join (m->thread, NULL);
+    if (m->process_w) {
+        (void)kill (m->pid, SIGKILL);
+        (void)waitpid (m->pid, NULL, 0);
+        process_watcher_destroy (m->process_w);
+    }
+    peer_destroy (m->peer);
+    flux_watcher_destroy (m->w);
+    flux_close (m->h);
+    client_destroy (m->conn);
+    client_server_destroy (m->server);
+    flux_msg_decref (m->welcome);
+    flux_msg_decref (m->load_request);
+    flux_msglist_destroy (m->remove_requests);
+#ifndef __SANITIZE_ADDRESS__    // keeps the symbols of leak reports
+    if (m->dso)
+        dlclose (m->dso);
+#endif
+    free (m->name);
+    free (m->path);
+    free (m);
+    errno = saved_errno;
+}
+
+static void answer_load (struct module *m)
+{
+    flux_t *h = m->ms->b->h;
+    int rc;
+
+    if (!m->load_request)
+        return;
+    if (m->status == EXITED && m->errnum != 0)
+        rc = flux_respond_error (h,
+                                 m->load_request,
+                                 m->errnum,
+                                 m->errtext[0] ? m->errtext : NULL);
+    else
+        rc = flux_respond (h, m->load_request, NULL);
+    if (rc < 0)
+        flux_log_error (h, "error responding to module.load");
+    flux_msg_decref (m->load_request);
+    m->load_request = NULL;
+}
+
+/* The end of a module, whatever its cause.
+ */
+static void module_exited (struct module *m)
+{
+    struct modules *ms = m->ms;
+    flux_t *h = ms->b->h;
+    struct module **p = &ms->list;
+    const flux_msg_t *msg;
+    bool failed = m->errnum != 0;
+    bool unexpected = failed && !m->unload_requested && !m->load_request;
+    char name[64];
+
+    snprintf (name, sizeof (name), "%s", m->name);
+    while (*p && *p != m)
+        p = &(*p)->next;
+    if (*p)
+        *p = m->next;
+    flux_log (h, LOG_DEBUG, "module %s exited", name);
+    if (failed)
+        flux_log (h,
+                  LOG_ERR,
+                  "%s: %s",
+                  name,
+                  m->errtext[0] ? m->errtext : strerror (m->errnum));
+    answer_load (m);
+    while ((msg = flux_msglist_pop (m->remove_requests))) {
+        if (flux_respond (h, msg, NULL) < 0)
+            flux_log_error (h, "error responding to module.remove");
+        flux_msg_decref (msg);
+    }
+    module_destroy (m);
+    if (unexpected) {
+        const char *s = attr_get (ms->b->attrs, "broker.module-nopanic");
+
+        flux_log (h, LOG_CRIT, "%s module runtime failure", name);
+        if (!s || !strcmp (s, "0"))
+            runlevel_shutdown (ms->b->runlevel, 1);
+    }
+}
+
+static flux_msg_t *welcome_encode (struct modules *ms,
+                                   const char *name,
+                                   const char *id,
+                                   json_t *args)
+{
+    json_t *attrs = attrs_cacheable (ms->b->attrs);
+    flux_msg_t *msg = flux_request_encode ("welcome", NULL);
+
+    if (!msg
+        || flux_msg_pack (msg,
+                          "{s:O s:O s:O s:s s:s}",
+                          "args", args,
+                          "attrs", attrs,
+                          "conf", config_get (ms->b->config),
+                          "name", name,
+                          "uuid", id) < 0) {
+        flux_msg_decref (msg);
+        msg = NULL;
+    }
+    json_decref (attrs);
+    return msg;
+}
+
+static struct module *module_create (struct modules *ms,
+                                     const char *path,
+                                     bool is_process)
+{
+    struct flux_msg_cred cred = {
+        .userid = ms->b->owner,
+        .rolemask = FLUX_ROLE_OWNER | FLUX_ROLE_LOCAL,
+    };
+    struct module *m;
+
+    if (!(m = calloc (1, sizeof (*m))))
+        return NULL;
+    m->ms = ms;
+    m->pid = -1;
+    if (!(m->path = strdup (path))
+        || !(m->remove_requests = flux_msglist_create ())
+        || !(m->peer = peer_create (ms->b->router,
+                                    cred,
+                                    is_process,
+                                    module_send,
+                                    m))) {
+        module_destroy (m);
+        return NULL;
+    }
+    return m;
+}
+
+static struct module *create_thread (struct modules *ms,
+                                     const char *path,
+                                     const char *name,
+                                     json_t *args,
+                                     flux_error_t *error)
+{
+    struct module *m;
+    flux_msg_t *msg = NULL;
+
+    if (!(m = module_create (ms, path, false))) {
+        errprintf (error, "out of memory");
+        return NULL;
+    }
+    if (!(m->dso = dlopen (path, RTLD_NOW | RTLD_GLOBAL))) {
+        errno = ENOENT;
+        errprintf (error, "%s", dlerror ());
+        goto error;
+    }
+    if (!(m->mod_main = dlsym (m->dso, "mod_main"))) {
+        errno = EINVAL;
+        errprintf (error, "module does not define mod_main()");
+        goto error;
+    }
+    snprintf (m->uri, sizeof (m->uri), "interthread://%s", peer_id (m->peer));
+    if (!(m->h = flux_open (m->uri, 0))
+        || flux_set_reactor (m->h, ms->b->reactor) < 0
+        || !(m->w = flux_handle_watcher_create (ms->b->reactor,
+                                                m->h,
+                                                FLUX_POLLIN,
+                                                thread_cb,
+                                                m))
+        || !(msg = welcome_encode (ms, name, peer_id (m->peer), args))
+        || flux_send_new (m->h, &msg, 0) < 0) {
+        errprintf (error, "error creating module channel: %s", strerror (errno));
+        goto error;
+    }
+    flux_watcher_start (m->w);
+    return m;
+error:
+    flux_msg_decref (msg);
+    module_destroy (m);
+    return NULL;
+}
+
+/* All signals are for the broker's own thread.
+ */
+static int start_thread (struct module *m, flux_error_t *error)
+{
+    sigset_t all, old;
+    int e;
+
+    sigfillset (&all);
+    (void)pthread_sigmask (SIG_SETMASK, &all, &old);
+    e = pthread_create (&m->thread, NULL, module_thread, m);
+    (void)pthread_sigmask (SIG_SETMASK, &old, NULL);
+    if (e != 0) {
+        errno = e;
+        return errprintf (error, "error starting thread: %s", strerror (e));
+    }
+    m->thread_started = true;
+    return 0;
+}
+
+/* Start the interpreter; the welcome message comes later.
+ */
+static struct module *create_process (struct modules *ms,
+                                      const char *path,
+                                      flux_error_t *error)
+{
+    char *argv[] = {
+        (char *)python_path (), NULL, (char *)path, NULL,
+    };
+    char sock[256], uri[300];
+    char *env[] = { uri, NULL };
+    char *loader = NULL;
+    struct module *m;
+
+    if (!(m = module_create (ms, path, true))) {
+        errprintf (error, "out of memory");
+        return NULL;
+    }
+    snprintf (sock,
+              sizeof (sock),
+              "%s/module-%.8s",
+              ms->b->rundir,
+              peer_id (m->peer));
+    snprintf (uri, sizeof (uri), "FLUX_MODULE_URI=local://%s", sock);
+    if (!(m->server = client_server_create_private (ms->b,
+                                                    sock,
+                                                    process_connected,
+                                                    m))) {
+        errprintf (error, "%s: %s", sock, strerror (errno));
+        goto error;
+    }
+    if (asprintf (&loader, "%s/python-module.py", solo_execdir ()) < 0)
+        goto error;
+    argv[1] = loader;
+    if ((m->pid = spawn_program (argv, env, -1, error)) < 0)
+        goto error;
+    if (!(m->process_w = process_watcher_create (ms->b->reactor,
+                                                 m->pid,
+                                                 process_ended,
+                                                 m))) {
+        errprintf (error, "error watching process: %s", strerror (errno));
+        (void)kill (m->pid, SIGKILL);
+        (void)waitpid (m->pid, NULL, 0);
+        goto error;
+    }
+    free (loader);
+    return m;
+error:
+    free (loader);
+    module_destroy (m);
+    return NULL;
+}
+
+/* Find NAME.so, or else NAME.py, in FLUX_MODULE_PATH.
+ */
+static char *find_module (const char *name)
+{
+    static const char *suffixes[] = { "so", "py" };
+    const char *searchpath = getenv ("FLUX_MODULE_PATH");
+
+    for (size_t i = 0; i < 2 && searchpath; i++) {
+        const char *dir = searchpath;
+        while (*dir) {
+            int len = strcspn (dir, ":");
+            char *path;
+            if (asprintf (&path, "%.*s/%s.%s", len, dir, name, suffixes[i]) < 0)
+                return NULL;
+            if (access (path, R_OK) == 0)
+                return path;
+            free (path);
+            dir += len + (dir[len] == ':');
+        }
+    }
+    errno = ENOENT;
+    return NULL;
+}
+
+static bool has_suffix (const char *path, const char *suffix)
+{
+    size_t n = strlen (path);
+    size_t m = strlen (suffix);
+
+    return n > m && !strcmp (path + n - m, suffix);
+}
+
+static struct module *lookup (struct modules *ms, const char *name)
+{
+    for (struct module *m = ms->list; m != NULL; m = m->next)
+        if (!strcmp (m->name, name) || !strcmp (m->path, name))
+            return m;
+    errno = ENOENT;
+    return NULL;
+}
+
+static struct module *take_prestarted (struct modules *ms, const char *path)
+{
+    struct module *m = ms->prestarted;
+
+    if (!m || strcmp (m->path, path) != 0 || !m->process_w)
+        return NULL;
+    ms->prestarted = NULL;
+    return m;
+}
+
+void modules_prestart (struct modules *ms, const char *name)
+{
+    char *path = strchr (name, '/') ? strdup (name) : find_module (name);
+    flux_error_t error;
+
+    /* If this fails, so will module.load, which says why.
+     */
+    if (path && has_suffix (path, ".py") && !ms->prestarted)
+        ms->prestarted = create_process (ms, path, &error);
+    free (path);
+}
+
+static struct module *load (struct modules *ms,
+                            const char *target,
+                            const char *name,
+                            json_t *args,
+                            flux_error_t *error)
+{
+    struct module *m = NULL;
+    char *path = NULL;
+    char *mod_name = NULL;
+    const char *base;
+
+    if (strchr (target, '/'))
+        path = strdup (target);
+    else if (!(path = find_module (target))) {
+        errprintf (error, "module not found in search path");
+        return NULL;
+    }
+    base = path ? strrchr (path, '/') + 1 : "";
+    mod_name = name ? strdup (name) : strndup (base, strcspn (base, "."));
+    if (!path || !mod_name) {
+        errprintf (error, "out of memory");
+        goto error;
+    }
+    if (has_suffix (path, ".py")) {
+        if (!(m = take_prestarted (ms, path))
+            && !(m = create_process (ms, path, error)))
+            goto error;
+        if (!(m->welcome = welcome_encode (ms,
+                                           mod_name,
+                                           peer_id (m->peer),
+                                           args))) {
+            errprintf (error, "error encoding welcome message");
+            goto error;
+        }
+    }
+    else if (strstr (base, ".so")) {
+        if (!(m = create_thread (ms, path, mod_name, args, error)))
+            goto error;
+    }
+    else {
+        errno = ENOENT;
+        errprintf (error, "could not determine loader from path suffix");
+        goto error;
+    }
+    if (service_add (ms->b->router, mod_name, m->peer) < 0) {
+        errprintf (error,
+                   "error registering %s service: %s",
+                   mod_name,
+                   strerror (errno));
+        goto error;
+    }
+    m->last_seen = flux_reactor_now (ms->b->reactor);
+    m->name = mod_name;
+    mod_name = NULL;
+    if (m->mod_main && start_thread (m, error) < 0)
+        goto error;
+    if (m->conn && client_send (m->conn, &m->welcome) < 0) {
+        errprintf (error, "error sending welcome: %s", strerror (errno));
+        goto error;
+    }
+    m->next = ms->list;
+    ms->list = m;
+    free (path);
+    flux_log (ms->b->h, LOG_DEBUG, "insmod %s", m->name);
+    return m;
+error:
+    module_destroy (m);
+    free (path);
+    free (mod_name);
+    return NULL;
+}
+
+/* Requests
+ */
+
+static void load_cb (flux_t *h,
+                     flux_msg_handler_t *mh,
+                     const flux_msg_t *msg,
+                     void *arg)
+{
+    struct modules *ms = arg;
+    const char *target;
+    const char *name = NULL;
+    json_t *args = NULL;
+    flux_error_t error;
+    struct module *m;
+
+    if (flux_request_unpack (msg,
+                             NULL,
+                             "{s:s s?s s:o}",
+                             "path", &target,
+                             "name", &name,
+                             "args", &args) < 0) {
+        errprintf (&error, "malformed module.load request");
+        goto error;
+    }
+    if (!(m = load (ms, target, name, args, &error)))
+        goto error;
+    m->load_request = flux_msg_incref (msg);
+    return;
+error:
+    if (flux_respond_error (h, msg, errno, error.text) < 0)
+        flux_log_error (h, "error responding to module.load");
+}
+
+static void remove_cb (flux_t *h,
+                       flux_msg_handler_t *mh,
+                       const flux_msg_t *msg,
+                       void *arg)
+{
+    struct modules *ms = arg;
+    const char *name;
+    int cancel = 0;
+    struct module *m;
+    char topic[128];
+    flux_future_t *f;
+
+    if (flux_request_unpack (msg,
+                             NULL,
+                             "{s:s s?b}",
+                             "name", &name,
+                             "cancel", &cancel) < 0
+        || !(m = lookup (ms, name))
+        || flux_msglist_append (m->remove_requests, msg) < 0)
+        goto error;
+    m->unload_requested = true;
+    if (cancel && m->pid > 0) {
+        (void)kill (m->pid, SIGKILL);
+        return;
+    }
+    snprintf (topic, sizeof (topic), "%s.shutdown", m->name);
+    if (!(f = flux_rpc (h, topic, NULL, FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE)))
+        flux_log_error (h, "error sending %s", topic);
+    flux_future_destroy (f);
+    flux_log (h, LOG_DEBUG, "rmmod %s", m->name);
+    return;
+error:
+    if (flux_respond_error (h, msg, errno, NULL) < 0)
+        flux_log_error (h, "error responding to module.remove");
+}
+
+static size_t queue_count (struct module *m, const char *option)
+{
+    size_t count = 0;
+
+    if (m->h && flux_opt_get (m->h, option, &count, sizeof (count)) == 0)
+        return count;
+    return 0;
+}
+
+static void list_cb (flux_t *h,
+                     flux_msg_handler_t *mh,
+                     const flux_msg_t *msg,
+                     void *arg)
+{
+    struct modules *ms = arg;
+    double now = flux_reactor_now (ms->b->reactor);
+    json_t *mods = json_array ();
+
+    for (struct module *m = ms->list; m != NULL; m = m->next) {
+        json_t *o = json_pack (
+            "{s:s s:s s:i s:i s:o s:i s:i}",
+            "name", m->name,
+            "path", m->path,
+            "idle", (int)(now - m->last_seen),
+            "status", m->status,
+            "services", service_list (ms->b->router, m->peer),
+            "sendqueue", (int)queue_count (m, FLUX_OPT_SEND_QUEUE_COUNT),
+            "recvqueue", (int)queue_count (m, FLUX_OPT_RECV_QUEUE_COUNT));
+        json_array_append_new (mods, o);
+    }
+    if (flux_respond_pack (h, msg, "{s:o}", "mods", mods) < 0)
+        flux_log_error (h, "error responding to module.list");
+}
+
+static void status_cb (flux_t *h,
+                       flux_msg_handler_t *mh,
+                       const flux_msg_t *msg,
+                       void *arg)
+{
+    struct modules *ms = arg;
+    const char *sender = flux_msg_route_first (msg);
+    struct module *m = ms->list;
+    int status;
+    int errnum = 0;
+
+    if (flux_request_unpack (msg,
+                             NULL,
+                             "{s:i s?i}",
+                             "status", &status,
+                             "errnum", &errnum) < 0) {
+        flux_log_error (h, "malformed module.status request");
+        return;
+    }
+    while (m && (!sender || strcmp (peer_id (m->peer), sender) != 0))
+        m = m->next;
+    if (m && status == FINALIZING)
+        peer_mute (m->peer);
+    if (!flux_msg_is_noresponse (msg) && flux_respond (h, msg, NULL) < 0)
+        flux_log_error (h, "error responding to module.status");
+    if (!m || status <= m->status || status > EXITED)
+        return;
+    m->status = status;
+    if (status == RUNNING)
+        answer_load (m);
+    else if (status == EXITED) {
+        m->errnum = errnum;
+        if (!m->process_w)
+            module_exited (m);  // otherwise once the process has ended
+    }
+}
+
+static void debug_cb (flux_t *h,
+                      flux_msg_handler_t *mh,
+                      const flux_msg_t *msg,
+                      void *arg)
+{
+    struct modules *ms = arg;
+    const char *name;
+    int defer = -1;
+    struct module *m;
+
+    if (flux_request_unpack (msg,
+                             NULL,
+                             "{s:s s?b}",
+                             "name", &name,
+                             "defer", &defer) < 0
+        || !(m = lookup (ms, name))
+        || (defer != -1 && peer_defer (m->peer, defer) < 0)) {
+        if (flux_respond_error (h, msg, errno, NULL) < 0)
+            flux_log_error (h, "error responding to module.debug");
+        return;
+    }
+    if (flux_respond (h, msg, NULL) < 0)
+        flux_log_error (h, "error responding to module.debug");
+}
+
+static const struct flux_msg_handler_spec htab[] = {
+    { FLUX_MSGTYPE_REQUEST, "module.load", load_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "module.remove", remove_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "module.list", list_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "module.status", status_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "module.debug", debug_cb, 0 },
+    FLUX_MSGHANDLER_TABLE_END,
+};
+
+json_t *modules_names (struct modules *ms)
+{
+    json_t *a = json_array ();
+
+    for (struct module *m = ms->list; m != NULL; m = m->next)
+        json_array_append_new (a, json_string (m->name));
+    return a;
+}
+
+struct modules *modules_create (struct broker *b)
+{
+    struct modules *ms;
+
+    if (!(ms = calloc (1, sizeof (*ms))))
+        return NULL;
+    ms->b = b;
+    if (flux_msg_handler_addvec (b->h, htab, ms, &ms->handlers) < 0) {
+        modules_destroy (ms);
+        return NULL;
+    }
+    return ms;
+}
+
+/* What is still loaded here did not end when it was asked to.  A thread
+ * cannot be stopped by force: leave it, the process is about to end.
+ */
+void modules_destroy (struct modules *ms)
+{
+    if (ms) {
+        int saved_errno = errno;
+        module_destroy (ms->prestarted);
+        while (ms->list) {
+            struct module *m = ms->list;
+            ms->list = m->next;
+            if (m->thread_started)
+                fprintf (stderr, "flux: module %s did not stop\n", m->name);
+            else
+                module_destroy (m);
+        }
+        flux_msg_handler_delvec (ms->handlers);
+        free (ms);
+        errno = saved_errno;
+    }
+}

@@ -1,0 +1,447 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* runlevel.c - the life of an instance, one step after the other.
+ *
+ * Load the modules, run the initial program; when that has ended, or a
+ * signal asks for it, let the running jobs end, unload the modules in
+ * reverse order and stop.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "broker.h"
+
+enum state { LOAD, RUN, CLEANUP, UNLOAD, DONE };
+
+static const char *state_names[] = {
+    "init", "run", "cleanup", "shutdown", "exit",
+};
+
+struct runlevel {
+    struct broker *b;
+    enum state state;
+    double t_state;
+    const struct runlevel_opts *opts;
+    json_t *modules;            // module.load requests
+    size_t next;
+    flux_future_t *f;           // the step under way
+    flux_watcher_t *timer;
+    pid_t pid;
+    flux_watcher_t *process_w;
+    int exit_code;
+    struct flux_msglist *waiters;
+    flux_msg_handler_t **handlers;
+};
+
+static void load_next (struct runlevel *rl);
+static void cleanup_next (struct runlevel *rl);
+static void unload_next (struct runlevel *rl);
+
+/* What ends the running jobs, in this order (broker state "cleanup").
+ */
+static const struct cleanup_step {
+    const char *topic;
+    const char *payload;
+    bool wait;
+} cleanup_steps[] = {
+    { "job-manager.queue-start",
+      "{\"start\":false,\"all\":true,\"nocheckpoint\":true}",
+      true },
+    { "resource.acquire-mute", "{}", true },
+    { "job-manager.raiseall", NULL, true },
+    { "job-manager.idle", "{}", true },
+};
+enum { CLEANUP_STEPS = sizeof (cleanup_steps) / sizeof (cleanup_steps[0]) };
+
+static void set_state (struct runlevel *rl, enum state state)
+{
+    const flux_msg_t *msg;
+
+    rl->state = state;
+    rl->t_state = flux_reactor_now (rl->b->reactor);
+    rl->next = 0;
+    if (state != RUN)
+        return;
+    while ((msg = flux_msglist_pop (rl->waiters))) {
+        if (flux_respond (rl->b->h, msg, NULL) < 0)
+            flux_log_error (rl->b->h, "error responding to state-machine.wait");
+        flux_msg_decref (msg);
+    }
+}
+
+static void drop_future (struct runlevel *rl)
+{
+    flux_future_destroy (rl->f);
+    rl->f = NULL;
+}
+
+/* Initial program
+ */
+
+static void program_ended (flux_reactor_t *r,
+                           flux_watcher_t *w,
+                           int revents,
+                           void *arg)
+{
+    struct runlevel *rl = arg;
+    int status;
+
+    if (waitpid (rl->pid, &status, WNOHANG) != rl->pid)
+        return;
+    process_watcher_destroy (rl->process_w);
+    rl->process_w = NULL;
+    rl->pid = -1;
+    runlevel_shutdown (rl,
+                       WIFSIGNALED (status) ? 128 + WTERMSIG (status)
+                                            : WEXITSTATUS (status));
+}
+
+static void start_program (struct runlevel *rl)
+{
+    struct broker *b = rl->b;
+    const char *shell = getenv ("SHELL");
+    char **command = rl->opts->command;
+    char *by_shell[] = { NULL, NULL, NULL, NULL };
+    char uri[300];
+    char *env[] = { uri, NULL };
+    flux_error_t error;
+
+    if (!shell || !*shell)
+        shell = "/bin/bash";
+    by_shell[0] = (char *)shell;
+    if (!command)
+        command = by_shell;
+    else if (!command[1]) {
+        by_shell[1] = "-c";
+        by_shell[2] = command[0];
+        command = by_shell;
+    }
+    snprintf (uri, sizeof (uri), "FLUX_URI=%s", attr_get (b->attrs, "local-uri"));
+    if ((rl->pid = spawn_program (command, env, -1, &error)) < 0
+        || !(rl->process_w = process_watcher_create (b->reactor,
+                                                     rl->pid,
+                                                     program_ended,
+                                                     rl))) {
+        fprintf (stderr, "flux start: %s\n", error.text);
+        runlevel_shutdown (rl, errno == ENOENT ? 127 : 126);
+    }
+}
+
+/* Load modules
+ */
+
+static void loaded (flux_future_t *f, void *arg)
+{
+    struct runlevel *rl = arg;
+    json_t *request = json_array_get (rl->modules, rl->next - 1);
+    const char *name = json_string_value (json_object_get (request, "path"));
+
+    if (flux_future_get (f, NULL) < 0) {
+        fprintf (stderr,
+                 "flux start: error loading %s: %s\n",
+                 name,
+                 future_strerror (f, errno));
+        drop_future (rl);
+        runlevel_shutdown (rl, 1);
+        return;
+    }
+    drop_future (rl);
+    load_next (rl);
+}
+
+static void load_next (struct runlevel *rl)
+{
+    json_t *request;
+
+    if (rl->state != LOAD)
+        return;
+    if (!(request = json_array_get (rl->modules, rl->next))) {
+        set_state (rl, RUN);
+        start_program (rl);
+        return;
+    }
+    rl->next++;
+    if (!(rl->f = flux_rpc_pack (rl->b->h,
+                                 "module.load",
+                                 FLUX_NODEID_ANY,
+                                 0,
+                                 "O",
+                                 request))
+        || flux_future_then (rl->f, -1, loaded, rl) < 0)
+        runlevel_shutdown (rl, 1);
+}
+
+/* Clean up
+ */
+
+static void cleanup_done (flux_future_t *f, void *arg)
+{
+    struct runlevel *rl = arg;
+
+    if (flux_future_get (f, NULL) < 0 && errno != ENOSYS)
+        flux_log (rl->b->h,
+                  LOG_ERR,
+                  "%s: %s",
+                  cleanup_steps[rl->next - 1].topic,
+                  future_strerror (f, errno));
+    drop_future (rl);
+    cleanup_next (rl);
+}
+
+static void cleanup_timeout (flux_reactor_t *r,
+                             flux_watcher_t *w,
+                             int revents,
+                             void *arg)
+{
+    struct runlevel *rl = arg;
+
+    if (rl->state == CLEANUP) {
+        fprintf (stderr, "flux start: giving up on jobs that do not end\n");
+        drop_future (rl);
+        set_state (rl, UNLOAD);
+        unload_next (rl);
+    }
+}
+
+static void cleanup_next (struct runlevel *rl)
+{
+    const struct cleanup_step *step = &cleanup_steps[rl->next];
+    flux_t *h = rl->b->h;
+
+    if (rl->next == CLEANUP_STEPS) {
+        set_state (rl, UNLOAD);
+        unload_next (rl);
+        return;
+    }
+    rl->next++;
+    if (step->payload)
+        rl->f = flux_rpc (h, step->topic, step->payload, FLUX_NODEID_ANY, 0);
+    else
+        rl->f = flux_rpc_pack (h,
+                               step->topic,
+                               FLUX_NODEID_ANY,
+                               0,
+                               "{s:b s:I s:i s:i s:s s:s}",
+                               "dry_run", 0,
+                               "userid", (json_int_t)FLUX_USERID_UNKNOWN,
+                               "states", FLUX_JOB_STATE_RUN,
+                               "severity", 0,
+                               "type", "cancel",
+                               "note", "instance shutdown");
+    if (!rl->f || flux_future_then (rl->f, -1, cleanup_done, rl) < 0) {
+        flux_log_error (h, "%s", step->topic);
+        drop_future (rl);
+        set_state (rl, UNLOAD);
+        unload_next (rl);
+    }
+}
+
+/* Unload modules
+ */
+
+static void unloaded (flux_future_t *f, void *arg)
+{
+    struct runlevel *rl = arg;
+
+    if (flux_future_get (f, NULL) < 0 && errno != ENOENT) {
+        fprintf (stderr, "flux start: error unloading a module: %s\n",
+                 future_strerror (f, errno));
+        drop_future (rl);
+        flux_reactor_stop (rl->b->reactor);
+        return;
+    }
+    drop_future (rl);
+    unload_next (rl);
+}
+
+static void unload_next (struct runlevel *rl)
+{
+    json_t *names = modules_names (rl->b->modules);
+    json_t *name = json_array_get (names, 0);
+
+    if (!name) {
+        set_state (rl, DONE);
+        flux_reactor_stop (rl->b->reactor);
+    }
+    else if (!(rl->f = flux_rpc_pack (rl->b->h,
+                                      "module.remove",
+                                      FLUX_NODEID_ANY,
+                                      0,
+                                      "{s:O}",
+                                      "name", name))
+             || flux_future_then (rl->f, -1, unloaded, rl) < 0)
+        flux_reactor_stop (rl->b->reactor);
+    json_decref (names);
+}
+
+void runlevel_shutdown (struct runlevel *rl, int exit_code)
+{
+    const char *s;
+    double timeout;
+
+    if (rl->state >= CLEANUP)
+        return;
+    if (rl->exit_code == 0)
+        rl->exit_code = exit_code;
+    if (rl->pid > 0) {
+        (void)kill (rl->pid, SIGHUP);
+        (void)kill (rl->pid, SIGTERM);
+        return;                 // again when it has ended
+    }
+    drop_future (rl);
+    if (getenv ("FLUX_DISABLE_JOB_CLEANUP")) {
+        set_state (rl, UNLOAD);
+        unload_next (rl);
+        return;
+    }
+    s = attr_get (rl->b->attrs, "broker.cleanup-timeout");
+    timeout = s ? strtod (s, NULL) : 0.;
+    set_state (rl, CLEANUP);
+    if ((rl->timer = flux_timer_watcher_create (rl->b->reactor,
+                                                timeout > 0 ? timeout : 60.,
+                                                0.,
+                                                cleanup_timeout,
+                                                rl)))
+        flux_watcher_start (rl->timer);
+    cleanup_next (rl);
+}
+
+bool runlevel_stopping (struct runlevel *rl)
+{
+    return rl->state >= CLEANUP;
+}
+
+int runlevel_exit_code (struct runlevel *rl)
+{
+    return rl->exit_code;
+}
+
+static void wait_cb (flux_t *h,
+                     flux_msg_handler_t *mh,
+                     const flux_msg_t *msg,
+                     void *arg)
+{
+    struct runlevel *rl = arg;
+    int rc;
+
+    if (rl->state == LOAD)
+        rc = flux_msglist_append (rl->waiters, msg);
+    else if (rl->state == RUN)
+        rc = flux_respond (h, msg, NULL);
+    else
+        rc = flux_respond_error (h, msg, ENOENT, "broker is shutting down");
+    if (rc < 0)
+        flux_log_error (h, "error responding to state-machine.wait");
+}
+
+static void get_cb (flux_t *h,
+                    flux_msg_handler_t *mh,
+                    const flux_msg_t *msg,
+                    void *arg)
+{
+    struct runlevel *rl = arg;
+    double now = flux_reactor_now (rl->b->reactor);
+
+    if (flux_respond_pack (h,
+                           msg,
+                           "{s:s s:f}",
+                           "state", state_names[rl->state],
+                           "duration", now - rl->t_state) < 0)
+        flux_log_error (h, "error responding to state-machine.get");
+}
+
+static const struct flux_msg_handler_spec htab[] = {
+    { FLUX_MSGTYPE_REQUEST, "state-machine.wait", wait_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "state-machine.get", get_cb, FLUX_ROLE_USER },
+    FLUX_MSGHANDLER_TABLE_END,
+};
+
+static void add_module (struct runlevel *rl, const char *name, json_t *args)
+{
+    json_array_append_new (rl->modules,
+                           json_pack ("{s:s s:o}",
+                                      "path", name,
+                                      "args", args ? json_incref (args)
+                                                   : json_array ()));
+}
+
+/* The modules of an instance, then those of the configuration's array
+ * "modules": [{"module": NAME or PATH, "name": NAME, "args": [...]}].
+ */
+static void list_modules (struct runlevel *rl)
+{
+    static const char *names[] = {
+        "job-manager", "job-ingest", "job-info", "job-list", "job-exec",
+    };
+    json_t *more = json_object_get (config_get (rl->b->config), "modules");
+    size_t i;
+    json_t *entry;
+
+    add_module (rl, "kvs", rl->opts->kvs_args);
+    add_module (rl, "resource", rl->opts->resource_args);
+    for (i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+        add_module (rl, names[i], NULL);
+    if (strcmp (rl->opts->scheduler, "none") != 0)
+        add_module (rl, rl->opts->scheduler, NULL);
+    json_array_foreach (more, i, entry) {
+        const char *module = NULL;
+        json_t *args = NULL;
+        json_t *name;
+
+        if (json_unpack (entry, "{s:s s?o}", "module", &module, "args", &args)
+            == 0)
+            add_module (rl, module, args);
+        if (module && (name = json_object_get (entry, "name")))
+            json_object_set (json_array_get (rl->modules,
+                                             json_array_size (rl->modules) - 1),
+                             "name",
+                             name);
+    }
+}
+
+void runlevel_start (struct runlevel *rl)
+{
+    if (strcmp (rl->opts->scheduler, "none") != 0)
+        modules_prestart (rl->b->modules, rl->opts->scheduler);
+    list_modules (rl);
+    rl->t_state = flux_reactor_now (rl->b->reactor);
+    load_next (rl);
+}
+
+struct runlevel *runlevel_create (struct broker *b,
+                                  const struct runlevel_opts *opts)
+{
+    struct runlevel *rl;
+
+    if (!(rl = calloc (1, sizeof (*rl))))
+        return NULL;
+    rl->b = b;
+    rl->opts = opts;
+    rl->pid = -1;
+    if (!(rl->waiters = flux_msglist_create ())
+        || !(rl->modules = json_array ())
+        || flux_msg_handler_addvec (b->h, htab, rl, &rl->handlers) < 0) {
+        runlevel_destroy (rl);
+        return NULL;
+    }
+    return rl;
+}
+
+void runlevel_destroy (struct runlevel *rl)
+{
+    if (rl) {
+        int saved_errno = errno;
+        flux_future_destroy (rl->f);
+        process_watcher_destroy (rl->process_w);
+        flux_watcher_destroy (rl->timer);
+        flux_msg_handler_delvec (rl->handlers);
+        flux_msglist_destroy (rl->waiters);
+        json_decref (rl->modules);
+        free (rl);
+        errno = saved_errno;
+    }
+}
