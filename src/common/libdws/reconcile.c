@@ -102,9 +102,20 @@ static struct dws_action *append (struct view *v, enum dws_action_kind kind)
     return a;
 }
 
+/* A step forward that arrives after Teardown was asked for, and before DWS has
+ * taken that up, would undo it.
+ */
+static bool comes_too_late (struct view *v, enum dws_action_kind kind)
+{
+    return (kind == DWS_ACT_DESIRE || kind == DWS_ACT_PROLOG_REMOVE)
+        && under_way (v, DWS_ACT_TEARDOWN);
+}
+
 static struct dws_action *act (struct view *v, enum dws_action_kind kind)
 {
-    return under_way (v, kind) ? NULL : append (v, kind);
+    if (under_way (v, kind) || comes_too_late (v, kind))
+        return NULL;
+    return append (v, kind);
 }
 
 static void wait_for (struct view *v, const char *reason)
@@ -128,18 +139,23 @@ static bool expired (struct view *v, double start, double timeout)
     return false;
 }
 
-static void save (struct view *v, enum dws_state state, bool whole)
+/* Several may be under way, one for each bit.
+ */
+static void save (struct view *v, uint32_t bit, bool whole)
 {
-    uint32_t bits = 1U << state;
     struct dws_action *a;
 
-    if (whole)
-        bits |= DWS_SAVED_WHOLE;
-    if ((v->job->saved & bits) == bits)
+    if ((v->job->saved & bit))
         return;
     a = append (v, DWS_ACT_SAVE);
-    a->state = state;
+    a->state = v->wf->state;
+    a->bit = bit;
     a->whole = whole;
+}
+
+static void save_timing (struct view *v)
+{
+    save (v, DWS_SAVED (v->wf->state), v->wf->state == DWS_STATE_PROPOSAL);
 }
 
 static void desire (struct view *v, enum dws_state state)
@@ -231,7 +247,7 @@ static void offer (struct view *v)
     if (!have_breakdowns (v))
         return;
     wait_for (v, "the job's resources to be updated");
-    save (v, DWS_STATE_PROPOSAL, true);
+    save_timing (v);
     act (v, DWS_ACT_RESOURCE_UPDATE);
 }
 
@@ -268,14 +284,14 @@ static void place (struct view *v)
 
 static void next (struct view *v)
 {
-    save (v, v->wf->desired, false);
+    save_timing (v);
     desire (v, v->wf->desired + 1);
 }
 
 static void release_prolog (struct view *v)
 {
     wait_for (v, "the prolog to be released");
-    save (v, DWS_STATE_PRERUN, false);
+    save_timing (v);
     act (v, DWS_ACT_PROLOG_REMOVE);
 }
 
@@ -303,7 +319,7 @@ static void tear_down (struct view *v)
     wait_for (v, "the workflow to be torn down");
     /* An orphan's job has no KVS directory that is known to be its own. */
     if (v->job->directives)
-        save (v, v->wf->state, true);
+        save (v, DWS_SAVED_LAST, true);
     act (v, DWS_ACT_TEARDOWN);
 }
 
@@ -348,12 +364,6 @@ static void release_epilog (struct view *v)
 {
     wait_for (v, "the epilog to be released");
     act (v, DWS_ACT_EPILOG_REMOVE);
-}
-
-static void finish_data (struct view *v)
-{
-    save (v, DWS_STATE_DATAOUT, true);
-    tear_down (v);
 }
 
 static void unmount (struct view *v)
@@ -405,9 +415,9 @@ static void remove_workflow (struct view *v)
 static void end (struct view *v)
 {
     remove_workflow (v);
-    save (v, DWS_STATE_TEARDOWN, false);
+    save_timing (v);
     /* Let the job go when its timings can be read. */
-    if ((v->job->saved & (1U << DWS_STATE_TEARDOWN))
+    if ((v->job->saved & DWS_SAVED (DWS_STATE_TEARDOWN))
         && !under_way (v, DWS_ACT_SAVE))
         release_epilog (v);
 }
@@ -461,7 +471,6 @@ static const struct row table[] = {
     ROW (EPILOG,           LIVE,               ERROR,     give_up),
     ROW (EPILOG,           PRERUN | POSTRUN,   READY,     next),
     ROW (EPILOG,           POSTRUN | DATAOUT,  UNREADY,   unmount),
-    ROW (EPILOG,           DATAOUT,            READY,     finish_data),
     ROW (EPILOG | CLEANUP, LIVE,               ANY,       tear_down),
 
     ROW (GONE,             TEARDOWN,           READY,     remove_workflow),

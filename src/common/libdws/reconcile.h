@@ -48,7 +48,8 @@ enum dws_action_kind {
     DWS_ACT_PROLOG_REMOVE,      // let the job run
     DWS_ACT_EPILOG_REMOVE,      // let the job go
     DWS_ACT_RAISE,              // job exception: type, severity, text
-    DWS_ACT_SAVE,               // to the KVS: timing of state; whole object
+    DWS_ACT_SAVE,               // to the KVS: timing of state, whole object;
+                                //  then set 'bit' in job->saved
     DWS_ACT_FINALIZER,          // take our finalizer off
     DWS_ACT_DELETE,             // delete the workflow
     DWS_ACT_COUNT,
@@ -56,13 +57,15 @@ enum dws_action_kind {
 
 #define DWS_BUSY(kind) (1U << (kind))
 
-/* Bit in job->saved for the whole workflow object.
+/* Bits in job->saved: the timing of a state, the object before Teardown.
  */
-#define DWS_SAVED_WHOLE (1U << 31)
+#define DWS_SAVED(state) (1U << (state))
+#define DWS_SAVED_LAST (1U << 31)
 
 struct dws_action {
     enum dws_action_kind kind;
     enum dws_state state;       // DESIRE: the new one, SAVE: the one done
+    uint32_t bit;               // SAVE
     bool whole;                 // SAVE: the workflow object too
     int severity;               // RAISE
     const char *type;           // RAISE, a constant
@@ -75,7 +78,8 @@ struct dws_actions {
     struct dws_action list[DWS_ACTIONS_MAX];    // in the order to do them
     size_t count;
     double wake;                // call again at this time at the latest, or 0
-    const char *reason;         // what is being waited for (never NULL)
+    const char *reason;         // what is being waited for: a constant, or
+                                //  the workflow's message. Never NULL
 };
 
 /* Compare and decide. 'wf' is NULL if the workflow does not exist (not: if

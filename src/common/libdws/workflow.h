@@ -71,7 +71,7 @@ struct dws_job {
 
     uint32_t busy;              // bit N: action of kind N is under way, or
                                 //  has failed and is not to be repeated yet
-    uint32_t saved;             // bit N: state N was sent to the KVS
+    uint32_t saved;             // bits DWS_SAVED: was sent to the KVS
     bool raised;                // the workflow's error was raised
     char *refusal;              // why the workflow can never serve the job
 };

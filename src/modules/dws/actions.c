@@ -209,9 +209,7 @@ static int save (struct job *job, const struct dws_action *action)
                   action->whole);
     if (call (job, DWS_ACT_SAVE, f, call_done) < 0)
         return -1;
-    job->facts->saved |= 1U << action->state;
-    if (action->whole)
-        job->facts->saved |= DWS_SAVED_WHOLE;
+    job->facts->saved |= action->bit;
     return 0;
 }
 

@@ -281,6 +281,7 @@ void jobs_forget_workflow (struct job *job)
         dws_workflow_destroy (job->wf);
         job->wf = NULL;
         job->generation++;
+        job->facts->saved = 0;
         json_decref (job->breakdowns);
         job->breakdowns = NULL;
     }
@@ -312,6 +313,8 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
         jobs_forget_workflow (job);
         return;
     }
+    if (job->wf && job->wf->uid && wf->uid && strcmp (job->wf->uid, wf->uid))
+        job->generation++;
     dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
     dws_workflow_destroy (job->wf);
     job->wf = wf;
