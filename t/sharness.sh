@@ -33,6 +33,13 @@ test "$DWS_ENGINE" = solo || PATH=$(dirname "$FLUX"):$PATH
 export PATH DWS_SRCDIR DWS_ENGINE
 
 dws_options=$*
+# Trash away from the checkout, and private.
+: "${SHARNESS_TEST_DIRECTORY:=${TMPDIR:-/tmp}/flux-dws-t-$(id -u)}"
+mkdir -p -m 700 "$SHARNESS_TEST_DIRECTORY"
+SHARNESS_TEST_SRCDIR=$DWS_SRCDIR/t
+SHARNESS_BUILD_DIRECTORY=$(dirname "$FLUX") # sharness puts it first in PATH
+export SHARNESS_TEST_DIRECTORY SHARNESS_TEST_SRCDIR SHARNESS_BUILD_DIRECTORY
+cd "$SHARNESS_TEST_DIRECTORY" || exit 1
 . "${SHARNESS_PATH:-/usr/share/sharness/sharness.sh}"
 
 # A test whose commands are not joined by && hides the failure of all but the
@@ -67,7 +74,7 @@ test_under_flux () {
     # The instance runs this script again: forget this round's trash.
     trap 'rm -rf "$dws_tmp"' EXIT
     rm -rf "$SHARNESS_TRASH_DIRECTORY"
-    cd "$SHARNESS_TEST_SRCDIR" || exit 1
+    cd "$SHARNESS_TEST_DIRECTORY" || exit 1
     set -- "$SHARNESS_TEST_SRCDIR/$(basename "$0")" $dws_options
     export DWS_UNDER_FLUX=t DWS_NODES DWS_TMP="$dws_tmp"
     export FLUX_MODULE_PATH_PREPEND="$DWS_MODULES"

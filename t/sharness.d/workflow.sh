@@ -1,0 +1,84 @@
+# Rabbit jobs for t/*.t: submit one, catch it in a phase, see that all is clean.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+DWS_DIRECTIVE='#DW jobdw type=xfs capacity=10GiB name=scratch'
+DWS_LIMIT=60
+
+# Where a job can be caught: Flux phase or workflow state.
+DWS_PHASES='depend pending setup datain prerun running postrun dataout teardown'
+
+# dws_setup: everything that a rabbit job needs.
+dws_setup () {
+    dws_start_sim "$@" && dws_load && dws_start_agent
+}
+
+# dws_workflow JOBID: the name of its workflow.
+dws_workflow () {
+    echo "fluxjob-$(flux job id --to=dec "$1")"
+}
+
+dws_submit () {
+    flux submit -N2 -S dw="$DWS_DIRECTIVE" "$@"
+}
+
+dws_wait_event () {
+    flux job wait-event -t $DWS_LIMIT "$@"
+}
+
+# dws_held_state PHASE: the workflow state that is held to catch a job there.
+dws_held_state () {
+    case "$1" in
+    depend) echo Proposal ;;
+    setup) echo Setup ;;
+    datain) echo DataIn ;;
+    prerun) echo PreRun ;;
+    postrun) echo PostRun ;;
+    dataout) echo DataOut ;;
+    teardown) echo Teardown ;;
+    esac
+}
+
+# dws_catch PHASE: submit a job and return when it is in that phase, where it
+# stays until dws_let_go. Sets jobid, and blocker for pending.
+dws_catch () {
+    blocker=
+    held=$(dws_held_state "$1")
+    if test -n "$held"; then
+        dws_ctl hold "$held" || return 1
+    fi
+    case "$1" in
+    pending)
+        blocker=$(flux submit -N"$DWS_NODES" sleep inf) &&
+        dws_wait_event "$blocker" start &&
+        jobid=$(dws_submit true) &&
+        dws_wait_event "$jobid" priority
+        ;;
+    running)
+        jobid=$(dws_submit sleep inf) &&
+        dws_wait_event "$jobid" start
+        ;;
+    *)
+        jobid=$(dws_submit true) &&
+        dws_ctl wait-state "$(dws_workflow "$jobid")" "$held" \
+            --timeout $DWS_LIMIT
+        ;;
+    esac
+}
+
+# dws_let_go: undo what holds the job that dws_catch has caught.
+dws_let_go () {
+    if test -n "$held"; then
+        dws_ctl release "$held" || return 1
+    fi
+    if test -n "$blocker"; then
+        flux cancel "$blocker"
+    fi
+}
+
+# dws_clean: no workflow, mount or allocation, no job known, no node taken.
+dws_clean () {
+    dws_ctl wait-idle --timeout $DWS_LIMIT &&
+    dws_wait_status '(.jobs | length) == 0' &&
+    flux queue drain -t $DWS_LIMIT &&
+    test "$(flux resource list -s allocated -no '{nnodes}')" = 0
+}

@@ -1,0 +1,72 @@
+#!/bin/bash
+# A job with a #DW directive runs through all seven states and leaves nothing.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='The ordinary course of a rabbit job'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+test_expect_success 'load everything' '
+	dws_setup
+'
+test_expect_success 'a job writes to its file system' '
+	cat >task.sh <<-\EOF &&
+	echo "rank $FLUX_TASK_RANK" >"$DW_JOB_scratch/out.$FLUX_TASK_RANK" &&
+	ls "$DW_JOB_scratch" | sort
+	EOF
+	jobid=$(dws_submit bash $PWD/task.sh) &&
+	flux job attach $jobid >out &&
+	grep -q out.0 out
+'
+test_expect_success 'the job ends clean' '
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+test_expect_success 'its prolog and epilog were held for it' '
+	flux job eventlog $jobid >eventlog &&
+	grep "dependency-add.*dws-create" eventlog &&
+	grep "dependency-remove.*dws-create" eventlog &&
+	grep "prolog-start.*dws-setup" eventlog &&
+	grep "dws_environment" eventlog &&
+	grep "prolog-finish.*dws-setup" eventlog &&
+	grep "epilog-start.*dws-epilog" eventlog &&
+	grep "epilog-finish.*dws-epilog" eventlog
+'
+test_expect_success 'the environment came before the job started' '
+	awk "/dws_environment/ { e = NR } / start/ { s = NR }
+		END { exit !(e && s && e < s) }" eventlog
+'
+test_expect_success 'timing of every state is in the KVS' '
+	for state in setup datain prerun postrun dataout; do
+		flux job info $jobid rabbit_${state}_timing >timing || return 1
+		test -s timing || return 1
+	done
+'
+test_expect_success 'resources were rewritten to hold rabbit capacity' '
+	flux job eventlog $jobid | grep jobspec-update >update &&
+	grep -q "\"ssd\"" update &&
+	grep -q "rabbit" update
+'
+test_expect_success 'gfs2 and raw run too, with two directives in one job' '
+	for type in gfs2 raw; do
+		flux run -N1 -S dw="#DW jobdw type=$type capacity=5GiB name=one
+			#DW jobdw type=xfs capacity=1GiB name=two" \
+			bash -c "test -d \$DW_JOB_one && test -d \$DW_JOB_two" ||
+			return 1
+	done &&
+	dws_clean
+'
+test_expect_success 'a job without a directive makes no workflow' '
+	flux run -N1 true &&
+	test "$(dws_status | jq ".jobs | length")" = 0
+'
+test_expect_success 'twenty jobs at once all end clean' '
+	for i in $(seq 20); do
+		flux submit -N1 -S dw="$DWS_DIRECTIVE" true || return 1
+	done >jobids &&
+	for id in $(cat jobids); do
+		dws_wait_event $id clean || return 1
+	done &&
+	dws_clean
+'
+test_done

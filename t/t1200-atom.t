@@ -1,0 +1,118 @@
+#!/bin/bash
+# The ATOM notices of Flux's prolog and epilog, against a stand-in for ATOM.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='atom-begin and atom-end'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 2
+
+ATOM_BIN=$DWS_PREFIX/libexec/flux-dws
+
+# atom_start [ANSWER...]: a stand-in that gives these answers, the last for ever
+atom_start () {
+	printf '%s\n' "$@" >answers &&
+	mkfifo atom.fifo &&
+	{
+		"$DWS_PYTHON" -m flux_atom.standin "$PWD/atom.sock" \
+			--answers answers >atom.fifo 2>atom.err &
+		echo $! >atom.pid
+	} &&
+	{ exec 8<atom.fifo; read -r line <&8; } &&
+	rm atom.fifo &&
+	test "$line" = ready
+}
+atom_stop () {
+	kill $(cat atom.pid) &&
+	cat <&8 >requests &&
+	exec 8<&- &&
+	rm -f atom.sock
+}
+atom_notice () {
+	"$DWS_PYTHON" "$ATOM_BIN/atom-$1" --jobid $jobid --uid 1234 --host node0
+}
+atom_config () {
+	cat >>"$DWS_TMP/conf.d/test.toml" && flux config reload
+}
+
+test_expect_success 'a job that shares its node, and one that has it alone' '
+	shared=$(flux submit -n1 -c1 true) &&
+	alone=$(flux submit -N1 --exclusive true) &&
+	full=$(flux submit -n1 -c4 true) &&
+	for id in $shared $alone $full; do
+		flux job wait-event -t 60 $id clean || return 1
+	done
+'
+test_expect_success 'without an [atom] table nothing happens' '
+	jobid=$shared &&
+	atom_notice begin && atom_notice end
+'
+test_expect_success 'configure' '
+	atom_config <<-EOF
+	[atom]
+	unix_socket_file = "$PWD/atom.sock"
+	post_timeout = 0.5
+	delete_timeout = 0.5
+	EOF
+'
+test_expect_success 'begin and end are told' '
+	atom_start "{\"status\": 200}" "{\"status\": 204}" &&
+	atom_notice begin && atom_notice end &&
+	atom_stop &&
+	f58=$(flux job id --to=f58plain $jobid) &&
+	jq -e ".method == \"POST\" and .path == \"/rm/v1/jobs\" and .body ==
+		{\"jobid\": \"$f58\", \"uid\": 1234, \"exclusive\": false}" \
+		<(head -n1 requests) &&
+	jq -e ".method == \"DELETE\" and .path == \"/rm/v1/jobs/$f58\"" \
+		<(tail -n1 requests)
+'
+for kind in alone full; do
+	test_expect_success "a job that has its node: $kind" '
+		eval jobid=\$'$kind' &&
+		host=$(flux jobs -ano {nodelist} $jobid) &&
+		atom_start "{\"status\": 200}" &&
+		"$DWS_PYTHON" "$ATOM_BIN/atom-begin" --jobid $jobid --uid 1 \
+			--host $host &&
+		atom_stop &&
+		jq -e ".body.exclusive" requests
+	'
+done
+test_expect_success '400 is repeated' '
+	jobid=$shared &&
+	atom_start "{\"status\": 400}" "{\"status\": 200}" &&
+	atom_notice begin && atom_stop &&
+	test $(wc -l <requests) = 2
+'
+test_expect_success 'an end that fails fails the epilog, and drains nothing' '
+	atom_start "{\"status\": 500, \"body\": {\"why\": \"asleep\"}}" &&
+	test_must_fail atom_notice end 2>err && atom_stop &&
+	grep "why: \"asleep\"" err &&
+	test -z "$(flux resource drain -no {nodelist})"
+'
+test_expect_success 'a begin that fails drains the node, with the reason' '
+	atom_start "{\"status\": 500}" &&
+	test_must_fail atom_notice begin 2>err && atom_stop &&
+	grep "ATOM answered 500" err &&
+	flux resource drain -no "{nodelist} {reason}" >drained &&
+	grep "^node0 atom: ATOM answered 500" drained &&
+	flux resource undrain node0
+'
+test_expect_success 'no answer in time drains too' '
+	atom_start "{\"delay_s\": 600}" &&
+	test_must_fail atom_notice begin 2>err && atom_stop &&
+	grep "no answer in 0.5 s" err &&
+	flux resource undrain node0
+'
+test_expect_success 'nobody on the socket drains too' '
+	rm -f atom.sock &&
+	test_must_fail atom_notice begin 2>err &&
+	grep atom.sock err &&
+	flux resource undrain node0
+'
+test_expect_success 'a bad key is named, and no node is drained for it' '
+	sed -i "s/post_timeout/post_timeuot/" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	test_must_fail atom_notice begin 2>err &&
+	grep post_timeuot err &&
+	test -z "$(flux resource drain -no {nodelist})"
+'
+test_done
