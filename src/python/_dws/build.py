@@ -32,6 +32,11 @@ char *dws_text_location_constraint (const char *breakdowns,
                                     const char *servers,
                                     const char *mapping,
                                     struct dws_text_error *error);
+char *dws_text_jgf (const char *R,
+                    const char *mapping,
+                    const char *opts,
+                    int fd,
+                    struct dws_text_error *error);
 """
 
 

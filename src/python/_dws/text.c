@@ -6,12 +6,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <jansson.h>
 
 #include "libdws/allocation.h"
 #include "libdws/breakdown.h"
 #include "libdws/directive.h"
 #include "libdws/error.h"
+#include "libdws/jgf.h"
 #include "libdws/location.h"
 #include "libdws/topology.h"
 
@@ -222,5 +224,58 @@ char *dws_text_location_constraint (const char *breakdowns,
         result = dws_location_constraint (list, objects, topo, &call.error);
         dws_topology_destroy (topo);
     }
+    return finish (&call, result, error);
+}
+
+static int write_all (void *arg, const char *buf, size_t len)
+{
+    int fd = *(int *)arg;
+
+    while (len > 0) {
+        ssize_t n = write (fd, buf, len);
+
+        if (n < 0) {
+            if (errno == EINTR)
+                continue;
+            return -1;
+        }
+        buf += n;
+        len -= n;
+    }
+    return 0;
+}
+
+char *dws_text_jgf (const char *R,
+                    const char *mapping,
+                    const char *opts,
+                    int fd,
+                    struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *R_obj = take (&call, 0, "R", R, &failed);
+    json_t *map = take (&call, 1, "rabbitmapping", mapping, &failed);
+    json_t *o = take (&call, 2, "options", opts, &failed);
+    json_t *chunks = json_object_get (o, "chunks");
+    struct dws_jgf_opts jopts = {
+        .cluster = json_string_value (json_object_get (o, "cluster")),
+        .chunks = chunks ? json_integer_value (chunks) : DWS_JGF_CHUNKS,
+        .exclude = json_string_value (json_object_get (o, "exclude")),
+        .validate = json_is_true (json_object_get (o, "validate")),
+    };
+    struct dws_topology *topo = NULL;
+    struct dws_jgf *jgf = NULL;
+    json_t *result = NULL;
+
+    if (!failed
+        && (topo = dws_topology_create (map, &call.error))
+        && (jgf = dws_jgf_create (R_obj, topo, &jopts, &call.error))
+        && dws_jgf_write (jgf, write_all, &fd, &call.error) == 0
+        && !(result = json_pack ("{s:I}",
+                                 "vertices",
+                                 (json_int_t)dws_jgf_count (jgf))))
+        dws_error (&call.error, ENOMEM, "out of memory");
+    dws_jgf_destroy (jgf);
+    dws_topology_destroy (topo);
     return finish (&call, result, error);
 }

@@ -50,4 +50,14 @@ char *dws_text_location_constraint (const char *breakdowns,
                                     const char *mapping,
                                     struct dws_text_error *error);
 
+/* Write the value of R's "scheduling" key to a file descriptor.
+ * opts: {"cluster", "chunks"?, "exclude"?, "validate"?}
+ * Returns {"vertices": N}.
+ */
+char *dws_text_jgf (const char *R,
+                    const char *mapping,
+                    const char *opts,
+                    int fd,
+                    struct dws_text_error *error);
+
 #endif /* !DWS_TEXT_H */

@@ -58,15 +58,24 @@ class NoSpaceError(ValueError):
     """The storage cannot be placed on the rabbits of the job."""
 
 
+class Raw(bytes):
+    """JSON text that is handed on as it is: large files need no decoding."""
+
+
 def _encode(value: Json) -> Any:
     """Encode an argument; None stays absent."""
-    return ffi.NULL if value is None else json.dumps(value).encode()
+    if value is None:
+        return ffi.NULL
+    return bytes(value) if isinstance(value, Raw) else json.dumps(value).encode()
 
 
-def _call(function: Callable[..., Any], *args: Json) -> Json:
+def _call(function: Callable[..., Any], *args: Json, fd: Optional[int] = None) -> Json:
     """Call a dws_text_* function with JSON values; raise on failure."""
     error = ffi.new("struct dws_text_error *")
-    text = function(*[_encode(arg) for arg in args], error)
+    encoded = [_encode(arg) for arg in args]
+    if fd is not None:
+        encoded.append(fd)
+    text = function(*encoded, error)
     if text == ffi.NULL:
         message = ffi.string(error.text).decode(errors="replace")
         if error.errnum == errno.ENOMEM:
@@ -75,6 +84,8 @@ def _call(function: Callable[..., Any], *args: Json) -> Json:
             raise NotReadyError(message)
         if error.errnum == errno.ENOSPC:
             raise NoSpaceError(message)
+        if error.errnum != errno.EINVAL:
+            raise OSError(error.errnum, message)
         raise ValueError(message)
     try:
         return json.loads(ffi.string(text))
@@ -156,3 +167,27 @@ def location_constraint(
     can do, or NotReadyError.
     """
     return _call(lib.dws_text_location_constraint, breakdowns, servers, mapping)
+
+
+def write_jgf(
+    R: Json,
+    mapping: Json,
+    fd: int,
+    cluster: str,
+    chunks: Optional[int] = None,
+    exclude: Optional[str] = None,
+    validate: bool = True,
+) -> int:
+    """Write the resource graph to a file descriptor; return its vertex count.
+
+    The graph is the value of R's "scheduling" key. `chunks` is the number of
+    ssds per rabbit, `exclude` an idset or hostlist of nodes to leave out;
+    with `validate` all compute nodes of the mapping must be in R. Raises
+    ValueError, or OSError if writing fails.
+    """
+    opts: dict[str, Json] = {"cluster": cluster, "validate": validate}
+    if chunks is not None:
+        opts["chunks"] = chunks
+    if exclude is not None:
+        opts["exclude"] = exclude
+    return cast(int, _call(lib.dws_text_jgf, R, mapping, opts, fd=fd)["vertices"])
