@@ -378,15 +378,20 @@ static void list_modules (struct runlevel *rl)
         "job-manager", "job-ingest", "job-info", "job-list", "job-exec",
     };
     json_t *more = json_object_get (config_get (rl->b->config), "modules");
+    const char *rc1 = attr_get (rl->b->attrs, "broker.rc1_path");
     size_t i;
     json_t *entry;
 
-    add_module (rl, "kvs", rl->opts->kvs_args);
-    add_module (rl, "resource", rl->opts->resource_args);
-    for (i = 0; i < sizeof (names) / sizeof (names[0]); i++)
-        add_module (rl, names[i], NULL);
-    if (strcmp (rl->opts->scheduler, "none") != 0)
-        add_module (rl, rl->opts->scheduler, NULL);
+    if (!rc1 || *rc1) {         // tests turn it off, as with flux-core
+        add_module (rl, "kvs", rl->opts->kvs_args);
+        add_module (rl, "resource", rl->opts->resource_args);
+        for (i = 0; i < sizeof (names) / sizeof (names[0]); i++)
+            add_module (rl, names[i], NULL);
+        if (strcmp (rl->opts->scheduler, "none") != 0) {
+            modules_prestart (rl->b->modules, rl->opts->scheduler);
+            add_module (rl, rl->opts->scheduler, NULL);
+        }
+    }
     json_array_foreach (more, i, entry) {
         const char *module = NULL;
         json_t *args = NULL;
@@ -405,8 +410,6 @@ static void list_modules (struct runlevel *rl)
 
 void runlevel_start (struct runlevel *rl)
 {
-    if (strcmp (rl->opts->scheduler, "none") != 0)
-        modules_prestart (rl->b->modules, rl->opts->scheduler);
     list_modules (rl);
     rl->t_state = flux_reactor_now (rl->b->reactor);
     load_next (rl);
