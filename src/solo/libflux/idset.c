@@ -12,7 +12,7 @@
 
 #include <flux/idset.h>
 
-#define DEFAULT_SIZE 32
+#define DEFAULT_SIZE 1024
 #define WORD_BITS 64
 
 struct idset {
