@@ -260,7 +260,11 @@ static int fill_rabbits (struct layout *lay,
         r->room = LAYOUT_UNLIMITED;
         if (tab)
             judge_rabbit (r, opts, tab);
-        r->reserved = get_reserved (opts->resources, r->nodes);
+        if (json_object_size (opts->reserved) > 0)
+            r->reserved = json_integer_value (
+                json_object_get (opts->reserved, name));
+        else
+            r->reserved = get_reserved (opts->resources, r->nodes);
     }
     rc = 0;
 done:

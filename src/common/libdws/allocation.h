@@ -19,9 +19,11 @@ struct dws_allocation_opts {
                           // has them, or NULL: take every rabbit as usable
     json_t *used;         // borrowed: map of rabbit to bytes that are taken
                           // by others, or NULL
-    json_t *resources;    // borrowed: the resources that the scheduler gave
-                          // (with ssd), or NULL; what it has set aside on
-                          // each rabbit is used before anything else
+    json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
+    json_t *reserved;     // borrowed: map of rabbit to bytes that the
+                          // scheduler has set aside for the job, or NULL. If
+                          // it is NULL or empty, 'resources' tell. What is
+                          // set aside is used before anything else.
 };
 
 /* Count the hosts of an R object (RFC 20), or of an RFC 29 hostlist given as
@@ -32,6 +34,14 @@ struct dws_allocation_opts {
 json_t *dws_allocation_nodes (json_t *R,
                               const struct dws_topology *topo,
                               dws_error_t *error);
+
+/* What the scheduler has set aside for the job, from the "scheduling" key of
+ * R as Fluxion writes it (match-format rv1): a new object {RABBIT: BYTES},
+ * empty if R does not say. Fails with ENOMEM.
+ */
+json_t *dws_allocation_reserved (json_t *R,
+                                 const struct dws_topology *topo,
+                                 dws_error_t *error);
 
 /* The reverse view for people and for drains: the RFC 29 hostlist of the
  * rabbits in 'nodes_per_rabbit'. The caller frees it.

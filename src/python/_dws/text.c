@@ -199,6 +199,7 @@ char *dws_text_allocation_sets (const char *breakdowns,
         .storages = json_object_get (o, "storages"),
         .used = json_object_get (o, "used"),
         .resources = json_object_get (o, "resources"),
+        .reserved = json_object_get (o, "reserved"),
     };
     json_t *result = NULL;
 

@@ -36,7 +36,7 @@ char *dws_text_allocation_nodes (const char *R,
                                  const char *mapping,
                                  struct dws_text_error *error);
 
-/* opts: {"min_gib"?, "storages"?, "used"?, "resources"?}
+/* opts: {"min_gib"?, "storages"?, "used"?, "resources"?, "reserved"?}
  */
 char *dws_text_allocation_sets (const char *breakdowns,
                                 const char *nodes_per_rabbit,

@@ -458,6 +458,67 @@ static void test_nodes (void **state)
     json_decref (mapping);
 }
 
+/* Fluxion gives whole ssds: two of 743 GiB next to a1 and a2, one next to
+ * b3. The sets fit well into that, though the nodes are spread unevenly.
+ */
+static void test_reserved (void **state)
+{
+#define VERTEX(type, name, size, path) \
+    "{'id': '1', 'metadata': {'type': '" type "', 'name': '" name "'," \
+    " 'size': " size ", 'paths': {'containment': '" path "'}}}"
+    json_t *mapping = J (
+        "{'computes': {'a1': 'r1', 'a2': 'r1', 'b3': 'r2'},"
+        " 'rabbits': {'r1': {'capacity': 1, 'hostlist': 'a[1-2]'},"
+        "             'r2': {'capacity': 1, 'hostlist': 'b3'}}}");
+    json_t *R = J (
+        "{'version': 1, 'scheduling': {'graph': {'nodes': ["
+        VERTEX ("ssd", "ssd4", "743", "/c/chassis0/ssd4") ", "
+        VERTEX ("ssd", "ssd5", "743", "/c/chassis0/ssd5") ", "
+        VERTEX ("core", "core0", "1", "/c/chassis0/a1/core0") ", "
+        VERTEX ("node", "a1", "1", "/c/chassis0/a1") ", "
+        VERTEX ("node", "a2", "1", "/c/chassis0/a2") ", "
+        VERTEX ("node", "b3", "1", "/c/chassis1/b3") ", "
+        VERTEX ("ssd", "ssd9", "743", "/c/chassis1/ssd9") ", "
+        VERTEX ("ssd", "ssd0", "743", "/c/chassis7/ssd0") ", "
+        "{'id': '9'}, 5]}}}");
+    json_t *none = J ("{'version': 1}");
+    json_t *nodes = J ("{'r1': 2, 'r2': 1}");
+    json_t *breakdowns = J ("[" BREAKDOWN ("w-0", SET ("AcrossServers",
+                                                       "ost", G100, ""))
+                            "]");
+    json_t *resources = J ("[{'type': 'slot', 'count': 3, 'with': ["
+                           " {'type': 'node', 'count': 1},"
+                           " {'type': 'ssd', 'count': 34}]}]");
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+    struct dws_allocation_opts opts = { .resources = resources };
+    json_t *reserved;
+    json_t *o;
+
+    assert_non_null (topo);
+    // 2 * 743 << 30 and 743 << 30
+    reserved = dws_allocation_reserved (R, topo, NULL);
+    assert_json (reserved, "{'r1': 1595580350464, 'r2': 797790175232}");
+    // 34 GiB on r2 do not take a half of 100, but the ssd does
+    o = dws_allocation_sets (breakdowns, nodes, &opts, NULL);
+    assert_string_equal (describe (o), "ost 35791394134 r1:2 r2:1");
+    json_decref (o);
+    opts.reserved = reserved;
+    o = dws_allocation_sets (breakdowns, nodes, &opts, NULL);
+    assert_string_equal (describe (o), "ost " G50 " r1:1 r2:1");
+    json_decref (o);
+    json_decref (reserved);
+    reserved = dws_allocation_reserved (none, topo, NULL);
+    assert_json (reserved, "{}");
+    json_decref (reserved);
+    dws_topology_destroy (topo);
+    json_decref (resources);
+    json_decref (breakdowns);
+    json_decref (nodes);
+    json_decref (none);
+    json_decref (R);
+    json_decref (mapping);
+}
+
 static void test_rabbits (void **state)
 {
     json_t *nodes = J ("{'r2': 1, 'r1': 4, 'x': 1}");
@@ -479,6 +540,7 @@ int main (void)
         cmocka_unit_test (test_several),
         cmocka_unit_test (test_edges),
         cmocka_unit_test (test_nodes),
+        cmocka_unit_test (test_reserved),
         cmocka_unit_test (test_rabbits),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
