@@ -152,13 +152,14 @@ dws_load () {
     flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" "$@"
 }
 
+# dws_use_sched_rabbit: in place of whatever the instance has started with.
 dws_use_sched_rabbit () {
-    if flux module list | grep -q '^sched-rabbit '; then
-        flux module remove sched-rabbit
-    fi &&
-    if flux module list | grep -q '^sched-simple '; then
-        flux module remove sched-simple
-    fi &&
+    for module in sched-rabbit sched-simple sched-fluxion-qmanager \
+        sched-fluxion-feasibility sched-fluxion-resource; do
+        if flux module list | grep -q "^$module "; then
+            flux module remove $module || return 1
+        fi
+    done &&
     flux module load "$DWS_MODULES/sched-rabbit.py"
 }
 

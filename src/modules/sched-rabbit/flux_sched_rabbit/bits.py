@@ -1,0 +1,83 @@
+# Sets of small integers as the bits of an int: fast for thousands of nodes.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Helpers for integers used as sets."""
+
+from __future__ import annotations
+
+from typing import Iterable, Iterator
+
+
+def of(numbers: Iterable[int]) -> int:
+    """The set of these numbers."""
+    # Bytes first: setting bits of a long int one by one is quadratic.
+    numbers = list(numbers)
+    if not numbers:
+        return 0
+    data = bytearray(max(numbers) // 8 + 1)
+    for number in numbers:
+        data[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(data, "little")
+
+
+def members(mask: int) -> Iterator[int]:
+    """The numbers in the set, ascending."""
+    for index, byte in enumerate(mask.to_bytes((mask.bit_length() + 7) // 8, "little")):
+        if byte:
+            base = index << 3
+            for bit in range(8):
+                if byte >> bit & 1:
+                    yield base + bit
+
+
+def count(mask: int) -> int:
+    """How many numbers are in the set."""
+    return bin(mask).count("1")
+
+
+def lowest(mask: int, n: int) -> int:
+    """The subset of the ``n`` lowest numbers (all, if there are fewer)."""
+    result = []
+    for number in members(mask):
+        if len(result) == n:
+            break
+        result.append(number)
+    return of(result)
+
+
+class Levels:
+    """Which members have how much of something: value -> set of members."""
+
+    def __init__(self) -> None:
+        self._masks: dict[int, int] = {}
+
+    def copy(self) -> Levels:
+        new = Levels()
+        new._masks = dict(self._masks)
+        return new
+
+    def move(self, bit: int, old: int | None, new: int | None) -> None:
+        """A member (one bit) goes from one value to another; None: nowhere."""
+        if old == new:
+            return
+        if old is not None:
+            left = self._masks[old] & ~bit
+            if left:
+                self._masks[old] = left
+            else:
+                del self._masks[old]
+        if new is not None:
+            self._masks[new] = self._masks.get(new, 0) | bit
+
+    def at_least(self, value: int) -> int:
+        """The members that have this value or more."""
+        result = 0
+        for key, mask in self._masks.items():
+            if key >= value:
+                result |= mask
+        return result
+
+    def ascending(self, value: int) -> Iterator[tuple[int, int]]:
+        """(value, members) of those with at least this value, least first."""
+        for key in sorted(self._masks):
+            if key >= value:
+                yield key, self._masks[key]

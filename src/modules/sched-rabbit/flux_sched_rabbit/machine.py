@@ -1,0 +1,422 @@
+# Nodes and rabbits, what is free of them, and who has the rest.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The allocator. Sets of nodes are bit masks over ranks, sets of cores and
+gpus bit masks over their numbers. GiB are exact: a rabbit is never promised
+more than its whole GiB.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Callable, Iterable, Iterator, Mapping
+
+from . import bits, constraint
+from .request import Request
+
+
+class Node:
+    """A compute node."""
+
+    __slots__ = ("rank", "host", "cores", "gpus", "free_cores", "free_gpus")
+
+    def __init__(self, rank: int, host: str, cores: int, gpus: int) -> None:
+        self.rank = rank
+        self.host = host
+        self.cores = self.free_cores = cores
+        self.gpus = self.free_gpus = gpus
+
+    def copy(self) -> Node:
+        new = Node(self.rank, self.host, self.cores, self.gpus)
+        new.free_cores = self.free_cores
+        new.free_gpus = self.free_gpus
+        return new
+
+
+class Rabbit:
+    """A rabbit and the nodes that hang on it."""
+
+    __slots__ = ("name", "capacity_gib", "free_gib", "up", "_low", "_nodes")
+
+    def __init__(self, name: str, capacity_gib: int, nodes: int) -> None:
+        self.name = name
+        self.capacity_gib = self.free_gib = capacity_gib
+        self.up = True
+        # Most rabbits have a run of ranks; a short int is faster to work with.
+        self._low = (nodes & -nodes).bit_length() - 1 if nodes else 0
+        self._nodes = nodes >> self._low
+
+    def copy(self) -> Rabbit:
+        new = Rabbit(self.name, self.capacity_gib, self._nodes << self._low)
+        new.free_gib = self.free_gib
+        new.up = self.up
+        return new
+
+    def among(self, nodes: int) -> int:
+        """Those of ``nodes`` that are mine; 0 is my first one."""
+        return nodes >> self._low & self._nodes
+
+    def place(self, mine: int) -> int:
+        """The reverse: a result of among() as ranks."""
+        return mine << self._low
+
+
+@dataclass
+class Allocation:
+    """What a job has: per rank its cores and gpus, per rabbit its GiB."""
+
+    nodes: dict[int, tuple[int, int]] = field(default_factory=dict)
+    gib: dict[str, int] = field(default_factory=dict)
+    nslots: int = 0
+    t_end: float = 0.0  # s since the epoch, 0: unknown
+
+
+class Machine:
+    """All nodes and rabbits. Not thread safe."""
+
+    def __init__(
+        self,
+        nodes: Iterable[Node],
+        properties: Mapping[str, Iterable[int]] | None = None,
+        rabbits: Mapping[str, tuple[int, Iterable[str]]] | None = None,
+        expand_hosts: Callable[[str], Iterable[str]] = lambda s: s.split(","),
+        expand_ranks: Callable[[str], Iterable[int]] = lambda s: map(int, s.split(",")),
+    ) -> None:
+        """``rabbits`` maps a name to its GiB and hosts. Raises ValueError when
+        two rabbits claim a host; hosts that are no nodes are passed over.
+        """
+        self.nodes = {node.rank: node for node in nodes}
+        self.all_nodes = bits.of(self.nodes)
+        self.up = self.all_nodes
+        self.idle = self.all_nodes
+        self.allocations: dict[int, Allocation] = {}
+        self._rank_of = {node.host: node.rank for node in self.nodes.values()}
+        self._properties = {k: bits.of(v) for k, v in (properties or {}).items()}
+        self._expand_hosts = expand_hosts
+        self._expand_ranks = expand_ranks
+        self._matching: dict[str, int] = {}  # constraint -> nodes
+        self._cores = bits.Levels()
+        self._gpus = bits.Levels()
+        self._free_cores = bits.Levels()
+        self._free_gpus = bits.Levels()
+        for node in self.nodes.values():
+            self._cores.move(1 << node.rank, None, bits.count(node.cores))
+            self._gpus.move(1 << node.rank, None, bits.count(node.gpus))
+            self._level(node, None, None)
+        self.rabbits: dict[str, Rabbit] = {}
+        self.rabbit_of: dict[int, Rabbit] = {}  # by rank
+        for name, (capacity_gib, hosts) in (rabbits or {}).items():
+            self._add_rabbit(name, capacity_gib, hosts)
+
+    def _add_rabbit(self, name: str, capacity_gib: int, hosts: Iterable[str]) -> None:
+        ranks = [self._rank_of[host] for host in hosts if host in self._rank_of]
+        rabbit = Rabbit(name, capacity_gib, bits.of(ranks))
+        self.rabbits[name] = rabbit
+        for rank in ranks:
+            other = self.rabbit_of.setdefault(rank, rabbit)
+            if other is not rabbit:
+                host = self.nodes[rank].host
+                raise ValueError(f"{host} belongs to {other.name} and to {name}")
+
+    def copy(self) -> Machine:
+        """An independent copy, to find out what could be."""
+        new = object.__new__(Machine)
+        new.__dict__.update(self.__dict__)
+        new.nodes = {rank: node.copy() for rank, node in self.nodes.items()}
+        new.allocations = dict(self.allocations)
+        new._free_cores = self._free_cores.copy()
+        new._free_gpus = self._free_gpus.copy()
+        new.rabbits = {name: rabbit.copy() for name, rabbit in self.rabbits.items()}
+        new.rabbit_of = {
+            rank: new.rabbits[rabbit.name] for rank, rabbit in self.rabbit_of.items()
+        }
+        return new
+
+    # Constraints (constraint.View)
+
+    def with_property(self, name: str) -> int:
+        return self._properties.get(name, 0)
+
+    def with_hosts(self, hostlist: str) -> int:
+        hosts = self._expand_hosts(hostlist)
+        return bits.of(self._rank_of[host] for host in hosts if host in self._rank_of)
+
+    def with_ranks(self, idset: str) -> int:
+        return bits.of(self._expand_ranks(idset)) & self.all_nodes
+
+    def matching(self, request: Request) -> int:
+        """The nodes that the request's constraint admits. ValueError if it is
+        malformed."""
+        if not request.constraint:
+            return self.all_nodes
+        mask = self._matching.get(request.constraint)
+        if mask is None:
+            mask = constraint.evaluate(json.loads(request.constraint), self)
+            if len(self._matching) >= 1000:
+                self._matching.clear()
+            self._matching[request.constraint] = mask
+        return mask
+
+    # Availability
+
+    def set_up(self, nodes: int, up: bool) -> None:
+        """Nodes that are not up (down, drained) are not allocated."""
+        self.up = (self.up | nodes) if up else (self.up & ~nodes)
+        self.up &= self.all_nodes
+
+    def set_properties(self, properties: Mapping[str, Iterable[int]]) -> None:
+        """Replace all properties."""
+        self._properties = {k: bits.of(v) for k, v in properties.items()}
+        self._matching.clear()
+
+    def remove(self, ranks: Iterable[int]) -> None:
+        """Nodes that are gone for good. Jobs on them keep the others."""
+        for rank in ranks:
+            node = self.nodes.pop(rank, None)
+            if node is None:
+                continue
+            bit = 1 << rank
+            self._cores.move(bit, bits.count(node.cores), None)
+            self._gpus.move(bit, bits.count(node.gpus), None)
+            self._free_cores.move(bit, bits.count(node.free_cores), None)
+            self._free_gpus.move(bit, bits.count(node.free_gpus), None)
+            self._rank_of.pop(node.host, None)
+            self.rabbit_of.pop(rank, None)
+            self.all_nodes &= ~bit
+            self.up &= ~bit
+            self.idle &= ~bit
+        self._matching.clear()
+
+    # Allocation
+
+    def find(self, request: Request) -> Allocation | None:
+        """What the request would get now, or None. Changes nothing."""
+        eligible = self.up & self.matching(request)
+        if request.groups == 0:
+            return self._find_slots(request, eligible)
+        if request.exclusive:
+            eligible &= self.idle
+            eligible &= self._cores.at_least(request.node_cores)
+            eligible &= self._gpus.at_least(request.node_gpus)
+        else:
+            eligible &= self._free_cores.at_least(request.node_cores)
+            if request.node_gpus:
+                eligible &= self._free_gpus.at_least(request.node_gpus)
+        if bits.count(eligible) < request.nodes:
+            return None
+        if request.needs_rabbits:
+            return self._find_groups(request, eligible)
+        return self._find_nodes(request, eligible)
+
+    def _find_nodes(self, request: Request, eligible: int) -> Allocation:
+        wanted = bits.count(eligible)
+        if request.groups_max is not None:
+            wanted = min(wanted, request.groups_max * request.group_nodes)
+        wanted -= wanted % request.group_nodes
+        if request.exclusive:
+            return self._take(request, bits.lowest(eligible, wanted), {})
+        # The fullest nodes first, so that idle ones stay whole.
+        chosen = 0
+        for _, nodes in self._free_cores.ascending(request.node_cores):
+            part = bits.lowest(nodes & eligible, wanted)
+            chosen |= part
+            wanted -= bits.count(part)
+            if wanted == 0:
+                break
+        return self._take(request, chosen, {})
+
+    def _room(self, request: Request, rabbit: Rabbit, gib: int, mine: int) -> int:
+        """How many groups find room on a rabbit, given GiB and nodes there."""
+        groups = bits.count(mine) // request.group_nodes
+        if request.group_gib:
+            groups = min(groups, gib // request.group_gib)
+        return min(groups, 1) if request.distinct else groups
+
+    def _find_groups(self, request: Request, eligible: int) -> Allocation | None:
+        most = request.groups_max
+        missing = len(self.nodes) if most is None else most
+        found = 0
+        chosen = 0
+        gib: dict[str, int] = {}
+        for rabbit in self.rabbits.values():
+            if request.group_gib and not rabbit.up:
+                continue
+            mine = rabbit.among(eligible)
+            groups = min(self._room(request, rabbit, rabbit.free_gib, mine), missing)
+            if groups <= 0:
+                continue
+            mine = bits.lowest(mine, groups * request.group_nodes)
+            chosen |= rabbit.place(mine)
+            if request.group_gib:
+                gib[rabbit.name] = groups * request.group_gib
+            found += groups
+            missing -= groups
+            if missing == 0:
+                break
+        if found < request.groups:
+            return None
+        return self._take(request, chosen, gib)
+
+    def _take(self, request: Request, chosen: int, gib: dict[str, int]) -> Allocation:
+        alloc = Allocation(gib=gib)
+        for rank in bits.members(chosen):
+            node = self.nodes[rank]
+            if request.exclusive:
+                alloc.nodes[rank] = (node.cores, node.gpus)
+            else:
+                alloc.nodes[rank] = (
+                    bits.lowest(node.free_cores, request.node_cores),
+                    bits.lowest(node.free_gpus, request.node_gpus),
+                )
+        alloc.nslots = request.node_slots * len(alloc.nodes)
+        return alloc
+
+    def _find_slots(self, request: Request, eligible: int) -> Allocation | None:
+        alloc = Allocation()
+        most = request.nslots_max
+        for cores, nodes in self._free_cores.ascending(request.slot_cores):
+            for rank in bits.members(nodes & eligible):
+                node = self.nodes[rank]
+                slots = cores // request.slot_cores
+                if request.slot_gpus:
+                    gpus = bits.count(node.free_gpus)
+                    slots = min(slots, gpus // request.slot_gpus)
+                if most is not None:
+                    slots = min(slots, most - alloc.nslots)
+                if slots == 0:
+                    continue
+                alloc.nodes[rank] = (
+                    bits.lowest(node.free_cores, slots * request.slot_cores),
+                    bits.lowest(node.free_gpus, slots * request.slot_gpus),
+                )
+                alloc.nslots += slots
+                if alloc.nslots == most:
+                    return alloc
+        return alloc if alloc.nslots >= request.nslots else None
+
+    def commit(self, jobid: int, alloc: Allocation) -> None:
+        """Give it to the job. Raises ValueError, and changes nothing, when
+        some of it is taken or not there. Rabbits that are unknown or have
+        shrunk do not count: the job has its storage already."""
+        if jobid in self.allocations:
+            raise ValueError(f"job {jobid} has an allocation already")
+        for rank, (cores, gpus) in alloc.nodes.items():
+            node = self.nodes.get(rank)
+            if node is None:
+                raise ValueError(f"rank {rank} is not there")
+            if cores & ~node.free_cores or gpus & ~node.free_gpus:
+                raise ValueError(f"rank {rank} ({node.host}) is taken")
+        for rank, (cores, gpus) in alloc.nodes.items():
+            node = self.nodes[rank]
+            self._change(node, node.free_cores & ~cores, node.free_gpus & ~gpus)
+        for name, gib in alloc.gib.items():
+            if name in self.rabbits:
+                self.rabbits[name].free_gib -= gib
+        self.allocations[jobid] = alloc
+
+    def release(self, jobid: int, ranks: Iterable[int] | None = None) -> None:
+        """Take back what the job has on these ranks (None: everything). Nodes
+        can come back one by one, after the job's storage was torn down, so all
+        of its GiB are free with the first."""
+        alloc = self.allocations.get(jobid)
+        if alloc is None:
+            return
+        for rank in list(alloc.nodes) if ranks is None else ranks:
+            if rank not in alloc.nodes:
+                continue
+            cores, gpus = alloc.nodes.pop(rank)
+            node = self.nodes.get(rank)
+            if node is not None:
+                self._change(node, node.free_cores | cores, node.free_gpus | gpus)
+        for name, gib in alloc.gib.items():
+            if name in self.rabbits:
+                self.rabbits[name].free_gib += gib
+        alloc.gib = {}
+        if not alloc.nodes:
+            del self.allocations[jobid]
+
+    def _level(self, node: Node, cores: int | None, gpus: int | None) -> None:
+        """Note what is free on a node that had this many free before."""
+        bit = 1 << node.rank
+        self._free_cores.move(bit, cores, bits.count(node.free_cores))
+        self._free_gpus.move(bit, gpus, bits.count(node.free_gpus))
+
+    def _change(self, node: Node, free_cores: int, free_gpus: int) -> None:
+        cores, gpus = bits.count(node.free_cores), bits.count(node.free_gpus)
+        node.free_cores = free_cores
+        node.free_gpus = free_gpus
+        self._level(node, cores, gpus)
+        bit = 1 << node.rank
+        if free_cores == node.cores and free_gpus == node.gpus:
+            self.idle |= bit
+        else:
+            self.idle &= ~bit
+
+    # Reasons
+
+    def _fitting_nodes(self, request: Request) -> int:
+        eligible = self.matching(request)
+        eligible &= self._cores.at_least(request.node_cores)
+        return eligible & self._gpus.at_least(request.node_gpus)
+
+    def infeasible(self, request: Request) -> str | None:
+        """Why the request can never be met, were everything free and up; None
+        if it can. ValueError if its constraint is malformed."""
+        if request.groups == 0:
+            return self._infeasible_slots(request)
+        eligible = self._fitting_nodes(request)
+        have = bits.count(eligible)
+        if have < request.nodes:
+            per_node = f"{max(request.node_cores, 1)} cores"
+            if request.node_gpus:
+                per_node += f" and {request.node_gpus} gpus"
+            return (
+                f"needs {request.nodes} nodes with {per_node}; there are {have}"
+                + (" that meet its constraints" if request.constraint else "")
+            )
+        if request.needs_rabbits:
+            return self._infeasible_groups(request, eligible)
+        return None
+
+    def _infeasible_slots(self, request: Request) -> str | None:
+        have = sum(self._all_slots(request))
+        if have >= request.nslots:
+            return None
+        return (
+            f"needs {request.nslots} slots of {request.slot_cores} cores"
+            + (f" and {request.slot_gpus} gpus" if request.slot_gpus else "")
+            + f"; there are {have}"
+        )
+
+    def _all_slots(self, request: Request) -> Iterator[int]:
+        for rank in bits.members(self.matching(request)):
+            node = self.nodes[rank]
+            slots = bits.count(node.cores) // request.slot_cores
+            if request.slot_gpus:
+                slots = min(slots, bits.count(node.gpus) // request.slot_gpus)
+            yield slots
+
+    def _infeasible_groups(self, request: Request, eligible: int) -> str | None:
+        what = "chassis" if request.distinct else "node"
+        if request.group_nodes > 1 and not request.distinct:
+            what = f"{request.group_nodes} nodes"
+        most = max((r.capacity_gib for r in self.rabbits.values()), default=None)
+        if most is None:
+            return "needs rabbits; there are none"
+        if request.group_gib > most:
+            return (
+                f"needs {request.group_gib} GiB per {what};"
+                f" no rabbit has more than {most}"
+            )
+        room = sum(
+            self._room(request, rabbit, rabbit.capacity_gib, rabbit.among(eligible))
+            for rabbit in self.rabbits.values()
+        )
+        if room >= request.groups:
+            return None
+        each = f" with {request.group_gib} GiB" if request.group_gib else ""
+        return (
+            f"needs {request.groups} times {request.group_nodes} node(s) on"
+            f" {'different rabbits' if request.distinct else 'a rabbit'}{each};"
+            f" there is room for {room}"
+        )

@@ -1,0 +1,197 @@
+# Jobspec resources (RFC 14, with rabbit storage) as a request to the machine.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""What a job asks for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+Json = Any
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a job asks for. Immutable and hashable: equal requests have equal
+    chances.
+
+    With ``groups`` 0 the job takes any ``nslots`` slots, wherever they are.
+    Otherwise it takes ``groups`` times ``group_nodes`` nodes, each with
+    ``node_cores`` cores and ``node_gpus`` gpus, and each group comes with
+    ``group_gib`` GiB on the one rabbit that its nodes are attached to.
+    """
+
+    groups: int = 0
+    groups_max: int | None = 0  # None: as many as there are
+    group_nodes: int = 1
+    group_gib: int = 0
+    distinct: bool = False  # chassis: no two groups on one rabbit
+    exclusive: bool = False
+    node_slots: int = 1
+    node_cores: int = 0
+    node_gpus: int = 0
+    nslots: int = 0
+    nslots_max: int | None = 0
+    slot_cores: int = 1
+    slot_gpus: int = 0
+    duration_s: float = 0.0
+    constraint: str = ""  # RFC 31, as JSON text
+
+    @property
+    def nodes(self) -> int:
+        """Least number of nodes, 0 when only slots are asked for."""
+        return self.groups * self.group_nodes
+
+    @property
+    def needs_rabbits(self) -> bool:
+        """Must the nodes of a group hang on the same rabbit?"""
+        return self.group_gib > 0 or self.distinct
+
+
+def parse_count(value: Json, what: str) -> tuple[int, int | None]:
+    """A count or a range of counts as (least, most); most None: unbounded.
+
+    Raises ValueError.
+    """
+    low: Any
+    high: Any
+    if isinstance(value, str):
+        low, dash, high = value.partition("-")
+        if not dash and value.endswith("+"):
+            low, high = value[:-1], None
+        elif not dash:
+            high = low
+        try:
+            low, high = int(low), None if high is None else int(high)
+        except ValueError:
+            raise ValueError(f"count of {what}: {value!r} is not supported") from None
+    elif isinstance(value, dict):
+        if value.get("operator", "+") != "+" or value.get("operand", 1) != 1:
+            raise ValueError(f"count of {what}: steps are not supported")
+        low, high = value.get("min"), value.get("max")
+    else:
+        low = high = value
+    for number in (low, high):
+        if number is None and number is not low:
+            continue
+        if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+            raise ValueError(f"count of {what}: {value!r} is not a positive number")
+    if high is not None and high < low:
+        raise ValueError(f"count of {what}: {value!r} is empty")
+    return low, high
+
+
+def _fixed(entry: Json) -> int:
+    low, high = parse_count(entry.get("count", 1), str(entry.get("type")))
+    if low != high:
+        raise ValueError(f"count of {entry.get('type')}: a range is not supported here")
+    return low
+
+
+def _children(entry: Json) -> dict[str, Json]:
+    """Entries below this one by type; each type may occur once."""
+    result: dict[str, Json] = {}
+    for child in entry.get("with") or []:
+        kind = child.get("type")
+        if kind in result:
+            raise ValueError(f"several {kind!r} entries below {entry.get('type')!r}")
+        result[kind] = child
+    return result
+
+
+def _only(entry: Json, children: dict[str, Json], *allowed: str) -> None:
+    for kind in children:
+        if kind not in allowed:
+            raise ValueError(f"{kind!r} below {entry.get('type')!r} is not supported")
+
+
+def _parse_cores(entry: Json) -> tuple[int, int]:
+    """Cores and gpus below a slot or a node that has no slot."""
+    children = _children(entry)
+    _only(entry, children, "core", "gpu")
+    cores = _fixed(children["core"]) if "core" in children else 0
+    gpus = _fixed(children["gpu"]) if "gpu" in children else 0
+    return cores, gpus
+
+
+def _parse_node(node: Json, fields: dict[str, Any]) -> None:
+    children = _children(node)
+    slots, cores, gpus = 1, 0, 0
+    if "slot" in children:
+        _only(node, children, "slot")
+        slots = _fixed(children["slot"])
+        cores, gpus = _parse_cores(children["slot"])
+        if children["slot"].get("exclusive"):
+            fields["exclusive"] = True
+    else:
+        cores, gpus = _parse_cores(node)
+    if node.get("exclusive") or cores == 0:
+        fields["exclusive"] = True
+    fields["node_slots"] = slots
+    fields["node_cores"] = slots * cores
+    fields["node_gpus"] = slots * gpus
+
+
+def _parse_group(top: Json, fields: dict[str, Any]) -> None:
+    """A slot or chassis that has nodes, and perhaps storage, below it."""
+    children = _children(top)
+    _only(top, children, "node", "ssd")
+    fields["group_nodes"] = _fixed(children["node"])
+    if "ssd" in children:
+        fields["group_gib"] = _fixed(children["ssd"])
+    if top.get("exclusive"):
+        fields["exclusive"] = True
+    fields["groups"], fields["groups_max"] = parse_count(
+        top.get("count", 1), str(top["type"])
+    )
+    fields["distinct"] = top["type"] == "chassis"
+    _parse_node(children["node"], fields)
+
+
+def _parse_slots(slot: Json, fields: dict[str, Any]) -> None:
+    low, high = parse_count(slot.get("count", 1), "slot")
+    cores, gpus = _parse_cores(slot)
+    if cores == 0:
+        raise ValueError("a slot needs cores or nodes")
+    if slot.get("exclusive"):
+        # Without a node entry each slot gets a node of its own.
+        fields.update(
+            groups=low,
+            groups_max=high,
+            exclusive=True,
+            node_cores=cores,
+            node_gpus=gpus,
+        )
+        return
+    fields.update(nslots=low, nslots_max=high, slot_cores=cores, slot_gpus=gpus)
+
+
+def parse(jobspec: Json) -> Request:
+    """Read a jobspec. Raises ValueError with a text for the user."""
+    try:
+        return _parse(jobspec)
+    except (AttributeError, KeyError, TypeError) as exc:
+        raise ValueError(f"malformed jobspec: {exc!r}") from exc
+
+
+def _parse(jobspec: Json) -> Request:
+    system = jobspec.get("attributes", {}).get("system") or {}
+    fields: dict[str, Any] = {"duration_s": float(system.get("duration") or 0.0)}
+    if system.get("constraints"):
+        fields["constraint"] = json.dumps(system["constraints"], sort_keys=True)
+    resources = jobspec["resources"]
+    if len(resources) != 1:
+        raise ValueError("jobspec resources must have one top level entry")
+    top = resources[0]
+    kind = top["type"]
+    if kind == "node":
+        fields["groups"], fields["groups_max"] = parse_count(top["count"], "node")
+        _parse_node(top, fields)
+    elif kind == "chassis" or (kind == "slot" and "node" in _children(top)):
+        _parse_group(top, fields)
+    elif kind == "slot":
+        _parse_slots(top, fields)
+    else:
+        raise ValueError(f"top level resource {kind!r} is not supported")
+    return Request(**fields)

@@ -1,0 +1,116 @@
+# Resource sets (RFC 20) to and from what the machine works with.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""R as the scheduler writes it. GiB on rabbits are in R.scheduling, so that
+they are known again when the scheduler restarts."""
+
+from __future__ import annotations
+
+from typing import Any, Iterable, Mapping
+
+from flux.hostlist import Hostlist
+from flux.idset import IDset
+
+from . import bits
+from .machine import Allocation
+
+WRITER = "sched-rabbit"
+GIB = 1 << 30
+
+
+def encode_idset(numbers: Iterable[int]) -> str:
+    return str(IDset(",".join(map(str, sorted(numbers)))))
+
+
+def expand_idset(text: str) -> list[int]:
+    """Raises ValueError."""
+    return list(IDset(text))
+
+
+def expand_hosts(text: str) -> list[str]:
+    """Raises ValueError."""
+    try:
+        return list(Hostlist(text))
+    except OSError as exc:
+        raise ValueError(f"bad hostlist {text!r}") from exc
+
+
+def encode(
+    nodes: Mapping[int, tuple[int, int]],
+    hosts: Mapping[int, str],
+    properties: Mapping[str, Iterable[int]] | None = None,
+    times: tuple[float, float] = (0.0, 0.0),
+    nslots: int = 0,
+    gib: Mapping[str, int] | None = None,
+) -> dict[str, Any]:
+    """R for these ranks. ``nodes`` maps a rank to its cores and gpus (bit
+    masks), ``times`` are start and expiration."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    ranks = sorted(nodes)
+    for rank in ranks:
+        alike.setdefault(nodes[rank], []).append(rank)
+    lite = []
+    for (cores, gpus), members in alike.items():
+        children = {"core": encode_idset(bits.members(cores))}
+        if gpus:
+            children["gpu"] = encode_idset(bits.members(gpus))
+        lite.append({"rank": encode_idset(members), "children": children})
+    execution: dict[str, Any] = {
+        "R_lite": lite,
+        "starttime": times[0],
+        "expiration": times[1],
+        "nodelist": [Hostlist([hosts[rank] for rank in ranks]).encode()],
+    }
+    if not ranks:
+        execution["nodelist"] = []
+    if nslots:
+        execution["nslots"] = nslots
+    # RFC 20: a leading + marks a property of this instance only.
+    mine = {
+        name: encode_idset(have)
+        for name, members in (properties or {}).items()
+        if not name.startswith("+") and (have := set(members) & nodes.keys())
+    }
+    if mine:
+        execution["properties"] = mine
+    result: dict[str, Any] = {"version": 1, "execution": execution}
+    if gib:
+        result["scheduling"] = {"writer": WRITER, "rabbits": dict(gib)}
+    return result
+
+
+def summarize(alloc: Allocation) -> str:
+    """One line for ``flux jobs``, as other schedulers have it."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for rank in sorted(alloc.nodes):
+        alike.setdefault(alloc.nodes[rank], []).append(rank)
+    parts = []
+    for (cores, gpus), ranks in alike.items():
+        text = f"rank{_brackets(ranks)}/core{_brackets(bits.members(cores))}"
+        if gpus:
+            text += f",gpu{_brackets(bits.members(gpus))}"
+        parts.append(text)
+    parts += [f"{name}:{gib}GiB" for name, gib in alloc.gib.items()]
+    return " ".join(parts)
+
+
+def _brackets(numbers: Iterable[int]) -> str:
+    text = encode_idset(numbers)
+    return text if text.isdigit() else f"[{text}]"
+
+
+def rabbits_of_mapping(mapping: Any) -> dict[str, tuple[int, list[str]]]:
+    """A rabbitmapping file as the machine wants it. Raises ValueError."""
+    try:
+        return {
+            name: (int(entry["capacity"]) // GIB, expand_hosts(entry["hostlist"]))
+            for name, entry in mapping["rabbits"].items()
+        }
+    except (AttributeError, KeyError, TypeError) as exc:
+        raise ValueError(f"not a rabbitmapping: {exc!r}") from exc
+
+
+def gib_of_scheduling(scheduling: Any) -> dict[str, int]:
+    """The GiB that encode() has put into R.scheduling; {} if it is not ours."""
+    if not isinstance(scheduling, dict) or scheduling.get("writer") != WRITER:
+        return {}
+    return {str(k): int(v) for k, v in scheduling.get("rabbits", {}).items()}

@@ -1,0 +1,192 @@
+#!/bin/bash
+# sched-rabbit: nodes, cores, and GiB on the rabbits next to the nodes.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='The scheduler sched-rabbit'
+
+# Two rabbits of 100 GiB with two nodes each.
+dws_config () {
+	cat >"$dws_tmp/mapping.json" <<-\EOT
+	{"computes": {"node0": "r0", "node1": "r0",
+	              "node2": "r1", "node3": "r1"},
+	 "rabbits": {
+	  "r0": {"capacity": 107374182400, "hostlist": "node[0-1]"},
+	  "r1": {"capacity": 107374182400, "hostlist": "node[2-3]"}}}
+	EOT
+	cat <<-EOT
+	[rabbit]
+	mapping = "$dws_tmp/mapping.json"
+	EOT
+}
+
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+
+# jobspec_gib N GIB [FILTER]: N groups of a node and GIB, changed by a jq
+# filter, in job.json.
+jobspec_gib () {
+	flux submit -N1 --dry-run sleep inf >base.json &&
+	jq -c --argjson n $1 --argjson g $2 ".resources = [
+		{type: \"slot\", count: \$n, label: \"rabbit\", with: [
+			{type: \"node\", count: 1, with: [
+				{type: \"slot\", count: 1, label: \"task\",
+				 with: [{type: \"core\", count: 1}]}]},
+			{type: \"ssd\", count: \$g, exclusive: true}]}]
+		| ${3:-.}" base.json >job.json
+}
+submit_gib () {
+	jobspec_gib "$@" &&
+	flux python "$DWS_SRCDIR/t/scripts/submit_json.py" job.json
+}
+expect () {
+	event_job=$1 event_name=$2
+	shift 2
+	flux job wait-event -t 60 "$@" $event_job $event_name
+}
+free_gib () {
+	rpc sched-rabbit.stats-get | jq -c "[.rabbits[].free_gib]"
+}
+ranks () {
+	flux jobs -no "{ranks}" $1
+}
+end () {
+	for id in "$@"; do
+		flux cancel $id && expect $id clean || return 1
+	done
+}
+
+test_expect_success 'load it in place of the scheduler' '
+	dws_use_sched_rabbit &&
+	test "$(free_gib)" = "[100,100]"
+'
+test_expect_success 'ordinary jobs run: cores, nodes, whole nodes' '
+	flux run -n3 -c2 true &&
+	flux run -N4 true &&
+	flux run -N2 --exclusive true &&
+	flux run -N2 -n4 -c2 true
+'
+test_expect_success 'a whole node has all of its cores in R' '
+	jobid=$(flux submit -N1 --exclusive true) &&
+	expect $jobid clean &&
+	flux job info $jobid R >R &&
+	jq -e ".execution.R_lite[0].children.core == \"0-3\"" R &&
+	jq -e ".execution.nslots == 1" R &&
+	test_must_fail jq -e .scheduling R
+'
+test_expect_success 'two jobs share a node, cores are not given twice' '
+	a=$(flux submit -n1 -c2 sleep inf) &&
+	b=$(flux submit -n1 -c2 sleep inf) &&
+	expect $a start &&
+	expect $b start &&
+	test "$(ranks $a)" = "$(ranks $b)" &&
+	for id in $a $b; do
+		flux job info $id R |
+			jq -r ".execution.R_lite[0].children.core" || return 1
+	done >cores &&
+	printf "0-1\n2-3\n" >expected &&
+	test_cmp expected cores &&
+	end $a $b
+'
+test_expect_success 'GiB are taken from the rabbits of the nodes' '
+	a=$(submit_gib 2 40) &&
+	expect $a alloc &&
+	test "$(ranks $a)" = "[0-1]" &&
+	test "$(free_gib)" = "[20,100]" &&
+	flux job info $a R | jq -c .scheduling >scheduling &&
+	grep "\"r0\":80" scheduling
+'
+test_expect_success 'a job that does not fit there goes to the other rabbit' '
+	b=$(submit_gib 1 60) &&
+	expect $b alloc &&
+	test "$(free_gib)" = "[20,40]" &&
+	ranks $b | grep "^[23]\$"
+'
+test_expect_success 'one that fits nowhere waits until there is room' '
+	c=$(submit_gib 1 50) &&
+	expect $c priority &&
+	d=$(submit_gib 1 50) &&
+	expect $d priority &&
+	end $a &&
+	expect $c alloc &&
+	expect $d alloc &&
+	end $b $c $d &&
+	test "$(free_gib)" = "[100,100]"
+'
+test_expect_success 'capacity is exact' '
+	a=$(submit_gib 1 100) &&
+	b=$(submit_gib 1 100) &&
+	expect $a alloc &&
+	expect $b alloc &&
+	test "$(free_gib)" = "[0,0]" &&
+	end $a $b
+'
+test_expect_success 'what can never be is refused with a reason' '
+	a=$(submit_gib 1 101) &&
+	expect $a exception -m type=alloc >out &&
+	grep "needs 101 GiB per node; no rabbit has more than 100" out &&
+	b=$(submit_gib 4 60) &&
+	expect $b exception -m type=alloc >out &&
+	grep "there is room for 2" out &&
+	c=$(flux submit -N5 true) &&
+	expect $c exception -m type=alloc >out &&
+	grep "needs 5 nodes" out
+'
+test_expect_success 'so says the feasibility service' '
+	jobspec_gib 1 101 &&
+	jq -c "{jobspec: .}" job.json >request.json &&
+	test_must_fail rpc feasibility.check "$(cat request.json)" 2>err &&
+	grep "no rabbit has more than 100" err &&
+	jobspec_gib 1 100 &&
+	jq -c "{jobspec: .}" job.json >request.json &&
+	rpc feasibility.check "$(cat request.json)"
+'
+test_expect_success 'constraints are kept' '
+	a=$(submit_gib 1 10 ".attributes.system.constraints =
+		{and: [{not: [{ranks: [\"0-1\"]}]},
+		{not: [{properties: [\"badrabbit\"]}]}]}") &&
+	expect $a alloc &&
+	test "$(ranks $a)" = 2 &&
+	test "$(free_gib)" = "[100,90]" &&
+	end $a
+'
+test_expect_success 'chassis are different rabbits' '
+	a=$(submit_gib 2 10 \
+		".resources[0] |= (.type = \"chassis\" | del(.label))") &&
+	expect $a alloc &&
+	test "$(ranks $a)" = "[0,2]" &&
+	test "$(free_gib)" = "[90,90]" &&
+	end $a
+'
+test_expect_success 'drained nodes are not used' '
+	flux resource drain 0-1 &&
+	a=$(submit_gib 1 10) &&
+	expect $a alloc &&
+	test "$(ranks $a)" = 2 &&
+	flux resource undrain 0-1 &&
+	end $a
+'
+test_expect_success 'a restarted scheduler knows what is taken' '
+	a=$(submit_gib 2 30) &&
+	expect $a start &&
+	flux module remove sched-rabbit &&
+	flux module load $DWS_MODULES/sched-rabbit.py &&
+	test "$(free_gib)" = "[40,100]" &&
+	b=$(submit_gib 1 50) &&
+	expect $b alloc &&
+	test "$(ranks $b)" = 2 &&
+	end $a $b &&
+	test "$(free_gib)" = "[100,100]"
+'
+test_expect_success 'resource views are right' '
+	a=$(flux submit -N2 --exclusive sleep inf) &&
+	expect $a start &&
+	test "$(flux resource list -s allocated -no "{nnodes}")" = 2 &&
+	test "$(flux resource list -s free -no "{ncores}")" = 8 &&
+	end $a &&
+	test "$(flux resource list -s allocated -no "{nnodes}")" = 0
+'
+test_done
