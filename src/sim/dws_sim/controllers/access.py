@@ -1,0 +1,255 @@
+# Who mounts what where: an NnfAccess becomes one ClientMount for each node,
+# and is as far as they are.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The NnfAccess controller."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections import Counter as CounterType
+
+from dws_sim.controllers.cluster import Cluster
+from dws_sim.controllers.common import (
+    ACCESS_FINALIZER,
+    OWNER_UID,
+    ResourceError,
+    add_finalizer,
+    child,
+    drop_finalizer,
+    fatal,
+    inherited_labels,
+    is_deleting,
+    owner_of,
+    ref,
+)
+from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.jsontree import Object, clone
+
+# Words in Storage that mean: do not wait for this node.
+LOST = ("Offline", "Fenced")
+_MOUNT_TYPES = {"raw": "none"}
+
+
+async def node_names(cluster: Cluster, access: Object, storage: Object) -> list[str]:
+    """The nodes of an access: its Computes, or the rabbits of the storage."""
+    client = access["spec"].get("clientReference")
+    if client is None:
+        names: list[str] = []
+        for alloc in storage["spec"]["allocationSets"]:
+            names.extend(n["name"] for n in alloc["nodes"])
+        return list(dict.fromkeys(names))
+    computes = await cluster.get("computes", client["namespace"], client["name"])
+    if computes is None:
+        raise fatal("Computes resource not found", "WLM")
+    return [c["name"] for c in computes.get("data", ())]
+
+
+async def lost_nodes(cluster: Cluster) -> set[str]:
+    """Nodes that nobody waits for: Offline or Fenced in a Storage, or
+    Disabled in the SystemStatus."""
+    lost: set[str] = set()
+    for storage in await cluster.find("storages"):
+        access = storage.get("status", {}).get("access", {})
+        for entry in [*access.get("computes", ()), *access.get("servers", ())]:
+            if entry.get("status") in LOST:
+                lost.add(entry["name"])
+    system = await cluster.get("systemstatuses", "default", "default")
+    nodes = (system or {}).get("data", {}).get("nodes", {})
+    lost.update(n for n, word in nodes.items() if word == "Disabled")
+    return lost
+
+
+class AccessController(Controller):
+    """NnfAccess."""
+
+    plural = "nnfaccesses"
+
+    def __init__(self, cluster: Cluster, manager: Manager) -> None:
+        super().__init__(cluster, manager)
+        cluster.subscribe("clientmounts", self._mount)
+        for plural in ("storages", "systemstatuses"):
+            cluster.subscribe(plural, self._health)
+        # accesses with mounts that are on their way
+        self._open: set[tuple[str, str]] = set()
+
+    def _mount(self, obj: Object, old: Object | None, gone: bool) -> None:
+        owner = owner_of(obj, "NnfAccess")
+        if owner is not None:
+            self.enqueue(*owner)
+
+    def _health(self, obj: Object, old: Object | None, gone: bool) -> None:
+        for namespace, name in self._open:
+            self.enqueue(namespace, name)
+
+    def forget(self, obj: Object) -> None:
+        meta = obj["metadata"]
+        self._open.discard((meta["namespace"], meta["name"]))
+
+    async def reconcile(self, namespace: str, name: str) -> float | None:
+        obj = await self.cluster.get(self.plural, namespace, name)
+        if obj is None:
+            return None
+        if is_deleting(obj):
+            self._open.add((namespace, name))
+            await self._delete(obj)
+            return None
+        obj = await add_finalizer(self.cluster, self.plural, obj, ACCESS_FINALIZER)
+        desired = obj["spec"]["desiredState"]
+        status: Object = {"state": desired, "ready": False}
+        delay = None
+        try:
+            status["ready"] = await self._drive(obj, desired)
+        except ResourceError as exc:
+            status["error"] = exc.to_object()
+            delay = 1.0
+        if status["ready"]:
+            self._open.discard((namespace, name))
+        else:
+            self._open.add((namespace, name))
+        if obj.get("status") != status:
+            new = clone(obj)
+            new["status"] = status
+            await self.cluster.update_status(self.plural, new)
+        return delay
+
+    async def _mounts(self, obj: Object) -> dict[str, Object]:
+        found = await self.cluster.find(
+            "clientmounts", {OWNER_UID: obj["metadata"]["uid"]}
+        )
+        return {m["metadata"]["namespace"]: m for m in found}
+
+    async def _drive(self, obj: Object, desired: str) -> bool:
+        """Bring the ClientMounts to the desired state; True: all are there."""
+        mounts = await self._mounts(obj)
+        if desired == "mounted":
+            await self._create(obj, mounts)
+        waiting = []
+        for node, mount in mounts.items():
+            if mount["spec"]["desiredState"] != desired:
+                new = clone(mount)
+                new["spec"]["desiredState"] = desired
+                mount = await self.cluster.update("clientmounts", new)
+            error = mount.get("status", {}).get("error")
+            if error and not mount["status"]["allReady"]:
+                raise ResourceError.of(error)
+            status = mount.get("status", {})
+            reached = status.get("allReady") and all(
+                m["state"] == desired for m in status["mounts"]
+            )
+            if not reached:
+                waiting.append(node)
+        if not waiting:
+            return True
+        if desired == "unmounted":
+            lost = await lost_nodes(self.cluster)
+            return all(n in lost for n in waiting)
+        return False
+
+    async def _create(self, obj: Object, mounts: dict[str, Object]) -> None:
+        spec = obj["spec"]
+        target = spec["storageReference"]
+        storage = await self.cluster.get(
+            "nnfstorages", target["namespace"], target["name"]
+        )
+        if storage is None:
+            raise fatal(f"storage {target['name']} is gone", "Internal")
+        nodes = await node_names(self.cluster, obj, storage)
+        rabbit_of: dict[str, str] = {}
+        if "clientReference" in spec and storage["spec"]["fileSystemType"] != "lustre":
+            rabbit_of = await self._assign(storage, nodes)
+        # a node can be taken off the list while it is waited for
+        for node in set(mounts) - set(nodes):
+            mount = mounts.pop(node)
+            if not is_deleting(mount):
+                await self.cluster.delete(
+                    "clientmounts", node, mount["metadata"]["name"]
+                )
+        for node in nodes:
+            if node not in mounts:
+                body = self._body(obj, storage, node, rabbit_of.get(node))
+                mounts[node] = await self.cluster.create("clientmounts", body)
+
+    async def _assign(self, storage: Object, nodes: list[str]) -> dict[str, str]:
+        """The rabbit of each compute: one allocation each, from the rabbit
+        that lists the compute."""
+        places: CounterType[str] = Counter()
+        for alloc in storage["spec"]["allocationSets"]:
+            for node in alloc["nodes"]:
+                places[node["name"]] += node["count"]
+        near: dict[str, str] = {}
+        for rabbit in places:
+            obj = await self.cluster.get("storages", "default", rabbit)
+            access = (obj or {}).get("status", {}).get("access", {})
+            for entry in access.get("computes", ()):
+                near[entry["name"]] = rabbit
+        shared = storage["spec"]["fileSystemType"] == "gfs2"
+        out: dict[str, str] = {}
+        for node in nodes:
+            found = near.get(node)
+            if found is None or (places[found] <= 0 and not shared):
+                raise fatal(f"no allocation is left for compute node {node}", "WLM")
+            places[found] -= 1
+            out[node] = found
+        return out
+
+    @staticmethod
+    def _body(obj: Object, storage: Object, node: str, rabbit: str | None) -> Object:
+        spec, meta = obj["spec"], obj["metadata"]
+        fs_type = storage["spec"]["fileSystemType"]
+        path = spec["mountPath"]
+        if "clientReference" not in spec and fs_type != "lustre":
+            path = f"{path}/{node}-0"
+        mount: Object = {
+            "mountPath": path,
+            "options": "",
+            "setPermissions": True,
+            "targetType": "file" if fs_type == "raw" else "directory",
+            "type": _MOUNT_TYPES.get(fs_type, fs_type),
+            "userID": spec["userID"],
+            "groupID": spec["groupID"],
+            "device": {
+                "type": "reference",
+                "deviceReference": {"data": 0, "objectReference": ref(storage)},
+            },
+        }
+        if rabbit is not None:
+            mount["compute"] = node
+        if fs_type == "lustre":
+            mount["device"] = {
+                "type": "lustre",
+                "lustre": {
+                    "fileSystemName": storage["metadata"]["uid"][:8],
+                    "mgsAddresses": storage["spec"]["allocationSets"][-1]["nodes"][0][
+                        "name"
+                    ]
+                    + "@tcp",
+                },
+            }
+        return child(
+            obj,
+            node,
+            f"{meta['namespace']}-{meta['name']}",
+            inherited_labels(obj),
+            spec={"node": node, "desiredState": "mounted", "mounts": [mount]},
+        )
+
+    async def _delete(self, obj: Object) -> None:
+        mounts = await self._mounts(obj)
+        lost: set[str] | None = None
+        for node, mount in mounts.items():
+            name = mount["metadata"]["name"]
+            if not is_deleting(mount):
+                await self.cluster.delete("clientmounts", node, name)
+                left = await self.cluster.get("clientmounts", node, name)
+            else:
+                left = mount
+            if left is None:
+                continue
+            if lost is None:
+                lost = await lost_nodes(self.cluster)
+            if node in lost and left["metadata"].get("finalizers"):
+                new = clone(left)
+                new["metadata"]["finalizers"] = []
+                await self.cluster.update("clientmounts", new)
+        if not await self._mounts(obj):
+            await drop_finalizer(self.cluster, self.plural, obj, ACCESS_FINALIZER)

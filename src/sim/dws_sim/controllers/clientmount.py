@@ -1,0 +1,126 @@
+# What the daemon on each node does: mount and unmount what its ClientMounts
+# say, unless the node hangs.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The ClientMount controller: nnf-clientmount on every node."""
+
+from __future__ import annotations
+
+import asyncio
+
+from dws_sim.controllers.cluster import Cluster
+from dws_sim.controllers.common import (
+    MOUNT_FINALIZER,
+    ResourceError,
+    add_finalizer,
+    drop_finalizer,
+    has_finalizer,
+    is_deleting,
+    owner_of,
+)
+from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.controllers.storage import backing_name
+from dws_sim.faults import Faults
+from dws_sim.jsontree import Object, clone
+from dws_sim.mounts import Mounts
+
+
+class ClientMountController(Controller):
+    """The node daemons."""
+
+    plural = "clientmounts"
+
+    def __init__(
+        self, cluster: Cluster, manager: Manager, faults: Faults, mounts: Mounts
+    ) -> None:
+        super().__init__(cluster, manager)
+        self._faults = faults
+        self._mounts = mounts
+        self._due: dict[tuple[str, str], float] = {}
+        self._hung: set[tuple[str, str]] = set()
+        faults.listeners.append(self._released)
+
+    def _released(self) -> None:
+        hung, self._hung = self._hung, set()
+        for namespace, name in hung:
+            self.enqueue(namespace, name)
+
+    def forget(self, obj: Object) -> None:
+        # The node may never have heard of the deletion: its mount goes with it.
+        for mount in obj["spec"]["mounts"]:
+            self._mounts.unmount(obj["spec"]["node"], mount["mountPath"])
+        meta = obj["metadata"]
+        self._due.pop((meta["namespace"], meta["name"]), None)
+
+    async def reconcile(self, namespace: str, name: str) -> float | None:
+        obj = await self.cluster.get(self.plural, namespace, name)
+        if obj is None:
+            return None
+        node = obj["spec"]["node"]
+        if node in self._faults.hung_nodes:
+            self._hung.add((namespace, name))
+            return None
+        if is_deleting(obj):
+            if has_finalizer(obj, MOUNT_FINALIZER):
+                for mount in obj["spec"]["mounts"]:
+                    self._mounts.unmount(node, mount["mountPath"])
+                await drop_finalizer(self.cluster, self.plural, obj, MOUNT_FINALIZER)
+            return None
+        desired = obj["spec"]["desiredState"]
+        status = obj.get("status", {})
+        if status.get("allReady") and all(
+            m["state"] == desired for m in status["mounts"]
+        ):
+            return None
+        obj = await add_finalizer(self.cluster, self.plural, obj, MOUNT_FINALIZER)
+        delay = self._delay_left(namespace, name)
+        if delay > 0:
+            return delay
+        return await self._act(obj, desired)
+
+    def _delay_left(self, namespace: str, name: str) -> float:
+        now = asyncio.get_running_loop().time()
+        due = self._due.get((namespace, name))
+        if due is None:
+            due = self._due[(namespace, name)] = now + self._faults.mount_delay()
+        return due - now
+
+    async def _act(self, obj: Object, desired: str) -> float | None:
+        meta, node = obj["metadata"], obj["spec"]["node"]
+        self._due.pop((meta["namespace"], meta["name"]), None)
+        new = clone(obj)
+        delay = None
+        try:
+            for mount in obj["spec"]["mounts"]:
+                if desired == "mounted":
+                    await self._mount(obj, node, mount["mountPath"])
+                else:
+                    self._mounts.unmount(node, mount["mountPath"])
+            done, error = True, None
+        except (OSError, ResourceError) as exc:
+            done, delay = False, 1.0
+            if not isinstance(exc, ResourceError):
+                exc = ResourceError("unable to mount", "Internal", "Major", str(exc))
+            error = exc.to_object()
+        new["status"] = {
+            "allReady": done,
+            "mounts": [
+                {"state": desired, "ready": done} for _ in obj["spec"]["mounts"]
+            ],
+        }
+        if error:
+            new["status"]["error"] = error
+        await self.cluster.update_status(self.plural, new)
+        return delay
+
+    async def _mount(self, obj: Object, node: str, path: str) -> None:
+        owner = owner_of(obj, "NnfAccess")
+        access = await self.cluster.get("nnfaccesses", *owner) if owner else None
+        if access is None:
+            raise ResourceError("there is nothing to mount", "Internal", "Major")
+        target = access["spec"]["storageReference"]
+        storage = await self.cluster.get(
+            "nnfstorages", target["namespace"], target["name"]
+        )
+        if storage is None:
+            raise ResourceError("the storage is gone", "Internal", "Major")
+        self._mounts.mount(node, path, backing_name(storage))

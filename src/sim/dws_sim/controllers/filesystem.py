@@ -1,0 +1,366 @@
+# jobdw: a file system for the time of a job, from the breakdown to the
+# variables that the job sees.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The jobdw command."""
+
+from __future__ import annotations
+
+from dws_sim.controllers.breakdown import requires_of
+from dws_sim.controllers.common import (
+    BREAKDOWN_FINALIZER,
+    TEARDOWN_LABEL,
+    ResourceError,
+    child,
+    fatal,
+    ref,
+)
+from dws_sim.controllers.profiles import find_profile, pin_profile
+from dws_sim.controllers.step import Command, Step, Wait
+from dws_sim.jsontree import Object, clone
+
+TLS_SECRET = "nnf-dm-usercontainer-server-tls"
+WITH_SERVER_MOUNT = ("gfs2", "lustre", "raw")
+_REQUIRES = {
+    "copy-offload": ["copy-offload", "container-auth"],
+    "user-container-auth": ["container-auth"],
+}
+
+
+async def take_requires(step: Step) -> None:
+    """What the user asks to have besides, in NNF's own words.
+
+    Raises:
+        ResourceError: the site is not set up for it.
+    """
+    words = requires_of(step.directive)
+    if not words:
+        return
+    if await step.cluster.get("secrets", "default", TLS_SECRET) is None:
+        raise fatal(f"'requires' needs the secret {TLS_SECRET} in default")
+    status = step.workflow["status"]
+    have = status.setdefault("requires", [])
+    for word in words:
+        have.extend(w for w in _REQUIRES[word] if w not in have)
+
+
+async def make_breakdown(step: Step) -> Object:
+    """The DirectiveBreakdown of a directive, and its place in the workflow."""
+    obj = await step.cluster.create(
+        "directivebreakdowns",
+        child(
+            step.workflow,
+            step.namespace,
+            step.name,
+            step.labels,
+            BREAKDOWN_FINALIZER,
+            spec={
+                "directive": step.directive.text,
+                "userID": step.workflow["spec"]["userID"],
+            },
+        ),
+    )
+    refs: list[dict[str, str]] = step.workflow["status"].setdefault(
+        "directiveBreakdowns", []
+    )
+    if ref(obj) not in refs:
+        refs.append(ref(obj))
+    return obj
+
+
+async def breakdown_ready(step: Step) -> Wait | None:
+    """Wait for the breakdown. Raises its error."""
+    obj = await step.cluster.get("directivebreakdowns", step.namespace, step.name)
+    status = (obj or {}).get("status", {})
+    if status.get("error") and not status.get("ready"):
+        raise ResourceError.of(status["error"])
+    return None if status.get("ready") else Wait("breakdown")
+
+
+def _check_set(alloc: Object, wanted: Object) -> None:
+    strategy, minimum = wanted["allocationStrategy"], wanted["minimumCapacity"]
+    size = alloc["allocationSize"]
+    counts = [s["allocationCount"] for s in alloc["storage"]]
+    label = wanted["label"]
+    if strategy == "AllocateSingleServer" and counts != [1]:
+        raise fatal(f"allocation set {label} needs one storage with count 1", "WLM")
+    if strategy == "AllocateAcrossServers":
+        size *= sum(counts)
+    if size < minimum:
+        raise fatal(
+            f"allocation set {label} has {size} bytes, {minimum} are needed", "WLM"
+        )
+
+
+async def check_servers(step: Step, servers: Object) -> None:
+    """What the workload manager wrote must be enough for the breakdown.
+
+    Raises:
+        ResourceError: Fatal, type WLM.
+    """
+    obj = await step.cluster.get("directivebreakdowns", step.namespace, step.name)
+    wanted = ((obj or {}).get("status", {}).get("storage") or {})["allocationSets"]
+    sets = servers.get("spec", {}).get("allocationSets", ())
+    if len(sets) != len(wanted):
+        raise fatal(
+            f"Servers has {len(sets)} allocation sets, {len(wanted)} are needed", "WLM"
+        )
+    by_label = {s["label"]: s for s in sets}
+    for need in wanted:
+        alloc = by_label.get(need["label"])
+        if alloc is None:
+            raise fatal(f"no allocation set for label {need['label']}", "WLM")
+        _check_set(alloc, need)
+    for alloc in sets:
+        for node in alloc["storage"]:
+            name = node["name"]
+            if await step.cluster.get("storages", "default", name) is None:
+                raise fatal(f"there is no storage {name}", "WLM")
+
+
+async def make_storage(step: Step, servers: Object, fs_type: str) -> None:
+    """Ask for the allocations that Servers names."""
+    meta, spec = servers["metadata"], step.workflow["spec"]
+    body = child(
+        servers,
+        meta["namespace"],
+        meta["name"],
+        step.labels,
+        spec={
+            "fileSystemType": fs_type,
+            "userID": spec["userID"],
+            "groupID": spec["groupID"],
+            "allocationSets": [
+                {
+                    "name": alloc["label"],
+                    "capacity": alloc["allocationSize"],
+                    "nodes": [
+                        {"name": n["name"], "count": n["allocationCount"]}
+                        for n in alloc["storage"]
+                    ],
+                }
+                for alloc in servers["spec"]["allocationSets"]
+            ],
+        },
+    )
+    obj = await step.cluster.create("nnfstorages", body)
+    if obj["spec"] != body["spec"] and not obj.get("status", {}).get("ready"):
+        # Servers was corrected after it did not work
+        new = clone(obj)
+        new["spec"] = body["spec"]
+        await step.cluster.update("nnfstorages", new)
+
+
+async def storage_ready(step: Step, name: str) -> Wait | None:
+    """Wait for an NnfStorage and its Servers. Raises the storage's error."""
+    storage = await step.cluster.get("nnfstorages", step.namespace, name)
+    status = (storage or {}).get("status", {})
+    if status.get("error") and not status.get("ready"):
+        raise ResourceError.of(status["error"])
+    if not status.get("ready"):
+        return Wait("storage")
+    servers = await step.cluster.get("servers", step.namespace, name)
+    if not (servers or {}).get("status", {}).get("ready"):
+        return Wait("servers")
+    return None
+
+
+async def make_access(
+    step: Step, kind: str, storage: str, teardown: str, name: str = ""
+) -> None:
+    """Mount a storage on the computes or on its servers.
+
+    Args:
+        kind: computes or servers.
+        teardown: the state in which it is undone.
+    """
+    spec: Object = {
+        "desiredState": "mounted",
+        "teardownState": teardown,
+        "target": "single" if kind == "computes" else "all",
+        "userID": step.workflow["spec"]["userID"],
+        "groupID": step.workflow["spec"]["groupID"],
+        "mountPath": step.mount_path,
+        "storageReference": {
+            "kind": "NnfStorage",
+            "name": storage,
+            "namespace": step.namespace,
+        },
+    }
+    if kind == "computes":
+        spec["clientReference"] = step.workflow["status"]["computes"]
+    labels = {**step.labels, TEARDOWN_LABEL: teardown}
+    await step.cluster.create(
+        "nnfaccesses",
+        child(
+            step.workflow,
+            step.namespace,
+            name or f"{step.name}-{kind}",
+            labels,
+            spec=spec,
+        ),
+    )
+
+
+async def access_ready(step: Step, kind: str, desired: str) -> Wait | None:
+    """Bring an access to a state. Raises its error."""
+    name = f"{step.name}-{kind}"
+    obj = await step.cluster.get("nnfaccesses", step.namespace, name)
+    if obj is None:
+        if desired == "unmounted":
+            return None
+        raise ResourceError(f"access {name} is gone")
+    if obj["spec"]["desiredState"] != desired:
+        new = clone(obj)
+        new["spec"]["desiredState"] = desired
+        obj = await step.cluster.update("nnfaccesses", new)
+    status = obj.get("status", {})
+    if status.get("state") == desired and status["ready"]:
+        return None
+    if status.get("state") == desired and status.get("error"):
+        raise ResourceError.of(status["error"])
+    return Wait(f"{kind} {desired}")
+
+
+def set_environment(step: Step, prefix: str, fs_type: str) -> None:
+    """Tell the job where its file system is."""
+    env = step.workflow["status"].setdefault("env", {})
+    name, path = step.directive.get("name") or "", step.mount_path
+    env[f"DW_{prefix}_{name.replace('-', '_')}"] = path
+    env.setdefault(f"DW_{prefix}_{fs_type.upper()}", path)
+    entries = [e for e in env.get(f"DW_{prefix}S", "").split(",") if e]
+    if f"{name}:{path}" not in entries:
+        entries.append(f"{name}:{path}")
+    env[f"DW_{prefix}S"] = ",".join(entries)
+
+
+def uses_servers(step: Step, prefix: str) -> bool:
+    """Whether a copy_out or a container works with the rabbits' mounts after
+    the job."""
+    word = f"DW_{prefix}_{(step.directive.get('name') or '').replace('-', '_')}"
+    for other in step.directives():
+        if other.command == "copy_out" and word in (other.get("source") or ""):
+            return True
+        if other.command == "container" and word in dict(other.args).values():
+            return True
+        if other.command == "container" and other.get(word) is not None:
+            return True
+    return False
+
+
+class MountedCommand(Command):
+    """PreRun, PostRun and the unmounting of Teardown."""
+
+    prefix = "JOB"
+
+    async def fs_type(self, step: Step) -> str:
+        return step.directive.get("type") or ""
+
+    def storage(self, step: Step) -> str:
+        """The name of the NnfStorage."""
+        return step.name
+
+    async def prerun(self, step: Step, part: str) -> Wait | None:
+        fs_type = await self.fs_type(step)
+        kinds = ["computes"]
+        if fs_type in WITH_SERVER_MOUNT:
+            kinds.append("servers")
+        elif part == "start" and not await step.gone(
+            "nnfaccesses", step.namespace, f"{step.name}-servers"
+        ):
+            return Wait("servers unmounted")
+        if part == "start":
+            for kind in kinds:
+                late = kind == "servers" and uses_servers(step, self.prefix)
+                teardown = "Teardown" if late else "PostRun"
+                await make_access(step, kind, self.storage(step), teardown)
+            return None
+        set_environment(step, self.prefix, fs_type if self.prefix == "JOB" else "")
+        for kind in kinds:
+            wait = await access_ready(step, kind, "mounted")
+            if wait is not None:
+                return wait
+        return None
+
+    async def postrun(self, step: Step) -> Wait | None:
+        kinds = ["computes"]
+        if not uses_servers(step, self.prefix):
+            kinds.append("servers")
+        for kind in kinds:
+            wait = await access_ready(step, kind, "unmounted")
+            if wait is not None:
+                return wait
+        return None
+
+    async def unmount(self, step: Step) -> Wait | None:
+        for kind in ("computes", "servers"):
+            if not await step.gone(
+                "nnfaccesses", step.namespace, f"{step.name}-{kind}"
+            ):
+                return Wait("unmount")
+        return None
+
+
+class JobDw(MountedCommand):
+    """#DW jobdw."""
+
+    async def start(self, state: str, step: Step) -> Wait | None:
+        if state == "Proposal":
+            await take_requires(step)
+            await self._propose(step)
+        elif state == "Setup":
+            servers = await step.cluster.get("servers", step.namespace, step.name)
+            if servers is None:
+                raise ResourceError(f"Servers {step.name} is gone")
+            await check_servers(step, servers)
+            await make_storage(step, servers, await self.fs_type(step))
+        elif state == "PreRun":
+            return await self.prerun(step, "start")
+        elif state == "PostRun":
+            return await self.postrun(step)
+        elif state == "Teardown":
+            return await self.unmount(step)
+        return None
+
+    async def finish(self, state: str, step: Step) -> Wait | None:
+        if state == "Proposal":
+            return await breakdown_ready(step)
+        if state == "Setup":
+            return await storage_ready(step, step.name)
+        if state == "PreRun":
+            return await self.prerun(step, "finish")
+        if state == "PostRun":
+            return await self.postrun(step)
+        if state == "Teardown":
+            return await self._free(step)
+        return None
+
+    async def remove(self, step: Step) -> Wait | None:
+        wait = await self.unmount(step) or await self._free(step)
+        if wait is not None:
+            return wait
+        if await step.gone("directivebreakdowns", step.namespace, step.name):
+            return None
+        return Wait("breakdown")
+
+    @staticmethod
+    async def _propose(step: Step) -> None:
+        plural = "nnfstorageprofiles"
+        if await step.cluster.get(plural, step.namespace, step.name) is None:
+            profile = await find_profile(
+                step.cluster, plural, step.directive.get("profile")
+            )
+            await pin_profile(
+                step.cluster, plural, profile, step.workflow, step.name, **step.labels
+            )
+        await make_breakdown(step)
+
+    @staticmethod
+    async def _free(step: Step) -> Wait | None:
+        if await step.gone("nnfstorages", step.namespace, step.name):
+            servers = await step.cluster.get("servers", step.namespace, step.name)
+            status = (servers or {}).get("status", {})
+            for alloc in status.get("allocationSets", ()):
+                if any(s["allocationSize"] for s in alloc["storage"].values()):
+                    return Wait("servers")
+            return None
+        return Wait("storage")

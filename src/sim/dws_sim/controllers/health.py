@@ -1,0 +1,84 @@
+# What the hardware reports: rabbits, links and drives, as Storage.status.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The Storage health controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from dws_sim.controllers.cluster import Cluster
+from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.jsontree import Object, clone
+from dws_sim.world import Machine, storage_status
+
+
+@dataclass
+class Hardware:
+    """What is broken."""
+
+    down: set[str] = field(default_factory=set)
+    drained: set[str] = field(default_factory=set)
+    # words other than Ready for links, by compute
+    links: dict[str, str] = field(default_factory=dict)
+    # failed drives: rabbit -> slots
+    drives: dict[str, set[int]] = field(default_factory=dict)
+    # rabbits that were fenced and wait for a reboot
+    fenced: set[str] = field(default_factory=set)
+
+    def reboot(self, rabbit: str) -> None:
+        self.down.discard(rabbit)
+        self.fenced.discard(rabbit)
+
+
+class HealthController(Controller):
+    """Storage.status."""
+
+    plural = "storages"
+
+    def __init__(
+        self, cluster: Cluster, manager: Manager, machine: Machine, hardware: Hardware
+    ) -> None:
+        super().__init__(cluster, manager)
+        self._machine = machine
+        self._hardware = hardware
+        self._was_disabled: set[str] = set()
+
+    async def reconcile(self, namespace: str, name: str) -> float | None:
+        obj = await self.cluster.get(self.plural, namespace, name)
+        if obj is None or name not in self._machine.rabbits:
+            return None
+        if obj["spec"]["mode"] == "Testing":
+            return None
+        disabled = obj["spec"]["state"] == "Disabled"
+        if disabled:
+            self._was_disabled.add(name)
+        elif name in self._was_disabled:
+            # enabling again clears the fence
+            self._was_disabled.discard(name)
+            self._hardware.fenced.discard(name)
+        status = self._status(name, disabled)
+        if status != obj.get("status"):
+            new = clone(obj)
+            new["status"] = status
+            await self.cluster.update_status(self.plural, new)
+        return None
+
+    def _status(self, name: str, disabled: bool) -> Object:
+        hardware = self._hardware
+        status = storage_status(self._machine, name)
+        for entry in status["access"]["computes"]:
+            entry["status"] = hardware.links.get(entry["name"], "Ready")
+        for slot in hardware.drives.get(name, ()):
+            status["devices"][slot] = {"slot": str(slot), "status": "Failed"}
+        if disabled:
+            status.update(status="Disabled", message="Storage node manually disabled")
+        elif name in hardware.down:
+            status.update(status="Offline", message="Kubernetes node is offline")
+        elif name in hardware.drained:
+            status["status"] = "Drained"
+        elif name in hardware.fenced:
+            status.update(status="Degraded", rebootRequired=True)
+        if name in hardware.down:
+            for entry in status["access"]["servers"]:
+                entry["status"] = "Offline"
+        return status

@@ -1,0 +1,76 @@
+# Objects in an older served version: what that version lacks is left out and
+# kept, whole, in an annotation.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Conversion between API versions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dws_sim.errors import bad_request
+from dws_sim.jsontree import Object, clone, dig
+from dws_sim.schema.resources import NNF_GROUP, Resource
+
+_ANNOTATION = "dataworkflowservices.github.io/conversion-data"
+_NNF_ANNOTATION = "nearnodeflash.github.io/conversion-data"
+
+
+def annotation(res: Resource) -> str:
+    return _NNF_ANNOTATION if res.group == NNF_GROUP else _ANNOTATION
+
+
+def _without_fenced(value: Any) -> None:
+    if isinstance(value, dict):
+        if value.get("status") == "Fenced":
+            value["status"] = "Unknown"
+        for item in value.values():
+            _without_fenced(item)
+    elif isinstance(value, list):
+        for item in value:
+            _without_fenced(item)
+
+
+def to_version(res: Resource, obj: Object, version: str) -> Object:
+    """A stored object as a client of some version sees it."""
+    if version == res.storage_version:
+        return obj
+    out: Object = clone(obj)
+    out["apiVersion"] = res.at(version)
+    annotations = out["metadata"].setdefault("annotations", {})
+    kept = clone(obj)
+    annotations[annotation(res)] = json.dumps(kept, separators=(",", ":"))
+    if res.plural == "storages":
+        _without_fenced(out.get("status"))
+    if res.plural == "directivebreakdowns":
+        for alloc in dig(out, "status", "storage", "allocationSets") or ():
+            if alloc["allocationStrategy"] == "AllocatePerServer":
+                alloc["allocationStrategy"] = "AllocateAcrossServers"
+    return out
+
+
+def from_version(res: Resource, body: Any, version: str) -> Any:
+    """A client's object in the storage version.
+
+    Raises:
+        ApiError: 400, the annotation is not what to_version() wrote.
+    """
+    if version == res.storage_version or not isinstance(body, dict):
+        return body
+    out = clone(body)
+    if out.get("apiVersion", res.at(version)) == res.at(version):
+        out["apiVersion"] = res.api_version
+    annotations = dig(out, "metadata", "annotations")
+    if not isinstance(annotations, dict) or annotation(res) not in annotations:
+        return out
+    try:
+        kept = json.loads(annotations.pop(annotation(res)))
+    except (TypeError, ValueError) as exc:
+        raise bad_request(f"annotation {annotation(res)}: {exc}") from exc
+    # What the older version cannot express comes back unless it was changed.
+    seen = to_version(res, kept, version) if isinstance(kept, dict) else None
+    if seen is not None:
+        for part in ("spec", "status", "data"):
+            if part in out and out[part] == seen.get(part):
+                out[part] = kept[part]
+    return out

@@ -1,0 +1,124 @@
+# dws-sim ctl: one request to a running simulator.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The control commands of the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import ssl
+import sys
+import urllib.error
+import urllib.request
+from typing import Any
+
+from dws_sim import kubeconfig
+from dws_sim.jsontree import Object
+from dws_sim.schema.dws import STATES
+
+
+def add_ctl_parser(commands: Any) -> None:
+    """Add `ctl` and its own commands."""
+    ctl = commands.add_parser("ctl", help="control a running simulator")
+    ctl.add_argument("--kubeconfig", required=True, metavar="FILE")
+    sub = ctl.add_subparsers(dest="ctl", required=True)
+
+    cmd = sub.add_parser("hold", help="keep workflows from getting ready in a state")
+    cmd.add_argument("state", choices=STATES)
+    cmd.add_argument("--workflow", default="*", help="a name or pattern")
+    cmd.add_argument("--late", action="store_true", help="after the state's work")
+    cmd = sub.add_parser("release", help="undo hold")
+    cmd.add_argument("state", choices=[*STATES, "all"])
+    cmd.add_argument("--workflow", help="only the hold of that name or pattern")
+    cmd = sub.add_parser("latency", help="make a state, or a mount, take time")
+    cmd.add_argument("state", choices=[*STATES, "mount"])
+    cmd.add_argument("seconds", type=float, nargs="+", help="one, or low and high")
+    cmd = sub.add_parser("fail", help="make workflows fail in a state")
+    cmd.add_argument("state", choices=STATES)
+    cmd.add_argument("--severity", default="Fatal", choices=["Fatal", "Major", "Minor"])
+    cmd.add_argument("--message", default="simulated failure")
+    cmd.add_argument("--count", type=int, help="heal after so many")
+    cmd.add_argument("--workflow", default="*", help="a name or pattern")
+    cmd.add_argument("--probability", type=float, default=1.0)
+    cmd.add_argument("--clear", action="store_true", help="end all failures there")
+    cmd = sub.add_parser("rabbit", help="break or mend a rabbit")
+    cmd.add_argument("rabbit")
+    cmd.add_argument("to", choices=["down", "up", "drained", "fenced"])
+    cmd = sub.add_parser("link", help="break or mend a compute's PCIe link")
+    cmd.add_argument("node")
+    cmd.add_argument("to", help="down, up, or a status word")
+    cmd = sub.add_parser("hang-mount", help="stop a node's mount daemon")
+    cmd.add_argument("node")
+    cmd.add_argument("to", choices=["on", "off"])
+    cmd = sub.add_parser("api", help="faults of the API server")
+    cmd.add_argument("--status", type=int, help="answer this to the next requests")
+    cmd.add_argument("--count", type=int, default=1, help="how many requests")
+    cmd.add_argument("--slow", type=float, help="seconds before each answer")
+    cmd.add_argument("--drop-watches", action="store_true")
+    cmd.add_argument("--expire", action="store_true", help="410 for all watches")
+    cmd.add_argument("--clear", action="store_true", help="end all API faults")
+    sub.add_parser("state", help="print a summary as JSON")
+    cmd = sub.add_parser("wait-idle", help="until no job has left anything")
+    cmd.add_argument("--timeout", type=float, help="seconds; exit status 1 after")
+    cmd = sub.add_parser("wait-state", help="until a workflow is in a state")
+    cmd.add_argument("workflow")
+    cmd.add_argument("state", choices=[*STATES, "gone"])
+    cmd.add_argument("--namespace", default="default")
+    cmd.add_argument("--ready", action="store_true", help="and ready")
+    cmd.add_argument("--timeout", type=float, help="seconds; exit status 1 after")
+
+
+def request(access: kubeconfig.Access, command: str, args: Object) -> Object:
+    """Send one command.
+
+    Raises:
+        OSError: no answer, or a refusal, with the server's text.
+    """
+    context = None
+    if access.ca_pem is not None:
+        context = ssl.create_default_context(cadata=access.ca_pem.decode())
+    req = urllib.request.Request(
+        f"{access.server}/dws-sim/v1/{command}",
+        data=json.dumps(args).encode(),
+        headers={
+            "Authorization": f"Bearer {access.token}",
+            "Content-Type": "application/json",
+        },
+        method="POST",
+    )
+    opener = urllib.request.build_opener(
+        urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context)
+    )
+    try:
+        with opener.open(req) as response:
+            result: Object = json.load(response)
+            return result
+    except urllib.error.HTTPError as exc:
+        try:
+            text = json.load(exc)["message"]
+        except (ValueError, KeyError):
+            text = str(exc)
+        raise OSError(text) from exc
+
+
+def run_ctl(args: argparse.Namespace) -> int:
+    """Run one control command; returns the exit status."""
+    skipped = ("command", "kubeconfig", "ctl")
+    body = {
+        k: v
+        for k, v in vars(args).items()
+        if k not in skipped and v is not None and v is not False
+    }
+    if args.ctl == "latency" and len(args.seconds) == 1:
+        body["seconds"] = args.seconds[0]
+    try:
+        result = request(kubeconfig.read(args.kubeconfig), args.ctl, body)
+    except (OSError, ValueError) as exc:
+        print(f"dws-sim: {exc}", file=sys.stderr)
+        return 1
+    if args.ctl == "state":
+        print(json.dumps(result, indent=2))
+    if result.get("done") is False:
+        print(f"dws-sim: {args.ctl}: timed out", file=sys.stderr)
+        return 1
+    return 0

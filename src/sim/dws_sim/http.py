@@ -1,0 +1,395 @@
+# The HTTP face of the store: paths, verbs, bodies, lists, watches, errors.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The API server."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+import secrets
+from collections import OrderedDict
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from aiohttp import web
+
+from dws_sim import discovery, errors
+from dws_sim.convert import from_version, to_version
+from dws_sim.errors import ApiError
+from dws_sim.jsontree import Object, encode
+from dws_sim.patch import json_patch, merge_patch
+from dws_sim.rbac import User, Users, refusal
+from dws_sim.schema.resources import Resource, find
+from dws_sim.selectors import FieldSelector, LabelSelector
+from dws_sim.store import Store
+from dws_sim.watch import Watch
+
+log = logging.getLogger("dws-sim.http")
+
+MAX_BODY_BYTES = 3 << 20
+# Snapshots of unfinished lists that are kept for "continue".
+MAX_SNAPSHOTS = 64
+BOOKMARK_INTERVAL_S = 10.0
+_PATCHES = {
+    "application/merge-patch+json": merge_patch,
+    "application/json-patch+json": json_patch,
+}
+Extension = Callable[[web.Request, User], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a URL is about; namespace None: all of them."""
+
+    resource: Resource
+    version: str
+    namespace: str | None
+    name: str
+    subresource: str
+
+
+def parse_target(parts: list[str]) -> Target:
+    """Read a path that is not discovery.
+
+    Raises:
+        ApiError: 404, nothing is there.
+    """
+    if parts[0] == "api" and len(parts) >= 3:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) >= 4:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise errors.no_such_path()
+    namespace: str | None = None
+    if rest[0] == "namespaces" and len(rest) >= 3 and rest[2] != "status":
+        namespace, rest = rest[1], rest[2:]
+    res = find(group, version, rest[0])
+    name = rest[1] if len(rest) > 1 else ""
+    sub = rest[2] if len(rest) > 2 else ""
+    if res is None or len(rest) > 3 or res.namespaced < (namespace is not None):
+        raise errors.no_such_path()
+    if sub and not (
+        (sub == "status" and res.status) or (sub == "log" and res.plural == "pods")
+    ):
+        raise errors.no_such_path()
+    if name and res.namespaced and namespace is None:
+        raise errors.no_such_path()
+    if not res.namespaced:
+        namespace = ""
+    return Target(res, version, namespace, name, sub)
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.Response(
+        body=encode(value), status=status, content_type="application/json"
+    )
+
+
+def _flag(request: web.Request, name: str) -> bool:
+    return request.query.get(name, "") in ("true", "1", "True")
+
+
+class ApiServer:
+    """Serves a store to users."""
+
+    def __init__(self, store: Store, users: Users) -> None:
+        self.store = store
+        self.users = users
+        self.watches: set[Watch] = set()
+        self.bookmark_interval_s = BOOKMARK_INTERVAL_S
+        self.requests = 0
+        # asked before each request; may delay it or raise ApiError
+        self.intercept: Callable[[web.Request, User], Awaitable[None]] | None = None
+        # one more tree of paths, by its first word
+        self.extensions: dict[str, Extension] = {}
+        self.pod_log: Callable[[str, str], str] = lambda namespace, name: ""
+        self._snapshots: OrderedDict[str, tuple[int, list[Object]]] = OrderedDict()
+
+    def application(self) -> web.Application:
+        app = web.Application(client_max_size=MAX_BODY_BYTES)
+        app.router.add_route("*", "/{path:.*}", self._handle)
+        return app
+
+    # -- requests ---------------------------------------------------------
+
+    async def _handle(self, request: web.Request) -> web.StreamResponse:
+        self.requests += 1
+        try:
+            return await self._route(request)
+        except ApiError as exc:
+            response = _json(exc.status(), exc.code)
+            if exc.code in (429, 503):
+                response.headers["Retry-After"] = "1"
+            return response
+        except web.HTTPRequestEntityTooLarge:
+            error = ApiError(413, "RequestEntityTooLarge", "the body is too large")
+            return _json(error.status(), 413)
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception:  # the top of a request: it must have an answer
+            log.exception("%s %s", request.method, request.path)
+            error = ApiError(500, "InternalError", "Internal error occurred")
+            return _json(error.status(), 500)
+
+    async def _route(self, request: web.Request) -> web.StreamResponse:
+        parts = [p for p in request.path.split("/") if p]
+        if parts and parts[0] in ("healthz", "readyz", "livez"):
+            return web.Response(text="ok")
+        user = self.users.find(request.headers.get("Authorization", ""))
+        if user is None:
+            raise errors.unauthorized()
+        if not parts:
+            return _json({"paths": ["/api", "/apis", "/healthz", "/version"]})
+        extension = self.extensions.get(parts[0])
+        if extension is not None:
+            return await extension(request, user)
+        if self.intercept is not None:
+            await self.intercept(request, user)
+        if request.method == "GET":
+            document = discovery.document(parts)
+            if document is not None:
+                return _json(document)
+        target = parse_target(parts)
+        verb = self._verb(request, target)
+        resource = target.resource.plural
+        if target.subresource:
+            resource += f"/{target.subresource}"
+        group, place = target.resource.group, target.namespace or ""
+        if not user.role.allows(group, resource, place, verb):
+            raise refusal(user, verb, group, resource, place, target.name)
+        return await self._serve(request, target, verb)
+
+    @staticmethod
+    def _verb(request: web.Request, target: Target) -> str:
+        if target.name:
+            verbs = {"GET": "get", "PUT": "update", "PATCH": "patch"}
+            if not target.subresource:
+                verbs["DELETE"] = "delete"
+        else:
+            verbs = {"GET": "watch" if _flag(request, "watch") else "list"}
+            if target.namespace is not None:
+                verbs.update(POST="create", DELETE="deletecollection")
+        if target.subresource == "log":
+            verbs = {"GET": "get"}
+        if request.method not in verbs:
+            raise errors.method_not_allowed()
+        return verbs[request.method]
+
+    async def _serve(
+        self, request: web.Request, target: Target, verb: str
+    ) -> web.StreamResponse:
+        res, namespace = target.resource, target.namespace or ""
+        if verb == "watch":
+            return await self._watch(request, target)
+        if verb == "list":
+            return _json(self._list(request, target))
+        if verb == "get":
+            obj = self.store.get(res, namespace, target.name)
+            if target.subresource == "log":
+                return web.Response(text=self.pod_log(namespace, target.name))
+            return _json(to_version(res, obj, target.version))
+        raw = await request.read()
+        if verb in ("delete", "deletecollection"):
+            options = self._decode(raw) if raw.strip() else {}
+            if not isinstance(options, dict):
+                raise errors.bad_request("delete options must be an object")
+            for key in ("propagationPolicy",):
+                if key in request.query:
+                    options[key] = request.query[key]
+            if verb == "delete":
+                return self._delete(target, options)
+            return _json(self._delete_all(request, target, options))
+        body = self._decode(raw)
+        if verb == "create":
+            body = from_version(res, body, target.version)
+            obj = self.store.create(res, namespace, body)
+            return _json(to_version(res, obj, target.version), 201)
+        if verb == "update":
+            body = from_version(res, body, target.version)
+            obj = self.store.update(
+                res, namespace, target.name, body, target.subresource, True
+            )
+        else:
+            obj = self._patch(request, target, body)
+        return _json(to_version(res, obj, target.version))
+
+    @staticmethod
+    def _decode(raw: bytes) -> Any:
+        try:
+            return json.loads(raw)
+        except ValueError as exc:
+            raise errors.bad_request(
+                f"the object provided is unrecognized: {exc}"
+            ) from exc
+
+    def _patch(self, request: web.Request, target: Target, body: Any) -> Object:
+        apply = _PATCHES.get(request.content_type)
+        if apply is None:
+            accepted = ", ".join(_PATCHES)
+            raise ApiError(
+                415,
+                "UnsupportedMediaType",
+                "the body of the request was in an unknown format - accepted media "
+                f"types include: {accepted}",
+            )
+        if apply is merge_patch and not isinstance(body, dict):
+            raise errors.bad_request("a merge patch of an object must be an object")
+        res = target.resource
+        old = self.store.get(res, target.namespace or "", target.name)
+        new = apply(to_version(res, old, target.version), body)
+        return self.store.update(
+            res,
+            target.namespace or "",
+            target.name,
+            from_version(res, new, target.version),
+            target.subresource,
+        )
+
+    def _delete(self, target: Target, options: Object) -> web.Response:
+        res = target.resource
+        obj, gone = self.store.delete(res, target.namespace or "", target.name, options)
+        if not gone:
+            return _json(to_version(res, obj, target.version))
+        return _json(
+            {
+                "kind": "Status",
+                "apiVersion": "v1",
+                "metadata": {},
+                "status": "Success",
+                "details": {
+                    "name": target.name,
+                    "group": res.group,
+                    "kind": res.plural,
+                    "uid": obj["metadata"]["uid"],
+                },
+            }
+        )
+
+    # -- lists ------------------------------------------------------------
+
+    @staticmethod
+    def _selectors(request: web.Request) -> tuple[LabelSelector, FieldSelector]:
+        return (
+            LabelSelector(request.query.get("labelSelector", "")),
+            FieldSelector(request.query.get("fieldSelector", "")),
+        )
+
+    def _delete_all(
+        self, request: web.Request, target: Target, options: Object
+    ) -> Object:
+        res, namespace = target.resource, target.namespace
+        objects = self.store.find(res, namespace, *self._selectors(request))
+        for obj in objects:
+            meta = obj["metadata"]
+            self.store.delete(res, meta.get("namespace", ""), meta["name"], options)
+        return self._collection(target, objects, self.store.version)
+
+    @staticmethod
+    def _number(request: web.Request, name: str) -> int:
+        text = request.query.get(name, "0") or "0"
+        if not text.isdigit():
+            raise errors.bad_request(f"{name} must be a number, not {text!r}")
+        return int(text)
+
+    def _collection(
+        self, target: Target, objects: list[Object], version: int
+    ) -> Object:
+        res = target.resource
+        return {
+            "apiVersion": res.at(target.version),
+            "kind": f"{res.kind}List",
+            "metadata": {"resourceVersion": str(version), "continue": ""},
+            "items": [to_version(res, o, target.version) for o in objects],
+        }
+
+    def _list(self, request: web.Request, target: Target) -> Object:
+        limit = self._number(request, "limit")
+        token = request.query.get("continue", "")
+        if token:
+            name, start = self._parse_continue(token)
+            version, objects = self._snapshots[name]
+        else:
+            name, start, version = "", 0, self.store.version
+            objects = self.store.find(
+                target.resource, target.namespace, *self._selectors(request)
+            )
+        end = start + limit if limit else len(objects)
+        out = self._collection(target, objects[start:end], version)
+        if end < len(objects):
+            # Stored objects never change, so the rest of the list is a
+            # consistent snapshot for as long as it is kept.
+            if not name:
+                name = secrets.token_urlsafe(8)
+                self._snapshots[name] = (version, objects)
+                if len(self._snapshots) > MAX_SNAPSHOTS:
+                    self._snapshots.popitem(last=False)
+            text = json.dumps({"list": name, "start": end})
+            out["metadata"]["continue"] = base64.urlsafe_b64encode(
+                text.encode()
+            ).decode()
+            if "labelSelector" not in request.query:
+                out["metadata"]["remainingItemCount"] = len(objects) - end
+        elif name:
+            del self._snapshots[name]
+        return out
+
+    def _parse_continue(self, token: str) -> tuple[str, int]:
+        try:
+            fields = json.loads(base64.urlsafe_b64decode(token.encode()))
+            name, start = str(fields["list"]), int(fields["start"])
+        except (ValueError, KeyError, TypeError) as exc:
+            raise errors.bad_request("continue key is not valid") from exc
+        if name not in self._snapshots or start < 0:
+            raise errors.expired(
+                "The provided continue parameter is too old to display a "
+                "consistent list result."
+            )
+        return name, start
+
+    def expire(self) -> None:
+        """Forget the past: later requests for it get 410."""
+        self._snapshots.clear()
+        self.store.expire()
+
+    # -- watches ----------------------------------------------------------
+
+    async def _watch(self, request: web.Request, target: Target) -> web.StreamResponse:
+        labels, fields = self._selectors(request)
+        # a watch of one namespace, or of one kind that has none
+        namespace = target.namespace
+        watch = Watch(
+            self.store, target.resource, target.version, namespace, labels, fields
+        )
+        timeout = self._number(request, "timeoutSeconds")
+        bookmarks = _flag(request, "allowWatchBookmarks")
+        watch.start(request.query.get("resourceVersion", ""))
+        response = web.StreamResponse()
+        response.content_type = "application/json"
+        self.watches.add(watch)
+        try:
+            await response.prepare(request)
+            await watch.run(
+                response.write,
+                float(timeout) if timeout else None,
+                self.bookmark_interval_s if bookmarks else None,
+            )
+            await response.write_eof()
+        except ConnectionError:
+            log.debug("watch of %s: client went away", target.resource)
+        finally:
+            watch.stop()
+            self.watches.discard(watch)
+        return response
+
+    def drop_watches(self, error: ApiError | None = None) -> int:
+        """End every watch, with an ERROR event if an error is given."""
+        watches = list(self.watches)
+        for watch in watches:
+            if error is not None:
+                watch.fail(error)
+            else:
+                watch.stop()
+        return len(watches)

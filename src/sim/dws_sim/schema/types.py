@@ -1,0 +1,225 @@
+# Structural schemas: prune what is unknown, fill in defaults, find faults.
+# A schema is built from plain Python values by schema(): see there.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Validation of objects."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from dws_sim.errors import Cause
+
+_MISSING: Any = object()
+# Go types as they appear in the texts of the API server
+_NAMES = {"string": str, "integer": int, "boolean": bool, "object": dict, "array": list}
+
+
+def _type_of(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    for name, kind in _NAMES.items():
+        if isinstance(value, kind):
+            return name
+    return "number"
+
+
+@dataclass
+class Schema:
+    """One node of a schema."""
+
+    type: str  # string, integer, boolean, object, array, int-or-string, any
+    default: Any = _MISSING
+    enum: tuple[str, ...] | None = None
+    pattern: str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    min_items: int = 0
+    format: str | None = None
+    items: Schema | None = None
+    # object: named properties, or values for any key
+    properties: dict[str, Schema] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    values: Schema | None = None
+
+    def prune(self, value: Any) -> Any:
+        """A copy without unknown fields and with defaults filled in."""
+        if isinstance(value, dict) and self.type == "object":
+            if self.values is not None:
+                return {k: self.values.prune(v) for k, v in value.items()}
+            result = {}
+            for key, sub in self.properties.items():
+                # null counts as absent: nothing here is nullable
+                if value.get(key) is not None:
+                    result[key] = sub.prune(value[key])
+                elif sub.default is not _MISSING:
+                    result[key] = sub.prune(sub.default)
+            return result
+        if isinstance(value, list) and self.items is not None:
+            return [self.items.prune(v) for v in value]
+        return value
+
+    def faults(self, value: Any, path: str, causes: list[Cause]) -> None:
+        """Append what is wrong with a value."""
+        if self.type == "any":
+            return
+        found = _type_of(value)
+        if self.type == "int-or-string":
+            if found not in ("integer", "string"):
+                self._wrong_type(path, value, "integer,string", found, causes)
+            return
+        if found == "integer" and self.type == "number":
+            return
+        if found != self.type:
+            self._wrong_type(path, value, self.type, found, causes)
+        elif found == "object":
+            self._object_faults(value, path, causes)
+        elif found == "array":
+            if len(value) < self.min_items:
+                text = f"{path} in body should have at least {self.min_items} items"
+                causes.append(Cause(path, f"Invalid value: {len(value)}: {text}"))
+            if self.items is not None:
+                for i, item in enumerate(value):
+                    self.items.faults(item, f"{path}[{i}]", causes)
+        else:
+            self._scalar_faults(value, path, causes)
+
+    @staticmethod
+    def _wrong_type(
+        path: str, value: Any, want: str, found: str, causes: list[Cause]
+    ) -> None:
+        causes.append(
+            Cause(
+                path,
+                f'Invalid value: "{found}": {path} in body must be of type '
+                f'{want}: "{found}"',
+                "FieldValueTypeInvalid",
+            )
+        )
+
+    def _object_faults(self, value: Any, path: str, causes: list[Cause]) -> None:
+        prefix = f"{path}." if path else ""
+        for key in self.required:
+            if key not in value:
+                causes.append(
+                    Cause(prefix + key, "Required value", "FieldValueRequired")
+                )
+        for key, item in value.items():
+            sub = self.values or self.properties.get(key)
+            if sub is not None:
+                sub.faults(item, prefix + key, causes)
+
+    def _scalar_faults(self, value: Any, path: str, causes: list[Cause]) -> None:
+        shown = json.dumps(value)
+        if self.enum is not None and value not in self.enum:
+            words = ", ".join(f'"{w}"' for w in self.enum)
+            causes.append(
+                Cause(
+                    path,
+                    f"Unsupported value: {shown}: supported values: {words}",
+                    "FieldValueNotSupported",
+                )
+            )
+        wrong = ""
+        if self.minimum is not None and value < self.minimum:
+            wrong = f"should be greater than or equal to {self.minimum}"
+        elif self.maximum is not None and value > self.maximum:
+            wrong = f"should be less than or equal to {self.maximum}"
+        elif self.pattern is not None and not re.search(self.pattern, value):
+            wrong = f"should match '{self.pattern}'"
+        elif self.format == "date-time" and not _DATE_TIME.match(value):
+            wrong = f"must be of type date-time: {shown}"
+        if wrong:
+            causes.append(
+                Cause(path, f"Invalid value: {shown}: {path} in body {wrong}")
+            )
+
+    def openapi(self) -> dict[str, Any]:
+        """The schema in OpenAPI v3 terms."""
+        if self.type == "any":
+            return {"x-kubernetes-preserve-unknown-fields": True}
+        if self.type == "int-or-string":
+            return {"x-kubernetes-int-or-string": True}
+        out: dict[str, Any] = {"type": self.type}
+        for key, value in (
+            ("enum", list(self.enum) if self.enum else None),
+            ("pattern", self.pattern),
+            ("minimum", self.minimum),
+            ("maximum", self.maximum),
+            ("minItems", self.min_items or None),
+            ("format", self.format),
+            ("required", list(self.required) or None),
+            ("items", self.items.openapi() if self.items else None),
+            ("additionalProperties", self.values.openapi() if self.values else None),
+        ):
+            if value is not None:
+                out[key] = value
+        if self.default is not _MISSING:
+            out["default"] = self.default
+        if self.properties:
+            out["properties"] = {k: s.openapi() for k, s in self.properties.items()}
+        return out
+
+
+_DATE_TIME = re.compile(
+    r"^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$"
+)
+
+
+def schema(spec: Any) -> Schema:
+    """Build a schema.
+
+    A Schema stands for itself, a list of one for an array, a dict for an
+    object ("name!" is required, "*" any key), and a string is one of str,
+    int, bool, time, int|str, any, or an enumeration "A|B|C".
+    """
+    if isinstance(spec, Schema):
+        return spec
+    if isinstance(spec, list):
+        return Schema("array", items=schema(spec[0]))
+    if isinstance(spec, dict):
+        if "*" in spec:
+            return Schema("object", values=schema(spec["*"]))
+        return Schema(
+            "object",
+            properties={k.rstrip("!"): schema(v) for k, v in spec.items()},
+            required=tuple(k[:-1] for k in spec if k.endswith("!")),
+        )
+    simple = {
+        "str": Schema("string"),
+        "int": Schema("integer"),
+        "bool": Schema("boolean"),
+        "time": Schema("string", format="date-time"),
+        "int|str": Schema("int-or-string"),
+        "any": Schema("any"),
+    }
+    if spec in simple:
+        return simple[spec]
+    if not isinstance(spec, str) or "|" not in spec:
+        raise TypeError(f"no schema: {spec!r}")
+    return Schema("string", enum=tuple(spec.split("|")))
+
+
+def enum(words: str, **more: Any) -> Schema:
+    """An enumeration, also of a single word."""
+    return Schema("string", enum=tuple(words.split("|")), **more)
+
+
+def integer(**more: Any) -> Schema:
+    return Schema("integer", **more)
+
+
+def boolean(default: bool) -> Schema:
+    return Schema("boolean", default=default)
+
+
+def string(**more: Any) -> Schema:
+    return Schema("string", **more)
+
+
+def array(item: Any, **more: Any) -> Schema:
+    return Schema("array", items=schema(item), **more)

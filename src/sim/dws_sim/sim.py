@@ -1,0 +1,127 @@
+# Puts a simulator together: store, API server, controllers, machine.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The simulator."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from dws_sim import admission, world
+from dws_sim.control import Control
+from dws_sim.controllers.access import AccessController
+from dws_sim.controllers.breakdown import BreakdownController
+from dws_sim.controllers.clientmount import ClientMountController
+from dws_sim.controllers.cluster import Cluster, LocalCluster
+from dws_sim.controllers.filesystem import JobDw
+from dws_sim.controllers.health import Hardware, HealthController
+from dws_sim.controllers.manager import Manager
+from dws_sim.controllers.nnf import NnfController
+from dws_sim.controllers.step import Command
+from dws_sim.controllers.storage import Ledger, ServersController, StorageController
+from dws_sim.controllers.workflow import WorkflowController
+from dws_sim.faults import Faults
+from dws_sim.gc import Collector
+from dws_sim.http import ApiServer
+from dws_sim.mounts import Mounts
+from dws_sim.rbac import ADMIN, Users, wlm_role
+from dws_sim.store import Store
+from dws_sim.world import Machine
+
+WLM_USER = "system:serviceaccount:default:flux-wlm"
+ADMIN_USER = "dws-sim-admin"
+
+
+def commands() -> dict[str, Command]:
+    """The directive commands that NNF knows."""
+    return {"jobdw": JobDw()}
+
+
+@dataclass
+class Controllers:
+    """The controller half, on any cluster."""
+
+    cluster: Cluster
+    machine: Machine
+    faults: Faults
+    mounts: Mounts
+    manager: Manager = field(default_factory=Manager)
+    hardware: Hardware = field(default_factory=Hardware)
+    ledger: Ledger = field(default_factory=Ledger)
+
+    def __post_init__(self) -> None:
+        cluster, manager, faults = self.cluster, self.manager, self.faults
+        self.workflows = WorkflowController(cluster, manager, faults)
+        self.nnf = NnfController(
+            cluster, manager, faults, commands(), self.mounts.mount_root
+        )
+        BreakdownController(cluster, manager)
+        ServersController(cluster, manager)
+        StorageController(cluster, manager, self.ledger, self.mounts)
+        AccessController(cluster, manager)
+        ClientMountController(cluster, manager, faults, self.mounts)
+        self.health = HealthController(cluster, manager, self.machine, self.hardware)
+        faults.listeners.append(self.wake_workflows)
+
+    def wake_workflows(self) -> None:
+        """Look at every workflow again: a switch was turned."""
+        asyncio.ensure_future(self._wake())
+
+    async def _wake(self) -> None:
+        for obj in await self.cluster.find("workflows"):
+            meta = obj["metadata"]
+            self.workflows.enqueue(meta["namespace"], meta["name"])
+            self.nnf.enqueue(meta["namespace"], meta["name"])
+
+
+class Simulator:
+    """One made-up system. To be made and used in a running event loop."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        faults: Faults | None = None,
+        mounts: Mounts | None = None,
+        system_status: bool = True,
+    ) -> None:
+        self.machine = machine
+        self.store = Store()
+        self.users = Users()
+        self.wlm_token = self.users.add(WLM_USER, wlm_role())
+        self.admin_token = self.users.add(ADMIN_USER, ADMIN)
+        self.server = ApiServer(self.store, self.users)
+        self.collector = Collector(self.store)
+        admission.install(self.store)
+        self.faults = faults or Faults()
+        self.mounts = mounts or Mounts()
+        self.controllers = Controllers(
+            LocalCluster(self.store), machine, self.faults, self.mounts
+        )
+        world.populate(self.store, machine, system_status)
+        self._runner: web.AppRunner | None = None
+        self.port = 0
+        self.control = Control(self)
+
+    async def start(self, port: int = 0) -> None:
+        """Serve on 127.0.0.1; returns when requests are answered.
+
+        Raises:
+            OSError: the port is taken.
+        """
+        self.controllers.manager.start()
+        await self.controllers.manager.settled()
+        self._runner = web.AppRunner(
+            self.server.application(), access_log=None, handler_cancellation=True
+        )
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", port, shutdown_timeout=1.0)
+        await site.start()
+        self.port = self._runner.addresses[0][1]
+
+    async def stop(self) -> None:
+        self.server.drop_watches()
+        await self.controllers.manager.stop()
+        if self._runner is not None:
+            await self._runner.cleanup()

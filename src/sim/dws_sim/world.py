@@ -1,0 +1,241 @@
+# The made-up machine: rabbits, the computes they serve, and the objects that
+# a real system has before the first job.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The machine and its configuration objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dws_sim import hostlist
+from dws_sim.controllers.common import NNF_NAMESPACE, STORAGE_LABEL
+from dws_sim.directive import nnf_rules
+from dws_sim.jsontree import Object
+from dws_sim.schema.resources import NAMESPACES, RESOURCES
+from dws_sim.store import Store
+
+NAMESPACES_OF_A_SYSTEM = (
+    "default",
+    "kube-system",
+    "dws-system",
+    "nnf-system",
+    "nnf-dm-system",
+)
+_SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?$")
+TLS_SECRET = "nnf-dm-usercontainer-server-tls"
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as 1TiB, 20GB or 4096.
+
+    Raises:
+        ValueError: it is no size.
+    """
+    match = _SIZE.match(text)
+    if not match:
+        raise ValueError(f"no size: {text!r}")
+    number, letter, binary = match.groups()
+    power = " KMGTP".index(letter) if letter else 0
+    return int(float(number) * (1024 if binary else 1000) ** power)
+
+
+@dataclass
+class Machine:
+    """Rabbits in order, each with its computes in slot order."""
+
+    capacity_bytes: int
+    rabbits: dict[str, list[str]] = field(default_factory=dict)
+    external: list[str] = field(default_factory=list)
+
+    @classmethod
+    def build(
+        cls, nodes: str, rabbits: str, nodes_per_rabbit: int, capacity_bytes: int
+    ) -> Machine:
+        """Deal nodes out to rabbits; those left over have none.
+
+        Raises:
+            ValueError: a name twice, or a number that makes no sense.
+        """
+        computes, names = hostlist.expand(nodes), hostlist.expand(rabbits)
+        if not 0 < nodes_per_rabbit <= 16:
+            raise ValueError("a rabbit serves 1 to 16 nodes")
+        if len(set(computes + names)) != len(computes) + len(names):
+            raise ValueError("a node or rabbit is named twice")
+        machine = cls(capacity_bytes)
+        for i, name in enumerate(names):
+            first = i * nodes_per_rabbit
+            machine.rabbits[name] = computes[first : first + nodes_per_rabbit]
+        machine.external = computes[len(names) * nodes_per_rabbit :]
+        return machine
+
+    @property
+    def nodes(self) -> list[str]:
+        return [n for names in self.rabbits.values() for n in names] + self.external
+
+    def mapping(self) -> Object:
+        """The rabbitmapping that flux-dws reads."""
+        return {
+            "computes": {n: r for r, names in self.rabbits.items() for n in names},
+            "rabbits": {
+                r: {
+                    "capacity": self.capacity_bytes,
+                    "hostlist": hostlist.compress(names),
+                }
+                for r, names in self.rabbits.items()
+            },
+        }
+
+
+def storage_status(machine: Machine, rabbit: str) -> Object:
+    """Storage.status of a healthy rabbit."""
+    drives = 16
+    return {
+        "type": "NVMe",
+        "capacity": machine.capacity_bytes,
+        "status": "Ready",
+        "access": {
+            "protocol": "PCIe",
+            "servers": [{"name": rabbit, "status": "Ready"}],
+            "computes": [
+                {"name": n, "status": "Ready"} for n in machine.rabbits[rabbit]
+            ],
+        },
+        "devices": [
+            {
+                "slot": str(slot),
+                "status": "Ready",
+                "model": "SIM-NVME",
+                "serialNumber": f"{rabbit}-{slot:02d}",
+                "firmwareVersion": "1.0",
+                "capacity": machine.capacity_bytes // drives,
+                "wearLevel": 0,
+            }
+            for slot in range(drives)
+        ],
+    }
+
+
+def template_profile(default: bool = True) -> Object:
+    """The storage profile that systems start from."""
+    block = {"allocationPadding": "300MiB", "capacityScalingFactor": "1.0"}
+    target = {"colocateComputes": False}
+    return {
+        "default": default,
+        "xfsStorage": dict(block),
+        "gfs2Storage": dict(block),
+        "rawStorage": dict(block),
+        "lustreStorage": {
+            "combinedMgtMdt": True,
+            "mgtOptions": {**target, "count": 1},
+            "mdtOptions": {**target, "count": 1},
+            "mgtMdtOptions": {**target, "count": 1},
+            "ostOptions": {"colocateComputes": True, "scale": 5},
+        },
+    }
+
+
+def _system_configuration(machine: Machine) -> Object:
+    return {
+        "storageNodes": [
+            {
+                "type": "Rabbit",
+                "name": rabbit,
+                "computesAccess": [
+                    {"name": n, "index": i} for i, n in enumerate(names)
+                ],
+            }
+            for rabbit, names in machine.rabbits.items()
+        ],
+        "externalComputeNodes": [{"name": n} for n in machine.external],
+        "ports": ["4000-4999"],
+        "portsCooldownInSeconds": 60,
+    }
+
+
+def _named(name: str, namespace: str = "", **body: Any) -> Object:
+    meta = {"name": name}
+    if namespace:
+        meta["namespace"] = namespace
+    return {"metadata": meta, **body}
+
+
+def _create(store: Store, plural: str, obj: Object) -> Object:
+    namespace = obj["metadata"].get("namespace", "")
+    return store.create(RESOURCES[plural], namespace, obj)
+
+
+def create_namespaces(store: Store, names: Iterable[str]) -> None:
+    for name in names:
+        if store.peek(NAMESPACES, "", name) is None:
+            store.create(NAMESPACES, "", _named(name, status={"phase": "Active"}))
+
+
+def populate(store: Store, machine: Machine, system_status: bool = True) -> None:
+    """Create what a system has before the first job."""
+    create_namespaces(store, NAMESPACES_OF_A_SYSTEM)
+    create_namespaces(store, [*machine.rabbits, *machine.nodes])
+    _create(
+        store,
+        "dwdirectiverules",
+        _named("nnf", "dws-system", spec=nnf_rules()),
+    )
+    _create(
+        store,
+        "nnfstorageprofiles",
+        _named("default", NNF_NAMESPACE, data=template_profile()),
+    )
+    _create(
+        store,
+        "nnfdatamovementprofiles",
+        _named("default", NNF_NAMESPACE, data={"default": True}),
+    )
+    config = _create(
+        store,
+        "systemconfigurations",
+        _named("default", "default", spec=_system_configuration(machine)),
+    )
+    _create(
+        store,
+        "nnfportmanagers",
+        _named(
+            "nnf-port-manager",
+            NNF_NAMESPACE,
+            spec={
+                "systemConfiguration": {
+                    "kind": "SystemConfiguration",
+                    "name": "default",
+                    "namespace": "default",
+                },
+                "allocations": [],
+            },
+        ),
+    )
+    if system_status:
+        _create(
+            store, "systemstatuses", _named("default", "default", data={"nodes": {}})
+        )
+    _create(
+        store,
+        "secrets",
+        _named(TLS_SECRET, "default", type="kubernetes.io/tls", data={}),
+    )
+    owner = {
+        "apiVersion": config["apiVersion"],
+        "kind": config["kind"],
+        "name": "default",
+        "uid": config["metadata"]["uid"],
+        "controller": True,
+    }
+    for rabbit in machine.rabbits:
+        obj = _named(rabbit, "default", spec={"state": "Enabled", "mode": "Live"})
+        obj["metadata"].update(
+            labels={STORAGE_LABEL: "Rabbit"}, ownerReferences=[owner]
+        )
+        _create(store, "storages", obj)
+    config = {**config, "status": {"ready": True}}
+    store.update(
+        RESOURCES["systemconfigurations"], "default", "default", config, "status"
+    )
