@@ -3,13 +3,16 @@
 
 Load with ``flux module load --name=dws fake-dws.py [auto] [fail-NAME=TEXT]``.
 It notes each request; ``dws.log`` returns the notes, ``dws.wait`` with
-``{name, jobid}`` answers with one of them as soon as it is there. With ``auto`` every job
-goes through at once: its resources stay as they are and its environment gets
-``DW_JOB_test``. ``fail-create=TEXT`` answers that request with an error.
+``{name, jobid}`` answers with one of them as soon as it is there. With ``auto``
+every job goes through at once: its resources stay as they are and its
+environment gets ``DW_JOB_test``. ``fail-create=WORD`` answers that request with
+an error.
 """
 
+from __future__ import annotations
+
 import errno
-from typing import Any, Dict, List
+from typing import Any
 
 from flux.brokermod import BrokerModule, request_handler
 
@@ -17,13 +20,11 @@ from flux.brokermod import BrokerModule, request_handler
 class FakeDws(BrokerModule):
     def __init__(self, h: Any, *args: str) -> None:
         super().__init__(h, *args)
-        self.requests: List[Dict[str, Any]] = []
-        self.waiting: List[Any] = []
+        self.requests: list[dict[str, Any]] = []
+        self.waiting: list[Any] = []
         self.auto = "auto" in args
         self.failures = dict(
-            arg[len("fail-") :].split("=", 1)
-            for arg in args
-            if arg.startswith("fail-")
+            arg[len("fail-") :].split("=", 1) for arg in args if arg.startswith("fail-")
         )
 
     def take(self, name: str, msg: Any) -> bool:
@@ -47,7 +48,7 @@ class FakeDws(BrokerModule):
                 return True
         return False
 
-    def tell(self, method: str, payload: Dict[str, Any]) -> None:
+    def tell(self, method: str, payload: dict[str, Any]) -> None:
         future = self.handle.rpc(f"job-manager.dws.{method}", payload)
         future.then(self.told, method)
 

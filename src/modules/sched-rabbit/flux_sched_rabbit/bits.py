@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from typing import Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 
 def of(numbers: Iterable[int]) -> int:
@@ -36,7 +36,7 @@ def count(mask: int) -> int:
 
 def lowest(mask: int, n: int) -> int:
     """The subset of the ``n`` lowest numbers (all, if there are fewer)."""
-    result = []
+    result: list[int] = []
     for number in members(mask):
         if len(result) == n:
             break

@@ -8,8 +8,9 @@ more than its whole GiB.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Callable, Iterable, Iterator, Mapping
+from typing import Callable
 
 from . import bits, constraint
 from .request import Request
@@ -370,9 +371,8 @@ class Machine:
             per_node = f"{max(request.node_cores, 1)} cores"
             if request.node_gpus:
                 per_node += f" and {request.node_gpus} gpus"
-            return (
-                f"needs {request.nodes} nodes with {per_node}; there are {have}"
-                + (" that meet its constraints" if request.constraint else "")
+            return f"needs {request.nodes} nodes with {per_node}; there are {have}" + (
+                " that meet its constraints" if request.constraint else ""
             )
         if request.needs_rabbits:
             return self._infeasible_groups(request, eligible)

@@ -17,7 +17,7 @@ from .machine import Allocation, Machine, Node
 from .request import Request
 
 
-class RabbitPool(Rv1Pool):
+class RabbitPool(Rv1Pool):  # type: ignore[misc]
     """The pool of the whole instance, or the R of one job.
 
     The base class reads and writes R; what is up, free and whose is the
@@ -89,7 +89,9 @@ class RabbitPool(Rv1Pool):
     def find(self, wanted: Request) -> Allocation | None:
         return self.machine.find(wanted)
 
-    def commit(self, jobid: int, alloc: Allocation, duration_s: float) -> dict[str, Any]:
+    def commit(
+        self, jobid: int, alloc: Allocation, duration_s: float
+    ) -> dict[str, Any]:
         """Give it to the job and return its R."""
         now = time.time()
         expiration = self.get_expiration()

@@ -5,7 +5,8 @@ they are known again when the scheduler restarts."""
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from flux.hostlist import Hostlist
 from flux.idset import IDset

@@ -15,7 +15,7 @@ from .pool import RabbitPool
 from .request import Request
 
 
-class RabbitScheduler(Scheduler):
+class RabbitScheduler(Scheduler):  # type: ignore[misc]
     """Allocates in order of priority and age. A job that cannot run now holds
     up those behind it."""
 
