@@ -246,6 +246,19 @@ static int write_all (void *arg, const char *buf, size_t len)
     return 0;
 }
 
+static int write_text (int fd, json_t *text, dws_error_t *error)
+{
+    if (text
+        && write_all (&fd,
+                      json_string_value (text),
+                      json_string_length (text)) < 0)
+        return dws_error (error,
+                          errno,
+                          "could not write: %s",
+                          strerror (errno));
+    return 0;
+}
+
 char *dws_text_jgf (const char *R,
                     const char *mapping,
                     const char *opts,
@@ -271,7 +284,9 @@ char *dws_text_jgf (const char *R,
     if (!failed
         && (topo = dws_topology_create (map, &call.error))
         && (jgf = dws_jgf_create (R_obj, topo, &jopts, &call.error))
+        && write_text (fd, json_object_get (o, "before"), &call.error) == 0
         && dws_jgf_write (jgf, write_all, &fd, &call.error) == 0
+        && write_text (fd, json_object_get (o, "after"), &call.error) == 0
         && !(result = json_pack ("{s:I}",
                                  "vertices",
                                  (json_int_t)dws_jgf_count (jgf))))

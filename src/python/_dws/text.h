@@ -51,7 +51,8 @@ char *dws_text_location_constraint (const char *breakdowns,
                                     struct dws_text_error *error);
 
 /* Write the value of R's "scheduling" key to a file descriptor.
- * opts: {"cluster", "chunks"?, "exclude"?, "validate"?}
+ * opts: {"cluster", "chunks"?, "exclude"?, "validate"?, "before"?, "after"?},
+ * the last two being texts to write around it.
  * Returns {"vertices": N}.
  */
 char *dws_text_jgf (const char *R,

@@ -177,15 +177,23 @@ def write_jgf(
     chunks: Optional[int] = None,
     exclude: Optional[str] = None,
     validate: bool = True,
+    before: bytes = b"",
+    after: bytes = b"",
 ) -> int:
     """Write the resource graph to a file descriptor; return its vertex count.
 
     The graph is the value of R's "scheduling" key. `chunks` is the number of
     ssds per rabbit, `exclude` an idset or hostlist of nodes to leave out;
-    with `validate` all compute nodes of the mapping must be in R. Raises
-    ValueError, or OSError if writing fails.
+    with `validate` all compute nodes of the mapping must be in R. `before`
+    and `after` are written around the graph. Nothing is written if the input
+    is wrong. Raises ValueError, or OSError if writing fails.
     """
-    opts: dict[str, Json] = {"cluster": cluster, "validate": validate}
+    opts: dict[str, Json] = {
+        "cluster": cluster,
+        "validate": validate,
+        "before": before.decode(),
+        "after": after.decode(),
+    }
     if chunks is not None:
         opts["chunks"] = chunks
     if exclude is not None:

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux dws2jgf: put the resource graph of a machine with rabbits into its R.
+# libdws writes the graph; here is only where R, mapping and names come from.
+"""Generate the Fluxion resource graph (JGF) of a machine with rabbits."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import socket
+import sys
+from typing import Any
+
+from flux_k8s import dws, rabbitmap, resourceconfig
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="flux dws2jgf",
+        description="Read R (RFC 20) from standard input, or a configuration "
+        "with --from-config, and write R with the resource graph of the "
+        "machine and its rabbits under the key 'scheduling'.",
+    )
+    parser.add_argument(
+        "mapping",
+        metavar="FILE",
+        nargs="?",
+        help="rabbitmapping file (default: the config key rabbit.mapping)",
+    )
+    parser.add_argument(
+        "--no-validate",
+        action="store_true",
+        help="accept compute nodes in the mapping that are not in R",
+    )
+    parser.add_argument(
+        "-c",
+        "--chunks-per-nnf",
+        type=int,
+        metavar="N",
+        default=36,
+        help="number of parts that each rabbit is split into (default: 36)",
+    )
+    parser.add_argument(
+        "--cluster-name",
+        metavar="NAME",
+        help="name of the cluster (default: the host name without digits)",
+    )
+    parser.add_argument(
+        "--only-sched",
+        action="store_true",
+        help="write only the value of the key 'scheduling'",
+    )
+    parser.add_argument(
+        "--from-config",
+        metavar="PATH",
+        help="take R from the table resource.config in this TOML file, or "
+        "directory of files, instead of standard input",
+    )
+    return parser.parse_args()
+
+
+def default_cluster_name() -> str:
+    host = socket.gethostname().partition(".")[0]
+    return "".join(c for c in host if not c.isdigit()).rstrip("-") or "cluster"
+
+
+def configured_exclude() -> str:
+    """resource.exclude of the running instance, "" where there is none."""
+    try:
+        import flux
+
+        return str(flux.Flux().conf_get("resource.exclude", ""))
+    except (ImportError, OSError) as exc:
+        print(
+            f"flux-dws2jgf: no Flux instance, resource.exclude not applied: {exc}",
+            file=sys.stderr,
+        )
+        return ""
+
+
+def read_R(args: argparse.Namespace) -> tuple[Any, str]:
+    """R, decoded, and what to leave out of the graph."""
+    if args.from_config is not None:
+        table = resourceconfig.load(args.from_config)
+        return resourceconfig.build_R(table), resourceconfig.exclude(table)
+    try:
+        R = json.load(sys.stdin)
+    except ValueError as exc:
+        raise SystemExit(
+            f"flux-dws2jgf: ERROR: standard input is not R (JSON): {exc}"
+        ) from None
+    if not isinstance(R, dict):
+        raise SystemExit("flux-dws2jgf: ERROR: standard input is not R (RFC 20)")
+    return R, configured_exclude()
+
+
+def main() -> None:
+    args = parse_args()
+    R, exclude = read_R(args)
+    path = args.mapping or rabbitmap.configured_path()
+    try:
+        with open(path, "rb") as stream:
+            mapping = dws.Raw(stream.read())
+    except OSError as exc:
+        raise rabbitmap.MappingError(f"{path}: {exc.strerror}") from exc
+    R.pop("scheduling", None)
+    before, after = b"", b"\n"
+    if not args.only_sched:
+        before, after = json.dumps(R)[:-1].encode() + b', "scheduling": ', b"}\n"
+    try:
+        dws.write_jgf(
+            R,
+            mapping,
+            sys.stdout.fileno(),
+            cluster=args.cluster_name or default_cluster_name(),
+            chunks=args.chunks_per_nnf,
+            exclude=exclude,
+            validate=not args.no_validate,
+            before=before,
+            after=after,
+        )
+    except ValueError as exc:
+        # libdws knows the key at fault, but not the name of the file
+        text = str(exc)
+        if text.startswith("rabbitmapping: "):
+            text = f"{path}: {text[len('rabbitmapping: ') :]}"
+        raise ValueError(text) from exc
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (
+        rabbitmap.MappingError,
+        resourceconfig.ConfigError,
+        ValueError,
+        OSError,
+    ) as err:
+        sys.exit(f"flux-dws2jgf: ERROR: {err}")

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# The rabbitmapping file: made from what Kubernetes says, found through the
+# configuration, and asked both ways.
+"""Which compute nodes hang on which rabbit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+Mapping = dict[str, Any]
+
+# Servers of jobs are named after the workflow, which is named after the job.
+JOB_PREFIX = "fluxjob-"
+
+
+class MappingError(Exception):
+    """The mapping cannot be made, found or used; the text says why."""
+
+
+def build(
+    system_configuration: dict[str, Any],
+    storages: Iterable[dict[str, Any]],
+    servers: Iterable[dict[str, Any]] = (),
+) -> Mapping:
+    """Make the mapping.
+
+    Rabbits and computes are those of the SystemConfiguration, which is
+    complete and does not change. Storage objects add the capacity; a rabbit
+    that has never been up is taken to be as large as the largest. Space that
+    `servers` take which are not those of jobs (persistent and system storage)
+    is subtracted.
+
+    Raises:
+        MappingError: the objects contradict each other.
+    """
+    mapping: Mapping = {"computes": {}, "rabbits": {}}
+    computes, rabbits = mapping["computes"], mapping["rabbits"]
+    for node in system_configuration["spec"].get("storageNodes") or []:
+        rabbit = node["name"]
+        hosts = [entry["name"] for entry in node.get("computesAccess") or []]
+        for host in hosts:
+            if host in computes:
+                raise MappingError(
+                    f"SystemConfiguration: {host} is connected to "
+                    f"{computes[host]} and {rabbit}"
+                )
+            computes[host] = rabbit
+        rabbits[rabbit] = {"hostlist": _encode(hosts)}
+    capacities = _capacities(storages, mapping)
+    largest = max(capacities.values(), default=0)
+    taken = _taken(servers)
+    for rabbit, entry in rabbits.items():
+        capacity = capacities.get(rabbit) or largest
+        entry["capacity"] = max(0, capacity - taken.get(rabbit, 0))
+    return mapping
+
+
+def _encode(hosts: Iterable[str]) -> str:
+    """Hosts as an RFC 29 hostlist, each once."""
+    from flux.hostlist import Hostlist
+
+    hostlist = Hostlist()
+    for host in hosts:
+        hostlist.append(host)
+    return str(hostlist.uniq().encode())
+
+
+def _decode(text: str) -> list[str]:
+    """An RFC 29 hostlist as hosts. Raises MappingError."""
+    from flux.hostlist import Hostlist
+
+    try:
+        return list(Hostlist(text))
+    except ValueError as exc:
+        raise MappingError(f"'{text}' is not a hostlist") from exc
+
+
+def _capacities(storages: Iterable[dict[str, Any]], mapping: Mapping) -> dict[str, int]:
+    result: dict[str, int] = {}
+    for storage in storages:
+        rabbit = storage["metadata"]["name"]
+        status = storage.get("status") or {}
+        if rabbit not in mapping["rabbits"]:
+            continue
+        for entry in (status.get("access") or {}).get("computes") or []:
+            expected = mapping["computes"].get(entry["name"])
+            if expected != rabbit:
+                raise MappingError(
+                    f"Storage {rabbit} has a connection to {entry['name']}, "
+                    f"which the SystemConfiguration connects to {expected}"
+                )
+        result[rabbit] = status.get("capacity") or 0
+    return result
+
+
+def _taken(servers: Iterable[dict[str, Any]]) -> dict[str, int]:
+    """Bytes per rabbit that are in the hands of others than jobs."""
+    result: dict[str, int] = {}
+    for obj in servers:
+        if obj["metadata"]["name"].startswith(JOB_PREFIX):
+            continue
+        for allocation in (obj.get("spec") or {}).get("allocationSets") or []:
+            size = allocation.get("allocationSize") or 0
+            for storage in allocation.get("storage") or []:
+                rabbit = storage["name"]
+                size_here = size * storage.get("allocationCount", 1)
+                result[rabbit] = result.get(rabbit, 0) + size_here
+    return result
+
+
+def load(path: str) -> Mapping:
+    """Read a mapping file.
+
+    Raises:
+        MappingError: with the name of the file and the key at fault.
+    """
+    try:
+        with open(path, encoding="utf8") as stream:
+            mapping = json.load(stream)
+    except OSError as exc:
+        raise MappingError(f"{path}: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise MappingError(f"{path}: not JSON: {exc}") from exc
+    for key in ("computes", "rabbits"):
+        if not isinstance(mapping, dict) or not isinstance(
+            mapping.setdefault(key, {}), dict
+        ):
+            raise MappingError(f"{path}: '{key}' must be an object")
+    return dict(mapping)
+
+
+def configured_path(handle: Any = None) -> str:
+    """The value of rabbit.mapping in this instance, or in the system's.
+
+    `handle` is a flux.Flux, or None to open one.
+
+    Raises:
+        MappingError: it is set in neither, or there is no instance.
+    """
+    import flux
+
+    try:
+        handle = handle or flux.Flux()
+    except OSError as exc:
+        raise MappingError(f"no Flux instance to ask: {exc.strerror}") from exc
+    path = handle.conf_get("rabbit.mapping")
+    if path is None:
+        try:
+            path = flux.Flux("/").conf_get("rabbit.mapping")
+        except OSError:
+            pass
+    if path is None:
+        raise MappingError(
+            "the config key 'rabbit.mapping' is set neither in this Flux "
+            "instance nor in the system instance"
+        )
+    return str(path)
+
+
+def all_rabbits(mapping: Mapping) -> str:
+    """The hostlist of all rabbits."""
+    return _encode(mapping["rabbits"])
+
+
+def rabbits_of(mapping: Mapping, computes: Iterable[str]) -> list[str]:
+    """The rabbits next to the hosts of some hostlists, each once.
+
+    Raises:
+        MappingError: a host has no rabbit.
+    """
+    result: dict[str, None] = {}
+    for text in computes:
+        for host in _decode(text):
+            if host not in mapping["computes"]:
+                raise MappingError(f"compute node {host} has no rabbit")
+            result[mapping["computes"][host]] = None
+    return list(result)
+
+
+def computes_of(mapping: Mapping, rabbits: Iterable[str]) -> list[str]:
+    """The compute nodes on the rabbits of some hostlists, each once.
+
+    Raises:
+        MappingError: there is no such rabbit.
+    """
+    result: dict[str, None] = {}
+    for text in rabbits:
+        for rabbit in _decode(text):
+            if rabbit not in mapping["rabbits"]:
+                raise MappingError(f"there is no rabbit {rabbit}")
+            hosts = mapping["rabbits"][rabbit].get("hostlist") or ""
+            result.update(dict.fromkeys(_decode(hosts)))
+    return list(result)
+
+
+def encode(hosts: Iterable[str]) -> str:
+    """Hosts as an RFC 29 hostlist."""
+    return _encode(hosts)

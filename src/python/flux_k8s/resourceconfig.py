@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# An R object from the [resource] table of a Flux configuration, for machines
+# whose R is not a file but this table.
+"""Resource configuration to R (RFC 20)."""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+from typing import Any
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text names file and key."""
+
+
+def _toml() -> Any:
+    """The TOML reader: in Python since 3.11, a package of its own before."""
+    for name in ("tomllib", "tomli"):
+        try:
+            return importlib.import_module(name)
+        except ImportError:
+            pass
+    raise ConfigError("reading TOML needs Python 3.11 or the package tomli")
+
+
+def load(path: str) -> dict[str, Any]:
+    """The [resource] table of a TOML file, or of a directory of them.
+
+    Raises:
+        ConfigError: a file cannot be read, or there is no such table.
+    """
+    toml = _toml()
+    files = sorted(glob.glob(os.path.join(path, "*.toml")))
+    table: dict[str, Any] = {}
+    for name in files if os.path.isdir(path) else [path]:
+        try:
+            with open(name, "rb") as stream:
+                table.update(toml.load(stream).get("resource") or {})
+        except OSError as exc:
+            raise ConfigError(f"{name}: {exc.strerror}") from exc
+        except ValueError as exc:
+            raise ConfigError(f"{name}: {exc}") from exc
+    if not isinstance(table.get("config"), list):
+        raise ConfigError(f"{path}: there is no [[resource.config]]")
+    return table
+
+
+def exclude(table: dict[str, Any]) -> str:
+    """The value of resource.exclude, "" if there is none."""
+    value = table.get("exclude", "")
+    if not isinstance(value, str):
+        raise ConfigError("resource.exclude must be a string")
+    return value
+
+
+def build_R(table: dict[str, Any]) -> dict[str, Any]:
+    """R for a [resource] table: ranks in the order in which hosts come up.
+
+    An entry may name hosts for the first time and give them cores and gpus,
+    and it may give properties to hosts that have been named before.
+
+    Raises:
+        ConfigError: with the entry and key at fault.
+    """
+    from flux.hostlist import Hostlist
+    from flux.idset import IDset
+
+    ranks: dict[str, int] = {}
+    children: list[dict[str, str]] = []
+    properties: dict[str, Any] = {}
+    for index, entry in enumerate(table["config"]):
+        where = f"resource.config[{index}]"
+        unknown = set(entry) - {"hosts", "cores", "gpus", "properties"}
+        if unknown:
+            raise ConfigError(f"{where}: unknown key '{sorted(unknown)[0]}'")
+        try:
+            hosts = list(Hostlist(entry["hosts"]))
+        except KeyError as exc:
+            raise ConfigError(f"{where}: 'hosts' is missing") from exc
+        except (TypeError, ValueError) as exc:
+            raise ConfigError(f"{where}.hosts: not a hostlist") from exc
+        kinds = {}
+        for key, kind in (("cores", "core"), ("gpus", "gpu")):
+            if key in entry:
+                try:
+                    kinds[kind] = str(IDset(entry[key]))
+                except (TypeError, ValueError) as exc:
+                    raise ConfigError(f"{where}.{key}: not an idset") from exc
+        for host in hosts:
+            rank = ranks.setdefault(host, len(ranks))
+            if rank == len(children):
+                children.append({})
+            children[rank].update(kinds)
+            for name in entry.get("properties", []):
+                properties.setdefault(name, IDset()).set(rank)
+    execution = {
+        "R_lite": _r_lite(children),
+        "starttime": 0,
+        "expiration": 0,
+        "nodelist": [Hostlist(list(ranks)).encode()],
+    }
+    if properties:
+        execution["properties"] = {k: str(v) for k, v in properties.items()}
+    return {"version": 1, "execution": execution}
+
+
+def _r_lite(children: list[dict[str, str]]) -> list[dict[str, Any]]:
+    """Neighbours with the same children share an entry."""
+    result: list[dict[str, Any]] = []
+    first = 0
+    for rank, value in enumerate(children):
+        if rank + 1 < len(children) and children[rank + 1] == value:
+            continue
+        ids = str(first) if first == rank else f"{first}-{rank}"
+        result.append({"rank": ids, "children": value})
+        first = rank + 1
+    return result
