@@ -59,14 +59,11 @@ static void watch_remove (struct watch *w)
     watch_free (w);
 }
 
+/* No word to those who watch: an error would end running jobs. */
 void watches_destroy (struct info *ctx)
 {
-    while (ctx->watches) {
-        if (!ctx->watches->canceled)
-            (void)flux_respond_error (ctx->h, ctx->watches->msg, ENOSYS,
-                                      "job-info is unloading");
+    while (ctx->watches)
         watch_remove (ctx->watches);
-    }
 }
 
 int watches_count (struct info *ctx)

@@ -67,9 +67,40 @@ static int update_duration_init (flux_plugin_t *p)
                                     duration_cb, NULL);
 }
 
+/* job-manager.post-event.post: the owner may post any event */
+static void post_cb (flux_t *h, flux_msg_handler_t *mh,
+                     const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+    const char *errstr = NULL;
+    flux_jobid_t id;
+    const char *name;
+    json_t *context = NULL;
+    struct job *job;
+
+    if (flux_request_unpack (msg, NULL, "{s:I s:s s?o}",
+                             "id", &id,
+                             "name", &name,
+                             "context", &context) < 0
+        || !(job = job_find_active (jm, id, &errstr))
+        || event_post (jm, job, 0, name, context ? "O" : NULL, context) < 0)
+        respond_error (h, msg, errstr);
+    else if (flux_respond (h, msg, NULL) < 0)
+        flux_log_error (h, "error responding to post-event");
+}
+
+static int post_event_init (flux_plugin_t *p)
+{
+    return flux_jobtap_service_register (p, "post", post_cb,
+                                         jobtap_manager (p));
+}
+
 const struct builtin jobtap_builtins[] = {
     { ".priority-default", priority_default_init },
+    { ".dependency-after", dependency_after_plugin_init },
+    { ".begin-time", begin_time_plugin_init },
     { ".update-duration", update_duration_init },
     { ".update-queue", queue_update_plugin_init },
+    { ".post-event", post_event_init },
     { NULL, NULL },
 };

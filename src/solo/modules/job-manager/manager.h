@@ -272,5 +272,7 @@ struct builtin {
 };
 extern const struct builtin jobtap_builtins[]; // ends with a NULL name
 struct manager *jobtap_manager (flux_plugin_t *p);
+int dependency_after_plugin_init (flux_plugin_t *p);
+int begin_time_plugin_init (flux_plugin_t *p);
 
 #endif
