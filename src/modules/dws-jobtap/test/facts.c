@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of facts.c: eventlogs, whole, cut off, doubled and backwards.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "../facts.h"
+
+/* The ordinary course, with others' holds in between, and what is known
+ * after each event.
+ */
+static const struct {
+    const char *name;
+    const char *context;
+    flux_job_state_t state;
+    const char *phase;
+    bool depend;
+    bool prolog;
+    bool epilog;
+} course[] = {
+    { "submit", "{'userid':1}", FLUX_JOB_STATE_NEW, "depend", 0, 0, 0 },
+    { "validate", NULL, FLUX_JOB_STATE_DEPEND, "depend", 0, 0, 0 },
+    { "dependency-add", "{'description':'begin-time=1'}",
+      FLUX_JOB_STATE_DEPEND, "depend", 0, 0, 0 },
+    { "dependency-add", "{'description':'dws-create'}",
+      FLUX_JOB_STATE_DEPEND, "depend", 1, 0, 0 },
+    { "jobspec-update", "{'attributes.system.dw':[]}",
+      FLUX_JOB_STATE_DEPEND, "depend", 1, 0, 0 },
+    { "jobspec-update", "{'resources':[]}",
+      FLUX_JOB_STATE_DEPEND, "depend", 1, 0, 0 },
+    { "dependency-remove", "{'description':'begin-time=1'}",
+      FLUX_JOB_STATE_DEPEND, "depend", 1, 0, 0 },
+    { "dependency-remove", "{'description':'dws-create'}",
+      FLUX_JOB_STATE_DEPEND, "pending", 0, 0, 0 },
+    { "depend", NULL, FLUX_JOB_STATE_PRIORITY, "pending", 0, 0, 0 },
+    { "priority", "{'priority':16}", FLUX_JOB_STATE_SCHED, "pending", 0, 0, 0 },
+    { "alloc", NULL, FLUX_JOB_STATE_RUN, "running", 0, 0, 0 },
+    { "prolog-start", "{'description':'job-manager.prolog'}",
+      FLUX_JOB_STATE_RUN, "running", 0, 0, 0 },
+    { "prolog-start", "{'description':'dws-setup'}",
+      FLUX_JOB_STATE_RUN, "prolog", 0, 1, 0 },
+    { "prolog-finish", "{'description':'job-manager.prolog','status':0}",
+      FLUX_JOB_STATE_RUN, "prolog", 0, 1, 0 },
+    { "dws_environment", "{'variables':{}}",
+      FLUX_JOB_STATE_RUN, "prolog", 0, 1, 0 },
+    { "prolog-finish", "{'description':'dws-setup','status':0}",
+      FLUX_JOB_STATE_RUN, "running", 0, 0, 0 },
+    { "start", NULL, FLUX_JOB_STATE_RUN, "running", 0, 0, 0 },
+    { "finish", "{'status':0}", FLUX_JOB_STATE_CLEANUP, "epilog", 0, 0, 0 },
+    { "epilog-start", "{'description':'job-manager.epilog'}",
+      FLUX_JOB_STATE_CLEANUP, "epilog", 0, 0, 0 },
+    { "epilog-start", "{'description':'dws-epilog'}",
+      FLUX_JOB_STATE_CLEANUP, "epilog", 0, 0, 1 },
+    { "epilog-finish", "{'description':'job-manager.epilog','status':0}",
+      FLUX_JOB_STATE_CLEANUP, "epilog", 0, 0, 1 },
+    { "epilog-finish", "{'description':'dws-epilog','status':0}",
+      FLUX_JOB_STATE_CLEANUP, NULL, 0, 0, 0 },
+    { "free", NULL, FLUX_JOB_STATE_CLEANUP, NULL, 0, 0, 0 },
+    { "clean", NULL, FLUX_JOB_STATE_INACTIVE, NULL, 0, 0, 0 },
+};
+
+#define COURSE_LENGTH (sizeof (course) / sizeof (course[0]))
+
+static json_t *entry (double timestamp, const char *name, const char *context)
+{
+    char buf[256];
+    json_t *o = NULL;
+
+    if (context) {
+        snprintf (buf, sizeof (buf), "%s", context);
+        for (char *s = buf; *s; s++) {
+            if (*s == '\'')
+                *s = '"';
+        }
+        o = json_loads (buf, 0, NULL);
+        assert_non_null (o);
+    }
+    o = json_pack ("{s:f s:s s:o*}",
+                   "timestamp", timestamp,
+                   "name", name,
+                   "context", o);
+    assert_non_null (o);
+    return o;
+}
+
+static void apply (struct dws_facts *facts, size_t i)
+{
+    json_t *o = entry (100 + i, course[i].name, course[i].context);
+
+    assert_int_equal (dws_facts_apply (facts, o), 0);
+    json_decref (o);
+}
+
+static void check (const struct dws_facts *facts, size_t i)
+{
+    const char *phase = dws_facts_phase (facts, course[i].state);
+
+    assert_int_equal (dws_facts_depend_held (facts), course[i].depend);
+    assert_int_equal (dws_facts_prolog_held (facts), course[i].prolog);
+    assert_int_equal (dws_facts_epilog_held (facts), course[i].epilog);
+    if (course[i].phase)
+        assert_string_equal (phase, course[i].phase);
+    else
+        assert_null (phase);
+}
+
+static void test_course (void **state)
+{
+    struct dws_facts facts = { 0 };
+
+    for (size_t i = 0; i < COURSE_LENGTH; i++) {
+        apply (&facts, i);
+        check (&facts, i);
+    }
+    assert_true (facts.t_epilog == 119);
+    assert_true (facts.run_started && facts.run_finished);
+    assert_true (facts.resources_updated && facts.environment_posted);
+    assert_false (facts.exception || facts.abandoned);
+}
+
+/* A part is read back from the log, a part was seen live, in any order and
+ * more than once: the facts are the same.
+ */
+static void test_any_order (void **state)
+{
+    for (size_t length = 1; length <= COURSE_LENGTH; length++) {
+        for (size_t first = 0; first < length; first++) {
+            struct dws_facts facts = { 0 };
+
+            for (size_t i = length; i > first; i--)
+                apply (&facts, i - 1);
+            for (size_t i = 0; i < length; i++)
+                apply (&facts, i);
+            check (&facts, length - 1);
+        }
+    }
+}
+
+static void test_array (void **state)
+{
+    struct dws_facts facts = { 0 };
+    json_t *log = json_array ();
+
+    for (size_t i = 0; i < COURSE_LENGTH; i++)
+        json_array_append_new (log,
+                               entry (i, course[i].name, course[i].context));
+    assert_int_equal (dws_facts_apply_all (&facts, log), 0);
+    check (&facts, COURSE_LENGTH - 1);
+    json_array_append_new (log, json_integer (1));
+    errno = 0;
+    assert_int_equal (dws_facts_apply_all (&facts, log), -1);
+    assert_int_equal (errno, EPROTO);
+    json_decref (log);
+    log = json_object ();
+    assert_int_equal (dws_facts_apply_all (&facts, log), -1);
+    json_decref (log);
+}
+
+static void test_exception (void **state)
+{
+    static const struct {
+        const char *context;
+        bool exception;
+        bool abandoned;
+    } table[] = {
+        { "{'type':'cancel','severity':0}", true, false },
+        { "{'type':'note','severity':4}", false, false },
+        { "{'type':'dws-epilog-timeout','severity':1}", false, false },
+        { "{'type':'dws-epilog-timeout','severity':0}", true, true },
+        { "{'type':'cancel'}", false, false },
+        { "{'severity':0}", false, false },
+        { NULL, false, false },
+    };
+
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        struct dws_facts facts = { 0 };
+        json_t *o = entry (1, "exception", table[i].context);
+
+        assert_int_equal (dws_facts_apply (&facts, o), 0);
+        assert_int_equal (facts.exception, table[i].exception);
+        assert_int_equal (facts.abandoned, table[i].abandoned);
+        json_decref (o);
+    }
+}
+
+/* Tasks go on for a while after an exception.
+ */
+static void test_killed (void **state)
+{
+    struct dws_facts facts = { .depend_added = true,
+                               .depend_removed = true,
+                               .prolog_started = true,
+                               .prolog_finished = true,
+                               .run_started = true,
+                               .exception = true };
+
+    assert_string_equal (dws_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP),
+                         "running");
+    facts.run_finished = true;
+    assert_string_equal (dws_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP),
+                         "epilog");
+}
+
+static void test_malformed (void **state)
+{
+    static const char *table[] = {
+        "{}",
+        "[]",
+        "{\"name\":\"start\"}",
+        "{\"timestamp\":1.0}",
+        "{\"timestamp\":\"1\",\"name\":\"start\"}",
+    };
+
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        struct dws_facts facts = { 0 };
+        struct dws_facts none = { 0 };
+        json_t *o = json_loads (table[i], 0, NULL);
+
+        assert_non_null (o);
+        errno = 0;
+        assert_int_equal (dws_facts_apply (&facts, o), -1);
+        assert_int_equal (errno, EPROTO);
+        assert_memory_equal (&facts, &none, sizeof (facts));
+        json_decref (o);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_course),
+        cmocka_unit_test (test_any_order),
+        cmocka_unit_test (test_array),
+        cmocka_unit_test (test_exception),
+        cmocka_unit_test (test_killed),
+        cmocka_unit_test (test_malformed),
+    };
+
+    cmocka_set_message_output (CM_OUTPUT_TAP);
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
