@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* doom.c - the first task that ends starts a timer: if the rest of the job
  * goes on too long without it, an exception ends the job.  The options
- * exit-timeout and exit-on-error say when.  The first that fails is noted as
- * a shell.task-exit event.
+ * exit-timeout and exit-on-error say when.  It is noted as a shell.task-exit
+ * event.
  */
 #include <errno.h>
 #include <libgen.h>
@@ -56,7 +56,7 @@ static void timeout_cb (flux_reactor_t *r, flux_watcher_t *w,
     raise_doom (arg, "exited and exit-timeout has expired");
 }
 
-/* On the leader: the first failure anywhere in the job.
+/* On the leader: the first exit anywhere in the job.
  */
 static void post (struct doom *doom, json_t *info)
 {
@@ -100,9 +100,7 @@ void shell_doom_task_exit (struct shell_task *task)
     char *s;
     json_t *info;
 
-    if (doom->posted
-        || task->rc == 0
-        || flux_shell_task_get_info (task, &s) < 0)
+    if (doom->posted || flux_shell_task_get_info (task, &s) < 0)
         return;
     if ((info = json_loads (s, 0, NULL))) {
         if (task->shell->rank == 0)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""flux run: run a job interactively.
+
+flux-python's command submits the job and then executes "flux-job attach".
+That program being a module here, it is called rather than executed, which
+saves the start of another interpreter.
+"""
+
+import os
+import sys
+from typing import List, NoReturn
+
+from flux.cli.run import RunCmd
+
+import jobcmd
+import solocmd
+
+
+def execute(program: str, argv: List[str]) -> NoReturn:
+    sys.argv = [os.fsdecode(arg) for arg in argv]
+    jobcmd.main()
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    os.execvp = execute  # type: ignore[assignment]
+    solocmd.run_submit("flux run", RunCmd)

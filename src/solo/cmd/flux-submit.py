@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""flux submit: enqueue a job."""
+
+from flux.cli.submit import SubmitCmd
+
+import solocmd
+
+if __name__ == "__main__":
+    solocmd.run_submit("flux submit", SubmitCmd)
