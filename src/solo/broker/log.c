@@ -58,7 +58,7 @@ static void print_entry (const char *entry)
              "%s %s.%s[%s]: %s\n",
              date,
              app,
-             severity_names[pri & 7],
+             severity_names[pri >> 3 & 7],
              host,
              entry + pos);
 }
@@ -82,16 +82,16 @@ static void append (struct logbuf *log, const char *buf, size_t len)
 {
     const flux_msg_t *msg;
     char *entry;
-    int pri = 6;
+    int pri = 6 << 3; // flux keeps the severity in these bits
 
     while (len > 0 && (buf[len - 1] == '\0' || buf[len - 1] == '\n'))
         len--;
     if (!(entry = strndup (buf, len)))
         return;
     (void)sscanf (entry, "<%d>", &pri);
-    if ((pri & 7) <= level (log, "log-stderr-level", 3))
+    if ((pri >> 3) <= level (log, "log-stderr-level", 3))
         print_entry (entry);
-    if ((pri & 7) > level (log, "log-level", 7)) {
+    if ((pri >> 3) > level (log, "log-level", 7)) {
         free (entry);
         return;
     }

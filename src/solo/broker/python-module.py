@@ -42,7 +42,10 @@ def run(handle: Flux, entry, args: list) -> int:
 
 def main() -> None:
     path = sys.argv[1]
-    entry = resolve_entry_point(import_path(path))
+    try:
+        entry = resolve_entry_point(import_path(path))
+    except (ImportError, SyntaxError, OSError, ValueError) as exc:
+        sys.exit(f"{path}: {exc}")
     handle = Flux(url=os.environ.pop("FLUX_MODULE_URI"))
     error = ffi.new("flux_error_t[1]")
     argp = ffi.new("char **")

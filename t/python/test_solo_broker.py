@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The broker: attributes, services, events, log, modules, users, start."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import solo_support
+from flux.constants import FLUX_RPC_NORESPONSE, FLUX_RPC_STREAMING
+from solo_support import Instance, load_module, remove_module, start
+
+pytestmark = pytest.mark.skipif(
+    not solo_support.available() or not solo_support.is_solo(), reason="needs solo"
+)
+
+ECHO = """
+from flux.brokermod import BrokerModule, request_handler
+
+class Echo(BrokerModule):
+    @request_handler("say", allow_guest=True)
+    def say(self, msg):
+        self.handle.respond(msg, {"name": self.name, "args": list(self.args),
+                                  "payload": msg.payload})
+
+    @request_handler("wait")
+    def wait(self, msg):
+        pass
+
+    @request_handler("config-reload")
+    def reload(self, msg):
+        if "bad" in msg.payload:
+            self.handle.respond_error(msg, 22, "bad is not allowed")
+        else:
+            self.handle.respond(msg, None)
+
+    @request_handler("die")
+    def die(self, msg):
+        import os
+        os._exit(3)
+"""
+
+
+@pytest.fixture(scope="module", name="instance")
+def fixture_instance():
+    with Instance(size=4) as instance:
+        yield instance
+        assert instance.close() == 0
+
+
+@pytest.fixture(name="handle")
+def fixture_handle(instance):
+    return instance.open()
+
+
+@pytest.fixture(name="echo")
+def fixture_echo(handle, tmp_path):
+    path = tmp_path / "echo.py"
+    path.write_text(ECHO)
+    load_module(handle, str(path), ["one", "two"])
+    yield "echo"
+    remove_module(handle, "echo")
+
+
+def test_attributes(handle):
+    assert handle.attr_get("size") == "4"
+    assert handle.attr_get("rank") == "0"
+    assert handle.attr_get("hostlist") == "node[0-3]"
+    assert handle.attr_get("instance-level") == "0"
+    with pytest.raises(FileNotFoundError):
+        handle.attr_get("no-such-attribute")
+    handle.attr_set("test.foo", "bar")
+    assert handle.attr_get("test.foo") == "bar"
+    with pytest.raises(OSError, match="may not be updated"):
+        handle.rpc("attr.set", {"name": "size", "value": "5"}).get()
+    assert "test.foo" in handle.rpc("attr.list").get()["names"]
+
+
+def test_unknown_service(handle):
+    with pytest.raises(OSError, match="No service matching foo.bar is reg") as exc:
+        handle.rpc("foo.bar").get()
+    assert exc.value.errno == errno.ENOSYS
+
+
+def test_no_such_node(handle):
+    assert handle.rpc("attr.get", {"name": "rank"}, nodeid=3).get()
+    with pytest.raises(OSError) as exc:
+        handle.rpc("attr.get", {"name": "rank"}, nodeid=4).get()
+    assert exc.value.errno == errno.EHOSTUNREACH
+
+
+SERVICE = """
+import flux, os
+h = flux.Flux()
+
+def callback(_h, _mtype, msg, _arg):
+    if msg.topic == "clientsvc.echo":
+        h.respond(msg, {"got": msg.payload})
+    elif msg.topic == "clientsvc.die":
+        os._exit(0)
+
+h.service_register("clientsvc").get()
+watcher = h.msg_watcher_create(callback, topic_glob="clientsvc.*")
+watcher.start()
+print("ready", flush=True)
+h.reactor_run()
+"""
+
+
+def test_client_service_and_its_end(instance, handle):
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVICE],
+        env=dict(os.environ, FLUX_URI=instance.uri),
+        stdout=subprocess.PIPE,
+    ) as client:
+        assert client.stdout.readline() == b"ready\n"
+        with pytest.raises(FileExistsError):
+            handle.service_register("clientsvc").get()
+        assert handle.rpc("clientsvc.echo", {"a": 1}).get() == {"got": {"a": 1}}
+        pending = handle.rpc("clientsvc.hold")
+        handle.rpc("clientsvc.die", flags=FLUX_RPC_NORESPONSE)
+        with pytest.raises(OSError) as exc:
+            pending.get()
+        assert exc.value.errno == errno.EHOSTUNREACH
+        with pytest.raises(OSError, match="No service matching"):
+            handle.rpc("clientsvc.echo").get()
+
+
+def test_events(instance, handle):
+    other = instance.open()
+    handle.event_subscribe("foo.a")
+    other.event_send("foo.b", {"n": 1})
+    other.event_send("foo.a", {"n": 2})
+    other.event_send("foo.aa", {"n": 3})
+    first = handle.event_recv()
+    second = handle.event_recv()
+    assert (first.topic, first.payload) == ("foo.a", {"n": 2})
+    assert (second.topic, second.payload) == ("foo.aa", {"n": 3})
+    handle.event_unsubscribe("foo.a")
+    with pytest.raises(FileNotFoundError):
+        handle.rpc("event.unsubscribe", {"topic": "foo.a"}).get()
+
+
+def test_log(handle):
+    handle.log(6, "first entry")
+    follower = handle.rpc(
+        "log.dmesg", {"follow": True, "nobacklog": True}, flags=FLUX_RPC_STREAMING
+    )
+    handle.log(6, "second entry")
+    assert "second entry" in follower.get_str()
+    backlog = handle.rpc("log.dmesg", {"follow": False}, flags=FLUX_RPC_STREAMING)
+    entries = []
+    while True:
+        try:
+            entries.append(backlog.get_str())
+        except OSError as exc:
+            assert exc.errno == errno.ENODATA
+            break
+        backlog.reset()
+    assert any("first entry" in entry for entry in entries)
+
+
+def test_python_module(handle, echo):
+    reply = handle.rpc(f"{echo}.say", {"x": 1}).get()
+    assert reply == {"name": "echo", "args": ["one", "two"], "payload": {"x": 1}}
+    mods = {m["name"]: m for m in handle.rpc("module.list").get()["mods"]}
+    assert mods[echo]["status"] == 1
+    assert mods[echo]["services"] == ["echo"]
+    with pytest.raises(FileExistsError):
+        load_module(handle, mods[echo]["path"])
+
+
+def test_python_module_killed(handle, tmp_path):
+    path = tmp_path / "mortal.py"
+    path.write_text(ECHO)
+    handle.attr_set("broker.module-nopanic", "1")
+    load_module(handle, str(path))
+    pending = handle.rpc("mortal.wait")
+    handle.rpc("mortal.die", flags=FLUX_RPC_NORESPONSE)
+    with pytest.raises(OSError) as exc:
+        pending.get()
+    assert exc.value.errno == errno.EHOSTUNREACH
+    with pytest.raises(FileNotFoundError):
+        remove_module(handle, "mortal")
+    handle.attr_set("broker.module-nopanic", "0")
+
+
+def test_module_errors(handle, tmp_path):
+    with pytest.raises(FileNotFoundError, match="not found in search path"):
+        load_module(handle, "no-such-module")
+    bad = tmp_path / "bad.py"
+    bad.write_text("def mod_main(h, *args):\n    raise OSError(17, 'no')\n")
+    with pytest.raises(FileExistsError):
+        load_module(handle, str(bad))
+    empty = tmp_path / "empty.py"
+    empty.write_text("x = 1\n")
+    with pytest.raises(OSError):
+        load_module(handle, str(empty))
+    with pytest.raises(FileNotFoundError):
+        remove_module(handle, "no-such-module")
+
+
+def test_config(handle, echo):
+    before = handle.rpc("config.get").get()
+    stream = handle.rpc("config.get", flags=FLUX_RPC_STREAMING)
+    assert stream.get() == before
+    stream.reset()
+    handle.rpc("config.load", {"good": {"x": 1}}).get()
+    assert stream.get() == {"good": {"x": 1}}
+    with pytest.raises(OSError, match="error updating echo: bad is not allowed"):
+        handle.rpc("config.load", {"bad": 1}).get()
+    assert handle.rpc("config.get").get() == {"good": {"x": 1}}
+    handle.rpc("config.load", before).get()
+
+
+def test_guests(instance, handle, echo, monkeypatch):
+    monkeypatch.setenv("FLUX_HANDLE_USERID", "1234")
+    monkeypatch.setenv("FLUX_HANDLE_ROLEMASK", "2")
+    guest = instance.open()
+    assert guest.rpc(f"{echo}.say", {}).get()["name"] == "echo"
+    for topic, payload in (
+        ("module.remove", {"name": "kvs"}),
+        ("config.load", {}),
+        ("attr.set", {"name": "test.x", "value": "y"}),
+        (f"{echo}.wait", {}),
+        ("service.add", {"service": "foo"}),
+        ("kvs.lookup", {"key": "a", "namespace": "primary", "flags": 0}),
+    ):
+        with pytest.raises(PermissionError):
+            guest.rpc(topic, payload).get()
+    guest.rpc("service.add", {"service": "1234-foo"}).get()
+
+
+def test_many_clients(instance):
+    clients = [instance.open() for _ in range(200)]
+    futures = [c.rpc("attr.get", {"name": "size"}) for c in clients]
+    assert [f.get()["value"] for f in futures] == ["4"] * 200
+
+
+def test_exit_codes():
+    assert start("true").returncode == 0
+    assert start("exit 7").returncode == 7
+    assert start("sh", "-c", "exit 8").returncode == 8
+    assert start("kill -TERM $$").returncode == 128 + signal.SIGTERM
+    assert start("--no-such-option").returncode == 1
+    assert start("--scheduler=no-such-module", "true").returncode == 1
+
+
+def test_environment_of_program(tmp_path):
+    out = start("--test-hosts=a[1-2],b", "-s3", "-Stest.x=y", "env").stdout
+    assert "FLUX_URI=local://" in out
+    rundir = out.split("FLUX_URI=local://")[1].split("/local-0")[0]
+    assert not os.path.exists(rundir)
+    done = start("--test-hosts=a[1-2]", "-s3", "true")
+    assert done.returncode == 1
+    assert "3 nodes, but 2 host names" in done.stderr
+
+
+def test_config_path(tmp_path):
+    (tmp_path / "a.toml").write_text(
+        '[[resource.config]]\nhosts = "x[0-1],y"\ncores = "0-7"\n'
+        '[[resource.config]]\nhosts = "y"\ngpus = "0"\nproperties = ["big"]\n'
+    )
+    (tmp_path / "b.toml").write_text("[foo]\nbar = 1\n")
+    with Instance(f"--config-path={tmp_path}", size=3) as instance:
+        h = instance.open()
+        assert h.rpc("config.get").get()["foo"] == {"bar": 1}
+        (tmp_path / "b.toml").write_text("[foo]\nbar = 2\n")
+        h.rpc("config.reload").get()
+        assert h.rpc("config.get").get()["foo"] == {"bar": 2}
+        (tmp_path / "b.toml").write_text("[foo\n")
+        with pytest.raises(OSError, match="b.toml"):
+            h.rpc("config.reload").get()
+    code = (
+        "import flux, json; h = flux.Flux();"
+        "print(json.dumps(h.rpc('resource.get').get()['execution']))"
+    )
+    out = start(
+        f"--config-path={tmp_path / 'a.toml'}", "flux", "python", "-c", code
+    ).stdout
+    execution = json.loads(out)
+    assert execution["R_lite"] == [
+        {"rank": "0-1", "children": {"core": "0-7"}},
+        {"rank": "2", "children": {"core": "0-7", "gpu": "0"}},
+    ]
+    assert execution["nodelist"] == ["x[0-1],y"]
+    assert execution["properties"] == {"big": "2"}
+
+
+def test_sigterm():
+    instance = Instance()
+    instance.process.send_signal(signal.SIGTERM)
+    deadline = time.monotonic() + 30
+    while instance.process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert instance.process.poll() not in (None, 0)
+    assert not os.path.exists(instance.uri[len("local://") :])
+    instance.process.communicate()
