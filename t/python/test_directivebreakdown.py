@@ -242,3 +242,8 @@ def test_location_constraint():
         "hostlist": ["b1"]
     }
     assert dws.location_constraint([], [], mapping) is None
+
+
+def test_text_that_is_not_json_is_a_value_error():
+    with pytest.raises(ValueError, match="rabbitmapping: .*nonsense"):
+        dws.nodes_per_rabbit("a1", dws.Raw(b"nonsense"))

@@ -24,6 +24,7 @@
 struct call {
     json_t *args[3];
     dws_error_t error;
+    int errnum;           // of an argument that could not be decoded
 };
 
 void dws_text_free (char *s)
@@ -43,6 +44,7 @@ static json_t *take (struct call *call,
         && !(call->args[n] = json_loads (text, JSON_DECODE_ANY, &jerror))
         && !*failed) {
         dws_error (&call->error, EINVAL, "%s: %s", name, jerror.text);
+        call->errnum = EINVAL;
         *failed = 1;
     }
     return call->args[n];
@@ -54,7 +56,7 @@ static char *finish (struct call *call,
                      json_t *result,
                      struct dws_text_error *error)
 {
-    int saved_errno = errno;
+    int saved_errno = call->errnum ? call->errnum : errno;
     char *text = NULL;
 
     for (int i = 0; i < 3; i++)

@@ -1,0 +1,81 @@
+#!/bin/bash
+# flux getrabbit: compute nodes and jobs to rabbits, and back.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='flux getrabbit'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 2
+
+DATA=$SHARNESS_TEST_SRCDIR/data/rabbitmap
+
+# says HOSTLIST ARGS...: what flux getrabbit prints
+says () {
+	echo "$1" >expected &&
+	shift &&
+	flux getrabbit "$@" >actual &&
+	test_cmp expected actual
+}
+
+test_expect_success 'without a configured mapping the key is named' '
+	test_must_fail flux getrabbit 2>err &&
+	grep "rabbit.mapping" err
+'
+test_expect_success 'a mapping that is not there is named' '
+	cp $DWS_TMP/conf.d/test.toml saved.toml &&
+	printf "[rabbit]\nmapping = \"/nonexistent\"\n" \
+		>>$DWS_TMP/conf.d/test.toml &&
+	flux config reload &&
+	test_must_fail flux getrabbit 2>err &&
+	grep "/nonexistent: No such file" err
+'
+test_expect_success 'configure a mapping' '
+	cp saved.toml $DWS_TMP/conf.d/test.toml &&
+	printf "[rabbit]\nmapping = \"%s\"\n" $DATA/mapping.json \
+		>>$DWS_TMP/conf.d/test.toml &&
+	flux config reload
+'
+test_expect_success 'all rabbits' '
+	says "fig[101-102]"
+'
+test_expect_success 'rabbits to computes' '
+	says "fig[1-2]" fig101 &&
+	says "fig[1-3]" "fig[101-102]" &&
+	says "fig[1-3]" fig102 fig101 fig102
+'
+test_expect_success 'computes to rabbits' '
+	says fig101 -c fig2 &&
+	says "fig[101-102]" --computes "fig[1-2]" fig3
+'
+test_expect_success 'what is not there is named' '
+	test_must_fail flux getrabbit fig103 2>err &&
+	grep fig103 err &&
+	test_must_fail flux getrabbit -c fig1 fig7 2>err &&
+	grep fig7 err &&
+	test_must_fail flux getrabbit -c "fig[" 2>err &&
+	grep "fig\[" err
+'
+test_expect_success 'arguments that exclude each other' '
+	test_must_fail flux getrabbit --computes 2>err &&
+	test_must_fail flux getrabbit fig101 -c fig1 2>err &&
+	grep combined err &&
+	test_must_fail flux getrabbit fig101 -j f1 2>err &&
+	grep combined err
+'
+test_expect_success 'jobs to rabbits, by their memo' '
+	jobid=$(flux submit -n1 sleep 300) &&
+	flux job memo $jobid rabbits="fig[101,105]" &&
+	says "fig[101,105]" -j $jobid &&
+	says "fig[101-102,105]" -j $jobid -c fig3 &&
+	flux cancel $jobid &&
+	flux job wait-event $jobid clean
+'
+test_expect_success 'jobs without rabbits, and none at all' '
+	jobid=$(flux submit -n1 true) &&
+	test_must_fail flux getrabbit -j $jobid 2>err &&
+	grep "uses no rabbits" err &&
+	test_must_fail flux getrabbit -j 12.5 2>err &&
+	grep "12.5" err &&
+	test_must_fail flux getrabbit -j foobar 2>err &&
+	grep foobar err
+'
+test_done
