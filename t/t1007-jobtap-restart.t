@@ -1,0 +1,131 @@
+#!/bin/bash
+# dws-jobtap.so after a restart of the job manager: it has only the eventlogs.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='The jobtap plugin after a restart'
+
+dws_config () {
+	cat <<-EOT
+	[job-manager]
+	plugins = [
+	  { load = "$DWS_PLUGINS/dws-jobtap.so", conf = { epilog-timeout = 5400 } },
+	]
+	EOT
+}
+
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+expect () {
+	event_job=$1 event_name=$2
+	shift 2
+	flux job wait-event -t 60 "$@" $event_job $event_name
+}
+release () {
+	rpc dws.wait "{\"name\": \"create\", \"jobid\": \"$1\"}" >create &&
+	jq -c "{id: .jobid, resources: .resources, exclude: null}" \
+		create >update &&
+	rpc job-manager.dws.resource-update "$(cat update)"
+}
+prolog_remove () {
+	rpc job-manager.dws.prolog-remove \
+		"{\"id\": \"$1\", \"variables\": {\"DW_JOB_scratch\": \"/mnt\"}}"
+}
+epilog_remove () {
+	rpc job-manager.dws.epilog-remove "{\"id\": \"$1\"}"
+}
+# Everything that speaks with the job manager starts again with it.
+restart () {
+	flux module remove sched-rabbit &&
+	flux module remove job-exec &&
+	flux module remove job-list &&
+	flux module remove job-ingest &&
+	flux module reload job-manager &&
+	flux module load job-ingest &&
+	flux module load job-list &&
+	flux module load job-exec &&
+	flux module load $DWS_MODULES/sched-rabbit.py
+}
+# facts: what sync says, by id
+facts () {
+	rpc job-manager.dws.sync | jq -cS ".jobs | sort_by(.id)[]"
+}
+
+test_expect_success 'the configuration has loaded the plugin' '
+	flux jobtap query dws-jobtap.so >query &&
+	jq -e ".\"epilog-timeout\" == 5400" query &&
+	dws_use_sched_rabbit &&
+	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py
+'
+test_expect_success 'bring a job into every phase' '
+	in_depend=$(flux submit -S dw="$GOOD" true) &&
+	in_prolog=$(flux submit -S dw="$GOOD" -S dw_failure_tolerance=3 true) &&
+	in_epilog=$(flux submit -S dw="$GOOD" true) &&
+	cancelled=$(flux submit -S dw="$GOOD" true) &&
+	release $in_prolog &&
+	release $in_epilog &&
+	expect $in_epilog prolog-start &&
+	prolog_remove $in_epilog &&
+	expect $in_depend dependency-add &&
+	expect $in_prolog prolog-start &&
+	expect $in_epilog epilog-start &&
+	expect $cancelled dependency-add &&
+	flux cancel $cancelled &&
+	expect $cancelled epilog-start
+'
+test_expect_success 'after a restart the facts are the same' '
+	facts >before &&
+	jq -r .phase before >phases &&
+	printf "depend\nprolog\nepilog\nepilog\n" >expected &&
+	test_cmp expected phases &&
+	restart &&
+	facts >after &&
+	test_cmp before after
+'
+test_expect_success 'the service is told where the jobs stand' '
+	rpc dws.log >log &&
+	for pair in "$in_depend create 2" "$in_prolog setup 2" \
+		"$in_epilog post_run 2" "$cancelled post_run 2"; do
+		set -- $pair &&
+		jq -e --argjson id $(flux job id --to=dec $1) --arg name $2 \
+			"[.requests[] | select(.name == \$name
+			and .payload.jobid == \$id)] | length == $3" log || return 1
+	done
+'
+test_expect_success 'they go on from there, through another restart' '
+	epilog_remove $in_epilog &&
+	epilog_remove $cancelled &&
+	expect $in_epilog clean &&
+	expect $cancelled clean &&
+	prolog_remove $in_prolog &&
+	release $in_depend &&
+	expect $in_depend prolog-start &&
+	expect $in_prolog epilog-start &&
+	restart &&
+	prolog_remove $in_prolog &&
+	epilog_remove $in_prolog &&
+	expect $in_prolog clean &&
+	flux cancel $in_depend &&
+	expect $in_depend prolog-finish -m status=1 &&
+	expect $in_depend epilog-start &&
+	epilog_remove $in_depend &&
+	expect $in_depend clean
+'
+test_expect_success 'nothing was said twice' '
+	flux job eventlog $in_prolog >log &&
+	for event in dependency-add dependency-remove jobspec-update \
+		prolog-start prolog-finish dws_environment epilog-start \
+		epilog-finish; do
+		test "$(grep -c $event log)" = 1 || return 1
+	done
+'
+test_expect_success 'unload' '
+	flux module remove dws &&
+	flux jobtap remove dws-jobtap.so
+'
+test_done
