@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* test_future.c - futures: wait, then, timeouts, several results, errors;
+ * all, any, one after the other.
+ */
+
+#include "test.h"
+
+static int freed;
+
+static void free_value (void *arg)
+{
+    freed++;
+}
+
+static void count_cb (flux_future_t *f, void *arg)
+{
+    (*(int *)arg)++;
+}
+
+static void test_now (void **state)
+{
+    flux_future_t *f = flux_future_create (NULL, NULL);
+    const void *value;
+    int x;
+
+    freed = 0;
+    assert_false (flux_future_is_ready (f));
+    assert_errno (flux_future_wait_for (f, 0.) < 0, ETIMEDOUT);
+    assert_errno (flux_future_wait_for (f, -1.) < 0, EDEADLOCK);
+    assert_errno (flux_future_get (f, NULL) < 0, EDEADLOCK);
+    assert_errno (flux_future_get_reactor (f) == NULL, EINVAL);
+    assert_errno (flux_future_get_flux (f) == NULL, EINVAL);
+    assert_errno (flux_future_then (f, -1., count_cb, &x) < 0, EINVAL);
+    flux_future_fulfill (f, &x, free_value);
+    assert_true (flux_future_is_ready (f));
+    assert_int_equal (flux_future_wait_for (f, 0.), 0);
+    assert_int_equal (flux_future_get (f, &value), 0);
+    assert_ptr_equal (value, &x);
+    assert_false (flux_future_has_error (f));
+    assert_null (flux_future_error_string (f));
+
+    // the second result waits until the first is taken
+    flux_future_fulfill_error (f, ENOENT, "not there");
+    assert_int_equal (flux_future_get (f, NULL), 0);
+    flux_future_reset (f);
+    assert_int_equal (freed, 1);
+    assert_errno (flux_future_get (f, NULL) < 0, ENOENT);
+    assert_string_equal (flux_future_error_string (f), "not there");
+    flux_future_reset (f);
+    assert_false (flux_future_is_ready (f));
+    flux_future_fulfill_error (f, EPERM, NULL);
+    assert_string_equal (flux_future_error_string (f), flux_strerror (EPERM));
+    assert_string_equal (future_strerror (f, 0), flux_strerror (EPERM));
+
+    // a fatal error stays
+    flux_future_fatal_error (f, EIO, "broken");
+    assert_errno (flux_future_get (f, NULL) < 0, EIO);
+    flux_future_reset (f);
+    flux_future_fulfill (f, &x, NULL);
+    assert_errno (flux_future_get (f, NULL) < 0, EIO);
+    assert_string_equal (flux_future_error_string (f), "broken");
+    flux_future_destroy (f);
+}
+
+static void fulfill_timer_cb (flux_reactor_t *r, flux_watcher_t *w,
+                              int revents, void *arg)
+{
+    flux_future_fulfill (arg, NULL, NULL);
+}
+
+static int inits;
+
+static void timer_init (flux_future_t *f, void *arg)
+{
+    flux_reactor_t *r = flux_future_get_reactor (f);
+    flux_watcher_t *w;
+
+    inits++;
+    w = flux_timer_watcher_create (r, *(double *)arg, 0., fulfill_timer_cb, f);
+    flux_future_aux_set (f, NULL, w, (flux_free_f)flux_watcher_destroy);
+    flux_watcher_start (w);
+}
+
+static double soon = 0.001;
+static double late = 100.;
+
+static void test_init (void **state)
+{
+    flux_reactor_t *r = flux_reactor_create (0);
+    flux_future_t *f = flux_future_create (timer_init, &soon);
+    int count = 0;
+
+    inits = 0;
+    assert_int_equal (flux_future_wait_for (f, -1.), 0);
+    assert_int_equal (inits, 1);
+    assert_int_equal (flux_future_wait_for (f, -1.), 0);
+    flux_future_destroy (f);
+
+    assert_non_null (f = flux_future_create (timer_init, &late));
+    assert_errno (flux_future_wait_for (f, 0.001) < 0, ETIMEDOUT);
+    assert_false (flux_future_is_ready (f));
+    flux_future_destroy (f);
+
+    assert_non_null (f = flux_future_create (timer_init, &soon));
+    flux_future_set_reactor (f, r);
+    assert_int_equal (flux_future_then (f, -1., count_cb, &count), 0);
+    assert_int_equal (flux_reactor_run (r, 0), 0);
+    assert_int_equal (count, 1);
+    flux_future_destroy (f);
+
+    // in then, the time-out is a result
+    assert_non_null (f = flux_future_create (timer_init, &late));
+    flux_future_set_reactor (f, r);
+    assert_int_equal (flux_future_then (f, 0.001, count_cb, &count), 0);
+    while (count < 2)
+        assert_true (flux_reactor_run (r, FLUX_REACTOR_ONCE) >= 0);
+    assert_errno (flux_future_get (f, NULL) < 0, ETIMEDOUT);
+    flux_future_destroy (f);
+    flux_reactor_destroy (r);
+}
+
+static void reset_cb (flux_future_t *f, void *arg)
+{
+    (*(int *)arg)++;
+    flux_future_reset (f);
+}
+
+static void destroy_cb (flux_future_t *f, void *arg)
+{
+    (*(int *)arg)++;
+    flux_future_destroy (f);
+}
+
+static void test_then (void **state)
+{
+    flux_reactor_t *r = flux_reactor_create (0);
+    flux_future_t *f = flux_future_create (NULL, NULL);
+    int count = 0;
+
+    flux_future_set_reactor (f, r);
+    assert_ptr_equal (flux_future_get_reactor (f), r);
+    for (int i = 0; i < 3; i++)
+        flux_future_fulfill (f, NULL, NULL);
+    assert_int_equal (flux_future_then (f, -1., reset_cb, &count), 0);
+    assert_int_equal (count, 0);    // from the reactor, not from here
+    while (count < 3)
+        assert_true (flux_reactor_run (r, FLUX_REACTOR_NOWAIT) >= 0);
+    flux_reactor_run (r, FLUX_REACTOR_NOWAIT);
+    assert_int_equal (count, 3);
+    flux_future_fulfill (f, NULL, NULL);
+    flux_reactor_run (r, FLUX_REACTOR_NOWAIT);
+    assert_int_equal (count, 4);
+    assert_int_equal (flux_future_then (f, -1., destroy_cb, &count), 0);
+    flux_future_fulfill (f, NULL, NULL);
+    assert_int_equal (flux_reactor_run (r, 0), 0);
+    assert_int_equal (count, 5);
+    flux_reactor_destroy (r);
+}
+
+static void test_aux_with (void **state)
+{
+    flux_future_t *f = flux_future_create (NULL, NULL);
+    flux_future_t *p = flux_future_create (NULL, NULL);
+    flux_future_t *other = flux_future_create (NULL, NULL);
+    const void *value;
+    int x;
+
+    freed = 0;
+    assert_int_equal (flux_future_aux_set (p, "key", &x, free_value), 0);
+    assert_errno (flux_future_aux_get (f, "key") == NULL, ENOENT);
+    assert_errno (flux_future_fulfill_with (f, p) < 0, EAGAIN);
+    assert_errno (flux_future_fulfill_with (f, f) < 0, EINVAL);
+    flux_future_fulfill (p, &x, free_value);
+    flux_future_fulfill (other, &x, NULL);
+    assert_int_equal (flux_future_fulfill_with (f, p), 0);
+    assert_errno (flux_future_fulfill_with (f, other) < 0, EEXIST);
+    assert_int_equal (flux_future_get (f, &value), 0);
+    assert_ptr_equal (value, &x);
+    assert_ptr_equal (flux_future_aux_get (f, "key"), &x);
+    flux_future_destroy (p);
+    assert_int_equal (freed, 0);
+    flux_future_destroy (f);
+    assert_int_equal (freed, 2);    // the value once, the aux once
+    flux_future_destroy (other);
+}
+
+static flux_future_t *timer (double *after)
+{
+    return flux_future_create (timer_init, after);
+}
+
+static void test_all_any (void **state)
+{
+    flux_reactor_t *r = flux_reactor_create (0);
+    flux_future_t *all = flux_future_wait_all_create ();
+    flux_future_t *any = flux_future_wait_any_create ();
+    flux_future_t *f = timer (&soon);
+    int count = 0;
+
+    assert_errno (flux_future_push (f, "a", all) < 0, EINVAL);
+    assert_int_equal (flux_future_push (all, "a", f), 0);
+    assert_errno (flux_future_push (all, "a", f) < 0, EEXIST);
+    assert_int_equal (flux_future_push (all, NULL, timer (&soon)), 0);
+    assert_ptr_equal (flux_future_get_child (all, "a"), f);
+    assert_non_null (flux_future_get_child (all, "0"));
+    for (const char *name = flux_future_first_child (all); name;
+         name = flux_future_next_child (all))
+        count++;
+    assert_int_equal (count, 2);
+    assert_int_equal (flux_future_get (all, NULL), 0);
+    assert_true (flux_future_is_ready (f));
+    flux_future_destroy (all);
+
+    assert_int_equal (flux_future_push (any, "late", timer (&late)), 0);
+    assert_int_equal (flux_future_push (any, "soon", timer (&soon)), 0);
+    flux_future_set_reactor (any, r);
+    count = 0;
+    assert_int_equal (flux_future_then (any, -1., count_cb, &count), 0);
+    while (count == 0)
+        assert_true (flux_reactor_run (r, FLUX_REACTOR_ONCE) >= 0);
+    assert_true (flux_future_is_ready (flux_future_get_child (any, "soon")));
+    assert_false (flux_future_is_ready (flux_future_get_child (any, "late")));
+    flux_future_destroy (any);
+
+    // none, and one that fails
+    assert_non_null (all = flux_future_wait_all_create ());
+    assert_int_equal (flux_future_get (all, NULL), 0);
+    flux_future_destroy (all);
+    assert_non_null (all = flux_future_wait_all_create ());
+    assert_non_null (f = flux_future_create (NULL, NULL));
+    flux_future_fulfill_error (f, ENOENT, NULL);
+    assert_int_equal (flux_future_push (all, "bad", f), 0);
+    assert_int_equal (flux_future_push (all, "good", timer (&soon)), 0);
+    assert_errno (flux_future_get (all, NULL) < 0, ENOENT);
+    flux_future_destroy (all);
+    flux_reactor_destroy (r);
+}
+
+static void continue_cb (flux_future_t *f, void *arg)
+{
+    assert_int_equal (flux_future_continue (f, timer (&soon)), 0);
+    flux_future_destroy (f);
+}
+
+static void error_cb (flux_future_t *f, void *arg)
+{
+    flux_future_continue_error (f, EBUSY, "not now");
+    flux_future_destroy (f);
+}
+
+static void value_cb (flux_future_t *f, void *arg)
+{
+    assert_int_equal (flux_future_fulfill_next (f, arg, NULL), 0);
+    flux_future_destroy (f);
+}
+
+static void test_chain (void **state)
+{
+    flux_reactor_t *r = flux_reactor_create (0);
+    flux_future_t *f, *next;
+    const void *value;
+    int count = 0;
+
+    // now
+    assert_non_null (next = flux_future_and_then (timer (&soon), continue_cb,
+                                                  NULL));
+    assert_int_equal (flux_future_get (next, NULL), 0);
+    flux_future_destroy (next);
+
+    // then, over two steps
+    assert_non_null (f = timer (&soon));
+    flux_future_set_reactor (f, r);
+    assert_non_null (next = flux_future_and_then (f, continue_cb, NULL));
+    assert_non_null (next = flux_future_and_then (next, error_cb, NULL));
+    assert_int_equal (flux_future_then (next, -1., count_cb, &count), 0);
+    assert_true (flux_reactor_run (r, 0) >= 0);
+    assert_int_equal (count, 1);
+    assert_errno (flux_future_get (next, NULL) < 0, EBUSY);
+    assert_string_equal (flux_future_error_string (next), "not now");
+    flux_future_destroy (next);
+
+    // an error passes by and_then, and or_then turns it round
+    assert_non_null (f = flux_future_create (NULL, NULL));
+    flux_future_set_reactor (f, r);
+    flux_future_fulfill_error (f, ENOENT, NULL);
+    assert_non_null (next = flux_future_and_then (f, error_cb, NULL));
+    assert_errno (flux_future_get (next, NULL) < 0, ENOENT);
+    flux_future_destroy (next);
+    assert_non_null (f = flux_future_create (NULL, NULL));
+    flux_future_set_reactor (f, r);
+    flux_future_fulfill_error (f, ENOENT, NULL);
+    assert_non_null (next = flux_future_or_then (f, value_cb, &count));
+    assert_int_equal (flux_future_get (next, &value), 0);
+    assert_ptr_equal (value, &count);
+    flux_future_destroy (next);
+
+    // given up before it began
+    assert_non_null (next = flux_future_and_then (timer (&late), continue_cb,
+                                                  NULL));
+    flux_future_destroy (next);
+    flux_reactor_destroy (r);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_now),
+        cmocka_unit_test (test_init),
+        cmocka_unit_test (test_then),
+        cmocka_unit_test (test_aux_with),
+        cmocka_unit_test (test_all_any),
+        cmocka_unit_test (test_chain),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
