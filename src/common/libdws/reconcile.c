@@ -23,7 +23,8 @@ enum {
     RUNNING = 1 << 4,
     EPILOG = 1 << 5,    // ran: unmount and move data before Teardown
     CLEANUP = 1 << 6,   // epilog, with nothing left to do but Teardown
-    GONE = 1 << 7,      // inactive, or let go by the epilog timeout
+    GONE = 1 << 7,      // inactive, or never heard of
+    ABANDONED = 1 << 8, // let go by the epilog timeout
 };
 
 /* Where the workflow is going, by desiredState.
@@ -76,6 +77,13 @@ static const char *action_names[DWS_ACT_COUNT] = {
     [DWS_ACT_EPILOG_REMOVE] = "epilog-remove",
     [DWS_ACT_RAISE] = "raise",
     [DWS_ACT_SAVE] = "save",
+    [DWS_ACT_MOUNTS] = "mounts",
+    [DWS_ACT_ALLOCATIONS] = "allocations",
+    [DWS_ACT_EXCLUDE] = "exclude",
+    [DWS_ACT_FORCE_READY] = "force-ready",
+    [DWS_ACT_NOTIFY] = "notify",
+    [DWS_ACT_DRAIN] = "drain",
+    [DWS_ACT_DISABLE] = "disable",
     [DWS_ACT_FINALIZER] = "finalizer",
     [DWS_ACT_DELETE] = "delete",
 };
@@ -295,10 +303,54 @@ static void release_prolog (struct view *v)
     act (v, DWS_ACT_PROLOG_REMOVE);
 }
 
+/* What lags in this state has been read. Asks for it otherwise.
+ */
+static bool have_lagging (struct view *v)
+{
+    if (v->wf->lag_state == v->wf->state)
+        return true;
+    wait_for (v, "a list of the nodes that lag behind");
+    act (v, v->wf->state == DWS_STATE_SETUP ? DWS_ACT_ALLOCATIONS
+                                            : DWS_ACT_MOUNTS);
+    return false;
+}
+
+/* The state takes too long. If the job can do without the nodes that are to
+ * blame, go on without them. Returns false if it has to fail.
+ */
+static bool go_on_without (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    /* In a state that DWS has not taken up nothing lags, and a forceReady
+     * would be lost. */
+    if (v->job->failure_tolerance <= 0 || wf->state != wf->desired)
+        return false;
+    if (wf->force_ready) {
+        wait_for (v, "the workflow to go on without the nodes that failed");
+        return true;
+    }
+    if (!have_lagging (v))
+        return true;
+    if (wf->lagging_count == 0
+        || wf->lagging_count > (size_t)v->job->failure_tolerance
+        || (wf->shared && wf->state == DWS_STATE_SETUP))
+        return false;
+    wait_for (v, "the nodes that failed to be left out");
+    if (!wf->excluded)
+        act (v, DWS_ACT_EXCLUDE);
+    else if (act (v, DWS_ACT_FORCE_READY) && !wf->drained) {
+        act (v, DWS_ACT_NOTIFY);
+        act (v, DWS_ACT_DRAIN);
+    }
+    return true;
+}
+
 static void set_up (struct view *v)
 {
     wait_for (v, "the file systems to be created");
-    if (expired (v, v->wf->t_desired, v->policy->setup_timeout))
+    if (expired (v, v->wf->t_desired, v->policy->setup_timeout)
+        && !go_on_without (v))
         fail (v, "dws-timeout", "creating file systems took longer than %.0fs",
               v->policy->setup_timeout);
 }
@@ -306,7 +358,8 @@ static void set_up (struct view *v)
 static void mount (struct view *v)
 {
     wait_for (v, "the file systems to be mounted");
-    if (expired (v, v->wf->t_desired, v->policy->prerun_timeout))
+    if (expired (v, v->wf->t_desired, v->policy->prerun_timeout)
+        && !go_on_without (v))
         fail (v, "dws-timeout", "mounting file systems took longer than %.0fs",
               v->policy->prerun_timeout);
 }
@@ -329,20 +382,27 @@ static bool transient_expired (struct view *v)
         && expired (v, v->wf->t_transient, v->policy->tc_timeout);
 }
 
-/* What belongs to a state is done by its own row as well: a transient
- * condition does not stop that state's clock.
+static void fail_transient (struct view *v)
+{
+    fail (v, NULL, "workflow in TransientCondition for longer than %.0fs: %s",
+          v->policy->tc_timeout, v->wf->message);
+}
+
+/* A transient condition does not stop the clock of the state itself.
  */
 static void transient (struct view *v)
 {
-    if (v->wf->desired == DWS_STATE_SETUP)
+    bool mounting = v->wf->state == DWS_STATE_PRERUN;
+
+    if (v->wf->state == DWS_STATE_SETUP)
         set_up (v);
-    else if (v->wf->desired == DWS_STATE_PRERUN)
+    else if (mounting)
         mount (v);
-    if (v->out->count == 0 && transient_expired (v))
-        fail (v, NULL, "workflow in TransientCondition for longer than %.0fs: "
-              "%s", v->policy->tc_timeout, v->wf->message);
-    else if (v->out->count == 0)
-        wait_for (v, v->wf->message);
+    if (v->out->count > 0)
+        return;
+    wait_for (v, v->wf->message);
+    if (transient_expired (v) && !(mounting && go_on_without (v)))
+        fail_transient (v);
 }
 
 static void start_over (struct view *v)
@@ -366,26 +426,36 @@ static void release_epilog (struct view *v)
     act (v, DWS_ACT_EPILOG_REMOVE);
 }
 
+/* The mounts that are still there when unmounting is given up are on nodes
+ * that cannot be used.
+ */
+static void give_up_unmounting (struct view *v)
+{
+    if (!have_lagging (v))
+        return;
+    fail (v, "dws-timeout", "unmounting took longer than %.0fs, "
+          "skipping data movement", v->policy->postrun_timeout);
+    if (v->wf->lagging_count > 0 && !v->wf->drained)
+        act (v, DWS_ACT_DRAIN);
+    tear_down (v);
+}
+
 static void unmount (struct view *v)
 {
-    const struct dws_policy *p = v->policy;
-    const char *type = "dws-timeout";
+    bool unmounting = v->wf->desired == DWS_STATE_POSTRUN;
+    const char *what = unmounting ? "unmounting" : "data movement";
 
-    wait_for (v, v->wf->desired == DWS_STATE_POSTRUN
-                 ? "the file systems to be unmounted"
-                 : "data movement");
-    if (v->wf->desired == DWS_STATE_POSTRUN
-        && expired (v, v->wf->t_desired, p->postrun_timeout))
-        fail (v, type, "unmounting took longer than %.0fs, "
-              "skipping data movement", p->postrun_timeout);
-    else if (expired (v, v->job->t_epilog, p->teardown_after))
-        fail (v, type, "%s took longer than %.0fs, skipping it",
-              v->wf->desired == DWS_STATE_POSTRUN ? "unmounting"
-                                                  : "data movement",
-              p->teardown_after);
+    wait_for (v, unmounting ? "the file systems to be unmounted" : what);
+    if (unmounting
+        && expired (v, v->wf->t_desired, v->policy->postrun_timeout)) {
+        give_up_unmounting (v);
+        return;
+    }
+    if (expired (v, v->job->t_epilog, v->policy->teardown_after))
+        fail (v, "dws-timeout", "%s took longer than %.0fs, skipping it",
+              what, v->policy->teardown_after);
     else if (transient_expired (v))
-        fail (v, NULL, "workflow in TransientCondition for longer than %.0fs: "
-              "%s", p->tc_timeout, v->wf->message);
+        fail_transient (v);
     else
         return;
     tear_down (v);
@@ -424,12 +494,38 @@ static void end (struct view *v)
 
 static void orphan (struct view *v)
 {
-    if (!v->job->abandoned
-        && !expired (v, v->job->t_gone, v->policy->orphan_grace)) {
+    if (!expired (v, v->job->t_gone, v->policy->orphan_grace)) {
         wait_for (v, "the job of an orphan workflow to turn up");
         return;
     }
     tear_down (v);
+}
+
+/* The epilog timeout has let the job go. Its nodes and rabbits go to other
+ * jobs now, so take those away that are not clean.
+ */
+static void quarantine (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (wf->state >= DWS_STATE_PRERUN
+        && have_lagging (v) && wf->lagging_count > 0 && !wf->drained)
+        act (v, DWS_ACT_DRAIN);
+    if (!wf->allocated)
+        act (v, DWS_ACT_ALLOCATIONS);
+    else if (*wf->allocated && !wf->disabled)
+        act (v, DWS_ACT_DISABLE);
+}
+
+static void abandon (struct view *v)
+{
+    quarantine (v);
+    if (v->wf->deleting)
+        let_go (v);
+    else if (v->wf->desired == DWS_STATE_TEARDOWN)
+        begin_teardown (v);
+    else
+        tear_down (v);
 }
 
 #define BEFORE (DEPEND | PENDING | PROLOG)
@@ -473,15 +569,18 @@ static const struct row table[] = {
     ROW (EPILOG,           POSTRUN | DATAOUT,  UNREADY,   unmount),
     ROW (EPILOG | CLEANUP, LIVE,               ANY,       tear_down),
 
-    ROW (GONE,             TEARDOWN,           READY,     remove_workflow),
+    ROW (GONE | ABANDONED, TEARDOWN,           READY,     remove_workflow),
     ROW (GONE,             LIVE,               ANY,       orphan),
+    ROW (ABANDONED,        LIVE | TEARDOWN,    ANY,       abandon),
 };
 
 #define ROWS (sizeof (table) / sizeof (table[0]))
 
 static unsigned int view_place (const struct dws_job *job)
 {
-    if (job->phase == DWS_PHASE_GONE || job->abandoned)
+    if (job->abandoned)
+        return ABANDONED;
+    if (job->phase == DWS_PHASE_GONE)
         return GONE;
     if (job->phase == DWS_PHASE_EPILOG)
         return job->run_started && !job->teardown ? EPILOG : CLEANUP;

@@ -50,6 +50,13 @@ enum dws_action_kind {
     DWS_ACT_RAISE,              // job exception: type, severity, text
     DWS_ACT_SAVE,               // to the KVS: timing of state, whole object;
                                 //  then set 'bit' in job->saved
+    DWS_ACT_MOUNTS,             // read which hosts lag behind
+    DWS_ACT_ALLOCATIONS,        // read which rabbits do, or hold allocations
+    DWS_ACT_EXCLUDE,            // write Computes without the hosts that lag
+    DWS_ACT_FORCE_READY,        // go on without them
+    DWS_ACT_NOTIFY,             // name them to the job: severity 1
+    DWS_ACT_DRAIN,              // drain them
+    DWS_ACT_DISABLE,            // disable rabbits that hold allocations
     DWS_ACT_FINALIZER,          // take our finalizer off
     DWS_ACT_DELETE,             // delete the workflow
     DWS_ACT_COUNT,

@@ -12,6 +12,7 @@
 #include <time.h>
 #include <flux/hostlist.h>
 
+#include "mounts.h"
 #include "workflow.h"
 
 #define NAME_PREFIX "fluxjob-"
@@ -244,6 +245,9 @@ void dws_workflow_destroy (struct dws_workflow *wf)
         free (wf->elapsed);
         free (wf->computes);
         free (wf->computes_namespace);
+        free (wf->failed);
+        free (wf->lagging);
+        free (wf->allocated);
         json_decref (wf->breakdowns);
         json_decref (wf->object);
         free (wf);
@@ -299,6 +303,13 @@ static bool has_finalizer (json_t *object)
     return false;
 }
 
+static const char *get_annotation (json_t *object, const char *key)
+{
+    json_t *metadata = json_object_get (object, "metadata");
+
+    return get_string (metadata, "annotations", key);
+}
+
 /* strdup() where NULL is a value. Returns false only if out of memory.
  */
 static bool copy_string (char **dst, const char *src)
@@ -326,7 +337,9 @@ static bool copy_strings (struct dws_workflow *wf,
         && copy_string (&wf->message, message ? message : "")
         && copy_string (&wf->elapsed, elapsed)
         && copy_string (&wf->computes, cname)
-        && copy_string (&wf->computes_namespace, cns ? cns : namespace);
+        && copy_string (&wf->computes_namespace, cns ? cns : namespace)
+        && copy_string (&wf->failed, get_annotation (object,
+                                                     DWS_FAILED_ANNOTATION));
 }
 
 struct dws_workflow *dws_workflow_decode (json_t *object,
@@ -370,12 +383,44 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
                         get_string (object, "status", "status"));
     wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
     wf->ready = get_bool (object, "status", "ready");
+    wf->force_ready = get_bool (object, "spec", "forceReady");
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));
     wf->object = json_incref (object);
     return wf;
+}
+
+static void inherit_lag (struct dws_workflow *wf, struct dws_workflow *old)
+{
+    wf->lag_state = old->lag_state;
+    wf->lagging = old->lagging;
+    old->lagging = NULL;
+    wf->lagging_count = old->lagging_count;
+    wf->shared = old->shared;
+    wf->excluded = old->excluded;
+    wf->drained = old->drained;
+}
+
+int dws_workflow_set_lagging (struct dws_workflow *wf,
+                              const char *hosts,
+                              bool shared,
+                              dws_error_t *error)
+{
+    char *lagging;
+
+    if (!(lagging = dws_hosts_join (hosts, wf->failed, error)))
+        return -1;
+    free (wf->lagging);
+    wf->lagging = lagging;
+    /* Those that have failed before keep nothing waiting. */
+    wf->lagging_count = *hosts ? dws_hosts_count (lagging) : 0;
+    wf->shared = shared;
+    wf->excluded = false;
+    wf->drained = false;
+    wf->lag_state = wf->state;
+    return 0;
 }
 
 void dws_workflow_inherit (struct dws_workflow *wf,
@@ -391,6 +436,11 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         }
         wf->servers_written = old->servers_written;
         wf->computes_written = old->computes_written;
+        wf->allocated = old->allocated;
+        old->allocated = NULL;
+        wf->disabled = old->disabled;
+        if (old->lag_state == wf->state)
+            inherit_lag (wf, old);
     }
     if (wf->status == DWS_STATUS_TRANSIENT) {
         if (same && old->state == wf->state && old->t_transient > 0.)

@@ -15,6 +15,7 @@
 
 #define DWS_FINALIZER "flux-framework.readthedocs.io/workflow"
 #define DWS_INSTANCE_LABEL "flux-framework.org/instance"
+#define DWS_FAILED_ANNOTATION "flux-framework.org/failed-nodes"
 #define DWS_NAMESPACE "default"
 
 /* Where the job is, in the order in which it gets there.
@@ -92,6 +93,8 @@ struct dws_workflow {
     enum dws_state state;
     enum dws_status status;
     bool ready;
+    bool force_ready;           // spec.forceReady
+    char *failed;               // hosts that the job does without, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
     char *message;              // never NULL
     char *elapsed;              // elapsedTimeLastState or NULL
@@ -104,6 +107,16 @@ struct dws_workflow {
     bool servers_written;
     bool computes_written;
     double t_transient;         // since when in TransientCondition, or 0
+
+    /* What keeps the workflow in its state, read when that is asked for. */
+    enum dws_state lag_state;   // the state it was read in, NONE: never
+    char *lagging;              // hosts that are behind, and those failed
+    size_t lagging_count;
+    bool shared;                // no host can do without the others' storage
+    bool excluded;              // Computes was written without those lagging
+    bool drained;               // those lagging were
+    char *allocated;            // rabbits with allocations, NULL: not read
+    bool disabled;
 };
 
 /* Decode one entry of a job-manager.dws.sync response, or the payload of
@@ -145,6 +158,14 @@ void dws_workflow_destroy (struct dws_workflow *wf);
 void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now);
+
+/* Note that 'hosts' (a hostlist) keep the workflow in the state it is in.
+ * Fails with EINVAL or ENOMEM.
+ */
+int dws_workflow_set_lagging (struct dws_workflow *wf,
+                              const char *hosts,
+                              bool shared,
+                              dws_error_t *error);
 
 /* "fluxjob-ID". Returns buf.
  */

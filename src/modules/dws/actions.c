@@ -13,6 +13,7 @@
 #include "calls.h"
 #include "commands.h"
 #include "config.h"
+#include "failures.h"
 #include "kvs.h"
 #include "objects.h"
 #include "sync.h"
@@ -232,6 +233,9 @@ static int run (struct job *job, const struct dws_action *action)
             return raise_exception (job, action);
         case DWS_ACT_SAVE:
             return save (job, action);
+        case DWS_ACT_NOTIFY:
+        case DWS_ACT_DRAIN:
+            return failures_run (job, action);
         default:
             return command_run (job, action);
     }

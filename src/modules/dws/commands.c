@@ -12,6 +12,7 @@
 #include "calls.h"
 #include "commands.h"
 #include "config.h"
+#include "failures.h"
 #include "objects.h"
 
 /* Sending
@@ -245,8 +246,7 @@ int command_run (struct job *job, const struct dws_action *action)
                                                job->wf->namespace,
                                                job->wf->name));
         default:
-            errno = ENOSYS;
-            return -1;
+            return failures_run (job, action);
     }
 }
 
@@ -333,6 +333,12 @@ static void note_complete (struct job *job, enum dws_action_kind kind)
         case DWS_ACT_COMPUTES:
             job->wf->computes_written = true;
             break;
+        case DWS_ACT_EXCLUDE:
+            job->wf->excluded = true;
+            break;
+        case DWS_ACT_DISABLE:
+            job->wf->disabled = true;
+            break;
         case DWS_ACT_FINALIZER:
             job->wf->finalizer = false;
             break;
@@ -347,6 +353,7 @@ static void note_complete (struct job *job, enum dws_action_kind kind)
 static bool is_for_workflow (enum dws_action_kind kind)
 {
     return kind == DWS_ACT_DESIRE || kind == DWS_ACT_TEARDOWN
+        || kind == DWS_ACT_FORCE_READY
         || kind == DWS_ACT_FINALIZER || kind == DWS_ACT_DELETE;
 }
 
@@ -359,16 +366,18 @@ void actions_result (struct dws_ctx *ctx,
     int status = 0;
     const char *message = "";
     json_t *object = NULL;
+    json_t *objects = NULL;
     char label[JOB_LABEL_SIZE];
     bool current;
 
     if (!job)
         return;
-    json_unpack (report, "{s?b s?i s?s s?o}",
+    json_unpack (report, "{s?b s?i s?s s?o s?o}",
                  "ok", &ok,
                  "status", &status,
                  "message", &message,
-                 "object", &object);
+                 "object", &object,
+                 "objects", &objects);
     current = job->generation == cmd->generation;
     if (cmd->kind == DWS_ACT_CREATE)
         ok = created (job, ok, status, message, object);
@@ -389,6 +398,11 @@ void actions_result (struct dws_ctx *ctx,
     if (!ok)
         flux_log (ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
                   dws_action_name (cmd->kind), message);
+    if (cmd->kind == DWS_ACT_MOUNTS || cmd->kind == DWS_ACT_ALLOCATIONS) {
+        if (current && job->wf)
+            failures_listed (job, cmd->kind, ok ? objects : NULL);
+        ok = true;
+    }
     /* What the object does not show yet, or does not show at all. */
     if (ok && job->wf && job->generation == cmd->generation
         && job->under_way[cmd->kind] == 1

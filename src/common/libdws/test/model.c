@@ -33,17 +33,29 @@ static const struct dws_policy policy = {
 /* Commands on other objects than the workflow: they overtake each other.
  */
 #define SIDE (BIT (DWS_ACT_BREAKDOWNS) | BIT (DWS_ACT_SERVERS) \
-              | BIT (DWS_ACT_COMPUTES))
+              | BIT (DWS_ACT_COMPUTES) | BIT (DWS_ACT_MOUNTS) \
+              | BIT (DWS_ACT_ALLOCATIONS) | BIT (DWS_ACT_EXCLUDE))
+
+static uint32_t get_mask (const uint8_t mask[3])
+{
+    return mask[0] | mask[1] << 8 | mask[2] << 16;
+}
+
+static void set_mask (uint8_t mask[3], uint32_t bits)
+{
+    mask[0] = bits & 0xff;
+    mask[1] = bits >> 8 & 0xff;
+    mask[2] = bits >> 16 & 0xff;
+}
 
 static uint32_t get_busy (const struct model *m)
 {
-    return m->busy[0] | m->busy[1] << 8;
+    return get_mask (m->busy);
 }
 
 static void set_busy (struct model *m, uint32_t busy)
 {
-    m->busy[0] = busy & 0xff;
-    m->busy[1] = busy >> 8;
+    set_mask (m->busy, busy);
 }
 
 static bool is_busy (const struct model *m, int kind)
@@ -51,13 +63,14 @@ static bool is_busy (const struct model *m, int kind)
     return (get_busy (m) & BIT (kind)) != 0;
 }
 
-struct model model_start (void)
+struct model model_start (int tolerance)
 {
     struct model m;
 
     memset (&m, 0, sizeof (m));
     m.phase = DWS_PHASE_DEPEND;
     m.known = 1;
+    m.tolerance = tolerance;
     return m;
 }
 
@@ -168,6 +181,19 @@ static void check_action (const struct model *m,
             if (!reached (wf, DWS_STATE_TEARDOWN))
                 fail (check, "deleted before Teardown");
             break;
+        case DWS_ACT_FORCE_READY:
+            if (m->lag - 1 > m->tolerance || !m->excluded || wf->ready
+                || m->phase != DWS_PHASE_PROLOG)
+                fail (check, "forced ready without need");
+            break;
+        case DWS_ACT_DRAIN:
+            if (m->lag < 2 || m->drained)
+                fail (check, "drain of nothing");
+            break;
+        case DWS_ACT_DISABLE:
+            if (!m->abandoned || m->disabled)
+                fail (check, "rabbits disabled without need");
+            break;
         default:
             break;
     }
@@ -210,12 +236,23 @@ static void perform (struct model *m, const struct dws_action *a)
             return;
         m->saved = 1;
     }
+    /* These have no effect on what comes after: they succeed at once. */
+    if (a->kind == DWS_ACT_NOTIFY)
+        return;
+    if (a->kind == DWS_ACT_DRAIN) {
+        m->drained = 1;
+        return;
+    }
+    if (a->kind == DWS_ACT_DISABLE) {
+        m->disabled = 1;
+        return;
+    }
     if (a->kind == DWS_ACT_DESIRE)
         m->want = a->state;
     if (!((CALLS | SIDE) & BIT (a->kind)))
         enqueue (m, a->kind);
     if (SIDE & BIT (a->kind))
-        m->stale &= ~(1 << (a->kind % 8));
+        set_mask (m->stale, get_mask (m->stale) & ~BIT (a->kind));
     set_busy (m, get_busy (m) | BIT (a->kind));
 }
 
@@ -238,6 +275,7 @@ static int ask (const struct model *m, double now,
         .saved = ~(uint32_t)DWS_SAVED (DWS_STATE_TEARDOWN),
         .raised = m->raised,
         .refusal = m->refusal ? "refused" : NULL,
+        .failure_tolerance = m->tolerance,
     };
     const struct model_workflow *seen = &m->seen;
     bool proposed = seen->state > DWS_STATE_PROPOSAL
@@ -258,6 +296,14 @@ static int ask (const struct model *m, double now,
         .computes_written = seen->computes,
         .t_desired = EARLY,
         .t_transient = EARLY,
+        .force_ready = seen->force,
+        .lag_state = m->lag ? seen->state : DWS_STATE_NONE,
+        .lagging = "node0",
+        .lagging_count = m->lag ? m->lag - 1 : 0,
+        .excluded = m->excluded,
+        .allocated = m->allocated ? "rabbit0" : NULL,
+        .drained = m->drained,
+        .disabled = m->disabled,
     };
     int row = -1;
 
@@ -282,12 +328,14 @@ static bool decide (struct model *m, double now, struct model_check *check)
         && get_busy (m) == 0) {
         uint8_t same = m->same;
         uint8_t hand = m->hand;
+        uint8_t tolerance = m->tolerance;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
         m->real = real;
         m->same = same;
         m->hand = hand;
+        m->tolerance = tolerance;
         return false;
     }
     row = ask (m, now, check, &out);
@@ -321,8 +369,17 @@ static void learn (struct model *m)
     m->seen.breakdowns = keep ? old.breakdowns : 0;
     m->seen.servers = keep ? old.servers : 0;
     m->seen.computes = keep ? old.computes : 0;
+    if (!keep || old.state != m->real.state) {
+        m->lag = 0;
+        m->excluded = 0;
+        m->drained = 0;
+    }
+    if (!keep) {
+        m->allocated = 0;
+        m->disabled = 0;
+    }
     if (old.exists && !keep) {
-        m->stale = SIDE & 0xff;
+        set_mask (m->stale, get_busy (m) & SIDE);
         m->saved = 0;
     }
     m->same = m->real.exists;
@@ -372,17 +429,31 @@ static void run_call (struct model *m, int kind)
     }
 }
 
-static void run_side (struct model *m, int kind)
+/* 'lagging': how many hosts a list of mounts or allocations shows.
+ */
+static void run_side (struct model *m, int kind, int lagging)
 {
-    bool current = !(m->stale & (1 << (kind % 8)));
+    bool current = !(get_mask (m->stale) & BIT (kind)) && m->seen.exists;
 
+    set_mask (m->stale, get_mask (m->stale) & ~BIT (kind));
+    if (kind == DWS_ACT_MOUNTS || kind == DWS_ACT_ALLOCATIONS) {
+        if (current && (kind == DWS_ACT_MOUNTS
+                        || m->seen.state == DWS_STATE_SETUP)) {
+            m->lag = lagging + 1;
+            m->excluded = 0;
+            m->drained = 0;
+        }
+        if (current && kind == DWS_ACT_ALLOCATIONS)
+            m->allocated = 1;
+        return;
+    }
     if (!m->real.exists || !m->real.breakdowns)
         return;
     if (kind == DWS_ACT_SERVERS)
         m->real.servers = 1;
     if (kind == DWS_ACT_COMPUTES)
         m->real.computes = 1;
-    if (!current || !m->seen.exists)
+    if (!current)
         return;
     if (kind == DWS_ACT_BREAKDOWNS)
         m->seen.breakdowns = 1;
@@ -390,6 +461,8 @@ static void run_side (struct model *m, int kind)
         m->seen.servers = 1;
     if (kind == DWS_ACT_COMPUTES)
         m->seen.computes = 1;
+    if (kind == DWS_ACT_EXCLUDE && m->lag)
+        m->excluded = 1;
 }
 
 static bool accepts (const struct model_workflow *wf, int state)
@@ -426,6 +499,8 @@ static void run_command (struct model *m, int kind, struct model_check *check)
         wf->desired = DWS_STATE_TEARDOWN;
     else if (kind == DWS_ACT_FINALIZER)
         wf->finalizer = 0;
+    else if (kind == DWS_ACT_FORCE_READY)
+        wf->force = 1;
     else if (kind == DWS_ACT_DELETE)
         wf->deleting = 1;
 }
@@ -448,7 +523,7 @@ static void restart_agent (struct model *m)
     memset (m->queue, 0, sizeof (m->queue));
     set_busy (m, get_busy (m) & CALLS);
     m->want = 0;
-    m->stale = 0;
+    set_mask (m->stale, 0);
     learn (m);
 }
 
@@ -458,7 +533,7 @@ static void restart_module (struct model *m)
     memset (&m->seen, 0, sizeof (m->seen));
     set_busy (m, 0);
     m->want = 0;
-    m->stale = 0;
+    set_mask (m->stale, 0);
     m->known = m->phase != DWS_PHASE_GONE;
     m->teardown = 0;
     m->abandoned = 0;
@@ -467,6 +542,11 @@ static void restart_module (struct model *m)
     m->hosts = 0;
     m->saved = 0;
     m->same = 0;
+    m->lag = 0;
+    m->excluded = 0;
+    m->allocated = 0;
+    m->drained = 0;
+    m->disabled = 0;
     if (!m->known) {
         m->ran = 0;
         m->exception = 0;
@@ -498,10 +578,16 @@ static bool control (struct model *m, enum model_world world)
         wf->state = wf->desired;
         wf->ready = 0;
         wf->status = DWS_STATUS_DRIVERWAIT;
+        wf->force = 0;
         return true;
     }
     if (wf->ready)
         return false;
+    if (wf->force) {
+        wf->ready = 1;
+        wf->status = DWS_STATUS_COMPLETED;
+        return true;
+    }
     if (world == WORLD_STUCK && has_timeout (wf->state))
         return false;
     if (world == WORLD_TRANSIENT && wf->state != DWS_STATE_TEARDOWN) {
@@ -545,7 +631,7 @@ bool model_settle (struct model *m, enum model_world world,
         int kind = __builtin_ctz (calls);
         set_busy (m, get_busy (m) & ~BIT (kind));
         if (SIDE & BIT (kind))
-            run_side (m, kind);
+            run_side (m, kind, 1);
         else
             run_call (m, kind);
     }
@@ -597,10 +683,16 @@ static void step_results (struct steps *s)
         m = *s->from;
         set_busy (&m, get_busy (&m) & ~BIT (kind));
         if (SIDE & BIT (kind))
-            run_side (&m, kind);
+            run_side (&m, kind, m.tolerance);
         else
             run_call (&m, kind);
         step (s, &m);
+        if (kind == DWS_ACT_MOUNTS || kind == DWS_ACT_ALLOCATIONS) {
+            m = *s->from;
+            set_busy (&m, get_busy (&m) & ~BIT (kind));
+            run_side (&m, kind, m.tolerance + 1);
+            step (s, &m);
+        }
         restart_module (&m);    // it succeeded and nobody heard of it
         step (s, &m);
     }
@@ -645,8 +737,13 @@ static void step_flux (struct steps *s)
         m.exception = 1;
         m.teardown = 1;
         step (s, &m);
-        m.abandoned = 1;
+    }
+    m = *s->from;
+    if (m.phase == DWS_PHASE_EPILOG && !m.hand) {
+        m.exception = 1;
+        m.abandoned = 1;        // the epilog timeout
         m.phase = DWS_PHASE_GONE;
+        m.hand = 1;
         step (s, &m);
     }
 }
@@ -670,7 +767,8 @@ static void step_status (struct steps *s)
     }
 }
 
-/* Somebody moves or deletes the workflow, or it is lost: once in a job's life.
+/* Somebody moves or deletes the workflow, or it is lost. That, or the epilog
+ * timeout, happens once in a job's life.
  */
 static void step_hand (struct steps *s)
 {

@@ -23,9 +23,10 @@ struct model_workflow {
     uint8_t breakdowns;     // known: read; real: there
     uint8_t servers;        // written
     uint8_t computes;
+    uint8_t force;
 };
 
-#define MODEL_QUEUE 5
+#define MODEL_QUEUE 6
 
 struct model {
     uint8_t phase;
@@ -39,11 +40,17 @@ struct model {
     uint8_t hosts;
     uint8_t saved;          // the timing of Teardown
     uint8_t want;           // of the DESIRE in flight
-    uint8_t stale;          // what is in flight is for an earlier workflow
+    uint8_t tolerance;      // of node failures
+    uint8_t lag;            // read in this state: hosts that lag + 1
+    uint8_t excluded;
+    uint8_t allocated;      // read: rabbits hold allocations
+    uint8_t drained;
+    uint8_t disabled;
     uint8_t same;           // the workflow known is the one there is
     uint8_t hand;           // somebody has interfered by hand
     uint8_t queue[MODEL_QUEUE]; // commands on the workflow, kind + 1
-    uint8_t busy[2];        // a bit mask, low byte first
+    uint8_t busy[3];        // a bit mask, low byte first
+    uint8_t stale[3];       // of these, for an earlier workflow
     struct model_workflow real;
     struct model_workflow seen;
 };
@@ -70,7 +77,7 @@ enum model_world {
     WORLD_COUNT,
 };
 
-struct model model_start (void);
+struct model model_start (int tolerance);
 
 /* All that can happen next, faults included.
  */

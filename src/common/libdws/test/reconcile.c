@@ -260,13 +260,16 @@ static void test_timeouts (void **state)
     } tab[] = {
         { DWS_PHASE_PROLOG, DWS_STATE_SETUP, 1020., "raise" },
         { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, 1030., "raise" },
-        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, 1040., "raise save teardown" },
+        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, 1040.,
+          "raise drain save teardown" },
         { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, 1050., "raise save teardown" },
     };
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
         struct facts f = facts (tab[i].phase, tab[i].state, false);
         f.job.t_epilog = 1000.;
+        f.wf.lag_state = f.wf.state;
+        f.wf.lagging_count = 1;
         assert_string_equal (decide (&f, 1001.), "");
         assert_true (f.out.wake == tab[i].deadline);
         assert_string_equal (decide (&f, tab[i].deadline), tab[i].actions);
@@ -306,8 +309,83 @@ static void test_orphan_grace (void **state)
     assert_string_equal (decide (&f, 1001.), "");
     assert_true (f.out.wake == 1060.);
     assert_string_equal (decide (&f, 1060.), "teardown");
+}
+
+/* The mounts that are left are looked for before unmounting is given up.
+ */
+static void test_unmount_timeout (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+
+    assert_string_equal (decide (&f, 1040.), "mounts");
+    f.wf.lag_state = DWS_STATE_POSTRUN;
+    assert_string_equal (decide (&f, 1040.), "raise save teardown");
+}
+
+static void test_failure_tolerance (void **state)
+{
+    static const enum dws_state states[] = {
+        DWS_STATE_SETUP, DWS_STATE_PRERUN
+    };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct facts f = facts (DWS_PHASE_PROLOG, states[i], false);
+        f.job.failure_tolerance = 2;
+        assert_string_equal (decide (&f, 1030.),
+                             i == 0 ? "allocations" : "mounts");
+        f.wf.lag_state = states[i];
+        f.wf.lagging = "node[0-1]";
+        f.wf.lagging_count = 2;
+        assert_string_equal (decide (&f, 1030.), "exclude");
+        f.wf.excluded = true;
+        assert_string_equal (decide (&f, 1030.), "force-ready notify drain");
+        f.wf.force_ready = true;
+        assert_string_equal (decide (&f, 1030.), "");
+        f.wf.force_ready = false;
+        f.wf.lagging_count = 3;
+        assert_string_equal (decide (&f, 1030.), "raise");
+        f.wf.lagging_count = 0;
+        assert_string_equal (decide (&f, 1030.), "raise");
+        /* A file system that spans rabbits needs all of them. */
+        f.wf.lagging_count = 2;
+        f.wf.shared = true;
+        assert_string_equal (decide (&f, 1030.),
+                             i == 0 ? "raise" : "force-ready notify drain");
+    }
+}
+
+/* A mount that does not get done is the usual transient condition in PreRun.
+ */
+static void test_tolerant_transient (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
+
+    f.job.failure_tolerance = 1;
+    f.wf.status = DWS_STATUS_TRANSIENT;
+    f.wf.t_transient = 1000.;
+    assert_string_equal (decide (&f, 1009.), "");
+    assert_string_equal (decide (&f, 1010.), "mounts");
+}
+
+static void test_abandoned (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+
     f.job.abandoned = true;
-    assert_string_equal (decide (&f, 1001.), "teardown");
+    f.job.exception = true;
+    f.job.saved = DWS_SAVED_LAST;
+    assert_string_equal (decide (&f, 1001.), "mounts allocations teardown");
+    f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
+    f.wf.lag_state = DWS_STATE_POSTRUN;
+    f.wf.lagging_count = 1;
+    f.wf.allocated = "rabbit0";
+    assert_string_equal (decide (&f, 1001.), "drain disable");
+    f.wf.drained = true;
+    f.wf.disabled = true;
+    assert_string_equal (decide (&f, 1001.), "");
+    f.wf.allocated = "";
+    f.wf.disabled = false;
+    assert_string_equal (decide (&f, 1001.), "");
 }
 
 static void test_invalid (void **state)
@@ -337,6 +415,10 @@ int main (void)
         cmocka_unit_test (test_timeouts),
         cmocka_unit_test (test_transient),
         cmocka_unit_test (test_orphan_grace),
+        cmocka_unit_test (test_unmount_timeout),
+        cmocka_unit_test (test_failure_tolerance),
+        cmocka_unit_test (test_tolerant_transient),
+        cmocka_unit_test (test_abandoned),
         cmocka_unit_test (test_invalid),
     };
 

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See failures.h.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <flux/hostlist.h>
+
+#include "libdws/mounts.h"
+#include "agent.h"
+#include "calls.h"
+#include "config.h"
+#include "failures.h"
+#include "objects.h"
+
+#define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
+
+/* List what belongs to the workflow by its labels.
+ */
+static int list (struct job *job, enum dws_action_kind kind,
+                 const char *plural)
+{
+    const struct dws_workflow *wf = job->wf;
+    char selector[512];
+    json_t *command;
+
+    snprintf (selector, sizeof (selector), "%s.name=%s,%s.namespace=%s",
+              WORKFLOW_LABEL, wf->name, WORKFLOW_LABEL, wf->namespace);
+    command = json_pack ("{s:s s:s s:s}",
+                         "op", "list",
+                         "kind", plural,
+                         "selector", selector);
+    return agent_send (job->ctx->agent, job, kind, 0, command);
+}
+
+static int set_lagging (struct job *job, const char *hosts, bool shared)
+{
+    char label[JOB_LABEL_SIZE];
+    dws_error_t error;
+
+    if (dws_workflow_set_lagging (job->wf, hosts, shared, &error) < 0) {
+        flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label),
+                  error.text);
+        return -1;
+    }
+    if (*hosts)
+        flux_log (job->ctx->h, LOG_ERR, "%s: behind in %s: %s",
+                  job_label (job, label), dws_state_name (job->wf->state),
+                  hosts);
+    return 0;
+}
+
+static void mounts_listed (struct job *job, json_t *objects)
+{
+    bool mounting = job->wf->desired <= DWS_STATE_PRERUN;
+    dws_error_t error;
+    char *hosts;
+
+    if ((hosts = dws_mounts_lagging (objects,
+                                     mounting ? "mounted" : "unmounted",
+                                     &error)))
+        set_lagging (job, hosts, false);
+    else
+        flux_log (job->ctx->h, LOG_ERR, "mounts: %s", error.text);
+    free (hosts);
+}
+
+static void servers_listed (struct job *job, json_t *objects)
+{
+    struct dws_workflow *wf = job->wf;
+    bool shared;
+    dws_error_t error;
+    char *s;
+
+    if ((s = dws_servers_allocated (objects, &error))) {
+        free (wf->allocated);
+        wf->allocated = s;
+    }
+    if (wf->state == DWS_STATE_SETUP && job->facts->hosts
+        && (s = dws_servers_lagging (objects, job->facts->hosts,
+                                     job->ctx->config->topology,
+                                     &shared, &error))) {
+        set_lagging (job, s, shared);
+        free (s);
+    }
+}
+
+/* Without the list there is nobody to blame: the job gets the outcome that it
+ * has when none lags, and is not kept waiting.
+ */
+void failures_listed (struct job *job, enum dws_action_kind kind,
+                      json_t *objects)
+{
+    json_t *none = NULL;
+
+    if (!objects && !(objects = none = json_array ()))
+        return;
+    if (kind == DWS_ACT_MOUNTS)
+        mounts_listed (job, objects);
+    else
+        servers_listed (job, objects);
+    json_decref (none);
+}
+
+static int exclude (struct job *job)
+{
+    struct dws_workflow *wf = job->wf;
+    dws_error_t error;
+    json_t *patch;
+    char *hosts;
+
+    if (!(hosts = dws_hosts_subtract (job->facts->hosts, wf->lagging, &error)))
+        return -1;
+    patch = object_computes (hosts, job->ctx->config->topology);
+    free (hosts);
+    return agent_send (job->ctx->agent, job, DWS_ACT_EXCLUDE, 0,
+                       command_create_with ("patch", "computes",
+                                            wf->computes_namespace,
+                                            wf->computes,
+                                            "patch", patch));
+}
+
+static int force_ready (struct job *job)
+{
+    struct dws_workflow *wf = job->wf;
+    json_t *patch = json_pack ("{s:{s:{s:s}} s:{s:b}}",
+                               "metadata",
+                                 "annotations",
+                                   DWS_FAILED_ANNOTATION, wf->lagging,
+                               "spec",
+                                 "forceReady", 1);
+
+    return agent_send (job->ctx->agent, job, DWS_ACT_FORCE_READY, 0,
+                       command_create_with ("patch", "workflows",
+                                            wf->namespace, wf->name,
+                                            "patch", patch));
+}
+
+/* Neither of these is worth trying for ever: a node may not be a node of this
+ * instance, a job may have ended.
+ */
+static void told (const struct call *call, flux_future_t *f)
+{
+    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    char label[JOB_LABEL_SIZE];
+
+    if (!job)
+        return;
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
+                  dws_action_name (call->kind), future_strerror (f, errno));
+    job_end (job, call->kind, true);
+}
+
+static int tell (struct job *job, enum dws_action_kind kind, flux_future_t *f)
+{
+    if (calls_add (job->ctx, f, job->facts->id, kind, told) < 0)
+        return -1;
+    job_begin (job, kind);
+    return 0;
+}
+
+static int drain (struct job *job)
+{
+    struct dws_workflow *wf = job->wf;
+    char reason[256];
+    flux_future_t *f;
+
+    snprintf (reason, sizeof (reason), "rabbit: %s in %s of %s",
+              wf->desired <= DWS_STATE_SETUP ? "no file system"
+              : wf->desired <= DWS_STATE_PRERUN ? "failed to mount"
+                                                : "failed to unmount",
+              dws_state_name (wf->state), wf->name);
+    f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
+                       "targets", wf->lagging,
+                       "mode", "update",
+                       "reason", reason);
+    if (tell (job, DWS_ACT_DRAIN, f) < 0)
+        return -1;
+    wf->drained = true;
+    return 0;
+}
+
+static json_t *disabling_patch (const char *workflow)
+{
+    char reason[256];
+    char date[64];
+    time_t now = time (NULL);
+    struct tm tm;
+
+    snprintf (reason, sizeof (reason),
+              "workflow %s timed out and still has an allocation here",
+              workflow);
+    strftime (date, sizeof (date), "%Y-%m-%d %H:%M:%S",
+              localtime_r (&now, &tm));
+    return json_pack ("{s:{s:{s:s s:s}} s:{s:s}}",
+                      "metadata",
+                        "annotations",
+                          "disable_reason", reason,
+                          "disable_date", date,
+                      "spec",
+                        "state", "Disabled");
+}
+
+static int disable (struct job *job)
+{
+    struct dws_workflow *wf = job->wf;
+    struct hostlist *hl;
+    const char *rabbit;
+    int index = 0;
+    int rc = 0;
+
+    if (!(hl = hostlist_decode (wf->allocated)))
+        return -1;
+    for (rabbit = hostlist_first (hl); rabbit && rc == 0;
+         rabbit = hostlist_next (hl))
+        rc = agent_send (job->ctx->agent, job, DWS_ACT_DISABLE, index++,
+                         command_create_with ("patch", "storages",
+                                              DWS_NAMESPACE, rabbit, "patch",
+                                              disabling_patch (wf->name)));
+    {
+        int saved_errno = errno;
+        hostlist_destroy (hl);
+        errno = saved_errno;
+    }
+    return rc;
+}
+
+int failures_run (struct job *job, const struct dws_action *action)
+{
+    switch (action->kind) {
+        case DWS_ACT_MOUNTS:
+            return list (job, action->kind, "clientmounts");
+        case DWS_ACT_ALLOCATIONS:
+            return list (job, action->kind, "servers");
+        case DWS_ACT_EXCLUDE:
+            return exclude (job);
+        case DWS_ACT_FORCE_READY:
+            return force_ready (job);
+        case DWS_ACT_NOTIFY:
+            return tell (job, action->kind,
+                         flux_job_raise (job->ctx->h, job->facts->id,
+                                         "dws-node-failure", 1,
+                                         job->wf->lagging));
+        case DWS_ACT_DRAIN:
+            return drain (job);
+        case DWS_ACT_DISABLE:
+            return disable (job);
+        default:
+            errno = ENOSYS;
+            return -1;
+    }
+}
