@@ -5,6 +5,7 @@ import argparse
 import errno
 import json
 import os
+import shutil
 import sys
 import time
 from typing import Any, Dict, Iterator, List, Optional
@@ -230,8 +231,25 @@ def is_dir(obj: Dict[str, Any]) -> bool:
     return obj["type"] in ("dir", "dirref")
 
 
+def width(args: Args) -> int:
+    """Columns of the output; 0 for no limit."""
+    if args.width is not None:
+        return int(args.width)
+    return shutil.get_terminal_size().columns
+
+
+def columns(words: List[str], limit: int) -> None:
+    """Print words row by row in columns of equal width."""
+    size = max((len(word) for word in words), default=0) + 4
+    per_row = max(limit // size, 1) if limit else max(len(words), 1)
+    for pos in range(0, len(words), per_row):
+        row = words[pos : pos + per_row]
+        print("".join(f"{word:<{size}}" for word in row[:-1]) + row[-1])
+
+
 def ls(args: Args) -> None:
     handle = flux.Flux()
+    limit = 1 if getattr(args, "1") else width(args)
 
     def treeobj(key: str) -> Dict[str, Any]:
         return get_treeobj(lookup(handle, args, key, FLUX_KVS_TREEOBJ))
@@ -245,11 +263,13 @@ def ls(args: Args) -> None:
         if titled:
             print(f"{key}:")
         subdirs = []
+        words = []
         for name in names(handle, args, key):
             obj = treeobj(join(key, name))
-            print(name + mark(obj))
+            words.append(name + mark(obj))
             if is_dir(obj):
                 subdirs.append(join(key, name))
+        columns(words, limit)
         for subdir in subdirs if args.recursive else []:
             print()
             show_dir(subdir, True)
@@ -269,9 +289,11 @@ def ls(args: Args) -> None:
 def list_dir(args: Args) -> None:
     handle = flux.Flux()
 
+    limit = width(args)
+
     def clip(key: str, text: str) -> str:
-        room = args.width - len(key) - 3
-        if args.width and len(text) > room:
+        room = limit - len(key) - 3
+        if limit and len(text) > room:
             text = text[: max(room - 3, 0)] + "..."
         return text
 
@@ -436,10 +458,11 @@ def main() -> None:
         cmd.add_argument("dst", metavar="DST")
     cmd = command(sub, "ls", ls, "list names")
     flags(cmd, "-R --recursive", "-d --directory", "-F --classify", "-1 --1")
+    cmd.add_argument("-w", "--width", type=int)
     cmd.add_argument("keys", nargs="*", metavar="KEY")
     cmd = command(sub, "dir", list_dir, "list keys and values")
     flags(cmd, "-R --recursive", "-d --directory")
-    cmd.add_argument("-w", "--width", type=int, default=0)
+    cmd.add_argument("-w", "--width", type=int)
     cmd.add_argument("key", nargs="?", default=".", metavar="KEY")
     for name in ("getroot", "version"):
         cmd = command(sub, name, getroot, "print the state of a namespace")

@@ -180,7 +180,7 @@ class StatusLine:
         online: bool,
         drain: Optional[Any] = None,
     ) -> None:
-        self.state, self.online = state, online
+        self.state, self.online = state + ("" if online else "*"), online
         self.ranks = ranks.encode()
         self.nnodes = len(ranks)
         self.nodelist = status.nodelist[ranks] if len(ranks) else ""

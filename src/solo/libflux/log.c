@@ -101,7 +101,7 @@ static int log_line (flux_t *h, struct log *log, int level,
     gmtime_r (&ts.tv_sec, &tm);
     strftime (date, sizeof (date), "%FT%T", &tm);
     n = asprintf (&line, "<%d>1 %s.%06ldZ %s %s %s - - %.*s",
-                  LOG_USER | LOG_PRI (level), date, ts.tv_nsec / 1000,
+                  LOG_PRI (level) << 3, date, ts.tv_nsec / 1000,
                   log->hostname, log->appname, log->procid, (int)len, text);
     if (n < 0)
         return -1;
