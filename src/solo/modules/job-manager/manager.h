@@ -250,7 +250,9 @@ int annotate_and_publish (struct manager *jm, struct job *job,
                           json_t *patch);
 void annotations_drop (struct manager *jm, struct job *job, const char *key);
 
-/* submit.c, update.c, restart.c */
+/* allocated.c, submit.c, update.c, restart.c */
+void allocated_request (flux_t *h, flux_msg_handler_t *mh,
+                        const flux_msg_t *msg, void *arg);
 void submit_request (flux_t *h, flux_msg_handler_t *mh,
                      const flux_msg_t *msg, void *arg);
 struct update *update_create (struct manager *jm);

@@ -575,6 +575,8 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "job-manager.list", list_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.stats-get", stats_cb,
       FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.resource-status",
+      allocated_request, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.submit", submit_request, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.jobtap", jobtap_request, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.jobtap-query",
