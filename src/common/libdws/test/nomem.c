@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Each operation of libdws is run over and over while the first, the second,
+ * the third, ... allocation of memory fails, until it gets through. It must
+ * fail with ENOMEM and a text, and (under ASan or valgrind) leave nothing
+ * behind.
+ *
+ * The linker sends the allocations of libdws here (--wrap). Those of jansson
+ * come through json_set_alloc_funcs() and get a round of their own: as
+ * json_unpack() needs memory too but does not say whether that is why it
+ * failed, the errno and even success are left open there.
+ */
+
+#include <stdbool.h>
+
+#include "libdws/allocation.h"
+#include "libdws/breakdown.h"
+#include "libdws/directive.h"
+#include "libdws/jgf.h"
+#include "libdws/location.h"
+#include "libdws/topology.h"
+#include "util.h"
+
+static bool armed;            // the next of these allocations may fail:
+static bool jansson;          // jansson's, not ours
+static int countdown;
+static bool hit;
+
+void *__real_malloc (size_t size);
+void *__real_calloc (size_t n, size_t size);
+void *__real_realloc (void *ptr, size_t size);
+char *__real_strdup (const char *s);
+char *__real_strndup (const char *s, size_t n);
+
+static bool must_fail (bool from_jansson)
+{
+    if (!armed || from_jansson != jansson || --countdown > 0)
+        return false;
+    armed = false;
+    hit = true;
+    errno = ENOMEM;
+    return true;
+}
+
+void *__wrap_malloc (size_t size)
+{
+    return must_fail (false) ? NULL : __real_malloc (size);
+}
+
+void *__wrap_calloc (size_t n, size_t size)
+{
+    return must_fail (false) ? NULL : __real_calloc (n, size);
+}
+
+void *__wrap_realloc (void *ptr, size_t size)
+{
+    return must_fail (false) ? NULL : __real_realloc (ptr, size);
+}
+
+char *__wrap_strdup (const char *s)
+{
+    return must_fail (false) ? NULL : __real_strdup (s);
+}
+
+char *__wrap_strndup (const char *s, size_t n)
+{
+    return must_fail (false) ? NULL : __real_strndup (s, n);
+}
+
+int __wrap_asprintf (char **result, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    if (must_fail (false))
+        return -1;
+    va_start (ap, fmt);
+    n = vasprintf (result, fmt, ap);
+    va_end (ap);
+    return n;
+}
+
+static const char *mapping_text =
+    "{'computes': {'a1': 'r1', 'a2': 'r1', 'b3': 'r2'},"
+    " 'rabbits': {'r1': {'capacity': 107374182400, 'hostlist': 'a[1-2]'},"
+    "             'r2': {'capacity': 107374182400, 'hostlist': 'b3'}}}";
+
+static const char *R_text =
+    "{'version': 1, 'execution': {'nodelist': ['a[1-2],b3,x9', 'r1'],"
+    " 'R_lite': [{'rank': '0-4', 'children': {'core': '0-1'}}],"
+    " 'properties': {'p': '0', 'q': '0-1'}},"
+    " 'scheduling': {'graph': {'nodes': ["
+    "  {'metadata': {'type': 'ssd', 'size': 50,"
+    "   'paths': {'containment': '/c/chassis0/ssd1'}}},"
+    "  {'metadata': {'type': 'node', 'name': 'a1',"
+    "   'paths': {'containment': '/c/chassis0/a1'}}}]}}}";
+
+static const char *breakdowns_text =
+    "[{'metadata': {'name': 'w-0'}, 'status': {'ready': true, 'storage': {"
+    " 'reference': {'name': 'w-0'}, 'allocationSets': ["
+    "  {'allocationStrategy': 'AllocatePerCompute', 'label': 'xfs',"
+    "   'minimumCapacity': 1073741824},"
+    "  {'allocationStrategy': 'AllocateAcrossServers', 'label': 'ost',"
+    "   'minimumCapacity': 10737418240},"
+    "  {'allocationStrategy': 'AllocateSingleServer', 'label': 'mgt',"
+    "   'minimumCapacity': 1073741824}]}}},"
+    " {'metadata': {'name': 'w-1'}, 'status': {'ready': true, 'compute': {"
+    "  'constraints': {'location': [{'access': [{'type': 'physical',"
+    "   'priority': 'mandatory'}], 'reference': {'name': 'p',"
+    "   'fieldPath': 'servers.spec.allocationSets[0]'}}]}}}}]";
+
+static const char *servers_text =
+    "[{'metadata': {'name': 'p'}, 'spec': {'allocationSets': ["
+    " {'storage': [{'name': 'r1'}]}]}}]";
+
+static const char *storages_text =
+    "[{'metadata': {'name': 'r1'}, 'status': {'status': 'Ready',"
+    "  'capacity': 107374182400}},"
+    " {'metadata': {'name': 'r2'}, 'status': {'status': 'Ready',"
+    "  'capacity': 107374182400}}]";
+
+static const char *dw_text =
+    "['small\\n#DW copy_in source=/a destination=$DW_JOB_ab/ # x',"
+    " '#DW persistentdw name=cd other=1']";
+
+struct fixture {
+    json_t *mapping;
+    json_t *R;
+    json_t *breakdowns;
+    json_t *servers;
+    json_t *storages;
+    json_t *dw;
+    json_t *presets;
+    json_t *resources;
+    json_t *nodes;
+    struct dws_topology *topo;
+};
+
+/* Operations return 0, or -1 with errno set.
+ */
+typedef int (*operation_f) (struct fixture *f, dws_error_t *e);
+
+static int drop (json_t *o)
+{
+    if (!o)
+        return -1;
+    json_decref (o);
+    return 0;
+}
+
+static int op_topology (struct fixture *f, dws_error_t *e)
+{
+    struct dws_topology *topo = dws_topology_create (f->mapping, e);
+
+    dws_topology_destroy (topo);
+    return topo ? 0 : -1;
+}
+
+static int op_directives (struct fixture *f, dws_error_t *e)
+{
+    struct dws_directives *d = dws_directives_parse (f->dw, f->presets, e);
+    int rc;
+
+    if (!d)
+        return -1;
+    strcpy (e->text, "encode has none");
+    rc = drop (dws_directives_encode (d));
+    dws_directives_destroy (d);
+    return rc;
+}
+
+static int op_breakdown (struct fixture *f, dws_error_t *e)
+{
+    return drop (dws_breakdown_apply (f->resources, f->breakdowns, NULL, e));
+}
+
+static int op_nodes (struct fixture *f, dws_error_t *e)
+{
+    json_t *hosts = json_string ("a1,b3,a2");
+    int rc = -1;
+
+    if (hosts)
+        rc = drop (dws_allocation_nodes (hosts, f->topo, e));
+    else
+        strcpy (e->text, "fixture");
+    json_decref (hosts);
+    return rc;
+}
+
+static int op_reserved (struct fixture *f, dws_error_t *e)
+{
+    return drop (dws_allocation_reserved (f->R, f->topo, e));
+}
+
+static int op_sets (struct fixture *f, dws_error_t *e)
+{
+    struct dws_allocation_opts opts = { .storages = f->storages };
+
+    return drop (dws_allocation_sets (f->breakdowns, f->nodes, &opts, e));
+}
+
+static int op_location (struct fixture *f, dws_error_t *e)
+{
+    if (drop (dws_location_servers (f->breakdowns, e)) < 0)
+        return -1;
+    return drop (dws_location_constraint (f->breakdowns,
+                                          f->servers,
+                                          f->topo,
+                                          e));
+}
+
+static int sink (void *arg, const char *buf, size_t len)
+{
+    return 0;
+}
+
+static int op_jgf (struct fixture *f, dws_error_t *e)
+{
+    struct dws_jgf_opts opts = {
+        .cluster = "c", .chunks = 2, .exclude = "b3", .validate = 1,
+    };
+    struct dws_jgf *jgf = dws_jgf_create (f->R, f->topo, &opts, e);
+    int rc;
+
+    if (!jgf)
+        return -1;
+    rc = dws_jgf_write (jgf, sink, NULL, e);
+    dws_jgf_destroy (jgf);
+    return rc;
+}
+
+/* Returns how many allocations there are.
+ */
+static int sweep (struct fixture *f, const char *name, operation_f op)
+{
+    for (int n = 1; n < 10000; n++) {
+        dws_error_t e = { "" };
+        int rc;
+
+        countdown = n;
+        hit = false;
+        errno = 0;
+        armed = true;
+        rc = op (f, &e);
+        armed = false;
+        if (!hit) {
+            if (rc < 0)
+                fail_msg ("%s: %s", name, e.text);
+            return n - 1;
+        }
+        if (jansson && (rc == 0 || *e.text))
+            continue;
+        if (rc == 0)
+            fail_msg ("%s: allocation %d fails, and nobody cares", name, n);
+        if (errno != ENOMEM || !*e.text)
+            fail_msg ("%s: allocation %d: errno %d, '%s'",
+                      name, n, errno, e.text);
+    }
+    fail_msg ("%s never gets through", name);
+    return -1;
+}
+
+static void *jansson_malloc (size_t size)
+{
+    return must_fail (true) ? NULL : __real_malloc (size);
+}
+
+static void test_sweep (void **state)
+{
+    static const struct {
+        const char *name;
+        operation_f op;
+    } operations[] = {
+        { "topology", op_topology },
+        { "directives", op_directives },
+        { "breakdown", op_breakdown },
+        { "nodes", op_nodes },
+        { "reserved", op_reserved },
+        { "sets", op_sets },
+        { "location", op_location },
+        { "jgf", op_jgf },
+    };
+    struct fixture f = { 0 };
+    int ours = 0;
+    int theirs = 0;
+
+    json_set_alloc_funcs (jansson_malloc, free);
+    f.mapping = J (mapping_text);
+    f.R = J (R_text);
+    f.breakdowns = J (breakdowns_text);
+    f.servers = J (servers_text);
+    f.storages = J (storages_text);
+    f.dw = J (dw_text);
+    f.presets = J ("{'small': ['#DW jobdw type=gfs2 capacity=1GB name=ab']}");
+    f.resources = J ("[{'type': 'node', 'count': 3}]");
+    f.nodes = J ("{'r1': 2, 'r2': 1}");
+    f.topo = dws_topology_create (f.mapping, NULL);
+    assert_non_null (f.topo);
+    for (size_t i = 0; i < sizeof (operations) / sizeof (operations[0]); i++) {
+        jansson = false;
+        ours += sweep (&f, operations[i].name, operations[i].op);
+        jansson = true;
+        theirs += sweep (&f, operations[i].name, operations[i].op);
+    }
+    // both kinds do come through here
+    assert_true (ours > 50);
+    assert_true (theirs > 50);
+    dws_topology_destroy (f.topo);
+    json_decref (f.nodes);
+    json_decref (f.resources);
+    json_decref (f.presets);
+    json_decref (f.dw);
+    json_decref (f.storages);
+    json_decref (f.servers);
+    json_decref (f.breakdowns);
+    json_decref (f.R);
+    json_decref (f.mapping);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_sweep),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
