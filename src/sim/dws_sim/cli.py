@@ -5,22 +5,10 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import gc
-import json
-import logging
-import os
-import signal
 import sys
 
-from dws_sim import kubeconfig, scenario
 from dws_sim.ctl import add_ctl_parser, run_ctl
-from dws_sim.faults import Faults
-from dws_sim.mounts import Mounts
-from dws_sim.sim import Simulator
-from dws_sim.world import Machine, parse_size
-
-log = logging.getLogger("dws-sim")
+from dws_sim.states import PRESETS
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -40,7 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--keep-data", action="store_true", help="move freed data to DIR/kept")
     add("--port", type=int, default=0, help="TCP port on the loopback (0: any)")
     add("--scenario", metavar="FILE", help="YAML file with latencies and failures")
-    add("--preset", default="instant", choices=list(scenario.PRESETS))
+    add("--preset", default="instant", choices=PRESETS)
     add("--mapping", metavar="FILE", help="write the rabbit mapping here")
     add("--no-system-status", action="store_true", help="start without SystemStatus")
     add("--ready-fd", type=int, metavar="N", help='write "ready" here when serving')
@@ -50,54 +38,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _faults(args: argparse.Namespace) -> Faults:
-    text = ""
-    if args.scenario:
-        with open(args.scenario, encoding="utf-8") as stream:
-            text = stream.read()
-    faults = Faults(seed=scenario.seed_of(text) if text else 0)
-    scenario.apply_preset(args.preset, faults)
-    if text:
-        scenario.load(text, faults)
-    return faults
-
-
-async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> None:
-    loop = asyncio.get_running_loop()
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    mounts = Mounts(args.root, args.keep_data)
-    sim = Simulator(machine, faults, mounts, not args.no_system_status)
-    await sim.start(args.port)
-    # What is there now stays: the collector need not look at it again.
-    gc.collect()
-    gc.freeze()
-    url = f"http://127.0.0.1:{sim.port}"
-    text = kubeconfig.render(url, sim.wlm_token, sim.admin_token)
-    if args.mapping:
-        with open(args.mapping, "w", encoding="utf-8") as stream:
-            json.dump(machine.mapping(), stream)
-    kubeconfig.write_private(args.kubeconfig, text)
-    log.info("serving %d rabbits on %s", len(machine.rabbits), url)
-    if args.ready_fd is not None:
-        with os.fdopen(args.ready_fd, "w") as ready:
-            ready.write("ready\n")
-    await stop.wait()
-    await sim.stop()
-
-
 def _run(args: argparse.Namespace) -> int:
-    logging.basicConfig(
-        filename=args.log,
-        level=logging.DEBUG if args.verbose else logging.INFO,
-        format="%(asctime)s %(name)s: %(message)s",
-    )
+    # ctl starts faster without the server's modules
+    from dws_sim.serve import serve
+
     try:
-        machine = Machine.build(
-            args.nodes, args.rabbits, args.nodes_per_rabbit, parse_size(args.capacity)
-        )
-        asyncio.run(_serve(args, machine, _faults(args)))
+        serve(args)
     except (OSError, ValueError) as exc:
         print(f"dws-sim: {exc}", file=sys.stderr)
         return 1

@@ -18,6 +18,7 @@ from dws_sim.faults import SEVERITIES, Failure, Hold, Latency, check_state
 from dws_sim.jsontree import Object, encode
 from dws_sim.rbac import User
 from dws_sim.schema.resources import RESOURCES, Resource
+from dws_sim.states import STATES
 from dws_sim.store import Event
 
 if TYPE_CHECKING:
@@ -132,15 +133,16 @@ class Control:
         return {}
 
     async def fail(self, args: Object) -> Object:
-        state = check_state(_text(args, "state"))
+        state = _text(args, "state")
         failures = self._sim.faults.failures
         if args.get("clear"):
-            failures.pop(state, None)
+            for each in STATES if state == "all" else [check_state(state)]:
+                failures.pop(each, None)
         else:
             severity = _text(args, "severity", "Fatal")
             if severity not in SEVERITIES:
                 raise ValueError(f"severity must be one of {', '.join(SEVERITIES)}")
-            failures.setdefault(state, []).append(
+            failures.setdefault(check_state(state), []).append(
                 Failure(
                     severity,
                     _text(args, "message", "simulated failure"),
@@ -242,14 +244,13 @@ class Control:
         storages = sim.store.find(RESOURCES["storages"])
         health = Counter(o.get("status", {}).get("status", "none") for o in storages)
         return {
-            "workflows": len(self._workflows()),
-            "by_state": dict(states),
+            "workflows": dict(states),
             "mounts": sim.mounts.count,
             "clientmounts": len(sim.store.tables["clientmounts"].objects),
             "storages": len(sim.store.tables["nnfstorages"].objects),
             "backing": sim.mounts.directories(),
-            "allocated_bytes": sim.controllers.ledger.total(),
-            "capacity_bytes": sim.machine.capacity_bytes,
+            "allocated": sim.controllers.ledger.total(),
+            "capacity": sim.machine.capacity_bytes,
             "rabbits": len(sim.machine.rabbits),
             "nodes": len(sim.machine.nodes),
             "health": dict(health),

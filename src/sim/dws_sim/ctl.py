@@ -14,7 +14,7 @@ from typing import Any
 
 from dws_sim import kubeconfig
 from dws_sim.jsontree import Object
-from dws_sim.schema.dws import STATES
+from dws_sim.states import STATES
 
 
 def add_ctl_parser(commands: Any) -> None:
@@ -34,7 +34,7 @@ def add_ctl_parser(commands: Any) -> None:
     cmd.add_argument("state", choices=[*STATES, "mount"])
     cmd.add_argument("seconds", type=float, nargs="+", help="one, or low and high")
     cmd = sub.add_parser("fail", help="make workflows fail in a state")
-    cmd.add_argument("state", choices=STATES)
+    cmd.add_argument("state", choices=[*STATES, "all"])
     cmd.add_argument("--severity", default="Fatal", choices=["Fatal", "Major", "Minor"])
     cmd.add_argument("--message", default="simulated failure")
     cmd.add_argument("--count", type=int, help="heal after so many")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Callable
 
-from dws_sim.schema.dws import STATES
+from dws_sim.states import STATES
 
 SEVERITIES = ("Minor", "Major", "Fatal")
 

@@ -11,8 +11,6 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
-
 from dws_sim.jsontree import Object
 
 WLM_CONTEXT = "wlm"
@@ -84,10 +82,7 @@ def read(path: str, context: str = ADMIN_CONTEXT) -> Access:
         OSError, ValueError: the file cannot be used.
     """
     with open(path, encoding="utf-8") as stream:
-        try:
-            config = yaml.safe_load(stream)
-        except yaml.YAMLError as exc:
-            raise ValueError(f"{path}: {exc}") from exc
+        config = json.load(stream)
     if not isinstance(config, dict):
         raise ValueError(f"{path}: not a kubeconfig")
     chosen = _named(config.get("contexts"), context, "context")

@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any
 
 from dws_sim.schema.types import array, boolean, enum, integer, schema
+from dws_sim.states import STATES
 
-STATES = ("Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown")
 _STATE = "|".join(STATES)
 _DRIVER_STATUS = "Pending|Queued|Running|Completed|TransientCondition|Error|DriverWait"
 _RESOURCE_STATUS = (

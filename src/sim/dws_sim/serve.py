@@ -1,0 +1,75 @@
+# dws-sim run: the simulator as a process.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Serve until told to stop."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import gc
+import json
+import logging
+import os
+import signal
+
+from dws_sim import kubeconfig, scenario
+from dws_sim.faults import Faults
+from dws_sim.mounts import Mounts
+from dws_sim.sim import Simulator
+from dws_sim.world import Machine, parse_size
+
+log = logging.getLogger("dws-sim")
+
+
+def _faults(args: argparse.Namespace) -> Faults:
+    text = ""
+    if args.scenario:
+        with open(args.scenario, encoding="utf-8") as stream:
+            text = stream.read()
+    faults = Faults(seed=scenario.seed_of(text) if text else 0)
+    scenario.apply_preset(args.preset, faults)
+    if text:
+        scenario.load(text, faults)
+    return faults
+
+
+async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> None:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    mounts = Mounts(args.root, args.keep_data)
+    sim = Simulator(machine, faults, mounts, not args.no_system_status)
+    await sim.start(args.port)
+    # What is there now stays: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    url = f"http://127.0.0.1:{sim.port}"
+    text = kubeconfig.render(url, sim.wlm_token, sim.admin_token)
+    if args.mapping:
+        with open(args.mapping, "w", encoding="utf-8") as stream:
+            json.dump(machine.mapping(), stream)
+    kubeconfig.write_private(args.kubeconfig, text)
+    log.info("serving %d rabbits on %s", len(machine.rabbits), url)
+    if args.ready_fd is not None:
+        with os.fdopen(args.ready_fd, "w") as ready:
+            ready.write("ready\n")
+    await stop.wait()
+    await sim.stop()
+
+
+def serve(args: argparse.Namespace) -> None:
+    """Run the simulator as the command line says.
+
+    Raises:
+        OSError, ValueError: a file, a port or a value cannot be used.
+    """
+    logging.basicConfig(
+        filename=args.log,
+        level=logging.DEBUG if args.verbose else logging.INFO,
+        format="%(asctime)s %(name)s: %(message)s",
+    )
+    machine = Machine.build(
+        args.nodes, args.rabbits, args.nodes_per_rabbit, parse_size(args.capacity)
+    )
+    asyncio.run(_serve(args, machine, _faults(args)))
