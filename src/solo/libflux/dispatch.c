@@ -11,8 +11,10 @@
  */
 
 #include "msgq.h"
+#include "reactor_private.h"
 
 #define TOPIC_BUCKETS 64
+#define MAX_BATCH 32
 
 struct flux_msg_handler {
     struct dispatch *d;
@@ -205,21 +207,10 @@ static void unmatched (struct dispatch *d, flux_msg_t *msg, int type)
         reclaim_matchtag (d->h, msg);
 }
 
-static void handle_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
-                       void *arg)
+static void dispatch_one (struct dispatch *d, flux_msg_t *msg)
 {
-    struct dispatch *d = arg;
-    flux_msg_t *msg;
     int type;
 
-    if ((revents & FLUX_POLLERR)
-        || !(msg = flux_recv (d->h, FLUX_MATCH_ANY, FLUX_O_NONBLOCK))) {
-        if (!(revents & FLUX_POLLERR) && errno == EAGAIN)
-            return;
-        flux_reactor_stop_error (r);
-        return;
-    }
-    d->refcount++;
     d->depth++;
     flux_msg_get_type (msg, &type);
     if (!dispatch_message (d, msg, type) && d->h)
@@ -227,6 +218,32 @@ static void handle_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
     flux_msg_decref (msg);
     d->depth--;
     sweep (d);
+}
+
+/* Some messages in one go save turns of the loop; but a continuation, or the
+ * end of the loop, does not wait for them.
+ */
+static void handle_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                       void *arg)
+{
+    struct dispatch *d = arg;
+    unsigned int serial = reactor_serial (r);
+
+    if (revents & FLUX_POLLERR) {
+        flux_reactor_stop_error (r);
+        return;
+    }
+    d->refcount++;
+    for (int i = 0; i < MAX_BATCH && d->running > 0 && d->h
+                    && reactor_serial (r) == serial; i++) {
+        flux_msg_t *msg = flux_recv (d->h, FLUX_MATCH_ANY, FLUX_O_NONBLOCK);
+        if (!msg) {
+            if (errno != EAGAIN)
+                flux_reactor_stop_error (r);
+            break;
+        }
+        dispatch_one (d, msg);
+    }
     dispatch_decref (d);
 }
 

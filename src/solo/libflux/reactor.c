@@ -13,6 +13,7 @@ struct flux_reactor {
     struct ev_loop *loop;
     int refcount;
     bool failed;
+    unsigned int serial;
 };
 
 /* Reactor */
@@ -75,13 +76,20 @@ int flux_reactor_run (flux_reactor_t *r, int flags)
 void flux_reactor_stop (flux_reactor_t *r)
 {
     r->failed = false;
+    r->serial++;
     ev_break (r->loop, EVBREAK_ALL);
 }
 
 void flux_reactor_stop_error (flux_reactor_t *r)
 {
     r->failed = true;
+    r->serial++;
     ev_break (r->loop, EVBREAK_ALL);
+}
+
+unsigned int reactor_serial (flux_reactor_t *r)
+{
+    return r->serial;
 }
 
 double flux_reactor_now (flux_reactor_t *r)
@@ -204,6 +212,7 @@ flux_watcher_t *watcher_create_feed (flux_reactor_t *r,
 
 void watcher_feed (flux_watcher_t *w)
 {
+    w->r->serial++;
     ev_feed_event (w->r->loop, &w->ev.any, EV_CUSTOM);
 }
 

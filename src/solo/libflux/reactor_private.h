@@ -28,6 +28,11 @@ flux_watcher_t *watcher_create_feed (flux_reactor_t *r,
                                      flux_watcher_f cb, void *arg);
 void watcher_feed (flux_watcher_t *w);
 
+/* Changes when the loop is told to stop, or a watcher is fed: whoever does
+ * many things in one callback then returns to the loop.
+ */
+unsigned int reactor_serial (flux_reactor_t *r);
+
 void watcher_call (flux_watcher_t *w, int revents);
 
 #endif
