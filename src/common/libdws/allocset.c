@@ -227,9 +227,10 @@ static int decode_breakdown (struct breakdown *b,
     // a new object has no status yet
     if (status
         && json_unpack (status,
-                        "{s?b s?o s?{s?{s?o}}}",
+                        "{s?b s?o s?o s?{s?{s?o}}}",
                         "ready", &ready,
                         "storage", &storage,
+                        "requires", &b->requires,
                         "compute",
                           "constraints",
                             "location", &b->locations) < 0)

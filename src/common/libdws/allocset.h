@@ -40,6 +40,7 @@ struct breakdown {
     struct alloc_set *sets;
     size_t nsets;
     json_t *locations;    // array, or NULL
+    json_t *requires;     // array of words, or NULL
 };
 
 struct breakdown_list {
