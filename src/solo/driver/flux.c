@@ -99,7 +99,12 @@ static void set_environment (void)
     prepend ("FLUX_EXEC_PATH", FLUX_CMDDIR);
     prepend ("FLUX_EXEC_PATH", SOLO_EXECDIR "/cmd");
     prepend ("FLUX_MODULE_PATH", FLUX_MODDIR);
+    prepend ("FLUX_MODULE_PATH", SOLO_MODDIR);
     setenv ("FLUX_PYTHON", python (), 1);
+    /* Our Python packages, unless that Python has them in its own prefix.
+     */
+    if (strncmp (python (), prefix, strlen (prefix)) != 0)
+        prepend ("PYTHONPATH", SOLO_PYDIR);
 }
 
 static void run (const char *path, char *argv[])
