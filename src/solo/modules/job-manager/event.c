@@ -130,7 +130,7 @@ static int batch_append (struct manager *jm, struct job *job, json_t *entry)
     return rc;
 }
 
-int event_hold_job (struct manager *jm, struct job *job)
+static int hold_job (struct manager *jm, struct job *job)
 {
     struct batch *batch;
     struct job **held;
@@ -293,7 +293,8 @@ static int process (struct manager *jm, struct job *job, int flags,
         return -1;
     if (!(flags & EVENT_NO_COMMIT)
         && (json_array_append (job->eventlog, entry) < 0
-            || batch_append (jm, job, entry) < 0))
+            || (!(flags & EVENT_COMMITTED)
+                && batch_append (jm, job, entry) < 0)))
         return -1;
     journal_event (jm, job, name, entry);
     is_running = (job->state & FLUX_JOB_STATE_RUNNING) != 0;
@@ -365,6 +366,21 @@ int event_post_entry (struct manager *jm, struct job *job, int flags,
         tail = &(*tail)->next;
     *tail = qe;
     return busy ? 0 : drain_queue (jm, job);
+}
+
+int event_post_held (struct manager *jm, struct job *job, const char *name)
+{
+    json_t *entry;
+    int rc = -1;
+
+    if (!(entry = json_pack ("{s:f s:s}",
+                             "timestamp", now_realtime (),
+                             "name", name)))
+        return -1;
+    if (batch_append (jm, job, entry) == 0 && hold_job (jm, job) == 0)
+        rc = event_post_entry (jm, job, EVENT_COMMITTED, entry);
+    json_decref (entry);
+    return rc;
 }
 
 int event_vpost (struct manager *jm, struct job *job, int flags,

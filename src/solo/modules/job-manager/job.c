@@ -176,9 +176,16 @@ struct job *job_replay (flux_jobid_t id,
             goto inval;
         }
     }
+    // the scheduler writes R before it says so: that may not have come about
+    if (!json_object_get (job->posted, "alloc")) {
+        json_decref (job->R);
+        job->R = NULL;
+    }
     if (job->state == FLUX_JOB_STATE_NEW) {
         set_error (error, "job was not validated");
-        goto inval;
+        job_decref (job);
+        errno = ENODATA;
+        return NULL;
     }
     return job;
 inval:

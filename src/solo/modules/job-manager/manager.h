@@ -18,6 +18,7 @@
 
 enum {
     EVENT_NO_COMMIT = 1, // journal only; the KVS eventlog is left alone
+    EVENT_COMMITTED = 2, // is in the batch already
 };
 
 struct queued_event {
@@ -111,6 +112,7 @@ struct manager {
 /* job.c */
 struct job *job_create (flux_jobid_t id);
 struct job *job_from_submit (json_t *o);
+/* ENODATA: the job was never accepted */
 struct job *job_replay (flux_jobid_t id,
                         const char *eventlog,
                         const char *jobspec,
@@ -148,8 +150,10 @@ int event_vpost (struct manager *jm, struct job *job, int flags,
 int event_post_entry (struct manager *jm, struct job *job, int flags,
                       json_t *entry);
 int event_action (struct manager *jm, struct job *job);
-/* Let no event of job be handled before its first ones are in the KVS. */
-int event_hold_job (struct manager *jm, struct job *job);
+/* Post an event that is put into the present batch now but handled, like all
+ * later ones of the job, only when that is in the KVS.
+ */
+int event_post_held (struct manager *jm, struct job *job, const char *name);
 /* Send a response once the current batch is in the KVS. */
 int event_respond (struct manager *jm, flux_msg_t *response);
 void event_set_batch_timeout (struct manager *jm, double timeout);

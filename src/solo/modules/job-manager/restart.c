@@ -32,6 +32,21 @@ static void set_aside (struct manager *jm, const char *key, flux_jobid_t id)
     flux_future_destroy (f);
 }
 
+/* Written, but never accepted: the user has not heard its ID. */
+static void forget (struct manager *jm, const char *key)
+{
+    flux_kvs_txn_t *txn = flux_kvs_txn_create ();
+    flux_future_t *f = NULL;
+
+    if (!txn
+        || flux_kvs_txn_unlink (txn, 0, key) < 0
+        || !(f = flux_kvs_commit (jm->h, NULL, 0, txn))
+        || flux_future_get (f, NULL) < 0)
+        flux_log_error (jm->h, "error removing %s", key);
+    flux_future_destroy (f);
+    flux_kvs_txn_destroy (txn);
+}
+
 static void load_job (struct manager *jm, flux_jobid_t id, const char *key)
 {
     flux_future_t *f[3] = { NULL, NULL, NULL };
@@ -39,9 +54,16 @@ static void load_job (struct manager *jm, flux_jobid_t id, const char *key)
     const char *jobspec;
     const char *R;
     struct job *job = NULL;
+    bool never_accepted;
     flux_error_t error;
 
     if (lookup (jm, id, "eventlog", &f[0], &eventlog) < 0
+        && errno == ENOENT) {
+        flux_future_destroy (f[0]);
+        forget (jm, key);
+        return;
+    }
+    if (flux_kvs_lookup_get (f[0], &eventlog) < 0
         || lookup (jm, id, "jobspec", &f[1], &jobspec) < 0)
         set_error (&error, "incomplete: %s", strerror (errno));
     else {
@@ -49,8 +71,13 @@ static void load_job (struct manager *jm, flux_jobid_t id, const char *key)
             R = NULL;
         job = job_replay (id, eventlog, jobspec, R, &error);
     }
+    never_accepted = !job && errno == ENODATA;
     for (int i = 0; i < 3; i++)
         flux_future_destroy (f[i]);
+    if (never_accepted) {
+        forget (jm, key);
+        return;
+    }
     if (!job || idmap_add (jm->active, id, job) < 0) {
         flux_log (jm->h, LOG_ERR, "job %s not replayed: %s", idf58 (id),
                   job ? strerror (errno) : error.text);

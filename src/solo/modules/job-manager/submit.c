@@ -46,9 +46,9 @@ static int accept_job (struct manager *jm, struct job *job,
         || jobtap_check_dependencies (jm, job, false, error) < 0)
         goto invalid;
     (void)jobtap_call (jm, job, "job.new", NULL);
-    // until then nobody else can find it in the KVS
-    if (event_hold_job (jm, job) < 0
-        || event_post (jm, job, 0, "validate", NULL) < 0) {
+    // Until then nobody else can find it in the KVS.  Submit and validate
+    // are committed as one: a job whose ID is out survives a crash.
+    if (event_post_held (jm, job, "validate") < 0) {
         set_error (error, "error posting validate event");
         goto invalid;
     }
