@@ -51,7 +51,7 @@ chain_lint=t
 # define before.
 test_under_flux () {
     if test -n "$DWS_UNDER_FLUX"; then
-        cleanup dws_cleanup
+        trap 'dws_rc=$?; dws_cleanup >/dev/null 2>&1; (exit $dws_rc); die' EXIT
         return 0
     fi
     DWS_NODES=$1
@@ -81,6 +81,11 @@ test_under_flux () {
     export FLUX_EXEC_PATH_PREPEND="$DWS_PREFIX/libexec/flux/cmd"
     unset FLUX_URI FLUX_JOB_ID
     if test "$DWS_ENGINE" = flux-core; then
+        cat >>"$dws_tmp/conf.d/test.toml" <<-EOF
+	[modules]
+	alternatives.sched = "sched-simple"
+	alternatives.feasibility = "sched-simple"
+	EOF
         # Only our own packages: the engine has its own bindings.
         for pkg in "$DWS_PREFIX"/lib/python3*/site-packages/flux_*; do
             case "$pkg" in
@@ -188,11 +193,14 @@ dws_wait_status () {
     flux python "$DWS_SRCDIR/t/scripts/wait_status.py" "$@"
 }
 
+# Whatever became of the test: end what it started, unload what it loaded.
 dws_cleanup () {
-    for pid in agent.pid sim.pid; do
-        test -f $pid && kill -9 "$(cat $pid)" 2>/dev/null
+    for pid in "$SHARNESS_TRASH_DIRECTORY"/*.pid; do
+        test -f "$pid" && kill -9 "$(cat "$pid")"
     done
-    :
+    flux jobtap remove dws-jobtap.so
+    flux module remove dws
+    flux module remove sched-rabbit
 }
 
 test_set_prereq "$(test "$DWS_ENGINE" = solo && echo SOLO || echo FLUX_CORE)"

@@ -14,7 +14,7 @@ test_expect_success 'a job writes to its file system' '
 	echo "rank $FLUX_TASK_RANK" >"$DW_JOB_scratch/out.$FLUX_TASK_RANK" &&
 	ls "$DW_JOB_scratch" | sort
 	EOF
-	jobid=$(dws_submit bash $PWD/task.sh) &&
+	jobid=$(dws_submit bash "$PWD/task.sh") &&
 	flux job attach $jobid >out &&
 	grep -q out.0 out
 '
@@ -51,7 +51,7 @@ test_expect_success 'gfs2 and raw run too, with two directives in one job' '
 	for type in gfs2 raw; do
 		flux run -N1 -S dw="#DW jobdw type=$type capacity=5GiB name=one
 			#DW jobdw type=xfs capacity=1GiB name=two" \
-			bash -c "test -d \$DW_JOB_one && test -d \$DW_JOB_two" ||
+			bash -c "test -d \"\$DW_JOB_one\" && test -d \"\$DW_JOB_two\"" ||
 			return 1
 	done &&
 	dws_clean
