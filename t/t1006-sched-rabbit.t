@@ -181,6 +181,45 @@ test_expect_success 'a restarted scheduler knows what is taken' '
 	end $a $b &&
 	test "$(free_gib)" = "[100,100]"
 '
+test_expect_success 'short jobs are backfilled, the others keep their place' '
+	a=$(flux submit -N3 --exclusive -t 1h sleep inf) &&
+	expect $a start &&
+	b=$(flux submit -N4 --exclusive -t 1h sleep inf) &&
+	expect $b priority &&
+	c=$(flux submit -N1 --exclusive -t 2h sleep inf) &&
+	expect $c priority &&
+	d=$(flux submit -N1 --exclusive -t 10m sleep inf) &&
+	expect $d start &&
+	flux jobs -no "{state} {annotations.sched.t_estimate}" $b >estimate &&
+	grep "SCHED [0-9]" estimate &&
+	test "$(flux jobs -no "{state}" $c)" = SCHED &&
+	end $c $d $a &&
+	expect $b start &&
+	end $b
+'
+test_expect_success 'backfill can be turned off' '
+	flux module remove sched-rabbit &&
+	flux module load $DWS_MODULES/sched-rabbit.py reservation-depth=0 &&
+	a=$(flux submit -N3 --exclusive -t 1h sleep inf) &&
+	expect $a start &&
+	b=$(flux submit -N4 --exclusive -t 1h sleep inf) &&
+	d=$(flux submit -N1 --exclusive -t 10m sleep inf) &&
+	expect $d priority &&
+	end $b &&
+	expect $d start &&
+	expect $b exception -f json >b.json &&
+	expect $d alloc -f json >d.json &&
+	jq -s -e ".[0].timestamp < .[1].timestamp" b.json d.json &&
+	end $a $d
+'
+test_expect_success 'a wrong option is refused' '
+	flux module remove sched-rabbit &&
+	test_must_fail flux module load $DWS_MODULES/sched-rabbit.py \
+		reservation-depth=many &&
+	test_must_fail flux module load $DWS_MODULES/sched-rabbit.py \
+		reservation=1 &&
+	flux module load $DWS_MODULES/sched-rabbit.py
+'
 test_expect_success 'resource views are right' '
 	a=$(flux submit -N2 --exclusive sleep inf) &&
 	expect $a start &&

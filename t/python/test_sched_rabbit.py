@@ -370,7 +370,12 @@ def test_properties_can_change():
 
 def test_a_copy_is_independent():
     machine = make()
+    machine.commit(7, machine.find(parse(rabbit(1, 10))))
     other = machine.copy()
+    other.release(7)
+    assert machine.allocations[7].gib == {"r0": 10}
+    assert list(machine.allocations[7].nodes) == [0]
+    machine.release(7)
     other.commit(1, other.find(parse(rabbit(8, 50))))
     assert machine.idle == machine.all_nodes
     assert machine.find(parse(rabbit(8, 50))) is not None

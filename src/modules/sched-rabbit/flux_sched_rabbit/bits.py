@@ -4,7 +4,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator
+
+_IN_BYTE = [tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256)]
 
 
 def of(numbers: Iterable[int]) -> int:
@@ -24,14 +27,17 @@ def members(mask: int) -> Iterator[int]:
     for index, byte in enumerate(mask.to_bytes((mask.bit_length() + 7) // 8, "little")):
         if byte:
             base = index << 3
-            for bit in range(8):
-                if byte >> bit & 1:
-                    yield base + bit
+            for bit in _IN_BYTE[byte]:
+                yield base + bit
 
 
 def count(mask: int) -> int:
     """How many numbers are in the set."""
     return bin(mask).count("1")
+
+
+# Sets of cores are few and come again and again; sets of nodes do not.
+count_cores = functools.lru_cache(maxsize=4096)(count)
 
 
 def lowest(mask: int, n: int) -> int:
@@ -42,6 +48,9 @@ def lowest(mask: int, n: int) -> int:
             break
         result.append(number)
     return of(result)
+
+
+lowest_cores = functools.lru_cache(maxsize=4096)(lowest)
 
 
 class Levels:
@@ -55,18 +64,18 @@ class Levels:
         new._masks = dict(self._masks)
         return new
 
-    def move(self, bit: int, old: int | None, new: int | None) -> None:
-        """A member (one bit) goes from one value to another; None: nowhere."""
+    def move(self, members: int, old: int | None, new: int | None) -> None:
+        """These members go from one value to another; None: nowhere."""
         if old == new:
             return
         if old is not None:
-            left = self._masks[old] & ~bit
+            left = self._masks[old] & ~members
             if left:
                 self._masks[old] = left
             else:
                 del self._masks[old]
         if new is not None:
-            self._masks[new] = self._masks.get(new, 0) | bit
+            self._masks[new] = self._masks.get(new, 0) | members
 
     def at_least(self, value: int) -> int:
         """The members that have this value or more."""

@@ -71,6 +71,33 @@ class Allocation:
     nslots: int = 0
     t_end: float = 0.0  # s since the epoch, 0: unknown
 
+    def copy(self) -> Allocation:
+        return Allocation(dict(self.nodes), dict(self.gib), self.nslots, self.t_end)
+
+
+class Changes:
+    """Nodes whose free cores and gpus change together, sorted so that sets of
+    nodes need not be touched node by node."""
+
+    def __init__(self) -> None:
+        self.cores: dict[tuple[int, int], list[int]] = {}
+        self.gpus: dict[tuple[int, int], list[int]] = {}
+        self.idle: list[int] = []
+        self.busy: list[int] = []
+
+    def set(self, node: Node, free_cores: int, free_gpus: int) -> None:
+        count = bits.count_cores
+        if free_cores != node.free_cores:
+            change = (count(node.free_cores), count(free_cores))
+            self.cores.setdefault(change, []).append(node.rank)
+        if free_gpus != node.free_gpus:
+            change = (count(node.free_gpus), count(free_gpus))
+            self.gpus.setdefault(change, []).append(node.rank)
+        node.free_cores = free_cores
+        node.free_gpus = free_gpus
+        idle = free_cores == node.cores and free_gpus == node.gpus
+        (self.idle if idle else self.busy).append(node.rank)
+
 
 class Machine:
     """All nodes and rabbits. Not thread safe."""
@@ -98,16 +125,22 @@ class Machine:
         self._matching: dict[str, int] = {}  # constraint -> nodes
         self._cores = bits.Levels()
         self._gpus = bits.Levels()
-        self._free_cores = bits.Levels()
-        self._free_gpus = bits.Levels()
-        for node in self.nodes.values():
-            self._cores.move(1 << node.rank, None, bits.count(node.cores))
-            self._gpus.move(1 << node.rank, None, bits.count(node.gpus))
-            self._level(node, None, None)
+        self._fill(self._cores, {n.rank: n.cores for n in self.nodes.values()})
+        self._fill(self._gpus, {n.rank: n.gpus for n in self.nodes.values()})
+        self._free_cores = self._cores.copy()
+        self._free_gpus = self._gpus.copy()
         self.rabbits: dict[str, Rabbit] = {}
         self.rabbit_of: dict[int, Rabbit] = {}  # by rank
         for name, (capacity_gib, hosts) in (rabbits or {}).items():
             self._add_rabbit(name, capacity_gib, hosts)
+
+    @staticmethod
+    def _fill(levels: bits.Levels, have: dict[int, int]) -> None:
+        by_count: dict[int, list[int]] = {}
+        for rank, mask in have.items():
+            by_count.setdefault(bits.count_cores(mask), []).append(rank)
+        for count, ranks in by_count.items():
+            levels.move(bits.of(ranks), None, count)
 
     def _add_rabbit(self, name: str, capacity_gib: int, hosts: Iterable[str]) -> None:
         ranks = [self._rank_of[host] for host in hosts if host in self._rank_of]
@@ -124,7 +157,9 @@ class Machine:
         new = object.__new__(Machine)
         new.__dict__.update(self.__dict__)
         new.nodes = {rank: node.copy() for rank, node in self.nodes.items()}
-        new.allocations = dict(self.allocations)
+        new.allocations = {
+            jobid: alloc.copy() for jobid, alloc in self.allocations.items()
+        }
         new._free_cores = self._free_cores.copy()
         new._free_gpus = self._free_gpus.copy()
         new.rabbits = {name: rabbit.copy() for name, rabbit in self.rabbits.items()}
@@ -190,9 +225,16 @@ class Machine:
 
     # Allocation
 
-    def find(self, request: Request) -> Allocation | None:
-        """What the request would get now, or None. Changes nothing."""
-        eligible = self.up & self.matching(request)
+    def find(
+        self,
+        request: Request,
+        reserved: int = 0,
+        limits: Mapping[str, int] | None = None,
+    ) -> Allocation | None:
+        """What the request would get now, or None. Changes nothing. It may not
+        have the ``reserved`` nodes, nor more GiB of a rabbit than ``limits``
+        says."""
+        eligible = self.up & self.matching(request) & ~reserved
         if request.groups == 0:
             return self._find_slots(request, eligible)
         if request.exclusive:
@@ -206,7 +248,7 @@ class Machine:
         if bits.count(eligible) < request.nodes:
             return None
         if request.needs_rabbits:
-            return self._find_groups(request, eligible)
+            return self._find_groups(request, eligible, limits or {})
         return self._find_nodes(request, eligible)
 
     def _find_nodes(self, request: Request, eligible: int) -> Allocation:
@@ -226,14 +268,17 @@ class Machine:
                 break
         return self._take(request, chosen, {})
 
-    def _room(self, request: Request, rabbit: Rabbit, gib: int, mine: int) -> int:
-        """How many groups find room on a rabbit, given GiB and nodes there."""
+    @staticmethod
+    def _room(request: Request, gib: int, mine: int) -> int:
+        """How many groups find room on a rabbit with these GiB and nodes."""
         groups = bits.count(mine) // request.group_nodes
         if request.group_gib:
             groups = min(groups, gib // request.group_gib)
         return min(groups, 1) if request.distinct else groups
 
-    def _find_groups(self, request: Request, eligible: int) -> Allocation | None:
+    def _find_groups(
+        self, request: Request, eligible: int, limits: Mapping[str, int]
+    ) -> Allocation | None:
         most = request.groups_max
         missing = len(self.nodes) if most is None else most
         found = 0
@@ -242,8 +287,11 @@ class Machine:
         for rabbit in self.rabbits.values():
             if request.group_gib and not rabbit.up:
                 continue
+            free_gib = rabbit.free_gib
+            if rabbit.name in limits:
+                free_gib = min(free_gib, limits[rabbit.name])
             mine = rabbit.among(eligible)
-            groups = min(self._room(request, rabbit, rabbit.free_gib, mine), missing)
+            groups = min(self._room(request, free_gib, mine), missing)
             if groups <= 0:
                 continue
             mine = bits.lowest(mine, groups * request.group_nodes)
@@ -266,8 +314,8 @@ class Machine:
                 alloc.nodes[rank] = (node.cores, node.gpus)
             else:
                 alloc.nodes[rank] = (
-                    bits.lowest(node.free_cores, request.node_cores),
-                    bits.lowest(node.free_gpus, request.node_gpus),
+                    bits.lowest_cores(node.free_cores, request.node_cores),
+                    bits.lowest_cores(node.free_gpus, request.node_gpus),
                 )
         alloc.nslots = request.node_slots * len(alloc.nodes)
         return alloc
@@ -287,8 +335,8 @@ class Machine:
                 if slots == 0:
                     continue
                 alloc.nodes[rank] = (
-                    bits.lowest(node.free_cores, slots * request.slot_cores),
-                    bits.lowest(node.free_gpus, slots * request.slot_gpus),
+                    bits.lowest_cores(node.free_cores, slots * request.slot_cores),
+                    bits.lowest_cores(node.free_gpus, slots * request.slot_gpus),
                 )
                 alloc.nslots += slots
                 if alloc.nslots == most:
@@ -307,9 +355,11 @@ class Machine:
                 raise ValueError(f"rank {rank} is not there")
             if cores & ~node.free_cores or gpus & ~node.free_gpus:
                 raise ValueError(f"rank {rank} ({node.host}) is taken")
+        changes = Changes()
         for rank, (cores, gpus) in alloc.nodes.items():
             node = self.nodes[rank]
-            self._change(node, node.free_cores & ~cores, node.free_gpus & ~gpus)
+            changes.set(node, node.free_cores & ~cores, node.free_gpus & ~gpus)
+        self._apply(changes)
         for name, gib in alloc.gib.items():
             if name in self.rabbits:
                 self.rabbits[name].free_gib -= gib
@@ -322,13 +372,15 @@ class Machine:
         alloc = self.allocations.get(jobid)
         if alloc is None:
             return
+        changes = Changes()
         for rank in list(alloc.nodes) if ranks is None else ranks:
             if rank not in alloc.nodes:
                 continue
             cores, gpus = alloc.nodes.pop(rank)
             node = self.nodes.get(rank)
             if node is not None:
-                self._change(node, node.free_cores | cores, node.free_gpus | gpus)
+                changes.set(node, node.free_cores | cores, node.free_gpus | gpus)
+        self._apply(changes)
         for name, gib in alloc.gib.items():
             if name in self.rabbits:
                 self.rabbits[name].free_gib += gib
@@ -336,22 +388,14 @@ class Machine:
         if not alloc.nodes:
             del self.allocations[jobid]
 
-    def _level(self, node: Node, cores: int | None, gpus: int | None) -> None:
-        """Note what is free on a node that had this many free before."""
-        bit = 1 << node.rank
-        self._free_cores.move(bit, cores, bits.count(node.free_cores))
-        self._free_gpus.move(bit, gpus, bits.count(node.free_gpus))
-
-    def _change(self, node: Node, free_cores: int, free_gpus: int) -> None:
-        cores, gpus = bits.count(node.free_cores), bits.count(node.free_gpus)
-        node.free_cores = free_cores
-        node.free_gpus = free_gpus
-        self._level(node, cores, gpus)
-        bit = 1 << node.rank
-        if free_cores == node.cores and free_gpus == node.gpus:
-            self.idle |= bit
-        else:
-            self.idle &= ~bit
+    def _apply(self, changes: Changes) -> None:
+        """Bring the sets up to date with the nodes."""
+        for (old, new), ranks in changes.cores.items():
+            self._free_cores.move(bits.of(ranks), old, new)
+        for (old, new), ranks in changes.gpus.items():
+            self._free_gpus.move(bits.of(ranks), old, new)
+        self.idle |= bits.of(changes.idle)
+        self.idle &= ~bits.of(changes.busy)
 
     # Reasons
 
@@ -409,7 +453,7 @@ class Machine:
                 f" no rabbit has more than {most}"
             )
         room = sum(
-            self._room(request, rabbit, rabbit.capacity_gib, rabbit.among(eligible))
+            self._room(request, rabbit.capacity_gib, rabbit.among(eligible))
             for rabbit in self.rabbits.values()
         )
         if room >= request.groups:

@@ -1,28 +1,39 @@
 # The broker module sched-rabbit: policy and configuration.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""First come, first served within a priority."""
+"""Priority order, first come first served within a priority, with backfill."""
 
 from __future__ import annotations
 
 import heapq
 import json
+import time
 from typing import Any
 
 from flux.scheduler import PendingJob, Scheduler
 
 from . import rset
+from .plan import Planner
 from .pool import RabbitPool
-from .request import Request
+
+DEFAULT_DEPTH = 8
 
 
 class RabbitScheduler(Scheduler):  # type: ignore[misc]
-    """Allocates in order of priority and age. A job that cannot run now holds
-    up those behind it."""
+    """The module takes ``reservation-depth=N`` (see plan.py) besides the options
+    of flux.scheduler."""
 
     pool_class = RabbitPool
 
     def __init__(self, h: Any, *args: str) -> None:
         super().__init__(h, *args)
+        self._depth = DEFAULT_DEPTH
+        for arg in list(self._pending_args):
+            name, _, value = arg.partition("=")
+            if name == "reservation-depth":
+                if not value.isdigit():
+                    raise ValueError(f"{arg}: expected a number, 0 or more")
+                self._depth = int(value)
+                self._pending_args.remove(arg)
         self.pool_kwargs = {"rabbits": self._read_mapping()}
 
     def _read_mapping(self) -> dict[str, tuple[int, list[str]]]:
@@ -57,18 +68,27 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         )
 
     def schedule(self) -> None:
-        while self._queue and self._start(self._queue[0]):
-            heapq.heappop(self._queue)
+        planner = Planner(self.resources.machine, time.time(), self._depth)
+        waiting = []
+        for job in sorted(self._queue):
+            decision = planner.consider(job.resource_request)
+            if decision.alloc is None:
+                waiting.append(job)
+                self._estimate(job, decision.t_start)
+                continue
+            wanted = job.resource_request
+            summary = rset.summarize(decision.alloc)
+            R = self.resources.commit(job.jobid, decision.alloc, wanted.duration_s)
+            job.request.success(R, {"sched": {"resource_summary": summary}})
+        self._queue: list[PendingJob] = waiting  # sorted, so a heap too
 
-    def _start(self, job: PendingJob) -> bool:
-        wanted: Request = job.resource_request
-        alloc = self.resources.find(wanted)
-        if alloc is None:
-            return False
-        summary = rset.summarize(alloc)
-        R = self.resources.commit(job.jobid, alloc, wanted.duration_s)
-        job.request.success(R, {"sched": {"resource_summary": summary}})
-        return True
+    @staticmethod
+    def _estimate(job: PendingJob, t_start: float | None) -> None:
+        """Tell the user when the job will start, to the second."""
+        estimate = None if t_start is None else float(round(t_start))
+        if estimate != job._last_annotation:
+            job._last_annotation = estimate
+            job.request.annotate({"sched": {"t_estimate": estimate}})
 
     def expiration(self, msg: Any, jobid: int, expiration: float) -> None:
         self.resources.update_expiration(jobid, expiration)

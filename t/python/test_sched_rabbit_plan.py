@@ -1,0 +1,214 @@
+# The backfill of sched-rabbit: who may go ahead of whom.
+# SPDX-License-Identifier: LGPL-3.0-only
+import pytest
+from flux_sched_rabbit import bits
+from flux_sched_rabbit.machine import Machine, Node
+from flux_sched_rabbit.plan import YEAR_S, Planner
+from flux_sched_rabbit.request import Request
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+NOW = 1000.0
+
+
+def make(nodes=4, gib=100):
+    """Nodes with 4 cores, two to a rabbit."""
+    return Machine(
+        [Node(i, f"n{i}", 15, 0) for i in range(nodes)],
+        None,
+        {
+            f"r{i // 2}": (gib, [f"n{k}" for k in range(i, min(i + 2, nodes))])
+            for i in range(0, nodes, 2)
+        },
+    )
+
+
+def want(nodes, duration_s=0.0, gib=0):
+    return Request(
+        groups=nodes,
+        groups_max=nodes,
+        group_gib=gib,
+        exclusive=gib == 0,
+        node_cores=1,
+        duration_s=duration_s,
+    )
+
+
+class Queue:
+    """Runs passes on a machine; jobs are numbered as they come."""
+
+    def __init__(self, machine, depth=8):
+        self.machine = machine
+        self.depth = depth
+        self.waiting = []
+        self.started = {}
+        self.estimates = {}
+        self.jobs = 0
+
+    def add(self, *requests):
+        for request in requests:
+            self.waiting.append((self.jobs, request))
+            self.jobs += 1
+
+    def run(self, now=NOW):
+        planner = Planner(self.machine, now, self.depth)
+        waiting, self.estimates = [], {}
+        for jobid, request in self.waiting:
+            decision = planner.consider(request)
+            if decision.alloc is None:
+                waiting.append((jobid, request))
+                self.estimates[jobid] = decision.t_start
+                continue
+            decision.alloc.t_end = now + request.duration_s if request.duration_s else 0
+            self.machine.commit(jobid, decision.alloc)
+            self.started[jobid] = now
+        self.waiting = waiting
+        return sorted(self.started)
+
+
+def test_in_order_while_there_is_room():
+    queue = Queue(make())
+    queue.add(want(1, 10), want(2, 10), want(1, 10))
+    assert queue.run() == [0, 1, 2]
+
+
+def test_without_backfill_the_first_holds_up_all():
+    queue = Queue(make(), depth=0)
+    queue.add(want(3, 100), want(2, 10), want(1, 1))
+    assert queue.run() == [0]
+    assert queue.estimates == {1: None, 2: None}
+
+
+def test_a_short_job_goes_ahead_a_long_one_waits():
+    queue = Queue(make())
+    queue.add(want(3, 100), want(4, 10), want(1, 101), want(1, 100))
+    assert queue.run() == [0, 3]
+    assert queue.estimates[1] == NOW + 100
+
+
+def test_a_long_job_goes_ahead_on_nodes_that_nobody_waits_for():
+    queue = Queue(make())
+    queue.add(want(2, 100), want(3, 10), want(1, 9999), want(1, 9999))
+    # Two of the four nodes are free. The second job will have n0 to n2.
+    assert queue.run() == [0, 2]
+    assert list(queue.machine.allocations[2].nodes) == [3]
+
+
+def test_reserved_storage_is_left_alone():
+    queue = Queue(make(nodes=2, gib=100))
+    queue.add(want(1, 100, gib=60), want(1, 10, gib=70))
+    assert queue.run() == [0]
+    assert queue.estimates[1] == NOW + 100
+    # At that time 30 GiB are spare; now 40 are free.
+    queue.add(want(1, 9999, gib=31), want(1, 100, gib=10), want(1, 9999, gib=30))
+    assert queue.run() == [0, 3, 4]
+    assert queue.machine.rabbits["r0"].free_gib == 0
+
+
+def test_estimates_follow_each_other():
+    queue = Queue(make())
+    queue.add(want(4, 100), want(4, 50), want(4, 20), want(1, 5))
+    assert queue.run() == [0]
+    assert queue.estimates == {
+        1: NOW + 100,
+        2: NOW + 150,
+        3: NOW + 170,
+    }
+
+
+def test_only_the_first_few_have_reservations():
+    queue = Queue(make(), depth=1)
+    queue.add(want(4, 100), want(4, 50), want(4, 20))
+    queue.run()
+    assert queue.estimates == {1: NOW + 100, 2: None}
+
+
+def test_no_time_limit_counts_as_a_year():
+    queue = Queue(make())
+    queue.add(want(4), want(4, 50))
+    queue.run()
+    assert queue.estimates == {1: NOW + YEAR_S}
+
+
+def test_a_job_that_waits_for_down_nodes_reserves_nothing():
+    machine = make()
+    machine.set_up(1, False)
+    queue = Queue(machine)
+    queue.add(want(4, 10), want(3, 9999))
+    assert queue.run() == [1]
+    assert queue.estimates == {0: None}
+
+
+def test_late_jobs_end_now():
+    queue = Queue(make())
+    queue.add(want(4, 10), want(4, 10))
+    queue.run()
+    queue.run(NOW + 500)
+    assert queue.estimates == {1: NOW + 500}
+
+
+def test_the_machine_is_not_touched_by_looking_ahead():
+    machine = make()
+    queue = Queue(machine)
+    queue.add(want(3, 100, gib=10), want(4, 10, gib=50))
+    queue.run()
+    assert len(machine.allocations[0].nodes) == 3
+    assert sum(machine.allocations[0].gib.values()) == 30
+
+
+shapes = st.builds(
+    want,
+    st.integers(1, 4),
+    st.sampled_from([10.0, 20.0, 50.0, 100.0]),
+    st.sampled_from([0, 0, 10, 40, 50]),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(shapes, min_size=1, max_size=14),
+    st.sampled_from([1, 2, 8]),
+    st.lists(st.sampled_from([0.5, 1.0]), min_size=14, max_size=14),
+)
+def test_the_first_in_line_is_never_put_off(requests, depth, lengths):
+    """Jobs use all or half of their time. The first job that waits starts no
+    later than it was told, whatever goes ahead of it."""
+    machine = make(nodes=6)
+    queue = Queue(machine, depth)
+    queue.add(*requests)
+    promised = {}
+    ends = {}
+    now = NOW
+    while True:
+        queue.run(now)
+        for jobid, alloc in machine.allocations.items():
+            if jobid not in ends:
+                length = alloc.t_end - queue.started[jobid]
+                ends[jobid] = queue.started[jobid] + length * lengths[jobid]
+        if queue.waiting:
+            first = queue.waiting[0][0]
+            estimate = queue.estimates[first]
+            assert estimate is not None
+            assert estimate <= promised.setdefault(first, estimate)
+        running = [ends[jobid] for jobid in machine.allocations]
+        if not running:
+            break
+        now = min(running)
+        for jobid in [j for j in machine.allocations if ends[j] == now]:
+            machine.release(jobid)
+    assert not queue.waiting
+    for jobid, t_start in promised.items():
+        assert queue.started[jobid] <= t_start
+    assert machine.idle == machine.all_nodes
+
+
+@pytest.mark.parametrize("depth", [0, 1, 8])
+def test_a_pass_over_a_large_machine(depth):
+    """Sizes only: that it works at scale; bench measures."""
+    machine = make(nodes=2000, gib=1000)
+    queue = Queue(machine, depth)
+    for i in range(1000):
+        queue.add(want(1 + i % 64, 100.0 * (1 + i % 7), (i % 3) * 100))
+    queue.run()
+    assert bits.count(machine.idle) < 2000
+    assert all(r.free_gib >= 0 for r in machine.rabbits.values())
