@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pathlib
@@ -15,6 +17,10 @@ from typing import Any
 from kubernetes import client, config
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src" / "sim"
+sys.path.insert(0, str(SOURCE))
+
+from dws_sim.cli import main  # noqa: E402
+
 DWS = "dataworkflowservices.github.io"
 NNF = "nnf.cray.hpe.com"
 VERSIONS = {DWS: "v1alpha7", NNF: "v1alpha11"}
@@ -38,15 +44,13 @@ class Sim:
         command += ["--kubeconfig", str(self.kubeconfig), "--root", str(self.root)]
         command += ["--mapping", str(self.mapping), "--ready-fd", str(writer)]
         self.process = subprocess.Popen(
-            [*command, *options], pass_fds=[writer], env=self._environment()
+            [*command, *options],
+            pass_fds=[writer],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
         )
         os.close(writer)
         with os.fdopen(reader) as ready:
             assert ready.read() == "ready\n"
-
-    @staticmethod
-    def _environment() -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": str(SOURCE)}
 
     def stop(self) -> int:
         self.process.terminate()
@@ -54,17 +58,12 @@ class Sim:
 
     def ctl(self, *words: str, check: bool = True) -> str:
         """Run dws-sim ctl; returns what it prints."""
-        command = [sys.executable, "-m", "dws_sim", "ctl"]
-        done = subprocess.run(
-            [*command, "--kubeconfig", str(self.kubeconfig), *words],
-            env=self._environment(),
-            check=False,
-            capture_output=True,
-            text=True,
-        )
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+            status = main(["ctl", "--kubeconfig", str(self.kubeconfig), *words])
         if check:
-            assert done.returncode == 0, done.stderr
-        return done.stdout + done.stderr
+            assert status == 0, text.getvalue()
+        return text.getvalue()
 
     def state(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.ctl("state"))
