@@ -351,13 +351,38 @@ def wait(args: Args) -> None:
 
 
 def last(args: Args) -> None:
-    jobs = flux.Flux().rpc(
-        "job-manager.history.get", {"slice": args.slice}
-    ).get()["jobs"]
+    handle = flux.Flux()
+    try:
+        jobs = handle.rpc("job-manager.history.get", {"slice": args.slice}).get()
+        jobs = jobs["jobs"]
+    except OSError as exc:
+        if exc.errno != errno.ENOSYS:
+            raise
+        jobs = list_mine(handle)[parse_slice(args.slice)]
     if not jobs and args.slice == "[0:1]":
         die("job history is empty")
     for jobid in jobs:
         print(JobID(jobid).f58)
+
+
+def list_mine(handle: flux.Flux) -> List[int]:
+    """My jobs, the one submitted last first."""
+    request = {
+        "max_entries": 0,
+        "attrs": ["t_submit"],
+        "since": 0.0,
+        "constraint": {"userid": [os.getuid()]},
+    }
+    jobs = handle.rpc("job-list.list", request).get()["jobs"]
+    jobs.sort(key=lambda job: (job["t_submit"], job["id"]), reverse=True)
+    return [job["id"] for job in jobs]
+
+
+def parse_slice(text: str) -> slice:
+    parts = text.strip("[]").split(":")
+    if len(parts) == 1:
+        return slice(int(parts[0]), int(parts[0]) + 1 or None)
+    return slice(*(int(part) if part else None for part in parts))
 
 
 def last_slice(text: str) -> str:

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base64.h"
 #include "shell.h"
 
 struct slots {
@@ -304,21 +305,43 @@ static json_t *subobject (json_t *parent, const char *path)
     return o;
 }
 
+/* The jobspec as it was submitted: the copy in the KVS is without the
+ * environment.  J is header.payload.signature, the first two in base64.
+ */
+static json_t *decode_J (const char *J)
+{
+    const char *start = strchr (J, '.');
+    const char *end = start ? strchr (start + 1, '.') : NULL;
+    char *payload;
+    void *text = NULL;
+    size_t len;
+    json_t *o = NULL;
+
+    errno = EPROTO;
+    if (end && (payload = strndup (start + 1, end - start - 1))) {
+        if (base64_decode (payload, &text, &len) == 0)
+            o = json_loadb (text, len, 0, NULL);
+        free (payload);
+        free (text);
+    }
+    return o;
+}
+
 int shell_info_init (flux_shell_t *shell, unsigned int broker_rank)
 {
-    const char *jobspec;
+    const char *J;
     const char *R;
 
     if (flux_rpc_get_unpack (shell->lookup,
                              "{s:s s:s}",
-                             "jobspec", &jobspec,
+                             "J", &J,
                              "R", &R) < 0) {
-        shell_log_error ("error fetching jobspec and R: %s",
+        shell_log_error ("error fetching J and R: %s",
                          flux_future_error_string (shell->lookup));
         return -1;
     }
     errno = EPROTO;
-    if (!(shell->jobspec = json_loads (jobspec, 0, NULL))
+    if (!(shell->jobspec = decode_J (J))
         || !(shell->R = json_loads (R, 0, NULL))
         || parse_R (shell) < 0)
         return shell_log_errno ("error parsing R");

@@ -169,6 +169,7 @@ void flux_shell_fatal (const char *component, const char *file, int line,
     va_end (ap);
     log_message (FLUX_SHELL_FATAL, component, file, line, buf);
     if (the_shell) {
+        signal (SIGTERM, SIG_IGN); // the exec service's answer to the exception
         flux_shell_killall (the_shell, SIGKILL);
         raise_exception ("exec", 0, -1, buf);
     }

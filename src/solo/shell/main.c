@@ -42,7 +42,7 @@ static int connect_flux (flux_shell_t *shell, unsigned int broker_rank)
                                         0,
                                         "{s:I s:[ss] s:i}",
                                         "id", shell->id,
-                                        "keys", "jobspec", "R",
+                                        "keys", "J", "R",
                                         "flags", 0))
         && flux_future_get (f, NULL) == 0)
         rc = 0;

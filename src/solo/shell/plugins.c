@@ -55,41 +55,66 @@ static int load_plugin (flux_shell_t *shell, const char *path)
     return 0;
 }
 
-/* Where plugins are: the attribute, else the folder of this installation.
+/* The folder of this installation.
  */
-static int plugin_pattern (flux_shell_t *shell, char *buf, int size)
+static int default_folder (char *buf, int size)
 {
-    const char *path = flux_attr_get (shell->h, "conf.shell_pluginpath");
     char exe[PATH_MAX];
-    ssize_t n;
+    ssize_t n = readlink ("/proc/self/exe", exe, sizeof (exe) - 1);
 
-    if (path)
-        return snprintf (buf, size, "%s/*.so", path) < size ? 0 : -1;
-    if ((n = readlink ("/proc/self/exe", exe, sizeof (exe) - 1)) < 0)
+    if (n < 0)
         return -1;
     exe[n] = '\0';
     return snprintf (buf,
                      size,
-                     "%s/" SHELL_PLUGINS_FROM_EXE "/*.so",
+                     "%s/" SHELL_PLUGINS_FROM_EXE,
                      dirname (exe)) < size ? 0 : -1;
 }
 
-int shell_plugins_load (flux_shell_t *shell)
+static int load_folder (flux_shell_t *shell, const char *path, int len)
 {
-    char pattern[PATH_MAX * 2];
+    char pattern[PATH_MAX];
+    flux_plugin_t **plugins;
     glob_t g = { 0 };
     int rc = 0;
 
-    if (plugin_pattern (shell, pattern, sizeof (pattern)) < 0)
-        return shell_log_errno ("plugin path");
-    if (glob (pattern, 0, NULL, &g) == 0
-        && (shell->plugins = calloc (g.gl_pathc, sizeof (*shell->plugins)))) {
+    snprintf (pattern, sizeof (pattern), "%.*s/*.so", len, path);
+    if (glob (pattern, 0, NULL, &g) == 0) {
+        if (!(plugins = realloc (shell->plugins,
+                                 (shell->nplugins + g.gl_pathc)
+                                 * sizeof (plugins[0])))) {
+            globfree (&g);
+            return -1;
+        }
+        shell->plugins = plugins;
         for (size_t i = 0; i < g.gl_pathc; i++) {
             if (load_plugin (shell, g.gl_pathv[i]) < 0)
                 rc = -1;
         }
     }
     globfree (&g);
+    return rc;
+}
+
+/* Plugins are in the folders of the attribute, separated by colons.
+ */
+int shell_plugins_load (flux_shell_t *shell)
+{
+    const char *path = flux_attr_get (shell->h, "conf.shell_pluginpath");
+    char folder[PATH_MAX];
+    int rc = 0;
+
+    if (!path) {
+        if (default_folder (folder, sizeof (folder)) < 0)
+            return shell_log_errno ("plugin path");
+        path = folder;
+    }
+    while (*path) {
+        int len = strcspn (path, ":");
+        if (load_folder (shell, path, len) < 0)
+            rc = -1;
+        path += len + (path[len] == ':');
+    }
     return rc;
 }
 

@@ -1,0 +1,191 @@
+#!/bin/bash
+# The commands that are not about single jobs.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='flux kvs, config, module, jobtap, resource, queue ...'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+test_expect_success 'kvs: what is put can be got' '
+	flux kvs put a.b.c=42 a.b.d=\"foo\" e="bar baz" &&
+	flux kvs get a.b.c a.b.d e >out &&
+	printf "42\n\"foo\"\nbar baz\n" >expected &&
+	test_cmp expected out
+'
+test_expect_success 'kvs: raw values come back as they are' '
+	printf "a\\0b" >value &&
+	flux kvs put --raw bin=- <value &&
+	flux kvs get --raw bin >out &&
+	cmp value out
+'
+test_expect_success 'kvs: a key that is not there' '
+	test_must_fail flux kvs get no.such.key 2>err &&
+	grep "no.such.key: No such file or directory" err
+'
+test_expect_success 'kvs: directories are listed' '
+	flux kvs ls -1 a.b >out &&
+	printf "c\nd\n" >expected &&
+	test_cmp expected out &&
+	flux kvs ls -1F a >out &&
+	echo b. >expected &&
+	test_cmp expected out &&
+	flux kvs dir -R a >out &&
+	printf "a.b.c = 42\na.b.d = \"foo\"\n" >expected &&
+	test_cmp expected out
+'
+test_expect_success 'kvs: unlink' '
+	flux kvs unlink e &&
+	test_must_fail flux kvs get e &&
+	test_must_fail flux kvs unlink a 2>err &&
+	grep "Directory not empty" err &&
+	flux kvs unlink -R a &&
+	test_must_fail flux kvs get a.b.c &&
+	test_must_fail flux kvs unlink a &&
+	flux kvs unlink -f a
+'
+test_expect_success 'kvs: links, copies, moves' '
+	flux kvs put target.x=1 &&
+	flux kvs link target here &&
+	test "$(flux kvs get here.x)" = 1 &&
+	test "$(flux kvs readlink here)" = target &&
+	flux kvs copy target.x copy &&
+	flux kvs move copy moved &&
+	test "$(flux kvs get moved)" = 1 &&
+	test_must_fail flux kvs get copy
+'
+test_expect_success 'kvs: namespaces keep things apart' '
+	flux kvs namespace create other &&
+	flux kvs put -N other x=1 &&
+	test "$(flux kvs get -N other x)" = 1 &&
+	test_must_fail flux kvs get x &&
+	flux kvs namespace list | grep ^other &&
+	flux kvs namespace remove other
+'
+test_expect_success 'kvs: eventlogs' '
+	flux kvs eventlog append log first &&
+	flux kvs eventlog append log second "{\"a\":1}" &&
+	flux kvs eventlog get -u log | jq -r .name >out &&
+	printf "first\nsecond\n" >expected &&
+	test_cmp expected out &&
+	flux kvs eventlog wait-event -t 30 log second &&
+	test_must_fail flux kvs eventlog wait-event -t 0.1 log third
+'
+test_expect_success 'kvs: a change is seen' '
+	flux kvs put watched=1 &&
+	{ flux kvs get -w -c 2 watched >out & } &&
+	pid=$! &&
+	until grep 1 out; do :; done &&
+	flux kvs put watched=2 &&
+	wait $pid &&
+	printf "1\n2\n" >expected &&
+	test_cmp expected out
+'
+test_expect_success 'config: load replaces, reload returns to the files' '
+	test "$(flux config get resource.noverify)" = true &&
+	echo "{\"foo\":{\"bar\":[1,2],\"s\":\"x\"}}" | flux config load &&
+	test "$(flux config get foo.s)" = x &&
+	flux config get foo.bar | jq -e ". == [1,2]" &&
+	test_must_fail flux config get foo.nosuch &&
+	test "$(flux config get --default=d foo.nosuch)" = d &&
+	flux config reload &&
+	test_must_fail flux config get foo.s
+'
+test_expect_success 'config: nonsense is refused' '
+	echo "[unbalanced" | test_must_fail flux config load &&
+	test "$(flux config get resource.noverify)" = true
+'
+test_expect_success 'attributes' '
+	test "$(flux getattr rank)" = 0 &&
+	flux lsattr | grep ^rank &&
+	test_must_fail flux getattr no-such-attribute 2>err &&
+	grep "no-such-attribute: No such file or directory" err
+'
+test_expect_success 'modules' '
+	flux module list >out &&
+	grep "^job-manager  *[0-9idle]*  R" out &&
+	test_must_fail flux module remove no-such-module &&
+	flux module remove -f no-such-module &&
+	test_must_fail flux module load no-such-module &&
+	flux module stats job-list >stats.out
+'
+test_expect_success 'jobtap' '
+	flux jobtap list -a | grep priority-default &&
+	test_must_fail flux jobtap load no-such-plugin.so 2>err &&
+	grep no-such-plugin err &&
+	test_must_fail flux jobtap remove no-such-plugin
+'
+test_expect_success 'the log' '
+	flux logger -s err --appname=test "hello there" &&
+	flux dmesg >dmesg &&
+	grep "test.err\[0\]: hello there" dmesg &&
+	flux dmesg -C &&
+	flux dmesg >dmesg &&
+	test_must_fail grep "hello there" dmesg
+'
+test_expect_success 'events' '
+	{ flux event sub -c 1 test.event >out & } &&
+	pid=$! &&
+	while kill -0 $pid; do
+		flux event pub test.event "{\"a\":1}" || return 1
+	done &&
+	grep "^test.event.*{\"a\": *1}" out
+'
+test_expect_success 'resource list and info' '
+	flux resource list -s all -no "{nnodes} {ncores} {nodelist}" >out &&
+	echo "4 16 node[0-3]" >expected &&
+	test_cmp expected out &&
+	flux resource info | grep "4 Nodes, 16 Cores, 0 GPUs"
+'
+test_expect_success 'resource drain and undrain' '
+	flux resource drain node1 it is broken &&
+	test_must_fail flux resource drain 1 again 2>err &&
+	grep "already drained" err &&
+	flux resource drain -o "{reason}:{nodelist}:{state}" -n >out &&
+	echo "it is broken:node1:drained" >expected &&
+	test_cmp expected out &&
+	flux resource status -s drain -no "{nodelist}" >out &&
+	echo node1 >expected &&
+	test_cmp expected out &&
+	flux resource undrain 1 &&
+	test_must_fail flux resource undrain 1
+'
+test_expect_success 'a drained node gets no job' '
+	flux resource drain 0-2 &&
+	flux run hostname &&
+	flux jobs -no "{nodelist}" $(flux job last) >out &&
+	echo node3 >expected &&
+	test_cmp expected out &&
+	flux resource undrain 0-2
+'
+test_expect_success 'a stopped queue starts no job' '
+	flux queue stop -m "for a while" >out &&
+	grep "Scheduling is stopped: for a while" out &&
+	jobid=$(flux submit true) &&
+	flux job wait-event -t 30 $jobid priority &&
+	flux jobs -no "{state}" $jobid >out &&
+	echo SCHED >expected &&
+	test_cmp expected out &&
+	flux queue start &&
+	flux job wait-event -t 30 $jobid clean
+'
+test_expect_success 'a disabled queue takes no job' '
+	flux queue disable -m "closed" &&
+	test_must_fail flux submit true 2>err &&
+	grep closed err &&
+	flux queue status | grep "Job submission is disabled: closed" &&
+	flux queue enable &&
+	flux run true
+'
+test_expect_success 'queue drain waits for the jobs' '
+	flux submit --setattr=exec.test.run_duration=0.2s true &&
+	flux queue drain -t 30 &&
+	flux jobs -no "{id}" >out &&
+	test ! -s out &&
+	flux queue idle
+'
+test_expect_success 'exec runs once per node' '
+	flux exec -n sh -c "echo x" >out &&
+	test "$(grep -c x out)" = 4 &&
+	test_expect_code 5 flux exec -n -r 1 sh -c "exit 5"
+'
+test_done
