@@ -10,6 +10,7 @@
 
 #include "allocation.h"
 #include "allocset.h"
+#include "bounds.h"
 #include "layout.h"
 #include "strtab.h"
 
@@ -77,6 +78,10 @@ json_t *dws_allocation_nodes (json_t *R,
 
     if (!(hl = get_hosts (R, error)))
         return NULL;
+    if (hostlist_count (hl) > DWS_MAX_HOSTS) {
+        dws_error (error, EINVAL, "R: more than %d hosts", DWS_MAX_HOSTS);
+        goto error;
+    }
     if (!(result = json_object ()) || !(seen = json_object ()))
         goto nomem;
     for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
@@ -249,12 +254,13 @@ static int fill_rabbits (struct layout *lay,
 
         r->name = name;
         r->nodes = json_integer_value (value);
-        if (r->nodes < 1 || r->nodes > INT32_MAX) {
+        if (r->nodes < 1 || r->nodes > DWS_MAX_NODES_PER_RABBIT) {
             dws_error (error,
                        EINVAL,
-                       "rabbit %s: the number of nodes is not a positive"
-                       " integer",
-                       name);
+                       "rabbit %s: the number of nodes is not an integer"
+                       " from 1 to %d",
+                       name,
+                       DWS_MAX_NODES_PER_RABBIT);
             goto done;
         }
         r->room = LAYOUT_UNLIMITED;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "allocset.h"
+#include "bounds.h"
 
 static const struct {
     const char *name;
@@ -127,6 +128,14 @@ static int decode_constraints (struct alloc_set *set,
                               where,
                               set->label);
     }
+    if (count > DWS_MAX_ALLOCATIONS)
+        return dws_error (error,
+                          EINVAL,
+                          "%s, set %s: count %lld is more than %d",
+                          where,
+                          set->label,
+                          (long long)count,
+                          DWS_MAX_ALLOCATIONS);
     set->scale = scale;
     set->count = count;
     return 0;

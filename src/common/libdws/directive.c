@@ -191,6 +191,12 @@ static int parse_words (struct parser *p, const char *s, const char *end)
         else if (*s == '#') {
             return 0;
         }
+        else if (s[len - 1] == '\\') {
+            return FAULT (p,
+                          "'%.*s': a '\\' can only end a line, and only once",
+                          width,
+                          s);
+        }
         else if (append_word (p->dirs, s, len) < 0) {
             return out_of_memory (p->error);
         }

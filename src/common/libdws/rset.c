@@ -8,6 +8,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "bounds.h"
 #include "rset.h"
 
 static int out_of_memory (dws_error_t *error)
@@ -191,6 +192,13 @@ static int decode_nodelist (struct rset *rs,
                               "R: nodelist[%zu] is not a hostlist",
                               i);
         }
+    }
+    if (hostlist_count (hl) > DWS_MAX_HOSTS) {
+        hostlist_destroy (hl);
+        return dws_error (error,
+                          EINVAL,
+                          "R: nodelist has more than %d hosts",
+                          DWS_MAX_HOSTS);
     }
     rs->hosts = calloc (hostlist_count (hl) + 1, sizeof (*rs->hosts));
     rs->by_name = strtab_create (hostlist_count (hl));

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "bounds.h"
 #include "strtab.h"
 #include "topology.h"
 
@@ -101,6 +102,13 @@ static int index_hosts (struct dws_topology *topo, dws_error_t *error)
 
     for (size_t i = 0; i < topo->count; i++)
         total += hostlist_count (topo->rabbits[i].hl);
+    if (total > DWS_MAX_HOSTS)
+        return dws_error (error,
+                          EINVAL,
+                          "rabbitmapping: the rabbits have %zu hosts, more"
+                          " than %d",
+                          total,
+                          DWS_MAX_HOSTS);
     if (!(topo->by_host = strtab_create (total))
         || !(topo->host_names = calloc (total + 1, sizeof (char *))))
         return out_of_memory (error);

@@ -399,7 +399,7 @@ static void test_edges (void **state)
     json_t *o;
 
     assert_null (dws_allocation_sets (breakdowns, nodes, NULL, &e));
-    assert_contains (e.text, "positive integer");
+    assert_contains (e.text, "from 1 to 65536");
     assert_null (dws_allocation_sets (breakdowns, empty, NULL, &e));
     assert_contains (e.text, "no node with a rabbit");
     assert_null (dws_allocation_sets (breakdowns, NULL, NULL, &e));
@@ -434,6 +434,7 @@ static void test_nodes (void **state)
         { "{}", "no execution.nodelist" },
         { "{'execution': {'nodelist': [5]}}", "not a hostlist" },
         { "null", "no execution.nodelist" },
+        { "'a[0-1000000]'", "more than 1000000 hosts" },
     };
     json_t *mapping = J (
         "{'computes': {'a1': 'r1', 'a2': 'r1', 'b3': 'r2'},"

@@ -256,6 +256,9 @@ static void test_bad_breakdowns (void **state)
           "]", EINVAL, "scale 0" },
         { "[" BREAKDOWN (SET ("AcrossServers", "ost", 1, "'count': 0, "))
           "]", EINVAL, "count 0" },
+        { "[" BREAKDOWN (SET ("AcrossServers", "ost", 1,
+                              "'count': 100001, "))
+          "]", EINVAL, "count 100001" },
         { "[" BREAKDOWN (SET ("AcrossServers", "ost", 1, "'count': 'x', "))
           "]", EINVAL, "malformed constraints" },
         { "[" BREAKDOWN (SET ("AcrossServers", "ost", 1,

@@ -147,6 +147,8 @@ static const struct {
     { "'#DW # jobdw'", "directive 1", "no command" },
     { "'" XFS " \\\\\\n" GFS2 "'", "directive 1", "new #DW" },
     { "'" XFS "\\ncapacity'", "'capacity'", "neither a directive" },
+    { "'#DW \\\\\\\\'", "'\\'", "can only end a line" },
+    { "'#DW persistentdw name=ab\\\\ " LUS "'", "'name=ab\\'", "end a line" },
     // presets
     { "'smal'", "'smal'", "did you mean 'small'" },
     { "'huge'", "'huge'", "small, pair" },

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Internal: more than this is a mistake or malice, and is refused before time
+ * or memory are spent on it. The largest machines have some ten thousand.
+ */
+
+#ifndef LIBDWS_BOUNDS_H
+#define LIBDWS_BOUNDS_H
+
+#define DWS_MAX_HOSTS 1000000
+#define DWS_MAX_NODES_PER_RABBIT 65536
+#define DWS_MAX_ALLOCATIONS 100000
+
+#endif /* !LIBDWS_BOUNDS_H */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Fuzz target: everything that reads objects of Kubernetes. The input is one
+ * JSON object whose keys are the arguments of the functions.
+ */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <jansson.h>
+
+#include "libdws/allocation.h"
+#include "libdws/breakdown.h"
+#include "libdws/daemons.h"
+#include "libdws/location.h"
+
+static json_t *mapping;
+static struct dws_topology *topo;
+
+int LLVMFuzzerInitialize (int *argc, char ***argv)
+{
+    mapping = json_loads ("{\"computes\": {\"a1\": \"r1\", \"b1\": \"r2\"},"
+                          " \"rabbits\": {"
+                          "\"r1\": {\"capacity\": 9, \"hostlist\": \"a1\"},"
+                          "\"r2\": {\"capacity\": 9, \"hostlist\": \"b1\"}}}",
+                          0,
+                          NULL);
+    topo = dws_topology_create (mapping, NULL);
+    return topo ? 0 : -1;
+}
+
+/* A failure must have a text; what is made is released.
+ */
+static void take (json_t *result, const dws_error_t *error)
+{
+    if (!result && !*error->text)
+        abort ();
+    json_decref (result);
+}
+
+static void rewrite (json_t *in, json_t *breakdowns)
+{
+    struct dws_breakdown_opts opts = {
+        .min_gib = 4,
+        .maximums = json_object_get (in, "maximums"),
+    };
+    json_t *resources = json_object_get (in, "resources");
+    dws_error_t error = { "" };
+    json_t *once = dws_breakdown_apply (resources, breakdowns, &opts, &error);
+    json_t *twice;
+
+    if (once) {
+        twice = dws_breakdown_apply (once, breakdowns, &opts, &error);
+        if (!twice || !json_equal (once, twice))
+            abort ();
+        json_decref (twice);
+    }
+    take (once, &error);
+}
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
+{
+    json_t *in = json_loadb ((const char *)data, size, 0, NULL);
+    json_t *breakdowns = json_object_get (in, "breakdowns");
+    struct dws_allocation_opts opts = {
+        .min_gib = 4,
+        .storages = json_object_get (in, "storages"),
+        .used = json_object_get (in, "used"),
+        .resources = json_object_get (in, "resources"),
+    };
+    dws_error_t error = { "" };
+
+    if (!in)
+        return 0;
+    rewrite (in, breakdowns);
+    take (dws_allocation_sets (breakdowns,
+                               json_object_get (in, "nodes"),
+                               &opts,
+                               &error), &error);
+    take (dws_allocation_reserved (in, topo, &error), &error);
+    take (dws_location_servers (breakdowns, &error), &error);
+    take (dws_location_constraint (breakdowns,
+                                   json_object_get (in, "servers"),
+                                   topo,
+                                   &error), &error);
+    take (dws_daemons_units (breakdowns,
+                             json_object_get (in, "daemons"),
+                             &error), &error);
+    json_decref (in);
+    return 0;
+}
