@@ -7,12 +7,22 @@ usage: gensyms.py SYMBOLS LIBRARY STUBS.c LIBRARY.map
 
 import sys
 
-STUB = {
-    "ptr": "void *{0} (void);\nvoid *{0} (void)\n{{\n    errno = ENOSYS;\n    return NULL;\n}}\n",
-    "int": "int {0} (void);\nint {0} (void)\n{{\n    errno = ENOSYS;\n    return -1;\n}}\n",
-    "bool": "_Bool {0} (void);\n_Bool {0} (void)\n{{\n    errno = ENOSYS;\n    return 0;\n}}\n",
-    "void": "void {0} (void);\nvoid {0} (void)\n{{\n    errno = ENOSYS;\n}}\n",
+# What a stub returns, by the last column of the list.
+RETURNS = {
+    "ptr": ("void *", " NULL"),
+    "int": ("int ", " -1"),
+    "bool": ("_Bool ", " 0"),
+    "void": ("void ", ""),
 }
+
+STUB = """
+{type}{name} (void);
+{type}{name} (void)
+{{
+    errno = ENOSYS;
+    return{value};
+}}
+"""
 
 
 def read_symbols(path):
@@ -25,7 +35,7 @@ def read_symbols(path):
             if (
                 len(fields) != 4
                 or fields[2] not in ("done", "ENOSYS")
-                or fields[3] not in STUB
+                or fields[3] not in RETURNS
             ):
                 sys.exit(f"{path}:{number}: want: LIBRARY NAME STATE RETURNS")
             yield tuple(fields)
@@ -38,7 +48,8 @@ def main(symbols_path, library, stubs_path, map_path):
         out.write("#include <errno.h>\n#include <stddef.h>\n")
         for _, name, state, returns in symbols:
             if state == "ENOSYS":
-                out.write("\n" + STUB[returns].format(name))
+                ctype, value = RETURNS[returns]
+                out.write(STUB.format(type=ctype, name=name, value=value))
     with open(map_path, "w", encoding="utf-8") as out:
         out.write("{ global:\n")
         out.writelines(f"    {name};\n" for _, name, _, _ in symbols)

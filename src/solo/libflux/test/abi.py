@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-HEADERS = "core idset hostlist jobtap shell".split()
+HEADERS = ["core", "idset", "hostlist", "jobtap", "shell"]
 
 STRUCTS = {
     "flux_error_t": "text",
@@ -115,7 +115,9 @@ def main(args):
     problems += [
         f"not in solo: {n}" for n in core_names if n not in names and "SCHED_" not in n
     ]
-    print(f"# {len(names)} constants, {len(STRUCTS)} types, {len(solo_proto)} prototypes")
+    print(
+        f"# {len(names)} constants, {len(STRUCTS)} types, {len(solo_proto)} prototypes"
+    )
     print("\n".join(problems))
     return 1 if problems or len(names) < 100 or len(solo_proto) < 500 else 0
 

@@ -7,6 +7,8 @@ Exit status 77 (skipped) without flux-python.
 """
 
 import errno
+import importlib
+import importlib.util
 import os
 import sys
 import unittest
@@ -14,21 +16,17 @@ import unittest
 # All symbols at once: the dynamic linker would otherwise wait for a call.
 sys.setdlopenflags(os.RTLD_NOW)
 
-try:
-    import _flux._core
-    import _flux._hostlist
-    import _flux._idset
-    import flux
-except ImportError as exc:
-    if "No module named" not in str(exc):
-        raise
-    print(exc)
+if importlib.util.find_spec("flux") is None:
+    print("no flux-python")
     sys.exit(77)
 
-from flux.constants import FLUX_MSGTYPE_REQUEST
-from flux.hostlist import Hostlist
-from flux.idset import IDset
-from flux.message import Message
+flux = importlib.import_module("flux")
+for extension in ("_core", "_hostlist", "_idset"):
+    importlib.import_module(f"_flux.{extension}")
+FLUX_MSGTYPE_REQUEST = importlib.import_module("flux.constants").FLUX_MSGTYPE_REQUEST
+Hostlist = importlib.import_module("flux.hostlist").Hostlist
+IDset = importlib.import_module("flux.idset").IDset
+Message = importlib.import_module("flux.message").Message
 
 
 class TestPython(unittest.TestCase):
@@ -36,9 +34,7 @@ class TestPython(unittest.TestCase):
         self.handle = flux.Flux("loop://")
 
     def serve(self, topic, callback):
-        watcher = self.handle.msg_watcher_create(
-            callback, FLUX_MSGTYPE_REQUEST, topic
-        )
+        watcher = self.handle.msg_watcher_create(callback, FLUX_MSGTYPE_REQUEST, topic)
         watcher.start()
         self.addCleanup(watcher.stop)
 
