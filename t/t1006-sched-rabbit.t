@@ -220,6 +220,33 @@ test_expect_success 'a wrong option is refused' '
 		reservation=1 &&
 	flux module load $DWS_MODULES/sched-rabbit.py
 '
+test_expect_success 'rabbits can be down or shrink, nodes get properties' '
+	rpc sched-rabbit.health "{\"rabbits\": {
+		\"r0\": {\"up\": false}, \"r1\": {\"capacity\": 53687091200}},
+		\"properties\": {\"badrabbit\": \"node[2]\"}}" &&
+	test "$(free_gib)" = "[100,50]" &&
+	a=$(submit_gib 1 50 ".attributes.system.constraints =
+		{not: [{properties: [\"badrabbit\"]}]}") &&
+	expect $a alloc &&
+	test "$(ranks $a)" = 3 &&
+	b=$(submit_gib 1 1) &&
+	expect $b priority &&
+	test_must_fail rpc sched-rabbit.health "{\"rabbits\": {
+		\"r0\": {\"up\": true}, \"r9\": {\"up\": true}}}" 2>err &&
+	grep r9 err &&
+	test "$(flux jobs -no "{state}" $b)" = SCHED &&
+	rpc sched-rabbit.health "{\"rabbits\": {\"r0\": {\"up\": true},
+		\"r1\": {\"capacity\": 107374182400}},
+		\"properties\": {\"badrabbit\": \"\"}}" &&
+	expect $b alloc &&
+	test "$(ranks $b)" = 0 &&
+	end $a $b &&
+	test "$(free_gib)" = "[100,100]"
+'
+test_expect_success 'only the owner may say so' '
+	test_must_fail env FLUX_HANDLE_ROLEMASK=0x2 FLUX_HANDLE_USERID=4242 \
+		flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.health
+'
 test_expect_success 'resource views are right' '
 	a=$(flux submit -N2 --exclusive sleep inf) &&
 	expect $a start &&

@@ -364,7 +364,7 @@ def test_properties_can_change():
     machine = make(properties={"fast": [0]})
     wanted = parse(node(1), constraints={"properties": ["fast"]})
     assert list(machine.find(wanted).nodes) == [0]
-    machine.set_properties({"fast": [3]})
+    machine.set_property("fast", bits.of([3, 99]))
     assert list(machine.find(wanted).nodes) == [3]
 
 
@@ -380,6 +380,22 @@ def test_a_copy_is_independent():
     assert machine.idle == machine.all_nodes
     assert machine.find(parse(rabbit(8, 50))) is not None
     assert other.find(parse(rabbit(1, 1))) is None
+
+
+def test_a_rabbit_can_shrink_and_grow():
+    machine = make(nodes=2, gib=100)
+    machine.commit(1, machine.find(parse(rabbit(1, 60))))
+    machine.set_rabbit("r0", None, 50)
+    assert machine.find(parse(rabbit(1, 1))) is None
+    assert "no rabbit has more than 50" in machine.infeasible(parse(rabbit(1, 51)))
+    machine.set_rabbit("r0", None, 70)
+    assert machine.find(parse(rabbit(1, 10))).gib == {"r0": 10}
+    assert machine.find(parse(rabbit(1, 11))) is None
+    machine.set_rabbit("r0", False, None)
+    assert machine.find(parse(rabbit(1, 10))) is None
+    machine.release(1)
+    machine.set_rabbit("r0", True, None)
+    assert machine.find(parse(rabbit(1, 70))) is not None
 
 
 # Laws

@@ -200,10 +200,20 @@ class Machine:
         self.up = (self.up | nodes) if up else (self.up & ~nodes)
         self.up &= self.all_nodes
 
-    def set_properties(self, properties: Mapping[str, Iterable[int]]) -> None:
-        """Replace all properties."""
-        self._properties = {k: bits.of(v) for k, v in properties.items()}
+    def set_property(self, name: str, nodes: int) -> None:
+        """These nodes, and no others, have the property."""
+        self._properties[name] = nodes & self.all_nodes
         self._matching.clear()
+
+    def set_rabbit(self, name: str, up: bool | None, capacity_gib: int | None) -> None:
+        """A rabbit that is not up gives no storage to new jobs. One that has
+        shrunk below what jobs have of it gives none until they end."""
+        rabbit = self.rabbits[name]
+        if up is not None:
+            rabbit.up = up
+        if capacity_gib is not None:
+            rabbit.free_gib += capacity_gib - rabbit.capacity_gib
+            rabbit.capacity_gib = capacity_gib
 
     def remove(self, ranks: Iterable[int]) -> None:
         """Nodes that are gone for good. Jobs on them keep the others."""

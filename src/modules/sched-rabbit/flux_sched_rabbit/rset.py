@@ -12,7 +12,7 @@ from flux.hostlist import Hostlist
 from flux.idset import IDset
 
 from . import bits
-from .machine import Allocation
+from .machine import Allocation, Machine
 
 WRITER = "sched-rabbit"
 GIB = 1 << 30
@@ -115,3 +115,29 @@ def gib_of_scheduling(scheduling: Any) -> dict[str, int]:
     if not isinstance(scheduling, dict) or scheduling.get("writer") != WRITER:
         return {}
     return {str(k): int(v) for k, v in scheduling.get("rabbits", {}).items()}
+
+
+def parse_health(
+    payload: Any, machine: Machine
+) -> tuple[dict[str, tuple[bool | None, int | None]], dict[str, int]]:
+    """The payload of a health request: per rabbit whether it is up and its
+    GiB (None: as before), per property the nodes that have it (a bit mask).
+    Raises ValueError."""
+    try:
+        rabbits = {}
+        for name, entry in payload.get("rabbits", {}).items():
+            if name not in machine.rabbits:
+                raise ValueError(f"unknown rabbit {name!r}")
+            up, capacity = entry.get("up"), entry.get("capacity")
+            if up is not None and not isinstance(up, bool):
+                raise ValueError(f"rabbit {name}: up must be true or false")
+            if capacity is not None and (not isinstance(capacity, int) or capacity < 0):
+                raise ValueError(f"rabbit {name}: capacity must be in bytes")
+            rabbits[name] = (up, None if capacity is None else capacity // GIB)
+        properties = {
+            name: machine.with_hosts(hosts)
+            for name, hosts in payload.get("properties", {}).items()
+        }
+    except (AttributeError, TypeError) as exc:
+        raise ValueError(f"malformed request: {exc}") from exc
+    return rabbits, properties

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import errno
 import heapq
 import json
 import time
 from typing import Any
 
+from flux.brokermod import request_handler
 from flux.scheduler import PendingJob, Scheduler
 
 from . import rset
@@ -90,6 +92,23 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             job._last_annotation = estimate
             job.request.annotate({"sched": {"t_estimate": estimate}})
 
+    @request_handler("health")  # type: ignore[untyped-decorator]
+    def health(self, msg: Any) -> None:
+        """What is known of rabbits and nodes beside R, in bulk; see
+        doc/protocol.md. All of it is taken, or nothing."""
+        machine = self.resources.machine
+        try:
+            rabbits, properties = rset.parse_health(msg.payload or {}, machine)
+        except ValueError as exc:
+            self.handle.respond_error(msg, errno.EINVAL, str(exc))
+            return
+        for name, (up, gib) in rabbits.items():
+            machine.set_rabbit(name, up, gib)
+        for name, nodes in properties.items():
+            machine.set_property(name, nodes)
+        self._request_schedule()
+        self.handle.respond(msg, None)
+
     def expiration(self, msg: Any, jobid: int, expiration: float) -> None:
         self.resources.update_expiration(jobid, expiration)
         super().expiration(msg, jobid, expiration)
@@ -100,6 +119,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             rabbit.name: {
                 "capacity_gib": rabbit.capacity_gib,
                 "free_gib": rabbit.free_gib,
+                "up": rabbit.up,
             }
             for rabbit in self.resources.machine.rabbits.values()
         }
