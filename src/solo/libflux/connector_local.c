@@ -18,6 +18,24 @@ struct local {
     struct flux_msg_cred testing;   // owner only: the broker sees to that
 };
 
+/* flux_opt_set(3), for both connectors */
+static int set_testing (struct flux_msg_cred *cred, const char *option,
+                        const void *val, size_t size)
+{
+    uint32_t *target = NULL;
+
+    if (!strcmp (option, FLUX_OPT_TESTING_USERID))
+        target = &cred->userid;
+    else if (!strcmp (option, FLUX_OPT_TESTING_ROLEMASK))
+        target = &cred->rolemask;
+    if (!target || !val || size != sizeof (*target)) {
+        errno = EINVAL;
+        return -1;
+    }
+    memcpy (target, val, size);
+    return 0;
+}
+
 static int wait_fd (struct local *ctx, short events)
 {
     struct pollfd pfd = { .fd = usock_fd (ctx->us), .events = events };
@@ -91,18 +109,7 @@ static int local_setopt (void *impl, const char *option, const void *val,
                          size_t size)
 {
     struct local *ctx = impl;
-    uint32_t *target = NULL;
-
-    if (!strcmp (option, FLUX_OPT_TESTING_USERID))
-        target = &ctx->testing.userid;
-    else if (!strcmp (option, FLUX_OPT_TESTING_ROLEMASK))
-        target = &ctx->testing.rolemask;
-    if (!target || !val || size != sizeof (*target)) {
-        errno = EINVAL;
-        return -1;
-    }
-    memcpy (target, val, size);
-    return 0;
+    return set_testing (&ctx->testing, option, val, size);
 }
 
 static int local_reconnect (void *impl)
@@ -213,18 +220,7 @@ static int loop_setopt (void *impl, const char *option, const void *val,
                         size_t size)
 {
     struct loop *ctx = impl;
-    uint32_t *target = NULL;
-
-    if (!strcmp (option, FLUX_OPT_TESTING_USERID))
-        target = &ctx->cred.userid;
-    else if (!strcmp (option, FLUX_OPT_TESTING_ROLEMASK))
-        target = &ctx->cred.rolemask;
-    if (!target || !val || size != sizeof (*target)) {
-        errno = EINVAL;
-        return -1;
-    }
-    memcpy (target, val, size);
-    return 0;
+    return set_testing (&ctx->cred, option, val, size);
 }
 
 static void loop_destroy (void *impl)

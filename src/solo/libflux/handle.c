@@ -81,6 +81,9 @@ flux_t *flux_open_ex (const char *uri, int flags, flux_error_t *errp)
         errprintf (errp, "invalid flags specified");
         return NULL;
     }
+    // a path such as / or .. means an ancestor; there are none above us
+    if (uri && (*uri == '/' || *uri == '.'))
+        uri = NULL;
     if (!uri && !(uri = getenv ("FLUX_URI"))) {
         errno = ENOENT;
         errprintf (errp, "FLUX_URI is not set: no Flux instance here");
@@ -89,7 +92,8 @@ flux_t *flux_open_ex (const char *uri, int flags, flux_error_t *errp)
     if (getenv ("FLUX_HANDLE_TRACE"))
         flags |= FLUX_O_TRACE;
     errno = ENOENT;
-    errprintf (&error, "Unable to find connector name '%s'", uri);
+    errprintf (&error, "Unable to find connector name '%.*s'",
+               (int)strcspn (uri, ":"), uri);
     for (size_t i = 0; i < sizeof (connectors) / sizeof (connectors[0]); i++) {
         size_t n = strlen (connectors[i].scheme);
         if (strncmp (uri, connectors[i].scheme, n) || strncmp (uri + n, "://", 3))

@@ -270,7 +270,10 @@ struct usock *usock_connect (const char *path, flux_error_t *errp)
         || read_greeting (fd) < 0
         || !(us = usock_create (fd))) {
         int saved_errno = errno;
-        errprintf (errp, "%s: %s", path, strerror (errno));
+        if (errno == ENOENT)
+            errprintf (errp, "broker socket %s was not found", path);
+        else
+            errprintf (errp, "%s: %s", path, strerror (errno));
         if (fd >= 0)
             close (fd);
         errno = saved_errno;
