@@ -1,0 +1,88 @@
+#!/bin/bash
+# Fluxion takes the resource graph of flux dws2jgf and gives nodes with ssds.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='The resource graph in Fluxion'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+test "$DWS_ENGINE" = flux-core &&
+	test -e "$DWS_FLUX_LIBDIR/flux/modules/sched-fluxion-resource.so" &&
+	test_set_prereq FLUXION
+
+cat >mapping.json <<-EOF
+{"computes":{"node0":"rabbit0","node1":"rabbit0","node2":"rabbit1"},
+"rabbits":{"rabbit0":{"capacity":42949672960,"hostlist":"node[0-1]"},
+"rabbit1":{"capacity":42949672960,"hostlist":"node2"}}}
+EOF
+
+# jobspec NODES GIB: nodes with ssds, as flux-dws rewrites jobspec
+jobspec () {
+	flux submit --dry-run -N$1 true |
+		jq ".resources = [{type: \"slot\", count: $1, label: \"rabbit\",
+			with: [(.resources[0] | .count = 1),
+			{type: \"ssd\", count: $2, exclusive: true}]}]"
+}
+
+# load_graph FILE: make Fluxion the scheduler, with this as R
+load_graph () {
+	flux kvs put resource.R="$(cat $1)" &&
+	for module in sched-simple sched-fluxion-qmanager \
+		sched-fluxion-feasibility sched-fluxion-resource; do
+		if flux module list | grep -q "^$module "; then
+			flux module remove $module || return 1
+		fi
+	done &&
+	flux config load <saved.toml &&
+	flux module reload resource &&
+	flux module load sched-fluxion-resource match-format=rv1 &&
+	flux module load sched-fluxion-qmanager
+}
+
+test_expect_success FLUXION 'make the graph, four parts of 10 GiB a rabbit' '
+	flux kvs get resource.R >R &&
+	flux dws2jgf -c 4 --cluster-name=c mapping.json <R >R.down &&
+	sed "s/,\"status\":1//g" R.down >R.up &&
+	echo "resource = {noverify = true}" >saved.toml
+'
+test_expect_success FLUXION 'Fluxion loads it and runs jobs' '
+	load_graph R.down &&
+	flux run -N4 true
+'
+test_expect_success FLUXION 'all ssds begin as down' '
+	flux ion-resource find --format=jgf status=down >down.out &&
+	grep "^{" down.out >down.json &&
+	jq -r ".graph.nodes[].metadata | select(.type == \"ssd\")
+		| .paths.containment" down.json >ssd &&
+	test $(wc -l <ssd) -eq 8
+'
+test_expect_success FLUXION 'with ssds up, a job gets nodes next to them' '
+	load_graph R.up &&
+	jobspec 3 15 >job.json &&
+	jobid=$(flux job submit job.json) &&
+	flux job wait-event -t 30 $jobid clean &&
+	flux job info $jobid R >R.job &&
+	jq -r ".execution.nodelist[]" R.job >nodes &&
+	echo "node[0-2]" >expected &&
+	test_cmp expected nodes
+'
+test_expect_success FLUXION 'whole ssds are set aside: two of 10 for 15 GiB' '
+	jq -r ".scheduling.graph.nodes[].metadata | select(.type == \"ssd\")
+		| .paths.containment" R.job | sort >ssd &&
+	grep -c chassis0 ssd >count &&
+	grep -c chassis1 ssd >>count &&
+	printf "4\n2\n" >expected &&
+	test_cmp expected count
+'
+test_expect_success FLUXION 'node3 has no rabbit, so four nodes are too many' '
+	jobspec 4 5 >job.json &&
+	jobid=$(flux job submit job.json) &&
+	flux job wait-event -t 30 $jobid clean &&
+	flux job eventlog $jobid >log &&
+	grep "exception.*alloc" log
+'
+test_expect_success FLUXION 'unload' '
+	flux module remove sched-fluxion-qmanager &&
+	flux module remove sched-fluxion-resource
+'
+test_done
