@@ -6,11 +6,10 @@
  */
 
 #include <errno.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "reconcile_private.h"
+#include "view.h"
 
 /* Where the job is, as the table sees it. It is finer than enum dws_phase:
  * an exception or a timeout changes what has to be done.
@@ -54,170 +53,6 @@ enum {
     UNREADY = BUSY | TRANSIENT,
     ANY = BUSY | READY | TRANSIENT | ERROR | DELETING,
 };
-
-struct view {
-    const struct dws_job *job;
-    const struct dws_workflow *wf;
-    const struct dws_policy *policy;
-    double now;
-    struct dws_actions *out;
-};
-
-static const char *action_names[DWS_ACT_COUNT] = {
-    [DWS_ACT_CREATE] = "create",
-    [DWS_ACT_BREAKDOWNS] = "breakdowns",
-    [DWS_ACT_RESOURCE_UPDATE] = "resource-update",
-    [DWS_ACT_REJECT] = "reject",
-    [DWS_ACT_HOSTS] = "hosts",
-    [DWS_ACT_SERVERS] = "servers",
-    [DWS_ACT_COMPUTES] = "computes",
-    [DWS_ACT_DESIRE] = "desire",
-    [DWS_ACT_TEARDOWN] = "teardown",
-    [DWS_ACT_PROLOG_REMOVE] = "prolog-remove",
-    [DWS_ACT_EPILOG_REMOVE] = "epilog-remove",
-    [DWS_ACT_RAISE] = "raise",
-    [DWS_ACT_SAVE] = "save",
-    [DWS_ACT_MOUNTS] = "mounts",
-    [DWS_ACT_ALLOCATIONS] = "allocations",
-    [DWS_ACT_EXCLUDE] = "exclude",
-    [DWS_ACT_FORCE_READY] = "force-ready",
-    [DWS_ACT_NOTIFY] = "notify",
-    [DWS_ACT_DRAIN] = "drain",
-    [DWS_ACT_DISABLE] = "disable",
-    [DWS_ACT_FINALIZER] = "finalizer",
-    [DWS_ACT_DELETE] = "delete",
-};
-
-const char *dws_action_name (enum dws_action_kind kind)
-{
-    return (size_t)kind < DWS_ACT_COUNT ? action_names[kind] : "";
-}
-
-/* Helpers for the rows
- */
-
-static bool under_way (struct view *v, enum dws_action_kind kind)
-{
-    return (v->job->busy & DWS_BUSY (kind)) != 0;
-}
-
-static struct dws_action *append (struct view *v, enum dws_action_kind kind)
-{
-    /* No row comes near the limit: the tests visit all of them. */
-    struct dws_action *a = &v->out->list[v->out->count++];
-
-    a->kind = kind;
-    return a;
-}
-
-/* A step forward that arrives after Teardown was asked for, and before DWS has
- * taken that up, would undo it.
- */
-static bool comes_too_late (struct view *v, enum dws_action_kind kind)
-{
-    return (kind == DWS_ACT_DESIRE || kind == DWS_ACT_PROLOG_REMOVE)
-        && under_way (v, DWS_ACT_TEARDOWN);
-}
-
-static struct dws_action *act (struct view *v, enum dws_action_kind kind)
-{
-    if (under_way (v, kind) || comes_too_late (v, kind))
-        return NULL;
-    return append (v, kind);
-}
-
-static void wait_for (struct view *v, const char *reason)
-{
-    v->out->reason = reason;
-}
-
-/* True when 'timeout' seconds have passed since 'start'. Asks to be called
- * again at that time otherwise.
- */
-static bool expired (struct view *v, double start, double timeout)
-{
-    double when = start + timeout;
-
-    if (timeout < 0. || start <= 0.)
-        return false;
-    if (v->now >= when)
-        return true;
-    if (v->out->wake == 0. || when < v->out->wake)
-        v->out->wake = when;
-    return false;
-}
-
-/* Several may be under way, one for each bit.
- */
-static void save (struct view *v, uint32_t bit, bool whole)
-{
-    struct dws_action *a;
-
-    if ((v->job->saved & bit))
-        return;
-    a = append (v, DWS_ACT_SAVE);
-    a->state = v->wf->state;
-    a->bit = bit;
-    a->whole = whole;
-}
-
-static void save_timing (struct view *v)
-{
-    save (v, DWS_SAVED (v->wf->state), v->wf->state == DWS_STATE_PROPOSAL);
-}
-
-static void desire (struct view *v, enum dws_state state)
-{
-    struct dws_action *a;
-
-    if ((a = act (v, DWS_ACT_DESIRE)))
-        a->state = state;
-    wait_for (v, "the workflow to take up its next state");
-}
-
-static void drop_finalizer (struct view *v)
-{
-    if (v->wf->finalizer)
-        act (v, DWS_ACT_FINALIZER);
-}
-
-static const char *exception_type (enum dws_phase phase)
-{
-    switch (phase) {
-        case DWS_PHASE_DEPEND:
-        case DWS_PHASE_PENDING:
-            return "dws-create";
-        case DWS_PHASE_PROLOG:
-            return "dws-setup";
-        case DWS_PHASE_RUNNING:
-            return "dws-run";
-        default:
-            return "dws-epilog";
-    }
-}
-
-/* The job cannot go on. Say so, once.
- */
-static void __attribute__ ((format (printf, 3, 4)))
-fail (struct view *v, const char *type, const char *fmt, ...)
-{
-    const struct dws_job *job = v->job;
-    bool reject = job->phase == DWS_PHASE_DEPEND;
-    struct dws_action *a;
-    dws_error_t text;
-    char buf[1024];
-    va_list ap;
-
-    wait_for (v, "the job to end after an exception");
-    if (job->raised || !(a = act (v, reject ? DWS_ACT_REJECT : DWS_ACT_RAISE)))
-        return;
-    va_start (ap, fmt);
-    vsnprintf (buf, sizeof (buf), fmt, ap);
-    va_end (ap);
-    dws_error (&text, 0, "%s", buf);
-    memcpy (a->text, text.text, sizeof (a->text));
-    a->type = type ? type : exception_type (job->phase);
-}
 
 static void fail_message (struct view *v)
 {
@@ -351,7 +186,7 @@ static void set_up (struct view *v)
     wait_for (v, "the file systems to be created");
     if (expired (v, v->wf->t_desired, v->policy->setup_timeout)
         && !go_on_without (v))
-        fail (v, "dws-timeout", "creating file systems took longer than %.0fs",
+        fail (v, "dws-timeout", "creating file systems took longer than %gs",
               v->policy->setup_timeout);
 }
 
@@ -360,7 +195,7 @@ static void mount (struct view *v)
     wait_for (v, "the file systems to be mounted");
     if (expired (v, v->wf->t_desired, v->policy->prerun_timeout)
         && !go_on_without (v))
-        fail (v, "dws-timeout", "mounting file systems took longer than %.0fs",
+        fail (v, "dws-timeout", "mounting file systems took longer than %gs",
               v->policy->prerun_timeout);
 }
 
@@ -372,7 +207,7 @@ static void tear_down (struct view *v)
     wait_for (v, "the workflow to be torn down");
     /* An orphan's job has no KVS directory that is known to be its own. */
     if (v->job->directives)
-        save (v, DWS_SAVED_LAST, true);
+        save_last (v);
     act (v, DWS_ACT_TEARDOWN);
 }
 
@@ -384,7 +219,7 @@ static bool transient_expired (struct view *v)
 
 static void fail_transient (struct view *v)
 {
-    fail (v, NULL, "workflow in TransientCondition for longer than %.0fs: %s",
+    fail (v, NULL, "workflow in TransientCondition for longer than %gs: %s",
           v->policy->tc_timeout, v->wf->message);
 }
 
@@ -433,7 +268,7 @@ static void give_up_unmounting (struct view *v)
 {
     if (!have_lagging (v))
         return;
-    fail (v, "dws-timeout", "unmounting took longer than %.0fs, "
+    fail (v, "dws-timeout", "unmounting took longer than %gs, "
           "skipping data movement", v->policy->postrun_timeout);
     if (v->wf->lagging_count > 0 && !v->wf->drained)
         act (v, DWS_ACT_DRAIN);
@@ -452,7 +287,7 @@ static void unmount (struct view *v)
         return;
     }
     if (expired (v, v->job->t_epilog, v->policy->teardown_after))
-        fail (v, "dws-timeout", "%s took longer than %.0fs, skipping it",
+        fail (v, "dws-timeout", "%s took longer than %gs, skipping it",
               what, v->policy->teardown_after);
     else if (transient_expired (v))
         fail_transient (v);

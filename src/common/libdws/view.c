@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See view.h.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "view.h"
+
+static const char *action_names[DWS_ACT_COUNT] = {
+    [DWS_ACT_CREATE] = "create",
+    [DWS_ACT_BREAKDOWNS] = "breakdowns",
+    [DWS_ACT_RESOURCE_UPDATE] = "resource-update",
+    [DWS_ACT_REJECT] = "reject",
+    [DWS_ACT_HOSTS] = "hosts",
+    [DWS_ACT_SERVERS] = "servers",
+    [DWS_ACT_COMPUTES] = "computes",
+    [DWS_ACT_DESIRE] = "desire",
+    [DWS_ACT_TEARDOWN] = "teardown",
+    [DWS_ACT_PROLOG_REMOVE] = "prolog-remove",
+    [DWS_ACT_EPILOG_REMOVE] = "epilog-remove",
+    [DWS_ACT_RAISE] = "raise",
+    [DWS_ACT_SAVE] = "save",
+    [DWS_ACT_MOUNTS] = "mounts",
+    [DWS_ACT_ALLOCATIONS] = "allocations",
+    [DWS_ACT_EXCLUDE] = "exclude",
+    [DWS_ACT_FORCE_READY] = "force-ready",
+    [DWS_ACT_NOTIFY] = "notify",
+    [DWS_ACT_DRAIN] = "drain",
+    [DWS_ACT_DISABLE] = "disable",
+    [DWS_ACT_FINALIZER] = "finalizer",
+    [DWS_ACT_DELETE] = "delete",
+};
+
+const char *dws_action_name (enum dws_action_kind kind)
+{
+    return (size_t)kind < DWS_ACT_COUNT ? action_names[kind] : "";
+}
+
+bool under_way (struct view *v, enum dws_action_kind kind)
+{
+    return (v->job->busy & DWS_BUSY (kind)) != 0;
+}
+
+static struct dws_action *append (struct view *v, enum dws_action_kind kind)
+{
+    /* No row comes near the limit: the tests visit all of them. */
+    struct dws_action *a = &v->out->list[v->out->count++];
+
+    a->kind = kind;
+    return a;
+}
+
+/* A step forward that arrives after Teardown was asked for, and before DWS has
+ * taken that up, would undo it.
+ */
+static bool comes_too_late (struct view *v, enum dws_action_kind kind)
+{
+    return (kind == DWS_ACT_DESIRE || kind == DWS_ACT_PROLOG_REMOVE)
+        && under_way (v, DWS_ACT_TEARDOWN);
+}
+
+struct dws_action *act (struct view *v, enum dws_action_kind kind)
+{
+    if (under_way (v, kind) || comes_too_late (v, kind))
+        return NULL;
+    return append (v, kind);
+}
+
+void wait_for (struct view *v, const char *reason)
+{
+    v->out->reason = reason;
+}
+
+bool expired (struct view *v, double start, double timeout)
+{
+    double when = start + timeout;
+
+    if (timeout < 0. || start <= 0.)
+        return false;
+    if (v->now >= when)
+        return true;
+    if (v->out->wake == 0. || when < v->out->wake)
+        v->out->wake = when;
+    return false;
+}
+
+static void save (struct view *v, uint32_t bit, bool whole)
+{
+    struct dws_action *a;
+
+    if ((v->job->saved & bit))
+        return;
+    a = append (v, DWS_ACT_SAVE);
+    a->state = v->wf->state;
+    a->bit = bit;
+    a->whole = whole;
+}
+
+void save_timing (struct view *v)
+{
+    save (v, DWS_SAVED (v->wf->state), v->wf->state == DWS_STATE_PROPOSAL);
+}
+
+void save_last (struct view *v)
+{
+    save (v, DWS_SAVED_LAST, true);
+}
+
+void desire (struct view *v, enum dws_state state)
+{
+    struct dws_action *a;
+
+    if ((a = act (v, DWS_ACT_DESIRE)))
+        a->state = state;
+    wait_for (v, "the workflow to take up its next state");
+}
+
+void drop_finalizer (struct view *v)
+{
+    if (v->wf->finalizer)
+        act (v, DWS_ACT_FINALIZER);
+}
+
+static const char *exception_type (enum dws_phase phase)
+{
+    switch (phase) {
+        case DWS_PHASE_DEPEND:
+        case DWS_PHASE_PENDING:
+            return "dws-create";
+        case DWS_PHASE_PROLOG:
+            return "dws-setup";
+        case DWS_PHASE_RUNNING:
+            return "dws-run";
+        default:
+            return "dws-epilog";
+    }
+}
+
+void fail (struct view *v, const char *type, const char *fmt, ...)
+{
+    const struct dws_job *job = v->job;
+    bool reject = job->phase == DWS_PHASE_DEPEND;
+    struct dws_action *a;
+    dws_error_t text;
+    char buf[1024];
+    va_list ap;
+
+    wait_for (v, "the job to end after an exception");
+    if (job->raised || !(a = act (v, reject ? DWS_ACT_REJECT : DWS_ACT_RAISE)))
+        return;
+    va_start (ap, fmt);
+    vsnprintf (buf, sizeof (buf), fmt, ap);
+    va_end (ap);
+    dws_error (&text, 0, "%s", buf);
+    memcpy (a->text, text.text, sizeof (a->text));
+    a->type = type ? type : exception_type (job->phase);
+}

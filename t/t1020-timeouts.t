@@ -1,0 +1,116 @@
+#!/bin/bash
+# What does not get ready in time: jobs fail, or go on without the nodes that
+# are to blame, and those are kept from other jobs.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Timeouts of states, failure tolerance, epilog timeout'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+# The drain comes after the job: ask until it is there.
+wait_drained () {
+	until test "$(flux resource drain -no "{nodelist}")" = "$1"; do
+		:
+	done
+}
+drained () {
+	flux resource drain -no "{nodelist}" | sort >drained &&
+	echo "$@" | tr " " "\n" | sort >drained.want &&
+	test_cmp drained.want drained
+}
+exception () {
+	dws_wait_event -m type=$2 $1 exception >exception &&
+	grep "severity=$3" exception
+}
+
+test_expect_success 'load everything, with time limits' '
+	cat >rabbit.toml <<-\EOT &&
+	setup_timeout = "500ms"
+	prerun_timeout = 0.5
+	postrun_timeout = "0.5s"
+	EOT
+	dws_setup
+'
+test_expect_success 'a file system that is not made in time fails the job' '
+	dws_ctl hold Setup &&
+	jobid=$(dws_submit true) &&
+	exception $jobid dws-timeout 0 &&
+	grep "creating file systems took longer" exception &&
+	dws_wait_event $jobid clean &&
+	dws_ctl release Setup &&
+	dws_clean
+'
+test_expect_success 'so does a mount that hangs' '
+	dws_ctl hang-mount node0 on &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	exception $jobid dws-timeout 0 &&
+	grep "mounting file systems took longer" exception &&
+	dws_ctl hang-mount node0 off &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+test_expect_success 'but not when the job can do without the node' '
+	dws_ctl hang-mount node0 on &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" \
+		--setattr=system.dw_failure_tolerance=1 sleep inf) &&
+	exception $jobid dws-node-failure 1 &&
+	grep node0 exception &&
+	dws_wait_event $jobid start &&
+	drained node0
+'
+test_expect_success 'which the workflow remembers' '
+	dws_ctl hang-mount node0 off &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	flux job info $jobid rabbit_workflow >workflow &&
+	jq -e ".metadata.annotations[\"flux-framework.org/failed-nodes\"] == \"node0\"" \
+		workflow &&
+	flux resource undrain node0 &&
+	dws_clean
+'
+test_expect_success 'two nodes are too many' '
+	dws_ctl hang-mount node0 on &&
+	dws_ctl hang-mount node1 on &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" \
+		--setattr=system.dw_failure_tolerance=1 true) &&
+	exception $jobid dws-timeout 0 &&
+	dws_ctl hang-mount node0 off &&
+	dws_ctl hang-mount node1 off &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+test_expect_success 'a node that does not unmount is drained' '
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	dws_ctl hang-mount node3 on &&
+	flux cancel $jobid &&
+	exception $jobid dws-timeout 0 &&
+	grep "unmounting took longer" exception &&
+	dws_ctl hang-mount node3 off &&
+	dws_wait_event $jobid clean &&
+	drained node3 &&
+	flux resource undrain node3 &&
+	dws_clean
+'
+test_expect_success 'limits can be changed: no time limit for unmounting' '
+	sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	flux jobtap remove dws-jobtap.so &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" epilog-timeout=0.5
+'
+test_expect_success 'the epilog timeout lets the job go and drains its node' '
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	dws_ctl hang-mount node2 on &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	export -f wait_drained &&
+	dws_wait 30 bash -c "wait_drained node2"
+'
+test_expect_success 'and takes its rabbits out of use until somebody looks' '
+	dws_ctl hang-mount node2 off &&
+	dws_wait_status "(.jobs | length) == 0" &&
+	dws_ctl state >state &&
+	jq -e ".health.Disabled == 2" state
+'
+test_done
