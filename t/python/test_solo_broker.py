@@ -47,7 +47,7 @@ class Echo(BrokerModule):
 
 @pytest.fixture(scope="module", name="instance")
 def fixture_instance():
-    with Instance(size=4) as instance:
+    with Instance("--scheduler=none", size=4) as instance:
         yield instance
         assert instance.close() == 0
 
@@ -292,7 +292,7 @@ def test_config_path(tmp_path):
 
 
 def test_sigterm():
-    instance = Instance()
+    instance = Instance("--scheduler=none")
     instance.process.send_signal(signal.SIGTERM)
     deadline = time.monotonic() + 30
     while instance.process.poll() is None and time.monotonic() < deadline:

@@ -255,9 +255,9 @@ static json_t *find_resources (struct options *o,
                          "config", &config);
     if (o->resources)
         return rset_from_file (o->resources, error);
-    if (o->size == 0 && json_is_string (path))
+    if (json_is_string (path))
         return rset_from_file (json_string_value (path), error);
-    if (o->size == 0 && json_is_array (config))
+    if (json_is_array (config))
         return rset_from_config (config, error);
     if (o->size == 0 && saved && access (saved, R_OK) == 0)
         return rset_from_file (saved, error);
