@@ -1,0 +1,153 @@
+#!/bin/bash
+# dws.so without Kubernetes: configuration, access, and a stand-in for the
+# agent that has a cluster of its own.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='The broker module alone'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+MODULE=$DWS_MODULES/dws.so
+AGENT=$DWS_SRCDIR/t/scripts/fake-agent.py
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+# configure [LINE...]: a [rabbit] table with these lines.
+configure () {
+	cp test.toml.orig "$DWS_TMP/conf.d/test.toml" &&
+	{ echo "[rabbit]"; printf "%s\n" "$@"; } >>"$DWS_TMP/conf.d/test.toml"
+}
+start_agent () {
+	flux python "$AGENT" "$@" >>agent.log 2>>agent.err &
+	echo $! >agent.pid
+	dws_wait_status ".agent.synced == true"
+}
+stop_agent () {
+	kill "$(cat agent.pid)" &&
+	{ wait "$(cat agent.pid)" || :; } &&
+	dws_wait_status ".agent.attached == false"
+}
+exception () {
+	dws_wait_event -m type=$2 $1 exception >exception
+}
+
+test_expect_success 'prepare' '
+	cp "$DWS_TMP/conf.d/test.toml" test.toml.orig &&
+	cat >mapping.json <<-\EOT
+	{"computes": {"node0": "rabbit0", "node1": "rabbit0",
+	              "node2": "rabbit1", "node3": "rabbit1"},
+	 "rabbits": {"rabbit0": {"capacity": 1099511627776,
+	                         "hostlist": "node[0-1]"},
+	             "rabbit1": {"capacity": 1099511627776,
+	                         "hostlist": "node[2-3]"}}}
+	EOT
+'
+test_expect_success 'without rabbit.mapping it does not load' '
+	configure && flux config reload &&
+	test_must_fail flux module load "$MODULE" &&
+	flux dmesg >dmesg && grep "rabbit.mapping: is required" dmesg
+'
+test_expect_success 'it loads' '
+	configure "mapping = \"$PWD/mapping.json\"" && flux config reload &&
+	flux module load "$MODULE"
+'
+test_expect_success 'a faulty value is refused by name, the old one stays' '
+	while IFS="|" read line error; do
+		configure "mapping = \"$PWD/mapping.json\"" "$line" &&
+		test_must_fail flux config reload 2>reload.err &&
+		grep "$error" reload.err || return 1
+	done <<-\EOT &&
+	tc_timeout = "ten"|rabbit.tc_timeout: expected seconds
+	setup_timeout = true|rabbit.setup_timeout: expected seconds
+	setup_timeout = "5x"|rabbit.setup_timeout: expected seconds
+	restrict_persistent_creation = 1|rabbit.restrict_persistent_creation: expected true or false
+	tc_timeuot = 5|rabbit.tc_timeuot: unknown key
+	policy = 5|rabbit.policy: expected a table
+	policy.maximums.xfs = "big"|rabbit.policy.maximums.xfs: expected GiB
+	policy.maximums.ext4 = 5|rabbit.policy.maximums.ext4: unknown
+	EOT
+	configure "mapping = \"$PWD/none.json\"" &&
+	test_must_fail flux config reload 2>reload.err &&
+	grep "rabbit.mapping: .*none.json" reload.err &&
+	configure "mapping = \"$PWD/mapping.json\"" "tc_timeout = \"1.5m\"" &&
+	flux config reload
+'
+test_expect_success 'malformed requests are refused' '
+	test_must_fail rpc dws.create "{}" 2>err &&
+	grep "malformed job facts" err &&
+	test_must_fail rpc dws.create "{\"jobid\": 5, \"userid\": 1, \
+		\"dw_directives\": [], \"resources\": [], \
+		\"failure_tolerance\": -1}" 2>err &&
+	grep "dw_failure_tolerance" err &&
+	test_must_fail rpc dws.setup "{}" &&
+	test_must_fail rpc dws.post_run "{\"jobid\": 5}" &&
+	test_must_fail rpc dws.agent "{\"version\": 1}" &&
+	test_must_fail rpc dws.report "{\"reports\": []}" 2>err &&
+	grep "not attached" err &&
+	test_must_fail rpc dws.status "{\"jobid\": 5}"
+'
+test_expect_success 'only the owner may create persistent file systems' '
+	test_must_fail rpc dws.create "{\"jobid\": 5, \"userid\": 4242, \
+		\"dw_directives\": [\"#DW create_persistent type=lustre \
+capacity=1TiB name=keep\"], \"resources\": [], \
+		\"failure_tolerance\": 0}" 2>err &&
+	grep "only the instance owner" err
+'
+test_expect_success 'a job waits while there is no agent' '
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_status ".synced and .phases.depend == 1" &&
+	rpc dws.status "{\"jobid\": \"$jobid\"}" >status &&
+	jq -e ".phase == \"depend\" and .waiting == \"the workflow to be created\"" status
+'
+test_expect_success 'and goes on when one attaches' '
+	start_agent --no-storage &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	dws_wait_status "(.jobs | length) == 0"
+'
+test_expect_success 'the job has a record, without foreign variables' '
+	flux job info $jobid rabbit_workflow | jq -e ".kind == null and
+		.spec.desiredState == \"DataOut\"" &&
+	for state in proposal setup datain prerun postrun dataout teardown; do
+		flux job info $jobid rabbit_${state}_timing >timing || return 1
+	done &&
+	flux job eventlog $jobid >eventlog &&
+	grep "dws_environment.*DW_JOB_scratch" eventlog &&
+	test_must_fail grep "dws_environment.*PATH" eventlog
+'
+test_expect_success 'a newer agent replaces the older one' '
+	old=$(cat agent.pid) &&
+	start_agent --no-storage &&
+	{ wait $old || :; } &&
+	grep "replaced by a newer agent" agent.err
+'
+test_expect_success 'what the API server refuses reaches the user' '
+	stop_agent && start_agent --refuse "no such word" &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+	exception $jobid dws-create &&
+	grep "no such word" exception &&
+	dws_wait_event $jobid clean
+'
+for state in Proposal Setup DataIn PreRun PostRun DataOut; do
+	test_expect_success "an error in $state is raised once, the job ends" '
+		stop_agent && start_agent --no-storage --error $state &&
+		jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+		dws_wait_event $jobid clean &&
+		flux job eventlog $jobid >eventlog &&
+		grep "type=\"dws-.*made to fail" eventlog >raised &&
+		test "$(wc -l <raised)" = 1
+	'
+done
+test_expect_success 'the module unloads with a job held' '
+	stop_agent && start_agent --no-storage --hold Setup &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_status ".states.Setup == 1" &&
+	flux module remove dws &&
+	flux cancel $jobid &&
+	flux module load "$MODULE" &&
+	start_agent --no-storage &&
+	dws_wait_event $jobid clean
+'
+test_done
