@@ -61,6 +61,7 @@ class Control:
             "rabbit": self.rabbit,
             "link": self.link,
             "hang-mount": self.hang_mount,
+            "fail-copy": self.fail_copy,
             "api": self.api,
             "state": self.state,
             "wait-idle": self.wait_idle,
@@ -128,6 +129,8 @@ class Control:
         state, value = _text(args, "state"), args.get("seconds", 0)
         if state == "mount":
             self._sim.faults.mount_latency = Latency.parse(value)
+        elif state == "copy":
+            self._sim.faults.copy_latency = Latency.parse(value)
         else:
             self._sim.faults.latencies[check_state(state)] = Latency.parse(value)
         return {}
@@ -152,6 +155,16 @@ class Control:
                 )
             )
         self._sim.faults.changed()
+        return {}
+
+    async def fail_copy(self, args: Object) -> Object:
+        failures = self._sim.faults.copy_failures
+        if args.get("clear"):
+            failures.clear()
+        else:
+            message = _text(args, "message", "simulated failure")
+            job = _text(args, "job", "*")
+            failures.append(Failure("Fatal", message, _number(args, "count"), job))
         return {}
 
     # -- hardware ---------------------------------------------------------

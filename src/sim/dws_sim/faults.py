@@ -80,6 +80,9 @@ class Faults:
     holds: dict[str, list[Hold]] = field(default_factory=dict)
     latencies: dict[str, Latency] = field(default_factory=dict)
     mount_latency: Latency = field(default_factory=lambda: Latency(0, 0))
+    copy_latency: Latency = field(default_factory=lambda: Latency(0, 0))
+    # data movements that fail: message and how many still, None: all
+    copy_failures: list[Failure] = field(default_factory=list)
     failures: dict[str, list[Failure]] = field(default_factory=dict)
     hung_nodes: set[str] = field(default_factory=set)
     listeners: list[Callable[[], None]] = field(default_factory=list)
@@ -134,6 +137,19 @@ class Faults:
         for state in STATES:
             self._due.pop((uid, state), None)
         self._spared = {m for m in self._spared if m[1] != uid}
+
+    def copy_seconds(self) -> float:
+        return self.copy_latency.sample(self._rng)
+
+    def copy_failure(self, job: str) -> str:
+        """The message with which a data movement of a job fails, or ""."""
+        for item in self.copy_failures:
+            if not fnmatchcase(job, item.workflow) or item.count == 0:
+                continue
+            if item.count is not None:
+                item.count -= 1
+            return item.message
+        return ""
 
     def mount_delay(self) -> float:
         return self.mount_latency.sample(self._rng)

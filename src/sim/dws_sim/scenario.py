@@ -52,6 +52,8 @@ def _set_latencies(faults: Faults, values: Any) -> None:
     for state, value in values.items():
         if state == "mount":
             faults.mount_latency = Latency.parse(value)
+        elif state == "copy":
+            faults.copy_latency = Latency.parse(value)
         else:
             faults.latencies[check_state(state)] = Latency.parse(value)
 

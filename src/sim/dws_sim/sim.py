@@ -15,10 +15,17 @@ from dws_sim.controllers.access import AccessController
 from dws_sim.controllers.breakdown import BreakdownController
 from dws_sim.controllers.clientmount import ClientMountController
 from dws_sim.controllers.cluster import Cluster, LocalCluster
+from dws_sim.controllers.datamovement import Copy, MovementController
 from dws_sim.controllers.filesystem import JobDw
 from dws_sim.controllers.health import Hardware, HealthController
 from dws_sim.controllers.manager import Manager
 from dws_sim.controllers.nnf import NnfController
+from dws_sim.controllers.persistent import (
+    CreatePersistent,
+    DestroyPersistent,
+    PersistentController,
+    PersistentDw,
+)
 from dws_sim.controllers.step import Command
 from dws_sim.controllers.storage import Ledger, ServersController, StorageController
 from dws_sim.controllers.workflow import WorkflowController
@@ -36,7 +43,14 @@ ADMIN_USER = "dws-sim-admin"
 
 def commands() -> dict[str, Command]:
     """The directive commands that NNF knows."""
-    return {"jobdw": JobDw()}
+    return {
+        "jobdw": JobDw(),
+        "create_persistent": CreatePersistent(),
+        "destroy_persistent": DestroyPersistent(),
+        "persistentdw": PersistentDw(),
+        "copy_in": Copy("DataIn"),
+        "copy_out": Copy("DataOut"),
+    }
 
 
 @dataclass
@@ -61,6 +75,8 @@ class Controllers:
         ServersController(cluster, manager)
         StorageController(cluster, manager, self.ledger, self.mounts)
         AccessController(cluster, manager)
+        PersistentController(cluster, manager)
+        MovementController(cluster, manager, faults)
         ClientMountController(cluster, manager, faults, self.mounts)
         self.health = HealthController(cluster, manager, self.machine, self.hardware)
         faults.listeners.append(self.wake_workflows)

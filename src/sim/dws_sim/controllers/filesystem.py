@@ -117,14 +117,19 @@ async def check_servers(step: Step, servers: Object) -> None:
                 raise fatal(f"there is no storage {name}", "WLM")
 
 
-async def make_storage(step: Step, servers: Object, fs_type: str) -> None:
+async def make_storage(
+    step: Step,
+    servers: Object,
+    fs_type: str,
+    labels: dict[str, str] | None = None,
+) -> None:
     """Ask for the allocations that Servers names."""
     meta, spec = servers["metadata"], step.workflow["spec"]
     body = child(
         servers,
         meta["namespace"],
         meta["name"],
-        step.labels,
+        step.labels if labels is None else labels,
         spec={
             "fileSystemType": fs_type,
             "userID": spec["userID"],
@@ -350,7 +355,7 @@ class JobDw(MountedCommand):
                 step.cluster, plural, step.directive.get("profile")
             )
             await pin_profile(
-                step.cluster, plural, profile, step.workflow, step.name, **step.labels
+                step.cluster, plural, profile, step.workflow, step.name, step.labels
             )
         await make_breakdown(step)
 

@@ -43,7 +43,7 @@ async def pin_profile(
     profile: Object,
     owner: Object,
     name: str,
-    **labels: str,
+    labels: dict[str, str],
 ) -> Object:
     """A copy of a profile that later changes of the original do not touch."""
     data = clone(profile.get("data", {}))

@@ -1,0 +1,135 @@
+# Data movement in dws-sim.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""copy_in and copy_out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+from kubernetes import watch
+from sim_support import DWS, LIMIT_S, XFS, Api, Job, Sim
+
+MOVES = "nnfdatamovements"
+IN = "#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in"
+OUT = "#DW copy_out source=$DW_JOB_scratch/out destination=/lus/global/out"
+LUSTRE = "#DW jobdw type=lustre capacity=10GiB name=scratch"
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
+    sim = Sim(tmp_path_factory.mktemp("sim"))
+    yield sim
+    assert sim.stop() == 0
+
+
+@pytest.fixture
+def api(sim: Sim) -> Iterator[Api]:
+    """Admin access; a test leaves nothing."""
+    api = Api(sim)
+    yield api
+    sim.ctl("fail-copy", "--clear")
+    sim.ctl("latency", "copy", "0")
+    for name in api.names("workflows"):
+        api.delete("workflows", name)
+    sim.ctl("wait-idle", "--timeout", str(LIMIT_S))
+    assert api.names(MOVES) == []
+
+
+def start(api: Api, *directives: str) -> Job:
+    job = Job(api, f"wf{next(_numbers)}", *directives)
+    job.wait("Proposal")
+    job.give({"rabbit0": 2, "rabbit1": 1}, ["node0", "node1", "node2"])
+    return job
+
+
+def error_in(api: Api, name: str) -> str:
+    """Wait for a workflow's Error; returns the message."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", "workflows"),
+        resource_version="0",
+        field_selector=f"metadata.name={name}",
+        timeout_seconds=LIMIT_S,
+    )
+    for event in stream:
+        status = event["object"]["status"]
+        if status.get("status") == "Error":
+            return str(status["message"])
+    raise AssertionError("no error")
+
+
+def test_in_and_out(api: Api) -> None:
+    job = start(api, XFS, IN, OUT)
+    job.to("Setup")
+    job.to("DataIn")
+    moves = api.list(MOVES)["items"]
+    assert [(m["metadata"]["namespace"], m["metadata"]["name"]) for m in moves] == [
+        ("rabbit0", f"{job.name}-1-0"),
+        ("rabbit0", f"{job.name}-1-1"),
+        ("rabbit1", f"{job.name}-1-2"),
+    ]
+    assert {m["status"]["status"] for m in moves} == {"Success"}
+    assert moves[0]["metadata"]["labels"]["dm.cray.hpe.com/initiator"] == "copy_in"
+    assert moves[1]["spec"]["destination"]["path"].endswith("-0/rabbit0-1/in")
+    assert f"default-{job.name}-0-servers" in api.names("clientmounts")
+    job.to("PreRun")
+    # an xfs is mounted in one place at a time
+    assert set(api.names("clientmounts")) == {f"default-{job.name}-0-computes"}
+    job.through("DataOut", "PostRun")
+    assert f"{job.name}-2-0" in api.names(MOVES)
+    job.remove()
+
+
+def test_lustre_has_one_movement(api: Api) -> None:
+    job = start(api, LUSTRE, OUT)
+    job.through("DataOut")
+    [move] = api.list(MOVES)["items"]
+    assert move["metadata"]["namespace"] == "nnf-dm-system"
+    assert move["metadata"]["name"] == f"{job.name}-1"
+
+
+def test_failed_movement_is_fatal(api: Api) -> None:
+    api.sim.ctl("fail-copy", "--message", "disk on fire")
+    job = start(api, XFS, IN)
+    job.to("Setup")
+    job.to("DataIn", ready=False)
+    message = error_in(api, job.name)
+    assert message.startswith("DW Directive 1: User error: data movement")
+    assert message.endswith("ended Failed: disk on fire")
+    job.remove()
+
+
+def test_progress_and_cancel(api: Api) -> None:
+    api.sim.ctl("latency", "copy", "3600")
+    job = start(api, LUSTRE, IN)
+    job.to("Setup")
+    job.to("DataIn", ready=False)
+    stream = watch.Watch().stream(
+        api.custom.list_cluster_custom_object,
+        *("nnf.cray.hpe.com", "v1alpha11", MOVES),
+        resource_version="0",
+        timeout_seconds=LIMIT_S,
+    )
+    assert any(e["object"].get("status", {}).get("state") == "Running" for e in stream)
+    api.patch(MOVES, f"{job.name}-1", {"spec": {"cancel": True}}, ns="nnf-dm-system")
+    assert "Cancelled" in error_in(api, job.name)
+    job.remove()
+
+
+@pytest.mark.parametrize(
+    ("directive", "text"),
+    [
+        (IN.replace("/lus/global", "/home"), "is not in a known global file system"),
+        (IN.replace("JOB_scratch", "JOB_other"), "names no storage of this workflow"),
+        (
+            "#DW copy_in source=/lus/global/a destination=/lus/global/b",
+            "neither source nor destination",
+        ),
+    ],
+)
+def test_wrong_places(api: Api, directive: str, text: str) -> None:
+    job = Job(api, f"wf{next(_numbers)}", XFS, directive)
+    assert text in error_in(api, job.name)

@@ -1,0 +1,158 @@
+# Persistent storage in dws-sim: made by one workflow, used by others,
+# destroyed by yet another.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Persistent storage."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import client, watch
+from sim_support import DWS, LIMIT_S, Api, Job, Sim, error_of
+
+PSI = "persistentstorageinstances"
+CREATE = "#DW create_persistent type=gfs2 capacity=10GiB name=shared-data"
+USE = "#DW persistentdw name=shared-data"
+DESTROY = "#DW destroy_persistent name=shared-data"
+_numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
+    sim = Sim(tmp_path_factory.mktemp("sim"))
+    yield sim
+    assert sim.stop() == 0
+
+
+@pytest.fixture
+def api(sim: Sim) -> Iterator[Api]:
+    """Admin access; a test leaves nothing."""
+    api = Api(sim)
+    yield api
+    for name in api.names("workflows"):
+        api.delete("workflows", name)
+        sim.ctl("wait-state", name, "gone", "--timeout", str(LIMIT_S))
+    for name in api.names(PSI):
+        api.delete(PSI, name)
+    sim.ctl("wait-idle", "--timeout", str(LIMIT_S))
+    assert sim.state()["allocated"] == {}
+
+
+def start(api: Api, *directives: str, **spec: Any) -> Job:
+    return Job(api, f"wf{next(_numbers)}", *directives, **spec)
+
+
+def make(api: Api) -> None:
+    """A workflow that creates the storage, from end to end."""
+    job = start(api, CREATE)
+    job.wait("Proposal")
+    job.give({"rabbit0": 2}, [])
+    job.through("Teardown")
+    job.remove()
+
+
+def error_in(api: Api, job: Job) -> str:
+    """Wait for a workflow's Error; returns the message."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", "workflows"),
+        resource_version="0",
+        field_selector=f"metadata.name={job.name}",
+        timeout_seconds=LIMIT_S,
+    )
+    for event in stream:
+        status = event["object"]["status"]
+        if status.get("status") == "Error":
+            return str(status["message"])
+    raise AssertionError("no error")
+
+
+def test_breakdown_and_instance(api: Api) -> None:
+    job = start(api, CREATE)
+    job.wait("Proposal")
+    status = job.breakdown()["status"]
+    assert "compute" not in status
+    assert status["storage"]["lifetime"] == "persistent"
+    assert status["storage"]["reference"]["name"] == "shared-data"
+    labels = api.get("servers", "shared-data")["metadata"]["labels"]
+    assert labels[f"{DWS}/persistentstorage.name"] == "shared-data"
+    assert f"{DWS}/workflow.name" not in labels
+    assert api.get(PSI, "shared-data")["status"]["state"] == "Creating"
+
+
+def test_storage_outlives_its_workflow(api: Api) -> None:
+    make(api)
+    instance = api.get(PSI, "shared-data")
+    assert instance["status"]["state"] == "Active"
+    assert "ownerReferences" not in instance["metadata"]
+    assert set(api.sim.state()["allocated"]) == {"rabbit0"}
+
+
+def test_use_and_destroy(api: Api) -> None:
+    make(api)
+    user = start(api, USE)
+    user.wait("Proposal")
+    status = user.breakdown()["status"]
+    assert "storage" not in status
+    [location] = status["compute"]["constraints"]["location"]
+    assert location["access"] == [{"type": "physical", "priority": "mandatory"}]
+    assert location["reference"]["name"] == "shared-data"
+    api.patch("computes", user.name, {"data": [{"name": "node0"}]})
+    user.to("Setup")
+    [consumer] = api.get(PSI, "shared-data")["spec"]["consumerReferences"]
+    assert consumer["name"] == f"{user.name}-0"
+    user.to("DataIn")
+    env = user.to("PreRun")["status"]["env"]
+    path = env["DW_PERSISTENT_shared_data"]
+    assert env["DW_PERSISTENTS"] == f"shared-data:{path}"
+    assert env["DW_PERSISTENT_"] == path
+    assert os.path.isdir(path)
+    destroyer = start(api, DESTROY)
+    destroyer.wait("Proposal")
+    destroyer.to("Teardown", ready=False)
+    assert "is in use" in error_in(api, destroyer)
+    user.remove()
+    destroyer.wait("Teardown")
+    with pytest.raises(client.ApiException) as info:
+        api.get(PSI, "shared-data")
+    assert error_of(info.value)["code"] == 404
+    assert api.sim.state()["allocated"] == {}
+
+
+def test_failed_creation_leaves_nothing(api: Api) -> None:
+    job = start(api, CREATE)
+    job.wait("Proposal")
+    job.give({"rabbit0": 1}, [])
+    job.to("Teardown")
+    assert PSI not in api.names(PSI)
+    job.remove()
+    assert api.names(PSI) == []
+    assert api.names("servers") == []
+
+
+def test_others_may_not(api: Api) -> None:
+    make(api)
+    user = start(api, USE, userID=4711)
+    assert "belongs to another user" in error_in(api, user)
+    destroyer = start(api, DESTROY, userID=4711)
+    destroyer.wait("Proposal")
+    destroyer.to("Teardown", ready=False)
+    assert "belongs to another user" in error_in(api, destroyer)
+    note = {"metadata": {"annotations": {f"{DWS}/ignore-uid": "true"}}}
+    api.patch(PSI, "shared-data", note)
+    user.wait("Proposal")
+    assert destroyer.get()["status"]["ready"] is False
+
+
+def test_what_is_not_there(api: Api) -> None:
+    job = start(api, USE)
+    assert "'shared-data' not found" in error_in(api, job)
+
+
+def test_only_directive(api: Api) -> None:
+    job = start(api, CREATE, "#DW jobdw type=xfs capacity=1GiB name=aa")
+    assert "only a single create_persistent" in error_in(api, job)
