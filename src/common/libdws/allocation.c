@@ -14,11 +14,6 @@
 #include "layout.h"
 #include "strtab.h"
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 /* Add the hosts of one RFC 29 hostlist to 'hl'.
  */
 static int append_hosts (struct hostlist *hl,
@@ -43,7 +38,7 @@ static struct hostlist *get_hosts (json_t *R, dws_error_t *error)
     size_t i;
 
     if (!(hl = hostlist_create ())) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         return NULL;
     }
     if (json_is_string (R)) {
@@ -105,7 +100,7 @@ json_t *dws_allocation_nodes (json_t *R,
     hostlist_destroy (hl);
     return result;
 nomem:
-    out_of_memory (error);
+    dws_error_nomem (error);
 error:
     json_decref (seen);
     json_decref (result);
@@ -144,7 +139,7 @@ static struct strtab *index_storages (json_t *storages, dws_error_t *error)
     json_t *value;
 
     if (!(tab = strtab_create (json_array_size (storages)))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         return NULL;
     }
     json_array_foreach (storages, i, value) {
@@ -155,7 +150,7 @@ static struct strtab *index_storages (json_t *storages, dws_error_t *error)
             goto error;
         }
         if (strtab_insert (tab, name, i) < 0 && errno != EEXIST) {
-            out_of_memory (error);
+            dws_error_nomem (error);
             goto error;
         }
     }
@@ -361,7 +356,7 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         goto done;
     }
     if (!(lay = layout_create (bl, json_object_size (nodes_per_rabbit)))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         goto done;
     }
     lay->min_bytes = opts->min_gib * GIB;
@@ -373,7 +368,7 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         || layout_run (lay, error) < 0)
         goto done;
     if (!(result = encode_all (lay, bl)))
-        out_of_memory (error);
+        dws_error_nomem (error);
 done:
     layout_destroy (lay);
     breakdown_list_destroy (bl);

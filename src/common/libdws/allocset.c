@@ -43,11 +43,6 @@ void breakdown_list_destroy (struct breakdown_list *bl)
     }
 }
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 static int decode_strategy (struct alloc_set *set, const char *name)
 {
     size_t n = sizeof (strategies) / sizeof (strategies[0]);
@@ -201,7 +196,7 @@ static int decode_storage (struct breakdown *b,
                           " a reference to Servers",
                           b->name);
     if (!(b->sets = calloc (json_array_size (sets) + 1, sizeof (*b->sets))))
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     json_array_foreach (sets, i, value) {
         if (decode_set (&b->sets[b->nsets], b->name, value, error) < 0)
             return -1;
@@ -266,7 +261,7 @@ struct breakdown_list *breakdown_list_create (json_t *breakdowns,
     if (!(bl = calloc (1, sizeof (*bl)))
         || !(bl->list = calloc (json_array_size (breakdowns) + 1,
                                 sizeof (*bl->list)))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         goto error;
     }
     json_array_foreach (breakdowns, i, value) {

@@ -24,11 +24,6 @@ struct shape {
     bool rewritten;       // there is an ssd already
 };
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 static const char *get_type (json_t *resource)
 {
     const char *type = json_string_value (json_object_get (resource,
@@ -363,7 +358,7 @@ json_t *dws_breakdown_apply (json_t *resources,
     // without storage (destroy_persistent) any resources will do
     if (!has_storage (bl)) {
         if (!(result = json_deep_copy (resources)))
-            out_of_memory (error);
+            dws_error_nomem (error);
         goto done;
     }
     if (get_shape (&shape, resources, error) < 0)
@@ -378,7 +373,7 @@ json_t *dws_breakdown_apply (json_t *resources,
     else
         result = json_deep_copy (resources);
     if (!result)
-        out_of_memory (error);
+        dws_error_nomem (error);
 done:
     breakdown_list_destroy (bl);
     return result;

@@ -11,11 +11,6 @@
 #include "allocset.h"
 #include "daemons.h"
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 static bool contains (json_t *array, const char *s)
 {
     size_t i;
@@ -74,7 +69,7 @@ static int add_unit (json_t *units,
     if (contains (units, unit))
         return 0;
     if (json_array_append_new (units, json_string (unit)) < 0)
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     return 0;
 }
 
@@ -90,7 +85,7 @@ json_t *dws_daemons_units (json_t *breakdowns,
     if (!(bl = breakdown_list_create (breakdowns, error)))
         return NULL;
     if (!(units = json_array ())) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         goto done;
     }
     for (size_t i = 0; i < bl->count; i++) {

@@ -36,11 +36,6 @@ static int parse_text (struct parser *parent,
                        const char *preset,
                        json_t *value);
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 void dws_directives_destroy (struct dws_directives *dirs)
 {
     if (dirs) {
@@ -179,7 +174,7 @@ static int parse_words (struct parser *p, const char *s, const char *end)
                 return FAULT (p,
                               "ends in '\\', but what follows is a new #DW");
             if (begin_directive (p->dirs) < 0)
-                return out_of_memory (p->error);
+                return dws_error_nomem (p->error);
             p->open = true;
         }
         else if (len >= 3 && strncasecmp (s, "#dw", 3) == 0) {
@@ -198,7 +193,7 @@ static int parse_words (struct parser *p, const char *s, const char *end)
                           s);
         }
         else if (append_word (p->dirs, s, len) < 0) {
-            return out_of_memory (p->error);
+            return dws_error_nomem (p->error);
         }
         p->continued = false;
         s += len;
@@ -252,7 +247,7 @@ static int parse_preset (struct parser *p, const char *s, size_t len)
                       len > 60 ? 60 : (int)len,
                       s);
     if (!(name = strndup (s, len)))
-        return out_of_memory (p->error);
+        return dws_error_nomem (p->error);
     if (!(value = json_object_get (p->presets, name)))
         list_presets (p, s, len > 60 ? 60 : (int)len);
     else
@@ -372,7 +367,7 @@ struct dws_directives *dws_directives_parse (json_t *dw,
     struct parser top = { .error = error };
 
     if (!(dirs = calloc (1, sizeof (*dirs)))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         return NULL;
     }
     top.dirs = dirs;

@@ -42,3 +42,8 @@ int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
     errno = errnum;
     return -1;
 }
+
+int dws_error_nomem (dws_error_t *error)
+{
+    return dws_error (error, ENOMEM, "out of memory");
+}

@@ -19,4 +19,8 @@ typedef struct {
 int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
+/* The same for lack of memory: ENOMEM.
+ */
+int dws_error_nomem (dws_error_t *error);
+
 #endif /* !LIBDWS_ERROR_H */

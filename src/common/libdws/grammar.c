@@ -185,7 +185,7 @@ static int warn_unknown (struct check *c, const char *what, const char *word)
               what,
               word);
     if (c->warn (c->warn_arg, text) < 0)
-        return dws_error (c->error, ENOMEM, "out of memory");
+        return dws_error_nomem (c->error);
     return 0;
 }
 

@@ -56,11 +56,6 @@ struct walk {
     dws_error_t *error;
 };
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 static void flush (struct out *out)
 {
     if (!out->errnum
@@ -166,7 +161,7 @@ static int reserve (struct walk *w, size_t len)
     if (len < w->text_size)
         return 0;
     if (!(text = realloc (w->text, len + 256)))
-        return out_of_memory (w->error);
+        return dws_error_nomem (w->error);
     w->text = text;
     w->text_size = len + 256;
     return 0;
@@ -255,7 +250,7 @@ done:
     free (tail);
     return rc;
 nomem:
-    out_of_memory (w->error);
+    dws_error_nomem (w->error);
     goto done;
 }
 
@@ -340,7 +335,7 @@ done:
     free (path);
     return rc;
 nomem:
-    out_of_memory (w->error);
+    dws_error_nomem (w->error);
     goto done;
 }
 
@@ -380,7 +375,7 @@ static int walk_rabbit_hosts (struct walk *w,
     const char *s;
 
     if (!(hl = hostlist_decode (hosts)))
-        return out_of_memory (w->error);
+        return dws_error_nomem (w->error);
     for (s = hostlist_first (hl); s; s = hostlist_next (hl)) {
         host = rset_find (rs, s);
         if (host
@@ -436,7 +431,7 @@ done:
     free (path);
     return rc;
 nomem:
-    out_of_memory (w->error);
+    dws_error_nomem (w->error);
     goto done;
 }
 
@@ -450,7 +445,7 @@ static int walk_others (struct walk *w)
     int rc = -1;
 
     if (asprintf (&path, "/%s", w->jgf->cluster) < 0)
-        return out_of_memory (w->error);
+        return dws_error_nomem (w->error);
     for (size_t i = 0; i < rs->count; i++) {
         const struct rset_host *host = &rs->hosts[i];
 
@@ -544,7 +539,7 @@ done:
     hostlist_destroy (missing);
     return rc;
 nomem:
-    out_of_memory (error);
+    dws_error_nomem (error);
     goto done;
 }
 
@@ -579,7 +574,7 @@ struct dws_jgf *dws_jgf_create (json_t *R,
     }
     if (!(jgf = calloc (1, sizeof (*jgf)))
         || !(jgf->cluster = escape (opts->cluster))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         goto error;
     }
     jgf->topo = topo;
@@ -608,7 +603,7 @@ int dws_jgf_write (struct dws_jgf *jgf,
     int rc = -1;
 
     if (!(out.buf = malloc (OUT_SIZE)))
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     PUT (&out, "{\"graph\":{\"directed\":false,\"nodes\":[");
     if (walk_all (jgf, &out, put_vertex, error) < 0)
         goto done;

@@ -9,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "layout.h"
-
-#define DEFAULT_SCALE 5
+#include "layout_internal.h"
 
 enum order {
     ORDER_BOUND,          // on every rabbit, so many: no choice at all
@@ -73,7 +71,7 @@ static const char *key_of (json_t *colocation, size_t i)
 
 /* The key that both sets have, or NULL.
  */
-static const char *shared_key (const struct alloc_set *a,
+const char *layout_shared_key (const struct alloc_set *a,
                                const struct alloc_set *b)
 {
     for (size_t i = 0; i < json_array_size (a->colocation); i++) {
@@ -86,7 +84,7 @@ static const char *shared_key (const struct alloc_set *a,
     return NULL;
 }
 
-static bool is_exclusive (const struct alloc_set *set)
+bool layout_is_exclusive (const struct alloc_set *set)
 {
     return json_array_size (set->colocation) > 0;
 }
@@ -144,7 +142,7 @@ static const char *obstacle (const struct layout *lay,
 
         if (other != p
             && other->counts[r] > 0
-            && (s = shared_key (p->set, other->set))) {
+            && (s = layout_shared_key (p->set, other->set))) {
             snprintf (buf,
                       size,
                       "has set %.20s, also exclusive '%.40s'",
@@ -156,7 +154,7 @@ static const char *obstacle (const struct layout *lay,
     return NULL;
 }
 
-static bool usable (const struct layout *lay,
+bool layout_usable (const struct layout *lay,
                     const struct layout_place *p,
                     size_t r)
 {
@@ -171,7 +169,7 @@ static size_t count_usable (const struct layout *lay,
     size_t n = 0;
 
     for (size_t r = 0; r < lay->nrabbits; r++)
-        n += usable (lay, p, r);
+        n += layout_usable (lay, p, r);
     return n;
 }
 
@@ -189,12 +187,12 @@ static enum order order_of (const struct alloc_set *set)
         return ORDER_BOUND;
     if (fixed_count (set) == 0)
         return ORDER_FLEXIBLE;
-    return is_exclusive (set) ? ORDER_EXCLUSIVE : ORDER_FIXED;
+    return layout_is_exclusive (set) ? ORDER_EXCLUSIVE : ORDER_FIXED;
 }
 
 /* Size of one of 'n' equal allocations of a set.
  */
-static int64_t size_of (const struct layout *lay,
+int64_t layout_size_of (const struct layout *lay,
                         const struct layout_place *p,
                         int64_t n)
 {
@@ -205,7 +203,7 @@ static int64_t size_of (const struct layout *lay,
 
 /* How many allocations rabbit 'r' can take, all in all, of this size.
  */
-static int64_t capacity_of (const struct layout *lay,
+int64_t layout_capacity_of (const struct layout *lay,
                             const struct layout_place *p,
                             size_t r,
                             int64_t size,
@@ -218,13 +216,13 @@ static int64_t capacity_of (const struct layout *lay,
         room = rabbit->reserved;
     if (room < size)
         return 0;
-    return is_exclusive (p->set) ? 1 : room / size;
+    return layout_is_exclusive (p->set) ? 1 : room / size;
 }
 
 /* Error: the set needs more than there is. Say of the first rabbit that is
  * ruled out why it is.
  */
-static int fail (const struct layout *lay,
+int layout_fail (const struct layout *lay,
                  const struct layout_place *p,
                  int64_t n,
                  int64_t size,
@@ -245,7 +243,7 @@ static int fail (const struct layout *lay,
                       lay->rabbits[r].name,
                       s);
         if (!s)
-            fit += capacity_of (lay, p, r, size, false);
+            fit += layout_capacity_of (lay, p, r, size, false);
     }
     return dws_error (error,
                       ENOSPC,
@@ -256,15 +254,16 @@ static int fail (const struct layout *lay,
                       (long long)n,
                       n == 1 ? "" : "s",
                       (long long)bytes_to_gib (size),
-                      is_exclusive (p->set) ? " (exclusive, one a rabbit)"
-                                            : "",
+                      layout_is_exclusive (p->set)
+                          ? " (exclusive, one a rabbit)"
+                          : "",
                       n_usable,
                       lay->nrabbits,
                       (long long)fit,
                       because);
 }
 
-static void commit (struct layout *lay, struct layout_place *p, int64_t size)
+void layout_commit (struct layout *lay, struct layout_place *p, int64_t size)
 {
     p->size = size;
     p->placed = true;
@@ -280,7 +279,7 @@ static int place_bound (struct layout *lay,
                         struct layout_place *p,
                         dws_error_t *error)
 {
-    int64_t size = size_of (lay, p, 1);
+    int64_t size = layout_size_of (lay, p, 1);
     char buf[160];
 
     for (size_t r = 0; r < lay->nrabbits; r++) {
@@ -309,7 +308,7 @@ static int place_bound (struct layout *lay,
                               (long long)bytes_to_gib (size),
                               rabbit->name,
                               (long long)(rabbit->room / GIB));
-        if (is_exclusive (p->set) && n > 1)
+        if (layout_is_exclusive (p->set) && n > 1)
             return dws_error (error,
                               ENOSPC,
                               "%.64s, set %.16s: is exclusive, but %lld"
@@ -320,7 +319,7 @@ static int place_bound (struct layout *lay,
                               rabbit->name);
         p->counts[r] = n;
     }
-    commit (lay, p, size);
+    layout_commit (lay, p, size);
     return 0;
 }
 
@@ -349,208 +348,24 @@ static int place_fixed (struct layout *lay,
 {
     int64_t n = fixed_count (p->set);
 
-    p->size = size_of (lay, p, n);
+    p->size = layout_size_of (lay, p, n);
     for (int64_t i = 0; i < n; i++) {
         size_t best = lay->nrabbits;
 
         for (size_t r = 0; r < lay->nrabbits; r++) {
-            if (usable (lay, p, r)
-                && capacity_of (lay, p, r, p->size, false) > p->counts[r]
+            if (layout_usable (lay, p, r)
+                && layout_capacity_of (lay, p, r, p->size, false) > p->counts[r]
                 && (best == lay->nrabbits || better_fixed (lay, p, r, best)))
                 best = r;
         }
         if (best == lay->nrabbits) {
             memset (p->counts, 0, lay->nrabbits * sizeof (int64_t));
-            return fail (lay, p, n, p->size, error);
+            return layout_fail (lay, p, n, p->size, error);
         }
         p->counts[best]++;
     }
-    commit (lay, p, p->size);
+    layout_commit (lay, p, p->size);
     return 0;
-}
-
-/* The rabbits that a flexible set may use, best first.
- */
-struct choice {
-    size_t *list;
-    size_t count;
-    int64_t nodes;
-    bool within_reserved;
-};
-
-static bool better_flexible (const struct layout *lay, size_t a, size_t b)
-{
-    const struct layout_rabbit *ra = &lay->rabbits[a];
-    const struct layout_rabbit *rb = &lay->rabbits[b];
-
-    if (ra->nodes != rb->nodes)
-        return ra->nodes > rb->nodes;
-    return ra->room > rb->room;
-}
-
-/* Fill 'c'. Some rabbits are left to sets that come later and must not share
- * one with this set.
- */
-static void choose (const struct layout *lay,
-                    const struct layout_place *p,
-                    struct choice *c)
-{
-    size_t keep = 0;
-
-    c->count = 0;
-    for (size_t r = 0; r < lay->nrabbits; r++) {
-        size_t i = c->count;
-
-        if (!usable (lay, p, r))
-            continue;
-        for (; i > 0 && better_flexible (lay, r, c->list[i - 1]); i--)
-            c->list[i] = c->list[i - 1];
-        c->list[i] = r;
-        c->count++;
-    }
-    for (size_t i = 0; i < lay->nplaces; i++) {
-        const struct layout_place *other = &lay->places[i];
-
-        if (other != p
-            && !other->placed
-            && shared_key (p->set, other->set))
-            keep++;
-    }
-    if (c->count > keep)
-        c->count -= keep;
-    else if (c->count > 1)
-        c->count = 1;
-    c->nodes = 0;
-    for (size_t i = 0; i < c->count; i++)
-        c->nodes += lay->rabbits[c->list[i]].nodes;
-}
-
-static bool feasible (const struct layout *lay,
-                      const struct layout_place *p,
-                      const struct choice *c,
-                      int64_t n)
-{
-    int64_t size = size_of (lay, p, n);
-    int64_t fit = 0;
-
-    for (size_t i = 0; i < c->count && fit < n; i++) {
-        int64_t k = capacity_of (lay,
-                                 p,
-                                 c->list[i],
-                                 size,
-                                 c->within_reserved);
-
-        fit += k < n ? k : n;
-    }
-    return fit >= n;
-}
-
-/* The number of allocations that 'scale' asks for, between 'fewest' and
- * 'most', given how many rabbits there are.
- */
-static int64_t scaled_count (int scale,
-                             int64_t fewest,
-                             int64_t rabbits,
-                             int64_t most)
-{
-    int64_t middle = rabbits;
-
-    if (middle > most)
-        middle = most;
-    if (middle < fewest)
-        middle = fewest;
-    if (scale <= 5)
-        return fewest + ((middle - fewest) * (scale - 1) + 2) / 4;
-    return middle + ((most - middle) * (scale - 5) + 2) / 5;
-}
-
-/* The best number of allocations, or 0 if none will do.
- */
-static int64_t choose_count (const struct layout *lay,
-                             const struct layout_place *p,
-                             const struct choice *c)
-{
-    int scale = p->set->scale ? p->set->scale : DEFAULT_SCALE;
-    int64_t most = is_exclusive (p->set) ? (int64_t)c->count : c->nodes;
-    int64_t fewest = 1;
-    int64_t target;
-
-    // allocations smaller than the minimum make no sense
-    if (lay->min_bytes > 0 && p->set->minimum / lay->min_bytes < most)
-        most = p->set->minimum / lay->min_bytes;
-    if (most < 1)
-        most = 1;
-    while (fewest <= most && !feasible (lay, p, c, fewest))
-        fewest++;
-    if (fewest > most)
-        return 0;
-    target = scaled_count (scale, fewest, c->count, most);
-    for (int64_t d = 0; d <= most; d++) {
-        if (target + d <= most && feasible (lay, p, c, target + d))
-            return target + d;
-        if (target - d >= fewest && feasible (lay, p, c, target - d))
-            return target - d;
-    }
-    return 0;
-}
-
-/* Hand out 'n' allocations: first one to each rabbit, then always to the one
- * that has the fewest for its nodes.
- */
-static void hand_out (const struct layout *lay,
-                      struct layout_place *p,
-                      const struct choice *c,
-                      int64_t n)
-{
-    int64_t size = size_of (lay, p, n);
-
-    while (n-- > 0) {
-        size_t best = lay->nrabbits;
-
-        for (size_t i = 0; i < c->count; i++) {
-            size_t r = c->list[i];
-            int64_t have = p->counts[r];
-
-            if (capacity_of (lay, p, r, size, c->within_reserved) <= have)
-                continue;
-            if (have == 0) {
-                best = r;
-                break;
-            }
-            if (best == lay->nrabbits
-                || lay->rabbits[r].nodes * (p->counts[best] + 1)
-                   > lay->rabbits[best].nodes * (have + 1))
-                best = r;
-        }
-        p->counts[best]++;
-    }
-}
-
-static int place_flexible (struct layout *lay,
-                           struct layout_place *p,
-                           dws_error_t *error)
-{
-    struct choice c = { .within_reserved = true };
-    int64_t n;
-
-    if (!(c.list = calloc (lay->nrabbits + 1, sizeof (*c.list))))
-        return dws_error (error, ENOMEM, "out of memory");
-    choose (lay, p, &c);
-    if ((n = choose_count (lay, p, &c)) == 0) {
-        c.within_reserved = false;
-        n = choose_count (lay, p, &c);
-    }
-    if (n > 0) {
-        hand_out (lay, p, &c, n);
-        commit (lay, p, size_of (lay, p, n));
-    }
-    else {
-        n = c.nodes > 0 ? c.nodes : 1;
-        fail (lay, p, n, size_of (lay, p, n), error);
-        n = 0;
-    }
-    free (c.list);
-    return n > 0 ? 0 : -1;
 }
 
 /* The set to place next: the least free one, and of those the one that can
@@ -593,7 +408,7 @@ int layout_run (struct layout *lay, dws_error_t *error)
                 rc = place_bound (lay, p, error);
                 break;
             case ORDER_FLEXIBLE:
-                rc = place_flexible (lay, p, error);
+                rc = layout_place_flexible (lay, p, error);
                 break;
             default:
                 rc = place_fixed (lay, p, error);

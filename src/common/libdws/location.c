@@ -21,11 +21,6 @@ struct location {
     unsigned int set;     // index in its spec.allocationSets
 };
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 /* Is there one of 'access' that is both physical and mandatory?
  */
 static bool is_strict (json_t *access)
@@ -144,7 +139,7 @@ json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error)
     breakdown_list_destroy (bl);
     return result;
 nomem:
-    out_of_memory (error);
+    dws_error_nomem (error);
 error:
     json_decref (result);
     breakdown_list_destroy (bl);
@@ -210,7 +205,7 @@ static int restrict_rabbits (char *allowed,
     if (!(storage = find_storage (servers, loc, error)))
         return -1;
     if (!(holds = calloc (1, n + 1)))
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     json_array_foreach (storage, i, value) {
         const char *name = "";
         int index;
@@ -256,7 +251,7 @@ done:
     hostlist_destroy (hl);
     return result;
 nomem:
-    out_of_memory (error);
+    dws_error_nomem (error);
     goto done;
 }
 
@@ -276,7 +271,7 @@ json_t *dws_location_constraint (json_t *breakdowns,
     if (!(bl = breakdown_list_create (breakdowns, error)))
         return NULL;
     if (!(allowed = malloc (dws_topology_count (topo) + 1))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         goto done;
     }
     memset (allowed, 1, dws_topology_count (topo) + 1);

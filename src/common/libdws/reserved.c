@@ -13,11 +13,6 @@
 #include "allocation.h"
 #include "allocset.h"
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 /* The chassis and its rabbit are not in the graph of every R, but the nodes
  * and ssds are, and what they have in common is the path above them.
  */
@@ -110,6 +105,6 @@ nomem:
     json_decref (gib);
     json_decref (rabbits);
     json_decref (result);
-    out_of_memory (error);
+    dws_error_nomem (error);
     return NULL;
 }

@@ -11,11 +11,6 @@
 #include "bounds.h"
 #include "rset.h"
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 void rset_destroy (struct rset *rs)
 {
     if (rs) {
@@ -68,7 +63,7 @@ static int decode_children (struct rset_children *c,
     }
     idset_destroy (ids);
     if (!c->type || !c->ids)
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     return 0;
 }
 
@@ -82,7 +77,7 @@ static int decode_entry (struct rset_entry *e,
     e->children = calloc (json_object_size (children) + 1,
                           sizeof (*e->children));
     if (!e->children)
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     json_object_foreach (children, type, value) {
         struct rset_children *c = &e->children[e->count++];
 
@@ -143,7 +138,7 @@ static int decode_r_lite (struct rset *rs, json_t *list, dws_error_t *error)
 
     rs->entries = calloc (json_array_size (list) + 1, sizeof (*rs->entries));
     if (!rs->entries)
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     json_array_foreach (list, i, value) {
         struct rset_entry *e = &rs->entries[rs->nentries++];
         json_t *rank;
@@ -181,7 +176,7 @@ static int decode_nodelist (struct rset *rs,
     json_t *value;
 
     if (!(hl = hostlist_create ()))
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     json_array_foreach (nodelist, i, value) {
         const char *s = json_string_value (value);
 
@@ -218,7 +213,7 @@ static int decode_nodelist (struct rset *rs,
     return 0;
 nomem:
     hostlist_destroy (hl);
-    return out_of_memory (error);
+    return dws_error_nomem (error);
 }
 
 static int decode_properties (struct rset *rs,
@@ -231,7 +226,7 @@ static int decode_properties (struct rset *rs,
     rs->properties = calloc (json_object_size (properties) + 1,
                              sizeof (*rs->properties));
     if (!rs->properties)
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     json_object_foreach (properties, name, value) {
         struct rset_property *p = &rs->properties[rs->nproperties++];
         const char *s = json_string_value (value);
@@ -242,7 +237,7 @@ static int decode_properties (struct rset *rs,
                               "R: properties.%.60s is not an idset",
                               name);
         if (!(p->name = strdup (name)))
-            return out_of_memory (error);
+            return dws_error_nomem (error);
     }
     return 0;
 }
@@ -307,7 +302,7 @@ struct rset *rset_create (json_t *R, const char *exclude, dws_error_t *error)
         return NULL;
     }
     if (!(rs = calloc (1, sizeof (*rs)))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         return NULL;
     }
     if (decode_nodelist (rs, nodelist, error) < 0

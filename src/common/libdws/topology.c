@@ -49,11 +49,6 @@ void dws_topology_destroy (struct dws_topology *topo)
     }
 }
 
-static int out_of_memory (dws_error_t *error)
-{
-    return dws_error (error, ENOMEM, "out of memory");
-}
-
 /* Decode one rabbit. topo->count already covers it, so that destroy()
  * releases what a failure leaves behind.
  */
@@ -90,9 +85,9 @@ static int add_rabbit (struct dws_topology *topo,
                           name,
                           hosts);
     if (!(r->name = strdup (name)) || !(r->hosts = strdup (hosts)))
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     if (strtab_insert (topo->by_name, r->name, index) < 0)
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     return 0;
 }
 
@@ -111,7 +106,7 @@ static int index_hosts (struct dws_topology *topo, dws_error_t *error)
                           DWS_MAX_HOSTS);
     if (!(topo->by_host = strtab_create (total))
         || !(topo->host_names = calloc (total + 1, sizeof (char *))))
-        return out_of_memory (error);
+        return dws_error_nomem (error);
     for (size_t i = 0; i < topo->count; i++) {
         struct rabbit *r = &topo->rabbits[i];
         const char *host = hostlist_first (r->hl);
@@ -120,13 +115,13 @@ static int index_hosts (struct dws_topology *topo, dws_error_t *error)
             char *copy;
 
             if (!(copy = strdup (host)))
-                return out_of_memory (error);
+                return dws_error_nomem (error);
             topo->host_names[topo->host_count++] = copy;
             if (strtab_insert (topo->by_host, copy, i) < 0) {
                 int other = strtab_find (topo->by_host, copy);
 
                 if (other < 0)
-                    return out_of_memory (error);
+                    return dws_error_nomem (error);
                 return dws_error (error,
                                   EINVAL,
                                   "rabbitmapping: host %s is listed under"
@@ -214,7 +209,7 @@ struct dws_topology *dws_topology_create (json_t *mapping,
     if (!(topo = calloc (1, sizeof (*topo)))
         || !(topo->rabbits = calloc (n + 1, sizeof (struct rabbit)))
         || !(topo->by_name = strtab_create (n))) {
-        out_of_memory (error);
+        dws_error_nomem (error);
         goto error;
     }
     json_object_foreach (rabbits, name, value) {
