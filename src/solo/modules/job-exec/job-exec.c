@@ -468,8 +468,10 @@ static void created_cb (flux_future_t *f, void *arg)
     flux_kvs_txn_t *txn = NULL;
     char key[64];
 
-    if (flux_future_get (f, NULL) < 0
-        && !(job->reattach && errno == EEXIST)) {
+    /* It is there when the job is taken up again, also after a crash just
+     * before the start event was written.
+     */
+    if (flux_future_get (f, NULL) < 0 && errno != EEXIST) {
         job_fatal (job, errno, "failed to create guest ns");
         return;
     }
