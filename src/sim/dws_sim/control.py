@@ -14,7 +14,14 @@ from aiohttp import web
 
 from dws_sim import errors
 from dws_sim.errors import ApiError
-from dws_sim.faults import SEVERITIES, Failure, Hold, Latency, check_state
+from dws_sim.faults import (
+    CONTAINER_MODES,
+    SEVERITIES,
+    Failure,
+    Hold,
+    Latency,
+    check_state,
+)
 from dws_sim.jsontree import Object, encode
 from dws_sim.rbac import User
 from dws_sim.schema.resources import RESOURCES, Resource
@@ -62,6 +69,7 @@ class Control:
             "link": self.link,
             "hang-mount": self.hang_mount,
             "fail-copy": self.fail_copy,
+            "containers": self.containers,
             "api": self.api,
             "state": self.state,
             "wait-idle": self.wait_idle,
@@ -165,6 +173,14 @@ class Control:
             message = _text(args, "message", "simulated failure")
             job = _text(args, "job", "*")
             failures.append(Failure("Fatal", message, _number(args, "count"), job))
+        return {}
+
+    async def containers(self, args: Object) -> Object:
+        mode = _text(args, "mode")
+        if mode not in CONTAINER_MODES:
+            raise ValueError(f"mode must be one of {', '.join(CONTAINER_MODES)}")
+        self._sim.faults.containers = mode
+        self._sim.faults.changed()
         return {}
 
     # -- hardware ---------------------------------------------------------

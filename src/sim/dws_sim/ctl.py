@@ -13,6 +13,7 @@ import urllib.request
 from typing import Any
 
 from dws_sim import kubeconfig
+from dws_sim.faults import CONTAINER_MODES
 from dws_sim.jsontree import Object
 from dws_sim.states import STATES
 
@@ -46,6 +47,8 @@ def add_ctl_parser(commands: Any) -> None:
     cmd.add_argument("--count", type=int, help="heal after so many")
     cmd.add_argument("--job", default="*", help="only of this job id, or pattern")
     cmd.add_argument("--clear", action="store_true", help="end all of them")
+    cmd = sub.add_parser("containers", help="how user containers behave")
+    cmd.add_argument("mode", choices=CONTAINER_MODES)
     cmd = sub.add_parser("rabbit", help="break or mend a rabbit")
     cmd.add_argument("rabbit")
     cmd.add_argument("to", choices=["down", "up", "drained", "fenced"])

@@ -12,6 +12,7 @@ from typing import Any, Callable
 
 from dws_sim.states import STATES
 
+CONTAINER_MODES = ("ok", "no-start", "no-stop", "fail")
 SEVERITIES = ("Minor", "Major", "Fatal")
 
 
@@ -84,6 +85,8 @@ class Faults:
     # data movements that fail: message and how many still, None: all
     copy_failures: list[Failure] = field(default_factory=list)
     failures: dict[str, list[Failure]] = field(default_factory=dict)
+    # how containers behave: ok, no-start, no-stop or fail
+    containers: str = "ok"
     hung_nodes: set[str] = field(default_factory=set)
     listeners: list[Callable[[], None]] = field(default_factory=list)
 

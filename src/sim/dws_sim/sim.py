@@ -15,6 +15,7 @@ from dws_sim.controllers.access import AccessController
 from dws_sim.controllers.breakdown import BreakdownController
 from dws_sim.controllers.clientmount import ClientMountController
 from dws_sim.controllers.cluster import Cluster, LocalCluster
+from dws_sim.controllers.containers import Container
 from dws_sim.controllers.datamovement import Copy, MovementController
 from dws_sim.controllers.filesystem import JobDw
 from dws_sim.controllers.health import Hardware, HealthController
@@ -26,6 +27,8 @@ from dws_sim.controllers.persistent import (
     PersistentController,
     PersistentDw,
 )
+from dws_sim.controllers.pods import JobController, pod_log_text
+from dws_sim.controllers.ports import PortController
 from dws_sim.controllers.step import Command
 from dws_sim.controllers.storage import Ledger, ServersController, StorageController
 from dws_sim.controllers.workflow import WorkflowController
@@ -34,6 +37,7 @@ from dws_sim.gc import Collector
 from dws_sim.http import ApiServer
 from dws_sim.mounts import Mounts
 from dws_sim.rbac import ADMIN, Users, wlm_role
+from dws_sim.schema.resources import RESOURCES
 from dws_sim.store import Store
 from dws_sim.world import Machine
 
@@ -48,6 +52,7 @@ def commands() -> dict[str, Command]:
         "create_persistent": CreatePersistent(),
         "destroy_persistent": DestroyPersistent(),
         "persistentdw": PersistentDw(),
+        "container": Container(),
         "copy_in": Copy("DataIn"),
         "copy_out": Copy("DataOut"),
     }
@@ -77,6 +82,8 @@ class Controllers:
         AccessController(cluster, manager)
         PersistentController(cluster, manager)
         MovementController(cluster, manager, faults)
+        PortController(cluster, manager)
+        JobController(cluster, manager, faults)
         ClientMountController(cluster, manager, faults, self.mounts)
         self.health = HealthController(cluster, manager, self.machine, self.hardware)
         faults.listeners.append(self.wake_workflows)
@@ -119,6 +126,7 @@ class Simulator:
         self._runner: web.AppRunner | None = None
         self.port = 0
         self.control = Control(self)
+        self.server.pod_log = self._pod_log
 
     async def start(self, port: int = 0) -> None:
         """Serve on 127.0.0.1; returns when requests are answered.
@@ -135,6 +143,9 @@ class Simulator:
         site = web.TCPSite(self._runner, "127.0.0.1", port, shutdown_timeout=1.0)
         await site.start()
         self.port = self._runner.addresses[0][1]
+
+    def _pod_log(self, namespace: str, name: str) -> str:
+        return pod_log_text(self.store.get(RESOURCES["pods"], namespace, name))
 
     async def stop(self) -> None:
         self.server.drop_watches()

@@ -137,6 +137,26 @@ def template_profile(default: bool = True) -> Object:
     }
 
 
+def container_profiles() -> dict[str, Object]:
+    """Examples of container profiles."""
+    storages = [
+        {"name": "DW_JOB_foo_local_storage", "optional": False},
+        {"name": "DW_PERSISTENT_foo_persistent_storage", "optional": True},
+        {"name": "DW_GLOBAL_foo_global_lustre", "optional": True},
+    ]
+    common = {"storages": storages, "retryLimit": 6, "createContainer": True}
+
+    def pod(name: str) -> Object:
+        return {"containers": [{"name": name, "image": "example"}]}
+
+    mpi = {"launcher": pod("example-mpi"), "worker": pod("example-mpi")}
+    return {
+        "example-success": {**common, "spec": pod("example-success")},
+        "example-server": {**common, "spec": pod("example-server"), "numPorts": 1},
+        "example-mpi": {**common, "mpiSpec": mpi, "numPorts": 1},
+    }
+
+
 def _system_configuration(machine: Machine) -> Object:
     return {
         "storageNodes": [
@@ -192,6 +212,8 @@ def populate(store: Store, machine: Machine, system_status: bool = True) -> None
         "nnfdatamovementprofiles",
         _named("default", NNF_NAMESPACE, data={"default": True}),
     )
+    for name, data in container_profiles().items():
+        _create(store, "nnfcontainerprofiles", _named(name, NNF_NAMESPACE, data=data))
     config = _create(
         store,
         "systemconfigurations",

@@ -241,13 +241,16 @@ def set_environment(step: Step, prefix: str, fs_type: str) -> None:
 def uses_servers(step: Step, prefix: str) -> bool:
     """Whether a copy_out or a container works with the rabbits' mounts after
     the job."""
-    word = f"DW_{prefix}_{(step.directive.get('name') or '').replace('-', '_')}"
+    name = step.directive.get("name") or ""
+    word = f"$DW_{prefix}_{name.replace('-', '_')}/"
     for other in step.directives():
-        if other.command == "copy_out" and word in (other.get("source") or ""):
+        source = other.get("source") or ""
+        if other.command == "copy_out" and f"{source}/".startswith(word):
             return True
-        if other.command == "container" and word in dict(other.args).values():
-            return True
-        if other.command == "container" and other.get(word) is not None:
+        if other.command == "container" and any(
+            key.startswith(f"DW_{prefix}_") and value == name
+            for key, value in other.args
+        ):
             return True
     return False
 

@@ -1,0 +1,347 @@
+# container: user containers on the rabbits of a job, with ports, a token,
+# variables, and time limits for start and end.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The container command."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import time
+from typing import Any
+
+from dws_sim.controllers.common import (
+    NNF_NAMESPACE,
+    WORKFLOW_UID,
+    ResourceError,
+    child,
+    fatal,
+)
+from dws_sim.controllers.pods import SHUTDOWN
+from dws_sim.controllers.ports import ports_of, release_ports, request_ports
+from dws_sim.controllers.profiles import pin_profile
+from dws_sim.controllers.step import Command, Step, Wait
+from dws_sim.jsontree import Object, clone, parse_time
+
+PROFILES = "nnfcontainerprofiles"
+_PREFIXES = ("DW_JOB_", "DW_PERSISTENT_", "DW_GLOBAL_")
+_COMMANDS = {"DW_JOB_": "jobdw", "DW_PERSISTENT_": "persistentdw"}
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def make_token(workflow: Object, key: bytes) -> str:
+    """A JSON web token (HS256) that names the workflow."""
+
+    def part(value: Any) -> bytes:
+        text = value if isinstance(value, bytes) else json.dumps(value).encode()
+        return base64.urlsafe_b64encode(text).rstrip(b"=")
+
+    meta = workflow["metadata"]
+    head = part({"alg": "HS256", "typ": "JWT"})
+    body = part({"sub": "user-container", "jti": meta["uid"]})
+    signed = head + b"." + body
+    mark = part(hmac.new(key, signed, hashlib.sha256).digest())
+    return (signed + b"." + mark).decode()
+
+
+class Container(Command):
+    """#DW container."""
+
+    async def start(self, state: str, step: Step) -> Wait | None:
+        if state == "Proposal":
+            await self._propose(step)
+        elif state == "Setup":
+            await self._setup(step)
+        elif state == "PreRun":
+            await self._launch(step)
+        elif state == "PostRun":
+            for job in await self._jobs(step):
+                if SHUTDOWN not in job["metadata"].get("annotations", {}):
+                    new = clone(job)
+                    new["metadata"].setdefault("annotations", {})[SHUTDOWN] = "1"
+                    await step.cluster.update("jobs", new)
+        elif state == "Teardown":
+            return await self.remove(step)
+        return None
+
+    async def finish(self, state: str, step: Step) -> Wait | None:
+        if state == "Setup":
+            return await self._ports_ready(step)
+        if state == "PreRun":
+            return await self._running(step)
+        if state == "PostRun":
+            return await self._ended(step)
+        return None
+
+    async def remove(self, step: Step) -> Wait | None:
+        left = False
+        for job in await self._jobs(step):
+            left |= not await step.gone("jobs", step.namespace, job["metadata"]["name"])
+        name = step.workflow["metadata"]["name"]
+        left |= not await step.gone("services", step.namespace, name)
+        await release_ports(step.cluster, self._requester(step))
+        return Wait("containers") if left else None
+
+    # -- Proposal ---------------------------------------------------------
+
+    async def _propose(self, step: Step) -> None:
+        if sum(d.command == "container" for d in step.directives()) > 1:
+            raise fatal("only a single container directive is allowed")
+        name = step.directive.get("profile") or ""
+        profile = await step.cluster.get(PROFILES, NNF_NAMESPACE, name)
+        if profile is None:
+            raise fatal(f"Unable to find container profile '{name}'")
+        await self._check_storages(step, profile["data"])
+        if await step.cluster.get(PROFILES, step.namespace, step.name) is None:
+            await pin_profile(
+                step.cluster, PROFILES, profile, step.workflow, step.name, step.labels
+            )
+
+    async def _check_storages(self, step: Step, data: Object) -> None:
+        given = {k: v for k, v in step.directive.args if k.startswith(_PREFIXES)}
+        known = {s["name"]: s for s in data.get("storages", ())}
+        for name in given:
+            if name not in known:
+                raise fatal(f"storage '{name}' not found in container profile")
+            await self._check_type(step, name, given[name] or "")
+        for name, storage in known.items():
+            if not storage["optional"] and name not in given:
+                raise fatal(f"storage '{name}' is required by the container profile")
+
+    @staticmethod
+    async def _check_type(step: Step, key: str, name: str) -> None:
+        command = next((c for p, c in _COMMANDS.items() if key.startswith(p)), None)
+        if command is None:
+            return
+        for directive in step.directives():
+            if directive.command != command or directive.get("name") != name:
+                continue
+            fs_type = directive.get("type")
+            if command == "persistentdw":
+                instance = await step.cluster.get(
+                    "persistentstorageinstances", step.namespace, name
+                )
+                fs_type = (instance or {}).get("spec", {}).get("fsType")
+            if fs_type == "xfs":
+                raise fatal(f"storage '{name}' of type xfs is not for containers")
+            return
+        raise fatal(f"storage '{name}' not found in the workflow")
+
+    # -- Setup ------------------------------------------------------------
+
+    @staticmethod
+    def _requester(step: Step) -> dict[str, str]:
+        meta = step.workflow["metadata"]
+        return {
+            "kind": "Workflow",
+            "name": meta["name"],
+            "namespace": meta["namespace"],
+            "uid": meta["uid"],
+        }
+
+    async def _data(self, step: Step) -> Object:
+        profile = await step.cluster.get(PROFILES, step.namespace, step.name)
+        if profile is None:
+            raise ResourceError(f"container profile {step.name} is gone")
+        data: Object = profile["data"]
+        return data
+
+    @staticmethod
+    def _templates(data: Object) -> Object:
+        """Pod specs: of each rabbit, or of the launcher and the workers."""
+        if "mpiSpec" in data:
+            return {
+                "launcher": data["mpiSpec"]["launcher"],
+                "worker": data["mpiSpec"]["worker"],
+            }
+        return {"": data.get("spec") or {"containers": []}}
+
+    def _port_users(self, data: Object) -> list[str]:
+        """Names of the containers that get ports."""
+        templates = self._templates(data)
+        template = templates.get("launcher") or templates.get("") or {}
+        return [c.get("name", "") for c in template.get("containers", ())]
+
+    async def _setup(self, step: Step) -> None:
+        data = await self._data(step)
+        count = (data.get("numPorts") or 0) * len(self._port_users(data))
+        if count:
+            await request_ports(step.cluster, self._requester(step), count)
+        if "container-auth" in step.workflow["status"].get("requires", ()):
+            await self._make_token(step)
+
+    async def _make_token(self, step: Step) -> None:
+        name = f"{step.workflow['metadata']['name']}-token"
+        if await step.cluster.get("secrets", step.namespace, name) is None:
+            key = secrets.token_bytes(32)
+            token = make_token(step.workflow, key).encode()
+            for each, value in ((f"{name}-server", key), (name, token)):
+                body = child(
+                    step.workflow,
+                    step.namespace,
+                    each,
+                    step.labels,
+                    type="Opaque",
+                    data={"token": _base64(value)},
+                )
+                await step.cluster.create("secrets", body)
+        step.workflow["status"]["workflowToken"] = {
+            "secretName": name,
+            "secretNamespace": step.namespace,
+        }
+
+    async def _ports_ready(self, step: Step) -> Wait | None:
+        data = await self._data(step)
+        if not (data.get("numPorts") and self._port_users(data)):
+            return None
+        entry = await ports_of(step.cluster, self._requester(step))
+        if entry is None:
+            # the port manager is not tied to one workflow
+            return Wait("ports", 0.05)
+        if entry["status"] != "InUse":
+            raise fatal(f"ports: {entry['status']}", "Internal")
+        return None
+
+    # -- PreRun -----------------------------------------------------------
+
+    async def _rabbits(self, step: Step) -> list[str]:
+        """The rabbits of the job's computes, as the configuration has them."""
+        config = await step.cluster.get("systemconfigurations", "default", "default")
+        near = {
+            access["name"]: node["name"]
+            for node in (config or {}).get("spec", {}).get("storageNodes", ())
+            for access in node.get("computesAccess", ())
+        }
+        meta = step.workflow["metadata"]
+        computes = await step.cluster.get("computes", step.namespace, meta["name"])
+        rabbits: dict[str, None] = {}
+        for node in (computes or {}).get("data", ()):
+            if node["name"] not in near:
+                raise fatal(f"compute node {node['name']} has no rabbit", "WLM")
+            rabbits[near[node["name"]]] = None
+        return list(rabbits)
+
+    async def _launch(self, step: Step) -> None:
+        data, rabbits = await self._data(step), await self._rabbits(step)
+        if not rabbits:
+            raise fatal("there are no computes to run containers for", "WLM")
+        name = step.workflow["metadata"]["name"]
+        await self._environment(step, data, rabbits)
+        if not data["createContainer"]:
+            body = child(
+                step.workflow,
+                step.namespace,
+                step.name,
+                step.labels,
+                data={"volumes": []},
+            )
+            await step.cluster.create("nnfcontainerdata", body)
+            return
+        service = {
+            "clusterIP": "None",
+            "selector": {WORKFLOW_UID: step.labels[WORKFLOW_UID]},
+        }
+        await step.cluster.create(
+            "services",
+            child(step.workflow, step.namespace, name, step.labels, spec=service),
+        )
+        templates = self._templates(data)
+        if "launcher" in templates:
+            jobs = {f"{name}-launcher": (rabbits[0], templates["launcher"])}
+            for i, rabbit in enumerate(rabbits):
+                jobs[f"{name}-worker-{i}"] = (rabbit, templates["worker"])
+        else:
+            jobs = {f"{name}-{rabbit}": (rabbit, templates[""]) for rabbit in rabbits}
+        spec = step.workflow["spec"]
+        for job, (rabbit, template) in jobs.items():
+            pod = {
+                **template,
+                "nodeName": rabbit,
+                "restartPolicy": "Never",
+                "securityContext": {
+                    "runAsUser": data.get("userID", spec["userID"]),
+                    "runAsGroup": data.get("groupID", spec["groupID"]),
+                },
+            }
+            body = {"backoffLimit": data["retryLimit"], "template": {"spec": pod}}
+            await step.cluster.create(
+                "jobs",
+                child(step.workflow, step.namespace, job, step.labels, spec=body),
+            )
+
+    async def _environment(self, step: Step, data: Object, rabbits: list[str]) -> None:
+        name = step.workflow["metadata"]["name"]
+        env = step.workflow["status"].setdefault("env", {})
+        env["NNF_CONTAINER_SUBDOMAIN"] = name
+        env["NNF_CONTAINER_DOMAIN"] = f"{step.namespace}.svc.cluster.local"
+        hosts = [f"{name}-{rabbit}" for rabbit in rabbits]
+        if "mpiSpec" in data:
+            env["NNF_CONTAINER_LAUNCHER"] = rabbits[0]
+            workers = [f"{name}-worker-{i}" for i in range(len(rabbits))]
+            hosts = [f"{name}-launcher", *workers]
+        env["NNF_CONTAINER_HOSTNAMES"] = ",".join(hosts)
+        entry = await ports_of(step.cluster, self._requester(step))
+        ports = [str(p) for p in (entry or {}).get("ports", ())]
+        if not ports:
+            return
+        env["NNF_CONTAINER_PORTS"] = ",".join(ports)
+        each = data["numPorts"]
+        for i, container in enumerate(self._port_users(data)):
+            own = ports[i * each : (i + 1) * each]
+            key = f"NNF_CONTAINER_PORTS_{container.replace('-', '_')}"
+            env[key] = ",".join(own)
+
+    @staticmethod
+    async def _jobs(step: Step) -> list[Object]:
+        uid = step.workflow["metadata"]["uid"]
+        return await step.cluster.find("jobs", {WORKFLOW_UID: uid})
+
+    @staticmethod
+    def _time_left(step: Step, limit: int) -> float:
+        began = parse_time(step.workflow["status"]["desiredStateChange"])
+        return began + limit - time.time()
+
+    async def _running(self, step: Step) -> Wait | None:
+        data = await self._data(step)
+        pending = False
+        for job in await self._jobs(step):
+            status = job.get("status", {})
+            if status.get("failed", 0) > job["spec"]["backoffLimit"]:
+                continue
+            pending |= not (status.get("ready") or status.get("succeeded"))
+        if not pending:
+            return None
+        return self._limit(step, data["preRunTimeoutSeconds"], "start")
+
+    def _limit(self, step: Step, limit: int, what: str) -> Wait:
+        if not limit:
+            return Wait(f"containers {what}")
+        left = self._time_left(step, limit)
+        if left <= 0:
+            raise fatal(f"user container(s) failed to {what} after {limit} seconds")
+        return Wait(f"containers {what}", left)
+
+    # -- PostRun ----------------------------------------------------------
+
+    async def _ended(self, step: Step) -> Wait | None:
+        data = await self._data(step)
+        limit = data["postRunTimeoutSeconds"]
+        open_jobs = False
+        for job in await self._jobs(step):
+            status = job.get("status", {})
+            if status.get("failed", 0) > job["spec"]["backoffLimit"]:
+                attempts = job["spec"]["backoffLimit"] + 1
+                raise fatal(
+                    "user container(s) failed to run successfully after "
+                    f"{attempts} attempts"
+                )
+            open_jobs |= not status.get("succeeded")
+        if not open_jobs or not limit:
+            return None
+        return self._limit(step, limit, "complete")

@@ -1,0 +1,203 @@
+# User containers in dws-sim.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The container command."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kubernetes import watch
+from sim_support import DWS, LIMIT_S, Api, Job, Sim
+
+PROFILES = "nnfcontainerprofiles"
+GFS2 = "#DW jobdw type=gfs2 capacity=1GiB name=local"
+_numbers = itertools.count()
+
+
+def container(profile: str, storage: str = "local") -> str:
+    return (
+        f"#DW container name=mine profile={profile} DW_JOB_foo_local_storage={storage}"
+    )
+
+
+@pytest.fixture(scope="module")
+def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
+    sim = Sim(tmp_path_factory.mktemp("sim"))
+    yield sim
+    assert sim.stop() == 0
+
+
+@pytest.fixture
+def api(sim: Sim) -> Iterator[Api]:
+    """Admin access; a test leaves nothing."""
+    api = Api(sim)
+    yield api
+    sim.ctl("containers", "ok")
+    for name in api.names("workflows"):
+        api.delete("workflows", name)
+    sim.ctl("wait-idle", "--timeout", str(LIMIT_S))
+
+
+def start(api: Api, *directives: str) -> Job:
+    job = Job(api, f"wf{next(_numbers)}", *directives)
+    job.wait("Proposal")
+    job.give({"rabbit0": 2, "rabbit1": 1}, ["node0", "node1", "node2"])
+    return job
+
+
+def error_in(api: Api, name: str) -> str:
+    """Wait for a workflow's Error; returns the message."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", "workflows"),
+        resource_version="0",
+        field_selector=f"metadata.name={name}",
+        timeout_seconds=LIMIT_S,
+    )
+    for event in stream:
+        status = event["object"]["status"]
+        if status.get("status") == "Error":
+            return str(status["message"])
+    raise AssertionError("no error")
+
+
+def edit(api: Api, profile: str, **data: Any) -> None:
+    api.patch(PROFILES, profile, {"data": data}, ns="nnf-system")
+
+
+def pods(api: Api, job: Job) -> dict[str, str]:
+    selector = f"{DWS}/workflow.name={job.name}"
+    found = api.core.list_namespaced_pod("default", label_selector=selector)
+    return {p.metadata.name: p.status.phase for p in found.items}
+
+
+def test_pods_on_the_rabbits_of_the_job(api: Api) -> None:
+    job = start(api, GFS2, container("example-success"))
+    env = job.through("PreRun")["status"]["env"]
+    name = job.name
+    assert env["NNF_CONTAINER_SUBDOMAIN"] == name
+    assert env["NNF_CONTAINER_DOMAIN"] == "default.svc.cluster.local"
+    assert env["NNF_CONTAINER_HOSTNAMES"] == f"{name}-rabbit0,{name}-rabbit1"
+    assert "NNF_CONTAINER_PORTS" not in env
+    running = {f"{name}-rabbit0-0": "Running", f"{name}-rabbit1-0": "Running"}
+    assert pods(api, job) == running
+    log = api.core.read_namespaced_pod_log(f"{name}-rabbit0-0", "default")
+    assert "started" in log
+    job.to("PostRun")
+    assert set(pods(api, job).values()) == {"Succeeded"}
+    # the rabbits' mounts are there until the containers go
+    assert f"default-{name}-0-servers" in api.names("clientmounts")
+    job.through("Teardown", "DataOut")
+    assert pods(api, job) == {}
+    assert api.names("clientmounts") == []
+
+
+def test_ports_and_mpi(api: Api) -> None:
+    job = start(api, GFS2, container("example-mpi"))
+    env = job.through("PreRun")["status"]["env"]
+    assert env["NNF_CONTAINER_LAUNCHER"] == "rabbit0"
+    assert env["NNF_CONTAINER_PORTS"] == "4000"
+    assert env["NNF_CONTAINER_PORTS_example_mpi"] == "4000"
+    hosts = env["NNF_CONTAINER_HOSTNAMES"].split(",")
+    assert hosts == [f"{job.name}-{n}" for n in ("launcher", "worker-0", "worker-1")]
+    job.through("Teardown", "PostRun")
+    ports = api.get("nnfportmanagers", "nnf-port-manager", "nnf-system")
+    assert ports["spec"]["allocations"] == []
+    # a port rests before it is used again
+    other = start(api, GFS2, container("example-server"))
+    env = other.through("PreRun")["status"]["env"]
+    assert env["NNF_CONTAINER_PORTS"] == "4001"
+
+
+def test_not_enough_ports(api: Api) -> None:
+    config = api.get("systemconfigurations", "default")["spec"]["ports"]
+    api.patch("systemconfigurations", "default", {"spec": {"ports": []}})
+    job = start(api, GFS2, container("example-server"))
+    job.to("Setup", ready=False)
+    assert error_in(api, job.name).endswith("InsufficientResources")
+    api.patch("systemconfigurations", "default", {"spec": {"ports": config}})
+    job.wait("Setup")
+
+
+def test_token(api: Api) -> None:
+    auth = f"{GFS2} requires=user-container-auth"
+    job = start(api, auth, container("example-success"))
+    assert job.get()["status"]["requires"] == ["container-auth"]
+    status = job.to("Setup")["status"]
+    assert status["workflowToken"] == {
+        "secretName": f"{job.name}-token",
+        "secretNamespace": "default",
+    }
+    wlm = Api(api.sim, "wlm")
+    secret = wlm.core.read_namespaced_secret(f"{job.name}-token", "default")
+    token = base64.b64decode(secret.data["token"])
+    head, body, mark = token.split(b".")
+    assert json.loads(base64.urlsafe_b64decode(head + b"=="))["alg"] == "HS256"
+    assert mark
+
+
+def test_start_takes_too_long(api: Api) -> None:
+    edit(api, "example-success", preRunTimeoutSeconds=1)
+    api.sim.ctl("containers", "no-start")
+    job = start(api, GFS2, container("example-success"))
+    job.through("DataIn")
+    job.to("PreRun", ready=False)
+    text = "user container(s) failed to start after 1 seconds"
+    assert error_in(api, job.name).endswith(text)
+    edit(api, "example-success", preRunTimeoutSeconds=300)
+
+
+def test_end_takes_too_long(api: Api) -> None:
+    edit(api, "example-success", postRunTimeoutSeconds=1)
+    api.sim.ctl("containers", "no-stop")
+    job = start(api, GFS2, container("example-success"))
+    job.through("PreRun")
+    job.to("PostRun", ready=False)
+    text = "user container(s) failed to complete after 1 seconds"
+    assert error_in(api, job.name).endswith(text)
+    edit(api, "example-success", postRunTimeoutSeconds=300)
+
+
+def test_retries(api: Api) -> None:
+    edit(api, "example-success", retryLimit=2)
+    api.sim.ctl("containers", "fail")
+    job = start(api, GFS2, container("example-success"))
+    job.through("PreRun")
+    job.to("PostRun", ready=False)
+    text = "user container(s) failed to run successfully after 3 attempts"
+    assert error_in(api, job.name).endswith(text)
+    assert list(pods(api, job).values()) == ["Failed"] * 6
+    edit(api, "example-success", retryLimit=6)
+
+
+@pytest.mark.parametrize(
+    ("directives", "text"),
+    [
+        ([container("nothing")], "Unable to find container profile 'nothing'"),
+        ([container("example-success")], "storage 'local' not found in the workflow"),
+        (
+            [GFS2.replace("gfs2", "xfs"), container("example-success")],
+            "storage 'local' of type xfs is not for containers",
+        ),
+        (
+            ["#DW container name=mine profile=example-success"],
+            "storage 'DW_JOB_foo_local_storage' is required",
+        ),
+        (
+            [GFS2, f"{container('example-success')} DW_JOB_other=local"],
+            "storage 'DW_JOB_other' not found in container profile",
+        ),
+        (
+            [GFS2, container("example-success"), container("example-success")],
+            "only a single container directive is allowed",
+        ),
+    ],
+)
+def test_wrong_directives(api: Api, directives: list[str], text: str) -> None:
+    job = Job(api, f"wf{next(_numbers)}", *directives)
+    assert text in error_in(api, job.name)
