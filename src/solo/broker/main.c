@@ -459,6 +459,21 @@ static const struct flux_msg_handler_spec htab[] = {
     FLUX_MSGHANDLER_TABLE_END,
 };
 
+/* ping, rusage, debug... as in any module.  They ask for the rank, which this
+ * thread cannot wait for, and the uuid.
+ */
+static flux_msg_handler_t **register_default_methods (struct broker *b)
+{
+    flux_msg_handler_t **handlers;
+
+    if (flux_attr_set_cacheonly (b->h, "rank", "0") < 0
+        || flux_aux_set (b->h, "flux::uuid",
+                         (char *)attr_get (b->attrs, "broker.uuid"), NULL) < 0
+        || flux_register_default_methods (b->h, "broker", &handlers) < 0)
+        die ("cannot create the broker", strerror (errno));
+    return handlers;
+}
+
 static void create_parts (struct broker *b)
 {
     if (!(b->reactor = flux_reactor_create (0))
@@ -491,6 +506,7 @@ int main (int argc, char *argv[])
     struct rlimit limit;
     flux_watcher_t *w[4];
     flux_msg_handler_t **handlers = NULL;
+    flux_msg_handler_t **defaults;
     flux_error_t error;
     char *rundir, *statedir = NULL, *saved = NULL, *hosts = NULL, *sock;
     char *R_path;
@@ -504,7 +520,6 @@ int main (int argc, char *argv[])
         (void)setrlimit (RLIMIT_NOFILE, &limit);
     }
     (void)umask (022);
-    b.rundir = rundir = make_rundir (o.rundir);
     if (o.statedir)
         statedir = open_statedir (o.statedir);
     create_parts (&b);
@@ -516,6 +531,7 @@ int main (int argc, char *argv[])
         || (size = rset_check (R, &hosts, &error)) < 0)
         die (error.text, NULL);
     b.size = size;
+    b.rundir = rundir = make_rundir (o.rundir);
     R_path = save_resources (statedir ? statedir : rundir, R);
     json_decref (R);
     set_attrs (&b, &o, statedir, hosts);
@@ -537,6 +553,7 @@ int main (int argc, char *argv[])
     if (!(b.runlevel = runlevel_create (&b, &ro))
         || flux_msg_handler_addvec (b.h, htab, &b, &handlers) < 0)
         die ("cannot create the broker", strerror (errno));
+    defaults = register_default_methods (&b);
     watch_signals (&b, w);
     runlevel_start (b.runlevel);
 
@@ -545,6 +562,7 @@ int main (int argc, char *argv[])
     rc = runlevel_exit_code (b.runlevel);
 
     flux_msg_handler_delvec (handlers);
+    flux_msg_handler_delvec (defaults);
     for (int i = 0; i < 4; i++)
         flux_watcher_destroy (w[i]);
     destroy_parts (&b);
