@@ -244,6 +244,62 @@ def test_location_constraint():
     assert dws.location_constraint([], [], mapping) is None
 
 
+def test_daemon_units():
+    required = {"status": {"ready": True, "requires": ["copy-offload"]}}
+    assert dws.daemon_units([]) == []
+    assert dws.daemon_units([required], {"copy-offload": "dm.service"}) == [
+        "dm.service"
+    ]
+    with pytest.raises(ValueError, match="requires=copy-offload"):
+        dws.daemon_units([required])
+
+
+def test_reserved_bytes_are_used_first():
+    mapping = {
+        "computes": {"a1": "r1", "a2": "r1", "b1": "r2"},
+        "rabbits": {
+            "r1": {"capacity": 1, "hostlist": "a[1-2]"},
+            "r2": {"capacity": 1, "hostlist": "b1"},
+        },
+    }
+    vertices = [("node", "a1", "c0/a1", 1), ("ssd", "ssd0", "c0/ssd0", 20)]
+    vertices += [("node", "b1", "c1/b1", 1), ("ssd", "ssd9", "c1/ssd9", 10)]
+    nodes = [
+        {
+            "metadata": {
+                "type": kind,
+                "name": name,
+                "size": size,
+                "paths": {"containment": f"/c/{path}"},
+            }
+        }
+        for kind, name, path, size in vertices
+    ]
+    R = {"scheduling": {"graph": {"nodes": nodes}}}
+    reserved = dws.reserved_bytes(R, mapping)
+    assert reserved == {"r1": 20 * GIB, "r2": 10 * GIB}
+    assert dws.reserved_bytes({}, mapping) == {}
+    ost = {
+        "allocationStrategy": "AllocateAcrossServers",
+        "label": "ost",
+        "minimumCapacity": 30 * GIB,
+    }
+    result = dws.allocation_sets(
+        [breakdown("w-0", ost)], {"r1": 2, "r2": 1}, reserved=reserved
+    )
+    # two of 15 do not fit into 20 + 10, three of 10 do
+    assert result[0]["allocationSets"] == [
+        {
+            "label": "ost",
+            "allocationSize": 10 * GIB,
+            "storage": [
+                {"name": "r1", "allocationCount": 2},
+                {"name": "r2", "allocationCount": 1},
+            ],
+        }
+    ]
+
+
 def test_text_that_is_not_json_is_a_value_error():
     with pytest.raises(ValueError, match="rabbitmapping: .*nonsense"):
         dws.nodes_per_rabbit("a1", dws.Raw(b"nonsense"))

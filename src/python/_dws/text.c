@@ -11,6 +11,7 @@
 
 #include "libdws/allocation.h"
 #include "libdws/breakdown.h"
+#include "libdws/daemons.h"
 #include "libdws/directive.h"
 #include "libdws/error.h"
 #include "libdws/jgf.h"
@@ -227,6 +228,39 @@ char *dws_text_location_constraint (const char *breakdowns,
         result = dws_location_constraint (list, objects, topo, &call.error);
         dws_topology_destroy (topo);
     }
+    return finish (&call, result, error);
+}
+
+char *dws_text_allocation_reserved (const char *R,
+                                    const char *mapping,
+                                    struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *R_obj = take (&call, 0, "R", R, &failed);
+    json_t *map = take (&call, 1, "rabbitmapping", mapping, &failed);
+    struct dws_topology *topo;
+    json_t *result = NULL;
+
+    if (!failed && (topo = dws_topology_create (map, &call.error))) {
+        result = dws_allocation_reserved (R_obj, topo, &call.error);
+        dws_topology_destroy (topo);
+    }
+    return finish (&call, result, error);
+}
+
+char *dws_text_daemons_units (const char *breakdowns,
+                              const char *daemons,
+                              struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *list = take (&call, 0, "breakdowns", breakdowns, &failed);
+    json_t *table = take (&call, 1, "daemons", daemons, &failed);
+    json_t *result = NULL;
+
+    if (!failed)
+        result = dws_daemons_units (list, table, &call.error);
     return finish (&call, result, error);
 }
 

@@ -50,6 +50,18 @@ char *dws_text_location_constraint (const char *breakdowns,
                                     const char *mapping,
                                     struct dws_text_error *error);
 
+/* {RABBIT: BYTES} that Fluxion has set aside, from R
+ */
+char *dws_text_allocation_reserved (const char *R,
+                                    const char *mapping,
+                                    struct dws_text_error *error);
+
+/* The systemd units of required daemons
+ */
+char *dws_text_daemons_units (const char *breakdowns,
+                              const char *daemons,
+                              struct dws_text_error *error);
+
 /* Write the value of R's "scheduling" key to a file descriptor.
  * opts: {"cluster", "chunks"?, "exclude"?, "validate"?, "before"?, "after"?},
  * the last two being texts to write around it.

@@ -136,12 +136,14 @@ def allocation_sets(
     storages: Optional[list[Json]] = None,
     used: Optional[dict[str, int]] = None,
     resources: Optional[list[Json]] = None,
+    reserved: Optional[dict[str, int]] = None,
 ) -> list[ServersAllocation]:
     """Lay out the storage of the breakdowns over the rabbits in `nodes`.
 
     `storages` are Storage objects as Kubernetes has them (None: every rabbit
     is taken as usable), `used` the bytes that others hold on each rabbit,
-    `resources` what the scheduler gave (with ssd): that is used first.
+    `reserved` the bytes that the scheduler has set aside for the job, which
+    are used first, and which `resources` (with ssd) tell where it is empty.
     Raises ValueError, NoSpaceError or NotReadyError.
     """
     opts: dict[str, Json] = {"min_gib": min_gib}
@@ -151,10 +153,31 @@ def allocation_sets(
         opts["used"] = used
     if resources is not None:
         opts["resources"] = resources
+    if reserved is not None:
+        opts["reserved"] = reserved
     return cast(
         list[ServersAllocation],
         _call(lib.dws_text_allocation_sets, breakdowns, nodes, opts),
     )
+
+
+def reserved_bytes(R: Json, mapping: Json) -> dict[str, int]:
+    """Return the bytes per rabbit that Fluxion has set aside for a job.
+
+    Empty if R has no "scheduling" key. Raises ValueError.
+    """
+    return cast(dict[str, int], _call(lib.dws_text_allocation_reserved, R, mapping))
+
+
+def daemon_units(
+    breakdowns: list[Json], daemons: Optional[dict[str, str]] = None
+) -> list[str]:
+    """Return the systemd units of the daemons that the breakdowns require.
+
+    `daemons` is the table [rabbit.daemons]. Raises ValueError for a daemon
+    that is not in it, or NotReadyError.
+    """
+    return cast(list[str], _call(lib.dws_text_daemons_units, breakdowns, daemons))
 
 
 def location_constraint(
