@@ -241,6 +241,14 @@ def test_many_clients(instance):
     assert [f.get()["value"] for f in futures] == ["4"] * 200
 
 
+def test_many_futures(handle):
+    """Futures that were waited for and are kept cost no descriptors."""
+    before = len(os.listdir("/proc/self/fd"))
+    futures = [handle.rpc("attr.get", {"name": "size"}) for _ in range(1200)]
+    assert {f.get()["value"] for f in futures} == {"4"}
+    assert len(os.listdir("/proc/self/fd")) <= before + 5
+
+
 def test_exit_codes():
     assert start("true").returncode == 0
     assert start("exit 7").returncode == 7

@@ -345,7 +345,7 @@ static int waiting_prepare (flux_future_t *f, double timeout)
     if (!f->now) {
         if (!(f->now = calloc (1, sizeof (*f->now))))
             return -1;
-        if (!(f->now->r = flux_reactor_create (0))) {
+        if (!(f->now->r = reactor_create_small ())) {
             free (f->now);
             f->now = NULL;
             return -1;

@@ -18,23 +18,33 @@ struct flux_reactor {
 
 /* Reactor */
 
-flux_reactor_t *flux_reactor_create (int flags)
+static flux_reactor_t *create (unsigned int ev_flags)
 {
     flux_reactor_t *r;
 
-    if (flags != 0) {
-        errno = EINVAL;
-        return NULL;
-    }
     if (!(r = calloc (1, sizeof (*r))))
         return NULL;
     r->refcount = 1;
-    if (!(r->loop = ev_loop_new (EVFLAG_AUTO | EVFLAG_NOSIGMASK))) {
+    if (!(r->loop = ev_loop_new (ev_flags | EVFLAG_NOSIGMASK))) {
         free (r);
         errno = ENOMEM;
         return NULL;
     }
     return r;
+}
+
+flux_reactor_t *flux_reactor_create (int flags)
+{
+    if (flags != 0) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return create (EVFLAG_AUTO);
+}
+
+flux_reactor_t *reactor_create_small (void)
+{
+    return create (EVBACKEND_POLL);
 }
 
 void flux_reactor_incref (flux_reactor_t *r)

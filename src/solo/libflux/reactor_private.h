@@ -33,6 +33,12 @@ void watcher_feed (flux_watcher_t *w);
  */
 unsigned int reactor_serial (flux_reactor_t *r);
 
+/* A reactor for a few fds, which costs none itself.  The kernel puts a handle's
+ * fd into no more than 500 epoll sets: not enough for futures that are waited
+ * for one after the other.
+ */
+flux_reactor_t *reactor_create_small (void);
+
 void watcher_call (flux_watcher_t *w, int revents);
 
 #endif
