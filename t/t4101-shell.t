@@ -128,6 +128,7 @@ test_expect_success 'its name can be a template' '
 	echo foo >expected &&
 	test_cmp expected "job-$(flux job id $jobid).out" &&
 	flux run -N2 --output="node-{{node.id}}.out" echo foo &&
+	flux job wait-event -t 30 $(flux job last) clean &&
 	test_cmp expected node-0.out &&
 	test_cmp expected node-1.out
 '

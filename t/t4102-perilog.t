@@ -101,10 +101,11 @@ test_expect_success 'an epilog that fails does not change the result' '
 	jq -e ".type == \"epilog\" and .severity > 0" context.out &&
 	flux job status $jobid
 '
-test_expect_success 'a prolog is ended when its job is cancelled' '
+test_expect_success SOLO 'a prolog is ended when its job is cancelled' '
 	touch $DIR/hang-prolog &&
+	rm -f $DIR/log &&
 	jobid=$(flux submit -N2 true) &&
-	flux job wait-event -t 30 $jobid prolog-start &&
+	until test "$(grep -c ^prolog $DIR/log 2>/dev/null)" = 2; do :; done &&
 	flux cancel $jobid &&
 	flux job wait-event -t 30 $jobid clean &&
 	rm $DIR/hang-prolog &&

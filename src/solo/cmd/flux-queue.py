@@ -129,31 +129,37 @@ HEADINGS = {
 }
 for _kind in ("nnodes", "ncores", "ngpus"):
     HEADINGS[f"limits.range.{_kind}"] = _kind.upper()
+    HEADINGS[f"limits.range.effective.{_kind}"] = _kind.upper()
     HEADINGS[f"limits.min.{_kind}"] = "MIN" + _kind[1:].upper()
     HEADINGS[f"limits.max.{_kind}"] = "MAX" + _kind[1:].upper()
 
 DEFAULT_FORMAT = (
     "?:{queuem:<8.8} ?:{parent:<8.8} {enabled:>2} {started:>2} "
     "{defaults.timelimit!F:>8} {limits.timelimit!F:>8} "
-    "{limits.range.nnodes:>10} {limits.range.ncores:>10} {limits.range.ngpus:>10}"
+    "{limits.range.effective.nnodes:>10} {limits.range.effective.ncores:>10} "
+    "{limits.range.effective.ngpus:>10}"
 )
 
 
 class Range:
-    """The limits of a queue as MIN-MAX."""
+    """The limits of a queue as MIN-MAX, the latter not above what there is."""
 
-    def __init__(self, limits: Any) -> None:
+    effective: "Range"
+
+    def __init__(self, limits: Any, present: Any = None) -> None:
         for kind in ("nnodes", "ncores", "ngpus"):
             low, high = getattr(limits.min, kind), getattr(limits.max, kind)
-            high = "inf" if high == float("inf") else high
+            if present:
+                high = min(high, getattr(present, kind))
             setattr(self, kind, f"{low}-{high}")
 
 
 class Limits:
-    def __init__(self, limits: Any) -> None:
+    def __init__(self, limits: Any, present: Any) -> None:
         self.timelimit = limits.timelimit
         self.min, self.max = limits.min, limits.max
         self.range = Range(limits)
+        self.range.effective = Range(limits, present)
 
 
 class Line:
@@ -166,7 +172,7 @@ class Line:
         default = getattr(info, "is_default", False)
         self.queuem = self.queue + ("*" if default and self.queue else "")
         self.parent = getattr(info, "parent", None) or ""
-        self.defaults, self.limits = info.defaults, Limits(info.limits)
+        self.defaults, self.limits = info.defaults, Limits(info.limits, info.resources.all)
         self.submission = "enabled" if info.enabled else "disabled"
         self.scheduling = "started" if info.started else "stopped"
         self.enabled = flux.util.AltField("✔" if info.enabled else "✗",

@@ -299,6 +299,40 @@ error:
     respond_error (h, msg, errstr);
 }
 
+/* The configuration as flux-python's queue listing wants it, each queue with
+ * the policy that applies to its jobs.
+ */
+static json_t *encode_conf (flux_t *h)
+{
+    json_t *queues = NULL;
+    json_t *policy = NULL;
+    json_t *list = json_array ();
+    json_t *conf;
+    json_t *entry;
+    const char *name;
+    json_t *o;
+
+    (void)flux_conf_unpack (flux_get_conf (h),
+                            NULL,
+                            "{s?o s?o}",
+                            "queues", &queues,
+                            "policy", &policy);
+    json_object_foreach (queues, name, entry) {
+        json_t *merged = policy ? json_deep_copy (policy) : json_object ();
+
+        if ((o = json_object_get (entry, "policy")))
+            (void)jp_merge (merged, o);
+        o = json_pack ("{s:s s:o}", "name", name, "policy", merged);
+        json_object_set (o, "requires", json_object_get (entry, "requires"));
+        json_array_append_new (list, o);
+    }
+    conf = json_pack ("{s:o}", "queues", list);
+    json_object_set (conf, "policy", policy);
+    if ((o = jp_get (policy, "jobspec.defaults.system.queue")))
+        json_object_set (conf, "default_queue", o);
+    return conf;
+}
+
 static void list_cb (flux_t *h, flux_msg_handler_t *mh,
                      const flux_msg_t *msg, void *arg)
 {
@@ -309,7 +343,11 @@ static void list_cb (flux_t *h, flux_msg_handler_t *mh,
         if (q->name)
             json_array_append_new (a, json_string (q->name));
     }
-    if (flux_respond_pack (h, msg, "{s:o}", "queues", a) < 0)
+    if (flux_respond_pack (h,
+                           msg,
+                           "{s:o s:o}",
+                           "queues", a,
+                           "conf", encode_conf (h)) < 0)
         flux_log_error (h, "error responding to queue-list");
 }
 

@@ -525,11 +525,12 @@ static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct manager *jm = arg;
 
-    if (flux_respond_pack (h, msg, "{s:o s:i s:i s:I}",
+    if (flux_respond_pack (h, msg, "{s:o s:i s:i s:I s:{s:{}}}",
                            "journal", journal_stats (jm),
                            "active_jobs", (int)idmap_count (jm->active),
                            "inactive_jobs", (int)idmap_count (jm->inactive),
-                           "max_jobid", jm->max_jobid) < 0)
+                           "max_jobid", jm->max_jobid,
+                           "housekeeping", "running") < 0)
         flux_log_error (h, "error responding to stats-get request");
 }
 
