@@ -355,7 +355,10 @@ static int frobnicate (struct ingest *ctx, json_t *jobspec,
     name = json_string_value (jp_get (jobspec, "attributes.system.queue"));
     if (!name) // the default queue is a default like others
         name = json_string_value (json_object_get (defaults, "queue"));
-    if (name && (queue = json_object_get (queues, name))) {
+    queue = name ? json_object_get (queues, name) : NULL;
+    if (name && !queue)
+        return deny (error, EINVAL, "Invalid queue '%s' specified", name);
+    if (queue) {
         json_t *requires = json_object_get (queue, "requires");
         json_t *c = jp_get (jobspec, "attributes.system.constraints");
 
@@ -376,14 +379,80 @@ static int frobnicate (struct ingest *ctx, json_t *jobspec,
     return parse_duration_default (jobspec, error);
 }
 
+/* Which resources there are, and how they nest, is for the scheduler to judge
+ * (ssd, chassis): here it is only made sure that they are well formed.
+ */
+static int check_resource (json_t *res, flux_error_t *error)
+{
+    json_error_t e;
+    const char *type;
+    const char *label = NULL;
+    json_t *count;
+    json_t *with = NULL;
+    json_t *child;
+    size_t index;
+
+    if (json_unpack_ex (res, &e, 0, "{s:s s:o s?s s?o}",
+                        "type", &type,
+                        "count", &count,
+                        "label", &label,
+                        "with", &with) < 0)
+        return deny (error, EINVAL, "resource: %s", e.text);
+    if (json_is_integer (count)
+        ? json_integer_value (count) < 1
+        : !json_is_object (count) && !json_is_string (count))
+        return deny (error, EINVAL, "%s count must be >= 1", type);
+    if (streq (type, "slot") && !label)
+        return deny (error, EINVAL, "slots must have labels");
+    if (with && !json_is_array (with))
+        return deny (error, EINVAL, "%s with must be an array", type);
+    json_array_foreach (with, index, child) {
+        if (check_resource (child, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int check_resources (json_t *resources, flux_error_t *error)
+{
+    json_t *res;
+    size_t index;
+
+    if (!json_is_array (resources) || json_array_size (resources) == 0)
+        return deny (error, EINVAL, "resources must be a non-empty array");
+    json_array_foreach (resources, index, res) {
+        if (check_resource (res, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* All the rest is as in any jobspec V1: check it with V1 resources in place.
+ */
 static int validate (json_t *jobspec, flux_error_t *error)
 {
-    char *s = json_dumps (jobspec, 0);
-    flux_jobspec1_t *spec = flux_jobspec1_decode (s, error);
-    int rc = spec ? flux_jobspec1_check (spec, error) : -1;
+    flux_jobspec1_t *spec = NULL;
+    json_t *copy = NULL;
+    char *s = NULL;
+    int rc = -1;
 
+    if (check_resources (json_object_get (jobspec, "resources"), error) < 0)
+        return -1;
+    if ((copy = json_copy (jobspec))
+        && json_object_set_new (copy, "resources",
+                                json_pack ("[{s:s s:i s:s s:[{s:s s:i}]}]",
+                                           "type", "slot",
+                                           "count", 1,
+                                           "label", "task",
+                                           "with",
+                                           "type", "core",
+                                           "count", 1)) == 0
+        && (s = json_dumps (copy, 0))
+        && (spec = flux_jobspec1_decode (s, error)))
+        rc = flux_jobspec1_check (spec, error);
     flux_jobspec1_destroy (spec);
     free (s);
+    json_decref (copy);
     if (rc < 0)
         errno = EINVAL;
     return rc;
