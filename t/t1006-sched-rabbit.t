@@ -247,6 +247,20 @@ test_expect_success 'only the owner may say so' '
 	test_must_fail env FLUX_HANDLE_ROLEMASK=0x2 FLUX_HANDLE_USERID=4242 \
 		flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.health
 '
+test_expect_success 'without a good mapping ordinary jobs run' '
+	flux module remove sched-rabbit &&
+	cp "$DWS_TMP/mapping.json" mapping.json &&
+	echo "{\"rabbits\": 7}" >"$DWS_TMP/mapping.json" &&
+	flux module load $DWS_MODULES/sched-rabbit.py &&
+	flux run -N2 true &&
+	a=$(submit_gib 1 1) &&
+	expect $a exception -m type=alloc >out &&
+	grep "needs rabbits; there are none" out &&
+	flux dmesg | grep "going without rabbits" &&
+	cp mapping.json "$DWS_TMP/mapping.json" &&
+	flux module remove sched-rabbit &&
+	flux module load $DWS_MODULES/sched-rabbit.py
+'
 test_expect_success 'resource views are right' '
 	a=$(flux submit -N2 --exclusive sleep inf) &&
 	expect $a start &&
