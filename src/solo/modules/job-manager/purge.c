@@ -7,7 +7,7 @@
 
 enum {
     NUM_UNLIMITED = -1,
-    BATCH_MAX = 1024,
+    BATCH_MAX = 100,
 };
 static const double age_unlimited = -1.;
 static const double interval = 1.; // of looking for old jobs, s
@@ -131,7 +131,7 @@ static void purge_cb (flux_t *h, flux_msg_handler_t *mh,
     else if (num_limit != NUM_UNLIMITED && num_limit < 0)
         errstr = "if set, num limit must be >= 0";
     else if (batch < 1 || batch > BATCH_MAX)
-        errstr = "batch must be >= 1 and <= 1024";
+        errstr = "batch must be >= 1 and <= 100";
     if (errstr)
         goto error;
     n = eligible (jm, age_limit, num_limit);
