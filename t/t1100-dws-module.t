@@ -63,6 +63,7 @@ test_expect_success 'a faulty value is refused by name, the old one stays' '
 	setup_timeout = "5x"|rabbit.setup_timeout: expected seconds
 	restrict_persistent_creation = 1|rabbit.restrict_persistent_creation: expected true or false
 	tc_timeuot = 5|rabbit.tc_timeuot: unknown key
+	save_datamovements = -1|rabbit.save_datamovements: expected an integer >= 0
 	policy = 5|rabbit.policy: expected a table
 	policy.maximums.xfs = "big"|rabbit.policy.maximums.xfs: expected GiB
 	policy.maximums.ext4 = 5|rabbit.policy.maximums.ext4: unknown
@@ -70,7 +71,8 @@ test_expect_success 'a faulty value is refused by name, the old one stays' '
 	configure "mapping = \"$PWD/none.json\"" &&
 	test_must_fail flux config reload 2>reload.err &&
 	grep "rabbit.mapping: .*none.json" reload.err &&
-	configure "mapping = \"$PWD/mapping.json\"" "tc_timeout = \"1.5m\"" &&
+	configure "mapping = \"$PWD/mapping.json\"" "tc_timeout = \"1.5m\"" \
+		"save_datamovements = 1" &&
 	flux config reload
 '
 test_expect_success 'malformed requests are refused' '
@@ -116,6 +118,15 @@ test_expect_success 'the job has a record, without foreign variables' '
 	flux job eventlog $jobid >eventlog &&
 	grep "dws_environment.*DW_JOB_scratch" eventlog &&
 	test_must_fail grep "dws_environment.*PATH" eventlog
+'
+test_expect_success 'a failed data movement is recorded first' '
+	flux job info $jobid rabbit_datamovements >movements &&
+	jq -e "length == 1 and .[0].status.status == \"Failed\"" movements
+'
+test_expect_success 'the record is where services keep theirs, too' '
+	dir=$(flux job id --to=kvs $jobid).data.dws &&
+	flux kvs get $dir.rabbit_teardown_timing &&
+	flux kvs get $dir.rabbit_workflow | jq -e .spec.jobID
 '
 test_expect_success 'a newer agent replaces the older one' '
 	old=$(cat agent.pid) &&

@@ -112,6 +112,9 @@ class Cluster:
         self.touch(cmd["kind"], obj, "MODIFIED")
         return obj
 
+    def do_list(self, cmd):
+        return [obj for key, obj in self.objects.items() if key[0] == cmd["kind"]]
+
     def control(self):
         """One pass of the controllers."""
         for key, obj in list(self.objects.items()):
@@ -125,7 +128,12 @@ class Cluster:
     def collect(self, key, obj):
         if obj["metadata"]["finalizers"] == ["dws"]:
             del self.objects[key]
-            for kind in ("computes", "servers", "directivebreakdowns"):
+            for kind in (
+                "computes",
+                "servers",
+                "directivebreakdowns",
+                "nnfdatamovements",
+            ):
                 for other in [k for k in self.objects if k[2].startswith(key[2])]:
                     if other[0] == kind:
                         del self.objects[other]
@@ -147,6 +155,10 @@ class Cluster:
             return
         if desired == "Proposal":
             self.propose(name, obj)
+        elif desired == "DataIn":
+            for number, word in enumerate(("Success", "Failed")):
+                movement = {"metadata": {"name": f"{name}-{number}"}}
+                self.add("nnfdatamovements", movement)["status"] = {"status": word}
         elif desired == "PreRun":
             status["env"] = {"DW_JOB_scratch": f"/mnt/{name}", "PATH": "/bad"}
         status.update(
@@ -243,7 +255,9 @@ class Agent:
                 "message": str(exc),
             }
         result = {"type": "result", "seq": cmd["seq"], "ok": True}
-        if obj is not None:
+        if isinstance(obj, list):
+            result["objects"] = obj
+        elif obj is not None:
             result["object"] = json.loads(json.dumps(obj))
         return result
 

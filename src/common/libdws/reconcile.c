@@ -202,12 +202,28 @@ static void mount (struct view *v)
 /* Trouble
  */
 
+/* Teardown deletes them.
+ */
+static bool have_movements (struct view *v)
+{
+    if (v->policy->save_datamovements <= 0
+        || v->wf->state < DWS_STATE_DATAIN
+        || v->wf->movements)
+        return true;
+    wait_for (v, "a record of the data movements");
+    act (v, DWS_ACT_MOVEMENTS);
+    return false;
+}
+
 static void tear_down (struct view *v)
 {
     wait_for (v, "the workflow to be torn down");
     /* An orphan's job has no KVS directory that is known to be its own. */
-    if (v->job->directives)
+    if (v->job->directives) {
+        if (!have_movements (v))
+            return;
         save_last (v);
+    }
     act (v, DWS_ACT_TEARDOWN);
 }
 

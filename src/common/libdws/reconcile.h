@@ -21,6 +21,7 @@ struct dws_policy {
     double postrun_timeout;
     double teardown_after;      // PostRun and DataOut together
     double orphan_grace;        // before an unknown workflow is torn down
+    int save_datamovements;     // so many are recorded before Teardown
 };
 
 #define DWS_POLICY_DEFAULT { \
@@ -57,6 +58,7 @@ enum dws_action_kind {
     DWS_ACT_NOTIFY,             // name them to the job: severity 1
     DWS_ACT_DRAIN,              // drain them
     DWS_ACT_DISABLE,            // disable rabbits that hold allocations
+    DWS_ACT_MOVEMENTS,          // record data movements, then set movements
     DWS_ACT_FINALIZER,          // take our finalizer off
     DWS_ACT_DELETE,             // delete the workflow
     DWS_ACT_COUNT,

@@ -30,6 +30,7 @@ static const char *action_names[DWS_ACT_COUNT] = {
     [DWS_ACT_NOTIFY] = "notify",
     [DWS_ACT_DRAIN] = "drain",
     [DWS_ACT_DISABLE] = "disable",
+    [DWS_ACT_MOVEMENTS] = "movements",
     [DWS_ACT_FINALIZER] = "finalizer",
     [DWS_ACT_DELETE] = "delete",
 };

@@ -436,6 +436,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         }
         wf->servers_written = old->servers_written;
         wf->computes_written = old->computes_written;
+        wf->movements = old->movements;
         wf->allocated = old->allocated;
         old->allocated = NULL;
         wf->disabled = old->disabled;

@@ -106,6 +106,7 @@ struct dws_workflow {
     json_t *breakdowns;         // the objects, NULL until all were read
     bool servers_written;
     bool computes_written;
+    bool movements;             // data movements were recorded
     double t_transient;         // since when in TransientCondition, or 0
 
     /* What keeps the workflow in its state, read when that is asked for. */

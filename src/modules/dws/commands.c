@@ -357,6 +357,12 @@ static bool is_for_workflow (enum dws_action_kind kind)
         || kind == DWS_ACT_FINALIZER || kind == DWS_ACT_DELETE;
 }
 
+static bool is_list (enum dws_action_kind kind)
+{
+    return kind == DWS_ACT_MOUNTS || kind == DWS_ACT_ALLOCATIONS
+        || kind == DWS_ACT_MOVEMENTS;
+}
+
 void actions_result (struct dws_ctx *ctx,
                      const struct command *cmd,
                      json_t *report)
@@ -398,7 +404,7 @@ void actions_result (struct dws_ctx *ctx,
     if (!ok)
         flux_log (ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
                   dws_action_name (cmd->kind), message);
-    if (cmd->kind == DWS_ACT_MOUNTS || cmd->kind == DWS_ACT_ALLOCATIONS) {
+    if (is_list (cmd->kind)) {
         if (current && job->wf)
             failures_listed (job, cmd->kind, ok ? objects : NULL);
         ok = true;

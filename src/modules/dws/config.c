@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 enum type {
     TYPE_STRING,
     TYPE_BOOL,
+    TYPE_COUNT,         // integer, not below 0
     TYPE_SECONDS,       // number or Flux Standard Duration, below 0 is never
     TYPE_OTHER,         // read by another component
 };
@@ -34,6 +36,7 @@ static const struct option options[] = {
     { "postrun_timeout", TYPE_SECONDS, OFFSET (policy.postrun_timeout) },
     { "teardown_after", TYPE_SECONDS, OFFSET (policy.teardown_after) },
     { "orphan_grace", TYPE_SECONDS, OFFSET (policy.orphan_grace) },
+    { "save_datamovements", TYPE_COUNT, OFFSET (policy.save_datamovements) },
     { "restrict_persistent_creation", TYPE_BOOL,
       OFFSET (restrict_persistent) },
     { "policy", TYPE_OTHER, 0 },
@@ -41,7 +44,6 @@ static const struct option options[] = {
     { "kubeconfig", TYPE_OTHER, 0 },
     { "drain_compute_nodes", TYPE_OTHER, 0 },
     { "soft_drain", TYPE_OTHER, 0 },
-    { "save_datamovements", TYPE_OTHER, 0 },
     { "prolog_timeout", TYPE_OTHER, 0 },
     { "datamovement_grace", TYPE_OTHER, 0 },
 };
@@ -112,6 +114,13 @@ static int set_option (struct config *config,
             if (!json_is_boolean (value))
                 return expected (opt->name, "true or false", value, error);
             *(bool *)target = json_is_true (value);
+            break;
+        case TYPE_COUNT:
+            if (!json_is_integer (value)
+                || json_integer_value (value) < 0
+                || json_integer_value (value) > INT_MAX)
+                return expected (opt->name, "an integer >= 0", value, error);
+            *(int *)target = json_integer_value (value);
             break;
         case TYPE_SECONDS:
             if (json_is_number (value))

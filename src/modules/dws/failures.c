@@ -15,6 +15,7 @@
 #include "calls.h"
 #include "config.h"
 #include "failures.h"
+#include "kvs.h"
 #include "objects.h"
 
 #define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
@@ -89,6 +90,26 @@ static void servers_listed (struct job *job, json_t *objects)
     }
 }
 
+static void recorded (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, "rabbit_datamovements: %s",
+                  future_strerror (f, errno));
+}
+
+static void movements_listed (struct job *job, json_t *objects)
+{
+    int max = job->ctx->config->policy.save_datamovements;
+
+    job->wf->movements = true;
+    if (json_array_size (objects) > 0
+        && calls_add (job->ctx,
+                      kvs_save_movements (job->ctx->h, job->facts->id,
+                                          objects, max),
+                      job->facts->id, 0, recorded) < 0)
+        flux_log_error (job->ctx->h, "rabbit_datamovements");
+}
+
 /* Without the list there is nobody to blame: the job gets the outcome that it
  * has when none lags, and is not kept waiting.
  */
@@ -101,6 +122,8 @@ void failures_listed (struct job *job, enum dws_action_kind kind,
         return;
     if (kind == DWS_ACT_MOUNTS)
         mounts_listed (job, objects);
+    else if (kind == DWS_ACT_MOVEMENTS)
+        movements_listed (job, objects);
     else
         servers_listed (job, objects);
     json_decref (none);
@@ -237,6 +260,8 @@ int failures_run (struct job *job, const struct dws_action *action)
             return list (job, action->kind, "clientmounts");
         case DWS_ACT_ALLOCATIONS:
             return list (job, action->kind, "servers");
+        case DWS_ACT_MOVEMENTS:
+            return list (job, action->kind, "nnfdatamovements");
         case DWS_ACT_EXCLUDE:
             return exclude (job);
         case DWS_ACT_FORCE_READY:

@@ -2,7 +2,7 @@
  *
  * The part of the executor (actions.h) that deals with nodes and rabbits that
  * do not do what they should: find them, go on without them, keep other jobs
- * away from them.
+ * away from them; and that keeps a record of what went on.
  */
 
 #ifndef DWS_FAILURES_H

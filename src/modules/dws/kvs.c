@@ -64,29 +64,39 @@ char *kvs_instance (flux_t *h)
     return id;
 }
 
+static int put (flux_kvs_txn_t *txn, uint64_t id, const char *name,
+                json_t *value)
+{
+    char path[128];
+    char key[256];
+
+    snprintf (path, sizeof (path), "data.dws.%s", name);
+    if (flux_job_kvs_key (key, sizeof (key), id, name) < 0
+        || flux_kvs_txn_pack (txn, 0, key, "O", value) < 0
+        || flux_job_kvs_key (key, sizeof (key), id, path) < 0)
+        return -1;
+    return flux_kvs_txn_pack (txn, 0, key, "O", value);
+}
+
 static int put_timing (flux_kvs_txn_t *txn,
                        uint64_t id,
                        enum dws_state state,
                        const char *elapsed)
 {
     char name[64];
-    char key[128];
+    json_t *value;
+    int rc;
 
     snprintf (name, sizeof (name), "rabbit_%s_timing", dws_state_name (state));
     for (char *cp = name; *cp; cp++)
         *cp = tolower (*cp);
-    if (flux_job_kvs_key (key, sizeof (key), id, name) < 0)
+    if (!(value = json_string (elapsed))) {
+        errno = ENOMEM;
         return -1;
-    return flux_kvs_txn_pack (txn, 0, key, "s", elapsed);
-}
-
-static int put_workflow (flux_kvs_txn_t *txn, uint64_t id, json_t *object)
-{
-    char key[128];
-
-    if (flux_job_kvs_key (key, sizeof (key), id, "rabbit_workflow") < 0)
-        return -1;
-    return flux_kvs_txn_pack (txn, 0, key, "O", object);
+    }
+    rc = put (txn, id, name, value);
+    json_decref (value);
+    return rc;
 }
 
 flux_future_t *kvs_save (flux_t *h,
@@ -103,12 +113,66 @@ flux_future_t *kvs_save (flux_t *h,
     if (wf->state == state && wf->ready && wf->elapsed
         && put_timing (txn, id, state, wf->elapsed) < 0)
         goto done;
-    if (whole && put_workflow (txn, id, wf->object) < 0)
+    if (whole && put (txn, id, "rabbit_workflow", wf->object) < 0)
         goto done;
     f = flux_kvs_commit (h, NULL, 0, txn);
 done:
     {
         int saved_errno = errno;
+        flux_kvs_txn_destroy (txn);
+        errno = saved_errno;
+    }
+    return f;
+}
+
+static bool has_failed (json_t *movement)
+{
+    json_t *status = json_object_get (json_object_get (movement, "status"),
+                                      "status");
+
+    return json_is_string (status)
+        && !strcmp (json_string_value (status), "Failed");
+}
+
+static json_t *choose_movements (json_t *objects, int max)
+{
+    json_t *chosen;
+    json_t *object;
+    size_t index;
+
+    if (!(chosen = json_array ()))
+        return NULL;
+    for (int pass = 0; pass < 2; pass++) {
+        json_array_foreach (objects, index, object) {
+            if (has_failed (object) == (pass == 0)
+                && json_array_size (chosen) < (size_t)max
+                && json_array_append (chosen, object) < 0) {
+                json_decref (chosen);
+                return NULL;
+            }
+        }
+    }
+    return chosen;
+}
+
+flux_future_t *kvs_save_movements (flux_t *h,
+                                   uint64_t id,
+                                   json_t *objects,
+                                   int max)
+{
+    flux_kvs_txn_t *txn;
+    flux_future_t *f = NULL;
+    json_t *chosen = NULL;
+
+    if (!(txn = flux_kvs_txn_create ()))
+        return NULL;
+    if (!(chosen = choose_movements (objects, max)))
+        errno = ENOMEM;
+    else if (put (txn, id, "rabbit_datamovements", chosen) == 0)
+        f = flux_kvs_commit (h, NULL, 0, txn);
+    {
+        int saved_errno = errno;
+        json_decref (chosen);
         flux_kvs_txn_destroy (txn);
         errno = saved_errno;
     }

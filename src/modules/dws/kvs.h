@@ -18,13 +18,23 @@
 char *kvs_instance (flux_t *h);
 
 /* Start to store rabbit_<state>_timing (if 'wf' has completed 'state') and,
- * if 'whole' is set, rabbit_workflow for job 'id'.
+ * if 'whole' is set, rabbit_workflow for job 'id'. Everything is stored in
+ * the job's directory, where its owner can read it with flux job info, and
+ * once more in data.dws below that, where services keep what is theirs.
  */
 flux_future_t *kvs_save (flux_t *h,
                          uint64_t id,
                          const struct dws_workflow *wf,
                          enum dws_state state,
                          bool whole);
+
+/* Start to store up to 'max' of a workflow's NnfDataMovement objects as
+ * rabbit_datamovements, those that have failed first.
+ */
+flux_future_t *kvs_save_movements (flux_t *h,
+                                   uint64_t id,
+                                   json_t *objects,
+                                   int max);
 
 /* Start to read a job's R, and get it from the future (a new reference).
  */

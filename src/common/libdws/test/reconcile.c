@@ -401,6 +401,26 @@ static void test_invalid (void **state)
         assert_string_not_equal (dws_action_name (i), "");
 }
 
+/* Teardown deletes the data movements: they are recorded before it.
+ */
+static void test_movements (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, true);
+    struct dws_policy saving = policy;
+
+    saving.save_datamovements = 5;
+    assert_int_equal (dws_reconcile (&f.job, &f.wf, &saving, 1., &f.out), 0);
+    assert_int_equal (f.out.count, 1);
+    assert_int_equal (f.out.list[0].kind, DWS_ACT_MOVEMENTS);
+    f.wf.movements = true;
+    assert_int_equal (dws_reconcile (&f.job, &f.wf, &saving, 1., &f.out), 0);
+    assert_int_equal (f.out.list[f.out.count - 1].kind, DWS_ACT_TEARDOWN);
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_SETUP, true);
+    f.job.run_started = false;
+    assert_int_equal (dws_reconcile (&f.job, &f.wf, &saving, 1., &f.out), 0);
+    assert_int_equal (f.out.list[f.out.count - 1].kind, DWS_ACT_TEARDOWN);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +439,7 @@ int main (void)
         cmocka_unit_test (test_failure_tolerance),
         cmocka_unit_test (test_tolerant_transient),
         cmocka_unit_test (test_abandoned),
+        cmocka_unit_test (test_movements),
         cmocka_unit_test (test_invalid),
     };
 
