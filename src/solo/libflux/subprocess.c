@@ -20,6 +20,7 @@
 extern char **environ;
 
 #define READ_SIZE 65536
+#define POLL_INTERVAL 0.01
 
 /* One stream: stdin is only written, stdout and stderr are only read, and a
  * channel is both.
@@ -563,12 +564,19 @@ flux_subprocess_t *flux_local_exec_ex (flux_reactor_t *r, int flags,
         close (ch->child_fd);
         ch->child_fd = -1;
     }
-    if ((p->pidfd = pidfd_open (p->pid, 0)) < 0
-        || !(p->exit_watcher = flux_fd_watcher_create (r,
-                                                       p->pidfd,
-                                                       FLUX_POLLIN,
-                                                       exit_cb,
-                                                       p)))
+    if ((p->pidfd = pidfd_open (p->pid, 0)) >= 0)
+        p->exit_watcher = flux_fd_watcher_create (r,
+                                                  p->pidfd,
+                                                  FLUX_POLLIN,
+                                                  exit_cb,
+                                                  p);
+    else // no such system call under some sandboxes and valgrind
+        p->exit_watcher = flux_timer_watcher_create (r,
+                                                     POLL_INTERVAL,
+                                                     POLL_INTERVAL,
+                                                     exit_cb,
+                                                     p);
+    if (!p->exit_watcher)
         goto error_kill;
     flux_watcher_start (p->exit_watcher);
     return p;
