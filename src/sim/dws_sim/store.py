@@ -194,7 +194,7 @@ class Store:
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             meta.pop(field, None)
         hooks = self.admission.get(res.plural)
-        causes = self._faults(res, obj)
+        causes = self._faults(res, obj, None)
         if causes:
             raise invalid(res.group, res.kind, name, causes)
         if hooks is not None:
@@ -244,7 +244,7 @@ class Store:
             obj.pop("status", None)
             if "status" in old:
                 obj["status"] = old["status"]
-        causes = self._faults(res, obj)
+        causes = self._faults(res, obj, old)
         if causes:
             raise invalid(res.group, res.kind, name, causes)
         hooks = self.admission.get(res.plural)
@@ -333,10 +333,14 @@ class Store:
         return obj
 
     @staticmethod
-    def _faults(res: Resource, obj: Object) -> list[Cause]:
+    def _faults(res: Resource, obj: Object, old: Object | None) -> list[Cause]:
+        """What is wrong with an object. What was stored before is not."""
+        old = old or {}
         causes = metadata.faults(obj["metadata"])
         if res.body is not None:
             for key, sub in res.body.properties.items():
+                if key in obj and obj[key] == old.get(key):
+                    continue
                 if key in obj:
                     sub.faults(obj[key], key, causes)
                 elif key in res.body.required:

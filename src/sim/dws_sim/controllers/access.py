@@ -44,19 +44,35 @@ async def node_names(cluster: Cluster, access: Object, storage: Object) -> list[
     return [c["name"] for c in computes.get("data", ())]
 
 
-async def lost_nodes(cluster: Cluster) -> set[str]:
+class LostNodes:
     """Nodes that nobody waits for: Offline or Fenced in a Storage, or
-    Disabled in the SystemStatus."""
-    lost: set[str] = set()
-    for storage in await cluster.find("storages"):
-        access = storage.get("status", {}).get("access", {})
-        for entry in [*access.get("computes", ()), *access.get("servers", ())]:
-            if entry.get("status") in LOST:
-                lost.add(entry["name"])
-    system = await cluster.get("systemstatuses", "default", "default")
-    nodes = (system or {}).get("data", {}).get("nodes", {})
-    lost.update(n for n, word in nodes.items() if word == "Disabled")
-    return lost
+    Disabled in the SystemStatus. Kept up to date by events."""
+
+    def __init__(self) -> None:
+        self._by_source: dict[str, frozenset[str]] = {}
+
+    def __contains__(self, node: str) -> bool:
+        return any(node in nodes for nodes in self._by_source.values())
+
+    def storage(self, obj: Object, gone: bool) -> bool:
+        """Take in a Storage; returns whether anything is different now."""
+        access = obj.get("status", {}).get("access", {})
+        entries = [*access.get("computes", ()), *access.get("servers", ())]
+        lost = [e["name"] for e in entries if e.get("status") in LOST]
+        return self._set(f"storage/{obj['metadata']['name']}", lost, gone)
+
+    def system(self, obj: Object, gone: bool) -> bool:
+        """Take in a SystemStatus."""
+        nodes = obj.get("data", {}).get("nodes", {})
+        lost = [n for n, word in nodes.items() if word == "Disabled"]
+        return self._set(f"system/{obj['metadata']['name']}", lost, gone)
+
+    def _set(self, source: str, nodes: list[str], gone: bool) -> bool:
+        before = self._by_source.pop(source, frozenset())
+        after: frozenset[str] = frozenset() if gone else frozenset(nodes)
+        if after:
+            self._by_source[source] = after
+        return before != after
 
 
 class AccessController(Controller):
@@ -67,8 +83,9 @@ class AccessController(Controller):
     def __init__(self, cluster: Cluster, manager: Manager) -> None:
         super().__init__(cluster, manager)
         cluster.subscribe("clientmounts", self._mount)
-        for plural in ("storages", "systemstatuses"):
-            cluster.subscribe(plural, self._health)
+        cluster.subscribe("storages", self._storage)
+        cluster.subscribe("systemstatuses", self._system)
+        self._lost = LostNodes()
         # accesses with mounts that are on their way
         self._open: set[tuple[str, str]] = set()
 
@@ -77,7 +94,15 @@ class AccessController(Controller):
         if owner is not None:
             self.enqueue(*owner)
 
-    def _health(self, obj: Object, old: Object | None, gone: bool) -> None:
+    def _storage(self, obj: Object, old: Object | None, gone: bool) -> None:
+        if self._lost.storage(obj, gone):
+            self._look_again()
+
+    def _system(self, obj: Object, old: Object | None, gone: bool) -> None:
+        if self._lost.system(obj, gone):
+            self._look_again()
+
+    def _look_again(self) -> None:
         for namespace, name in self._open:
             self.enqueue(namespace, name)
 
@@ -141,8 +166,7 @@ class AccessController(Controller):
         if not waiting:
             return True
         if desired == "unmounted":
-            lost = await lost_nodes(self.cluster)
-            return all(n in lost for n in waiting)
+            return all(n in self._lost for n in waiting)
         return False
 
     async def _create(self, obj: Object, mounts: dict[str, Object]) -> None:
@@ -235,7 +259,6 @@ class AccessController(Controller):
 
     async def _delete(self, obj: Object) -> None:
         mounts = await self._mounts(obj)
-        lost: set[str] | None = None
         for node, mount in mounts.items():
             name = mount["metadata"]["name"]
             if not is_deleting(mount):
@@ -245,9 +268,7 @@ class AccessController(Controller):
                 left = mount
             if left is None:
                 continue
-            if lost is None:
-                lost = await lost_nodes(self.cluster)
-            if node in lost and left["metadata"].get("finalizers"):
+            if node in self._lost and left["metadata"].get("finalizers"):
                 new = clone(left)
                 new["metadata"]["finalizers"] = []
                 await self.cluster.update("clientmounts", new)

@@ -13,19 +13,19 @@ from typing import Any
 from dws_sim.errors import Cause
 
 _MISSING: Any = object()
-# Go types as they appear in the texts of the API server
-_NAMES = {"string": str, "integer": int, "boolean": bool, "object": dict, "array": list}
+# Types as the texts of the API server have them; no JSON value is of a subclass.
+_NAMES = {
+    str: "string",
+    int: "integer",
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
 
 
 def _type_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "boolean"
-    for name, kind in _NAMES.items():
-        if isinstance(value, kind):
-            return name
-    return "number"
+    return _NAMES.get(type(value), "number")
 
 
 @dataclass
@@ -114,9 +114,9 @@ class Schema:
                 sub.faults(item, prefix + key, causes)
 
     def _scalar_faults(self, value: Any, path: str, causes: list[Cause]) -> None:
-        shown = json.dumps(value)
         if self.enum is not None and value not in self.enum:
             words = ", ".join(f'"{w}"' for w in self.enum)
+            shown = json.dumps(value)
             causes.append(
                 Cause(
                     path,
@@ -132,8 +132,9 @@ class Schema:
         elif self.pattern is not None and not re.search(self.pattern, value):
             wrong = f"should match '{self.pattern}'"
         elif self.format == "date-time" and not _DATE_TIME.match(value):
-            wrong = f"must be of type date-time: {shown}"
+            wrong = f"must be of type date-time: {json.dumps(value)}"
         if wrong:
+            shown = json.dumps(value)
             causes.append(
                 Cause(path, f"Invalid value: {shown}: {path} in body {wrong}")
             )
