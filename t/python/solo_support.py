@@ -53,6 +53,7 @@ class Instance:
         """End the instance as a crash would."""
         self.process.kill()
         self.process.communicate()
+        shutil.rmtree(os.path.dirname(self.uri[len("local://") :]))
 
     def close(self) -> int:
         """End the instance in the ordinary way."""

@@ -299,6 +299,23 @@ def test_config_path(tmp_path):
     assert execution["properties"] == {"big": "2"}
 
 
+def test_modules_of_config(tmp_path):
+    (tmp_path / "echo.py").write_text(ECHO)
+    (tmp_path / "a.toml").write_text(
+        f'modules = [{{ module = "{tmp_path}/echo.py", name = "two", args = ["x"] }}]'
+    )
+    options = ["--scheduler=none", f"--config-path={tmp_path}/a.toml"]
+    with Instance(*options) as instance:
+        reply = instance.open().rpc("two.say", {}).get()
+        assert (reply["name"], reply["args"]) == ("two", ["x"])
+
+
+def test_program_from_stdin():
+    done = start("--scheduler=none", input="echo $FLUX_URI; exit 3", env=None)
+    assert done.returncode == 3
+    assert done.stdout.startswith("local://")
+
+
 def test_sigterm():
     instance = Instance("--scheduler=none")
     instance.process.send_signal(signal.SIGTERM)
