@@ -231,7 +231,9 @@ class Agent:
         print(json.dumps(cmd), flush=True)
         if cmd["op"] == "hello":
             workflows = [
-                obj for key, obj in self.cluster.objects.items() if key[0] == "workflows"
+                obj
+                for key, obj in self.cluster.objects.items()
+                if key[0] == "workflows"
             ]
             self.report([{"type": "snapshot", "workflows": workflows, "storages": []}])
         else:

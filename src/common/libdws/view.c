@@ -156,6 +156,6 @@ void fail (struct view *v, const char *type, const char *fmt, ...)
     vsnprintf (buf, sizeof (buf), fmt, ap);
     va_end (ap);
     dws_error (&text, 0, "%s", buf);
-    memcpy (a->text, text.text, sizeof (a->text));
+    strcpy (a->text, text.text);    // as large, and zero beyond the end
     a->type = type ? type : exception_type (job->phase);
 }
