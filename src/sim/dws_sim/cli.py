@@ -7,8 +7,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from dws_sim.ctl import add_ctl_parser, run_ctl
+from dws_sim.ctl import add_ctl_parser, add_top_parser, run_ctl
 from dws_sim.states import PRESETS
+from dws_sim.top import run_top
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -27,6 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--root", metavar="DIR", help="make mounts real below DIR")
     add("--keep-data", action="store_true", help="move freed data to DIR/kept")
     add("--port", type=int, default=0, help="TCP port on the loopback (0: any)")
+    add("--tls", action="store_true", help="serve https with a CA of its own")
     add("--scenario", metavar="FILE", help="YAML file with latencies and failures")
     add("--preset", default="instant", choices=PRESETS)
     add("--mapping", metavar="FILE", help="write the rabbit mapping here")
@@ -35,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--log", metavar="FILE", help="log here instead of standard error")
     add("--verbose", action="store_true")
     add_ctl_parser(commands)
+    add_top_parser(commands)
     return parser
 
 
@@ -53,4 +56,6 @@ def _run(args: argparse.Namespace) -> int:
 def main(argv: list[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     args = _parser().parse_args(argv)
+    if args.command == "top":
+        return run_top(args)
     return _run(args) if args.command == "run" else run_ctl(args)

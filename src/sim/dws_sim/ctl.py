@@ -109,6 +109,14 @@ def request(access: kubeconfig.Access, command: str, args: Object) -> Object:
         raise OSError(text) from exc
 
 
+def add_top_parser(commands: Any) -> None:
+    """Add `top`."""
+    top = commands.add_parser("top", help="follow a running simulator")
+    top.add_argument("--kubeconfig", required=True, metavar="FILE")
+    top.add_argument("--interval", type=float, default=1.0, metavar="SECONDS")
+    top.add_argument("--once", action="store_true", help="print one picture and end")
+
+
 def run_ctl(args: argparse.Namespace) -> int:
     """Run one control command; returns the exit status."""
     skipped = ("command", "kubeconfig", "ctl")

@@ -40,12 +40,19 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
         loop.add_signal_handler(number, stop.set)
     mounts = Mounts(args.root, args.keep_data)
     sim = Simulator(machine, faults, mounts, not args.no_system_status)
-    await sim.start(args.port)
+    context, ca_pem = None, None
+    if args.tls:
+        # needs one more package, so only those who ask for it need that
+        from dws_sim.tls import server_context
+
+        context, ca_pem = server_context()
+    await sim.start(args.port, context)
     # What is there now stays: the collector need not look at it again.
     gc.collect()
     gc.freeze()
-    url = f"http://127.0.0.1:{sim.port}"
-    text = kubeconfig.render(url, sim.wlm_token, sim.admin_token)
+    scheme = "https" if args.tls else "http"
+    url = f"{scheme}://127.0.0.1:{sim.port}"
+    text = kubeconfig.render(url, sim.wlm_token, sim.admin_token, ca_pem)
     if args.mapping:
         with open(args.mapping, "w", encoding="utf-8") as stream:
             json.dump(machine.mapping(), stream)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from dataclasses import dataclass, field
 
 from aiohttp import web
@@ -128,8 +129,9 @@ class Simulator:
         self.control = Control(self)
         self.server.pod_log = self._pod_log
 
-    async def start(self, port: int = 0) -> None:
-        """Serve on 127.0.0.1; returns when requests are answered.
+    async def start(self, port: int = 0, context: ssl.SSLContext | None = None) -> None:
+        """Serve on 127.0.0.1, with TLS if there is a context. Returns when
+        requests are answered.
 
         Raises:
             OSError: the port is taken.
@@ -140,7 +142,13 @@ class Simulator:
             self.server.application(), access_log=None, handler_cancellation=True
         )
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", port, shutdown_timeout=1.0)
+        site = web.TCPSite(
+            self._runner,
+            "127.0.0.1",
+            port,
+            shutdown_timeout=1.0,
+            ssl_context=context,
+        )
         await site.start()
         self.port = self._runner.addresses[0][1]
 

@@ -1,0 +1,147 @@
+# dws-sim as a process: TLS, scenarios, sizes, the live view, bad arguments.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The dws-sim command."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+from sim_support import XFS, Api, Job, Sim, main
+
+# sim_support has put the sources on the path
+# isort: split
+from dws_sim import hostlist, scenario
+from dws_sim.controllers.workflow import duration
+from dws_sim.faults import Faults
+from dws_sim.world import Machine, parse_size
+
+
+def test_tls(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("cryptography")
+    sim = Sim(tmp_path, "--tls")
+    config = json.loads(sim.kubeconfig.read_text())
+    assert config["clusters"][0]["cluster"]["server"].startswith("https://")
+    job = Job(Api(sim), "w", XFS)
+    job.wait("Proposal")
+    job.remove()
+    assert sim.stop() == 0
+
+
+def test_scenario(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "scenario.yaml"
+    file.write_text(
+        "preset: instant\n"
+        "seed: 7\n"
+        "latency: {Setup: 0.01, mount: [0, 0.01]}\n"
+        "fail:\n"
+        "- {state: Proposal, severity: Major, message: not yet, count: 2}\n"
+        "hold: [PreRun]\n"
+    )
+    sim = Sim(tmp_path, "--scenario", str(file))
+    job = Job(Api(sim), "w", XFS)
+    job.wait("Proposal")
+    job.give({"rabbit0": 1}, ["node0"])
+    job.through("DataIn")
+    assert job.to("PreRun", ready=False)["status"]["ready"] is False
+    sim.ctl("release", "PreRun")
+    job.wait("PreRun")
+    assert sim.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("[]", "a scenario has the keys"),
+        ("latency: {Soon: 1}", "no such state: 'Soon'"),
+        ("latency: {Setup: [2, 1]}", "out of order"),
+        ("fail: [{state: Setup, severity: Bad}]", "severity must be one of"),
+        ("preset: fast", "no such preset"),
+        ("{", "expected"),
+    ],
+)
+def test_bad_scenarios(text: str, word: str) -> None:
+    with pytest.raises(ValueError, match=word):
+        scenario.load(text, Faults())
+
+
+def test_same_seed_same_run() -> None:
+    def draw(seed: int) -> list[float]:
+        faults = Faults(seed=seed)
+        scenario.apply_preset("elcap", faults)
+        return [faults.delay_left("Setup", str(i), 0.0) for i in range(5)]
+
+    assert draw(1) == draw(1) != draw(2)
+
+
+def test_top_and_state(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture) -> None:
+    sim = Sim(tmp_path)
+    job = Job(Api(sim), "w", XFS)
+    job.wait("Proposal")
+    job.give({"rabbit1": 1}, ["node3"])
+    job.through("PreRun")
+    assert main(["top", "--kubeconfig", str(sim.kubeconfig), "--once"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "rabbits    2 (2 Ready), nodes 4"
+    assert any(line.split() == ["PreRun", "1"] for line in lines)
+    assert lines[-1].split()[0] == "rabbit1"
+    state = sim.state()
+    assert (state["mounts"], state["workflows"]) == (1, {"PreRun": 1})
+    assert sim.stop() == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--capacity", "much"], "no size"),
+        (["--nodes-per-rabbit", "17"], "1 to 16"),
+        (["--nodes", "node[3-1]"], "malformed range"),
+        (["--rabbits", "node0"], "named twice"),
+        (["--scenario", "/nonexistent"], "No such file"),
+    ],
+)
+def test_bad_arguments(
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture,
+    options: list[str],
+    word: str,
+) -> None:
+    file = str(tmp_path / "kubeconfig")
+    assert main(["run", "--kubeconfig", file, *options]) == 1
+    assert word in capsys.readouterr().err
+
+
+def test_hostlists() -> None:
+    assert hostlist.expand("a[0-2,08-10],b") == [
+        *("a0", "a1", "a2", "a08", "a09", "a10", "b")
+    ]
+    assert hostlist.compress(["n1", "n2", "n4", "m7", "x"]) == "n[1-2,4],m7,x"
+    assert hostlist.compress(["n01", "n02"]) == "n[01-02]"
+
+
+def test_sizes() -> None:
+    assert parse_size("1TiB") == 1 << 40
+    assert parse_size("30.5TB") == 30_500_000_000_000
+    assert parse_size("4096") == 4096
+
+
+def test_nodes_without_a_rabbit() -> None:
+    machine = Machine.build("n[0-4]", "r[0-1]", 2, 1)
+    assert machine.rabbits == {"r0": ["n0", "n1"], "r1": ["n2", "n3"]}
+    assert machine.external == ["n4"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1.25, "1.25s"),
+        (0.3501, "350.1ms"),
+        (123.5, "2m3.5s"),
+        (3723, "1h2m3s"),
+        (60, "1m0s"),
+        (0, "0s"),
+    ],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
