@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from kubernetes import client, config, watch
-
 from sim_support import DWS, Api, Sim, error_of, workflow
 
 V = "v1alpha7"

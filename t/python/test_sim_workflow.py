@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from kubernetes import client, watch
-
 from sim_support import (
     DWS,
     GIB,
