@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -297,6 +298,16 @@ def test_config_path(tmp_path):
     ]
     assert execution["nodelist"] == ["x[0-1],y"]
     assert execution["properties"] == {"big": "2"}
+
+
+def test_shutdown_gives_up_on_jobs():
+    """A job that takes long to end does not keep the instance alive."""
+    job = "sh -c 'trap : TERM; touch ready; while :; do sleep 0.1; done'"
+    command = f"flux submit --wait-event=start {job} && until test -e ready; do :; done"
+    with tempfile.TemporaryDirectory() as cwd:
+        done = start("-Sbroker.cleanup-timeout=0.5", command, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    assert "giving up on jobs" in done.stderr
 
 
 def test_modules_of_config(tmp_path):

@@ -15,6 +15,8 @@
 
 #include "broker.h"
 
+enum { CLEANUP_TIMEOUT = 60, UNLOAD_TIMEOUT = 20 };    // seconds
+
 enum state { LOAD, RUN, CLEANUP, UNLOAD, DONE };
 
 static const char *state_names[] = {
@@ -39,6 +41,7 @@ struct runlevel {
 
 static void load_next (struct runlevel *rl);
 static void cleanup_next (struct runlevel *rl);
+static void start_unload (struct runlevel *rl);
 static void unload_next (struct runlevel *rl);
 
 /* What ends the running jobs, in this order (broker state "cleanup").
@@ -192,19 +195,40 @@ static void cleanup_done (flux_future_t *f, void *arg)
     cleanup_next (rl);
 }
 
-static void cleanup_timeout (flux_reactor_t *r,
-                             flux_watcher_t *w,
-                             int revents,
-                             void *arg)
+static void timeout_cb (flux_reactor_t *r,
+                        flux_watcher_t *w,
+                        int revents,
+                        void *arg)
 {
     struct runlevel *rl = arg;
 
     if (rl->state == CLEANUP) {
         fprintf (stderr, "flux start: giving up on jobs that do not end\n");
-        drop_future (rl);
-        set_state (rl, UNLOAD);
-        unload_next (rl);
+        start_unload (rl);
     }
+    else {
+        fprintf (stderr, "flux start: giving up on a module\n");
+        flux_reactor_stop (r);
+    }
+}
+
+static void set_timeout (struct runlevel *rl, double seconds)
+{
+    flux_watcher_destroy (rl->timer);
+    if ((rl->timer = flux_timer_watcher_create (rl->b->reactor,
+                                                seconds,
+                                                0.,
+                                                timeout_cb,
+                                                rl)))
+        flux_watcher_start (rl->timer);
+}
+
+static void start_unload (struct runlevel *rl)
+{
+    drop_future (rl);
+    set_state (rl, UNLOAD);
+    set_timeout (rl, UNLOAD_TIMEOUT);
+    unload_next (rl);
 }
 
 static void cleanup_next (struct runlevel *rl)
@@ -213,8 +237,7 @@ static void cleanup_next (struct runlevel *rl)
     flux_t *h = rl->b->h;
 
     if (rl->next == CLEANUP_STEPS) {
-        set_state (rl, UNLOAD);
-        unload_next (rl);
+        start_unload (rl);
         return;
     }
     rl->next++;
@@ -234,9 +257,7 @@ static void cleanup_next (struct runlevel *rl)
                                "note", "instance shutdown");
     if (!rl->f || flux_future_then (rl->f, -1, cleanup_done, rl) < 0) {
         flux_log_error (h, "%s", step->topic);
-        drop_future (rl);
-        set_state (rl, UNLOAD);
-        unload_next (rl);
+        start_unload (rl);
     }
 }
 
@@ -294,19 +315,13 @@ void runlevel_shutdown (struct runlevel *rl, int exit_code)
     }
     drop_future (rl);
     if (getenv ("FLUX_DISABLE_JOB_CLEANUP")) {
-        set_state (rl, UNLOAD);
-        unload_next (rl);
+        start_unload (rl);
         return;
     }
     s = attr_get (rl->b->attrs, "broker.cleanup-timeout");
     timeout = s ? strtod (s, NULL) : 0.;
     set_state (rl, CLEANUP);
-    if ((rl->timer = flux_timer_watcher_create (rl->b->reactor,
-                                                timeout > 0 ? timeout : 60.,
-                                                0.,
-                                                cleanup_timeout,
-                                                rl)))
-        flux_watcher_start (rl->timer);
+    set_timeout (rl, timeout > 0 ? timeout : CLEANUP_TIMEOUT);
     cleanup_next (rl);
 }
 
