@@ -3,10 +3,9 @@
 
 import os
 import sys
-from typing import Any, List
+from typing import Any
 
 import flux
-
 import solocmd
 
 STATES = {"depend": 2, "priority": 4, "sched": 8, "run": 16, "cleanup": 32}
@@ -17,7 +16,7 @@ GROUPS = {
 }
 
 
-def state_mask(names: List[str]) -> int:
+def state_mask(names: list[str]) -> int:
     mask = 0
     for name in ",".join(names).lower().split(","):
         for state in GROUPS.get(name, (name,)):
@@ -72,7 +71,9 @@ def cancel_ids(args: Any) -> None:
         try:
             rpc.get()
         except OSError:
-            print(f"flux-cancel: ERROR: {job.f58}: {rpc.error_string()}", file=sys.stderr)
+            print(
+                f"flux-cancel: ERROR: {job.f58}: {rpc.error_string()}", file=sys.stderr
+            )
             failed = True
     sys.exit(1 if failed else 0)
 
@@ -84,7 +85,11 @@ def main() -> None:
     top.add_argument("-u", "--user", help="jobs of USER, or all")
     top.add_argument("--all", action="store_true", help="all my jobs")
     top.add_argument(
-        "-S", "--states", "-s", action="append", metavar="STATES",
+        "-S",
+        "--states",
+        "-s",
+        action="append",
+        metavar="STATES",
         help="jobs in these states (default: active)",
     )
     top.add_argument("-m", "--message", metavar="NOTE", help="reason")

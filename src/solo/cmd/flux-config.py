@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import flux
-
 import solocmd
 
 
@@ -33,7 +32,9 @@ def get(args: argparse.Namespace) -> None:
 
 def read_conf(path: str) -> Any:
     """Parse TOML, or JSON if it looks like it, from a file or '-'."""
-    text = sys.stdin.read() if path == "-" else open(path, encoding="utf-8").read()
+    from pathlib import Path
+
+    text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
     if text.lstrip().startswith("{"):
         return json.loads(text)
     try:

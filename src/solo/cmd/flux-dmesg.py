@@ -7,14 +7,14 @@ import sys
 from datetime import datetime, timedelta
 
 import flux
-from flux.constants import FLUX_RPC_STREAMING
-
 import solocmd
+from flux.constants import FLUX_RPC_STREAMING
 
 LEVELS = ("emerg", "alert", "crit", "err", "warning", "notice", "info", "debug")
 # <pri>1 timestamp host app procid msgid structured-data text (RFC 5424)
 ENTRY = re.compile(
-    r"<(?P<pri>\d+)>\d+ (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) \S+ \S+ -? ?(?P<text>.*)",
+    r"<(?P<pri>\d+)>\d+ (?P<time>\S+) (?P<host>\S+) (?P<app>\S+) \S+ \S+ -? ?"
+    r"(?P<text>.*)",
     re.DOTALL,
 )
 
@@ -57,7 +57,9 @@ def main() -> None:
     top.add_argument(
         "-c", "--read-clear", action="store_true", help="print the log, then clear it"
     )
-    top.add_argument("-f", "--follow", action="store_true", help="go on with new entries")
+    top.add_argument(
+        "-f", "--follow", action="store_true", help="go on with new entries"
+    )
     top.add_argument("-n", "--new", action="store_true", help="only new entries")
     top.add_argument("-H", "--human", action="store_true", help="readable times")
     solocmd.color_option(top)

@@ -5,9 +5,8 @@ import argparse
 import json
 
 import flux
-from flux.constants import FLUX_MSGTYPE_EVENT
-
 import solocmd
+from flux.constants import FLUX_MSGTYPE_EVENT
 
 
 def pub(args: argparse.Namespace) -> None:
@@ -49,7 +48,9 @@ def main() -> None:
     commands = top.add_subparsers(metavar="COMMAND")
     cmd = commands.add_parser("pub", help="publish an event")
     cmd.add_argument("-r", "--raw", action="store_true", help="payload is not JSON")
-    cmd.add_argument("-s", "--synchronous", action="store_true", help="print its number")
+    cmd.add_argument(
+        "-s", "--synchronous", action="store_true", help="print its number"
+    )
     cmd.add_argument("-p", "--private", action="store_true", help="only for the owner")
     cmd.add_argument("topic", metavar="TOPIC")
     cmd.add_argument("payload", nargs="*", metavar="PAYLOAD")

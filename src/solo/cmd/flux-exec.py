@@ -9,19 +9,17 @@ import argparse
 import os
 import subprocess
 import sys
-from typing import Dict, List
 
 import flux
+import solocmd
 from flux.hostlist import Hostlist
 from flux.idset import IDset
 
-import solocmd
 
-
-def nodes(handle: flux.Flux) -> Dict[int, str]:
+def nodes(handle: flux.Flux) -> dict[int, str]:
     resources = handle.rpc("resource.status").get()["R"]["execution"]
     hosts = list(Hostlist(resources["nodelist"]))
-    ranks: List[int] = []
+    ranks: list[int] = []
     for entry in resources["R_lite"]:
         ranks.extend(IDset(entry["rank"]))
     return dict(zip(ranks, hosts))
@@ -29,7 +27,9 @@ def nodes(handle: flux.Flux) -> Dict[int, str]:
 
 def main() -> None:
     top = solocmd.parser("flux-exec")
-    top.add_argument("-r", "--rank", default="all", metavar="IDSET", help="on these ranks")
+    top.add_argument(
+        "-r", "--rank", default="all", metavar="IDSET", help="on these ranks"
+    )
     top.add_argument("-x", "--exclude", default="", metavar="IDSET", help="but these")
     top.add_argument("-d", "--dir", help="working directory")
     top.add_argument("-l", "--label-io", action="store_true", help="label output")

@@ -4,10 +4,11 @@
 import argparse
 import json
 import sys
-from typing import Any, List, Tuple
+from typing import Any
 
 import flux
 import flux.constants
+import solocmd
 from flux.job import JobInfoFormat, JobList, job_fields_to_attrs
 from flux.util import (
     ColorAction,
@@ -17,8 +18,6 @@ from flux.util import (
     FilterTrueAction,
     UtilConfig,
 )
-
-import solocmd
 
 NAME = "flux-jobs"
 
@@ -100,7 +99,7 @@ def since_time(args: argparse.Namespace) -> float:
     return since
 
 
-def fetch(args: argparse.Namespace, fields: List[str]) -> Tuple[List[Any], bool]:
+def fetch(args: argparse.Namespace, fields: list[str]) -> tuple[list[Any], bool]:
     """The jobs, and whether there are more than --count."""
     attrs = job_fields_to_attrs(fields)
     if args.json:
@@ -147,7 +146,7 @@ def print_stats(args: argparse.Namespace) -> bool:
     return bool(stats.active)
 
 
-def print_json(args: argparse.Namespace, jobs: List[Any]) -> None:
+def print_json(args: argparse.Namespace, jobs: list[Any]) -> None:
     result = [job.to_dict() for job in jobs]
     if len(args.jobids) == 1:
         print(json.dumps(result[0]))
@@ -161,13 +160,21 @@ def parse_args() -> argparse.Namespace:
     top.add_argument("-A", action=FilterTrueAction, help="jobs of all users")
     top.add_argument("-c", "--count", action=FilterAction, type=int, default=1000)
     top.add_argument(
-        "-f", "--filter", action=FilterActionSetUpdate, default=set(),
-        metavar="STATE|RESULT", help="jobs in these states, or with these results",
+        "-f",
+        "--filter",
+        action=FilterActionSetUpdate,
+        default=set(),
+        metavar="STATE|RESULT",
+        help="jobs in these states, or with these results",
     )
     top.add_argument("--since", action=FilterAction, default="", metavar="WHEN")
     top.add_argument("-n", "--no-header", action="store_true")
-    top.add_argument("--suppress-header", action="store_true", dest="no_header",
-                     help=argparse.SUPPRESS)
+    top.add_argument(
+        "--suppress-header",
+        action="store_true",
+        dest="no_header",
+        help=argparse.SUPPRESS,
+    )
     import os
 
     top.add_argument("-u", "--user", action=FilterActionUser, default=str(os.getuid()))
@@ -191,8 +198,10 @@ def main() -> None:
     if args.json and (args.stats or args.stats_only):
         raise ValueError("--json incompatible with --stats or --stats-only")
     if args.jobids and args.filtered:
-        print(f"{NAME}: WARNING: Filtering options ignored with jobid list",
-              file=sys.stderr)
+        print(
+            f"{NAME}: WARNING: Filtering options ignored with jobid list",
+            file=sys.stderr,
+        )
     if args.stats or args.stats_only:
         active = print_stats(args)
         if args.stats_only:
@@ -224,7 +233,9 @@ def main() -> None:
     def after(job: Any) -> None:
         sys.stdout.write("\033[0;0m" if color(job) else "")
 
-    formatter.print_items(jobs, no_header=True, width=args.width, pre=before, post=after)
+    formatter.print_items(
+        jobs, no_header=True, width=args.width, pre=before, post=after
+    )
     if more and not args.no_header:
         sys.stdout.flush()
         print(f"warning: output truncated at {args.count} jobs.", file=sys.stderr)

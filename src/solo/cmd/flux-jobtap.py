@@ -3,27 +3,27 @@
 
 import argparse
 import json
-from typing import Any, Dict
+from typing import Any
 
 import flux
-
 import solocmd
 
 
-def jobtap(request: Dict[str, Any]) -> Any:
+def jobtap(request: dict[str, Any]) -> Any:
     try:
         return flux.Flux().rpc("job-manager.jobtap", request).get()
     except FileNotFoundError:
         solocmd.die(
-            "flux-jobtap", f"ERROR: {request.get('load', request.get('remove'))} not found"
+            "flux-jobtap",
+            f"ERROR: {request.get('load', request.get('remove'))} not found",
         )
 
 
 def load(args: argparse.Namespace) -> None:
-    request: Dict[str, Any] = {"load": args.plugin}
+    request: dict[str, Any] = {"load": args.plugin}
     if args.remove:
         request["remove"] = args.remove
-    conf: Dict[str, Any] = {}
+    conf: dict[str, Any] = {}
     for item in args.conf:
         key, sep, value = item.partition("=")
         if not sep:

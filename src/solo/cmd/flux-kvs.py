@@ -8,9 +8,11 @@ import os
 import shutil
 import sys
 import time
-from typing import Any, Dict, Iterator, List, Optional
+from collections.abc import Iterator
+from typing import Any, Optional
 
 import flux
+import solocmd
 from flux import kvs
 from flux.constants import (
     FLUX_KVS_APPEND,
@@ -24,8 +26,6 @@ from flux.constants import (
 )
 from flux.core.inner import ffi
 from flux.future import Future
-
-import solocmd
 
 NAME = "flux-kvs"
 Args = argparse.Namespace
@@ -47,7 +47,7 @@ def get_bytes(future: Future) -> bytes:
     return bytes(ffi.buffer(data[0], size[0])) if data[0] != ffi.NULL else b""
 
 
-def get_treeobj(future: Future) -> Dict[str, Any]:
+def get_treeobj(future: Future) -> dict[str, Any]:
     text = ffi.new("char *[1]")
     kvs.RAW.flux_kvs_lookup_get_treeobj(future, ffi.cast("const char **", text))
     return json.loads(ffi.string(text[0]))
@@ -58,9 +58,10 @@ def changes(
     args: Args,
     key: str,
     flags: int,
-    deadline: solocmd.Deadline = solocmd.Deadline(None),
+    timeout: Optional[float] = None,
 ) -> Iterator[bytes]:
     """The value of a key now, and whenever it changes."""
+    deadline = solocmd.Deadline(timeout)
     future = lookup(handle, args, key, flags | FLUX_KVS_WATCH)
     while True:
         try:
@@ -154,9 +155,8 @@ def unlink(args: Args) -> None:
             if exc.errno == errno.ENOENT and args.force:
                 continue
             fail(key, exc)
-        if obj["type"] in ("dir", "dirref") and not args.recursive:
-            if names(handle, args, key):
-                solocmd.die(NAME, f"{key}: Directory not empty")
+        if is_dir(obj) and not args.recursive and names(handle, args, key):
+            solocmd.die(NAME, f"{key}: Directory not empty")
         kvs.put_unlink(handle, key)
     kvs.commit(handle, namespace=args.namespace)
 
@@ -177,7 +177,7 @@ def link(args: Args) -> None:
     txn.commit()
 
 
-def symlink_text(obj: Dict[str, Any]) -> str:
+def symlink_text(obj: dict[str, Any]) -> str:
     data = obj["data"]
     space = data.get("namespace")
     return f"{space}::{data['target']}" if space else data["target"]
@@ -198,9 +198,7 @@ def readlink(args: Args) -> None:
 def copy(args: Args) -> None:
     handle = flux.Flux()
     function = kvs.RAW.flux_kvs_move if args.verb == "move" else kvs.RAW.flux_kvs_copy
-    future = function(
-        handle, args.namespace, args.src, args.dst_namespace, args.dst, 0
-    )
+    future = function(handle, args.namespace, args.src, args.dst_namespace, args.dst, 0)
     try:
         Future(future).get()
     except OSError as exc:
@@ -208,10 +206,12 @@ def copy(args: Args) -> None:
 
 
 # Directories
-def names(handle: flux.Flux, args: Args, key: str) -> List[str]:
+def names(handle: flux.Flux, args: Args, key: str) -> list[str]:
     future = lookup(handle, args, key, FLUX_KVS_READDIR)
     directory = ffi.new("flux_kvsdir_t *[1]")
-    kvs.RAW.flux_kvs_lookup_get_dir(future, ffi.cast("const flux_kvsdir_t **", directory))
+    kvs.RAW.flux_kvs_lookup_get_dir(
+        future, ffi.cast("const flux_kvsdir_t **", directory)
+    )
     iterator = kvs.RAW.flux_kvsitr_create(directory[0])
     result = []
     while True:
@@ -227,7 +227,7 @@ def join(directory: str, name: str) -> str:
     return name if directory == "." else f"{directory}.{name}"
 
 
-def is_dir(obj: Dict[str, Any]) -> bool:
+def is_dir(obj: dict[str, Any]) -> bool:
     return obj["type"] in ("dir", "dirref")
 
 
@@ -238,7 +238,7 @@ def width(args: Args) -> int:
     return shutil.get_terminal_size().columns
 
 
-def columns(words: List[str], limit: int) -> None:
+def columns(words: list[str], limit: int) -> None:
     """Print words row by row in columns of equal width."""
     size = max((len(word) for word in words), default=0) + 4
     per_row = max(limit // size, 1) if limit else max(len(words), 1)
@@ -251,10 +251,10 @@ def ls(args: Args) -> None:
     handle = flux.Flux()
     limit = 1 if getattr(args, "1") else width(args)
 
-    def treeobj(key: str) -> Dict[str, Any]:
+    def treeobj(key: str) -> dict[str, Any]:
         return get_treeobj(lookup(handle, args, key, FLUX_KVS_TREEOBJ))
 
-    def mark(obj: Dict[str, Any]) -> str:
+    def mark(obj: dict[str, Any]) -> str:
         if not args.classify:
             return ""
         return "." if is_dir(obj) else "@" if obj["type"] == "symlink" else ""
@@ -361,8 +361,7 @@ def event_lines(args: Args, follow: bool, timeout: Any = None) -> Iterator[str]:
     flags = FLUX_KVS_WAITCREATE if args.waitcreate else 0
     if follow:
         flags |= FLUX_KVS_WATCH_APPEND
-        deadline = solocmd.Deadline(timeout)
-        for chunk in changes(handle, args, args.key, flags, deadline):
+        for chunk in changes(handle, args, args.key, flags, timeout):
             yield from chunk.decode().splitlines()
         return
     try:
@@ -406,7 +405,7 @@ def eventlog_wait(args: Args) -> None:
 
 
 def eventlog_append(args: Args) -> None:
-    entry: Dict[str, Any] = {"timestamp": args.timestamp, "name": args.name}
+    entry: dict[str, Any] = {"timestamp": args.timestamp, "name": args.name}
     if args.timestamp is None:
         entry["timestamp"] = time.time()
     if args.context:

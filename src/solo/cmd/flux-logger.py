@@ -4,7 +4,6 @@
 import syslog
 
 import flux
-
 import solocmd
 
 SEVERITIES = {

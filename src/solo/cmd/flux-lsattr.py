@@ -2,7 +2,6 @@
 """flux lsattr: list broker attributes."""
 
 import flux
-
 import solocmd
 
 

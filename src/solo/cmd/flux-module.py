@@ -4,10 +4,9 @@
 import argparse
 import json
 import os
-from typing import Any, Dict
+from typing import Any
 
 import flux
-
 import solocmd
 
 STATES = "IRFX"
@@ -18,7 +17,7 @@ def canonical(name: str) -> str:
     return os.path.realpath(name) if "/" in name else name
 
 
-def rpc(verb: str, name: str, request: Dict[str, Any]) -> None:
+def rpc(verb: str, name: str, request: dict[str, Any]) -> None:
     future = flux.Flux().rpc(f"module.{verb}", request)
     try:
         future.get()
@@ -41,9 +40,7 @@ def remove(args: argparse.Namespace) -> None:
         future.get()
     except OSError as exc:
         if not (args.force and isinstance(exc, FileNotFoundError)):
-            solocmd.die(
-                "flux-module", f"remove {args.module}: {future.error_string()}"
-            )
+            solocmd.die("flux-module", f"remove {args.module}: {future.error_string()}")
 
 
 def reload(args: argparse.Namespace) -> None:
@@ -54,8 +51,10 @@ def reload(args: argparse.Namespace) -> None:
 def list_modules(args: argparse.Namespace) -> None:
     mods = flux.Flux().rpc("module.list").get()["mods"]
     if args.long:
-        print(f"{'Module':<24.24} {'Idle':>5} {'State':>5} {'Sendq':>5} "
-              f"{'Recvq':>5} {'Service':<16} Path")
+        print(
+            f"{'Module':<24.24} {'Idle':>5} {'State':>5} {'Sendq':>5} "
+            f"{'Recvq':>5} {'Service':<16} Path"
+        )
     else:
         print(f"{'Module':<25.25} {'Idle':>4}  S {'Sendq':>5} {'Recvq':>5} Service")
     for mod in mods:
@@ -65,11 +64,15 @@ def list_modules(args: argparse.Namespace) -> None:
         services = ",".join(s for s in mod["services"] if s != name)
         queues = mod.get("sendqueue", 0), mod.get("recvqueue", 0)
         if args.long:
-            print(f"{name:<24.24} {idle:>5} {state:>5} {queues[0]:>5} {queues[1]:>5} "
-                  f"{services:<16} {mod['path']}")
+            print(
+                f"{name:<24.24} {idle:>5} {state:>5} {queues[0]:>5} {queues[1]:>5} "
+                f"{services:<16} {mod['path']}"
+            )
         else:
-            print(f"{name:<25.25} {idle:>4}  {state} {queues[0]:>5} {queues[1]:>5} "
-                  f"{services}")
+            print(
+                f"{name:<25.25} {idle:>4}  {state} {queues[0]:>5} {queues[1]:>5} "
+                f"{services}"
+            )
 
 
 def stats(args: argparse.Namespace) -> None:
@@ -99,7 +102,9 @@ def main() -> None:
         cmd.add_argument("-n", "--name", help="override the module's name")
         cmd.add_argument("-x", "--exec", action="store_true", help="in its own process")
         if name == "reload":
-            cmd.add_argument("-f", "--force", action="store_true", help="not loaded? fine")
+            cmd.add_argument(
+                "-f", "--force", action="store_true", help="not loaded? fine"
+            )
         cmd.add_argument("module", metavar="MODULE")
         cmd.add_argument("args", nargs=argparse.REMAINDER, metavar="ARGS")
         cmd.set_defaults(func=func)
@@ -111,7 +116,9 @@ def main() -> None:
     cmd.add_argument("-l", "--long", action="store_true", help="show paths too")
     cmd.set_defaults(func=list_modules)
     cmd = sub.add_parser("stats", help="print a module's statistics")
-    cmd.add_argument("-p", "--parse", metavar="OBJNAME", help="print part of the object")
+    cmd.add_argument(
+        "-p", "--parse", metavar="OBJNAME", help="print part of the object"
+    )
     cmd.add_argument("-s", "--scale", type=float, default=1.0, metavar="N")
     cmd.add_argument("-t", "--type", choices=("int", "double"))
     cmd.add_argument("-c", "--clear", action="store_true", help="clear them")

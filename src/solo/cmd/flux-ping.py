@@ -4,14 +4,15 @@
 import time
 
 import flux
-
 import solocmd
 
 
 def main() -> None:
     top = solocmd.parser("flux-ping")
     top.add_argument("-c", "--count", type=int, default=0, help="number of pings")
-    top.add_argument("-i", "--interval", type=float, default=1.0, help="seconds between")
+    top.add_argument(
+        "-i", "--interval", type=float, default=1.0, help="seconds between"
+    )
     top.add_argument("-p", "--pad", type=int, default=0, help="bytes of padding")
     top.add_argument("target", metavar="SERVICE")
     args = top.parse_args()
@@ -26,8 +27,10 @@ def main() -> None:
         request = {"seq": seq, "pad": pad, "time.tv_sec": 0, "time.tv_nsec": 0}
         handle.rpc(f"{service}.ping", request).get()
         elapsed = (time.monotonic() - start) * 1e3
-        print(f"{args.target}.ping pad={args.pad} seq={seq} time={elapsed:0.3f} ms",
-              flush=True)
+        print(
+            f"{args.target}.ping pad={args.pad} seq={seq} time={elapsed:0.3f} ms",
+            flush=True,
+        )
         seq += 1
 
 

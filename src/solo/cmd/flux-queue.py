@@ -2,17 +2,16 @@
 """flux queue: start, stop, enable, disable, drain and list queues."""
 
 import argparse
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Optional
 
 import flux
-
 import solocmd
 
 NAME = "flux-queue"
 Args = argparse.Namespace
 
 
-def rpc(handle: flux.Flux, verb: str, topic: str, request: Dict[str, Any]) -> Any:
+def rpc(handle: flux.Flux, verb: str, topic: str, request: dict[str, Any]) -> Any:
     future = handle.rpc(f"job-manager.{topic}", request)
     try:
         return future.get()
@@ -22,8 +21,8 @@ def rpc(handle: flux.Flux, verb: str, topic: str, request: Dict[str, Any]) -> An
 
 def statuses(
     handle: flux.Flux, queue: Optional[str], verbose: bool
-) -> List[Tuple[Optional[str], Dict[str, Any]]]:
-    names: List[Optional[str]] = [queue]
+) -> list[tuple[Optional[str], dict[str, Any]]]:
+    names: list[Optional[str]] = [queue]
     if not queue or verbose:
         names = rpc(handle, "list", "queue-list", {})["queues"] or [queue]
     return [
@@ -32,7 +31,7 @@ def statuses(
     ]
 
 
-def describe(subject: str, good: bool, words: Tuple[str, str], reason: str) -> None:
+def describe(subject: str, good: bool, words: tuple[str, str], reason: str) -> None:
     text = f"{subject} is {words[0] if good else words[1]}"
     print(text + (f": {reason}" if reason and not good else ""))
 
@@ -67,11 +66,9 @@ def status(args: Args) -> None:
 
 def start_stop(args: Args) -> None:
     handle = flux.Flux()
-    if not args.queue and not args.all:
-        if rpc(handle, "list", "queue-list", {})["queues"]:
-            raise ValueError(
-                "Named queues are defined. Specify queues or use --all."
-            )
+    names = rpc(handle, "list", "queue-list", {})["queues"]
+    if names and not args.queue and not args.all:
+        raise ValueError("Named queues are defined. Specify queues or use --all.")
     request = {
         "start": args.verb == "start",
         "all": args.all,
@@ -172,13 +169,18 @@ class Line:
         default = getattr(info, "is_default", False)
         self.queuem = self.queue + ("*" if default and self.queue else "")
         self.parent = getattr(info, "parent", None) or ""
-        self.defaults, self.limits = info.defaults, Limits(info.limits, info.resources.all)
+        self.defaults, self.limits = (
+            info.defaults,
+            Limits(info.limits, info.resources.all),
+        )
         self.submission = "enabled" if info.enabled else "disabled"
         self.scheduling = "started" if info.started else "stopped"
-        self.enabled = flux.util.AltField("✔" if info.enabled else "✗",
-                                          "y" if info.enabled else "n")
-        self.started = flux.util.AltField("✔" if info.started else "✗",
-                                          "y" if info.started else "n")
+        self.enabled = flux.util.AltField(
+            "✔" if info.enabled else "✗", "y" if info.enabled else "n"
+        )
+        self.started = flux.util.AltField(
+            "✔" if info.started else "✗", "y" if info.started else "n"
+        )
 
 
 def list_queues(args: Args) -> None:

@@ -5,14 +5,14 @@ import argparse
 import errno
 import json
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from collections.abc import Iterator
+from typing import Any, Optional
 
 import flux
 import flux.util
+import solocmd
 from flux.idset import IDset
 from flux.resource import ResourceSet, resource_list, resource_status
-
-import solocmd
 
 NAME = "flux-resource"
 Args = argparse.Namespace
@@ -47,20 +47,20 @@ HEADINGS = {
 }  # fmt: skip
 
 
-def output(args: Args, formats: Dict[str, str]) -> Any:
+def output(args: Args, formats: dict[str, str]) -> Any:
     fmt = formats.get(args.format, args.format)
     return flux.util.OutputFormat(fmt, headings=HEADINGS)
 
 
 # Queues
-def required(queues: Dict[str, Any], name: str) -> Set[str]:
+def required(queues: dict[str, Any], name: str) -> set[str]:
     """The properties of a queue's nodes, or its parent's."""
     entry = queues[name]
     entry = queues.get(entry.get("parent"), entry)
     return set(entry.get("requires", []))
 
 
-def queue_ranks(rset: ResourceSet, config: Dict[str, Any], names: Set[str]) -> IDset:
+def queue_ranks(rset: ResourceSet, config: dict[str, Any], names: set[str]) -> IDset:
     queues = config.get("queues", {})
     properties = json.loads(rset.get_properties())
     result = IDset()
@@ -90,15 +90,15 @@ class ListLine:
 
 
 def groups(
-    rset: ResourceSet, config: Dict[str, Any], fields: List[str], only: Set[str]
-) -> Iterator[Tuple[IDset, str, str]]:
+    rset: ResourceSet, config: dict[str, Any], fields: list[str], only: set[str]
+) -> Iterator[tuple[IDset, str, str]]:
     """Sets of ranks that agree in queue and properties, if these are shown."""
     queues = config.get("queues", {})
     ranks_of = {
         name: IDset(ids) for name, ids in json.loads(rset.get_properties()).items()
     }
     shown = [q for q in queues if q in only or not only and "parent" not in queues[q]]
-    found: Dict[Tuple[str, str], IDset] = {}
+    found: dict[tuple[str, str], IDset] = {}
     for rank in rset.ranks:
         props = {name for name, ranks in ranks_of.items() if rank in ranks}
         queue = text = ""
@@ -113,7 +113,7 @@ def groups(
         yield ranks, queue, text
 
 
-def fetch_list(args: Args) -> Tuple[Any, Dict[str, Any]]:
+def fetch_list(args: Args) -> tuple[Any, dict[str, Any]]:
     handle = flux.Flux()
     future = resource_list(handle)
     config = handle.rpc("config.get").get()
@@ -129,7 +129,7 @@ def fetch_list(args: Args) -> Tuple[Any, Dict[str, Any]]:
     return resources, config
 
 
-def states_of(args: Args) -> List[str]:
+def states_of(args: Args) -> list[str]:
     valid = ("up", "down", "allocated", "free", "all")
     states = args.states.split(",")
     for state in states:
@@ -201,12 +201,12 @@ DEFAULT_STATES = "avail,exclude,draining,drained,torpid,housekeeping"
 
 
 def status_lines(
-    status: Any, states: List[str], with_reason: bool, online: bool, offline: bool
+    status: Any, states: list[str], with_reason: bool, online: bool, offline: bool
 ) -> Iterator[StatusLine]:
     for state in SHOWN_STATES:
         if state not in states and "all" not in states:
             continue
-        parts: List[Tuple[IDset, Optional[Any]]] = [(status[state], None)]
+        parts: list[tuple[IDset, Optional[Any]]] = [(status[state], None)]
         if state in ("draining", "drained") and with_reason:
             parts = [
                 (entry.ranks & status[state], entry) for entry in status.drain_info
@@ -218,7 +218,7 @@ def status_lines(
                 yield StatusLine(status, state, ranks & status.offline, False, drain)
 
 
-def show_status(args: Args, formats: Dict[str, str], states_arg: Optional[str]) -> None:
+def show_status(args: Args, formats: dict[str, str], states_arg: Optional[str]) -> None:
     states = (states_arg or DEFAULT_STATES).split(",")
     for state in states:
         if state not in ALL_STATES:
@@ -263,10 +263,10 @@ def status(args: Args) -> None:
 
 
 # Drain
-def request(args: Args) -> Dict[str, Any]:
+def request(args: Args) -> dict[str, Any]:
     if args.update and args.force:
         solocmd.die(NAME, "ERROR: Only one of --force and --update may be specified")
-    result: Dict[str, Any] = {"targets": args.targets}
+    result: dict[str, Any] = {"targets": args.targets}
     if args.update:
         result["mode"] = "update"
     elif args.force:
@@ -286,8 +286,10 @@ def drain(args: Args) -> None:
     except OSError as exc:
         print(f"{NAME}: ERROR: {future.error_string()}", file=sys.stderr)
         if exc.errno == errno.EEXIST:
-            print(f"{NAME}: INFO: Use --force to overwrite existing drain reason",
-                  file=sys.stderr)
+            print(
+                f"{NAME}: INFO: Use --force to overwrite existing drain reason",
+                file=sys.stderr,
+            )
         sys.exit(1)
 
 
@@ -337,8 +339,12 @@ def main() -> None:
     cmd.add_argument("--skip-empty", action="store_true")
     for name, func in (("drain", drain), ("undrain", undrain)):
         cmd = command(name, func, f"{name} nodes", name == "drain")
-        cmd.add_argument("-u", "--update", action="store_true",
-                         help="no error if some are so already")
+        cmd.add_argument(
+            "-u",
+            "--update",
+            action="store_true",
+            help="no error if some are so already",
+        )
         cmd.add_argument("-f", "--force", action="count", default=0)
         nargs = "?" if name == "drain" else None
         cmd.add_argument("targets", nargs=nargs, metavar="TARGETS")

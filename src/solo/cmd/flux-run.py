@@ -8,15 +8,14 @@ saves the start of another interpreter.
 
 import os
 import sys
-from typing import List, NoReturn
-
-from flux.cli.run import RunCmd
+from typing import NoReturn
 
 import jobcmd
 import solocmd
+from flux.cli.run import RunCmd
 
 
-def execute(program: str, argv: List[str]) -> NoReturn:
+def execute(program: str, argv: list[str]) -> NoReturn:
     sys.argv = [os.fsdecode(arg) for arg in argv]
     jobcmd.main()
     sys.exit(0)

@@ -2,7 +2,6 @@
 """flux setattr: set a broker attribute."""
 
 import flux
-
 import solocmd
 
 

@@ -2,13 +2,12 @@
 """flux update: change attributes of a job that has not run, or its limit."""
 
 import json
-from typing import Any, Dict
+from typing import Any
 
 import flux
+import solocmd
 from flux.job import JobID
 from flux.job.event import event_watch
-
-import solocmd
 
 SHORT = {"duration": "attributes.system.duration", "queue": "attributes.system.queue"}
 
@@ -44,13 +43,17 @@ def main() -> None:
     top = solocmd.parser("flux-update")
     top.add_argument("-n", "--dry-run", action="store_true", help="print, do not send")
     top.add_argument("-v", "--verbose", action="store_true", help="print what was done")
-    top.add_argument("--no-wait", dest="wait", action="store_false",
-                     help="do not wait for the update to appear in the eventlog")
+    top.add_argument(
+        "--no-wait",
+        dest="wait",
+        action="store_false",
+        help="do not wait for the update to appear in the eventlog",
+    )
     top.add_argument("jobid", type=solocmd.jobid, metavar="JOBID")
     top.add_argument("updates", nargs="+", metavar="KEY=VALUE")
     args = top.parse_args()
     handle = flux.Flux()
-    updates: Dict[str, Any] = {}
+    updates: dict[str, Any] = {}
     for item in args.updates:
         key, sep, value = item.partition("=")
         if not sep:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Optional
 
 import flux
 from flux.constants import FLUX_POLLIN, FLUX_RPC_STREAMING
@@ -29,7 +29,7 @@ def say(text: str) -> None:
     print(f"flux-job: {text}", file=sys.stderr, flush=True)
 
 
-def decode(context: Dict[str, Any]) -> bytes:
+def decode(context: dict[str, Any]) -> bytes:
     """The data of an RFC 24 data event."""
     data = context.get("data", "")
     if context.get("encoding") == "base64":
@@ -57,7 +57,7 @@ class Attach:
         self.backlog: Optional[int] = args.tail
 
     # Eventlogs
-    def follow(self, path: str, callback: Callable[[Dict[str, Any]], None]) -> None:
+    def follow(self, path: str, callback: Callable[[dict[str, Any]], None]) -> None:
         if path != "eventlog":
             self.open += 1
         rpc = self.handle.rpc(
@@ -68,7 +68,7 @@ class Attach:
         rpc.then(self.receive, path, callback)
 
     def receive(
-        self, rpc: Any, path: str, callback: Callable[[Dict[str, Any]], None]
+        self, rpc: Any, path: str, callback: Callable[[dict[str, Any]], None]
     ) -> None:
         try:
             line = rpc.get()["event"]
@@ -92,14 +92,14 @@ class Attach:
         if self.finished and self.open == 0:
             self.handle.reactor_stop()
 
-    def show(self, prefix: str, event: Dict[str, Any]) -> None:
+    def show(self, prefix: str, event: dict[str, Any]) -> None:
         context = event.get("context")
         text = " " + json.dumps(context, separators=(",", ":")) if context else ""
         when = event["timestamp"] - self.start
         print(f"{when:.3f}s: {prefix}.{event['name']}{text}", file=sys.stderr)
 
     # The job's own events
-    def main_event(self, event: Dict[str, Any]) -> None:
+    def main_event(self, event: dict[str, Any]) -> None:
         name = event["name"]
         context = event.get("context", {})
         self.start = self.start or event["timestamp"]
@@ -138,7 +138,7 @@ class Attach:
             self.exit_code = 0
 
     # Events of the execution
-    def exec_event(self, event: Dict[str, Any]) -> None:
+    def exec_event(self, event: dict[str, Any]) -> None:
         name = event["name"]
         context = event.get("context", {})
         if name == "shell.init":
@@ -163,7 +163,7 @@ class Attach:
             self.watching_output = True
             self.follow("guest.output", self.output_event)
 
-    def output_event(self, event: Dict[str, Any]) -> None:
+    def output_event(self, event: dict[str, Any]) -> None:
         name = event["name"]
         context = event.get("context", {})
         if name == "data":
@@ -181,7 +181,7 @@ class Attach:
         elif name == "log":
             self.shell_log(event["timestamp"], context)
 
-    def shell_log(self, timestamp: float, context: Dict[str, Any]) -> None:
+    def shell_log(self, timestamp: float, context: dict[str, Any]) -> None:
         if self.args.quiet:
             return
         level = LEVELS[context["level"]]
@@ -223,7 +223,7 @@ class Attach:
             self.send(data[:end])
 
     def send(self, data: bytes, eof: bool = False) -> None:
-        context: Dict[str, Any] = {"stream": "stdin", "rank": self.args.stdin_ranks}
+        context: dict[str, Any] = {"stream": "stdin", "rank": self.args.stdin_ranks}
         if eof:
             context["eof"] = True
         if data:

@@ -6,13 +6,13 @@ import errno
 import json
 import os
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from collections.abc import Iterator
+from typing import Any, Optional
 
 import flux
+import solocmd
 from flux.constants import FLUX_RPC_STREAMING
 from flux.job.JobID import JobID, id_encode
-
-import solocmd
 
 NAME = "flux-job"
 Args = argparse.Namespace
@@ -98,7 +98,7 @@ def eventlog(args: Args) -> None:
         print(output.format(line))
 
 
-def matches(entry: Dict[str, Any], context: List[str]) -> bool:
+def matches(entry: dict[str, Any], context: list[str]) -> bool:
     for item in context:
         key, _, text = item.partition("=")
         if key not in entry.get("context", {}):
@@ -176,11 +176,12 @@ def id_cmd(args: Args) -> None:
 
 
 # Acting on jobs
-def each_job(args: Args, topic: str, request: Dict[str, Any], verb: str) -> None:
+def each_job(args: Args, topic: str, request: dict[str, Any], verb: str) -> None:
     """Send a request per job; complain about each that fails."""
     handle = flux.Flux()
     rpcs = [
-        (jobid, handle.rpc(topic, dict(request, id=int(jobid)))) for jobid in args.jobids
+        (jobid, handle.rpc(topic, dict(request, id=int(jobid))))
+        for jobid in args.jobids
     ]
     failed = False
     for jobid, rpc in rpcs:
@@ -236,7 +237,7 @@ def urgency(args: Args) -> None:
 
 
 def memo(args: Args) -> None:
-    values: Dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for item in args.memo:
         key, sep, text = item.partition("=")
         if not sep:
@@ -256,9 +257,9 @@ def memo(args: Args) -> None:
 
 
 # Results
-def result(handle: flux.Flux, jobid: int) -> Dict[str, Any]:
+def result(handle: flux.Flux, jobid: int) -> dict[str, Any]:
     """What became of a job: waits until its eventlog ends."""
-    summary: Dict[str, Any] = {
+    summary: dict[str, Any] = {
         "id": int(jobid),
         "exception_occurred": False,
         "success": False,
@@ -327,8 +328,12 @@ def wait(args: Args) -> None:
         try:
             done = job_wait(handle, args.jobid) if args.jobid else job_wait(handle)
         except ChildProcessError:
-            die("there are no more waitable jobs" if not args.jobid
-                else "invalid job id, or job may be inactive and not waitable", 2)
+            die(
+                "there are no more waitable jobs"
+                if not args.jobid
+                else "invalid job id, or job may be inactive and not waitable",
+                2,
+            )
         if not args.jobid:
             print(JobID(done.jobid).f58)
         if not done.success:
@@ -365,7 +370,7 @@ def last(args: Args) -> None:
         print(JobID(jobid).f58)
 
 
-def list_mine(handle: flux.Flux) -> List[int]:
+def list_mine(handle: flux.Flux) -> list[int]:
     """My jobs, the one submitted last first."""
     request = {
         "max_entries": 0,
@@ -404,9 +409,10 @@ def namespace(args: Args) -> None:
 
 
 def timeleft(args: Args) -> None:
-    from flux.job import timeleft as job_timeleft
-    from flux.job import job_kvs_lookup
     import time
+
+    from flux.job import job_kvs_lookup
+    from flux.job import timeleft as job_timeleft
 
     handle = flux.Flux()
     if args.jobid is None:
@@ -417,7 +423,9 @@ def timeleft(args: Args) -> None:
             die(f"{args.jobid.orig}: job has not started")
         end = data["R"]["execution"].get("expiration", 0)
         left = end - time.time() if end else float("inf")
-    print(flux.util.fsd(left) if args.human else int(left) if left < 1e15 else "infinity")
+    print(
+        flux.util.fsd(left) if args.human else int(left) if left < 1e15 else "infinity"
+    )
 
 
 def purge(args: Args) -> None:
@@ -435,8 +443,11 @@ def purge(args: Args) -> None:
             "force": args.force,
         }
         count = handle.rpc("job-manager.purge", request).get()["count"]
-    print(f"purged {count} inactive jobs" if args.force
-          else f"use --force to purge {count} of the inactive jobs")
+    print(
+        f"purged {count} inactive jobs"
+        if args.force
+        else f"use --force to purge {count} of the inactive jobs"
+    )
 
 
 def attach(args: Args) -> None:
@@ -458,7 +469,7 @@ def event_options(cmd: argparse.ArgumentParser) -> None:
     solocmd.color_option(cmd)
 
 
-def switches(cmd: argparse.ArgumentParser, *options: Tuple[str, str]) -> None:
+def switches(cmd: argparse.ArgumentParser, *options: tuple[str, str]) -> None:
     for names, text in options:
         cmd.add_argument(*names.split(), action="store_true", help=text)
 
@@ -478,7 +489,10 @@ def attach_options(cmd: argparse.ArgumentParser) -> None:
     )
     cmd.add_argument("-v", "--verbose", action="count", default=0)
     cmd.add_argument(
-        "-w", "--wait-event", default="finish", metavar="NAME",
+        "-w",
+        "--wait-event",
+        default="finish",
+        metavar="NAME",
         help="event after which to stop (default: finish)",
     )
     cmd.add_argument("-i", "--stdin-ranks", default="all", metavar="RANKS")

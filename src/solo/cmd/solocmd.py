@@ -8,7 +8,7 @@ import logging
 import signal
 import sys
 import time
-from typing import Any, Callable, List, NoReturn, Optional
+from typing import Any, Callable, NoReturn, Optional
 
 import flux
 import flux.util
@@ -61,7 +61,7 @@ def parser(prog: str, **kwargs: Any) -> argparse.ArgumentParser:
     )
 
 
-def dispatch(top: argparse.ArgumentParser, argv: Optional[List[str]] = None) -> None:
+def dispatch(top: argparse.ArgumentParser, argv: Optional[list[str]] = None) -> None:
     """Parse the arguments and call the subcommand's func(args)."""
     args = top.parse_args(argv)
     if not getattr(args, "func", None):
