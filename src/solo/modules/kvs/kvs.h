@@ -26,7 +26,7 @@ struct kvs {
     struct batch *batch;
     struct watchers *watchers;
     struct flux_msglist *version_waiters;
-    struct snapshot *snapshots;
+    struct snapshots *snapshots;
     flux_msg_handler_t **handlers;
     unsigned int commits;
 };
@@ -37,6 +37,21 @@ struct ns *ns_find (struct kvs *kvs, const char *name);
 /* May the sender of msg use this namespace?  Fails with EPERM.
  */
 int ns_allow (struct kvs *kvs, struct ns *ns, const flux_msg_t *msg);
+
+/* object.c: tree objects and snapshots
+ */
+struct snapshots *snapshots_create (void);
+void snapshots_destroy (struct snapshots *s);
+/* Let the node be found by its reference for a while.
+ */
+void snapshot_keep (struct kvs *kvs, struct node *n);
+void ref_encode (uint64_t id, char *buf, size_t size);
+/* The node of a reference, borrowed.  Fails with ENOENT.
+ */
+struct node *ref_find (struct kvs *kvs, const char *ref);
+/* Make a node of what a client wants to put.
+ */
+struct node *node_decode (struct kvs *kvs, json_t *treeobj);
 
 /* What a lookup found, as the response needs it.
  */
