@@ -14,7 +14,7 @@ import subprocess
 import sys
 from typing import Any
 
-from kubernetes import client, config
+from kubernetes import client, config, watch
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src" / "sim"
 sys.path.insert(0, str(SOURCE))
@@ -206,3 +206,19 @@ class Job:
         self.to("Teardown")
         self.api.delete("workflows", self.name)
         self.wait("gone")
+
+
+def error_in(api: Api, name: str) -> str:
+    """Wait for a workflow's Error; returns the message."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", "workflows"),
+        resource_version="0",
+        field_selector=f"metadata.name={name}",
+        timeout_seconds=LIMIT_S,
+    )
+    for event in stream:
+        status = event["object"]["status"]
+        if status.get("status") == "Error":
+            return str(status["message"])
+    raise AssertionError("no error")

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kubernetes import watch
-from sim_support import DWS, LIMIT_S, Api, Job, Sim
+from sim_support import DWS, LIMIT_S, Api, Job, Sim, error_in
 
 PROFILES = "nnfcontainerprofiles"
 GFS2 = "#DW jobdw type=gfs2 capacity=1GiB name=local"
@@ -48,22 +47,6 @@ def start(api: Api, *directives: str) -> Job:
     job.wait("Proposal")
     job.give({"rabbit0": 2, "rabbit1": 1}, ["node0", "node1", "node2"])
     return job
-
-
-def error_in(api: Api, name: str) -> str:
-    """Wait for a workflow's Error; returns the message."""
-    stream = watch.Watch().stream(
-        api.custom.list_namespaced_custom_object,
-        *(DWS, "v1alpha7", "default", "workflows"),
-        resource_version="0",
-        field_selector=f"metadata.name={name}",
-        timeout_seconds=LIMIT_S,
-    )
-    for event in stream:
-        status = event["object"]["status"]
-        if status.get("status") == "Error":
-            return str(status["message"])
-    raise AssertionError("no error")
 
 
 def edit(api: Api, profile: str, **data: Any) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from kubernetes import watch
-from sim_support import DWS, LIMIT_S, XFS, Api, Job, Sim
+from sim_support import LIMIT_S, XFS, Api, Job, Sim, error_in
 
 MOVES = "nnfdatamovements"
 IN = "#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in"
@@ -43,22 +43,6 @@ def start(api: Api, *directives: str) -> Job:
     job.wait("Proposal")
     job.give({"rabbit0": 2, "rabbit1": 1}, ["node0", "node1", "node2"])
     return job
-
-
-def error_in(api: Api, name: str) -> str:
-    """Wait for a workflow's Error; returns the message."""
-    stream = watch.Watch().stream(
-        api.custom.list_namespaced_custom_object,
-        *(DWS, "v1alpha7", "default", "workflows"),
-        resource_version="0",
-        field_selector=f"metadata.name={name}",
-        timeout_seconds=LIMIT_S,
-    )
-    for event in stream:
-        status = event["object"]["status"]
-        if status.get("status") == "Error":
-            return str(status["message"])
-    raise AssertionError("no error")
 
 
 def test_in_and_out(api: Api) -> None:

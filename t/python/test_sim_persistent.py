@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kubernetes import client, watch
-from sim_support import DWS, LIMIT_S, Api, Job, Sim, error_of
+from kubernetes import client
+from sim_support import DWS, LIMIT_S, Api, Job, Sim, error_in, error_of
 
 PSI = "persistentstorageinstances"
 CREATE = "#DW create_persistent type=gfs2 capacity=10GiB name=shared-data"
@@ -53,22 +53,6 @@ def make(api: Api) -> None:
     job.give({"rabbit0": 2}, [])
     job.through("Teardown")
     job.remove()
-
-
-def error_in(api: Api, job: Job) -> str:
-    """Wait for a workflow's Error; returns the message."""
-    stream = watch.Watch().stream(
-        api.custom.list_namespaced_custom_object,
-        *(DWS, "v1alpha7", "default", "workflows"),
-        resource_version="0",
-        field_selector=f"metadata.name={job.name}",
-        timeout_seconds=LIMIT_S,
-    )
-    for event in stream:
-        status = event["object"]["status"]
-        if status.get("status") == "Error":
-            return str(status["message"])
-    raise AssertionError("no error")
 
 
 def test_breakdown_and_instance(api: Api) -> None:
@@ -114,7 +98,7 @@ def test_use_and_destroy(api: Api) -> None:
     destroyer = start(api, DESTROY)
     destroyer.wait("Proposal")
     destroyer.to("Teardown", ready=False)
-    assert "is in use" in error_in(api, destroyer)
+    assert "is in use" in error_in(api, destroyer.name)
     user.remove()
     destroyer.wait("Teardown")
     with pytest.raises(client.ApiException) as info:
@@ -137,11 +121,11 @@ def test_failed_creation_leaves_nothing(api: Api) -> None:
 def test_others_may_not(api: Api) -> None:
     make(api)
     user = start(api, USE, userID=4711)
-    assert "belongs to another user" in error_in(api, user)
+    assert "belongs to another user" in error_in(api, user.name)
     destroyer = start(api, DESTROY, userID=4711)
     destroyer.wait("Proposal")
     destroyer.to("Teardown", ready=False)
-    assert "belongs to another user" in error_in(api, destroyer)
+    assert "belongs to another user" in error_in(api, destroyer.name)
     note = {"metadata": {"annotations": {f"{DWS}/ignore-uid": "true"}}}
     api.patch(PSI, "shared-data", note)
     user.wait("Proposal")
@@ -150,9 +134,9 @@ def test_others_may_not(api: Api) -> None:
 
 def test_what_is_not_there(api: Api) -> None:
     job = start(api, USE)
-    assert "'shared-data' not found" in error_in(api, job)
+    assert "'shared-data' not found" in error_in(api, job.name)
 
 
 def test_only_directive(api: Api) -> None:
     job = start(api, CREATE, "#DW jobdw type=xfs capacity=1GiB name=aa")
-    assert "only a single create_persistent" in error_in(api, job)
+    assert "only a single create_persistent" in error_in(api, job.name)
