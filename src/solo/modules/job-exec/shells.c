@@ -236,7 +236,7 @@ static int shells_start (struct job *job)
 
     if (job->reattach) {
         job_fatal (job, 0, "job shells were lost in a restart");
-        job_complete (job, 1);
+        job_complete (job, 1 << 8);
         return 0;
     }
     if (!(cmd = shell_command (job)))
