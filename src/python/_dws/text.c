@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -282,17 +283,36 @@ static int write_all (void *arg, const char *buf, size_t len)
     return 0;
 }
 
-static int write_text (int fd, json_t *text, dws_error_t *error)
+static int write_text (int fd, const char *s, size_t len, dws_error_t *error)
 {
-    if (text
-        && write_all (&fd,
-                      json_string_value (text),
-                      json_string_length (text)) < 0)
+    if (write_all (&fd, s, len) < 0)
         return dws_error (error,
                           errno,
                           "could not write: %s",
                           strerror (errno));
     return 0;
+}
+
+/* R up to the value of "scheduling", which comes last.
+ */
+static int write_R (int fd, json_t *R, dws_error_t *error)
+{
+    static const char key[] = ",\"scheduling\":";
+    char *text;
+    int rc = -1;
+
+    json_object_del (R, "scheduling");
+    if (!(text = json_dumps (R, JSON_COMPACT)))
+        return dws_error (error, ENOMEM, "out of memory");
+    if (write_text (fd, text, strlen (text) - 1, error) == 0
+        && write_text (fd, key, sizeof (key) - 1, error) == 0)
+        rc = 0;
+    {
+        int saved_errno = errno;
+        free (text);
+        errno = saved_errno;
+    }
+    return rc;
 }
 
 char *dws_text_jgf (const char *R,
@@ -307,6 +327,7 @@ char *dws_text_jgf (const char *R,
     json_t *map = take (&call, 1, "rabbitmapping", mapping, &failed);
     json_t *o = take (&call, 2, "options", opts, &failed);
     json_t *chunks = json_object_get (o, "chunks");
+    bool whole = json_is_true (json_object_get (o, "whole"));
     struct dws_jgf_opts jopts = {
         .cluster = json_string_value (json_object_get (o, "cluster")),
         .chunks = chunks ? json_integer_value (chunks) : DWS_JGF_CHUNKS,
@@ -320,9 +341,10 @@ char *dws_text_jgf (const char *R,
     if (!failed
         && (topo = dws_topology_create (map, &call.error))
         && (jgf = dws_jgf_create (R_obj, topo, &jopts, &call.error))
-        && write_text (fd, json_object_get (o, "before"), &call.error) == 0
+        && (!whole || write_R (fd, R_obj, &call.error) == 0)
         && dws_jgf_write (jgf, write_all, &fd, &call.error) == 0
-        && write_text (fd, json_object_get (o, "after"), &call.error) == 0
+        && (!whole || write_text (fd, "}", 1, &call.error) == 0)
+        && write_text (fd, "\n", 1, &call.error) == 0
         && !(result = json_pack ("{s:I}",
                                  "vertices",
                                  (json_int_t)dws_jgf_count (jgf))))

@@ -63,8 +63,8 @@ char *dws_text_daemons_units (const char *breakdowns,
                               struct dws_text_error *error);
 
 /* Write the value of R's "scheduling" key to a file descriptor.
- * opts: {"cluster", "chunks"?, "exclude"?, "validate"?, "before"?, "after"?},
- * the last two being texts to write around it.
+ * opts: {"cluster", "chunks"?, "exclude"?, "validate"?, "whole"?}: with
+ * "whole" R is written, with the graph in the place of what it had there.
  * Returns {"vertices": N}.
  */
 char *dws_text_jgf (const char *R,

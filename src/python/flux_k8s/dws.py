@@ -66,7 +66,11 @@ def _encode(value: Json) -> Any:
     """Encode an argument; None stays absent."""
     if value is None:
         return ffi.NULL
-    return bytes(value) if isinstance(value, Raw) else json.dumps(value).encode()
+    if not isinstance(value, Raw):
+        return json.dumps(value).encode()
+    if 0 in value:
+        raise ValueError("not JSON: it has NUL characters")
+    return bytes(value)
 
 
 def _call(function: Callable[..., Any], *args: Json, fd: Optional[int] = None) -> Json:
@@ -200,22 +204,20 @@ def write_jgf(
     chunks: Optional[int] = None,
     exclude: Optional[str] = None,
     validate: bool = True,
-    before: bytes = b"",
-    after: bytes = b"",
+    whole: bool = False,
 ) -> int:
     """Write the resource graph to a file descriptor; return its vertex count.
 
-    The graph is the value of R's "scheduling" key. `chunks` is the number of
-    ssds per rabbit, `exclude` an idset or hostlist of nodes to leave out;
-    with `validate` all compute nodes of the mapping must be in R. `before`
-    and `after` are written around the graph. Nothing is written if the input
+    The graph is the value of R's "scheduling" key; with `whole` all of R is
+    written, with the graph in it. `chunks` is the number of ssds per rabbit,
+    `exclude` an idset or hostlist of nodes to leave out; with `validate` all
+    compute nodes of the mapping must be in R. Nothing is written if the input
     is wrong. Raises ValueError, or OSError if writing fails.
     """
     opts: dict[str, Json] = {
         "cluster": cluster,
         "validate": validate,
-        "before": before.decode(),
-        "after": after.decode(),
+        "whole": whole,
     }
     if chunks is not None:
         opts["chunks"] = chunks
