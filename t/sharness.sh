@@ -125,7 +125,7 @@ dws_start_sim () {
             --nodes "node[0-$(($DWS_NODES - 1))]" --nodes-per-rabbit 2 \
             --mapping "$PWD/mapping.json" --root "$PWD/sim" --ready-fd 9 "$@" \
             9>sim.ready >sim.log 2>&1 &
-        echo $! >sim.pid
+        echo $! >"$DWS_TMP/sim.pid"
     } &&
     dws_wait 30 cat sim.ready >sim.ready.out &&
     rm sim.ready &&
@@ -133,8 +133,8 @@ dws_start_sim () {
 }
 
 dws_stop_sim () {
-    kill "$(cat sim.pid)" &&
-    { wait "$(cat sim.pid)" || :; }
+    kill "$(cat "$DWS_TMP/sim.pid")" &&
+    { wait "$(cat "$DWS_TMP/sim.pid")" || :; }
 }
 
 dws_ctl () {
@@ -172,13 +172,13 @@ dws_use_sched_rabbit () {
 # Kubernetes has.
 dws_start_agent () {
     flux-coral2-dws --kubeconfig "$PWD/kubeconfig" -v >>agent.log 2>&1 &
-    echo $! >agent.pid
+    echo $! >"$DWS_TMP/agent.pid"
     dws_wait_status '.agent.synced == true'
 }
 
 dws_kill_agent () {
-    kill -9 "$(cat agent.pid)" &&
-    { wait "$(cat agent.pid)" 2>/dev/null || :; } &&
+    kill -9 "$(cat "$DWS_TMP/agent.pid")" &&
+    { wait "$(cat "$DWS_TMP/agent.pid")" 2>/dev/null || :; } &&
     dws_wait_status '.agent.attached == false'
 }
 
@@ -195,7 +195,7 @@ dws_wait_status () {
 
 # Whatever became of the test: end what it started, unload what it loaded.
 dws_cleanup () {
-    for pid in "$SHARNESS_TRASH_DIRECTORY"/*.pid; do
+    for pid in "$DWS_TMP"/*.pid; do
         test -f "$pid" && kill -9 "$(cat "$pid")"
     done
     flux jobtap remove dws-jobtap.so

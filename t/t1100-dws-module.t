@@ -20,12 +20,12 @@ configure () {
 }
 start_agent () {
 	flux python "$AGENT" "$@" >>agent.log 2>>agent.err &
-	echo $! >agent.pid
+	echo $! >"$DWS_TMP/agent.pid"
 	dws_wait_status ".agent.synced == true"
 }
 stop_agent () {
-	kill "$(cat agent.pid)" &&
-	{ wait "$(cat agent.pid)" || :; } &&
+	kill "$(cat "$DWS_TMP/agent.pid")" &&
+	{ wait "$(cat "$DWS_TMP/agent.pid")" || :; } &&
 	dws_wait_status ".agent.attached == false"
 }
 exception () {
@@ -129,7 +129,7 @@ test_expect_success 'the record is where services keep theirs, too' '
 	flux kvs get $dir.rabbit_workflow | jq -e .spec.jobID
 '
 test_expect_success 'a newer agent replaces the older one' '
-	old=$(cat agent.pid) &&
+	old=$(cat "$DWS_TMP/agent.pid") &&
 	start_agent --no-storage &&
 	{ wait $old || :; } &&
 	grep "replaced by a newer agent" agent.err

@@ -15,14 +15,14 @@ atom_start () {
 	{
 		"$DWS_PYTHON" -m flux_atom.standin "$PWD/atom.sock" \
 			--answers answers >atom.fifo 2>atom.err &
-		echo $! >atom.pid
+		echo $! >"$DWS_TMP/atom.pid"
 	} &&
 	{ exec 8<atom.fifo; read -r line <&8; } &&
 	rm atom.fifo &&
 	test "$line" = ready
 }
 atom_stop () {
-	kill $(cat atom.pid) &&
+	kill $(cat "$DWS_TMP/atom.pid") &&
 	cat <&8 >requests &&
 	exec 8<&- &&
 	rm -f atom.sock
