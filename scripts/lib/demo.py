@@ -41,25 +41,28 @@ echo "rank $FLUX_TASK_RANK has $DW_JOB_scratch"
 
 
 class Follower:
-    """Everything that happens to a job, in Flux and in Kubernetes."""
+    """Everything that happens to a job, in Flux and in Kubernetes. Made before
+    the job is, so that nothing is missed."""
 
-    def __init__(self, kubeconfig: pathlib.Path, jobid: flux.job.JobID) -> None:
+    def __init__(self, kubeconfig: pathlib.Path) -> None:
         self._kube = Kube(str(kubeconfig), connections=2)
-        self._jobid = jobid
+        _, self._version = self._kube.list_all("workflows")
         self._queue: queue.Queue[tuple[str, float, Any]] = queue.Queue()
         self.began: dict[str, float] = {}
         self.ended: dict[str, float] = {}
-        for target in (self._watch_workflow, self._watch_job):
-            threading.Thread(target=target, daemon=True).start()
+        threading.Thread(target=self._watch_workflow, daemon=True).start()
+
+    def follow(self, jobid: flux.job.JobID) -> None:
+        """Say which job it is."""
+        self._jobid = jobid
+        threading.Thread(target=self._watch_job, daemon=True).start()
 
     def _watch_workflow(self) -> None:
-        name = f"fluxjob-{int(self._jobid)}"
-        version = "0"
         while True:
             try:
-                for kind, obj in self._kube.watch("workflows", version, "", 60):
-                    version = obj["metadata"]["resourceVersion"]
-                    if kind != "BOOKMARK" and obj["metadata"]["name"] == name:
+                for kind, obj in self._kube.watch("workflows", self._version, "", 60):
+                    self._version = obj["metadata"]["resourceVersion"]
+                    if kind != "BOOKMARK":
                         self._queue.put(("workflow", time.time(), (kind, obj)))
             except ApiError as exc:
                 self._queue.put(("error", time.time(), exc.message))
@@ -175,6 +178,7 @@ def demo(console: Console, cluster: Cluster) -> bool:
     cluster.start()
     cluster.wait_synced(handle)
     cluster.ctl("hold", "DataOut")
+    follower = Follower(cluster.kubeconfig)
     console.print(
         f"\n[bold]$ flux submit -N2 -S dw=\"{DIRECTIVE}\" bash -c '{TASK}'[/]"
     )
@@ -183,7 +187,7 @@ def demo(console: Console, cluster: Cluster) -> bool:
             "flux", "submit", "-N2", "-S", f"dw={DIRECTIVE}", "bash", "-c", TASK
         ).strip()
     )
-    follower = Follower(cluster.kubeconfig, jobid)
+    follower.follow(jobid)
     seen = follow(console, cluster, follower)
     name = str(jobid.f58)
     show_eventlog(console, name)
