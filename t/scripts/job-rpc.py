@@ -12,7 +12,7 @@ SPDX-License-Identifier: LGPL-3.0-only
 
 import json
 import sys
-from typing import Any, Dict, List
+from typing import Any
 
 import flux
 from flux.job import JobID, JobspecV1
@@ -35,12 +35,12 @@ def value(key: str, text: str) -> Any:
         return int(JobID(text)) if key == "id" else text
 
 
-def pairs(args: List[str]) -> Dict[str, Any]:
+def pairs(args: list[str]) -> dict[str, Any]:
     return {k: value(k, v) for k, v in (arg.split("=", 1) for arg in args)}
 
 
 def main(topic: str, *args: str) -> None:
-    request: Dict[str, Any] = {}
+    request: dict[str, Any] = {}
     if topic.startswith("submit"):
         spec = JobspecV1.from_command(["true"]).dumps()
         if topic == "submit":
