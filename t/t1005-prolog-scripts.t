@@ -66,6 +66,19 @@ test_expect_success 'that of a rabbit job with its mounts succeeds' '
 	FLUX_JOB_ID=$jobid $PROLOG &&
 	test_cmp expected calls
 '
+test_expect_success 'required daemons run while the job does' '
+	rm calls &&
+	flux kvs put $(flux job id --to=kvs $jobid).rabbit_daemons="[\"a.service\",\"b.service\"]" &&
+	FLUX_JOB_ID=$jobid $PROLOG &&
+	printf "%s\n" "start nnf-clientmount" "start a.service" \
+		"start b.service" "stop nnf-clientmount" >daemons.exp &&
+	test_cmp daemons.exp calls &&
+	rm calls &&
+	FLUX_JOB_ID=$jobid $EPILOG &&
+	printf "%s\n" "stop a.service" "stop b.service" \
+		"start nnf-clientmount" >daemons.exp &&
+	test_cmp daemons.exp calls
+'
 test_expect_success 'an unknown job is an error' '
 	rm calls &&
 	test_must_fail env FLUX_JOB_ID=1 $PROLOG &&
@@ -73,6 +86,7 @@ test_expect_success 'an unknown job is an error' '
 	test_must_fail test -e calls
 '
 test_expect_success 'the epilog starts nnf-clientmount' '
+	rm -f calls &&
 	$EPILOG &&
 	echo "start nnf-clientmount" >expected &&
 	test_cmp expected calls

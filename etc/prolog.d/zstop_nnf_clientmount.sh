@@ -2,6 +2,7 @@
 # Prolog, on every node of a job: nnf-clientmount does not run beside jobs. A
 # job with #DW directives first waits here until its file systems are mounted,
 # hence the z in the name: other prolog scripts should not wait for this one.
+# The daemons that the directives require are started then.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 set -o pipefail
@@ -37,6 +38,16 @@ if test "$dw" = true; then
             "rabbit file systems were not mounted within $timeout"
         systemctl stop nnf-clientmount
         exit 1
+    fi
+    # The key is there before the event, if any daemon is required.
+    if units=$(flux job info "$FLUX_JOB_ID" rabbit_daemons 2>/dev/null); then
+        for unit in $(jq -r '.[]' <<<"$units"); do
+            if ! systemctl start "$unit"; then
+                echo "$0: could not start $unit" >&2
+                systemctl stop nnf-clientmount
+                exit 1
+            fi
+        done
     fi
 fi
 # The mounts outlive the service.

@@ -175,10 +175,32 @@ class Cluster:
             breakdown = self.breakdown(child)
             if self.args.no_storage:
                 del breakdown["status"]["storage"]
+            if self.args.requires:
+                breakdown["status"]["requires"] = self.args.requires
+            if self.args.next_to:
+                breakdown["status"]["compute"] = self.next_to_storage()
             self.add("directivebreakdowns", breakdown)
             refs.append({"name": child, "namespace": "default"})
         obj["status"]["computes"] = {"name": name, "namespace": "default"}
         obj["status"]["directiveBreakdowns"] = refs
+
+    def next_to_storage(self):
+        """The constraint of storage that is there already, in Servers keep."""
+        if self.args.next_to != ["nothing"]:
+            storage = [{"name": name} for name in self.args.next_to]
+            self.objects["servers", "default", "keep"] = {
+                "metadata": {"name": "keep", "namespace": "default"},
+                "spec": {"allocationSets": [{"label": "xfs", "storage": storage}]},
+            }
+        reference = {
+            "kind": "Servers",
+            "name": "keep",
+            "namespace": "default",
+            "fieldPath": "servers.spec.allocationSets[0]",
+        }
+        access = [{"type": "physical", "priority": "mandatory"}]
+        location = {"access": access, "reference": reference}
+        return {"constraints": {"location": [location]}}
 
     @staticmethod
     def breakdown(name):
@@ -274,6 +296,19 @@ def main():
         "--no-storage",
         action="store_true",
         help="directives that allocate nothing, as persistentdw does",
+    )
+    parser.add_argument(
+        "--requires",
+        action="append",
+        metavar="WORD",
+        help="a daemon that every directive requires",
+    )
+    parser.add_argument(
+        "--next-to",
+        action="append",
+        metavar="RABBIT",
+        help="every directive uses storage on this rabbit; with the word "
+        "nothing, storage that does not exist",
     )
     parser.add_argument("--count", type=int, default=0)
     agent = Agent(parser.parse_args())

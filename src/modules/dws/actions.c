@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/breakdown.h"
 #include "actions.h"
 #include "calls.h"
 #include "commands.h"
@@ -16,6 +15,7 @@
 #include "failures.h"
 #include "kvs.h"
 #include "objects.h"
+#include "storage.h"
 #include "sync.h"
 
 void actions_refuse (struct job *job, const char *text)
@@ -104,6 +104,7 @@ static void hosts_done (const struct call *call, flux_future_t *f)
     }
     if (dws_job_set_R (job->facts, R, &error) < 0)
         actions_refuse (job, error.text);
+    storage_learn_R (job, R);
     json_decref (R);
     job_end (job, call->kind, true);
 }
@@ -117,38 +118,66 @@ static int call (struct job *job, enum dws_action_kind kind, flux_future_t *f,
     return 0;
 }
 
-static int update_resources (struct job *job)
+static int send_resources (struct job *job, const struct demand *demand)
 {
-    struct config *config = job->ctx->config;
-    struct dws_breakdown_opts opts = {
-        .min_gib = DWS_MIN_GIB,
-        .maximums = config->maximums,
-    };
-    json_t *breakdowns = json_incref (job->wf->breakdowns);
-    json_t *resources = NULL;
-    dws_error_t error;
     flux_future_t *f;
 
-    if (!breakdowns && !(breakdowns = json_array ())) {
-        errno = ENOMEM;
-        return -1;
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
+                       FLUX_NODEID_ANY, 0, "{s:I s:O s:O}",
+                       "id", (json_int_t)job->facts->id,
+                       "resources", demand->resources,
+                       "exclude", demand->constraint);
+    return call (job, DWS_ACT_RESOURCE_UPDATE, f, call_done);
+}
+
+/* The prolog will find the daemons: now the job may go on.
+ */
+static void daemons_done (const struct call *call, flux_future_t *f)
+{
+    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    char label[JOB_LABEL_SIZE];
+    bool ok = true;
+
+    if (!job)
+        return;
+    if (flux_future_get (f, NULL) < 0) {
+        flux_log (call->ctx->h, LOG_ERR, "%s: daemons: %s",
+                  job_label (job, label), future_strerror (f, errno));
+        ok = false;
     }
-    resources = dws_breakdown_apply (job->facts->resources, breakdowns,
-                                     &opts, &error);
-    json_decref (breakdowns);
-    if (!resources) {
-        if (errno == EINVAL) {
+    else
+        job->daemons_saved = true;
+    job_end (job, call->kind, ok);
+}
+
+static int update_resources (struct job *job)
+{
+    struct demand demand;
+    dws_error_t error;
+    int rc;
+
+    if (storage_demand (job, &demand, &error) < 0) {
+        if (errno == EINVAL || errno == ENOSPC) {
             actions_refuse (job, error.text);
+            return 0;
+        }
+        if (errno == EAGAIN) {      // read them once more
+            json_decref (job->wf->breakdowns);
+            job->wf->breakdowns = NULL;
+            jobs_changed (job);
             return 0;
         }
         return -1;
     }
-    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
-                       FLUX_NODEID_ANY, 0, "{s:I s:o s:n}",
-                       "id", (json_int_t)job->facts->id,
-                       "resources", resources,
-                       "exclude");
-    return call (job, DWS_ACT_RESOURCE_UPDATE, f, call_done);
+    if (json_array_size (demand.units) > 0 && !job->daemons_saved)
+        rc = call (job, DWS_ACT_RESOURCE_UPDATE,
+                   kvs_save_daemons (job->ctx->h, job->facts->id,
+                                     demand.units),
+                   daemons_done);
+    else
+        rc = send_resources (job, &demand);
+    demand_clear (&demand);
+    return rc;
 }
 
 static int reject (struct job *job, const struct dws_action *action)

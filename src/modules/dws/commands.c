@@ -8,12 +8,15 @@
 #include <string.h>
 
 #include "libdws/allocation.h"
+#include "libdws/location.h"
 #include "actions.h"
 #include "calls.h"
 #include "commands.h"
 #include "config.h"
 #include "failures.h"
 #include "objects.h"
+#include "space.h"
+#include "storage.h"
 
 /* Sending
  */
@@ -39,6 +42,60 @@ static int create (struct job *job)
                                             "object", object));
 }
 
+/* Read one object among those that tell what the job needs.
+ */
+static int read_object (struct job *job, size_t index, const char *kind,
+                        json_t *ref)
+{
+    const char *name = NULL;
+    const char *namespace = job->wf->namespace;
+
+    if (json_unpack (ref, "{s:s s?s}", "name", &name,
+                     "namespace", &namespace) < 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    return agent_send (job->ctx->agent, job, DWS_ACT_BREAKDOWNS, index,
+                       command_create ("get", kind, namespace, name));
+}
+
+/* The Servers that hold the storage which the nodes must be next to are
+ * known once the breakdowns are, and counted on from them. They are needed
+ * only until the job has its nodes.
+ */
+static int read_servers (struct job *job)
+{
+    size_t count = json_array_size (job->breakdowns);
+    json_t *refs;
+    json_t *ref;
+    size_t index;
+    dws_error_t error;
+    int rc = -1;
+
+    if (job->facts->phase != DWS_PHASE_DEPEND)
+        refs = json_array ();
+    else if (!(refs = dws_location_servers (job->breakdowns, &error))
+             && errno == EINVAL) {
+        actions_refuse (job, error.text);
+        return 0;
+    }
+    if (!refs || !(job->servers = json_array ()))
+        goto done;
+    json_array_foreach (refs, index, ref) {
+        if (json_array_append_new (job->servers, json_null ()) < 0
+            || read_object (job, count + index, "servers", ref) < 0)
+            goto done;
+    }
+    rc = 0;
+done:
+    {
+        int saved_errno = errno;
+        json_decref (refs);
+        errno = saved_errno;
+    }
+    return rc;
+}
+
 static int read_breakdowns (struct job *job)
 {
     json_t *status = json_object_get (job->wf->object, "status");
@@ -46,51 +103,17 @@ static int read_breakdowns (struct job *job)
     json_t *ref;
     size_t index;
 
+    json_decref (job->servers);
+    job->servers = NULL;
     json_decref (job->breakdowns);
     if (!(job->breakdowns = json_array ()))
         return -1;
     json_array_foreach (refs, index, ref) {
-        const char *name = NULL;
-        const char *namespace = job->wf->namespace;
-
-        if (json_unpack (ref, "{s:s s?s}", "name", &name,
-                         "namespace", &namespace) < 0) {
-            errno = EPROTO;
-            return -1;
-        }
         if (json_array_append_new (job->breakdowns, json_null ()) < 0
-            || agent_send (job->ctx->agent, job, DWS_ACT_BREAKDOWNS, index,
-                           command_create ("get", "directivebreakdowns",
-                                           namespace, name)) < 0)
+            || read_object (job, index, "directivebreakdowns", ref) < 0)
             return -1;
     }
     return 0;
-}
-
-static json_t *allocation_sets (struct job *job, json_t **nodes,
-                                dws_error_t *error)
-{
-    struct dws_allocation_opts opts = { .min_gib = DWS_MIN_GIB };
-    json_t *hosts;
-    json_t *sets = NULL;
-
-    *nodes = NULL;
-    if (!(hosts = json_string (job->facts->hosts))) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    opts.storages = agent_storages (job->ctx->agent);
-    if ((*nodes = dws_allocation_nodes (hosts, job->ctx->config->topology,
-                                        error)))
-        sets = dws_allocation_sets (job->wf->breakdowns, *nodes, &opts,
-                                    error);
-    {
-        int saved_errno = errno;
-        json_decref (opts.storages);
-        json_decref (hosts);
-        errno = saved_errno;
-    }
-    return sets;
 }
 
 /* Tell the job's owner which rabbits serve it. Nobody waits for that.
@@ -152,7 +175,8 @@ static int write_servers (struct job *job)
         jobs_changed (job);
         return 0;
     }
-    if (!(sets = allocation_sets (job, &nodes, &error))) {
+    jobs_forget_space (job);
+    if (!(sets = storage_layout (job, &nodes, &error))) {
         if (errno == EINVAL || errno == ENOSPC) {
             actions_refuse (job, error.text);
             rc = 0;
@@ -163,6 +187,8 @@ static int write_servers (struct job *job)
         }
         goto done;
     }
+    if ((job->space = space_of (sets)))
+        space_take (job->ctx->used, job->space);
     if ((rabbits = dws_allocation_rabbits (nodes, &error))) {
         set_memo (job, "rabbits", rabbits);
         free (rabbits);
@@ -296,11 +322,34 @@ static bool created (struct job *job, bool ok, int status,
     return ok;
 }
 
-static void note_breakdown (struct job *job, int index, json_t *object)
+/* Breakdowns come first, Servers after them.
+ */
+static void note_read (struct job *job, size_t index, json_t *object)
 {
-    if (job->breakdowns
-        && json_array_set (job->breakdowns, index, object) < 0)
+    size_t count = json_array_size (job->breakdowns);
+    json_t *list = job->breakdowns;
+
+    if (index >= count) {
+        list = job->servers;
+        index -= count;
+    }
+    if (list && json_array_set (list, index, object) < 0)
         flux_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
+}
+
+/* Servers that are not there are noted as an empty object: it is libdws that
+ * tells the user.
+ */
+static bool note_missing (struct job *job, size_t index, int status)
+{
+    json_t *nothing;
+
+    if (status != 404 || index < json_array_size (job->breakdowns)
+        || !(nothing = json_object ()))
+        return false;
+    note_read (job, index, nothing);
+    json_decref (nothing);
+    return true;
 }
 
 static bool all_read (json_t *breakdowns)
@@ -312,21 +361,39 @@ static bool all_read (json_t *breakdowns)
         if (!json_is_object (entry))
             return false;
     }
-    return json_array_size (breakdowns) > 0;
+    return true;
 }
 
-/* The last result of its kind is in: what does it add up to?
+/* All objects that were asked for are there. Go on with those that they
+ * refer to, or be done.
  */
-static void note_complete (struct job *job, enum dws_action_kind kind)
+static bool note_all_read (struct job *job)
+{
+    if (!all_read (job->breakdowns) || !all_read (job->servers)
+        || json_array_size (job->breakdowns) == 0)
+        return true;
+    if (!job->servers) {
+        if (read_servers (job) < 0) {
+            flux_log_error (job->ctx->h, "servers");
+            return false;
+        }
+        if (json_array_size (job->servers) > 0)
+            return true;
+    }
+    json_decref (job->wf->breakdowns);
+    job->wf->breakdowns = job->breakdowns;
+    job->breakdowns = NULL;
+    return true;
+}
+
+/* The last result of its kind is in: what does it add up to? Returns false if
+ * it has to be asked for again.
+ */
+static bool note_complete (struct job *job, enum dws_action_kind kind)
 {
     switch (kind) {
         case DWS_ACT_BREAKDOWNS:
-            if (all_read (job->breakdowns)) {
-                json_decref (job->wf->breakdowns);
-                job->wf->breakdowns = job->breakdowns;
-                job->breakdowns = NULL;
-            }
-            break;
+            return note_all_read (job);
         case DWS_ACT_SERVERS:
             job->wf->servers_written = true;
             break;
@@ -348,6 +415,7 @@ static void note_complete (struct job *job, enum dws_action_kind kind)
         default:
             break;
     }
+    return true;
 }
 
 static bool is_for_workflow (enum dws_action_kind kind)
@@ -387,9 +455,11 @@ void actions_result (struct dws_ctx *ctx,
     current = job->generation == cmd->generation;
     if (cmd->kind == DWS_ACT_CREATE)
         ok = created (job, ok, status, message, object);
-    else if (ok && cmd->kind == DWS_ACT_BREAKDOWNS) {
-        if (current)
-            note_breakdown (job, cmd->index, object);
+    else if (cmd->kind == DWS_ACT_BREAKDOWNS && current) {
+        if (ok)
+            note_read (job, cmd->index, object);
+        else
+            ok = note_missing (job, cmd->index, status);
     }
     else if (is_for_workflow (cmd->kind)) {
         if (ok && object)
@@ -413,6 +483,6 @@ void actions_result (struct dws_ctx *ctx,
     if (ok && job->wf && job->generation == cmd->generation
         && job->under_way[cmd->kind] == 1
         && !(job->failed & DWS_BUSY (cmd->kind)))
-        note_complete (job, cmd->kind);
+        ok = note_complete (job, cmd->kind);
     job_end (job, cmd->kind, ok);
 }

@@ -40,6 +40,7 @@ static const struct option options[] = {
     { "restrict_persistent_creation", TYPE_BOOL,
       OFFSET (restrict_persistent) },
     { "policy", TYPE_OTHER, 0 },
+    { "daemons", TYPE_OTHER, 0 },
     { "presets", TYPE_OTHER, 0 },
     { "kubeconfig", TYPE_OTHER, 0 },
     { "drain_compute_nodes", TYPE_OTHER, 0 },
@@ -167,6 +168,27 @@ static int set_maximums (struct config *config,
     return 0;
 }
 
+static int set_daemons (struct config *config,
+                        json_t *daemons,
+                        dws_error_t *error)
+{
+    const char *key;
+    json_t *value;
+    char name[128];
+
+    if (!daemons)
+        return 0;
+    if (!json_is_object (daemons))
+        return expected ("daemons", "a table", daemons, error);
+    json_object_foreach (daemons, key, value) {
+        snprintf (name, sizeof (name), "daemons.%s", key);
+        if (!json_is_string (value) || json_string_length (value) == 0)
+            return expected (name, "a systemd unit", value, error);
+    }
+    config->daemons = json_incref (daemons);
+    return 0;
+}
+
 static int load_mapping (struct config *config, dws_error_t *error)
 {
     json_t *o;
@@ -218,6 +240,7 @@ struct config *config_create (const flux_conf_t *conf, dws_error_t *error)
             goto error;
     }
     if (set_maximums (config, json_object_get (table, "policy"), error) < 0
+        || set_daemons (config, json_object_get (table, "daemons"), error) < 0
         || load_mapping (config, error) < 0)
         goto error;
     return config;
@@ -232,6 +255,7 @@ void config_destroy (struct config *config)
         int saved_errno = errno;
         dws_topology_destroy (config->topology);
         json_decref (config->maximums);
+        json_decref (config->daemons);
         free (config->mapping);
         free (config);
         errno = saved_errno;

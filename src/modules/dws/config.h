@@ -22,6 +22,7 @@ struct config {
     struct dws_topology *topology;  // what is in it
     bool restrict_persistent;
     json_t *maximums;               // policy.maximums or NULL
+    json_t *daemons;                // word of "requires=" -> unit, or NULL
 };
 
 /* Read and check the table. A fault is reported with the key's full name.

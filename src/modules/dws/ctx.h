@@ -7,6 +7,7 @@
 #ifndef DWS_CTX_H
 #define DWS_CTX_H
 
+#include <jansson.h>
 #include <flux/core.h>
 
 struct config;
@@ -21,6 +22,7 @@ struct dws_ctx {
     struct config *config;
     struct calls *calls;        // RPCs that wait for their response
     struct jobs *jobs;          // the facts
+    json_t *used;               // bytes that the jobs hold, by rabbit
     struct agent *agent;        // the way to Kubernetes
     struct sync *sync;          // the way to learn the jobs from nothing
     flux_msg_handler_t **handlers;

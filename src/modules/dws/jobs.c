@@ -14,6 +14,7 @@
 #include "config.h"
 #include "idmap.h"
 #include "jobs.h"
+#include "space.h"
 #include "sync.h"
 
 #define BACKOFF_MIN 0.5
@@ -42,12 +43,22 @@ struct jobs {
     flux_watcher_t *kick;       // runs at the next turn of the reactor
 };
 
+void jobs_forget_space (struct job *job)
+{
+    space_give_back (job->ctx->used, job->space);
+    json_decref (job->space);
+    job->space = NULL;
+}
+
 static void job_destroy (void *value)
 {
     struct job *job = value;
 
     if (job) {
         int saved_errno = errno;
+        jobs_forget_space (job);
+        json_decref (job->reserved);
+        json_decref (job->servers);
         flux_watcher_destroy (job->wake);
         flux_watcher_destroy (job->retry);
         json_decref (job->breakdowns);
@@ -285,6 +296,9 @@ void jobs_forget_workflow (struct job *job)
         job->wf = NULL;
         job->generation++;
         job->facts->saved = 0;
+        jobs_forget_space (job);
+        json_decref (job->servers);
+        job->servers = NULL;
         json_decref (job->breakdowns);
         job->breakdowns = NULL;
     }

@@ -28,9 +28,13 @@ struct job {
     uint32_t failed;                    // bits of kinds that wait for a retry
     double backoff;                     // of the last retry (s), 0: none
     json_t *breakdowns;                 // those read so far
+    json_t *servers;                    // where storage is that is used
+    json_t *reserved;                   // bytes per rabbit, from R, or NULL
+    json_t *space;                      // bytes per rabbit taken, or NULL
     flux_watcher_t *wake;               // deadlines of the table
     flux_watcher_t *retry;
     struct job *next;                   // in the list of changed jobs
+    bool daemons_saved;                 // the prolog will find them
     bool changed;
     bool listed;                        // in the latest snapshot or sync
 };
@@ -57,6 +61,10 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted);
 /* Note that a job's workflow does not exist (any more).
  */
 void jobs_forget_workflow (struct job *job);
+
+/* Note that a job holds nothing on any rabbit (any more).
+ */
+void jobs_forget_space (struct job *job);
 
 /* Decide about this job soon. Does nothing while the facts are incomplete.
  */

@@ -179,6 +179,23 @@ flux_future_t *kvs_save_movements (flux_t *h,
     return f;
 }
 
+flux_future_t *kvs_save_daemons (flux_t *h, uint64_t id, json_t *units)
+{
+    flux_kvs_txn_t *txn;
+    flux_future_t *f = NULL;
+
+    if (!(txn = flux_kvs_txn_create ()))
+        return NULL;
+    if (put (txn, id, "rabbit_daemons", units) == 0)
+        f = flux_kvs_commit (h, NULL, 0, txn);
+    {
+        int saved_errno = errno;
+        flux_kvs_txn_destroy (txn);
+        errno = saved_errno;
+    }
+    return f;
+}
+
 flux_future_t *kvs_lookup_R (flux_t *h, uint64_t id)
 {
     char key[128];

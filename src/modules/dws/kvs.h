@@ -36,6 +36,11 @@ flux_future_t *kvs_save_movements (flux_t *h,
                                    json_t *objects,
                                    int max);
 
+/* Start to store the systemd units that a job needs on its nodes as
+ * rabbit_daemons, for the prolog and epilog.
+ */
+flux_future_t *kvs_save_daemons (flux_t *h, uint64_t id, json_t *units);
+
 /* Start to read a job's R, and get it from the future (a new reference).
  */
 flux_future_t *kvs_lookup_R (flux_t *h, uint64_t id);

@@ -34,6 +34,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         sync_destroy (ctx->sync);
         agent_destroy (ctx->agent);
         jobs_destroy (ctx->jobs);
+        json_decref (ctx->used);
         calls_destroy (ctx->calls);
         config_destroy (ctx->config);
         free (ctx->instance);
@@ -58,7 +59,10 @@ static struct dws_ctx *ctx_create (flux_t *h)
         flux_log_error (h, "KVS dws.instance");
         goto error;
     }
-    if (!(ctx->calls = calls_create ())
+    if (!(ctx->used = json_object ()))
+        errno = ENOMEM;
+    if (!ctx->used
+        || !(ctx->calls = calls_create ())
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->agent = agent_create (ctx))
         || !(ctx->sync = sync_create (ctx))

@@ -14,6 +14,7 @@
 #include "jobs.h"
 #include "service.h"
 #include "status.h"
+#include "storage.h"
 #include "sync.h"
 
 static void respond (flux_t *h, const flux_msg_t *msg, int rc,
@@ -104,6 +105,7 @@ static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
                                    "jobid", &id, "R", &R)) == 0
         && (job = known_job (ctx, id))
         && (rc = dws_job_set_R (job->facts, R, &error)) == 0) {
+        storage_learn_R (job, R);
         dws_job_advance (job->facts, DWS_PHASE_PROLOG);
         jobs_changed (job);
     }

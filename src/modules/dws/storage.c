@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See storage.h.
+ */
+
+#include <errno.h>
+
+#include "libdws/allocation.h"
+#include "libdws/breakdown.h"
+#include "libdws/daemons.h"
+#include "libdws/location.h"
+#include "agent.h"
+#include "commands.h"
+#include "config.h"
+#include "storage.h"
+
+void demand_clear (struct demand *demand)
+{
+    int saved_errno = errno;
+
+    json_decref (demand->resources);
+    json_decref (demand->constraint);
+    json_decref (demand->units);
+    *demand = (struct demand){ 0 };
+    errno = saved_errno;
+}
+
+/* The breakdowns of a job, none of which may have storage.
+ */
+static json_t *all_breakdowns (struct job *job)
+{
+    json_t *list = json_incref (job->wf->breakdowns);
+
+    if (!list && !(list = json_array ()))
+        errno = ENOMEM;
+    return list;
+}
+
+int storage_demand (struct job *job, struct demand *demand,
+                    dws_error_t *error)
+{
+    struct config *config = job->ctx->config;
+    struct dws_breakdown_opts opts = {
+        .min_gib = DWS_MIN_GIB,
+        .maximums = config->maximums,
+    };
+    json_t *breakdowns;
+    int saved_errno;
+
+    *demand = (struct demand){ 0 };
+    if (!(breakdowns = all_breakdowns (job)))
+        return dws_error (error, ENOMEM, "out of memory");
+    if (!(demand->units = dws_daemons_units (breakdowns, config->daemons,
+                                             error))
+        || !(demand->resources = dws_breakdown_apply (job->facts->resources,
+                                                      breakdowns, &opts,
+                                                      error))
+        || !(demand->constraint = dws_location_constraint (breakdowns,
+                                                           job->servers,
+                                                           config->topology,
+                                                           error))) {
+        demand_clear (demand);
+        saved_errno = errno;
+        json_decref (breakdowns);
+        errno = saved_errno;
+        return -1;
+    }
+    json_decref (breakdowns);
+    return 0;
+}
+
+json_t *storage_layout (struct job *job, json_t **nodes, dws_error_t *error)
+{
+    /* The limits were those of the day on which the job was let in. */
+    struct dws_breakdown_opts bopts = { .min_gib = DWS_MIN_GIB };
+    struct dws_allocation_opts opts = {
+        .min_gib = DWS_MIN_GIB,
+        .used = job->ctx->used,
+        .reserved = job->reserved,
+    };
+    json_t *breakdowns = job->wf->breakdowns;
+    json_t *hosts;
+    json_t *sets = NULL;
+    int saved_errno;
+
+    *nodes = NULL;
+    if (!(hosts = json_string (job->facts->hosts))) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    opts.storages = agent_storages (job->ctx->agent);
+    if ((opts.resources = dws_breakdown_apply (job->facts->resources,
+                                               breakdowns, &bopts, error))
+        && (*nodes = dws_allocation_nodes (hosts, job->ctx->config->topology,
+                                           error)))
+        sets = dws_allocation_sets (breakdowns, *nodes, &opts, error);
+    saved_errno = errno;
+    json_decref (opts.resources);
+    json_decref (opts.storages);
+    json_decref (hosts);
+    errno = saved_errno;
+    return sets;
+}
+
+void storage_learn_R (struct job *job, json_t *R)
+{
+    dws_error_t error;
+
+    json_decref (job->reserved);
+    if (!(job->reserved = dws_allocation_reserved (R,
+                                                   job->ctx->config->topology,
+                                                   &error))) {
+        char label[JOB_LABEL_SIZE];
+
+        flux_log (job->ctx->h, LOG_ERR, "%s: R: %s", job_label (job, label),
+                  error.text);
+    }
+}

@@ -1,0 +1,46 @@
+#!/bin/bash
+# A rabbit is never given more than it has left, even if the scheduler thinks
+# that there is room: what other jobs hold counts.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Room left on the rabbits'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+DWS_DIRECTIVE='#DW jobdw type=xfs capacity=60GiB name=scratch'
+
+# submit_to RANK: one node, of which two hang on each rabbit
+submit_to () {
+	flux submit -N1 --requires=rank:$1 -S dw="$DWS_DIRECTIVE" true
+}
+
+test_expect_success 'rabbits of 100 GiB, of which the mapping claims 1000' '
+	dws_start_sim --capacity 100GiB &&
+	jq ".rabbits[].capacity = 1000 * 1073741824" mapping.json >map &&
+	mv map mapping.json &&
+	dws_load && dws_start_agent
+'
+test_expect_success 'a job holds 60 GiB of one' '
+	dws_ctl hold PreRun &&
+	first=$(submit_to 0) &&
+	dws_ctl wait-state $(dws_workflow $first) PreRun --timeout 60
+'
+test_expect_success 'no other job gets 60 GiB of the same' '
+	second=$(submit_to 1) &&
+	dws_wait_event $second clean &&
+	flux job eventlog $second >eventlog &&
+	grep "exception.*61 GiB are needed on rabbit rabbit0, 39 GiB are left" eventlog
+'
+test_expect_success 'but of the other one' '
+	third=$(submit_to 2) &&
+	dws_ctl wait-state $(dws_workflow $third) PreRun --timeout 60
+'
+test_expect_success 'once the first is over there is room again' '
+	dws_ctl release PreRun &&
+	dws_wait_event $first clean &&
+	fourth=$(submit_to 1) &&
+	dws_wait_event $fourth clean &&
+	flux job status $first $third $fourth &&
+	dws_clean
+'
+test_done

@@ -1,0 +1,109 @@
+#!/bin/bash
+# What dws.so makes of breakdowns: daemons, nodes next to storage that is there
+# already, and layouts that heed what other jobs hold.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='From breakdowns to resources and Servers'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+MODULE=$DWS_MODULES/dws.so
+AGENT=$DWS_SRCDIR/t/scripts/fake-agent.py
+
+# configure [LINE...]: a [rabbit] table with these lines.
+configure () {
+	cp test.toml.orig "$DWS_TMP/conf.d/test.toml" &&
+	{ echo "[rabbit]"; printf "%s\n" "mapping = \"$PWD/mapping.json\"" "$@"; } \
+		>>"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+}
+start_agent () {
+	flux python "$AGENT" "$@" >>agent.log 2>>agent.err &
+	echo $! >agent.pid
+	dws_wait_status ".agent.synced == true"
+}
+stop_agent () {
+	kill "$(cat agent.pid)" &&
+	{ wait "$(cat agent.pid)" || :; } &&
+	dws_wait_status ".agent.attached == false"
+}
+# refused JOBID PATTERN: in depend, by an exception with this text
+refused () {
+	dws_wait_event $1 clean >clean &&
+	flux job eventlog $1 >eventlog &&
+	grep "type=\"dws-create\".*$2" eventlog &&
+	test_must_fail grep " alloc" eventlog
+}
+updated () {
+	flux job eventlog --format=json $1 | jq -es "any(.[];
+		.name == \"jobspec-update\" and (.context | $2))"
+}
+nodes () {
+	flux job info $1 R | jq -r ".execution.nodelist | join(\",\")"
+}
+
+test_expect_success 'prepare' '
+	cp "$DWS_TMP/conf.d/test.toml" test.toml.orig &&
+	cat >mapping.json <<-\EOT &&
+	{"computes": {"node0": "rabbit0", "node1": "rabbit0",
+	              "node2": "rabbit1", "node3": "rabbit1"},
+	 "rabbits": {"rabbit0": {"capacity": 1099511627776,
+	                         "hostlist": "node[0-1]"},
+	             "rabbit1": {"capacity": 1099511627776,
+	                         "hostlist": "node[2-3]"}}}
+	EOT
+	configure &&
+	flux module load "$MODULE" &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so"
+'
+test_expect_success 'without [rabbit.daemons] none can be required' '
+	start_agent --no-storage --requires copy-offload &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	refused $jobid "requires=copy-offload: .*none are configured"
+'
+test_expect_success 'a faulty table is refused by key' '
+	test_must_fail configure "daemons = 5" 2>err &&
+	grep "rabbit.daemons: expected a table" err &&
+	test_must_fail configure "daemons.copy = 5" 2>err &&
+	grep "rabbit.daemons.copy: expected a systemd unit" err
+'
+test_expect_success 'an unknown daemon is refused with the known ones' '
+	configure "daemons.copy = \"a.service\"" "daemons.move = \"b.service\"" &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	refused $jobid "requires=copy-offload: .*known: copy, move"
+'
+test_expect_success 'the units of known ones are kept for the prolog' '
+	configure "daemons.copy-offload = \"a.service\"" &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	echo "[\"a.service\"]" >units.exp &&
+	flux job info $jobid rabbit_daemons | jq -c . >units &&
+	test_cmp units.exp units
+'
+test_expect_success 'nodes are next to the storage that a job uses' '
+	stop_agent && start_agent --no-storage --next-to rabbit1 &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	updated $jobid "tostring | contains(\"node[2-3]\")" &&
+	test "$(nodes $jobid)" = "node[2-3]"
+'
+test_expect_success 'as well as where the user wants them' '
+	jobid=$(flux submit -N1 --requires=rank:1-2 \
+		-S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	test "$(nodes $jobid)" = node2
+'
+test_expect_success 'a job whose storage does not exist is refused' '
+	stop_agent && start_agent --no-storage --next-to nothing &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	refused $jobid "Servers keep does not exist"
+'
+test_expect_success 'one whose storage no node can reach as well' '
+	stop_agent && start_agent --no-storage --next-to elsewhere &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	refused $jobid "no compute node has physical access"
+'
+test_done
