@@ -6,6 +6,14 @@ test_description='flux rabbitmapping'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
+# Where the Python of Flux has no Kubernetes client, that of the tests may do:
+# it comes last, so that it adds packages and replaces none.
+if ! flux python -c 'import kubernetes' 2>/dev/null; then
+	for dir in "$DWS_PREFIX"/lib/python3*/site-packages; do
+		PYTHONPATH=$PYTHONPATH:$dir
+	done
+	export PYTHONPATH
+fi
 if flux python -c 'import kubernetes' 2>/dev/null; then
 	test_set_prereq KUBERNETES
 fi
