@@ -240,34 +240,3 @@ flux_conf_t *flux_conf_parse (const char *path, flux_error_t *errp)
     }
     return conf;
 }
-
-/* Built-in paths.  Both plugin paths are those that components install to,
- * the rest is solo's own.
- */
-static const struct {
-    const char *key;
-    const char *value;
-} builtins[] = {
-    { "confdir", SOLO_SYSCONFDIR "/flux" },
-    { "connector_path", SOLO_LIBDIR "/connectors" },
-    { "datadir", SOLO_DATADIR "/flux" },
-    { "exec_path", SOLO_EXECDIR "/cmd" },
-    { "jobtap_pluginpath", SOLO_JOBTAPDIR },
-    { "libexecdir", SOLO_EXECDIR },
-    { "module_path", SOLO_LIBDIR "/modules:" SOLO_MODDIR },
-    { "python_path", "" },
-    { "rundir", "/run/flux" },
-    { "shell_path", SOLO_EXECDIR "/flux-shell" },
-    { "shell_pluginpath", SOLO_SHELLDIR },
-};
-
-const char *flux_conf_builtin_get (const char *key,
-                                   enum flux_conf_builtin_hint hint)
-{
-    for (size_t i = 0; i < sizeof (builtins) / sizeof (builtins[0]); i++) {
-        if (key && !strcmp (key, builtins[i].key))
-            return builtins[i].value;
-    }
-    errno = EINVAL;
-    return NULL;
-}
