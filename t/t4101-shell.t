@@ -127,7 +127,7 @@ test_expect_success 'its name can be a template' '
 	jobid=$(flux job last) &&
 	echo foo >expected &&
 	test_cmp expected "job-$(flux job id $jobid).out" &&
-	flux run -N2 --output="node-{{node.id}}.out" echo foo &&
+	flux run -N2 -o cpu-affinity=off --output="node-{{node.id}}.out" echo foo &&
 	flux job wait-event -t 30 $(flux job last) clean &&
 	test_cmp expected node-0.out &&
 	test_cmp expected node-1.out
