@@ -28,7 +28,10 @@ atom_stop () {
 	rm -f atom.sock
 }
 atom_notice () {
-	"$DWS_PYTHON" "$ATOM_BIN/atom-$1" --jobid $jobid --uid 1234 --host node0
+	action=$1 &&
+	shift &&
+	"$DWS_PYTHON" "$ATOM_BIN/atom-$action" --jobid $jobid --uid 1234 \
+		--host node0 "$@"
 }
 atom_config () {
 	cat >>"$DWS_TMP/conf.d/test.toml" && flux config reload
@@ -100,6 +103,33 @@ test_expect_success 'no answer in time drains too' '
 	atom_start "{\"delay_s\": 600}" &&
 	test_must_fail atom_notice begin 2>err && atom_stop &&
 	grep "no answer in 0.5 s" err &&
+	flux resource undrain node0
+'
+test_expect_success '400 for ever ends with the alarm, and drains' '
+	atom_start "{\"status\": 400}" &&
+	test_must_fail atom_notice begin --alarm 1 2>err && atom_stop &&
+	grep "before the alarm" err &&
+	test $(wc -l <requests) -ge 2 &&
+	flux resource undrain node0
+'
+test_expect_success 'the alarm ends an end that hangs, and drains nothing' '
+	sed -i "s/^delete_timeout.*/delete_timeout = 600/" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	atom_start "{\"delay_s\": 600}" &&
+	test_must_fail atom_notice end --alarm 1 2>err && atom_stop &&
+	grep "before the alarm" err &&
+	test -z "$(flux resource drain -no {nodelist})"
+'
+test_expect_success 'a broken or huge body does not matter' '
+	atom_start "{\"raw\": \"<html>\"}" "{\"size\": 9000000}" &&
+	atom_notice begin && atom_notice begin &&
+	atom_stop
+'
+test_expect_success 'what is not a socket drains too' '
+	echo >atom.sock &&
+	test_must_fail atom_notice begin 2>err &&
+	rm atom.sock &&
 	flux resource undrain node0
 '
 test_expect_success 'nobody on the socket drains too' '
