@@ -60,6 +60,7 @@ class WatchThread(threading.Thread):
         self._sink = sink
         self._stopped = threading.Event()
         self._stream: WatchStream | None = None
+        self._resume_from = ""
         self._failures = 0
 
     def stop(self) -> None:
@@ -121,8 +122,6 @@ class WatchThread(threading.Thread):
             self._stream.close()
             self._stream = None
         return self._resume_from
-
-    _resume_from = ""
 
     def _recovered(self) -> None:
         if self._failures:
