@@ -27,6 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--capacity", default="1TiB", metavar="SIZE", help="of each rabbit")
     add("--root", metavar="DIR", help="make mounts real below DIR")
     add("--keep-data", action="store_true", help="move freed data to DIR/kept")
+    add("--state", metavar="FILE", help="keep the cluster here: it outlives a kill")
     add("--port", type=int, default=0, help="TCP port on the loopback (0: any)")
     add("--tls", action="store_true", help="serve https with a CA of its own")
     add("--scenario", metavar="FILE", help="YAML file with latencies and failures")

@@ -94,15 +94,19 @@ class Mounts:
         users.add(node)
         self.count += 1
 
+    def has(self, node: str, path: str) -> bool:
+        """Whether that is mounted on a node."""
+        return node in self._users.get(path, ())
+
     def unmount(self, node: str, path: str) -> None:
-        """Undo mount(). Not mounted is a success."""
-        users = self._users.get(path)
-        if users is None or node not in users:
-            return
-        users.discard(node)
-        self.count -= 1
+        """Undo mount(). Not mounted is a success; a link of an earlier life
+        that nobody is known to use goes."""
+        users = self._users.get(path, set())
+        if node in users:
+            users.discard(node)
+            self.count -= 1
         if not users:
-            del self._users[path]
+            self._users.pop(path, None)
             if self._root and self._ours(path) and os.path.islink(path):
                 os.unlink(path)
 

@@ -83,9 +83,9 @@ class Users:
     def __init__(self) -> None:
         self._users: list[tuple[str, User]] = []
 
-    def add(self, name: str, role: Role) -> str:
-        """A new user; returns the token."""
-        token = secrets.token_urlsafe(32)
+    def add(self, name: str, role: Role, token: str = "") -> str:
+        """A new user; returns the token: a new one if none is given."""
+        token = token or secrets.token_urlsafe(32)
         self._users.append((token, User(name, role)))
         return token
 

@@ -15,6 +15,7 @@ import signal
 from dws_sim import kubeconfig, scenario
 from dws_sim.faults import Faults
 from dws_sim.mounts import Mounts
+from dws_sim.persist import StateFile
 from dws_sim.sim import Simulator
 from dws_sim.world import Machine, parse_size
 
@@ -39,14 +40,18 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     mounts = Mounts(args.root, args.keep_data)
-    sim = Simulator(machine, faults, mounts, not args.no_system_status)
+    state = StateFile(args.state) if args.state else None
+    sim = Simulator(machine, faults, mounts, not args.no_system_status, state)
     context, ca_pem = None, None
     if args.tls:
         # needs one more package, so only those who ask for it need that
         from dws_sim.tls import server_context
 
         context, ca_pem = server_context()
-    await sim.start(args.port, context)
+    known_port = int(state.fact("port", "0")) if state else 0
+    await sim.start(args.port or known_port, context)
+    if state is not None:
+        state.set_fact("port", str(sim.port))
     # What is there now stays: the collector need not look at it again.
     gc.collect()
     gc.freeze()
@@ -63,6 +68,8 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
             ready.write("ready\n")
     await stop.wait()
     await sim.stop()
+    if state is not None:
+        state.close()
 
 
 def serve(args: argparse.Namespace) -> None:

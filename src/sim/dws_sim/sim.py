@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import ssl
 from dataclasses import dataclass, field
 
@@ -37,7 +38,8 @@ from dws_sim.faults import Faults
 from dws_sim.gc import Collector
 from dws_sim.http import ApiServer
 from dws_sim.mounts import Mounts
-from dws_sim.rbac import ADMIN, Users, wlm_role
+from dws_sim.persist import StateFile
+from dws_sim.rbac import ADMIN, Role, Users, wlm_role
 from dws_sim.schema.resources import RESOURCES
 from dws_sim.store import Store
 from dws_sim.world import Machine
@@ -109,12 +111,13 @@ class Simulator:
         faults: Faults | None = None,
         mounts: Mounts | None = None,
         system_status: bool = True,
+        state: StateFile | None = None,
     ) -> None:
         self.machine = machine
         self.store = Store()
         self.users = Users()
-        self.wlm_token = self.users.add(WLM_USER, wlm_role())
-        self.admin_token = self.users.add(ADMIN_USER, ADMIN)
+        self.wlm_token = self._user(state, WLM_USER, wlm_role())
+        self.admin_token = self._user(state, ADMIN_USER, ADMIN)
         self.server = ApiServer(self.store, self.users)
         self.collector = Collector(self.store)
         admission.install(self.store)
@@ -123,11 +126,22 @@ class Simulator:
         self.controllers = Controllers(
             LocalCluster(self.store), machine, self.faults, self.mounts
         )
-        world.populate(self.store, machine, system_status)
+        known = state is not None and state.load(self.store)
+        if state is not None:
+            state.follow(self.store)
+        if not known:
+            world.populate(self.store, machine, system_status)
         self._runner: web.AppRunner | None = None
         self.port = 0
         self.control = Control(self)
         self.server.pod_log = self._pod_log
+
+    def _user(self, state: StateFile | None, name: str, role: Role) -> str:
+        """Add a user; one that the state file knows keeps its token."""
+        token = secrets.token_urlsafe(32)
+        if state is not None:
+            token = state.fact(f"token {name}", token)
+        return self.users.add(name, role, token)
 
     async def start(self, port: int = 0, context: ssl.SSLContext | None = None) -> None:
         """Serve on 127.0.0.1, with TLS if there is a context. Returns when

@@ -379,6 +379,24 @@ class Store:
         for subscriber in [*table.subscribers, *self.subscribers]:
             subscriber(event)
 
+    def restore(self, res: Resource, key: Key, obj: Object) -> None:
+        """Put an object of an earlier life back, as it was."""
+        self.tables[res.plural].put(key, obj)
+        for uid in metadata.owner_uids(obj):
+            self.owned.setdefault(uid, set()).add((res.plural, key))
+
+    def resume(self, version: int) -> None:
+        """Go on after restore() from a version on: show everything to who
+        follows in this process; watches cannot start before it."""
+        self.version = version
+        for table in self.tables.values():
+            table.floor = version
+        for table in self.tables.values():
+            for key, obj in list(table.objects.items()):
+                event = Event(version, "ADDED", table.resource, key, obj, None)
+                for subscriber in [*table.subscribers, *self.subscribers]:
+                    subscriber(event)
+
     def expire(self) -> None:
         """Forget the past: older watches and continue tokens get 410."""
         for table in self.tables.values():

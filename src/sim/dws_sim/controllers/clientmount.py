@@ -70,12 +70,20 @@ class ClientMountController(Controller):
         if status.get("allReady") and all(
             m["state"] == desired for m in status["mounts"]
         ):
+            if desired == "mounted":
+                await self._remember(obj, node)
             return None
         obj = await add_finalizer(self.cluster, self.plural, obj, MOUNT_FINALIZER)
         delay = self._delay_left(namespace, name)
         if delay > 0:
             return delay
         return await self._act(obj, desired)
+
+    async def _remember(self, obj: Object, node: str) -> None:
+        """What was mounted in an earlier life still is."""
+        for mount in obj["spec"]["mounts"]:
+            if not self._mounts.has(node, mount["mountPath"]):
+                await self._mount(obj, node, mount["mountPath"])
 
     def _delay_left(self, namespace: str, name: str) -> float:
         now = asyncio.get_running_loop().time()
