@@ -193,3 +193,20 @@ def test_nothing_is_reported_after_stop():
     for thread in pool._threads:
         thread.join(LIMIT_S)
     assert results.empty()
+
+
+def test_a_list_can_be_cut_down_to_fields():
+    class Lister(FakeKube):
+        def list_all(self, plural, selector):
+            obj = {
+                "metadata": {"name": "m", "uid": "u", "managedFields": []},
+                "spec": {"node": "n0", "mounts": [1, 2, 3]},
+            }
+            return [obj, {"metadata": {"name": "bare"}, "spec": None}], "7"
+
+    wanted = {"fields": ["metadata.name", "spec.node", "status"]}
+    result = commands.execute(Lister(), command("list", selector="a=b", **wanted))
+    assert result["objects"] == [
+        {"metadata": {"name": "m"}, "spec": {"node": "n0"}},
+        {"metadata": {"name": "bare"}, "spec": {}},
+    ]

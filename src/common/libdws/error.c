@@ -10,10 +10,7 @@
 
 #include "error.h"
 
-/* vsnprintf() cuts between bytes. Drop the tail of a UTF-8 sequence that
- * lost its end, as the text goes into JSON later.
- */
-static void trim_partial_utf8 (char *s, size_t len)
+void dws_trim_utf8 (char *s, size_t len)
 {
     size_t start = len;
 
@@ -36,7 +33,7 @@ int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
         if (n < 0)
             buf[0] = '\0';
         else if ((size_t)n >= sizeof (buf))
-            trim_partial_utf8 (buf, sizeof (buf) - 1);
+            dws_trim_utf8 (buf, sizeof (buf) - 1);
         memcpy (error->text, buf, sizeof (buf));
     }
     errno = errnum;

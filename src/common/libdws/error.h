@@ -7,6 +7,8 @@
 #ifndef LIBDWS_ERROR_H
 #define LIBDWS_ERROR_H
 
+#include <stddef.h>
+
 typedef struct {
     char text[256];
 } dws_error_t;
@@ -19,7 +21,12 @@ typedef struct {
 int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
-/* The same for lack of memory: ENOMEM.
+/* Drop the end of a UTF-8 sequence that was cut off when 's' was cut at 'len':
+ * such a text cannot go into JSON.
+ */
+void dws_trim_utf8 (char *s, size_t len);
+
+/* The same as dws_error() for lack of memory: ENOMEM.
  */
 int dws_error_nomem (dws_error_t *error);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "actions.h"
+#include "annotate.h"
 #include "calls.h"
 #include "commands.h"
 #include "config.h"
@@ -200,6 +201,7 @@ static int remove_prolog (struct job *job)
 
     if (!(variables = object_variables (job->wf)))
         return -1;
+    annotate_clear (job);
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.prolog-remove",
                        FLUX_NODEID_ANY, 0, "{s:I s:o}",
                        "id", (json_int_t)job->facts->id,
@@ -211,6 +213,7 @@ static int remove_epilog (struct job *job)
 {
     flux_future_t *f;
 
+    annotate_clear (job);
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.epilog-remove",
                        FLUX_NODEID_ANY, 0, "{s:I}",
                        "id", (json_int_t)job->facts->id);

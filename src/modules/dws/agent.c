@@ -13,6 +13,7 @@
 
 #include "actions.h"
 #include "agent.h"
+#include "annotate.h"
 #include "idmap.h"
 
 #define PROTOCOL_VERSION 1
@@ -40,6 +41,7 @@ static void detach (struct agent *agent, int errnum, const char *text)
     agent->ready = false;
     idmap_clear (agent->commands);
     jobs_agent_lost (agent->ctx->jobs);
+    annotate_agent_lost (agent->ctx->annotate);
 }
 
 struct agent *agent_create (struct dws_ctx *ctx)
@@ -108,45 +110,83 @@ json_t *agent_storages (const struct agent *agent)
     return array;
 }
 
+/* Takes over 'cmd' and 'command', either of which may be NULL.
+ */
+static int send_command (struct agent *agent, struct command *cmd,
+                         json_t *command)
+{
+    int saved_errno = ENOMEM;
+
+    if (!command || !cmd)
+        goto error;
+    if (!agent->request) {
+        saved_errno = EAGAIN;
+        goto error;
+    }
+    cmd->seq = ++agent->seq;
+    if (json_object_set_new (command, "seq", json_integer (cmd->seq)) < 0
+        || idmap_insert (agent->commands, cmd->seq, cmd) < 0)
+        goto error;
+    if (flux_respond_pack (agent->ctx->h, agent->request, "O", command) < 0) {
+        saved_errno = errno;
+        (void)idmap_take (agent->commands, cmd->seq);
+        goto error;
+    }
+    json_decref (command);
+    return 0;
+error:
+    free (cmd);
+    json_decref (command);
+    errno = saved_errno;
+    return -1;
+}
+
+static struct command *command_for (struct job *job)
+{
+    struct command *cmd;
+
+    if ((cmd = calloc (1, sizeof (*cmd)))) {
+        cmd->jobid = job->facts->id;
+        cmd->generation = job->generation;
+    }
+    return cmd;
+}
+
 int agent_send (struct agent *agent,
                 struct job *job,
                 enum dws_action_kind kind,
                 int index,
                 json_t *command)
 {
-    struct command *cmd = NULL;
-    int saved_errno = ENOMEM;
+    struct command *cmd;
 
-    if (!command)
-        goto error;
-    if (!agent->request) {
-        saved_errno = EAGAIN;
-        goto error;
+    if ((cmd = command_for (job))) {
+        cmd->kind = kind;
+        cmd->index = index;
     }
-    if (!(cmd = calloc (1, sizeof (*cmd))))
-        goto error;
-    cmd->seq = ++agent->seq;
-    cmd->jobid = job->facts->id;
-    cmd->generation = job->generation;
-    cmd->kind = kind;
-    cmd->index = index;
-    if (json_object_set_new (command, "seq", json_integer (cmd->seq)) < 0
-        || idmap_insert (agent->commands, cmd->seq, cmd) < 0) {
-        free (cmd);
-        goto error;
-    }
-    if (flux_respond_pack (agent->ctx->h, agent->request, "O", command) < 0) {
-        saved_errno = errno;
-        idmap_delete (agent->commands, cmd->seq);
-        goto error;
-    }
-    json_decref (command);
+    if (send_command (agent, cmd, command) < 0)
+        return -1;
     job_begin (job, kind);
     return 0;
-error:
-    json_decref (command);
-    errno = saved_errno;
-    return -1;
+}
+
+int agent_query (struct agent *agent,
+                 struct job *job,
+                 query_f query,
+                 json_t *command)
+{
+    struct command *cmd;
+
+    if ((cmd = command_for (job)))
+        cmd->query = query;
+    return send_command (agent, cmd, command);
+}
+
+enum dws_link agent_link (const struct agent *agent)
+{
+    if (!agent->request)
+        return DWS_LINK_NO_AGENT;
+    return agent->reachable && agent->ready ? DWS_LINK_UP : DWS_LINK_NO_SERVER;
 }
 
 void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -274,7 +314,11 @@ static void take_result (struct agent *agent, json_t *report)
     struct command *cmd;
 
     if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
-        actions_result (agent->ctx, cmd, report);
+        if (cmd->query)
+            cmd->query (agent->ctx, jobs_find (agent->ctx->jobs, cmd->jobid),
+                        cmd, report);
+        else
+            actions_result (agent->ctx, cmd, report);
         free (cmd);
     }
 }
@@ -290,6 +334,7 @@ static void take_health (struct agent *agent, json_t *report)
                   "Kubernetes is %s%s%s", ok ? "back" : "out of reach",
                   message && *message ? ": " : "", message ? message : "");
     agent->reachable = ok;
+    annotate_start (agent->ctx->annotate);
 }
 
 static void take_report (struct agent *agent, json_t *report)

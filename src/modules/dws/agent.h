@@ -12,8 +12,17 @@
 #include <flux/core.h>
 
 #include "libdws/reconcile.h"
+#include "libdws/waiting.h"
 #include "ctx.h"
 #include "jobs.h"
+
+struct command;
+
+/* Called with the result of a query; 'job' is NULL if it is not known any
+ * more.
+ */
+typedef void (*query_f)(struct dws_ctx *ctx, struct job *job,
+                        const struct command *cmd, json_t *report);
 
 /* A command that was sent and has no result yet.
  */
@@ -23,6 +32,7 @@ struct command {
     unsigned int generation;    // of the job when it was sent
     enum dws_action_kind kind;
     int index;                  // which one of several of that kind
+    query_f query;              // or else: who wants the result
 };
 
 struct agent *agent_create (struct dws_ctx *ctx);
@@ -40,6 +50,18 @@ int agent_send (struct agent *agent,
                 enum dws_action_kind kind,
                 int index,
                 json_t *command);
+
+/* The same for one that dws_reconcile() knows nothing of: it is lost with the
+ * agent, and 'query' is then not called.
+ */
+int agent_query (struct agent *agent,
+                 struct job *job,
+                 query_f query,
+                 json_t *command);
+
+/* Can Kubernetes be reached?
+ */
+enum dws_link agent_link (const struct agent *agent);
 
 /* The known Storage objects as a new array, NULL if none are known.
  */

@@ -10,7 +10,7 @@
 #include "libdws/allocation.h"
 #include "libdws/location.h"
 #include "actions.h"
-#include "calls.h"
+#include "annotate.h"
 #include "commands.h"
 #include "config.h"
 #include "failures.h"
@@ -116,27 +116,6 @@ static int read_breakdowns (struct job *job)
     return 0;
 }
 
-/* Tell the job's owner which rabbits serve it. Nobody waits for that.
- */
-static void ignore_result (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_DEBUG, "memo: %s",
-                  future_strerror (f, errno));
-}
-
-static void set_memo (struct job *job, const char *key, const char *value)
-{
-    flux_future_t *f;
-
-    f = flux_rpc_pack (job->ctx->h, "job-manager.memo", FLUX_NODEID_ANY, 0,
-                       "{s:I s:{s:s}}",
-                       "id", (json_int_t)job->facts->id,
-                       "memo", key, value);
-    if (calls_add (job->ctx, f, job->facts->id, 0, ignore_result) < 0)
-        flux_log_error (job->ctx->h, "memo");
-}
-
 static int send_servers (struct job *job, json_t *sets)
 {
     json_t *entry;
@@ -190,7 +169,7 @@ static int write_servers (struct job *job)
     if ((job->space = space_of (sets)))
         space_take (job->ctx->used, job->space);
     if ((rabbits = dws_allocation_rabbits (nodes, &error))) {
-        set_memo (job, "rabbits", rabbits);
+        annotate_memo (job, "rabbits", rabbits, false);
         free (rabbits);
     }
     if (json_array_size (sets) == 0) {
@@ -316,8 +295,8 @@ static bool created (struct job *job, bool ok, int status,
     }
     if (ok) {
         jobs_learn_workflow (job->ctx->jobs, object, false);
-        set_memo (job, "rabbit_workflow",
-                  dws_workflow_name (job->facts->id, name));
+        annotate_memo (job, "rabbit_workflow",
+                       dws_workflow_name (job->facts->id, name), false);
     }
     return ok;
 }

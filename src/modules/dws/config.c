@@ -36,6 +36,7 @@ static const struct option options[] = {
     { "postrun_timeout", TYPE_SECONDS, OFFSET (policy.postrun_timeout) },
     { "teardown_after", TYPE_SECONDS, OFFSET (policy.teardown_after) },
     { "orphan_grace", TYPE_SECONDS, OFFSET (policy.orphan_grace) },
+    { "progress_interval", TYPE_SECONDS, OFFSET (progress_interval) },
     { "save_datamovements", TYPE_COUNT, OFFSET (policy.save_datamovements) },
     { "restrict_persistent_creation", TYPE_BOOL,
       OFFSET (restrict_persistent) },
@@ -222,6 +223,7 @@ struct config *config_create (const flux_conf_t *conf, dws_error_t *error)
     }
     config->policy = (struct dws_policy)DWS_POLICY_DEFAULT;
     config->restrict_persistent = true;
+    config->progress_interval = 2.;
     if (flux_conf_unpack (conf, &err, "{s?o}", "rabbit", &table) < 0) {
         dws_error (error, errno, "%s", err.text);
         goto error;

@@ -21,6 +21,7 @@ struct config {
     char *mapping;                  // path of the rabbitmapping file
     struct dws_topology *topology;  // what is in it
     bool restrict_persistent;
+    double progress_interval;       // s between annotations of a job
     json_t *maximums;               // policy.maximums or NULL
     json_t *daemons;                // word of "requires=" -> unit, or NULL
 };

@@ -15,6 +15,7 @@ struct jobs;
 struct agent;
 struct sync;
 struct calls;
+struct annotate;
 
 struct dws_ctx {
     flux_t *h;
@@ -24,6 +25,7 @@ struct dws_ctx {
     struct jobs *jobs;          // the facts
     json_t *used;               // bytes that the jobs hold, by rabbit
     struct agent *agent;        // the way to Kubernetes
+    struct annotate *annotate;  // what users see of it
     struct sync *sync;          // the way to learn the jobs from nothing
     flux_msg_handler_t **handlers;
 };

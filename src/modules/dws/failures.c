@@ -18,24 +18,11 @@
 #include "kvs.h"
 #include "objects.h"
 
-#define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
-
-/* List what belongs to the workflow by its labels.
- */
 static int list (struct job *job, enum dws_action_kind kind,
                  const char *plural)
 {
-    const struct dws_workflow *wf = job->wf;
-    char selector[512];
-    json_t *command;
-
-    snprintf (selector, sizeof (selector), "%s.name=%s,%s.namespace=%s",
-              WORKFLOW_LABEL, wf->name, WORKFLOW_LABEL, wf->namespace);
-    command = json_pack ("{s:s s:s s:s}",
-                         "op", "list",
-                         "kind", plural,
-                         "selector", selector);
-    return agent_send (job->ctx->agent, job, kind, 0, command);
+    return agent_send (job->ctx->agent, job, kind, 0,
+                       command_list (job->wf, plural));
 }
 
 static int set_lagging (struct job *job, const char *hosts, bool shared)

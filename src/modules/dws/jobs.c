@@ -11,6 +11,7 @@
 
 #include "actions.h"
 #include "agent.h"
+#include "annotate.h"
 #include "config.h"
 #include "idmap.h"
 #include "jobs.h"
@@ -62,6 +63,7 @@ static void job_destroy (void *value)
         flux_watcher_destroy (job->wake);
         flux_watcher_destroy (job->retry);
         json_decref (job->breakdowns);
+        note_destroy (job->note);
         dws_workflow_destroy (job->wf);
         dws_job_destroy (job->facts);
         free (job);
@@ -131,6 +133,7 @@ void jobs_changed (struct job *job)
 {
     struct jobs *jobs = job->ctx->jobs;
 
+    annotate_start (job->ctx->annotate);
     if (job->changed || !facts_complete (job->ctx))
         return;
     job->changed = true;

@@ -33,7 +33,9 @@ struct job {
     json_t *space;                      // bytes per rabbit taken, or NULL
     flux_watcher_t *wake;               // deadlines of the table
     flux_watcher_t *retry;
+    struct note *note;                  // annotate.h, or NULL
     struct job *next;                   // in the list of changed jobs
+    bool waited;                        // annotate.h
     bool daemons_saved;                 // the prolog will find them
     bool changed;
     bool listed;                        // in the latest snapshot or sync

@@ -18,6 +18,7 @@
 #include <flux/core.h>
 
 #include "agent.h"
+#include "annotate.h"
 #include "calls.h"
 #include "config.h"
 #include "ctx.h"
@@ -33,6 +34,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         flux_msg_handler_delvec (ctx->handlers);
         sync_destroy (ctx->sync);
         agent_destroy (ctx->agent);
+        annotate_destroy (ctx->annotate);
         jobs_destroy (ctx->jobs);
         json_decref (ctx->used);
         calls_destroy (ctx->calls);
@@ -64,6 +66,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
     if (!ctx->used
         || !(ctx->calls = calls_create ())
         || !(ctx->jobs = jobs_create (ctx))
+        || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->agent = agent_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || service_start (ctx) < 0) {

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,8 @@
 
 #include "libdws/topology.h"
 #include "objects.h"
+
+#define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
 
 static int primary_group (uid_t uid, gid_t *gid)
 {
@@ -168,5 +171,20 @@ json_t *command_create_with (const char *op,
         errno = ENOMEM;
         return NULL;
     }
+    return o;
+}
+
+json_t *command_list (const struct dws_workflow *wf, const char *kind)
+{
+    char selector[512];
+    json_t *o;
+
+    snprintf (selector, sizeof (selector), "%s.name=%s,%s.namespace=%s",
+              WORKFLOW_LABEL, wf->name, WORKFLOW_LABEL, wf->namespace);
+    if (!(o = json_pack ("{s:s s:s s:s}",
+                         "op", "list",
+                         "kind", kind,
+                         "selector", selector)))
+        errno = ENOMEM;
     return o;
 }

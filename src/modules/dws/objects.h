@@ -42,4 +42,8 @@ json_t *command_create_with (const char *op,
                              const char *key,
                              json_t *value);
 
+/* A command to list what belongs to a workflow by its labels.
+ */
+json_t *command_list (const struct dws_workflow *wf, const char *kind);
+
 #endif /* !DWS_OBJECTS_H */

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "agent.h"
+#include "annotate.h"
 #include "config.h"
 #include "jobs.h"
 #include "status.h"
@@ -18,14 +19,16 @@ static json_t *describe_job (struct job *job)
 {
     const struct dws_workflow *wf = job->wf;
     struct dws_actions actions;
+    char note[DWS_WAITING_SIZE];
     json_t *o;
 
     if (dws_reconcile (job->facts, wf, &job->ctx->config->policy,
                        flux_reactor_time (), &actions) < 0)
         return NULL;
-    o = json_pack ("{s:I s:s s:s}",
+    o = json_pack ("{s:I s:s s:s s:s}",
                    "id", (json_int_t)job->facts->id,
                    "phase", dws_phase_name (job->facts->phase),
+                   "note", annotate_text (job, note),
                    "waiting", actions.reason);
     if (o && wf
         && json_object_set_new (o, "workflow",

@@ -86,7 +86,25 @@ def _list(kube: Kube, command: Command) -> dict[str, Any]:
     objects, _ = kube.list_all(command["kind"], command.get("selector") or "")
     for obj in objects:
         trim(obj)
+    fields = command.get("fields")
+    if isinstance(fields, list):
+        paths = [str(field).split(".") for field in fields]
+        objects = [_pick(obj, paths) for obj in objects]
     return {"objects": objects}
+
+
+def _pick(obj: Object, paths: list[list[str]]) -> Object:
+    """The parts of an object at these paths, where it has them."""
+    result: Object = {}
+    for path in paths:
+        source: Any = obj
+        target = result
+        for key in path[:-1]:
+            source = source.get(key) if isinstance(source, dict) else None
+            target = target.setdefault(key, {})
+        if isinstance(source, dict) and path[-1] in source:
+            target[path[-1]] = source[path[-1]]
+    return result
 
 
 def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:

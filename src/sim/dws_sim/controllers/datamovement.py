@@ -38,6 +38,9 @@ INITIATOR = "dm.cray.hpe.com/initiator"
 _VARIABLE = re.compile(r"^\$(DW_(JOB|PERSISTENT)_([A-Za-z0-9_]+))(/.*)?$")
 # Global Lustre file systems that the site has registered.
 GLOBAL_ROOTS = ("/lus/global", "/p/lustre")
+# What each movement is said to carry.
+FILES = 1000
+DATA_GIB = 10.0
 
 
 class End:
@@ -230,7 +233,13 @@ class MovementController(Controller):
             "command": "mpirun dcp",
             "progress": int(part * 100),
             "elapsedTime": f"{now - began:.3f}s",
+            "files": int(part * FILES),
+            "items": int(part * FILES),
+            "data": f"{part * DATA_GIB:.3f} GiB",
         }
+        if now > began:
+            rate = part * DATA_GIB / (now - began)
+            status["commandStatus"]["rate"] = f"{rate:.3f} GiB/s"
         if obj["spec"].get("cancel"):
             self._finish(status, "Cancelled", "cancelled by request")
         elif part >= 1.0:
