@@ -20,6 +20,7 @@ struct dws_policy {
     double prerun_timeout;
     double postrun_timeout;
     double teardown_after;      // PostRun and DataOut together
+    double datamovement_grace;  // more for those that move data meanwhile
     double orphan_grace;        // before an unknown workflow is torn down
     int save_datamovements;     // so many are recorded before Teardown
 };

@@ -199,7 +199,8 @@ static int remove_prolog (struct job *job)
     json_t *variables;
     flux_future_t *f;
 
-    if (!(variables = object_variables (job->wf)))
+    if (!(variables = object_variables (job->wf,
+                                        job->ctx->config->environment)))
         return -1;
     annotate_clear (job);
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.prolog-remove",

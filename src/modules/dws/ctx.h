@@ -10,7 +10,7 @@
 #include <jansson.h>
 #include <flux/core.h>
 
-struct config;
+struct dws_config;
 struct jobs;
 struct agent;
 struct sync;
@@ -20,7 +20,7 @@ struct annotate;
 struct dws_ctx {
     flux_t *h;
     char *instance;             // value of the label on our workflows
-    struct config *config;
+    struct dws_config *config;
     struct calls *calls;        // RPCs that wait for their response
     struct jobs *jobs;          // the facts
     json_t *used;               // bytes that the jobs hold, by rabbit

@@ -38,7 +38,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         jobs_destroy (ctx->jobs);
         json_decref (ctx->used);
         calls_destroy (ctx->calls);
-        config_destroy (ctx->config);
+        dws_config_destroy (ctx->config);
         free (ctx->instance);
         free (ctx);
         errno = saved_errno;

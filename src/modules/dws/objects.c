@@ -12,7 +12,7 @@
 #include <flux/core.h>
 #include <flux/hostlist.h>
 
-#include "libdws/topology.h"
+#include "libdws/config.h"
 #include "objects.h"
 
 #define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
@@ -111,13 +111,7 @@ error:
     return NULL;
 }
 
-static bool is_for_job (const char *name)
-{
-    return (!strncmp (name, "DW_", 3) || !strncmp (name, "NNF_", 4))
-        && strcmp (name, "DW_WORKFLOW_TOKEN") != 0;
-}
-
-json_t *object_variables (const struct dws_workflow *wf)
+json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)
 {
     json_t *env = json_object_get (json_object_get (wf->object, "status"),
                                    "env");
@@ -128,7 +122,7 @@ json_t *object_variables (const struct dws_workflow *wf)
     if (!(variables = json_object ()))
         goto error;
     json_object_foreach (env, name, value) {
-        if (is_for_job (name)
+        if (dws_config_may_pass (patterns, name)
             && json_is_string (value)
             && json_object_set (variables, name, value) < 0)
             goto error;

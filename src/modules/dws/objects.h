@@ -23,10 +23,10 @@ json_t *object_workflow (const struct dws_job *job,
 struct dws_topology;
 json_t *object_computes (const char *hosts, const struct dws_topology *topo);
 
-/* The variables of a workflow that may go to a job: DW_* and NNF_*, but not
- * the token.
+/* The variables of a workflow that may go to a job, by the patterns of the
+ * configuration. The token is not among them.
  */
-json_t *object_variables (const struct dws_workflow *wf);
+json_t *object_variables (const struct dws_workflow *wf, json_t *patterns);
 
 /* A command. 'key' and 'value' are its argument, if it has one; the reference
  * on 'value' is taken over, and NULL fails.

@@ -182,7 +182,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct dws_ctx *ctx = arg;
     flux_conf_t *conf = NULL;
-    struct config *config;
+    struct dws_config *config;
     dws_error_t error = { "" };
 
     if (flux_module_config_request_decode (msg, &conf) < 0
@@ -195,13 +195,13 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     if (flux_set_conf_new (h, conf) < 0) {
         int saved_errno = errno;
-        config_destroy (config);
+        dws_config_destroy (config);
         flux_conf_decref (conf);
         errno = saved_errno;
         respond (h, msg, -1, NULL);
         return;
     }
-    config_destroy (ctx->config);
+    dws_config_destroy (ctx->config);
     ctx->config = config;
     jobs_changed_all (ctx->jobs);
     respond (h, msg, 0, NULL);

@@ -39,7 +39,7 @@ static json_t *all_breakdowns (struct job *job)
 int storage_demand (struct job *job, struct demand *demand,
                     dws_error_t *error)
 {
-    struct config *config = job->ctx->config;
+    struct dws_config *config = job->ctx->config;
     struct dws_breakdown_opts opts = {
         .min_gib = DWS_MIN_GIB,
         .maximums = config->maximums,

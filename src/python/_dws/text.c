@@ -12,6 +12,7 @@
 
 #include "libdws/allocation.h"
 #include "libdws/breakdown.h"
+#include "libdws/config.h"
 #include "libdws/daemons.h"
 #include "libdws/directive.h"
 #include "libdws/error.h"
@@ -247,6 +248,28 @@ char *dws_text_allocation_reserved (const char *R,
         result = dws_allocation_reserved (R_obj, topo, &call.error);
         dws_topology_destroy (topo);
     }
+    return finish (&call, result, error);
+}
+
+char *dws_text_config_faults (const char *table, struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    int failed = 0;
+    json_t *obj = take (&call, 0, "rabbit", table, &failed);
+    json_t *result = NULL;
+
+    if (!failed && !(result = dws_config_faults (obj)))
+        dws_error_nomem (&call.error);
+    return finish (&call, result, error);
+}
+
+char *dws_text_config_describe (struct dws_text_error *error)
+{
+    struct call call = { 0 };
+    json_t *result;
+
+    if (!(result = dws_config_describe ()))
+        dws_error_nomem (&call.error);
     return finish (&call, result, error);
 }
 

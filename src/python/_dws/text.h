@@ -62,6 +62,14 @@ char *dws_text_daemons_units (const char *breakdowns,
                               const char *daemons,
                               struct dws_text_error *error);
 
+/* Every fault of the [rabbit] table, an array of texts
+ */
+char *dws_text_config_faults (const char *table, struct dws_text_error *error);
+
+/* The keys of that table: [{"name", "type", "default", "bounds", "help"}]
+ */
+char *dws_text_config_describe (struct dws_text_error *error);
+
 /* Write the value of R's "scheduling" key to a file descriptor.
  * opts: {"cluster", "chunks"?, "exclude"?, "validate"?, "whole"?}: with
  * "whole" R is written, with the graph in the place of what it had there.

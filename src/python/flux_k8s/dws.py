@@ -58,6 +58,16 @@ class NoSpaceError(ValueError):
     """The storage cannot be placed on the rabbits of the job."""
 
 
+class ConfigKey(TypedDict):
+    """A key of the table [rabbit]; `bounds` says what a value has to be."""
+
+    name: str
+    type: str
+    default: Json
+    bounds: str
+    help: str
+
+
 class Raw(bytes):
     """JSON text that is handed on as it is: large files need no decoding."""
 
@@ -194,6 +204,17 @@ def location_constraint(
     can do, or NotReadyError.
     """
     return _call(lib.dws_text_location_constraint, breakdowns, servers, mapping)
+
+
+def config_faults(table: Json) -> list[str]:
+    """What is wrong with the configuration table [rabbit], a text for each
+    fault. The files that it names are not looked at."""
+    return cast(list[str], _call(lib.dws_text_config_faults, table))
+
+
+def config_keys() -> list[ConfigKey]:
+    """The keys of the configuration table [rabbit]."""
+    return cast(list[ConfigKey], _call(lib.dws_text_config_describe))
 
 
 def write_jgf(

@@ -10,12 +10,11 @@ import sys
 
 import flux
 
+from flux_k8s import configcheck
 from flux_k8s.agent import Agent
 from flux_k8s.kube import ConfigError, Kube
 
 LOGGER = logging.getLogger("flux_k8s")
-
-DEFAULT_WORKERS = 16
 
 
 def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
@@ -36,8 +35,17 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         "--workers",
         metavar="N",
         type=int,
-        default=DEFAULT_WORKERS,
-        help="Kubernetes requests under way at the same time (default: %(default)s)",
+        help="Kubernetes requests under way at the same time (default: "
+        "rabbit.workers of the Flux configuration)",
+    )
+    parser.add_argument(
+        "--check-config",
+        metavar="PATH",
+        nargs="?",
+        const="",
+        help="check the table [rabbit] and the files that it names, tell every "
+        "fault, and exit: of a TOML file or a directory of them, or else of the "
+        "running instance",
     )
     parser.add_argument(
         "-v",
@@ -47,7 +55,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         help="log more; twice: everything",
     )
     args = parser.parse_args(argv)
-    if args.workers < 1:
+    if args.workers is not None and args.workers < 1:
         parser.error(f"--workers: expected 1 or more, got {args.workers}")
     return args
 
@@ -55,6 +63,8 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
 def main(argv: list[str] | None = None) -> int:
     """Run the agent. Returns the exit code."""
     args = parse_args(argv)
+    if args.check_config is not None:
+        return configcheck.run(args.check_config, args.kubeconfig)
     levels = [logging.WARNING, logging.INFO, logging.DEBUG]
     logging.basicConfig(
         level=levels[min(args.verbose, 2)],

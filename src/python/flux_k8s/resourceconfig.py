@@ -26,23 +26,41 @@ def _toml() -> Any:
     raise ConfigError("reading TOML needs Python 3.11 or the package tomli")
 
 
+def _merge(into: dict[str, Any], other: dict[str, Any]) -> None:
+    for key, value in other.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = value
+
+
+def read(path: str) -> dict[str, Any]:
+    """All tables of a TOML file, or of a directory of them.
+
+    Raises:
+        ConfigError: a file cannot be read.
+    """
+    toml = _toml()
+    files = sorted(glob.glob(os.path.join(path, "*.toml")))
+    tables: dict[str, Any] = {}
+    for name in files if os.path.isdir(path) else [path]:
+        try:
+            with open(name, "rb") as stream:
+                _merge(tables, toml.load(stream))
+        except OSError as exc:
+            raise ConfigError(f"{name}: {exc.strerror}") from exc
+        except ValueError as exc:
+            raise ConfigError(f"{name}: {exc}") from exc
+    return tables
+
+
 def load(path: str) -> dict[str, Any]:
     """The [resource] table of a TOML file, or of a directory of them.
 
     Raises:
         ConfigError: a file cannot be read, or there is no such table.
     """
-    toml = _toml()
-    files = sorted(glob.glob(os.path.join(path, "*.toml")))
-    table: dict[str, Any] = {}
-    for name in files if os.path.isdir(path) else [path]:
-        try:
-            with open(name, "rb") as stream:
-                table.update(toml.load(stream).get("resource") or {})
-        except OSError as exc:
-            raise ConfigError(f"{name}: {exc.strerror}") from exc
-        except ValueError as exc:
-            raise ConfigError(f"{name}: {exc}") from exc
+    table = read(path).get("resource") or {}
     if not isinstance(table.get("config"), list):
         raise ConfigError(f"{path}: there is no [[resource.config]]")
     return table

@@ -15,6 +15,7 @@
 
 #include "libdws/allocation.h"
 #include "libdws/breakdown.h"
+#include "libdws/config.h"
 #include "libdws/directive.h"
 #include "libdws/jgf.h"
 #include "libdws/location.h"
@@ -133,6 +134,7 @@ struct fixture {
     json_t *presets;
     json_t *resources;
     json_t *nodes;
+    json_t *config;
     struct dws_topology *topo;
 };
 
@@ -229,6 +231,21 @@ static int op_jgf (struct fixture *f, dws_error_t *e)
     return rc;
 }
 
+static int op_config (struct fixture *f, dws_error_t *e)
+{
+    struct dws_config *config = dws_config_create (f->config, e);
+    int rc;
+
+    if (!config)
+        return -1;
+    rc = drop (dws_config_agent (config));
+    dws_config_destroy (config);
+    if (rc < 0 || drop (dws_config_faults (f->config)) < 0
+        || drop (dws_config_describe ()) < 0)
+        return dws_error_nomem (e);
+    return 0;
+}
+
 /* Returns how many allocations there are.
  */
 static int sweep (struct fixture *f, const char *name, operation_f op)
@@ -279,6 +296,7 @@ static void test_sweep (void **state)
         { "sets", op_sets },
         { "location", op_location },
         { "jgf", op_jgf },
+        { "config", op_config },
     };
     struct fixture f = { 0 };
     int ours = 0;
@@ -294,6 +312,9 @@ static void test_sweep (void **state)
     f.presets = J ("{'small': ['#DW jobdw type=gfs2 capacity=1GB name=ab']}");
     f.resources = J ("[{'type': 'node', 'count': 3}]");
     f.nodes = J ("{'r1': 2, 'r2': 1}");
+    f.config = J ("{'mapping': '/m', 'tc_timeout': '5m',"
+                  " 'presets': {'a': '#DW jobdw type=xfs capacity=1GB"
+                  " name=ab'}}");
     f.topo = dws_topology_create (f.mapping, NULL);
     assert_non_null (f.topo);
     for (size_t i = 0; i < sizeof (operations) / sizeof (operations[0]); i++) {
@@ -306,6 +327,7 @@ static void test_sweep (void **state)
     assert_true (ours > 50);
     assert_true (theirs > 50);
     dws_topology_destroy (f.topo);
+    json_decref (f.config);
     json_decref (f.nodes);
     json_decref (f.resources);
     json_decref (f.presets);

@@ -1,0 +1,106 @@
+# The configuration table: --check-config, and the manual page made from it.
+# SPDX-License-Identifier: LGPL-3.0-only
+import importlib.util
+import json
+import pathlib
+
+import pytest
+from flux_k8s import configcheck, dws, main
+
+TOP = pathlib.Path(__file__).parents[2]
+MAPPING = {
+    "computes": {"n0": "r0"},
+    "rabbits": {"r0": {"capacity": 1 << 40, "hostlist": "n0"}},
+}
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: k, user: u}}]
+clusters: [{name: k, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {token: secret}}]
+"""
+
+
+def load(name):
+    path = TOP / "scripts" / "lib" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "mapping.json").write_text(json.dumps(MAPPING))
+    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    return {
+        "mapping": str(tmp_path / "mapping.json"),
+        "kubeconfig": str(tmp_path / "kubeconfig"),
+    }
+
+
+def test_the_manual_page_is_that_of_the_table():
+    configkeys = load("configkeys")
+    text = configkeys.PAGE.read_text(encoding="utf8")
+    assert configkeys.page(text) == text, "run scripts/lib/configkeys.py --write"
+
+
+def test_every_key_is_known_to_the_parser(table):
+    for key in dws.config_keys():
+        if key["default"] is not None:
+            table[key["name"]] = key["default"]
+    # no limit can be given as a time below zero, where it is the default
+    assert configcheck.faults(table) == []
+
+
+def test_the_example_configuration_is_right():
+    tables = configcheck.resourceconfig.read(str(TOP / "etc" / "rabbit.toml"))
+    assert dws.config_faults(tables["rabbit"]) == []
+
+
+def test_files_are_looked_at(table, tmp_path):
+    (tmp_path / "mapping.json").write_text('{"computes": 5}')
+    (tmp_path / "kubeconfig").write_text("kind: Config\n")
+    found = configcheck.faults(table)
+    assert [f.split(":")[0] for f in found] == ["rabbit.mapping", "rabbit.kubeconfig"]
+    table["mapping"] = str(tmp_path / "none")
+    assert "No such file" in configcheck.faults(table)[0]
+
+
+def test_check_config_tells_every_fault(table, tmp_path, capsys):
+    conf = tmp_path / "conf.d"
+    conf.mkdir()
+    lines = [
+        "[rabbit]",
+        'tc_timeout = "ten"',
+        "soft_dran = true",
+        "workers = 1979-05-27",
+    ]
+    lines += [f'{key} = "{value}"' for key, value in table.items()]
+    (conf / "a.toml").write_text("\n".join(lines))
+    (conf / "b.toml").write_text("[rabbit.policy.maximums]\nxfs = -1\n")
+    assert main.main(["--check-config", str(conf)]) == 1
+    assert sorted(capsys.readouterr().err.splitlines()) == [
+        "rabbit.policy.maximums.xfs: expected GiB >= 0, got -1",
+        "rabbit.soft_dran: unknown key",
+        'rabbit.tc_timeout: expected seconds >= 0, got "ten"',
+        'rabbit.workers: expected an integer from 1 to 1024, got "1979-05-27"',
+    ]
+
+
+def test_check_config_is_silent_about_what_is_right(table, tmp_path, capsys):
+    conf = tmp_path / "rabbit.toml"
+    text = "\n".join(f'{key} = "{value}"' for key, value in table.items())
+    conf.write_text(f"[rabbit]\ntc_timeout = '5m'\n{text}\n")
+    assert main.main(["--check-config", str(conf)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "text,word", [("[rabbit", "a.toml"), ("[resource]\n", "no [rabbit]")]
+)
+def test_check_config_without_a_table(tmp_path, capsys, text, word):
+    (tmp_path / "a.toml").write_text(text)
+    assert main.main(["--check-config", str(tmp_path / "a.toml")]) == 1
+    assert word in capsys.readouterr().err
