@@ -57,11 +57,4 @@ json_t *dws_config_agent (const struct dws_config *config);
  */
 json_t *dws_config_describe (void);
 
-/* May a variable of this name that comes from Kubernetes be given to a job?
- * 'patterns' is the environment of a configuration. Some names may never,
- * whatever the patterns: they change how programs are loaded and found, or
- * are secret.
- */
-bool dws_config_may_pass (json_t *patterns, const char *name);
-
 #endif /* !LIBDWS_CONFIG_H */

@@ -14,6 +14,7 @@
 #include "actions.h"
 #include "agent.h"
 #include "annotate.h"
+#include "config.h"
 #include "idmap.h"
 
 #define PROTOCOL_VERSION 1
@@ -195,6 +196,7 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     struct dws_ctx *ctx = arg;
     struct agent *agent = ctx->agent;
     const char *errstr = NULL;
+    json_t *config;
     int version;
 
     if (flux_request_unpack (msg, NULL, "{s:i}", "version", &version) < 0)
@@ -212,10 +214,13 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     if (agent->request)
         flux_log (h, LOG_INFO, "a newer agent replaces the one attached");
     detach (agent, ESTALE, "replaced by a newer agent");
-    if (flux_respond_pack (h, msg, "{s:s s:i s:s}",
+    if (!(config = dws_config_agent (ctx->config)))
+        goto error;
+    if (flux_respond_pack (h, msg, "{s:s s:i s:s s:o}",
                            "op", "hello",
                            "version", PROTOCOL_VERSION,
-                           "instance", ctx->instance) < 0) {
+                           "instance", ctx->instance,
+                           "config", config) < 0) {
         flux_log_error (h, "dws.agent");
         return;
     }
@@ -225,6 +230,11 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
 error:
     if (flux_respond_error (h, msg, errno, errstr) < 0)
         flux_log_error (h, "dws.agent");
+}
+
+void agent_reconfigure (struct agent *agent)
+{
+    detach (agent, EAGAIN, "the configuration has changed");
 }
 
 void agent_disconnect (struct agent *agent, const flux_msg_t *msg)

@@ -76,6 +76,10 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
 void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg);
 
+/* What the agent goes by (dws_config_agent) has changed: it attaches again.
+ */
+void agent_reconfigure (struct agent *agent);
+
 /* The sender of 'msg' has gone.
  */
 void agent_disconnect (struct agent *agent, const flux_msg_t *msg);

@@ -12,7 +12,8 @@
 #include <flux/core.h>
 #include <flux/hostlist.h>
 
-#include "libdws/config.h"
+#include "libdws/topology.h"
+#include "libdws/variables.h"
 #include "objects.h"
 
 #define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
@@ -122,7 +123,7 @@ json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)
     if (!(variables = json_object ()))
         goto error;
     json_object_foreach (env, name, value) {
-        if (dws_config_may_pass (patterns, name)
+        if (dws_variable_may_pass (patterns, name)
             && json_is_string (value)
             && json_object_set (variables, name, value) < 0)
             goto error;

@@ -175,6 +175,18 @@ static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
     agent_disconnect (ctx->agent, msg);
 }
 
+static bool agent_concerned (const struct dws_config *before,
+                             const struct dws_config *after)
+{
+    json_t *a = dws_config_agent (before);
+    json_t *b = dws_config_agent (after);
+    bool same = a && b && json_equal (a, b);
+
+    json_decref (a);
+    json_decref (b);
+    return !same;
+}
+
 /* Either the whole new configuration is good, or the old one stays.
  */
 static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -184,6 +196,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     flux_conf_t *conf = NULL;
     struct dws_config *config;
     dws_error_t error = { "" };
+    bool tell_agent;
 
     if (flux_module_config_request_decode (msg, &conf) < 0
         || !(config = config_create (conf, &error))) {
@@ -201,8 +214,11 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
         respond (h, msg, -1, NULL);
         return;
     }
+    tell_agent = agent_concerned (ctx->config, config);
     dws_config_destroy (ctx->config);
     ctx->config = config;
+    if (tell_agent)
+        agent_reconfigure (ctx->agent);
     jobs_changed_all (ctx->jobs);
     respond (h, msg, 0, NULL);
 }

@@ -15,6 +15,7 @@ import logging
 import os
 import signal
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import flux
@@ -22,7 +23,7 @@ import flux.constants
 
 from flux_k8s import systemd
 from flux_k8s.commands import CommandQueue
-from flux_k8s.kube import Kube, Object
+from flux_k8s.kube import ConfigError, Kube, Object
 from flux_k8s.watch import Sink, Watchers, backoff_s
 
 LOGGER = logging.getLogger(__name__)
@@ -31,6 +32,8 @@ PROTOCOL_VERSION = 1
 INSTANCE_LABEL = "flux-framework.org/instance"
 REPORT_TYPES = {"workflows": "workflow", "storages": "storage"}
 REPORTS_PER_RPC = 1000
+# Connections to Kubernetes besides one for each worker: the watches.
+SPARE_CONNECTIONS = 4
 ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
 
@@ -166,19 +169,28 @@ class Session(Sink):
                 self._box.put(report)
 
 
+@dataclass(frozen=True)
+class Overrides:
+    """Settings from the command line; None leaves them to the
+    configuration."""
+
+    kubeconfig: str | None = None
+    workers: int | None = None
+
+
 class Agent:
     """Runs in the reactor thread of a Flux handle until it is replaced.
 
     Args:
         handle: connection to the broker that runs dws.so.
-        kube: the Kubernetes API.
-        workers: how many commands are carried out at the same time.
+        overrides: what holds in place of the configuration of Flux, which
+            the module hands on with each attachment.
     """
 
-    def __init__(self, handle: flux.Flux, kube: Kube, workers: int) -> None:
+    def __init__(self, handle: flux.Flux, overrides: Overrides) -> None:
         self._handle = handle
-        self._kube = kube
-        self._workers = workers
+        self._overrides = overrides
+        self._config_error: ConfigError | None = None
         self._box = Mailbox()
         self._session: Session | None = None
         self._waiting: list[Report] = []
@@ -195,6 +207,7 @@ class Agent:
             the exit code for the process.
         Raises:
             OSError: the connection to the broker broke.
+            ConfigError: the kubeconfig cannot be used.
         """
         watcher = self._handle.fd_watcher_create(
             self._box.fd, self._on_mail, flux.constants.FLUX_POLLIN
@@ -219,6 +232,8 @@ class Agent:
             if watchdog is not None:
                 watchdog.stop()
             self._box.close()
+        if self._config_error is not None:
+            raise self._config_error
         return self._exit_code
 
     def _attach(self) -> None:
@@ -237,16 +252,26 @@ class Agent:
             self._on_detached(exc)
             return
         if command.get("op") == "hello":
-            self._begin_session(str(command["instance"]))
+            self._begin_session(str(command["instance"]), command.get("config") or {})
         elif self._session is not None:
             self._session.commands.submit(command)
         future.reset()
 
-    def _begin_session(self, instance: str) -> None:
+    def _begin_session(self, instance: str, config: dict[str, Any]) -> None:
         self._end_session()
         LOGGER.info("attached to instance %s", instance)
         self._attempts = 0
-        self._session = Session(self._kube, instance, self._workers, self._box)
+        workers = self._overrides.workers or int(config.get("workers") or 1)
+        try:
+            kube = Kube(
+                self._overrides.kubeconfig or config.get("kubeconfig"),
+                connections=workers + SPARE_CONNECTIONS,
+            )
+        except ConfigError as exc:
+            self._config_error = exc
+            self._handle.reactor_stop()
+            return
+        self._session = Session(kube, instance, workers, self._box)
         systemd.notify("READY=1")
 
     def _end_session(self) -> None:
@@ -270,7 +295,9 @@ class Agent:
             self._handle.reactor_stop()
             return
         self._attempts += 1
-        if self._attempts == 1:
+        if error.errno == errno.EAGAIN:
+            LOGGER.info("dws.agent: %s", error.strerror or error)
+        elif self._attempts == 1:
             LOGGER.warning(
                 "dws.agent: %s, trying again until the module is there",
                 error.strerror or error,

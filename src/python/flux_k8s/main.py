@@ -11,8 +11,8 @@ import sys
 import flux
 
 from flux_k8s import configcheck
-from flux_k8s.agent import Agent
-from flux_k8s.kube import ConfigError, Kube
+from flux_k8s.agent import Agent, Overrides
+from flux_k8s.kube import ConfigError
 
 LOGGER = logging.getLogger("flux_k8s")
 
@@ -73,9 +73,7 @@ def main(argv: list[str] | None = None) -> int:
     )
     try:
         handle = flux.Flux()
-        kubeconfig = args.kubeconfig or handle.conf_get("rabbit.kubeconfig")
-        kube = Kube(kubeconfig, connections=args.workers + 4)
-        return Agent(handle, kube, args.workers).run()
+        return Agent(handle, Overrides(args.kubeconfig, args.workers)).run()
     except ConfigError as exc:
         LOGGER.error("%s", exc)
         return 1

@@ -190,31 +190,6 @@ static void test_describe (void **state)
     json_decref (options);
 }
 
-static void test_variables (void **state)
-{
-    static const char *const yes[] = {
-        "DW_JOB_scratch", "DW_JOBS", "NNF_CONTAINER_PORTS", "DW_PERSISTENT_",
-        "DW_DATA_PATH", "SITE_X",
-    };
-    static const char *const no[] = {
-        "PATH", "LD_PRELOAD", "LD_LIBRARY_PATH", "DW_WORKFLOW_TOKEN",
-        "PYTHONSTARTUP", "BASH_ENV", "BASH_FUNC_x%%", "IFS", "HOME",
-        "FLUX_URI", "DW_A=B", "DW-X", "", "1X", "MANPATH",
-    };
-    json_t *usual = J ("['DW_*', 'NNF_*', 'SITE_*']");
-    json_t *all = J ("['*']");
-
-    for (size_t i = 0; i < sizeof (yes) / sizeof (yes[0]); i++)
-        assert_true (dws_config_may_pass (usual, yes[i]));
-    for (size_t i = 0; i < sizeof (no) / sizeof (no[0]); i++)
-        assert_false (dws_config_may_pass (all, no[i]));
-    assert_true (dws_config_may_pass (all, "EXTRA"));
-    assert_false (dws_config_may_pass (usual, "EXTRA"));
-    assert_false (dws_config_may_pass (usual, "XDW_A"));
-    json_decref (all);
-    json_decref (usual);
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -224,7 +199,6 @@ int main (void)
         cmocka_unit_test (test_times),
         cmocka_unit_test (test_values),
         cmocka_unit_test (test_describe),
-        cmocka_unit_test (test_variables),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
