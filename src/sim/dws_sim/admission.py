@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Callable
 
 from dws_sim.directive import DirectiveError, DirectivePanic, check
 from dws_sim.errors import ApiError, denied
@@ -45,13 +45,14 @@ def webhook_failed(name: str, why: str) -> ApiError:
 class WorkflowAdmission(Admission):
     """The mutating and the validating webhook for workflows."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, rules: Callable[[], list[Object]]) -> None:
+        """rules: returns the DWDirectiveRule objects."""
+        self._rules = rules
 
     def _directives(self, obj: Object) -> list[tuple[int, str, list[str]]]:
         rules = [
             (o["metadata"]["name"], rule)
-            for o in self._store.find(RESOURCES["dwdirectiverules"])
+            for o in self._rules()
             for rule in o.get("spec", ())
         ]
         try:
@@ -169,4 +170,6 @@ class WorkflowAdmission(Admission):
 
 def install(store: Store) -> None:
     """Put the webhooks in front of the store."""
-    store.admission["workflows"] = WorkflowAdmission(store)
+    store.admission["workflows"] = WorkflowAdmission(
+        lambda: store.find(RESOURCES["dwdirectiverules"])
+    )

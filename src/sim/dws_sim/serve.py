@@ -22,7 +22,8 @@ from dws_sim.world import Machine, parse_size
 log = logging.getLogger("dws-sim")
 
 
-def _faults(args: argparse.Namespace) -> Faults:
+def faults_of(args: argparse.Namespace) -> Faults:
+    """The switches as preset and scenario set them."""
     text = ""
     if args.scenario:
         with open(args.scenario, encoding="utf-8") as stream:
@@ -32,6 +33,20 @@ def _faults(args: argparse.Namespace) -> Faults:
     if text:
         scenario.load(text, faults)
     return faults
+
+
+def start_log(args: argparse.Namespace) -> None:
+    logging.basicConfig(
+        filename=args.log,
+        level=logging.DEBUG if args.verbose else logging.INFO,
+        format="%(asctime)s %(name)s: %(message)s",
+    )
+
+
+def machine_of(args: argparse.Namespace) -> Machine:
+    """The machine that the command line describes."""
+    size = parse_size(args.capacity)
+    return Machine.build(args.nodes, args.rabbits, args.nodes_per_rabbit, size)
 
 
 async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> None:
@@ -49,7 +64,7 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
 
         context, ca_pem = server_context()
     known_port = int(state.fact("port", "0")) if state else 0
-    await sim.start(args.port or known_port, context)
+    await sim.start(args.port or known_port, context, not args.no_controllers)
     if state is not None:
         state.set_fact("port", str(sim.port))
     # What is there now stays: the collector need not look at it again.
@@ -78,12 +93,5 @@ def serve(args: argparse.Namespace) -> None:
     Raises:
         OSError, ValueError: a file, a port or a value cannot be used.
     """
-    logging.basicConfig(
-        filename=args.log,
-        level=logging.DEBUG if args.verbose else logging.INFO,
-        format="%(asctime)s %(name)s: %(message)s",
-    )
-    machine = Machine.build(
-        args.nodes, args.rabbits, args.nodes_per_rabbit, parse_size(args.capacity)
-    )
-    asyncio.run(_serve(args, machine, _faults(args)))
+    start_log(args)
+    asyncio.run(_serve(args, machine_of(args), faults_of(args)))

@@ -21,7 +21,7 @@ from dws_sim.controllers.containers import Container
 from dws_sim.controllers.datamovement import Copy, MovementController
 from dws_sim.controllers.filesystem import JobDw
 from dws_sim.controllers.health import Hardware, HealthController
-from dws_sim.controllers.manager import Manager
+from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.nnf import NnfController
 from dws_sim.controllers.persistent import (
     CreatePersistent,
@@ -69,15 +69,20 @@ class Controllers:
     machine: Machine
     faults: Faults
     mounts: Mounts
+    # whether to be DWS too, or NNF alone beside another's DWS
+    dws: bool = True
     manager: Manager = field(default_factory=Manager)
     hardware: Hardware = field(default_factory=Hardware)
     ledger: Ledger = field(default_factory=Ledger)
 
     def __post_init__(self) -> None:
         cluster, manager, faults = self.cluster, self.manager, self.faults
-        self.workflows = WorkflowController(cluster, manager, faults)
-        self.nnf = NnfController(
-            cluster, manager, faults, commands(), self.mounts.mount_root
+        self._workflows: list[Controller] = []
+        if self.dws:
+            self._workflows.append(WorkflowController(cluster, manager, faults))
+        root = self.mounts.mount_root
+        self._workflows.append(
+            NnfController(cluster, manager, faults, commands(), root)
         )
         BreakdownController(cluster, manager)
         ServersController(cluster, manager)
@@ -98,8 +103,8 @@ class Controllers:
     async def _wake(self) -> None:
         for obj in await self.cluster.find("workflows"):
             meta = obj["metadata"]
-            self.workflows.enqueue(meta["namespace"], meta["name"])
-            self.nnf.enqueue(meta["namespace"], meta["name"])
+            for controller in self._workflows:
+                controller.enqueue(meta["namespace"], meta["name"])
 
 
 class Simulator:
@@ -143,15 +148,23 @@ class Simulator:
             token = state.fact(f"token {name}", token)
         return self.users.add(name, role, token)
 
-    async def start(self, port: int = 0, context: ssl.SSLContext | None = None) -> None:
+    async def start(
+        self,
+        port: int = 0,
+        context: ssl.SSLContext | None = None,
+        control: bool = True,
+    ) -> None:
         """Serve on 127.0.0.1, with TLS if there is a context. Returns when
         requests are answered.
 
+        Args:
+            control: False: leave the controllers to another process.
         Raises:
             OSError: the port is taken.
         """
-        self.controllers.manager.start()
-        await self.controllers.manager.settled()
+        if control:
+            self.controllers.manager.start()
+            await self.controllers.manager.settled()
         self._runner = web.AppRunner(
             self.server.application(), access_log=None, handler_cancellation=True
         )

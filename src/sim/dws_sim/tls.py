@@ -10,6 +10,7 @@ import ipaddress
 import os
 import ssl
 import tempfile
+from dataclasses import dataclass
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -38,8 +39,17 @@ def _builder(
     )
 
 
-def server_context() -> tuple[ssl.SSLContext, bytes]:
-    """A context for a server on 127.0.0.1, and the CA in PEM for clients."""
+@dataclass(frozen=True)
+class Identity:
+    """What a server shows and what its clients trust, in PEM."""
+
+    certificate: bytes
+    key: bytes
+    ca: bytes
+
+
+def issue() -> Identity:
+    """A certificate for a server on 127.0.0.1 from a new authority."""
     ca_key = ec.generate_private_key(ec.SECP256R1())
     identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
     ca = (
@@ -65,19 +75,28 @@ def server_context() -> tuple[ssl.SSLContext, bytes]:
         .add_extension(issuer, critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    pem = server.public_bytes(serialization.Encoding.PEM) + key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+    return Identity(
+        server.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+        ca.public_bytes(serialization.Encoding.PEM),
     )
+
+
+def server_context() -> tuple[ssl.SSLContext, bytes]:
+    """A context for a server on 127.0.0.1, and the CA in PEM for clients."""
+    identity = issue()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # The ssl module reads keys from files only; this one is private (0600).
     with tempfile.NamedTemporaryFile() as file:
-        file.write(pem)
+        file.write(identity.certificate + identity.key)
         file.flush()
         os.fchmod(file.fileno(), 0o600)
         context.load_cert_chain(file.name)
-    return context, ca.public_bytes(serialization.Encoding.PEM)
+    return context, identity.ca
 
 
 def _usage(sign: bool) -> x509.KeyUsage:

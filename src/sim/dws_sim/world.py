@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +13,7 @@ from dws_sim import hostlist
 from dws_sim.controllers.common import NNF_NAMESPACE, STORAGE_LABEL
 from dws_sim.directive import nnf_rules
 from dws_sim.jsontree import Object
-from dws_sim.schema.resources import NAMESPACES, RESOURCES
+from dws_sim.schema.resources import RESOURCES
 from dws_sim.store import Store
 
 NAMESPACES_OF_A_SYSTEM = (
@@ -182,82 +181,84 @@ def _named(name: str, namespace: str = "", **body: Any) -> Object:
     return {"metadata": meta, **body}
 
 
-def _create(store: Store, plural: str, obj: Object) -> Object:
-    namespace = obj["metadata"].get("namespace", "")
-    return store.create(RESOURCES[plural], namespace, obj)
-
-
-def create_namespaces(store: Store, names: Iterable[str]) -> None:
-    for name in names:
-        if store.peek(NAMESPACES, "", name) is None:
-            store.create(NAMESPACES, "", _named(name, status={"phase": "Active"}))
-
-
-def populate(store: Store, machine: Machine, system_status: bool = True) -> None:
-    """Create what a system has before the first job."""
-    create_namespaces(store, NAMESPACES_OF_A_SYSTEM)
-    create_namespaces(store, [*machine.rabbits, *machine.nodes])
-    _create(
-        store,
-        "dwdirectiverules",
-        _named("nnf", "dws-system", spec=nnf_rules()),
-    )
-    _create(
-        store,
-        "nnfstorageprofiles",
-        _named("default", NNF_NAMESPACE, data=template_profile()),
-    )
-    _create(
-        store,
-        "nnfdatamovementprofiles",
-        _named("default", NNF_NAMESPACE, data={"default": True}),
-    )
-    for name, data in container_profiles().items():
-        _create(store, "nnfcontainerprofiles", _named(name, NNF_NAMESPACE, data=data))
-    config = _create(
-        store,
-        "systemconfigurations",
-        _named("default", "default", spec=_system_configuration(machine)),
-    )
-    _create(
-        store,
-        "nnfportmanagers",
-        _named(
-            "nnf-port-manager",
-            NNF_NAMESPACE,
-            spec={
-                "systemConfiguration": {
-                    "kind": "SystemConfiguration",
-                    "name": "default",
-                    "namespace": "default",
-                },
-                "allocations": [],
-            },
+def objects(machine: Machine, system_status: bool = True) -> list[tuple[str, Object]]:
+    """What a system has before the first job, but for its Storages: kind and
+    object, in the order in which they can be created."""
+    names = [*NAMESPACES_OF_A_SYSTEM, *machine.rabbits, *machine.nodes]
+    reference = {
+        "kind": "SystemConfiguration",
+        "name": "default",
+        "namespace": "default",
+    }
+    out = [("namespaces", _named(name, status={"phase": "Active"})) for name in names]
+    out += [
+        ("dwdirectiverules", _named("nnf", "dws-system", spec=nnf_rules())),
+        (
+            "nnfstorageprofiles",
+            _named("default", NNF_NAMESPACE, data=template_profile()),
         ),
-    )
+        (
+            "nnfdatamovementprofiles",
+            _named("default", NNF_NAMESPACE, data={"default": True}),
+        ),
+    ]
+    for name, data in container_profiles().items():
+        out.append(("nnfcontainerprofiles", _named(name, NNF_NAMESPACE, data=data)))
+    out += [
+        (
+            "systemconfigurations",
+            _named("default", "default", spec=_system_configuration(machine)),
+        ),
+        (
+            "nnfportmanagers",
+            _named(
+                "nnf-port-manager",
+                NNF_NAMESPACE,
+                spec={"systemConfiguration": reference, "allocations": []},
+            ),
+        ),
+        (
+            "secrets",
+            _named(
+                TLS_SECRET,
+                "default",
+                type="kubernetes.io/tls",
+                data={"tls.crt": "", "tls.key": ""},
+            ),
+        ),
+    ]
     if system_status:
-        _create(
-            store, "systemstatuses", _named("default", "default", data={"nodes": {}})
-        )
-    _create(
-        store,
-        "secrets",
-        _named(TLS_SECRET, "default", type="kubernetes.io/tls", data={}),
-    )
+        out.append(("systemstatuses", _named("default", "default", data={"nodes": {}})))
+    return out
+
+
+def storages(machine: Machine, config: Object) -> list[Object]:
+    """The Storages, which the SystemConfiguration owns."""
     owner = {
         "apiVersion": config["apiVersion"],
         "kind": config["kind"],
-        "name": "default",
+        "name": config["metadata"]["name"],
         "uid": config["metadata"]["uid"],
         "controller": True,
     }
+    out = []
     for rabbit in machine.rabbits:
         obj = _named(rabbit, "default", spec={"state": "Enabled", "mode": "Live"})
         obj["metadata"].update(
             labels={STORAGE_LABEL: "Rabbit"}, ownerReferences=[owner]
         )
-        _create(store, "storages", obj)
+        out.append(obj)
+    return out
+
+
+def populate(store: Store, machine: Machine, system_status: bool = True) -> None:
+    """Create what a system has before the first job."""
+    for plural, obj in objects(machine, system_status):
+        namespace = obj["metadata"].get("namespace", "")
+        store.create(RESOURCES[plural], namespace, obj)
+    res = RESOURCES["systemconfigurations"]
+    config = store.get(res, "default", "default")
+    for obj in storages(machine, config):
+        store.create(RESOURCES["storages"], "default", obj)
     config = {**config, "status": {"ready": True}}
-    store.update(
-        RESOURCES["systemconfigurations"], "default", "default", config, "status"
-    )
+    store.update(res, "default", "default", config, "status")
