@@ -66,6 +66,11 @@ const char *dws_state_name (enum dws_state state)
     return (size_t)state < COUNT (state_names) ? state_names[state] : "";
 }
 
+const char *dws_status_name (enum dws_status status)
+{
+    return (size_t)status < COUNT (status_names) ? status_names[status] : "";
+}
+
 enum dws_state dws_state_parse (const char *s)
 {
     int i = name_index (state_names, COUNT (state_names), s);
@@ -386,6 +391,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->force_ready = get_bool (object, "spec", "forceReady");
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
+    wf->t_ready = parse_time (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));
     wf->object = json_incref (object);

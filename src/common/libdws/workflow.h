@@ -96,6 +96,7 @@ struct dws_workflow {
     bool force_ready;           // spec.forceReady
     char *failed;               // hosts that the job does without, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
+    double t_ready;             // when 'state' was reached, 0: unknown
     char *message;              // never NULL
     char *elapsed;              // elapsedTimeLastState or NULL
     char *computes;             // name of the Computes object or NULL
@@ -179,6 +180,7 @@ uint64_t dws_workflow_jobid (const char *name);
 
 const char *dws_phase_name (enum dws_phase phase);
 const char *dws_state_name (enum dws_state state);
+const char *dws_status_name (enum dws_status status);
 enum dws_state dws_state_parse (const char *s);
 
 #endif /* !LIBDWS_WORKFLOW_H */

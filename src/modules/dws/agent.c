@@ -29,6 +29,25 @@ struct agent {
     json_t *storages;           // name -> object
 };
 
+/* A request that loses its agent may have been carried out or not.
+ */
+static void command_destroy (void *value)
+{
+    struct command *cmd = value;
+
+    if (cmd) {
+        int saved_errno = errno;
+        if (cmd->request
+            && flux_respond_error (cmd->h, cmd->request, ECONNRESET,
+                                   "the agent went away before it had a "
+                                   "result") < 0)
+            flux_log_error (cmd->h, "response");
+        flux_msg_decref (cmd->request);
+        free (cmd);
+        errno = saved_errno;
+    }
+}
+
 static void detach (struct agent *agent, int errnum, const char *text)
 {
     flux_t *h = agent->ctx->h;
@@ -53,7 +72,7 @@ struct agent *agent_create (struct dws_ctx *ctx)
         return NULL;
     agent->ctx = ctx;
     agent->reachable = true;
-    if (!(agent->commands = idmap_create (free))
+    if (!(agent->commands = idmap_create (command_destroy))
         || !(agent->storages = json_object ())) {
         agent_destroy (agent);
         errno = ENOMEM;
@@ -109,6 +128,11 @@ json_t *agent_storages (const struct agent *agent)
         }
     }
     return array;
+}
+
+json_t *agent_storages_by_name (const struct agent *agent)
+{
+    return agent->storages;
 }
 
 /* Takes over 'cmd' and 'command', either of which may be NULL.
@@ -188,6 +212,20 @@ enum dws_link agent_link (const struct agent *agent)
     if (!agent->request)
         return DWS_LINK_NO_AGENT;
     return agent->reachable && agent->ready ? DWS_LINK_UP : DWS_LINK_NO_SERVER;
+}
+
+int agent_forward (struct agent *agent,
+                   const flux_msg_t *request,
+                   json_t *command)
+{
+    struct command *cmd;
+
+    cmd = calloc (1, sizeof (*cmd));
+    if (send_command (agent, cmd, command) < 0)
+        return -1;
+    cmd->h = agent->ctx->h;
+    cmd->request = flux_msg_incref (request);
+    return 0;
 }
 
 void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -318,18 +356,43 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
         jobs_learn_workflow (agent->ctx->jobs, object, deleted);
 }
 
+/* The result of a command that somebody asked for is his answer.
+ */
+static void answer (struct command *cmd, json_t *report)
+{
+    const char *message = NULL;
+    int status = 0;
+    int ok = 0;
+    int rc;
+
+    (void)json_unpack (report, "{s?b s?i s?s}", "ok", &ok,
+                       "status", &status, "message", &message);
+    if (ok)
+        rc = flux_respond (cmd->h, cmd->request, NULL);
+    else
+        rc = flux_respond_error (cmd->h, cmd->request,
+                                 status == 404 ? ENOENT
+                                 : status == 403 ? EACCES : EINVAL, message);
+    if (rc < 0)
+        flux_log_error (cmd->h, "response");
+    flux_msg_decref (cmd->request);
+    cmd->request = NULL;
+}
+
 static void take_result (struct agent *agent, json_t *report)
 {
     json_int_t seq = json_integer_value (json_object_get (report, "seq"));
     struct command *cmd;
 
     if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
-        if (cmd->query)
+        if (cmd->request)
+            answer (cmd, report);
+        else if (cmd->query)
             cmd->query (agent->ctx, jobs_find (agent->ctx->jobs, cmd->jobid),
                         cmd, report);
         else
             actions_result (agent->ctx, cmd, report);
-        free (cmd);
+        command_destroy (cmd);
     }
 }
 

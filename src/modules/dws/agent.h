@@ -33,6 +33,8 @@ struct command {
     enum dws_action_kind kind;
     int index;                  // which one of several of that kind
     query_f query;              // or else: who wants the result
+    flux_t *h;
+    const flux_msg_t *request;  // or else: to be answered with it
 };
 
 struct agent *agent_create (struct dws_ctx *ctx);
@@ -62,6 +64,18 @@ int agent_query (struct agent *agent,
 /* Can Kubernetes be reached?
  */
 enum dws_link agent_link (const struct agent *agent);
+
+/* Send a command whose result is the answer to 'request': an empty response,
+ * or the API server's error. Takes over 'command' in the same way. Returns 0,
+ * or -1 with errno EAGAIN when there is no agent; nothing is answered then.
+ */
+int agent_forward (struct agent *agent,
+                   const flux_msg_t *request,
+                   json_t *command);
+
+/* The known Storage objects by name: borrowed.
+ */
+json_t *agent_storages_by_name (const struct agent *agent);
 
 /* The known Storage objects as a new array, NULL if none are known.
  */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <flux/hostlist.h>
 
 #include "libdws/mounts.h"
@@ -195,35 +194,18 @@ static int drain (struct job *job)
     return 0;
 }
 
-static json_t *disabling_patch (const char *workflow)
-{
-    char reason[256];
-    char date[64];
-    time_t now = time (NULL);
-    struct tm tm;
-
-    snprintf (reason, sizeof (reason),
-              "workflow %s timed out and still has an allocation here",
-              workflow);
-    strftime (date, sizeof (date), "%Y-%m-%d %H:%M:%S",
-              localtime_r (&now, &tm));
-    return json_pack ("{s:{s:{s:s s:s}} s:{s:s}}",
-                      "metadata",
-                        "annotations",
-                          "disable_reason", reason,
-                          "disable_date", date,
-                      "spec",
-                        "state", "Disabled");
-}
-
 static int disable (struct job *job)
 {
     struct dws_workflow *wf = job->wf;
     struct hostlist *hl;
     const char *rabbit;
+    char reason[256];
     int index = 0;
     int rc = 0;
 
+    snprintf (reason, sizeof (reason),
+              "workflow %s timed out and still has an allocation here",
+              wf->name);
     if (!(hl = hostlist_decode (wf->allocated)))
         return -1;
     for (rabbit = hostlist_first (hl); rabbit && rc == 0;
@@ -231,7 +213,7 @@ static int disable (struct job *job)
         rc = agent_send (job->ctx->agent, job, DWS_ACT_DISABLE, index++,
                          command_create_with ("patch", "storages",
                                               DWS_NAMESPACE, rabbit, "patch",
-                                              disabling_patch (wf->name)));
+                                              object_disabled (reason)));
     {
         int saved_errno = errno;
         hostlist_destroy (hl);

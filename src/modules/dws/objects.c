@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <flux/core.h>
 #include <flux/hostlist.h>
@@ -133,6 +134,41 @@ error:
     json_decref (variables);
     errno = ENOMEM;
     return NULL;
+}
+
+json_t *object_disabled (const char *reason)
+{
+    char date[64];
+    time_t now = time (NULL);
+    struct tm tm;
+    json_t *o;
+
+    strftime (date, sizeof (date), "%Y-%m-%d %H:%M:%S",
+              localtime_r (&now, &tm));
+    if (!(o = json_pack ("{s:{s:{s:s s:s}} s:{s:s}}",
+                         "metadata",
+                           "annotations",
+                             "disable_reason", reason,
+                             "disable_date", date,
+                         "spec",
+                           "state", "Disabled")))
+        errno = ENOMEM;
+    return o;
+}
+
+json_t *object_enabled (void)
+{
+    json_t *o;
+
+    if (!(o = json_pack ("{s:{s:{s:n s:n}} s:{s:s}}",
+                         "metadata",
+                           "annotations",
+                             "disable_reason",
+                             "disable_date",
+                         "spec",
+                           "state", "Enabled")))
+        errno = ENOMEM;
+    return o;
 }
 
 json_t *command_create (const char *op,

@@ -46,4 +46,10 @@ json_t *command_create_with (const char *op,
  */
 json_t *command_list (const struct dws_workflow *wf, const char *kind);
 
+/* Merge patches of a Storage: give no storage to new workflows, with the
+ * reason and date that admins look for, and give it again.
+ */
+json_t *object_disabled (const char *reason);
+json_t *object_enabled (void);
+
 #endif /* !DWS_OBJECTS_H */

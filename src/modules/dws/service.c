@@ -12,6 +12,7 @@
 #include "agent.h"
 #include "config.h"
 #include "jobs.h"
+#include "objects.h"
 #include "service.h"
 #include "status.h"
 #include "storage.h"
@@ -167,6 +168,49 @@ static void abort_cb (flux_t *h, flux_msg_handler_t *mh,
     respond (h, msg, rc, NULL);
 }
 
+/* Enable or disable a rabbit. The answer comes from Kubernetes.
+ */
+static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
+                       const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    const char *errstr = NULL;
+    const char *name;
+    const char *state;
+    const char *reason = NULL;
+    json_t *patch;
+
+    if (flux_request_unpack (msg, NULL, "{s:s s:s s?s}", "rabbit", &name,
+                             "state", &state, "reason", &reason) < 0)
+        goto error;
+    if (strcmp (state, "Enabled") != 0 && strcmp (state, "Disabled") != 0) {
+        errstr = "a rabbit is made Enabled or Disabled";
+        errno = EINVAL;
+        goto error;
+    }
+    if (dws_topology_find (ctx->config->topology, name) < 0) {
+        errstr = "there is no such rabbit in the mapping";
+        goto error;
+    }
+    if (!strcmp (state, "Disabled"))
+        patch = object_disabled (reason ? reason : "");
+    else
+        patch = object_enabled ();
+    if (agent_forward (ctx->agent, msg,
+                       command_create_with ("patch", "storages",
+                                            DWS_NAMESPACE, name,
+                                            "patch", patch)) < 0) {
+        if (errno == EAGAIN)
+            errstr = "no agent is attached: is flux-coral2-dws running?";
+        goto error;
+    }
+    flux_log (h, LOG_INFO, "%s: to be %s%s%s", name, state,
+              reason ? ": " : "", reason ? reason : "");
+    return;
+error:
+    respond (h, msg, -1, errstr);
+}
+
 static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
                            const flux_msg_t *msg, void *arg)
 {
@@ -229,6 +273,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.post_run", post_run_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.teardown", teardown_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.abort", abort_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "dws.rabbit", rabbit_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.agent", agent_attach_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.report", agent_report_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
