@@ -285,6 +285,8 @@ class Control:
             "health": dict(health),
             "watches": len(sim.server.watches),
             "requests": sim.server.requests,
+            "objects": sum(len(t.objects) for t in sim.store.tables.values()),
+            "version": sim.store.version,
             "held": {s: len(h) for s, h in sim.faults.holds.items() if h},
         }
 

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from dws_sim.errors import bad_request
-from dws_sim.jsontree import Object, clone, dig
+from dws_sim.jsontree import Object, clone, decode, dig, encode
 from dws_sim.schema.resources import NNF_GROUP, Resource
 
 _ANNOTATION = "dataworkflowservices.github.io/conversion-data"
@@ -38,8 +37,7 @@ def to_version(res: Resource, obj: Object, version: str) -> Object:
     out: Object = clone(obj)
     out["apiVersion"] = res.at(version)
     annotations = out["metadata"].setdefault("annotations", {})
-    kept = clone(obj)
-    annotations[annotation(res)] = json.dumps(kept, separators=(",", ":"))
+    annotations[annotation(res)] = encode(obj).decode()
     if res.plural == "storages":
         _without_fenced(out.get("status"))
     if res.plural == "directivebreakdowns":
@@ -64,8 +62,8 @@ def from_version(res: Resource, body: Any, version: str) -> Any:
     if not isinstance(annotations, dict) or annotation(res) not in annotations:
         return out
     try:
-        kept = json.loads(annotations.pop(annotation(res)))
-    except (TypeError, ValueError) as exc:
+        kept = decode(annotations.pop(annotation(res)).encode())
+    except (AttributeError, ValueError) as exc:
         raise bad_request(f"annotation {annotation(res)}: {exc}") from exc
     # What the older version cannot express comes back unless it was changed.
     seen = to_version(res, kept, version) if isinstance(kept, dict) else None

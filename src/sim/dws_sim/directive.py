@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ class Directive:
         return dict(self.args).get(key)
 
 
+@functools.lru_cache(maxsize=4096)
 def parse(text: str) -> Directive:
     """Split a directive.
 

@@ -19,7 +19,7 @@ from aiohttp import web
 from dws_sim import discovery, errors
 from dws_sim.convert import from_version, to_version
 from dws_sim.errors import ApiError
-from dws_sim.jsontree import Object, encode
+from dws_sim.jsontree import Object, decode, encode
 from dws_sim.patch import json_patch, merge_patch
 from dws_sim.rbac import User, Users, refusal
 from dws_sim.schema.resources import Resource, find
@@ -219,7 +219,7 @@ class ApiServer:
     @staticmethod
     def _decode(raw: bytes) -> Any:
         try:
-            return json.loads(raw)
+            return decode(raw)
         except ValueError as exc:
             raise errors.bad_request(
                 f"the object provided is unrecognized: {exc}"

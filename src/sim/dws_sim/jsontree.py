@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timezone
 from typing import Any
 
+import orjson
+
 Object = dict[str, Any]
+# Deeper trees than any sane object; orjson writes up to 254 levels.
+MAX_DEPTH = 200
 
 
 def clone(value: Any) -> Any:
@@ -21,9 +24,46 @@ def clone(value: Any) -> Any:
     return value
 
 
+def edit(obj: Object, *parts: str) -> Object:
+    """A copy of a stored object whose named parts may be changed. The other
+    parts stay shared with it, by which the store knows that they are as before.
+    """
+    out = dict(obj)
+    for part in parts:
+        if part in out:
+            out[part] = clone(out[part])
+    return out
+
+
 def encode(value: Any) -> bytes:
     """Compact JSON text."""
-    return json.dumps(value, separators=(",", ":")).encode()
+    return orjson.dumps(value)
+
+
+def decode(text: bytes) -> Any:
+    """A JSON value from outside.
+
+    Raises:
+        ValueError: it is not JSON, or nested too deeply.
+    """
+    value = orjson.loads(text)
+    if text.count(b"[") + text.count(b"{") > MAX_DEPTH and _depth(value) > MAX_DEPTH:
+        raise ValueError(f"nested more than {MAX_DEPTH} levels deep")
+    return value
+
+
+def _depth(value: Any) -> int:
+    depth, level = 0, [value]
+    while level:
+        depth += 1
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+        level = below
+    return depth
 
 
 def dig(value: Any, *path: str) -> Any:
@@ -37,12 +77,12 @@ def dig(value: Any, *path: str) -> Any:
 
 def now_seconds() -> str:
     """The time as Kubernetes writes metadata times."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")[:19] + "Z"
 
 
 def now_micro() -> str:
     """The time as DWS writes status times."""
-    return datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.now(timezone.utc).isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def parse_time(text: str) -> float:
@@ -51,5 +91,6 @@ def parse_time(text: str) -> float:
     Raises:
         ValueError: it is no such time.
     """
-    form = "%Y-%m-%dT%H:%M:%S.%fZ" if "." in text else "%Y-%m-%dT%H:%M:%SZ"
-    return datetime.strptime(text, form).replace(tzinfo=timezone.utc).timestamp()
+    if not text.endswith("Z"):
+        raise ValueError(f"no UTC time: {text!r}")
+    return datetime.fromisoformat(text[:-1] + "+00:00").timestamp()

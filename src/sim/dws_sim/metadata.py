@@ -5,21 +5,23 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from typing import Any
 
 from dws_sim.errors import ApiError, Cause, bad_request, conflict, forbidden, invalid
-from dws_sim.jsontree import Object
+from dws_sim.jsontree import Object, clone
 from dws_sim.schema.resources import Resource
 
 _DNS_SUBDOMAIN = re.compile(
-    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+    r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z"
 )
-_LABEL_VALUE = re.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")
-_LABEL_NAME = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$")
+_LABEL_VALUE = re.compile(r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?\Z")
+_LABEL_NAME = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
 
 _STRING_MAPS = ("labels", "annotations")
+_NUMBERS = ("generation", "deletionGracePeriodSeconds")
 _KEPT = (
     "name",
     "generateName",
@@ -45,66 +47,77 @@ _SERVERS = (
 )
 
 
-def normalise(obj: Object) -> Object:
-    """Metadata with unknown and empty fields left out.
+def normalise(meta: Any, old: Object) -> Object:
+    """A copy of metadata with unknown and empty fields left out.
 
+    Args:
+        old: the metadata that is stored; parts that are still the same object
+            are shared with it.
     Raises:
         ApiError: 400, a field has the wrong type.
     """
-    meta = obj.get("metadata")
     if not isinstance(meta, dict):
         raise bad_request("metadata must be an object")
     out: Object = {}
     for key in _KEPT:
         value = meta.get(key)
-        if value is None or value == "" or value == {} or value == []:
+        if not value and value is not False and value != 0:
             continue
-        if key in _STRING_MAPS:
-            good = isinstance(value, dict) and all(
-                isinstance(v, str) for v in value.values()
-            )
-        elif key == "finalizers":
-            good = isinstance(value, list) and all(isinstance(v, str) for v in value)
-        elif key == "ownerReferences":
-            good = isinstance(value, list) and all(
-                isinstance(v, dict) and isinstance(v.get("uid"), str) for v in value
-            )
-        elif key in ("generation", "deletionGracePeriodSeconds"):
-            good = isinstance(value, int)
-        else:
-            good = isinstance(value, str)
-        if not good:
-            raise bad_request(f"metadata.{key} has the wrong type")
+        if value is not old.get(key):
+            value = _checked(key, value)
         out[key] = value
     return out
 
 
-def _label_faults(meta: Object) -> list[Cause]:
+def _checked(key: str, value: Any) -> Any:
+    """A copy of the value of a field of the metadata."""
+    if key in _STRING_MAPS:
+        if isinstance(value, dict) and all(isinstance(v, str) for v in value.values()):
+            return dict(value)
+    elif key == "finalizers":
+        if isinstance(value, list) and all(isinstance(v, str) for v in value):
+            return list(value)
+    elif key == "ownerReferences":
+        if isinstance(value, list) and all(
+            isinstance(v, dict) and isinstance(v.get("uid"), str) for v in value
+        ):
+            return clone(value)
+    elif isinstance(value, int if key in _NUMBERS else str):
+        return value
+    raise bad_request(f"metadata.{key} has the wrong type")
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_label_key(key: str) -> bool:
+    prefix, _, name = key.rpartition("/")
+    return (
+        len(name) <= 63
+        and _LABEL_NAME.match(name) is not None
+        and (not prefix or _DNS_SUBDOMAIN.match(prefix) is not None)
+    )
+
+
+def _label_faults(labels: Object) -> list[Cause]:
     causes = []
-    for key, value in (meta.get("labels") or {}).items():
-        prefix, _, name = key.rpartition("/")
-        shown = json.dumps(value)
+    for key, value in labels.items():
         if len(value) > 63:
             causes.append(
                 Cause(
                     "metadata.labels",
-                    f"Invalid value: {shown}: must be no more than 63 bytes",
+                    f"Invalid value: {json.dumps(value)}: must be no more than 63 "
+                    "bytes",
                 )
             )
         elif not _LABEL_VALUE.match(value):
             causes.append(
                 Cause(
                     "metadata.labels",
-                    f"Invalid value: {shown}: a valid label must be an empty string "
-                    "or consist of alphanumeric characters, '-', '_' or '.', and "
-                    "must start and end with an alphanumeric character",
+                    f"Invalid value: {json.dumps(value)}: a valid label must be an "
+                    "empty string or consist of alphanumeric characters, '-', '_' or "
+                    "'.', and must start and end with an alphanumeric character",
                 )
             )
-        if (
-            not _LABEL_NAME.match(name)
-            or len(name) > 63
-            or (prefix and not _DNS_SUBDOMAIN.match(prefix))
-        ):
+        if not _is_label_key(key):
             causes.append(
                 Cause(
                     "metadata.labels",
@@ -115,8 +128,12 @@ def _label_faults(meta: Object) -> list[Cause]:
     return causes
 
 
-def faults(meta: Object) -> list[Cause]:
-    """What is wrong with the metadata of an object to be stored."""
+def faults(meta: Object, old: Object) -> list[Cause]:
+    """What is wrong with the metadata of an object to be stored.
+
+    Args:
+        old: the metadata that is stored, or {}.
+    """
     causes = []
     name = meta.get("name", "")
     if not name:
@@ -127,7 +144,9 @@ def faults(meta: Object) -> list[Cause]:
                 "FieldValueRequired",
             )
         )
-    elif len(name) > 253 or not _DNS_SUBDOMAIN.match(name):
+    elif name != old.get("name") and (
+        len(name) > 253 or not _DNS_SUBDOMAIN.match(name)
+    ):
         causes.append(
             Cause(
                 "metadata.name",
@@ -136,7 +155,10 @@ def faults(meta: Object) -> list[Cause]:
                 "must start and end with an alphanumeric character",
             )
         )
-    return causes + _label_faults(meta)
+    labels = meta.get("labels")
+    if labels is not None and labels is not old.get("labels"):
+        causes.extend(_label_faults(labels))
+    return causes
 
 
 def for_update(

@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 
-from dws_sim.jsontree import encode
+from dws_sim.jsontree import decode, encode
 from dws_sim.schema.resources import RESOURCES
 from dws_sim.store import Event, Store
 
@@ -54,7 +53,7 @@ class StateFile:
         rows = self._db.execute("SELECT plural, namespace, name, body FROM objects")
         found = False
         for plural, namespace, name, body in rows:
-            store.restore(RESOURCES[plural], (namespace, name), json.loads(body))
+            store.restore(RESOURCES[plural], (namespace, name), decode(body))
             found = True
         if found:
             store.resume(int(self.fact("version", "0")))

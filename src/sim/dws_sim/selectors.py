@@ -62,6 +62,13 @@ class LabelSelector:
         for part in _split(text) if text.strip() else []:
             self._terms.append(self._term(part, text))
 
+    @classmethod
+    def of(cls, labels: Mapping[str, str]) -> LabelSelector:
+        """The selector of objects that have all these labels."""
+        made = cls("")
+        made._terms = [_Term(k, frozenset([v]), False) for k, v in labels.items()]
+        return made
+
     @staticmethod
     def _term(part: str, whole: str) -> _Term:
         match = _SET.match(part)

@@ -70,6 +70,8 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
     # What is there now stays: the collector need not look at it again.
     gc.collect()
     gc.freeze()
+    # What is made later are trees without cycles: look for those seldom.
+    gc.set_threshold(50000, 20, 100)
     scheme = "https" if args.tls else "http"
     url = f"{scheme}://127.0.0.1:{sim.port}"
     text = kubeconfig.render(url, sim.wlm_token, sim.admin_token, ca_pem)

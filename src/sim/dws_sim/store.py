@@ -27,6 +27,9 @@ from dws_sim.selectors import FieldSelector, LabelSelector
 
 Key = tuple[str, str]  # namespace ("" when cluster wide), name
 FOREGROUND = "foregroundDeletion"
+_NO_METADATA = ("metadata",)
+_NO_SPEC = ("metadata", "status")
+_BODIES = ("spec", "status", "data")
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -57,6 +60,10 @@ class Event:
         if self._text is None:
             self._text = encode(self.object)
         return self._text
+
+    def forget_text(self) -> None:
+        """All watchers have it: history keeps the object alone."""
+        self._text = None
 
 
 Subscriber = Callable[[Event], None]
@@ -92,7 +99,7 @@ class Table:
             self.namespaces.setdefault(key[0], set()).add(key[1])
         before = old["metadata"].get("labels", {}) if old else {}
         after = obj["metadata"].get("labels", {})
-        if before != after:
+        if before is not after and before != after:
             self._unlabel(key, before)
             for label in after.items():
                 self.labels.setdefault(label, set()).add(key)
@@ -174,7 +181,7 @@ class Store:
 
     def create(self, res: Resource, namespace: str, body: Object) -> Object:
         """Store a new object."""
-        obj = self._shape(res, body)
+        obj = self._shape(res, body, {})
         meta = obj["metadata"]
         if "resourceVersion" in meta:
             raise bad_request(
@@ -224,7 +231,7 @@ class Store:
             The stored object: the old one when nothing changed.
         """
         old = self.get(res, namespace, name)
-        obj = self._shape(res, body)
+        obj = self._shape(res, body, old)
         meta = obj["metadata"]
         if meta.setdefault("name", name) != name:
             raise bad_request(
@@ -307,8 +314,9 @@ class Store:
     # -- inside -----------------------------------------------------------
 
     @staticmethod
-    def _shape(res: Resource, body: Any) -> Object:
-        """A copy of a body with only the fields that the kind knows."""
+    def _shape(res: Resource, body: Any, old: Object) -> Object:
+        """A copy of a body with only the fields that the kind knows. What is
+        the same object in old, the stored one, is shared with it."""
         if not isinstance(body, dict):
             raise bad_request("the object must be a JSON object")
         kind = body.get("kind", res.kind)
@@ -322,36 +330,38 @@ class Store:
             )
         obj: Object = {"apiVersion": res.api_version, "kind": res.kind}
         obj["metadata"] = metadata.normalise(
-            {"metadata": clone(body.get("metadata", {}))}
+            body.get("metadata", {}), old.get("metadata", {})
         )
         rest = {k: v for k, v in body.items() if k not in obj}
         if res.body is None:
-            obj.update(clone(rest))
+            obj.update((k, v if v is old.get(k) else clone(v)) for k, v in rest.items())
         else:
             # prune() copies objects and arrays on the way
-            obj.update(res.body.prune(rest))
+            obj.update(res.body.prune(rest, old))
+        for key in _BODIES:
+            # equal parts are shared: less memory, and quick to compare
+            if key in obj and key in old and obj[key] == old[key]:
+                obj[key] = old[key]
         return obj
 
     @staticmethod
     def _faults(res: Resource, obj: Object, old: Object | None) -> list[Cause]:
         """What is wrong with an object. What was stored before is not."""
         old = old or {}
-        causes = metadata.faults(obj["metadata"])
+        causes = metadata.faults(obj["metadata"], old.get("metadata", {}))
         if res.body is not None:
             for key, sub in res.body.properties.items():
-                if key in obj and obj[key] == old.get(key):
-                    continue
                 if key in obj:
-                    sub.faults(obj[key], key, causes)
+                    sub.faults(obj[key], key, causes, old.get(key))
                 elif key in res.body.required:
                     causes.append(Cause(key, "Required value", "FieldValueRequired"))
         return causes
 
     @staticmethod
     def _generation_moves(res: Resource, old: Object, new: Object) -> bool:
-        ignored = {"metadata", "status"} if res.status else {"metadata"}
-        keys = (set(old) | set(new)) - ignored
-        return any(old.get(k) != new.get(k) for k in keys)
+        ignored = _NO_SPEC if res.status else _NO_METADATA
+        keys = old.keys() | new.keys()
+        return any(old.get(k) != new.get(k) for k in keys if k not in ignored)
 
     def _commit(
         self, type_: str, res: Resource, key: Key, obj: Object, old: Object | None
@@ -359,25 +369,33 @@ class Store:
         table = self.tables[res.plural]
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
-        ref = (res.plural, key)
-        for uid in metadata.owner_uids(old) if old else ():
-            owned = self.owned.get(uid)
-            if owned is not None:
-                owned.discard(ref)
-                if not owned:
-                    del self.owned[uid]
+        before = metadata.owner_uids(old) if old else []
+        after = metadata.owner_uids(obj) if type_ != "DELETED" else []
+        if before != after:
+            self._change_owners((res.plural, key), before, after)
         if type_ == "DELETED":
             table.remove(key)
         else:
             table.put(key, obj)
-            for uid in metadata.owner_uids(obj):
-                self.owned.setdefault(uid, set()).add(ref)
         event = Event(self.version, type_, res, key, obj, old)
         if len(table.events) == table.events.maxlen:
             table.floor = table.events[0].version
         table.events.append(event)
         for subscriber in [*table.subscribers, *self.subscribers]:
             subscriber(event)
+        event.forget_text()
+
+    def _change_owners(
+        self, ref: tuple[str, Key], before: list[str], after: list[str]
+    ) -> None:
+        for uid in before:
+            owned = self.owned.get(uid)
+            if owned is not None:
+                owned.discard(ref)
+                if not owned:
+                    del self.owned[uid]
+        for uid in after:
+            self.owned.setdefault(uid, set()).add(ref)
 
     def restore(self, res: Resource, key: Key, obj: Object) -> None:
         """Put an object of an earlier life back, as it was."""

@@ -23,7 +23,7 @@ from dws_sim.controllers.common import (
     ref,
 )
 from dws_sim.controllers.manager import Controller, Manager
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object, edit
 
 # Words in Storage that mean: do not wait for this node.
 LOST = ("Offline", "Fenced")
@@ -132,8 +132,7 @@ class AccessController(Controller):
         else:
             self._open.add((namespace, name))
         if obj.get("status") != status:
-            new = clone(obj)
-            new["status"] = status
+            new = {**obj, "status": status}
             await self.cluster.update_status(self.plural, new)
         return delay
 
@@ -151,7 +150,7 @@ class AccessController(Controller):
         waiting = []
         for node, mount in mounts.items():
             if mount["spec"]["desiredState"] != desired:
-                new = clone(mount)
+                new = edit(mount, "spec")
                 new["spec"]["desiredState"] = desired
                 mount = await self.cluster.update("clientmounts", new)
             error = mount.get("status", {}).get("error")
@@ -269,7 +268,7 @@ class AccessController(Controller):
             if left is None:
                 continue
             if node in self._lost and left["metadata"].get("finalizers"):
-                new = clone(left)
+                new = edit(left, "metadata")
                 new["metadata"]["finalizers"] = []
                 await self.cluster.update("clientmounts", new)
         if not await self._mounts(obj):

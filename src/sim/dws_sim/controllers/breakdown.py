@@ -23,7 +23,7 @@ from dws_sim.controllers.common import (
 from dws_sim.controllers.manager import Controller
 from dws_sim.controllers.profiles import find_profile, padded
 from dws_sim.directive import Directive, capacity_bytes, parse
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object
 
 PHYSICAL = {"type": "physical", "priority": "mandatory"}
 NETWORK = {"type": "network", "priority": "mandatory"}
@@ -179,8 +179,7 @@ class BreakdownController(Controller):
         except ResourceError as exc:
             failed = exc
             status = {"ready": False, "error": exc.to_object()}
-        new = clone(obj)
-        new["status"] = status
+        new = {**obj, "status": status}
         await self.cluster.update_status(self.plural, new)
         # A wrong profile may be put right: look again in a while.
         return 1.0 if failed else None

@@ -20,7 +20,7 @@ from dws_sim.controllers.common import (
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.storage import backing_name
 from dws_sim.faults import Faults
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object
 from dws_sim.mounts import Mounts
 
 
@@ -95,7 +95,6 @@ class ClientMountController(Controller):
     async def _act(self, obj: Object, desired: str) -> float | None:
         meta, node = obj["metadata"], obj["spec"]["node"]
         self._due.pop((meta["namespace"], meta["name"]), None)
-        new = clone(obj)
         delay = None
         try:
             for mount in obj["spec"]["mounts"]:
@@ -109,15 +108,11 @@ class ClientMountController(Controller):
             if not isinstance(exc, ResourceError):
                 exc = ResourceError("unable to mount", "Internal", "Major", str(exc))
             error = exc.to_object()
-        new["status"] = {
-            "allReady": done,
-            "mounts": [
-                {"state": desired, "ready": done} for _ in obj["spec"]["mounts"]
-            ],
-        }
+        mounts = [{"state": desired, "ready": done} for _ in obj["spec"]["mounts"]]
+        status: Object = {"allReady": done, "mounts": mounts}
         if error:
-            new["status"]["error"] = error
-        await self.cluster.update_status(self.plural, new)
+            status["error"] = error
+        await self.cluster.update_status(self.plural, {**obj, "status": status})
         return delay
 
     async def _mount(self, obj: Object, node: str, path: str) -> None:

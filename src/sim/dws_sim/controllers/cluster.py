@@ -19,7 +19,8 @@ Handler = Callable[[Object, Optional[Object], bool], None]
 
 
 class Cluster(abc.ABC):
-    """Objects that are returned are shared: clone() one to change it."""
+    """Objects that are returned are shared: edit() one to change it. What is
+    handed over must not be changed afterwards."""
 
     @abc.abstractmethod
     async def get(self, plural: str, namespace: str, name: str) -> Object | None:
@@ -70,8 +71,8 @@ class LocalCluster(Cluster):
         labels: dict[str, str] | None = None,
         namespace: str | None = None,
     ) -> list[Object]:
-        text = ",".join(f"{k}={v}" for k, v in (labels or {}).items())
-        return self.store.find(RESOURCES[plural], namespace, LabelSelector(text))
+        selector = LabelSelector.of(labels or {})
+        return self.store.find(RESOURCES[plural], namespace, selector)
 
     async def create(self, plural: str, obj: Object) -> Object:
         namespace = obj["metadata"].get("namespace", "")

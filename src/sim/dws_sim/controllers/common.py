@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dws_sim.controllers.cluster import Cluster
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object
 from dws_sim.schema.resources import BY_KIND, DWS_GROUP, NNF_GROUP
 
 DWS_FINALIZER = f"{DWS_GROUP}/workflow"
@@ -161,8 +161,9 @@ async def add_finalizer(
     """Put a finalizer on an object; returns the stored one."""
     if has_finalizer(obj, finalizer):
         return obj
-    new = clone(obj)
-    new["metadata"].setdefault("finalizers", []).append(finalizer)
+    meta = obj["metadata"]
+    finalizers = [*meta.get("finalizers", ()), finalizer]
+    new = {**obj, "metadata": {**meta, "finalizers": finalizers}}
     return await cluster.update(plural, new)
 
 
@@ -172,6 +173,7 @@ async def drop_finalizer(
     """Take a finalizer off an object."""
     if not has_finalizer(obj, finalizer):
         return
-    new = clone(obj)
-    new["metadata"]["finalizers"].remove(finalizer)
+    meta = obj["metadata"]
+    finalizers = [f for f in meta["finalizers"] if f != finalizer]
+    new = {**obj, "metadata": {**meta, "finalizers": finalizers}}
     await cluster.update(plural, new)

@@ -24,7 +24,7 @@ from dws_sim.controllers.pods import SHUTDOWN
 from dws_sim.controllers.ports import ports_of, release_ports, request_ports
 from dws_sim.controllers.profiles import pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
-from dws_sim.jsontree import Object, clone, parse_time
+from dws_sim.jsontree import Object, edit, parse_time
 
 PROFILES = "nnfcontainerprofiles"
 _PREFIXES = ("DW_JOB_", "DW_PERSISTENT_", "DW_GLOBAL_")
@@ -63,7 +63,7 @@ class Container(Command):
         elif state == "PostRun":
             for job in await self._jobs(step):
                 if SHUTDOWN not in job["metadata"].get("annotations", {}):
-                    new = clone(job)
+                    new = edit(job, "metadata")
                     new["metadata"].setdefault("annotations", {})[SHUTDOWN] = "1"
                     await step.cluster.update("jobs", new)
         elif state == "Teardown":

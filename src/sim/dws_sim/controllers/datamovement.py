@@ -27,7 +27,7 @@ from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.faults import Faults
-from dws_sim.jsontree import Object, clone, now_micro, parse_time
+from dws_sim.jsontree import Object, edit, now_micro, parse_time
 from dws_sim.schema.resources import NNF_GROUP
 
 PLURAL = "nnfdatamovements"
@@ -225,7 +225,7 @@ class MovementController(Controller):
         began, takes = self._began.setdefault(
             obj["metadata"]["uid"], (now, self._faults.copy_seconds())
         )
-        new = clone(obj)
+        new = edit(obj, "status")
         status = new.setdefault("status", {})
         status.setdefault("startTime", now_micro())
         part = 1.0 if takes <= 0 else min(1.0, (now - began) / takes)

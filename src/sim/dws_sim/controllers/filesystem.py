@@ -16,7 +16,7 @@ from dws_sim.controllers.common import (
 )
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object, edit
 
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 WITH_SERVER_MOUNT = ("gfs2", "lustre", "raw")
@@ -150,7 +150,7 @@ async def make_storage(
     obj = await step.cluster.create("nnfstorages", body)
     if obj["spec"] != body["spec"] and not obj.get("status", {}).get("ready"):
         # Servers was corrected after it did not work
-        new = clone(obj)
+        new = edit(obj, "spec")
         new["spec"] = body["spec"]
         await step.cluster.update("nnfstorages", new)
 
@@ -215,7 +215,7 @@ async def access_ready(step: Step, kind: str, desired: str) -> Wait | None:
             return None
         raise ResourceError(f"access {name} is gone")
     if obj["spec"]["desiredState"] != desired:
-        new = clone(obj)
+        new = edit(obj, "spec")
         new["spec"]["desiredState"] = desired
         obj = await step.cluster.update("nnfaccesses", new)
     status = obj.get("status", {})

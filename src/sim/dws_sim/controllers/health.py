@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.manager import Controller, Manager
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object
 from dws_sim.world import Machine, storage_status
 
 
@@ -58,8 +58,7 @@ class HealthController(Controller):
             self._hardware.fenced.discard(name)
         status = self._status(name, disabled)
         if status != obj.get("status"):
-            new = clone(obj)
-            new["status"] = status
+            new = {**obj, "status": status}
             await self.cluster.update_status(self.plural, new)
         return None
 

@@ -78,7 +78,7 @@ class NnfController(Controller):
         state = status.get("state")
         if state != workflow["spec"]["desiredState"] or status["ready"]:
             return None
-        new = clone(workflow)
+        new = {**workflow, "status": _copy(status, state)}
         todo = [
             d
             for d in new["status"].get("drivers", ())
@@ -89,7 +89,7 @@ class NnfController(Controller):
         if not todo:
             return None
         delay, failed = await self._run(new, state, todo)
-        if new != workflow:
+        if new["status"] != status:
             await self.cluster.update("workflows", new)
         if failed:
             raise Retry("a step failed")
@@ -185,6 +185,17 @@ class NnfController(Controller):
         entry["status"] = _STATUS[exc.severity]
         entry["message"] = f"{exc.type} error: {exc.user}"
         entry["error"] = f"{exc.type.lower()} error: {exc.debug}"
+
+
+def _copy(status: Object, state: str) -> Object:
+    """A status that steps may change: of the drivers, those of one state. The
+    others stay shared with the stored object, which is quick to compare."""
+    out = {k: clone(v) for k, v in status.items() if k != "drivers"}
+    if "drivers" in status:
+        out["drivers"] = [
+            clone(d) if d["watchState"] == state else d for d in status["drivers"]
+        ]
+    return out
 
 
 def _earliest(waits: list[Wait]) -> float | None:

@@ -30,7 +30,7 @@ from dws_sim.controllers.filesystem import (
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object, edit
 from dws_sim.schema.resources import DWS_GROUP
 
 PLURAL = "persistentstorageinstances"
@@ -162,13 +162,13 @@ class CreatePersistent(Command):
         if not done:
             await step.cluster.delete(PLURAL, step.namespace, name)
             return
-        new = clone(instance)
+        new = edit(instance, "metadata")
         del new["metadata"]["ownerReferences"]
         new["metadata"]["labels"] = {}
         instance = await step.cluster.update(PLURAL, new)
         profile = await step.cluster.get(PROFILES, step.namespace, name)
         if profile is not None:
-            new = clone(profile)
+            new = edit(profile, "metadata")
             new["metadata"]["ownerReferences"] = [owner_reference(instance)]
             await step.cluster.update(PROFILES, new)
 
@@ -190,7 +190,7 @@ class DestroyPersistent(Command):
             raise fatal(f"persistent storage '{name}' is in use")
         if not is_deleting(instance):
             # This workflow shall hear when it is gone.
-            new = clone(instance)
+            new = edit(instance, "metadata", "spec")
             new["spec"]["state"] = "Destroying"
             new["metadata"].setdefault("labels", {}).update(step.labels)
             await step.cluster.update(PLURAL, new)
@@ -263,7 +263,7 @@ class PersistentDw(MountedCommand):
             "name": step.name,
             "namespace": step.namespace,
         }
-        new = clone(instance)
+        new = edit(instance, "spec")
         users = [u for u in new["spec"].get("consumerReferences", []) if u != mine] + (
             [mine] if use else []
         )
@@ -313,6 +313,5 @@ class PersistentController(Controller):
     async def _set(self, obj: Object, servers: Object, state: str) -> None:
         status = {"servers": ref(servers), "state": state}
         if obj.get("status") != status:
-            new = clone(obj)
-            new["status"] = status
+            new = {**obj, "status": status}
             await self.cluster.update_status(PLURAL, new)

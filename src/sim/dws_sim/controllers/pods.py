@@ -9,7 +9,7 @@ from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import child, inherited_labels, is_deleting
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.faults import Faults
-from dws_sim.jsontree import Object, clone, now_seconds
+from dws_sim.jsontree import Object, clone, edit, now_seconds
 
 # Set on a Job when its containers were told to shut down.
 SHUTDOWN = "dws-sim/shutdown"
@@ -61,7 +61,7 @@ class JobController(Controller):
         elif phase == "Running" and mode != "no-stop" and self._told_to_stop(job):
             phase = "Succeeded"
         if phase != pod["status"]["phase"]:
-            new = clone(pod)
+            new = edit(pod, "status")
             new["status"]["phase"] = phase
             new["status"].setdefault("startTime", now_seconds())
             await self.cluster.update_status("pods", new)
@@ -74,8 +74,7 @@ class JobController(Controller):
         elif phase == "Failed":
             status["failed"] += 1
         if status != job.get("status"):
-            new = clone(job)
-            new["status"] = status
+            new = {**job, "status": status}
             await self.cluster.update_status("jobs", new)
         return None
 
@@ -86,11 +85,10 @@ class JobController(Controller):
     async def _pod(self, job: Object, attempt: int) -> Object:
         meta = job["metadata"]
         name = f"{meta['name']}-{attempt}"
-        template = clone(job["spec"]["template"]["spec"])
+        template = job["spec"]["template"]["spec"]
         body = child(job, meta["namespace"], name, inherited_labels(job), spec=template)
         pod = await self.cluster.create("pods", body)
         if "status" not in pod:
-            new = clone(pod)
-            new["status"] = {"phase": "Pending"}
+            new = {**pod, "status": {"phase": "Pending"}}
             pod = await self.cluster.update_status("pods", new)
         return pod

@@ -10,7 +10,7 @@ import time
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import NNF_NAMESPACE
 from dws_sim.controllers.manager import Controller, Manager
-from dws_sim.jsontree import Object, clone, now_micro, parse_time
+from dws_sim.jsontree import Object, clone, edit, now_micro, parse_time
 
 PLURAL = "nnfportmanagers"
 NAME = "nnf-port-manager"
@@ -41,7 +41,7 @@ async def request_ports(
         return
     if any(a["requester"] == requester for a in obj["spec"]["allocations"]):
         return
-    new = clone(obj)
+    new = edit(obj, "spec")
     new["spec"]["allocations"].append({"requester": requester, "count": count})
     await cluster.update(PLURAL, new)
 
@@ -51,7 +51,7 @@ async def release_ports(cluster: Cluster, requester: dict[str, str]) -> None:
     obj = await cluster.get(PLURAL, NNF_NAMESPACE, NAME)
     if obj is None:
         return
-    new = clone(obj)
+    new = edit(obj, "spec")
     new["spec"]["allocations"] = [
         a for a in new["spec"]["allocations"] if a["requester"] != requester
     ]
@@ -86,15 +86,14 @@ class PortController(Controller):
         if obj is None:
             return None
         config = await self.cluster.get("systemconfigurations", "default", "default")
-        new = clone(obj)
         delay: float | None = None
         if config is None:
-            new["status"] = {"status": "SystemConfigurationNotFound"}
+            status: Object = {"status": "SystemConfigurationNotFound"}
         else:
             entries, delay = self._deal(obj, config["spec"])
-            new["status"] = {"status": "Ready", "allocations": entries}
-        if new["status"] != obj.get("status"):
-            await self.cluster.update_status(PLURAL, new)
+            status = {"status": "Ready", "allocations": entries}
+        if status != obj.get("status"):
+            await self.cluster.update_status(PLURAL, {**obj, "status": status})
         return delay
 
     def _deal(self, obj: Object, config: Object) -> tuple[list[Object], float | None]:

@@ -11,7 +11,7 @@ import re
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import NNF_NAMESPACE, child, fatal
 from dws_sim.directive import capacity_bytes
-from dws_sim.jsontree import Object, clone
+from dws_sim.jsontree import Object
 
 
 async def find_profile(cluster: Cluster, plural: str, name: str | None) -> Object:
@@ -46,8 +46,7 @@ async def pin_profile(
     labels: dict[str, str],
 ) -> Object:
     """A copy of a profile that later changes of the original do not touch."""
-    data = clone(profile.get("data", {}))
-    data.update(default=False, pinned=True)
+    data = {**profile.get("data", {}), "default": False, "pinned": True}
     return await cluster.create(
         plural, child(owner, owner["metadata"]["namespace"], name, labels, data=data)
     )

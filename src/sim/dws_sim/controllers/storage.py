@@ -17,7 +17,7 @@ from dws_sim.controllers.common import (
     owner_of,
 )
 from dws_sim.controllers.manager import Controller, Manager
-from dws_sim.jsontree import Object, clone, now_micro
+from dws_sim.jsontree import Object, now_micro
 from dws_sim.mounts import Mounts
 
 LUSTRE_MINIMUM = 4_000_000_000
@@ -103,23 +103,22 @@ class StorageController(Controller):
             self._note(obj)
             return None
         obj = await add_finalizer(self.cluster, self.plural, obj, STORAGE_FINALIZER)
-        new = clone(obj)
         try:
             done = await self._allocate(obj)
         except ResourceError as exc:
-            new["status"] = {"ready": False, "error": exc.to_object()}
-            await self.cluster.update_status(self.plural, new)
+            status: Object = {"ready": False, "error": exc.to_object()}
+            await self.cluster.update_status(self.plural, {**obj, "status": status})
             # space may become free
             return 1.0
         if done:
-            new["status"] = {
+            status = {
                 "ready": True,
                 "allocationSets": [
                     {"ready": True, "allocatedBytes": sizes}
                     for sizes in wanted_bytes(obj)
                 ],
             }
-            await self.cluster.update_status(self.plural, new)
+            await self.cluster.update_status(self.plural, {**obj, "status": status})
         return None
 
     def _note(self, obj: Object) -> None:
@@ -194,8 +193,7 @@ class ServersController(Controller):
             k: v for k, v in before.items() if k != "lastUpdate"
         }:
             return None
-        new = clone(obj)
-        new["status"] = {**status, "lastUpdate": now_micro()}
+        new = {**obj, "status": {**status, "lastUpdate": now_micro()}}
         await self.cluster.update_status(self.plural, new)
         return None
 

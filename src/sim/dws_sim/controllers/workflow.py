@@ -20,7 +20,7 @@ from dws_sim.controllers.common import (
 )
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.faults import Faults
-from dws_sim.jsontree import Object, clone, now_micro, parse_time
+from dws_sim.jsontree import Object, now_micro, parse_time
 
 _RANK = {"Completed": 0, "DriverWait": 1, "TransientCondition": 2, "Error": 3}
 
@@ -109,15 +109,16 @@ class WorkflowController(Controller):
         desired = workflow["spec"]["desiredState"]
         if workflow.get("status", {}).get("state") == desired:
             return workflow
-        new = clone(workflow)
-        new["spec"]["forceReady"] = False
-        new.setdefault("status", {}).update(
-            state=desired,
-            ready=False,
-            status="DriverWait",
-            message="",
-            desiredStateChange=now_micro(),
-        )
+        spec = {**workflow["spec"], "forceReady": False}
+        status = {
+            **workflow.get("status", {}),
+            "state": desired,
+            "ready": False,
+            "status": "DriverWait",
+            "message": "",
+            "desiredStateChange": now_micro(),
+        }
+        new = {**workflow, "spec": spec, "status": status}
         return await self.cluster.update("workflows", new)
 
     async def _add_computes(self, workflow: Object) -> Object:
@@ -134,8 +135,8 @@ class WorkflowController(Controller):
                 data=[],
             ),
         )
-        new = clone(workflow)
-        new["status"]["computes"] = ref(computes)
+        status = {**workflow["status"], "computes": ref(computes)}
+        new = {**workflow, "status": status}
         return await self.cluster.update("workflows", new)
 
     async def _settle(self, workflow: Object) -> float | None:
@@ -154,13 +155,11 @@ class WorkflowController(Controller):
             if not drivers:
                 delay = self._gate(workflow, result)
         if any(status.get(k, "") != v for k, v in result.items()):
-            new = clone(workflow)
-            new["status"].update(result)
             if result["ready"]:
                 elapsed = time.time() - parse_time(status["desiredStateChange"])
-                new["status"].update(
-                    readyChange=now_micro(), elapsedTimeLastState=duration(elapsed)
-                )
+                result["readyChange"] = now_micro()
+                result["elapsedTimeLastState"] = duration(elapsed)
+            new = {**workflow, "status": {**status, **result}}
             await self.cluster.update("workflows", new)
         return delay
 

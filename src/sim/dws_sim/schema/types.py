@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dws_sim.errors import Cause
+from dws_sim.jsontree import clone
 
 _MISSING: Any = object()
 # Types as the texts of the API server have them; no JSON value is of a subclass.
@@ -46,26 +47,62 @@ class Schema:
     required: tuple[str, ...] = ()
     values: Schema | None = None
 
-    def prune(self, value: Any) -> Any:
-        """A copy without unknown fields and with defaults filled in."""
-        if isinstance(value, dict) and self.type == "object":
+    def __post_init__(self) -> None:
+        self._any = self.type == "any"
+        self._plain = (
+            self.enum is None
+            and self.pattern is None
+            and self.format is None
+            and self.minimum is None
+            and self.maximum is None
+        )
+        self._plan = [(k, v, v._is_deep()) for k, v in self.properties.items()]
+
+    def _is_deep(self) -> bool:
+        """Whether values can be trees, which have to be looked into."""
+        return self.type in ("object", "array", "any")
+
+    def prune(self, value: Any, old: Any = None) -> Any:
+        """A copy without unknown fields and with defaults filled in.
+
+        Args:
+            old: what is stored in this place; parts that are still the same
+                object are taken over unseen.
+        """
+        if value is old:
+            return value
+        if self._any:
+            return clone(value)
+        kind = type(value)
+        if kind is dict and self.type == "object":
+            was = old if type(old) is dict else {}
             if self.values is not None:
-                return {k: self.values.prune(v) for k, v in value.items()}
+                sub = self.values
+                return {k: sub.prune(v, was.get(k)) for k, v in value.items()}
             result = {}
-            for key, sub in self.properties.items():
+            for key, sub, deep in self._plan:
                 # null counts as absent: nothing here is nullable
-                if value.get(key) is not None:
-                    result[key] = sub.prune(value[key])
-                elif sub.default is not _MISSING:
-                    result[key] = sub.prune(sub.default)
+                item = value.get(key)
+                if item is None:
+                    if sub.default is not _MISSING:
+                        result[key] = sub.prune(sub.default)
+                elif deep:
+                    result[key] = sub.prune(item, was.get(key))
+                else:
+                    result[key] = item
             return result
-        if isinstance(value, list) and self.items is not None:
-            return [self.items.prune(v) for v in value]
+        if kind is list and self.items is not None:
+            items, had = self.items, old if type(old) is list else ()
+            some = len(had)
+            return [
+                items.prune(v, had[i] if i < some else None)
+                for i, v in enumerate(value)
+            ]
         return value
 
-    def faults(self, value: Any, path: str, causes: list[Cause]) -> None:
-        """Append what is wrong with a value."""
-        if self.type == "any":
+    def faults(self, value: Any, path: str, causes: list[Cause], old: Any) -> None:
+        """Append what is wrong with a value that is not as it was."""
+        if value is old or self._any:
             return
         found = _type_of(value)
         if self.type == "int-or-string":
@@ -77,15 +114,17 @@ class Schema:
         if found != self.type:
             self._wrong_type(path, value, self.type, found, causes)
         elif found == "object":
-            self._object_faults(value, path, causes)
+            self._object_faults(value, path, causes, old)
         elif found == "array":
             if len(value) < self.min_items:
                 text = f"{path} in body should have at least {self.min_items} items"
                 causes.append(Cause(path, f"Invalid value: {len(value)}: {text}"))
             if self.items is not None:
+                had = old if type(old) is list else ()
                 for i, item in enumerate(value):
-                    self.items.faults(item, f"{path}[{i}]", causes)
-        else:
+                    was = had[i] if i < len(had) else None
+                    self.items.faults(item, f"{path}[{i}]", causes, was)
+        elif not self._plain:
             self._scalar_faults(value, path, causes)
 
     @staticmethod
@@ -101,7 +140,10 @@ class Schema:
             )
         )
 
-    def _object_faults(self, value: Any, path: str, causes: list[Cause]) -> None:
+    def _object_faults(
+        self, value: Any, path: str, causes: list[Cause], old: Any
+    ) -> None:
+        was = old if type(old) is dict else {}
         prefix = f"{path}." if path else ""
         for key in self.required:
             if key not in value:
@@ -111,7 +153,7 @@ class Schema:
         for key, item in value.items():
             sub = self.values or self.properties.get(key)
             if sub is not None:
-                sub.faults(item, prefix + key, causes)
+                sub.faults(item, prefix + key, causes, was.get(key))
 
     def _scalar_faults(self, value: Any, path: str, causes: list[Cause]) -> None:
         if self.enum is not None and value not in self.enum:
