@@ -18,12 +18,18 @@ for phase in $DWS_PHASES; do
 			dws_let_go
 		fi &&
 		dws_wait_event $jobid clean &&
+		flux job info $jobid rabbit_workflow >workflow.$phase &&
 		if test $phase != teardown && test $phase != pending; then
 			dws_let_go
 		fi &&
 		dws_clean
 	'
 done
+test_expect_success 'the last workflow before Teardown is recorded' '
+	jq -e ".status.state == \"Proposal\"" workflow.pending &&
+	jq -e ".status.state == \"PreRun\"" workflow.prerun &&
+	jq -e ".status.state == \"DataOut\"" workflow.dataout
+'
 test_expect_success 'capacity is free: a job that needs nearly all of it runs' '
 	flux run -N1 -S dw="#DW jobdw type=xfs capacity=900GiB name=big" true &&
 	dws_clean

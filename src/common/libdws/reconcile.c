@@ -87,10 +87,10 @@ static void offer (struct view *v)
         fail (v, NULL, "%s", v->job->refusal);
         return;
     }
+    save_timing (v);
     if (!have_breakdowns (v))
         return;
     wait_for (v, "the job's resources to be updated");
-    save_timing (v);
     act (v, DWS_ACT_RESOURCE_UPDATE);
 }
 

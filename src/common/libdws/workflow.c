@@ -12,6 +12,7 @@
 #include <time.h>
 #include <flux/hostlist.h>
 
+#include "jsontext.h"
 #include "mounts.h"
 #include "workflow.h"
 
@@ -103,8 +104,8 @@ void dws_job_destroy (struct dws_job *job)
 {
     if (job) {
         int saved_errno = errno;
-        json_decref (job->directives);
-        json_decref (job->resources);
+        free (job->directives);
+        free (job->resources);
         free (job->hosts);
         free (job->refusal);
         free (job);
@@ -159,15 +160,16 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
         dws_error (error, EPROTO, "dw_failure_tolerance must not be negative");
         return NULL;
     }
-    if (!(job = calloc (1, sizeof (*job)))) {
+    if (!(job = calloc (1, sizeof (*job)))
+        || dws_jsontext_set (&job->directives, directives) < 0
+        || dws_jsontext_set (&job->resources, resources) < 0) {
+        dws_job_destroy (job);
         dws_error (error, ENOMEM, "out of memory");
         return NULL;
     }
     job->id = id;
     job->userid = userid;
     job->phase = index;
-    job->directives = json_incref (directives);
-    job->resources = json_incref (resources);
     job->failure_tolerance = tolerance;
     job->run_started = run_started;
     job->exception = exception;
@@ -184,12 +186,17 @@ bool dws_job_advance (struct dws_job *job, enum dws_phase phase)
     return true;
 }
 
-void dws_job_update (struct dws_job *job, const struct dws_job *fresh)
+static void take_over (char **text, char **fresh)
 {
-    json_decref (job->directives);
-    job->directives = json_incref (fresh->directives);
-    json_decref (job->resources);
-    job->resources = json_incref (fresh->resources);
+    free (*text);
+    *text = *fresh;
+    *fresh = NULL;
+}
+
+void dws_job_update (struct dws_job *job, struct dws_job *fresh)
+{
+    take_over (&job->directives, &fresh->directives);
+    take_over (&job->resources, &fresh->resources);
     job->userid = fresh->userid;
     job->failure_tolerance = fresh->failure_tolerance;
     dws_job_advance (job, fresh->phase);
@@ -253,8 +260,9 @@ void dws_workflow_destroy (struct dws_workflow *wf)
         free (wf->failed);
         free (wf->lagging);
         free (wf->allocated);
-        json_decref (wf->breakdowns);
-        json_decref (wf->object);
+        free (wf->env);
+        free (wf->breakdown_refs);
+        free (wf->breakdowns);
         free (wf);
         errno = saved_errno;
     }
@@ -344,7 +352,11 @@ static bool copy_strings (struct dws_workflow *wf,
         && copy_string (&wf->computes, cname)
         && copy_string (&wf->computes_namespace, cns ? cns : namespace)
         && copy_string (&wf->failed, get_annotation (object,
-                                                     DWS_FAILED_ANNOTATION));
+                                                     DWS_FAILED_ANNOTATION))
+        && dws_jsontext_set (&wf->env, json_object_get (status, "env")) == 0
+        && dws_jsontext_set (&wf->breakdown_refs,
+                             json_object_get (status,
+                                              "directiveBreakdowns")) == 0;
 }
 
 struct dws_workflow *dws_workflow_decode (json_t *object,
@@ -394,7 +406,6 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->t_ready = parse_time (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));
-    wf->object = json_incref (object);
     return wf;
 }
 

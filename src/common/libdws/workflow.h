@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * The two fact records that dws_reconcile() compares: what Flux says about a
- * job, and what Kubernetes says about its workflow.
+ * job, and what Kubernetes says about its workflow. JSON in them is text
+ * (jsontext.h).
  */
 
 #ifndef LIBDWS_WORKFLOW_H
@@ -59,8 +60,9 @@ struct dws_job {
     uint64_t id;
     uint32_t userid;
     enum dws_phase phase;
-    json_t *directives;         // array of strings, presets expanded
-    json_t *resources;          // jobspec resources as submitted
+    char *directives;           // JSON array of strings, presets expanded,
+                                //  NULL if Flux has not told of the job
+    char *resources;            // JSON: jobspec resources as submitted
     char *hosts;                // RFC 29 hostlist of R, NULL until known
     int failure_tolerance;
     bool run_started;
@@ -101,10 +103,12 @@ struct dws_workflow {
     char *elapsed;              // elapsedTimeLastState or NULL
     char *computes;             // name of the Computes object or NULL
     char *computes_namespace;
-    json_t *object;             // the whole of it
+    char *env;                  // JSON: status.env, or NULL
+    char *breakdown_refs;       // JSON: status.directiveBreakdowns, or NULL
 
-    size_t breakdown_count;     // references in status.directiveBreakdowns
-    json_t *breakdowns;         // the objects, NULL until all were read
+    size_t breakdown_count;     // references in breakdown_refs
+    char *breakdowns;           // JSON: array of what is of interest in the
+                                //  objects, NULL until all were read
     bool servers_written;
     bool computes_written;
     bool movements;             // data movements were recorded
@@ -128,11 +132,12 @@ struct dws_workflow {
 struct dws_job *dws_job_decode (json_t *o, dws_error_t *error);
 void dws_job_destroy (struct dws_job *job);
 
-/* Take over what Flux says now from 'fresh'. Phases never go back and
+/* Take over what Flux says now from 'fresh', which is only good for
+ * dws_job_destroy() after that. Phases never go back and
  * nothing that has happened is undone, so an answer that was overtaken by
  * events on its way does no harm.
  */
-void dws_job_update (struct dws_job *job, const struct dws_job *fresh);
+void dws_job_update (struct dws_job *job, struct dws_job *fresh);
 
 /* Move the phase forward. A step back is ignored.
  * Returns true if that changed something.
@@ -144,7 +149,8 @@ bool dws_job_advance (struct dws_job *job, enum dws_phase phase);
 int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error);
 
 /* Decode a Workflow object as Kubernetes has it: whatever is missing has not
- * happened yet. The record holds a reference on 'object'.
+ * happened yet. Ten thousand of these records may have to be kept, so they
+ * hold what is needed and not the object.
  * 'instance' (may be NULL) is the value that makes the workflow ours.
  * Fails with EINVAL if it is no workflow of a Flux job, or ENOMEM.
  */

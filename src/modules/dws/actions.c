@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/jsontext.h"
 #include "actions.h"
 #include "annotate.h"
 #include "calls.h"
@@ -42,6 +43,8 @@ static void note_success (struct job *job, enum dws_action_kind kind)
     switch (kind) {
         case DWS_ACT_RESOURCE_UPDATE:
             dws_job_advance (facts, DWS_PHASE_PENDING);
+            json_decref (job->servers);
+            job->servers = NULL;
             break;
         case DWS_ACT_PROLOG_REMOVE:
             dws_job_advance (facts, DWS_PHASE_RUNNING);
@@ -163,8 +166,7 @@ static int update_resources (struct job *job)
             return 0;
         }
         if (errno == EAGAIN) {      // read them once more
-            json_decref (job->wf->breakdowns);
-            job->wf->breakdowns = NULL;
+            dws_jsontext_set (&job->wf->breakdowns, NULL);
             jobs_changed (job);
             return 0;
         }
@@ -183,12 +185,16 @@ static int update_resources (struct job *job)
 
 static int reject (struct job *job, const struct dws_action *action)
 {
+    json_t *resources = NULL;
     flux_future_t *f;
 
+    if (job->facts->resources
+        && !(resources = dws_jsontext_get (job->facts->resources)))
+        return -1;
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
-                       FLUX_NODEID_ANY, 0, "{s:I s:O? s:n s:s}",
+                       FLUX_NODEID_ANY, 0, "{s:I s:o? s:n s:s}",
                        "id", (json_int_t)job->facts->id,
-                       "resources", job->facts->resources,
+                       "resources", resources,
                        "exclude",
                        "errmsg", action->text);
     return call (job, DWS_ACT_REJECT, f, call_done);
@@ -233,15 +239,28 @@ static int raise_exception (struct job *job, const struct dws_action *action)
     return call (job, DWS_ACT_RAISE, f, call_done);
 }
 
+int actions_save (struct job *job, enum dws_state state, json_t *object)
+{
+    return call (job, DWS_ACT_SAVE,
+                 kvs_save (job->ctx->h, job->facts->id, job->wf, state,
+                           object),
+                 call_done);
+}
+
+/* The object is at hand if it is what has led to this decision. Otherwise it
+ * has to be read.
+ */
 static int save (struct job *job, const struct dws_action *action)
 {
-    flux_future_t *f;
+    json_t *object = action->whole ? job->object : NULL;
 
     if (!job->wf)
         return 0;
-    f = kvs_save (job->ctx->h, job->facts->id, job->wf, action->state,
-                  action->whole);
-    if (call (job, DWS_ACT_SAVE, f, call_done) < 0)
+    if (action->whole && !object
+        && command_read_workflow (job, action->bit) < 0)
+        return -1;
+    if ((object || job->wf->elapsed)
+        && actions_save (job, action->state, object) < 0)
         return -1;
     job->facts->saved |= action->bit;
     return 0;

@@ -22,6 +22,11 @@ void actions_result (struct dws_ctx *ctx,
                      const struct command *cmd,
                      json_t *report);
 
+/* Store in the KVS what is known of a workflow: the timing of 'state' and,
+ * unless it is NULL, the Workflow object.
+ */
+int actions_save (struct job *job, enum dws_state state, json_t *object);
+
 /* Note that the workflow can never serve this job, with a text for its owner.
  */
 void actions_refuse (struct job *job, const char *text);

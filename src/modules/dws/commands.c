@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libdws/allocation.h"
+#include "libdws/jsontext.h"
 #include "libdws/location.h"
 #include "actions.h"
 #include "annotate.h"
@@ -98,21 +99,40 @@ done:
 
 static int read_breakdowns (struct job *job)
 {
-    json_t *status = json_object_get (job->wf->object, "status");
-    json_t *refs = json_object_get (status, "directiveBreakdowns");
+    json_t *refs;
     json_t *ref;
     size_t index;
+    int rc = -1;
 
     json_decref (job->servers);
     job->servers = NULL;
     json_decref (job->breakdowns);
-    if (!(job->breakdowns = json_array ()))
-        return -1;
+    job->breakdowns = NULL;
+    if (!(refs = dws_jsontext_get (job->wf->breakdown_refs))
+        || !(job->breakdowns = json_array ()))
+        goto done;
     json_array_foreach (refs, index, ref) {
         if (json_array_append_new (job->breakdowns, json_null ()) < 0
             || read_object (job, index, "directivebreakdowns", ref) < 0)
-            return -1;
+            goto done;
     }
+    rc = 0;
+done:
+    {
+        int saved_errno = errno;
+        json_decref (refs);
+        errno = saved_errno;
+    }
+    return rc;
+}
+
+int command_read_workflow (struct job *job, uint32_t bit)
+{
+    if (agent_send (job->ctx->agent, job, DWS_ACT_SAVE, bit,
+                    command_create ("get", "workflows", job->wf->namespace,
+                                    job->wf->name)) < 0)
+        return -1;
+    job->reading |= bit;
     return 0;
 }
 
@@ -161,8 +181,7 @@ static int write_servers (struct job *job)
             rc = 0;
         }
         else if (errno == EAGAIN) {
-            json_decref (job->wf->breakdowns);
-            job->wf->breakdowns = NULL;
+            dws_jsontext_set (&job->wf->breakdowns, NULL);
         }
         goto done;
     }
@@ -301,6 +320,18 @@ static bool created (struct job *job, bool ok, int status,
     return ok;
 }
 
+/* What libdws looks at in a breakdown, which is kept.
+ */
+static json_t *part_of_breakdown (json_t *object)
+{
+    const char *name = "";
+
+    (void)json_unpack (object, "{s:{s:s}}", "metadata", "name", &name);
+    return json_pack ("{s:{s:s} s:O*}",
+                      "metadata", "name", name,
+                      "status", json_object_get (object, "status"));
+}
+
 /* Breakdowns come first, Servers after them.
  */
 static void note_read (struct job *job, size_t index, json_t *object)
@@ -311,8 +342,13 @@ static void note_read (struct job *job, size_t index, json_t *object)
     if (index >= count) {
         list = job->servers;
         index -= count;
+        json_incref (object);
     }
-    if (list && json_array_set (list, index, object) < 0)
+    else
+        object = part_of_breakdown (object);
+    if (!list)
+        json_decref (object);
+    else if (json_array_set_new (list, index, object) < 0)
         flux_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
 }
 
@@ -359,10 +395,25 @@ static bool note_all_read (struct job *job)
         if (json_array_size (job->servers) > 0)
             return true;
     }
-    json_decref (job->wf->breakdowns);
-    job->wf->breakdowns = job->breakdowns;
+    if (dws_jsontext_set (&job->wf->breakdowns, job->breakdowns) < 0) {
+        flux_log_error (job->ctx->h, "breakdowns");
+        return false;
+    }
+    json_decref (job->breakdowns);
     job->breakdowns = NULL;
     return true;
+}
+
+/* The Workflow object was read to be stored. If it could not be, another
+ * decision may ask for it again.
+ */
+static void note_workflow (struct job *job, uint32_t bit, json_t *object)
+{
+    if (!(job->reading & bit))
+        return;
+    job->reading &= ~bit;
+    if (!object || actions_save (job, DWS_STATE_NONE, object) < 0)
+        flux_log (job->ctx->h, LOG_ERR, "rabbit_workflow could not be saved");
 }
 
 /* The last result of its kind is in: what does it add up to? Returns false if
@@ -453,6 +504,11 @@ void actions_result (struct dws_ctx *ctx,
     if (!ok)
         flux_log (ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
                   dws_action_name (cmd->kind), message);
+    if (cmd->kind == DWS_ACT_SAVE) {
+        if (current)
+            note_workflow (job, cmd->index, ok ? object : NULL);
+        ok = true;
+    }
     if (is_list (cmd->kind)) {
         if (current && job->wf)
             failures_listed (job, cmd->kind, ok ? objects : NULL);

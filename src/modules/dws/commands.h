@@ -18,4 +18,9 @@
  */
 int command_run (struct job *job, const struct dws_action *action);
 
+/* Read the workflow, to store it in the KVS. 'bit' is of DWS_SAVED; it is taken
+ * out of job->facts->saved again if that comes to nothing.
+ */
+int command_read_workflow (struct job *job, uint32_t bit);
+
 #endif /* !DWS_COMMANDS_H */

@@ -59,6 +59,7 @@ static void job_destroy (void *value)
         int saved_errno = errno;
         jobs_forget_space (job);
         json_decref (job->reserved);
+        json_decref (job->object);
         json_decref (job->servers);
         flux_watcher_destroy (job->wake);
         flux_watcher_destroy (job->retry);
@@ -220,6 +221,8 @@ static void decide (struct jobs *jobs, struct job *job)
     else if (job->wake)
         flux_watcher_stop (job->wake);
     actions_run (job, &actions);
+    json_decref (job->object);
+    job->object = NULL;
 }
 
 static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
@@ -297,6 +300,9 @@ void jobs_forget_workflow (struct job *job)
     if (job->wf) {
         dws_workflow_destroy (job->wf);
         job->wf = NULL;
+        json_decref (job->object);
+        job->object = NULL;
+        job->reading = 0;
         job->generation++;
         job->facts->saved = 0;
         jobs_forget_space (job);
@@ -338,6 +344,8 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
     dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
     dws_workflow_destroy (job->wf);
     job->wf = wf;
+    json_decref (job->object);
+    job->object = facts_complete (jobs->ctx) ? json_incref (object) : NULL;
     jobs_changed (job);
 }
 
@@ -386,6 +394,12 @@ static void agent_lost_cb (struct job *job, void *arg)
         if (AGENT_KINDS & DWS_BUSY (i))
             job->under_way[i] = 0;
     }
+    for (uint32_t bits = job->reading; bits; bits &= bits - 1)
+        job->under_way[DWS_ACT_SAVE]--;
+    if (job->under_way[DWS_ACT_SAVE] == 0)
+        job->facts->busy &= ~DWS_BUSY (DWS_ACT_SAVE);
+    job->facts->saved &= ~job->reading;
+    job->reading = 0;
     job->facts->busy &= ~AGENT_KINDS;
     job->failed &= ~AGENT_KINDS;
     job->version = 0;

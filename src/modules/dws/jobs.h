@@ -27,6 +27,10 @@ struct job {
     uint16_t under_way[DWS_ACT_COUNT];  // commands and calls without result
     uint32_t failed;                    // bits of kinds that wait for a retry
     double backoff;                     // of the last retry (s), 0: none
+    json_t *object;                     // the Workflow that 'wf' was decoded
+                                        //  from, until that is decided on
+    uint32_t reading;                   // bits DWS_SAVED that wait for it to
+                                        //  be read
     json_t *breakdowns;                 // those read so far
     json_t *servers;                    // where storage is that is used
     json_t *reserved;                   // bytes per rabbit, from R, or NULL

@@ -103,17 +103,17 @@ flux_future_t *kvs_save (flux_t *h,
                          uint64_t id,
                          const struct dws_workflow *wf,
                          enum dws_state state,
-                         bool whole)
+                         json_t *object)
 {
     flux_kvs_txn_t *txn;
     flux_future_t *f = NULL;
 
     if (!(txn = flux_kvs_txn_create ()))
         return NULL;
-    if (wf->state == state && wf->ready && wf->elapsed
+    if (wf && wf->state == state && wf->ready && wf->elapsed
         && put_timing (txn, id, state, wf->elapsed) < 0)
         goto done;
-    if (whole && put (txn, id, "rabbit_workflow", wf->object) < 0)
+    if (object && put (txn, id, "rabbit_workflow", object) < 0)
         goto done;
     f = flux_kvs_commit (h, NULL, 0, txn);
 done:

@@ -17,8 +17,8 @@
  */
 char *kvs_instance (flux_t *h);
 
-/* Start to store rabbit_<state>_timing (if 'wf' has completed 'state') and,
- * if 'whole' is set, rabbit_workflow for job 'id'. Everything is stored in
+/* Start to store rabbit_<state>_timing (if 'wf' is not NULL and has completed
+ * 'state') and rabbit_workflow (if 'object' is not NULL) of job 'id'. Everything is stored in
  * the job's directory, where its owner can read it with flux job info, and
  * once more in data.dws below that, where services keep what is theirs.
  */
@@ -26,7 +26,7 @@ flux_future_t *kvs_save (flux_t *h,
                          uint64_t id,
                          const struct dws_workflow *wf,
                          enum dws_state state,
-                         bool whole);
+                         json_t *object);
 
 /* Start to store up to 'max' of a workflow's NnfDataMovement objects as
  * rabbit_datamovements, those that have failed first.

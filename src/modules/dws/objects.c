@@ -13,6 +13,7 @@
 #include <flux/core.h>
 #include <flux/hostlist.h>
 
+#include "libdws/jsontext.h"
 #include "libdws/topology.h"
 #include "libdws/variables.h"
 #include "objects.h"
@@ -54,6 +55,7 @@ json_t *object_workflow (const struct dws_job *job,
     char name[DWS_NAME_SIZE];
     char f58[64];
     gid_t gid;
+    json_t *directives;
     json_t *o;
 
     if (primary_group (job->userid, &gid) < 0) {
@@ -66,8 +68,12 @@ json_t *object_workflow (const struct dws_job *job,
         dws_error (error, errno, "job id: %s", strerror (errno));
         return NULL;
     }
+    if (!(directives = dws_jsontext_get (job->directives))) {
+        dws_error (error, errno, "directives: %s", strerror (errno));
+        return NULL;
+    }
     o = json_pack ("{s:{s:s s:s s:[s] s:{s:s}}"
-                   " s:{s:s s:s s:s s:I s:I s:O}}",
+                   " s:{s:s s:s s:s s:I s:I s:o}}",
                    "metadata",
                      "name", dws_workflow_name (job->id, name),
                      "namespace", DWS_NAMESPACE,
@@ -80,7 +86,7 @@ json_t *object_workflow (const struct dws_job *job,
                      "jobID", f58,
                      "userID", (json_int_t)job->userid,
                      "groupID", (json_int_t)gid,
-                     "dwDirectives", job->directives);
+                     "dwDirectives", directives);
     if (!o)
         dws_error (error, ENOMEM, "out of memory");
     return o;
@@ -115,13 +121,13 @@ error:
 
 json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)
 {
-    json_t *env = json_object_get (json_object_get (wf->object, "status"),
-                                   "env");
+    json_t *env = NULL;
     json_t *variables;
     const char *name;
     json_t *value;
 
-    if (!(variables = json_object ()))
+    if (!(variables = json_object ())
+        || (wf->env && !(env = dws_jsontext_get (wf->env))))
         goto error;
     json_object_foreach (env, name, value) {
         if (dws_variable_may_pass (patterns, name)
@@ -129,8 +135,10 @@ json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)
             && json_object_set (variables, name, value) < 0)
             goto error;
     }
+    json_decref (env);
     return variables;
 error:
+    json_decref (env);
     json_decref (variables);
     errno = ENOMEM;
     return NULL;

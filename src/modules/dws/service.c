@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libdws/directive.h"
+#include "libdws/jsontext.h"
 #include "agent.h"
 #include "config.h"
 #include "jobs.h"
@@ -54,11 +55,16 @@ static int check_persistent (struct dws_ctx *ctx, const struct dws_job *facts,
                              dws_error_t *error)
 {
     struct dws_directives *dirs;
+    json_t *text;
     bool creates;
 
     if (!ctx->config->restrict_persistent || is_owner (ctx->h, facts->userid))
         return 0;
-    if (!(dirs = dws_directives_parse (facts->directives, NULL, error)))
+    if (!(text = dws_jsontext_get (facts->directives)))
+        return dws_error (error, errno, "directives: %s", strerror (errno));
+    dirs = dws_directives_parse (text, NULL, error);
+    json_decref (text);
+    if (!dirs)
         return -1;
     creates = dws_directives_has (dirs, "create_persistent");
     dws_directives_destroy (dirs);

@@ -8,6 +8,7 @@
 #include "libdws/allocation.h"
 #include "libdws/breakdown.h"
 #include "libdws/daemons.h"
+#include "libdws/jsontext.h"
 #include "libdws/location.h"
 #include "agent.h"
 #include "commands.h"
@@ -29,9 +30,11 @@ void demand_clear (struct demand *demand)
  */
 static json_t *all_breakdowns (struct job *job)
 {
-    json_t *list = json_incref (job->wf->breakdowns);
+    json_t *list;
 
-    if (!list && !(list = json_array ()))
+    if (job->wf->breakdowns)
+        return dws_jsontext_get (job->wf->breakdowns);
+    if (!(list = json_array ()))
         errno = ENOMEM;
     return list;
 }
@@ -45,16 +48,19 @@ int storage_demand (struct job *job, struct demand *demand,
         .maximums = config->maximums,
     };
     json_t *breakdowns;
+    json_t *resources = NULL;
     int saved_errno;
 
     *demand = (struct demand){ 0 };
-    if (!(breakdowns = all_breakdowns (job)))
+    if (!(breakdowns = all_breakdowns (job))
+        || !(resources = dws_jsontext_get (job->facts->resources))) {
+        json_decref (breakdowns);
         return dws_error (error, ENOMEM, "out of memory");
+    }
     if (!(demand->units = dws_daemons_units (breakdowns, config->daemons,
                                              error))
-        || !(demand->resources = dws_breakdown_apply (job->facts->resources,
-                                                      breakdowns, &opts,
-                                                      error))
+        || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
+                                                      &opts, error))
         || !(demand->constraint = dws_location_constraint (breakdowns,
                                                            job->servers,
                                                            config->topology,
@@ -62,10 +68,12 @@ int storage_demand (struct job *job, struct demand *demand,
         demand_clear (demand);
         saved_errno = errno;
         json_decref (breakdowns);
+        json_decref (resources);
         errno = saved_errno;
         return -1;
     }
     json_decref (breakdowns);
+    json_decref (resources);
     return 0;
 }
 
@@ -78,19 +86,18 @@ json_t *storage_layout (struct job *job, json_t **nodes, dws_error_t *error)
         .used = job->ctx->used,
         .reserved = job->reserved,
     };
-    json_t *breakdowns = job->wf->breakdowns;
-    json_t *hosts;
+    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
+    json_t *resources = dws_jsontext_get (job->facts->resources);
+    json_t *hosts = json_string (job->facts->hosts);
     json_t *sets = NULL;
     int saved_errno;
 
     *nodes = NULL;
-    if (!(hosts = json_string (job->facts->hosts))) {
-        errno = ENOMEM;
-        return NULL;
-    }
     opts.storages = agent_storages (job->ctx->agent);
-    if ((opts.resources = dws_breakdown_apply (job->facts->resources,
-                                               breakdowns, &bopts, error))
+    if (!breakdowns || !resources || !hosts)
+        dws_error (error, ENOMEM, "out of memory");
+    else if ((opts.resources = dws_breakdown_apply (resources, breakdowns,
+                                                    &bopts, error))
         && (*nodes = dws_allocation_nodes (hosts, job->ctx->config->topology,
                                            error)))
         sets = dws_allocation_sets (breakdowns, *nodes, &opts, error);
@@ -98,6 +105,8 @@ json_t *storage_layout (struct job *job, json_t **nodes, dws_error_t *error)
     json_decref (opts.resources);
     json_decref (opts.storages);
     json_decref (hosts);
+    json_decref (resources);
+    json_decref (breakdowns);
     errno = saved_errno;
     return sets;
 }

@@ -259,7 +259,7 @@ static void perform (struct model *m, const struct dws_action *a)
 static int ask (const struct model *m, double now,
                 struct model_check *check, struct dws_actions *out)
 {
-    json_t *dummy = json_true ();
+    static char dummy[] = "[]";
     struct dws_job job = {
         .id = 1,
         .phase = m->known ? m->phase : DWS_PHASE_GONE,

@@ -32,7 +32,7 @@ static struct facts facts (enum dws_phase phase, enum dws_state state,
     memset (&f, 0, sizeof (f));
     f.job.id = 1;
     f.job.phase = phase;
-    f.job.directives = json_true ();
+    f.job.directives = "[]";
     f.job.hosts = "node0";
     f.job.run_started = phase >= DWS_PHASE_RUNNING;
     f.job.t_gone = phase == DWS_PHASE_GONE ? 1. : 0.;
@@ -147,7 +147,7 @@ static void test_steps_of_setup (void **state)
     assert_string_equal (decide (&f, 1001.), "breakdowns");
     f.job.busy = 0;
     f.job.hosts = "node0";
-    f.wf.breakdowns = json_true ();
+    f.wf.breakdowns = "[]";
     f.wf.computes = NULL;
     assert_string_equal (decide (&f, 1001.), "");
     f.wf.computes = "fluxjob-1";

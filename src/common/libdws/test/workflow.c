@@ -28,8 +28,8 @@ static void test_job (void **state)
     assert_int_equal (job->userid, 7);
     assert_int_equal (job->phase, DWS_PHASE_PROLOG);
     assert_int_equal (job->failure_tolerance, 2);
-    assert_int_equal (json_array_size (job->directives), 1);
-    assert_non_null (job->resources);
+    assert_string_equal (job->directives, "[\"#DW a\"]");
+    assert_string_equal (job->resources, "[]");
     dws_job_destroy (job);
     dws_job_destroy (NULL);
 }
@@ -87,7 +87,7 @@ static void test_job_update (void **state)
     assert_int_equal (job->phase, DWS_PHASE_EPILOG);
     assert_true (job->run_started);
     assert_true (job->exception);
-    assert_int_equal (json_array_size (job->resources), 1);
+    assert_string_equal (job->resources, "[1]");
     dws_job_destroy (old);
     dws_job_destroy (job);
 }
@@ -127,6 +127,7 @@ static void test_R (void **state)
     "  'message': 'm', 'elapsedTimeLastState': '1s'," \
     "  'desiredStateChange': '2026-01-02T03:04:05.250000Z'," \
     "  'computes': {'name': 'c', 'namespace': 'n'}," \
+    "  'env': {'DW_JOB_a': '/b'}," \
     "  'directiveBreakdowns': [{'name': 'b'}]}}"
 
 static struct dws_workflow *wf_decode (const char *text)
@@ -157,6 +158,8 @@ static void test_workflow (void **state)
     assert_string_equal (wf->computes, "c");
     assert_string_equal (wf->computes_namespace, "n");
     assert_int_equal (wf->breakdown_count, 1);
+    assert_string_equal (wf->breakdown_refs, "[{\"name\":\"b\"}]");
+    assert_string_equal (wf->env, "{\"DW_JOB_a\":\"/b\"}");
     assert_true (wf->t_desired == 1767323045.25);
     dws_workflow_destroy (wf);
     dws_workflow_destroy (NULL);
@@ -214,7 +217,7 @@ static void test_inherit (void **state)
     struct dws_workflow *wf = wf_decode (WORKFLOW);
 
     old->servers_written = true;
-    old->breakdowns = json_array ();
+    old->breakdowns = strdup ("[]");
     dws_workflow_inherit (wf, old, 50.);
     assert_true (wf->servers_written);
     assert_non_null (wf->breakdowns);
