@@ -32,17 +32,30 @@ def run(*command: str) -> str:
 class Cluster:
     """The simulated cluster and everything of flux-dws, connected to it."""
 
-    def __init__(self, workdir: pathlib.Path, prefix: pathlib.Path, preset: str):
+    def __init__(
+        self,
+        workdir: pathlib.Path,
+        prefix: pathlib.Path,
+        preset: str,
+        sim_options: tuple[str, ...] = (),
+        agent_options: tuple[str, ...] = (),
+    ) -> None:
         self.kubeconfig = workdir / "kubeconfig"
         self._workdir = workdir
         self._prefix = prefix
         self._preset = preset
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._sim_options = sim_options or ("--root", str(workdir / "sim"))
+        self._agent_options = agent_options
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
 
     def _spawn(self, *command: str, **kwargs: Any) -> None:
         with open(self._workdir / f"{command[0]}.log", "wb") as log:
             child = subprocess.Popen(command, stdout=log, stderr=log, **kwargs)
-        self._children.append(child)
+        self._children[command[0]] = child
+
+    def pid(self, command: str) -> int:
+        """Of a process that was started here."""
+        return self._children[command].pid
 
     def start(self) -> None:
         ready, theirs = os.pipe()
@@ -50,28 +63,42 @@ class Cluster:
             *["dws-sim", "run", "--nodes", "node[0-3]", "--nodes-per-rabbit", "2"],
             *["--kubeconfig", str(self.kubeconfig), "--preset", self._preset],
             *["--mapping", str(self._workdir / "mapping.json")],
-            *["--root", str(self._workdir / "sim"), "--ready-fd", str(theirs)],
+            *["--ready-fd", str(theirs), *self._sim_options],
             pass_fds=[theirs],
         )
         os.close(theirs)
         with os.fdopen(ready) as stream:
             if "ready" not in stream.readline():
                 raise Failed(f"dws-sim: {(self._workdir / 'dws-sim.log').read_text()}")
-        config = {
-            "rabbit": {
-                "mapping": str(self._workdir / "mapping.json"),
-                "kubeconfig": str(self.kubeconfig),
-            }
+        config = json.loads(run("flux", "config", "get") or "{}")
+        config["rabbit"] = {
+            "mapping": str(self._workdir / "mapping.json"),
+            "kubeconfig": str(self.kubeconfig),
         }
         path = self._workdir / "config.json"
         path.write_text(json.dumps(config))
         run("flux", "config", "load", str(path))
         lib = self._prefix / "lib" / "flux"
-        run("flux", "module", "reload", str(lib / "modules" / "sched-rabbit.py"))
+        loaded = run("flux", "module", "list").split()
+        for scheduler in ("sched-rabbit", "sched-simple"):
+            if scheduler in loaded:
+                run("flux", "module", "remove", scheduler)
+        run("flux", "module", "load", str(lib / "modules" / "sched-rabbit.py"))
         run("flux", "module", "load", str(lib / "modules" / "dws.so"))
         plugins = lib / "job-manager" / "plugins"
         run("flux", "jobtap", "load", str(plugins / "dws-jobtap.so"))
-        self._spawn("flux-coral2-dws", "-v", "--kubeconfig", str(self.kubeconfig))
+        self.start_agent()
+
+    def start_agent(self) -> None:
+        self._spawn(
+            *["flux-coral2-dws", "-v", "--kubeconfig", str(self.kubeconfig)],
+            *self._agent_options,
+        )
+
+    def kill_agent(self) -> None:
+        agent = self._children.pop("flux-coral2-dws")
+        agent.kill()
+        agent.wait()
 
     def wait_synced(self, handle: flux.Flux) -> None:
         """Until the module knows what Kubernetes has."""
@@ -85,7 +112,7 @@ class Cluster:
         return run("dws-sim", "ctl", "--kubeconfig", str(self.kubeconfig), *words)
 
     def stop(self) -> None:
-        for child in reversed(self._children):
+        for child in reversed(self._children.values()):
             child.terminate()
-        for child in self._children:
+        for child in self._children.values():
             child.wait()
