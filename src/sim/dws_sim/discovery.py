@@ -4,9 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dws_sim.jsontree import Object
+from dws_sim.openapi import v2, v3, v3_index
 from dws_sim.schema.resources import GROUPS, Resource
 
 VERSION: Object = {
@@ -32,6 +31,14 @@ _VERBS = [
 ]
 
 
+def _verbs(res: Resource) -> list[str]:
+    if res.read_only:
+        return ["get", "list", "watch"]
+    if res.plural == "namespaces":
+        return [v for v in _VERBS if v != "deletecollection"]
+    return _VERBS
+
+
 def _group(group: str) -> Object:
     versions: list[Object] = []
     for res in GROUPS[group]:
@@ -52,7 +59,7 @@ def _resources(group: str, version: str) -> Object | None:
             "singularName": res.singular,
             "namespaced": res.namespaced,
             "kind": res.kind,
-            "verbs": _VERBS,
+            "verbs": _verbs(res),
         }
         found.append(entry)
         if res.status:
@@ -78,6 +85,18 @@ def _resources(group: str, version: str) -> Object | None:
     }
 
 
+def _openapi(parts: list[str]) -> Object | None:
+    if parts == ["v2"]:
+        return v2()
+    if parts == ["v3"]:
+        return v3_index()
+    if parts[:2] == ["v3", "api"] and len(parts) == 3:
+        return v3("", parts[2])
+    if parts[:2] == ["v3", "apis"] and len(parts) == 4:
+        return v3(parts[2], parts[3])
+    return None
+
+
 def document(parts: list[str]) -> Object | None:
     """The discovery document at a path (split at /), if there is one."""
     if parts == ["version"]:
@@ -94,8 +113,8 @@ def document(parts: list[str]) -> Object | None:
             "apiVersion": "v1",
             "groups": [_group(g) for g in GROUPS if g],
         }
-    if parts == ["openapi", "v3"]:
-        return {"paths": {}}
+    if parts[0] == "openapi":
+        return _openapi(parts[1:])
     if parts[0] == "apis" and len(parts) == 2 and parts[1] in GROUPS and parts[1]:
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1])}
     if parts[0] == "api" and len(parts) == 2:
@@ -103,15 +122,3 @@ def document(parts: list[str]) -> Object | None:
     if parts[0] == "apis" and len(parts) == 3 and parts[1]:
         return _resources(parts[1], parts[2])
     return None
-
-
-def openapi(res: Resource) -> dict[str, Any]:
-    """The schema of one kind."""
-    body: Object = res.body.openapi() if res.body else {"type": "object"}
-    properties = body.setdefault("properties", {})
-    properties.update(
-        apiVersion={"type": "string"},
-        kind={"type": "string"},
-        metadata={"type": "object"},
-    )
-    return body

@@ -19,10 +19,10 @@ from aiohttp import web
 from dws_sim import discovery, errors
 from dws_sim.convert import from_version, to_version
 from dws_sim.errors import ApiError
-from dws_sim.jsontree import Object, decode, encode
+from dws_sim.jsontree import Object, decode, encode, number
 from dws_sim.patch import json_patch, merge_patch
 from dws_sim.rbac import User, Users, refusal
-from dws_sim.schema.resources import Resource, find
+from dws_sim.schema.resources import NAMESPACES, Resource, find
 from dws_sim.selectors import FieldSelector, LabelSelector
 from dws_sim.store import Store
 from dws_sim.watch import Watch
@@ -171,7 +171,11 @@ class ApiServer:
         else:
             verbs = {"GET": "watch" if _flag(request, "watch") else "list"}
             if target.namespace is not None:
-                verbs.update(POST="create", DELETE="deletecollection")
+                verbs["POST"] = "create"
+                if target.resource is not NAMESPACES:
+                    verbs["DELETE"] = "deletecollection"
+        if target.resource.read_only:
+            verbs = {"GET": verbs["GET"]}
         if target.subresource == "log":
             verbs = {"GET": "get"}
         if request.method not in verbs:
@@ -290,9 +294,10 @@ class ApiServer:
     @staticmethod
     def _number(request: web.Request, name: str) -> int:
         text = request.query.get(name, "0") or "0"
-        if not text.isdigit():
+        value = number(text)
+        if value is None:
             raise errors.bad_request(f"{name} must be a number, not {text!r}")
-        return int(text)
+        return value
 
     def _collection(
         self, target: Target, objects: list[Object], version: int

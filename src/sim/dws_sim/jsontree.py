@@ -66,6 +66,14 @@ def _depth(value: Any) -> int:
     return depth
 
 
+def number(text: str) -> int | None:
+    """A decimal number of a size that a client can mean, or None."""
+    # isdigit() alone is true of superscripts
+    if text.isascii() and text.isdigit() and len(text) < 19:
+        return int(text)
+    return None
+
+
 def dig(value: Any, *path: str) -> Any:
     """The value below a path of keys, or None when a step is missing."""
     for key in path:

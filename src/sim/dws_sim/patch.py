@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dws_sim.errors import ApiError, bad_request
-from dws_sim.jsontree import clone
+from dws_sim.jsontree import clone, number
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -41,11 +41,12 @@ def _tokens(pointer: Any) -> list[str]:
 
 def _index(token: str, length: int) -> int:
     # "01" and "-1" are no array indexes
-    if not token.isdigit() or (len(token) > 1 and token[0] == "0"):
+    index = number(token)
+    if index is None or (len(token) > 1 and token[0] == "0"):
         raise _fault(f"bad array index {token!r}")
-    if int(token) >= length:
+    if index >= length:
         raise _fault(f"array index {token} is out of range")
-    return int(token)
+    return index
 
 
 def _get(doc: Any, tokens: list[str]) -> Any:

@@ -11,7 +11,7 @@ from typing import Callable
 
 from dws_sim.convert import to_version
 from dws_sim.errors import ApiError
-from dws_sim.jsontree import Object, encode
+from dws_sim.jsontree import Object, encode, number
 from dws_sim.schema.resources import Resource
 from dws_sim.selectors import FieldSelector, LabelSelector
 from dws_sim.store import Event, Store
@@ -56,13 +56,13 @@ class Watch:
             ):
                 self._push("ADDED", obj)
         else:
-            if not resource_version.isdigit():
+            wanted = number(resource_version)
+            if wanted is None:
                 raise ApiError(
                     400,
                     "BadRequest",
                     f"Invalid value: {resource_version!r}: resourceVersion",
                 )
-            wanted = int(resource_version)
             if wanted > self._store.version:
                 raise ApiError(
                     504,

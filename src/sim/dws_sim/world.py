@@ -13,7 +13,8 @@ from dws_sim import hostlist
 from dws_sim.controllers.common import NNF_NAMESPACE, STORAGE_LABEL
 from dws_sim.directive import nnf_rules
 from dws_sim.jsontree import Object
-from dws_sim.schema.resources import RESOURCES
+from dws_sim.schema.crd import custom_resources, established
+from dws_sim.schema.resources import DEFINITIONS, RESOURCES
 from dws_sim.store import Store
 
 NAMESPACES_OF_A_SYSTEM = (
@@ -253,6 +254,8 @@ def storages(machine: Machine, config: Object) -> list[Object]:
 
 def populate(store: Store, machine: Machine, system_status: bool = True) -> None:
     """Create what a system has before the first job."""
+    for custom in custom_resources():
+        store.create(DEFINITIONS, "", established(custom))
     for plural, obj in objects(machine, system_status):
         namespace = obj["metadata"].get("namespace", "")
         store.create(RESOURCES[plural], namespace, obj)

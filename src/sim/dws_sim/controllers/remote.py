@@ -149,8 +149,7 @@ class RemoteCluster(Cluster):
         labels: dict[str, str] | None = None,
         namespace: str | None = None,
     ) -> list[Object]:
-        text = ",".join(f"{k}={v}" for k, v in (labels or {}).items())
-        selector = LabelSelector(text)
+        selector = LabelSelector.of(labels or {})
         table = self._copies[plural].table
         found = (table.objects[k] for k in table.keys(namespace, selector))
         return [obj for obj in found if selector.matches(obj)]

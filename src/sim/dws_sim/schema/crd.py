@@ -1,5 +1,5 @@
-# The kinds of DWS and NNF as CustomResourceDefinitions, for an API server
-# that does not know them yet.
+# The kinds of DWS and NNF as CustomResourceDefinitions: for clients to read,
+# and for an API server that does not know them yet.
 # SPDX-License-Identifier: LGPL-3.0-only
 """CustomResourceDefinitions."""
 
@@ -8,21 +8,32 @@ from __future__ import annotations
 from typing import Any
 
 from dws_sim.jsontree import Object
-from dws_sim.schema.resources import ALL, Resource
+from dws_sim.schema.resources import ALL, DWS_GROUP, NNF_GROUP, Resource
+
+# Versions that are still defined but no longer served, oldest first.
+_UNSERVED = {DWS_GROUP: ("v1alpha4", "v1alpha5"), NNF_GROUP: ("v1alpha9",)}
+_SERVICES = {
+    DWS_GROUP: ("dws-system", "dws-webhook-service"),
+    NNF_GROUP: ("nnf-system", "nnf-webhook-service"),
+}
 
 
-def _version(res: Resource, version: str) -> Object:
-    assert res.body is not None
-    schema: dict[str, Any] = res.body.openapi()
+def open_schema(res: Resource) -> Object:
+    """The OpenAPI schema of a kind."""
+    schema: dict[str, Any] = res.body.openapi() if res.body else {"type": "object"}
     schema["properties"] = {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
         **schema.get("properties", {}),
     }
+    return schema
+
+
+def _version(res: Resource, version: str, schema: Object) -> Object:
     out: Object = {
         "name": version,
-        "served": True,
+        "served": version in res.versions,
         "storage": version == res.storage_version,
         "schema": {"openAPIV3Schema": schema},
     }
@@ -38,6 +49,9 @@ def definition(res: Resource, convert: Object | None) -> Object:
         convert: clientConfig of the conversion webhook; None: only the
             apiVersion is rewritten.
     """
+    schema = open_schema(res)
+    # a kind with one version is too new to have had the old ones
+    old = _UNSERVED[res.group] if len(res.versions) > 1 else ()
     spec: Object = {
         "group": res.group,
         "names": {
@@ -45,10 +59,9 @@ def definition(res: Resource, convert: Object | None) -> Object:
             "listKind": f"{res.kind}List",
             "plural": res.plural,
             "singular": res.singular,
-            "shortNames": list(res.short),
         },
         "scope": "Namespaced" if res.namespaced else "Cluster",
-        "versions": [_version(res, v) for v in res.versions],
+        "versions": [_version(res, v, schema) for v in (*old, *reversed(res.versions))],
     }
     if convert is not None:
         spec["conversion"] = {
@@ -61,6 +74,23 @@ def definition(res: Resource, convert: Object | None) -> Object:
         "metadata": {"name": res.qualified},
         "spec": spec,
     }
+
+
+def established(res: Resource) -> Object:
+    """The definition as an API server shows it that serves the kind."""
+    namespace, service = _SERVICES[res.group]
+    place = {"name": service, "namespace": namespace, "path": "/convert", "port": 443}
+    obj = definition(res, {"service": place} if len(res.versions) > 1 else None)
+    obj["spec"].setdefault("conversion", {"strategy": "None"})
+    obj["status"] = {
+        "acceptedNames": obj["spec"]["names"],
+        "storedVersions": [res.storage_version],
+        "conditions": [
+            {"type": "NamesAccepted", "status": "True", "reason": "NoConflicts"},
+            {"type": "Established", "status": "True", "reason": "InitialNamesAccepted"},
+        ],
+    }
+    return obj
 
 
 def custom_resources() -> list[Resource]:

@@ -19,6 +19,7 @@ class Resource:
 
     Attributes:
         versions: served versions, the storage version first.
+        read_only: clients may look but not write.
         status: whether there is a status subresource.
         body: schema of what is not metadata; None: anything goes.
     """
@@ -31,7 +32,7 @@ class Resource:
     namespaced: bool
     status: bool
     body: Schema | None = None
-    short: tuple[str, ...] = ()
+    read_only: bool = False
 
     @property
     def storage_version(self) -> str:
@@ -125,10 +126,18 @@ def _core(plural: str, kind: str, group: str = "", **more: bool) -> Resource:
         ("v1",),
         more.get("namespaced", True),
         more.get("status", False),
+        read_only=more.get("read_only", False),
     )
 
 
 NAMESPACES = _core("namespaces", "Namespace", namespaced=False)
+DEFINITIONS = _core(
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    group="apiextensions.k8s.io",
+    namespaced=False,
+    read_only=True,
+)
 ALL: list[Resource] = [
     NAMESPACES,
     _core("secrets", "Secret"),
@@ -137,6 +146,7 @@ ALL: list[Resource] = [
     _core("pods", "Pod", status=True),
     _core("nodes", "Node", namespaced=False, status=True),
     _core("jobs", "Job", group="batch", status=True),
+    DEFINITIONS,
     *_custom(),
 ]
 
