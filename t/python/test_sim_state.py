@@ -29,6 +29,14 @@ def test_killed_with_a_mounted_workflow(tmp_path: pathlib.Path) -> None:
     job.api.sim = again
     # the same users, the same address, the same object of the same version
     assert job.get() == before
+    # nothing new gets the uid of something old
+    uids = {o["metadata"]["uid"] for o in api.list("storages")["items"]}
+    uids.add(api.list("systemconfigurations")["items"][0]["metadata"]["uid"])
+    other = [Job(api, f"other{i}", XFS) for i in range(5)]
+    assert not uids & {o.created["metadata"]["uid"] for o in other}
+    for each in other:
+        each.wait("Proposal")
+        each.remove()
     after = again.state()
     for key in ("workflows", "mounts", "clientmounts", "allocated", "backing"):
         assert after[key] == state[key]

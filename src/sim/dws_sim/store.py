@@ -143,6 +143,7 @@ class Store:
         self.admission: dict[str, Admission] = {}
         self.owned: dict[str, set[tuple[str, Key]]] = {}
         self.subscribers: list[Subscriber] = []
+        self._seed = seed
         self._random = random.Random(seed)
         for table in self.tables.values():
             table.floor = self.version
@@ -407,6 +408,8 @@ class Store:
         """Go on after restore() from a version on: show everything to who
         follows in this process; watches cannot start before it."""
         self.version = version
+        # no name or uid is given out twice
+        self._random.seed(f"{self._seed} {version}")
         for table in self.tables.values():
             table.floor = version
         for table in self.tables.values():
