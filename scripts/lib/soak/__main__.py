@@ -1,0 +1,252 @@
+# Runs jobs and faults for a time, lets everything recover, and looks for what
+# was lost: a job without its end, a workflow, a drain, a mount, a byte.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The command behind scripts/soak."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import random
+import secrets
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from typing import Any
+
+import flux.job
+from flux_k8s.kube import Kube
+
+from soak.faults import Faults
+from soak.jobs import KINDS, Job, jobspec, verdict
+from soak.world import Lost, World
+
+RECOVERY_S = 300.0
+# Workflows of others, which must stay as they are: of nobody known, and of
+# another Flux instance on the same cluster.
+OTHERS: dict[str, dict[str, str]] = {
+    "somebodys": {},
+    "fluxjob-1": {"flux-framework.org/instance": "another"},
+}
+# Seconds between two steps of the run: a load, not a flood.
+STEP_S = 0.2
+
+
+class Run:
+    """One soak run."""
+
+    def __init__(self, world: World, rng: random.Random, args: argparse.Namespace):
+        self._world = world
+        self._rng = rng
+        self._args = args
+        self._jobs: dict[int, Job] = {}
+        self._refused: Counter[str] = Counter()
+        self._faults = Faults(world, rng, self._active)
+        self._counts: Counter[str] = Counter()
+        self._wrong: list[str] = []
+        self._others: dict[str, Any] = {}
+        self._began = time.monotonic()
+
+    def say(self, text: str) -> None:
+        print(f"{time.monotonic() - self._began:7.1f}  {text}", flush=True)
+
+    # -- jobs -------------------------------------------------------------
+
+    def _records(self, *filters: str) -> dict[int, dict[str, Any]]:
+        listing = flux.job.JobList(
+            self._world.handle, filters=list(filters), max_entries=0
+        )
+        return {
+            int(job.id): {
+                "state": job.state,
+                "result": job.result,
+                "returncode": job.returncode,
+                "note": job.exception.note,
+            }
+            for job in listing.jobs()
+        }
+
+    def _active(self) -> list[Job]:
+        found = self._records("pending", "running")
+        return [self._jobs[jobid] for jobid in found if jobid in self._jobs]
+
+    def submit(self) -> None:
+        """Submit one job; a wrong one must be refused."""
+        kind = self._rng.choice(KINDS)
+        spec, error = jobspec(kind, self._rng), ""
+        try:
+            jobid = int(flux.job.submit(self._world.handle, spec))
+            self._jobs[jobid] = Job(jobid, kind)
+        except OSError as exc:
+            error = exc.strerror or str(exc)
+        if kind.refused:
+            self._refused[kind.name] += 1
+            if kind.refused not in error:
+                self._wrong.append(f"{kind.name}: not refused as it should: {error}")
+        elif error:
+            self._wrong.append(f"{kind.name}: submit failed: {error}")
+
+    def cancel(self) -> None:
+        jobs = self._active()
+        if jobs:
+            job = self._rng.choice(jobs)
+            job.cancelled = True
+            self._world.attempt("flux", "cancel", str(job.id))
+
+    # -- the run ----------------------------------------------------------
+
+    def start(self) -> None:
+        self._world.start_sim()
+        self._world.write_config()
+        self._world.start_instance()
+        self._world.start_agent()
+        self._world.until("agent not in step", self._not_synced, RECOVERY_S)
+        kube = Kube(str(self._world.kubeconfig), connections=1)
+        for name, labels in OTHERS.items():
+            spec = {
+                "desiredState": "Proposal",
+                "wlmID": "flux",
+                "jobID": "1",
+                "userID": 1000,
+                "groupID": 1000,
+                "dwDirectives": ["#DW jobdw type=xfs capacity=1GiB name=theirs"],
+            }
+            metadata = {"name": name, "namespace": "default", "labels": labels}
+            kube.create("workflows", "default", {"metadata": metadata, "spec": spec})
+        for name in OTHERS:
+            self._world.ctl("wait-state", name, "Proposal", "--ready")
+        self._others = self._others_now()
+
+    def _others_now(self) -> dict[str, Any]:
+        kube = Kube(str(self._world.kubeconfig), connections=1)
+        return {name: kube.get("workflows", "default", name) for name in OTHERS}
+
+    def _not_synced(self) -> str:
+        agent = self._world.status()["agent"]
+        return "" if agent["synced"] else str(agent)
+
+    def _wanted(self) -> list[str]:
+        without = tuple(self._args.without) or (" ",)
+        return [
+            n for n in self._faults.kinds if not (without and n.startswith(without))
+        ]
+
+    def storm(self) -> None:
+        """Jobs and faults until the time is over."""
+        end = time.monotonic() + self._args.minutes * 60
+        kinds = self._wanted()
+        while time.monotonic() < end:
+            for _ in range(self._args.active - len(self._active())):
+                self.submit()
+            if self._rng.random() < 0.3:
+                self.cancel()
+            if kinds and self._rng.random() < 0.5:
+                name = self._rng.choice(kinds)
+                detail = self._faults.kinds[name]()
+                self._counts[name] += 1
+                self.say(f"{name} {detail}")
+            time.sleep(STEP_S)
+
+    def recover(self) -> None:
+        self.say(f"recovery; {len(self._active())} jobs are active")
+        self._faults.heal()
+        self._world.until("jobs are active", self._stuck, RECOVERY_S)
+
+    def _stuck(self) -> str:
+        return ", ".join(
+            f"{flux.job.JobID(job.id).f58} ({job.kind.name}; {job.struck})"
+            for job in self._active()
+        )
+
+    def judge(self) -> None:
+        """The end of every job, and what is left over."""
+        records = self._records("pending", "running", "inactive")
+        for job in self._jobs.values():
+            if job.id not in records:
+                self._wrong.append(f"{job.id} ({job.kind.name}): is not known")
+            elif wrong := verdict(job, records[job.id]):
+                name = flux.job.JobID(job.id).f58
+                log = self._world.flux("job", "eventlog", name)
+                self._wrong.append(f"{name} ({job.kind.name}): {wrong}\n{log}")
+        self._world.until("left over", self._left, RECOVERY_S)
+        if self._others_now() != self._others:
+            self._wrong.append("workflows of others were touched")
+
+    def _left(self) -> str:
+        """What should not be there any more."""
+        cluster, status = self._world.cluster(), self._world.status()
+        left = {
+            "workflows": sum(cluster["workflows"].values()) - len(OTHERS),
+            "mounts": cluster["mounts"],
+            "clientmounts": cluster["clientmounts"],
+            "storages": cluster["storages"],
+            "bytes by rabbit": cluster["allocated"],
+            "jobs known to dws": status["jobs"],
+            "files": cluster["backing"],
+            "drained": self._world.flux(
+                "resource", "drain", "-no", "{nodelist} {reason}"
+            ).strip(),
+            "allocated nodes": self._world.flux(
+                *["resource", "list", "-s", "allocated", "-no", "{nodelist}"]
+            ).strip(),
+            "properties": self._world.flux(
+                *["resource", "list", "-s", "all", "-no", "{properties}"]
+            ).strip(),
+        }
+        return ", ".join(f"{what}: {value}" for what, value in left.items() if value)
+
+    def report(self) -> bool:
+        """Print what was done and what went wrong; True if nothing did."""
+        kinds = Counter(job.kind.name for job in self._jobs.values()) + self._refused
+        print("\njobs: " + ", ".join(f"{n} {name}" for name, n in kinds.items()))
+        print("faults: " + ", ".join(f"{n} {name}" for name, n in self._counts.items()))
+        for text in self._wrong:
+            print(f"\nwrong: {text}")
+        total, bad = sum(kinds.values()), len(self._wrong)
+        print(f"\n{total - bad} passed, {bad} failed")
+        return not self._wrong
+
+    def all(self) -> bool:
+        try:
+            self.start()
+            self.storm()
+            self.recover()
+            self.judge()
+        except Lost as exc:
+            self._wrong.append(str(exc))
+        return self.report()
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="scripts/soak")
+    parser.add_argument("--prefix", type=pathlib.Path, required=True)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
+    parser.add_argument("--nodes", type=int, default=8)
+    parser.add_argument("--active", type=int, default=24)
+    parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--keep", action="store_true")
+    return parser.parse_args()
+
+
+def main() -> int:
+    args = parse_args()
+    print(f"seed {args.seed}, {args.minutes:g} minutes", flush=True)
+    workdir = pathlib.Path(tempfile.mkdtemp(prefix="flux-dws-soak-"))
+    world = World(workdir, args.prefix, args.nodes)
+    good = False
+    try:
+        good = Run(world, random.Random(args.seed), args).all()
+    finally:
+        world.stop()
+        if good and not args.keep:
+            shutil.rmtree(workdir)
+        else:
+            print(f"logs: {workdir}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

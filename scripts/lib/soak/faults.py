@@ -1,0 +1,235 @@
+# What is done to the components of a soak run, one fault at a time. Each fault
+# either passes by itself or is mended by heal().
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The faults, and how to undo them."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Callable
+
+from flux_k8s.kube import ApiError, Kube
+
+from soak.jobs import Job
+from soak.world import Lost, World
+
+STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
+STATUSES = ["409", "429", "500", "503", "504"]
+
+
+class Faults:
+    """Draws and carries out faults.
+
+    Args:
+        active: the jobs that may still be active.
+    """
+
+    def __init__(
+        self, world: World, rng: random.Random, active: Callable[[], list[Job]]
+    ) -> None:
+        self._world = world
+        self._rng = rng
+        self._active = active
+        self.kinds: dict[str, Callable[[], str]] = {
+            "agent killed": self.kill_agent,
+            "agent stopped": self.pause_agent,
+            "module reloaded": self.reload_module,
+            "plugin reloaded": self.reload_plugin,
+            "scheduler reloaded": self.reload_scheduler,
+            "instance killed": self.kill_instance,
+            "instance restarted": self.restart_instance,
+            "cluster killed": self.kill_sim,
+            "cluster stopped": self.pause_sim,
+            "API errors": self.api_errors,
+            "API slow": self.api_slow,
+            "API watches dropped": self.api_drop,
+            "API watches expired": self.api_expire,
+            "workflow deleted": self.delete_workflow,
+            "workflow moved": self.move_workflow,
+            "workflow error": self.fail_workflow,
+            "state slow": self.slow_state,
+            "rabbit down": self.rabbit_down,
+            "link down": self.link_down,
+            "mount hangs": self.hang_mount,
+        }
+
+    def heal(self) -> None:
+        """Mend all that does not mend itself."""
+        world = self._world
+        for process in (world.agent, world.sim, world.instance):
+            process.send(signal.SIGCONT)
+        world.ctl("api", "--clear")
+        world.ctl("release", "all")
+        world.ctl("fail", "all", "--clear")
+        for state in [*STATES, "mount"]:
+            world.ctl("latency", state, "0")
+        for rabbit in world.rabbits:
+            world.ctl("rabbit", rabbit, "up")
+        for node in world.nodes:
+            world.ctl("link", node, "up")
+            world.ctl("hang-mount", node, "off")
+        if not world.agent.alive:
+            raise Lost(f"the agent has ended by itself:\n{world.agent.tail()}")
+
+    def _pause(self, low: float, high: float) -> float:
+        """Let a fault last a random time, which is part of the fault."""
+        took = self._rng.uniform(low, high)
+        time.sleep(took)
+        return took
+
+    # -- components -------------------------------------------------------
+
+    def kill_agent(self) -> str:
+        self._world.agent.end(signal.SIGKILL)
+        took = self._pause(0, 2)
+        self._world.start_agent()
+        return f"for {took:.1f} s"
+
+    def pause_agent(self) -> str:
+        self._world.agent.send(signal.SIGSTOP)
+        took = self._pause(0, 4)
+        self._world.agent.send(signal.SIGCONT)
+        return f"for {took:.1f} s"
+
+    def reload_module(self) -> str:
+        self._world.reload_module()
+        return ""
+
+    def reload_plugin(self) -> str:
+        self._world.reload_plugin()
+        return ""
+
+    def reload_scheduler(self) -> str:
+        self._world.reload_scheduler()
+        return ""
+
+    def _after_restart(self) -> None:
+        """The agent of the old instance ends with it; whoever supervises it
+        starts it again."""
+        self._world.agent.end(signal.SIGTERM)
+        self._world.start_instance()
+        self._world.start_agent()
+
+    def kill_instance(self) -> str:
+        for job in self._active():
+            job.restarted = True
+        self._world.kill_instance()
+        self._after_restart()
+        return ""
+
+    def restart_instance(self) -> str:
+        for job in self._active():
+            job.restarted = True
+        self._world.stop_instance()
+        self._after_restart()
+        return ""
+
+    def kill_sim(self) -> str:
+        self._world.sim.end(signal.SIGKILL)
+        took = self._pause(0, 2)
+        self._world.start_sim()
+        return f"for {took:.1f} s"
+
+    def pause_sim(self) -> str:
+        self._world.sim.send(signal.SIGSTOP)
+        took = self._pause(0, 4)
+        self._world.sim.send(signal.SIGCONT)
+        return f"for {took:.1f} s"
+
+    # -- the API ----------------------------------------------------------
+
+    def api_errors(self) -> str:
+        status, count = self._rng.choice(STATUSES), str(self._rng.randint(1, 20))
+        self._world.ctl("api", "--status", status, "--count", count)
+        return f"{count} times {status}"
+
+    def api_slow(self) -> str:
+        slow = self._rng.uniform(0.05, 1.0)
+        self._world.ctl("api", "--slow", f"{slow:.2f}")
+        took = self._pause(0.5, 4)
+        self._world.ctl("api", "--clear")
+        return f"{slow:.2f} s each, for {took:.1f} s"
+
+    def api_drop(self) -> str:
+        self._world.ctl("api", "--drop-watches")
+        return ""
+
+    def api_expire(self) -> str:
+        self._world.ctl("api", "--expire")
+        return ""
+
+    # -- workflows --------------------------------------------------------
+
+    def _victim(self, what: str) -> Job | None:
+        jobs = self._active()
+        if not jobs:
+            return None
+        job = self._rng.choice(jobs)
+        job.struck.append(what)
+        return job
+
+    def delete_workflow(self) -> str:
+        job = self._victim("its workflow was deleted")
+        if job is None:
+            return "none there"
+        try:
+            kube = Kube(str(self._world.kubeconfig), connections=1)
+            kube.delete("workflows", "default", job.workflow)
+        except ApiError as exc:
+            return f"{job.workflow}: {exc.message}"
+        return job.workflow
+
+    def move_workflow(self) -> str:
+        job = self._victim("its workflow was moved by hand")
+        if job is None:
+            return "none there"
+        state = self._rng.choice(STATES[1:])
+        patch = {"spec": {"desiredState": state}}
+        try:
+            kube = Kube(str(self._world.kubeconfig), connections=1)
+            kube.patch("workflows", "default", job.workflow, patch)
+        except ApiError as exc:
+            return f"{job.workflow} to {state}: {exc.message}"
+        return f"{job.workflow} to {state}"
+
+    def fail_workflow(self) -> str:
+        job = self._victim("its workflow was made to fail")
+        if job is None:
+            return "none there"
+        state, severity = self._rng.choice(STATES), self._rng.choice(["Fatal", "Major"])
+        self._world.ctl(
+            *["fail", state, "--workflow", job.workflow, "--severity", severity],
+            *["--count", str(self._rng.randint(1, 3)), "--message", "soak"],
+        )
+        return f"{job.workflow} in {state}, {severity}"
+
+    def slow_state(self) -> str:
+        state = self._rng.choice([*STATES, "mount"])
+        high = self._rng.uniform(0, 1)
+        self._world.ctl("latency", state, "0", f"{high:.2f}")
+        return f"{state} up to {high:.2f} s"
+
+    # -- hardware ---------------------------------------------------------
+
+    def rabbit_down(self) -> str:
+        rabbit = self._rng.choice(self._world.rabbits)
+        self._world.ctl("rabbit", rabbit, "down")
+        took = self._pause(0, 3)
+        self._world.ctl("rabbit", rabbit, "up")
+        return f"{rabbit} for {took:.1f} s"
+
+    def link_down(self) -> str:
+        node = self._rng.choice(self._world.nodes)
+        self._world.ctl("link", node, "down")
+        took = self._pause(0, 3)
+        self._world.ctl("link", node, "up")
+        return f"{node} for {took:.1f} s"
+
+    def hang_mount(self) -> str:
+        node = self._rng.choice(self._world.nodes)
+        self._world.ctl("hang-mount", node, "on")
+        took = self._pause(0, 3)
+        self._world.ctl("hang-mount", node, "off")
+        return f"{node} for {took:.1f} s"

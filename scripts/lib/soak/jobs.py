@@ -1,0 +1,134 @@
+# What is submitted in a soak run, and how each of it may end. A job keeps a
+# list of what was done to it, which widens what is right.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Kinds of jobs, and the verdict on one."""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from flux.job import JobspecV1
+
+# Tasks prove that they have their file systems: each argument is a directory
+# that they can write to.
+SCRIPT = """
+for dir in "$@"; do
+    test -d "$dir" || { echo "no directory: '$dir'"; exit 9; }
+    echo "$FLUX_TASK_RANK" >"$dir/task.$FLUX_TASK_RANK" || exit 8
+done
+sleep $SOAK_SLEEP
+exit $SOAK_EXIT
+"""
+# What the engine says of jobs that ran when it was killed, or stopped.
+ENDED_WITH_INSTANCE = ("job shells were lost in a restart", "instance shutdown")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Jobs that are alike.
+
+    Attributes:
+        name: for reports.
+        dw: the directives.
+        variables: of the job's environment, that name its directories.
+        status: exit code of its tasks.
+        refused: a word of the message with which submit refuses it.
+        fatal: a word of the fatal exception that ends it, if one must.
+    """
+
+    name: str
+    dw: str
+    variables: tuple[str, ...] = ()
+    status: int = 0
+    refused: str = ""
+    fatal: str = ""
+
+
+def _jobdw(type_: str, name: str = "scratch") -> str:
+    return f"#DW jobdw type={type_} capacity=10GiB name={name}"
+
+
+SCRATCH = ("DW_JOB_scratch",)
+KINDS = [
+    Kind("xfs", _jobdw("xfs"), SCRATCH),
+    Kind("gfs2", _jobdw("gfs2"), SCRATCH),
+    Kind("lustre", _jobdw("lustre"), SCRATCH),
+    Kind("raw", _jobdw("raw")),
+    Kind(
+        "two file systems",
+        f"{_jobdw('xfs')}\n{_jobdw('gfs2', 'more')}",
+        ("DW_JOB_scratch", "DW_JOB_more"),
+    ),
+    Kind("task fails", _jobdw("xfs"), SCRATCH, status=3),
+    Kind("mistyped", "#DW jobdw type=xfz capacity=10GiB name=a", refused="xfz"),
+    Kind(
+        "no such file system",
+        "#DW persistentdw name=nowhere",
+        ("DW_PERSISTENT_nowhere",),
+        fatal="nowhere",
+    ),
+]
+
+
+@dataclass
+class Job:
+    """One that was submitted, and what happened to it that it cannot help."""
+
+    id: int
+    kind: Kind
+    cancelled: bool = False
+    # the instance was restarted while it was active
+    restarted: bool = False
+    # faults that may have ended it
+    struck: list[str] = field(default_factory=list)
+
+    @property
+    def workflow(self) -> str:
+        return f"fluxjob-{self.id}"
+
+
+def jobspec(kind: Kind, rng: random.Random) -> JobspecV1:
+    """What to submit."""
+    paths = " ".join(f'"${name}"' for name in kind.variables)
+    nodes = rng.randint(1, 2)
+    spec = JobspecV1.from_command(
+        ["sh", "-c", f"set -- {paths}; {SCRIPT}"], num_tasks=nodes, num_nodes=nodes
+    )
+    spec.setattr("system.dw", kind.dw)
+    spec.setattr("system.job.name", kind.name)
+    spec.cwd = "/"
+    spec.environment = {
+        "PATH": os.environ["PATH"],
+        "SOAK_SLEEP": rng.choice(["0", "0.1", "1", "3"]),
+        "SOAK_EXIT": str(kind.status),
+    }
+    return spec
+
+
+def verdict(job: Job, record: dict[str, Any]) -> str:
+    """What is wrong with the end of a job, or "".
+
+    Args:
+        record: state, result, returncode and exception note of the job.
+    """
+    if record["state"] != "INACTIVE":
+        return f"is not inactive but in {record['state']}"
+    result, code, note = record["result"], record["returncode"], record["note"]
+    said = f"{result} ({code}) {note}"
+    if job.struck or (job.cancelled and result == "CANCELED"):
+        return ""
+    if job.restarted and note in ENDED_WITH_INSTANCE:
+        return ""
+    if job.kind.fatal:
+        good = result == "FAILED" and job.kind.fatal in note
+        wanted = f"failed with an exception about {job.kind.fatal}"
+    elif job.kind.status:
+        good = result == "FAILED" and code == job.kind.status
+        wanted = f"failed with exit code {job.kind.status}"
+    else:
+        good = result == "COMPLETED"
+        wanted = "completed"
+    return "" if good else f"should have {wanted}: {said}"

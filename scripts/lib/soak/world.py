@@ -1,0 +1,261 @@
+# The processes of a soak run, each of which may be killed and started again: a
+# simulated cluster that outlives its server, a Flux instance that outlives its
+# broker, and the agent.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Starting, killing and asking the components."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import flux
+
+LIMIT_S = 120.0
+
+
+class Lost(Exception):
+    """A component did not come up or did not answer; the text says which."""
+
+
+class Process:
+    """A child of ours with a log file that all its lives share."""
+
+    def __init__(self, log: pathlib.Path) -> None:
+        self._log = log
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def spawn(self, command: list[str], **kwargs: Any) -> None:
+        with open(self._log, "ab") as log:
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **kwargs
+            )
+
+    @property
+    def alive(self) -> bool:
+        return self._child is not None and self._child.poll() is None
+
+    def send(self, number: signal.Signals) -> None:
+        if self._child is not None and self.alive:
+            self._child.send_signal(number)
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal that ends it, and wait for that."""
+        self.send(number)
+        self.wait()
+
+    def wait(self) -> int:
+        """Returns the exit status, negative after a signal."""
+        if self._child is None:
+            return 0
+        try:
+            return self._child.wait(LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._child.kill()
+            raise Lost(f"{self._log.stem}: still there after {LIMIT_S:.0f} s") from None
+
+    def tail(self) -> str:
+        lines = self._log.read_text(errors="replace").splitlines()
+        return "\n".join(lines[-20:])
+
+
+class World:
+    """Everything that runs. All files are below one private directory."""
+
+    def __init__(self, workdir: pathlib.Path, prefix: pathlib.Path, nodes: int) -> None:
+        self.workdir = workdir
+        self.nodes = [f"node{i}" for i in range(nodes)]
+        self.rabbits = [f"rabbit{i}" for i in range((nodes + 1) // 2)]
+        self.kubeconfig = workdir / "kubeconfig"
+        self.sim = Process(workdir / "sim.log")
+        self.instance = Process(workdir / "instance.log")
+        self.agent = Process(workdir / "agent.log")
+        self._lib = prefix / "lib" / "flux"
+        self._uri = ""
+        self._broker_pid = 0
+        self._hold_fd = -1
+        self._handle: flux.Flux | None = None
+
+    # -- the cluster ------------------------------------------------------
+
+    def start_sim(self) -> None:
+        reader, writer = os.pipe()
+        self.sim.spawn(
+            [
+                *["dws-sim", "run", "--kubeconfig", str(self.kubeconfig)],
+                *["--nodes", f"node[0-{len(self.nodes) - 1}]"],
+                *["--rabbits", f"rabbit[0-{len(self.rabbits) - 1}]"],
+                *["--nodes-per-rabbit", "2", "--root", str(self.workdir / "sim")],
+                *["--mapping", str(self.workdir / "mapping.json")],
+                *["--state", str(self.workdir / "cluster.sqlite")],
+                *["--ready-fd", str(writer)],
+            ],
+            pass_fds=[writer],
+        )
+        os.close(writer)
+        with os.fdopen(reader) as ready:
+            if "ready" not in ready.read():
+                raise Lost(f"dws-sim did not start:\n{self.sim.tail()}")
+
+    def ctl(self, *words: str) -> str:
+        """dws-sim ctl; Lost when it refuses."""
+        return self.run("dws-sim", "ctl", "--kubeconfig", str(self.kubeconfig), *words)
+
+    # -- the instance -----------------------------------------------------
+
+    def write_config(self, rabbit: str = "") -> None:
+        """The instance's configuration; rabbit: more lines for [rabbit]."""
+        conf = self.workdir / "conf.d"
+        conf.mkdir(exist_ok=True)
+        plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
+        (conf / "soak.toml").write_text(
+            "[rabbit]\n"
+            f'mapping = "{self.workdir / "mapping.json"}"\n'
+            f'kubeconfig = "{self.kubeconfig}"\n'
+            f"{rabbit}\n"
+            f'[[job-manager.plugins]]\nload = "{plugin}"\n'
+        )
+
+    def start_instance(self) -> None:
+        """Start, or start again from what is on the disk."""
+        ready, hold = self.workdir / "ready", self.workdir / "hold"
+        for fifo in (ready, hold):
+            fifo.unlink(missing_ok=True)
+            os.mkfifo(fifo, 0o600)
+        # The instance lives as long as its initial program, which lives as
+        # long as somebody, that is we, can write to this.
+        script = (
+            f'echo "$FLUX_URI $(flux getattr broker.pid)" >{ready}; exec cat {hold}'
+        )
+        self.instance.spawn(
+            [
+                *["flux", "start", f"--test-size={len(self.nodes)}"],
+                f"--test-hosts=node[0-{len(self.nodes) - 1}]",
+                f"--config-path={self.workdir / 'conf.d'}",
+                f"--statedir={self.workdir / 'state'}",
+                *["sh", "-c", script],
+            ]
+        )
+        with self._alarm("the instance did not start"):
+            words = ready.read_text().split()
+            self._hold_fd = os.open(hold, os.O_WRONLY)
+        if len(words) != 2:
+            raise Lost(f"the instance did not start:\n{self.instance.tail()}")
+        self._uri, self._broker_pid = words[0], int(words[1])
+        self.reload_scheduler()
+        self.flux("module", "load", str(self._lib / "modules" / "dws.so"))
+
+    @contextlib.contextmanager
+    def _alarm(self, text: str) -> Iterator[None]:
+        def expired(*args: object) -> None:
+            raise Lost(f"{text}:\n{self.instance.tail()}")
+
+        before = signal.signal(signal.SIGALRM, expired)
+        signal.alarm(int(LIMIT_S))
+        try:
+            yield
+        finally:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
+
+    def kill_instance(self) -> None:
+        """As a crash of its node does."""
+        self._handle = None
+        os.kill(self._broker_pid, signal.SIGKILL)
+        self._release()
+        self.instance.wait()
+
+    def stop_instance(self) -> None:
+        """As an administrator does."""
+        self._handle = None
+        self._release()
+        self.instance.wait()
+
+    def _release(self) -> None:
+        if self._hold_fd >= 0:
+            os.close(self._hold_fd)
+        self._hold_fd = -1
+
+    def reload_module(self) -> None:
+        self.flux("module", "reload", "dws")
+
+    def reload_scheduler(self) -> None:
+        self.flux("module", "reload", str(self._lib / "modules" / "sched-rabbit.py"))
+
+    def reload_plugin(self) -> None:
+        plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
+        self.flux("jobtap", "load", "--remove=dws-jobtap.so", str(plugin))
+
+    @property
+    def handle(self) -> flux.Flux:
+        """A connection to the instance that is up now."""
+        if self._handle is None:
+            self._handle = flux.Flux(self._uri)
+        return self._handle
+
+    # -- the agent --------------------------------------------------------
+
+    def start_agent(self) -> None:
+        self.agent.spawn(
+            ["flux-coral2-dws", "-v", "--kubeconfig", str(self.kubeconfig)],
+            env={**os.environ, "FLUX_URI": self._uri},
+        )
+
+    # -- asking -----------------------------------------------------------
+
+    def run(self, *command: str) -> str:
+        """Run a command in the instance; Lost when it fails."""
+        code, out, err = self.attempt(*command)
+        if code != 0:
+            raise Lost(f"{' '.join(command)}: {err.strip() or out}")
+        return out
+
+    def attempt(self, *command: str) -> tuple[int, str, str]:
+        """Run a command in the instance: exit status, output, errors."""
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=LIMIT_S,
+                env={**os.environ, "FLUX_URI": self._uri},
+            )
+        except subprocess.TimeoutExpired:
+            raise Lost(f"{' '.join(command)}: no end in {LIMIT_S:.0f} s") from None
+        return done.returncode, done.stdout, done.stderr
+
+    def flux(self, *words: str) -> str:
+        return self.run("flux", *words)
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.handle.rpc("dws.status", {}).get()
+        return found
+
+    def cluster(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.ctl("state"))
+        return found
+
+    def until(self, what: str, left: Callable[[], Any], limit_s: float) -> None:
+        """Ask what is left until that is nothing; Lost otherwise."""
+        end = time.monotonic() + limit_s
+        while answer := left():
+            if time.monotonic() > end:
+                raise Lost(f"{what} after {limit_s:.0f} s: {answer}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        """End everything, whatever state it is in."""
+        for process in (self.agent, self.sim, self.instance):
+            process.send(signal.SIGCONT)
+        self.agent.end(signal.SIGTERM)
+        if self.instance.alive:
+            self.stop_instance()
+        self.sim.end(signal.SIGTERM)
