@@ -33,17 +33,21 @@ static void add (struct text *t, const char *fmt, ...)
     }
 }
 
+/* The directives are the text of a JSON array of strings. A quotation mark
+ * after a bracket or a comma begins one: inside of them it has a backslash.
+ */
 static bool has (const struct dws_job *job, const char *command)
 {
+    static const char start[] = "\"#DW ";
+    const char *s = job->directives;
     size_t len = strlen (command);
-    json_t *value;
-    size_t index;
 
-    json_array_foreach (job->directives, index, value) {
-        const char *s = json_string_value (value);
+    while (s && (s = strstr (s, start))) {
+        const char *before = s - 1;
 
-        if (s && !strncmp (s, "#DW ", 4) && !strncmp (s + 4, command, len)
-            && (s[4 + len] == ' ' || !s[4 + len]))
+        s += sizeof (start) - 1;
+        if ((*before == '[' || *before == ',') && !strncmp (s, command, len)
+            && (s[len] == ' ' || s[len] == '"'))
             return true;
     }
     return false;

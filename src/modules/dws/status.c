@@ -8,6 +8,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/jsontext.h"
 #include "agent.h"
 #include "annotate.h"
 #include "config.h"
@@ -98,7 +99,8 @@ static json_t *describe_job (struct job *job)
     if (!(o = status_job (job)))
         return NULL;
     if ((job->facts->directives
-         && json_object_set (o, "directives", job->facts->directives) < 0)
+         && set (o, "directives",
+                 dws_jsontext_get (job->facts->directives)) < 0)
         || (job->space && json_object_set (o, "space", job->space) < 0)
         || (wf && wf->lagging
             && set (o, "lagging", json_string (wf->lagging)) < 0)

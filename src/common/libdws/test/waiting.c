@@ -3,6 +3,7 @@
  * Unit tests of waiting.c.
  */
 
+#include "libdws/jsontext.h"
 #include "libdws/waiting.h"
 #include "util.h"
 
@@ -93,15 +94,18 @@ static void test_table (void **state)
         };
         struct dws_job job = {
             .phase = c->phase,
-            .directives = json_pack ("[s]", c->directive),
         };
+        json_t *directives = json_pack ("[s]", c->directive);
         char buf[DWS_WAITING_SIZE];
-        const char *kind = dws_waiting_kind (&job, &wf);
+        const char *kind;
 
+        assert_int_equal (dws_jsontext_set (&job.directives, directives), 0);
+        json_decref (directives);
+        kind = dws_waiting_kind (&job, &wf);
         assert_string_equal (dws_waiting_text (&job, &wf, &c->progress,
                                                c->link, buf), c->text);
         assert_string_equal (kind ? kind : "", c->kind ? c->kind : "");
-        json_decref (job.directives);
+        free (job.directives);
     }
 }
 
