@@ -470,3 +470,44 @@ def test_simulated_faults_spare_the_admin(api: Api) -> None:
         assert refusal(wlm.list, "storages")["code"] == 500
     assert wlm.names("storages")
     assert api.names("storages")
+
+
+def test_stale_reads(sim: Sim, api: Api) -> None:
+    wlm = Api(sim, "wlm")
+    # history begins here
+    sim.ctl("api", "--expire")
+    api.create("computes", computes("aa", "n0"))
+    listed = wlm.list("computes")["metadata"]["resourceVersion"]
+    api.create("computes", computes("bb"))
+    api.patch("computes", "aa", {"data": [{"name": "n1"}]})
+    api.delete("computes", "aa")
+    sim.ctl("api", "--stale", "600")
+    assert wlm.names("computes") == []
+    with pytest.raises(client.ApiException) as info:
+        wlm.get("computes", "bb")
+    assert error_of(info.value)["reason"] == "NotFound"
+    # a watch from now sees the past first, and then how it went on
+    assert names(events(wlm)) == [
+        ("ADDED", "aa"),
+        ("ADDED", "bb"),
+        ("MODIFIED", "aa"),
+        ("DELETED", "aa"),
+    ]
+    # writes are not stale
+    assert refusal(wlm.patch, "computes", "aa", {})["code"] == 404
+    assert api.names("computes") == ["bb"]
+    sim.ctl("api", "--clear")
+    assert wlm.names("computes") == ["bb"]
+    assert names(events(wlm, resource_version=listed))[0] == ("ADDED", "bb")
+
+
+def test_token_that_is_no_longer_valid(sim: Sim) -> None:
+    wlm = Api(sim, "wlm")
+    assert wlm.names("computes") == []
+    sim.ctl("token", "wlm")
+    assert refusal(wlm.names, "computes")["code"] == 401
+    # the kubeconfig has the new one
+    assert Api(sim, "wlm").names("computes") == []
+    sim.ctl("token", "wlm", "--keep-file")
+    assert refusal(Api(sim, "wlm").names, "computes")["code"] == 401
+    sim.ctl("token", "wlm")

@@ -4,11 +4,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pathlib
 
 import pytest
-from sim_support import XFS, Api, Job, Sim, main
+import urllib3
+from kubernetes import client
+from sim_support import XFS, Api, Job, Sim, error_of, main
 
 # sim_support has put the sources on the path
 # isort: split
@@ -26,6 +29,35 @@ def test_tls(tmp_path: pathlib.Path) -> None:
     job = Job(Api(sim), "w", XFS)
     job.wait("Proposal")
     job.remove()
+    # a certificate stands for the same user as the token
+    assert Api(sim, "admin-certificate").names("computes") == []
+    wlm = Api(sim, "wlm-certificate")
+    assert wlm.names("computes") == []
+    with pytest.raises(client.ApiException) as info:
+        wlm.names("nnfaccesses")
+    refused = error_of(info.value)
+    assert refused["code"] == 403
+    assert 'User "system:serviceaccount:default:flux-wlm"' in refused["message"]
+    assert sim.stop() == 0
+
+
+def test_certificate_of_another_authority(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("cryptography")
+    from dws_sim.tls import Authority
+
+    sim = Sim(tmp_path, "--tls")
+    foreign = Authority().client("dws-sim-admin")
+    config = json.loads(sim.kubeconfig.read_text())
+    for user in config["users"]:
+        if user["name"] == "admin-certificate":
+            for key, value in (
+                ("client-certificate-data", foreign.certificate),
+                ("client-key-data", foreign.key),
+            ):
+                user["user"][key] = base64.b64encode(value).decode()
+    sim.kubeconfig.write_text(json.dumps(config))
+    with pytest.raises(urllib3.exceptions.HTTPError, match="unknown ca|closed|reset"):
+        Api(sim, "admin-certificate").names("computes")
     assert sim.stop() == 0
 
 

@@ -71,6 +71,7 @@ class Control:
             "fail-copy": self.fail_copy,
             "containers": self.containers,
             "api": self.api,
+            "token": self.token,
             "state": self.state,
             "wait-idle": self.wait_idle,
             "wait-state": self.wait_state,
@@ -247,6 +248,8 @@ class Control:
             self._status_faults.append([status, int(_number(args, "count", 1))])
         if "slow" in args:
             self._slow_s = float(_number(args, "slow"))
+        if "stale" in args:
+            server.stale_s = float(_number(args, "stale"))
         if args.get("expire"):
             server.expire()
             gone = errors.expired(
@@ -257,8 +260,14 @@ class Control:
             result["watches"] = server.drop_watches()
         if args.get("clear"):
             self._status_faults.clear()
-            self._slow_s = 0.0
+            self._slow_s = server.stale_s = 0.0
         return result
+
+    async def token(self, args: Object) -> Object:
+        context = _text(args, "user", "wlm")
+        if context not in ("wlm", "admin"):
+            raise ValueError("user must be wlm or admin")
+        return {"token": self._sim.renew_token(context)}
 
     # -- looking on -------------------------------------------------------
 

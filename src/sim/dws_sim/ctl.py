@@ -62,9 +62,17 @@ def add_ctl_parser(commands: Any) -> None:
     cmd.add_argument("--status", type=int, help="answer this to the next requests")
     cmd.add_argument("--count", type=int, default=1, help="how many requests")
     cmd.add_argument("--slow", type=float, help="seconds before each answer")
+    cmd.add_argument(
+        "--stale", type=float, metavar="S", help="show what was S seconds ago"
+    )
     cmd.add_argument("--drop-watches", action="store_true")
     cmd.add_argument("--expire", action="store_true", help="410 for all watches")
     cmd.add_argument("--clear", action="store_true", help="end all API faults")
+    cmd = sub.add_parser("token", help="make a user's token invalid")
+    cmd.add_argument("user", choices=["wlm", "admin"])
+    cmd.add_argument(
+        "--keep-file", action="store_true", help="leave the old one in the kubeconfig"
+    )
     sub.add_parser("state", help="print a summary as JSON")
     cmd = sub.add_parser("wait-idle", help="until no job has left anything")
     cmd.add_argument("--timeout", type=float, help="seconds; exit status 1 after")
@@ -132,6 +140,8 @@ def run_ctl(args: argparse.Namespace) -> int:
     except (OSError, ValueError) as exc:
         print(f"dws-sim: {exc}", file=sys.stderr)
         return 1
+    if args.ctl == "token" and not args.keep_file:
+        kubeconfig.replace_token(args.kubeconfig, args.user, result["token"])
     if args.ctl == "state":
         print(json.dumps(result, indent=2))
     if result.get("done") is False:

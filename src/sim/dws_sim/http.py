@@ -20,6 +20,7 @@ from dws_sim import discovery, errors
 from dws_sim.convert import from_version, to_version
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, decode, encode, number
+from dws_sim.past import Past
 from dws_sim.patch import json_patch, merge_patch
 from dws_sim.rbac import User, Users, refusal
 from dws_sim.schema.resources import NAMESPACES, Resource, find
@@ -106,6 +107,8 @@ class ApiServer:
         # one more tree of paths, by its first word
         self.extensions: dict[str, Extension] = {}
         self.pod_log: Callable[[str, str], str] = lambda namespace, name: ""
+        # seconds by which reads of users lag behind; admin users are spared
+        self.stale_s = 0.0
         self._snapshots: OrderedDict[str, tuple[int, list[Object]]] = OrderedDict()
 
     def application(self) -> web.Application:
@@ -138,7 +141,7 @@ class ApiServer:
         parts = [p for p in request.path.split("/") if p]
         if parts and parts[0] in ("healthz", "readyz", "livez"):
             return web.Response(text="ok")
-        user = self.users.find(request.headers.get("Authorization", ""))
+        user = self._user(request)
         if user is None:
             raise errors.unauthorized()
         if not parts:
@@ -160,7 +163,21 @@ class ApiServer:
         group, place = target.resource.group, target.namespace or ""
         if not user.role.allows(group, resource, place, verb):
             raise refusal(user, verb, group, resource, place, target.name)
-        return await self._serve(request, target, verb)
+        past = Past(
+            self.store, target.resource, 0.0 if user.role.is_admin else self.stale_s
+        )
+        return await self._serve(request, target, verb, past)
+
+    def _user(self, request: web.Request) -> User | None:
+        """Who asks: the subject of a certificate, or the owner of a token."""
+        shown = request.get_extra_info("peercert") or {}
+        for part in shown.get("subject", ()):
+            for key, value in part:
+                if key == "commonName":
+                    user = self.users.named(value)
+                    if user is not None:
+                        return user
+        return self.users.find(request.headers.get("Authorization", ""))
 
     @staticmethod
     def _verb(request: web.Request, target: Target) -> str:
@@ -183,15 +200,15 @@ class ApiServer:
         return verbs[request.method]
 
     async def _serve(
-        self, request: web.Request, target: Target, verb: str
+        self, request: web.Request, target: Target, verb: str, past: Past
     ) -> web.StreamResponse:
         res, namespace = target.resource, target.namespace or ""
         if verb == "watch":
-            return await self._watch(request, target)
+            return await self._watch(request, target, past)
         if verb == "list":
-            return _json(self._list(request, target))
+            return _json(self._list(request, target, past))
         if verb == "get":
-            obj = self.store.get(res, namespace, target.name)
+            obj = past.get(namespace, target.name)
             if target.subresource == "log":
                 return web.Response(text=self.pod_log(namespace, target.name))
             return _json(to_version(res, obj, target.version))
@@ -310,17 +327,15 @@ class ApiServer:
             "items": [to_version(res, o, target.version) for o in objects],
         }
 
-    def _list(self, request: web.Request, target: Target) -> Object:
+    def _list(self, request: web.Request, target: Target, past: Past) -> Object:
         limit = self._number(request, "limit")
         token = request.query.get("continue", "")
         if token:
             name, start = self._parse_continue(token)
             version, objects = self._snapshots[name]
         else:
-            name, start, version = "", 0, self.store.version
-            objects = self.store.find(
-                target.resource, target.namespace, *self._selectors(request)
-            )
+            name, start, version = "", 0, past.version
+            objects = past.find(target.namespace, *self._selectors(request))
         end = start + limit if limit else len(objects)
         out = self._collection(target, objects[start:end], version)
         if end < len(objects):
@@ -361,7 +376,9 @@ class ApiServer:
 
     # -- watches ----------------------------------------------------------
 
-    async def _watch(self, request: web.Request, target: Target) -> web.StreamResponse:
+    async def _watch(
+        self, request: web.Request, target: Target, past: Past
+    ) -> web.StreamResponse:
         labels, fields = self._selectors(request)
         # a watch of one namespace, or of one kind that has none
         namespace = target.namespace
@@ -370,7 +387,7 @@ class ApiServer:
         )
         timeout = self._number(request, "timeoutSeconds")
         bookmarks = _flag(request, "allowWatchBookmarks")
-        watch.start(request.query.get("resourceVersion", ""))
+        watch.start(request.query.get("resourceVersion", ""), past)
         response = web.StreamResponse()
         response.content_type = "application/json"
         self.watches.add(watch)

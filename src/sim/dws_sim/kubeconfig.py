@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,27 +31,48 @@ def write_private(path: str, text: str) -> None:
         raise
 
 
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
 def render(
-    server: str, wlm_token: str, admin_token: str, ca_pem: bytes | None = None
+    server: str,
+    wlm_token: str,
+    admin_token: str,
+    ca_pem: bytes | None = None,
+    certificates: Mapping[str, tuple[bytes, bytes]] | None = None,
 ) -> str:
-    """A kubeconfig with two contexts: wlm (current) and admin."""
+    """A kubeconfig with two contexts: wlm (current) and admin; and one more for
+    each name among the certificates, which are pairs of certificate and key.
+    """
     cluster: Object = {"server": server}
     if ca_pem is not None:
-        cluster["certificate-authority-data"] = base64.b64encode(ca_pem).decode()
+        cluster["certificate-authority-data"] = _base64(ca_pem)
+    users: list[Object] = [
+        {"name": WLM_CONTEXT, "user": {"token": wlm_token}},
+        {"name": ADMIN_CONTEXT, "user": {"token": admin_token}},
+    ]
+    for name, (certificate, key) in (certificates or {}).items():
+        user = {
+            "client-certificate-data": _base64(certificate),
+            "client-key-data": _base64(key),
+        }
+        users.append({"name": name, "user": user})
     config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "dws-sim", "cluster": cluster}],
-        "users": [
-            {"name": WLM_CONTEXT, "user": {"token": wlm_token}},
-            {"name": ADMIN_CONTEXT, "user": {"token": admin_token}},
-        ],
+        "users": users,
         "contexts": [
             {
-                "name": name,
-                "context": {"cluster": "dws-sim", "user": name, "namespace": "default"},
+                "name": user["name"],
+                "context": {
+                    "cluster": "dws-sim",
+                    "user": user["name"],
+                    "namespace": "default",
+                },
             }
-            for name in (WLM_CONTEXT, ADMIN_CONTEXT)
+            for user in users
         ],
         "current-context": WLM_CONTEXT,
     }
@@ -73,6 +95,15 @@ def _named(items: Any, name: str, what: str) -> Object:
             value: Object = item[what]
             return value
     raise ValueError(f"there is no {what} named {name}")
+
+
+def replace_token(path: str, context: str, token: str) -> None:
+    """Put a new token into a kubeconfig that render() made."""
+    with open(path, encoding="utf-8") as stream:
+        config = json.load(stream)
+    chosen = _named(config.get("contexts"), context, "context")
+    _named(config.get("users"), chosen["user"], "user")["token"] = token
+    write_private(path, json.dumps(config, indent=2) + "\n")
 
 
 def read(path: str, context: str = ADMIN_CONTEXT) -> Access:

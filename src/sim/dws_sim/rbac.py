@@ -89,6 +89,10 @@ class Users:
         self._users.append((token, User(name, role)))
         return token
 
+    def named(self, name: str) -> User | None:
+        """The user of that name, which a certificate has vouched for."""
+        return next((u for _, u in self._users if u.name == name), None)
+
     def renew(self, name: str) -> str:
         """Make a user's tokens invalid and return a new one."""
         role = next(u.role for _, u in self._users if u.name == name)

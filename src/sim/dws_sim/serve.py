@@ -16,7 +16,7 @@ from dws_sim import kubeconfig, scenario
 from dws_sim.faults import Faults
 from dws_sim.mounts import Mounts
 from dws_sim.persist import StateFile
-from dws_sim.sim import Simulator
+from dws_sim.sim import USERS, Simulator
 from dws_sim.world import Machine, parse_size
 
 log = logging.getLogger("dws-sim")
@@ -58,11 +58,17 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
     state = StateFile(args.state) if args.state else None
     sim = Simulator(machine, faults, mounts, not args.no_system_status, state)
     context, ca_pem = None, None
+    certificates: dict[str, tuple[bytes, bytes]] = {}
     if args.tls:
         # needs one more package, so only those who ask for it need that
-        from dws_sim.tls import server_context
+        from dws_sim.tls import Authority
 
-        context, ca_pem = server_context()
+        authority = Authority()
+        context, ca_pem = authority.server_context(), authority.pem
+        for name, user in USERS.items():
+            identity = authority.client(user)
+            pair = (identity.certificate, identity.key)
+            certificates[f"{name}-certificate"] = pair
     known_port = int(state.fact("port", "0")) if state else 0
     await sim.start(args.port or known_port, context, not args.no_controllers)
     if state is not None:
@@ -74,7 +80,7 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
     gc.set_threshold(50000, 20, 100)
     scheme = "https" if args.tls else "http"
     url = f"{scheme}://127.0.0.1:{sim.port}"
-    text = kubeconfig.render(url, sim.wlm_token, sim.admin_token, ca_pem)
+    text = kubeconfig.render(url, sim.wlm_token, sim.admin_token, ca_pem, certificates)
     if args.mapping:
         with open(args.mapping, "w", encoding="utf-8") as stream:
             json.dump(machine.mapping(), stream)

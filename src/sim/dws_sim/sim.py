@@ -46,6 +46,8 @@ from dws_sim.world import Machine
 
 WLM_USER = "system:serviceaccount:default:flux-wlm"
 ADMIN_USER = "dws-sim-admin"
+# by the context in the kubeconfig
+USERS = {"wlm": WLM_USER, "admin": ADMIN_USER}
 
 
 def commands() -> dict[str, Command]:
@@ -121,6 +123,7 @@ class Simulator:
         self.machine = machine
         self.store = Store()
         self.users = Users()
+        self._state = state
         self.wlm_token = self._user(state, WLM_USER, wlm_role())
         self.admin_token = self._user(state, ADMIN_USER, ADMIN)
         self.server = ApiServer(self.store, self.users)
@@ -147,6 +150,14 @@ class Simulator:
         if state is not None:
             token = state.fact(f"token {name}", token)
         return self.users.add(name, role, token)
+
+    def renew_token(self, context: str) -> str:
+        """Make the token of a user invalid; returns the new one."""
+        name = USERS[context]
+        token = self.users.renew(name)
+        if self._state is not None:
+            self._state.set_fact(f"token {name}", token)
+        return token
 
     async def start(
         self,

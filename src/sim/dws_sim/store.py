@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import random
+import time
 import uuid
 from collections import deque
 from typing import Any, Callable
@@ -36,7 +37,7 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 class Event:
     """One change of one object."""
 
-    __slots__ = ("version", "type", "resource", "key", "object", "old", "_text")
+    __slots__ = ("version", "type", "resource", "key", "object", "old", "time", "_text")
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Event:
         self.key = key
         self.object = obj
         self.old = old
+        self.time = time.monotonic()
         self._text: bytes | None = None
 
     def text(self) -> bytes:

@@ -1,5 +1,5 @@
-# A certificate authority of its own, and a server certificate for the
-# loopback, both for the life of one process.
+# A certificate authority of its own, a server certificate for the loopback and
+# certificates for clients, all for the life of one process.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Certificates."""
 
@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFE = datetime.timedelta(days=30)
 
 
-def _builder(
-    subject: str, issuer: str, key: ec.EllipticCurvePrivateKey
-) -> x509.CertificateBuilder:
+def _builder(subject: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.timezone.utc)
 
     def name(text: str) -> x509.Name:
@@ -31,7 +29,7 @@ def _builder(
     return (
         x509.CertificateBuilder()
         .subject_name(name(subject))
-        .issuer_name(name(issuer))
+        .issuer_name(name("dws-sim CA"))
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
@@ -41,62 +39,77 @@ def _builder(
 
 @dataclass(frozen=True)
 class Identity:
-    """What a server shows and what its clients trust, in PEM."""
+    """A certificate and its key, in PEM."""
 
     certificate: bytes
     key: bytes
-    ca: bytes
 
 
-def issue() -> Identity:
-    """A certificate for a server on 127.0.0.1 from a new authority."""
-    ca_key = ec.generate_private_key(ec.SECP256R1())
-    identifier = x509.SubjectKeyIdentifier.from_public_key(ca_key.public_key())
-    ca = (
-        _builder("dws-sim CA", "dws-sim CA", ca_key)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_usage(sign=True), critical=True)
-        .add_extension(identifier, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    key = ec.generate_private_key(ec.SECP256R1())
-    names = x509.SubjectAlternativeName(
-        [
-            x509.IPAddress(ipaddress.IPv4Address("127.0.0.1")),
-            x509.DNSName("localhost"),
-        ]
-    )
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key())
-    server = (
-        _builder("dws-sim", "dws-sim CA", key)
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_usage(sign=False), critical=True)
-        .add_extension(issuer, critical=False)
-        .sign(ca_key, hashes.SHA256())
-    )
-    return Identity(
-        server.public_bytes(serialization.Encoding.PEM),
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        ),
-        ca.public_bytes(serialization.Encoding.PEM),
-    )
+class Authority:
+    """A certificate authority that issues what one simulator needs."""
+
+    def __init__(self) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        public = self._key.public_key()
+        identifier = x509.SubjectKeyIdentifier.from_public_key(public)
+        self._issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(public)
+        certificate = (
+            _builder("dws-sim CA", self._key)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_usage(sign=True), critical=True)
+            .add_extension(identifier, critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.pem = certificate.public_bytes(serialization.Encoding.PEM)
+
+    def _issue(self, subject: str, *extensions: x509.ExtensionType) -> Identity:
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _builder(subject, key)
+        for extension in (*extensions, self._issuer):
+            builder = builder.add_extension(extension, critical=False)
+        certificate = (
+            builder.add_extension(
+                x509.BasicConstraints(ca=False, path_length=None), critical=True
+            )
+            .add_extension(_usage(sign=False), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        return Identity(
+            certificate.public_bytes(serialization.Encoding.PEM),
+            key.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            ),
+        )
+
+    def client(self, user: str) -> Identity:
+        """A certificate by which a user is known."""
+        purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
+        return self._issue(user, purpose)
+
+    def server_context(self) -> ssl.SSLContext:
+        """A context for a server on 127.0.0.1, whose clients may show a
+        certificate of this authority."""
+        loopback = x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))
+        names = x509.SubjectAlternativeName([loopback, x509.DNSName("localhost")])
+        identity = self._issue("dws-sim", names)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.verify_mode = ssl.CERT_OPTIONAL
+        context.load_verify_locations(cadata=self.pem.decode())
+        # The ssl module reads keys from files only; this one is private (0600).
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(identity.certificate + identity.key)
+            file.flush()
+            os.fchmod(file.fileno(), 0o600)
+            context.load_cert_chain(file.name)
+        return context
 
 
 def server_context() -> tuple[ssl.SSLContext, bytes]:
-    """A context for a server on 127.0.0.1, and the CA in PEM for clients."""
-    identity = issue()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # The ssl module reads keys from files only; this one is private (0600).
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(identity.certificate + identity.key)
-        file.flush()
-        os.fchmod(file.fileno(), 0o600)
-        context.load_cert_chain(file.name)
-    return context, identity.ca
+    """A context for a server of its own authority, which is in PEM."""
+    authority = Authority()
+    return authority.server_context(), authority.pem
 
 
 def _usage(sign: bool) -> x509.KeyUsage:

@@ -12,6 +12,7 @@ from typing import Callable
 from dws_sim.convert import to_version
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, encode, number
+from dws_sim.past import Past
 from dws_sim.schema.resources import Resource
 from dws_sim.selectors import FieldSelector, LabelSelector
 from dws_sim.store import Event, Store
@@ -41,20 +42,19 @@ class Watch:
         self._fields = fields
         self._pending: deque[bytes] = deque()
         self._wake = asyncio.Event()
-        self._seen = store.version
         self._ended = False
 
-    def start(self, resource_version: str) -> None:
+    def start(self, resource_version: str, past: Past) -> None:
         """Queue what happened until now and follow what comes.
 
         Raises:
             ApiError: 410 too old, 504 not there yet, 400 no number.
         """
         if resource_version in ("", "0"):
-            for obj in self._store.find(
-                self._res, self._namespace, self._labels, self._fields
-            ):
+            for obj in past.find(self._namespace, self._labels, self._fields):
                 self._push("ADDED", obj)
+            for event in self._store.since(self._res, past.version):
+                self._event(event)
         else:
             wanted = number(resource_version)
             if wanted is None:
