@@ -217,6 +217,26 @@ class Kube:
         root += f"/{res.plural}"
         return root + f"/{quote(name, safe='')}" if name else root
 
+    def may(self, res: Resource, verb: str, namespace: str = "") -> bool:
+        """Whether we may do that, as the API server says; "" is everywhere."""
+        review = self._request(
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            {
+                "apiVersion": "authorization.k8s.io/v1",
+                "kind": "SelfSubjectAccessReview",
+                "spec": {
+                    "resourceAttributes": {
+                        "group": res.group,
+                        "resource": res.plural,
+                        "verb": verb,
+                        "namespace": namespace,
+                    }
+                },
+            },
+        )
+        return bool((review.get("status") or {}).get("allowed"))
+
     def get(self, plural: str, namespace: str, name: str) -> Object:
         """Read one object."""
         return self._request("GET", self._path(RESOURCES[plural], namespace, name))

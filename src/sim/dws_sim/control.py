@@ -23,7 +23,7 @@ from dws_sim.faults import (
     check_state,
 )
 from dws_sim.jsontree import Object, encode
-from dws_sim.rbac import User
+from dws_sim.rbac import User, wlm_role
 from dws_sim.schema.resources import RESOURCES, Resource
 from dws_sim.states import STATES
 from dws_sim.store import Event
@@ -72,6 +72,7 @@ class Control:
             "containers": self.containers,
             "api": self.api,
             "token": self.token,
+            "deny": self.deny,
             "state": self.state,
             "wait-idle": self.wait_idle,
             "wait-state": self.wait_state,
@@ -268,6 +269,15 @@ class Control:
         if context not in ("wlm", "admin"):
             raise ValueError("user must be wlm or admin")
         return {"token": self._sim.renew_token(context)}
+
+    async def deny(self, args: Object) -> Object:
+        """Take rights away from the workload manager; without words, give all
+        of them back."""
+        words = args.get("rights") or []
+        if not all(isinstance(word, str) and ":" in word for word in words):
+            raise ValueError("a right is RESOURCE:VERB")
+        self._sim.set_wlm_role(wlm_role(tuple(words)))
+        return {}
 
     # -- looking on -------------------------------------------------------
 

@@ -73,6 +73,8 @@ def add_ctl_parser(commands: Any) -> None:
     cmd.add_argument(
         "--keep-file", action="store_true", help="leave the old one in the kubeconfig"
     )
+    cmd = sub.add_parser("deny", help="take rights from the workload manager")
+    cmd.add_argument("rights", nargs="*", metavar="RESOURCE:VERB", help="none: undo")
     sub.add_parser("state", help="print a summary as JSON")
     cmd = sub.add_parser("wait-idle", help="until no job has left anything")
     cmd.add_argument("--timeout", type=float, help="seconds; exit status 1 after")

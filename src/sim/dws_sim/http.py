@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from aiohttp import web
 
-from dws_sim import discovery, errors
+from dws_sim import discovery, errors, review
 from dws_sim.convert import from_version, to_version
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, decode, encode, number
@@ -155,6 +155,8 @@ class ApiServer:
             document = discovery.document(parts)
             if document is not None:
                 return _json(document)
+        if parts == review.PATH and request.method == "POST":
+            return _json(review.answer(self._decode(await request.read()), user), 201)
         target = parse_target(parts)
         verb = self._verb(request, target)
         resource = target.resource.plural

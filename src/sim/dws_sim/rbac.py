@@ -93,6 +93,12 @@ class Users:
         """The user of that name, which a certificate has vouched for."""
         return next((u for _, u in self._users if u.name == name), None)
 
+    def set_role(self, name: str, role: Role) -> None:
+        """Give a user other rights."""
+        self._users = [
+            (t, User(name, role) if u.name == name else u) for t, u in self._users
+        ]
+
     def renew(self, name: str) -> str:
         """Make a user's tokens invalid and return a new one."""
         role = next(u.role for _, u in self._users if u.name == name)

@@ -144,6 +144,10 @@ class Simulator:
         self.control = Control(self)
         self.server.pod_log = self._pod_log
 
+    def set_wlm_role(self, role: Role) -> None:
+        """Give the workload manager other rights."""
+        self.users.set_role(WLM_USER, role)
+
     def _user(self, state: StateFile | None, name: str, role: Role) -> str:
         """Add a user; one that the state file knows keeps its token."""
         token = secrets.token_urlsafe(32)
