@@ -1,0 +1,51 @@
+# Sphinx: the documentation as HTML and as manual pages. See scripts/docs.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Configuration of Sphinx."""
+
+import pathlib
+import re
+
+_TOP = pathlib.Path(__file__).resolve().parent
+
+project = "flux-dws"
+author = "the flux-dws developers"
+copyright = author  # noqa: A001 # Sphinx's name for it
+version = release = re.search(
+    r"version: '([^']+)'", (_TOP.parent / "meson.build").read_text()
+).group(1)
+
+extensions = ["myst_parser"]
+source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
+master_doc = "index"
+exclude_patterns = ["img/README.md"]
+nitpicky = True
+myst_heading_anchors = 3
+
+html_theme = "alabaster"
+html_theme_options = {
+    "description": "Rabbit near-node storage for Flux jobs",
+    "fixed_sidebar": True,
+    "page_width": "1080px",
+}
+html_static_path = []
+
+
+def _pages() -> list[tuple[str, str, str, list[str], int]]:
+    """The manual pages: each file in man1, man5, man8, its second heading as
+    the description."""
+    found = []
+    for path in sorted(_TOP.glob("man[158]/*.rst")):
+        description = path.read_text().splitlines()[5 - 1].strip()
+        found.append(
+            (
+                f"{path.parent.name}/{path.stem}",
+                path.stem,
+                description,
+                [],
+                int(path.parent.name[3:]),
+            )
+        )
+    return found
+
+
+man_pages = _pages()
