@@ -5,7 +5,8 @@ import threading
 
 import pytest
 from flux_k8s import commands
-from flux_k8s.kube import ApiError
+from flux_k8s.kube import UNREACHABLE, ApiError
+from flux_k8s.stats import Stats
 
 LIMIT_S = 20
 
@@ -17,6 +18,7 @@ class FakeKube:
         self.objects = dict(objects or {})
         self.faults = list(faults)
         self.calls = []
+        self.stats = Stats()
         self.lock = threading.Lock()
 
     def _enter(self, *call):
@@ -173,6 +175,93 @@ def test_one_object_in_trouble_does_not_hold_another(monkeypatch):
     assert results.get(timeout=LIMIT_S)["seq"] == 1
     pool.stop()
     assert pool.depth() == 0
+
+
+def test_a_conflict_of_writers_is_nobodys_business(monkeypatch):
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    faults = [ApiError(409, "Conflict", "the object has been modified")]
+    kube = FakeKube({"w": workflow()}, faults=faults)
+    assert run_queue(kube, [command("patch", patch={})])[0]["ok"]
+
+
+def test_trouble_is_told_once_for_each_reason(monkeypatch):
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    faults = [ApiError(s, "x", m) for s, m in ((500, "a"), (500, "a"), (503, "b"))]
+    results, told = queue.Queue(), []
+    kube = FakeKube({"w": workflow()}, faults=faults)
+    pool = commands.CommandQueue(kube, 1, results.put, told.append)
+    pool.submit({**command("get"), "seq": 7})
+    assert results.get(timeout=LIMIT_S)["ok"]
+    pool.stop()
+    assert [(t["seq"], t["status"], t["message"]) for t in told] == [
+        (7, 500, "a"),
+        (7, 503, "b"),
+    ]
+    assert kube.stats.summary()["retries"] == 3
+
+
+def test_in_an_outage_one_tries_for_all(monkeypatch, caplog):
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    monkeypatch.setattr(commands, "PROBE_CAP_S", 0.01)
+    names = [f"fluxjob-{i}" for i in range(200)]
+
+    class Dead(FakeKube):
+        def _enter(self, *call):
+            super()._enter(*call)
+            # those that were under way when it began, and then some
+            if len(self.calls) < 20:
+                raise ApiError(0, UNREACHABLE, "connection refused")
+
+    kube = Dead({name: workflow(name) for name in names})
+    results, outage = queue.Queue(), []
+    pool = commands.CommandQueue(kube, 4, results.put, outage=outage.append)
+    for seq, name in enumerate(names):
+        pool.submit({**command("get", name), "seq": seq})
+    got = [results.get(timeout=LIMIT_S) for _ in names]
+    pool.stop()
+    assert all(r["ok"] for r in got)
+    assert len(kube.calls) == 19 + len(names)
+    assert outage[0] == "connection refused" and outage[-1] is None
+    assert len(outage) % 2 == 0
+    # one line when it began, one when it was over
+    assert len(caplog.records) == len(outage)
+    # the objects that met it: the workers', not all that waited
+    tried = {c[1] for c in kube.calls[:19]}
+    assert len(tried) <= 4 * len(outage)
+
+
+def test_a_slow_object_is_no_outage(monkeypatch):
+    """A request that times out says nothing about the others."""
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    stuck = threading.Event()
+
+    class Slow(FakeKube):
+        def get(self, plural, namespace, name):
+            if name == "bad" and not stuck.is_set():
+                raise ApiError(0, "Broken", "read timed out")
+            return workflow(name)
+
+    results, outage = queue.Queue(), []
+    pool = commands.CommandQueue(Slow(), 1, results.put, outage=outage.append)
+    pool.submit({**command("get", "bad"), "seq": 1})
+    pool.submit({**command("get", "good"), "seq": 2})
+    assert results.get(timeout=LIMIT_S)["seq"] == 2
+    stuck.set()
+    assert results.get(timeout=LIMIT_S)["seq"] == 1
+    pool.stop()
+    assert outage == []
+
+
+def test_log_lines_name_the_job(monkeypatch, caplog):
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    name = "fluxjob-396563054592"
+    kube = FakeKube({name: workflow(name)}, faults=[ApiError(500, "x", "boom")] * 5)
+    run_queue(kube, [command("get", name)])
+    lines = [r.getMessage() for r in caplog.records]
+    assert len(lines) == 2
+    assert name in lines[0] and "boom" in lines[0]
+    assert str(commands.JobID(396563054592).f58) in lines[0]
+    assert "over after 5" in lines[1]
 
 
 def test_nothing_is_reported_after_stop():

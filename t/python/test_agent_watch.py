@@ -7,6 +7,7 @@ from flux_k8s import watch
 from flux_k8s.agent import Mailbox
 from flux_k8s.crd import newest
 from flux_k8s.kube import ApiError
+from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, WatchThread
 
 LIMIT_S = 20
@@ -37,6 +38,7 @@ class ScriptedKube:
         self.lists = list(lists)
         self.streams = list(streams)
         self.watched_from = []
+        self.stats = Stats()
         self.thread = None
 
     def list_all(self, plural, selector):

@@ -112,7 +112,13 @@ class Session(Sink):
         selectors = {"workflows": f"{INSTANCE_LABEL}={instance}", "storages": ""}
         self._kinds = set(selectors)
         self._watchers = Watchers(kube, selectors, self)
-        self.commands = CommandQueue(kube, workers, self._report)
+        self.commands = CommandQueue(
+            kube,
+            workers,
+            self._report,
+            trouble=self._report,
+            outage=lambda error: self.health("commands", error),
+        )
         self._watchers.start()
 
     def close(self) -> None:

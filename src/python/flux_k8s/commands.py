@@ -8,25 +8,32 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import re
 import threading
 import time
 from collections import deque
 from typing import Any, Callable
 
+from flux.job import JobID
+
 from flux_k8s.crd import RESOURCES
-from flux_k8s.kube import ApiError, Kube, Object
-from flux_k8s.watch import backoff_s, trim
+from flux_k8s.kube import UNREACHABLE, ApiError, Kube, Object
+from flux_k8s.problems import Problems
+from flux_k8s.watch import backoff_s, pause_s, trim
 
 LOGGER = logging.getLogger(__name__)
 
 BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 60.0
+# While no connection can be made one request at a time finds out when it can.
+PROBE_CAP_S = 10.0
 # Conflicting writers of a finalizer list are few; beyond this many refusals
 # something else is wrong and the ordinary pause applies.
 FINALIZER_TRIES = 5
 
 Command = dict[str, Any]
 Key = tuple[str, str, str]
+_JOB_NAME = re.compile(r"^fluxjob-(\d+)(?:-|$)")
 
 
 class CommandError(Exception):
@@ -190,12 +197,22 @@ def execute(kube: Kube, command: Command) -> dict[str, Any]:
     except CommandError as exc:
         return failure(ApiError(400, "BadRequest", str(exc)))
     except ApiError as exc:
-        if exc.transient:
+        # Somebody else was faster, which nobody has to know about.
+        conflict = exc.status == 409 and command["op"] in ("patch", "delete")
+        if exc.transient or conflict:
             raise
         return failure(exc)
     if isinstance(result.get("object"), dict):
         trim(result["object"])
     return result
+
+
+def label(key: Key) -> str:
+    """An object for a log line, with the job that it belongs to."""
+    plural, _, name = key
+    match = _JOB_NAME.match(name)
+    job = f"{JobID(int(match.group(1))).f58}: " if match else ""
+    return f"{job}{plural} {name}"
 
 
 class CommandQueue:
@@ -205,18 +222,37 @@ class CommandQueue:
         kube: where the commands go.
         workers: how many run at the same time.
         done: called in a worker thread with a command's result report.
+        trouble: called in a worker thread with a report when a command has to
+            be repeated for the first time, or for another reason than before.
+        outage: called in a worker thread with what prevents any connection
+            from being made, or with None when one could be made again.
     """
 
     def __init__(
-        self, kube: Kube, workers: int, done: Callable[[dict[str, Any]], None]
+        self,
+        kube: Kube,
+        workers: int,
+        done: Callable[[dict[str, Any]], None],
+        trouble: Callable[[dict[str, Any]], None] = lambda report: None,
+        outage: Callable[[str | None], None] = lambda error: None,
     ) -> None:
         self._kube = kube
         self._done = done
+        self._trouble = trouble
+        self._outage = outage
+        self._problems = Problems(LOGGER)
         self._cond = threading.Condition()
         self._stopped = False
+        self._running = 0
         self._queues: dict[Key, deque[Command]] = {}
         self._failures: dict[Key, int] = {}
+        self._told: dict[Key, str] = {}
         self._ready: list[tuple[float, int, Key]] = []
+        # In an outage: the object that tries, those that wait for it, and how
+        # often it has tried.
+        self._probe: Key | None = None
+        self._parked: list[Key] = []
+        self._probes = 0
         self._order = itertools.count()
         self._threads = [
             threading.Thread(target=self._work, name=f"worker-{i}", daemon=True)
@@ -245,6 +281,19 @@ class CommandQueue:
         with self._cond:
             return sum(len(queue) for queue in self._queues.values())
 
+    def depths(self) -> dict[str, int]:
+        """The same by what they do: running, waiting to be repeated, queued."""
+        with self._cond:
+            total = sum(len(queue) for queue in self._queues.values())
+            failed = len(self._failures)
+            running = self._running
+        repeated = max(0, failed - running)
+        return {
+            "running": running,
+            "repeated": repeated,
+            "queued": max(0, total - running - repeated),
+        }
+
     def stop(self) -> None:
         """Forget what has not begun and end the workers, without waiting. No
         result is reported from now on, of a command under way either."""
@@ -266,45 +315,87 @@ class CommandQueue:
                     timeout = self._ready[0][0] - time.monotonic()
                     if timeout <= 0:
                         key = heapq.heappop(self._ready)[2]
+                        if self._probe is not None and key != self._probe:
+                            self._parked.append(key)
+                            continue
+                        self._running += 1
                         return key, self._queues[key][0]
                 self._cond.wait(timeout)
             return None
 
+    def _end_outage(self) -> bool:
+        """The server has answered: everybody may try again."""
+        if self._probe is None:
+            return False
+        self._probe = None
+        self._probes = 0
+        for key in self._parked:
+            self._make_ready(key, 0.0)
+        self._parked = []
+        return True
+
     def _finish(self, key: Key, result: dict[str, Any]) -> None:
         with self._cond:
+            self._running -= 1
             if self._stopped:
                 return
+            back = self._end_outage()
             queue = self._queues[key]
             command = queue.popleft()
-            failures = self._failures.pop(key, 0)
+            self._failures.pop(key, None)
+            self._told.pop(key, None)
             if queue:
                 self._make_ready(key, 0.0)
             else:
                 del self._queues[key]
-        if failures:
-            LOGGER.warning(
-                "%s %s %s: done after %d failed tries",
-                command.get("op"),
-                key[0],
-                key[2],
-                failures,
-            )
+        if back:
+            self._outage(None)
+        self._problems.clear(key)
         self._done({"type": "result", "seq": command.get("seq"), **result})
 
     def _postpone(self, key: Key, command: Command, error: ApiError) -> None:
+        unreachable = error.status == 0 and error.reason == UNREACHABLE
+        began = back = False
         with self._cond:
-            failures = self._failures.get(key, 0) + 1
-            self._failures[key] = failures
-            delay = backoff_s(failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
-            self._make_ready(key, max(delay, error.retry_after_s or 0.0))
-        if failures == 1:
-            LOGGER.warning(
-                "%s %s %s: %s (HTTP status %d), will be repeated",
-                command.get("op"),
-                key[0],
-                key[2],
-                error.message,
-                error.status,
+            self._running -= 1
+            if self._stopped:
+                return
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+            if not unreachable:
+                back = self._end_outage()
+                delay = pause_s(error, failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
+                self._make_ready(key, delay)
+            elif self._probe in (None, key):
+                began = self._probe is None
+                self._probe = key
+                self._probes += 1
+                self._make_ready(
+                    key, backoff_s(self._probes, BACKOFF_FIRST_S, PROBE_CAP_S)
+                )
+            else:
+                self._parked.append(key)
+            news = not unreachable and self._told.get(key) != error.message
+            self._told[key] = error.message
+        self._kube.stats.retry(error.status)
+        if unreachable:
+            problem, text = "Kubernetes cannot be reached", error.message
+        else:
+            status = f"HTTP status {error.status}" if error.status else error.reason
+            problem = f"{command.get('op')} {key[0]}: {status}"
+            text = f"{command.get('op')} {label(key)}: {error.message}, {status}"
+        self._problems.note(problem, key, text)
+        if began:
+            self._outage(error.message)
+        elif back:
+            self._outage(None)
+        if news:
+            self._trouble(
+                {
+                    "type": "trouble",
+                    "seq": command.get("seq"),
+                    "status": error.status,
+                    "message": error.message,
+                }
             )
 
     def _work(self) -> None:
@@ -319,6 +410,6 @@ class CommandQueue:
                 self._postpone(key, command, exc)
                 continue
             except Exception as exc:
-                LOGGER.exception("%s %s %s", command.get("op"), key[0], key[2])
+                LOGGER.exception("%s %s", command.get("op"), label(key))
                 result = failure(ApiError(500, "Internal", f"agent: {exc!r}"))
             self._finish(key, result)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -20,14 +23,61 @@ import urllib3
 from kubernetes.config.config_exception import ConfigException
 
 from flux_k8s.crd import RESOURCES, Resource, newest
+from flux_k8s.stats import Stats
 
 Object = dict[str, Any]
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
+# A watch ends by itself after its time; so much later it must be dead.
+WATCH_SLACK_S = 10.0
+# No server may put a request off for longer.
+RETRY_AFTER_CAP_S = 300.0
+# How often a list begins anew because it took longer than the server remembers.
+LIST_TRIES = 4
 # A kubeconfig is not read again more often than this, however many workers
 # are refused at once.
 RELOAD_INTERVAL_S = 1.0
+
+
+# Reasons of ours, where there was no answer.
+UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
+BROKEN = "Broken"  # the connection, or the answer, ended early or never came
+
+NOT_SERVED = "could not find the requested resource"
+NO_CONNECTION = (
+    urllib3.exceptions.NewConnectionError,
+    urllib3.exceptions.ConnectTimeoutError,
+    urllib3.exceptions.SSLError,
+    urllib3.exceptions.ProxyError,
+)
+
+# A peer that is gone without a word (power, a firewall that has forgotten the
+# connection) is noticed in half a minute, however long a watch may be silent.
+KEEPALIVE = [
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
+]
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """Seconds from a Retry-After header: a number, or a date (RFC 9110)."""
+    if header is None:
+        return None
+    header = header.strip()
+    if header.isdigit():
+        return min(float(header), RETRY_AFTER_CAP_S)
+    try:
+        date = parsedate_to_datetime(header)
+    except (TypeError, ValueError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=timezone.utc)
+    left_s = (date - datetime.now(timezone.utc)).total_seconds()
+    return min(max(left_s, 0.0), RETRY_AFTER_CAP_S)
 
 
 class ApiError(Exception):
@@ -70,9 +120,7 @@ class ApiError(Exception):
             message = str(answer.get("message") or "")
         except (ValueError, AttributeError):
             message = body[:512].decode("utf-8", errors="replace").strip()
-        delay = None
-        if retry_after is not None and retry_after.isdigit():
-            delay = float(retry_after)
+        delay = retry_after_s(retry_after)
         return cls(status, reason, message or f"HTTP status {status}", delay)
 
 
@@ -89,16 +137,23 @@ def default_kubeconfig() -> str:
 class Kube:
     """Requests to one API server. May be used by any number of threads."""
 
-    def __init__(self, kubeconfig: str | None = None, connections: int = 32) -> None:
+    def __init__(
+        self,
+        kubeconfig: str | None = None,
+        connections: int = 32,
+        stats: Stats | None = None,
+    ) -> None:
         """Read the kubeconfig.
 
         Args:
             kubeconfig: path, or None for the default one.
             connections: how many connections are kept open.
+            stats: where requests are counted.
         Raises:
             ConfigError: the file cannot be used.
         """
         self.path = kubeconfig or default_kubeconfig()
+        self.stats = stats or Stats()
         self._connections = connections
         self._lock = threading.Lock()
         self._loaded_at = 0.0
@@ -115,7 +170,12 @@ class Kube:
         except (ConfigException, OSError, ValueError) as exc:
             raise ConfigError(f"kubeconfig {self.path}: {exc}") from exc
         self._configuration: Any = configuration
-        self._pool = kubernetes.client.ApiClient(configuration).rest_client.pool_manager
+        pool = kubernetes.client.ApiClient(configuration).rest_client.pool_manager
+        pool.connection_pool_kw["socket_options"] = [
+            *urllib3.connection.HTTPConnection.default_socket_options,
+            *KEEPALIVE,
+        ]
+        self._pool = pool
         self._loaded_at = time.monotonic()
 
     def _reload(self) -> None:
@@ -135,6 +195,7 @@ class Kube:
 
     def _open(
         self,
+        what: tuple[str, str],
         method: str,
         path: str,
         body: Any = None,
@@ -147,6 +208,8 @@ class Kube:
         if body is not None:
             data = json.dumps(body).encode()
             headers["Content-Type"] = content_type
+        began = time.monotonic()
+        status = 0
         try:
             response: urllib3.BaseHTTPResponse = self._pool.request(
                 method,
@@ -159,18 +222,33 @@ class Kube:
                 # may be repeated and when.
                 retries=False,
             )
+            status = response.status
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             self._try_reload()
-            raise ApiError(0, "Unreachable", str(exc)) from exc
-        if response.status >= 300:
+            reason = UNREACHABLE if isinstance(exc, NO_CONNECTION) else BROKEN
+            raise ApiError(0, reason, str(exc)) from exc
+        finally:
+            self.stats.request(*what, status, time.monotonic() - began)
+        if status >= 300:
+            raise self._refusal(response)
+        return response
+
+    def _refusal(self, response: urllib3.BaseHTTPResponse) -> ApiError:
+        try:
             error = ApiError.from_response(
                 response.status, response.data, response.headers.get("Retry-After")
             )
-            response.release_conn()
-            if error.status == 401:
-                self._try_reload()
-            raise error
-        return response
+        except (urllib3.exceptions.HTTPError, OSError) as exc:
+            return ApiError(0, BROKEN, str(exc))
+        response.release_conn()
+        if error.status == 401:
+            self._try_reload()
+        if error.status == 404 and (not error.reason or NOT_SERVED in error.message):
+            # Not that the object is missing: the server does not serve this
+            # version (any more), or not yet. Find out anew which one it does.
+            self._versions.clear()
+            return ApiError(0, BROKEN, f"not served: {error.message}")
+        return error
 
     def _try_reload(self) -> None:
         try:
@@ -179,14 +257,19 @@ class Kube:
             # The file is being written, or gone: go on with what we have.
             pass
 
-    def _request(self, method: str, path: str, *args: Any) -> Object:
-        data = self._open(method, path, *args).data
+    def _request(
+        self, what: tuple[str, str], method: str, path: str, *args: Any
+    ) -> Object:
+        """Args:
+        what: verb and plural name of the kind, for the statistics.
+        """
+        data = self._open(what, method, path, *args).data
         try:
             answer = json.loads(data)
         except ValueError as exc:
-            raise ApiError(0, "BadAnswer", f"{method} {path}: {exc}") from exc
+            raise ApiError(0, BROKEN, f"{method} {path}: {exc}") from exc
         if not isinstance(answer, dict):
-            raise ApiError(0, "BadAnswer", f"{method} {path}: not a JSON object")
+            raise ApiError(0, BROKEN, f"{method} {path}: not a JSON object")
         return answer
 
     def version(self, group: str) -> str:
@@ -199,12 +282,19 @@ class Kube:
             return "v1"
         version = self._versions.get(group)
         if version is None:
-            answer = self._request("GET", f"/apis/{quote(group)}")
+            try:
+                what = ("get", "apis")
+                answer = self._request(what, "GET", f"/apis/{quote(group)}")
+            except ApiError as exc:
+                if exc.status != 404:
+                    raise
+                # No object is missing that somebody has asked for.
+                raise ApiError(0, BROKEN, f"API group {group}: {exc.message}") from exc
             try:
                 version = newest(v["version"] for v in answer["versions"])
             except (KeyError, TypeError, ValueError) as exc:
                 raise ApiError(
-                    0, "BadAnswer", f"API group {group} lists no versions"
+                    0, BROKEN, f"API group {group} lists no versions"
                 ) from exc
             self._versions[group] = version
         return version
@@ -239,7 +329,8 @@ class Kube:
 
     def get(self, plural: str, namespace: str, name: str) -> Object:
         """Read one object."""
-        return self._request("GET", self._path(RESOURCES[plural], namespace, name))
+        path = self._path(RESOURCES[plural], namespace, name)
+        return self._request(("get", plural), "GET", path)
 
     def create(self, plural: str, namespace: str, obj: Object) -> Object:
         """Create an object; apiVersion and kind are filled in."""
@@ -248,11 +339,13 @@ class Kube:
         body = dict(obj)
         body["apiVersion"] = f"{res.group}/{version}" if res.group else version
         body["kind"] = res.kind
-        return self._request("POST", self._path(res, namespace), body)
+        path = self._path(res, namespace)
+        return self._request(("create", plural), "POST", path, body)
 
     def patch(self, plural: str, namespace: str, name: str, patch: Object) -> Object:
         """Apply a JSON merge patch (RFC 7396)."""
         return self._request(
+            ("patch", plural),
             "PATCH",
             self._path(RESOURCES[plural], namespace, name),
             patch,
@@ -261,12 +354,16 @@ class Kube:
 
     def delete(self, plural: str, namespace: str, name: str) -> Object:
         """Delete an object; with finalizers it stays until they are gone."""
-        return self._request("DELETE", self._path(RESOURCES[plural], namespace, name))
+        path = self._path(RESOURCES[plural], namespace, name)
+        return self._request(("delete", plural), "DELETE", path)
 
     def list_all(
         self, plural: str, selector: str = "", limit: int = 500
     ) -> tuple[list[Object], str]:
         """All objects of a kind in every namespace.
+
+        A list in parts that takes longer than the server remembers its
+        beginning (410) begins anew.
 
         Args:
             selector: label selector, or "" for all.
@@ -274,6 +371,18 @@ class Kube:
         Returns:
             The objects and the resource version to watch from.
         """
+        for _ in range(LIST_TRIES):
+            try:
+                return self._list_parts(plural, selector, limit)
+            except ApiError as exc:
+                if exc.status != 410:
+                    raise
+                expired = exc
+        raise ApiError(0, BROKEN, expired.message) from expired
+
+    def _list_parts(
+        self, plural: str, selector: str, limit: int
+    ) -> tuple[list[Object], str]:
         path = self._path(RESOURCES[plural])
         objects: list[Object] = []
         token = ""
@@ -283,7 +392,8 @@ class Kube:
                 query["labelSelector"] = selector
             if token:
                 query["continue"] = token
-            answer = self._request("GET", f"{path}?{urlencode(query)}")
+            url = f"{path}?{urlencode(query)}"
+            answer = self._request(("list", plural), "GET", url)
             objects.extend(answer.get("items") or [])
             metadata = answer.get("metadata") or {}
             token = metadata.get("continue") or ""
@@ -306,7 +416,13 @@ class Kube:
         # The server closes the stream after timeout_s: silence much beyond
         # that is a connection that died without a word.
         return WatchStream(
-            self._open("GET", path, stream=True, read_timeout_s=timeout_s + 10.0)
+            self._open(
+                ("watch", plural),
+                "GET",
+                path,
+                stream=True,
+                read_timeout_s=timeout_s + WATCH_SLACK_S,
+            )
         )
 
 
@@ -331,7 +447,7 @@ class WatchStream:
                         yield self._event(line)
         except (urllib3.exceptions.HTTPError, OSError, AttributeError) as exc:
             # urllib3 raises AttributeError when close () comes while it reads
-            raise ApiError(0, "Unreachable", f"watch ended: {exc}") from exc
+            raise ApiError(0, BROKEN, f"watch ended: {exc}") from exc
 
     @staticmethod
     def _event(line: bytes) -> tuple[str, Object]:
@@ -339,7 +455,7 @@ class WatchStream:
             event = json.loads(line)
             kind, obj = event["type"], event["object"]
         except (ValueError, KeyError, TypeError) as exc:
-            raise ApiError(0, "BadAnswer", f"watch event: {exc}") from exc
+            raise ApiError(0, BROKEN, f"watch event: {exc}") from exc
         if kind == "ERROR":
             raise ApiError(
                 int(obj.get("code") or 0),

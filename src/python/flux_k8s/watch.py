@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
+import time
 from collections.abc import Iterable
 from typing import Callable
 
@@ -15,10 +16,12 @@ from flux_k8s.kube import ApiError, Kube, Object, WatchStream
 
 LOGGER = logging.getLogger(__name__)
 
-WATCH_TIMEOUT_S = 300
+# A watch is opened anew, where it was, after a time between these two.
+WATCH_TIMEOUT_S = (180, 300)
 BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 30.0
 HTTP_GONE = 410
+SHORT_WATCH_S = 1.0
 
 
 def backoff_s(attempt: int, first_s: float, cap_s: float) -> float:
@@ -27,6 +30,14 @@ def backoff_s(attempt: int, first_s: float, cap_s: float) -> float:
     many who failed together do not come back together."""
     grown = first_s * 2.0 ** min(attempt - 1, 30)
     return min(cap_s, grown) * random.uniform(0.5, 1.5)
+
+
+def pause_s(error: ApiError, attempt: int, first_s: float, cap_s: float) -> float:
+    """The same after an error in which the server may have said how long."""
+    delay = backoff_s(attempt, first_s, cap_s)
+    if error.retry_after_s is None:
+        return delay
+    return max(delay, error.retry_after_s * random.uniform(1.0, 1.25))
 
 
 class Sink:
@@ -62,6 +73,8 @@ class WatchThread(threading.Thread):
         self._stream: WatchStream | None = None
         self._resume_from = ""
         self._failures = 0
+        # lists and streams in a row that told nothing
+        self._idle_turns = 0
 
     def stop(self) -> None:
         """Ask the thread to end; nothing more is reported. Any thread."""
@@ -82,6 +95,7 @@ class WatchThread(threading.Thread):
                     return
                 if exc.status == HTTP_GONE:
                     version = ""
+                    self._slow_down()
                     continue
                 version = self._resume_from or version
                 self._pause(exc)
@@ -94,6 +108,7 @@ class WatchThread(threading.Thread):
         objects, version = self._kube.list_all(self._plural, self._selector)
         if not self._stopped.is_set():
             self._recovered()
+            self._kube.stats.listed(self._plural)
             for obj in objects:
                 trim(obj)
             self._sink.listed(self._plural, objects)
@@ -103,8 +118,10 @@ class WatchThread(threading.Thread):
         """Watch until the server ends the stream; the version to go on from."""
         self._resume_from = version
         self._stream = self._kube.watch(
-            self._plural, version, self._selector, WATCH_TIMEOUT_S
+            self._plural, version, self._selector, random.randint(*WATCH_TIMEOUT_S)
         )
+        told = False
+        began = time.monotonic()
         try:
             if self._stopped.is_set():
                 return version
@@ -112,16 +129,29 @@ class WatchThread(threading.Thread):
             for event, obj in self._stream:
                 if self._stopped.is_set():
                     break
+                told = True
+                self._idle_turns = 0
                 seen = (obj.get("metadata") or {}).get("resourceVersion")
                 if seen:
                     self._resume_from = str(seen)
                 if event in ("ADDED", "MODIFIED", "DELETED"):
                     trim(obj)
+                    self._kube.stats.event(self._plural)
                     self._sink.changed(self._plural, event, obj)
         finally:
             self._stream.close()
             self._stream = None
+        if not told and time.monotonic() - began < SHORT_WATCH_S:
+            self._slow_down()
         return self._resume_from
+
+    def _slow_down(self) -> None:
+        """Once is nothing; but who is sent away again and again without having
+        heard anything waits before asking again."""
+        self._idle_turns += 1
+        if self._idle_turns > 1:
+            turns = self._idle_turns - 1
+            self._stopped.wait(backoff_s(turns, BACKOFF_FIRST_S, BACKOFF_CAP_S))
 
     def _recovered(self) -> None:
         if self._failures:
@@ -138,8 +168,9 @@ class WatchThread(threading.Thread):
         if self._failures == 1:
             LOGGER.warning("watch of %s: %s", self._plural, error.message)
             self._sink.health(self._plural, error.message)
-        delay = backoff_s(self._failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
-        self._stopped.wait(max(delay, error.retry_after_s or 0.0))
+        self._stopped.wait(
+            pause_s(error, self._failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
+        )
 
 
 def trim(obj: Object) -> None:
