@@ -148,6 +148,7 @@ const char *dws_waiting_text (const struct dws_job *job,
                               const struct dws_workflow *wf,
                               const struct dws_progress *p,
                               enum dws_link link,
+                              const char *trouble,
                               char buf[DWS_WAITING_SIZE])
 {
     struct text t = { buf, 0 };
@@ -165,6 +166,8 @@ const char *dws_waiting_text (const struct dws_job *job,
                                                       : "creating a workflow");
     else
         add_state (&t, job, wf, p);
+    if (link == DWS_LINK_UP && trouble)
+        add (&t, ", Kubernetes has trouble: %s", trouble);
     return buf;
 }
 

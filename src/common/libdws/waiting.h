@@ -20,12 +20,14 @@ enum dws_link {
 #define DWS_WAITING_SIZE 256
 
 /* Write "rabbit: ..." to 'buf', or "" if nothing of ours holds the job.
- * 'wf' is NULL if there is none, 'p' if nothing was read. Returns 'buf'.
+ * 'wf' is NULL if there is none, 'p' if nothing was read. 'trouble' is what a
+ * request that is being repeated got for an answer, or NULL. Returns 'buf'.
  */
 const char *dws_waiting_text (const struct dws_job *job,
                               const struct dws_workflow *wf,
                               const struct dws_progress *p,
                               enum dws_link link,
+                              const char *trouble,
                               char buf[DWS_WAITING_SIZE]);
 
 /* What is worth reading to say more about the state that the workflow is in:

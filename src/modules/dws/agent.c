@@ -27,6 +27,7 @@ struct agent {
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
     json_t *storages;           // name -> object
+    json_t *stats;              // what the agent counts, or NULL
 };
 
 /* A request that loses its agent may have been carried out or not.
@@ -59,6 +60,8 @@ static void detach (struct agent *agent, int errnum, const char *text)
     flux_msg_decref (agent->request);
     agent->request = NULL;
     agent->ready = false;
+    json_decref (agent->stats);
+    agent->stats = NULL;
     idmap_clear (agent->commands);
     jobs_agent_lost (agent->ctx->jobs);
     annotate_agent_lost (agent->ctx->annotate);
@@ -93,6 +96,7 @@ void agent_destroy (struct agent *agent)
         }
         idmap_destroy (agent->commands);
         json_decref (agent->storages);
+        json_decref (agent->stats);
         free (agent);
         errno = saved_errno;
     }
@@ -105,11 +109,12 @@ bool agent_ready (const struct agent *agent)
 
 json_t *agent_status (const struct agent *agent)
 {
-    return json_pack ("{s:b s:b s:b s:i}",
+    return json_pack ("{s:b s:b s:b s:i s:O*}",
                       "attached", agent->request != NULL,
                       "synced", agent->ready,
                       "reachable", agent->reachable,
-                      "commands", (int)idmap_count (agent->commands));
+                      "commands", (int)idmap_count (agent->commands),
+                      "api", agent->stats);
 }
 
 json_t *agent_storages (const struct agent *agent)
@@ -379,6 +384,16 @@ static void answer (struct command *cmd, json_t *report)
     cmd->request = NULL;
 }
 
+static void forget_trouble (struct dws_ctx *ctx, uint64_t jobid)
+{
+    struct job *job = jobs_find (ctx->jobs, jobid);
+
+    if (job) {
+        free (job->trouble);
+        job->trouble = NULL;
+    }
+}
+
 static void take_result (struct agent *agent, json_t *report)
 {
     json_int_t seq = json_integer_value (json_object_get (report, "seq"));
@@ -390,8 +405,10 @@ static void take_result (struct agent *agent, json_t *report)
         else if (cmd->query)
             cmd->query (agent->ctx, jobs_find (agent->ctx->jobs, cmd->jobid),
                         cmd, report);
-        else
+        else {
+            forget_trouble (agent->ctx, cmd->jobid);
             actions_result (agent->ctx, cmd, report);
+        }
         command_destroy (cmd);
     }
 }
@@ -410,6 +427,32 @@ static void take_health (struct agent *agent, json_t *report)
     annotate_start (agent->ctx->annotate);
 }
 
+/* A command is being repeated: the job waits, and its owner may see why.
+ */
+static void take_trouble (struct agent *agent, json_t *report)
+{
+    json_int_t seq = json_integer_value (json_object_get (report, "seq"));
+    json_t *message = json_object_get (report, "message");
+    struct command *cmd;
+    struct job *job;
+
+    if (seq > 0
+        && json_is_string (message)
+        && (cmd = idmap_find (agent->commands, seq))
+        && !cmd->query
+        && (job = jobs_find (agent->ctx->jobs, cmd->jobid))) {
+        free (job->trouble);
+        job->trouble = strdup (json_string_value (message));
+        annotate_start (agent->ctx->annotate);
+    }
+}
+
+static void take_stats (struct agent *agent, json_t *report)
+{
+    json_decref (agent->stats);
+    agent->stats = json_incref (json_object_get (report, "stats"));
+}
+
 static void take_report (struct agent *agent, json_t *report)
 {
     const char *type = json_string_value (json_object_get (report, "type"));
@@ -424,6 +467,10 @@ static void take_report (struct agent *agent, json_t *report)
         take_snapshot (agent, report);
     else if (!strcmp (type, "health"))
         take_health (agent, report);
+    else if (!strcmp (type, "trouble"))
+        take_trouble (agent, report);
+    else if (!strcmp (type, "stats"))
+        take_stats (agent, report);
     else
         flux_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
 }

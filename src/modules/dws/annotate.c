@@ -85,7 +85,8 @@ const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
 {
     return dws_waiting_text (job->facts, job->wf,
                              job->note ? &job->note->progress : NULL,
-                             agent_link (job->ctx->agent), buf);
+                             agent_link (job->ctx->agent), job->trouble,
+                             buf);
 }
 
 /* Progress

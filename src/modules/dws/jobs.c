@@ -65,6 +65,7 @@ static void job_destroy (void *value)
         flux_watcher_destroy (job->retry);
         json_decref (job->breakdowns);
         note_destroy (job->note);
+        free (job->trouble);
         dws_workflow_destroy (job->wf);
         dws_job_destroy (job->facts);
         free (job);
@@ -390,6 +391,8 @@ void job_end (struct job *job, enum dws_action_kind kind, bool ok)
 
 static void agent_lost_cb (struct job *job, void *arg)
 {
+    free (job->trouble);
+    job->trouble = NULL;
     for (int i = 0; i < DWS_ACT_COUNT; i++) {
         if (AGENT_KINDS & DWS_BUSY (i))
             job->under_way[i] = 0;

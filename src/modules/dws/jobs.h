@@ -39,6 +39,7 @@ struct job {
     flux_watcher_t *retry;
     struct note *note;                  // annotate.h, or NULL
     struct job *next;                   // in the list of changed jobs
+    char *trouble;                      // why a command is repeated, or NULL
     bool waited;                        // annotate.h
     bool daemons_saved;                 // the prolog will find them
     bool changed;

@@ -16,7 +16,7 @@ import os
 import signal
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import flux
 import flux.constants
@@ -24,7 +24,11 @@ import flux.constants
 from flux_k8s import systemd
 from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import ConfigError, Kube, Object
+from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watchers, backoff_s
+
+if TYPE_CHECKING:
+    from flux_k8s.metrics import MetricsServer
 
 LOGGER = logging.getLogger(__name__)
 
@@ -34,6 +38,7 @@ REPORT_TYPES = {"workflows": "workflow", "storages": "storage"}
 REPORTS_PER_RPC = 1000
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
+STATS_INTERVAL_S = 2.0
 ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
 
@@ -104,6 +109,7 @@ class Session(Sink):
     """One attachment: its watches, its commands, its first snapshot."""
 
     def __init__(self, kube: Kube, instance: str, workers: int, box: Mailbox) -> None:
+        self._kube = kube
         self._box = box
         self._lock = threading.Lock()
         self._open = True
@@ -127,6 +133,10 @@ class Session(Sink):
             self._open = False
         self.commands.stop()
         self._watchers.stop()
+
+    def summary(self) -> dict[str, Any]:
+        """The agent's numbers, for dws.status."""
+        return {**self._kube.stats.summary(), "queue": self.commands.depths()}
 
     def _report(self, report: Report) -> None:
         with self._lock:
@@ -197,6 +207,9 @@ class Agent:
         self._handle = handle
         self._overrides = overrides
         self._config_error: ConfigError | None = None
+        self._stats = Stats()
+        self._sent_stats: dict[str, Any] | None = None
+        self._metrics: MetricsServer | None = None
         self._box = Mailbox()
         self._session: Session | None = None
         self._waiting: list[Report] = []
@@ -228,13 +241,17 @@ class Agent:
         sigterm = self._handle.signal_watcher_create(
             signal.SIGTERM, lambda *_: self._handle.reactor_stop()
         )
+        stats_timer = self._handle.timer_watcher_create(
+            STATS_INTERVAL_S, self._on_stats_timer, repeat=STATS_INTERVAL_S
+        )
         try:
-            with watcher, sigterm:
+            with watcher, sigterm, stats_timer:
                 self._attach()
                 self._handle.reactor_run()
         finally:
             systemd.notify("STOPPING=1")
             self._end_session()
+            self._serve_metrics(None)
             if watchdog is not None:
                 watchdog.stop()
             self._box.close()
@@ -272,15 +289,47 @@ class Agent:
             kube = Kube(
                 self._overrides.kubeconfig or config.get("kubeconfig"),
                 connections=workers + SPARE_CONNECTIONS,
+                stats=self._stats,
             )
         except ConfigError as exc:
             self._config_error = exc
             self._handle.reactor_stop()
             return
         self._session = Session(kube, instance, workers, self._box)
+        self._serve_metrics(config.get("metrics"))
         systemd.notify("READY=1")
 
+    def _serve_metrics(self, address: str | None) -> None:
+        """Serve them there, or nowhere. Jobs come first: a port that is taken
+        is logged, and that is all."""
+        if self._metrics is not None:
+            if self._metrics.address == address:
+                return
+            self._metrics.close()
+            self._metrics = None
+        if address is None:
+            return
+        try:
+            # The library behind it is needed by those only who want metrics.
+            from flux_k8s.metrics import Collector, MetricsServer
+
+            self._metrics = MetricsServer(address, Collector(self._stats))
+        except ImportError as exc:
+            LOGGER.error("rabbit.metrics: %s", exc)
+        except OSError as exc:
+            LOGGER.error("rabbit.metrics: %s: %s", address, exc.strerror or exc)
+
+    def _on_stats_timer(self, *_: Any) -> None:
+        if self._session is None:
+            return
+        stats = self._session.summary()
+        if stats != self._sent_stats:
+            self._sent_stats = stats
+            self._waiting.append({"type": "stats", "stats": stats})
+            self._send()
+
     def _end_session(self) -> None:
+        self._sent_stats = None
         if self._session is not None:
             self._session.close()
             self._session = None

@@ -246,7 +246,7 @@ class CommandQueue:
         self._running = 0
         self._queues: dict[Key, deque[Command]] = {}
         self._failures: dict[Key, int] = {}
-        self._told: dict[Key, str] = {}
+        self._told: dict[Key, tuple[int, str]] = {}
         self._ready: list[tuple[float, int, Key]] = []
         # In an outage: the object that tries, those that wait for it, and how
         # often it has tried.
@@ -374,8 +374,9 @@ class CommandQueue:
                 )
             else:
                 self._parked.append(key)
-            news = not unreachable and self._told.get(key) != error.message
-            self._told[key] = error.message
+            cause = (error.status, error.message)
+            news = not unreachable and self._told.get(key) != cause
+            self._told[key] = cause
         self._kube.stats.retry(error.status)
         if unreachable:
             problem, text = "Kubernetes cannot be reached", error.message

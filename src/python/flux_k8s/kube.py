@@ -20,6 +20,7 @@ from urllib.parse import quote, urlencode
 import kubernetes.client
 import kubernetes.config
 import urllib3
+import yaml
 from kubernetes.config.config_exception import ConfigException
 
 from flux_k8s.crd import RESOURCES, Resource, newest
@@ -43,6 +44,17 @@ RELOAD_INTERVAL_S = 1.0
 # Reasons of ours, where there was no answer.
 UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
 BROKEN = "Broken"  # the connection, or the answer, ended early or never came
+
+# What the kubernetes package raises for a file that is not what it should be.
+KUBECONFIG_FAULTS = (
+    ConfigException,
+    OSError,
+    yaml.YAMLError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+)
 
 NOT_SERVED = "could not find the requested resource"
 NO_CONNECTION = (
@@ -167,7 +179,7 @@ class Kube:
             kubernetes.config.load_kube_config(
                 config_file=self.path, client_configuration=configuration
             )
-        except (ConfigException, OSError, ValueError) as exc:
+        except KUBECONFIG_FAULTS as exc:
             raise ConfigError(f"kubeconfig {self.path}: {exc}") from exc
         self._configuration: Any = configuration
         pool = kubernetes.client.ApiClient(configuration).rest_client.pool_manager
@@ -201,7 +213,7 @@ class Kube:
         body: Any = None,
         content_type: str = "application/json",
         stream: bool = False,
-        read_timeout_s: float = READ_TIMEOUT_S,
+        read_timeout_s: float | None = None,
     ) -> urllib3.BaseHTTPResponse:
         headers = self._headers()
         data = None
@@ -217,7 +229,9 @@ class Kube:
                 body=data,
                 headers=headers,
                 preload_content=not stream,
-                timeout=urllib3.Timeout(connect=CONNECT_TIMEOUT_S, read=read_timeout_s),
+                timeout=urllib3.Timeout(
+                    connect=CONNECT_TIMEOUT_S, read=read_timeout_s or READ_TIMEOUT_S
+                ),
                 # Repeating is the command queue's business, which knows what
                 # may be repeated and when.
                 retries=False,

@@ -103,7 +103,7 @@ static void test_table (void **state)
         json_decref (directives);
         kind = dws_waiting_kind (&job, &wf);
         assert_string_equal (dws_waiting_text (&job, &wf, &c->progress,
-                                               c->link, buf), c->text);
+                                               c->link, NULL, buf), c->text);
         assert_string_equal (kind ? kind : "", c->kind ? c->kind : "");
         free (job.directives);
     }
@@ -121,15 +121,22 @@ static void test_edges (void **state)
     char buf[DWS_WAITING_SIZE];
     json_t *s;
 
-    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, buf),
+    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, NULL, buf),
                          "rabbit: cleaning up");
     assert_null (dws_waiting_kind (&job, NULL));
     job.phase = DWS_PHASE_DEPEND;
-    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, buf),
+    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, NULL, buf),
                          "rabbit: creating a workflow");
+    assert_string_equal (dws_waiting_text (&job, NULL, NULL, DWS_LINK_UP,
+                                           "etcd: timed out", buf),
+                         "rabbit: creating a workflow, Kubernetes has"
+                         " trouble: etcd: timed out");
+    assert_string_equal (dws_waiting_text (&job, NULL, NULL,
+                                           DWS_LINK_NO_SERVER, "x", buf),
+                         "rabbit: waiting for the Kubernetes API server");
     job.abandoned = true;
     job.phase = DWS_PHASE_EPILOG;
-    assert_string_equal (dws_waiting_text (&job, &wf, NULL, 0, buf), "");
+    assert_string_equal (dws_waiting_text (&job, &wf, NULL, 0, NULL, buf), "");
     /* a long message is cut where a character ends */
     job.phase = DWS_PHASE_PROLOG;
     for (size_t shift = 0; shift < 2; shift++) {
@@ -138,7 +145,7 @@ static void test_edges (void **state)
         for (size_t i = shift; i + 3 <= sizeof (message); i += 2)
             memcpy (message + i, "\xc3\xa9", 3);
         assert_non_null ((s = json_string (dws_waiting_text (&job, &wf, NULL,
-                                                             0, buf))));
+                                                             0, NULL, buf))));
         json_decref (s);
     }
 }

@@ -1,0 +1,302 @@
+# Serves what the module and the agent count to Prometheus, from a thread of its
+# own: on a port of the loopback, or on a socket for the instance owner.
+# doc/metrics.md lists what there is.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Metrics for Prometheus (rabbit.metrics)."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import socketserver
+import stat
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Callable
+
+import flux
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector as BaseCollector
+from prometheus_client.registry import CollectorRegistry
+
+from flux_k8s.stats import BOUNDS_S, Stats
+
+LOGGER = logging.getLogger(__name__)
+
+MODULE_TIMEOUT_S = 5.0
+# A scraper that says nothing for so long is hung up on.
+CLIENT_TIMEOUT_S = 10.0
+UNIX = "unix:"
+
+
+def module_status() -> dict[str, Any] | None:
+    """What the module answers to dws.status, None if it does not. The calling
+    thread's own connection: a handle belongs to one thread."""
+    try:
+        handle = flux.Flux()
+        answer = handle.rpc("dws.status", {}, nodeid=0)
+        answer.wait_for(MODULE_TIMEOUT_S)
+        status: dict[str, Any] = answer.get()
+        return status
+    except OSError:
+        return None
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(name, text, value=value)
+
+
+def _by(
+    family: type[CounterMetricFamily] | type[GaugeMetricFamily],
+    name: str,
+    text: str,
+    label: str,
+    values: dict[str, float],
+) -> Metric:
+    metric = family(name, text, labels=[label])
+    for key, value in values.items():
+        metric.add_metric([key], value)
+    return metric
+
+
+class Collector(BaseCollector):
+    """All metrics, as of the moment they are asked for.
+
+    Args:
+        stats: the agent's own.
+        status: asks the module.
+    """
+
+    def __init__(
+        self,
+        stats: Stats,
+        status: Callable[[], dict[str, Any] | None] = module_status,
+    ) -> None:
+        self._stats = stats
+        self._status = status
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._module()
+        yield from self._requests()
+
+    def _module(self) -> Iterator[Metric]:
+        status = self._status()
+        text = "Whether the broker module dws answers (1) or not (0)."
+        yield _gauge("flux_dws_up", text, status is not None)
+        if status is None:
+            return
+        agent = status.get("agent") or {}
+        yield _gauge(
+            "flux_dws_synced",
+            "Whether the module knows all jobs and workflows (1).",
+            bool(status.get("synced")) and bool(agent.get("synced")),
+        )
+        yield _gauge(
+            "flux_dws_kubernetes_up",
+            "Whether the agent reaches the Kubernetes API server (1).",
+            bool(agent.get("reachable")),
+        )
+        yield _by(
+            GaugeMetricFamily,
+            "flux_dws_jobs",
+            "Rabbit jobs that are active, by phase.",
+            "phase",
+            status.get("phases") or {},
+        )
+        yield _by(
+            GaugeMetricFamily,
+            "flux_dws_workflows",
+            "Workflows of this instance, by state.",
+            "state",
+            status.get("states") or {},
+        )
+        yield _gauge(
+            "flux_dws_commands",
+            "Commands of the module that have no result yet.",
+            agent.get("commands") or 0,
+        )
+        yield _by(
+            GaugeMetricFamily,
+            "flux_dws_agent_commands",
+            "Commands in the agent: running, waiting to be repeated, queued.",
+            "doing",
+            (agent.get("api") or {}).get("queue") or {},
+        )
+        yield from self._rabbits(status.get("rabbits") or {})
+
+    def _rabbits(self, totals: dict[str, Any]) -> Iterator[Metric]:
+        yield _gauge(
+            "flux_dws_rabbit_capacity_bytes",
+            "Storage of all rabbits.",
+            totals.get("capacity") or 0,
+        )
+        yield _gauge(
+            "flux_dws_rabbit_used_bytes",
+            "Storage that jobs of this instance hold.",
+            totals.get("used") or 0,
+        )
+        yield _by(
+            GaugeMetricFamily,
+            "flux_dws_rabbits",
+            "Rabbits by the status that Kubernetes shows.",
+            "status",
+            totals.get("states") or {},
+        )
+
+    def _requests(self) -> Iterator[Metric]:
+        requests = CounterMetricFamily(
+            "flux_dws_api_requests",
+            "Requests to Kubernetes, by HTTP status (0: no answer).",
+            labels=["verb", "kind", "code"],
+        )
+        seconds = HistogramMetricFamily(
+            "flux_dws_api_request_seconds",
+            "How long requests to Kubernetes took until the answer began.",
+            labels=["verb"],
+        )
+        with self._stats.lock:
+            for (verb, kind, status), count in self._stats.requests.items():
+                requests.add_metric([verb, kind, str(status)], count)
+            for verb, latency in self._stats.latency.items():
+                total, buckets = 0, []
+                for bound, count in zip((*BOUNDS_S, "+Inf"), latency.buckets):
+                    total += count
+                    buckets.append((str(bound), float(total)))
+                seconds.add_metric([verb], buckets, latency.total_s)
+            retries = {str(s): float(n) for s, n in self._stats.retries.items()}
+            events = {kind: float(n) for kind, n in self._stats.events.items()}
+            lists = {kind: float(n) for kind, n in self._stats.lists.items()}
+        yield requests
+        yield seconds
+        yield _by(
+            CounterMetricFamily,
+            "flux_dws_api_retries",
+            "Commands that had to be repeated, by HTTP status (0: no answer).",
+            "code",
+            retries,
+        )
+        yield _by(
+            CounterMetricFamily,
+            "flux_dws_watch_events",
+            "Changes that watches have told of.",
+            "kind",
+            events,
+        )
+        yield _by(
+            CounterMetricFamily,
+            "flux_dws_watch_lists",
+            "How often a kind was listed whole.",
+            "kind",
+            lists,
+        )
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = CLIENT_TIMEOUT_S
+    server: _Server
+
+    def do_GET(self) -> None:  # the name is the base class's
+        if self.path.split("?")[0] not in ("/metrics", "/"):
+            self.send_error(404)
+            return
+        encode, kind = choose_encoder(self.headers.get("Accept", ""))
+        body = encode(self.server.registry)
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def address_string(self) -> str:
+        return "local"
+
+    def log_message(self, format: str, *args: Any) -> None:
+        LOGGER.debug("metrics: " + format, *args)
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
+    allow_reuse_address = True
+    daemon_threads = True
+    registry: CollectorRegistry
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        LOGGER.debug("metrics: a scraper has gone")
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _UnixServer(_Server):
+    address_family = socket.AF_UNIX
+    allow_reuse_address = False
+    bound = False
+
+    def server_bind(self) -> None:
+        path = str(self.server_address)
+        # What an agent that was killed has left; anything else is in the way.
+        try:
+            if stat.S_ISSOCK(os.lstat(path).st_mode):
+                os.unlink(path)
+        except FileNotFoundError:
+            pass
+        self.socket.bind(path)
+        self.bound = True
+        # Nobody can connect before listen (), which comes after this.
+        os.chmod(path, 0o600)
+
+    def server_close(self) -> None:
+        super().server_close()
+        if self.bound:
+            self.bound = False
+            try:
+                os.unlink(str(self.server_address))
+            except FileNotFoundError:
+                pass
+
+
+class MetricsServer:
+    """Serves a collector's metrics until closed.
+
+    Raises:
+        OSError: the address cannot be used.
+    """
+
+    def __init__(self, address: str, collector: BaseCollector) -> None:
+        self.address = address
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(collector)
+        self._server = self._open(address)
+        self._server.registry = registry
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="metrics", daemon=True
+        )
+        self._thread.start()
+
+    @staticmethod
+    def _open(address: str) -> _Server:
+        if address.startswith(UNIX):
+            path: Any = address[len(UNIX) :]
+            return _UnixServer(path, _Handler)
+        host, _, port = address.rpartition(":")
+        if host == "[::1]":
+            return _Server6(("::1", int(port)), _Handler)
+        return _Server(("127.0.0.1", int(port)), _Handler)
+
+    @property
+    def port(self) -> int:
+        """The port, if it is one: 0 is replaced by the one that was free."""
+        return int(self._server.server_address[1])
+
+    def close(self) -> None:
+        """Stop serving; a socket's file is removed."""
+        self._server.shutdown()
+        self._server.server_close()

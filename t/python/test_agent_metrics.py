@@ -1,0 +1,145 @@
+# Metrics for Prometheus: what is served, where, and to whom.
+# SPDX-License-Identifier: LGPL-3.0-only
+import http.client
+import os
+import pathlib
+import re
+import socket
+import stat
+
+import pytest
+from flux_k8s.stats import Stats
+
+pytest.importorskip("prometheus_client")
+from flux_k8s.metrics import Collector, MetricsServer
+from prometheus_client.parser import text_string_to_metric_families
+
+TOP = pathlib.Path(__file__).parents[2]
+LIMIT_S = 20
+STATUS = {
+    "synced": True,
+    "jobs": [1, 2],
+    "phases": {"depend": 1, "running": 1},
+    "states": {"Proposal": 1, "PreRun": 1},
+    "agent": {
+        "attached": True,
+        "synced": True,
+        "reachable": True,
+        "commands": 3,
+        "api": {"queue": {"running": 2, "repeated": 1, "queued": 0}},
+    },
+    "rabbits": {"capacity": 100, "used": 25, "states": {"Ready": 2}},
+}
+
+
+def collector(status=STATUS):
+    stats = Stats()
+    stats.request("get", "workflows", 200, 0.003)
+    stats.request("get", "workflows", 503, 4.0)
+    stats.request("patch", "servers", 0, 100.0)
+    stats.retry(503)
+    stats.event("workflows")
+    stats.listed("storages")
+    return Collector(stats, lambda: status)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("local", timeout=LIMIT_S)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(LIMIT_S)
+        self.sock.connect(self.path)
+
+
+def scrape(connection, path="/metrics"):
+    connection.request("GET", path)
+    response = connection.getresponse()
+    return response.status, response.read().decode()
+
+
+def samples(text):
+    return {
+        (s.name, *sorted(s.labels.values())): s.value
+        for family in text_string_to_metric_families(text)
+        for s in family.samples
+    }
+
+
+@pytest.fixture
+def server():
+    made = MetricsServer("127.0.0.1:0", collector())
+    yield made
+    made.close()
+
+
+def test_a_port_of_the_loopback(server):
+    address = ("127.0.0.1", server.port)
+    status, text = scrape(http.client.HTTPConnection(*address, timeout=LIMIT_S))
+    assert status == 200
+    found = samples(text)
+    assert found["flux_dws_up",] == 1
+    assert found["flux_dws_kubernetes_up",] == 1
+    assert found["flux_dws_jobs", "running"] == 1
+    assert found["flux_dws_workflows", "PreRun"] == 1
+    assert found["flux_dws_agent_commands", "repeated"] == 1
+    assert found["flux_dws_rabbit_used_bytes",] == 25
+    assert found["flux_dws_api_requests_total", "503", "get", "workflows"] == 1
+    assert found["flux_dws_api_requests_total", "0", "patch", "servers"] == 1
+    assert found["flux_dws_api_request_seconds_bucket", "0.005", "get"] == 1
+    assert found["flux_dws_api_request_seconds_bucket", "+Inf", "get"] == 2
+    assert found["flux_dws_api_request_seconds_bucket", "30.0", "patch"] == 0
+    assert found["flux_dws_api_request_seconds_count", "patch"] == 1
+    assert found["flux_dws_api_retries_total", "503"] == 1
+    assert found["flux_dws_watch_events_total", "workflows"] == 1
+    assert found["flux_dws_watch_lists_total", "storages"] == 1
+    address = ("127.0.0.1", server.port)
+    assert scrape(http.client.HTTPConnection(*address), "/secret")[0] == 404
+
+
+def test_without_the_module_the_agents_own_are_there():
+    server = MetricsServer("127.0.0.1:0", collector(None))
+    try:
+        address = ("127.0.0.1", server.port)
+        _, text = scrape(http.client.HTTPConnection(*address, timeout=LIMIT_S))
+    finally:
+        server.close()
+    found = samples(text)
+    assert found["flux_dws_up",] == 0
+    assert ("flux_dws_jobs", "running") not in found
+    assert found["flux_dws_api_retries_total", "503"] == 1
+
+
+def test_a_socket_is_the_owners_alone(tmp_path):
+    path = tmp_path / "metrics"
+    # left by an agent that was killed
+    with socket.socket(socket.AF_UNIX) as old:
+        old.bind(str(path))
+    server = MetricsServer(f"unix:{path}", collector())
+    try:
+        assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+        status, text = scrape(UnixConnection(str(path)))
+        assert status == 200 and samples(text)["flux_dws_up",] == 1
+    finally:
+        server.close()
+    assert not path.exists()
+
+
+def test_another_file_is_not_replaced(tmp_path):
+    path = tmp_path / "precious"
+    path.write_text("data")
+    with pytest.raises(OSError):
+        MetricsServer(f"unix:{path}", collector())
+    assert path.read_text() == "data"
+
+
+def test_every_metric_is_documented():
+    page = (TOP / "doc" / "metrics.md").read_text(encoding="utf8")
+    documented = set(re.findall(r"^\| `(flux_dws_\w+)`", page, re.MULTILINE))
+    served = {
+        m.name + ("_total" if m.type == "counter" else "")
+        for m in collector().collect()
+    }
+    assert served == documented
