@@ -82,3 +82,22 @@ dws_clean () {
     flux queue drain -t $DWS_LIMIT &&
     test "$(flux resource list -s allocated -no '{nnodes}')" = 0
 }
+
+# dws_until COMMAND...: again and again, for what has no event, with a limit
+# that only a failure reaches.
+dws_until () {
+    dws_end=$(($(date +%s) + DWS_LIMIT))
+    until "$@"; do
+        test "$(date +%s)" -lt $dws_end || return 1
+    done
+}
+
+# dws_drained HOSTS: these nodes are drained for one reason, and no others.
+dws_drained () {
+    test "$(flux resource drain -no '{nodelist}')" = "$1"
+}
+
+# dws_k8s VERB KIND [NAME] [JSON]: as the cluster's admin.
+dws_k8s () {
+    "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/k8s.py" "$PWD/kubeconfig" "$@"
+}

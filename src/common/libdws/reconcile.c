@@ -24,6 +24,7 @@ enum {
     CLEANUP = 1 << 6,   // epilog, with nothing left to do but Teardown
     GONE = 1 << 7,      // inactive, or never heard of
     ABANDONED = 1 << 8, // let go by the epilog timeout
+    LOST = 1 << 9,      // gone, and it is not known which of the two
 };
 
 /* Where the workflow is going, by desiredState.
@@ -291,20 +292,50 @@ static void give_up_unmounting (struct view *v)
     tear_down (v);
 }
 
+/* A time limit has passed. Is data on the move, and has it got further than
+ * when it was last looked at, a tenth of the grace ago? When the grace ends
+ * does not depend on that, and not on who looks.
+ */
+static bool data_moves (struct view *v, double limit)
+{
+    const struct dws_workflow *wf = v->wf;
+    double grace = v->policy->datamovement_grace;
+
+    if (grace <= 0. || expired (v, limit, grace))
+        return false;
+    if (wf->t_progress <= 0. || expired (v, wf->t_progress, grace / 10.)) {
+        wait_for (v, "the progress of the data movement");
+        act (v, DWS_ACT_PROGRESS);
+        return true;
+    }
+    if (wf->advancing)
+        wait_for (v, "data that is on the move still");
+    return wf->advancing;
+}
+
 static void unmount (struct view *v)
 {
+    const struct dws_policy *policy = v->policy;
     bool unmounting = v->wf->desired == DWS_STATE_POSTRUN;
     const char *what = unmounting ? "unmounting" : "data movement";
+    bool mounts_late = unmounting
+        && expired (v, v->wf->t_desired, policy->postrun_timeout);
+    bool late = !mounts_late
+        && expired (v, v->job->t_epilog, policy->teardown_after);
 
     wait_for (v, unmounting ? "the file systems to be unmounted" : what);
-    if (unmounting
-        && expired (v, v->wf->t_desired, v->policy->postrun_timeout)) {
+    if ((mounts_late || late) && !transient_expired (v)
+        && data_moves (v, mounts_late
+                          ? v->wf->t_desired + policy->postrun_timeout
+                          : v->job->t_epilog + policy->teardown_after))
+        return;
+    if (mounts_late) {
         give_up_unmounting (v);
         return;
     }
-    if (expired (v, v->job->t_epilog, v->policy->teardown_after))
+    if (late)
         fail (v, "dws-timeout", "%s took longer than %gs, skipping it",
-              what, v->policy->teardown_after);
+              what, policy->teardown_after);
     else if (transient_expired (v))
         fail_transient (v);
     else
@@ -341,6 +372,15 @@ static void end (struct view *v)
     if ((v->job->saved & DWS_SAVED (DWS_STATE_TEARDOWN))
         && !under_way (v, DWS_ACT_SAVE))
         release_epilog (v);
+}
+
+/* What is to be done about the workflow of a job that is gone depends on how
+ * the job has ended, which this process may not have seen.
+ */
+static void recall (struct view *v)
+{
+    wait_for (v, "the eventlog of a job that is gone");
+    act (v, DWS_ACT_RECALL);
 }
 
 static void orphan (struct view *v)
@@ -420,7 +460,8 @@ static const struct row table[] = {
     ROW (EPILOG,           POSTRUN | DATAOUT,  UNREADY,   unmount),
     ROW (EPILOG | CLEANUP, LIVE,               ANY,       tear_down),
 
-    ROW (GONE | ABANDONED, TEARDOWN,           READY,     remove_workflow),
+    ROW (LOST | GONE | ABANDONED, TEARDOWN,    READY,     remove_workflow),
+    ROW (LOST,             LIVE | TEARDOWN,    ANY,       recall),
     ROW (GONE,             LIVE,               ANY,       orphan),
     ROW (ABANDONED,        LIVE | TEARDOWN,    ANY,       abandon),
 };
@@ -432,7 +473,7 @@ static unsigned int view_place (const struct dws_job *job)
     if (job->abandoned)
         return ABANDONED;
     if (job->phase == DWS_PHASE_GONE)
-        return GONE;
+        return job->recalled ? GONE : LOST;
     if (job->phase == DWS_PHASE_EPILOG)
         return job->run_started && !job->teardown ? EPILOG : CLEANUP;
     if (job->phase == DWS_PHASE_RUNNING)

@@ -31,6 +31,7 @@ struct dws_policy {
     .prerun_timeout = -1., \
     .postrun_timeout = -1., \
     .teardown_after = -1., \
+    .datamovement_grace = -1., \
     .orphan_grace = 10., \
 }
 
@@ -60,6 +61,8 @@ enum dws_action_kind {
     DWS_ACT_DRAIN,              // drain them
     DWS_ACT_DISABLE,            // disable rabbits that hold allocations
     DWS_ACT_MOVEMENTS,          // record data movements, then set movements
+    DWS_ACT_PROGRESS,           // read how far they have got
+    DWS_ACT_RECALL,             // read the eventlog of a job that is gone
     DWS_ACT_FINALIZER,          // take our finalizer off
     DWS_ACT_DELETE,             // delete the workflow
     DWS_ACT_COUNT,

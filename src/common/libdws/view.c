@@ -31,6 +31,8 @@ static const char *action_names[DWS_ACT_COUNT] = {
     [DWS_ACT_DRAIN] = "drain",
     [DWS_ACT_DISABLE] = "disable",
     [DWS_ACT_MOVEMENTS] = "movements",
+    [DWS_ACT_PROGRESS] = "progress",
+    [DWS_ACT_RECALL] = "recall",
     [DWS_ACT_FINALIZER] = "finalizer",
     [DWS_ACT_DELETE] = "delete",
 };

@@ -440,6 +440,17 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
     return 0;
 }
 
+void dws_workflow_set_progress (struct dws_workflow *wf,
+                                int progress,
+                                double now)
+{
+    /* Whoever looks for the first time has nothing to compare with. */
+    wf->advancing = progress >= 0
+        && (wf->t_progress <= 0. || progress > wf->progress);
+    wf->progress = progress;
+    wf->t_progress = now;
+}
+
 void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now)
@@ -459,6 +470,11 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         wf->disabled = old->disabled;
         if (old->lag_state == wf->state)
             inherit_lag (wf, old);
+        if (old->state == wf->state && old->desired == wf->desired) {
+            wf->t_progress = old->t_progress;
+            wf->progress = old->progress;
+            wf->advancing = old->advancing;
+        }
     }
     if (wf->status == DWS_STATUS_TRANSIENT) {
         if (same && old->state == wf->state && old->t_transient > 0.)

@@ -76,6 +76,7 @@ struct dws_job {
                                 //  has failed and is not to be repeated yet
     uint32_t saved;             // bits DWS_SAVED: was sent to the KVS
     bool raised;                // the workflow's error was raised
+    bool recalled;              // gone: what its eventlog says is known
     char *refusal;              // why the workflow can never serve the job
 };
 
@@ -123,6 +124,11 @@ struct dws_workflow {
     bool drained;               // those lagging were
     char *allocated;            // rabbits with allocations, NULL: not read
     bool disabled;
+
+    /* Data on the move, read when a time limit has passed. */
+    double t_progress;          // when it was read, 0: never
+    int progress;               // how far it had got (movements.h)
+    bool advancing;             // further than when it was read before
 };
 
 /* Decode one entry of a job-manager.dws.sync response, or the payload of
@@ -147,6 +153,11 @@ bool dws_job_advance (struct dws_job *job, enum dws_phase phase);
 /* Set job->hosts from an R object (RFC 20). Fails with EINVAL or ENOMEM.
  */
 int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error);
+
+/* Note what the eventlog (RFC 18) of a job that is gone says: whether it was
+ * let go before its workflow was torn down. NULL if there is none any more.
+ */
+void dws_job_recall (struct dws_job *job, const char *eventlog);
 
 /* Decode a Workflow object as Kubernetes has it: whatever is missing has not
  * happened yet. Ten thousand of these records may have to be kept, so they
@@ -174,6 +185,13 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
                               const char *hosts,
                               bool shared,
                               dws_error_t *error);
+
+/* Note how far the data movements have got at the time 'now': 'progress' is
+ * below 0 if nothing moves.
+ */
+void dws_workflow_set_progress (struct dws_workflow *wf,
+                                int progress,
+                                double now);
 
 /* "fluxjob-ID". Returns buf.
  */

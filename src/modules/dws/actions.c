@@ -266,6 +266,26 @@ static int save (struct job *job, const struct dws_action *action)
     return 0;
 }
 
+/* Without an eventlog (the job was purged) nothing is known about its end.
+ */
+static void recall_done (const struct call *call, flux_future_t *f)
+{
+    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    char label[JOB_LABEL_SIZE];
+    const char *eventlog = NULL;
+    bool ok;
+
+    if (!job)
+        return;
+    ok = flux_kvs_lookup_get (f, &eventlog) == 0 || errno == ENOENT;
+    if (ok)
+        dws_job_recall (job->facts, eventlog);
+    else
+        flux_log (call->ctx->h, LOG_ERR, "%s: eventlog: %s",
+                  job_label (job, label), future_strerror (f, errno));
+    job_end (job, call->kind, ok);
+}
+
 static int run (struct job *job, const struct dws_action *action)
 {
     switch (action->kind) {
@@ -275,8 +295,13 @@ static int run (struct job *job, const struct dws_action *action)
             return reject (job, action);
         case DWS_ACT_HOSTS:
             return call (job, action->kind,
-                         kvs_lookup_R (job->ctx->h, job->facts->id),
+                         kvs_lookup_job (job->ctx->h, job->facts->id, "R"),
                          hosts_done);
+        case DWS_ACT_RECALL:
+            return call (job, action->kind,
+                         kvs_lookup_job (job->ctx->h, job->facts->id,
+                                         "eventlog"),
+                         recall_done);
         case DWS_ACT_PROLOG_REMOVE:
             return remove_prolog (job);
         case DWS_ACT_EPILOG_REMOVE:

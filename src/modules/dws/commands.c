@@ -458,7 +458,7 @@ static bool is_for_workflow (enum dws_action_kind kind)
 static bool is_list (enum dws_action_kind kind)
 {
     return kind == DWS_ACT_MOUNTS || kind == DWS_ACT_ALLOCATIONS
-        || kind == DWS_ACT_MOVEMENTS;
+        || kind == DWS_ACT_MOVEMENTS || kind == DWS_ACT_PROGRESS;
 }
 
 void actions_result (struct dws_ctx *ctx,

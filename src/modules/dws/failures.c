@@ -10,6 +10,7 @@
 #include <flux/hostlist.h>
 
 #include "libdws/mounts.h"
+#include "libdws/movements.h"
 #include "agent.h"
 #include "calls.h"
 #include "config.h"
@@ -41,9 +42,17 @@ static int set_lagging (struct job *job, const char *hosts, bool shared)
     return 0;
 }
 
+/* What is in the way of a job's start is a mount that is missing, afterwards
+ * it is one that is there: also if PreRun was never left.
+ */
+static bool is_mounting (const struct job *job)
+{
+    return job->facts->phase <= DWS_PHASE_PROLOG;
+}
+
 static void mounts_listed (struct job *job, json_t *objects)
 {
-    bool mounting = job->wf->desired <= DWS_STATE_PRERUN;
+    bool mounting = is_mounting (job);
     dws_error_t error;
     char *hosts;
 
@@ -110,6 +119,9 @@ void failures_listed (struct job *job, enum dws_action_kind kind,
         mounts_listed (job, objects);
     else if (kind == DWS_ACT_MOVEMENTS)
         movements_listed (job, objects);
+    else if (kind == DWS_ACT_PROGRESS)
+        dws_workflow_set_progress (job->wf, dws_movements_progress (objects),
+                                   flux_reactor_time ());
     else
         servers_listed (job, objects);
     json_decref (none);
@@ -181,7 +193,7 @@ static int drain (struct job *job)
 
     snprintf (reason, sizeof (reason), "rabbit: %s in %s of %s",
               wf->desired <= DWS_STATE_SETUP ? "no file system"
-              : wf->desired <= DWS_STATE_PRERUN ? "failed to mount"
+              : is_mounting (job) ? "failed to mount"
                                                 : "failed to unmount",
               dws_state_name (wf->state), wf->name);
     f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
@@ -230,6 +242,7 @@ int failures_run (struct job *job, const struct dws_action *action)
         case DWS_ACT_ALLOCATIONS:
             return list (job, action->kind, "servers");
         case DWS_ACT_MOVEMENTS:
+        case DWS_ACT_PROGRESS:
             return list (job, action->kind, "nnfdatamovements");
         case DWS_ACT_EXCLUDE:
             return exclude (job);

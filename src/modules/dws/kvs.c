@@ -196,11 +196,11 @@ flux_future_t *kvs_save_daemons (flux_t *h, uint64_t id, json_t *units)
     return f;
 }
 
-flux_future_t *kvs_lookup_R (flux_t *h, uint64_t id)
+flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name)
 {
     char key[128];
 
-    if (flux_job_kvs_key (key, sizeof (key), id, "R") < 0)
+    if (flux_job_kvs_key (key, sizeof (key), id, name) < 0)
         return NULL;
     return flux_kvs_lookup (h, NULL, 0, key);
 }

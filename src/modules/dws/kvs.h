@@ -41,9 +41,10 @@ flux_future_t *kvs_save_movements (flux_t *h,
  */
 flux_future_t *kvs_save_daemons (flux_t *h, uint64_t id, json_t *units);
 
-/* Start to read a job's R, and get it from the future (a new reference).
+/* Start to read what is in a job's directory: R, which the second function
+ * gets from the future (a new reference), or the eventlog.
  */
-flux_future_t *kvs_lookup_R (flux_t *h, uint64_t id);
+flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name);
 json_t *kvs_lookup_R_get (flux_future_t *f);
 
 #endif /* !DWS_KVS_H */

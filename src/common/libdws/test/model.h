@@ -41,6 +41,7 @@ struct model {
     uint8_t saved;          // the timing of Teardown
     uint8_t want;           // of the DESIRE in flight
     uint8_t tolerance;      // of node failures
+    uint8_t patient;        // with data on the move
     uint8_t lag;            // read in this state: hosts that lag + 1
     uint8_t excluded;
     uint8_t allocated;      // read: rabbits hold allocations
@@ -49,8 +50,11 @@ struct model {
     uint8_t same;           // the workflow known is the one there is
     uint8_t hand;           // somebody has interfered by hand
     uint8_t queue[MODEL_QUEUE]; // commands on the workflow, kind + 1
-    uint8_t busy[3];        // a bit mask, low byte first
-    uint8_t stale[3];       // of these, for an earlier workflow
+    uint8_t late;           // the epilog has timed out: the eventlog has it
+    uint8_t recalled;       // the eventlog was read
+    uint8_t progress;       // read in this state, enum in model_private.h
+    uint8_t busy[4];        // a bit mask, low byte first
+    uint8_t stale[4];       // of these, for an earlier workflow
     struct model_workflow real;
     struct model_workflow seen;
 };
@@ -74,10 +78,11 @@ enum model_world {
     WORLD_WELL,             // everything works
     WORLD_STUCK,            // no state with a time limit ever completes
     WORLD_TRANSIENT,        // none but Teardown leaves TransientCondition
+    WORLD_MOVING,           // DataOut outlasts its time limit, and completes
     WORLD_COUNT,
 };
 
-struct model model_start (int tolerance);
+struct model model_start (int tolerance, int patient);
 
 /* All that can happen next, faults included.
  */

@@ -13,6 +13,7 @@ static const struct dws_policy policy = {
     .prerun_timeout = 30.,
     .postrun_timeout = 40.,
     .teardown_after = 50.,
+    .datamovement_grace = -1.,
     .orphan_grace = 60.,
 };
 
@@ -22,6 +23,7 @@ struct facts {
     struct dws_job job;
     struct dws_workflow wf;
     struct dws_actions out;
+    const struct dws_policy *policy;
 };
 
 static struct facts facts (enum dws_phase phase, enum dws_state state,
@@ -45,6 +47,7 @@ static struct facts facts (enum dws_phase phase, enum dws_state state,
     f.wf.computes = "fluxjob-1";
     f.wf.finalizer = true;
     f.wf.t_desired = 1000.;
+    f.policy = &policy;
     return f;
 }
 
@@ -55,7 +58,7 @@ static const char *decide (struct facts *f, double now)
     static char buf[256];
 
     assert_int_equal (dws_reconcile (&f->job, f->wf.name ? &f->wf : NULL,
-                                     &policy, now, &f->out), 0);
+                                     f->policy, now, &f->out), 0);
     buf[0] = '\0';
     for (size_t i = 0; i < f->out.count; i++) {
         if (i > 0)
@@ -107,6 +110,7 @@ static void test_course (void **state)
                                 course[i].ready);
         if (course[i].state == DWS_STATE_NONE)
             f.wf.name = NULL;
+        f.job.recalled = true;
         assert_string_equal (decide (&f, 1001.), course[i].actions);
         assert_non_null (f.out.reason);
     }
@@ -281,6 +285,59 @@ static void test_timeouts (void **state)
     }
 }
 
+/* The limit is 1050: from then on every 10 s, and until 1150 at most.
+ */
+static void test_datamovement_grace (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, false);
+    struct dws_policy patient = policy;
+
+    patient.datamovement_grace = 100.;
+    f.policy = &patient;
+    f.job.t_epilog = 1000.;
+    assert_string_equal (decide (&f, 1049.), "");
+    assert_string_equal (decide (&f, 1050.), "progress");
+    assert_true (f.out.wake == 1150.);
+    dws_workflow_set_progress (&f.wf, 20, 1051.);
+    assert_string_equal (decide (&f, 1052.), "");
+    assert_string_equal (f.out.reason, "data that is on the move still");
+    assert_true (f.out.wake == 1061.);
+    assert_string_equal (decide (&f, 1061.), "progress");
+    dws_workflow_set_progress (&f.wf, 21, 1061.);
+    assert_string_equal (decide (&f, 1062.), "");
+    f.wf.status = DWS_STATUS_TRANSIENT;
+    f.wf.t_transient = 1040.;
+    assert_string_equal (decide (&f, 1062.), "raise save teardown");
+    check_raise (&f, "dws-timeout", "data movement took longer than");
+    f.wf.status = DWS_STATUS_DRIVERWAIT;
+    assert_string_equal (decide (&f, 1150.), "raise save teardown");
+    check_raise (&f, "dws-timeout", "data movement took longer than");
+    /* no further than it was */
+    dws_workflow_set_progress (&f.wf, 21, 1072.);
+    assert_string_equal (decide (&f, 1073.), "raise save teardown");
+    /* nothing is on its way */
+    f.wf.t_progress = 0.;
+    dws_workflow_set_progress (&f.wf, -1, 1072.);
+    assert_string_equal (decide (&f, 1073.), "raise save teardown");
+}
+
+/* Data that the job itself has set moving is waited for in PostRun.
+ */
+static void test_grace_in_postrun (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+    struct dws_policy patient = policy;
+
+    patient.datamovement_grace = 100.;
+    f.policy = &patient;
+    f.job.t_epilog = 1000.;
+    assert_string_equal (decide (&f, 1040.), "progress");
+    dws_workflow_set_progress (&f.wf, 20, 1041.);
+    assert_string_equal (decide (&f, 1042.), "");
+    dws_workflow_set_progress (&f.wf, 20, 1051.);
+    assert_string_equal (decide (&f, 1052.), "mounts");
+}
+
 static void test_transient (void **state)
 {
     struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_DATAIN, false);
@@ -306,6 +363,8 @@ static void test_orphan_grace (void **state)
 
     f.job.directives = NULL;
     f.job.t_gone = 1000.;
+    assert_string_equal (decide (&f, 1001.), "recall");
+    f.job.recalled = true;
     assert_string_equal (decide (&f, 1001.), "");
     assert_true (f.out.wake == 1060.);
     assert_string_equal (decide (&f, 1060.), "teardown");
@@ -433,6 +492,8 @@ int main (void)
         cmocka_unit_test (test_error),
         cmocka_unit_test (test_long_message),
         cmocka_unit_test (test_timeouts),
+        cmocka_unit_test (test_datamovement_grace),
+        cmocka_unit_test (test_grace_in_postrun),
         cmocka_unit_test (test_transient),
         cmocka_unit_test (test_orphan_grace),
         cmocka_unit_test (test_unmount_timeout),

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The module's part of the model: it carries out the actions of the real
+ * dws_reconcile() and checks the invariants at each one.
+ */
+
+#include "model_private.h"
+
+static const struct dws_policy limits = {
+    .tc_timeout = 10.,
+    .setup_timeout = 10.,
+    .prerun_timeout = 10.,
+    .postrun_timeout = 10.,
+    .teardown_after = 10.,
+    .datamovement_grace = -1.,
+    .orphan_grace = 10.,
+};
+
+void model_fail (struct model_check *check, const char *why)
+{
+    if (!check->failure)
+        check->failure = why;
+}
+
+bool model_arrived (const struct model_workflow *wf)
+{
+    return wf->exists && wf->desired == wf->state
+        && wf->state != DWS_STATE_NONE;
+}
+
+static bool reached (const struct model_workflow *wf, int state)
+{
+    return model_arrived (wf) && wf->state == state && wf->ready;
+}
+
+bool model_has_timeout (int state)
+{
+    return state == DWS_STATE_SETUP || state == DWS_STATE_PRERUN
+        || state == DWS_STATE_POSTRUN || state == DWS_STATE_DATAOUT;
+}
+
+static void check_teardown (const struct model *m, double now,
+                            struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (wf->desired == DWS_STATE_TEARDOWN)
+        model_fail (check, "Teardown is asked for twice");
+    if (m->phase == DWS_PHASE_RUNNING)
+        model_fail (check, "Teardown under a running job");
+    if (m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
+        && wf->desired >= DWS_STATE_PRERUN
+        && !reached (wf, DWS_STATE_DATAOUT)
+        && !(wf->desired == DWS_STATE_PRERUN && !reached (wf, wf->desired))
+        && wf->status != DWS_STATUS_ERROR
+        && now == EARLY)
+        model_fail (check, "data is lost");
+    if (m->phase == DWS_PHASE_EPILOG && !m->teardown
+        && m->progress == PROGRESS_MADE && now < OVER && !wf->ready
+        && wf->status != DWS_STATUS_ERROR
+        && wf->status != DWS_STATUS_TRANSIENT)
+        model_fail (check, "data is lost on its way");
+}
+
+static void check_action (const struct model *m,
+                          const struct dws_action *a,
+                          double now,
+                          struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (a->kind != DWS_ACT_SAVE && is_busy (m, a->kind))
+        model_fail (check, "repeated while under way");
+    if (m->phase == DWS_PHASE_GONE && m->late && !m->abandoned
+        && a->kind != DWS_ACT_RECALL && !reached (wf, DWS_STATE_TEARDOWN))
+        model_fail (check, "it is forgotten that the job was abandoned");
+    switch (a->kind) {
+        case DWS_ACT_CREATE:
+            if (wf->exists)
+                model_fail (check, "create although it exists");
+            if (m->phase > DWS_PHASE_PROLOG || m->exception)
+                model_fail (check, "create for a job that ends");
+            break;
+        case DWS_ACT_RESOURCE_UPDATE:
+            if (m->phase != DWS_PHASE_DEPEND
+                || !reached (wf, DWS_STATE_PROPOSAL) || !wf->breakdowns)
+                model_fail (check, "resource-update before Proposal");
+            break;
+        case DWS_ACT_DESIRE:
+            if ((int)a->state != wf->desired + 1
+                || !reached (wf, wf->desired))
+                model_fail (check, "a state is skipped, taken back or too early");
+            if (a->state == DWS_STATE_SETUP
+                && (!wf->servers || !wf->computes))
+                model_fail (check, "Setup without Servers and Computes");
+            if (wf->desired == DWS_STATE_TEARDOWN
+                || is_busy (m, DWS_ACT_TEARDOWN))
+                model_fail (check, "Teardown is undone");
+            if (m->phase != DWS_PHASE_PROLOG
+                && !(m->phase == DWS_PHASE_EPILOG && m->ran))
+                model_fail (check, "a state that the job does not need");
+            break;
+        case DWS_ACT_TEARDOWN:
+            check_teardown (m, now, check);
+            break;
+        case DWS_ACT_PROLOG_REMOVE:
+            if (!reached (wf, DWS_STATE_PRERUN) || wf->deleting
+                || is_busy (m, DWS_ACT_TEARDOWN))
+                model_fail (check, "prolog released before PreRun is ready");
+            break;
+        case DWS_ACT_EPILOG_REMOVE:
+            if (wf->exists && !reached (wf, DWS_STATE_TEARDOWN))
+                model_fail (check, "epilog released before Teardown");
+            if (wf->exists && !m->saved)
+                model_fail (check, "epilog released before the record is saved");
+            break;
+        case DWS_ACT_FINALIZER:
+            if (wf->state != DWS_STATE_TEARDOWN && !wf->deleting)
+                model_fail (check, "finalizer dropped before Teardown");
+            break;
+        case DWS_ACT_DELETE:
+            if (!reached (wf, DWS_STATE_TEARDOWN))
+                model_fail (check, "deleted before Teardown");
+            break;
+        case DWS_ACT_FORCE_READY:
+            if (m->lag - 1 > m->tolerance || !m->excluded || wf->ready
+                || m->phase != DWS_PHASE_PROLOG)
+                model_fail (check, "forced ready without need");
+            break;
+        case DWS_ACT_DRAIN:
+            if (m->lag < 2 || m->drained)
+                model_fail (check, "drain of nothing");
+            break;
+        case DWS_ACT_DISABLE:
+            if (!m->abandoned || m->disabled)
+                model_fail (check, "rabbits disabled without need");
+            break;
+        default:
+            break;
+    }
+}
+
+/* What must be on its way in this state, whichever row does it.
+ */
+static void check_duties (const struct model *m, struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+    bool live = m->phase != DWS_PHASE_GONE && !m->abandoned;
+
+    if (live && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
+        && wf->state != DWS_STATE_TEARDOWN && !wf->deleting
+        && !m->exception && !m->raised && !m->teardown
+        && (m->phase != DWS_PHASE_EPILOG || m->ran)
+        && !is_busy (m, DWS_ACT_RAISE) && !is_busy (m, DWS_ACT_REJECT))
+        model_fail (check, "an error is not reported");
+    if (model_arrived (wf) && wf->state == DWS_STATE_TEARDOWN && wf->finalizer
+        && m->phase != DWS_PHASE_RUNNING
+        && (m->phase >= DWS_PHASE_EPILOG || !m->exception)
+        && (m->phase != DWS_PHASE_GONE || m->recalled || m->abandoned)
+        && !is_busy (m, DWS_ACT_FINALIZER))
+        model_fail (check, "the finalizer stays on in Teardown");
+}
+
+static void enqueue (struct model *m, int kind)
+{
+    int i = 0;
+
+    while (i < MODEL_QUEUE && m->queue[i])
+        i++;
+    m->queue[i] = kind + 1;
+}
+
+static void perform (struct model *m, const struct dws_action *a)
+{
+    if (a->kind == DWS_ACT_SAVE) {
+        /* Only this one has others wait for it. */
+        if (a->bit != DWS_SAVED (DWS_STATE_TEARDOWN))
+            return;
+        m->saved = 1;
+    }
+    /* These have no effect on what comes after: they succeed at once. */
+    if (a->kind == DWS_ACT_NOTIFY)
+        return;
+    if (a->kind == DWS_ACT_DRAIN) {
+        m->drained = 1;
+        return;
+    }
+    if (a->kind == DWS_ACT_DISABLE) {
+        m->disabled = 1;
+        return;
+    }
+    if (a->kind == DWS_ACT_DESIRE)
+        m->want = a->state;
+    if (!((CALLS | SIDE) & BIT (a->kind)))
+        enqueue (m, a->kind);
+    if (SIDE & BIT (a->kind))
+        set_mask (m->stale, get_mask (m->stale) & ~BIT (a->kind));
+    set_busy (m, get_busy (m) | BIT (a->kind));
+}
+
+static int ask (const struct model *m, double now,
+                struct model_check *check, struct dws_actions *out)
+{
+    static char dummy[] = "[]";
+    struct dws_job job = {
+        .id = 1,
+        .phase = m->known ? m->phase : DWS_PHASE_GONE,
+        .directives = m->known ? dummy : NULL,
+        .hosts = m->hosts ? "node[0-1]" : NULL,
+        .run_started = m->ran,
+        .exception = m->exception,
+        .abandoned = m->abandoned,
+        .teardown = m->teardown,
+        .t_epilog = m->phase >= DWS_PHASE_EPILOG ? EARLY : 0.,
+        .t_gone = m->phase == DWS_PHASE_GONE ? EARLY : 0.,
+        .busy = get_busy (m),
+        .saved = ~(uint32_t)DWS_SAVED (DWS_STATE_TEARDOWN),
+        .raised = m->raised,
+        .refusal = m->refusal ? "refused" : NULL,
+        .failure_tolerance = m->tolerance,
+        .recalled = m->recalled,
+    };
+    const struct model_workflow *seen = &m->seen;
+    bool proposed = seen->state > DWS_STATE_PROPOSAL
+        || (seen->state == DWS_STATE_PROPOSAL && seen->ready);
+    struct dws_workflow wf = {
+        .name = "fluxjob-1",
+        .desired = seen->desired,
+        .state = seen->state,
+        .ready = seen->ready,
+        .status = seen->status,
+        .deleting = seen->deleting,
+        .finalizer = seen->finalizer,
+        .message = "message",
+        .computes = proposed ? "fluxjob-1" : NULL,
+        .breakdown_count = proposed ? 1 : 0,
+        .breakdowns = seen->breakdowns ? dummy : NULL,
+        .servers_written = seen->servers,
+        .computes_written = seen->computes,
+        .t_desired = EARLY,
+        .t_transient = EARLY,
+        .force_ready = seen->force,
+        .lag_state = m->lag ? seen->state : DWS_STATE_NONE,
+        .lagging = "node0",
+        .lagging_count = m->lag ? m->lag - 1 : 0,
+        .excluded = m->excluded,
+        .allocated = m->allocated ? "rabbit0" : NULL,
+        .drained = m->drained,
+        .disabled = m->disabled,
+        .t_progress = m->progress != PROGRESS_UNREAD ? LATE : 0.,
+        .advancing = m->progress == PROGRESS_MADE,
+    };
+    struct dws_policy policy = limits;
+    int row = -1;
+
+    if (m->patient)
+        policy.datamovement_grace = GRACE;
+    if (m->saved)
+        job.saved |= DWS_SAVED (DWS_STATE_TEARDOWN);
+    if (reconcile_without (check->skip, &job, seen->exists ? &wf : NULL,
+                           &policy, now, out, &row) < 0)
+        model_fail (check, "dws_reconcile() failed");
+    return row;
+}
+
+bool model_decide (struct model *m, double now, struct model_check *check)
+{
+    struct dws_actions out;
+    struct dws_actions again;
+    int row;
+
+    if (!is_busy (m, DWS_ACT_DESIRE))
+        m->want = 0;
+    /* The record goes when nothing is left to do. */
+    if ((m->phase == DWS_PHASE_GONE) && !m->seen.exists
+        && get_busy (m) == 0) {
+        uint8_t same = m->same;
+        uint8_t hand = m->hand;
+        uint8_t tolerance = m->tolerance;
+        uint8_t late = m->late;
+        uint8_t patient = m->patient;
+        struct model_workflow real = m->real;
+        memset (m, 0, sizeof (*m));
+        m->phase = DWS_PHASE_GONE;
+        m->real = real;
+        m->same = same;
+        m->hand = hand;
+        m->tolerance = tolerance;
+        m->late = late;
+        m->patient = patient;
+        return false;
+    }
+    row = ask (m, now, check, &out);
+    ask (m, now, check, &again);
+    if (row >= 0)
+        check->rows[row / 32] |= 1U << (row % 32);
+    if (memcmp (&out, &again, sizeof (out)) != 0)
+        model_fail (check, "the same facts give other actions");
+    if (out.count > DWS_ACTIONS_MAX / 2)
+        model_fail (check, "more actions than there is room for");
+    if (!out.reason)
+        model_fail (check, "a wait without a reason");
+    for (size_t i = 0; i < out.count; i++) {
+        check_action (m, &out.list[i], now, check);
+        perform (m, &out.list[i]);
+    }
+    check_duties (m, check);
+    return out.count > 0;
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the parts of the model share: model_module.c stands for the module,
+ * model.c for everything around it, model_steps.c for what can happen.
+ */
+
+#ifndef TEST_MODEL_PRIVATE_H
+#define TEST_MODEL_PRIVATE_H
+
+#include <string.h>
+
+#include "model.h"
+
+/* Times: before any time limit, after all of them, a step of the grace for
+ * data on the move later, and after its end.
+ */
+#define EARLY 1.
+#define LATE 1000.
+#define LATER 3000.
+#define OVER 100000.
+#define GRACE 10000.
+
+#define BIT(kind) DWS_BUSY (kind)
+
+/* Requests to the job manager and the KVS.
+ */
+#define CALLS (BIT (DWS_ACT_RESOURCE_UPDATE) | BIT (DWS_ACT_REJECT) \
+               | BIT (DWS_ACT_HOSTS) | BIT (DWS_ACT_PROLOG_REMOVE) \
+               | BIT (DWS_ACT_EPILOG_REMOVE) | BIT (DWS_ACT_RAISE) \
+               | BIT (DWS_ACT_SAVE) | BIT (DWS_ACT_RECALL))
+
+/* Commands on other objects than the workflow: they overtake each other.
+ */
+#define SIDE (BIT (DWS_ACT_BREAKDOWNS) | BIT (DWS_ACT_SERVERS) \
+              | BIT (DWS_ACT_COMPUTES) | BIT (DWS_ACT_MOUNTS) \
+              | BIT (DWS_ACT_ALLOCATIONS) | BIT (DWS_ACT_EXCLUDE) \
+              | BIT (DWS_ACT_PROGRESS))
+
+/* What 'progress' of the model says: not read, or how it was.
+ */
+enum {
+    PROGRESS_UNREAD,
+    PROGRESS_MADE,
+    PROGRESS_NONE,
+};
+
+static inline uint32_t get_mask (const uint8_t mask[4])
+{
+    return mask[0] | mask[1] << 8 | mask[2] << 16 | (uint32_t)mask[3] << 24;
+}
+
+static inline void set_mask (uint8_t mask[4], uint32_t bits)
+{
+    for (int i = 0; i < 4; i++)
+        mask[i] = bits >> (8 * i) & 0xff;
+}
+
+static inline uint32_t get_busy (const struct model *m)
+{
+    return get_mask (m->busy);
+}
+
+static inline void set_busy (struct model *m, uint32_t busy)
+{
+    set_mask (m->busy, busy);
+}
+
+static inline bool is_busy (const struct model *m, int kind)
+{
+    return (get_busy (m) & BIT (kind)) != 0;
+}
+
+/* Of the module: ask dws_reconcile() what to do, check that, begin to do it.
+ * Returns false if there is nothing to do.
+ */
+bool model_decide (struct model *m, double now, struct model_check *check);
+void model_fail (struct model_check *check, const char *why);
+
+/* Of the world: each is one event.
+ */
+void model_learn (struct model *m);             // the module sees what is
+void model_end_phase (struct model *m);         // CLEANUP begins
+void model_run_call (struct model *m, int kind);
+void model_run_side (struct model *m, int kind, int lagging);
+void model_run_command (struct model *m, int kind, struct model_check *check);
+int model_pop (struct model *m);                // the next command, no effect
+void model_restart_agent (struct model *m);
+void model_restart_module (struct model *m);
+void model_remove_real (struct model *m);
+bool model_control (struct model *m, enum model_world world);
+
+bool model_arrived (const struct model_workflow *wf);
+bool model_has_timeout (int state);
+bool model_accepts (const struct model_workflow *wf, int state);
+
+#endif /* !TEST_MODEL_PRIVATE_H */

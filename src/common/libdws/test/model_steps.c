@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * All that can happen to the model in one step, faults included.
+ */
+
+#include "model_private.h"
+
+struct steps {
+    const struct model *from;
+    struct model_check *check;
+    model_f cb;
+    void *arg;
+};
+
+static void step (struct steps *s, struct model *to)
+{
+    model_decide (to, EARLY, s->check);
+    s->cb (to, s->arg);
+}
+
+static void step_results (struct steps *s)
+{
+    uint32_t calls = get_busy (s->from) & (CALLS | SIDE);
+    struct model m;
+
+    for (int kind = 0; kind < DWS_ACT_COUNT; kind++) {
+        if (!(calls & BIT (kind)))
+            continue;
+        m = *s->from;
+        set_busy (&m, get_busy (&m) & ~BIT (kind));
+        step (s, &m);           // it failed
+        m = *s->from;
+        set_busy (&m, get_busy (&m) & ~BIT (kind));
+        if (SIDE & BIT (kind))
+            model_run_side (&m, kind, m.tolerance);
+        else
+            model_run_call (&m, kind);
+        step (s, &m);
+        if (kind == DWS_ACT_MOUNTS || kind == DWS_ACT_ALLOCATIONS
+            || kind == DWS_ACT_PROGRESS) {
+            m = *s->from;
+            set_busy (&m, get_busy (&m) & ~BIT (kind));
+            model_run_side (&m, kind, m.tolerance + 1);
+            step (s, &m);
+        }
+        model_restart_module (&m);    // it succeeded and nobody heard of it
+        step (s, &m);
+    }
+    if (s->from->queue[0]) {
+        m = *s->from;
+        model_pop (&m);
+        step (s, &m);
+        m = *s->from;
+        model_run_command (&m, model_pop (&m), s->check);
+        model_learn (&m);
+        step (s, &m);
+        m = *s->from;
+        model_run_command (&m, model_pop (&m), s->check);
+        model_restart_agent (&m);
+        step (s, &m);
+    }
+    if (is_busy (s->from, DWS_ACT_CREATE) && !s->from->real.exists
+        && s->from->queue[0] == DWS_ACT_CREATE + 1) {
+        m = *s->from;
+        model_pop (&m);
+        m.refusal = 1;
+        step (s, &m);
+    }
+}
+
+static void step_flux (struct steps *s)
+{
+    struct model m = *s->from;
+
+    if (m.phase == DWS_PHASE_PENDING) {
+        m.phase = DWS_PHASE_PROLOG;
+        m.hosts = 1;
+        step (s, &m);
+    }
+    m = *s->from;
+    if (m.phase < DWS_PHASE_EPILOG) {
+        model_end_phase (&m);         // cancelled, or finished
+        step (s, &m);
+    }
+    m = *s->from;
+    if (m.phase == DWS_PHASE_EPILOG) {
+        m.exception = 1;
+        m.teardown = 1;
+        step (s, &m);
+    }
+    m = *s->from;
+    if (m.phase == DWS_PHASE_EPILOG && !m.hand) {
+        m.exception = 1;
+        m.abandoned = 1;        // the epilog timeout
+        m.late = 1;
+        m.phase = DWS_PHASE_GONE;
+        m.hand = 1;
+        step (s, &m);
+    }
+}
+
+static void step_status (struct steps *s)
+{
+    struct model m = *s->from;
+    struct model_workflow *wf = &m.real;
+
+    if (!model_arrived (wf) || wf->ready || wf->deleting)
+        return;
+    for (int status = DWS_STATUS_DRIVERWAIT; status <= DWS_STATUS_ERROR;
+         status++) {
+        if (status != DWS_STATUS_COMPLETED && status != wf->status) {
+            m = *s->from;
+            wf->status = status;
+            step (s, &m);
+            model_learn (&m);
+            step (s, &m);
+        }
+    }
+}
+
+/* Somebody moves or deletes the workflow, or it is lost. That, or the epilog
+ * timeout, happens once in a job's life.
+ */
+static void step_hand (struct steps *s)
+{
+    struct model m = *s->from;
+
+    if (m.hand || !m.real.exists)
+        return;
+    m.hand = 1;
+    m.real.deleting = 1;
+    step (s, &m);
+    m = *s->from;
+    m.hand = 1;
+    model_remove_real (&m);
+    step (s, &m);
+    m = *s->from;
+    m.hand = 1;
+    m.real.desired = DWS_STATE_TEARDOWN;
+    step (s, &m);
+    m = *s->from;
+    if (model_accepts (&m.real, m.real.state + 1)) {
+        m.hand = 1;
+        m.real.desired = m.real.state + 1;
+        step (s, &m);
+    }
+}
+
+void model_steps (const struct model *from, struct model_check *check,
+                  model_f cb, void *arg)
+{
+    struct steps s = { from, check, cb, arg };
+    struct model m;
+
+    step_results (&s);
+    step_flux (&s);
+    step_status (&s);
+    step_hand (&s);
+    m = *from;
+    if (model_control (&m, WORLD_WELL)) {
+        step (&s, &m);
+        model_learn (&m);
+        step (&s, &m);
+    }
+    m = *from;
+    model_learn (&m);
+    step (&s, &m);
+    m = *from;
+    model_restart_agent (&m);
+    step (&s, &m);
+    m = *from;
+    model_restart_module (&m);
+    step (&s, &m);
+    for (int i = 0; i < 3; i++) {
+        static const double times[] = { LATE, LATER, OVER };
+
+        m = *from;
+        model_decide (&m, times[i], check);
+        cb (&m, arg);
+    }
+}

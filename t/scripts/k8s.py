@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""One request to the simulated cluster, as its admin:
+
+k8s.py KUBECONFIG get|create|patch|delete KIND [NAME] [JSON]
+
+KIND is a plural in namespace default, of the newest version. Prints the
+object, or the server's message (status 1).
+"""
+
+import json
+import sys
+import urllib.error
+import urllib.request
+
+GROUP = "/apis/dataworkflowservices.github.io/v1alpha7/namespaces/default"
+METHODS = {"get": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
+
+
+def admin(path: str) -> tuple[str, str]:
+    """The server's address and the admin's token."""
+    with open(path, encoding="utf-8") as stream:
+        config = json.load(stream)
+    users = {user["name"]: user["user"]["token"] for user in config["users"]}
+    context = {c["name"]: c["context"] for c in config["contexts"]}["admin"]
+    return config["clusters"][0]["cluster"]["server"], users[context["user"]]
+
+
+def main() -> int:
+    kubeconfig, verb, kind, *rest = sys.argv[1:]
+    server, token = admin(kubeconfig)
+    body = rest.pop() if verb in ("create", "patch") else None
+    request = urllib.request.Request(
+        "/".join([server + GROUP, kind, *rest]),
+        method=METHODS[verb],
+        data=body.encode() if body else None,
+        headers={
+            "Authorization": f"Bearer {token}",
+            "Content-Type": "application/merge-patch+json"
+            if verb == "patch"
+            else "application/json",
+        },
+    )
+    try:
+        with urllib.request.urlopen(request) as response:
+            print(json.dumps(json.load(response)))
+    except urllib.error.HTTPError as exc:
+        print(json.load(exc)["message"], file=sys.stderr)
+        return 1
+    return 0
+
+
+sys.exit(main())

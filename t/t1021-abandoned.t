@@ -1,0 +1,105 @@
+#!/bin/bash
+# Jobs that the epilog timeout has let go, with their file systems still there:
+# whoever was not there to see it takes the nodes and rabbits out of use later.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Abandoned jobs are remembered by whatever restarts'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+disabled () {
+	dws_ctl state | jq -e ".health.Disabled == $1" >/dev/null
+}
+# stuck NODE: a job on all nodes, in its epilog, with one mount left
+stuck () {
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	dws_ctl hang-mount $1 on &&
+	flux cancel $jobid &&
+	dws_until mounts 1
+}
+mounts () {
+	dws_ctl state | jq -e ".mounts == $1" >/dev/null
+}
+# What the timer of the plugin does, at a time of our own.
+time_out () {
+	flux job raise --type=dws-epilog-timeout --severity=0 $jobid &&
+	dws_wait_event $jobid clean
+}
+# taken_out NODE: that one is drained, the rabbits have their allocations still
+taken_out () {
+	dws_until dws_drained $1 &&
+	flux resource drain -no "{reason}" >reason &&
+	grep "^rabbit: failed to unmount in .* of $(dws_workflow $jobid)" \
+		reason &&
+	dws_until disabled 2
+}
+# mend NODE [DRAINED]: all is well again, and the workflow goes.
+mend () {
+	dws_ctl hang-mount $1 off &&
+	dws_wait_status "(.jobs | length) == 0" &&
+	dws_ctl wait-idle --timeout $DWS_LIMIT &&
+	flux resource undrain ${2:-$1} &&
+	dws_k8s patch storages rabbit0 "{\"spec\": {\"state\": \"Enabled\"}}" &&
+	dws_k8s patch storages rabbit1 "{\"spec\": {\"state\": \"Enabled\"}}"
+}
+
+test_expect_success 'load everything' '
+	dws_setup
+'
+test_expect_success 'the module was away when the job was let go' '
+	stuck node2 &&
+	flux module remove dws &&
+	time_out &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	taken_out node2 &&
+	mend node2
+'
+test_expect_success 'the agent was' '
+	stuck node1 &&
+	dws_kill_agent &&
+	time_out &&
+	dws_start_agent &&
+	taken_out node1 &&
+	mend node1
+'
+test_expect_success 'module and agent restart afterwards' '
+	stuck node3 &&
+	time_out &&
+	taken_out node3 &&
+	dws_kill_agent &&
+	flux module remove dws &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_start_agent &&
+	dws_wait_status ".phases.gone == 1" &&
+	dws_drained node3 &&
+	mend node3
+'
+test_expect_success 'the plugin was away, and finds the exception' '
+	stuck node0 &&
+	flux jobtap remove dws-jobtap.so &&
+	flux job raise --type=dws-epilog-timeout --severity=0 $jobid &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	dws_wait_event $jobid clean &&
+	taken_out node0 &&
+	mend node0
+'
+test_expect_success 'all three were, and nobody saw the job end' '
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	dws_kill_agent &&
+	flux module remove dws &&
+	dws_ctl hang-mount node1 on &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid epilog-start &&
+	time_out &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_start_agent &&
+	dws_until dws_drained "node[0-3]" &&
+	dws_until disabled 2 &&
+	dws_until mounts 1
+'
+test_expect_success 'the mounts that were left are gone when they can be' '
+	mend node1 "node[0-3]"
+'
+test_done
