@@ -120,6 +120,12 @@ def test_watch_that_cannot_be(http: Client, query: dict[str, str], code: int) ->
     assert (answer.status_code, answer.json()["code"]) == (code, code)
 
 
+@pytest.mark.parametrize("name", ["a%0Ab", "a%2Fb", "%00", "%FF", "%E2%82%AC"])
+def test_names_that_cannot_be(http: Client, name: str) -> None:
+    answer = http.get(f"/apis/{DWS}/v1alpha7/namespaces/default/computes/{name}")
+    assert answer.status_code == answer.json()["code"] == 404
+
+
 def check(http: Client, case: Any) -> None:
     """The answer to a request that may be nonsense."""
     # a watch ends when the client wants; see above

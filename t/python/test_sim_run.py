@@ -7,17 +7,19 @@ from __future__ import annotations
 import base64
 import json
 import pathlib
+import random
+from typing import Any
 
 import pytest
 import urllib3
-from kubernetes import client
-from sim_support import XFS, Api, Job, Sim, error_of, main
+from kubernetes import client, watch
+from sim_support import DWS, LIMIT_S, XFS, Api, Job, Sim, error_of, main
 
 # sim_support has put the sources on the path
 # isort: split
 from dws_sim import hostlist, scenario
 from dws_sim.controllers.workflow import duration
-from dws_sim.faults import Faults
+from dws_sim.faults import Faults, Latency
 from dws_sim.world import Machine, parse_size
 
 
@@ -61,6 +63,21 @@ def test_certificate_of_another_authority(tmp_path: pathlib.Path) -> None:
     assert sim.stop() == 0
 
 
+def health(api: Api, rabbit: str, there: Any) -> dict[str, Any]:
+    """The status of a Storage once it is as wanted."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", "storages"),
+        timeout_seconds=LIMIT_S,
+    )
+    for event in stream:
+        obj = event["object"]
+        if obj["metadata"]["name"] == rabbit and there(obj["status"]):
+            status: dict[str, Any] = obj["status"]
+            return status
+    raise AssertionError(rabbit)
+
+
 def test_scenario(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "scenario.yaml"
     file.write_text(
@@ -69,10 +86,20 @@ def test_scenario(tmp_path: pathlib.Path) -> None:
         "latency: {Setup: 0.01, mount: [0, 0.01]}\n"
         "fail:\n"
         "- {state: Proposal, severity: Major, message: not yet, count: 2}\n"
-        "hold: [PreRun]\n"
+        "hold: [PreRun, {state: PostRun, workflow: other}]\n"
+        "steps:\n"
+        "- {do: rabbit rabbit1 drained}\n"
+        "- {after: 0.1, do: drive rabbit0 3 failed}\n"
     )
     sim = Sim(tmp_path, "--scenario", str(file))
-    job = Job(Api(sim), "w", XFS)
+    api = Api(sim)
+    assert health(api, "rabbit1", lambda s: s["status"] == "Drained")["status"]
+    drives = health(api, "rabbit0", lambda s: s["devices"][3]["status"] != "Ready")
+    assert drives["status"] == "Ready"
+    assert drives["devices"][3] == {"slot": "3", "status": "Failed"}
+    sim.ctl("drive", "rabbit0", "3", "ok")
+    health(api, "rabbit0", lambda s: s["devices"][3]["status"] == "Ready")
+    job = Job(api, "w", XFS)
     job.wait("Proposal")
     job.give({"rabbit0": 1}, ["node0"])
     job.through("DataIn")
@@ -91,6 +118,14 @@ def test_scenario(tmp_path: pathlib.Path) -> None:
         ("fail: [{state: Setup, severity: Bad}]", "severity must be one of"),
         ("preset: fast", "no such preset"),
         ("{", "expected"),
+        ("latency: {Setup: {median: 1}}", "median and p95"),
+        ("latency: {Setup: {median: 0, p95: 1}}", "out of order"),
+        ("latency: {Setup: .inf}", "out of order"),
+        ("hold: PreRun", "hold must be a list"),
+        ("hold: [{states: PreRun}]", "maps of state, workflow and late"),
+        ("steps: [{do: rabbit rabbit0 sideways}]", "invalid choice: 'sideways'"),
+        ("steps: [{do: state}]", "nothing to do"),
+        ("steps: [{after: -1, do: api --clear}]", "not negative"),
     ],
 )
 def test_bad_scenarios(text: str, word: str) -> None:
@@ -98,13 +133,39 @@ def test_bad_scenarios(text: str, word: str) -> None:
         scenario.load(text, Faults())
 
 
-def test_same_seed_same_run() -> None:
-    def draw(seed: int) -> list[float]:
-        faults = Faults(seed=seed)
-        scenario.apply_preset("elcap", faults)
-        return [faults.delay_left("Setup", str(i), 0.0) for i in range(5)]
+def named(name: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "uid": f"uid of {name}"}}
 
-    assert draw(1) == draw(1) != draw(2)
+
+def test_same_seed_same_run() -> None:
+    def draw(seed: int, names: str) -> dict[str, Any]:
+        faults = Faults(seed=seed)
+        scenario.load("fail: [{state: Setup, probability: 0.5}]", faults)
+        scenario.apply_preset("elcap", faults)
+        return {
+            n: (
+                faults.delay_left("Setup", named(n), 0.0),
+                faults.failure("Setup", named(n)) is not None,
+                faults.mount_delay("node0", n),
+                faults.copy_seconds(n),
+            )
+            for n in names
+        }
+
+    # whatever the order, or what else there is
+    names = "abcdefgh"
+    first = draw(1, names)
+    assert first == draw(1, names[::-1]) != draw(2, names)
+    assert draw(1, "xd")["d"] == first["d"]
+    assert {failed for _, failed, _, _ in first.values()} == {True, False}
+
+
+def test_latency_with_a_long_tail() -> None:
+    latency = Latency.parse({"median": 10, "p95": 40})
+    rng = random.Random(1)
+    drawn = sorted(latency.sample(rng) for _ in range(4000))
+    assert 9 < drawn[2000] < 11
+    assert 35 < drawn[3800] < 45
 
 
 def test_top_and_state(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture) -> None:

@@ -166,4 +166,7 @@ def attach(args: argparse.Namespace) -> None:
         ApiError: the server refuses something that is needed.
     """
     start_log(args)
-    asyncio.run(_attach(args, machine_of(args), faults_of(args)))
+    faults, steps = faults_of(args)
+    if steps:
+        raise ValueError(f"{args.scenario}: steps are for dws-sim run")
+    asyncio.run(_attach(args, machine_of(args), faults))

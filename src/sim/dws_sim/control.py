@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Callable
@@ -24,12 +25,16 @@ from dws_sim.faults import (
 )
 from dws_sim.jsontree import Object, encode
 from dws_sim.rbac import User, wlm_role
+from dws_sim.scenario import Step
 from dws_sim.schema.resources import RESOURCES, Resource
 from dws_sim.states import STATES
 from dws_sim.store import Event
+from dws_sim.world import DRIVES
 
 if TYPE_CHECKING:
     from dws_sim.sim import Simulator
+
+log = logging.getLogger("dws-sim.control")
 
 Handler = Callable[[Object], Awaitable[Object]]
 LINK_WORDS = ("Ready", "Offline", "NotPresent", "Failed", "Fenced")
@@ -67,6 +72,7 @@ class Control:
             "fail": self.fail,
             "rabbit": self.rabbit,
             "link": self.link,
+            "drive": self.drive,
             "hang-mount": self.hang_mount,
             "fail-copy": self.fail_copy,
             "containers": self.containers,
@@ -97,6 +103,17 @@ class Control:
         except ValueError as exc:
             raise errors.bad_request(str(exc)) from exc
         return web.Response(body=encode(result), content_type="application/json")
+
+    async def play(self, steps: list[Step]) -> None:
+        """Do what a scenario says, each step at its time."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for step in sorted(steps, key=lambda s: s.after_s):
+            await asyncio.sleep(max(0.0, began + step.after_s - loop.time()))
+            try:
+                await self._commands[step.command](step.args)
+            except ValueError as exc:
+                log.error("scenario: %s: %s", step.command, exc)
 
     async def _intercept(self, request: web.Request, user: User) -> None:
         """Faults of the API itself. Admin users are spared."""
@@ -223,6 +240,17 @@ class Control:
             raise ValueError(f"node {node!r} has no rabbit")
         self._sim.controllers.hardware.links[node] = word
         self._look(rabbit)
+        return {}
+
+    async def drive(self, args: Object) -> Object:
+        name, slot, word = self._known_rabbit(args), args.get("slot"), args.get("to")
+        if not isinstance(slot, int) or not 0 <= slot < DRIVES:
+            raise ValueError(f"slot must be 0 to {DRIVES - 1}")
+        if word not in ("failed", "ok"):
+            raise ValueError("a drive is failed or ok")
+        failed = self._sim.controllers.hardware.drives.setdefault(name, set())
+        (failed.add if word == "failed" else failed.discard)(slot)
+        self._look(name)
         return {}
 
     async def hang_mount(self, args: Object) -> Object:

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import ssl
 import sys
 import urllib.error
 import urllib.request
-from typing import Any
+from typing import Any, NoReturn
 
 from dws_sim import kubeconfig
 from dws_sim.faults import CONTAINER_MODES
@@ -18,12 +19,33 @@ from dws_sim.jsontree import Object
 from dws_sim.states import STATES
 
 
+class _TextParser(argparse.ArgumentParser):
+    """Reads commands that do not come from a command line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
+
+
+def parse_command(text: str) -> tuple[str, Object]:
+    """Name and arguments of a command as it is typed after `ctl`.
+
+    Raises:
+        ValueError: it is none.
+    """
+    parser = _TextParser(prog="ctl", add_help=False)
+    _add_commands(parser.add_subparsers(dest="ctl", required=True))
+    args = parser.parse_args(shlex.split(text))
+    return args.ctl, _body(args)
+
+
 def add_ctl_parser(commands: Any) -> None:
     """Add `ctl` and its own commands."""
     ctl = commands.add_parser("ctl", help="control a running simulator")
     ctl.add_argument("--kubeconfig", required=True, metavar="FILE")
-    sub = ctl.add_subparsers(dest="ctl", required=True)
+    _add_commands(ctl.add_subparsers(dest="ctl", required=True))
 
+
+def _add_commands(sub: Any) -> None:
     cmd = sub.add_parser("hold", help="keep workflows from getting ready in a state")
     cmd.add_argument("state", choices=STATES)
     cmd.add_argument("--workflow", default="*", help="a name or pattern")
@@ -33,7 +55,9 @@ def add_ctl_parser(commands: Any) -> None:
     cmd.add_argument("--workflow", help="only the hold of that name or pattern")
     cmd = sub.add_parser("latency", help="make a state, or a mount, take time")
     cmd.add_argument("state", choices=[*STATES, "mount", "copy"])
-    cmd.add_argument("seconds", type=float, nargs="+", help="one, or low and high")
+    cmd.add_argument("seconds", type=float, nargs="*", help="one, or low and high")
+    cmd.add_argument("--median", type=float, help="with --p95: a long tail")
+    cmd.add_argument("--p95", type=float, help="exceeded by one in twenty")
     cmd = sub.add_parser("fail", help="make workflows fail in a state")
     cmd.add_argument("state", choices=[*STATES, "all"])
     cmd.add_argument("--severity", default="Fatal", choices=["Fatal", "Major", "Minor"])
@@ -55,6 +79,10 @@ def add_ctl_parser(commands: Any) -> None:
     cmd = sub.add_parser("link", help="break or mend a compute's PCIe link")
     cmd.add_argument("node")
     cmd.add_argument("to", help="down, up, or a status word")
+    cmd = sub.add_parser("drive", help="break or mend a drive of a rabbit")
+    cmd.add_argument("rabbit")
+    cmd.add_argument("slot", type=int)
+    cmd.add_argument("to", choices=["failed", "ok"])
     cmd = sub.add_parser("hang-mount", help="stop a node's mount daemon")
     cmd.add_argument("node")
     cmd.add_argument("to", choices=["on", "off"])
@@ -127,17 +155,26 @@ def add_top_parser(commands: Any) -> None:
     top.add_argument("--once", action="store_true", help="print one picture and end")
 
 
-def run_ctl(args: argparse.Namespace) -> int:
-    """Run one control command; returns the exit status."""
+def _body(args: argparse.Namespace) -> Object:
+    """The arguments of a command as it is sent."""
     skipped = ("command", "kubeconfig", "ctl")
     body = {
         k: v
         for k, v in vars(args).items()
         if k not in skipped and v is not None and v is not False
     }
-    if args.ctl == "latency" and len(args.seconds) == 1:
-        body["seconds"] = args.seconds[0]
+    if args.ctl == "latency":
+        if args.median is not None and args.p95 is not None and not args.seconds:
+            body["seconds"] = {"median": args.median, "p95": args.p95}
+        elif len(args.seconds) == 1:
+            body["seconds"] = args.seconds[0]
+    return body
+
+
+def run_ctl(args: argparse.Namespace) -> int:
+    """Run one control command; returns the exit status."""
     try:
+        body = _body(args)
         result = request(kubeconfig.read(args.kubeconfig), args.ctl, body)
     except (OSError, ValueError) as exc:
         print(f"dws-sim: {exc}", file=sys.stderr)

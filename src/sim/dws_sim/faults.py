@@ -5,41 +5,64 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Callable
 
+from dws_sim.jsontree import Object
 from dws_sim.states import STATES
 
 CONTAINER_MODES = ("ok", "no-start", "no-stop", "fail")
 SEVERITIES = ("Minor", "Major", "Fatal")
+# standard deviations from the median of a normal distribution to its 95th
+# percentile
+_P95 = 1.6448536269514722
 
 
-@dataclass
+@dataclass(frozen=True)
 class Latency:
-    """A time in seconds: fixed, or uniform between two."""
+    """A time in seconds: fixed, uniform between two, or with a long tail
+    (lognormal), as the times of real systems are."""
 
     low_s: float
     high_s: float
+    # standard deviation of the logarithm, and the logarithm of the median
+    sigma: float = 0.0
+    log_median: float = 0.0
 
     @classmethod
     def parse(cls, value: Any) -> Latency:
-        """From a number, or a list of two.
+        """From a number, a list of low and high, or a map of median and p95.
 
         Raises:
-            ValueError: it is neither, or negative.
+            ValueError: it is none of them, negative or out of order.
         """
-        pair = value if isinstance(value, list) else [value, value]
+        tail = isinstance(value, dict)
+        if tail and set(value) != {"median", "p95"}:
+            raise ValueError(f"a latency has median and p95, not {value!r}")
+        if tail:
+            pair = [value["median"], value["p95"]]
+        else:
+            pair = value if isinstance(value, list) else [value, value]
         if len(pair) != 2 or not all(
             isinstance(v, (int, float)) and not isinstance(v, bool) for v in pair
         ):
-            raise ValueError(f"a latency is a number or [low, high], not {value!r}")
-        if not 0 <= pair[0] <= pair[1]:
+            raise ValueError(
+                "a latency is a number, [low, high] or {median: M, p95: P}, "
+                f"not {value!r}"
+            )
+        if not 0 <= pair[0] <= pair[1] < math.inf or (tail and not pair[0]):
             raise ValueError(f"latency {value!r} is negative or out of order")
+        if tail:
+            sigma = math.log(pair[1] / pair[0]) / _P95
+            return cls(0.0, math.inf, sigma, math.log(pair[0]))
         return cls(float(pair[0]), float(pair[1]))
 
     def sample(self, rng: random.Random) -> float:
+        if self.high_s == math.inf:
+            return rng.lognormvariate(self.log_median, self.sigma)
         if self.low_s == self.high_s:
             return self.low_s
         return rng.uniform(self.low_s, self.high_s)
@@ -75,7 +98,11 @@ def check_state(state: str) -> str:
 
 @dataclass
 class Faults:
-    """All switches. Who changes one calls changed() afterwards."""
+    """All switches. Who changes one calls changed() afterwards.
+
+    What is left to chance depends on the seed and on the name of what it strikes
+    alone, not on the order in which things happen: a run can be repeated.
+    """
 
     seed: int = 0
     holds: dict[str, list[Hold]] = field(default_factory=dict)
@@ -91,9 +118,10 @@ class Faults:
     listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._rng = random.Random(self.seed)
         self._due: dict[tuple[str, str], float] = {}
-        self._spared: set[tuple[int, str]] = set()
+
+    def _draw(self, what: str, name: str) -> random.Random:
+        return random.Random(f"{self.seed}/{what}/{name}")
 
     def changed(self) -> None:
         for listener in self.listeners:
@@ -105,28 +133,28 @@ class Faults:
             for h in self.holds.get(state, ())
         )
 
-    def delay_left(self, state: str, uid: str, now: float) -> float:
+    def delay_left(self, state: str, workflow: Object, now: float) -> float:
         """Seconds that a workflow still has to spend in a state."""
         latency = self.latencies.get(state)
         if latency is None:
             return 0.0
-        due = self._due.get((uid, state))
+        meta = workflow["metadata"]
+        due = self._due.get((meta["uid"], state))
         if due is None:
-            due = self._due[(uid, state)] = now + latency.sample(self._rng)
+            due = now + latency.sample(self._draw(state, meta["name"]))
+            self._due[(meta["uid"], state)] = due
         return max(0.0, due - now)
 
-    def failure(self, state: str, workflow: str, uid: str) -> Failure | None:
+    def failure(self, state: str, workflow: Object) -> Failure | None:
         """The failure that strikes a workflow now, if any. It is used up."""
-        for item in self.failures.get(state, ()):
-            if not fnmatchcase(workflow, item.workflow):
+        name = workflow["metadata"]["name"]
+        for i, item in enumerate(self.failures.get(state, ())):
+            if not fnmatchcase(name, item.workflow):
                 continue
             if item.probability < 1.0:
-                # the die is cast once for each workflow
-                mark = (id(item), uid)
-                if mark in self._spared:
-                    continue
-                if self._rng.random() >= item.probability:
-                    self._spared.add(mark)
+                # the same at each try: the die is cast once for each workflow
+                chance = self._draw(f"fail {state} {i}", name).random()
+                if chance >= item.probability:
                     continue
             if item.count is None:
                 return item
@@ -139,10 +167,10 @@ class Faults:
         """A workflow is gone."""
         for state in STATES:
             self._due.pop((uid, state), None)
-        self._spared = {m for m in self._spared if m[1] != uid}
 
-    def copy_seconds(self) -> float:
-        return self.copy_latency.sample(self._rng)
+    def copy_seconds(self, name: str) -> float:
+        """How long a data movement takes."""
+        return self.copy_latency.sample(self._draw("copy", name))
 
     def copy_failure(self, job: str) -> str:
         """The message with which a data movement of a job fails, or ""."""
@@ -154,5 +182,8 @@ class Faults:
             return item.message
         return ""
 
-    def mount_delay(self) -> float:
-        return self.mount_latency.sample(self._rng)
+    def mount_delay(self, node: str, name: str) -> float:
+        """How long a node takes for a mount or unmount."""
+        if not self.mount_latency.high_s:
+            return 0.0
+        return self.mount_latency.sample(self._draw(f"mount {node}", name))

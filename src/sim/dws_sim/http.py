@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, Callable
+from urllib.parse import unquote
 
 from aiohttp import web
 
@@ -113,7 +114,8 @@ class ApiServer:
 
     def application(self) -> web.Application:
         app = web.Application(client_max_size=MAX_BODY_BYTES)
-        app.router.add_route("*", "/{path:.*}", self._handle)
+        # a dot would not match a newline
+        app.router.add_route("*", r"/{path:[\s\S]*}", self._handle)
         return app
 
     # -- requests ---------------------------------------------------------
@@ -138,7 +140,8 @@ class ApiServer:
             return _json(error.status(), 500)
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
-        parts = [p for p in request.path.split("/") if p]
+        # split first: a name may have a slash in it, encoded
+        parts = [unquote(p) for p in request.rel_url.raw_path.split("/") if p]
         if parts and parts[0] in ("healthz", "readyz", "livez"):
             return web.Response(text="ok")
         user = self._user(request)

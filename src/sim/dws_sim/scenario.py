@@ -4,13 +4,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import yaml
 
+from dws_sim.ctl import parse_command
 from dws_sim.faults import SEVERITIES, Failure, Faults, Hold, Latency, check_state
+from dws_sim.jsontree import Object
 
-# Seconds by state; "mount" is one mount or unmount on one node.
+# Seconds by state; "mount" is one mount or unmount on one node. On the real
+# systems a Lustre job takes three quarters of a minute from its allocation to its
+# variables, Proposal some seconds, and a few nodes very long to unmount.
 PRESETS: dict[str, dict[str, Any]] = {
     "instant": {},
     "demo": {
@@ -24,25 +29,29 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
     "tuolumne": {
         "Proposal": [2.0, 4.5],
-        "Setup": [10.0, 30.0],
+        "Setup": {"median": 25.0, "p95": 60.0},
         "DataIn": [0.1, 0.5],
-        "PreRun": [5.0, 15.0],
-        "PostRun": [3.0, 10.0],
+        "PreRun": {"median": 18.0, "p95": 45.0},
+        "PostRun": {"median": 8.0, "p95": 30.0},
         "DataOut": [0.1, 0.5],
-        "Teardown": [5.0, 20.0],
-        "mount": [0.2, 2.0],
+        "Teardown": {"median": 12.0, "p95": 45.0},
+        "mount": {"median": 0.5, "p95": 3.0},
+        "copy": {"median": 60.0, "p95": 900.0},
     },
     "elcap": {
         "Proposal": [2.0, 8.0],
-        "Setup": [20.0, 90.0],
+        "Setup": {"median": 45.0, "p95": 180.0},
         "DataIn": [0.1, 1.0],
-        "PreRun": [10.0, 60.0],
-        "PostRun": [10.0, 60.0],
+        "PreRun": {"median": 30.0, "p95": 100.0},
+        "PostRun": {"median": 20.0, "p95": 100.0},
         "DataOut": [0.1, 1.0],
-        "Teardown": [10.0, 120.0],
-        "mount": [0.5, 10.0],
+        "Teardown": {"median": 30.0, "p95": 180.0},
+        "mount": {"median": 1.0, "p95": 10.0},
+        "copy": {"median": 120.0, "p95": 1800.0},
     },
 }
+# Commands that change nothing.
+_QUESTIONS = ("state", "wait-idle", "wait-state")
 _FAILURE_KEYS = {"state", "severity", "message", "count", "workflow", "probability"}
 
 
@@ -78,9 +87,48 @@ def _failure(entry: Any) -> Failure:
     )
 
 
-def load(text: str, faults: Faults) -> None:
+@dataclass(frozen=True)
+class Step:
+    """A command that is to be given some time after the start."""
+
+    after_s: float
+    command: str
+    args: Object
+
+
+def _hold(faults: Faults, entry: Any) -> None:
+    if isinstance(entry, str):
+        entry = {"state": entry}
+    if not isinstance(entry, dict) or set(entry) - {"state", "workflow", "late"}:
+        raise ValueError("hold lists states, or maps of state, workflow and late")
+    state = check_state(str(entry.get("state")))
+    late = bool(entry.get("late", False))
+    hold = Hold(str(entry.get("workflow", "*")), late)
+    faults.holds.setdefault(state, []).append(hold)
+
+
+def _step(entry: Any) -> Step:
+    if not isinstance(entry, dict) or set(entry) - {"after", "do"}:
+        raise ValueError("a step has the keys after and do")
+    after = entry.get("after", 0)
+    if not isinstance(after, (int, float)) or after < 0:
+        raise ValueError("after must be seconds, not negative")
+    command, args = parse_command(str(entry.get("do", "")))
+    if command in _QUESTIONS:
+        raise ValueError(f"{command} is nothing to do in a scenario")
+    return Step(float(after), command, args)
+
+
+def _list(data: Object, key: str) -> list[Any]:
+    value = data.get(key, [])
+    if not isinstance(value, list):
+        raise ValueError(f"{key} must be a list")
+    return value
+
+
+def load(text: str, faults: Faults) -> list[Step]:
     """Set switches from the text of a scenario file: a map with the keys
-    preset, latency, hold, fail, hang-mount.
+    preset, seed, latency, hold, fail, hang-mount, steps. Returns the steps.
 
     Raises:
         ValueError: it is no scenario.
@@ -89,27 +137,31 @@ def load(text: str, faults: Faults) -> None:
         data = yaml.safe_load(text)
     except yaml.YAMLError as exc:
         raise ValueError(str(exc)) from exc
-    known = {"preset", "seed", "latency", "hold", "fail", "hang-mount"}
+    known = {"preset", "seed", "latency", "hold", "fail", "hang-mount", "steps"}
     if not isinstance(data, dict) or set(data) - known:
         raise ValueError(f"a scenario has the keys {', '.join(sorted(known))}")
     if "preset" in data:
         apply_preset(data["preset"], faults)
     _set_latencies(faults, data.get("latency", {}))
-    for state in data.get("hold", []):
-        faults.holds.setdefault(check_state(state), []).append(Hold())
-    for entry in data.get("fail", []):
+    for entry in _list(data, "hold"):
+        _hold(faults, entry)
+    for entry in _list(data, "fail"):
         failure = _failure(entry)
         faults.failures.setdefault(check_state(entry.get("state")), []).append(failure)
-    faults.hung_nodes.update(str(n) for n in data.get("hang-mount", []))
+    faults.hung_nodes.update(str(n) for n in _list(data, "hang-mount"))
+    return [_step(entry) for entry in _list(data, "steps")]
 
 
 def seed_of(text: str) -> int:
     """The seed in a scenario, or 0.
 
     Raises:
-        ValueError: it is no number.
+        ValueError: it is no number, or this is no scenario.
     """
-    data = yaml.safe_load(text)
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as exc:
+        raise ValueError(str(exc)) from exc
     seed = data.get("seed", 0) if isinstance(data, dict) else 0
     if not isinstance(seed, int):
         raise ValueError("seed must be an integer")

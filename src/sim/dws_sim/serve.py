@@ -22,17 +22,15 @@ from dws_sim.world import Machine, parse_size
 log = logging.getLogger("dws-sim")
 
 
-def faults_of(args: argparse.Namespace) -> Faults:
-    """The switches as preset and scenario set them."""
+def faults_of(args: argparse.Namespace) -> tuple[Faults, list[scenario.Step]]:
+    """The switches as preset and scenario set them, and the scenario's steps."""
     text = ""
     if args.scenario:
         with open(args.scenario, encoding="utf-8") as stream:
             text = stream.read()
     faults = Faults(seed=scenario.seed_of(text) if text else 0)
     scenario.apply_preset(args.preset, faults)
-    if text:
-        scenario.load(text, faults)
-    return faults
+    return faults, scenario.load(text, faults) if text else []
 
 
 def start_log(args: argparse.Namespace) -> None:
@@ -49,7 +47,12 @@ def machine_of(args: argparse.Namespace) -> Machine:
     return Machine.build(args.nodes, args.rabbits, args.nodes_per_rabbit, size)
 
 
-async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> None:
+async def _serve(
+    args: argparse.Namespace,
+    machine: Machine,
+    faults: Faults,
+    steps: list[scenario.Step],
+) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -89,7 +92,9 @@ async def _serve(args: argparse.Namespace, machine: Machine, faults: Faults) -> 
     if args.ready_fd is not None:
         with os.fdopen(args.ready_fd, "w") as ready:
             ready.write("ready\n")
+    playing = asyncio.ensure_future(sim.control.play(steps))
     await stop.wait()
+    playing.cancel()
     await sim.stop()
     if state is not None:
         state.close()
@@ -102,4 +107,4 @@ def serve(args: argparse.Namespace) -> None:
         OSError, ValueError: a file, a port or a value cannot be used.
     """
     start_log(args)
-    asyncio.run(_serve(args, machine_of(args), faults_of(args)))
+    asyncio.run(_serve(args, machine_of(args), *faults_of(args)))

@@ -121,7 +121,8 @@ class Simulator:
         state: StateFile | None = None,
     ) -> None:
         self.machine = machine
-        self.store = Store()
+        self.faults = faults or Faults()
+        self.store = Store(seed=self.faults.seed)
         self.users = Users()
         self._state = state
         self.wlm_token = self._user(state, WLM_USER, wlm_role())
@@ -129,7 +130,6 @@ class Simulator:
         self.server = ApiServer(self.store, self.users)
         self.collector = Collector(self.store)
         admission.install(self.store)
-        self.faults = faults or Faults()
         self.mounts = mounts or Mounts()
         self.controllers = Controllers(
             LocalCluster(self.store), machine, self.faults, self.mounts

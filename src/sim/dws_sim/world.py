@@ -25,6 +25,8 @@ NAMESPACES_OF_A_SYSTEM = (
     "nnf-dm-system",
 )
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?$")
+# of each rabbit
+DRIVES = 16
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 
 
@@ -91,7 +93,6 @@ class Machine:
 
 def storage_status(machine: Machine, rabbit: str) -> Object:
     """Storage.status of a healthy rabbit."""
-    drives = 16
     return {
         "type": "NVMe",
         "capacity": machine.capacity_bytes,
@@ -110,10 +111,10 @@ def storage_status(machine: Machine, rabbit: str) -> Object:
                 "model": "SIM-NVME",
                 "serialNumber": f"{rabbit}-{slot:02d}",
                 "firmwareVersion": "1.0",
-                "capacity": machine.capacity_bytes // drives,
+                "capacity": machine.capacity_bytes // DRIVES,
                 "wearLevel": 0,
             }
-            for slot in range(drives)
+            for slot in range(DRIVES)
         ],
     }
 

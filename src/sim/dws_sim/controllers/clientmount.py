@@ -89,7 +89,9 @@ class ClientMountController(Controller):
         now = asyncio.get_running_loop().time()
         due = self._due.get((namespace, name))
         if due is None:
-            due = self._due[(namespace, name)] = now + self._faults.mount_delay()
+            due = self._due[(namespace, name)] = now + self._faults.mount_delay(
+                namespace, name
+            )
         return due - now
 
     async def _act(self, obj: Object, desired: str) -> float | None:

@@ -223,7 +223,7 @@ class MovementController(Controller):
         obj = await add_finalizer(self.cluster, PLURAL, obj, FINALIZER)
         now = asyncio.get_running_loop().time()
         began, takes = self._began.setdefault(
-            obj["metadata"]["uid"], (now, self._faults.copy_seconds())
+            obj["metadata"]["uid"], (now, self._faults.copy_seconds(name))
         )
         new = edit(obj, "status")
         status = new.setdefault("status", {})

@@ -151,10 +151,10 @@ class NnfController(Controller):
         if self._faults.held(state, meta["name"], late):
             return Wait("held")
         now = asyncio.get_running_loop().time()
-        left = self._faults.delay_left(state, meta["uid"], now)
+        left = self._faults.delay_left(state, workflow, now)
         if left > 0:
             return Wait("slow", left)
-        failure = self._faults.failure(state, meta["name"], meta["uid"])
+        failure = self._faults.failure(state, workflow)
         if failure is not None:
             self._error(
                 entry, ResourceError(failure.message, "Internal", failure.severity)

@@ -167,11 +167,11 @@ class WorkflowController(Controller):
         """Holds, delays and failures of a state that has no driver to ask."""
         meta, state = workflow["metadata"], workflow["status"]["state"]
         now = asyncio.get_running_loop().time()
-        left = self._faults.delay_left(state, meta["uid"], now)
+        left = self._faults.delay_left(state, workflow, now)
         held = any(
             self._faults.held(state, meta["name"], late) for late in (False, True)
         )
-        failure = self._faults.failure(state, meta["name"], meta["uid"])
+        failure = self._faults.failure(state, workflow)
         if failure is not None:
             words = {"Major": "TransientCondition", "Fatal": "Error"}
             result.update(
