@@ -9,7 +9,7 @@ _TOP = pathlib.Path(__file__).resolve().parent
 
 project = "flux-dws"
 author = "the flux-dws developers"
-copyright = author  # noqa: A001 # Sphinx's name for it
+copyright = author
 version = release = re.search(
     r"version: '([^']+)'", (_TOP.parent / "meson.build").read_text()
 ).group(1)

@@ -227,6 +227,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--active", type=int, default=24)
     parser.add_argument("--without", action="append", default=[])
+    parser.add_argument("--flux-core", type=pathlib.Path)
     parser.add_argument("--keep", action="store_true")
     return parser.parse_args()
 
@@ -235,7 +236,7 @@ def main() -> int:
     args = parse_args()
     print(f"seed {args.seed}, {args.minutes:g} minutes", flush=True)
     workdir = pathlib.Path(tempfile.mkdtemp(prefix="flux-dws-soak-"))
-    world = World(workdir, args.prefix, args.nodes)
+    world = World(workdir, args.prefix, args.nodes, args.flux_core)
     good = False
     try:
         good = Run(world, random.Random(args.seed), args).all()

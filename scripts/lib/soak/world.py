@@ -69,7 +69,18 @@ class Process:
 class World:
     """Everything that runs. All files are below one private directory."""
 
-    def __init__(self, workdir: pathlib.Path, prefix: pathlib.Path, nodes: int) -> None:
+    def __init__(
+        self,
+        workdir: pathlib.Path,
+        prefix: pathlib.Path,
+        nodes: int,
+        flux_core: pathlib.Path | None = None,
+    ) -> None:
+        """
+        Args:
+            prefix: where flux-dws is installed.
+            flux_core: lib folder of the flux-core to use; None: solo.
+        """
         self.workdir = workdir
         self.nodes = [f"node{i}" for i in range(nodes)]
         self.rabbits = [f"rabbit{i}" for i in range((nodes + 1) // 2)]
@@ -77,7 +88,9 @@ class World:
         self.sim = Process(workdir / "sim.log")
         self.instance = Process(workdir / "instance.log")
         self.agent = Process(workdir / "agent.log")
+        self._prefix = prefix
         self._lib = prefix / "lib" / "flux"
+        self._flux_core = flux_core
         self._uri = ""
         self._broker_pid = 0
         self._hold_fd = -1
@@ -134,14 +147,15 @@ class World:
         script = (
             f'echo "$FLUX_URI $(flux getattr broker.pid)" >{ready}; exec cat {hold}'
         )
+        engine, env = self._engine()
         self.instance.spawn(
             [
                 *["flux", "start", f"--test-size={len(self.nodes)}"],
-                f"--test-hosts=node[0-{len(self.nodes) - 1}]",
                 f"--config-path={self.workdir / 'conf.d'}",
-                f"--statedir={self.workdir / 'state'}",
+                *engine,
                 *["sh", "-c", script],
-            ]
+            ],
+            env=env,
         )
         with self._alarm("the instance did not start"):
             words = ready.read_text().split()
@@ -149,8 +163,48 @@ class World:
         if len(words) != 2:
             raise Lost(f"the instance did not start:\n{self.instance.tail()}")
         self._uri, self._broker_pid = words[0], int(words[1])
-        self.reload_scheduler()
+        if self._flux_core:
+            self.flux("module", "remove", "sched-simple")
+            self.flux("module", "load", str(self._lib / "modules" / "sched-rabbit.py"))
+        else:
+            self.reload_scheduler()
         self.flux("module", "load", str(self._lib / "modules" / "dws.so"))
+
+    def _engine(self) -> tuple[list[str], dict[str, str]]:
+        """Options and environment of flux start that differ by engine."""
+        last = len(self.nodes) - 1
+        if self._flux_core is None:
+            options = [f"--test-hosts=node[0-{last}]"]
+            return [*options, f"--statedir={self.workdir / 'state'}"], {**os.environ}
+        conf, packages = self.workdir / "conf.d", self.workdir / "packages"
+        ranks = {"rank": f"0-{last}", "children": {"core": "0-3"}}
+        execution = {
+            "R_lite": [ranks],
+            "starttime": 0,
+            "expiration": 0,
+            "nodelist": [f"node[0-{last}]"],
+        }
+        resources = {"version": 1, "execution": execution}
+        (self.workdir / "R").write_text(json.dumps(resources))
+        (conf / "core.toml").write_text(
+            f'[resource]\npath = "{self.workdir / "R"}"\nnoverify = true\n'
+            '[modules]\nalternatives.sched = "sched-simple"\n'
+            'alternatives.feasibility = "sched-simple"\n'
+        )
+        # Only our own packages: the engine has its own bindings.
+        packages.mkdir(exist_ok=True)
+        for package in self._prefix.glob("lib/python3*/site-packages/flux_*"):
+            if package.suffix != ".dist-info":
+                (packages / package.name).symlink_to(package)
+        plugins = [
+            d / "shell" / "plugins" for d in (self._flux_core / "flux", self._lib)
+        ]
+        env = {
+            "FLUX_MODULE_PATH_PREPEND": str(self._lib / "modules"),
+            "PYTHONPATH": str(packages),
+        }
+        path = ":".join(str(folder) for folder in plugins)
+        return [f"-Sconf.shell_pluginpath={path}"], {**os.environ, **env}
 
     @contextlib.contextmanager
     def _alarm(self, text: str) -> Iterator[None]:
