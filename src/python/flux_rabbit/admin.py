@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit drain, undrain, disable, enable and release: for the owner of the
+# instance.
+"""Look after rabbits and stuck jobs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from flux_rabbit import cli, rpc
+from flux_rabbit.listing import choose, state_of, waits_for
+from flux_rabbit.units import Size
+
+Object = dict[str, Any]
+
+# Drain reasons of ours begin with this, others are left alone.
+PREFIX = "rabbit: "
+# The plugin lets a job in the epilog go when it sees this exception.
+ABANDON = "dws-epilog-timeout"
+
+ABOUT = {
+    "drain": (
+        "Drain the compute nodes next to rabbits, so that no new job runs on them. "
+        "Nodes that are drained already keep their reason.",
+        ("flux rabbit drain --reason 'firmware' rabbit7",),
+    ),
+    "undrain": (
+        "Undrain the compute nodes next to rabbits that were drained for their "
+        f'rabbit: those whose reason begins with "{PREFIX.strip()}".',
+        ("flux rabbit undrain rabbit7", "flux rabbit undrain --all rabbit7"),
+    ),
+    "disable": (
+        "Disable rabbits in Kubernetes: they give no storage to new jobs. What jobs "
+        "have there stays. Their compute nodes can be used by other jobs.",
+        ("flux rabbit disable --reason 'bad drive' 'rabbit[7-8]'",),
+    ),
+    "enable": (
+        "Enable rabbits in Kubernetes again; this also lifts a fence.",
+        ("flux rabbit enable rabbit7",),
+    ),
+    "release": (
+        "Give up the workflow of a job that does not get on. A job that is not in its "
+        "epilog yet is ended by an exception, after which its workflow is torn down. "
+        "A job in its epilog is let go at once: the nodes where something is still "
+        "mounted are drained, the rabbits where something is still allocated are "
+        "disabled, and Teardown goes on without the job. What will be left behind is "
+        "printed and has to be confirmed.",
+        ("flux rabbit release ƒ2gVz",),
+    ),
+}
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options of the command."""
+    if command == "release":
+        parser.add_argument("jobid", metavar="JOBID", help="an active rabbit job")
+        parser.add_argument("--reason", metavar="TEXT", help="for the job's eventlog")
+        parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+    else:
+        parser.add_argument(
+            "rabbits", nargs="+", metavar="RABBITS", help="hostlists of rabbits"
+        )
+        if command in ("drain", "disable"):
+            parser.add_argument("--reason", required=True, metavar="TEXT", help="why")
+        if command == "undrain":
+            parser.add_argument(
+                "--all",
+                action="store_true",
+                help="also nodes that were drained for another reason",
+            )
+    return ABOUT[command]
+
+
+def _nodes(rabbits: list[Object]) -> Any:
+    from flux.hostlist import Hostlist
+
+    result = Hostlist()
+    for rabbit in rabbits:
+        result.append(rabbit["nodes"])
+    return result
+
+
+def _drained(handle: rpc.Handle) -> dict[str, str]:
+    """Reason by host."""
+    from flux.hostlist import Hostlist
+    from flux.idset import IDset
+
+    status = handle.send("resource.status", {}, nodeid=0).get()
+    names = Hostlist(",".join(status["R"]["execution"]["nodelist"]))
+    result = {}
+    for ranks, entry in status["drain"].items():
+        for rank in IDset(ranks):
+            result[names[rank]] = str(entry.get("reason") or "")
+    return result
+
+
+def _in_instance(handle: rpc.Handle, hosts: Any) -> list[str]:
+    """Those of the hosts that are nodes of this instance."""
+    from flux.hostlist import Hostlist
+
+    status = handle.send("resource.status", {}, nodeid=0).get()
+    known = set(Hostlist(",".join(status["R"]["execution"]["nodelist"])))
+    return [host for host in hosts if host in known]
+
+
+def _encode(hosts: list[str]) -> str:
+    from flux.hostlist import Hostlist
+
+    return str(Hostlist(hosts).encode())
+
+
+def drain(handle: rpc.Handle, rabbits: list[Object], reason: str) -> str:
+    """Drain the nodes of rabbits that are not drained; returns them."""
+    drained = _drained(handle)
+    hosts = [h for h in _in_instance(handle, _nodes(rabbits)) if h not in drained]
+    if hosts:
+        request = {
+            "targets": _encode(hosts),
+            "reason": PREFIX + reason.removeprefix(PREFIX),
+            "mode": "update",
+        }
+        handle.send("resource.drain", request, nodeid=0).get()
+    return _encode(hosts)
+
+
+def undrain(handle: rpc.Handle, rabbits: list[Object], everything: bool) -> str:
+    """Undrain the nodes of rabbits; returns them."""
+    drained = _drained(handle)
+    hosts = [
+        host
+        for host in _nodes(rabbits)
+        if host in drained and (everything or drained[host].startswith(PREFIX))
+    ]
+    if hosts:
+        request = {"targets": _encode(hosts)}
+        handle.send("resource.undrain", request, nodeid=0).get()
+    return _encode(hosts)
+
+
+def set_state(
+    handle: rpc.Handle, rabbits: list[Object], state: str, reason: str
+) -> list[str]:
+    """Enable or disable rabbits; returns the errors."""
+    pending = {}
+    for rabbit in rabbits:
+        request = {"rabbit": rabbit["name"], "state": state, "reason": reason}
+        pending[rabbit["name"]] = handle.send("dws.rabbit", request)
+    errors = []
+    for name, answer in pending.items():
+        try:
+            answer.get()
+        except rpc.RpcError as exc:
+            errors.append(f"{name}: {exc.strerror}")
+    return errors
+
+
+def left_behind(job: Object, nodelist: str) -> list[str]:
+    """What a job that is let go leaves, in sentences."""
+    workflow = job.get("workflow")
+    result = []
+    if workflow is None:
+        return ["nothing: the job has no workflow"]
+    result.append(
+        f"workflow {workflow['name']}, which stays until its Teardown is done"
+        + (f": {workflow['message']}" if workflow["message"] else "")
+    )
+    if workflow["state"] in ("PreRun", "PostRun", "DataOut", "Teardown"):
+        hosts = job.get("lagging") or nodelist or "the job's nodes"
+        result.append(
+            f"file systems that are still mounted on {hosts}: "
+            "those nodes will be drained"
+        )
+    if workflow["desired"] != "Teardown" and workflow["state"] in (
+        "PreRun",
+        "PostRun",
+        "DataOut",
+    ):
+        result.append("data that has not been copied out is lost")
+    space = job.get("space") or {}
+    for name, size in sorted(space.items()):
+        result.append(
+            f"{Size(size)} on {name}: it will be disabled if that is still allocated"
+        )
+    return result
+
+
+def _confirm() -> None:
+    if not sys.stdin.isatty():
+        raise cli.Failure("not confirmed: say --yes where nobody can be asked")
+    print("Type yes to go on: ", end="", flush=True)
+    if sys.stdin.readline().strip() != "yes":
+        raise cli.Failure("not confirmed: nothing was done")
+
+
+def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
+    """Run release."""
+    number = cli.jobids([args.jobid])[0]
+    job = rpc.active_job(handle, number)
+    if job is None:
+        raise cli.Failure(f"{rpc.f58(number)} is not an active rabbit job")
+    listed = rpc.job_list(handle, number)
+    last = job["phase"] == "epilog"
+    left = left_behind(job, str(listed.get("nodelist") or ""))
+    if not args.json:
+        print(
+            f"{rpc.f58(number)} of {cli.user_name(job['userid'])} is in "
+            f"{state_of(job)}; it waits for: {waits_for(job)}"
+        )
+        if last:
+            print("If it is let go now, this is left behind:")
+        else:
+            print("It will be ended by an exception and its workflow torn down:")
+            left = ["what the job has not copied out is lost"]
+        for text in left:
+            print(f"  {text}")
+    if not args.yes:
+        _confirm()
+    why = args.reason or "given up with flux rabbit release"
+    request = {
+        "id": number,
+        "type": ABANDON if last else "dws-release",
+        "severity": 0,
+        "note": why,
+    }
+    handle.call("job-manager.raise", request)
+    if args.json:
+        cli.print_json({"id": number, "released": last, "left_behind": left})
+    elif not last:
+        print("The job is ending. If it gets stuck in its epilog, release it again.")
+    return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one of the commands."""
+    handle = rpc.Handle()
+    if args.command == "release":
+        return release(handle, args)
+    if not cli.is_owner(handle):
+        raise cli.Failure("only the owner of the Flux instance may do that")
+    rabbits = choose(rpc.rabbits(handle), args)
+    errors: list[str] = []
+    hosts = ""
+    if args.command == "drain":
+        hosts = drain(handle, rabbits, args.reason)
+    elif args.command == "undrain":
+        hosts = undrain(handle, rabbits, args.all)
+    else:
+        state = "Enabled" if args.command == "enable" else "Disabled"
+        errors = set_state(handle, rabbits, state, getattr(args, "reason", "") or "")
+    if args.json:
+        names = [rabbit["name"] for rabbit in rabbits]
+        cli.print_json({"rabbits": names, "nodes": hosts, "errors": errors})
+    elif args.command in ("drain", "undrain"):
+        print(f"{args.command}ed {hosts}" if hosts else "no node to be changed")
+    for text in errors:
+        print(f"flux-rabbit: {text}", file=sys.stderr)
+    return cli.EXIT_ERROR if errors else 0

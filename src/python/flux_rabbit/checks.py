@@ -1,0 +1,372 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# What selftest looks at before it runs jobs: Flux, the configuration, the way to
+# Kubernetes, what we may do there, and whether the two agree about the machine.
+"""The checks of an installation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from flux_rabbit import rpc, status
+
+Object = dict[str, Any]
+
+OLDEST_CORE = (0, 80)
+# What the role of a workload manager allows, as far as we use it.
+RIGHTS = {
+    "workflows": "create delete get list patch watch",
+    "servers": "get list patch",
+    "computes": "get patch",
+    "storages": "get list patch watch",
+    "directivebreakdowns": "get",
+    "clientmounts": "list",
+    "systemconfigurations": "get list",
+    "nnfdatamovements": "list",
+}
+SCHEDULERS = ("sched-rabbit", "sched-fluxion-resource")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of one check. `good` is None for one that was not made."""
+
+    name: str
+    good: bool | None
+    text: str
+    hint: str = ""
+
+    def as_json(self) -> Object:
+        word = {True: "passed", False: "failed", None: "skipped"}[self.good]
+        return {
+            "check": self.name,
+            "verdict": word,
+            "text": self.text,
+            "hint": self.hint,
+        }
+
+
+@dataclass
+class Site:
+    """What earlier checks have found, for later ones."""
+
+    handle: rpc.Handle
+    config: Object = field(default_factory=dict)
+    status: Object | None = None
+    rabbits: list[Object] = field(default_factory=list)
+    kube: Any = None
+
+    @property
+    def table(self) -> Object:
+        table = self.config.get("rabbit")
+        return table if isinstance(table, dict) else {}
+
+
+class Skip(Exception):
+    """The check cannot be made; the text says why."""
+
+
+class Wrong(Exception):
+    """The check has found something."""
+
+    def __init__(self, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.hint = hint
+
+
+Check = Callable[[Site], str]
+CHECKS: list[tuple[str, Check]] = []
+
+
+def check(name: str) -> Callable[[Check], Check]:
+    """Put a check on the list. It returns what it has found in order, or raises
+    Wrong or Skip."""
+
+    def add(function: Check) -> Check:
+        CHECKS.append((name, function))
+        return function
+
+    return add
+
+
+def run(site: Site) -> Iterator[Verdict]:
+    """Make all checks, one after the other."""
+    for name, function in CHECKS:
+        try:
+            yield Verdict(name, True, function(site))
+        except Wrong as exc:
+            yield Verdict(name, False, str(exc), exc.hint)
+        except Skip as exc:
+            yield Verdict(name, None, str(exc))
+        except OSError as exc:
+            yield Verdict(name, False, str(exc))
+
+
+# Flux
+
+
+@check("Flux version")
+def _version(site: Site) -> str:
+    version = site.handle.attribute("version")
+    parts = tuple(int(p) for p in version.split(".")[:2] if p.isdigit())
+    if parts < OLDEST_CORE:
+        oldest = ".".join(map(str, OLDEST_CORE))
+        raise Wrong(f"this Flux is {version}", f"flux-dws needs {oldest} or newer")
+    return version
+
+
+@check("instance owner")
+def _owner(site: Site) -> str:
+    owner = site.handle.attribute("security.owner")
+    if owner != str(os.getuid()):
+        raise Wrong(
+            f"the instance belongs to user id {owner}", "run selftest as that user"
+        )
+    return f"user id {owner}"
+
+
+@check("configuration")
+def _configuration(site: Site) -> str:
+    from flux_k8s import configcheck
+
+    site.config = site.handle.call("config.get")
+    if "rabbit" not in site.config:
+        raise Wrong(
+            "there is no table [rabbit]",
+            "see flux-config-rabbit(5), then run: flux config reload",
+        )
+    # The kubeconfig has a check of its own.
+    faults = [
+        fault
+        for fault in configcheck.faults(site.config["rabbit"])
+        if not fault.startswith("rabbit.kubeconfig: kubeconfig")
+    ]
+    if faults:
+        raise Wrong("; ".join(faults), "see flux-config-rabbit(5)")
+    return f"{len(site.table)} keys in [rabbit]"
+
+
+def _modules(site: Site) -> set[str]:
+    answer = site.handle.send("module.list", {}, nodeid=0).get()
+    return {str(module["name"]) for module in answer["mods"]}
+
+
+@check("broker module")
+def _module(site: Site) -> str:
+    try:
+        site.status = rpc.status(site.handle)
+    except rpc.Absent:
+        raise Wrong(
+            "the broker module dws is not loaded",
+            "run: flux module load dws; flux dmesg says why it refuses",
+        ) from None
+    return "dws is loaded"
+
+
+@check("jobtap plugin")
+def _plugin(site: Site) -> str:
+    answer = site.handle.call("job-manager.jobtap", {"query_only": True})
+    if not any(str(name).startswith("dws-jobtap") for name in answer["plugins"]):
+        raise Wrong(
+            "the jobtap plugin dws-jobtap.so is not loaded",
+            "run: flux jobtap load dws-jobtap.so, or name it in job-manager.plugins",
+        )
+    if site.status is not None and not site.status["synced"]:
+        raise Wrong("dws-jobtap.so is loaded, but does not answer the module")
+    return "dws-jobtap.so is loaded"
+
+
+@check("scheduler")
+def _scheduler(site: Site) -> str:
+    modules = _modules(site)
+    found = [name for name in SCHEDULERS if name in modules]
+    if not found:
+        others = sorted(name for name in modules if name.startswith("sched"))
+        raise Wrong(
+            f"the scheduler ({', '.join(others) or 'none'}) knows no rabbits",
+            "load sched-rabbit.py, or Fluxion with a graph of flux dws2jgf",
+        )
+    if found[0] != "sched-rabbit":
+        return _fluxion(site)
+    return "sched-rabbit"
+
+
+def _fluxion(site: Site) -> str:
+    format = (site.config.get("sched-fluxion-resource") or {}).get("match-format")
+    if format not in (None, "rv1"):
+        raise Wrong(
+            f'sched-fluxion-resource.match-format is "{format}"',
+            'with rabbits it has to be "rv1"',
+        )
+    resource = site.config.get("resource") or {}
+    if not resource.get("scheduling") and not resource.get("path"):
+        raise Wrong(
+            "Fluxion has no graph with rabbits",
+            "write one with flux dws2jgf, and name it in resource.scheduling",
+        )
+    return "Fluxion"
+
+
+@check("nodes in the mapping")
+def _nodes(site: Site) -> str:
+    from flux.hostlist import Hostlist
+
+    if site.status is None:
+        raise Skip("without the broker module")
+    site.rabbits = rpc.rabbits(site.handle)
+    answer = site.handle.send("resource.status", {}, nodeid=0).get()
+    ours = set(Hostlist(",".join(answer["R"]["execution"]["nodelist"])))
+    mapped = {h for rabbit in site.rabbits for h in Hostlist(rabbit["nodes"])}
+    if not ours & mapped:
+        raise Wrong(
+            "no node of this Flux instance is in rabbit.mapping",
+            "make it anew: flux rabbitmapping",
+        )
+    foreign = sorted(mapped - ours)
+    if foreign:
+        raise Wrong(
+            f"rabbit.mapping has {Hostlist(foreign).encode()}, which this Flux "
+            "instance does not have",
+            "make it anew: flux rabbitmapping",
+        )
+    return f"{len(ours & mapped)} of {len(ours)} nodes have a rabbit"
+
+
+# Kubernetes
+
+
+@check("kubeconfig")
+def _kubeconfig(site: Site) -> str:
+    from flux_k8s.kube import ConfigError, Kube
+
+    path = site.table.get("kubeconfig")
+    try:
+        site.kube = Kube(path if isinstance(path, str) else None, connections=4)
+    except ConfigError as exc:
+        raise Wrong(f"rabbit.kubeconfig: {exc}", "the agent reads it, too") from None
+    return str(site.kube.path)
+
+
+def _kube(site: Site) -> Any:
+    if site.kube is None:
+        raise Skip("without a kubeconfig or an API server")
+    return site.kube
+
+
+@check("API server")
+def _server(site: Site) -> str:
+    from flux_k8s.crd import DWS_GROUP
+    from flux_k8s.kube import ApiError
+
+    kube = _kube(site)
+    try:
+        version = kube.version(DWS_GROUP)
+    except ApiError as exc:
+        site.kube = None
+        if exc.status == 401:
+            raise Wrong(
+                "the API server refuses the token of the kubeconfig",
+                "it has expired, or is of another cluster",
+            ) from None
+        if exc.status == 404:
+            raise Wrong(
+                f"the API server has no group {DWS_GROUP}",
+                "DWS is not installed in that cluster",
+            ) from None
+        if exc.status == 0:
+            raise Wrong(
+                f"the API server does not answer: {exc.message}",
+                "is its address in the kubeconfig right, and the network up?",
+            ) from None
+        raise Wrong(f"the API server answers {exc.status}: {exc.message}") from None
+    return f"{DWS_GROUP}/{version}"
+
+
+@check("permissions")
+def _permissions(site: Site) -> str:
+    from flux_k8s.crd import RESOURCES
+    from flux_k8s.kube import ApiError
+
+    kube = _kube(site)
+    missing = []
+    count = 0
+    for plural, verbs in RIGHTS.items():
+        for verb in verbs.split():
+            count += 1
+            try:
+                if not kube.may(RESOURCES[plural], verb):
+                    missing.append(f"{verb} {plural}")
+            except ApiError as exc:
+                raise Wrong(f"cannot ask for rights: {exc.message}") from None
+    if missing:
+        raise Wrong(
+            f"may not: {', '.join(missing)}",
+            "give the user of the kubeconfig the role nnf-workload-manager",
+        )
+    return f"{count} rights"
+
+
+@check("mapping of the cluster")
+def _mapping(site: Site) -> str:
+    from flux_k8s import rabbitmap
+    from flux_k8s.kube import ApiError
+
+    kube = _kube(site)
+    if not site.rabbits:
+        raise Skip("without a mapping")
+    try:
+        system = kube.get("systemconfigurations", "default", "default")
+        real = rabbitmap.build(system, kube.list_all("storages")[0])
+    except (ApiError, rabbitmap.MappingError) as exc:
+        raise Wrong(f"cannot be read: {exc}") from None
+    wrong = []
+    for rabbit in site.rabbits:
+        there = real["rabbits"].get(rabbit["name"])
+        if there is None:
+            wrong.append(f"{rabbit['name']} is not in the cluster")
+        elif there["hostlist"] != rabbit["nodes"]:
+            wrong.append(
+                f"{rabbit['name']} has {there['hostlist'] or 'no node'} there, "
+                f"{rabbit['nodes'] or 'no node'} in the mapping"
+            )
+    mapped = {rabbit["name"] for rabbit in site.rabbits}
+    absent = sorted(set(real["rabbits"]) - mapped)
+    if absent:
+        wrong.append(f"{', '.join(absent)} of the cluster not in the mapping")
+    if wrong:
+        raise Wrong(
+            "; ".join(wrong[:4]) + ("; and more" if len(wrong) > 4 else ""),
+            "rabbit.mapping is out of date, make it anew: flux rabbitmapping",
+        )
+    return f"{len(site.rabbits)} rabbits"
+
+
+@check("agent")
+def _agent(site: Site) -> str:
+    if site.status is None:
+        raise Skip("without the broker module")
+    site.status = rpc.status(site.handle)
+    good, text = status.health({**site.status, "synced": True})
+    if not good:
+        raise Wrong(text, "run: systemctl status flux-coral2-dws")
+    return text
+
+
+@check("rabbits")
+def _rabbits(site: Site) -> str:
+    if site.status is None:
+        raise Skip("without the broker module")
+    if not site.status["agent"]["synced"]:
+        raise Skip("without an agent")
+    states = site.status["rabbits"]["states"]
+    ready = states.get("Ready", 0)
+    text = ", ".join(f"{n} {word}" for word, n in sorted(states.items()))
+    if not ready:
+        raise Wrong(
+            f"no rabbit is Ready: {text}",
+            "flux rabbit list -o long says why, flux rabbit enable enables",
+        )
+    return text

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# The command line: which subcommand there is, and what they have in common.
+# Only the module of the one that is asked for is imported.
+"""flux rabbit."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+from flux_rabbit import rpc, term
+
+PROG = "flux rabbit"
+
+# name: (module, what it does)
+COMMANDS = {
+    "status": ("status", "how everything is, on one screen"),
+    "list": ("listing", "list rabbits: state, space, links, nodes"),
+    "df": ("listing", "space on the rabbits"),
+    "jobs": ("listing", "list active rabbit jobs and what they wait for"),
+    "show": ("show", "everything about one job, in plain words"),
+    "watch": ("watch", "follow a job until it ends"),
+    "timeline": ("chart", "where the time of jobs went, as a picture"),
+    "stats": ("stats", "how long finished jobs spent in each state"),
+    "top": ("top", "live view of rabbits and jobs"),
+    "drain": ("admin", "drain the compute nodes next to rabbits"),
+    "undrain": ("admin", "undrain the compute nodes next to rabbits"),
+    "disable": ("admin", "give no storage of rabbits to new jobs"),
+    "enable": ("admin", "give storage of rabbits to jobs again"),
+    "release": ("admin", "give up the stuck workflow of a job"),
+    "selftest": ("selftest", "test a whole installation, with a verdict per line"),
+}
+
+EXIT_ERROR = 1
+# Everything was found out, and something is wrong with it.
+EXIT_BAD = 3
+
+OVERVIEW_EXAMPLES = """
+examples:
+  flux rabbit status                    how are the rabbits?
+  flux rabbit show ƒ2gVz                why does my job wait?
+  flux rabbit timeline --svg t.svg ƒ2gVz
+  flux rabbit list -s Offline -no '{name}'
+"""
+
+
+class Failure(Exception):
+    """Ends the command; the text says why."""
+
+
+class _Help(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=30)
+
+
+def _common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "-L",
+        "--color",
+        nargs="?",
+        const="always",
+        default="auto",
+        choices=("always", "never", "auto"),
+        metavar="WHEN",
+        help="colour: always, never or auto (on a terminal, without NO_COLOR)",
+    )
+
+
+def parser_for(name: str | None) -> argparse.ArgumentParser:
+    """The parser, with the options of one subcommand."""
+    top = argparse.ArgumentParser(
+        prog=PROG,
+        description="See rabbits and rabbit jobs, and look after them.",
+        formatter_class=_Help,
+        epilog=OVERVIEW_EXAMPLES,
+    )
+    subparsers = top.add_subparsers(
+        dest="command", metavar="COMMAND", title="commands", required=True
+    )
+    for command, (module, text) in COMMANDS.items():
+        sub = subparsers.add_parser(command, help=text, formatter_class=_Help)
+        if command == name:
+            found: Any = importlib.import_module(f"flux_rabbit.{module}")
+            _common(sub)
+            description, examples = found.configure(sub, command)
+            sub.description = description
+            sub.epilog = "examples:\n" + "".join(
+                f"  {example}\n" for example in examples
+            )
+            sub.set_defaults(run=found.run)
+    return top
+
+
+def colour(args: argparse.Namespace) -> bool:
+    return term.use_colour(sys.stdout, args.color)
+
+
+def print_json(value: Any) -> None:
+    """JSON for programs on a pipe, indented on a terminal."""
+    json.dump(value, sys.stdout, indent=2 if sys.stdout.isatty() else None)
+    print()
+
+
+def jobids(words: Iterable[str]) -> list[int]:
+    """Job ids from the command line. Raises Failure."""
+    try:
+        return [rpc.jobid(word) for word in words]
+    except ValueError as exc:
+        raise Failure(str(exc)) from None
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point; returns the exit status."""
+    argv = sys.argv[1:] if argv is None else argv
+    # A reader that goes away (| head) is no reason for a traceback.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore
+    name = next((word for word in argv if word in COMMANDS), None)
+    args = parser_for(name).parse_args(argv)
+    try:
+        return int(args.run(args) or 0)
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+    except rpc.Absent as exc:
+        text = str(exc)
+        if exc.topic.startswith("dws."):
+            text = "the dws module is not loaded in this Flux instance"
+    except (Failure, OSError, ValueError) as exc:
+        text = str(exc)
+    print(f"{PROG.replace(' ', '-')}: ERROR: {text}", file=sys.stderr)
+    return EXIT_ERROR
+
+
+def user_name(userid: int, known: dict[int, str] = {}) -> str:  # noqa: B006
+    """The name of a user, or the number."""
+    if userid not in known:
+        import pwd
+
+        try:
+            known[userid] = pwd.getpwuid(userid).pw_name
+        except KeyError:
+            known[userid] = str(userid)
+    return known[userid]
+
+
+def is_owner(handle: rpc.Handle) -> bool:
+    """Whether we own the instance."""
+    return handle.attribute("security.owner") == str(os.getuid())

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit list, df and jobs.
+"""Lists of rabbits and of jobs."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from flux_rabbit import cli, rpc, table
+from flux_rabbit.term import STYLES
+from flux_rabbit.units import Seconds, Size, percent
+
+Object = dict[str, Any]
+
+RABBIT_FIELDS = {
+    "name": "RABBIT",
+    "state": "STATE",
+    "capacity": "CAPACITY",
+    "used": "USED",
+    "foreign": "FOREIGN",
+    "free": "FREE",
+    "use": "USE",
+    "links": "LINKS",
+    "broken": "BROKEN",
+    "allocations": "JOBS",
+    "nodes": "NODES",
+    "reason": "REASON",
+    "message": "MESSAGE",
+}
+LIST = table.Table(
+    "list",
+    RABBIT_FIELDS,
+    {
+        "default": (
+            "State and space",
+            "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
+            "?:{allocations:>4} +:{nodes:<8}",
+        ),
+        "long": (
+            "With what is wrong",
+            "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
+            "?:{allocations:>4} +:{nodes:<8} ?:{broken} ?:{reason} ?:{message}",
+        ),
+    },
+)
+DF = table.Table(
+    "df",
+    RABBIT_FIELDS,
+    {
+        "default": (
+            "Space",
+            "+:{name:<8} {capacity:>9} ?:{used:>9} ?:{foreign:>9} {free:>9} {use:>4}",
+        )
+    },
+)
+JOBS = table.Table(
+    "jobs",
+    {
+        "id": "JOBID",
+        "id.f58": "JOBID",
+        "id.dec": "JOBID",
+        "userid": "UID",
+        "username": "USER",
+        "phase": "PHASE",
+        "state": "STATE",
+        "status": "STATUS",
+        "time": "TIME",
+        "waiting": "WAITS FOR",
+        "note": "NOTE",
+        "message": "MESSAGE",
+        "rabbits": "RABBITS",
+        "workflow": "WORKFLOW",
+        "exception": "EXCEPTION",
+    },
+    {
+        "default": (
+            "State, time in it, and what the job waits for",
+            "{id.f58:>12} {username:<8.8} {state:<9} {time:>7} {rabbits:<16.16+} "
+            "{waiting}",
+        ),
+        "long": (
+            "With workflow and message",
+            "{id.f58:>12} {username:<8.8} {phase:<7} {state:<9} {status:<18} "
+            "{time:>7} {rabbits:<16.16+} {workflow:<26} {waiting} {message}",
+        ),
+    },
+)
+GOOD = ("Ready",)
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options of list, df and jobs."""
+    table.configure(parser)
+    if command == "jobs":
+        parser.add_argument(
+            "-u", "--user", metavar="USER", help="only jobs of this user"
+        )
+        parser.add_argument(
+            "-s", "--states", metavar="STATE,...", help="only jobs in these states"
+        )
+        return (
+            "List active rabbit jobs: the state of each one's workflow, the time "
+            "in it, its rabbits and what it waits for.",
+            (
+                "flux rabbit jobs -s PreRun,Setup",
+                "flux rabbit jobs --sort=-time",
+                "flux rabbit jobs -no '{id.f58} {waiting}'",
+            ),
+        )
+    parser.add_argument(
+        "rabbits", nargs="*", metavar="RABBITS", help="hostlists of rabbits"
+    )
+    parser.add_argument(
+        "-s", "--states", metavar="STATE,...", help="only rabbits in these states"
+    )
+    if command == "df":
+        return (
+            "Show the space on rabbits: what jobs hold (USED), what others held when "
+            "the mapping was made (FOREIGN), and the rest. The last line is the sum.",
+            ("flux rabbit df", "flux rabbit df 'rabbit[0-3]' --sort=-used"),
+        )
+    return (
+        "List rabbits: state, space, compute links that work, jobs, nodes.",
+        (
+            "flux rabbit list -s Offline,Degraded -o long",
+            "flux rabbit list 'rabbit[0-3]' -no '{name} {free:d}'",
+        ),
+    )
+
+
+def hosts(words: list[str]) -> list[str]:
+    """The members of hostlists. Raises ValueError."""
+    from flux.hostlist import Hostlist
+
+    result = []
+    for word in words:
+        try:
+            result += list(Hostlist(word))
+        except ValueError:
+            raise ValueError(f"'{word}' is not a hostlist") from None
+    return result
+
+
+def _words(text: str | None) -> set[str]:
+    return {word.strip().lower() for word in (text or "").split(",") if word.strip()}
+
+
+def choose(rabbits: list[Object], args: argparse.Namespace) -> list[Object]:
+    """The rabbits that were asked for. Raises Failure for one that is not
+    there."""
+    if args.rabbits:
+        known = {rabbit["name"]: rabbit for rabbit in rabbits}
+        try:
+            rabbits = [known[name] for name in hosts(args.rabbits)]
+        except KeyError as exc:
+            raise cli.Failure(f"there is no rabbit {exc.args[0]}") from None
+    states = _words(getattr(args, "states", None))
+    return [r for r in rabbits if not states or r["state"].lower() in states]
+
+
+def _rabbit_row(rabbit: Object) -> table.Row:
+    used = rabbit.get("used", rabbit["capacity"] - rabbit["free"])
+    links = rabbit.get("links")
+    total = sum(links.values()) if links else 0
+    broken = rabbit.get("broken") or {}
+    return SimpleNamespace(
+        name=rabbit["name"],
+        state=rabbit["state"],
+        capacity=Size(rabbit["capacity"]),
+        free=Size(rabbit["free"]),
+        used=Size(used),
+        foreign=Size(rabbit["foreign"]) if "foreign" in rabbit else "",
+        use=percent(used, rabbit["capacity"]),
+        links=f"{links.get('Ready', 0)}/{total}" if links is not None else "",
+        broken=",".join(f"{host}:{state}" for host, state in broken.items()),
+        allocations=rabbit.get("allocations", ""),
+        nodes=rabbit.get("nodes", ""),
+        reason=rabbit.get("reason", ""),
+        message=rabbit.get("message", ""),
+    )
+
+
+def _sum_row(rows: list[table.Row]) -> table.Row:
+    def total(field: str) -> Size:
+        return Size(sum(getattr(row, field) or 0 for row in rows))
+
+    used, capacity = total("used"), total("capacity")
+    return SimpleNamespace(
+        name="total",
+        state="",
+        capacity=capacity,
+        free=total("free"),
+        used=used,
+        foreign=total("foreign"),
+        use=percent(used, capacity),
+        links="",
+        broken="",
+        allocations="",
+        nodes="",
+        reason="",
+        message="",
+    )
+
+
+def _paint(style: str) -> tuple[str, str]:
+    return (f"\033[{STYLES[style][0]}m", "\033[0m")
+
+
+def _rabbit_style(row: table.Row) -> tuple[str, str]:
+    if row.state in (*GOOD, ""):
+        return ("", "") if not row.broken else _paint("warn")
+    return _paint("warn" if row.state in ("Disabled", "Drained") else "bad")
+
+
+def state_of(job: Object) -> str:
+    """One word for where a job is: the state that its workflow goes to, or
+    what it does between two of them."""
+    workflow = job.get("workflow")
+    if job["phase"] == "pending":
+        return "queued"
+    if job["phase"] == "running":
+        return "run"
+    return str(workflow["desired"]) if workflow else str(job["phase"])
+
+
+def waits_for(job: Object) -> str:
+    """What a job waits for: how far that has got, if it is known."""
+    note = str(job.get("note") or "").removeprefix("rabbit: ")
+    return note or str(job["waiting"])
+
+
+def job_row(job: Object, now: float) -> table.Row:
+    """The fields of a job."""
+    workflow = job.get("workflow") or {}
+    since = float(workflow.get("since") or 0)
+    return SimpleNamespace(
+        id=table.JobId(job["id"]),
+        userid=job["userid"],
+        username=cli.user_name(job["userid"]),
+        phase=job["phase"],
+        state=state_of(job),
+        status=workflow.get("status", ""),
+        time=Seconds(max(0.0, now - since)) if since else "",
+        waiting=waits_for(job),
+        note=job.get("note", ""),
+        message=workflow.get("message", ""),
+        rabbits=job.get("rabbits", ""),
+        workflow=workflow.get("name", ""),
+        exception=job["exception"],
+    )
+
+
+def _job_style(row: table.Row) -> tuple[str, str]:
+    if row.exception or row.status == "Error":
+        return _paint("bad")
+    return _paint("warn") if row.status == "TransientCondition" else ("", "")
+
+
+def _user_id(text: str | None) -> int | None:
+    if text is None or text.isdigit():
+        return None if text is None else int(text)
+    import pwd
+
+    try:
+        return pwd.getpwnam(text).pw_uid
+    except KeyError:
+        raise cli.Failure(f"there is no user {text}") from None
+
+
+def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
+    states = _words(args.states)
+    user = _user_id(args.user)
+    for page in rpc.job_pages(handle):
+        yield [
+            job
+            for job in page
+            if (not states or state_of(job).lower() in states)
+            and (user is None or job["userid"] == user)
+        ]
+
+
+def _run_jobs(args: argparse.Namespace) -> int:
+    pages = _job_pages(rpc.Handle(), args)
+    if args.json:
+        table.stream_json("jobs", pages)
+        return 0
+    rows = ([job_row(job, time.time()) for job in page] for page in pages)
+    table.show(JOBS, args, rows, _job_style if cli.colour(args) else None)
+    return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run list, df or jobs."""
+    if args.command == "jobs":
+        return _run_jobs(args)
+    rabbits: list[Object] = []
+    if args.format != "help":
+        rabbits = choose(rpc.rabbits(rpc.Handle()), args)
+    if args.json:
+        cli.print_json({"rabbits": rabbits})
+        return 0
+    rows = [_rabbit_row(rabbit) for rabbit in rabbits]
+    if args.command == "df" and len(rows) > 1 and not args.no_header:
+        sums = [_sum_row(rows)]
+    else:
+        sums = []
+    shown = DF if args.command == "df" else LIST
+    table.show(shown, args, [rows, sums], _rabbit_style if cli.colour(args) else None)
+    return 0

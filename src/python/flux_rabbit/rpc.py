@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# Requests to Flux over the C functions alone: importing all of Flux's bindings
+# takes longer than most of these commands.
+"""Talk to Flux."""
+
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from _flux._core import ffi, lib
+
+Object = dict[str, Any]
+
+NODEID_ANY = 0xFFFFFFFF
+# Jobs in one answer: the first page is on the screen while others come.
+PAGE = 500
+
+
+class RpcError(OSError):
+    """A request that was refused, or could not be sent."""
+
+    def __init__(self, number: int, topic: str, text: str) -> None:
+        super().__init__(number, text)
+        self.topic = topic
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.strerror}"
+
+
+class Absent(RpcError):
+    """Nobody answers under that name: a module is not loaded."""
+
+
+def _text(cdata: Any) -> str:
+    return str(ffi.string(cdata).decode("utf-8", errors="replace"))
+
+
+class Pending:
+    """A request without answer yet."""
+
+    def __init__(self, topic: str, future: Any) -> None:
+        self._topic = topic
+        self._future = future
+
+    def get(self, timeout_s: float = -1.0) -> Object:
+        """Wait for the answer.
+
+        Raises:
+            RpcError: it is an error, or did not come in time.
+        """
+        if timeout_s >= 0 and lib.flux_future_wait_for(self._future, timeout_s) < 0:
+            raise RpcError(errno.ETIMEDOUT, self._topic, "no answer in time")
+        answer = ffi.new("char *[1]")
+        if lib.flux_rpc_get(self._future, answer) < 0:
+            number = ffi.errno
+            text = _text(lib.flux_future_error_string(self._future))
+            kind = Absent if number == errno.ENOSYS else RpcError
+            raise kind(number, self._topic, text)
+        if answer[0] == ffi.NULL:
+            return {}
+        value = json.loads(ffi.string(answer[0]))
+        return value if isinstance(value, dict) else {}
+
+
+class Handle:
+    """A connection to the Flux instance."""
+
+    def __init__(self) -> None:
+        """Connect. Raises OSError without an instance."""
+        self._handle = lib.flux_open(ffi.NULL, 0)
+        if self._handle == ffi.NULL:
+            raise OSError(ffi.errno, "cannot connect to a Flux instance")
+
+    def send(
+        self, topic: str, payload: Object | None = None, nodeid: int = NODEID_ANY
+    ) -> Pending:
+        """Send a request without waiting for its answer."""
+        text = json.dumps(payload or {}).encode()
+        future = lib.flux_rpc(self._handle, topic.encode(), text, nodeid, 0)
+        if future == ffi.NULL:
+            raise RpcError(ffi.errno, topic, "cannot send the request")
+        return Pending(topic, ffi.gc(future, lib.flux_future_destroy))
+
+    def call(self, topic: str, payload: Object | None = None) -> Object:
+        """Send a request and wait for its answer."""
+        return self.send(topic, payload).get()
+
+    def attribute(self, name: str) -> str:
+        """A broker attribute, "" if there is none of that name."""
+        value = lib.flux_attr_get(self._handle, name.encode())
+        return "" if value == ffi.NULL else _text(value)
+
+
+def jobid(text: str) -> int:
+    """A job id in any of its forms.
+
+    Raises:
+        ValueError: it is none.
+    """
+    number = ffi.new("flux_jobid_t[1]")
+    if lib.flux_job_id_parse(text.encode(), number) < 0:
+        raise ValueError(f"'{text}' is not a job id")
+    return int(number[0])
+
+
+def f58(number: int) -> str:
+    """A job id as people write it."""
+    buffer = ffi.new("char[64]")
+    if lib.flux_job_id_encode(number, b"f58", buffer, 64) < 0:
+        return str(number)
+    return _text(buffer)
+
+
+def status(handle: Handle) -> Object:
+    """How everything is (dws.status in doc/protocol.md)."""
+    return handle.call("dws.status")
+
+
+def rabbits(handle: Handle) -> list[Object]:
+    """Every rabbit."""
+    return list(handle.call("dws.status", {"list": "rabbits"})["rabbits"])
+
+
+def job_pages(handle: Handle) -> Iterator[list[Object]]:
+    """The active rabbit jobs in the order of their ids, some at a time. The
+    next page is on its way while the caller looks at one."""
+    request: Object = {"list": "jobs", "max": PAGE}
+    pending: Pending | None = handle.send("dws.status", request)
+    while pending is not None:
+        answer = pending.get()
+        pending = None
+        if "next" in answer:
+            pending = handle.send("dws.status", {**request, "after": answer["next"]})
+        yield list(answer["jobs"])
+
+
+def active_job(handle: Handle, number: int) -> Object | None:
+    """What the module knows about a job, None if it is not active or somebody
+    else's."""
+    try:
+        return handle.call("dws.status", {"jobid": number})
+    except Absent:
+        raise
+    except RpcError as exc:
+        if exc.errno in (errno.ENOENT, errno.EPERM):
+            return None
+        raise
+
+
+def job_list(handle: Handle, number: int) -> Object:
+    """The job as flux jobs has it. Raises RpcError (ENOENT) without it."""
+    answer = handle.call("job-list.list-id", {"id": number, "attrs": ["all"]})
+    return dict(answer["job"])
+
+
+def job_list_or_none(handle: Handle, number: int) -> Object | None:
+    """The same; None while job-list does not know the job yet."""
+    try:
+        return job_list(handle, number)
+    except RpcError as exc:
+        if exc.errno == errno.ENOENT:
+            return None
+        raise
+
+
+def finished_jobs(handle: Handle, count: int, user: int | None) -> list[Object]:
+    """The latest jobs that are over and have used rabbits, latest first.
+
+    Args:
+        count: look at so many finished jobs.
+        user: only those of this user id.
+    """
+    constraint: Object = {"and": [{"states": ["inactive"]}]}
+    if user is not None:
+        constraint["and"].append({"userid": [user]})
+    answer = handle.call(
+        "job-list.list",
+        {
+            "max_entries": count,
+            "attrs": ["annotations", "t_submit", "result", "userid"],
+            "since": 0.0,
+            "constraint": constraint,
+        },
+    )
+    return [job for job in answer["jobs"] if uses_rabbits(job)]
+
+
+def uses_rabbits(job: Object) -> bool:
+    """Whether a job of job-list has had a workflow: its memo tells."""
+    user = (job.get("annotations") or {}).get("user") or {}
+    return bool(user.get("rabbit_workflow") or user.get("rabbits"))
+
+
+class Lookup:
+    """Keys of jobs in the KVS, asked for all at once."""
+
+    def __init__(self, handle: Handle) -> None:
+        self._handle = handle
+        self._pending: dict[tuple[int, str], Pending] = {}
+
+    def ask(self, number: int, *keys: str) -> None:
+        """Ask for keys of a job."""
+        for key in keys:
+            request = {"id": number, "keys": [key], "flags": 0}
+            self._pending[number, key] = self._handle.send("job-info.lookup", request)
+
+    def get(self, number: int, key: str) -> str | None:
+        """The text of a key that was asked for; None if it is not there.
+
+        Raises:
+            RpcError: the job is not there, or somebody else's.
+        """
+        try:
+            return str(self._pending.pop((number, key)).get()[key])
+        except RpcError as exc:
+            if exc.errno == errno.ENOENT:
+                return None
+            raise

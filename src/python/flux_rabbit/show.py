@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit show.
+"""Everything about one job, in plain words, errors first."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from flux_rabbit import cli, picture, rpc, term, timeline
+from flux_rabbit.listing import state_of, waits_for
+from flux_rabbit.term import Line
+from flux_rabbit.timeline import MEANING, Timeline
+from flux_rabbit.units import Size, duration
+
+Object = dict[str, Any]
+
+RECORDS = ("jobspec", "rabbit_workflow", "rabbit_datamovements")
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options."""
+    parser.add_argument("jobid", metavar="JOBID", help="an active or finished job")
+    return (
+        "Tell everything about one rabbit job: what went wrong, what it waits for, "
+        "its directives, rabbits and file systems, and where its time went.",
+        ("flux rabbit show ƒ2gVz", "flux rabbit show --json ƒ2gVz | jq .errors"),
+    )
+
+
+def _directives(jobspec: Object) -> list[str]:
+    """The #DW lines that were submitted."""
+    system = (jobspec.get("attributes") or {}).get("system") or {}
+    text = system.get("dw") or ""
+    lines = text if isinstance(text, list) else str(text).splitlines()
+    return [line.strip() for line in lines if line.strip()]
+
+
+def _failed_copies(movements: list[Object]) -> list[str]:
+    result = []
+    for movement in movements:
+        status = movement.get("status") or {}
+        if status.get("status") in ("Failed", "Invalid"):
+            spec = movement.get("spec") or {}
+            ends = [
+                (spec.get(k) or {}).get("path", "?") for k in ("source", "destination")
+            ]
+            message = status.get("message") or status["status"]
+            result.append(f"copy of {ends[0]} to {ends[1]}: {message}")
+    return result
+
+
+class Report:
+    """What is known about a job."""
+
+    def __init__(self, handle: rpc.Handle, number: int) -> None:
+        """Ask for it. Raises RpcError or FileNotFoundError without the job."""
+        lookup = rpc.Lookup(handle)
+        lookup.ask(number, *RECORDS)
+        self.line: Timeline = timeline.fetch(handle, [number])[0]
+        records = {key: lookup.get(number, key) for key in RECORDS}
+        read = {key: json.loads(text) for key, text in records.items() if text}
+        self.job = rpc.job_list(handle, number)
+        self.active = rpc.active_job(handle, number) if self.line.active else None
+        self.workflow: Object = read.get("rabbit_workflow") or {}
+        movements = read.get("rabbit_datamovements") or []
+        given = (self.active or {}).get("directives")
+        self.directives: list[str] = given or _directives(read.get("jobspec") or {})
+        self.errors = [mark.text for mark in self.line.marks]
+        status = self.workflow.get("status") or {}
+        if status.get("status") == "Error" and status.get("message"):
+            self.errors.append(str(status["message"]))
+        current = (self.active or {}).get("workflow") or {}
+        if current.get("status") in ("Error", "TransientCondition"):
+            self.errors.append(str(current["message"]))
+        self.errors += _failed_copies(movements)
+        # One fault is often told in several places.
+        self.errors = [
+            text
+            for index, text in enumerate(self.errors)
+            if not any(text in other for other in self.errors[:index])
+        ]
+
+    @property
+    def rabbits(self) -> str:
+        user = (self.job.get("annotations") or {}).get("user") or {}
+        return str((self.active or {}).get("rabbits") or user.get("rabbits") or "")
+
+    def where(self) -> str:
+        """One clause on where the job is."""
+        if not self.line.active:
+            word = str(self.job.get("result", "")).lower()
+            words = {"1": "completed", "2": "failed", "4": "canceled", "8": "timed out"}
+            took = duration(self.line.end - self.line.begin)
+            return f"{words.get(word, word or 'ended')} after {took}"
+        if self.active is None:
+            return "active, but the dws module does not know it"
+        state = state_of(self.active)
+        what = MEANING.get(state, "before its workflow is made")
+        return f"in {state}: {what}"
+
+    def as_json(self) -> Object:
+        return {
+            "id": self.line.number,
+            "f58": self.line.name,
+            "name": self.job.get("name", ""),
+            "userid": self.job.get("userid"),
+            "nodelist": self.job.get("nodelist", ""),
+            "active": self.line.active,
+            "where": self.where(),
+            "errors": self.errors,
+            "waiting": waits_for(self.active) if self.active else "",
+            "directives": self.directives,
+            "rabbits": self.rabbits,
+            "space": (self.active or {}).get("space") or {},
+            "workflow": (self.active or {}).get("workflow"),
+            "variables": self.variables(),
+            "timeline": self.line.as_json(),
+        }
+
+    def variables(self) -> dict[str, str]:
+        """What the job was given to find its file systems."""
+        env = (self.workflow.get("status") or {}).get("env") or {}
+        return {
+            name: str(value)
+            for name, value in sorted(env.items())
+            if name.startswith(("DW_JOB_", "DW_PERSISTENT_"))
+        }
+
+    def screen(self, width: int) -> list[Line]:
+        """What is shown."""
+        user = cli.user_name(self.job["userid"])
+        lines: list[Line] = [
+            [
+                (self.line.name, "bold"),
+                (f" ({self.job.get('name', '')}, {user}) ", "dim"),
+                (self.where(), ""),
+            ]
+        ]
+        lines += [[("  ! ", "bad"), (text, "bad")] for text in self.errors]
+        if self.active:
+            current = self.active.get("workflow") or {}
+            since = float(current.get("since") or 0)
+            age = f" (for {duration(time.time() - since)})" if since else ""
+            lines.append(_row("waits for", waits_for(self.active) + age))
+            for key in ("lagging", "failed"):
+                if self.active.get(key):
+                    lines.append(_row(f"{key} nodes", self.active[key]))
+        lines.append(_row("nodes", self.job.get("nodelist") or "none yet"))
+        lines.append(_row("rabbits", self._space()))
+        for index, text in enumerate(self.directives):
+            lines.append(_row("directives" if index == 0 else "", text))
+        for index, (name, value) in enumerate(self.variables().items()):
+            lines.append(_row("paths" if index == 0 else "", f"{name}={value}"))
+        lines.append(_row("workflow", self._workflow()))
+        lines.append([])
+        return lines + picture.text(self.line, width)
+
+    def _space(self) -> str:
+        space = (self.active or {}).get("space") or {}
+        if 0 < len(space) <= 8:
+            return ", ".join(f"{name} ({Size(n)})" for name, n in sorted(space.items()))
+        total = f" ({Size(sum(space.values()))})" if space else ""
+        return (self.rabbits or "none yet") + total
+
+    def _workflow(self) -> str:
+        current = (self.active or {}).get("workflow")
+        if not current:
+            name = (self.workflow.get("metadata") or {}).get("name")
+            return f"{name}, gone" if name else "none"
+        ready = "ready" if current["ready"] else current["status"] or "not taken up"
+        text = f"{current['name']}, to {current['desired']}, {ready}"
+        return f"{text}: {current['message']}" if current["message"] else text
+
+
+def _row(label: str, text: str) -> Line:
+    return [(f"  {label:14}", "dim"), (text, "")]
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    number = cli.jobids([args.jobid])[0]
+    report = Report(rpc.Handle(), number)
+    if not report.directives and not report.workflow and report.active is None:
+        raise cli.Failure(f"{rpc.f58(number)} is not a rabbit job: it has no #DW")
+    if args.json:
+        cli.print_json(report.as_json())
+        return 0
+    width = min(term.size(sys.stdout)[0], 160)
+    term.show(report.screen(width), cli.colour(args))
+    return 0

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# Tables in flux's own --format style. Rows come in pages and are printed as
+# they come, unless the format needs to see all of them.
+"""Tables."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from flux.util import OutputFormat, UtilConfig
+
+Row = SimpleNamespace
+# Fields that are left out when empty or widened, and rows that are sorted.
+_NEEDS_ALL = re.compile(r"(\?\+?|\+\??):\{|^sort:")
+
+
+class JobId(int):
+    """A job id that has its notations as attributes."""
+
+    @property
+    def f58(self) -> str:
+        from flux_rabbit import rpc
+
+        return rpc.f58(self)
+
+    @property
+    def dec(self) -> int:
+        return int(self)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What can be shown.
+
+    Attributes:
+        headings: by field.
+        formats: (description, format) by name; there is a "default".
+    """
+
+    name: str
+    headings: dict[str, str]
+    formats: dict[str, tuple[str, str]]
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a table."""
+    parser.add_argument(
+        "-o",
+        "--format",
+        default="default",
+        metavar="FORMAT",
+        help="a format in Python's style, or the name of one: "
+        "-o help lists names and fields",
+    )
+    parser.add_argument(
+        "-n", "--no-header", action="store_true", help="print no line of headings"
+    )
+    parser.add_argument(
+        "--sort", metavar="KEY,...", help="sort by these fields, by -FIELD in reverse"
+    )
+
+
+def _format(table: Table, args: argparse.Namespace) -> Any:
+    class Config(UtilConfig):  # type: ignore[misc]
+        builtin_formats = {
+            name: {"description": text, "format": fmt}
+            for name, (text, fmt) in table.formats.items()
+        }
+
+        def validate(self, path: str, conf: Any) -> None:
+            """Check the user's own formats."""
+            formats = (conf.get(table.name) or {}).get("formats")
+            if formats is not None:
+                self.validate_formats(path, formats)
+
+    config = Config(
+        "flux-rabbit",
+        subcommand=table.name,
+        initial_dict={table.name: {"formats": dict(Config.builtin_formats)}},
+    )
+    if args.format == "help":
+        print("fields: " + ", ".join(table.headings))
+    text = config.load().get_format_string(args.format)
+    result = OutputFormat(text, headings=table.headings)
+    if args.sort:
+        result.set_sort_keys(args.sort)
+    return result
+
+
+def show(
+    table: Table,
+    args: argparse.Namespace,
+    pages: Iterable[list[Row]],
+    style: Callable[[Row], tuple[str, str]] | None = None,
+) -> None:
+    """Print rows.
+
+    Args:
+        style: what to print before and after a row.
+    """
+    form = _format(table, args)
+    if form.sort_keys or _NEEDS_ALL.search(form.get_format(orig=True)):
+        rows = form.sort_items([row for page in pages for row in page])
+        text = form.filter(rows, no_header=args.no_header)
+        form = OutputFormat(text, headings=table.headings)
+        pages = [rows]
+    if not args.no_header:
+        print(form.header().rstrip(), flush=True)
+    for page in pages:
+        lines = []
+        for row in page:
+            line = form.format(row).rstrip()
+            if style and line:
+                before, after = style(row)
+                line = before + line + after
+            lines.append(line)
+        if lines:
+            print("\n".join(lines), flush=True)
+
+
+def stream_json(key: str, pages: Iterator[list[Any]]) -> None:
+    """{KEY: [...]}, written as it comes."""
+    separator = ""
+    print(json.dumps({key: []})[:-2], end="")
+    for page in pages:
+        if page:
+            text = json.dumps(page)[1:-1]
+            print(separator + text, end="", flush=True)
+            separator = ", "
+    print("]}")

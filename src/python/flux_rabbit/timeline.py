@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# Where a job's time went: Flux's phases from the job's eventlog, and beside
+# them the states of its workflow, from what the KVS keeps of a job.
+"""The timeline of a job."""
+
+from __future__ import annotations
+
+import calendar
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from flux_rabbit import rpc
+from flux_rabbit.units import go_duration
+
+Object = dict[str, Any]
+
+STATES = ("Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown")
+PHASES = ("depend", "queued", "prolog", "run", "cleanup")
+LANES = ("flux", "rabbit")
+
+MEANING = {
+    "Proposal": "the directives are checked, capacity worked out",
+    "Setup": "file systems are made",
+    "DataIn": "data is copied in",
+    "PreRun": "file systems are mounted",
+    "PostRun": "file systems are unmounted",
+    "DataOut": "data is copied out",
+    "Teardown": "file systems are destroyed",
+    "depend": "before it may be queued",
+    "queued": "waiting for nodes and rabbits",
+    "prolog": "has its nodes, is made ready to run",
+    "run": "its tasks run",
+    "cleanup": "what follows the tasks",
+}
+
+
+@dataclass(frozen=True)
+class Span:
+    """A phase or state, in seconds since the epoch. `end` is None while it
+    lasts."""
+
+    lane: str
+    name: str
+    begin: float
+    end: float | None
+
+    def length(self, now: float) -> float:
+        return max(0.0, (now if self.end is None else self.end) - self.begin)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Something that happened at one moment."""
+
+    when: float
+    text: str
+
+
+@dataclass
+class Timeline:
+    """All of a job. `end` is when it was over, or now."""
+
+    number: int
+    begin: float
+    end: float
+    active: bool
+    spans: list[Span] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return rpc.f58(self.number)
+
+    def lane(self, lane: str) -> list[Span]:
+        return [span for span in self.spans if span.lane == lane]
+
+    def as_json(self) -> Object:
+        return {
+            "id": self.number,
+            "f58": self.name,
+            "begin": self.begin,
+            "end": self.end,
+            "active": self.active,
+            "spans": [
+                {
+                    "lane": span.lane,
+                    "name": span.name,
+                    "begin": span.begin,
+                    "end": span.end,
+                    "seconds": round(span.length(self.end), 6),
+                }
+                for span in self.spans
+            ],
+            "exceptions": [{"time": m.when, "text": m.text} for m in self.marks],
+        }
+
+
+class Events:
+    """When which events of an eventlog were."""
+
+    def __init__(self, text: str) -> None:
+        """Read the lines of an eventlog (RFC 18)."""
+        self._events = [json.loads(line) for line in text.splitlines() if line]
+
+    def all(self, name: str, **context: Any) -> list[Object]:
+        """Those of this name whose context has these values."""
+        return [
+            event
+            for event in self._events
+            if event["name"] == name
+            and all(
+                (event.get("context") or {}).get(k) == v for k, v in context.items()
+            )
+        ]
+
+    def when(self, name: str, **context: Any) -> float | None:
+        """The time of the first one."""
+        found = self.all(name, **context)
+        return float(found[0]["timestamp"]) if found else None
+
+    def fatal(self) -> float | None:
+        """The time of the first exception that ends the job."""
+        return self.when("exception", severity=0)
+
+    @property
+    def begin(self) -> float:
+        return float(self._events[0]["timestamp"])
+
+
+def _phases(events: Events) -> list[Span]:
+    """What Flux did, one phase after the other."""
+    ends = [events.when("finish"), events.fatal()]
+    over = min((t for t in ends if t is not None), default=None)
+    starts = {
+        "depend": events.begin,
+        "queued": events.when("depend"),
+        "prolog": events.when("alloc"),
+        "run": events.when("start"),
+        "cleanup": over,
+    }
+    # A job that was ended early skips phases.
+    known = [
+        (name, begin)
+        for name, begin in starts.items()
+        if begin is not None and (name == "cleanup" or over is None or begin <= over)
+    ]
+    known.sort(key=lambda item: item[1])
+    spans = []
+    for index, (name, begin) in enumerate(known):
+        last = index == len(known) - 1
+        end = events.when("clean") if last else known[index + 1][1]
+        spans.append(Span("flux", name, begin, end))
+    return spans
+
+
+def _time(text: str) -> float | None:
+    """A Kubernetes time in seconds since the epoch."""
+    stem, _, fraction = text.rstrip("Z").partition(".")
+    try:
+        whole = calendar.timegm(time.strptime(stem, "%Y-%m-%dT%H:%M:%S"))
+        return whole + float(f"0.{fraction or 0}")
+    except ValueError:
+        return None
+
+
+def completed(workflow: Object | None) -> dict[str, float]:
+    """When which states were done, as the drivers of a Workflow object say."""
+    result: dict[str, float] = {}
+    status = (workflow or {}).get("status") or {}
+    for driver in status.get("drivers") or []:
+        state = driver.get("watchState")
+        when = _time(str(driver.get("completeTime") or ""))
+        if state in STATES and when is not None:
+            result[state] = max(when, result.get(state, when))
+    return result
+
+
+def _chain(
+    names: Iterable[str],
+    durations: dict[str, float],
+    done: dict[str, float],
+    first: float,
+    last: float,
+) -> list[Span]:
+    """States that follow each other between two moments. Where it is not
+    known when a state was done, it followed at once on the one before."""
+    spans = []
+    cursor = first
+    for name in names:
+        if name not in durations:
+            continue
+        length = durations[name]
+        end = done.get(name, cursor + length)
+        end = min(max(end, first + length), last)
+        begin = max(first, min(end - length, end))
+        spans.append(Span("rabbit", name, begin, end))
+        cursor = end
+    return spans
+
+
+def _states(
+    events: Events,
+    durations: dict[str, float],
+    done: dict[str, float],
+    now: float,
+) -> list[Span]:
+    """What the workflow did, as far as it is over."""
+    spans = []
+    begin = events.when("dependency-add", description="dws-create")
+    if begin is not None:
+        end = events.when("dependency-remove", description="dws-create")
+        fatal = events.fatal()
+        if end is None and fatal is not None:
+            end = max(begin, fatal)
+        spans.append(Span("rabbit", "Proposal", begin, end))
+    begin = events.when("prolog-start", description="dws-setup")
+    if begin is not None:
+        end = events.when("prolog-finish", description="dws-setup")
+        limit = now if end is None else end
+        spans += _chain(("Setup", "DataIn", "PreRun"), durations, done, begin, limit)
+    begin = events.when("epilog-start", description="dws-epilog")
+    if begin is not None:
+        end = events.when("epilog-finish", description="dws-epilog")
+        limit = now if end is None else end
+        after = _chain(("PostRun", "DataOut"), durations, done, begin, limit)
+        spans += after
+        if end is not None:
+            # Its last step is what lets the epilog go.
+            length = durations.get("Teardown")
+            start = after[-1].end if after else None
+            if length is not None:
+                start = max(end - length, start or begin)
+            if start is not None or not after:
+                spans.append(Span("rabbit", "Teardown", start or begin, end))
+    return spans
+
+
+def build(
+    number: int,
+    eventlog: str,
+    timings: dict[str, str | None],
+    workflow: Object | None = None,
+    active: Object | None = None,
+    now: float | None = None,
+) -> Timeline:
+    """Put a timeline together.
+
+    Args:
+        eventlog: the job's.
+        timings: the rabbit_<state>_timing records by state, as they are.
+        workflow: the rabbit_workflow record, or None.
+        active: what dws.status says about the job, None if it is not active.
+        now: the end of what is not over (default: now).
+    """
+    now = time.time() if now is None else now
+    events = Events(eventlog)
+    over = events.when("clean")
+    durations = {}
+    for state, text in timings.items():
+        seconds = go_duration((text or "").strip().strip('"'))
+        if seconds is not None:
+            durations[state] = seconds
+    line = Timeline(number, events.begin, now if over is None else over, over is None)
+    line.spans = _phases(events)
+    line.spans += _states(events, durations, completed(workflow), line.end)
+    current = (active or {}).get("workflow")
+    if current and over is None:
+        state, since = current["desired"], float(current["since"])
+        known = {span.name for span in line.lane("rabbit")}
+        if state not in known and since > 0 and not _arrived(current):
+            line.spans.append(Span("rabbit", state, min(since, now), None))
+    for event in events.all("exception"):
+        context = event["context"]
+        note = context.get("note") or ""
+        text = f"{context['type']}: {note}" if note else str(context["type"])
+        line.marks.append(Mark(float(event["timestamp"]), text))
+    return line
+
+
+def _arrived(workflow: Object) -> bool:
+    return bool(workflow["ready"]) and workflow["state"] == workflow["desired"]
+
+
+def key(state: str) -> str:
+    """The KVS key with the timing of a state."""
+    return f"rabbit_{state.lower()}_timing"
+
+
+def fetch(handle: rpc.Handle, numbers: Iterable[int]) -> list[Timeline]:
+    """Timelines of jobs, in that order.
+
+    Raises:
+        RpcError: a job is not there, or somebody else's.
+    """
+    numbers = list(numbers)
+    lookup = rpc.Lookup(handle)
+    for number in numbers:
+        lookup.ask(number, "eventlog", "rabbit_workflow", *map(key, STATES))
+    lines = []
+    for number in numbers:
+        eventlog = lookup.get(number, "eventlog")
+        if not eventlog:
+            raise FileNotFoundError(f"there is no job {rpc.f58(number)}")
+        timings = {state: lookup.get(number, key(state)) for state in STATES}
+        workflow = lookup.get(number, "rabbit_workflow")
+        active = None
+        if '"name":"clean"' not in eventlog.replace(" ", ""):
+            active = rpc.active_job(handle, number)
+        lines.append(
+            build(
+                number,
+                eventlog,
+                timings,
+                json.loads(workflow) if workflow else None,
+                active,
+            )
+        )
+    return lines

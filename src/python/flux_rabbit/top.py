@@ -1,0 +1,462 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit top: a screen that is drawn anew at an interval, and the keys that
+# change what is on it. What a screen shows depends on the Model alone.
+"""Live view."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import pathlib
+import re
+import select
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from flux_rabbit import cli, rpc, status, term
+from flux_rabbit.listing import state_of, waits_for
+from flux_rabbit.term import Line
+from flux_rabbit.timeline import STATES
+from flux_rabbit.units import Size, duration
+
+Object = dict[str, Any]
+
+SORTS: dict[str, Callable[[Object], Any]] = {
+    "time": lambda job: _since(job) or math.inf,
+    "state": lambda job: state_of(job),
+    "user": lambda job: cli.user_name(job["userid"]),
+    "id": lambda job: job["id"],
+    "rabbits": lambda job: job.get("rabbits", ""),
+}
+FILTERS = ("", "depend", "queued", "run", *STATES)
+MAPS = ("use", "health")
+KEYS = "q quit  s sort  r reverse  f state  / search  h map  p pause  j k scroll  + -"
+HEALTH = {"Ready": "heat1", "Disabled": "heat3", "Drained": "heat3"}
+EVENTS_KEPT = 200
+FASTEST_S, SLOWEST_S = 0.25, 60.0
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options."""
+    parser.add_argument(
+        "-i",
+        "--interval",
+        type=float,
+        default=2.0,
+        metavar="SECONDS",
+        help="between two looks (default: 2)",
+    )
+    parser.add_argument(
+        "-c", "--count", type=int, metavar="N", help="end after so many looks"
+    )
+    parser.add_argument("--sort", choices=tuple(SORTS), default="time")
+    parser.add_argument("--svg", metavar="FILE", help="write the last screen as SVG")
+    parser.add_argument(
+        "--size",
+        metavar="COLSxROWS",
+        help="of the screen (default: that of the terminal)",
+    )
+    return (
+        "Watch rabbits and jobs: a map of all rabbits by how full or how healthy they "
+        "are, the jobs in their states, and what has changed. Where the output is not "
+        "a terminal one screen is printed. Keys:\n  " + KEYS.replace("  ", "\n  "),
+        (
+            "flux rabbit top -i 1",
+            "flux rabbit top -c 1 --size 120x40",
+            "flux rabbit top -c 10 -i 0.5 --svg top.svg --size 100x30",
+        ),
+    )
+
+
+def _since(job: Object) -> float:
+    return float((job.get("workflow") or {}).get("since") or 0)
+
+
+@dataclass
+class Model:
+    """What is known, and how it is to be shown."""
+
+    status: Object = field(default_factory=dict)
+    rabbits: list[Object] = field(default_factory=list)
+    jobs: list[Object] = field(default_factory=list)
+    events: deque[tuple[float, Line]] = field(
+        default_factory=lambda: deque(maxlen=EVENTS_KEPT)
+    )
+    rate: float = 0.0
+    now: float = 0.0
+    sort: str = "time"
+    reverse: bool = False
+    only: str = ""
+    search: str = ""
+    typing: bool = False
+    map: str = "use"
+    paused: bool = False
+    scroll: int = 0
+    interval: float = 2.0
+    error: str = ""
+
+    def update(
+        self, now: float, state: Object, rabbits: list[Object], jobs: list[Object]
+    ) -> None:
+        """Take in what is so now, and note what has changed."""
+        first = not self.status
+        before = {job["id"]: job for job in self.jobs}
+        after = {job["id"]: job for job in jobs}
+        changes = 0
+        if not first:
+            for number, job in after.items():
+                changes += self._note(now, before.get(number), job)
+            for number in before.keys() - after.keys():
+                changes += 1
+                self._event(now, number, [("gone", "dim")])
+            old = {rabbit["name"]: rabbit["state"] for rabbit in self.rabbits}
+            for rabbit in rabbits:
+                was = old.get(rabbit["name"], rabbit["state"])
+                if was != rabbit["state"]:
+                    text = f"{rabbit['name']}: {was} → {rabbit['state']}"
+                    self.events.append((now, [(text, "warn")]))
+            elapsed = now - self.now
+            self.rate = changes / elapsed if elapsed > 0 else 0.0
+        self.now, self.status = now, state
+        self.rabbits, self.jobs, self.error = rabbits, jobs, ""
+
+    def _note(self, now: float, old: Object | None, job: Object) -> int:
+        is_now = state_of(job)
+        if old is None:
+            self._event(now, job["id"], [("new in ", "dim"), (is_now, is_now)])
+            return 1
+        was = state_of(old)
+        if job["exception"] and not old["exception"]:
+            self._event(now, job["id"], [("exception", "bad")])
+        if was == is_now:
+            return 0
+        self._event(now, job["id"], [(was, was), (" → ", "dim"), (is_now, is_now)])
+        return 1
+
+    def _event(self, now: float, number: int, what: Line) -> None:
+        known = [(text, style if style in term.STYLES else "") for text, style in what]
+        self.events.append((now, [(f"{rpc.f58(number):>12} ", ""), *known]))
+
+    def chosen(self) -> list[Object]:
+        """The jobs to show, in order."""
+        jobs = [
+            job
+            for job in self.jobs
+            if (not self.only or state_of(job) == self.only)
+            and (not self.search or self.search in _searchable(job))
+        ]
+        jobs.sort(key=SORTS[self.sort], reverse=self.reverse)
+        return jobs
+
+    def key(self, key: str) -> bool:
+        """Do what a key says; False to quit."""
+        if self.typing:
+            self._type(key)
+        elif key in ("q", "\x03", "\x04"):
+            return False
+        elif key == "s":
+            self.sort = _next(tuple(SORTS), self.sort)
+        elif key == "r":
+            self.reverse = not self.reverse
+        elif key == "f":
+            self.only = _next(FILTERS, self.only)
+        elif key == "h":
+            self.map = _next(MAPS, self.map)
+        elif key == "p":
+            self.paused = not self.paused
+        elif key == "/":
+            self.typing, self.search = True, ""
+        elif key in ("j", "\x1b[B", " ", "\x1b[6~"):
+            self.scroll += 1 if key in ("j", "\x1b[B") else 10
+        elif key in ("k", "\x1b[A", "\x1b[5~"):
+            self.scroll = max(0, self.scroll - (10 if key == "\x1b[5~" else 1))
+        elif key == "+":
+            self.interval = max(FASTEST_S, self.interval / 2)
+        elif key == "-":
+            self.interval = min(SLOWEST_S, self.interval * 2)
+        return True
+
+    def _type(self, key: str) -> None:
+        if key in ("\r", "\n", "\x1b"):
+            self.typing = False
+            if key == "\x1b":
+                self.search = ""
+        elif key in ("\x7f", "\b"):
+            self.search = self.search[:-1]
+        elif key.isprintable():
+            self.search += key
+
+
+def _searchable(job: Object) -> str:
+    words = (rpc.f58(job["id"]), cli.user_name(job["userid"]), waits_for(job))
+    return " ".join((*words, job.get("rabbits", ""), state_of(job)))
+
+
+def _next(words: tuple[str, ...], word: str) -> str:
+    return words[(words.index(word) + 1) % len(words)]
+
+
+# What the screen shows
+
+
+def screen(model: Model, width: int, height: int) -> list[Line]:
+    """Exactly `height` lines of at most `width` columns."""
+    lines = _head(model, width)
+    lines += _map(model, width, max(2, height // 4))
+    below = _events(model, max(2, min(len(model.events), height // 5)))
+    foot = _foot(model)
+    room = max(2, height - len(lines) - len(below) - 1)
+    lines += _queue(model, room)
+    lines = lines[: height - len(below) - 1]
+    lines += [[] for _ in range(height - len(below) - 1 - len(lines))]
+    return [term.fit(line, width) for line in [*lines, *below, foot]][:height]
+
+
+def _head(model: Model, width: int) -> list[Line]:
+    clock = time.strftime("%H:%M:%S", time.localtime(model.now))
+    if not model.status:
+        return [[("flux rabbit top  ", "bold"), (model.error or "...", "bad")]]
+    good, text = status.health(model.status)
+    line: Line = [("flux rabbit top ", "bold"), (f"{clock} ", "")]
+    line += [("● ", "good" if good else "bad"), (text, "")]
+    if model.paused:
+        line.append(("  paused", "warn"))
+    if model.error:
+        line = [("flux rabbit top ", "bold"), (clock, ""), (f" {model.error}", "bad")]
+    return [line, _space(model, width), _counts(model)]
+
+
+def _space(model: Model, width: int) -> Line:
+    total = model.status["rabbits"]
+    capacity, used, foreign = total["capacity"], total["used"], total["foreign"]
+    line: Line = [("space ", "dim")]
+    line += status.bar(
+        [(used, "run"), (foreign, "cleanup")],
+        capacity + foreign,
+        max(10, min(50, width - 50)),
+    )
+    line.append((f" {Size(used)} of {Size(capacity)}", ""))
+    if foreign:
+        line.append((f", {Size(foreign)} foreign", "dim"))
+    return line
+
+
+def _counts(model: Model) -> Line:
+    line: Line = [("jobs ", "dim"), (f"{len(model.jobs)}", "bold")]
+    for state in STATES:
+        count = model.status["states"].get(state, 0)
+        line.append((f"  {state} ", state if count else "dim"))
+        line.append((str(count), "bold" if count else "dim"))
+    line.append((f"  {model.rate:.1f} changes/s", "dim"))
+    return line
+
+
+def _heat(model: Model, rabbit: Object) -> str:
+    if model.map == "health":
+        return HEALTH.get(rabbit["state"], "heat5")
+    if not rabbit["capacity"]:
+        return "heat0"
+    part = 1 - rabbit["free"] / rabbit["capacity"]
+    # Anything at all is seen; the last step is for what is nearly full.
+    return "heat" + str(0 if part <= 0 else min(5, 1 + math.floor(part * 4.4)))
+
+
+def _map(model: Model, width: int, rows: int) -> list[Line]:
+    """Every rabbit: by name where there is room, as a block where not."""
+    total = model.status.get("rabbits", {})
+    counts = status.groups(total.get("states", {}))
+    words = "  ".join(f"{n} {name}" for name, n in counts.items() if n)
+    scale: Line = [(f"rabbits by {model.map}: ", "dim"), (words, ""), ("   ", "")]
+    if model.map == "use":
+        scale += [("0% ", "dim"), *[("■", f"heat{n}") for n in range(6)]]
+        scale.append((" 100%", "dim"))
+    lines: list[Line] = [[], scale]
+    longest = max((len(r["name"]) for r in model.rabbits), default=0)
+    cell = longest + 8
+    across = max(1, width // cell)
+    if len(model.rabbits) <= across * rows:
+        for at in range(0, len(model.rabbits), across):
+            line: Line = []
+            for rabbit in model.rabbits[at : at + across]:
+                used = 1 - rabbit["free"] / max(1, rabbit["capacity"])
+                word = "" if rabbit["state"] == "Ready" else rabbit["state"][:4]
+                line.append(("■ ", _heat(model, rabbit)))
+                line.append((f"{rabbit['name']:{longest}} ", ""))
+                line.append((f"{word or f'{100 * used:.0f}%':<5}", "dim"))
+            lines.append(line)
+        return lines
+    # Shares of the map, so that a row is a row on the floor as far as it goes.
+    across = max(1, width // 2)
+    for at in range(0, min(len(model.rabbits), across * rows), across):
+        lines.append([("■ ", _heat(model, r)) for r in model.rabbits[at : at + across]])
+    left = len(model.rabbits) - across * rows
+    if left > 0:
+        lines[-1] = [*lines[-1][:-6], (f"+{left} more", "dim")]
+    return lines
+
+
+def _queue(model: Model, room: int) -> list[Line]:
+    jobs = model.chosen()
+    head = f"{'JOBID':>12} {'USER':8} {'STATE':9} {'TIME':>7} {'RABBITS':16} WAITS FOR"
+    lines: list[Line] = [[], [(f"{head:<200}", "head")]]
+    room -= len(lines)
+    model.scroll = max(0, min(model.scroll, len(jobs) - room))
+    for job in jobs[model.scroll : model.scroll + max(0, room)]:
+        workflow = job.get("workflow") or {}
+        since = _since(job)
+        age = duration(max(0.0, model.now - since)) if since else ""
+        state = state_of(job)
+        style = state if state in term.STYLES else ""
+        wrong = job["exception"] or workflow.get("status") == "Error"
+        lines.append(
+            [
+                (f"{rpc.f58(job['id']):>12} ", "bold"),
+                (f"{cli.user_name(job['userid'])[:8]:8} ", ""),
+                (f"{state:9} ", style),
+                (f"{age:>7} ", ""),
+                (f"{job.get('rabbits', '')[:16]:16} ", "dim"),
+                (waits_for(job), "bad" if wrong else ""),
+            ]
+        )
+    return lines
+
+
+def _events(model: Model, count: int) -> list[Line]:
+    lines: list[Line] = [[("changes", "dim")]]
+    for when, what in list(model.events)[-count:]:
+        clock = time.strftime("%H:%M:%S", time.localtime(when))
+        lines.append([(f"{clock} ", "dim"), *what])
+    return lines
+
+
+def _foot(model: Model) -> Line:
+    if model.typing:
+        return [("/", "bold"), (model.search, "bold"), ("▏", "dim")]
+    order = f"by {model.sort}{' reversed' if model.reverse else ''}"
+    shown = f" only {model.only}" if model.only else ""
+    shown += f" /{model.search}" if model.search else ""
+    return [(f"{order}{shown}, every {duration(model.interval)}  ", ""), (KEYS, "dim")]
+
+
+# The terminal
+
+
+def look(handle: rpc.Handle, model: Model) -> None:
+    """Ask how things are."""
+    try:
+        state = rpc.status(handle)
+        rabbits = rpc.rabbits(handle)
+        jobs = [job for page in rpc.job_pages(handle) for job in page]
+        model.update(time.time(), state, rabbits, jobs)
+    except rpc.RpcError as exc:
+        model.error = f"the dws module does not answer: {exc.strerror}"
+        model.now = time.time()
+
+
+@contextmanager
+def _raw_terminal() -> Iterator[None]:
+    """Keys one by one, on a screen of our own."""
+    import termios
+    import tty
+
+    fd = sys.stdin.fileno()
+    saved = termios.tcgetattr(fd)
+    try:
+        tty.setcbreak(fd)
+        sys.stdout.write("\033[?1049h\033[?25l")
+        yield
+    finally:
+        sys.stdout.write("\033[?25h\033[?1049l")
+        sys.stdout.flush()
+        termios.tcsetattr(fd, termios.TCSADRAIN, saved)
+
+
+_KEY = re.compile(r"\x1b\[[0-9;]*[~A-Za-z]|.", re.DOTALL)
+
+
+def _keys(timeout_s: float) -> list[str]:
+    """What was typed until then."""
+    ready, _, _ = select.select([sys.stdin], [], [], max(0.0, timeout_s))
+    if not ready:
+        return []
+    data = os.read(sys.stdin.fileno(), 1024).decode("utf-8", errors="replace")
+    # The end of input is like asking to quit.
+    return _KEY.findall(data) if data else ["q"]
+
+
+def _draw(model: Model, size: tuple[int, int], colour: bool) -> None:
+    rows = screen(model, *size)
+    body = "\r\n".join(f"{term.ansi(row, colour)}\033[K" for row in rows)
+    sys.stdout.write(f"\033[H{body}")
+    sys.stdout.flush()
+
+
+def _interact(
+    handle: rpc.Handle, model: Model, args: argparse.Namespace, colour: bool
+) -> tuple[int, int]:
+    """Draw and listen until the end; returns the size of the screen."""
+    looks = 0
+    following = 0.0
+    with _raw_terminal():
+        while True:
+            size = _size(args)
+            if time.monotonic() >= following:
+                if not model.paused:
+                    look(handle, model)
+                    looks += 1
+                following = time.monotonic() + model.interval
+                _draw(model, size, colour)
+                if args.count and looks >= args.count:
+                    return size
+            # A window that changes its size is drawn anew without a key.
+            for key in _keys(min(following - time.monotonic(), 0.25)):
+                if not model.key(key):
+                    return size
+                _draw(model, _size(args), colour)
+            if _size(args) != size:
+                sys.stdout.write("\033[2J")
+                _draw(model, _size(args), colour)
+
+
+def _size(args: argparse.Namespace) -> tuple[int, int]:
+    if args.size:
+        columns, _, rows = args.size.partition("x")
+        if not (columns.isdigit() and rows.isdigit()):
+            raise cli.Failure("--size: expected COLSxROWS")
+        return max(20, int(columns)), max(8, int(rows))
+    columns, rows = term.size(sys.stdout)
+    return columns, rows
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    handle = rpc.Handle()
+    model = Model(interval=max(FASTEST_S, args.interval), sort=args.sort)
+    size = _size(args)
+    if args.json:
+        look(handle, model)
+        parts = {"status": model.status, "rabbits": model.rabbits, "jobs": model.jobs}
+        cli.print_json({**parts, "error": model.error})
+    elif sys.stdout.isatty() and sys.stdin.isatty() and not args.svg:
+        size = _interact(handle, model, args, cli.colour(args))
+    else:
+        for n in range(args.count or 1):
+            if n:
+                time.sleep(model.interval)
+            look(handle, model)
+        if not args.svg:
+            term.show(screen(model, *size), cli.colour(args))
+    if args.svg:
+        picture = term.svg(screen(model, *size), size[0], "flux rabbit top")
+        pathlib.Path(args.svg).write_text(picture, encoding="utf-8")
+        print(args.svg)
+    return cli.EXIT_ERROR if model.error else 0

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit watch.
+"""Follow a job until it ends."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from typing import Any
+
+from flux_rabbit import cli, rpc, term, timeline
+from flux_rabbit.listing import waits_for
+from flux_rabbit.term import Line
+from flux_rabbit.timeline import MEANING, STATES, Timeline
+from flux_rabbit.units import duration
+
+Object = dict[str, Any]
+
+_PARTS = re.compile(r"(\d+)/(\d+) nodes|(\d+)%")
+SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options."""
+    parser.add_argument("jobid", metavar="JOBID", help="a rabbit job")
+    parser.add_argument(
+        "-i",
+        "--interval",
+        type=float,
+        default=0.5,
+        metavar="SECONDS",
+        help="between two looks (default: 0.5)",
+    )
+    return (
+        "Follow a job until it ends: each state of its workflow with a bar for how "
+        "far it has got. Where the output is not a terminal, a line for each state "
+        "that is done. The exit status is 0 if the job was successful, 1 if not.",
+        ("flux rabbit watch ƒ2gVz", "flux rabbit watch $(flux submit -S dw=... a.out)"),
+    )
+
+
+def progress(text: str) -> float | None:
+    """How far a state has got, from 0 to 1, if its text tells."""
+    match = _PARTS.search(text)
+    if not match:
+        return None
+    if match[3]:
+        return min(1.0, int(match[3]) / 100)
+    return int(match[1]) / max(1, int(match[2]))
+
+
+def screen(
+    line: Timeline, active: Object | None, width: int, tick: int = 0
+) -> list[Line]:
+    """A row for each state: done, under way, or to come."""
+    spans = {span.name: span for span in line.spans}
+    lines: list[Line] = [
+        [(line.name, "bold"), (f"  {duration(line.end - line.begin)}", "dim")]
+    ]
+    middle = STATES.index("PreRun") + 1
+    for name in (*STATES[:middle], "run", *STATES[middle:]):
+        span = spans.get(name)
+        label = "the job runs" if name == "run" else name
+        if span is None:
+            lines.append([("  · ", "dim"), (label, "dim")])
+            continue
+        took = duration(span.length(line.end))
+        if span.end is not None:
+            row: Line = [("  ✓ ", "good"), (f"{label:12}", ""), (f" {took:>7}", "")]
+            lines.append(term.fit(row, width))
+            continue
+        text = waits_for(active) if active and name != "run" else MEANING[name]
+        row = [(f"  {SPIN[tick % len(SPIN)]} ", name), (f"{label:12}", "bold")]
+        row.append((f" {took:>7} ", ""))
+        row += [*_bar(progress(text), name, tick), (f" {text}", "")]
+        lines.append(term.fit(row, width))
+    lines += [
+        term.fit([("  ! ", "bad"), (mark.text, "bad")], width) for mark in line.marks
+    ]
+    return lines
+
+
+def _bar(part: float | None, style: str, tick: int, width: int = 20) -> Line:
+    if part is None:
+        # No end in sight: something that moves.
+        at = tick % (width - 3)
+        return [(" " * at, ""), ("━━━━", style), (" " * (width - 4 - at), "")]
+    full = round(part * width)
+    return [("━" * full, style), ("─" * (width - full), "dim")]
+
+
+class Printer:
+    """For what is not a terminal: a line for each thing that is over."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def show(self, line: Timeline) -> None:
+        for span in sorted(line.spans, key=lambda span: span.end or 0.0):
+            if span.end is None or span.name in self._told:
+                continue
+            if span.lane == "rabbit" or span.name == "run":
+                self._told.add(span.name)
+                label = "the job ran" if span.name == "run" else span.name
+                took = duration(span.length(line.end))
+                print(f"{label:12} {took:>7}  {MEANING[span.name]}", flush=True)
+        for mark in line.marks:
+            if mark.text not in self._told:
+                self._told.add(mark.text)
+                print(f"! {mark.text}", flush=True)
+
+
+def _json(line: Timeline, active: Object | None) -> None:
+    cli.print_json(
+        {"timeline": line.as_json(), "waiting": waits_for(active) if active else ""}
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    handle = rpc.Handle()
+    number = cli.jobids([args.jobid])[0]
+    live = sys.stdout.isatty() and not args.json
+    colour = cli.colour(args)
+    printer = Printer()
+    height = tick = 0
+    while True:
+        line = timeline.fetch(handle, [number])[0]
+        active = rpc.active_job(handle, number) if line.active else None
+        if live:
+            lines = screen(line, active, term.size(sys.stdout)[0] - 1, tick)
+            # Over the picture before this one.
+            up = f"\033[{height}A" if height else ""
+            body = "".join(f"{term.ansi(row, colour)}\033[K\n" for row in lines)
+            sys.stdout.write(f"{up}{body}")
+            sys.stdout.flush()
+            height = len(lines)
+        elif not args.json:
+            printer.show(line)
+        if not line.active:
+            break
+        tick += 1
+        time.sleep(max(0.05, args.interval))
+    if args.json:
+        _json(line, None)
+    return 0 if rpc.job_list(handle, number).get("success") else cli.EXIT_ERROR

@@ -1,0 +1,223 @@
+#!/bin/bash
+# flux rabbit: what users see of rabbits and jobs, as text and as JSON.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='flux rabbit for users'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+# says FILE FILTER...: the jq filter is true of the JSON in the file
+says () {
+	file=$1 &&
+	shift &&
+	jq -e "$@" <$file >/dev/null || { cat $file; return 1; }
+}
+as_guest () {
+	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
+}
+# now that output is not a terminal there may be no colour in it
+no_colour () {
+	test_must_fail grep -q "$(printf "\033")" "$@"
+}
+
+test_expect_success 'without the module it is said what is missing' '
+	test_expect_code 1 flux rabbit status 2>err &&
+	grep "the dws module is not loaded" err
+'
+test_expect_success 'load everything' '
+	dws_setup
+'
+test_expect_success 'every command has help with examples' '
+	flux rabbit --help >help &&
+	for command in $(sed -n "s/^    \([a-z]*\) .*/\1/p" help); do
+		echo $command >>commands &&
+		flux rabbit $command --help >out &&
+		grep "^examples:" out &&
+		grep "flux rabbit $command" out || return 1
+	done &&
+	test $(wc -l <commands) = 15
+'
+test_expect_success 'a typing mistake is a usage error' '
+	test_expect_code 2 flux rabbit lsit &&
+	test_expect_code 2 flux rabbit list --frmat=x &&
+	test_expect_code 1 flux rabbit list -o "{color}" 2>err &&
+	grep "Unknown format field: color" err &&
+	test_expect_code 1 flux rabbit show nonsense 2>err &&
+	grep "nonsense. is not a job id" err &&
+	test_expect_code 1 flux rabbit show 12 2>err &&
+	grep "there is no job" err
+'
+test_expect_success 'status: all is well, and nothing is used' '
+	flux rabbit status >out &&
+	grep "Kubernetes .*connected" out &&
+	grep "Rabbits  *2: 2 ready  0 degraded  0 offline  0 disabled" out &&
+	grep "0B of 2.0TiB used" out &&
+	no_colour out &&
+	flux rabbit status --json >json &&
+	says json ".healthy and .rabbits.count == 2 and .workflows == 0"
+'
+test_expect_success 'list: formats, sorting, states, hostlists' '
+	cat >list.exp <<-\EOT &&
+	RABBIT   STATE     CAPACITY     FREE  USE LINKS JOBS NODES
+	rabbit0  Ready       1.0TiB   1.0TiB   0%   2/2    0 node[0-1]
+	rabbit1  Ready       1.0TiB   1.0TiB   0%   2/2    0 node[2-3]
+	EOT
+	flux rabbit list >out && test_cmp list.exp out &&
+	flux rabbit list -no "{name} {free:d} {nodes}" "rabbit[1]" >out &&
+	echo "rabbit1 1099511627776 node[2-3]" >exp && test_cmp exp out &&
+	flux rabbit list --sort=-name -no "{name}" >out &&
+	printf "rabbit1\nrabbit0\n" >exp && test_cmp exp out &&
+	flux rabbit list -s offline -no "{name}" >out && test ! -s out &&
+	flux rabbit list --json rabbit0 >json &&
+	says json "[.rabbits[].name] == [\"rabbit0\"]" &&
+	flux rabbit list -o help >out && grep "long  *With what is wrong" out &&
+	test_expect_code 1 flux rabbit list rabbit7 2>err &&
+	grep "there is no rabbit rabbit7" err &&
+	test_expect_code 1 flux rabbit list "rabbit[" 2>err &&
+	grep "is not a hostlist" err
+'
+test_expect_success 'colour when asked for, and not with NO_COLOR' '
+	dws_ctl rabbit rabbit1 down &&
+	dws_wait_status ".rabbits.states.Offline == 1" &&
+	flux rabbit list --color=always >out &&
+	test_must_fail no_colour out &&
+	flux rabbit list -no "{name} {state}" -s Offline >out &&
+	echo "rabbit1 Offline" >exp && test_cmp exp out &&
+	flux rabbit status >out && grep "1 offline" out &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_wait_status ".rabbits.states.Ready == 2"
+'
+test_expect_success 'jobs: what each waits for' '
+	dws_ctl hold PreRun &&
+	jobid=$(dws_submit true) &&
+	dws_wait_status ".states.PreRun == 1" &&
+	flux rabbit jobs >out &&
+	grep "JOBID USER  *STATE  *TIME RABBITS  *WAITS FOR" out &&
+	grep " $(id -un | cut -c1-8) *PreRun .*rabbit0 .*mount" out &&
+	flux rabbit jobs -s prerun -no "{id.dec}" >out &&
+	flux job id --to=dec $jobid >exp && test_cmp exp out &&
+	flux rabbit jobs -s Setup -no "{id}" >out && test ! -s out &&
+	flux rabbit jobs --sort=-time -no "{id.f58}" >out &&
+	grep $jobid out &&
+	flux rabbit jobs --json >json &&
+	says json ".jobs[0].workflow.desired == \"PreRun\""
+'
+test_expect_success 'status: the oldest, and space' '
+	flux rabbit status >out &&
+	grep "PreRun .* 1$" out &&
+	grep "Oldest  *$jobid in PreRun for" out &&
+	flux rabbit df >out &&
+	grep "^rabbit0 .* 2%" out &&
+	grep "^total  *2.0TiB" out &&
+	flux rabbit df --json | jq -e "[.rabbits[].used] | add > 20000000000"
+'
+test_expect_success 'show: an active job' '
+	flux rabbit show $jobid >out &&
+	grep "$jobid (true, .*) in PreRun: file systems are mounted" out &&
+	grep "waits for  *mounting" out &&
+	grep "rabbits  *rabbit0 (2.*GiB)" out &&
+	grep "directives  *#DW jobdw type=xfs" out &&
+	grep "nodes  *node\[0-1\]" out &&
+	flux rabbit show --json $jobid >json &&
+	says json ".active and .errors == [] and .timeline.active
+		and (.timeline.spans | map(.name) | index(\"PreRun\"))"
+'
+test_expect_success 'top: one screen, of the size that was asked for' '
+	flux rabbit top --size 80x24 >out &&
+	test $(wc -l <out) = 24 &&
+	no_colour out &&
+	grep "rabbits by use: 2 ready" out &&
+	grep "$jobid .*PreRun" out &&
+	awk "length (\$0) > 160 { exit 1 }" out &&
+	flux rabbit top --json | jq -e "(.rabbits | length) == 2" &&
+	flux rabbit top --svg top.svg --size 100x30 &&
+	grep "<title>flux rabbit top</title>" top.svg &&
+	test_expect_code 1 flux rabbit top --size huge
+'
+test_expect_success 'a guest sees rabbits, but no job of others' '
+	as_guest flux rabbit status >out && grep "Workflows  *0" out &&
+	as_guest flux rabbit list >out && grep "rabbit0 *Ready .*GiB" out &&
+	test_must_fail grep node0 out &&
+	as_guest flux rabbit jobs -no "{id}" >out && test ! -s out
+'
+test_expect_success 'watch: a line for each state, and the exit status' '
+	flux rabbit watch $jobid >out &
+	watch=$! &&
+	dws_ctl release PreRun &&
+	wait $watch &&
+	sed "s/ .*//" out >states &&
+	printf "%s\n" Proposal Setup DataIn PreRun the PostRun DataOut \
+		Teardown >exp &&
+	test_cmp exp states &&
+	bad=$(dws_submit false) &&
+	test_expect_code 1 flux rabbit watch --json $bad >json &&
+	says json ".timeline.active == false"
+'
+test_expect_success 'timeline: phases and states follow each other' '
+	flux rabbit timeline -w 80 $jobid >out &&
+	for name in depend queued prolog run cleanup Proposal Setup DataIn PreRun \
+		PostRun DataOut Teardown; do
+		grep "^  $name  *[0-9.]*m\?s .*█" out || return 1
+	done &&
+	flux rabbit timeline --json $jobid >json &&
+	says json ".timelines[0] | .active == false and (.spans | length) == 12
+		and all(.spans[]; .begin <= .end)
+		and ([.spans[] | select(.lane == \"rabbit\") | .begin]
+			| . == sort)
+		and (.spans[] | select(.name == \"PreRun\").end) as \$p
+		| (.spans[] | select(.name == \"run\").begin) >= \$p - 0.001"
+'
+test_expect_success 'timeline: SVG, HTML, PNG' '
+	flux rabbit timeline --svg t.svg --html t.html $jobid $bad >out &&
+	printf "t.svg\nt.html\n" >exp && test_cmp exp out &&
+	flux python -c "
+import sys, xml.etree.ElementTree as tree
+root = tree.parse(sys.argv[1]).getroot()
+texts = \"\".join(root.itertext())
+assert root.tag.endswith(\"svg\") and \"PreRun\" in texts, texts
+assert sys.argv[2] in texts" t.svg $jobid &&
+	grep "<svg" t.html && grep "<td>rabbit</td>" t.html &&
+	test_must_fail grep -E "src=|href=|@import" t.html &&
+	if flux rabbit timeline --png t.png $jobid 2>err; then
+		head -c 4 t.png | tail -c 3 >magic && grep PNG magic
+	else
+		grep "PNG needs the Python package" err
+	fi
+'
+test_expect_success 'stats: table and plot of finished jobs' '
+	flux rabbit stats >out &&
+	grep "^2 jobs" out &&
+	grep "^STATE  *JOBS  *min  *median  *p90  *p99  *max" out &&
+	grep "^Setup  *2 " out && grep "^Setup  .*█" out &&
+	flux rabbit stats --json >json &&
+	says json ".jobs == 2 and (.states | length) == 7
+		and all(.states[]; .min <= .median and .median <= .max)" &&
+	flux rabbit stats --svg s.svg $jobid && grep "1 jobs" s.svg
+'
+test_expect_success 'show: errors come first' '
+	dws_ctl fail Setup --severity Fatal --message "no space on rabbit0" &&
+	broken=$(dws_submit true) &&
+	dws_wait_event $broken clean &&
+	dws_ctl fail Setup --clear &&
+	flux rabbit show $broken >out &&
+	sed -n 2p out >second &&
+	grep "! dws-setup: .*no space on rabbit0" second &&
+	flux rabbit show --json $broken >json &&
+	says json "(.errors | length) >= 1 and .active == false" &&
+	flux rabbit timeline -w 120 $broken >out &&
+	grep "! at .*no space on rabbit0" out
+'
+test_expect_success 'show: a job without rabbits is told apart' '
+	plain=$(flux submit true) && dws_wait_event $plain clean &&
+	test_expect_code 1 flux rabbit show $plain 2>err &&
+	grep "is not a rabbit job" err
+'
+test_expect_success 'a dead agent is a bad status' '
+	dws_kill_agent &&
+	test_expect_code 3 flux rabbit status >out &&
+	grep "no agent is attached" out &&
+	test_expect_code 3 flux rabbit status --json >json &&
+	says json ".healthy == false" &&
+	dws_start_agent && dws_clean
+'
+test_done
