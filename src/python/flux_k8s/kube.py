@@ -324,6 +324,7 @@ class Kube:
     def may(self, res: Resource, verb: str, namespace: str = "") -> bool:
         """Whether we may do that, as the API server says; "" is everywhere."""
         review = self._request(
+            ("create", "selfsubjectaccessreviews"),
             "POST",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
             {

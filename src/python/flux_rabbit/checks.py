@@ -259,7 +259,7 @@ def _kube(site: Site) -> Any:
 @check("API server")
 def _server(site: Site) -> str:
     from flux_k8s.crd import DWS_GROUP
-    from flux_k8s.kube import ApiError
+    from flux_k8s.kube import BROKEN, ApiError
 
     kube = _kube(site)
     try:
@@ -271,11 +271,8 @@ def _server(site: Site) -> str:
                 "the API server refuses the token of the kubeconfig",
                 "it has expired, or is of another cluster",
             ) from None
-        if exc.status == 404:
-            raise Wrong(
-                f"the API server has no group {DWS_GROUP}",
-                "DWS is not installed in that cluster",
-            ) from None
+        if exc.reason == BROKEN:
+            raise Wrong(exc.message, "is DWS installed in that cluster?") from None
         if exc.status == 0:
             raise Wrong(
                 f"the API server does not answer: {exc.message}",
