@@ -45,6 +45,7 @@ test_expect_success 'so does a mount that hangs' '
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	exception $jobid dws-timeout 0 &&
 	grep "mounting file systems took longer" exception &&
+	grep "(not ready: node0) .fault: storage" exception &&
 	dws_ctl hang-mount node0 off &&
 	dws_wait_event $jobid clean &&
 	dws_clean

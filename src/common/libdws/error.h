@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 typedef struct {
-    char text[256];
+    char text[512];
 } dws_error_t;
 
 /* Fill 'error' (may be NULL) with a formatted line, cut to fit on a character

@@ -190,6 +190,36 @@ char *dws_servers_lagging (json_t *servers,
     return list_finish (hl, ok, error);
 }
 
+char *dws_servers_unready (json_t *servers, dws_error_t *error)
+{
+    struct hostlist *hl;
+    json_t *object;
+    size_t index;
+
+    if (!(hl = list_create (error)))
+        return NULL;
+    json_array_foreach (servers, index, object) {
+        json_t *sets = json_object_get (json_object_get (object, "spec"),
+                                        "allocationSets");
+        json_t *set;
+        size_t i;
+
+        json_array_foreach (sets, i, set) {
+            json_t *entry;
+            size_t j;
+
+            json_array_foreach (json_object_get (set, "storage"), j, entry) {
+                const char *rabbit = json_string_value (
+                    json_object_get (entry, "name"));
+                if (rabbit && rabbit_lags (object, rabbit)
+                    && list_append (hl, rabbit, error) < 0)
+                    return list_finish (hl, false, error);
+            }
+        }
+    }
+    return list_finish (hl, true, error);
+}
+
 char *dws_servers_allocated (json_t *servers, dws_error_t *error)
 {
     struct hostlist *hl;

@@ -33,6 +33,10 @@ char *dws_servers_lagging (json_t *servers,
                            bool *shared,
                            dws_error_t *error);
 
+/* The rabbits that have not made all of their allocations. Fails with ENOMEM.
+ */
+char *dws_servers_unready (json_t *servers, dws_error_t *error);
+
 /* The rabbits that hold allocations. Fails with ENOMEM.
  */
 char *dws_servers_allocated (json_t *servers, dws_error_t *error);

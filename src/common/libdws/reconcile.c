@@ -216,9 +216,22 @@ static bool have_movements (struct view *v)
     return false;
 }
 
+/* Teardown is what destroys a persistent file system. A job that has not run
+ * is not to destroy any: its workflow is just deleted.
+ */
+static bool spares (struct view *v)
+{
+    return v->wf->destroys && !v->job->run_started
+        && v->wf->desired < DWS_STATE_POSTRUN;
+}
+
 static void tear_down (struct view *v)
 {
     wait_for (v, "the workflow to be torn down");
+    if (spares (v)) {
+        act (v, DWS_ACT_DELETE);
+        return;
+    }
     /* An orphan's job has no KVS directory that is known to be its own. */
     if (v->job->directives) {
         if (!have_movements (v))
@@ -260,7 +273,7 @@ static void transient (struct view *v)
 static void start_over (struct view *v)
 {
     wait_for (v, "a workflow that cannot be used to be torn down");
-    act (v, DWS_ACT_TEARDOWN);
+    act (v, spares (v) ? DWS_ACT_DELETE : DWS_ACT_TEARDOWN);
 }
 
 static void let_go (struct view *v)
@@ -354,6 +367,17 @@ static void begin_teardown (struct view *v)
     wait_for (v, "the workflow to be torn down");
     if (v->wf->state == DWS_STATE_TEARDOWN || v->wf->deleting)
         drop_finalizer (v);
+}
+
+/* It goes on trying. Only a file system that others use is left to it: no node
+ * has to wait for those.
+ */
+static void fail_teardown (struct view *v)
+{
+    begin_teardown (v);
+    fail_message (v);
+    if (v->wf->destroys && v->job->raised)
+        act (v, DWS_ACT_EPILOG_REMOVE);
 }
 
 static void remove_workflow (struct view *v)
@@ -454,6 +478,7 @@ static const struct row table[] = {
     ROW (EPILOG | CLEANUP, NOWHERE,            ABSENT,    release_epilog),
     ROW (EPILOG | CLEANUP | GONE, LIVE,        DELETING,  let_go),
     ROW (EPILOG | CLEANUP, TEARDOWN,           READY,     end),
+    ROW (EPILOG | CLEANUP, TEARDOWN,           ERROR,     fail_teardown),
     ROW (EPILOG | CLEANUP | GONE, TEARDOWN,    ANY - READY, begin_teardown),
     ROW (EPILOG,           LIVE,               ERROR,     give_up),
     ROW (EPILOG,           PRERUN | POSTRUN,   READY,     next),

@@ -82,7 +82,7 @@ struct dws_action {
     bool whole;                 // SAVE: the workflow object too
     int severity;               // RAISE
     const char *type;           // RAISE, a constant
-    char text[256];             // RAISE, REJECT
+    char text[512];             // RAISE, REJECT
 };
 
 #define DWS_ACTIONS_MAX 8

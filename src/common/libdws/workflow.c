@@ -359,6 +359,23 @@ static bool copy_strings (struct dws_workflow *wf,
                                               "directiveBreakdowns")) == 0;
 }
 
+static bool has_destroy (json_t *object)
+{
+    static const char command[] = "#DW destroy_persistent";
+    json_t *directives = json_object_get (json_object_get (object, "spec"),
+                                          "dwDirectives");
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        if (json_is_string (value)
+            && !strncmp (json_string_value (value), command,
+                         sizeof (command) - 1))
+            return true;
+    }
+    return false;
+}
+
 struct dws_workflow *dws_workflow_decode (json_t *object,
                                           const char *instance,
                                           dws_error_t *error)
@@ -401,6 +418,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
     wf->ready = get_bool (object, "status", "ready");
     wf->force_ready = get_bool (object, "spec", "forceReady");
+    wf->destroys = has_destroy (object);
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
     wf->t_ready = parse_time (get_string (object, "status", "readyChange"));

@@ -14,6 +14,7 @@
 #include "calls.h"
 #include "commands.h"
 #include "config.h"
+#include "explain.h"
 #include "failures.h"
 #include "kvs.h"
 #include "objects.h"
@@ -186,6 +187,7 @@ static int update_resources (struct job *job)
 static int reject (struct job *job, const struct dws_action *action)
 {
     json_t *resources = NULL;
+    char text[DWS_EXPLAIN_SIZE];
     flux_future_t *f;
 
     if (job->facts->resources
@@ -196,7 +198,7 @@ static int reject (struct job *job, const struct dws_action *action)
                        "id", (json_int_t)job->facts->id,
                        "resources", resources,
                        "exclude",
-                       "errmsg", action->text);
+                       "errmsg", explain_text (job, action->text, text));
     return call (job, DWS_ACT_REJECT, f, call_done);
 }
 
@@ -230,12 +232,13 @@ static int remove_epilog (struct job *job)
 static int raise_exception (struct job *job, const struct dws_action *action)
 {
     char label[JOB_LABEL_SIZE];
+    char text[DWS_EXPLAIN_SIZE];
     flux_future_t *f;
 
-    flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label),
-              action->text);
+    explain_text (job, action->text, text);
+    flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text);
     f = flux_job_raise (job->ctx->h, job->facts->id, action->type,
-                        action->severity, action->text);
+                        action->severity, text);
     return call (job, DWS_ACT_RAISE, f, call_done);
 }
 
@@ -324,6 +327,9 @@ void actions_run (struct job *job, const struct dws_actions *actions)
         const struct dws_action *action = &actions->list[i];
         char label[JOB_LABEL_SIZE];
 
+        /* What comes after it may destroy what there is to find out. */
+        if (action->kind == DWS_ACT_RAISE && !explain_ready (job))
+            return;
         if (run (job, action) < 0) {
             if (errno != EAGAIN)
                 flux_log_error (job->ctx->h, "%s: %s", job_label (job, label),

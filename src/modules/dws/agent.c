@@ -16,6 +16,7 @@
 #include "annotate.h"
 #include "config.h"
 #include "idmap.h"
+#include "persistent.h"
 
 #define PROTOCOL_VERSION 1
 
@@ -336,9 +337,13 @@ static void take_snapshot (struct agent *agent, json_t *report)
 {
     json_t *storages = json_object_get (report, "storages");
     json_t *workflows = json_object_get (report, "workflows");
+    json_t *persistent = json_object_get (report,
+                                          "persistentstorageinstances");
     json_t *object;
     size_t index;
 
+    if (json_is_array (persistent))
+        persistent_list (agent->ctx->persistent, persistent);
     /* First, as the workflows' decisions look at them. */
     if (json_is_array (storages)) {
         json_object_clear (agent->storages);
@@ -357,6 +362,8 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
 
     if (!strcmp (type, "storage"))
         learn_storage (agent, object, deleted);
+    else if (!strcmp (type, "persistent"))
+        persistent_learn (agent->ctx->persistent, object, deleted);
     else if (agent->ready)
         jobs_learn_workflow (agent->ctx->jobs, object, deleted);
 }
@@ -461,7 +468,8 @@ static void take_report (struct agent *agent, json_t *report)
         type = "";
     if (!strcmp (type, "result"))
         take_result (agent, report);
-    else if (!strcmp (type, "workflow") || !strcmp (type, "storage"))
+    else if (!strcmp (type, "workflow") || !strcmp (type, "storage")
+             || !strcmp (type, "persistent"))
         take_event (agent, type, report);
     else if (!strcmp (type, "snapshot"))
         take_snapshot (agent, report);

@@ -16,6 +16,7 @@
 #include "config.h"
 #include "failures.h"
 #include "objects.h"
+#include "persistent.h"
 #include "space.h"
 #include "storage.h"
 
@@ -28,6 +29,12 @@ static int create (struct job *job)
     char name[DWS_NAME_SIZE];
     json_t *object;
 
+    /* What is not known now may be there all the same. */
+    if (agent_link (job->ctx->agent) == DWS_LINK_UP
+        && persistent_check (job->ctx->persistent, job, &error) < 0) {
+        actions_refuse (job, error.text);
+        return 0;
+    }
     if (!(object = object_workflow (job->facts, job->ctx->instance, &error))) {
         if (errno == ENOENT) {
             actions_refuse (job, error.text);

@@ -16,6 +16,7 @@ struct agent;
 struct sync;
 struct calls;
 struct annotate;
+struct persistent;
 
 struct dws_ctx {
     flux_t *h;
@@ -26,6 +27,7 @@ struct dws_ctx {
     json_t *used;               // bytes that the jobs hold, by rabbit
     struct agent *agent;        // the way to Kubernetes
     struct annotate *annotate;  // what users see of it
+    struct persistent *persistent;  // file systems that outlive jobs
     struct sync *sync;          // the way to learn the jobs from nothing
     flux_msg_handler_t **handlers;
 };

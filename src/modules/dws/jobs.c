@@ -13,6 +13,7 @@
 #include "agent.h"
 #include "annotate.h"
 #include "config.h"
+#include "explain.h"
 #include "idmap.h"
 #include "jobs.h"
 #include "space.h"
@@ -67,6 +68,7 @@ static void job_destroy (void *value)
         json_decref (job->breakdowns);
         note_destroy (job->note);
         free (job->trouble);
+        explanation_destroy (job->explanation);
         dws_workflow_destroy (job->wf);
         dws_job_destroy (job->facts);
         free (job);
@@ -189,6 +191,11 @@ static void set_timer (struct job *job, flux_watcher_t **w, double after,
     flux_watcher_stop (*w);
     flux_timer_watcher_reset (*w, after, 0.);
     flux_watcher_start (*w);
+}
+
+void jobs_wake (struct job *job, double after)
+{
+    set_timer (job, &job->wake, after, wake_cb);
 }
 
 static bool is_over (struct job *job)
@@ -407,6 +414,8 @@ static void agent_lost_cb (struct job *job, void *arg)
     job->facts->busy &= ~AGENT_KINDS;
     job->failed &= ~AGENT_KINDS;
     job->version = 0;
+    explanation_destroy (job->explanation);
+    job->explanation = NULL;
     json_decref (job->breakdowns);
     job->breakdowns = NULL;
 }

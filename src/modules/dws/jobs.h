@@ -38,6 +38,7 @@ struct job {
     flux_watcher_t *wake;               // deadlines of the table
     flux_watcher_t *retry;
     struct note *note;                  // annotate.h, or NULL
+    struct explanation *explanation;    // explain.h, or NULL
     struct job *next;                   // in the list of changed jobs
     char *trouble;                      // why a command is repeated, or NULL
     bool waited;                        // annotate.h
@@ -80,6 +81,11 @@ void jobs_changed (struct job *job);
 /* The same for all jobs, when all facts have become known.
  */
 void jobs_changed_all (struct jobs *jobs);
+
+/* Decide about this job again in so many seconds, if nothing changes before.
+ * For actions that are carried out in parts.
+ */
+void jobs_wake (struct job *job, double after);
 
 /* Note the beginning and the end of something that was asked for by an
  * action of this kind. A failure is tried again later, with growing delay.

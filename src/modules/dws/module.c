@@ -24,6 +24,7 @@
 #include "ctx.h"
 #include "jobs.h"
 #include "kvs.h"
+#include "persistent.h"
 #include "service.h"
 #include "sync.h"
 
@@ -35,6 +36,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         sync_destroy (ctx->sync);
         agent_destroy (ctx->agent);
         annotate_destroy (ctx->annotate);
+        persistent_destroy (ctx->persistent);
         jobs_destroy (ctx->jobs);
         json_decref (ctx->used);
         calls_destroy (ctx->calls);
@@ -67,6 +69,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->calls = calls_create ())
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
+        || !(ctx->persistent = persistent_create ())
         || !(ctx->agent = agent_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || service_start (ctx) < 0) {

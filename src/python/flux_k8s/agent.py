@@ -34,7 +34,11 @@ LOGGER = logging.getLogger(__name__)
 
 PROTOCOL_VERSION = 1
 INSTANCE_LABEL = "flux-framework.org/instance"
-REPORT_TYPES = {"workflows": "workflow", "storages": "storage"}
+REPORT_TYPES = {
+    "workflows": "workflow",
+    "storages": "storage",
+    "persistentstorageinstances": "persistent",
+}
 REPORTS_PER_RPC = 1000
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
@@ -115,7 +119,8 @@ class Session(Sink):
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
-        selectors = {"workflows": f"{INSTANCE_LABEL}={instance}", "storages": ""}
+        selectors = dict.fromkeys(REPORT_TYPES, "")
+        selectors["workflows"] = f"{INSTANCE_LABEL}={instance}"
         self._kinds = set(selectors)
         self._watchers = Watchers(kube, selectors, self)
         self.commands = CommandQueue(

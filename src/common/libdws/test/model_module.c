@@ -148,7 +148,8 @@ static void check_duties (const struct model *m, struct model_check *check)
     bool live = m->phase != DWS_PHASE_GONE && !m->abandoned;
 
     if (live && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
-        && wf->state != DWS_STATE_TEARDOWN && !wf->deleting
+        && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)
+        && !wf->deleting
         && !m->exception && !m->raised && !m->teardown
         && (m->phase != DWS_PHASE_EPILOG || m->ran)
         && !is_busy (m, DWS_ACT_RAISE) && !is_busy (m, DWS_ACT_REJECT))

@@ -60,19 +60,20 @@ static void test_servers (void **state)
     static const struct {
         const char *servers;
         const char *lagging;
+        const char *unready;
         const char *allocated;
         bool shared;
     } tab[] = {
-        { "[]", "", "", false },
-        { "[" SERVERS ("xfs", "") "]", "node[0-2]", "", false },
+        { "[]", "", "", "", false },
+        { "[" SERVERS ("xfs", "") "]", "node[0-2]", "rabbit[0-1]", "", false },
         { "[" SERVERS ("xfs", ", 'status': {'allocationSets': [{'storage':"
                        " {'rabbit0': {'ready': true, 'allocationSize': 5},"
                        " 'rabbit1': {'ready': false, 'allocationSize': 0}}}]}")
-          "]", "node2", "rabbit0", false },
+          "]", "node2", "rabbit1", "rabbit0", false },
         { "[" SERVERS ("ost", ", 'status': {'allocationSets': [{'storage':"
                        " {'rabbit0': {'ready': true, 'allocationSize': 5},"
                        " 'rabbit1': {'ready': true, 'allocationSize': 5}}}]}")
-          "]", "", "rabbit[0-1]", true },
+          "]", "", "", "rabbit[0-1]", true },
     };
 
     assert_non_null (topo);
@@ -82,6 +83,9 @@ static void test_servers (void **state)
         char *s = dws_servers_lagging (o, "node[0-2]", topo, &shared, NULL);
         assert_string_equal (s, tab[i].lagging);
         assert_int_equal (shared, tab[i].shared);
+        free (s);
+        s = dws_servers_unready (o, NULL);
+        assert_string_equal (s, tab[i].unready);
         free (s);
         s = dws_servers_allocated (o, NULL);
         assert_string_equal (s, tab[i].allocated);

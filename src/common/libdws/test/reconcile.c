@@ -480,6 +480,33 @@ static void test_movements (void **state)
     assert_int_equal (f.out.list[f.out.count - 1].kind, DWS_ACT_TEARDOWN);
 }
 
+/* A job that has not run does not destroy what it was to destroy.
+ */
+static void test_destroy (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_PROPOSAL, true);
+
+    f.wf.destroys = true;
+    f.job.run_started = false;
+    assert_int_equal (dws_reconcile (&f.job, &f.wf, &policy, 1., &f.out), 0);
+    assert_int_equal (f.out.count, 1);
+    assert_int_equal (f.out.list[0].kind, DWS_ACT_DELETE);
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, true);
+    f.wf.destroys = true;
+    assert_int_equal (dws_reconcile (&f.job, &f.wf, &policy, 1., &f.out), 0);
+    assert_int_equal (f.out.list[f.out.count - 1].kind, DWS_ACT_TEARDOWN);
+    /* one that is in use is left to the controllers when that was said */
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, false);
+    f.wf.destroys = true;
+    f.wf.status = DWS_STATUS_ERROR;
+    assert_int_equal (dws_reconcile (&f.job, &f.wf, &policy, 1., &f.out), 0);
+    assert_int_equal (f.out.list[f.out.count - 1].kind, DWS_ACT_RAISE);
+    f.job.raised = true;
+    assert_int_equal (dws_reconcile (&f.job, &f.wf, &policy, 1., &f.out), 0);
+    assert_int_equal (f.out.list[f.out.count - 1].kind,
+                      DWS_ACT_EPILOG_REMOVE);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -501,6 +528,7 @@ int main (void)
         cmocka_unit_test (test_tolerant_transient),
         cmocka_unit_test (test_abandoned),
         cmocka_unit_test (test_movements),
+        cmocka_unit_test (test_destroy),
         cmocka_unit_test (test_invalid),
     };
 

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See explain.h. The workflow's own messages say whose fault something is in
+ * words that are meant for the controllers' authors; the table below puts
+ * them right. The first entry whose text occurs in the message applies.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "explain.h"
+
+static const char *const retry =
+    "submit again, and if it fails again tell the administrators";
+static const char *const ask_site = "tell the administrators";
+static const char *const see_log =
+    "see flux job info JOBID rabbit_container_log";
+static const char *const check_paths =
+    "check that source and destination exist and that you may use them";
+static const char *const correct = "correct the directive and submit again";
+
+static const struct rule {
+    const char *text;
+    enum dws_fault fault;
+    const char *advice;
+} rules[] = {
+    { "took longer than", DWS_FAULT_STORAGE, retry },
+    { "insufficient capacity", DWS_FAULT_SITE,
+      "ask for less, or submit again later" },
+    { "InsufficientResources", DWS_FAULT_SITE,
+      "no port is free: submit again later" },
+    { "user container(s) failed", DWS_FAULT_USER, see_log },
+    { "data movement", DWS_FAULT_USER, check_paths },
+    { "is not known on this system", DWS_FAULT_SITE, ask_site },
+    { "belongs to another Flux instance", DWS_FAULT_SITE, ask_site },
+    { "only the instance owner can create", DWS_FAULT_USER,
+      "ask the administrators to create it" },
+    { "default profile", DWS_FAULT_SITE, ask_site },
+    { "none are configured", DWS_FAULT_SITE, ask_site },
+    { "Forced Ready", DWS_FAULT_STORAGE, retry },
+    { "is in use", DWS_FAULT_USER,
+      "wait for the jobs that use it to end" },
+    { "is being deleted", DWS_FAULT_USER, "create it anew, or use another" },
+    { "not found", DWS_FAULT_USER, correct },
+    { "User error", DWS_FAULT_USER, correct },
+    { "admission webhook", DWS_FAULT_USER, correct },
+    { "WLM error", DWS_FAULT_SITE, ask_site },
+    { "Internal error", DWS_FAULT_STORAGE, retry },
+    { "workflow error", DWS_FAULT_STORAGE, retry },
+    { "TransientCondition", DWS_FAULT_STORAGE, retry },
+    /* what libdws refuses */
+    { "", DWS_FAULT_USER, correct },
+};
+
+const char *dws_fault_name (enum dws_fault fault)
+{
+    switch (fault) {
+        case DWS_FAULT_USER:
+            return "user";
+        case DWS_FAULT_SITE:
+            return "site";
+        default:
+            return "storage";
+    }
+}
+
+static const struct rule *find_rule (const struct dws_workflow *wf,
+                                     const char *text)
+{
+    const struct rule *rule = rules;
+    bool moving = wf && (wf->state == DWS_STATE_DATAIN
+                         || wf->state == DWS_STATE_DATAOUT);
+
+    while (!strstr (text, rule->text)
+           || (rule->advice == check_paths && !moving))
+        rule++;
+    return rule;
+}
+
+enum dws_fault dws_explain_fault (const struct dws_workflow *wf,
+                                  const char *text)
+{
+    return find_rule (wf, text)->fault;
+}
+
+static void add (char *buf, size_t *len, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
+static void add (char *buf, size_t *len, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start (ap, fmt);
+    n = vsnprintf (buf + *len, DWS_EXPLAIN_SIZE - *len, fmt, ap);
+    va_end (ap);
+    if (n > 0)
+        *len += n;
+    if (*len >= DWS_EXPLAIN_SIZE) {
+        *len = DWS_EXPLAIN_SIZE - 1;
+        dws_trim_utf8 (buf, *len);
+    }
+}
+
+static bool given (const char *s)
+{
+    return s && *s;
+}
+
+/* A movement's failure is "Failed (NAME): MESSAGE".
+ */
+static bool says (const char *text, const char *failure)
+{
+    const char *message = strstr (failure, "): ");
+
+    return strstr (text, message ? message + 3 : failure) != NULL;
+}
+
+const char *dws_explain (const struct dws_workflow *wf,
+                         const struct dws_details *details,
+                         const char *text,
+                         char buf[DWS_EXPLAIN_SIZE])
+{
+    static const struct dws_details none;
+    const struct rule *rule = find_rule (wf, text);
+    size_t len = 0;
+
+    if (!details)
+        details = &none;
+    add (buf, &len, "%s", text);
+    if (given (details->hosts))
+        add (buf, &len, " (not ready: %s)", details->hosts);
+    if (given (details->movement) && !says (text, details->movement))
+        add (buf, &len, " (data movement: %s)", details->movement);
+    if (given (details->storage))
+        add (buf, &len, " (%s)", details->storage);
+    add (buf, &len, " [fault: %s; %s]", dws_fault_name (rule->fault),
+         rule->advice);
+    return buf;
+}
+
+const char *dws_explain_kind (const struct dws_workflow *wf)
+{
+    if (!wf || wf->state != wf->desired || wf->ready)
+        return NULL;
+    switch (wf->state) {
+        case DWS_STATE_SETUP:
+            return "servers";
+        case DWS_STATE_DATAIN:
+        case DWS_STATE_DATAOUT:
+            return "nnfdatamovements";
+        case DWS_STATE_PRERUN:
+        case DWS_STATE_POSTRUN:
+            return "clientmounts";
+        default:
+            return NULL;
+    }
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Persistent file systems, as PersistentStorageInstance objects show them.
+ */
+
+#ifndef LIBDWS_PERSISTENT_H
+#define LIBDWS_PERSISTENT_H
+
+#include <stddef.h>
+#include <jansson.h>
+
+/* Describe one: {"name", "namespace", "type", "userid", "state", "users"},
+ * where users is an array of {"workflow", "jobid"?} for those that use it now;
+ * jobid is there if the workflow is named like those of Flux jobs. Whatever
+ * the object does not tell is "" or -1. Returns NULL with errno ENOMEM.
+ */
+json_t *dws_persistent_describe (json_t *object);
+
+/* The same in words: "file system 'keep' (lustre, Active, owner alice, used by
+ * 2 jobs)". 'description' is as made above; 'owner' the name of its user.
+ * Returns 'buf'.
+ */
+#define DWS_PERSISTENT_SIZE 256
+const char *dws_persistent_text (json_t *description,
+                                 const char *owner,
+                                 char buf[DWS_PERSISTENT_SIZE]);
+
+/* The name that the directive creates, uses or destroys, copied to 'buf', or
+ * NULL if it is of another kind.
+ */
+#define DWS_PERSISTENT_NAME_SIZE 256
+const char *dws_persistent_name (const char *directive,
+                                 char buf[DWS_PERSISTENT_NAME_SIZE]);
+
+#endif /* !LIBDWS_PERSISTENT_H */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See persistent.h.
+ */
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libdws/jsontext.h"
+#include "libdws/persistent.h"
+#include "persistent.h"
+
+struct persistent {
+    json_t *list;               // namespace/name -> description
+};
+
+struct persistent *persistent_create (void)
+{
+    struct persistent *p;
+
+    if (!(p = calloc (1, sizeof (*p))))
+        return NULL;
+    if (!(p->list = json_object ())) {
+        free (p);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return p;
+}
+
+void persistent_destroy (struct persistent *p)
+{
+    if (p) {
+        int saved_errno = errno;
+        json_decref (p->list);
+        free (p);
+        errno = saved_errno;
+    }
+}
+
+static void user_name (json_t *description, char *buf, size_t size)
+{
+    json_int_t id = json_integer_value (json_object_get (description,
+                                                         "userid"));
+    struct passwd pw;
+    struct passwd *result = NULL;
+    char space[4096];
+
+    if (id >= 0
+        && getpwuid_r (id, &pw, space, sizeof (space), &result) == 0 && result)
+        snprintf (buf, size, "%s", pw.pw_name);
+    else
+        snprintf (buf, size, "%lld", (long long)id);
+}
+
+/* An object without memory for it is not shown, which does no harm.
+ */
+void persistent_learn (struct persistent *p, json_t *object, bool deleted)
+{
+    json_t *o;
+    char key[512];
+    char user[256];
+    const char *namespace = "";
+    const char *name = "";
+
+    if (!(o = dws_persistent_describe (object)))
+        return;
+    json_unpack (o, "{s:s s:s}", "namespace", &namespace, "name", &name);
+    snprintf (key, sizeof (key), "%s/%s", namespace, name);
+    if (deleted)
+        json_object_del (p->list, key);
+    else {
+        user_name (o, user, sizeof (user));
+        if (json_object_set_new (o, "user", json_string (user)) == 0)
+            json_object_set (p->list, key, o);
+    }
+    json_decref (o);
+}
+
+void persistent_list (struct persistent *p, json_t *objects)
+{
+    json_t *object;
+    size_t index;
+
+    json_object_clear (p->list);
+    json_array_foreach (objects, index, object)
+        persistent_learn (p, object, false);
+}
+
+json_t *persistent_status (const struct persistent *p, json_int_t userid)
+{
+    json_t *array;
+    const char *key;
+    json_t *o;
+
+    if (!(array = json_array ()))
+        return NULL;
+    json_object_foreach (p->list, key, o) {
+        if ((userid == -1
+             || json_integer_value (json_object_get (o, "userid")) == userid)
+            && json_array_append (array, o) < 0) {
+            json_decref (array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+/* NULL if there is none of that name.
+ */
+static json_t *find (const struct persistent *p, const char *name)
+{
+    char key[512];
+
+    snprintf (key, sizeof (key), "%s/%s", DWS_NAMESPACE, name);
+    return json_object_get (p->list, key);
+}
+
+/* The controllers would take one that is not there for destroyed, and one of
+ * another user would keep the workflow in Teardown for ever.
+ */
+int persistent_check (const struct persistent *p,
+                      const struct job *job,
+                      dws_error_t *error)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    json_t *value;
+    size_t index;
+    int rc = 0;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+        json_int_t userid = -1;
+        const char *user = "";
+        json_t *o;
+
+        if (rc < 0 || !s || strncmp (s, "#DW destroy_persistent", 22) != 0
+            || !dws_persistent_name (s, name))
+            continue;
+        if (!(o = find (p, name))) {
+            rc = dws_error (error, EINVAL,
+                            "there is no persistent file system '%s'", name);
+            continue;
+        }
+        json_unpack (o, "{s:I s:s}", "userid", &userid, "user", &user);
+        if (userid != (json_int_t)job->facts->userid)
+            rc = dws_error (error, EINVAL, "persistent file system '%s' "
+                            "belongs to user %s", name, user);
+    }
+    json_decref (directives);
+    return rc;
+}
+
+char *persistent_of_job (const struct persistent *p, const struct job *job)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    char text[DWS_PERSISTENT_SIZE];
+    char *result = NULL;
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+        json_t *o;
+        char *longer;
+
+        if (!s || !dws_persistent_name (s, name))
+            continue;
+        if (!(o = find (p, name)))
+            continue;
+        dws_persistent_text (o, json_string_value (json_object_get (o,
+                                                                    "user")),
+                             text);
+        if (asprintf (&longer, "%s%s%s", result ? result : "",
+                      result ? ", " : "", text) < 0)
+            break;
+        free (result);
+        result = longer;
+    }
+    json_decref (directives);
+    return result;
+}
