@@ -208,8 +208,8 @@ class Job:
         self.wait("gone")
 
 
-def error_in(api: Api, name: str) -> str:
-    """Wait for a workflow's Error; returns the message."""
+def error_in(api: Api, name: str, word: str = "Error") -> str:
+    """Wait for a workflow to have a status; returns the message."""
     stream = watch.Watch().stream(
         api.custom.list_namespaced_custom_object,
         *(DWS, "v1alpha7", "default", "workflows"),
@@ -219,6 +219,6 @@ def error_in(api: Api, name: str) -> str:
     )
     for event in stream:
         status = event["object"]["status"]
-        if status.get("status") == "Error":
+        if status.get("status") == word:
             return str(status["message"])
-    raise AssertionError("no error")
+    raise AssertionError(f"not {word}")

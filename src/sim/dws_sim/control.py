@@ -78,6 +78,7 @@ class Control:
             "containers": self.containers,
             "api": self.api,
             "token": self.token,
+            "child-timeout": self.child_timeout,
             "deny": self.deny,
             "state": self.state,
             "wait-idle": self.wait_idle,
@@ -251,6 +252,12 @@ class Control:
         failed = self._sim.controllers.hardware.drives.setdefault(name, set())
         (failed.add if word == "failed" else failed.discard)(slot)
         self._look(name)
+        return {}
+
+    async def child_timeout(self, args: Object) -> Object:
+        faults = self._sim.faults
+        faults.child_timeout_s = float(_number(args, "seconds", 300))
+        faults.changed()
         return {}
 
     async def hang_mount(self, args: Object) -> Object:

@@ -86,6 +86,8 @@ def _add_commands(sub: Any) -> None:
     cmd = sub.add_parser("hang-mount", help="stop a node's mount daemon")
     cmd.add_argument("node")
     cmd.add_argument("to", choices=["on", "off"])
+    cmd = sub.add_parser("child-timeout", help="how long a node may take notice")
+    cmd.add_argument("seconds", type=float)
     cmd = sub.add_parser("api", help="faults of the API server")
     cmd.add_argument("--status", type=int, help="answer this to the next requests")
     cmd.add_argument("--count", type=int, default=1, help="how many requests")

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 import random
+import time
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Callable
 
-from dws_sim.jsontree import Object
+from dws_sim.jsontree import Object, parse_time
 from dws_sim.states import STATES
 
 CONTAINER_MODES = ("ok", "no-start", "no-stop", "fail")
@@ -115,6 +116,8 @@ class Faults:
     # how containers behave: ok, no-start, no-stop or fail
     containers: str = "ok"
     hung_nodes: set[str] = field(default_factory=set)
+    # how long a child may wait to be noticed by a node
+    child_timeout_s: float = 300.0
     listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -181,6 +184,11 @@ class Faults:
                 item.count -= 1
             return item.message
         return ""
+
+    def child_time_left(self, child: Object) -> float:
+        """Seconds that a child may still wait to be noticed by its node."""
+        began = parse_time(child["metadata"]["creationTimestamp"])
+        return began + self.child_timeout_s - time.time()
 
     def mount_delay(self, node: str, name: str) -> float:
         """How long a node takes for a mount or unmount."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from dws_sim import admission, world
+from dws_sim import admission, profile_admission, world
 from dws_sim.control import Control
 from dws_sim.controllers.access import AccessController
 from dws_sim.controllers.breakdown import BreakdownController
@@ -88,8 +88,8 @@ class Controllers:
         )
         BreakdownController(cluster, manager)
         ServersController(cluster, manager)
-        StorageController(cluster, manager, self.ledger, self.mounts)
-        AccessController(cluster, manager)
+        StorageController(cluster, manager, self.ledger, self.mounts, faults)
+        AccessController(cluster, manager, faults)
         PersistentController(cluster, manager)
         MovementController(cluster, manager, faults)
         PortController(cluster, manager)
@@ -130,6 +130,7 @@ class Simulator:
         self.server = ApiServer(self.store, self.users)
         self.collector = Collector(self.store)
         admission.install(self.store)
+        profile_admission.install(self.store)
         self.mounts = mounts or Mounts()
         self.controllers = Controllers(
             LocalCluster(self.store), machine, self.faults, self.mounts

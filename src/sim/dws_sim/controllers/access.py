@@ -19,14 +19,17 @@ from dws_sim.controllers.common import (
     fatal,
     inherited_labels,
     is_deleting,
+    not_picked_up,
     owner_of,
     ref,
 )
 from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.faults import Faults
 from dws_sim.jsontree import Object, edit
 
 # Words in Storage that mean: do not wait for this node.
 LOST = ("Offline", "Fenced")
+_NOT_MOUNTED = "unable to mount file system on client nodes"
 _MOUNT_TYPES = {"raw": "none"}
 
 
@@ -50,6 +53,11 @@ class LostNodes:
 
     def __init__(self) -> None:
         self._by_source: dict[str, frozenset[str]] = {}
+        self._fenced: dict[str, frozenset[str]] = {}
+
+    def fenced(self, nodes: list[str]) -> list[str]:
+        """Those that were fenced."""
+        return [n for n in nodes if any(n in f for f in self._fenced.values())]
 
     def __contains__(self, node: str) -> bool:
         return any(node in nodes for nodes in self._by_source.values())
@@ -59,7 +67,13 @@ class LostNodes:
         access = obj.get("status", {}).get("access", {})
         entries = [*access.get("computes", ()), *access.get("servers", ())]
         lost = [e["name"] for e in entries if e.get("status") in LOST]
-        return self._set(f"storage/{obj['metadata']['name']}", lost, gone)
+        source = f"storage/{obj['metadata']['name']}"
+        fenced = [e["name"] for e in entries if e.get("status") == "Fenced"]
+        before = self._fenced.pop(source, None)
+        if fenced and not gone:
+            self._fenced[source] = frozenset(fenced)
+        changed = before != self._fenced.get(source)
+        return self._set(source, lost, gone) or changed
 
     def system(self, obj: Object, gone: bool) -> bool:
         """Take in a SystemStatus."""
@@ -80,8 +94,10 @@ class AccessController(Controller):
 
     plural = "nnfaccesses"
 
-    def __init__(self, cluster: Cluster, manager: Manager) -> None:
+    def __init__(self, cluster: Cluster, manager: Manager, faults: Faults) -> None:
         super().__init__(cluster, manager)
+        self._faults = faults
+        faults.listeners.append(self._look_again)
         cluster.subscribe("clientmounts", self._mount)
         cluster.subscribe("storages", self._storage)
         cluster.subscribe("systemstatuses", self._system)
@@ -123,9 +139,11 @@ class AccessController(Controller):
         status: Object = {"state": desired, "ready": False}
         delay = None
         try:
-            status["ready"] = await self._drive(obj, desired)
+            status["ready"], delay = await self._drive(obj, desired)
+            if status["ready"] or desired == "mounted":
+                await self._check_fenced(obj)
         except ResourceError as exc:
-            status["error"] = exc.to_object()
+            status.update(ready=False, error=exc.to_object())
             delay = 1.0
         if status["ready"]:
             self._open.discard((namespace, name))
@@ -142,12 +160,30 @@ class AccessController(Controller):
         )
         return {m["metadata"]["namespace"]: m for m in found}
 
-    async def _drive(self, obj: Object, desired: str) -> bool:
-        """Bring the ClientMounts to the desired state; True: all are there."""
+    async def _check_fenced(self, obj: Object) -> None:
+        """Raise ResourceError if a compute of this access was fenced."""
+        client = obj["spec"].get("clientReference")
+        if client is None:
+            return
+        computes = await self.cluster.get(
+            "computes", client["namespace"], client["name"]
+        )
+        names = [c["name"] for c in (computes or {}).get("data", ())]
+        fenced = self._lost.fenced(names)
+        if fenced:
+            words = " ".join(fenced)
+            raise fatal(
+                f"compute nodes were fenced during the job: {words}", "Internal"
+            )
+
+    async def _drive(self, obj: Object, desired: str) -> tuple[bool, float | None]:
+        """Bring the ClientMounts to the desired state. Returns whether all are
+        there, and when to look again without an event."""
         mounts = await self._mounts(obj)
         if desired == "mounted":
             await self._create(obj, mounts)
         waiting = []
+        delay: float | None = None
         for node, mount in mounts.items():
             if mount["spec"]["desiredState"] != desired:
                 new = edit(mount, "spec")
@@ -160,13 +196,19 @@ class AccessController(Controller):
             reached = status.get("allReady") and all(
                 m["state"] == desired for m in status["mounts"]
             )
-            if not reached:
-                waiting.append(node)
+            if reached:
+                continue
+            waiting.append(node)
+            if not mount["metadata"].get("finalizers"):
+                left = self._faults.child_time_left(mount)
+                if left <= 0 and node not in self._lost:
+                    raise not_picked_up(node, "ClientMount", self._faults, _NOT_MOUNTED)
+                delay = left if delay is None else min(delay, left)
         if not waiting:
-            return True
-        if desired == "unmounted":
-            return all(n in self._lost for n in waiting)
-        return False
+            return True, None
+        if desired == "unmounted" and all(n in self._lost for n in waiting):
+            return True, None
+        return False, delay if delay is None else max(delay, 0.01)
 
     async def _create(self, obj: Object, mounts: dict[str, Object]) -> None:
         spec = obj["spec"]

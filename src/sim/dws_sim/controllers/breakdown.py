@@ -60,6 +60,14 @@ def _lustre_access(options: Object) -> Access:
     return [NETWORK, NEAR] if options.get("colocateComputes") else [NETWORK]
 
 
+def standalone_pool(profile: Object) -> str:
+    """The pool for which a profile makes management targets, and nothing else."""
+    lustre = profile.get("lustreStorage", {})
+    if lustre.get("combinedMgtMdt"):
+        return ""
+    return str(lustre.get("mgtOptions", {}).get("standaloneMgtPoolName") or "")
+
+
 def _lustre(profile: Object, capacity: int) -> list[tuple[Object, Access]]:
     across = "AllocateAcrossServers"
     lustre = profile.get("lustreStorage", {})
@@ -70,7 +78,7 @@ def _lustre(profile: Object, capacity: int) -> list[tuple[Object, Access]]:
         return capacity_bytes(options.get("capacity", "5GiB"))
 
     single = _set("AllocateSingleServer", "mgt", size(mgt), _constraints(mgt, _MGT_KEY))
-    if mgt.get("standaloneMgtPoolName"):
+    if standalone_pool(profile):
         return [(single, _lustre_access(mgt))]
     wanted = padded(capacity, ost.get("capacityScalingFactor", "1.0"), None)
     sets = [(_set(across, "ost", wanted, _constraints(ost)), _lustre_access(ost))]
@@ -101,12 +109,9 @@ def allocation_sets(
         ResourceError: 'capacity' is missing or zero.
     """
     kind, text = directive.get("type") or "", directive.get("capacity")
-    pool = (
-        profile.get("lustreStorage", {})
-        .get("mgtOptions", {})
-        .get("standaloneMgtPoolName")
-    )
-    if kind == "lustre" and pool:
+    if kind == "lustre" and standalone_pool(profile):
+        if directive.command != "create_persistent":
+            raise fatal("standaloneMgtPoolName is for create_persistent only")
         if text is not None:
             raise fatal("'capacity' is not used with a standalone MGT")
         return _lustre(profile, 0)

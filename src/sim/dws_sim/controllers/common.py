@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dws_sim.controllers.cluster import Cluster
+from dws_sim.faults import Faults
 from dws_sim.jsontree import Object
 from dws_sim.schema.resources import BY_KIND, DWS_GROUP, NNF_GROUP
 
@@ -61,6 +62,17 @@ class ResourceError(Exception):
             "type": self.type,
             "severity": self.severity,
         }
+
+
+def not_picked_up(
+    node: str, kind: str, faults: Faults, text: str = ""
+) -> ResourceError:
+    """Nothing on a node has taken notice of a child in all the time it had."""
+    debug = (
+        f"Node: {node}: {kind} has not been reconciled after "
+        f"{faults.child_timeout_s:g} seconds"
+    )
+    return ResourceError(text or debug, "Internal", "Major", debug)
 
 
 def fatal(text: str, type_: str = "User") -> ResourceError:

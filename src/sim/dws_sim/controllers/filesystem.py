@@ -9,11 +9,13 @@ from dws_sim.controllers.breakdown import requires_of
 from dws_sim.controllers.common import (
     BREAKDOWN_FINALIZER,
     TEARDOWN_LABEL,
+    WORKFLOW_UID,
     ResourceError,
     child,
     fatal,
     ref,
 )
+from dws_sim.controllers.pool import choose, wanted_pool
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.jsontree import Object, edit
@@ -117,6 +119,19 @@ async def check_servers(step: Step, servers: Object) -> None:
                 raise fatal(f"there is no storage {name}", "WLM")
 
 
+async def _pool_member(step: Step, name: str) -> Object | None:
+    """The MGT that a file system takes from a pool, once and for all."""
+    storage = await step.cluster.get("nnfstorages", step.namespace, name)
+    if storage is not None:
+        mgs: Object | None = storage["spec"].get("persistentMgs")
+        return mgs
+    profile = await step.cluster.get("nnfstorageprofiles", step.namespace, name)
+    pool = wanted_pool((profile or {}).get("data", {}))
+    if not pool:
+        return None
+    return await choose(step.cluster, pool, step.labels[WORKFLOW_UID])
+
+
 async def make_storage(
     step: Step,
     servers: Object,
@@ -125,6 +140,7 @@ async def make_storage(
 ) -> None:
     """Ask for the allocations that Servers names."""
     meta, spec = servers["metadata"], step.workflow["spec"]
+    mgs = await _pool_member(step, meta["name"]) if fs_type == "lustre" else None
     body = child(
         servers,
         meta["namespace"],
@@ -147,6 +163,8 @@ async def make_storage(
             ],
         },
     )
+    if mgs is not None:
+        body["spec"]["persistentMgs"] = mgs
     obj = await step.cluster.create("nnfstorages", body)
     if obj["spec"] != body["spec"] and not obj.get("status", {}).get("ready"):
         # Servers was corrected after it did not work

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dws_sim.controllers.breakdown import make_servers
+from dws_sim.controllers.breakdown import make_servers, standalone_pool
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import (
     PSI_FINALIZER,
@@ -28,6 +28,7 @@ from dws_sim.controllers.filesystem import (
     take_requires,
 )
 from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.controllers.pool import POOL_LABEL
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.jsontree import Object, edit
@@ -136,8 +137,12 @@ class CreatePersistent(Command):
             "state": "Active",
             "consumerReferences": [],
         }
+        labels = step.labels
+        pool = standalone_pool(profile.get("data", {}))
+        if pool and spec["fsType"] == "lustre":
+            labels[POOL_LABEL] = pool
         await step.cluster.create(
-            PLURAL, child(breakdown, step.namespace, name, step.labels, spec=spec)
+            PLURAL, child(breakdown, step.namespace, name, labels, spec=spec)
         )
 
     @staticmethod
@@ -164,7 +169,8 @@ class CreatePersistent(Command):
             return
         new = edit(instance, "metadata")
         del new["metadata"]["ownerReferences"]
-        new["metadata"]["labels"] = {}
+        labels = instance["metadata"].get("labels", {})
+        new["metadata"]["labels"] = {k: v for k, v in labels.items() if k == POOL_LABEL}
         instance = await step.cluster.update(PLURAL, new)
         profile = await step.cluster.get(PROFILES, step.namespace, name)
         if profile is not None:

@@ -14,9 +14,12 @@ from dws_sim.controllers.common import (
     drop_finalizer,
     fatal,
     is_deleting,
+    not_picked_up,
     owner_of,
 )
 from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.controllers.pool import note_user
+from dws_sim.faults import Faults
 from dws_sim.jsontree import Object, now_micro
 from dws_sim.mounts import Mounts
 
@@ -79,13 +82,25 @@ class StorageController(Controller):
     plural = "nnfstorages"
 
     def __init__(
-        self, cluster: Cluster, manager: Manager, ledger: Ledger, mounts: Mounts
+        self,
+        cluster: Cluster,
+        manager: Manager,
+        ledger: Ledger,
+        mounts: Mounts,
+        faults: Faults,
     ) -> None:
         super().__init__(cluster, manager)
+        self._faults = faults
+        faults.listeners.append(self._look_again)
         self._ledger = ledger
         self._mounts = mounts
         cluster.subscribe("storages", self._rabbit)
         self._waiting: dict[str, set[tuple[str, str]]] = {}
+
+    def _look_again(self) -> None:
+        for waiting in self._waiting.values():
+            for namespace, name in waiting:
+                self.enqueue(namespace, name)
 
     def _rabbit(self, obj: Object, old: Object | None, gone: bool) -> None:
         for namespace, name in self._waiting.pop(obj["metadata"]["name"], ()):
@@ -104,6 +119,7 @@ class StorageController(Controller):
             return None
         obj = await add_finalizer(self.cluster, self.plural, obj, STORAGE_FINALIZER)
         try:
+            await note_user(self.cluster, obj, True)
             done = await self._allocate(obj)
         except ResourceError as exc:
             status: Object = {"ready": False, "error": exc.to_object()}
@@ -119,7 +135,8 @@ class StorageController(Controller):
                 ],
             }
             await self.cluster.update_status(self.plural, {**obj, "status": status})
-        return None
+            return None
+        return self._faults.child_time_left(obj)
 
     def _note(self, obj: Object) -> None:
         sizes: dict[str, int] = {}
@@ -150,6 +167,8 @@ class StorageController(Controller):
             meta = obj["metadata"]
             waiting = self._waiting.setdefault(rabbit, set())
             waiting.add((meta["namespace"], meta["name"]))
+            if self._faults.child_time_left(obj) <= 0:
+                raise not_picked_up(rabbit, "NnfNodeStorage", self._faults)
             return False
         if self._ledger.used(rabbit) + size > status["capacity"]:
             raise fatal(f"{rabbit}: insufficient capacity available", "WLM")
@@ -157,6 +176,7 @@ class StorageController(Controller):
 
     async def _destroy(self, obj: Object) -> None:
         meta = obj["metadata"]
+        await note_user(self.cluster, obj, False)
         self._ledger.give(meta["uid"])
         self._mounts.destroy(backing_name(obj), meta["name"])
         await drop_finalizer(self.cluster, self.plural, obj, STORAGE_FINALIZER)

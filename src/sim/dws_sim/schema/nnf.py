@@ -161,6 +161,7 @@ CONTAINER_DATA = {"data": "any"}
 NNF_STORAGE = {
     "spec": {
         "fileSystemType!": "raw|xfs|gfs2|lustre",
+        "persistentMgs": REF,
         "userID!": "int",
         "groupID!": "int",
         "allocationSets!": array(
