@@ -3,7 +3,7 @@
  * dws_environment.so: put the variables that say where a rabbit job's file
  * systems are mounted ($DW_JOB_name) into the environment of its tasks. They
  * come in the dws_environment event, which is posted before the job may
- * start.
+ * start; $DW_WORKFLOW_TOKEN, if there is one, in answer to a request.
  */
 
 #define FLUX_SHELL_PLUGIN_NAME "dws_environment"
@@ -14,16 +14,56 @@
 #include <flux/core.h>
 #include <flux/shell.h>
 
-static int set_variables (flux_shell_t *shell, json_t *entry)
+static const char *future_text (flux_future_t *f, int errnum)
+{
+    return f && flux_future_has_error (f) ? flux_future_error_string (f)
+                                          : strerror (errnum);
+}
+
+/* The module waits with its answer while Kubernetes can not be reached. A job
+ * that has no token for so long can not do what it was made for.
+ */
+#define TOKEN_TIMEOUT 60.
+
+/* The token is a secret of the job's owner: it comes by a request that says who
+ * asks, and not in the eventlog.
+ */
+static int set_token (flux_shell_t *shell, json_int_t id)
+{
+    flux_t *h = flux_shell_get_flux (shell);
+    flux_future_t *f;
+    const char *token;
+    int rc = -1;
+
+    if (!(f = flux_rpc_pack (h, "dws.token", FLUX_NODEID_ANY, 0,
+                             "{s:I}", "jobid", id))
+        || flux_future_wait_for (f, TOKEN_TIMEOUT) < 0
+        || flux_rpc_get_unpack (f, "{s:s}", "token", &token) < 0)
+        shell_log_error ("DW_WORKFLOW_TOKEN: %s",
+                         errno == ETIMEDOUT
+                         ? "no answer from the dws module"
+                         : future_text (f, errno));
+    else if (flux_shell_setenvf (shell, 1, "DW_WORKFLOW_TOKEN", "%s",
+                                 token) < 0)
+        shell_log_errno ("setting DW_WORKFLOW_TOKEN");
+    else
+        rc = 0;
+    flux_future_destroy (f);
+    return rc;
+}
+
+static int set_variables (flux_shell_t *shell, json_int_t id, json_t *entry)
 {
     json_t *variables;
     json_t *value;
     const char *name;
+    int token = 0;
 
     if (json_unpack (entry,
-                     "{s:{s:o}}",
+                     "{s:{s:o s?b}}",
                      "context",
-                     "variables", &variables) < 0
+                     "variables", &variables,
+                     "token", &token) < 0
         || !json_is_object (variables)) {
         shell_log_error ("dws_environment event without variables");
         return -1;
@@ -42,12 +82,12 @@ static int set_variables (flux_shell_t *shell, json_t *entry)
             return -1;
         }
     }
-    return 0;
+    return token ? set_token (shell, id) : 0;
 }
 
 /* Return 1 when the watch is over, 0 to go on, -1 on error.
  */
-static int handle_entry (flux_shell_t *shell, const char *s)
+static int handle_entry (flux_shell_t *shell, json_int_t id, const char *s)
 {
     json_t *entry;
     const char *name;
@@ -59,7 +99,7 @@ static int handle_entry (flux_shell_t *shell, const char *s)
         rc = -1;
     }
     else if (!strcmp (name, "dws_environment"))
-        rc = set_variables (shell, entry) < 0 ? -1 : 1;
+        rc = set_variables (shell, id, entry) < 0 ? -1 : 1;
     else if (!strcmp (name, "start")) {
         /* The event would have come before this one. That is as it should be
          * if dw held no directive at all.
@@ -71,13 +111,15 @@ static int handle_entry (flux_shell_t *shell, const char *s)
     return rc;
 }
 
-static int watch_eventlog (flux_shell_t *shell, flux_future_t *f)
+static int watch_eventlog (flux_shell_t *shell,
+                           json_int_t id,
+                           flux_future_t *f)
 {
     const char *s;
     int rc;
 
     while (flux_job_event_watch_get (f, &s) == 0) {
-        if ((rc = handle_entry (shell, s)) != 0)
+        if ((rc = handle_entry (shell, id, s)) != 0)
             return rc < 0 ? -1 : 0;
         flux_future_reset (f);
     }
@@ -123,7 +165,7 @@ static int init_cb (flux_plugin_t *p,
         shell_log_errno ("watching the job's eventlog");
         return -1;
     }
-    rc = watch_eventlog (shell, f);
+    rc = watch_eventlog (shell, id, f);
     if (flux_job_event_watch_cancel (f) < 0)
         shell_log_errno ("cancelling the watch of the eventlog");
     flux_future_destroy (f);

@@ -129,6 +129,29 @@ def test_senseless_commands_name_the_word(bad, word):
     assert word in result["message"]
 
 
+@pytest.mark.parametrize(
+    "data,value",
+    [
+        ({"token": "YS5iLmM="}, "a.b.c"),
+        ({"token": "@@"}, None),
+        ({"token": ""}, None),
+        ({"token": "/w=="}, None),  # not ASCII
+        ({"token": "YQBi"}, None),  # a NUL in it
+        ({"token": 5}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_secret_is_text_or_nothing(caplog, data, value):
+    kube = FakeKube({"s": {"metadata": {"name": "s"}, "data": data}})
+    cmd = {**command("secret", "s", key="token"), "kind": "secrets"}
+    result = commands.execute(kube, cmd)
+    assert result.get("value") == value
+    if value is None:
+        assert result["status"] == 400 and "no text in token" in result["message"]
+    assert caplog.records == []
+
+
 def run_queue(kube, todo, workers=4):
     results = queue.Queue()
     pool = commands.CommandQueue(kube, workers, results.put)

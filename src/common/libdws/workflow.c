@@ -261,6 +261,8 @@ void dws_workflow_destroy (struct dws_workflow *wf)
         free (wf->lagging);
         free (wf->allocated);
         free (wf->env);
+        free (wf->token);
+        free (wf->token_namespace);
         free (wf->breakdown_refs);
         free (wf->breakdowns);
         free (wf);
@@ -343,6 +345,8 @@ static bool copy_strings (struct dws_workflow *wf,
         json_string_value (json_object_get (status, "elapsedTimeLastState"));
     const char *cname = get_string (status, "computes", "name");
     const char *cns = get_string (status, "computes", "namespace");
+    const char *token = get_string (status, "workflowToken", "secretName");
+    const char *tns = get_string (status, "workflowToken", "secretNamespace");
 
     return copy_string (&wf->name, name)
         && copy_string (&wf->namespace, namespace)
@@ -353,6 +357,9 @@ static bool copy_strings (struct dws_workflow *wf,
         && copy_string (&wf->computes_namespace, cns ? cns : namespace)
         && copy_string (&wf->failed, get_annotation (object,
                                                      DWS_FAILED_ANNOTATION))
+        && copy_string (&wf->token, token)
+        && (!token
+            || copy_string (&wf->token_namespace, tns ? tns : namespace))
         && dws_jsontext_set (&wf->env, json_object_get (status, "env")) == 0
         && dws_jsontext_set (&wf->breakdown_refs,
                              json_object_get (status,

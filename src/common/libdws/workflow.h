@@ -106,6 +106,8 @@ struct dws_workflow {
     char *computes;             // name of the Computes object or NULL
     char *computes_namespace;
     char *env;                  // JSON: status.env, or NULL
+    char *token;                // name of the Secret with it, or NULL
+    char *token_namespace;
     char *breakdown_refs;       // JSON: status.directiveBreakdowns, or NULL
 
     size_t breakdown_count;     // references in breakdown_refs

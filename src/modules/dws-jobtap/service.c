@@ -162,6 +162,22 @@ inval:
     return -1;
 }
 
+/* The event says that there is a token, which shells then ask for; it does not
+ * say what it is, as it stays in the eventlog.
+ */
+static int post_environment (struct dws_ctx *ctx,
+                             json_int_t id,
+                             json_t *variables,
+                             bool token)
+{
+    return flux_jobtap_event_post_pack (ctx->p,
+                                        id,
+                                        DWS_ENVIRONMENT,
+                                        token ? "{s:O s:b}" : "{s:O}",
+                                        "variables", variables,
+                                        "token", token);
+}
+
 static void prolog_remove_cb (flux_t *h,
                               flux_msg_handler_t *mh,
                               const flux_msg_t *msg,
@@ -171,10 +187,14 @@ static void prolog_remove_cb (flux_t *h,
     struct dws_job *job;
     json_int_t id;
     json_t *variables;
+    int token = 0;
     const char *error = NULL;
 
-    if (flux_msg_unpack (msg, "{s:I s:o}", "id", &id, "variables", &variables)
-        < 0)
+    if (flux_msg_unpack (msg,
+                         "{s:I s:o s?b}",
+                         "id", &id,
+                         "variables", &variables,
+                         "token", &token) < 0)
         goto error;
     if (check_variables (variables) < 0) {
         error = "variables must be an object with string values";
@@ -188,11 +208,7 @@ static void prolog_remove_cb (flux_t *h,
         return;
     }
     if (!job->facts.environment_posted
-        && flux_jobtap_event_post_pack (ctx->p,
-                                        id,
-                                        DWS_ENVIRONMENT,
-                                        "{s:O}",
-                                        "variables", variables) < 0) {
+        && post_environment (ctx, id, variables, token) < 0) {
         error = "could not post the dws_environment event";
         goto error;
     }

@@ -212,9 +212,10 @@ static int remove_prolog (struct job *job)
         return -1;
     annotate_clear (job);
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.prolog-remove",
-                       FLUX_NODEID_ANY, 0, "{s:I s:o}",
+                       FLUX_NODEID_ANY, 0, "{s:I s:o s:b}",
                        "id", (json_int_t)job->facts->id,
-                       "variables", variables);
+                       "variables", variables,
+                       "token", job->wf->token != NULL);
     return call (job, DWS_ACT_PROLOG_REMOVE, f, call_done);
 }
 

@@ -17,6 +17,7 @@
 #include "config.h"
 #include "idmap.h"
 #include "persistent.h"
+#include "token.h"
 
 #define PROTOCOL_VERSION 1
 
@@ -66,6 +67,7 @@ static void detach (struct agent *agent, int errnum, const char *text)
     idmap_clear (agent->commands);
     jobs_agent_lost (agent->ctx->jobs);
     annotate_agent_lost (agent->ctx->annotate);
+    tokens_agent_lost (agent->ctx->tokens);
 }
 
 struct agent *agent_create (struct dws_ctx *ctx)
@@ -318,6 +320,7 @@ static void snapshot_workflows (struct agent *agent, json_t *workflows)
         flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu workflows",
                   json_array_size (workflows));
         jobs_changed_all (jobs);
+        tokens_retry (agent->ctx->tokens);
     }
 }
 

@@ -17,6 +17,7 @@ struct sync;
 struct calls;
 struct annotate;
 struct persistent;
+struct tokens;
 
 struct dws_ctx {
     flux_t *h;
@@ -28,6 +29,7 @@ struct dws_ctx {
     struct agent *agent;        // the way to Kubernetes
     struct annotate *annotate;  // what users see of it
     struct persistent *persistent;  // file systems that outlive jobs
+    struct tokens *tokens;      // what the shells of jobs ask for
     struct sync *sync;          // the way to learn the jobs from nothing
     flux_msg_handler_t **handlers;
 };

@@ -27,6 +27,7 @@
 #include "persistent.h"
 #include "service.h"
 #include "sync.h"
+#include "token.h"
 
 static void ctx_destroy (struct dws_ctx *ctx)
 {
@@ -37,6 +38,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         agent_destroy (ctx->agent);
         annotate_destroy (ctx->annotate);
         persistent_destroy (ctx->persistent);
+        tokens_destroy (ctx->tokens);
         jobs_destroy (ctx->jobs);
         json_decref (ctx->used);
         calls_destroy (ctx->calls);
@@ -70,6 +72,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->persistent = persistent_create ())
+        || !(ctx->tokens = tokens_create (ctx))
         || !(ctx->agent = agent_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || service_start (ctx) < 0) {

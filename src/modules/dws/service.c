@@ -18,6 +18,7 @@
 #include "status.h"
 #include "storage.h"
 #include "sync.h"
+#include "token.h"
 
 static void respond (flux_t *h, const flux_msg_t *msg, int rc,
                      const char *errstr)
@@ -223,6 +224,7 @@ static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
     struct dws_ctx *ctx = arg;
 
     agent_disconnect (ctx->agent, msg);
+    tokens_disconnect (ctx->tokens, msg);
 }
 
 static bool agent_concerned (const struct dws_config *before,
@@ -284,6 +286,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.report", agent_report_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.status", status_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "dws.token", token_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "dws.disconnect", disconnect_cb,
       FLUX_ROLE_USER },
     FLUX_MSGHANDLER_TABLE_END,

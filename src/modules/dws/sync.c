@@ -14,6 +14,7 @@
 #include "calls.h"
 #include "jobs.h"
 #include "sync.h"
+#include "token.h"
 
 #define DELAY_MIN 0.1
 #define DELAY_MAX 5.
@@ -92,6 +93,7 @@ static void answer_cb (const struct call *call, flux_future_t *f)
     sync->told = false;
     sync->delay = DELAY_MIN;
     jobs_changed_all (ctx->jobs);
+    tokens_retry (ctx->tokens);
     if (sync->again) {
         sync->again = false;
         sync_start (sync);

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import heapq
 import itertools
 import logging
@@ -89,6 +90,21 @@ def _get(kube: Kube, command: Command) -> dict[str, Any]:
     }
 
 
+def _secret(kube: Kube, command: Command) -> dict[str, Any]:
+    """One value of a Secret, as text. It is not to be found in any log."""
+    name, key = _word(command, "name"), _word(command, "key")
+    secret = kube.get("secrets", _word(command, "namespace"), name)
+    data = secret.get("data")
+    try:
+        encoded = data.get(key) if isinstance(data, dict) else None
+        value = base64.b64decode(encoded or "", validate=True).decode("ascii")
+    except (ValueError, TypeError):
+        value = ""
+    if not value or not value.isprintable():
+        raise CommandError(f"Secret {name}: no text in {key}") from None
+    return {"value": value}
+
+
 def _list(kube: Kube, command: Command) -> dict[str, Any]:
     objects, _ = kube.list_all(command["kind"], command.get("selector") or "")
     for obj in objects:
@@ -162,6 +178,7 @@ _OPERATIONS: dict[str, Callable[[Kube, Command], dict[str, Any]]] = {
     "create": _create,
     "patch": _patch,
     "get": _get,
+    "secret": _secret,
     "list": _list,
     "drop-finalizer": _drop_finalizer,
     "delete": _delete,
@@ -344,14 +361,16 @@ class CommandQueue:
             command = queue.popleft()
             self._failures.pop(key, None)
             self._told.pop(key, None)
-            if queue:
-                self._make_ready(key, 0.0)
-            else:
-                del self._queues[key]
         if back:
             self._outage(None)
         self._problems.clear(key)
         self._done({"type": "result", "seq": command.get("seq"), **result})
+        # Only now may the next on this object begin: results keep their order.
+        with self._cond:
+            if queue:
+                self._make_ready(key, 0.0)
+            else:
+                del self._queues[key]
 
     def _postpone(self, key: Key, command: Command, error: ApiError) -> None:
         unreachable = error.status == 0 and error.reason == UNREACHABLE

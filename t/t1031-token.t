@@ -1,0 +1,113 @@
+#!/bin/bash
+# The workflow's secret token reaches the job of its owner, and nobody else.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='DW_WORKFLOW_TOKEN'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 2
+
+AUTH="#DW jobdw type=gfs2 capacity=1GiB name=local requires=user-container-auth
+#DW container name=mine profile=example-success DW_JOB_foo_local_storage=local"
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+# as_user USERID COMMAND...: what it does counts as another user's, if the engine
+# can do that.
+as_user () {
+	userid=$1 &&
+	shift &&
+	FLUX_HANDLE_USERID=$userid FLUX_HANDLE_ROLEMASK=0x2 "$@"
+}
+
+test_expect_success 'load everything' '
+	dws_setup
+'
+test_expect_success 'every task of the job has the token' '
+	cat >task.sh <<-\EOF &&
+	printf "%s\n" "$DW_WORKFLOW_TOKEN"
+	EOF
+	jobid=$(flux submit -N2 -n2 -S dw="$AUTH" bash "$PWD/task.sh") &&
+	flux job attach $jobid >tokens &&
+	sort -u tokens >token &&
+	test "$(wc -l <tokens)" = 2 && test "$(wc -l <token)" = 1 &&
+	grep -E "^[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+\.[A-Za-z0-9_=-]+$" token
+'
+test_expect_success 'the eventlog says that there is one, not what it is' '
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	grep "dws_environment.* token=true" eventlog &&
+	test_must_fail grep -F -f token eventlog
+'
+test_expect_success 'it is in no log and no record of the job' '
+	flux dmesg >dmesg &&
+	test_must_fail grep -F -f token dmesg &&
+	test_must_fail grep -F -f token agent.log &&
+	flux kvs dir -R "$(flux job id --to=kvs $jobid)" |
+		grep -v "\.guest\.output = " >kvs &&
+	grep rabbit_workflow kvs &&
+	test_must_fail grep -F -f token kvs &&
+	dws_clean
+'
+test_expect_success 'a job that is not running gets none' '
+	test_must_fail rpc dws.token "{\"jobid\": \"$jobid\"}" 2>err &&
+	grep "owner of an active rabbit job" err
+'
+test_expect_success 'nor one whose workflow has none' '
+	plain=$(dws_submit sleep inf) &&
+	dws_wait_event $plain start &&
+	flux job eventlog $plain >eventlog &&
+	test_must_fail grep "dws_environment.* token=" eventlog &&
+	test_must_fail rpc dws.token "{\"jobid\": \"$plain\"}" 2>err &&
+	grep "has no token" err &&
+	flux cancel $plain && dws_wait_event $plain clean
+'
+test_expect_success 'its owner can ask for it again' '
+	jobid=$(flux submit -N2 -S dw="$AUTH" sleep inf) &&
+	dws_wait_event $jobid start &&
+	rpc dws.token "{\"jobid\": \"$jobid\"}" >answer &&
+	jq -r .token answer | grep -E "^[^.]+\.[^.]+\.[^.]+$"
+'
+test_expect_success 'nobody else can' '
+	test_must_fail as_user 4242 rpc dws.token \
+		"{\"jobid\": \"$jobid\"}" 2>err &&
+	grep "owner of an active rabbit job" err &&
+	test_must_fail as_user 4242 rpc dws.status \
+		"{\"jobid\": \"$jobid\"}"
+'
+test_expect_success 'a guest may ask about nothing but his own jobs' '
+	for topic in dws.create dws.setup dws.post_run dws.teardown dws.abort \
+		dws.agent dws.report dws.config-reload; do
+		test_must_fail as_user 4242 rpc $topic \
+			"{\"jobid\": \"$jobid\"}" 2>err &&
+		grep -i "not permitted\|requires owner\|denied" err || return 1
+	done &&
+	for topic in resource-update prolog-remove epilog-remove sync; do
+		test_must_fail as_user 4242 rpc job-manager.dws.$topic \
+			"{\"id\": \"$jobid\", \"variables\": {}, \
+			\"resources\": []}" 2>err &&
+		grep -i "not permitted\|requires owner\|denied" err || return 1
+	done &&
+	as_user 4242 rpc dws.status >status &&
+	jq -e ".jobs == []" status
+'
+test_expect_success 'who asks while the agent is away waits for it' '
+	flux cancel $jobid && dws_wait_event $jobid clean &&
+	dws_ctl hold PreRun --late &&
+	jobid=$(flux submit -N1 -S dw="$AUTH" bash "$PWD/task.sh") &&
+	dws_ctl wait-state "$(dws_workflow $jobid)" PreRun --timeout $DWS_LIMIT &&
+	rpc dws.token "{\"jobid\": \"$jobid\"}" >answer &&
+	dws_kill_agent &&
+	{ rpc dws.token "{\"jobid\": \"$jobid\"}" >later & } &&
+	waiter=$! &&
+	dws_start_agent && wait $waiter &&
+	jq -e .token later && cmp answer later
+'
+test_expect_success 'and so does who asks a module that has just started' '
+	flux module reload dws &&
+	rpc dws.token "{\"jobid\": \"$jobid\"}" >later &&
+	cmp answer later &&
+	dws_ctl release PreRun &&
+	dws_wait_event $jobid clean && flux job status $jobid && dws_clean
+'
+test_done
