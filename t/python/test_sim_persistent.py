@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kubernetes import client
+from kubernetes import client, watch
 from sim_support import DWS, LIMIT_S, Api, Job, Sim, error_in, error_of
 
 PSI = "persistentstorageinstances"
@@ -105,6 +105,29 @@ def test_use_and_destroy(api: Api) -> None:
         api.get(PSI, "shared-data")
     assert error_of(info.value)["code"] == 404
     assert api.sim.state()["allocated"] == {}
+
+
+def test_degraded_storage_is_not_to_be_had(api: Api) -> None:
+    make(api)
+    api.sim.ctl("drive", "rabbit0", "2", "failed")
+    instance(api, "Degraded")
+    user = start(api, USE)
+    user.wait("Proposal")
+    user.to("Setup", ready=False)
+    assert "is not active" in error_in(api, user.name)
+    user.remove()
+    api.sim.ctl("drive", "rabbit0", "2", "ok")
+    instance(api, "Active")
+
+
+def instance(api: Api, state: str) -> None:
+    """Wait for a state of the storage."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", PSI),
+        timeout_seconds=LIMIT_S,
+    )
+    assert any(e["object"]["status"]["state"] == state for e in stream)
 
 
 def test_failed_creation_leaves_nothing(api: Api) -> None:

@@ -6,20 +6,36 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import pathlib
 import random
+import signal
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 import urllib3
 from kubernetes import client, watch
-from sim_support import DWS, LIMIT_S, XFS, Api, Job, Sim, error_of, main
+from sim_support import (
+    DWS,
+    GIB,
+    LIMIT_S,
+    SOURCE,
+    XFS,
+    Api,
+    Job,
+    Sim,
+    error_of,
+    main,
+)
 
 # sim_support has put the sources on the path
 # isort: split
 from dws_sim import hostlist, scenario
 from dws_sim.controllers.workflow import duration
 from dws_sim.faults import Faults, Latency
+from dws_sim.top import picture
 from dws_sim.world import Machine, parse_size
 
 
@@ -182,6 +198,92 @@ def test_top_and_state(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture) ->
     state = sim.state()
     assert (state["mounts"], state["workflows"]) == (1, {"PreRun": 1})
     assert sim.stop() == 0
+
+
+def a_state(**more: Any) -> dict[str, Any]:
+    return {
+        "capacity": 100 * GIB,
+        "allocated": {"rabbit1": 50 * GIB},
+        "rabbits": 4,
+        "nodes": 64,
+        "health": {"Ready": 3, "Offline": 1},
+        "requests": 1000,
+        "version": 5000,
+        "watches": 7,
+        "objects": 321,
+        "mounts": 12,
+        "workflows": {"PreRun": 10, "Setup": 2},
+        "held": {},
+        **more,
+    }
+
+
+def test_screen() -> None:
+    before = a_state(requests=900, version=4000)
+    assert picture(a_state(held={"Setup": 1}), before, 2.0) == [
+        "rabbits    4 (1 Offline, 3 Ready), nodes 64",
+        "capacity   [####..........................] 12.5% in use",
+        "API        50 requests/s, 500 writes/s, 7 watches, 321 objects",
+        "mounts     12",
+        "workflows  12",
+        "  Setup          2  held",
+        "  PreRun        10",
+        "  rabbit1      [###############...............] 50.0 GiB",
+    ]
+
+
+def test_screens_at_the_edges() -> None:
+    # nothing there, nothing known of before
+    empty = a_state(
+        capacity=0, allocated={}, rabbits=0, health={}, workflows={}, mounts=0
+    )
+    lines = picture(empty, None, 0.0)
+    assert lines[:2] == [
+        "rabbits    0 (), nodes 64",
+        f"capacity   [{'.' * 30}] 0.0% in use",
+    ]
+    assert lines[2].startswith("API        0 requests/s, 0 writes/s")
+    assert len(lines) == 5
+    # more than there is room for: the fullest, in order
+    full = {f"rabbit{i}": (i + 1) * GIB for i in range(20)}
+    lines = picture(a_state(allocated=full, rabbits=20), None, 0.0)
+    shown = [line.split()[0] for line in lines if line.startswith("  rabbit")]
+    assert shown == [f"rabbit{i}" for i in range(19, 3, -1)]
+    assert lines[-1] == "  and 4 more with less"
+    # more in use than there is does not break the frame
+    lines = picture(a_state(allocated={"rabbit0": 300 * GIB}), None, 0.0)
+    assert lines[-1] == f"  rabbit0      [{'#' * 30}] 300.0 GiB"
+
+
+def test_top_on_a_terminal(tmp_path: pathlib.Path) -> None:
+    sim = Sim(tmp_path)
+    ours, theirs = os.openpty()
+    top = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "dws_sim", "top", "--interval", "0.01"),
+            *("--kubeconfig", str(sim.kubeconfig)),
+        ],
+        stdout=theirs,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+    )
+    os.close(theirs)
+    text = b""
+    # each screen begins with a cleared terminal
+    while text.count(b"\033[H\033[J") < 3:
+        text += os.read(ours, 4096)
+    top.send_signal(signal.SIGINT)
+    assert top.wait(LIMIT_S) == 0
+    os.close(ours)
+    screen = text.split(b"\033[H\033[J")[1].decode().splitlines()
+    assert screen[0] == "rabbits    2 (2 Ready), nodes 4"
+    assert sim.stop() == 0
+
+
+def test_top_without_a_simulator(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture
+) -> None:
+    assert main(["top", "--kubeconfig", str(tmp_path / "none"), "--once"]) == 1
+    assert "No such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

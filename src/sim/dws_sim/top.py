@@ -33,13 +33,15 @@ def picture(state: Object, before: Object | None, elapsed_s: float) -> list[str]
     capacity, used = state["capacity"], state["allocated"]
     health = ", ".join(f"{n} {word}" for word, n in sorted(state["health"].items()))
     total = sum(used.values()) / max(1, capacity * state["rabbits"])
-    rate = 0.0
+    rates = {"requests": 0.0, "version": 0.0}
     if before is not None and elapsed_s > 0:
-        rate = (state["requests"] - before["requests"]) / elapsed_s
+        rates = {k: (state[k] - before[k]) / elapsed_s for k in rates}
     lines = [
         f"rabbits    {state['rabbits']} ({health}), nodes {state['nodes']}",
         f"capacity   [{_bar(total)}] {100 * total:.1f}% in use",
-        f"API        {rate:.0f} requests/s, {state['watches']} watches",
+        f"API        {rates['requests']:.0f} requests/s, "
+        f"{rates['version']:.0f} writes/s, {state['watches']} watches, "
+        f"{state['objects']} objects",
         f"mounts     {state['mounts']}",
         f"workflows  {sum(state['workflows'].values())}",
     ]
@@ -48,11 +50,12 @@ def picture(state: Object, before: Object | None, elapsed_s: float) -> list[str]
         held = "  held" if state["held"].get(name) else ""
         if count or held:
             lines.append(f"  {name:9} {count:6}{held}")
-    for rabbit, size in sorted(used.items(), key=lambda u: (-u[1], u[0]))[
-        :MOST_RABBITS
-    ]:
+    fullest = sorted(used.items(), key=lambda u: (-u[1], u[0]))
+    for rabbit, size in fullest[:MOST_RABBITS]:
         bar = _bar(size / max(1, capacity))
         lines.append(f"  {rabbit:12} [{bar}] {size / GIB:.1f} GiB")
+    if len(fullest) > MOST_RABBITS:
+        lines.append(f"  and {len(fullest) - MOST_RABBITS} more with less")
     return lines
 
 

@@ -285,6 +285,36 @@ class PersistentController(Controller):
     def __init__(self, cluster: Cluster, manager: Manager) -> None:
         super().__init__(cluster, manager)
         cluster.subscribe("servers", self._same_name)
+        cluster.subscribe("storages", self._rabbit)
+        # rabbits that have a failed drive, and the instances on each rabbit
+        self._degraded: set[str] = set()
+        self._on: dict[str, set[tuple[str, str]]] = {}
+
+    def _rabbit(self, obj: Object, old: Object | None, gone: bool) -> None:
+        name = obj["metadata"]["name"]
+        drives = obj.get("status", {}).get("devices", ())
+        bad = not gone and any(d.get("status") != "Ready" for d in drives)
+        if bad != (name in self._degraded):
+            (self._degraded.add if bad else self._degraded.discard)(name)
+            for item in self._on.get(name, ()):
+                self.enqueue(*item)
+
+    def forget(self, obj: Object) -> None:
+        meta = obj["metadata"]
+        for instances in self._on.values():
+            instances.discard((meta["namespace"], meta["name"]))
+
+    def _is_degraded(self, servers: Object) -> bool:
+        """Whether a rabbit that it is on has lost redundancy."""
+        meta = servers["metadata"]
+        rabbits = {
+            node["name"]
+            for alloc in servers.get("spec", {}).get("allocationSets", ())
+            for node in alloc["storage"]
+        }
+        for rabbit in rabbits:
+            self._on.setdefault(rabbit, set()).add((meta["namespace"], meta["name"]))
+        return not rabbits.isdisjoint(self._degraded)
 
     def _same_name(self, obj: Object, old: Object | None, gone: bool) -> None:
         self.enqueue(obj["metadata"]["namespace"], obj["metadata"]["name"])
@@ -311,8 +341,10 @@ class PersistentController(Controller):
         ready = servers.get("status", {}).get("ready")
         if obj["spec"]["state"] == "Destroying":
             state = "Destroying"
+        elif ready:
+            state = "Degraded" if self._is_degraded(servers) else "Active"
         else:
-            state = "Active" if ready else "Creating"
+            state = "Creating"
         await self._set(obj, servers, state)
         return None
 
