@@ -101,3 +101,31 @@ dws_drained () {
 dws_k8s () {
     "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/k8s.py" "$PWD/kubeconfig" "$@"
 }
+
+# dws_crowd COMMAND: a job in every phase at once, see t/scripts/crowd.py.
+dws_crowd () {
+    dws_wait 120 flux python "$DWS_SRCDIR/t/scripts/crowd.py" "$@"
+}
+
+# dws_fault NAME TITLE COMMAND: what a fault does to a job in each phase. COMMAND
+# makes it, with jobs caught in all of them; they are let go after that, unless
+# COMMAND does it. Each has to end as a line of the test file says for NAME:
+#
+#   # FAULT NAME: text for doc/faults.md
+#   #   PHASE...: RESULT: text for doc/faults.md
+#
+# where RESULT is what t/scripts/crowd.py says of such a job's end.
+dws_fault () {
+    test_expect_success "$1: a job in every phase" '
+        dws_crowd catch
+    '
+    test_expect_success "$1: $2" "$3"
+    test_expect_success "$1: each job ends as it should, nothing is left" "
+        dws_crowd release &&
+        dws_crowd outcome >outcome &&
+        \"\$DWS_PYTHON\" \"\$DWS_SRCDIR/scripts/lib/faults.py\" \\
+            --expect $1 \"\$DWS_SRCDIR/t/$(basename "$0")\" >outcome.want &&
+        test_cmp outcome.want outcome &&
+        dws_clean
+    "
+}

@@ -8,6 +8,19 @@
 
 #include "workflow.h"
 
+static bool is_epilog (json_t *entry)
+{
+    const char *name = NULL;
+    const char *description = NULL;
+
+    return json_unpack (entry, "{s:s s:{s:s}}",
+                        "name", &name,
+                        "context",
+                          "description", &description) == 0
+        && !strcmp (name, "epilog-start")
+        && !strcmp (description, "dws-epilog");
+}
+
 static bool is_epilog_timeout (json_t *entry)
 {
     const char *name = NULL;
@@ -27,12 +40,15 @@ static bool is_epilog_timeout (json_t *entry)
 void dws_job_recall (struct dws_job *job, const char *eventlog)
 {
     const char *line = eventlog ? eventlog : "";
+    bool epilog = false;
 
     while (*line) {
         size_t len = strcspn (line, "\n");
         json_t *entry = json_loadb (line, len, 0, NULL);
 
-        if (entry && is_epilog_timeout (entry))
+        /* Raised earlier, by hand, it is an exception like any other. */
+        epilog |= is_epilog (entry);
+        if (epilog && is_epilog_timeout (entry))
             job->abandoned = true;
         json_decref (entry);
         line += len;

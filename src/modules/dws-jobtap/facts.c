@@ -17,7 +17,8 @@ static bool describes (json_t *context, const char *description)
         && !strcmp (s, description);
 }
 
-static void apply_exception (struct dws_facts *facts, json_t *context)
+static void apply_exception (struct dws_facts *facts, double timestamp,
+                             json_t *context)
 {
     const char *type;
     int severity;
@@ -31,7 +32,7 @@ static void apply_exception (struct dws_facts *facts, json_t *context)
         return;
     facts->exception = true;
     if (!strcmp (type, DWS_EPILOG_TIMEOUT))
-        facts->abandoned = true;
+        facts->t_timeout = timestamp;
 }
 
 int dws_facts_apply (struct dws_facts *facts, json_t *entry)
@@ -74,7 +75,7 @@ int dws_facts_apply (struct dws_facts *facts, json_t *entry)
     else if (!strcmp (name, "epilog-finish"))
         facts->epilog_finished |= describes (context, DWS_EPILOG);
     else if (!strcmp (name, "exception"))
-        apply_exception (facts, context);
+        apply_exception (facts, timestamp, context);
     return 0;
 }
 
@@ -107,6 +108,13 @@ bool dws_facts_prolog_held (const struct dws_facts *facts)
 bool dws_facts_epilog_held (const struct dws_facts *facts)
 {
     return facts->epilog_started && !facts->epilog_finished;
+}
+
+bool dws_facts_abandoned (const struct dws_facts *facts)
+{
+    return facts->epilog_started
+        && facts->t_timeout > 0.
+        && facts->t_timeout >= facts->t_epilog;
 }
 
 const char *dws_facts_phase (const struct dws_facts *facts,

@@ -29,8 +29,8 @@ struct dws_facts {
     bool epilog_started;
     bool epilog_finished;
     bool exception;             // a fatal exception was raised
-    bool abandoned;             // ... because the epilog took too long
     double t_epilog;            // when the epilog began (s since the epoch)
+    double t_timeout;           // when it was last said to take too long, or 0
 };
 
 /* Take one eventlog entry (RFC 18) into account. Events that say nothing
@@ -46,6 +46,11 @@ int dws_facts_apply_all (struct dws_facts *facts, json_t *entries);
 bool dws_facts_depend_held (const struct dws_facts *facts);
 bool dws_facts_prolog_held (const struct dws_facts *facts);
 bool dws_facts_epilog_held (const struct dws_facts *facts);
+
+/* True if the epilog has taken too long. The exception that says so may be
+ * raised by hand: before the epilog it is one like any other.
+ */
+bool dws_facts_abandoned (const struct dws_facts *facts);
 
 /* "depend", "pending", "prolog", "running" or "epilog", or NULL when nothing
  * more can come of the job (its epilog was released).

@@ -196,7 +196,7 @@ json_t *dws_job_encode (struct dws_job *job)
                          "failure_tolerance", job->failure_tolerance,
                          "run_started", facts->run_started,
                          "exception", facts->exception,
-                         "abandoned", facts->abandoned,
+                         "abandoned", dws_facts_abandoned (facts),
                          "t_epilog", facts->t_epilog)))
         errno = ENOMEM;
     return o;

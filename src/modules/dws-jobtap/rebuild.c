@@ -76,7 +76,7 @@ static int resume_cleanup (struct dws_job *job)
     if (facts->epilog_finished
         || (facts->run_started && !facts->run_finished))
         return 0;
-    if (facts->abandoned) {
+    if (dws_facts_abandoned (facts)) {
         dws_job_abandon (job);
         return 0;
     }

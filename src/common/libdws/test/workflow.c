@@ -259,6 +259,42 @@ static void test_inherit (void **state)
     dws_workflow_destroy (wf);
 }
 
+#define EXCEPTION(type, severity) \
+    "{\"timestamp\":2,\"name\":\"exception\",\"context\":" \
+    "{\"type\":\"" type "\",\"severity\":" severity "}}\n"
+#define EPILOG(description) \
+    "{\"timestamp\":1,\"name\":\"epilog-start\",\"context\":" \
+    "{\"description\":\"" description "\"}}\n"
+
+/* Only the exception of its own epilog lets a job go early.
+ */
+static void test_recall (void **state)
+{
+    static const struct {
+        const char *eventlog;
+        bool abandoned;
+    } tab[] = {
+        { NULL, false },
+        { "", false },
+        { "not JSON\n{}\n[]", false },
+        { EPILOG ("dws-epilog") EXCEPTION ("dws-epilog-timeout", "0"), true },
+        { "{}\n" EPILOG ("dws-epilog") EXCEPTION ("cancel", "0")
+          EXCEPTION ("dws-epilog-timeout", "0") "{}", true },
+        { EPILOG ("dws-epilog") EXCEPTION ("dws-epilog-timeout", "1"), false },
+        { EPILOG ("dws-epilog") EXCEPTION ("cancel", "0"), false },
+        { EXCEPTION ("dws-epilog-timeout", "0") EPILOG ("dws-epilog"), false },
+        { EPILOG ("other") EXCEPTION ("dws-epilog-timeout", "0"), false },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_job job = { .id = 1 };
+
+        dws_job_recall (&job, tab[i].eventlog);
+        assert_true (job.recalled);
+        assert_int_equal (job.abandoned, tab[i].abandoned);
+    }
+}
+
 static void test_names (void **state)
 {
     char buf[DWS_NAME_SIZE];
@@ -284,6 +320,7 @@ int main (void)
         cmocka_unit_test (test_workflow_tolerant),
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_inherit),
+        cmocka_unit_test (test_recall),
         cmocka_unit_test (test_names),
     };
 

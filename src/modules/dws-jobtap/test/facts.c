@@ -123,7 +123,7 @@ static void test_course (void **state)
     assert_true (facts.t_epilog == 119);
     assert_true (facts.run_started && facts.run_finished);
     assert_true (facts.resources_updated && facts.environment_posted);
-    assert_false (facts.exception || facts.abandoned);
+    assert_false (facts.exception || dws_facts_abandoned (&facts));
 }
 
 /* A part is read back from the log, a part was seen live, in any order and
@@ -186,8 +186,18 @@ static void test_exception (void **state)
 
         assert_int_equal (dws_facts_apply (&facts, o), 0);
         assert_int_equal (facts.exception, table[i].exception);
-        assert_int_equal (facts.abandoned, table[i].abandoned);
+        assert_false (dws_facts_abandoned (&facts));
         json_decref (o);
+
+        /* the same in the epilog, in both orders */
+        o = entry (0, "epilog-start", "{'description':'dws-epilog'}");
+        assert_int_equal (dws_facts_apply (&facts, o), 0);
+        json_decref (o);
+        assert_int_equal (dws_facts_abandoned (&facts), table[i].abandoned);
+        o = entry (2, "epilog-start", "{'description':'dws-epilog'}");
+        assert_int_equal (dws_facts_apply (&facts, o), 0);
+        json_decref (o);
+        assert_false (dws_facts_abandoned (&facts));
     }
 }
 

@@ -1,0 +1,82 @@
+#!/bin/bash
+# Every component restarted while there is a job in every phase.
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# FAULT agent: the agent is killed, and started again
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT module: `dws.so` is reloaded
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT plugin: `dws-jobtap.so` is reloaded
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT all-three: agent, module and plugin are away at the same time
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT api-server: the API server is killed, and started again with its data
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT watches: watches end with 410, and then requests with 503
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT cluster: the cluster is lost, and an empty one takes its place
+#   depend pending setup datain prerun: completed: The workflow is made again, the job goes on where it is.
+#   running postrun dataout: completed: The job ends, as if its file systems had been unmounted; what
+#     was not copied yet is lost with them.
+#   teardown: completed: The job ends as it would have.
+
+test_description='Restarts of every component, with jobs in every phase'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+load_module () {
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".agent.synced == true"
+}
+load_plugin () {
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so"
+}
+# restart_sim STATE: at the same address, with the cluster in that file
+restart_sim () {
+	port=$(jq -r ".clusters[0].cluster.server" kubeconfig | sed "s/.*://") &&
+	kill -9 "$(cat "$DWS_TMP/sim.pid")" &&
+	{ wait "$(cat "$DWS_TMP/sim.pid")" || :; } &&
+	dws_start_sim --port $port --state "$1"
+}
+
+test_expect_success 'load everything' '
+	dws_setup --state "$PWD/cluster"
+'
+dws_fault agent 'it is killed while they go on' '
+	dws_kill_agent &&
+	dws_crowd release &&
+	dws_start_agent
+'
+dws_fault module 'it is away while they go on' '
+	flux module remove dws &&
+	dws_crowd release &&
+	load_module
+'
+dws_fault plugin 'it is away while they go on' '
+	flux jobtap remove dws-jobtap.so &&
+	dws_crowd release &&
+	load_plugin
+'
+dws_fault all-three 'they stop in one order and start in another' '
+	flux jobtap remove dws-jobtap.so &&
+	dws_kill_agent &&
+	flux module remove dws &&
+	dws_crowd release &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	load_plugin &&
+	dws_start_agent
+'
+dws_fault api-server 'it is killed, and comes back' '
+	restart_sim "$PWD/cluster"
+'
+dws_fault watches 'they have to be begun anew, at the second attempt' '
+	dws_ctl api --status 503 --count 10 &&
+	dws_ctl api --expire &&
+	dws_crowd release
+'
+dws_fault cluster 'nothing of it is left' '
+	dws_kill_agent &&
+	restart_sim "$PWD/another" &&
+	dws_start_agent
+'
+test_done
