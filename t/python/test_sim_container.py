@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from sim_support import DWS, LIMIT_S, Api, Job, Sim, error_in
 
 PROFILES = "nnfcontainerprofiles"
 GFS2 = "#DW jobdw type=gfs2 capacity=1GiB name=local"
+GLOBAL = "DW_GLOBAL_foo_global_lustre=/lus/global"
 _numbers = itertools.count()
 
 
@@ -95,6 +97,63 @@ def test_ports_and_mpi(api: Api) -> None:
     other = start(api, GFS2, container("example-server"))
     env = other.through("PreRun")["status"]["env"]
     assert env["NNF_CONTAINER_PORTS"] == "4001"
+
+
+def test_containers_see_the_storage(api: Api) -> None:
+    job = start(api, GFS2, f"{container('example-success')} {GLOBAL}")
+    env = job.through("PreRun")["status"]["env"]
+    pod = api.core.read_namespaced_pod(f"{job.name}-rabbit0-0", "default")
+    path = env["DW_JOB_local"]
+    [user] = pod.spec.containers
+    assert {e.name: e.value for e in user.env} == {
+        "DW_JOB_foo_local_storage": path,
+        "DW_GLOBAL_foo_global_lustre": "/lus/global",
+    }
+    mounts = {m.name: m.mount_path for m in user.volume_mounts}
+    assert mounts == {"foo-local-storage": path, "foo-global-lustre": "/lus/global"}
+    places = {v.name: v for v in pod.spec.volumes}
+    assert places["foo-local-storage"].host_path.path == path
+    claim = places["foo-global-lustre"].persistent_volume_claim.claim_name
+    assert claim == "lus-global-default-readwritemany-pvc"
+    assert pod.spec.security_context.run_as_user == os.getuid()
+    # on a rabbit each allocation is a directory of its own in there
+    server = api.get("clientmounts", f"default-{job.name}-0-servers", "rabbit0")
+    assert server["spec"]["mounts"][0]["mountPath"] == f"{path}/rabbit0-0"
+
+
+def test_data_for_those_who_make_containers_themselves(api: Api) -> None:
+    edit(api, "example-success", createContainer=False)
+    job = start(api, GFS2, container("example-success"))
+    edit(api, "example-success", createContainer=True)
+    path = job.through("PreRun")["status"]["env"]["DW_JOB_local"]
+    data = api.get("nnfcontainerdata", f"{job.name}-1")["data"]
+    assert data["volumes"] == [
+        {
+            "name": "foo-local-storage",
+            "command": "jobdw",
+            "directiveIndex": 0,
+            "mountPath": path,
+        }
+    ]
+    assert pods(api, job) == {}
+
+
+def test_container_before_its_storage_never_starts(api: Api) -> None:
+    job = Job(api, f"wf{next(_numbers)}", container("example-success"), GFS2)
+    job.wait("Proposal")
+    job.give({"rabbit0": 1}, ["node0"], index=1)
+    job.through("DataIn")
+    job.to("PreRun", ready=False)
+    message = error_in(api, job.name, "TransientCondition")
+    assert "storage 'local' is not mounted on the rabbits" in message
+
+
+def test_profile_of_another_user(api: Api) -> None:
+    for key in ("userID", "groupID"):
+        edit(api, "example-success", **{key: 4711})
+        job = Job(api, f"wf{next(_numbers)}", GFS2, container("example-success"))
+        assert f"is restricted to {key} 4711" in error_in(api, job.name)
+        edit(api, "example-success", **{key: None})
 
 
 def test_not_enough_ports(api: Api) -> None:

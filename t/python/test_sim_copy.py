@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kubernetes import watch
-from sim_support import LIMIT_S, XFS, Api, Job, Sim, error_in
+from sim_support import DWS, LIMIT_S, NNF, XFS, Api, Job, Sim, error_in
 
 MOVES = "nnfdatamovements"
 IN = "#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in"
@@ -100,6 +101,73 @@ def test_progress_and_cancel(api: Api) -> None:
     assert any(e["object"].get("status", {}).get("state") == "Running" for e in stream)
     api.patch(MOVES, f"{job.name}-1", {"spec": {"cancel": True}}, ns="nnf-dm-system")
     assert "Cancelled" in error_in(api, job.name)
+    job.remove()
+
+
+def movement(job: Job) -> dict[str, Any]:
+    """What copy offload makes for a job while it runs."""
+    meta = job.get()["metadata"]
+    labels = {
+        f"{DWS}/workflow.name": job.name,
+        f"{DWS}/workflow.namespace": "default",
+        f"{DWS}/workflow.uid": meta["uid"],
+        "nnf.cray.hpe.com/teardown_state": "PostRun",
+        "dm.cray.hpe.com/initiator": "node0",
+    }
+    ends = {"path": "/a", "storageReference": {}}
+    return {
+        "metadata": {"name": f"{job.name}-user", "labels": labels},
+        "spec": {"source": ends, "destination": ends, "userId": 1, "groupId": 1},
+    }
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_movement_of_the_user_is_waited_for(api: Api, good: bool) -> None:
+    job = start(api, LUSTRE)
+    job.through("PreRun")
+    api.sim.ctl("latency", "copy", "3600")
+    api.create(MOVES, movement(job), "nnf-dm-system")
+    job.to("PostRun", ready=False)
+    # the computes are free, the rabbits are not
+    assert f"default-{job.name}-0-servers" in api.names("clientmounts")
+    assert job.get()["status"]["ready"] is False
+    word = "Success" if good else "Failed"
+    done = {"status": {"state": "Finished", "status": word}}
+    api.custom.patch_namespaced_custom_object_status(
+        *(NNF, "v1alpha11", "nnf-dm-system", MOVES, f"{job.name}-user", done)
+    )
+    if good:
+        job.wait("PostRun")
+    else:
+        assert f"data movement {job.name}-user" in error_in(api, job.name)
+    job.remove()
+    assert api.names(MOVES) == []
+
+
+def test_lustre_is_given_its_owner(api: Api) -> None:
+    api.sim.ctl("hang-mount", "rabbit0", "on")
+    job = start(api, LUSTRE)
+    job.to("Setup", ready=False)
+    stream = watch.Watch().stream(
+        api.custom.list_cluster_custom_object,
+        *(DWS, "v1alpha7", "clientmounts"),
+        resource_version="0",
+        timeout_seconds=LIMIT_S,
+    )
+    mount = next(iter(stream))["object"]
+    assert mount["metadata"]["name"] == f"{job.name}-0-ownergroup"
+    assert mount["metadata"]["namespace"] == "rabbit0"
+    assert job.get()["status"]["ready"] is False
+    api.sim.ctl("hang-mount", "rabbit0", "off")
+    job.wait("Setup")
+    api.sim.ctl("hang-mount", "rabbit0", "on")
+    job.to("Teardown")
+    # torn down while it is mounted
+    other = start(api, LUSTRE)
+    other.to("Setup", ready=False)
+    other.to("Teardown", ready=False)
+    api.sim.ctl("hang-mount", "rabbit0", "off")
+    other.remove()
     job.remove()
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from typing import Any, Callable
 
 import pytest
-from sim_support import LIMIT_S, XFS, Api, Job, Sim, error_in
+from kubernetes import watch
+from sim_support import DWS, LIMIT_S, XFS, Api, Job, Sim, error_in
 
 _numbers = itertools.count()
 
@@ -107,3 +109,26 @@ def test_allocation_on_a_rabbit_that_does_not_answer(api: Api) -> None:
     assert "has not been reconciled after 0 seconds" in message
     api.sim.ctl("rabbit", "rabbit0", "up")
     job.wait("Setup")
+
+
+def test_rabbit_that_was_never_up(api: Api) -> None:
+    api.sim.ctl("rabbit", "rabbit1", "unbooted")
+    seen = watch_status(api, "rabbit1", lambda status: status is None)
+    assert "status" not in seen
+    api.sim.ctl("rabbit", "rabbit1", "up")
+    seen = watch_status(api, "rabbit1", lambda status: status is not None)
+    assert seen["status"]["status"] == "Ready"
+
+
+def watch_status(api: Api, rabbit: str, there: Callable[[Any], bool]) -> Any:
+    """A Storage once its status is as wanted."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", "storages"),
+        timeout_seconds=LIMIT_S,
+    )
+    for event in stream:
+        obj = event["object"]
+        if obj["metadata"]["name"] == rabbit and there(obj.get("status")):
+            return obj
+    raise AssertionError(rabbit)

@@ -222,12 +222,14 @@ class Control:
         elif word == "up":
             hardware.reboot(name)
             hardware.drained.discard(name)
+        elif word == "unbooted":
+            hardware.unbooted.add(name)
         elif word == "drained":
             hardware.drained.add(name)
         elif word == "fenced":
             hardware.fenced.add(name)
         else:
-            raise ValueError("a rabbit goes down, up, drained or fenced")
+            raise ValueError("a rabbit goes down, up, unbooted, drained or fenced")
         self._look(name)
         return {}
 

@@ -75,7 +75,7 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument("mode", choices=CONTAINER_MODES)
     cmd = sub.add_parser("rabbit", help="break or mend a rabbit")
     cmd.add_argument("rabbit")
-    cmd.add_argument("to", choices=["down", "up", "drained", "fenced"])
+    cmd.add_argument("to", choices=["down", "up", "unbooted", "drained", "fenced"])
     cmd = sub.add_parser("link", help="break or mend a compute's PCIe link")
     cmd.add_argument("node")
     cmd.add_argument("to", help="down, up, or a status word")

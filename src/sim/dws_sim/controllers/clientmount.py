@@ -118,11 +118,15 @@ class ClientMountController(Controller):
         return delay
 
     async def _mount(self, obj: Object, node: str, path: str) -> None:
+        device = obj["spec"]["mounts"][0]["device"].get("deviceReference")
         owner = owner_of(obj, "NnfAccess")
         access = await self.cluster.get("nnfaccesses", *owner) if owner else None
-        if access is None:
+        if access is not None:
+            target = access["spec"]["storageReference"]
+        elif device is not None:
+            target = device["objectReference"]
+        else:
             raise ResourceError("there is nothing to mount", "Internal", "Major")
-        target = access["spec"]["storageReference"]
         storage = await self.cluster.get(
             "nnfstorages", target["namespace"], target["name"]
         )

@@ -20,6 +20,7 @@ from dws_sim.controllers.common import (
     child,
     fatal,
 )
+from dws_sim.controllers.datamovement import GLOBAL_ROOTS
 from dws_sim.controllers.pods import SHUTDOWN
 from dws_sim.controllers.ports import ports_of, release_ports, request_ports
 from dws_sim.controllers.profiles import pin_profile
@@ -59,7 +60,7 @@ class Container(Command):
         elif state == "Setup":
             await self._setup(step)
         elif state == "PreRun":
-            await self._launch(step)
+            return await self._launch(step)
         elif state == "PostRun":
             for job in await self._jobs(step):
                 if SHUTDOWN not in job["metadata"].get("annotations", {}):
@@ -97,6 +98,10 @@ class Container(Command):
         profile = await step.cluster.get(PROFILES, NNF_NAMESPACE, name)
         if profile is None:
             raise fatal(f"Unable to find container profile '{name}'")
+        for key in ("userID", "groupID"):
+            only = profile["data"].get(key)
+            if only is not None and only != step.workflow["spec"][key]:
+                raise fatal(f"container profile '{name}' is restricted to {key} {only}")
         await self._check_storages(step, profile["data"])
         if await step.cluster.get(PROFILES, step.namespace, step.name) is None:
             await pin_profile(
@@ -227,22 +232,102 @@ class Container(Command):
             rabbits[near[node["name"]]] = None
         return list(rabbits)
 
-    async def _launch(self, step: Step) -> None:
+    async def _volumes(self, step: Step, data: Object) -> list[Object] | Wait:
+        """What containers see of the workflow's storage: the mounts of the
+        rabbits, which have to be there."""
+        modes = {s["name"]: s.get("pvcMode") for s in data.get("storages", ())}
+        directives = step.directives()
+        volumes: list[Object] = []
+        for key, value in step.directive.args:
+            prefix = next((p for p in _PREFIXES if key.startswith(p)), None)
+            if prefix is None:
+                continue
+            volume: Object = {
+                "name": key[len(prefix) :].replace("_", "-"),
+                "variable": key,
+            }
+            if prefix == "DW_GLOBAL_":
+                root = next(
+                    (r for r in GLOBAL_ROOTS if (value or "").startswith(r)), ""
+                )
+                if not root:
+                    raise fatal(f"'{value}' is not in a known global file system")
+                mode = (modes.get(key) or "ReadWriteMany").lower()
+                claim = f"{root.strip('/').replace('/', '-')}-default-{mode}-pvc"
+                volume.update(mountPath=root, claim=claim)
+            else:
+                command = _COMMANDS[prefix]
+                index = next(
+                    i
+                    for i, d in enumerate(directives)
+                    if d.command == command and d.get("name") == value
+                )
+                name = f"{step.workflow['metadata']['name']}-{index}-servers"
+                access = await step.cluster.get("nnfaccesses", step.namespace, name)
+                if access is None:
+                    raise ResourceError(
+                        f"storage '{value}' is not mounted on the rabbits",
+                        "Internal",
+                        "Major",
+                    )
+                if not access.get("status", {}).get("ready"):
+                    return Wait("servers mounted")
+                volume.update(
+                    mountPath=access["spec"]["mountPath"],
+                    command=command,
+                    directiveIndex=index,
+                )
+            volumes.append(volume)
+        return volumes
+
+    @staticmethod
+    def _with_volumes(template: Object, volumes: list[Object]) -> Object:
+        """A pod specification whose containers have the volumes."""
+        places: list[Object] = []
+        for volume in volumes:
+            place: Object = {"name": volume["name"]}
+            if "claim" in volume:
+                place["persistentVolumeClaim"] = {"claimName": volume["claim"]}
+            else:
+                place["hostPath"] = {"path": volume["mountPath"], "type": "Directory"}
+            places.append(place)
+        mounts = [{k: v[k] for k in ("name", "mountPath")} for v in volumes]
+        env = [{"name": v["variable"], "value": v["mountPath"]} for v in volumes]
+        containers = [
+            {
+                **c,
+                "volumeMounts": [*c.get("volumeMounts", ()), *mounts],
+                "env": [*c.get("env", ()), *env],
+            }
+            for c in template.get("containers", ())
+        ]
+        volumes_of = [*template.get("volumes", ()), *places]
+        return {**template, "containers": containers, "volumes": volumes_of}
+
+    async def _launch(self, step: Step) -> Wait | None:
         data, rabbits = await self._data(step), await self._rabbits(step)
         if not rabbits:
             raise fatal("there are no computes to run containers for", "WLM")
         name = step.workflow["metadata"]["name"]
+        volumes = await self._volumes(step, data)
+        if isinstance(volumes, Wait):
+            return volumes
         await self._environment(step, data, rabbits)
         if not data["createContainer"]:
+            keys = ("name", "command", "directiveIndex", "mountPath")
             body = child(
                 step.workflow,
                 step.namespace,
                 step.name,
                 step.labels,
-                data={"volumes": []},
+                data={
+                    "volumes": [
+                        {k: v[k] for k in keys} for v in volumes if "command" in v
+                    ]
+                },
             )
             await step.cluster.create("nnfcontainerdata", body)
-            return
+            return None
         service = {
             "clusterIP": "None",
             "selector": {WORKFLOW_UID: step.labels[WORKFLOW_UID]},
@@ -261,12 +346,12 @@ class Container(Command):
         spec = step.workflow["spec"]
         for job, (rabbit, template) in jobs.items():
             pod = {
-                **template,
+                **self._with_volumes(template, volumes),
                 "nodeName": rabbit,
                 "restartPolicy": "Never",
                 "securityContext": {
-                    "runAsUser": data.get("userID", spec["userID"]),
-                    "runAsGroup": data.get("groupID", spec["groupID"]),
+                    "runAsUser": spec["userID"],
+                    "runAsGroup": spec["groupID"],
                 },
             }
             body = {"backoffLimit": data["retryLimit"], "template": {"spec": pod}}
@@ -274,6 +359,7 @@ class Container(Command):
                 "jobs",
                 child(step.workflow, step.namespace, job, step.labels, spec=body),
             )
+        return None
 
     async def _environment(self, step: Step, data: Object, rabbits: list[str]) -> None:
         name = step.workflow["metadata"]["name"]

@@ -21,6 +21,7 @@ from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.jsontree import Object, edit
 
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
+MOVEMENTS = "nnfdatamovements"
 WITH_SERVER_MOUNT = ("gfs2", "lustre", "raw")
 _REQUIRES = {
     "copy-offload": ["copy-offload", "container-auth"],
@@ -273,6 +274,15 @@ def uses_servers(step: Step, prefix: str) -> bool:
     return False
 
 
+async def user_movements(step: Step) -> list[Object]:
+    """Data movements that the job itself has asked for while it ran."""
+    labels = {
+        WORKFLOW_UID: step.labels[WORKFLOW_UID],
+        TEARDOWN_LABEL: "PostRun",
+    }
+    return await step.cluster.find(MOVEMENTS, labels)
+
+
 class MountedCommand(Command):
     """PreRun, PostRun and the unmounting of Teardown."""
 
@@ -307,17 +317,26 @@ class MountedCommand(Command):
                 return wait
         return None
 
-    async def postrun(self, step: Step) -> Wait | None:
-        kinds = ["computes"]
-        if not uses_servers(step, self.prefix):
-            kinds.append("servers")
-        for kind in kinds:
-            wait = await access_ready(step, kind, "unmounted")
-            if wait is not None:
-                return wait
-        return None
+    async def postrun(self, step: Step, part: str) -> Wait | None:
+        wait = await access_ready(step, "computes", "unmounted")
+        if wait is not None:
+            return wait
+        for obj in await user_movements(step):
+            status = obj.get("status", {})
+            if status.get("state") != "Finished":
+                return Wait("data movement of the user")
+            if part == "finish" and status.get("status") != "Success":
+                name = obj["metadata"]["name"]
+                raise fatal(f"data movement {name} of the user was not successful")
+        if uses_servers(step, self.prefix):
+            return None
+        return await access_ready(step, "servers", "unmounted")
 
     async def unmount(self, step: Step) -> Wait | None:
+        for obj in await user_movements(step):
+            meta = obj["metadata"]
+            if not await step.gone(MOVEMENTS, meta["namespace"], meta["name"]):
+                return Wait("data movement of the user")
         for kind in ("computes", "servers"):
             if not await step.gone(
                 "nnfaccesses", step.namespace, f"{step.name}-{kind}"
@@ -342,7 +361,7 @@ class JobDw(MountedCommand):
         elif state == "PreRun":
             return await self.prerun(step, "start")
         elif state == "PostRun":
-            return await self.postrun(step)
+            return await self.postrun(step, "start")
         elif state == "Teardown":
             return await self.unmount(step)
         return None
@@ -355,7 +374,7 @@ class JobDw(MountedCommand):
         if state == "PreRun":
             return await self.prerun(step, "finish")
         if state == "PostRun":
-            return await self.postrun(step)
+            return await self.postrun(step, "finish")
         if state == "Teardown":
             return await self._free(step)
         return None

@@ -17,6 +17,8 @@ class Hardware:
     """What is broken."""
 
     down: set[str] = field(default_factory=set)
+    # rabbits that have never been up since they were put there
+    unbooted: set[str] = field(default_factory=set)
     drained: set[str] = field(default_factory=set)
     # words other than Ready for links, by compute
     links: dict[str, str] = field(default_factory=dict)
@@ -27,6 +29,7 @@ class Hardware:
 
     def reboot(self, rabbit: str) -> None:
         self.down.discard(rabbit)
+        self.unbooted.discard(rabbit)
         self.fenced.discard(rabbit)
 
 
@@ -56,6 +59,11 @@ class HealthController(Controller):
             # enabling again clears the fence
             self._was_disabled.discard(name)
             self._hardware.fenced.discard(name)
+        if name in self._hardware.unbooted:
+            if "status" in obj:
+                new = {k: v for k, v in obj.items() if k != "status"}
+                await self.cluster.update_status(self.plural, new)
+            return None
         status = self._status(name, disabled)
         if status != obj.get("status"):
             new = {**obj, "status": status}

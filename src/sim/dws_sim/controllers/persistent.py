@@ -233,7 +233,7 @@ class PersistentDw(MountedCommand):
         elif state == "PreRun":
             return await self.prerun(step, "start")
         elif state == "PostRun":
-            return await self.postrun(step)
+            return await self.postrun(step, "start")
         elif state == "Teardown":
             return await self._release(step)
         return None
@@ -243,6 +243,8 @@ class PersistentDw(MountedCommand):
             return await breakdown_ready(step)
         if state == "PreRun":
             return await self.prerun(step, "finish")
+        if state == "PostRun":
+            return await self.postrun(step, "finish")
         return None
 
     async def remove(self, step: Step) -> Wait | None:

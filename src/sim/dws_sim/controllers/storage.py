@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import (
+    OWNER_UID,
     SERVERS_FINALIZER,
     STORAGE_FINALIZER,
     ResourceError,
     add_finalizer,
+    child,
     drop_finalizer,
     fatal,
+    inherited_labels,
     is_deleting,
     not_picked_up,
     owner_of,
+    ref,
 )
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.pool import note_user
@@ -96,6 +100,17 @@ class StorageController(Controller):
         self._mounts = mounts
         cluster.subscribe("storages", self._rabbit)
         self._waiting: dict[str, set[tuple[str, str]]] = {}
+        # uids of file systems that have their owner
+        self._owned: set[str] = set()
+        cluster.subscribe("clientmounts", self._mount)
+
+    def _mount(self, obj: Object, old: Object | None, gone: bool) -> None:
+        owner = owner_of(obj, "NnfStorage")
+        if owner is not None:
+            self.enqueue(*owner)
+
+    def forget(self, obj: Object) -> None:
+        self._owned.discard(obj["metadata"]["uid"])
 
     def _look_again(self) -> None:
         for waiting in self._waiting.values():
@@ -126,6 +141,8 @@ class StorageController(Controller):
             await self.cluster.update_status(self.plural, {**obj, "status": status})
             # space may become free
             return 1.0
+        if done and obj["spec"]["fileSystemType"] == "lustre":
+            done = await self._owner_group(obj)
         if done:
             status = {
                 "ready": True,
@@ -159,6 +176,44 @@ class StorageController(Controller):
         self._mounts.allocate(backing_name(obj), spec["userID"], spec["groupID"])
         return True
 
+    async def _owner_group(self, obj: Object) -> bool:
+        """Give a new Lustre file system its owner, for which a rabbit mounts it
+        for a moment. True: that is done."""
+        meta, spec = obj["metadata"], obj["spec"]
+        if meta["uid"] in self._owned:
+            return True
+        node, name = spec["allocationSets"][0]["nodes"][0]["name"], meta["name"]
+        name = f"{name}-ownergroup"
+        mount = await self.cluster.get("clientmounts", node, name)
+        if mount is None:
+            body = {
+                "mountPath": f"/mnt/nnf/{meta['uid']}",
+                "options": "",
+                "setPermissions": True,
+                "targetType": "directory",
+                "type": "lustre",
+                "userID": spec["userID"],
+                "groupID": spec["groupID"],
+                "device": {
+                    "type": "reference",
+                    "deviceReference": {"data": 0, "objectReference": ref(obj)},
+                },
+            }
+            new = {"node": node, "desiredState": "mounted", "mounts": [body]}
+            labels = inherited_labels(obj)
+            await self.cluster.create(
+                "clientmounts", child(obj, node, name, labels, spec=new)
+            )
+            return False
+        status = mount.get("status", {})
+        if not status.get("allReady"):
+            if status.get("error"):
+                raise ResourceError.of(status["error"])
+            return False
+        self._owned.add(meta["uid"])
+        await self.cluster.delete("clientmounts", node, name)
+        return True
+
     async def _fits(self, obj: Object, rabbit: str, size: int) -> bool:
         """False: the rabbit does not answer now."""
         storage = await self.cluster.get("storages", "default", rabbit)
@@ -176,6 +231,9 @@ class StorageController(Controller):
 
     async def _destroy(self, obj: Object) -> None:
         meta = obj["metadata"]
+        for mount in await self.cluster.find("clientmounts", {OWNER_UID: meta["uid"]}):
+            place = mount["metadata"]
+            await self.cluster.delete("clientmounts", place["namespace"], place["name"])
         await note_user(self.cluster, obj, False)
         self._ledger.give(meta["uid"])
         self._mounts.destroy(backing_name(obj), meta["name"])
