@@ -1,14 +1,16 @@
 # The agent's watch threads and the way of their findings to the reactor.
 # SPDX-License-Identifier: LGPL-3.0-only
+import json
 import queue
 import select
 
+import pytest
 from flux_k8s import watch
-from flux_k8s.agent import Mailbox
+from flux_k8s.agent import REPORT_TYPES, Mailbox, Session, encode, in_parts
 from flux_k8s.crd import newest
-from flux_k8s.kube import ApiError
+from flux_k8s.kube import ApiError, Object, WatchStream
 from flux_k8s.stats import Stats
-from flux_k8s.watch import Sink, WatchThread
+from flux_k8s.watch import Sink, WatchThread, trim
 
 LIMIT_S = 20
 
@@ -181,3 +183,67 @@ def test_newest_version_is_kubernetes_order():
     assert newest(["v1alpha6", "v1alpha10", "v1alpha7"]) == "v1alpha10"
     assert newest(["v1beta1", "v2alpha1", "v1"]) == "v1"
     assert newest(["odd", "v1alpha1"]) == "v1alpha1"
+
+
+def test_an_object_goes_on_as_it_came():
+    text = b'{"metadata": {"name": "a\\u00e9"}, "x": 1.0}'
+    report = {"type": "result", "seq": 1, "object": Object(json.loads(text), text)}
+    assert text in encode(report)
+    assert json.loads(encode(report)) == report
+    report["object"]["metadata"]["managedFields"] = []
+    trim(report["object"])
+    assert json.loads(encode(report)) == report
+    assert text not in encode(report)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}',
+        b'{"type": "MODIFIED", "object": {"metadata": {"name": "a"}}}',
+        b'{"object":{"metadata":{"name":"a"}},"type":"MODIFIED"}',
+    ],
+)
+def test_the_object_of_an_event_is_found_in_its_line(line):
+    kind, obj = WatchStream._event(line)
+    assert (kind, obj) == ("MODIFIED", {"metadata": {"name": "a"}})
+    assert obj.text is None or json.loads(obj.text) == obj
+
+
+def test_a_large_snapshot_comes_in_parts():
+    snapshot = {
+        "workflows": [obj(str(n), n) for n in range(1, 101)],
+        "storages": [obj("r", 1)],
+    }
+    parts = in_parts(snapshot)
+    assert sum((p["workflows"] for p in parts), []) == snapshot["workflows"]
+    assert [p.get("more") for p in parts] == [True] * (len(parts) - 1) + [None]
+    assert [p for p in parts if "storages" in p] == parts[:1]
+    empty = {"workflows": [], "storages": []}
+    assert in_parts(empty) == [{"type": "snapshot", **empty}]
+    assert in_parts({"storages": []}) == [{"type": "snapshot", "storages": []}]
+
+
+def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
+    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+    box = Mailbox()
+    session = Session(ScriptedKube([], []), "me", 1, box)
+    for plural in REPORT_TYPES:
+        session.listed(plural, [])
+
+    def workflow(version):
+        return Object({"kind": "Workflow", **obj("a", version)})
+
+    session._report({"type": "result", "seq": 1, "ok": True, "object": workflow(5)})
+    for version in (4, 5, 6):
+        session.changed("workflows", "MODIFIED", workflow(version))
+    session.changed("workflows", "DELETED", workflow(7))
+    told = [(r["type"], r.get("event"), r.get("object")) for r in box.take()]
+    assert told == [
+        ("snapshot", None, None),
+        ("result", None, workflow(5)),
+        ("workflow", "MODIFIED", workflow(6)),
+        ("workflow", "DELETED", workflow(7)),
+    ]
+    session.close()
+    box.close()

@@ -25,6 +25,7 @@ struct agent {
     struct dws_ctx *ctx;
     const flux_msg_t *request;  // of the attached agent, or NULL
     bool ready;
+    bool listing;               // in the middle of a snapshot
     bool reachable;             // the API server, as the agent sees it
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
@@ -62,6 +63,7 @@ static void detach (struct agent *agent, int errnum, const char *text)
     flux_msg_decref (agent->request);
     agent->request = NULL;
     agent->ready = false;
+    agent->listing = false;
     json_decref (agent->stats);
     agent->stats = NULL;
     idmap_clear (agent->commands);
@@ -294,31 +296,38 @@ void agent_disconnect (struct agent *agent, const flux_msg_t *msg)
 /* Reports
  */
 
-static void unlist (struct job *job, void *arg)
+static void unsee (struct job *job, void *arg)
 {
-    job->listed = false;
+    job->seen = false;
 }
 
-static void forget_unlisted (struct job *job, void *arg)
+static void forget_unseen (struct job *job, void *arg)
 {
-    if (!job->listed)
+    if (!job->seen)
         jobs_forget_workflow (job);
 }
 
-static void snapshot_workflows (struct agent *agent, json_t *workflows)
+/* A snapshot comes in parts, so that nobody has to wait for all of it.
+ */
+static void snapshot_workflows (struct agent *agent, json_t *workflows,
+                                bool more)
 {
     struct jobs *jobs = agent->ctx->jobs;
     json_t *object;
     size_t index;
 
-    jobs_each (jobs, unlist, NULL);
+    if (!agent->listing)
+        jobs_each (jobs, unsee, NULL);
+    agent->listing = more;
     json_array_foreach (workflows, index, object)
         jobs_learn_workflow (jobs, object, false);
-    jobs_each (jobs, forget_unlisted, NULL);
+    if (more)
+        return;
+    jobs_each (jobs, forget_unseen, NULL);
     if (!agent->ready) {
         agent->ready = true;
-        flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu workflows",
-                  json_array_size (workflows));
+        flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",
+                  jobs_count (jobs));
         jobs_changed_all (jobs);
         tokens_retry (agent->ctx->tokens);
     }
@@ -354,7 +363,8 @@ static void take_snapshot (struct agent *agent, json_t *report)
             learn_storage (agent, object, false);
     }
     if (json_is_array (workflows))
-        snapshot_workflows (agent, workflows);
+        snapshot_workflows (agent, workflows,
+                            json_is_true (json_object_get (report, "more")));
 }
 
 static void take_event (struct agent *agent, const char *type, json_t *report)
@@ -404,12 +414,25 @@ static void forget_trouble (struct dws_ctx *ctx, uint64_t jobid)
     }
 }
 
+/* The agent does not report a change once more that a result has shown.
+ */
+static void learn_result (struct agent *agent, json_t *report)
+{
+    json_t *object = json_object_get (report, "object");
+    const char *kind = json_string_value (json_object_get (object, "kind"));
+
+    if (agent->ready && kind && !strcmp (kind, "Workflow"))
+        jobs_learn_workflow (agent->ctx->jobs, object, false);
+}
+
 static void take_result (struct agent *agent, json_t *report)
 {
     json_int_t seq = json_integer_value (json_object_get (report, "seq"));
     struct command *cmd;
 
     if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
+        if (cmd->request || cmd->query)
+            learn_result (agent, report);
         if (cmd->request)
             answer (cmd, report);
         else if (cmd->query)
@@ -421,6 +444,9 @@ static void take_result (struct agent *agent, json_t *report)
         }
         command_destroy (cmd);
     }
+    /* Also of a command that nobody waits for any more. */
+    else
+        learn_result (agent, report);
 }
 
 static void take_health (struct agent *agent, json_t *report)

@@ -514,6 +514,8 @@ void actions_result (struct dws_ctx *ctx,
     if (cmd->kind == DWS_ACT_SAVE) {
         if (current)
             note_workflow (job, cmd->index, ok ? object : NULL);
+        if (ok && object)
+            jobs_learn_workflow (ctx->jobs, object, false);
         ok = true;
     }
     if (is_list (cmd->kind)) {

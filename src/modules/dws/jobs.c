@@ -342,14 +342,17 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
         return;
     }
     job->version = wf->version;
-    job->listed = true;
+    job->seen = true;
     if (deleted) {
         dws_workflow_destroy (wf);
         jobs_forget_workflow (job);
         return;
     }
-    if (job->wf && job->wf->uid && wf->uid && strcmp (job->wf->uid, wf->uid))
+    if (job->wf && job->wf->uid && wf->uid
+        && strcmp (job->wf->uid, wf->uid) != 0) {
         job->generation++;
+        job->reading = 0;
+    }
     dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
     dws_workflow_destroy (job->wf);
     job->wf = wf;

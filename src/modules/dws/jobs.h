@@ -44,7 +44,8 @@ struct job {
     bool waited;                        // annotate.h
     bool daemons_saved;                 // the prolog will find them
     bool changed;
-    bool listed;                        // in the latest snapshot or sync
+    bool listed;                        // in the latest answer to dws.sync
+    bool seen;                          // its workflow is in the snapshot
 };
 
 struct jobs *jobs_create (struct dws_ctx *ctx);

@@ -11,6 +11,7 @@ attachment would need: it starts with a full snapshot.
 from __future__ import annotations
 
 import errno
+import json
 import logging
 import os
 import signal
@@ -39,7 +40,10 @@ REPORT_TYPES = {
     "storages": "storage",
     "persistentstorageinstances": "persistent",
 }
-REPORTS_PER_RPC = 1000
+# A request takes the module's time in proportion: enough to share what each
+# costs among many reports, little enough to answer others in between.
+BYTES_PER_RPC = 128 << 10
+OBJECTS_PER_PART = 32
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
 STATS_INTERVAL_S = 2.0
@@ -47,6 +51,31 @@ ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
 
 Report = dict[str, Any]
+
+
+def encode(report: Report) -> bytes:
+    """The JSON text of a report. An object that comes from the API server as it
+    is goes on as it is."""
+    obj = report.get("object")
+    if not isinstance(obj, Object) or obj.text is None:
+        return json.dumps(report, separators=(",", ":")).encode()
+    rest = {k: v for k, v in report.items() if k != "object"}
+    head = json.dumps(rest, separators=(",", ":"))[:-1]
+    return b'%s,"object":%s}' % (head.encode(), obj.text)
+
+
+def in_parts(snapshot: dict[str, list[Object]]) -> list[Report]:
+    """Reports of a snapshot that is too large for one."""
+    workflows = snapshot.get("workflows", [])
+    starts = range(0, len(workflows), OBJECTS_PER_PART)
+    parts: list[Report] = [
+        {"type": "snapshot", "workflows": workflows[i : i + OBJECTS_PER_PART]}
+        for i in starts
+    ] or [{"type": "snapshot"}]
+    parts[0].update(snapshot, **parts[0])
+    for part in parts[:-1]:
+        part["more"] = True
+    return parts
 
 
 class Mailbox:
@@ -68,12 +97,14 @@ class Mailbox:
         os.close(self.fd)
         os.close(self._wake_fd)
 
-    def put(self, report: Report) -> None:
-        """Add a report. Any thread."""
+    def put(self, *reports: Report) -> None:
+        """Add reports, with nothing between them. Any thread."""
         with self._lock:
-            if not self._merge(report):
-                self._reports.append(report)
-            if len(self._reports) > 1:
+            wake = not self._reports
+            for report in reports:
+                if not self._merge(report):
+                    self._reports.append(report)
+            if not wake:
                 return
         try:
             os.write(self._wake_fd, b"\0")
@@ -119,6 +150,8 @@ class Session(Sink):
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
+        # by name of a workflow: the newest version that a result has shown
+        self._told: dict[str, int] = {}
         selectors = dict.fromkeys(REPORT_TYPES, "")
         selectors["workflows"] = f"{INSTANCE_LABEL}={instance}"
         self._kinds = set(selectors)
@@ -144,20 +177,30 @@ class Session(Sink):
         return {**self._kube.stats.summary(), "queue": self.commands.depths()}
 
     def _report(self, report: Report) -> None:
+        obj = report.get("object")
         with self._lock:
-            if self._open:
-                self._box.put(report)
+            if not self._open:
+                return
+            if isinstance(obj, Object) and obj.get("kind") == "Workflow":
+                metadata = obj["metadata"]
+                version = int(metadata.get("resourceVersion") or 0)
+                # One that is being deleted may be gone already.
+                if "deletionTimestamp" not in metadata and version > self._told.get(
+                    metadata["name"], 0
+                ):
+                    self._told[metadata["name"]] = version
+            self._box.put(report)
 
     def listed(self, plural: str, objects: list[Object]) -> None:
         with self._lock:
             if not self._open:
                 return
             if self._first is None:
-                self._box.put({"type": "snapshot", plural: objects})
+                self._box.put(*in_parts({plural: objects}))
                 return
             self._first[plural] = objects
             if set(self._first) == self._kinds:
-                self._box.put({"type": "snapshot", **self._first})
+                self._box.put(*in_parts(self._first))
                 self._first = None
 
     def changed(self, plural: str, event: str, obj: Object) -> None:
@@ -172,8 +215,19 @@ class Session(Sink):
                 if event != "DELETED":
                     objects.append(obj)
                 return
+            if plural == "workflows" and self._is_told(event, obj):
+                return
             report = {"type": REPORT_TYPES[plural], "event": event, "object": obj}
             self._box.put(report)
+
+    def _is_told(self, event: str, obj: Object) -> bool:
+        """The result of a command has shown this workflow as new, or newer."""
+        metadata = obj["metadata"]
+        if event == "DELETED":
+            self._told.pop(metadata["name"], None)
+            return False
+        told = self._told.get(metadata["name"], 0)
+        return int(metadata.get("resourceVersion") or 0) <= told
 
     def health(self, plural: str, error: str | None) -> None:
         with self._lock:
@@ -377,11 +431,17 @@ class Agent:
         next batch grows."""
         if self._reporting or not self._waiting:
             return
-        batch = self._waiting[:REPORTS_PER_RPC]
-        del self._waiting[:REPORTS_PER_RPC]
+        batch: list[bytes] = []
+        size = 0
+        for report in self._waiting:
+            batch.append(encode(report))
+            size += len(batch[-1])
+            if size >= BYTES_PER_RPC:
+                break
+        del self._waiting[: len(batch)]
         self._reporting = True
-        rpc = self._handle.rpc("dws.report", {"reports": batch}, nodeid=0)
-        rpc.then(self._on_sent)
+        payload = b'{"reports":[%s]}' % b",".join(batch)
+        self._handle.rpc("dws.report", payload, nodeid=0).then(self._on_sent)
 
     def _on_sent(self, future: Any) -> None:
         self._reporting = False

@@ -32,6 +32,9 @@ PROBE_CAP_S = 10.0
 # something else is wrong and the ordinary pause applies.
 FINALIZER_TRIES = 5
 
+# Kinds that are written for others to read.
+WRITE_ONLY = ("servers", "computes")
+
 Command = dict[str, Any]
 Key = tuple[str, str, str]
 _JOB_NAME = re.compile(r"^fluxjob-(\d+)(?:-|$)")
@@ -48,7 +51,7 @@ def _word(command: Command, key: str) -> str:
     return value
 
 
-def _object(command: Command, key: str) -> Object:
+def _object(command: Command, key: str) -> dict[str, Any]:
     value = command.get(key)
     if not isinstance(value, dict):
         raise CommandError(f"command {command.get('op')}: {key} is not an object")
@@ -72,14 +75,13 @@ def _create(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 def _patch(kube: Kube, command: Command) -> dict[str, Any]:
-    return {
-        "object": kube.patch(
-            command["kind"],
-            _word(command, "namespace"),
-            _word(command, "name"),
-            _object(command, "patch"),
-        )
-    }
+    obj = kube.patch(
+        command["kind"],
+        _word(command, "namespace"),
+        _word(command, "name"),
+        _object(command, "patch"),
+    )
+    return {} if command["kind"] in WRITE_ONLY else {"object": obj}
 
 
 def _get(kube: Kube, command: Command) -> dict[str, Any]:
@@ -112,13 +114,13 @@ def _list(kube: Kube, command: Command) -> dict[str, Any]:
     fields = command.get("fields")
     if isinstance(fields, list):
         paths = [str(field).split(".") for field in fields]
-        objects = [_pick(obj, paths) for obj in objects]
+        return {"objects": [_pick(obj, paths) for obj in objects]}
     return {"objects": objects}
 
 
-def _pick(obj: Object, paths: list[list[str]]) -> Object:
+def _pick(obj: Object, paths: list[list[str]]) -> dict[str, Any]:
     """The parts of an object at these paths, where it has them."""
-    result: Object = {}
+    result: dict[str, Any] = {}
     for path in paths:
         source: Any = obj
         target = result

@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -26,7 +26,17 @@ from kubernetes.config.config_exception import ConfigException
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.stats import Stats
 
-Object = dict[str, Any]
+
+class Object(dict[str, Any]):
+    """A JSON object, with the text that it was read from as long as nobody has
+    changed it: what is only passed on need not be encoded again."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, values: Mapping[str, Any], text: bytes | None = None) -> None:
+        super().__init__(values)
+        self.text = text
+
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
@@ -284,7 +294,7 @@ class Kube:
             raise ApiError(0, BROKEN, f"{method} {path}: {exc}") from exc
         if not isinstance(answer, dict):
             raise ApiError(0, BROKEN, f"{method} {path}: not a JSON object")
-        return answer
+        return Object(answer, data)
 
     def version(self, group: str) -> str:
         """The newest version of an API group that the server offers.
@@ -347,7 +357,7 @@ class Kube:
         path = self._path(RESOURCES[plural], namespace, name)
         return self._request(("get", plural), "GET", path)
 
-    def create(self, plural: str, namespace: str, obj: Object) -> Object:
+    def create(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
         """Create an object; apiVersion and kind are filled in."""
         res = RESOURCES[plural]
         version = self.version(res.group)
@@ -357,7 +367,9 @@ class Kube:
         path = self._path(res, namespace)
         return self._request(("create", plural), "POST", path, body)
 
-    def patch(self, plural: str, namespace: str, name: str, patch: Object) -> Object:
+    def patch(
+        self, plural: str, namespace: str, name: str, patch: dict[str, Any]
+    ) -> Object:
         """Apply a JSON merge patch (RFC 7396)."""
         return self._request(
             ("patch", plural),
@@ -409,7 +421,7 @@ class Kube:
                 query["continue"] = token
             url = f"{path}?{urlencode(query)}"
             answer = self._request(("list", plural), "GET", url)
-            objects.extend(answer.get("items") or [])
+            objects.extend(Object(o) for o in answer.get("items") or [])
             metadata = answer.get("metadata") or {}
             token = metadata.get("continue") or ""
             if not token:
@@ -477,7 +489,10 @@ class WatchStream:
                 str(obj.get("reason") or ""),
                 str(obj.get("message") or "watch error"),
             )
-        return kind, obj
+        # All of the line but for what is before the object and after it.
+        head = f'{{"type":"{kind}","object":{{'.encode()
+        text = line[len(head) - 1 : -1] if line.startswith(head) else None
+        return kind, Object(obj, text)
 
     def close(self) -> None:
         """End the stream, from any thread, even while another one reads."""

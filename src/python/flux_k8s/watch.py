@@ -10,7 +10,7 @@ import random
 import threading
 import time
 from collections.abc import Iterable
-from typing import Callable
+from typing import Any, Callable
 
 from flux_k8s.kube import ApiError, Kube, Object, WatchStream
 
@@ -173,11 +173,13 @@ class WatchThread(threading.Thread):
         )
 
 
-def trim(obj: Object) -> None:
+def trim(obj: dict[str, Any]) -> None:
     """Take off what nobody here reads and what makes objects big."""
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
-        metadata.pop("managedFields", None)
+        had = metadata.pop("managedFields", None) is not None
+        if had and isinstance(obj, Object):
+            obj.text = None
 
 
 class Watchers:
