@@ -18,7 +18,8 @@
 #   depend: failed dws-create: The job is refused, in the words of DWS.
 #   pending setup datain prerun: failed dws-setup: The job does not start, and is told in the words of DWS.
 #   running postrun dataout: failed dws-epilog: The job is told in the words of DWS, nothing more is copied.
-#   teardown: completed: Teardown goes on until it succeeds, or the epilog times out.
+#   teardown: failed dws-epilog: The job is told in the words of DWS; Teardown goes on until it
+#     succeeds, or the epilog times out.
 # FAULT transient: TransientCondition lasts longer than `tc_timeout`
 #   depend: failed dws-create: The job is refused, in the words of DWS.
 #   pending setup datain prerun: failed dws-setup: The job does not start, and is told in the words of DWS.
