@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,6 +104,10 @@ def run(site: Site) -> Iterator[Verdict]:
             yield Verdict(name, None, str(exc))
         except OSError as exc:
             yield Verdict(name, False, str(exc))
+        except ImportError as exc:
+            yield Verdict(
+                name, False, f"{exc}", f"the Python of flux is {sys.executable}"
+            )
 
 
 # Flux
@@ -271,7 +276,7 @@ def _server(site: Site) -> str:
                 "the API server refuses the token of the kubeconfig",
                 "it has expired, or is of another cluster",
             ) from None
-        if exc.reason == BROKEN:
+        if exc.reason == BROKEN and exc.message.startswith("API group"):
             raise Wrong(exc.message, "is DWS installed in that cluster?") from None
         if exc.status == 0:
             raise Wrong(

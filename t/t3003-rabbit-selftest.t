@@ -1,0 +1,159 @@
+#!/bin/bash
+# flux rabbit selftest passes a good installation, and names what is wrong with
+# a bad one.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='flux rabbit selftest'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+# The kubernetes package is in .venv; another engine's Python looks elsewhere.
+if test "$DWS_ENGINE" = flux-core; then
+	for dir in "$DWS_SRCDIR"/.venv/lib/python3*/site-packages; do
+		PYTHONPATH=$PYTHONPATH:$dir
+	done
+	export PYTHONPATH
+fi
+
+# good [OPTION...]: nothing is found
+good () {
+	flux rabbit selftest "$@" >out || { cat out; return 1; }
+}
+# finds CHECK PATTERN [OPTION...]: this check fails, with that text
+finds () {
+	check=$1 pattern=$2 &&
+	shift 2 &&
+	test_expect_code 3 flux rabbit selftest --types none --json "$@" >json &&
+	jq -r ".checks[] | select(.verdict == \"failed\")
+		| .check + \": \" + .text" json >failed &&
+	grep "^$check: .*$pattern" failed || { cat json; return 1; }
+}
+# configure MAPPING KUBECONFIG: a configuration to be put in the place of the
+# good one, which restore brings back
+configure () {
+	{
+		cat test.toml.orig &&
+		printf "[rabbit]\nmapping = \"%s\"\nkubeconfig = \"%s\"\n" "$1" "$2"
+	} >"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+}
+restore () {
+	configure "$PWD/mapping.json" "$PWD/kubeconfig"
+}
+
+test_expect_success 'prepare' '
+	cp "$DWS_TMP/conf.d/test.toml" test.toml.orig &&
+	dws_start_sim
+'
+test_expect_success '1: no configuration' '
+	finds configuration "there is no table .rabbit." &&
+	finds "broker module" "dws is not loaded"
+'
+test_expect_success '2: a mistyped key and a mapping that is not there' '
+	printf "[rabbit]\nmapping = \"/nonexistent\"\nmaping = 5\n" \
+		>>"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	finds configuration "rabbit.maping: unknown key" &&
+	finds configuration "rabbit.mapping: /nonexistent: No such file"
+'
+test_expect_success '3: the broker module is not loaded' '
+	restore &&
+	finds "broker module" "dws is not loaded"
+'
+test_expect_success '4: the jobtap plugin is not loaded' '
+	cp test.toml.orig "$DWS_TMP/conf.d/test.toml" &&
+	dws_load && dws_start_agent &&
+	flux jobtap remove dws-jobtap.so &&
+	finds "jobtap plugin" "dws-jobtap.so is not loaded" &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	dws_wait_status .synced
+'
+test_expect_success 'a good installation passes' '
+	good --types none &&
+	test_must_fail grep "✗" out &&
+	grep "13 passed, 0 failed, 0 skipped" out
+'
+test_expect_success '5: a scheduler that knows no rabbits' '
+	flux module remove sched-rabbit &&
+	finds scheduler "none) knows no rabbits" &&
+	if test "$DWS_ENGINE" = flux-core; then
+		flux module load sched-simple &&
+		finds scheduler "sched-simple) knows no rabbits" &&
+		flux module remove sched-simple
+	fi &&
+	flux module load "$DWS_MODULES/sched-rabbit.py"
+'
+test_expect_success '6: a mapping of other nodes' '
+	sed "s/node\([0-9[]\)/other\1/g" mapping.json >others.json &&
+	configure "$PWD/others.json" "$PWD/kubeconfig" &&
+	finds "nodes in the mapping" "no node of this Flux instance"
+'
+test_expect_success '7: a mapping that is out of date' '
+	sed "s/rabbit1/rabbit9/g" mapping.json >old.json &&
+	configure "$PWD/old.json" "$PWD/kubeconfig" &&
+	finds "mapping of the cluster" "rabbit9 is not in the cluster; rabbit1 of" &&
+	jq "{computes: (.computes | with_entries(.value =
+			(if .value == \"rabbit0\" then \"rabbit1\" else \"rabbit0\" end))),
+		rabbits: {rabbit0: (.rabbits.rabbit0 + {hostlist: \"node[2-3]\"}),
+			rabbit1: (.rabbits.rabbit1 + {hostlist: \"node[0-1]\"})}}" \
+		mapping.json >swapped.json &&
+	configure "$PWD/swapped.json" "$PWD/kubeconfig" &&
+	finds "mapping of the cluster" "rabbit0 has node\[0-1\] there, node\[2-3\]"
+'
+test_expect_success '8: a kubeconfig that is not there' '
+	configure "$PWD/mapping.json" /nonexistent &&
+	finds kubeconfig "/nonexistent"
+'
+test_expect_success '9: an API server that is not there' '
+	sed "s#http://127.0.0.1:[0-9]*#http://127.0.0.1:9#" kubeconfig >nowhere &&
+	configure "$PWD/mapping.json" "$PWD/nowhere" &&
+	finds "API server" "does not answer"
+'
+test_expect_success '10: a token that is refused' '
+	sed "s/\(\"\?token\"\?: *\"\?\)[A-Za-z0-9_-]*/\1wrong/" kubeconfig >refused &&
+	configure "$PWD/mapping.json" "$PWD/refused" &&
+	finds "API server" "refuses the token"
+'
+test_expect_success '11: missing verbs' '
+	restore &&
+	dws_ctl deny workflows:create storages:patch &&
+	finds permissions "may not: create workflows, patch storages" &&
+	dws_ctl deny
+'
+test_expect_success '12: no agent' '
+	dws_kill_agent &&
+	finds agent "no agent is attached" &&
+	dws_start_agent
+'
+test_expect_success '13: no rabbit that is ready' '
+	flux rabbit disable --reason x "rabbit[0-1]" &&
+	dws_wait_status ".rabbits.states.Disabled == 2" &&
+	finds rabbits "no rabbit is Ready: 2 Disabled" &&
+	flux rabbit enable "rabbit[0-1]" &&
+	dws_wait_status ".rabbits.states.Ready == 2"
+'
+test_expect_success 'a job for each type of file system' '
+	good &&
+	for type in xfs gfs2 raw lustre; do
+		grep "✓ $type job .*Setup .*Teardown" out || return 1
+	done &&
+	test_expect_code 1 flux rabbit selftest -t ext4 2>err &&
+	grep "ext4. is none of" err
+'
+test_expect_success '14: the mount daemon of a node does nothing' '
+	dws_ctl hang-mount node0 on &&
+	finds "xfs job" "hangs in PreRun, waiting for mounting" \
+		--types xfs --requires=host:node0 --timeout 3 &&
+	dws_ctl hang-mount node0 off && dws_clean
+'
+test_expect_success '15: the storage controllers fail' '
+	dws_ctl fail Setup --severity Fatal --message "no drives" &&
+	finds "xfs job" "no drives" --types xfs &&
+	dws_ctl fail Setup --clear && dws_clean
+'
+test_expect_success 'a guest is told to be the owner' '
+	test_done_by_others=$(FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 \
+		flux rabbit selftest --types none || :) &&
+	echo "$test_done_by_others" | grep "✗"
+'
+test_done
