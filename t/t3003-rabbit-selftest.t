@@ -143,7 +143,7 @@ test_expect_success 'a job for each type of file system' '
 test_expect_success '14: the mount daemon of a node does nothing' '
 	dws_ctl hang-mount node0 on &&
 	finds "xfs job" "hangs in PreRun, waiting for mounting" \
-		--types xfs --requires=host:node0 --timeout 3 &&
+		--types xfs --requires=rank:0 --timeout 3 &&
 	dws_ctl hang-mount node0 off && dws_clean
 '
 test_expect_success '15: the storage controllers fail' '

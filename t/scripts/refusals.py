@@ -50,9 +50,7 @@ def main() -> int:
     failed = 0
     for (kind, text, directives), future in zip(cases, futures):
         got, note = outcome(handle, future)
-        good = got == kind and all(
-            part.strip() in note for part in text.split(" ... ")
-        )
+        good = got == kind and all(part.strip() in note for part in text.split(" ... "))
         failed += not good
         print(f"{'ok' if good else 'WRONG'}: {directives}\n    {got}: {note}")
         if not good:

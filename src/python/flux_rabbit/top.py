@@ -37,7 +37,7 @@ SORTS: dict[str, Callable[[Object], Any]] = {
 }
 FILTERS = ("", "depend", "queued", "run", *STATES)
 MAPS = ("use", "health")
-KEYS = "q quit  s sort  r reverse  f state  / search  h map  p pause  j k scroll  + -"
+KEYS = "q:quit s:sort r:reverse f:state /:find h:map p:pause jk:scroll +-:speed"
 HEALTH = {"Ready": "heat1", "Disabled": "heat3", "Drained": "heat3"}
 EVENTS_KEPT = 200
 FASTEST_S, SLOWEST_S = 0.25, 60.0
@@ -68,7 +68,7 @@ def configure(
     return (
         "Watch rabbits and jobs: a map of all rabbits by how full or how healthy they "
         "are, the jobs in their states, and what has changed. Where the output is not "
-        "a terminal one screen is printed. Keys:\n  " + KEYS.replace("  ", "\n  "),
+        "a terminal one screen is printed. Keys:\n  " + KEYS.replace(" ", "\n  "),
         (
             "flux rabbit top -i 1",
             "flux rabbit top -c 1 --size 120x40",
@@ -254,8 +254,8 @@ def _counts(model: Model) -> Line:
     line: Line = [("jobs ", "dim"), (f"{len(model.jobs)}", "bold")]
     for state in STATES:
         count = model.status["states"].get(state, 0)
-        line.append((f"  {state} ", state if count else "dim"))
-        line.append((str(count), "bold" if count else "dim"))
+        if count:
+            line += [(f"  {state} ", state), (str(count), "bold")]
     line.append((f"  {model.rate:.1f} changes/s", "dim"))
     return line
 
@@ -295,12 +295,14 @@ def _map(model: Model, width: int, rows: int) -> list[Line]:
             lines.append(line)
         return lines
     # Shares of the map, so that a row is a row on the floor as far as it goes.
-    across = max(1, width // 2)
+    cell = 2 if len(model.rabbits) <= width // 2 * rows else 1
+    across = width // cell
     for at in range(0, min(len(model.rabbits), across * rows), across):
-        lines.append([("■ ", _heat(model, r)) for r in model.rabbits[at : at + across]])
+        part = model.rabbits[at : at + across]
+        lines.append([(f"{'■':{cell}}", _heat(model, r)) for r in part])
     left = len(model.rabbits) - across * rows
     if left > 0:
-        lines[-1] = [*lines[-1][:-6], (f"+{left} more", "dim")]
+        lines[-1] = [*lines[-1][: -12 // cell], (f" +{left + 12 // cell} more", "dim")]
     return lines
 
 
@@ -344,7 +346,7 @@ def _foot(model: Model) -> Line:
     order = f"by {model.sort}{' reversed' if model.reverse else ''}"
     shown = f" only {model.only}" if model.only else ""
     shown += f" /{model.search}" if model.search else ""
-    return [(f"{order}{shown}, every {duration(model.interval)}  ", ""), (KEYS, "dim")]
+    return [(f"{order}{shown} {duration(model.interval)} ", ""), (KEYS, "dim")]
 
 
 # The terminal
