@@ -243,6 +243,26 @@ test_expect_success 'rabbits can be down or shrink, nodes get properties' '
 	end $a $b &&
 	test "$(free_gib)" = "[100,100]"
 '
+test_expect_success 'a stream tells of its end' '
+	mkfifo notes &&
+	{ flux python -c "
+import flux
+from flux.constants import FLUX_RPC_STREAMING as streaming
+stream = flux.Flux().rpc(\"sched-rabbit.notify\", {}, flags=streaming)
+stream.get()
+print(\"open\", flush=True)
+stream.reset()
+try:
+    stream.get()
+except OSError as exc:
+    print(exc.strerror, flush=True)" >notes & } &&
+	exec 5<notes &&
+	read -t 30 first <&5 &&
+	flux module remove sched-rabbit &&
+	read -t 30 second <&5 &&
+	flux module load $DWS_MODULES/sched-rabbit.py &&
+	test "$first $second" = "open unloaded"
+'
 test_expect_success 'only the owner may say so' '
 	test_must_fail env FLUX_HANDLE_ROLEMASK=0x2 FLUX_HANDLE_USERID=4242 \
 		flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.health

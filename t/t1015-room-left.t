@@ -14,11 +14,21 @@ submit_to () {
 	flux submit -N1 --requires=rank:$1 -S dw="$DWS_DIRECTIVE" true
 }
 
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+
 test_expect_success 'rabbits of 100 GiB, of which the mapping claims 1000' '
 	dws_start_sim --capacity 100GiB &&
 	jq ".rabbits[].capacity = 1000 * 1073741824" mapping.json >map &&
 	mv map mapping.json &&
-	dws_load && dws_start_agent
+	dws_load && dws_start_agent &&
+	dws_wait_status ".health.settled"
+'
+test_expect_success 'the scheduler hears better, but forgets it' '
+	rpc sched-rabbit.stats-get | jq -e ".rabbits.rabbit0.capacity_gib == 100" &&
+	rpc sched-rabbit.health "{\"rabbits\": {
+		\"rabbit0\": {\"capacity\": 1073741824000}}}"
 '
 test_expect_success 'a job holds 60 GiB of one' '
 	dws_ctl hold PreRun &&

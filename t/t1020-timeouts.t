@@ -147,6 +147,11 @@ test_expect_success 'the epilog timeout lets the job go and drains its node' '
 	export -f wait_drained &&
 	dws_wait 30 bash -c "wait_drained node2"
 '
+test_expect_success 'DWS does not wait for it until it is undrained' '
+	dws_disabled node2 &&
+	flux resource undrain node2 &&
+	dws_disabled
+'
 test_expect_success 'and takes its rabbits out of use until somebody looks' '
 	dws_ctl hang-mount node2 off &&
 	dws_wait_status "(.jobs | length) == 0" &&

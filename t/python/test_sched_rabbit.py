@@ -368,6 +368,16 @@ def test_properties_can_change():
     assert list(machine.find(wanted).nodes) == [3]
 
 
+def test_a_job_waits_for_what_will_be_mended():
+    machine = make()
+    wanted = parse(node(8), constraints={"not": [{"properties": ["badrabbit"]}]})
+    machine.set_property("badrabbit", bits.of([1]))
+    assert machine.find(wanted) is None
+    assert machine.infeasible(wanted) is None
+    machine.set_property("badrabbit", 0)
+    assert machine.find(wanted) is not None
+
+
 def test_a_copy_is_independent():
     machine = make()
     machine.commit(7, machine.find(parse(rabbit(1, 10))))

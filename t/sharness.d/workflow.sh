@@ -129,3 +129,18 @@ dws_fault () {
         dws_clean
     "
 }
+
+# dws_disabled [NODE...]: these are or will be in SystemStatus, and no others.
+dws_disabled () {
+    flux python -c '
+import sys, time
+from flux_k8s.kube import Kube
+kube, wanted, nodes = Kube("kubeconfig"), set(sys.argv[1:]), None
+limit = time.monotonic() + 30
+while nodes != wanted and time.monotonic() < limit:
+    time.sleep(0.02 if nodes is not None else 0)
+    data = kube.get("systemstatuses", "default", "default")["data"]
+    nodes = {k for k, v in (data.get("nodes") or {}).items() if v == "Disabled"}
+sys.exit(None if nodes == wanted else f"Disabled: {nodes}")' "$@" &&
+    dws_wait_status ".health.settled"
+}

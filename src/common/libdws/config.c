@@ -21,7 +21,7 @@ enum type {
     TYPE_BOOL,
     TYPE_INTEGER,
     TYPE_SECONDS,       // number or Flux Standard Duration
-    TYPE_PATTERNS,      // array of shell patterns
+    TYPE_TEXTS,         // array of texts
     TYPE_TABLE,
 };
 
@@ -113,10 +113,15 @@ static const struct option options[] = {
     { "drain_compute_nodes", TYPE_BOOL, "true", ANY,
       OFFSET (drain_compute_nodes),
       .help = "Drain compute nodes that have lost the PCIe link to their "
-        "rabbit." },
+        "rabbit, and undrain them when it is back. A node that an admin has "
+        "drained stays drained, and one that an admin has undrained is not "
+        "drained again for the same loss." },
+    { "drain_queues", TYPE_TEXTS, NULL, ANY, OFFSET (drain_queues),
+      .help = "Drain only nodes of these queues. If it is not set: all nodes "
+        "that have a rabbit." },
     { "soft_drain", TYPE_BOOL, "true", ANY, OFFSET (soft_drain),
-      .help = "If such nodes are not drained, give them the property "
-        "badrabbit: rabbit jobs keep away from them, other jobs do not." },
+      .help = "Give nodes that have lost the link the property badrabbit, "
+        "which keeps rabbit jobs away and no others." },
     { "save_datamovements", TYPE_INTEGER, "0", 0, INT_MAX,
       OFFSET (policy.save_datamovements),
       .help = "So many data movements are recorded for each job, those that "
@@ -124,7 +129,7 @@ static const struct option options[] = {
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },
-    { "environment", TYPE_PATTERNS, "[\"DW_*\", \"NNF_*\"]", ANY,
+    { "environment", TYPE_TEXTS, "[\"DW_*\", \"NNF_*\"]", ANY,
       OFFSET (environment),
       .help = "Shell patterns of the variables that a job may get from "
         "Kubernetes. Those that change how programs are found or loaded "
@@ -178,7 +183,7 @@ static void describe_bounds (const struct option *opt, char *buf, size_t size)
         [TYPE_BOOL] = "true or false",
         [TYPE_INTEGER] = "an integer",
         [TYPE_SECONDS] = "seconds",
-        [TYPE_PATTERNS] = "an array of texts",
+        [TYPE_TEXTS] = "an array of texts",
         [TYPE_TABLE] = "a table",
     };
     const char *noun = nouns[opt->type];
@@ -255,7 +260,7 @@ static int set_seconds (const struct option *opt,
     return 0;
 }
 
-static int check_patterns (const struct option *opt,
+static int check_texts (const struct option *opt,
                            json_t *value,
                            dws_error_t *error)
 {
@@ -310,8 +315,8 @@ static int set_option (struct dws_config *config,
             break;
         case TYPE_SECONDS:
             return set_seconds (opt, target, value, error);
-        case TYPE_PATTERNS:
-            if (check_patterns (opt, value, error) < 0)
+        case TYPE_TEXTS:
+            if (check_texts (opt, value, error) < 0)
                 return -1;
             set_json (target, value);
             break;
@@ -513,6 +518,8 @@ void dws_config_destroy (struct dws_config *config)
         int saved_errno = errno;
         dws_topology_destroy (config->topology);
         json_decref (config->environment);
+        json_decref (config->drain_queues);
+        json_decref (config->drain_properties);
         json_decref (config->maximums);
         json_decref (config->daemons);
         json_decref (config->presets);
@@ -585,7 +592,7 @@ static json_t *describe_option (const struct option *opt)
         [TYPE_BOOL] = "true or false",
         [TYPE_INTEGER] = "number",
         [TYPE_SECONDS] = "time",
-        [TYPE_PATTERNS] = "array",
+        [TYPE_TEXTS] = "array",
         [TYPE_TABLE] = "table",
     };
     char bounds[64];

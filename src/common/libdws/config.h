@@ -26,6 +26,9 @@ struct dws_config {
     bool restrict_persistent;
     bool drain_compute_nodes;
     bool soft_drain;
+    json_t *drain_queues;           // names, or NULL: any
+    json_t *drain_properties;       // what nodes of each of them have, NULL
+                                    //  until the caller has set it
     json_t *environment;            // patterns of variables for jobs
     json_t *maximums;               // policy.maximums or NULL
     json_t *daemons;                // word of "requires=" -> unit, or NULL

@@ -265,6 +265,7 @@ static int read_storages (json_t *rabbits, json_t *lost, json_t *storages,
 
 struct sets {
     struct hostlist *bad;
+    struct hostlist *unlinked;
     struct hostlist *drain;
     struct hostlist *undrain;
 };
@@ -302,6 +303,9 @@ static int decide_node (struct dws_health *next,
                         || json_object_get (last->pardoned, host));
 
     if ((!up || (lost && soft)) && add (sets->bad, host) < 0)
+        return -1;
+    if (up && lost && soft && !node->reason && (pardoned || !may_drain)
+        && add (sets->unlinked, host) < 0)
         return -1;
     if (pardoned)
         return note (next->pardoned, host);
@@ -349,6 +353,7 @@ void dws_health_clear (struct dws_health *health)
     json_decref (health->ours);
     json_decref (health->pardoned);
     free (health->bad);
+    free (health->unlinked);
     free (health->drain);
     free (health->undrain);
     *health = (struct dws_health){ 0 };
@@ -369,6 +374,7 @@ int dws_health_decide (struct dws_health *health,
     };
     struct sets sets = {
         .bad = hostlist_create (),
+        .unlinked = hostlist_create (),
         .drain = hostlist_create (),
         .undrain = hostlist_create (),
     };
@@ -376,10 +382,11 @@ int dws_health_decide (struct dws_health *health,
     int rc = -1;
 
     if (!next.rabbits || !next.ours || !next.pardoned || !lost
-        || !sets.bad || !sets.drain || !sets.undrain
+        || !sets.bad || !sets.unlinked || !sets.drain || !sets.undrain
         || read_storages (next.rabbits, lost, storages, topo) < 0
         || decide_nodes (&next, health, &sets, lost, topo, nodes, policy) < 0
         || !(next.bad = hostlist_encode (sets.bad))
+        || !(next.unlinked = hostlist_encode (sets.unlinked))
         || !(next.drain = hostlist_encode (sets.drain))
         || !(next.undrain = hostlist_encode (sets.undrain))) {
         dws_health_clear (&next);
@@ -391,10 +398,23 @@ int dws_health_decide (struct dws_health *health,
     rc = 0;
 done:
     hostlist_destroy (sets.bad);
+    hostlist_destroy (sets.unlinked);
     hostlist_destroy (sets.drain);
     hostlist_destroy (sets.undrain);
     json_decref (lost);
     return rc;
+}
+
+json_t *dws_health_constraint (json_t *constraint, dws_error_t *error)
+{
+    json_t *healthy = json_pack ("{s:[{s:[s]}]}", "not", "properties",
+                                 DWS_BAD_PROPERTY);
+
+    if (healthy && constraint && !json_is_null (constraint))
+        healthy = json_pack ("{s:[Oo]}", "and", constraint, healthy);
+    if (!healthy)
+        dws_error_nomem (error);
+    return healthy;
 }
 
 /* SystemStatus

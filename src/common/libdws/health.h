@@ -46,7 +46,9 @@ struct dws_health_policy {
 
 struct dws_health {
     json_t *rabbits;        // {NAME: {"up": BOOL, "capacity": BYTES}}: of all
-    char *bad;              // nodes that must have the property, and no others
+    char *bad;              // nodes that have no working rabbit
+    char *unlinked;         // those of them whose rabbit is up, and that
+                            //  are neither drained nor to be drained
     char *drain;            // nodes to drain, with reason DWS_DRAIN_LINK
     char *undrain;          // nodes to undrain
     json_t *ours;           // nodes that are drained for their link
@@ -64,6 +66,11 @@ int dws_health_decide (struct dws_health *health,
                        const struct dws_health_policy *policy,
                        dws_error_t *error);
 void dws_health_clear (struct dws_health *health);
+
+/* The RFC 31 constraint of a job that needs a working rabbit, joined with the
+ * one that it has ('constraint', NULL or null: none). Fails with ENOMEM.
+ */
+json_t *dws_health_constraint (json_t *constraint, dws_error_t *error);
 
 /* What has to change in SystemStatus.data.nodes ('known', NULL if empty): a
  * new object {HOST: "Disabled" or "Enabled"}, empty if nothing. Nodes are

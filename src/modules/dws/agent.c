@@ -15,6 +15,7 @@
 #include "agent.h"
 #include "annotate.h"
 #include "config.h"
+#include "health.h"
 #include "idmap.h"
 #include "persistent.h"
 #include "token.h"
@@ -180,7 +181,7 @@ static struct command *command_for (struct job *job)
 {
     struct command *cmd;
 
-    if ((cmd = calloc (1, sizeof (*cmd)))) {
+    if ((cmd = calloc (1, sizeof (*cmd))) && job) {
         cmd->jobid = job->facts->id;
         cmd->generation = job->generation;
     }
@@ -330,6 +331,7 @@ static void snapshot_workflows (struct agent *agent, json_t *workflows,
                   jobs_count (jobs));
         jobs_changed_all (jobs);
         tokens_retry (agent->ctx->tokens);
+        health_agent_attached (agent->ctx->health);
     }
 }
 
@@ -361,6 +363,7 @@ static void take_snapshot (struct agent *agent, json_t *report)
         json_object_clear (agent->storages);
         json_array_foreach (storages, index, object)
             learn_storage (agent, object, false);
+        health_changed (agent->ctx->health);
     }
     if (json_is_array (workflows))
         snapshot_workflows (agent, workflows,
@@ -373,8 +376,10 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
     const char *event = json_string_value (json_object_get (report, "event"));
     bool deleted = event && !strcmp (event, "DELETED");
 
-    if (!strcmp (type, "storage"))
+    if (!strcmp (type, "storage")) {
         learn_storage (agent, object, deleted);
+        health_changed (agent->ctx->health);
+    }
     else if (!strcmp (type, "persistent"))
         persistent_learn (agent->ctx->persistent, object, deleted);
     else if (agent->ready)

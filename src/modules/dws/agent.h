@@ -54,7 +54,7 @@ int agent_send (struct agent *agent,
                 json_t *command);
 
 /* The same for one that dws_reconcile() knows nothing of: it is lost with the
- * agent, and 'query' is then not called.
+ * agent, and 'query' is then not called. 'job' may be NULL.
  */
 int agent_query (struct agent *agent,
                  struct job *job,

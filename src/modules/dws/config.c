@@ -24,19 +24,52 @@ static int load_mapping (struct dws_config *config, dws_error_t *error)
     return 0;
 }
 
+/* The properties that nodes of each of the queues have; a queue that has none
+ * is on all nodes.
+ */
+static int find_queues (struct dws_config *config, json_t *queues,
+                        dws_error_t *error)
+{
+    size_t index;
+    json_t *name;
+
+    if (!config->drain_queues)
+        return 0;
+    if (!(config->drain_properties = json_array ()))
+        return dws_error_nomem (error);
+    json_array_foreach (config->drain_queues, index, name) {
+        json_t *queue = json_object_get (queues, json_string_value (name));
+        json_t *requires = json_object_get (queue, "requires");
+
+        if (!queue)
+            return dws_error (error, EINVAL,
+                              "rabbit.drain_queues: there is no queue %s",
+                              json_string_value (name));
+        if (json_array_append_new (config->drain_properties,
+                                   requires ? json_incref (requires)
+                                            : json_array ()) < 0)
+            return dws_error_nomem (error);
+    }
+    return 0;
+}
+
 struct dws_config *config_create (const flux_conf_t *conf, dws_error_t *error)
 {
     struct dws_config *config;
     json_t *table = NULL;
+    json_t *queues = NULL;
     flux_error_t err;
 
-    if (flux_conf_unpack (conf, &err, "{s?o}", "rabbit", &table) < 0) {
+    if (flux_conf_unpack (conf, &err, "{s?o s?o}",
+                          "rabbit", &table,
+                          "queues", &queues) < 0) {
         dws_error (error, errno, "%s", err.text);
         return NULL;
     }
     if (!(config = dws_config_create (table, error)))
         return NULL;
-    if (load_mapping (config, error) < 0) {
+    if (find_queues (config, queues, error) < 0
+        || load_mapping (config, error) < 0) {
         dws_config_destroy (config);
         return NULL;
     }

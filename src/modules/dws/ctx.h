@@ -18,6 +18,9 @@ struct calls;
 struct annotate;
 struct persistent;
 struct tokens;
+struct scheduler;
+struct systemstatus;
+struct health;
 
 struct dws_ctx {
     flux_t *h;
@@ -30,6 +33,9 @@ struct dws_ctx {
     struct annotate *annotate;  // what users see of it
     struct persistent *persistent;  // file systems that outlive jobs
     struct tokens *tokens;      // what the shells of jobs ask for
+    struct scheduler *scheduler;        // what it knows of rabbits
+    struct systemstatus *systemstatus;  // what DWS knows of nodes
+    struct health *health;      // what is known of both
     struct sync *sync;          // the way to learn the jobs from nothing
     flux_msg_handler_t **handlers;
 };

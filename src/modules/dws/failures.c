@@ -9,12 +9,14 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/health.h"
 #include "libdws/mounts.h"
 #include "libdws/movements.h"
 #include "agent.h"
 #include "calls.h"
 #include "config.h"
 #include "failures.h"
+#include "health.h"
 #include "kvs.h"
 #include "objects.h"
 
@@ -191,10 +193,10 @@ static int drain (struct job *job)
     char reason[256];
     flux_future_t *f;
 
-    snprintf (reason, sizeof (reason), "rabbit: %s in %s of %s",
-              wf->desired <= DWS_STATE_SETUP ? "no file system"
-              : is_mounting (job) ? "failed to mount"
-                                                : "failed to unmount",
+    snprintf (reason, sizeof (reason), "%s in %s of %s",
+              wf->desired <= DWS_STATE_SETUP ? "rabbit: no file system"
+              : is_mounting (job) ? "rabbit: failed to mount"
+                                  : DWS_DRAIN_UNMOUNT,
               dws_state_name (wf->state), wf->name);
     f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
                        "targets", wf->lagging,
@@ -203,6 +205,8 @@ static int drain (struct job *job)
     if (tell (job, DWS_ACT_DRAIN, f) < 0)
         return -1;
     wf->drained = true;
+    if (!is_mounting (job))
+        health_stuck (job->ctx->health, wf->lagging);
     return 0;
 }
 

@@ -22,11 +22,14 @@
 #include "calls.h"
 #include "config.h"
 #include "ctx.h"
+#include "health.h"
 #include "jobs.h"
 #include "kvs.h"
 #include "persistent.h"
+#include "scheduler.h"
 #include "service.h"
 #include "sync.h"
+#include "systemstatus.h"
 #include "token.h"
 
 static void ctx_destroy (struct dws_ctx *ctx)
@@ -36,6 +39,9 @@ static void ctx_destroy (struct dws_ctx *ctx)
         flux_msg_handler_delvec (ctx->handlers);
         sync_destroy (ctx->sync);
         agent_destroy (ctx->agent);
+        health_destroy (ctx->health);
+        systemstatus_destroy (ctx->systemstatus);
+        scheduler_destroy (ctx->scheduler);
         annotate_destroy (ctx->annotate);
         persistent_destroy (ctx->persistent);
         tokens_destroy (ctx->tokens);
@@ -73,6 +79,9 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->persistent = persistent_create ())
         || !(ctx->tokens = tokens_create (ctx))
+        || !(ctx->scheduler = scheduler_create (ctx))
+        || !(ctx->systemstatus = systemstatus_create (ctx))
+        || !(ctx->health = health_create (ctx))
         || !(ctx->agent = agent_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || service_start (ctx) < 0) {
@@ -107,6 +116,7 @@ mod_main (flux_t *h, int argc, char **argv)
     if (!(ctx = ctx_create (h)))
         return -1;
     sync_start (ctx->sync);
+    health_start (ctx->health);
     if (flux_reactor_run (flux_get_reactor (h), 0) < 0)
         flux_log_error (h, "reactor");
     else

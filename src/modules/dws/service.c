@@ -12,6 +12,7 @@
 #include "libdws/jsontext.h"
 #include "agent.h"
 #include "config.h"
+#include "health.h"
 #include "jobs.h"
 #include "objects.h"
 #include "service.h"
@@ -271,6 +272,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     ctx->config = config;
     if (tell_agent)
         agent_reconfigure (ctx->agent);
+    health_changed (ctx->health);
     jobs_changed_all (ctx->jobs);
     respond (h, msg, 0, NULL);
 }

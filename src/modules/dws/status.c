@@ -12,6 +12,7 @@
 #include "agent.h"
 #include "annotate.h"
 #include "config.h"
+#include "health.h"
 #include "persistent.h"
 #include "status.h"
 #include "sync.h"
@@ -154,7 +155,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (tally.states[i]));
-    o = json_pack ("{s:s s:b s:o s:i s:o s:o s:o s:o s:o}",
+    o = json_pack ("{s:s s:b s:o s:i s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "synced", sync_done (ctx->sync),
                    "jobs", tally.jobs,
@@ -163,7 +164,8 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "states", states,
                    "agent", agent_status (ctx->agent),
                    "rabbits", list_totals (ctx),
-                   "persistent", persistent_status (ctx->persistent, -1));
+                   "persistent", persistent_status (ctx->persistent, -1),
+                   "health", health_status (ctx->health));
     if (o && tally.oldest && set (o, "oldest", status_job (tally.oldest)) < 0) {
         json_decref (o);
         o = NULL;

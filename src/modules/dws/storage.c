@@ -8,6 +8,7 @@
 #include "libdws/allocation.h"
 #include "libdws/breakdown.h"
 #include "libdws/daemons.h"
+#include "libdws/health.h"
 #include "libdws/jsontext.h"
 #include "libdws/location.h"
 #include "agent.h"
@@ -39,6 +40,24 @@ static json_t *all_breakdowns (struct job *job)
     return list;
 }
 
+/* Where the job may run: next to storage that is there already, and not where
+ * it would find no rabbit.
+ */
+static json_t *constraint (struct job *job, json_t *breakdowns,
+                           dws_error_t *error)
+{
+    json_t *location;
+    json_t *o;
+
+    location = dws_location_constraint (breakdowns, job->servers,
+                                        job->ctx->config->topology, error);
+    if (!location || json_array_size (breakdowns) == 0)
+        return location;
+    o = dws_health_constraint (location, error);
+    json_decref (location);
+    return o;
+}
+
 int storage_demand (struct job *job, struct demand *demand,
                     dws_error_t *error)
 {
@@ -61,10 +80,7 @@ int storage_demand (struct job *job, struct demand *demand,
                                              error))
         || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
                                                       &opts, error))
-        || !(demand->constraint = dws_location_constraint (breakdowns,
-                                                           job->servers,
-                                                           config->topology,
-                                                           error))) {
+        || !(demand->constraint = constraint (job, breakdowns, error))) {
         demand_clear (demand);
         saved_errno = errno;
         json_decref (breakdowns);

@@ -171,6 +171,30 @@ static void test_rabbits (void **state)
     dws_health_clear (&health);
 }
 
+/* Fluxion refuses a job for which the property leaves too few nodes, so only
+ * those have it which nothing else keeps from rabbit jobs.
+ */
+static void test_unlinked (void **state)
+{
+    struct dws_health health = { 0 };
+
+    decide (&health, LOST_1, "", true, true, NULL);
+    assert_string_equal (health.unlinked, "");
+    decide (&health, LOST_1, OURS, true, true, NULL);
+    assert_string_equal (health.unlinked, "");
+    decide (&health, LOST_1, "", true, true, NULL);
+    assert_string_equal (health.unlinked, "node1");
+    decide (&health, LOST_1, DRAINED ("1", "disk"), true, true, NULL);
+    assert_string_equal (health.unlinked, "");
+    decide (&health, LOST_1, "", false, true, NULL);
+    assert_string_equal (health.unlinked, "node1");
+    decide (&health, LOST_1, "", false, false, NULL);
+    assert_string_equal (health.unlinked, "");
+    decide (&health, DOWN_0, "", false, true, NULL);
+    assert_string_equal (health.unlinked, "");
+    dws_health_clear (&health);
+}
+
 /* Whoever undrains a node whose link is still down means it.
  */
 static void test_pardon (void **state)
@@ -201,6 +225,25 @@ static void test_pardon (void **state)
     decide (&health, LOST_1, "", true, true, NULL);
     assert_string_equal (health.drain, "node1");
     dws_health_clear (&health);
+}
+
+static void test_constraint (void **state)
+{
+    static const char *const healthy =
+        "{'not': [{'properties': ['badrabbit']}]}";
+    json_t *location = J ("{'hostlist': 'node0'}");
+    json_t *null = json_null ();
+    json_t *o;
+
+    assert_json (o = dws_health_constraint (NULL, NULL), healthy);
+    json_decref (o);
+    assert_json (o = dws_health_constraint (null, NULL), healthy);
+    json_decref (o);
+    assert_json (o = dws_health_constraint (location, NULL),
+                 "{'and': [{'hostlist': 'node0'},"
+                 " {'not': [{'properties': ['badrabbit']}]}]}");
+    json_decref (o);
+    json_decref (location);
 }
 
 static void check_status (const char *flux, const char *known,
@@ -279,7 +322,9 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_decide),
         cmocka_unit_test (test_rabbits),
+        cmocka_unit_test (test_unlinked),
         cmocka_unit_test (test_pardon),
+        cmocka_unit_test (test_constraint),
         cmocka_unit_test (test_systemstatus),
         cmocka_unit_test (test_unstick),
         cmocka_unit_test (test_bad_nodes),

@@ -99,6 +99,16 @@ class Changes:
         (self.idle if idle else self.busy).append(node.rank)
 
 
+class _Lasting:
+    """The machine without what set_property() has said."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.all_nodes = machine.all_nodes
+        self.with_property = machine.with_lasting_property
+        self.with_hosts = machine.with_hosts
+        self.with_ranks = machine.with_ranks
+
+
 class Machine:
     """All nodes and rabbits. Not thread safe."""
 
@@ -120,9 +130,10 @@ class Machine:
         self.allocations: dict[int, Allocation] = {}
         self._rank_of = {node.host: node.rank for node in self.nodes.values()}
         self._properties = {k: bits.of(v) for k, v in (properties or {}).items()}
+        self._lasting = dict(self._properties)  # without those that come and go
         self._expand_hosts = expand_hosts
         self._expand_ranks = expand_ranks
-        self._matching: dict[str, int] = {}  # constraint -> nodes
+        self._matching: dict[tuple[str, bool], int] = {}  # constraint -> nodes
         self._cores = bits.Levels()
         self._gpus = bits.Levels()
         self._fill(self._cores, {n.rank: n.cores for n in self.nodes.values()})
@@ -180,18 +191,24 @@ class Machine:
     def with_ranks(self, idset: str) -> int:
         return bits.of(self._expand_ranks(idset)) & self.all_nodes
 
-    def matching(self, request: Request) -> int:
-        """The nodes that the request's constraint admits. ValueError if it is
+    def matching(self, request: Request, ever: bool = False) -> int:
+        """The nodes that the request's constraint admits; with ``ever``, those
+        that it may admit when nothing is broken. ValueError if it is
         malformed."""
         if not request.constraint:
             return self.all_nodes
-        mask = self._matching.get(request.constraint)
+        key = (request.constraint, ever)
+        mask = self._matching.get(key)
         if mask is None:
-            mask = constraint.evaluate(json.loads(request.constraint), self)
+            view = _Lasting(self) if ever else self
+            mask = constraint.evaluate(json.loads(request.constraint), view)
             if len(self._matching) >= 1000:
                 self._matching.clear()
-            self._matching[request.constraint] = mask
+            self._matching[key] = mask
         return mask
+
+    def with_lasting_property(self, name: str) -> int:
+        return self._lasting.get(name, 0)
 
     # Availability
 
@@ -410,7 +427,7 @@ class Machine:
     # Reasons
 
     def _fitting_nodes(self, request: Request) -> int:
-        eligible = self.matching(request)
+        eligible = self.matching(request, ever=True)
         eligible &= self._cores.at_least(request.node_cores)
         return eligible & self._gpus.at_least(request.node_gpus)
 
@@ -443,7 +460,7 @@ class Machine:
         )
 
     def _all_slots(self, request: Request) -> Iterator[int]:
-        for rank in bits.members(self.matching(request)):
+        for rank in bits.members(self.matching(request, ever=True)):
             node = self.nodes[rank]
             slots = bits.count(node.cores) // request.slot_cores
             if request.slot_gpus:

@@ -37,6 +37,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
                 self._depth = int(value)
                 self._pending_args.remove(arg)
         self.pool_kwargs = {"rabbits": self._read_mapping()}
+        self._notified: list[Any] = []
 
     def _read_mapping(self) -> dict[str, tuple[int, list[str]]]:
         path = self.handle.conf_get("rabbit.mapping")
@@ -93,6 +94,20 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         if estimate != job._last_annotation:
             job._last_annotation = estimate
             job.request.annotate({"sched": {"t_estimate": estimate}})
+
+    def run(self) -> None:
+        try:
+            super().run()
+        finally:
+            for msg in self._notified:
+                self.handle.respond_error(msg, errno.ECANCELED, "unloaded")
+
+    @request_handler("notify")  # type: ignore[untyped-decorator]
+    def notify(self, msg: Any) -> None:
+        """A stream that says nothing more until the scheduler is unloaded, and
+        with it has forgotten what it was told of rabbits."""
+        self.handle.respond(msg, None)
+        self._notified.append(msg)
 
     @request_handler("health")  # type: ignore[untyped-decorator]
     def health(self, msg: Any) -> None:

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See systemstatus.h. One command is under way at a time; what changes
+ * meanwhile goes with the next one.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "agent.h"
+#include "config.h"
+#include "objects.h"
+#include "systemstatus.h"
+
+#define KIND "systemstatuses"
+#define NAME "default"
+#define NOT_FOUND 404
+
+struct systemstatus {
+    struct dws_ctx *ctx;
+    const struct dws_nodes *nodes;  // borrowed, NULL: not yet known
+    json_t *stuck;                  // borrowed
+    json_t *known;                  // data.nodes, NULL: not read
+    bool busy;                      // a command is under way
+    bool absent;                    // there is none, or it is not for us
+    bool dirty;
+};
+
+static void update (struct systemstatus *status);
+
+/* Without the object unmounts wait for nodes that are down, as they do on a
+ * system that never had it.
+ */
+static void refused (struct systemstatus *status, json_t *report)
+{
+    int code = 0;
+    const char *message = "";
+
+    (void)json_unpack (report, "{s?i s?s}", "status", &code,
+                       "message", &message);
+    flux_log (status->ctx->h, code == NOT_FOUND ? LOG_INFO : LOG_ERR,
+              "SystemStatus is not kept: %s", message);
+    status->absent = true;
+}
+
+static void result_cb (struct dws_ctx *ctx, struct job *job,
+                       const struct command *cmd, json_t *report)
+{
+    struct systemstatus *status = ctx->systemstatus;
+    json_t *nodes = NULL;
+    int ok = 0;
+
+    status->busy = false;
+    (void)json_unpack (report, "{s?b s?{s?{s?o}}}", "ok", &ok,
+                       "object", "data", "nodes", &nodes);
+    if (!ok) {
+        refused (status, report);
+        return;
+    }
+    json_decref (status->known);
+    status->known = nodes ? json_incref (nodes) : json_object ();
+    update (status);
+}
+
+static void send (struct systemstatus *status, json_t *command)
+{
+    if (agent_query (status->ctx->agent, NULL, result_cb, command) == 0)
+        status->busy = true;
+    else if (errno != EAGAIN)
+        flux_log_error (status->ctx->h, "SystemStatus");
+}
+
+static void update (struct systemstatus *status)
+{
+    dws_error_t error;
+    json_t *changes;
+
+    if (!status->dirty || !status->nodes || !status->known || status->busy
+        || status->absent)
+        return;
+    if (!(changes = dws_health_systemstatus (status->nodes,
+                                             status->ctx->config->topology,
+                                             status->known,
+                                             status->stuck,
+                                             &error))) {
+        flux_log (status->ctx->h, LOG_ERR, "SystemStatus: %s", error.text);
+        return;
+    }
+    if (json_object_size (changes) == 0) {
+        status->dirty = false;
+        json_decref (changes);
+        return;
+    }
+    send (status, command_create_with ("patch", KIND, DWS_NAMESPACE, NAME,
+                                       "patch",
+                                       json_pack ("{s:{s:o}}", "data",
+                                                  "nodes", changes)));
+}
+
+void systemstatus_start (struct systemstatus *status)
+{
+    json_decref (status->known);
+    status->known = NULL;
+    status->absent = false;
+    status->dirty = true;
+    status->busy = false;
+    send (status, command_create ("get", KIND, DWS_NAMESPACE, NAME));
+}
+
+void systemstatus_update (struct systemstatus *status,
+                          const struct dws_nodes *nodes,
+                          json_t *stuck)
+{
+    status->nodes = nodes;
+    status->stuck = stuck;
+    status->dirty = true;
+    update (status);
+}
+
+bool systemstatus_settled (const struct systemstatus *status)
+{
+    return status->absent || (!status->dirty && !status->busy);
+}
+
+struct systemstatus *systemstatus_create (struct dws_ctx *ctx)
+{
+    struct systemstatus *status;
+
+    if (!(status = calloc (1, sizeof (*status))))
+        return NULL;
+    status->ctx = ctx;
+    return status;
+}
+
+void systemstatus_destroy (struct systemstatus *status)
+{
+    if (status) {
+        int saved_errno = errno;
+        json_decref (status->known);
+        free (status);
+        errno = saved_errno;
+    }
+}

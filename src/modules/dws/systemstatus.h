@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Keeps the SystemStatus object, by which DWS knows which nodes not to wait
+ * for. It need not exist.
+ */
+
+#ifndef DWS_SYSTEMSTATUS_H
+#define DWS_SYSTEMSTATUS_H
+
+#include <stdbool.h>
+#include <jansson.h>
+
+#include "libdws/health.h"
+#include "ctx.h"
+
+struct systemstatus *systemstatus_create (struct dws_ctx *ctx);
+void systemstatus_destroy (struct systemstatus *status);
+
+/* An agent has attached: read the object anew.
+ */
+void systemstatus_start (struct systemstatus *status);
+
+/* Bring it in step with what is known of the nodes, which must stay valid
+ * until the next call. 'stuck' as for dws_health_systemstatus().
+ */
+void systemstatus_update (struct systemstatus *status,
+                          const struct dws_nodes *nodes,
+                          json_t *stuck);
+
+/* True when there is nothing left to do.
+ */
+bool systemstatus_settled (const struct systemstatus *status);
+
+#endif /* !DWS_SYSTEMSTATUS_H */

@@ -1,0 +1,169 @@
+#!/bin/bash
+# Rabbits and links break and are mended: who is told, and what jobs get.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Health of rabbits under sched-rabbit'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+LINK_REASON="rabbit: lost its PCIe link"
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+# settled FILTER: all have been told of what is, and the filter is true of it
+settled () {
+	dws_wait_status ".health.settled and (.health | $1)"
+}
+# rabbits: the names of those that the scheduler takes to be up
+rabbits () {
+	rpc sched-rabbit.stats-get |
+		jq -r ".rabbits | to_entries[] | select(.value.up) | .key"
+}
+# drained_for REASON: the nodes that are
+drained_for () {
+	rpc resource.status | jq -r ".drain | to_entries[]
+		| select(.value.reason == \"$1\") | .key"
+}
+# may_use HOSTS: jobs that avoid badrabbit may have these nodes
+may_use () {
+	id=$(flux submit -N$2 --requires="-badrabbit and host:$1" true) &&
+	dws_wait_event $id clean
+}
+# configure LINE...: the table [rabbit] with these lines more
+configure () {
+	{ cat test.toml.orig; printf "%s\n" "$@"; } >"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+}
+
+test_expect_success 'the scheduler hears of the rabbits' '
+	dws_setup &&
+	cp "$DWS_TMP/conf.d/test.toml" test.toml.orig &&
+	settled ".scheduler == \"sched-rabbit\" and .down == []" &&
+	printf "rabbit0\nrabbit1\n" >expected &&
+	rabbits >up &&
+	test_cmp expected up
+'
+test_expect_success 'a rabbit that is down is not used, its nodes are marked' '
+	dws_ctl rabbit rabbit0 down &&
+	settled ".down == [\"rabbit0\"] and .badrabbit == \"node[0-1]\"" &&
+	test "$(rabbits)" = rabbit1 &&
+	test "$(drained_for "$LINK_REASON")" = ""
+'
+test_expect_success 'rabbit jobs avoid them, others do not' '
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+	flux run -N4 true &&
+	dws_wait_event $jobid clean &&
+	test "$(flux jobs -no "{nodelist}" $jobid)" = "node[2-3]" &&
+	flux job status $jobid
+'
+test_expect_success 'a job that needs them waits until they are back' '
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid priority &&
+	test "$(flux jobs -no "{state}" $jobid)" != INACTIVE &&
+	dws_ctl rabbit rabbit0 up &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	settled ".down == [] and .badrabbit == \"\""
+'
+test_expect_success 'a node that loses its link is drained and marked' '
+	dws_ctl link node1 down &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = 1
+'
+test_expect_success 'and undrained by us when it is back' '
+	dws_ctl link node1 up &&
+	settled ".badrabbit == \"\"" &&
+	test "$(drained_for "$LINK_REASON")" = ""
+'
+test_expect_success 'what an admin drained stays so' '
+	flux resource drain node2 disk &&
+	dws_ctl link node2 down &&
+	settled ".badrabbit == \"node2\"" &&
+	dws_ctl link node2 up &&
+	settled ".badrabbit == \"\"" &&
+	test "$(drained_for disk)" = 2 &&
+	flux resource undrain node2
+'
+test_expect_success 'what an admin undrains as well' '
+	dws_ctl link node1 down &&
+	settled ".badrabbit == \"node1\"" &&
+	flux resource undrain node1 &&
+	dws_ctl link node3 down &&
+	settled ".badrabbit == \"node[1,3]\"" &&
+	test "$(drained_for "$LINK_REASON")" = 3 &&
+	dws_ctl link node1 up &&
+	dws_ctl link node3 up &&
+	settled ".badrabbit == \"\""
+'
+test_expect_success 'drain_compute_nodes and soft_drain say what to do' '
+	dws_ctl link node1 down &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = 1 &&
+	configure "drain_compute_nodes = false" &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = "" &&
+	configure "drain_compute_nodes = false" "soft_drain = false" &&
+	settled ".badrabbit == \"\"" &&
+	configure "soft_drain = false" &&
+	settled ".badrabbit == \"\"" &&
+	test "$(drained_for "$LINK_REASON")" = 1
+'
+test_expect_success 'drain_queues says where' '
+	configure "drain_queues = []" &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = "" &&
+	configure "drain_queues = [\"batch\"]" "[queues.batch]" &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = 1
+'
+test_expect_success 'wrong values are refused by name' '
+	test_must_fail configure "drain_queues = [\"nowhere\"]" 2>err &&
+	grep "rabbit.drain_queues: there is no queue nowhere" err &&
+	test_must_fail configure "drain_queues = \"batch\"" 2>err &&
+	grep "rabbit.drain_queues: expected an array of texts, got \"batch\"" err &&
+	test_must_fail configure "drain_queues = [5]" 2>err &&
+	grep "rabbit.drain_queues: expected an array of texts" err &&
+	test_must_fail configure "drain_compute_nodes = 1" 2>err &&
+	grep "rabbit.drain_compute_nodes: expected true or false, got 1" err &&
+	test_must_fail configure "soft_drain = \"no\"" 2>err &&
+	grep "rabbit.soft_drain: expected true or false" err &&
+	configure
+'
+test_expect_success 'a scheduler that is loaded again is told again' '
+	dws_ctl rabbit rabbit1 down &&
+	settled ".down == [\"rabbit1\"]" &&
+	flux module remove sched-rabbit &&
+	dws_wait_status ".health.scheduler == null" &&
+	flux module load "$DWS_MODULES/sched-rabbit.py" &&
+	settled ".scheduler == \"sched-rabbit\"" &&
+	test "$(rabbits)" = rabbit0 &&
+	may_use "node[0-3]" 1 &&
+	test "$(flux jobs -no "{nodelist}" $id)" = node0
+'
+test_expect_success 'what changes while the agent is away is made up for' '
+	dws_kill_agent &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_ctl rabbit rabbit0 down &&
+	dws_start_agent &&
+	settled ".down == [\"rabbit0\"] and .badrabbit == \"node[0-1]\"" &&
+	test "$(rabbits)" = rabbit1
+'
+test_expect_success 'and while the module is away: nothing stays behind' '
+	flux module remove dws &&
+	dws_ctl rabbit rabbit0 up &&
+	dws_ctl link node1 up &&
+	dws_ctl link node2 down &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".agent.synced" &&
+	settled ".down == [] and .badrabbit == \"node2\"" &&
+	rabbits >up &&
+	test_cmp expected up &&
+	test "$(drained_for "$LINK_REASON")" = 2 &&
+	may_use "node[0-2]" 2 &&
+	dws_ctl link node2 up &&
+	settled ".badrabbit == \"\"" &&
+	test "$(drained_for "$LINK_REASON")" = "" &&
+	dws_clean
+'
+test_done
