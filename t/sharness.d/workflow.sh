@@ -122,11 +122,7 @@ dws_fault () {
     test_expect_success "$1: $2" "$3"
     test_expect_success "$1: each job ends as it should, nothing is left" "
         dws_crowd release &&
-        dws_crowd outcome >outcome &&
-        \"\$DWS_PYTHON\" \"\$DWS_SRCDIR/scripts/lib/faults.py\" \\
-            --expect $1 \"\$DWS_SRCDIR/t/$(basename "$0")\" >outcome.want &&
-        test_cmp outcome.want outcome &&
-        dws_clean
+        dws_outcomes $1 \"\$DWS_SRCDIR/t/$(basename "$0")\"
     "
 }
 
@@ -143,4 +139,13 @@ while nodes != wanted and time.monotonic() < limit:
     nodes = {k for k, v in (data.get("nodes") or {}).items() if v == "Disabled"}
 sys.exit(None if nodes == wanted else f"Disabled: {nodes}")' "$@" &&
     dws_wait_status ".health.settled"
+}
+
+# dws_outcomes NAME FILE: the crowd ends as that test file says, and clean.
+dws_outcomes () {
+    dws_crowd outcome >outcome &&
+    "$DWS_PYTHON" "$DWS_SRCDIR/scripts/lib/faults.py" --expect "$1" "$2" \
+        >outcome.want &&
+    diff -u outcome.want outcome &&
+    dws_clean
 }

@@ -1,0 +1,178 @@
+#!/bin/bash
+# The whole instance is killed, and started again from its state directory, with
+# jobs in every phase. Two instances share a cluster.
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# FAULT instance: the Flux instance is killed, and started again from its state directory
+#   depend pending setup datain prerun: completed: The job ends as it would have.
+#   running: failed exec: Flux loses the tasks; the job ends, its file systems are cleaned up.
+#   postrun dataout teardown: completed: The job ends as it would have.
+
+test_description='Rabbit jobs outlive the instance; two instances on one cluster'
+. "$(dirname "$0")/sharness.sh"
+
+if test "$DWS_ENGINE" != solo; then
+	skip_all='flux-core has no way to kill an instance with its state kept'
+	test_done
+fi
+
+DWS_NODES=4
+DWS_TMP=$(mktemp -d "${TMPDIR:-/tmp}/dws-state-XXXXXX") # no blank in its path
+export DWS_NODES DWS_TMP
+export FLUX_MODULE_PATH_PREPEND="$DWS_MODULES"
+
+export DWS_SRCDIR DWS_MODULES DWS_PLUGINS DWS_PYTHON DWS_LIMIT DWS_DIRECTIVE
+for name in $(compgen -A function dws_); do
+	export -f $name
+done
+TEST=$DWS_SRCDIR/t/$(basename "$0")
+export TEST
+
+# instance STATEDIR SCRIPT: run it in an instance with that state.
+instance () {
+	env -u FLUX_URI "$FLUX" start -s 4 --test-hosts="node[0-3]" \
+		--config-path="$DWS_TMP/conf.d" --statedir="$DWS_TMP/$1" \
+		${SHELL_PATH:-/bin/bash} -e "$PWD/$2"
+}
+# What each of them starts with: the plugin is configured.
+begin () {
+	dws_use_sched_rabbit &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_start_agent
+}
+end () {
+	kill -9 "$(cat "$DWS_TMP/agent.pid")"
+	rm "$DWS_TMP/agent.pid"
+}
+export -f begin end
+
+test_expect_success 'a cluster, and the configuration' '
+	mkdir "$DWS_TMP/conf.d" &&
+	dws_start_sim &&
+	cat >"$DWS_TMP/R" <<-\EOF &&
+	{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":
+	{"core":"0-3"}}],"starttime":0,"expiration":0,"nodelist":["node[0-3]"]}}
+	EOF
+	cat >"$DWS_TMP/conf.d/test.toml" <<-EOF
+	[resource]
+	path = "$DWS_TMP/R"
+	noverify = true
+	[job-manager]
+	plugins = [ { load = "$DWS_PLUGINS/dws-jobtap.so" } ]
+	[rabbit]
+	mapping = "$PWD/mapping.json"
+	kubeconfig = "$PWD/kubeconfig"
+	orphan_grace = 0
+	EOF
+'
+test_expect_success 'it is killed with a job in every phase' '
+	cat >first.sh <<-\EOF &&
+	begin
+	dws_crowd catch
+	flux kvs get dws.instance >name
+	end
+	kill -9 $(flux getattr broker.pid)
+	EOF
+	test_expect_code 137 instance one first.sh
+'
+test_expect_success 'started again, it finds its workflows and goes on' '
+	cat >second.sh <<-\EOF &&
+	begin
+	test "$(flux kvs get dws.instance)" = "$(cat name)"
+	dws_crowd release
+	dws_outcomes instance "$TEST"
+	end
+	EOF
+	instance one second.sh
+'
+test_expect_success 'it is killed while it cleans up after an abandoned job' '
+	cat >abandon.sh <<-\EOF &&
+	begin
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" sleep inf)
+	dws_wait_event $jobid start
+	end
+	flux module remove dws
+	dws_ctl hang-mount node1 on
+	flux cancel $jobid
+	dws_wait_event $jobid epilog-start
+	flux job raise --type=dws-epilog-timeout --severity=0 $jobid
+	dws_wait_event $jobid clean
+	kill -9 $(flux getattr broker.pid)
+	EOF
+	test_expect_code 137 instance one abandon.sh
+'
+test_expect_success 'started again, it takes the nodes out of use' '
+	cat >quarantine.sh <<-\EOF &&
+	begin
+	dws_until dws_drained "node[0-3]"
+	dws_ctl hang-mount node1 off
+	dws_clean
+	end
+	EOF
+	instance one quarantine.sh &&
+	dws_ctl state | jq -e ".health.Disabled == 2" &&
+	for rabbit in rabbit0 rabbit1; do
+		dws_k8s patch storages $rabbit \
+			"{\"spec\": {\"state\": \"Enabled\"}}" || return 1
+	done
+'
+test_expect_success 'another instance leaves the workflows of the first alone' '
+	cat >theirs.sh <<-\EOF &&
+	DWS_TMP=$DWS_TMP/their
+	begin
+	dws_wait_status ".synced and .workflows == 0"
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
+	dws_wait_event $jobid clean
+	flux job status $jobid
+	dws_ctl wait-state fluxjob-$(flux job id --to=dec $jobid) gone
+	end
+	EOF
+	cat >both.sh <<-\EOF &&
+	begin
+	flux resource undrain "$(flux resource drain -no "{nodelist}")"
+	dws_ctl hold PreRun
+	mine=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
+	dws_ctl wait-state $(dws_workflow $mine) PreRun --timeout 60
+	dws_ctl hold PreRun --workflow $(dws_workflow $mine)
+	dws_ctl release PreRun --workflow "*"
+	instance two theirs.sh
+	dws_wait_status ".workflows == 1"
+	dws_ctl release PreRun
+	dws_wait_event $mine clean
+	flux job status $mine
+	dws_clean
+	end
+	EOF
+	mkdir "$DWS_TMP/their" &&
+	export -f instance &&
+	instance one both.sh
+'
+test_expect_success 'one whose name is taken is not taken over' '
+	cat >taken.sh <<-\EOF &&
+	begin
+	dws_ctl api --status 503 --count 1000000
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
+	dws_k8s create workflows "{
+		\"metadata\": {\"name\": \"$(dws_workflow $jobid)\",
+			\"labels\": {\"flux-framework.org/instance\": \"x\"}},
+		\"spec\": {\"desiredState\": \"Proposal\", \"wlmID\": \"flux\",
+			\"jobID\": \"x\", \"userID\": 1, \"groupID\": 1,
+			\"dwDirectives\": []}}"
+	dws_ctl api --clear
+	dws_wait_event -m type=dws-create $jobid exception >exception
+	grep "belongs to another Flux instance" exception
+	dws_wait_event $jobid clean
+	dws_k8s get workflows $(dws_workflow $jobid) | jq -e "
+		.metadata.deletionTimestamp == null
+		and .spec.desiredState == \"Proposal\""
+	dws_k8s delete workflows $(dws_workflow $jobid)
+	dws_clean
+	end
+	EOF
+	instance one taken.sh
+'
+for pid in "$DWS_TMP"/*.pid "$DWS_TMP"/their/*.pid; do
+	test -f "$pid" && kill -9 "$(cat "$pid")"
+done
+rm -rf "$DWS_TMP"
+test_done
