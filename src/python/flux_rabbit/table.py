@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from flux.util import OutputFormat, UtilConfig
-
 Row = SimpleNamespace
 # Fields that are left out when empty or widened, and rows that are sorted.
 _NEEDS_ALL = re.compile(r"(\?\+?|\+\??):\{|^sort:")
@@ -68,6 +66,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _format(table: Table, args: argparse.Namespace) -> Any:
+    # Here, as it takes longer to import than most of what does without it.
+    from flux.util import OutputFormat, UtilConfig
+
     class Config(UtilConfig):  # type: ignore[misc]
         builtin_formats = {
             name: {"description": text, "format": fmt}
@@ -109,7 +110,7 @@ def show(
     if form.sort_keys or _NEEDS_ALL.search(form.get_format(orig=True)):
         rows = form.sort_items([row for page in pages for row in page])
         text = form.filter(rows, no_header=args.no_header)
-        form = OutputFormat(text, headings=table.headings)
+        form = type(form)(text, headings=table.headings)
         pages = [rows]
     if not args.no_header:
         print(form.header().rstrip(), flush=True)

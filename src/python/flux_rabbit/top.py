@@ -103,12 +103,14 @@ class Model:
     scroll: int = 0
     interval: float = 2.0
     error: str = ""
+    looks: int = 0
 
     def update(
         self, now: float, state: Object, rabbits: list[Object], jobs: list[Object]
     ) -> None:
         """Take in what is so now, and note what has changed."""
-        first = not self.status
+        first = self.looks == 0
+        self.looks += 1
         before = {job["id"]: job for job in self.jobs}
         after = {job["id"]: job for job in jobs}
         changes = 0
@@ -341,6 +343,8 @@ def _events(model: Model, count: int) -> list[Line]:
 
 
 def _foot(model: Model) -> Line:
+    if not model.looks:
+        return [("reading the jobs", "dim")]
     if model.typing:
         return [("/", "bold"), (model.search, "bold"), ("▏", "dim")]
     order = f"by {model.sort}{' reversed' if model.reverse else ''}"
@@ -352,11 +356,20 @@ def _foot(model: Model) -> Line:
 # The terminal
 
 
-def look(handle: rpc.Handle, model: Model) -> None:
-    """Ask how things are."""
+def look(
+    handle: rpc.Handle, model: Model, early: Callable[[], None] | None = None
+) -> None:
+    """Ask how things are.
+
+    Args:
+        early: called at the first time, when all but the jobs is known.
+    """
     try:
         state = rpc.status(handle)
         rabbits = rpc.rabbits(handle)
+        if early and not model.looks:
+            model.now, model.status, model.rabbits = time.time(), state, rabbits
+            early()
         jobs = [job for page in rpc.job_pages(handle) for job in page]
         model.update(time.time(), state, rabbits, jobs)
     except rpc.RpcError as exc:
@@ -413,7 +426,7 @@ def _interact(
             size = _size(args)
             if time.monotonic() >= following:
                 if not model.paused:
-                    look(handle, model)
+                    look(handle, model, lambda: _draw(model, _size(args), colour))
                     looks += 1
                 following = time.monotonic() + model.interval
                 _draw(model, size, colour)
