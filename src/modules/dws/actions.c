@@ -20,6 +20,7 @@
 #include "objects.h"
 #include "storage.h"
 #include "sync.h"
+#include "trouble.h"
 
 void actions_refuse (struct job *job, const char *text)
 {
@@ -70,7 +71,6 @@ static void call_done (const struct call *call, flux_future_t *f)
 {
     struct dws_ctx *ctx = call->ctx;
     struct job *job = jobs_find (ctx->jobs, call->jobid);
-    char label[JOB_LABEL_SIZE];
     bool ok = true;
 
     if (!job)
@@ -82,11 +82,12 @@ static void call_done (const struct call *call, flux_future_t *f)
             job->facts->t_gone = flux_reactor_time ();
     }
     else {
+        int errnum = errno;
+
         ok = call->kind == DWS_ACT_SAVE;
-        flux_log (ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
-                  dws_action_name (call->kind), future_strerror (f, errno));
+        trouble_log (job, call->kind, errnum, future_strerror (f, errnum));
         /* The plugin may have been away and have missed something. */
-        if (errno == ENOSYS || errno == EHOSTUNREACH)
+        if (errnum == ENOSYS || errnum == EHOSTUNREACH)
             sync_start (ctx->sync);
     }
     job_end (job, call->kind, ok);
@@ -326,15 +327,13 @@ void actions_run (struct job *job, const struct dws_actions *actions)
 {
     for (size_t i = 0; i < actions->count; i++) {
         const struct dws_action *action = &actions->list[i];
-        char label[JOB_LABEL_SIZE];
 
         /* What comes after it may destroy what there is to find out. */
         if (action->kind == DWS_ACT_RAISE && !explain_ready (job))
             return;
         if (run (job, action) < 0) {
             if (errno != EAGAIN)
-                flux_log_error (job->ctx->h, "%s: %s", job_label (job, label),
-                                dws_action_name (action->kind));
+                trouble_log (job, action->kind, errno, strerror (errno));
             job_begin (job, action->kind);
             job_end (job, action->kind, false);
         }

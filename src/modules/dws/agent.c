@@ -413,10 +413,8 @@ static void forget_trouble (struct dws_ctx *ctx, uint64_t jobid)
 {
     struct job *job = jobs_find (ctx->jobs, jobid);
 
-    if (job) {
-        free (job->trouble);
-        job->trouble = NULL;
-    }
+    if (job)
+        job_set_trouble (job, NULL);
 }
 
 /* The agent does not report a change once more that a result has shown.
@@ -482,8 +480,7 @@ static void take_trouble (struct agent *agent, json_t *report)
         && (cmd = idmap_find (agent->commands, seq))
         && !cmd->query
         && (job = jobs_find (agent->ctx->jobs, cmd->jobid))) {
-        free (job->trouble);
-        job->trouble = strdup (json_string_value (message));
+        job_set_trouble (job, json_string_value (message));
         annotate_start (agent->ctx->annotate);
     }
 }

@@ -19,6 +19,7 @@
 #include "persistent.h"
 #include "space.h"
 #include "storage.h"
+#include "trouble.h"
 
 /* Sending
  */
@@ -478,7 +479,6 @@ void actions_result (struct dws_ctx *ctx,
     const char *message = "";
     json_t *object = NULL;
     json_t *objects = NULL;
-    char label[JOB_LABEL_SIZE];
     bool current;
 
     if (!job)
@@ -508,9 +508,10 @@ void actions_result (struct dws_ctx *ctx,
             ok = true;
         }
     }
-    if (!ok)
-        flux_log (ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
-                  dws_action_name (cmd->kind), message);
+    if (!ok) {
+        trouble_log (job, cmd->kind, status, message);
+        job_set_trouble (job, message);
+    }
     if (cmd->kind == DWS_ACT_SAVE) {
         if (current)
             note_workflow (job, cmd->index, ok ? object : NULL);

@@ -21,6 +21,7 @@ struct tokens;
 struct scheduler;
 struct systemstatus;
 struct health;
+struct troubles;
 
 struct dws_ctx {
     flux_t *h;
@@ -36,6 +37,7 @@ struct dws_ctx {
     struct scheduler *scheduler;        // what it knows of rabbits
     struct systemstatus *systemstatus;  // what DWS knows of nodes
     struct health *health;      // what is known of both
+    struct troubles *troubles;  // what fails, and how often
     struct sync *sync;          // the way to learn the jobs from nothing
     flux_msg_handler_t **handlers;
 };

@@ -19,6 +19,7 @@
 #include "health.h"
 #include "kvs.h"
 #include "objects.h"
+#include "trouble.h"
 
 static int list (struct job *job, enum dws_action_kind kind,
                  const char *plural)
@@ -169,13 +170,11 @@ static int force_ready (struct job *job)
 static void told (const struct call *call, flux_future_t *f)
 {
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
-    char label[JOB_LABEL_SIZE];
 
     if (!job)
         return;
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
-                  dws_action_name (call->kind), future_strerror (f, errno));
+        trouble_log (job, call->kind, errno, future_strerror (f, errno));
     job_end (job, call->kind, true);
 }
 

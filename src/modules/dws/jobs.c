@@ -400,10 +400,15 @@ void job_end (struct job *job, enum dws_action_kind kind, bool ok)
     jobs_changed (job);
 }
 
-static void agent_lost_cb (struct job *job, void *arg)
+void job_set_trouble (struct job *job, const char *text)
 {
     free (job->trouble);
-    job->trouble = NULL;
+    job->trouble = text ? strdup (text) : NULL;
+}
+
+static void agent_lost_cb (struct job *job, void *arg)
+{
+    job_set_trouble (job, NULL);
     for (int i = 0; i < DWS_ACT_COUNT; i++) {
         if (AGENT_KINDS & DWS_BUSY (i))
             job->under_way[i] = 0;

@@ -40,7 +40,7 @@ struct job {
     struct note *note;                  // annotate.h, or NULL
     struct explanation *explanation;    // explain.h, or NULL
     struct job *next;                   // in the list of changed jobs
-    char *trouble;                      // why a command is repeated, or NULL
+    char *trouble;                      // job_set_trouble()
     bool waited;                        // annotate.h
     bool daemons_saved;                 // the prolog will find them
     bool changed;
@@ -93,6 +93,10 @@ void jobs_wake (struct job *job, double after);
  */
 void job_begin (struct job *job, enum dws_action_kind kind);
 void job_end (struct job *job, enum dws_action_kind kind, bool ok);
+
+/* Why a command to the agent is repeated, for the job's owner; NULL: none is.
+ */
+void job_set_trouble (struct job *job, const char *text);
 
 /* The results of commands to the agent will not come any more.
  */

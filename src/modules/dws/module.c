@@ -31,6 +31,7 @@
 #include "sync.h"
 #include "systemstatus.h"
 #include "token.h"
+#include "trouble.h"
 
 static void ctx_destroy (struct dws_ctx *ctx)
 {
@@ -45,6 +46,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         annotate_destroy (ctx->annotate);
         persistent_destroy (ctx->persistent);
         tokens_destroy (ctx->tokens);
+        troubles_destroy (ctx->troubles);
         jobs_destroy (ctx->jobs);
         json_decref (ctx->used);
         calls_destroy (ctx->calls);
@@ -82,6 +84,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->scheduler = scheduler_create (ctx))
         || !(ctx->systemstatus = systemstatus_create (ctx))
         || !(ctx->health = health_create (ctx))
+        || !(ctx->troubles = troubles_create (ctx))
         || !(ctx->agent = agent_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || service_start (ctx) < 0) {

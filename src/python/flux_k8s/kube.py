@@ -190,7 +190,9 @@ class Kube:
                 config_file=self.path, client_configuration=configuration
             )
         except KUBECONFIG_FAULTS as exc:
-            raise ConfigError(f"kubeconfig {self.path}: {exc}") from exc
+            known = isinstance(exc, (ConfigException, OSError, yaml.YAMLError))
+            text = exc if known else f"not a kubeconfig ({exc})"
+            raise ConfigError(f"kubeconfig {self.path}: {text}") from exc
         self._configuration: Any = configuration
         pool = kubernetes.client.ApiClient(configuration).rest_client.pool_manager
         pool.connection_pool_kw["socket_options"] = [
