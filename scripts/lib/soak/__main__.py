@@ -185,6 +185,7 @@ class Run:
             "bytes by rabbit": cluster["allocated"],
             "jobs known to dws": status["jobs"],
             "files": cluster["backing"],
+            "disabled": self._disabled(),
             "drained": self._world.flux(
                 "resource", "drain", "-no", "{nodelist} {reason}"
             ).strip(),
@@ -196,6 +197,14 @@ class Run:
             ).strip(),
         }
         return ", ".join(f"{what}: {value}" for what, value in left.items() if value)
+
+    def _disabled(self) -> list[str]:
+        """Nodes that DWS was told are down, and rabbits that are kept back."""
+        kube = Kube(str(self._world.kubeconfig), connections=1)
+        nodes = kube.get("systemstatuses", "default", "default")["data"]["nodes"]
+        storages, _ = kube.list_all("storages")
+        rabbits = {o["metadata"]["name"]: o["spec"]["state"] for o in storages}
+        return [n for n, state in {**nodes, **rabbits}.items() if state != "Enabled"]
 
     def report(self) -> bool:
         """Print what was done and what went wrong; True if nothing did."""
