@@ -126,6 +126,16 @@ static const struct option options[] = {
       OFFSET (policy.save_datamovements),
       .help = "So many data movements are recorded for each job, those that "
         "failed first." },
+    { "container_log_bytes", TYPE_INTEGER, "4096", 0, 65536,
+      OFFSET (policy.container_log_bytes),
+      .help = "So many bytes are kept of the end of the log of each container "
+        "of a job." },
+    { "network_file_systems", TYPE_PATTERNS, "[\"lustre\"]", ANY,
+      OFFSET (network_types),
+      .help = "Types of persistent file systems that every node reaches by "
+        "network. Jobs that use others run next to the rabbits that hold "
+        "them. The storage controllers ask for that with all types, Lustre "
+        "included, which does not need it." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },
@@ -520,6 +530,7 @@ void dws_config_destroy (struct dws_config *config)
         json_decref (config->environment);
         json_decref (config->drain_queues);
         json_decref (config->drain_properties);
+        json_decref (config->network_types);
         json_decref (config->maximums);
         json_decref (config->daemons);
         json_decref (config->presets);

@@ -29,6 +29,7 @@ struct dws_config {
     json_t *drain_queues;           // names, or NULL: any
     json_t *drain_properties;       // what nodes of each of them have, NULL
                                     //  until the caller has set it
+    json_t *network_types;          // persistent storage that all nodes reach
     json_t *environment;            // patterns of variables for jobs
     json_t *maximums;               // policy.maximums or NULL
     json_t *daemons;                // word of "requires=" -> unit, or NULL

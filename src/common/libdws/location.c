@@ -146,9 +146,9 @@ error:
     return NULL;
 }
 
-/* The entries of "storage" of the allocation set that 'loc' points to.
+/* The allocation set that 'loc' points to.
  */
-static json_t *find_storage (json_t *servers,
+static json_t *find_set (json_t *servers,
                              const struct location *loc,
                              dws_error_t *error)
 {
@@ -159,7 +159,7 @@ static json_t *find_storage (json_t *servers,
         const char *name;
         const char *namespace = "default";
         json_t *sets;
-        json_t *storage;
+        json_t *set;
 
         if (json_unpack (value,
                          "{s:{s:s s?s}}",
@@ -173,9 +173,9 @@ static json_t *find_storage (json_t *servers,
                          "{s:{s:o}}",
                          "spec",
                            "allocationSets", &sets) == 0
-            && (storage = json_object_get (json_array_get (sets, loc->set),
-                                           "storage")))
-            return storage;
+            && (set = json_array_get (sets, loc->set))
+            && json_object_get (set, "storage"))
+            return set;
         dws_error (error,
                    EINVAL,
                    "Servers %s has no allocation set %u",
@@ -187,23 +187,56 @@ static json_t *find_storage (json_t *servers,
     return NULL;
 }
 
+/* The type of file system that a set with this label is a part of.
+ */
+static const char *type_of_label (const char *label)
+{
+    static const char *const lustre[] = { "mgt", "mdt", "mgtmdt", "ost" };
+
+    for (size_t i = 0; i < sizeof (lustre) / sizeof (lustre[0]); i++) {
+        if (strcmp (label, lustre[i]) == 0)
+            return "lustre";
+    }
+    return label;
+}
+
+static bool is_on_network (json_t *set, json_t *network)
+{
+    const char *label = "";
+    size_t i;
+    json_t *value;
+
+    (void)json_unpack (set, "{s:s}", "label", &label);
+    json_array_foreach (network, i, value) {
+        if (json_is_string (value)
+            && strcmp (json_string_value (value), type_of_label (label)) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Take out of 'allowed' (one flag for each rabbit) what does not hold a part
- * of the set.
+ * of the set. Returns 1, or 0 if every node reaches the set.
  */
 static int restrict_rabbits (char *allowed,
                              const struct dws_topology *topo,
                              json_t *servers,
                              const struct location *loc,
+                             json_t *network,
                              dws_error_t *error)
 {
     size_t n = dws_topology_count (topo);
+    json_t *set;
     json_t *storage;
     json_t *value;
     char *holds;
     size_t i;
 
-    if (!(storage = find_storage (servers, loc, error)))
+    if (!(set = find_set (servers, loc, error)))
         return -1;
+    if (is_on_network (set, network))
+        return 0;
+    storage = json_object_get (set, "storage");
     if (!(holds = calloc (1, n + 1)))
         return dws_error_nomem (error);
     json_array_foreach (storage, i, value) {
@@ -217,7 +250,7 @@ static int restrict_rabbits (char *allowed,
     for (i = 0; i < n; i++)
         allowed[i] &= holds[i];
     free (holds);
-    return 0;
+    return 1;
 }
 
 static json_t *encode_hosts (const char *allowed,
@@ -258,6 +291,7 @@ nomem:
 json_t *dws_location_constraint (json_t *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
+                                 json_t *network,
                                  dws_error_t *error)
 {
     struct breakdown_list *bl;
@@ -279,12 +313,10 @@ json_t *dws_location_constraint (json_t *breakdowns,
         json_array_foreach (bl->list[i].locations, j, value) {
             int rc = decode_location (bl, &bl->list[i], value, &loc, error);
 
-            if (rc < 0
-                || (rc > 0 && restrict_rabbits (allowed,
-                                                topo,
-                                                servers,
-                                                &loc,
-                                                error) < 0))
+            if (rc > 0)
+                rc = restrict_rabbits (allowed, topo, servers, &loc, network,
+                                       error);
+            if (rc < 0)
                 goto done;
             any |= rc > 0;
         }

@@ -26,7 +26,11 @@
  */
 json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
 
-/* Return the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null
+/* 'network' is an array of the types of file systems ("lustre") that every
+ * node reaches by network, or NULL: their locations are left out, although the
+ * storage controllers have them as physical and mandatory.
+ *
+ * Return the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null
  * if there is nothing to ask for. 'servers' is an array of Servers objects,
  * those of dws_location_servers(); NULL if there are none.
  * Fails with EINVAL (malformed, or a Servers object is missing), ENOSPC (no
@@ -35,6 +39,7 @@ json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
 json_t *dws_location_constraint (json_t *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
+                                 json_t *network,
                                  dws_error_t *error);
 
 #endif /* !LIBDWS_LOCATION_H */

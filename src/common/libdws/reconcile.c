@@ -203,15 +203,17 @@ static void mount (struct view *v)
 /* Trouble
  */
 
-/* Teardown deletes them.
+/* Teardown deletes movements and containers.
  */
 static bool have_movements (struct view *v)
 {
-    if (v->policy->save_datamovements <= 0
+    bool logs = v->wf->containers && v->policy->container_log_bytes > 0;
+
+    if ((v->policy->save_datamovements <= 0 && !logs)
         || v->wf->state < DWS_STATE_DATAIN
         || v->wf->movements)
         return true;
-    wait_for (v, "a record of the data movements");
+    wait_for (v, "a record of data movements and containers");
     act (v, DWS_ACT_MOVEMENTS);
     return false;
 }

@@ -23,6 +23,7 @@ struct dws_policy {
     double datamovement_grace;  // more for those that move data meanwhile
     double orphan_grace;        // before an unknown workflow is torn down
     int save_datamovements;     // so many are recorded before Teardown
+    int container_log_bytes;    // of each container, likewise
 };
 
 #define DWS_POLICY_DEFAULT { \
@@ -60,7 +61,8 @@ enum dws_action_kind {
     DWS_ACT_NOTIFY,             // name them to the job: severity 1
     DWS_ACT_DRAIN,              // drain them
     DWS_ACT_DISABLE,            // disable rabbits that hold allocations
-    DWS_ACT_MOVEMENTS,          // record data movements, then set movements
+    DWS_ACT_MOVEMENTS,          // record data movements and container logs,
+                                //  then set movements
     DWS_ACT_PROGRESS,           // read how far they have got
     DWS_ACT_RECALL,             // read the eventlog of a job that is gone
     DWS_ACT_FINALIZER,          // take our finalizer off

@@ -366,9 +366,9 @@ static bool copy_strings (struct dws_workflow *wf,
                                               "directiveBreakdowns")) == 0;
 }
 
-static bool has_destroy (json_t *object)
+static bool has_directive (json_t *object, const char *command)
 {
-    static const char command[] = "#DW destroy_persistent";
+    size_t len = strlen (command);
     json_t *directives = json_object_get (json_object_get (object, "spec"),
                                           "dwDirectives");
     json_t *value;
@@ -376,8 +376,7 @@ static bool has_destroy (json_t *object)
 
     json_array_foreach (directives, index, value) {
         if (json_is_string (value)
-            && !strncmp (json_string_value (value), command,
-                         sizeof (command) - 1))
+            && !strncmp (json_string_value (value), command, len))
             return true;
     }
     return false;
@@ -425,7 +424,8 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
     wf->ready = get_bool (object, "status", "ready");
     wf->force_ready = get_bool (object, "spec", "forceReady");
-    wf->destroys = has_destroy (object);
+    wf->destroys = has_directive (object, "#DW destroy_persistent ");
+    wf->containers = has_directive (object, "#DW container ");
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
     wf->t_ready = parse_time (get_string (object, "status", "readyChange"));

@@ -98,6 +98,7 @@ struct dws_workflow {
     bool ready;
     bool force_ready;           // spec.forceReady
     bool destroys;              // its Teardown is a destroy_persistent
+    bool containers;            // it has a container
     char *failed;               // hosts that the job does without, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libdws/jsontext.h"
+#include "libdws/nodemap.h"
 #include "actions.h"
 #include "annotate.h"
 #include "calls.h"
@@ -203,6 +204,26 @@ static int reject (struct job *job, const struct dws_action *action)
     return call (job, DWS_ACT_REJECT, f, call_done);
 }
 
+/* Containers see the storage of all nodes of their rabbit.
+ */
+static int add_nodemap (struct job *job, json_t *variables)
+{
+    char *s = NULL;
+    int rc = 0;
+
+    if (job->wf->containers && job->facts->hosts) {
+        if (!(s = dws_nodemap (job->facts->hosts, job->ctx->config->topology,
+                               NULL)))
+            return -1;
+        rc = json_object_set_new (variables, "DW_RABBIT_NODES",
+                                  json_string (s));
+        free (s);
+        if (rc < 0)
+            errno = ENOMEM;
+    }
+    return rc;
+}
+
 static int remove_prolog (struct job *job)
 {
     json_t *variables;
@@ -211,6 +232,12 @@ static int remove_prolog (struct job *job)
     if (!(variables = object_variables (job->wf,
                                         job->ctx->config->environment)))
         return -1;
+    if (add_nodemap (job, variables) < 0) {
+        int saved_errno = errno;
+        json_decref (variables);
+        errno = saved_errno;
+        return -1;
+    }
     annotate_clear (job);
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.prolog-remove",
                        FLUX_NODEID_ANY, 0, "{s:I s:o s:b}",

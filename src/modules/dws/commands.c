@@ -444,6 +444,9 @@ static bool note_complete (struct job *job, enum dws_action_kind kind)
         case DWS_ACT_DISABLE:
             job->wf->disabled = true;
             break;
+        case DWS_ACT_MOVEMENTS:
+            job->wf->movements = true;
+            break;
         case DWS_ACT_FINALIZER:
             job->wf->finalizer = false;
             break;
@@ -521,7 +524,8 @@ void actions_result (struct dws_ctx *ctx,
     }
     if (is_list (cmd->kind)) {
         if (current && job->wf)
-            failures_listed (job, cmd->kind, ok ? objects : NULL);
+            failures_listed (job, cmd->kind, cmd->index,
+                             ok ? objects : NULL);
         ok = true;
     }
     /* What the object does not show yet, or does not show at all. */

@@ -21,6 +21,13 @@
 #include "objects.h"
 #include "trouble.h"
 
+/* What a DWS_ACT_MOVEMENTS command asks for.
+ */
+enum {
+    LIST_MOVEMENTS,
+    LIST_LOGS,
+};
+
 static int list (struct job *job, enum dws_action_kind kind,
                  const char *plural)
 {
@@ -91,7 +98,7 @@ static void servers_listed (struct job *job, json_t *objects)
 static void recorded (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, "rabbit_datamovements: %s",
+        flux_log (call->ctx->h, LOG_ERR, "movements and containers: %s",
                   future_strerror (f, errno));
 }
 
@@ -99,7 +106,6 @@ static void movements_listed (struct job *job, json_t *objects)
 {
     int max = job->ctx->config->policy.save_datamovements;
 
-    job->wf->movements = true;
     if (json_array_size (objects) > 0
         && calls_add (job->ctx,
                       kvs_save_movements (job->ctx->h, job->facts->id,
@@ -108,10 +114,19 @@ static void movements_listed (struct job *job, json_t *objects)
         flux_log_error (job->ctx->h, "rabbit_datamovements");
 }
 
+static void logs_read (struct job *job, json_t *logs)
+{
+    if (json_array_size (logs) > 0
+        && calls_add (job->ctx,
+                      kvs_save_logs (job->ctx->h, job->facts->id, logs),
+                      job->facts->id, 0, recorded) < 0)
+        flux_log_error (job->ctx->h, "rabbit_container_log");
+}
+
 /* Without the list there is nobody to blame: the job gets the outcome that it
  * has when none lags, and is not kept waiting.
  */
-void failures_listed (struct job *job, enum dws_action_kind kind,
+void failures_listed (struct job *job, enum dws_action_kind kind, int index,
                       json_t *objects)
 {
     json_t *none = NULL;
@@ -120,6 +135,8 @@ void failures_listed (struct job *job, enum dws_action_kind kind,
         return;
     if (kind == DWS_ACT_MOUNTS)
         mounts_listed (job, objects);
+    else if (kind == DWS_ACT_MOVEMENTS && index == LIST_LOGS)
+        logs_read (job, objects);
     else if (kind == DWS_ACT_MOVEMENTS)
         movements_listed (job, objects);
     else if (kind == DWS_ACT_PROGRESS)
@@ -237,6 +254,22 @@ static int disable (struct job *job)
     return rc;
 }
 
+static int record (struct job *job)
+{
+    const struct dws_policy *policy = &job->ctx->config->policy;
+
+    if (policy->save_datamovements > 0
+        && agent_send (job->ctx->agent, job, DWS_ACT_MOVEMENTS,
+                       LIST_MOVEMENTS,
+                       command_list (job->wf, "nnfdatamovements")) < 0)
+        return -1;
+    if (job->wf->containers && policy->container_log_bytes > 0
+        && agent_send (job->ctx->agent, job, DWS_ACT_MOVEMENTS, LIST_LOGS,
+                       command_logs (job->wf, policy->container_log_bytes)) < 0)
+        return -1;
+    return 0;
+}
+
 int failures_run (struct job *job, const struct dws_action *action)
 {
     switch (action->kind) {
@@ -245,6 +278,7 @@ int failures_run (struct job *job, const struct dws_action *action)
         case DWS_ACT_ALLOCATIONS:
             return list (job, action->kind, "servers");
         case DWS_ACT_MOVEMENTS:
+            return record (job);
         case DWS_ACT_PROGRESS:
             return list (job, action->kind, "nnfdatamovements");
         case DWS_ACT_EXCLUDE:

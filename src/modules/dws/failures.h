@@ -18,10 +18,11 @@
  */
 int failures_run (struct job *job, const struct dws_action *action);
 
-/* Take in the objects that were listed for an action of 'kind'. 'objects' is
+/* Take in the objects that were listed by command 'index' of an action of
+ * 'kind'. 'objects' is
  * NULL if they could not be.
  */
-void failures_listed (struct job *job, enum dws_action_kind kind,
+void failures_listed (struct job *job, enum dws_action_kind kind, int index,
                       json_t *objects);
 
 #endif /* !DWS_FAILURES_H */

@@ -179,6 +179,33 @@ flux_future_t *kvs_save_movements (flux_t *h,
     return f;
 }
 
+flux_future_t *kvs_save_logs (flux_t *h, uint64_t id, json_t *logs)
+{
+    static const char *const names[] = {
+        "rabbit_container_log",
+        "data.dws.container_logs",
+    };
+    flux_kvs_txn_t *txn;
+    flux_future_t *f = NULL;
+    char key[256];
+
+    if (!(txn = flux_kvs_txn_create ()))
+        return NULL;
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        if (flux_job_kvs_key (key, sizeof (key), id, names[i]) < 0
+            || flux_kvs_txn_pack (txn, 0, key, "O", logs) < 0)
+            goto done;
+    }
+    f = flux_kvs_commit (h, NULL, 0, txn);
+done:
+    {
+        int saved_errno = errno;
+        flux_kvs_txn_destroy (txn);
+        errno = saved_errno;
+    }
+    return f;
+}
+
 flux_future_t *kvs_save_daemons (flux_t *h, uint64_t id, json_t *units)
 {
     flux_kvs_txn_t *txn;

@@ -36,6 +36,11 @@ flux_future_t *kvs_save_movements (flux_t *h,
                                    json_t *objects,
                                    int max);
 
+/* Start to store the logs of a job's containers as rabbit_container_log and
+ * data.dws.container_logs.
+ */
+flux_future_t *kvs_save_logs (flux_t *h, uint64_t id, json_t *logs);
+
 /* Start to store the systemd units that a job needs on its nodes as
  * rabbit_daemons, for the prolog and epilog.
  */

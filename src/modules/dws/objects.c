@@ -213,17 +213,39 @@ json_t *command_create_with (const char *op,
     return o;
 }
 
+static void make_selector (const struct dws_workflow *wf,
+                           char *buf, size_t size)
+{
+    snprintf (buf, size, "%s.name=%s,%s.namespace=%s",
+              WORKFLOW_LABEL, wf->name, WORKFLOW_LABEL, wf->namespace);
+}
+
 json_t *command_list (const struct dws_workflow *wf, const char *kind)
 {
     char selector[512];
     json_t *o;
 
-    snprintf (selector, sizeof (selector), "%s.name=%s,%s.namespace=%s",
-              WORKFLOW_LABEL, wf->name, WORKFLOW_LABEL, wf->namespace);
+    make_selector (wf, selector, sizeof (selector));
     if (!(o = json_pack ("{s:s s:s s:s}",
                          "op", "list",
                          "kind", kind,
                          "selector", selector)))
+        errno = ENOMEM;
+    return o;
+}
+
+json_t *command_logs (const struct dws_workflow *wf, int bytes)
+{
+    char selector[512];
+    json_t *o;
+
+    make_selector (wf, selector, sizeof (selector));
+    if (!(o = json_pack ("{s:s s:s s:s s:s s:i}",
+                         "op", "logs",
+                         "kind", "pods",
+                         "namespace", wf->namespace,
+                         "selector", selector,
+                         "bytes", bytes)))
         errno = ENOMEM;
     return o;
 }

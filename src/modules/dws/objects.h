@@ -52,4 +52,9 @@ json_t *command_list (const struct dws_workflow *wf, const char *kind);
 json_t *object_disabled (const char *reason);
 json_t *object_enabled (void);
 
+/* A command to read the end of the logs of its containers, so many bytes of
+ * each.
+ */
+json_t *command_logs (const struct dws_workflow *wf, int bytes);
+
 #endif /* !DWS_OBJECTS_H */

@@ -50,7 +50,9 @@ static json_t *constraint (struct job *job, json_t *breakdowns,
     json_t *o;
 
     location = dws_location_constraint (breakdowns, job->servers,
-                                        job->ctx->config->topology, error);
+                                        job->ctx->config->topology,
+                                        job->ctx->config->network_types,
+                                        error);
     if (!location || json_array_size (breakdowns) == 0)
         return location;
     o = dws_health_constraint (location, error);

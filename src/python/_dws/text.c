@@ -227,7 +227,7 @@ char *dws_text_location_constraint (const char *breakdowns,
     json_t *result = NULL;
 
     if (!failed && (topo = dws_topology_create (map, &call.error))) {
-        result = dws_location_constraint (list, objects, topo, &call.error);
+        result = dws_location_constraint (list, objects, topo, NULL, &call.error);
         dws_topology_destroy (topo);
     }
     return finish (&call, result, error);

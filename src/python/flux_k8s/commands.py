@@ -20,6 +20,7 @@ from flux.job import JobID
 from flux_k8s.crd import RESOURCES
 from flux_k8s.kube import UNREACHABLE, ApiError, Kube, Object
 from flux_k8s.problems import Problems
+from flux_k8s.logs import read_logs
 from flux_k8s.watch import backoff_s, pause_s, trim
 
 LOGGER = logging.getLogger(__name__)
@@ -132,6 +133,14 @@ def _pick(obj: Object, paths: list[list[str]]) -> dict[str, Any]:
     return result
 
 
+def _logs(kube: Kube, command: Command) -> dict[str, Any]:
+    limit = command.get("bytes")
+    if not isinstance(limit, int) or limit < 0:
+        raise CommandError(f"command logs: bytes is {limit!r}")
+    namespace, selector = _word(command, "namespace"), _word(command, "selector")
+    return {"objects": read_logs(kube, namespace, selector, limit)}
+
+
 def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     """Take one finalizer off, whoever else edits the list meanwhile.
 
@@ -182,6 +191,7 @@ _OPERATIONS: dict[str, Callable[[Kube, Command], dict[str, Any]]] = {
     "get": _get,
     "secret": _secret,
     "list": _list,
+    "logs": _logs,
     "drop-finalizer": _drop_finalizer,
     "delete": _delete,
 }

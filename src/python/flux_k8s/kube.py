@@ -409,10 +409,28 @@ class Kube:
                 expired = exc
         raise ApiError(0, BROKEN, expired.message) from expired
 
+    def list_in(self, plural: str, namespace: str, selector: str) -> list[Object]:
+        """The objects of a kind in one namespace that a label selector names."""
+        return self._list_parts(plural, selector, 500, namespace)[0]
+
+    def pod_log(
+        self, namespace: str, name: str, container: str, limit_bytes: int
+    ) -> str:
+        """The last lines that a container has written, no more than a number
+        of bytes of them."""
+        query = {
+            "container": container,
+            "tailLines": "1000",
+            "limitBytes": str(limit_bytes),
+        }
+        path = self._path(RESOURCES["pods"], namespace, name)
+        response = self._open(("get", "pods"), "GET", f"{path}/log?{urlencode(query)}")
+        return response.data.decode(errors="replace")
+
     def _list_parts(
-        self, plural: str, selector: str, limit: int
+        self, plural: str, selector: str, limit: int, namespace: str = ""
     ) -> tuple[list[Object], str]:
-        path = self._path(RESOURCES[plural])
+        path = self._path(RESOURCES[plural], namespace)
         objects: list[Object] = []
         token = ""
         while True:

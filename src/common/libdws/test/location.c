@@ -3,6 +3,8 @@
  * Unit tests of location.c.
  */
 
+#include <stdbool.h>
+
 #include "libdws/location.h"
 #include "util.h"
 
@@ -102,7 +104,7 @@ static void test_table (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_location_constraint (breakdowns, servers, topo, &e);
+        o = dws_location_constraint (breakdowns, servers, topo, NULL, &e);
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);
@@ -124,10 +126,54 @@ static void test_table (void **state)
     json_decref (mapping);
 }
 
+/* Lustre is what its sets are named after, other types are the label.
+ */
+static void test_network (void **state)
+{
+    static const struct {
+        const char *label;
+        const char *network;
+        bool restricts;
+    } tab[] = {
+        { "ost", "['lustre']", false },
+        { "mgtmdt", "['lustre']", false },
+        { "ost", "['gfs2', 'lustre']", false },
+        { "gfs2", "['gfs2']", false },
+        { "gfs2", "['lustre']", true },
+        { "ost", "['ost']", true },
+        { "ost", "[]", true },
+        { "ost", NULL, true },
+    };
+    json_t *mapping = J (mapping_text);
+    json_t *breakdowns = J ("[" PERSISTENT (LOCATION ("p1", 0, PHYSICAL)) "]");
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *servers = json_pack ("[{s:{s:s} s:{s:[{s:s s:[{s:s}]}]}}]",
+                                     "metadata", "name", "p1",
+                                     "spec", "allocationSets",
+                                       "label", tab[i].label,
+                                       "storage", "name", "r2");
+        json_t *network = J (tab[i].network);
+        json_t *o = dws_location_constraint (breakdowns, servers, topo,
+                                             network, NULL);
+
+        assert_non_null (servers);
+        assert_json (o, tab[i].restricts ? "{'hostlist': ['a3']}" : "null");
+        json_decref (o);
+        json_decref (network);
+        json_decref (servers);
+    }
+    dws_topology_destroy (topo);
+    json_decref (breakdowns);
+    json_decref (mapping);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_table),
+        cmocka_unit_test (test_network),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -208,6 +208,7 @@ static int op_location (struct fixture *f, dws_error_t *e)
     return drop (dws_location_constraint (f->breakdowns,
                                           f->servers,
                                           f->topo,
+                                          NULL,
                                           e));
 }
 

@@ -1,0 +1,67 @@
+# The ends of the logs of a workflow's containers, read before they vanish.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Container logs (doc/protocol.md, command `logs`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flux_k8s.kube import ApiError, Kube
+
+# The sum over all containers of a job stays below this.
+TOTAL_BYTES = 256 * 1024
+# More is not even read from the API server, to find the end in.
+READ_BYTES = 1024 * 1024
+
+
+def tail(text: str, limit_bytes: int) -> tuple[str, bool]:
+    """The end of a text, from the beginning of a line if there is room for one,
+    and whether something is missing before it."""
+    data = text.encode(errors="replace")
+    if len(data) <= limit_bytes:
+        return text, False
+    end = data[len(data) - limit_bytes :]
+    newline = end.find(b"\n")
+    if 0 <= newline < len(end) - 1:
+        end = end[newline + 1 :]
+    return end.decode(errors="ignore"), True
+
+
+def read_logs(
+    kube: Kube, namespace: str, selector: str, limit_bytes: int
+) -> list[dict[str, Any]]:
+    """The end of the log of each container of the pods that are selected.
+
+    Args:
+        limit_bytes: of each container.
+    Returns:
+        Objects with pod, node, phase, container, log, truncated, and error if
+        the log could not be read.
+    Raises:
+        ApiError: the pods could not be listed, or the server is in trouble.
+    """
+    entries: list[dict[str, Any]] = []
+    left = TOTAL_BYTES
+    pods = kube.list_in("pods", namespace, selector)
+    pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
+    for pod in pods:
+        name = str(pod["metadata"]["name"])
+        spec, status = pod.get("spec") or {}, pod.get("status") or {}
+        for container in spec.get("containers") or []:
+            entry = {
+                "pod": name,
+                "node": spec.get("nodeName") or "",
+                "phase": status.get("phase") or "",
+                "container": str(container.get("name") or ""),
+            }
+            limit = min(limit_bytes, left)
+            try:
+                text = kube.pod_log(namespace, name, entry["container"], READ_BYTES)
+                entry["log"], entry["truncated"] = tail(text, limit)
+                left -= len(entry["log"].encode(errors="replace"))
+            except ApiError as exc:
+                if exc.transient:
+                    raise
+                entry.update(log="", truncated=False, error=exc.message)
+            entries.append(entry)
+    return entries

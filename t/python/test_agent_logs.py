@@ -1,0 +1,74 @@
+# The ends of container logs: what is kept of them, and what is done without.
+# SPDX-License-Identifier: LGPL-3.0-only
+import pytest
+from flux_k8s import logs
+from flux_k8s.kube import ApiError
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "want"),
+    [
+        ("", 4, ("", False)),
+        ("abcd", 4, ("abcd", False)),
+        ("one\ntwo\nthree\n", 9, ("three\n", True)),
+        ("one\ntwo\n", 4, ("two\n", True)),
+        ("a long line", 4, ("line", True)),
+        ("a long line\n", 4, ("ine\n", True)),
+        ("\u00e9\u00e9\u00e9", 3, ("\u00e9", True)),
+        ("something", 0, ("", True)),
+    ],
+)
+def test_tail(text, limit, want):
+    assert logs.tail(text, limit) == want
+
+
+class Pods:
+    def __init__(self, texts, fault=None):
+        self.texts = texts
+        self.fault = fault
+
+    def list_in(self, plural, namespace, selector):
+        assert (plural, namespace, selector) == ("pods", "default", "a=b")
+        return [
+            {
+                "metadata": {"name": name},
+                "spec": {"nodeName": "rabbit0", "containers": [{"name": "c"}]},
+                "status": {"phase": "Succeeded"},
+            }
+            for name in reversed(sorted(self.texts))
+        ]
+
+    def pod_log(self, namespace, name, container, limit_bytes):
+        if self.fault:
+            raise self.fault
+        return self.texts[name]
+
+
+def test_each_container_once_in_order():
+    entries = logs.read_logs(Pods({"p1": "x\n", "p2": "y\n"}), "default", "a=b", 10)
+    assert [(e["pod"], e["container"], e["log"]) for e in entries] == [
+        ("p1", "c", "x\n"),
+        ("p2", "c", "y\n"),
+    ]
+    assert all(e["phase"] == "Succeeded" and not e["truncated"] for e in entries)
+
+
+def test_the_sum_is_bounded(monkeypatch):
+    monkeypatch.setattr(logs, "TOTAL_BYTES", 15)
+    pods = Pods({f"p{i}": "0123456789" for i in range(3)})
+    entries = logs.read_logs(pods, "default", "a=b", 10)
+    assert [len(e["log"]) for e in entries] == [10, 5, 0]
+    assert [e["truncated"] for e in entries] == [False, True, True]
+
+
+def test_a_log_that_cannot_be_read_is_named():
+    pods = Pods({"p": ""}, ApiError(400, "BadRequest", "container is waiting"))
+    (entry,) = logs.read_logs(pods, "default", "a=b", 10)
+    assert entry["error"] == "container is waiting"
+    assert entry["log"] == ""
+
+
+def test_trouble_of_the_server_is_for_the_command_queue():
+    pods = Pods({"p": ""}, ApiError(503, "ServiceUnavailable", "later"))
+    with pytest.raises(ApiError):
+        logs.read_logs(pods, "default", "a=b", 10)

@@ -1,0 +1,138 @@
+#!/bin/bash
+# File systems that outlive jobs: made, used by other jobs next to their rabbits,
+# destroyed, and never against their owner's will.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Persistent file systems'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+CREATE="#DW create_persistent type=xfs capacity=10GiB name=keep"
+USE="#DW persistentdw name=keep"
+DESTROY="#DW destroy_persistent name=keep"
+
+exception () {
+	dws_wait_event -m type=$2 -m severity=0 $1 exception >exception &&
+	shift 2 &&
+	for pattern in "$@"; do
+		grep -e "$pattern" exception || { cat exception; return 1; }
+	done
+}
+# nodes JOBID
+nodes () {
+	flux job info $1 R | jq -r ".execution.nodelist | join(\",\")"
+}
+# done_well JOBID
+done_well () {
+	dws_wait_event $1 clean && flux job status $1
+}
+persistent () {
+	dws_wait_status ".persistent | map(select(.name == \"$1\")) | $2"
+}
+
+test_expect_success 'load everything' '
+	cat >rabbit.toml <<-\EOT &&
+	restrict_persistent_creation = false
+	progress_interval = "50ms"
+	EOT
+	dws_setup
+'
+test_expect_success 'a job on one node creates a file system on its rabbit' '
+	jobid=$(flux submit -N1 -n1 --requires=host:node3 -S dw="$CREATE" true) &&
+	done_well $jobid &&
+	persistent keep "length == 1" &&
+	dws_status | jq -e ".persistent[0] | .state == \"Active\"
+		and .type == \"xfs\" and .users == [] and .user == \"$(id -un)\""
+'
+test_expect_success 'it takes space when the job is gone' '
+	dws_ctl state >state &&
+	jq -e ".allocated.rabbit1 > 0 and (.allocated.rabbit0 // 0) == 0" state
+'
+test_expect_success 'jobs that use it run next to it, one finds what another left' '
+	cat >write.sh <<-\EOF &&
+	echo kept >"$DW_PERSISTENT_keep/file"
+	EOF
+	cat >read.sh <<-\EOF &&
+	grep kept "$DW_PERSISTENT_keep/file"
+	EOF
+	jobid=$(flux submit -N1 -S dw="$USE" bash "$PWD/write.sh") &&
+	done_well $jobid &&
+	case "$(nodes $jobid)" in node2|node3) ;; *) false ;; esac &&
+	jobid=$(flux submit -N1 -S dw="$USE" bash "$PWD/read.sh") &&
+	done_well $jobid
+'
+test_expect_success 'who uses it is in dws.status' '
+	jobid=$(flux submit -N1 -S dw="$USE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	persistent keep ".[0].users[0].jobid == $(flux job id --to=dec $jobid)"
+'
+test_expect_success 'while it is used it cannot be destroyed, and users are told' '
+	other=$(flux submit -N1 -S dw="$DESTROY" true) &&
+	exception $other dws-epilog "error in Teardown.*is in use" \
+		"file system .keep. (xfs, .*used by 1 job)" \
+		"fault: user; wait for the jobs" &&
+	dws_wait_event $other clean &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	persistent keep "length == 0" &&
+	dws_clean
+'
+test_expect_success 'what was cancelled before it ran destroys nothing' '
+	jobid=$(flux submit -N1 -S dw="$CREATE" true) &&
+	done_well $jobid &&
+	persistent keep "length == 1" &&
+	dws_ctl hold Setup &&
+	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout 60 &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	dws_ctl release Setup &&
+	dws_ctl wait-state $(dws_workflow $jobid) gone --timeout 60 &&
+	dws_status | jq -e ".persistent[0] | .name == \"keep\"
+		and .state == \"Active\""
+'
+test_expect_success 'a creation that fails leaves nothing' '
+	dws_ctl fail Setup --severity Fatal --message "no luck" &&
+	jobid=$(flux submit -N1 \
+		-S dw="#DW create_persistent type=xfs capacity=1GiB name=fails" true) &&
+	exception $jobid dws-setup "no luck" &&
+	dws_wait_event $jobid clean &&
+	dws_ctl fail Setup --clear &&
+	persistent fails "length == 0"
+'
+test_expect_success 'its owner destroys it' '
+	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
+	done_well $jobid &&
+	persistent keep "length == 0" &&
+	dws_clean
+'
+test_expect_success 'a Lustre file system is used from any node' '
+	jobid=$(flux submit -N1 --requires=host:node0 \
+		-S dw="#DW create_persistent type=lustre capacity=50GiB name=lus" true) &&
+	done_well $jobid &&
+	jobid=$(flux submit -N4 -S dw="#DW persistentdw name=lus" true) &&
+	done_well $jobid &&
+	test "$(nodes $jobid)" = "node[0-3]"
+'
+test_expect_success 'unless that is configured otherwise' '
+	sed -i "s/^progress_interval.*/network_file_systems = []/" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	jobid=$(flux submit -N1 --requires=host:node[2-3] \
+		-S dw="#DW persistentdw name=lus" true) &&
+	exception $jobid alloc "constraints" &&
+	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=lus" true) &&
+	done_well $jobid &&
+	dws_clean
+'
+test_expect_success 'only the instance owner may create one, if so configured' '
+	sed -i "s/^restrict_persistent.*/restrict_persistent_creation = true/" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	jobid=$(flux submit -N1 -S dw="$CREATE" true) &&
+	done_well $jobid &&
+	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
+	done_well $jobid &&
+	dws_clean
+'
+test_done
