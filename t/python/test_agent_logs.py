@@ -35,7 +35,7 @@ class Pods:
                 "spec": {"nodeName": "rabbit0", "containers": [{"name": "c"}]},
                 "status": {"phase": "Succeeded"},
             }
-            for name in reversed(sorted(self.texts))
+            for name in sorted(self.texts, reverse=True)
         ]
 
     def pod_log(self, namespace, name, container, limit_bytes):
