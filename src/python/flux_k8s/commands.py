@@ -19,8 +19,8 @@ from flux.job import JobID
 
 from flux_k8s.crd import RESOURCES
 from flux_k8s.kube import UNREACHABLE, ApiError, Kube, Object
-from flux_k8s.problems import Problems
 from flux_k8s.logs import read_logs
+from flux_k8s.problems import Problems
 from flux_k8s.watch import backoff_s, pause_s, trim
 
 LOGGER = logging.getLogger(__name__)
