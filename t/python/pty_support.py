@@ -64,6 +64,9 @@ class Terminal:
             assert alive, f"ended before:\n{text}"
             assert time.monotonic() < limit, f"never:\n{text}"
             alive = self._read(0.2)
+        # What was written at once may come in parts.
+        while alive and select.select([self._fd], [], [], 0.1)[0]:
+            alive = self._read(0.0)
         return self.screen()
 
     def shows(self, text: str) -> list[str]:
