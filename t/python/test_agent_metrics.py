@@ -1,6 +1,7 @@
 # Metrics for Prometheus: what is served, where, and to whom.
 # SPDX-License-Identifier: LGPL-3.0-only
 import http.client
+import json
 import os
 import pathlib
 import re
@@ -8,10 +9,12 @@ import socket
 import stat
 
 import pytest
+import yaml
 from flux_k8s.stats import Stats
 
 pytest.importorskip("prometheus_client")
 from flux_k8s.metrics import Collector, MetricsServer
+from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 TOP = pathlib.Path(__file__).parents[2]
@@ -143,3 +146,39 @@ def test_every_metric_is_documented():
         for m in collector().collect()
     }
     assert served == documented
+
+
+def used_in(path):
+    """The metrics that a file of expressions is about."""
+    return set(re.findall(r"\bflux_dws_[a-z_]+", path.read_text(encoding="utf8")))
+
+
+@pytest.mark.parametrize("name", ["grafana/flux-dws.json", "prometheus/alerts.yaml"])
+def test_dashboard_and_alerts_use_what_is_served(name):
+    served = {s[0] for s in samples(generate_latest(collector()).decode())}
+    used = used_in(TOP / "etc" / name)
+    assert used and used <= served
+
+
+def test_the_dashboard_shows_everything():
+    shown = used_in(TOP / "etc" / "grafana" / "flux-dws.json")
+    for metric in collector().collect():
+        assert any(name.startswith(metric.name) for name in shown), metric.name
+
+
+def test_dashboard_and_alerts_are_well_formed():
+    board = json.loads((TOP / "etc" / "grafana" / "flux-dws.json").read_text())
+    ids = [panel["id"] for panel in board["panels"]]
+    assert len(ids) == len(set(ids))
+    for panel in board["panels"]:
+        assert panel["gridPos"]["x"] + panel["gridPos"]["w"] <= 24
+        assert all(
+            target["expr"].count("(") == target["expr"].count(")")
+            for target in panel["targets"]
+        )
+    alerts = yaml.safe_load((TOP / "etc" / "prometheus" / "alerts.yaml").read_text())
+    rules = [rule for group in alerts["groups"] for rule in group["rules"]]
+    assert len({rule["alert"] for rule in rules}) == len(rules)
+    for rule in rules:
+        assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
+        assert set(rule["annotations"]) == {"summary", "description"}
