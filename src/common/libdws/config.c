@@ -130,7 +130,7 @@ static const struct option options[] = {
       OFFSET (policy.container_log_bytes),
       .help = "So many bytes are kept of the end of the log of each container "
         "of a job." },
-    { "network_file_systems", TYPE_PATTERNS, "[\"lustre\"]", ANY,
+    { "network_file_systems", TYPE_TEXTS, "[\"lustre\"]", ANY,
       OFFSET (network_types),
       .help = "Types of persistent file systems that every node reaches by "
         "network. Jobs that use others run next to the rabbits that hold "
