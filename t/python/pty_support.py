@@ -18,6 +18,10 @@ import pyte
 LIMIT_S = 30.0
 
 
+def _set_size(fd: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
 class Terminal:
     """A child process whose terminal is emulated."""
 
@@ -27,14 +31,13 @@ class Terminal:
         self.written = b""
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
+            _set_size(0, columns, rows)
             os.environ.update(TERM="xterm-256color", TZ="UTC")
             os.environ.pop("NO_COLOR", None)
             os.execvp(argv[0], argv)
-        self.resize(columns, rows)
 
     def resize(self, columns: int, rows: int) -> None:
-        size = struct.pack("HHHH", rows, columns, 0, 0)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, size)
+        _set_size(self._fd, columns, rows)
         self._screen.resize(rows, columns)
 
     def type(self, keys: str) -> None:
