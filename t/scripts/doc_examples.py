@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import subprocess
@@ -103,6 +104,7 @@ def run(found: list[Example], directory: str) -> list[tuple[int, str]]:
         stderr=subprocess.STDOUT,
         text=True,
         cwd=directory,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},
         check=False,
     )
     parts = done.stdout.split(MARK)
