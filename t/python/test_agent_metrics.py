@@ -182,3 +182,12 @@ def test_dashboard_and_alerts_are_well_formed():
     for rule in rules:
         assert set(rule) == {"alert", "expr", "for", "labels", "annotations"}
         assert set(rule["annotations"]) == {"summary", "description"}
+
+
+def test_runbook_has_a_section_for_each_alert():
+    alerts = yaml.safe_load((TOP / "etc" / "prometheus" / "alerts.yaml").read_text())
+    names = [rule["alert"] for group in alerts["groups"] for rule in group["rules"]]
+    lines = (TOP / "doc" / "admin" / "runbook.rst").read_text().splitlines()
+    for name in names:
+        assert name in lines, name
+        assert lines[lines.index(name) + 1] == "-" * len(name)
