@@ -15,7 +15,26 @@ from dws_sim.schema.dws import STATES
 from dws_sim.schema.resources import RESOURCES
 from dws_sim.store import Admission, Store
 
+_MUTATOR = "mworkflow.kb.io"
 _VALIDATOR = "vworkflow.kb.io"
+# Go's names for the types of the fields of a spec.
+_GO_TYPES = {
+    "desiredState": "string",
+    "dwDirectives": "[]string",
+    "forceReady": "bool",
+    "groupID": "uint32",
+    "hurry": "bool",
+    "userID": "uint32",
+    "wlmID": "string",
+}
+_GO_ZEROS = {"string": "", "bool": False, "uint32": 0}
+_GO_NAMES = {str: "string", bool: "bool", list: "array", dict: "object"}
+_GO_FITS: dict[str, type] = {
+    "string": str,
+    "bool": bool,
+    "uint32": int,
+    "[]string": list,
+}
 _IMMUTABLE = (
     ("wlmID", "WLMID"),
     ("jobID", "JobID"),
@@ -42,6 +61,69 @@ def webhook_failed(name: str, why: str) -> ApiError:
     )
 
 
+def _decode(obj: Object) -> None:
+    """Refuse what the webhook cannot decode, before anybody has looked at the
+    schema."""
+    spec: Any = obj.get("spec", {})
+    if not isinstance(spec, dict):
+        return
+    for field, wanted in _GO_TYPES.items():
+        value = spec.get(field)
+        if value is None:
+            continue
+        fits = type(value) is _GO_FITS[wanted]
+        if not fits:
+            _undecodable(value, field, wanted)
+        elif wanted == "uint32" and not 0 <= value < 1 << 32:
+            _undecodable(value, field, wanted, f"number {value}")
+        elif wanted == "[]string":
+            for item in value:
+                if not isinstance(item, str):
+                    _undecodable(item, field, "string")
+
+    job = spec.get("jobID")
+    if job is not None and type(job) not in (str, int):
+        found = _GO_NAMES.get(type(job), "number")
+        raise _bad_json(f"{found} into Go value of type int32")
+
+
+def _bad_json(text: str) -> ApiError:
+    text = f"json: cannot unmarshal {text}"
+    return ApiError(
+        400, "", f'admission webhook "{_MUTATOR}" denied the request: {text}'
+    )
+
+
+def _undecodable(value: Any, field: str, wanted: str, found: str = "") -> None:
+    found = found or _GO_NAMES.get(type(value), "number")
+    raise _bad_json(
+        f"{found} into Go struct field WorkflowSpec.spec.{field} of type {wanted}"
+    )
+
+
+def _fill(obj: Object) -> None:
+    """Fill in what is missing, as Go does when it encodes a struct again: so
+    a workflow without userID is root's. An array stays away."""
+    spec = obj.setdefault("spec", {})
+    for field, wanted in _GO_TYPES.items():
+        if wanted in _GO_ZEROS and spec.get(field) is None:
+            spec[field] = _GO_ZEROS[wanted]
+    if spec.get("jobID") is None:
+        spec["jobID"] = 0
+
+
+def _entry(driver: str, index: int, state: str) -> Object:
+    return {
+        "driverID": driver,
+        "taskID": "",
+        "dwdIndex": index,
+        "watchState": state,
+        "lastHB": 0,
+        "completed": False,
+        "status": "Pending",
+    }
+
+
 class WorkflowAdmission(Admission):
     """The mutating and the validating webhook for workflows."""
 
@@ -49,48 +131,54 @@ class WorkflowAdmission(Admission):
         """rules: returns the DWDirectiveRule objects."""
         self._rules = rules
 
-    def _directives(self, obj: Object) -> list[tuple[int, str, list[str]]]:
+    def _directives(self, obj: Object, hook: str) -> list[tuple[int, str, list[str]]]:
+        directives = obj["spec"].get("dwDirectives", ())
+        if not directives:
+            return []
+        objects = self._rules()
+        if not objects:
+            # DWS prints its list option here, which has the namespace alone
+            raise _deny("unable to find ruleset in namespace: dws-system")
         rules = [
-            (o["metadata"]["name"], rule)
-            for o in self._rules()
-            for rule in o.get("spec", ())
+            (o["metadata"]["name"], rule) for o in objects for rule in o.get("spec", ())
         ]
         try:
-            return check(obj["spec"]["dwDirectives"], rules)
+            return check(directives, rules)
         except DirectiveError as exc:
             raise _deny(str(exc)) from exc
         except DirectivePanic as exc:
-            raise webhook_failed(_VALIDATOR, "EOF") from exc
+            raise webhook_failed(hook, "EOF") from exc
 
     def mutate(self, obj: Object) -> None:
+        _decode(obj)
+        _fill(obj)
         status = obj.setdefault("status", {"ready": False})
+        self._register(obj)
         status.setdefault("env", {}).update(
             DW_WORKFLOW_NAME=obj["metadata"]["name"],
             DW_WORKFLOW_NAMESPACE=obj["metadata"]["namespace"],
         )
         status.setdefault("computes", {})
-        if "spec" not in obj:
+
+    def _register(self, obj: Object) -> None:
+        """Enter the drivers. What is wrong with a directive is the validating
+        webhook's to say."""
+        try:
+            found = self._directives(obj, _MUTATOR)
+        except ApiError as exc:
+            if exc.code == 500:
+                raise
             return
-        drivers = status.setdefault("drivers", [])
-        for index, driver, states in self._directives(obj):
+        drivers = obj["status"].setdefault("drivers", [])
+        known = {(d["driverID"], d["dwdIndex"], d["watchState"]) for d in drivers}
+        for index, driver, states in found:
             for state in states:
-                drivers.append(
-                    {
-                        "driverID": driver,
-                        "taskID": "",
-                        "dwdIndex": index,
-                        "watchState": state,
-                        "lastHB": 0,
-                        "completed": False,
-                        "status": "Pending",
-                    }
-                )
+                if (driver, index, state) not in known:
+                    drivers.append(_entry(driver, index, state))
         if not drivers:
-            del status["drivers"]
+            del obj["status"]["drivers"]
 
     def validate(self, obj: Object, old: Object | None) -> None:
-        if "spec" not in obj:
-            return
         if old is None:
             self._validate_new(obj)
         else:
@@ -112,17 +200,18 @@ class WorkflowAdmission(Admission):
             raise _deny(
                 "Status.State: Forbidden: the status state may not be set on creation"
             )
-        self._directives(obj)
+        self._directives(obj, _VALIDATOR)
 
     def _validate_change(self, obj: Object, old: Object) -> None:
-        spec, was = obj["spec"], old["spec"]
-        desired = spec["desiredState"]
+        # a spec that was taken away is one of zeros
+        spec, was = obj.get("spec", {}), old["spec"]
+        desired = spec.get("desiredState", "")
         if spec.get("hurry") and desired != "Teardown":
             raise _bad_value(
                 "Spec.Hurry", True, "the hurry flag may be set only in Teardown"
             )
         for key, name in _IMMUTABLE:
-            if spec[key] != was[key]:
+            if spec.get(key) != was[key]:
                 raise _deny(f"Spec.{name}: Forbidden: field is immutable")
         state = dig(old, "status", "state")
         if not state and desired == "Proposal":
@@ -147,25 +236,22 @@ class WorkflowAdmission(Admission):
         before = dig(old, "status", "drivers") or []
         after = dig(obj, "status", "drivers") or []
         state = dig(old, "status", "state")
-
-        def fault(index: int, why: str) -> ApiError:
-            return _deny(f"Status.Drivers[{index}]: Internal error: {why}")
-
-        for i, (was, now) in enumerate(zip(before, after)):
-            if was == now:
-                continue
-            if now["watchState"] != was["watchState"]:
-                raise fault(i, "watchState cannot change")
-            if was["watchState"] != state:
-                raise fault(i, "driver cannot be updated in this state")
-            if was["completed"] and not now["completed"]:
-                raise fault(i, "completed cannot be withdrawn")
-            if now["completed"] and (
-                now.get("status") != "Completed" or now.get("error")
-            ):
-                raise fault(i, "completed needs status Completed and no error")
-        if len(before) != len(after):
-            raise fault(min(len(before), len(after)), "entries cannot come or go")
+        for i, entry in enumerate(after):
+            why = ""
+            if i >= len(before):
+                raise webhook_failed(_VALIDATOR, "EOF")
+            if entry["watchState"] != state:
+                if entry != before[i]:
+                    why = "driver entry for non-current state cannot be changed"
+            elif entry["completed"]:
+                if entry.get("status") != "Completed":
+                    why = "driver cannot be completed without status=Completed"
+                elif entry.get("error"):
+                    why = "driver cannot be completed when error is present"
+            elif before[i]["completed"]:
+                why = "driver cannot change from completed state"
+            if why:
+                raise _deny(f"Status.Drivers[{i}]: Internal error: {why}")
 
 
 def install(store: Store) -> None:

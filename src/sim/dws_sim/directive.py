@@ -17,6 +17,7 @@ _UNITS = {
     for base, suffix in ((1000, "B"), (1024, "iB"))
     for power, unit in enumerate((letter + suffix for letter in "KMGT"), start=1)
 }
+_INTEGER = re.compile(r"^[-+]?[0-9]+$")
 _CAPACITY = re.compile(r"^(\d+)(KiB|KB|MiB|MB|GiB|GB|TiB|TB)$")
 
 
@@ -54,7 +55,8 @@ def parse(text: str) -> Directive:
     if len(words) < 2:
         raise DirectivePanic(text)
     args: list[tuple[str, str | None]] = []
-    seen: set[str] = set()
+    # the command is among the arguments, by that name
+    seen = {"command"}
     for word in words[2:]:
         key, equal, value = word.partition("=")
         if key in seen:
@@ -81,10 +83,9 @@ def _matches(pattern: str, text: str) -> bool:
 
 
 def _check_integer(rule: Object, key: str, value: str) -> None:
-    try:
-        number = int(value)
-    except ValueError:
-        raise DirectiveError(f"argument '{key}' invalid integer '{value}'") from None
+    if not _INTEGER.match(value):
+        raise DirectiveError(f"argument '{key}' invalid integer '{value}'")
+    number = int(value)
     low, high = rule.get("min", 0), rule.get("max", 0)
     if high and number > high:
         raise DirectiveError(
@@ -122,7 +123,8 @@ def _check_value(rule: Object, key: str, value: str | None) -> None:
     if kind == "integer":
         _check_integer(rule, key, value)
     elif kind == "bool":
-        if value.lower() not in ("true", "false"):
+        # the pattern itself does not count, only that there is one
+        if rule.get("pattern") and value.lower() not in ("true", "false"):
             raise DirectiveError(f"argument '{key}' invalid boolean '{value}'")
     elif kind == "list-of-string":
         _check_list(rule, key, value)

@@ -181,7 +181,7 @@ def for_update(
             [
                 Cause(
                     "metadata.resourceVersion",
-                    "Invalid value: 0x0: must be specified for an update",
+                    "Invalid value: 0: must be specified for an update",
                 )
             ],
         )
@@ -202,7 +202,8 @@ def for_update(
     if "deletionTimestamp" in was:
         added = set(meta.get("finalizers", [])) - set(was.get("finalizers", []))
         if added:
-            shown = json.dumps(sorted(added), separators=(",", ":"))
+            words = ", ".join(json.dumps(word) for word in sorted(added))
+            shown = f"[]string{{{words}}}"
             raise invalid(
                 res.group,
                 res.kind,

@@ -187,8 +187,9 @@ class Store:
         obj = self._shape(res, body, {})
         meta = obj["metadata"]
         if "resourceVersion" in meta:
-            raise bad_request(
-                "resourceVersion should not be set on objects to be created"
+            # not a 400: the server takes it for a fault of its own
+            raise ApiError(
+                500, "", "resourceVersion should not be set on objects to be created"
             )
         metadata.check_place(res, namespace, obj)
         if "name" not in meta and "generateName" in meta:
@@ -204,11 +205,12 @@ class Store:
         for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
             meta.pop(field, None)
         hooks = self.admission.get(res.plural)
+        if hooks is not None and not metadata.faults(meta, {}):
+            hooks.mutate(obj)
         causes = self._faults(res, obj, None)
         if causes:
             raise invalid(res.group, res.kind, name, causes)
         if hooks is not None:
-            hooks.mutate(obj)
             hooks.validate(obj, None)
         key = (namespace if res.namespaced else "", name)
         if key in self.tables[res.plural].objects:

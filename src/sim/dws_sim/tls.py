@@ -88,12 +88,16 @@ class Authority:
         purpose = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         return self._issue(user, purpose)
 
+    def server(self) -> Identity:
+        """The identity of a server on 127.0.0.1."""
+        loopback = x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))
+        names = x509.SubjectAlternativeName([loopback, x509.DNSName("localhost")])
+        return self._issue("dws-sim", names)
+
     def server_context(self) -> ssl.SSLContext:
         """A context for a server on 127.0.0.1, whose clients may show a
         certificate of this authority."""
-        loopback = x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))
-        names = x509.SubjectAlternativeName([loopback, x509.DNSName("localhost")])
-        identity = self._issue("dws-sim", names)
+        identity = self.server()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.load_verify_locations(cadata=self.pem.decode())

@@ -119,7 +119,7 @@ class Webhooks:
         try:
             self._admission.mutate(new)
         except ApiError as exc:
-            return self._refuse(review, exc)
+            return self._refuse(request, review, exc)
         patch = [
             {"op": "add", "path": f"/{key}", "value": value}
             for key, value in new.items()
@@ -135,15 +135,20 @@ class Webhooks:
         try:
             self._admission.validate(asked["object"], asked.get("oldObject"))
         except ApiError as exc:
-            return self._refuse(review, exc)
+            return self._refuse(request, review, exc)
         return self._reply(review, {"allowed": True})
 
-    def _refuse(self, review: Object, exc: ApiError) -> web.Response:
-        if exc.code == 500:
-            raise web.HTTPInternalServerError(text=exc.message)
+    def _refuse(
+        self, request: web.Request, review: Object, exc: ApiError
+    ) -> web.Response:
+        if exc.code == 500 and request.transport is not None:
+            # a webhook that panics answers nothing
+            request.transport.close()
         # the API server puts the name of the webhook in front again
         text = exc.message.partition(" denied the request: ")[2]
-        status = {"code": exc.code, "reason": exc.reason, "message": text}
+        status: Object = {"code": exc.code, "message": text}
+        if exc.reason:
+            status["reason"] = exc.reason
         return self._reply(review, {"allowed": False, "status": status})
 
     async def _convert(self, request: web.Request) -> web.Response:

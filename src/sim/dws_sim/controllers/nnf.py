@@ -95,6 +95,10 @@ class NnfController(Controller):
             raise Retry("a step failed")
         return delay
 
+    def _is_ours(self, workflow: Object, index: int) -> bool:
+        """Other drivers have directives of their own."""
+        return parse(workflow["spec"]["dwDirectives"][index]).command in self._commands
+
     def _step(self, workflow: Object, index: int) -> tuple[Command, Step]:
         directive = parse(workflow["spec"]["dwDirectives"][index])
         step = Step(self.cluster, workflow, index, directive, self._mount_root)
@@ -106,6 +110,8 @@ class NnfController(Controller):
         waits: list[Wait] = []
         # later directives use what earlier ones made
         for index in reversed(range(len(workflow["spec"]["dwDirectives"]))):
+            if not self._is_ours(workflow, index):
+                continue
             command, step = self._step(workflow, index)
             wait = await command.remove(step)
             if wait is not None:
