@@ -301,13 +301,13 @@ def role_objects(name: str = "wlm", without: tuple[str, ...] = ()) -> list[Any]:
     """
     places: dict[str, list[Any]] = {}
     for (group, resource, space), verbs in wlm_role(without).rules.items():
-        if verbs:
-            rule = {
-                "apiGroups": [group],
-                "resources": [resource],
-                "verbs": sorted(verbs),
-            }
-            places.setdefault(space, []).append(rule)
+        rule = {
+            "apiGroups": [group],
+            "resources": [resource],
+            "verbs": sorted(verbs),
+        }
+        # a role may be empty, a rule may not
+        places.setdefault(space, []).extend([rule] if verbs else [])
     out: list[Any] = []
     for space, rules in places.items():
         meta = {"name": name, **({"namespace": space} if space else {})}

@@ -25,6 +25,8 @@ RIGHTS = {
     "storages": "get list patch watch",
     "directivebreakdowns": "get",
     "clientmounts": "list",
+    "persistentstorageinstances": "list watch",
+    "secrets": "get",
     "systemconfigurations": "get list",
     "nnfdatamovements": "list",
 }

@@ -45,12 +45,15 @@ class JobController(Controller):
         job = await self.cluster.get("jobs", namespace, name)
         if job is None or is_deleting(job):
             return None
-        status = clone(job.get("status", {"active": 0, "failed": 0, "succeeded": 0}))
+        # an API server leaves out what is zero
+        status: Object = {"active": 0, "ready": 0, "failed": 0, "succeeded": 0}
+        status.update(clone(job.get("status", {})))
         if (
             status.get("completionTime")
             or status["failed"] > job["spec"]["backoffLimit"]
         ):
             return None
+        before = clone(status)
         pod = await self._pod(job, status["failed"])
         mode = self._faults.containers
         phase = pod["status"]["phase"]
@@ -69,11 +72,17 @@ class JobController(Controller):
             self._stuck.add((namespace, name))
         status["active"] = int(phase in ("Pending", "Running"))
         status["ready"] = int(phase == "Running")
+        status.setdefault("startTime", now_seconds())
         if phase == "Succeeded":
-            status.update(succeeded=1, completionTime=now_seconds())
+            now = now_seconds()
+            status.update(succeeded=1, completionTime=now)
+            status["conditions"] = [
+                {"type": word, "status": "True", "lastTransitionTime": now}
+                for word in ("SuccessCriteriaMet", "Complete")
+            ]
         elif phase == "Failed":
             status["failed"] += 1
-        if status != job.get("status"):
+        if status != before or "status" not in job:
             new = {**job, "status": status}
             await self.cluster.update_status("jobs", new)
         return None

@@ -27,6 +27,12 @@ PAGE = 500
 WATCH_S = 300
 PAUSE_FIRST_S = 0.1
 PAUSE_LIMIT_S = 5.0
+# Some kinds of Kubernetes' own would leave what they own behind.
+DELETE_OPTIONS = {
+    "apiVersion": "v1",
+    "kind": "DeleteOptions",
+    "propagationPolicy": "Background",
+}
 # uids of deleted objects that are remembered: an answer to a write can come
 # in after the event that tells of the end.
 REMEMBERED = 10000
@@ -178,7 +184,8 @@ class RemoteCluster(Cluster):
 
     async def delete(self, plural: str, namespace: str, name: str) -> bool:
         try:
-            answer = await self._send("DELETE", self._path(plural, namespace, name))
+            path = self._path(plural, namespace, name)
+            answer = await self._send("DELETE", path, DELETE_OPTIONS)
         except ApiError as exc:
             if exc.code != 404:
                 raise
