@@ -41,6 +41,12 @@ test_expect_success 'no other job gets 60 GiB of the same' '
 	flux job eventlog $second >eventlog &&
 	grep "exception.*61 GiB are needed on rabbit rabbit0, 39 GiB are left" eventlog
 '
+test_expect_success 'a restart of the module does not forget what is held' '
+	used=$(dws_status | jq .rabbits.used) &&
+	test $used -gt 0 &&
+	flux module reload dws &&
+	dws_wait_status ".agent.synced == true and .rabbits.used == $used"
+'
 test_expect_success 'but of the other one' '
 	third=$(submit_to 2) &&
 	dws_ctl wait-state $(dws_workflow $third) PreRun --timeout 60

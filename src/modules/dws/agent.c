@@ -17,6 +17,7 @@
 #include "config.h"
 #include "health.h"
 #include "idmap.h"
+#include "usage.h"
 #include "persistent.h"
 #include "token.h"
 
@@ -329,6 +330,7 @@ static void snapshot_workflows (struct agent *agent, json_t *workflows,
         agent->ready = true;
         flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",
                   jobs_count (jobs));
+        usage_start (agent->ctx);
         jobs_changed_all (jobs);
         tokens_retry (agent->ctx->tokens);
         health_agent_attached (agent->ctx->health);

@@ -20,6 +20,7 @@
 #include "space.h"
 #include "storage.h"
 #include "trouble.h"
+#include "usage.h"
 
 /* Sending
  */
@@ -181,6 +182,10 @@ static int write_servers (struct job *job)
         job->wf->servers_written = true;
         jobs_changed (job);
         return 0;
+    }
+    if (!usage_known (job->ctx)) {
+        errno = EAGAIN;
+        return -1;
     }
     jobs_forget_space (job);
     if (!(sets = storage_layout (job, &nodes, &error))) {

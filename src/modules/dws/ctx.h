@@ -7,6 +7,7 @@
 #ifndef DWS_CTX_H
 #define DWS_CTX_H
 
+#include <stdbool.h>
 #include <jansson.h>
 #include <flux/core.h>
 
@@ -30,6 +31,7 @@ struct dws_ctx {
     struct calls *calls;        // RPCs that wait for their response
     struct jobs *jobs;          // the facts
     json_t *used;               // bytes that the jobs hold, by rabbit
+    bool used_known;            // also by those from before this start
     struct agent *agent;        // the way to Kubernetes
     struct annotate *annotate;  // what users see of it
     struct persistent *persistent;  // file systems that outlive jobs

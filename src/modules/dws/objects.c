@@ -18,7 +18,6 @@
 #include "libdws/variables.h"
 #include "objects.h"
 
-#define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
 
 static int primary_group (uid_t uid, gid_t *gid)
 {

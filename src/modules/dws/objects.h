@@ -28,6 +28,10 @@ json_t *object_computes (const char *hosts, const struct dws_topology *topo);
  */
 json_t *object_variables (const struct dws_workflow *wf, json_t *patterns);
 
+/* The label that objects of a workflow carry, in part: .name, .namespace.
+ */
+#define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
+
 /* A command. 'key' and 'value' are its argument, if it has one; the reference
  * on 'value' is taken over, and NULL fails.
  */

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See usage.h.
+ */
+
+#include <errno.h>
+
+#include "agent.h"
+#include "jobs.h"
+#include "objects.h"
+#include "space.h"
+#include "usage.h"
+
+/* A workflow that has left Proposal has its storage.
+ */
+static bool holds_unknown (const struct job *job)
+{
+    return job->wf && job->wf->desired > DWS_STATE_PROPOSAL && !job->space;
+}
+
+static void find_unknown (struct job *job, void *arg)
+{
+    bool *found = arg;
+
+    if (holds_unknown (job))
+        *found = true;
+}
+
+/* A job has one Servers object for each directive with storage.
+ */
+static int learn_servers (struct dws_ctx *ctx, json_t *servers)
+{
+    const char *name = NULL;
+    json_t *spec = NULL;
+    json_t *layout;
+    json_t *space;
+    struct job *job;
+
+    if (json_unpack (servers, "{s:{s:{s:s}} s:o}",
+                     "metadata", "labels", WORKFLOW_LABEL ".name", &name,
+                     "spec", &spec) < 0
+        || !(job = jobs_find (ctx->jobs, dws_workflow_jobid (name)))
+        || !job->wf)
+        return 0;
+    if (!(layout = json_pack ("[O]", spec)))
+        return -1;
+    space = space_of (layout);
+    json_decref (layout);
+    if (!space || (!job->space && !(job->space = json_object ()))) {
+        json_decref (space);
+        return -1;
+    }
+    space_take (job->space, space);
+    space_take (ctx->used, space);
+    json_decref (space);
+    return 0;
+}
+
+static void listed (struct dws_ctx *ctx, struct job *none,
+                    const struct command *cmd, json_t *report)
+{
+    json_t *objects = json_object_get (report, "objects");
+    const char *message = "";
+    json_t *servers;
+    size_t index;
+
+    ctx->used_known = true;
+    if (!objects) {
+        (void)json_unpack (report, "{s:s}", "message", &message);
+        flux_log (ctx->h, LOG_ERR, "space in use: %s", message);
+    }
+    json_array_foreach (objects, index, servers) {
+        if (learn_servers (ctx, servers) < 0) {
+            flux_log (ctx->h, LOG_ERR, "space in use: out of memory");
+            break;
+        }
+    }
+}
+
+void usage_start (struct dws_ctx *ctx)
+{
+    bool found = false;
+
+    if (ctx->used_known)
+        return;
+    jobs_each (ctx->jobs, find_unknown, &found);
+    if (!found) {
+        ctx->used_known = true;
+        return;
+    }
+    if (agent_query (ctx->agent, NULL, listed,
+                     json_pack ("{s:s s:s s:s s:[s,s]}",
+                                "op", "list",
+                                "kind", "servers",
+                                "selector", WORKFLOW_LABEL ".name",
+                                "fields",
+                                  "metadata.labels",
+                                  "spec.allocationSets")) < 0)
+        flux_log_error (ctx->h, "space in use");
+}
+
+bool usage_known (const struct dws_ctx *ctx)
+{
+    return ctx->used_known;
+}
