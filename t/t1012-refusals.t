@@ -36,4 +36,24 @@ test_expect_success 'what only the webhook can know ends the job with its text' 
 	grep "exception.*denied the request.*unsupported argument .zebra" eventlog &&
 	dws_clean
 '
+test_expect_success 'a group that the user is not in, or that is none, is refused' '
+	test_must_fail flux submit -N1 -S dw="$DWS_DIRECTIVE" -S dw_group=[] \
+		true 2>err &&
+	grep dw_group err &&
+	jobid=$(dws_submit -S dw_group=no-such-group true) &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*dw_group: no-such-group: there is no such" eventlog &&
+	jobid=$(dws_submit -S dw_group=64999 true) &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*is not a member of 64999" eventlog
+'
+test_expect_success 'his own is taken' '
+	jobid=$(dws_submit -S dw_group=$(id -gn) true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	flux job info $jobid rabbit_workflow |
+		jq -e ".spec.groupID == $(id -g)" &&
+	dws_clean
+'
 test_done

@@ -105,6 +105,7 @@ void dws_job_destroy (struct dws_job *job)
     if (job) {
         int saved_errno = errno;
         free (job->directives);
+        free (job->group);
         free (job->resources);
         free (job->hosts);
         free (job->refusal);
@@ -123,6 +124,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     json_t *directives = NULL;
     json_t *resources = NULL;
     int tolerance = 0;
+    const char *group = NULL;
     int run_started = 0;
     int exception = 0;
     int abandoned = 0;
@@ -130,7 +132,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     int index;
 
     if (json_unpack_ex (o, &err, 0,
-                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?b s?b s?b s?F}",
+                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?b s?b s?b s?F}",
                         "id", &id,
                         "jobid", &id,
                         "userid", &userid,
@@ -139,6 +141,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
                         "dw_directives", &directives,
                         "resources", &resources,
                         "failure_tolerance", &tolerance,
+                        "group", &group,
                         "run_started", &run_started,
                         "exception", &exception,
                         "abandoned", &abandoned,
@@ -161,6 +164,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
         return NULL;
     }
     if (!(job = calloc (1, sizeof (*job)))
+        || (group && !(job->group = strdup (group)))
         || dws_jsontext_set (&job->directives, directives) < 0
         || dws_jsontext_set (&job->resources, resources) < 0) {
         dws_job_destroy (job);
@@ -197,6 +201,7 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
 {
     take_over (&job->directives, &fresh->directives);
     take_over (&job->resources, &fresh->resources);
+    take_over (&job->group, &fresh->group);
     job->userid = fresh->userid;
     job->failure_tolerance = fresh->failure_tolerance;
     dws_job_advance (job, fresh->phase);

@@ -65,6 +65,7 @@ struct dws_job {
     char *resources;            // JSON: jobspec resources as submitted
     char *hosts;                // RFC 29 hostlist of R, NULL until known
     int failure_tolerance;
+    char *group;                // that the user asks for, or NULL
     bool run_started;
     bool exception;             // a fatal exception was raised: CLEANUP is near
     bool abandoned;             // epilog timeout: the epilog was let go

@@ -47,17 +47,19 @@ static int validate_cb (flux_plugin_t *p,
     struct dws_ctx *ctx = arg;
     json_t *dw = NULL;
     json_t *tolerance = NULL;
+    json_t *group = NULL;
     struct dws_directives *dirs;
     dws_error_t error;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:{s?{s?{s?o s?o}}}}",
+                                "{s:{s?{s?{s?o s?o s?o}}}}",
                                 "jobspec",
                                 "attributes",
                                 "system",
                                 "dw", &dw,
-                                "dw_failure_tolerance", &tolerance) < 0)
+                                "dw_failure_tolerance", &tolerance,
+                                "dw_group", &group) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
     if (!dw)
         return 0;
@@ -72,6 +74,11 @@ static int validate_cb (flux_plugin_t *p,
                                        args,
                                        "dw_failure_tolerance must be a number"
                                        " of nodes, 0 or more");
+    if (group && !json_is_integer (group) && json_string_length (group) == 0)
+        return flux_jobtap_reject_job (p,
+                                       args,
+                                       "dw_group must be the name of a group"
+                                       " or its number");
     return 0;
 }
 

@@ -33,6 +33,7 @@ static void job_destroy (struct dws_job *job)
         json_decref (job->dw);
         json_decref (job->resources);
         free (job->dw_error);
+        free (job->group);
         free (job);
         errno = saved_errno;
     }
@@ -105,18 +106,32 @@ static int job_parse_dw (struct dws_job *job, json_t *dw)
     return job->dw ? 0 : -1;
 }
 
+/* A name, or a number as text.
+ */
+static char *group_text (json_t *group)
+{
+    char *s = NULL;
+
+    if (json_is_string (group))
+        return strdup (json_string_value (group));
+    if (asprintf (&s, "%" JSON_INTEGER_FORMAT, json_integer_value (group)) < 0)
+        return NULL;
+    return s;
+}
+
 struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
 {
     struct dws_job *job;
     flux_jobid_t id;
     int userid;
     int tolerance = 0;
+    json_t *group = NULL;
     json_t *resources;
     json_t *dw = NULL;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:I s:i s:{s:o s?{s?{s?o s?i}}}}",
+                                "{s:I s:i s:{s:o s?{s?{s?o s?i s?o}}}}",
                                 "id", &id,
                                 "userid", &userid,
                                 "jobspec",
@@ -124,7 +139,8 @@ struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
                                 "attributes",
                                 "system",
                                 "dw", &dw,
-                                "dw_failure_tolerance", &tolerance) < 0) {
+                                "dw_failure_tolerance", &tolerance,
+                                "dw_group", &group) < 0) {
         errno = EPROTO;
         return NULL;
     }
@@ -139,6 +155,7 @@ struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
     job->userid = userid;
     job->failure_tolerance = tolerance;
     if (flux_job_id_encode (id, "f58", job->idf58, sizeof (job->idf58)) < 0
+        || (group && !(job->group = group_text (group)))
         || job_parse_dw (job, dw) < 0
         || !(job->resources = json_deep_copy (resources)))
         goto error;
@@ -187,13 +204,14 @@ json_t *dws_job_encode (struct dws_job *job)
 
     if (!(phase = dws_facts_phase (facts, dws_job_state (job))))
         return json_null ();
-    if (!(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:b s:b s:b s:f}",
+    if (!(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:f}",
                          "id", (json_int_t)job->id,
                          "userid", job->userid,
                          "phase", phase,
                          "dw", job->dw,
                          "resources", job->resources,
                          "failure_tolerance", job->failure_tolerance,
+                         "group", job->group,
                          "run_started", facts->run_started,
                          "exception", facts->exception,
                          "abandoned", dws_facts_abandoned (facts),

@@ -32,6 +32,7 @@ struct dws_job {
     char idf58[32];
     int userid;
     int failure_tolerance;
+    char *group;                // that the user asks for, or NULL
     json_t *dw;                 // single directives, presets expanded
     json_t *resources;          // as submitted
     bool preset_used;

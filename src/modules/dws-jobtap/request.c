@@ -104,13 +104,14 @@ int dws_request_create (struct dws_job *job)
                                  "dws.create",
                                  FLUX_NODEID_ANY,
                                  0,
-                                 "{s:I s:i s:O s:O s:i}",
+                                 "{s:I s:i s:O s:O s:i s:s*}",
                                  "jobid", (json_int_t)job->id,
                                  "userid", job->userid,
                                  "dw_directives", job->dw,
                                  "resources", job->resources,
                                  "failure_tolerance",
-                                 job->failure_tolerance),
+                                 job->failure_tolerance,
+                                 "group", job->group),
                   answer_cb,
                   DWS_DEPENDENCY);
 }

@@ -38,7 +38,7 @@ static int create (struct job *job)
         return 0;
     }
     if (!(object = object_workflow (job->facts, job->ctx->instance, &error))) {
-        if (errno == ENOENT) {
+        if (errno == ENOENT || errno == EPERM) {
             actions_refuse (job, error.text);
             return 0;
         }

@@ -4,48 +4,19 @@
  */
 
 #include <errno.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 #include <flux/core.h>
 #include <flux/hostlist.h>
 
 #include "libdws/jsontext.h"
 #include "libdws/topology.h"
 #include "libdws/variables.h"
+#include "groups.h"
 #include "objects.h"
 
-
-static int primary_group (uid_t uid, gid_t *gid)
-{
-    struct passwd pw;
-    struct passwd *result = NULL;
-    long size = sysconf (_SC_GETPW_R_SIZE_MAX);
-    char *buf = NULL;
-    int rc = ERANGE;
-
-    for (size = size > 0 ? size : 1024; rc == ERANGE; size *= 2) {
-        char *p = realloc (buf, size);
-        if (!p) {
-            rc = ENOMEM;
-            break;
-        }
-        buf = p;
-        rc = getpwuid_r (uid, &pw, buf, size, &result);
-    }
-    free (buf);
-    if (rc == 0 && !result)
-        rc = ENOENT;
-    if (rc != 0) {
-        errno = rc;
-        return -1;
-    }
-    *gid = pw.pw_gid;
-    return 0;
-}
 
 json_t *object_workflow (const struct dws_job *job,
                          const char *instance,
@@ -57,12 +28,8 @@ json_t *object_workflow (const struct dws_job *job,
     json_t *directives;
     json_t *o;
 
-    if (primary_group (job->userid, &gid) < 0) {
-        dws_error (error, errno, "user %u: %s", (unsigned int)job->userid,
-                   errno == ENOENT ? "is not known on this system"
-                                   : strerror (errno));
+    if (groups_find (job->userid, job->group, &gid, error) < 0)
         return NULL;
-    }
     if (flux_job_id_encode (job->id, "f58plain", f58, sizeof (f58)) < 0) {
         dws_error (error, errno, "job id: %s", strerror (errno));
         return NULL;

@@ -11,7 +11,8 @@
 
 #include "libdws/workflow.h"
 
-/* A new Workflow object. Fails with ENOENT if the user is not known.
+/* A new Workflow object. Fails with ENOENT if the user or
+ * the group that he asks for is not known, EPERM if he is not in it.
  */
 json_t *object_workflow (const struct dws_job *job,
                          const char *instance,

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Which group a job's file systems belong to.
+ */
+
+#ifndef DWS_GROUPS_H
+#define DWS_GROUPS_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "libdws/error.h"
+
+/* The group of a user's job: 'group' (a name or a number) if the user is a
+ * member of it, or with NULL the user's primary one. Asks the name service.
+ * Fails with ENOENT (no such user or group), EPERM (not a member) or what the
+ * name service gave.
+ */
+int groups_find (uint32_t userid, const char *group, gid_t *gid,
+                 dws_error_t *error);
+
+#endif /* !DWS_GROUPS_H */
