@@ -22,20 +22,22 @@ _LABEL_NAME = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
 
 _STRING_MAPS = ("labels", "annotations")
 _NUMBERS = ("generation", "deletionGracePeriodSeconds")
-_KEPT = (
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
+_KEPT = frozenset(
+    (
+        "name",
+        "generateName",
+        "namespace",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "labels",
+        "annotations",
+        "ownerReferences",
+        "finalizers",
+    )
 )
 # A client's opinion on these is ignored in an update.
 _SERVERS = (
@@ -59,11 +61,12 @@ def normalise(meta: Any, old: Object) -> Object:
     if not isinstance(meta, dict):
         raise bad_request("metadata must be an object")
     out: Object = {}
-    for key in _KEPT:
-        value = meta.get(key)
-        if not value and value is not False and value != 0:
+    for key, value in meta.items():
+        if value is None or key not in _KEPT:
             continue
         if value is not old.get(key):
+            if not value and value is not False and value != 0:
+                continue
             value = _checked(key, value)
         out[key] = value
     return out

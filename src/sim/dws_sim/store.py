@@ -326,7 +326,7 @@ class Store:
             raise bad_request("the object must be a JSON object")
         kind = body.get("kind", res.kind)
         version = body.get("apiVersion", res.api_version)
-        if kind != res.kind or version not in [res.at(v) for v in res.versions]:
+        if kind != res.kind or version not in res.api_versions:
             raise bad_request(
                 f"the API version in the data ({version}) does not match the "
                 f"expected API version ({res.api_version})"
@@ -365,8 +365,12 @@ class Store:
     @staticmethod
     def _generation_moves(res: Resource, old: Object, new: Object) -> bool:
         ignored = _NO_SPEC if res.status else _NO_METADATA
-        keys = old.keys() | new.keys()
-        return any(old.get(k) != new.get(k) for k in keys if k not in ignored)
+        for key in old.keys() | new.keys():
+            if key not in ignored:
+                was, now = old.get(key), new.get(key)
+                if was is not now and was != now:
+                    return True
+        return False
 
     def _commit(
         self, type_: str, res: Resource, key: Key, obj: Object, old: Object | None

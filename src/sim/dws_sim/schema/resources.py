@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from dws_sim.schema import dws, nnf
@@ -38,9 +39,14 @@ class Resource:
     def storage_version(self) -> str:
         return self.versions[0]
 
-    @property
+    @functools.cached_property
     def api_version(self) -> str:
         return self.at(self.versions[0])
+
+    @functools.cached_property
+    def api_versions(self) -> tuple[str, ...]:
+        """The apiVersion of every version that is served."""
+        return tuple(self.at(v) for v in self.versions)
 
     def at(self, version: str) -> str:
         """The apiVersion of an object in a version."""

@@ -24,6 +24,8 @@ _NAMES = {
     type(None): "null",
 }
 
+_FITTING: dict[str, type] = {"string": str, "integer": int, "boolean": bool}
+
 
 def _type_of(value: Any) -> str:
     return _NAMES.get(type(value), "number")
@@ -56,6 +58,8 @@ class Schema:
             and self.minimum is None
             and self.maximum is None
         )
+        # a type of which every value is right
+        self._fits = _FITTING.get(self.type) if self._plain else None
         self._plan = [(k, v, v._is_deep()) for k, v in self.properties.items()]
 
     def _is_deep(self) -> bool:
@@ -86,10 +90,10 @@ class Schema:
                 if item is None:
                     if sub.default is not _MISSING:
                         result[key] = sub.prune(sub.default)
-                elif deep:
-                    result[key] = sub.prune(item, was.get(key))
-                else:
+                elif not deep or item is was.get(key):
                     result[key] = item
+                else:
+                    result[key] = sub.prune(item, was.get(key))
             return result
         if kind is list and self.items is not None:
             items, had = self.items, old if type(old) is list else ()
@@ -123,7 +127,8 @@ class Schema:
                 had = old if type(old) is list else ()
                 for i, item in enumerate(value):
                     was = had[i] if i < len(had) else None
-                    self.items.faults(item, f"{path}[{i}]", causes, was)
+                    if item is not was:
+                        self.items.faults(item, f"{path}[{i}]", causes, was)
         elif not self._plain:
             self._scalar_faults(value, path, causes)
 
@@ -150,10 +155,15 @@ class Schema:
                 causes.append(
                     Cause(prefix + key, "Required value", "FieldValueRequired")
                 )
+        named, any_key = self.properties, self.values
         for key, item in value.items():
-            sub = self.values or self.properties.get(key)
-            if sub is not None:
-                sub.faults(item, prefix + key, causes, was.get(key))
+            before = was.get(key)
+            if item is before:
+                continue
+            sub = any_key or named.get(key)
+            # most values are plain ones of the right type: no call for these
+            if sub is not None and type(item) is not sub._fits:
+                sub.faults(item, prefix + key, causes, before)
 
     def _scalar_faults(self, value: Any, path: str, causes: list[Cause]) -> None:
         if self.enum is not None and value not in self.enum:
