@@ -21,7 +21,6 @@ from cluster import LIMIT_S, Cluster, Failed, run
 from flux.eventlog import EventLogEvent
 from flux_k8s.kube import ApiError, Kube
 from rich.console import Console
-from rich.table import Table
 
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
 MEANING = {
@@ -142,27 +141,14 @@ def show_eventlog(console: Console, jobid: str) -> None:
         console.print(f"  {line[:100]}", highlight=False, markup=False)
 
 
-def show_timeline(console: Console, follower: Follower) -> None:
-    start = follower.began["Proposal"]
-    total = max(follower.ended.values()) - start
-    width = 50
-    table = Table(title="The seven states", title_justify="left", box=None)
-    table.add_column("state")
-    table.add_column("at, s", justify="right")
-    table.add_column("took, s", justify="right")
-    table.add_column("")
-    for state in STATES:
-        began, ended = follower.began[state], follower.ended[state]
-        left = int((began - start) / total * width)
-        bar = max(1, round((ended - began) / total * width))
-        table.add_row(
-            state,
-            f"{began - start:.3f}",
-            f"{ended - began:.3f}",
-            " " * left + "━" * bar,
-        )
-    console.print()
-    console.print(table)
+def show_timeline(console: Console, jobid: str, picture: pathlib.Path) -> None:
+    console.print("\n[bold]Where the time went[/] (flux rabbit timeline)")
+    colour = "always" if console.is_terminal else "never"
+    command = ("flux", "rabbit", "timeline")
+    print(run(*command, "-w", "100", f"--color={colour}", jobid), end="", flush=True)
+    files = [str(picture.with_suffix(kind)) for kind in (".html", ".svg")]
+    run(*command, "--html", files[0], "--svg", files[1], jobid)
+    console.print(f"As a picture: {files[0]} (open it in a browser)", highlight=False)
 
 
 def check(console: Console, checks: list[tuple[str, bool]]) -> bool:
@@ -172,7 +158,7 @@ def check(console: Console, checks: list[tuple[str, bool]]) -> bool:
     return all(good for _, good in checks)
 
 
-def demo(console: Console, cluster: Cluster) -> bool:
+def demo(console: Console, cluster: Cluster, picture: pathlib.Path) -> bool:
     handle = flux.Flux()
     console.print("[bold]Starting[/] a simulated cluster: node\\[0-3], 2 rabbits")
     cluster.start()
@@ -194,7 +180,7 @@ def demo(console: Console, cluster: Cluster) -> bool:
     missing = [state for state in STATES if state not in follower.ended]
     if missing or seen["exception"]:
         raise Failed(f"missing states: {missing}; exception: {seen['exception']}")
-    show_timeline(console, follower)
+    show_timeline(console, name, picture)
     console.print("\n[bold]The environment that the job saw[/]")
     for key, value in sorted(seen["variables"].items()):
         console.print(f"  {key}={value}", highlight=False)
@@ -242,6 +228,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--workdir", type=pathlib.Path, required=True)
     parser.add_argument("--prefix", type=pathlib.Path, required=True)
+    parser.add_argument("--picture", type=pathlib.Path, required=True)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--fast", action="store_true")
     args = parser.parse_args()
@@ -249,7 +236,7 @@ def main() -> int:
     preset = "instant" if args.fast else "demo"
     cluster = Cluster(args.workdir, args.prefix, preset)
     try:
-        good = demo(console, cluster)
+        good = demo(console, cluster, args.picture)
         if args.keep:
             keep(console)
     except Failed as exc:
