@@ -11,6 +11,7 @@
 #include <sys/random.h>
 #include <jansson.h>
 
+#include "libdws/record.h"
 #include "kvs.h"
 
 #define INSTANCE_KEY "dws.instance"
@@ -107,52 +108,26 @@ flux_future_t *kvs_save (flux_t *h,
 {
     flux_kvs_txn_t *txn;
     flux_future_t *f = NULL;
+    json_t *record = NULL;
 
     if (!(txn = flux_kvs_txn_create ()))
         return NULL;
     if (wf && wf->state == state && wf->ready && wf->elapsed
         && put_timing (txn, id, state, wf->elapsed) < 0)
         goto done;
-    if (object && put (txn, id, "rabbit_workflow", object) < 0)
+    if (object
+        && (!(record = dws_record_object (object))
+            || put (txn, id, "rabbit_workflow", record) < 0))
         goto done;
     f = flux_kvs_commit (h, NULL, 0, txn);
 done:
     {
         int saved_errno = errno;
+        json_decref (record);
         flux_kvs_txn_destroy (txn);
         errno = saved_errno;
     }
     return f;
-}
-
-static bool has_failed (json_t *movement)
-{
-    json_t *status = json_object_get (json_object_get (movement, "status"),
-                                      "status");
-
-    return json_is_string (status)
-        && !strcmp (json_string_value (status), "Failed");
-}
-
-static json_t *choose_movements (json_t *objects, int max)
-{
-    json_t *chosen;
-    json_t *object;
-    size_t index;
-
-    if (!(chosen = json_array ()))
-        return NULL;
-    for (int pass = 0; pass < 2; pass++) {
-        json_array_foreach (objects, index, object) {
-            if (has_failed (object) == (pass == 0)
-                && json_array_size (chosen) < (size_t)max
-                && json_array_append (chosen, object) < 0) {
-                json_decref (chosen);
-                return NULL;
-            }
-        }
-    }
-    return chosen;
 }
 
 flux_future_t *kvs_save_movements (flux_t *h,
@@ -166,9 +141,8 @@ flux_future_t *kvs_save_movements (flux_t *h,
 
     if (!(txn = flux_kvs_txn_create ()))
         return NULL;
-    if (!(chosen = choose_movements (objects, max)))
-        errno = ENOMEM;
-    else if (put (txn, id, "rabbit_datamovements", chosen) == 0)
+    if ((chosen = dws_record_movements (objects, max))
+        && put (txn, id, "rabbit_datamovements", chosen) == 0)
         f = flux_kvs_commit (h, NULL, 0, txn);
     {
         int saved_errno = errno;

@@ -19,6 +19,7 @@
 #include "libdws/directive.h"
 #include "libdws/jgf.h"
 #include "libdws/location.h"
+#include "libdws/record.h"
 #include "libdws/topology.h"
 #include "util.h"
 
@@ -278,6 +279,14 @@ static int sweep (struct fixture *f, const char *name, operation_f op)
     return -1;
 }
 
+static int op_record (struct fixture *f, dws_error_t *e)
+{
+    if (drop (dws_record_object (f->mapping)) < 0
+        || drop (dws_record_movements (f->breakdowns, 10)) < 0)
+        return dws_error_nomem (e);
+    return 0;
+}
+
 static void *jansson_malloc (size_t size)
 {
     return must_fail (true) ? NULL : __real_malloc (size);
@@ -298,6 +307,7 @@ static void test_sweep (void **state)
         { "location", op_location },
         { "jgf", op_jgf },
         { "config", op_config },
+        { "record", op_record },
     };
     struct fixture f = { 0 };
     int ours = 0;
