@@ -14,7 +14,7 @@
 #include <strings.h>
 
 #include "config.h"
-#include "directive.h"
+#include "config_private.h"
 
 enum type {
     TYPE_TEXT,
@@ -24,9 +24,6 @@ enum type {
     TYPE_TEXTS,         // array of texts
     TYPE_TABLE,
 };
-
-struct option;
-typedef int (*check_f)(const char *name, json_t *value, dws_error_t *error);
 
 struct option {
     const char *name;
@@ -45,11 +42,6 @@ struct option {
 #define AT_LEAST(n) (n), INFINITY
 #define OFFSET(member) offsetof (struct dws_config, member)
 
-static int check_metrics (const char *name, json_t *value, dws_error_t *error);
-static int check_policy (const char *name, json_t *value, dws_error_t *error);
-static int check_daemons (const char *name, json_t *value, dws_error_t *error);
-static int check_presets (const char *name, json_t *value, dws_error_t *error);
-
 static const struct option options[] = {
     { "mapping", TYPE_TEXT, NULL, ANY, OFFSET (mapping),
       .help = "The file that flux-rabbitmapping(1) has written: which rabbit "
@@ -65,7 +57,8 @@ static const struct option options[] = {
       .help = "How many requests to Kubernetes are under way at the same "
         "time, besides the watches. More of them make up for an API server "
         "that is slow to answer." },
-    { "metrics", TYPE_TEXT, NULL, ANY, OFFSET (metrics), check_metrics,
+    { "metrics", TYPE_TEXT, NULL, ANY, OFFSET (metrics),
+      dws_config_check_metrics,
       .agent = true,
       .help = "Where the agent serves metrics for Prometheus: a port of the "
         "loopback, such as \"127.0.0.1:9464\", or \"unix:\" and the path of "
@@ -144,17 +137,20 @@ static const struct option options[] = {
       .help = "Shell patterns of the variables that a job may get from "
         "Kubernetes. Those that change how programs are found or loaded "
         "(PATH, LD_* and the like) it never gets." },
-    { "policy", TYPE_TABLE, NULL, ANY, OFFSET (maximums), check_policy,
+    { "policy", TYPE_TABLE, NULL, ANY, OFFSET (maximums),
+      dws_config_check_policy,
       .help = "Its table maximums is the largest capacity in GiB per node "
         "that a job may ask for, by type of file system: xfs, gfs2, raw, "
         "lustre. No limit for those that are not there." },
-    { "daemons", TYPE_TABLE, NULL, ANY, OFFSET (daemons), check_daemons,
+    { "daemons", TYPE_TABLE, NULL, ANY, OFFSET (daemons),
+      dws_config_check_daemons,
       .help = "What users may write after requires= in a directive: the "
         "systemd unit that is started on the nodes of such a job when its "
         "file systems are mounted, and stopped when it ends. A job that "
         "requires what is not listed here is refused, with the names that "
         "are." },
-    { "presets", TYPE_TABLE, NULL, ANY, OFFSET (presets), check_presets,
+    { "presets", TYPE_TABLE, NULL, ANY, OFFSET (presets),
+      dws_config_check_presets,
       .help = "Names that users may write in place of directives: a text, or "
         "an array of texts. See flux-jobtap-dws(1)." },
 };
@@ -168,20 +164,6 @@ static const struct option *find_option (const char *name)
             return &options[i];
     }
     return NULL;
-}
-
-static int expected (const char *name,
-                     const char *what,
-                     json_t *value,
-                     dws_error_t *error)
-{
-    char *s = json_dumps (value, JSON_ENCODE_ANY | JSON_COMPACT);
-
-    dws_error (error, EINVAL, "rabbit.%s: expected %s, got %s",
-               name, what, s ? s : "something else");
-    free (s);
-    errno = EINVAL;
-    return -1;
 }
 
 /* What a value of this option has to be, in words.
@@ -214,7 +196,7 @@ static int unexpected (const struct option *opt,
     char what[64];
 
     describe_bounds (opt, what, sizeof (what));
-    return expected (opt->name, what, value, error);
+    return dws_config_expected (opt->name, what, value, error);
 }
 
 /* A Flux Standard Duration: a number with an optional unit ms, s, m, h, d, or
@@ -339,97 +321,6 @@ static int set_option (struct dws_config *config,
                 value = json_object_get (value, "maximums");
             set_json (target, value);
             break;
-    }
-    return 0;
-}
-
-/* What the type does not say
- */
-
-static int check_port (const char *s)
-{
-    char *end;
-    long port;
-
-    errno = 0;
-    port = strtol (s, &end, 10);
-    return *s >= '0' && *s <= '9' && *end == '\0' && errno == 0
-        && port >= 0 && port <= 65535 ? 0 : -1;
-}
-
-/* Nothing but the loopback: the numbers are for this node.
- */
-static int check_metrics (const char *name, json_t *value, dws_error_t *error)
-{
-    static const char *const hosts[] = { "127.0.0.1:", "localhost:",
-                                         "[::1]:" };
-    const char *s = json_string_value (value);
-
-    if (!strncmp (s, "unix:/", 6) && s[6] != '\0')
-        return 0;
-    for (size_t i = 0; i < sizeof (hosts) / sizeof (hosts[0]); i++) {
-        size_t len = strlen (hosts[i]);
-        if (!strncmp (s, hosts[i], len) && check_port (s + len) == 0)
-            return 0;
-    }
-    return expected (name, "127.0.0.1:PORT, [::1]:PORT or unix:/PATH",
-                     value, error);
-}
-
-static int check_policy (const char *name, json_t *value, dws_error_t *error)
-{
-    json_t *maximums;
-    const char *key;
-    char full[128];
-
-    json_object_foreach (value, key, maximums) {
-        if (strcmp (key, "maximums") != 0)
-            return dws_error (error, EINVAL, "rabbit.%s.%s: unknown key",
-                              name, key);
-    }
-    if (!(maximums = json_object_get (value, "maximums")))
-        return 0;
-    if (!json_is_object (maximums))
-        return expected ("policy.maximums", "a table", maximums, error);
-    json_object_foreach (maximums, key, value) {
-        snprintf (full, sizeof (full), "%s.maximums.%s", name, key);
-        if (strcmp (key, "xfs") != 0 && strcmp (key, "gfs2") != 0
-            && strcmp (key, "raw") != 0 && strcmp (key, "lustre") != 0)
-            return dws_error (error, EINVAL,
-                              "rabbit.%s: unknown file system type", full);
-        if (!json_is_number (value) || json_number_value (value) < 0.)
-            return expected (full, "GiB >= 0", value, error);
-    }
-    return 0;
-}
-
-static int check_daemons (const char *name, json_t *value, dws_error_t *error)
-{
-    const char *key;
-    json_t *unit;
-    char full[128];
-
-    json_object_foreach (value, key, unit) {
-        snprintf (full, sizeof (full), "%s.%s", name, key);
-        if (!json_is_string (unit) || json_string_length (unit) == 0)
-            return expected (full, "a systemd unit", unit, error);
-    }
-    return 0;
-}
-
-static int check_presets (const char *name, json_t *value, dws_error_t *error)
-{
-    const char *key;
-    json_t *text;
-
-    json_object_foreach (value, key, text) {
-        struct dws_directives *dirs;
-        dws_error_t detail;
-
-        if (!(dirs = dws_directives_parse (text, NULL, &detail)))
-            return dws_error (error, errno, "rabbit.%s.%s: %s", name, key,
-                              detail.text);
-        dws_directives_destroy (dirs);
     }
     return 0;
 }
