@@ -122,6 +122,10 @@ def test_scenario(tmp_path: pathlib.Path) -> None:
     assert job.to("PreRun", ready=False)["status"]["ready"] is False
     sim.ctl("release", "PreRun")
     job.wait("PreRun")
+    sim.ctl("latency", "PostRun", "--median", "0.01", "--p95", "0.02")
+    job.to("PostRun")
+    text = sim.ctl("latency", "PostRun", "--median", "1", check=False)
+    assert "a latency is a number" in text
     assert sim.stop() == 0
 
 
