@@ -85,28 +85,30 @@ test_expect_success 'ten jobs at once all end clean' '
 test_expect_success 'nothing is left' '
 	kube_clean
 '
-test_expect_success 'flux rabbit check finds all rights that are needed' '
-	flux rabbit check >check || : &&
+test_expect_success 'flux rabbit selftest finds all rights that are needed' '
+	{ flux rabbit selftest --types none >check || :; } &&
 	grep "permissions" check &&
 	test_must_fail grep "may not" check
 '
+# wait_note JOBID REGEX
+wait_note () {
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" "$@"
+}
 test_expect_success 'without the right to create, the job says which is missing' '
 	take workflows:create &&
 	jobid=$(dws_submit true) &&
-	dws_wait_event $jobid clean &&
-	flux job eventlog $jobid | grep " exception " >exception &&
-	grep "cannot create resource .*workflows" exception
-'
-test_expect_success 'without the right to delete, the agent does' '
-	take workflows:delete &&
-	jobid=$(dws_submit true) &&
-	dws_wait_event $jobid start &&
-	dws_wait 60 tail -n +1 -f agent.log |
-		grep -m1 "cannot delete resource .*workflows"
-'
-test_expect_success 'it goes on when it has the right' '
+	wait_note $jobid "has trouble: .* cannot create resource .workflows." &&
 	take &&
-	dws_wait_event $jobid clean &&
+	dws_wait_event $jobid clean
+'
+test_expect_success 'without the right to patch Servers too' '
+	take servers:patch &&
+	jobid=$(dws_submit true) &&
+	wait_note $jobid "has trouble: .* cannot patch resource .servers." &&
+	take &&
+	dws_wait_event $jobid clean
+'
+test_expect_success 'nothing is left of them' '
 	kube_clean
 '
 test_done

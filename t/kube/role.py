@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Usage: role.py KUBECONFIG [--needed] [RESOURCE:VERB...]
 
-Takes verbs away; with --needed all that `flux rabbit check` does not ask for.
+Takes verbs away; with --needed all that `flux rabbit selftest` does not ask for.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def take(kubeconfig: pathlib.Path, *words: str) -> None:
 
 
 def unneeded() -> list[str]:
-    """What the role has and `flux rabbit check` does not ask for."""
+    """What the role has and `flux rabbit selftest` does not ask for."""
     return [
         f"{resource}:{verb}"
         for (_, resource, _), verbs in wlm_role().rules.items()
