@@ -28,6 +28,7 @@ RIGHTS = {
     "persistentstorageinstances": "list watch",
     "secrets": "get",
     "systemconfigurations": "get list",
+    "systemstatuses": "get patch",
     "nnfdatamovements": "list",
 }
 SCHEDULERS = ("sched-rabbit", "sched-fluxion-resource")
