@@ -333,8 +333,11 @@ class Kube:
         root += f"/{res.plural}"
         return root + f"/{quote(name, safe='')}" if name else root
 
-    def may(self, res: Resource, verb: str, namespace: str = "") -> bool:
-        """Whether we may do that, as the API server says; "" is everywhere."""
+    def may(
+        self, res: Resource, verb: str, namespace: str = "", subresource: str = ""
+    ) -> bool:
+        """Whether we may do that, as the API server says; namespace "" is
+        everywhere."""
         review = self._request(
             ("create", "selfsubjectaccessreviews"),
             "POST",
@@ -346,6 +349,7 @@ class Kube:
                     "resourceAttributes": {
                         "group": res.group,
                         "resource": res.plural,
+                        "subresource": subresource,
                         "verb": verb,
                         "namespace": namespace,
                     }

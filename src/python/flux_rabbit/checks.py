@@ -30,7 +30,11 @@ RIGHTS = {
     "systemconfigurations": "get list",
     "systemstatuses": "get patch",
     "nnfdatamovements": "list",
+    "pods": "list",
+    "pods/log": "get",
 }
+# The role has the rights to these kinds in one namespace, not everywhere.
+NAMESPACES = {"pods": "default"}
 SCHEDULERS = ("sched-rabbit", "sched-fluxion-resource")
 
 
@@ -298,12 +302,14 @@ def _permissions(site: Site) -> str:
     kube = _kube(site)
     missing = []
     count = 0
-    for plural, verbs in RIGHTS.items():
+    for name, verbs in RIGHTS.items():
+        plural, _, sub = name.partition("/")
         for verb in verbs.split():
             count += 1
             try:
-                if not kube.may(RESOURCES[plural], verb):
-                    missing.append(f"{verb} {plural}")
+                place = NAMESPACES.get(plural, "")
+                if not kube.may(RESOURCES[plural], verb, place, sub):
+                    missing.append(f"{verb} {name}")
             except ApiError as exc:
                 raise Wrong(f"cannot ask for rights: {exc.message}") from None
     if missing:
