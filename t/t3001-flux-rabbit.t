@@ -153,6 +153,25 @@ test_expect_success 'watch: a line for each state, and the exit status' '
 	test_expect_code 1 flux rabbit watch --json $bad >json &&
 	says json ".timeline.active == false"
 '
+test_expect_success 'watch: on a terminal, all states with their times' '
+	cat >on_terminal.py <<-\EOT &&
+	import os
+	import sys
+
+	sys.path.insert(0, sys.argv[1])
+	from pty_support import Terminal
+
+	terminal = Terminal(["flux", "rabbit", "watch", "-i", "0.1", sys.argv[2]], 80, 24)
+	code = terminal.end()
+	rows = terminal.screen()
+	print("\n".join(rows))
+	done = [row.split()[1] for row in rows if row.startswith("  ✓")]
+	assert code == 0 and len(done) == 8, code
+	assert not any(row.startswith("  ·") for row in rows)
+	EOT
+	jobid=$(dws_submit true) &&
+	"$DWS_PYTHON" on_terminal.py "$DWS_SRCDIR/t/python" $jobid
+'
 test_expect_success 'timeline: phases and states follow each other' '
 	flux rabbit timeline -w 80 $jobid >out &&
 	for name in depend queued prolog run cleanup Proposal Setup DataIn PreRun \
@@ -186,11 +205,11 @@ assert sys.argv[2] in texts" t.svg $jobid &&
 '
 test_expect_success 'stats: table and plot of finished jobs' '
 	flux rabbit stats >out &&
-	grep "^2 jobs" out &&
+	grep "^3 jobs" out &&
 	grep "^STATE  *JOBS  *min  *median  *p90  *p99  *max" out &&
-	grep "^Setup  *2 " out && grep "^Setup  .*█" out &&
+	grep "^Setup  *3 " out && grep "^Setup  .*█" out &&
 	flux rabbit stats --json >json &&
-	says json ".jobs == 2 and (.states | length) == 7
+	says json ".jobs == 3 and (.states | length) == 7
 		and all(.states[]; .min <= .median and .median <= .max)" &&
 	flux rabbit stats --svg s.svg $jobid && grep "1 jobs" s.svg
 '
