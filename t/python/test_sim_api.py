@@ -509,3 +509,25 @@ def test_token_that_is_no_longer_valid(sim: Sim) -> None:
     sim.ctl("token", "wlm", "--keep-file")
     assert refusal(Api(sim, "wlm").names, "computes")["code"] == 401
     sim.ctl("token", "wlm")
+
+
+def test_webhook_that_is_down(sim: Sim, api: Api) -> None:
+    sim.ctl("api", "--webhook-down")
+    error = refusal(api.create, "workflows", workflow("aa"))
+    assert (error["code"], error["reason"]) == (500, "InternalError")
+    assert 'failed calling webhook "mworkflow.kb.io"' in error["message"]
+    # other kinds have none
+    api.create("computes", computes("aa"))
+    sim.ctl("api", "--clear")
+    api.create("workflows", workflow("aa"))
+    sim.ctl("wait-state", "aa", "Proposal", "--ready", "--timeout", "30")
+    sim.ctl("api", "--webhook-down")
+    change = {"spec": {"desiredState": "Teardown"}}
+    error = refusal(api.patch, "workflows", "aa", change)
+    assert 'failed calling webhook "vworkflow.kb.io"' in error["message"]
+    sim.ctl("api", "--clear")
+    # the controllers go on by themselves
+    api.patch("workflows", "aa", change)
+    sim.ctl("wait-state", "aa", "Teardown", "--ready", "--timeout", "30")
+    api.delete("workflows", "aa")
+    sim.ctl("wait-state", "aa", "gone", "--timeout", "30")

@@ -17,6 +17,7 @@ from dws_sim.store import Admission, Store
 
 _MUTATOR = "mworkflow.kb.io"
 _VALIDATOR = "vworkflow.kb.io"
+_REFUSED = "failed to call webhook: connection refused"
 # Go's names for the types of the fields of a spec.
 _GO_TYPES = {
     "desiredState": "string",
@@ -252,6 +253,16 @@ class WorkflowAdmission(Admission):
                 why = "driver cannot change from completed state"
             if why:
                 raise _deny(f"Status.Drivers[{i}]: Internal error: {why}")
+
+
+class Unreachable(Admission):
+    """The webhooks of a DWS that is down."""
+
+    def mutate(self, obj: Object) -> None:
+        raise webhook_failed("mworkflow.kb.io", _REFUSED)
+
+    def validate(self, obj: Object, old: Object | None) -> None:
+        raise webhook_failed(_VALIDATOR, _REFUSED)
 
 
 def install(store: Store) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from aiohttp import web
 
 from dws_sim import errors
+from dws_sim.admission import Unreachable
 from dws_sim.errors import ApiError
 from dws_sim.faults import (
     CONTAINER_MODES,
@@ -63,6 +64,7 @@ class Control:
         self._sim = sim
         self._status_faults: list[list[int]] = []
         self._slow_s = 0.0
+        self._admission = sim.store.admission["workflows"]
         sim.server.extensions["dws-sim"] = self._handle
         sim.server.intercept = self._intercept
         self._commands: dict[str, Handler] = {
@@ -288,6 +290,8 @@ class Control:
             self._slow_s = float(_number(args, "slow"))
         if "stale" in args:
             server.stale_s = float(_number(args, "stale"))
+        if args.get("webhook_down"):
+            self._sim.store.admission["workflows"] = Unreachable()
         if args.get("expire"):
             server.expire()
             gone = errors.expired(
@@ -299,6 +303,7 @@ class Control:
         if args.get("clear"):
             self._status_faults.clear()
             self._slow_s = server.stale_s = 0.0
+            self._sim.store.admission["workflows"] = self._admission
         return result
 
     async def token(self, args: Object) -> Object:

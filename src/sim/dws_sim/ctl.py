@@ -95,6 +95,9 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument(
         "--stale", type=float, metavar="S", help="show what was S seconds ago"
     )
+    cmd.add_argument(
+        "--webhook-down", action="store_true", help="no Workflow can be written"
+    )
     cmd.add_argument("--drop-watches", action="store_true")
     cmd.add_argument("--expire", action="store_true", help="410 for all watches")
     cmd.add_argument("--clear", action="store_true", help="end all API faults")
