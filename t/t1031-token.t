@@ -76,8 +76,10 @@ test_expect_success 'nobody else can' '
 		"{\"jobid\": \"$jobid\"}"
 '
 test_expect_success 'a guest may ask about nothing but his own jobs' '
-	for topic in dws.create dws.setup dws.post_run dws.teardown dws.abort \
-		dws.agent dws.report dws.config-reload; do
+	sed -n "s/.*REQUEST, \"\(dws\.[a-z_-]*\)\", [a-z_]*, 0 }.*/\1/p" \
+		"$DWS_SRCDIR/src/modules/dws/service.c" >topics &&
+	test "$(wc -l <topics)" -ge 8 && grep dws.abort topics &&
+	for topic in $(cat topics); do
 		test_must_fail as_user 4242 rpc $topic \
 			"{\"jobid\": \"$jobid\"}" 2>err &&
 		grep -i "not permitted\|requires owner\|denied" err || return 1
