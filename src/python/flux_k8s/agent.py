@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 PROTOCOL_VERSION = 1
+# systemd must not start an agent again that another has taken over from.
+EXIT_REPLACED = 3
 INSTANCE_LABEL = "flux-framework.org/instance"
 REPORT_TYPES = {
     "workflows": "workflow",
@@ -401,6 +403,7 @@ class Agent:
         self._stream = None
         if error.errno == errno.ESTALE:
             LOGGER.warning("replaced by a newer agent, exiting")
+            self._exit_code = EXIT_REPLACED
             self._handle.reactor_stop()
             return
         if error.errno in (errno.EPERM, errno.EPROTO):
