@@ -39,11 +39,15 @@ def jobspec(dw: str | None, shell: bool) -> str:
     return str(spec.dumps())
 
 
-class Watch:
-    """Asks for dws.status again and again, from a process of its own, and says
+class StatusWatch:
+    """Asks for dws.status again and again, from a process of its own, and notes
     how long the answers took."""
 
-    def __init__(self) -> None:
+    def __init__(self, result: dict[str, Any], key: str) -> None:
+        self._result = result
+        self._key = key
+
+    def __enter__(self) -> None:
         self._child = subprocess.Popen(
             [sys.executable, __file__, "--ask-status"],
             stdin=subprocess.PIPE,
@@ -51,9 +55,15 @@ class Watch:
             text=True,
         )
 
-    def stop(self) -> list[float]:
+    def __exit__(self, *_: object) -> None:
         out, _err = self._child.communicate("")
-        return sorted(json.loads(out))
+        took = sorted(json.loads(out))
+        self._result[self._key] = {
+            "asked": len(took),
+            "median_ms": 1000 * quantile(took, 0.5),
+            "p99_ms": 1000 * quantile(took, 0.99),
+            "max_ms": 1000 * took[-1],
+        }
 
 
 def ask_status() -> None:
@@ -87,7 +97,7 @@ class Storm:
             args.prefix,
             "instant",
             sim_options=("--capacity", "64TiB"),
-            agent_options=("--workers", str(args.workers)) if args.workers else (),
+            agent_options=("--workers", str(args.workers)) if args.latency else (),
         )
         self.broker = int(self.handle.attr_get("broker.pid"))
 
@@ -107,6 +117,14 @@ class Storm:
     def status(self) -> dict[str, Any]:
         answer: dict[str, Any] = self.handle.rpc("dws.status", {}).get()
         return answer
+
+    def wait_synced(self) -> None:
+        while True:
+            try:
+                self.wait_status("the agent", lambda s: s["agent"]["synced"])
+                return
+            except OSError:
+                time.sleep(POLL_S)  # the module has just been started
 
     def wait_status(self, what: str, done: Any) -> dict[str, Any]:
         limit = time.monotonic() + LIMIT_S
@@ -163,51 +181,68 @@ class Storm:
             "cpu_s": {k: v for k, v in (after - before).items() if v >= 0.01},
         }
 
-    def live(self, count: int) -> dict[str, Any]:
-        """So many workflows at the same time, held before their jobs run."""
-        result: dict[str, Any] = {"jobs": count}
-        run("flux", "queue", "stop", "--all")
-        start = cputime.resident_bytes(self.broker)
-        watch = Watch()
-        before = self.cpu()
-        began = time.monotonic()
-        self.submit(count, DIRECTIVE)
-        self.wait_status("proposals", lambda s: s["phases"]["pending"] >= count)
-        result["held_s"] = time.monotonic() - began
-        result["held_cpu_s"] = dict(self.cpu() - before)
-        self.report_status("status_submit", watch.stop(), result)
-        result["rss_bytes_per_job"] = (
-            cputime.resident_bytes(self.broker) - start
-        ) / count
-        watch = Watch()
-        began = time.monotonic()
-        self.cluster.kill_agent()
-        self.wait_status("no agent", lambda s: not s["agent"]["attached"])
-        self.cluster.start_agent()
-        self.wait_status("agent", lambda s: s["agent"]["synced"])
-        result["attach_s"] = time.monotonic() - began
-        self.wait_status("in step", lambda s: not s["agent"]["commands"])
-        result["in_step_s"] = time.monotonic() - began
-        result["attach_cpu_s"] = cputime.of_process(self.cluster.pid(AGENT))
-        self.report_status("status_attach", watch.stop(), result)
-        watch = Watch()
-        before = self.cpu()
-        began = time.monotonic()
-        run("flux", "queue", "start", "--all")
-        self.drain()
-        result["run_s"] = time.monotonic() - began
-        result["run_cpu_s"] = dict(self.cpu() - before)
-        self.report_status("status_run", watch.stop(), result)
+    def slow_api(self, count: int) -> dict[str, Any]:
+        """The same jobs when each answer of the API server takes its time."""
+        result: dict[str, Any] = {"answers_after_s": self.args.latency}
+        for key, slow in (("at_once", "0"), ("slow", str(self.args.latency))):
+            self.cluster.ctl("api", "--slow", slow)
+            result[f"jobs_per_s_{key}"] = count / self.batch(count)["clean_s"]
+        self.cluster.ctl("api", "--slow", "0")
         return result
 
-    @staticmethod
-    def report_status(key: str, took: list[float], result: dict[str, Any]) -> None:
-        result[key] = {
-            "asked": len(took),
-            "median_ms": 1000 * quantile(took, 0.5),
-            "p99_ms": 1000 * quantile(took, 0.99),
-            "max_ms": 1000 * took[-1],
-        }
+    def live(self, count: int) -> dict[str, Any]:
+        """So many workflows at the same time, held before their jobs run. The
+        module is in a process of its own: what that has in memory more than
+        before is what it keeps."""
+        result: dict[str, Any] = {"jobs": count}
+        run("flux", "queue", "stop", "--all")
+        run("flux", "module", "remove", "dws")
+        dws = self.args.prefix / "lib" / "flux" / "modules" / "dws.so"
+        host = [sys.executable, str(pathlib.Path(__file__).with_name("modhost.py"))]
+        with subprocess.Popen([*host, str(dws)]) as module:
+            try:
+                self.wait_synced()
+                self.live_in(module.pid, count, result)
+            finally:
+                module.terminate()
+        run("flux", "module", "load", str(dws))
+        self.wait_synced()
+        with StatusWatch(result, "run_status"):
+            before = self.cpu()
+            began = time.monotonic()
+            run("flux", "queue", "start", "--all")
+            self.drain()
+            result["run_s"] = time.monotonic() - began
+            result["run_cpu_s"] = dict(self.cpu() - before)
+        return result
+
+    def live_in(self, module: int, count: int, result: dict[str, Any]) -> None:
+        start = cputime.resident_bytes(module)
+        with StatusWatch(result, "submit_status"):
+            before, mine = self.cpu(), cputime.of_process(module)
+            began = time.monotonic()
+            self.submit(count, DIRECTIVE)
+            self.wait_status("proposals", lambda s: s["phases"]["pending"] >= count)
+            result["submit_s"] = time.monotonic() - began
+            result["submit_cpu_s"] = {
+                **(self.cpu() - before),
+                "dws": cputime.of_process(module) - mine,
+            }
+        grown = cputime.resident_bytes(module) - start
+        result["module_bytes_per_job"] = grown / count
+        with StatusWatch(result, "attach_status"):
+            began = time.monotonic()
+            self.cluster.kill_agent()
+            self.wait_status("no agent", lambda s: not s["agent"]["attached"])
+            self.cluster.start_agent()
+            self.wait_status(
+                "agent",
+                lambda s: s["agent"]["synced"] and not s["agent"]["commands"],
+            )
+            result["attach_s"] = time.monotonic() - began
+            result["attach_cpu_s"] = cputime.of_process(self.cluster.pid(AGENT))
+        grown = cputime.resident_bytes(module) - start
+        result["module_bytes_per_job_after"] = grown / count
 
 
 def show(name: str, result: dict[str, Any]) -> None:
@@ -225,14 +260,36 @@ def show(name: str, result: dict[str, Any]) -> None:
 
 def parse_args() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench/storm", description=__doc__)
-    parser.add_argument("--workdir", type=pathlib.Path, help=argparse.SUPPRESS)
-    parser.add_argument("--prefix", type=pathlib.Path, help=argparse.SUPPRESS)
-    parser.add_argument("--ask-status", action="store_true", help=argparse.SUPPRESS)
-    parser.add_argument("-n", "--jobs", type=int, default=1000)
-    parser.add_argument("--live", type=int, default=10000)
-    parser.add_argument("--workers", type=int)
-    parser.add_argument("--shell", action="store_true")
+    add = parser.add_argument
+    for name in ("workdir", "prefix"):
+        add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
+    add("--ask-status", action="store_true", help=argparse.SUPPRESS)
+    add("-n", "--jobs", type=int, default=1000, help="submitted together")
+    add("--live", type=int, default=10000, help="workflows at a time, 0: none")
+    add("--latency", type=float, default=0.5, help="of the API (s), 0: leave out")
+    add("--workers", type=int, default=256, help="of the agent, for --latency")
+    add("--shell", action="store_true", help="run the jobs instead of pretending")
+    add("--json", action="store_true")
     return parser.parse_args()
+
+
+def ratios(result: dict[str, Any]) -> dict[str, float]:
+    """What the figures come to, whatever the machine."""
+
+    def per_job(key: str) -> float:
+        return sum(result[key]["cpu_s"].values()) / float(result[key]["jobs"])
+
+    found = {
+        "cpu_ms_per_rabbit_job": 1000 * per_job("rabbit jobs"),
+        "rabbit_to_plain_cpu": per_job("rabbit jobs") / per_job("plain jobs"),
+        "cpu_per_job_many_to_few": per_job("rabbit jobs") / per_job("few rabbit jobs"),
+    }
+    if "slow API" in result:
+        slow = result["slow API"]
+        found["throughput_slow_to_at_once"] = (
+            slow["jobs_per_s_slow"] / slow["jobs_per_s_at_once"]
+        )
+    return found
 
 
 def main() -> int:
@@ -241,16 +298,29 @@ def main() -> int:
         ask_status()
         return 0
     storm = Storm(args)
+    result: dict[str, Any] = {}
+
+    def note(name: str, part: dict[str, Any]) -> None:
+        result[name] = part
+        if not args.json:
+            show(name, part)
+
     try:
         storm.cluster.start()
-        storm.cluster.wait_synced(storm.handle)
+        storm.wait_synced()
         storm.batch(20)
-        show("plain jobs", storm.batch(args.jobs, None))
-        show("rabbit jobs", storm.batch(args.jobs))
+        note("plain jobs", storm.batch(args.jobs, None))
+        note("few rabbit jobs", storm.batch(max(1, args.jobs // 10)))
+        note("rabbit jobs", storm.batch(args.jobs))
+        if args.latency:
+            note("slow API", storm.slow_api(args.jobs))
         if args.live:
-            show("live workflows", storm.live(args.live))
+            note("live workflows", storm.live(args.live))
     finally:
         storm.cluster.stop()
+    note("ratios", ratios(result))
+    if args.json:
+        print(json.dumps(result, indent=1))
     return 0
 
 
