@@ -12,7 +12,7 @@ COPY_IN='#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in'
 COPY_OUT='#DW copy_out source=$DW_JOB_scratch/out destination=/lus/global/out'
 
 kube () {
-	flux python "$DWS_SRCDIR/t/scripts/kube_object.py" "$PWD/kubeconfig" "$@"
+	"$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/kube_object.py" "$PWD/kubeconfig" "$@"
 }
 # exception JOBID TYPE PATTERN...: the note of its fatal exception of that type
 exception () {

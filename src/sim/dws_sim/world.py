@@ -150,11 +150,14 @@ def container_profiles() -> dict[str, Object]:
     def pod(name: str) -> Object:
         return {"containers": [{"name": name, "image": "example"}]}
 
+    # the one of the user guide
+    foo = [{**storage, "optional": False} for storage in storages[:2]]
     mpi = {"launcher": pod("example-mpi"), "worker": pod("example-mpi")}
     return {
         "example-success": {**common, "spec": pod("example-success")},
         "example-server": {**common, "spec": pod("example-server"), "numPorts": 1},
         "example-mpi": {**common, "mpiSpec": mpi, "numPorts": 1},
+        "foo": {**common, "storages": foo, "spec": pod("foo"), "numPorts": 1},
     }
 
 

@@ -1,0 +1,68 @@
+# A page of the user guide, run command by command in a simulated cluster.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Run by scripts/demo NAME as the initial program of a Flux instance."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+
+import flux
+from cluster import Cluster, Failed
+from demo import keep
+from rich.console import Console
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "t" / "scripts"))
+
+import doc_examples  # noqa: E402 # it is where the tests run the same pages
+
+
+def walk(console: Console, page: pathlib.Path, workdir: pathlib.Path) -> bool:
+    """Run the commands of a page. Returns whether each ended as it says."""
+    text = page.read_text()
+    console.print(f"[bold]{text.splitlines()[0]}[/] ({page.relative_to(TOP)})\n")
+    found, _ = doc_examples.examples(text)
+    good = True
+    results = doc_examples.run(found, str(workdir))
+    for example, (status, output) in zip(found, results):
+        console.print(f"[bold cyan]$[/] [bold]{example.command}[/]", highlight=False)
+        console.print(output.rstrip(), highlight=False, markup=False)
+        if bool(status) != example.fails:
+            console.print(f"[red]✗ exit status {status}[/]")
+            good = False
+    return good and len(results) == len(found)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name")
+    parser.add_argument("--workdir", type=pathlib.Path, required=True)
+    parser.add_argument("--prefix", type=pathlib.Path, required=True)
+    parser.add_argument("--picture", help="not used: the page is all there is")
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--fast", action="store_true")
+    args = parser.parse_args()
+    console = Console(soft_wrap=True)
+    preset = "instant" if args.fast else "demo"
+    cluster = Cluster(args.workdir, args.prefix, preset)
+    try:
+        cluster.start()
+        cluster.wait_synced(flux.Flux())
+        page = TOP / "doc" / "user" / f"{args.name}.rst"
+        good = walk(console, page, args.workdir)
+        cluster.ctl("wait-idle")
+        console.print("[green]✓[/] nothing is left" if good else "[red]✗[/] it failed")
+        if args.keep:
+            keep(console)
+    except Failed as exc:
+        console.print(f"[red]✗[/] {exc}", highlight=False)
+        good = False
+    finally:
+        cluster.stop()
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
