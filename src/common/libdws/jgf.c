@@ -12,10 +12,10 @@
 #include <flux/hostlist.h>
 
 #include "jgf.h"
+#include "jgf_out.h"
 #include "rset.h"
 
 #define GIB (INT64_C (1) << 30)
-#define OUT_SIZE (256 * 1024)
 
 struct dws_jgf {
     const struct dws_topology *topo;
@@ -23,16 +23,6 @@ struct dws_jgf {
     char *cluster;        // JSON string with its quotes
     int chunks;
     uint64_t count;
-};
-
-/* Collects output for the sink. After a failure everything is dropped.
- */
-struct out {
-    char *buf;
-    size_t used;
-    dws_jgf_sink_f sink;
-    void *arg;
-    int errnum;
 };
 
 /* The walk: called for each vertex in order, with its parent's number.
@@ -55,56 +45,6 @@ struct walk {
     size_t text_size;
     dws_error_t *error;
 };
-
-static void flush (struct out *out)
-{
-    if (!out->errnum
-        && out->used > 0
-        && out->sink (out->arg, out->buf, out->used) < 0)
-        out->errnum = errno ? errno : EIO;
-    out->used = 0;
-}
-
-static inline void put (struct out *out, const char *s, size_t len)
-{
-    while (out->used + len > OUT_SIZE) {
-        size_t part = OUT_SIZE - out->used;
-
-        memcpy (out->buf + out->used, s, part);
-        out->used += part;
-        s += part;
-        len -= part;
-        flush (out);
-    }
-    memcpy (out->buf + out->used, s, len);
-    out->used += len;
-}
-
-#define PUT(out, literal) put ((out), (literal), sizeof (literal) - 1)
-
-/* Decimal digits at the end of 'buf'; returns their start.
- */
-static inline char *digits (char buf[24], uint64_t n, size_t *len)
-{
-    char *end = buf + 24;
-    char *s = end;
-
-    do {
-        *--s = '0' + n % 10;
-        n /= 10;
-    } while (n > 0);
-    *len = end - s;
-    return s;
-}
-
-static inline void put_number (struct out *out, uint64_t n)
-{
-    char buf[24];
-    size_t len;
-    char *s = digits (buf, n, &len);
-
-    put (out, s, len);
-}
 
 /* A vertex is {"id":"N","metadata":{ + fixed + tail.
  */
