@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import json
 import os
@@ -140,16 +141,15 @@ def main(argv: list[str] | None = None) -> int:
     return EXIT_ERROR
 
 
-def user_name(userid: int, known: dict[int, str] = {}) -> str:  # noqa: B006
+@functools.cache
+def user_name(userid: int) -> str:
     """The name of a user, or the number."""
-    if userid not in known:
-        import pwd
+    import pwd
 
-        try:
-            known[userid] = pwd.getpwuid(userid).pw_name
-        except KeyError:
-            known[userid] = str(userid)
-    return known[userid]
+    try:
+        return pwd.getpwuid(userid).pw_name
+    except KeyError:
+        return str(userid)
 
 
 def is_owner(handle: rpc.Handle) -> bool:

@@ -308,7 +308,7 @@ def fetch(handle: rpc.Handle, numbers: Iterable[int]) -> list[Timeline]:
         timings = {state: lookup.get(number, key(state)) for state in STATES}
         workflow = lookup.get(number, "rabbit_workflow")
         active = None
-        if '"name":"clean"' not in eventlog.replace(" ", ""):
+        if Events(eventlog).when("clean") is None:
             active = rpc.active_job(handle, number)
         lines.append(
             build(
