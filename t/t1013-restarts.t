@@ -79,4 +79,9 @@ dws_fault cluster 'nothing of it is left' '
 	restart_sim "$PWD/another" &&
 	dws_start_agent
 '
+test_expect_success 'an agent that another takes over from stays away' '
+	old=$(cat "$DWS_TMP/agent.pid") &&
+	dws_start_agent &&
+	test_expect_code 3 wait $old
+'
 test_done
