@@ -1,11 +1,37 @@
 #!/bin/bash
-# A rabbit job under Fluxion: it hands out whole ssds, and what it has set aside
-# on each rabbit is what the job's storage goes to.
+# Rabbit jobs under Fluxion: it hands out whole ssds, what it has set aside on
+# each rabbit is what the job's storage goes to, and it hears of what is broken.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Rabbit jobs under Fluxion'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
+
+LINK_REASON="rabbit: lost its PCIe link"
+
+rpc () {
+	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+# settled FILTER: all have been told of what is, and the filter is true of it
+settled () {
+	dws_wait_status ".health.settled and (.health | $1)"
+}
+# find_in_graph CRITERIA TYPE: paths of the vertices of this type that meet it
+find_in_graph () {
+	rpc sched-fluxion-resource.find "{\"criteria\": \"$1\",
+		\"format\": \"jgf\"}" >found &&
+	jq -r "(.R // {} | .graph.nodes // [])[].metadata
+		| select(.type == \"$2\") | .paths.containment" found | sort
+}
+drained_for () {
+	rpc resource.status | jq -r ".drain | to_entries[]
+		| select(.value.reason == \"$1\") | .key"
+}
+
+# marked: node1 has the property, and no other
+marked () {
+	test "$(find_in_graph property=badrabbit node)" = /c/chassis0/node1
+}
 
 test "$DWS_ENGINE" = flux-core &&
 	test -e "$DWS_FLUX_LIBDIR/flux/modules/sched-fluxion-resource.so" &&
@@ -14,15 +40,14 @@ test "$DWS_ENGINE" = flux-core &&
 test_expect_success FLUXION 'rabbits of four parts of 25 GiB, in Fluxion' '
 	dws_start_sim --capacity 100GiB &&
 	flux kvs get resource.R >R &&
-	flux dws2jgf -c 4 --cluster-name=c mapping.json <R |
-		sed "s/,\"status\":1//g" >R.up &&
+	flux dws2jgf -c 4 --cluster-name=c mapping.json <R >R.graph &&
 	cat >"$DWS_TMP/conf.d/test.toml" <<-EOF &&
 	[resource]
 	noverify = true
 	[rabbit]
 	mapping = "$PWD/mapping.json"
 	EOF
-	flux kvs put resource.R="$(cat R.up)" &&
+	flux kvs put resource.R="$(cat R.graph)" &&
 	for module in sched-simple sched-fluxion-qmanager \
 		sched-fluxion-feasibility sched-fluxion-resource; do
 		if flux module list | grep -q "^$module "; then
@@ -37,6 +62,11 @@ test_expect_success FLUXION 'rabbits of four parts of 25 GiB, in Fluxion' '
 	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
 	dws_start_agent
 '
+test_expect_success FLUXION 'ssds, which begin as down, are up for good rabbits' '
+	settled ".scheduler == \"fluxion\" and .down == []" &&
+	test "$(find_in_graph status=down ssd)" = "" &&
+	test "$(find_in_graph property=badrabbit node)" = ""
+'
 # 45 GiB over 3 nodes are 15 for each, so each gets one ssd: 50 GiB are set
 # aside on the rabbit with two of the nodes and 25 on the other. One target on
 # each rabbit would be of 23 GiB, which fits.
@@ -50,6 +80,69 @@ test_expect_success FLUXION 'the job runs with its storage in its ssds' '
 	dws_ctl release PreRun &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid
+'
+test_expect_success FLUXION 'all at once' '
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid
+'
+test_expect_success FLUXION 'those of a rabbit that is down are down' '
+	for i in 0 1 2 3; do echo /c/chassis0/ssd$i; done >ssds &&
+	dws_ctl rabbit rabbit0 down &&
+	settled ".down == [\"rabbit0\"]" &&
+	find_in_graph status=down ssd >down &&
+	test_cmp ssds down
+'
+# Without a time limit Fluxion would find it unsatisfiable: there is no later.
+test_expect_success FLUXION 'jobs that need them wait until they are up' '
+	jobid=$(flux submit -N4 -t 1m -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid priority &&
+	other=$(flux submit -N2 -t 1m -S dw="$DWS_DIRECTIVE" --urgency=31 true) &&
+	dws_wait_event $other clean &&
+	test "$(flux jobs -no "{nodelist}" $other)" = "node[2-3]" &&
+	test "$(flux jobs -no "{state}" $jobid)" = SCHED &&
+	dws_ctl rabbit rabbit0 up &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid
+'
+test_expect_success FLUXION 'a node without a link is drained, or marked' '
+	dws_ctl link node1 down &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = 1 &&
+	test "$(find_in_graph property=badrabbit node)" = "" &&
+	flux resource undrain node1 &&
+	dws_until marked
+'
+test_expect_success FLUXION 'rabbit jobs avoid it then' '
+	jobid=$(flux submit -N3 -t 1m -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	test "$(flux jobs -no "{nodelist}" $jobid)" = "node[0,2-3]" &&
+	flux run -N4 -t 1m true
+'
+test_expect_success FLUXION 'a Fluxion that is loaded again is told again' '
+	dws_ctl rabbit rabbit1 down &&
+	settled ".down == [\"rabbit1\"]" &&
+	flux module remove sched-fluxion-qmanager &&
+	flux module remove sched-fluxion-resource &&
+	dws_wait_status ".health.scheduler == null" &&
+	flux module load sched-fluxion-resource match-format=rv1 &&
+	flux module load sched-fluxion-qmanager &&
+	settled ".scheduler == \"fluxion\"" &&
+	sed s/chassis0/chassis1/ ssds >expected &&
+	find_in_graph status=down ssd >down &&
+	test_cmp expected down &&
+	marked
+'
+test_expect_success FLUXION 'what a life of the module leaves goes in the next' '
+	flux module remove dws &&
+	dws_ctl link node1 up &&
+	dws_ctl rabbit rabbit1 up &&
+	marked &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".agent.synced" &&
+	settled ".badrabbit == \"\"" &&
+	test "$(find_in_graph property=badrabbit node)" = "" &&
+	test "$(find_in_graph status=down ssd)" = ""
 '
 test_expect_success FLUXION 'unload' '
 	flux module remove sched-fluxion-qmanager &&

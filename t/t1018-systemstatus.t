@@ -10,14 +10,6 @@ test_under_flux 4
 rpc () {
 	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
-# kube METHOD ARGUMENT...: of flux_k8s.kube.Kube, with JSON as arguments
-kube () {
-	flux python -c '
-import json, sys
-from flux_k8s.kube import Kube
-method, *args = sys.argv[1:]
-print(json.dumps(getattr(Kube("kubeconfig"), method)(*map(json.loads, args))))' "$@"
-}
 test_expect_success 'nothing is Disabled when all is well' '
 	dws_setup &&
 	dws_wait_status ".health.settled" &&
@@ -34,9 +26,8 @@ test_expect_success SOLO 'until it is online again' '
 test "$DWS_ENGINE" = solo && offline=node3 || offline="node1 node3"
 test_expect_success 'a restart finds what an earlier life has left' '
 	flux module remove dws &&
-	kube patch "\"systemstatuses\"" "\"default\"" "\"default\"" \
-		"{\"data\": {\"nodes\": {\"node0\": \"Disabled\",
-			\"elsewhere\": \"Disabled\"}}}" &&
+	dws_k8s patch systemstatuses default "{\"data\": {\"nodes\":
+		{\"node0\": \"Disabled\", \"elsewhere\": \"Disabled\"}}}" &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	dws_wait_status ".agent.synced" &&
 	dws_disabled elsewhere $offline

@@ -128,17 +128,12 @@ dws_fault () {
 
 # dws_disabled [NODE...]: these are or will be in SystemStatus, and no others.
 dws_disabled () {
-    flux python -c '
-import sys, time
-from flux_k8s.kube import Kube
-kube, wanted, nodes = Kube("kubeconfig"), set(sys.argv[1:]), None
-limit = time.monotonic() + 30
-while nodes != wanted and time.monotonic() < limit:
-    time.sleep(0.02 if nodes is not None else 0)
-    data = kube.get("systemstatuses", "default", "default")["data"]
-    nodes = {k for k, v in (data.get("nodes") or {}).items() if v == "Disabled"}
-sys.exit(None if nodes == wanted else f"Disabled: {nodes}")' "$@" &&
-    dws_wait_status ".health.settled"
+    dws_until dws_is_disabled "$(echo $(printf '%s\n' "$@" | sort))" && dws_wait_status ".health.settled"
+}
+
+dws_is_disabled () {
+    test "$(dws_k8s get systemstatuses default | jq -r '.data.nodes // {}
+        | with_entries(select(.value == "Disabled")) | keys | join(" ")')" = "$1"
 }
 
 # dws_outcomes NAME FILE: the crowd ends as that test file says, and clean.
