@@ -151,6 +151,13 @@ test_expect_success '15: the storage controllers fail' '
 	finds "xfs job" "no drives" --types xfs &&
 	dws_ctl fail Setup --clear && dws_clean
 '
+test_expect_success FLUX_CORE '16: the shell does not find its plugin' '
+	pluginpath=$(flux getattr conf.shell_pluginpath) &&
+	flux setattr conf.shell_pluginpath /nonexistent &&
+	finds "xfs job" "shell has not loaded dws_environment.so" --types xfs &&
+	flux setattr conf.shell_pluginpath "$pluginpath" &&
+	dws_clean
+'
 test_expect_success 'a guest is told to be the owner' '
 	test_done_by_others=$(FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 \
 		flux rabbit selftest --types none || :) &&
