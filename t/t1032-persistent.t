@@ -38,7 +38,7 @@ test_expect_success 'load everything' '
 	dws_setup
 '
 test_expect_success 'a job on one node creates a file system on its rabbit' '
-	jobid=$(flux submit -N1 -n1 --requires=host:node3 -S dw="$CREATE" true) &&
+	jobid=$(flux submit -N1 -n1 --requires=rank:3 -S dw="$CREATE" true) &&
 	done_well $jobid &&
 	persistent keep "length == 1" &&
 	dws_status | jq -e ".persistent[0] | .state == \"Active\"
@@ -107,7 +107,7 @@ test_expect_success 'its owner destroys it' '
 	dws_clean
 '
 test_expect_success 'a Lustre file system is used from any node' '
-	jobid=$(flux submit -N1 --requires=host:node0 \
+	jobid=$(flux submit -N1 --requires=rank:0 \
 		-S dw="#DW create_persistent type=lustre capacity=50GiB name=lus" true) &&
 	done_well $jobid &&
 	jobid=$(flux submit -N4 -S dw="#DW persistentdw name=lus" true) &&
@@ -118,7 +118,7 @@ test_expect_success 'unless that is configured otherwise' '
 	sed -i "s/^progress_interval.*/network_file_systems = []/" \
 		"$DWS_TMP/conf.d/test.toml" &&
 	flux config reload &&
-	jobid=$(flux submit -N1 --requires=host:node[2-3] \
+	jobid=$(flux submit -N1 --requires=rank:2-3 \
 		-S dw="#DW persistentdw name=lus" true) &&
 	exception $jobid alloc "constraints" &&
 	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=lus" true) &&
