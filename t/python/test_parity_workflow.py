@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from parity_support import (
     COMMAND,
     DRIVER,
     DWS,
+    LIMIT_S,
     STATES,
     User,
     complete,
@@ -162,6 +164,40 @@ def test_directives_are_refused_in_these_words(
     wlm: User, directive: str, text: str
 ) -> None:
     assert refusal(wlm, directive) == text.format(directive)
+
+
+def test_without_rules_nothing_is_a_directive(wlm: User, admin: User) -> None:
+    """Refused like a user's mistake, in other words."""
+
+    def refused() -> str:
+        name = unique("ruleless")
+        answer = wlm.create("workflows", workflow(name, COMMAND))
+        if answer.code != 201:
+            return answer.refused(403, "Forbidden")
+        remove(admin, name)
+        return ""
+
+    def wait(text: str) -> None:
+        # the webhook hears of rules by a watch of its own
+        end = time.monotonic() + LIMIT_S
+        while refused() != text:
+            assert time.monotonic() < end, refused()
+
+    space = "dws-system"
+    rules = admin.list("dwdirectiverules", space).expect(200)["items"]
+    try:
+        for rule in rules:
+            path = admin.path("dwdirectiverules", rule["metadata"]["name"], space)
+            admin.send("DELETE", path).expect(200)
+        wait(f"{DENIED}unable to find ruleset in namespace: {space}")
+        made = wlm.create("workflows", workflow(unique("bare"))).expect(201)
+        remove(admin, made["metadata"]["name"])
+    finally:
+        for rule in rules:
+            meta = {"name": rule["metadata"]["name"], "namespace": space}
+            body = {"kind": rule["kind"], "metadata": meta, "spec": rule["spec"]}
+            admin.create("dwdirectiverules", body, space)
+        wait("")
 
 
 def test_names_are_unique_within_a_workflow(wlm: User) -> None:
