@@ -31,7 +31,10 @@ done_well () {
 }
 
 test_expect_success 'load everything, with the profile of the example' '
-	echo "restrict_persistent_creation = false" >rabbit.toml &&
+	cat >rabbit.toml <<-\EOT &&
+	restrict_persistent_creation = false
+	daemons.copy-offload = "nnf-copy-offload.service"
+	EOT
 	dws_setup &&
 	kube patch nnfcontainerprofiles nnf-system foo \
 		"{\"data\": {\"retryLimit\": 2, \"preRunTimeoutSeconds\": 2,
@@ -133,6 +136,26 @@ test_expect_success 'no port is left' '
 	dws_wait_event $jobid clean &&
 	flux cancel $first &&
 	dws_wait_event $first clean
+'
+test_expect_success 'requires=copy-offload: its daemon runs while the job does' '
+	mkdir bin &&
+	cat >bin/systemctl <<-EOT &&
+	#!/bin/sh
+	echo "\$@" >>"$PWD/calls"
+	EOT
+	chmod +x bin/systemctl &&
+	jobid=$(flux submit -N1 -S dw="#DW jobdw type=xfs capacity=1GiB name=aa \
+		requires=copy-offload" sleep inf) &&
+	dws_wait_event $jobid start &&
+	FLUX_JOB_ID=$jobid PATH="$PWD/bin:$PATH" \
+		"$DWS_SRCDIR/etc/prolog.d/zstop_nnf_clientmount.sh" &&
+	grep "^start nnf-copy-offload.service$" calls &&
+	test_must_fail grep "^stop nnf-copy-offload" calls &&
+	flux cancel $jobid &&
+	FLUX_JOB_ID=$jobid PATH="$PWD/bin:$PATH" \
+		"$DWS_SRCDIR/etc/epilog.d/start_nnf_clientmount.sh" &&
+	grep "^stop nnf-copy-offload.service$" calls &&
+	dws_wait_event $jobid clean
 '
 test_expect_success 'nothing is left of all that' '
 	jobid=$(flux submit -N1 \
