@@ -177,7 +177,7 @@ static int update_resources (struct job *job)
     }
     if (json_array_size (demand.units) > 0 && !job->daemons_saved)
         rc = call (job, DWS_ACT_RESOURCE_UPDATE,
-                   kvs_save_daemons (job->ctx->h, job->facts->id,
+                   kvs_save_daemons (job->ctx->commits, job->facts->id,
                                      demand.units),
                    daemons_done);
     else
@@ -274,7 +274,7 @@ static int raise_exception (struct job *job, const struct dws_action *action)
 int actions_save (struct job *job, enum dws_state state, json_t *object)
 {
     return call (job, DWS_ACT_SAVE,
-                 kvs_save (job->ctx->h, job->facts->id, job->wf, state,
+                 kvs_save (job->ctx->commits, job->facts->id, job->wf, state,
                            object),
                  call_done);
 }

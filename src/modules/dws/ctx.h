@@ -16,6 +16,7 @@ struct jobs;
 struct agent;
 struct sync;
 struct calls;
+struct commits;
 struct annotate;
 struct persistent;
 struct tokens;
@@ -28,6 +29,7 @@ struct dws_ctx {
     flux_t *h;
     char *instance;             // value of the label on our workflows
     struct dws_config *config;
+    struct commits *commits;    // to the KVS
     struct calls *calls;        // RPCs that wait for their response
     struct jobs *jobs;          // the facts
     json_t *used;               // bytes that the jobs hold, by rabbit

@@ -108,7 +108,7 @@ static void movements_listed (struct job *job, json_t *objects)
 
     if (json_array_size (objects) > 0
         && calls_add (job->ctx,
-                      kvs_save_movements (job->ctx->h, job->facts->id,
+                      kvs_save_movements (job->ctx->commits, job->facts->id,
                                           objects, max),
                       job->facts->id, 0, recorded) < 0)
         flux_log_error (job->ctx->h, "rabbit_datamovements");
@@ -118,7 +118,7 @@ static void logs_read (struct job *job, json_t *logs)
 {
     if (json_array_size (logs) > 0
         && calls_add (job->ctx,
-                      kvs_save_logs (job->ctx->h, job->facts->id, logs),
+                      kvs_save_logs (job->ctx->commits, job->facts->id, logs),
                       job->facts->id, 0, recorded) < 0)
         flux_log_error (job->ctx->h, "rabbit_container_log");
 }

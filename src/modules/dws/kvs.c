@@ -100,101 +100,80 @@ static int put_timing (flux_kvs_txn_t *txn,
     return rc;
 }
 
-flux_future_t *kvs_save (flux_t *h,
+flux_future_t *kvs_save (struct commits *commits,
                          uint64_t id,
                          const struct dws_workflow *wf,
                          enum dws_state state,
                          json_t *object)
 {
     flux_kvs_txn_t *txn;
-    flux_future_t *f = NULL;
     json_t *record = NULL;
+    int rc;
 
-    if (!(txn = flux_kvs_txn_create ()))
-        return NULL;
+    if ((object && !(record = dws_record_object (object)))
+        || !(txn = commits_txn (commits)))
+        goto error;
     if (wf && wf->state == state && wf->ready && wf->elapsed
         && put_timing (txn, id, state, wf->elapsed) < 0)
-        goto done;
-    if (object
-        && (!(record = dws_record_object (object))
-            || put (txn, id, "rabbit_workflow", record) < 0))
-        goto done;
-    f = flux_kvs_commit (h, NULL, 0, txn);
-done:
+        goto error;
+    rc = record ? put (txn, id, "rabbit_workflow", record) : 0;
+    json_decref (record);
+    return rc < 0 ? NULL : commits_wait (commits);
+error:
     {
         int saved_errno = errno;
         json_decref (record);
-        flux_kvs_txn_destroy (txn);
         errno = saved_errno;
     }
-    return f;
+    return NULL;
 }
 
-flux_future_t *kvs_save_movements (flux_t *h,
+flux_future_t *kvs_save_movements (struct commits *commits,
                                    uint64_t id,
                                    json_t *objects,
                                    int max)
 {
     flux_kvs_txn_t *txn;
-    flux_future_t *f = NULL;
-    json_t *chosen = NULL;
+    json_t *chosen;
+    int rc = -1;
 
-    if (!(txn = flux_kvs_txn_create ()))
+    if (!(chosen = dws_record_movements (objects, max)))
         return NULL;
-    if ((chosen = dws_record_movements (objects, max))
-        && put (txn, id, "rabbit_datamovements", chosen) == 0)
-        f = flux_kvs_commit (h, NULL, 0, txn);
-    {
-        int saved_errno = errno;
-        json_decref (chosen);
-        flux_kvs_txn_destroy (txn);
-        errno = saved_errno;
-    }
-    return f;
+    if ((txn = commits_txn (commits)))
+        rc = put (txn, id, "rabbit_datamovements", chosen);
+    json_decref (chosen);
+    return rc < 0 ? NULL : commits_wait (commits);
 }
 
-flux_future_t *kvs_save_logs (flux_t *h, uint64_t id, json_t *logs)
+flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
+                              json_t *logs)
 {
     static const char *const names[] = {
         "rabbit_container_log",
         "data.dws.container_logs",
     };
     flux_kvs_txn_t *txn;
-    flux_future_t *f = NULL;
     char key[256];
 
-    if (!(txn = flux_kvs_txn_create ()))
+    if (!(txn = commits_txn (commits)))
         return NULL;
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
         if (flux_job_kvs_key (key, sizeof (key), id, names[i]) < 0
             || flux_kvs_txn_pack (txn, 0, key, "O", logs) < 0)
-            goto done;
+            return NULL;
     }
-    f = flux_kvs_commit (h, NULL, 0, txn);
-done:
-    {
-        int saved_errno = errno;
-        flux_kvs_txn_destroy (txn);
-        errno = saved_errno;
-    }
-    return f;
+    return commits_wait (commits);
 }
 
-flux_future_t *kvs_save_daemons (flux_t *h, uint64_t id, json_t *units)
+flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
+                                 json_t *units)
 {
     flux_kvs_txn_t *txn;
-    flux_future_t *f = NULL;
 
-    if (!(txn = flux_kvs_txn_create ()))
+    if (!(txn = commits_txn (commits))
+        || put (txn, id, "rabbit_daemons", units) < 0)
         return NULL;
-    if (put (txn, id, "rabbit_daemons", units) == 0)
-        f = flux_kvs_commit (h, NULL, 0, txn);
-    {
-        int saved_errno = errno;
-        flux_kvs_txn_destroy (txn);
-        errno = saved_errno;
-    }
-    return f;
+    return commits_wait (commits);
 }
 
 flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name)

@@ -11,6 +11,7 @@
 #include <flux/core.h>
 
 #include "libdws/workflow.h"
+#include "commits.h"
 
 /* Read dws.instance, or make one and store it. Waits for the KVS, so call it
  * before the reactor runs. The caller frees the result.
@@ -18,11 +19,11 @@
 char *kvs_instance (flux_t *h);
 
 /* Start to store rabbit_<state>_timing (if 'wf' is not NULL and has completed
- * 'state') and rabbit_workflow (if 'object' is not NULL) of job 'id'. Everything is stored in
- * the job's directory, where its owner can read it with flux job info, and
+ * 'state') and rabbit_workflow (if 'object' is not NULL) of job 'id', bounded as
+ * libdws/record.h says. Everything is stored in the job's directory, where its owner can read it with flux job info, and
  * once more in data.dws below that, where services keep what is theirs.
  */
-flux_future_t *kvs_save (flux_t *h,
+flux_future_t *kvs_save (struct commits *commits,
                          uint64_t id,
                          const struct dws_workflow *wf,
                          enum dws_state state,
@@ -31,7 +32,7 @@ flux_future_t *kvs_save (flux_t *h,
 /* Start to store up to 'max' of a workflow's NnfDataMovement objects as
  * rabbit_datamovements, those that have failed first.
  */
-flux_future_t *kvs_save_movements (flux_t *h,
+flux_future_t *kvs_save_movements (struct commits *commits,
                                    uint64_t id,
                                    json_t *objects,
                                    int max);
@@ -39,12 +40,14 @@ flux_future_t *kvs_save_movements (flux_t *h,
 /* Start to store the logs of a job's containers as rabbit_container_log and
  * data.dws.container_logs.
  */
-flux_future_t *kvs_save_logs (flux_t *h, uint64_t id, json_t *logs);
+flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
+    json_t *logs);
 
 /* Start to store the systemd units that a job needs on its nodes as
  * rabbit_daemons, for the prolog and epilog.
  */
-flux_future_t *kvs_save_daemons (flux_t *h, uint64_t id, json_t *units);
+flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
+    json_t *units);
 
 /* Start to read what is in a job's directory: R, which the second function
  * gets from the future (a new reference), or the eventlog.

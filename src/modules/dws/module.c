@@ -20,6 +20,7 @@
 #include "agent.h"
 #include "annotate.h"
 #include "calls.h"
+#include "commits.h"
 #include "config.h"
 #include "ctx.h"
 #include "health.h"
@@ -50,6 +51,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         jobs_destroy (ctx->jobs);
         json_decref (ctx->used);
         calls_destroy (ctx->calls);
+        commits_destroy (ctx->commits);
         dws_config_destroy (ctx->config);
         free (ctx->instance);
         free (ctx);
@@ -76,6 +78,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
     if (!(ctx->used = json_object ()))
         errno = ENOMEM;
     if (!ctx->used
+        || !(ctx->commits = commits_create (h))
         || !(ctx->calls = calls_create ())
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
