@@ -19,9 +19,10 @@
 char *kvs_instance (flux_t *h);
 
 /* Start to store rabbit_<state>_timing (if 'wf' is not NULL and has completed
- * 'state') and rabbit_workflow (if 'object' is not NULL) of job 'id', bounded as
- * libdws/record.h says. Everything is stored in the job's directory, where its owner can read it with flux job info, and
- * once more in data.dws below that, where services keep what is theirs.
+ * 'state') and rabbit_workflow (if 'object' is not NULL) of job 'id', bounded
+ * as libdws/record.h says. Everything is stored in the job's directory, where
+ * its owner can read it with flux job info, and once more in data.dws below
+ * that, where services keep what is theirs.
  */
 flux_future_t *kvs_save (struct commits *commits,
                          uint64_t id,
