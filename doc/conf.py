@@ -19,6 +19,8 @@ source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 master_doc = "index"
 exclude_patterns = ["img/README.md"]
 nitpicky = True
+# What a command prints is no shell text, but its lexer takes it for that.
+suppress_warnings = ["misc.highlighting_failure"]
 myst_heading_anchors = 3
 
 html_theme = "alabaster"
