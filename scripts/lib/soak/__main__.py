@@ -20,7 +20,7 @@ import flux.job
 from flux_k8s.kube import Kube
 
 from soak.faults import Faults
-from soak.jobs import KINDS, Job, jobspec, verdict
+from soak.jobs import CREATE, DESTROY, KINDS, Job, Kind, jobspec, verdict
 from soak.world import Lost, World
 
 RECOVERY_S = 300.0
@@ -72,9 +72,8 @@ class Run:
         found = self._records("pending", "running")
         return [self._jobs[jobid] for jobid in found if jobid in self._jobs]
 
-    def submit(self) -> None:
+    def submit(self, kind: Kind) -> None:
         """Submit one job; a wrong one must be refused."""
-        kind = self._rng.choice(KINDS)
         spec, error = jobspec(kind, self._rng), ""
         try:
             jobid = int(flux.job.submit(self._world.handle, spec))
@@ -118,6 +117,8 @@ class Run:
         for name in OTHERS:
             self._world.ctl("wait-state", name, "Proposal", "--ready")
         self._others = self._others_now()
+        self.submit(CREATE)
+        self._world.until("jobs are active", self._stuck, RECOVERY_S)
 
     def _others_now(self) -> dict[str, Any]:
         kube = Kube(str(self._world.kubeconfig), connections=1)
@@ -139,7 +140,7 @@ class Run:
         kinds = self._wanted()
         while time.monotonic() < end:
             for _ in range(self._args.active - len(self._active())):
-                self.submit()
+                self.submit(self._rng.choice(KINDS))
             if self._rng.random() < 0.3:
                 self.cancel()
             if kinds and self._rng.random() < 0.5:
@@ -152,6 +153,8 @@ class Run:
     def recover(self) -> None:
         self.say(f"recovery; {len(self._active())} jobs are active")
         self._faults.heal()
+        self._world.until("jobs are active", self._stuck, RECOVERY_S)
+        self.submit(DESTROY)
         self._world.until("jobs are active", self._stuck, RECOVERY_S)
 
     def _stuck(self) -> str:
@@ -186,6 +189,7 @@ class Run:
             "jobs known to dws": status["jobs"],
             "files": cluster["backing"],
             "disabled": self._disabled(),
+            "persistent file systems": status["persistent"],
             "drained": self._world.flux(
                 "resource", "drain", "-no", "{nodelist} {reason}"
             ).strip(),

@@ -52,6 +52,8 @@ def _jobdw(type_: str, name: str = "scratch") -> str:
 
 
 SCRATCH = ("DW_JOB_scratch",)
+# A persistent file system that is there for the whole run.
+KEPT = "kept"
 KINDS = [
     Kind("xfs", _jobdw("xfs"), SCRATCH),
     Kind("gfs2", _jobdw("gfs2"), SCRATCH),
@@ -62,6 +64,21 @@ KINDS = [
         f"{_jobdw('xfs')}\n{_jobdw('gfs2', 'more')}",
         ("DW_JOB_scratch", "DW_JOB_more"),
     ),
+    Kind(
+        "copies",
+        f"{_jobdw('gfs2')}\n"
+        "#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in\n"
+        "#DW copy_out source=$DW_JOB_scratch/out destination=/lus/global/out",
+        SCRATCH,
+    ),
+    Kind(
+        "container",
+        f"{_jobdw('gfs2')}\n"
+        "#DW container name=cc profile=example-success "
+        "DW_JOB_foo_local_storage=scratch",
+        SCRATCH,
+    ),
+    Kind("persistent", f"#DW persistentdw name={KEPT}", (f"DW_PERSISTENT_{KEPT}",)),
     Kind("task fails", _jobdw("xfs"), SCRATCH, status=3),
     Kind("mistyped", "#DW jobdw type=xfz capacity=10GiB name=a", refused="xfz"),
     Kind(
@@ -71,6 +88,10 @@ KINDS = [
         fatal="nowhere",
     ),
 ]
+
+
+CREATE = Kind("create", f"#DW create_persistent type=lustre capacity=9GiB name={KEPT}")
+DESTROY = Kind("destroy", f"#DW destroy_persistent name={KEPT}")
 
 
 @dataclass
