@@ -10,13 +10,23 @@ test_under_flux 4
 rpc () {
 	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
+dws_offline () {
+	test "$(flux resource list -s down -no "{nodelist}")" = "$1"
+}
 test_expect_success 'nothing is Disabled when all is well' '
 	dws_setup &&
 	dws_wait_status ".health.settled" &&
 	dws_disabled
 '
-test_expect_success 'a node whose broker is offline is' '
+test_expect_success 'a node whose broker is offline is given a grace' '
 	rpc resource.monitor-force-down "{\"ranks\": \"1,3\"}" &&
+	dws_until dws_offline "node[1,3]" &&
+	dws_wait_status ".health.settled" &&
+	dws_disabled
+'
+test_expect_success 'then it is Disabled' '
+	echo "offline_grace = \"10ms\"" >>"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
 	dws_disabled node1 node3
 '
 test_expect_success SOLO 'until it is online again' '

@@ -115,6 +115,11 @@ static const struct option options[] = {
     { "soft_drain", TYPE_BOOL, "true", ANY, OFFSET (soft_drain),
       .help = "Give nodes that have lost the link the property badrabbit, "
         "which keeps rabbit jobs away and no others." },
+    { "offline_grace", TYPE_SECONDS, "60", AT_LEAST (0),
+      OFFSET (offline_grace),
+      .help = "How long a node must be offline without a break before it is "
+        "Disabled in SystemStatus, which makes DWS unmount nothing there: "
+        "not for those that are only slow to come up when Flux starts." },
     { "save_datamovements", TYPE_INTEGER, "0", 0, INT_MAX,
       OFFSET (policy.save_datamovements),
       .help = "So many data movements are recorded for each job, those that "

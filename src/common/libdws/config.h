@@ -23,6 +23,7 @@ struct dws_config {
     int workers;                    // of the agent
     double prolog_timeout;
     double progress_interval;       // between annotations of a job
+    double offline_grace;           // before DWS is told
     bool restrict_persistent;
     bool drain_compute_nodes;
     bool soft_drain;

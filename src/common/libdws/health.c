@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <flux/hostlist.h>
@@ -429,14 +430,50 @@ static bool is_stuck (const struct node *node, const char *host,
                || json_object_get (stuck, host));
 }
 
+int dws_health_absent (json_t *since, const struct dws_nodes *nodes,
+                       double now)
+{
+    for (size_t i = 0; i < nodes->rs->count; i++) {
+        const char *host = nodes->rs->hosts[i].name;
+
+        if (!nodes->list[i].offline)
+            (void)json_object_del (since, host);
+        else if (!json_object_get (since, host)
+                 && json_object_set_new (since, host, json_real (now)) < 0) {
+            errno = ENOMEM;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Has the grace ended? If not, note when it will.
+ */
+static bool is_due (struct dws_absence *absence, const char *host)
+{
+    json_t *since = json_object_get (absence->since, host);
+    double due;
+
+    if (absence->grace < 0. || !since)
+        return false;
+    due = json_number_value (since) + absence->grace;
+    if (due <= absence->now)
+        return true;
+    if (due < absence->due)
+        absence->due = due;
+    return false;
+}
+
 json_t *dws_health_systemstatus (const struct dws_nodes *nodes,
                                  const struct dws_topology *topo,
                                  json_t *known,
                                  json_t *stuck,
+                                 struct dws_absence *absence,
                                  dws_error_t *error)
 {
     json_t *changes = json_object ();
 
+    absence->due = INFINITY;
     if (!changes)
         goto nomem;
     for (size_t i = 0; i < nodes->rs->count; i++) {
@@ -448,7 +485,8 @@ json_t *dws_health_systemstatus (const struct dws_nodes *nodes,
 
         if (!dws_topology_rabbit (topo, host))
             continue;
-        want = node->offline || is_stuck (node, host, stuck);
+        want = is_stuck (node, host, stuck)
+               || (node->offline && (disabled || is_due (absence, host)));
         if (want != disabled
             && json_object_set_new (changes, host,
                                     json_string (want ? "Disabled"

@@ -72,16 +72,34 @@ void dws_health_clear (struct dws_health *health);
  */
 json_t *dws_health_constraint (json_t *constraint, dws_error_t *error);
 
+/* How long nodes have been offline. As DWS does not unmount on a node that is
+ * Disabled, one that just has not come up yet is given a grace.
+ */
+struct dws_absence {
+    json_t *since;          // {HOST: TIME}, of those that are offline
+    double grace;           // seconds, below zero: for ever
+    double now;             // time, s
+    double due;             // out: when the next grace ends, INFINITY: none
+};
+
+/* Note in 'since' who is offline from 'now' on, and forget who is online.
+ * Fails with ENOMEM.
+ */
+int dws_health_absent (json_t *since, const struct dws_nodes *nodes,
+                       double now);
+
 /* What has to change in SystemStatus.data.nodes ('known', NULL if empty): a
  * new object {HOST: "Disabled" or "Enabled"}, empty if nothing. Nodes are
- * Disabled while their broker is offline, and while they are drained because
- * they failed to unmount, or are in the set 'stuck' (keys; NULL: none).
+ * Disabled while they are drained because they failed to unmount, or are in
+ * the set 'stuck' (keys; NULL: none), and once their broker has been offline
+ * for the grace. One that is Disabled stays so while it is offline.
  * Fails with ENOMEM.
  */
 json_t *dws_health_systemstatus (const struct dws_nodes *nodes,
                                  const struct dws_topology *topo,
                                  json_t *known,
                                  json_t *stuck,
+                                 struct dws_absence *absence,
                                  dws_error_t *error);
 
 /* Take out of the set 'stuck' those that are not drained any more.

@@ -140,7 +140,7 @@ static void learn (struct health *health, json_t *o)
         flux_log (health->ctx->h, LOG_ERR, "%s", error.text);
         return;
     }
-    systemstatus_update (health->ctx->systemstatus, NULL, NULL);
+    systemstatus_learn (health->ctx->systemstatus, nodes);
     dws_nodes_destroy (health->nodes);
     health->nodes = nodes;
     dws_health_unstick (health->stuck, nodes);

@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "agent.h"
@@ -21,6 +22,8 @@ struct systemstatus {
     const struct dws_nodes *nodes;  // borrowed, NULL: not yet known
     json_t *stuck;                  // borrowed
     json_t *known;                  // data.nodes, NULL: not read
+    json_t *since;                  // see struct dws_absence
+    flux_watcher_t *grace;          // the next one ends
     bool busy;                      // a command is under way
     bool absent;                    // there is none, or it is not for us
     bool dirty;
@@ -70,8 +73,23 @@ static void send (struct systemstatus *status, json_t *command)
         flux_log_error (status->ctx->h, "SystemStatus");
 }
 
+static void await_grace (struct systemstatus *status,
+                         const struct dws_absence *absence)
+{
+    flux_watcher_stop (status->grace);
+    if (isinf (absence->due))
+        return;
+    flux_timer_watcher_reset (status->grace, absence->due - absence->now, 0.);
+    flux_watcher_start (status->grace);
+}
+
 static void update (struct systemstatus *status)
 {
+    struct dws_absence absence = {
+        .since = status->since,
+        .grace = status->ctx->config->offline_grace,
+        .now = flux_reactor_now (flux_get_reactor (status->ctx->h)),
+    };
     dws_error_t error;
     json_t *changes;
 
@@ -82,10 +100,12 @@ static void update (struct systemstatus *status)
                                              status->ctx->config->topology,
                                              status->known,
                                              status->stuck,
+                                             &absence,
                                              &error))) {
         flux_log (status->ctx->h, LOG_ERR, "SystemStatus: %s", error.text);
         return;
     }
+    await_grace (status, &absence);
     if (json_object_size (changes) == 0) {
         status->dirty = false;
         json_decref (changes);
@@ -95,6 +115,15 @@ static void update (struct systemstatus *status)
                                        "patch",
                                        json_pack ("{s:{s:o}}", "data",
                                                   "nodes", changes)));
+}
+
+static void grace_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                      void *arg)
+{
+    struct systemstatus *status = arg;
+
+    status->dirty = true;
+    update (status);
 }
 
 void systemstatus_start (struct systemstatus *status)
@@ -117,6 +146,16 @@ void systemstatus_update (struct systemstatus *status,
     update (status);
 }
 
+void systemstatus_learn (struct systemstatus *status,
+                         const struct dws_nodes *nodes)
+{
+    double now = flux_reactor_now (flux_get_reactor (status->ctx->h));
+
+    status->nodes = NULL;
+    if (dws_health_absent (status->since, nodes, now) < 0)
+        flux_log_error (status->ctx->h, "SystemStatus");
+}
+
 bool systemstatus_settled (const struct systemstatus *status)
 {
     return status->absent || (!status->dirty && !status->busy);
@@ -129,6 +168,13 @@ struct systemstatus *systemstatus_create (struct dws_ctx *ctx)
     if (!(status = calloc (1, sizeof (*status))))
         return NULL;
     status->ctx = ctx;
+    if (!(status->since = json_object ())
+        || !(status->grace = flux_timer_watcher_create (
+                 flux_get_reactor (ctx->h), 0., 0., grace_cb, status))) {
+        systemstatus_destroy (status);
+        errno = ENOMEM;
+        return NULL;
+    }
     return status;
 }
 
@@ -136,6 +182,8 @@ void systemstatus_destroy (struct systemstatus *status)
 {
     if (status) {
         int saved_errno = errno;
+        flux_watcher_destroy (status->grace);
+        json_decref (status->since);
         json_decref (status->known);
         free (status);
         errno = saved_errno;

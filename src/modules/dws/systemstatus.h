@@ -20,8 +20,15 @@ void systemstatus_destroy (struct systemstatus *status);
  */
 void systemstatus_start (struct systemstatus *status);
 
+/* The state of nodes has been asked for: note which of these are offline. What
+ * systemstatus_update() was given is not used any more.
+ */
+void systemstatus_learn (struct systemstatus *status,
+                         const struct dws_nodes *nodes);
+
 /* Bring it in step with what is known of the nodes, which must stay valid
- * until the next call. 'stuck' as for dws_health_systemstatus().
+ * until the next call. 'stuck' as for dws_health_systemstatus(). It is done
+ * again when an offline node's grace ends.
  */
 void systemstatus_update (struct systemstatus *status,
                           const struct dws_nodes *nodes,

@@ -3,6 +3,8 @@
  * Unit tests of health.c.
  */
 
+#include <math.h>
+
 #include "libdws/health.h"
 #include "util.h"
 
@@ -253,10 +255,15 @@ static void check_status (const char *flux, const char *known,
     struct dws_nodes *nodes = nodes_from (flux);
     json_t *is = J (known);
     json_t *set = J (stuck);
-    json_t *changes = dws_health_systemstatus (nodes, topo, is, set, NULL);
+    struct dws_absence absence = { .since = json_object (), .now = 1. };
+    json_t *changes;
 
+    assert_int_equal (dws_health_absent (absence.since, nodes, 1.), 0);
+    changes = dws_health_systemstatus (nodes, topo, is, set, &absence, NULL);
     assert_json (changes, want);
+    assert_true (isinf (absence.due));
     json_decref (changes);
+    json_decref (absence.since);
     json_decref (set);
     json_decref (is);
     dws_nodes_destroy (nodes);
@@ -276,6 +283,48 @@ static void test_systemstatus (void **state)
     /* drained for another reason, and then found to be stuck */
     check_status (DRAINED ("2-3", "disk"), "{'node2': 'Enabled'}",
                   "{'node2': true, 'node0': true}", "{'node2': 'Disabled'}");
+}
+
+/* 'offline' at the time 'now', after what 'absence' has seen.
+ */
+static void check_absent (struct dws_absence *absence, double now,
+                          const char *offline, const char *known,
+                          const char *want, double due)
+{
+    struct dws_topology *topo = topology ();
+    struct dws_nodes *nodes = nodes_from (offline);
+    json_t *is = J (known);
+    json_t *changes;
+
+    absence->now = now;
+    assert_int_equal (dws_health_absent (absence->since, nodes, now), 0);
+    changes = dws_health_systemstatus (nodes, topo, is, NULL, absence, NULL);
+    assert_json (changes, want);
+    assert_true (absence->due == due);
+    json_decref (changes);
+    json_decref (is);
+    dws_nodes_destroy (nodes);
+    dws_topology_destroy (topo);
+}
+
+static void test_offline_grace (void **state)
+{
+    struct dws_absence a = { .since = json_object (), .grace = 60. };
+
+    check_absent (&a, 100., "'offline': '0-1'", "{'node0': 'Disabled'}",
+                  "{}", 160.);
+    check_absent (&a, 130., "'offline': '0-2'", "{'node0': 'Disabled'}",
+                  "{}", 160.);
+    /* a break begins it anew, and ends what an earlier life has left */
+    check_absent (&a, 159., "'offline': '2'", "{'node0': 'Disabled'}",
+                  "{'node0': 'Enabled'}", 190.);
+    check_absent (&a, 160., "'offline': '0-2'", "{}", "{}", 190.);
+    check_absent (&a, 190., "'offline': '0-2'", "{}",
+                  "{'node2': 'Disabled'}", 220.);
+    a.grace = -1.;
+    check_absent (&a, 1E9, "'offline': '0-2'", "{'node2': 'Disabled'}", "{}",
+                  INFINITY);
+    json_decref (a.since);
 }
 
 static void test_unstick (void **state)
@@ -326,6 +375,7 @@ int main (void)
         cmocka_unit_test (test_pardon),
         cmocka_unit_test (test_constraint),
         cmocka_unit_test (test_systemstatus),
+        cmocka_unit_test (test_offline_grace),
         cmocka_unit_test (test_unstick),
         cmocka_unit_test (test_bad_nodes),
     };
