@@ -9,7 +9,8 @@ test_under_flux 4
 test_expect_success 'load everything' '
 	dws_setup
 '
-for page in "$DWS_SRCDIR"/doc/user/*.rst "$DWS_SRCDIR"/doc/admin/*.rst; do
+for page in "$DWS_SRCDIR"/doc/user/*.rst "$DWS_SRCDIR"/doc/admin/*.rst \
+	"$DWS_SRCDIR"/doc/man*/*.rst; do
 	grep -q "code-block:: console" "$page" || continue
 	test_expect_success "doc/${page#"$DWS_SRCDIR"/doc/}" '
 		flux python "$DWS_SRCDIR/t/scripts/doc_examples.py" "$page"
