@@ -22,62 +22,20 @@
 
 #include "text.h"
 
-/* Decoded arguments and the error of one call.
+enum { MAX_ARGS = 3 };
+
+/* One call: its decoded arguments, and what went wrong.
  */
 struct call {
-    json_t *args[3];
+    json_t *args[MAX_ARGS];       // NULL if absent
+    struct dws_topology *topo;    // of the argument "rabbitmapping"
+    int fd;
     dws_error_t error;
-    int errnum;           // of an argument that could not be decoded
 };
 
-void dws_text_free (char *s)
-{
-    free (s);
-}
-
-static json_t *take (struct call *call,
-                     int n,
-                     const char *name,
-                     const char *text,
-                     int *failed)
-{
-    json_error_t jerror;
-
-    if (text
-        && !(call->args[n] = json_loads (text, JSON_DECODE_ANY, &jerror))
-        && !*failed) {
-        dws_error (&call->error, EINVAL, "%s: %s", name, jerror.text);
-        call->errnum = EINVAL;
-        *failed = 1;
-    }
-    return call->args[n];
-}
-
-/* End a call: release the arguments, and turn 'result' into text.
+/* Returns NULL with errno and call->error.
  */
-static char *finish (struct call *call,
-                     json_t *result,
-                     struct dws_text_error *error)
-{
-    int saved_errno = call->errnum ? call->errnum : errno;
-    char *text = NULL;
-
-    for (int i = 0; i < 3; i++)
-        json_decref (call->args[i]);
-    if (result) {
-        text = json_dumps (result, JSON_COMPACT | JSON_ENCODE_ANY);
-        json_decref (result);
-        if (!text) {
-            dws_error (&call->error, ENOMEM, "out of memory");
-            saved_errno = ENOMEM;
-        }
-    }
-    if (!text) {
-        error->errnum = saved_errno;
-        memcpy (error->text, call->error.text, sizeof (error->text));
-    }
-    return text;
-}
+typedef json_t *(*function_f) (struct call *call);
 
 static json_t *encode_directives (struct dws_directives *dirs)
 {
@@ -128,164 +86,92 @@ error:
     return result;
 }
 
-char *dws_text_directives (const char *dw,
-                           const char *presets,
-                           struct dws_text_error *error)
+static json_t *directives (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *dw_obj = take (&call, 0, "dw", dw, &failed);
-    json_t *presets_obj = take (&call, 1, "presets", presets, &failed);
     struct dws_directives *dirs;
-    json_t *result = NULL;
+    json_t *result;
 
-    if (!failed
-        && (dirs = dws_directives_parse (dw_obj,
-                                         presets_obj,
-                                         &call.error))) {
-        if (!(result = encode_directives (dirs)))
-            dws_error (&call.error, ENOMEM, "out of memory");
-        dws_directives_destroy (dirs);
-    }
-    return finish (&call, result, error);
+    if (!(dirs = dws_directives_parse (call->args[0],
+                                       call->args[1],
+                                       &call->error)))
+        return NULL;
+    if (!(result = encode_directives (dirs)))
+        dws_error_nomem (&call->error);
+    dws_directives_destroy (dirs);
+    return result;
 }
 
-char *dws_text_breakdown_apply (const char *resources,
-                                const char *breakdowns,
-                                const char *opts,
-                                struct dws_text_error *error)
+static json_t *breakdown_apply (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *res = take (&call, 0, "resources", resources, &failed);
-    json_t *list = take (&call, 1, "breakdowns", breakdowns, &failed);
-    json_t *o = take (&call, 2, "options", opts, &failed);
-    struct dws_breakdown_opts bopts = {
+    json_t *o = call->args[2];
+    struct dws_breakdown_opts opts = {
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .maximums = json_object_get (o, "maximums"),
     };
-    json_t *result = NULL;
 
-    if (!failed)
-        result = dws_breakdown_apply (res, list, &bopts, &call.error);
-    return finish (&call, result, error);
+    return dws_breakdown_apply (call->args[0],
+                                call->args[1],
+                                &opts,
+                                &call->error);
 }
 
-char *dws_text_allocation_nodes (const char *R,
-                                 const char *mapping,
-                                 struct dws_text_error *error)
+static json_t *allocation_nodes (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *R_obj = take (&call, 0, "R", R, &failed);
-    json_t *map = take (&call, 1, "rabbitmapping", mapping, &failed);
-    struct dws_topology *topo;
-    json_t *result = NULL;
-
-    if (!failed && (topo = dws_topology_create (map, &call.error))) {
-        result = dws_allocation_nodes (R_obj, topo, &call.error);
-        dws_topology_destroy (topo);
-    }
-    return finish (&call, result, error);
+    return dws_allocation_nodes (call->args[0], call->topo, &call->error);
 }
 
-char *dws_text_allocation_sets (const char *breakdowns,
-                                const char *nodes_per_rabbit,
-                                const char *opts,
-                                struct dws_text_error *error)
+static json_t *allocation_sets (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *list = take (&call, 0, "breakdowns", breakdowns, &failed);
-    json_t *nodes = take (&call, 1, "nodes", nodes_per_rabbit, &failed);
-    json_t *o = take (&call, 2, "options", opts, &failed);
-    struct dws_allocation_opts aopts = {
+    json_t *o = call->args[2];
+    struct dws_allocation_opts opts = {
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .storages = json_object_get (o, "storages"),
         .used = json_object_get (o, "used"),
         .resources = json_object_get (o, "resources"),
         .reserved = json_object_get (o, "reserved"),
     };
-    json_t *result = NULL;
 
-    if (!failed)
-        result = dws_allocation_sets (list, nodes, &aopts, &call.error);
-    return finish (&call, result, error);
+    return dws_allocation_sets (call->args[0],
+                                call->args[1],
+                                &opts,
+                                &call->error);
 }
 
-char *dws_text_location_constraint (const char *breakdowns,
-                                    const char *servers,
-                                    const char *mapping,
-                                    struct dws_text_error *error)
+static json_t *allocation_reserved (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *list = take (&call, 0, "breakdowns", breakdowns, &failed);
-    json_t *objects = take (&call, 1, "servers", servers, &failed);
-    json_t *map = take (&call, 2, "rabbitmapping", mapping, &failed);
-    struct dws_topology *topo;
-    json_t *result = NULL;
-
-    if (!failed && (topo = dws_topology_create (map, &call.error))) {
-        result = dws_location_constraint (list, objects, topo, NULL, &call.error);
-        dws_topology_destroy (topo);
-    }
-    return finish (&call, result, error);
+    return dws_allocation_reserved (call->args[0], call->topo, &call->error);
 }
 
-char *dws_text_allocation_reserved (const char *R,
-                                    const char *mapping,
-                                    struct dws_text_error *error)
+static json_t *location_constraint (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *R_obj = take (&call, 0, "R", R, &failed);
-    json_t *map = take (&call, 1, "rabbitmapping", mapping, &failed);
-    struct dws_topology *topo;
-    json_t *result = NULL;
-
-    if (!failed && (topo = dws_topology_create (map, &call.error))) {
-        result = dws_allocation_reserved (R_obj, topo, &call.error);
-        dws_topology_destroy (topo);
-    }
-    return finish (&call, result, error);
+    return dws_location_constraint (call->args[0],
+                                    call->args[1],
+                                    call->topo,
+                                    NULL,
+                                    &call->error);
 }
 
-char *dws_text_config_faults (const char *table, struct dws_text_error *error)
+static json_t *daemons_units (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *obj = take (&call, 0, "rabbit", table, &failed);
-    json_t *result = NULL;
-
-    if (!failed && !(result = dws_config_faults (obj)))
-        dws_error_nomem (&call.error);
-    return finish (&call, result, error);
+    return dws_daemons_units (call->args[0], call->args[1], &call->error);
 }
 
-char *dws_text_config_describe (struct dws_text_error *error)
+static json_t *config_faults (struct call *call)
 {
-    struct call call = { 0 };
-    json_t *result;
+    json_t *result = dws_config_faults (call->args[0]);
 
-    if (!(result = dws_config_describe ()))
-        dws_error_nomem (&call.error);
-    return finish (&call, result, error);
+    if (!result)
+        dws_error_nomem (&call->error);
+    return result;
 }
 
-char *dws_text_daemons_units (const char *breakdowns,
-                              const char *daemons,
-                              struct dws_text_error *error)
+static json_t *config_describe (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *list = take (&call, 0, "breakdowns", breakdowns, &failed);
-    json_t *table = take (&call, 1, "daemons", daemons, &failed);
-    json_t *result = NULL;
+    json_t *result = dws_config_describe ();
 
-    if (!failed)
-        result = dws_daemons_units (list, table, &call.error);
-    return finish (&call, result, error);
+    if (!result)
+        dws_error_nomem (&call->error);
+    return result;
 }
 
 static int write_all (void *arg, const char *buf, size_t len)
@@ -338,41 +224,119 @@ static int write_R (int fd, json_t *R, dws_error_t *error)
     return rc;
 }
 
-char *dws_text_jgf (const char *R,
-                    const char *mapping,
-                    const char *opts,
-                    int fd,
-                    struct dws_text_error *error)
+static json_t *jgf (struct call *call)
 {
-    struct call call = { 0 };
-    int failed = 0;
-    json_t *R_obj = take (&call, 0, "R", R, &failed);
-    json_t *map = take (&call, 1, "rabbitmapping", mapping, &failed);
-    json_t *o = take (&call, 2, "options", opts, &failed);
+    json_t *o = call->args[2];
     json_t *chunks = json_object_get (o, "chunks");
     bool whole = json_is_true (json_object_get (o, "whole"));
-    struct dws_jgf_opts jopts = {
+    struct dws_jgf_opts opts = {
         .cluster = json_string_value (json_object_get (o, "cluster")),
         .chunks = chunks ? json_integer_value (chunks) : DWS_JGF_CHUNKS,
         .exclude = json_string_value (json_object_get (o, "exclude")),
         .validate = json_is_true (json_object_get (o, "validate")),
     };
-    struct dws_topology *topo = NULL;
-    struct dws_jgf *jgf = NULL;
+    dws_error_t *error = &call->error;
+    struct dws_jgf *graph;
     json_t *result = NULL;
 
-    if (!failed
-        && (topo = dws_topology_create (map, &call.error))
-        && (jgf = dws_jgf_create (R_obj, topo, &jopts, &call.error))
-        && (!whole || write_R (fd, R_obj, &call.error) == 0)
-        && dws_jgf_write (jgf, write_all, &fd, &call.error) == 0
-        && (!whole || write_text (fd, "}", 1, &call.error) == 0)
-        && write_text (fd, "\n", 1, &call.error) == 0
+    if (!(graph = dws_jgf_create (call->args[0], call->topo, &opts, error)))
+        return NULL;
+    if ((!whole || write_R (call->fd, call->args[0], error) == 0)
+        && dws_jgf_write (graph, write_all, &call->fd, error) == 0
+        && (!whole || write_text (call->fd, "}", 1, error) == 0)
+        && write_text (call->fd, "\n", 1, error) == 0
         && !(result = json_pack ("{s:I}",
                                  "vertices",
-                                 (json_int_t)dws_jgf_count (jgf))))
-        dws_error (&call.error, ENOMEM, "out of memory");
-    dws_jgf_destroy (jgf);
-    dws_topology_destroy (topo);
-    return finish (&call, result, error);
+                                 (json_int_t)dws_jgf_count (graph))))
+        dws_error_nomem (error);
+    dws_jgf_destroy (graph);
+    return result;
+}
+
+static const struct function {
+    const char *name;
+    function_f run;
+    const char *args[MAX_ARGS];   // their names, for error texts
+} functions[] = {
+    { "directives", directives, { "dw", "presets" } },
+    { "breakdown_apply", breakdown_apply,
+      { "resources", "breakdowns", "options" } },
+    { "allocation_nodes", allocation_nodes, { "R", "rabbitmapping" } },
+    { "allocation_sets", allocation_sets,
+      { "breakdowns", "nodes", "options" } },
+    { "allocation_reserved", allocation_reserved, { "R", "rabbitmapping" } },
+    { "location_constraint", location_constraint,
+      { "breakdowns", "servers", "rabbitmapping" } },
+    { "daemons_units", daemons_units, { "breakdowns", "daemons" } },
+    { "config_faults", config_faults, { "rabbit" } },
+    { "config_describe", config_describe, { NULL } },
+    { "jgf", jgf, { "R", "rabbitmapping", "options" } },
+};
+
+static const struct function *find_function (const char *name,
+                                             dws_error_t *error)
+{
+    for (size_t i = 0; i < sizeof (functions) / sizeof (functions[0]); i++)
+        if (strcmp (functions[i].name, name) == 0)
+            return &functions[i];
+    dws_error (error, EINVAL, "no function %s", name);
+    return NULL;
+}
+
+static int decode_args (struct call *call,
+                        const struct function *fn,
+                        const char *const texts[])
+{
+    json_error_t error;
+
+    for (int i = 0; i < MAX_ARGS && fn->args[i]; i++)
+        if (texts[i]
+            && !(call->args[i] = json_loads (texts[i],
+                                             JSON_DECODE_ANY,
+                                             &error)))
+            return dws_error (&call->error,
+                              EINVAL,
+                              "%s: %s",
+                              fn->args[i],
+                              error.text);
+    for (int i = 0; i < MAX_ARGS && fn->args[i]; i++)
+        if (strcmp (fn->args[i], "rabbitmapping") == 0
+            && !(call->topo = dws_topology_create (call->args[i],
+                                                   &call->error)))
+            return -1;
+    return 0;
+}
+
+char *dws_text_call (const char *function,
+                     const char *arg0,
+                     const char *arg1,
+                     const char *arg2,
+                     int fd,
+                     struct dws_text_error *error)
+{
+    const char *const texts[MAX_ARGS] = { arg0, arg1, arg2 };
+    struct call call = { .fd = fd };
+    const struct function *fn;
+    json_t *result = NULL;
+    char *text = NULL;
+
+    if ((fn = find_function (function, &call.error))
+        && decode_args (&call, fn, texts) == 0
+        && (result = fn->run (&call))
+        && !(text = json_dumps (result, JSON_COMPACT | JSON_ENCODE_ANY)))
+        dws_error_nomem (&call.error);
+    if (!text) {
+        error->errnum = errno;
+        memcpy (error->text, call.error.text, sizeof (error->text));
+    }
+    json_decref (result);
+    for (int i = 0; i < MAX_ARGS; i++)
+        json_decref (call.args[i]);
+    dws_topology_destroy (call.topo);
+    return text;
+}
+
+void dws_text_free (char *s)
+{
+    free (s);
 }

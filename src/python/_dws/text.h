@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The face that libdws shows to Python: JSON text in, JSON text out. Every
- * function returns text that dws_text_free() releases, or NULL with 'errbuf'
- * holding an errno and a message. An argument that is NULL counts as absent.
+ * The face that libdws shows to Python: JSON text in, JSON text out.
  */
 
 #ifndef DWS_TEXT_H
@@ -15,70 +13,41 @@ struct dws_text_error {
     char text[256];
 };
 
+/* Call one of these functions with up to three arguments. One that is NULL
+ * counts as absent. Returns text that dws_text_free() releases, or NULL with
+ * 'error' filled in.
+ *
+ * directives (dw, presets)
+ *     {"directives": [{"text", "command", "args": {}}], "warnings": []}
+ * breakdown_apply (resources, breakdowns, {"min_gib"?, "maximums"?})
+ * allocation_nodes (R or hostlist, rabbitmapping)
+ * allocation_sets (breakdowns, nodes per rabbit,
+ *                  {"min_gib"?, "storages"?, "used"?, "resources"?,
+ *                   "reserved"?})
+ * allocation_reserved (R, rabbitmapping)
+ *     {RABBIT: BYTES} that Fluxion has set aside
+ * location_constraint (breakdowns, servers, rabbitmapping)
+ *     an RFC 31 constraint, or null
+ * daemons_units (breakdowns, daemons)
+ *     the systemd units of required daemons
+ * config_faults (table [rabbit])
+ *     every fault of that table, an array of texts
+ * config_describe ()
+ *     the keys of that table:
+ *     [{"name", "type", "default", "bounds", "help"}]
+ * jgf (R, rabbitmapping,
+ *      {"cluster", "chunks"?, "exclude"?, "validate"?, "whole"?})
+ *     {"vertices": N}, having written the value of R's "scheduling" key to
+ *     'fd'; with "whole" R is written, with the graph in the place of what
+ *     it had there.
+ */
+char *dws_text_call (const char *function,
+                     const char *arg0,
+                     const char *arg1,
+                     const char *arg2,
+                     int fd,
+                     struct dws_text_error *error);
+
 void dws_text_free (char *s);
-
-/* {"directives": [{"text", "command", "args": {}}], "warnings": []}
- */
-char *dws_text_directives (const char *dw,
-                           const char *presets,
-                           struct dws_text_error *error);
-
-/* opts: {"min_gib"?, "maximums"?}
- */
-char *dws_text_breakdown_apply (const char *resources,
-                                const char *breakdowns,
-                                const char *opts,
-                                struct dws_text_error *error);
-
-/* R is an R object or a hostlist string
- */
-char *dws_text_allocation_nodes (const char *R,
-                                 const char *mapping,
-                                 struct dws_text_error *error);
-
-/* opts: {"min_gib"?, "storages"?, "used"?, "resources"?, "reserved"?}
- */
-char *dws_text_allocation_sets (const char *breakdowns,
-                                const char *nodes_per_rabbit,
-                                const char *opts,
-                                struct dws_text_error *error);
-
-/* An RFC 31 constraint, or "null"
- */
-char *dws_text_location_constraint (const char *breakdowns,
-                                    const char *servers,
-                                    const char *mapping,
-                                    struct dws_text_error *error);
-
-/* {RABBIT: BYTES} that Fluxion has set aside, from R
- */
-char *dws_text_allocation_reserved (const char *R,
-                                    const char *mapping,
-                                    struct dws_text_error *error);
-
-/* The systemd units of required daemons
- */
-char *dws_text_daemons_units (const char *breakdowns,
-                              const char *daemons,
-                              struct dws_text_error *error);
-
-/* Every fault of the [rabbit] table, an array of texts
- */
-char *dws_text_config_faults (const char *table, struct dws_text_error *error);
-
-/* The keys of that table: [{"name", "type", "default", "bounds", "help"}]
- */
-char *dws_text_config_describe (struct dws_text_error *error);
-
-/* Write the value of R's "scheduling" key to a file descriptor.
- * opts: {"cluster", "chunks"?, "exclude"?, "validate"?, "whole"?}: with
- * "whole" R is written, with the graph in the place of what it had there.
- * Returns {"vertices": N}.
- */
-char *dws_text_jgf (const char *R,
-                    const char *mapping,
-                    const char *opts,
-                    int fd,
-                    struct dws_text_error *error);
 
 #endif /* !DWS_TEXT_H */

@@ -6,7 +6,7 @@
 
 import errno
 import json
-from typing import Any, Callable, Optional, TypedDict, cast
+from typing import Any, Optional, TypedDict, cast
 
 from flux_k8s._dws import ffi, lib
 
@@ -83,13 +83,14 @@ def _encode(value: Json) -> Any:
     return bytes(value)
 
 
-def _call(function: Callable[..., Any], *args: Json, fd: Optional[int] = None) -> Json:
-    """Call a dws_text_* function with JSON values; raise on failure."""
+def _call(
+    function: str, a: Json = None, b: Json = None, c: Json = None, fd: int = -1
+) -> Json:
+    """Call a function of text.h with JSON values; raise on failure."""
     error = ffi.new("struct dws_text_error *")
-    encoded = [_encode(arg) for arg in args]
-    if fd is not None:
-        encoded.append(fd)
-    text = function(*encoded, error)
+    text = lib.dws_text_call(
+        function.encode(), _encode(a), _encode(b), _encode(c), fd, error
+    )
     if text == ffi.NULL:
         message = ffi.string(error.text).decode(errors="replace")
         if error.errnum == errno.ENOMEM:
@@ -112,7 +113,7 @@ def parse_directives(dw: Json, presets: Optional[dict[str, Json]] = None) -> Dir
 
     Raises ValueError with a text for the user, naming the word at fault.
     """
-    return cast(Directives, _call(lib.dws_text_directives, dw, presets))
+    return cast(Directives, _call("directives", dw, presets))
 
 
 def apply_breakdowns(
@@ -130,9 +131,7 @@ def apply_breakdowns(
     opts: dict[str, Json] = {"min_gib": min_gib}
     if maximums is not None:
         opts["maximums"] = maximums
-    return cast(
-        list[Json], _call(lib.dws_text_breakdown_apply, resources, breakdowns, opts)
-    )
+    return cast(list[Json], _call("breakdown_apply", resources, breakdowns, opts))
 
 
 def nodes_per_rabbit(R: Json, mapping: Json) -> dict[str, int]:
@@ -140,7 +139,7 @@ def nodes_per_rabbit(R: Json, mapping: Json) -> dict[str, int]:
 
     `mapping` is the content of the rabbitmapping file. Raises ValueError.
     """
-    return cast(dict[str, int], _call(lib.dws_text_allocation_nodes, R, mapping))
+    return cast(dict[str, int], _call("allocation_nodes", R, mapping))
 
 
 def allocation_sets(
@@ -171,7 +170,7 @@ def allocation_sets(
         opts["reserved"] = reserved
     return cast(
         list[ServersAllocation],
-        _call(lib.dws_text_allocation_sets, breakdowns, nodes, opts),
+        _call("allocation_sets", breakdowns, nodes, opts),
     )
 
 
@@ -180,7 +179,7 @@ def reserved_bytes(R: Json, mapping: Json) -> dict[str, int]:
 
     Empty if R has no "scheduling" key. Raises ValueError.
     """
-    return cast(dict[str, int], _call(lib.dws_text_allocation_reserved, R, mapping))
+    return cast(dict[str, int], _call("allocation_reserved", R, mapping))
 
 
 def daemon_units(
@@ -191,7 +190,7 @@ def daemon_units(
     `daemons` is the table [rabbit.daemons]. Raises ValueError for a daemon
     that is not in it, or NotReadyError.
     """
-    return cast(list[str], _call(lib.dws_text_daemons_units, breakdowns, daemons))
+    return cast(list[str], _call("daemons_units", breakdowns, daemons))
 
 
 def location_constraint(
@@ -203,18 +202,18 @@ def location_constraint(
     None if it may run anywhere. Raises ValueError, NoSpaceError if no node
     can do, or NotReadyError.
     """
-    return _call(lib.dws_text_location_constraint, breakdowns, servers, mapping)
+    return _call("location_constraint", breakdowns, servers, mapping)
 
 
 def config_faults(table: Json) -> list[str]:
     """What is wrong with the configuration table [rabbit], a text for each
     fault. The files that it names are not looked at."""
-    return cast(list[str], _call(lib.dws_text_config_faults, table))
+    return cast(list[str], _call("config_faults", table))
 
 
 def config_keys() -> list[ConfigKey]:
     """The keys of the configuration table [rabbit]."""
-    return cast(list[ConfigKey], _call(lib.dws_text_config_describe))
+    return cast(list[ConfigKey], _call("config_describe"))
 
 
 def write_jgf(
@@ -244,4 +243,4 @@ def write_jgf(
         opts["chunks"] = chunks
     if exclude is not None:
         opts["exclude"] = exclude
-    return cast(int, _call(lib.dws_text_jgf, R, mapping, opts, fd=fd)["vertices"])
+    return cast(int, _call("jgf", R, mapping, opts, fd=fd)["vertices"])
