@@ -55,7 +55,7 @@ void process_watcher_destroy (flux_watcher_t *w);
 const char *python_path (void);
 
 /*
- * router.c - peers, services, subscriptions, message routing
+ * router.c, peer.c, service.c - peers, services, subscriptions, routing
  *
  * A peer is whoever exchanges messages with the router: a client, a module
  * or the broker itself.  Its id is unique for the life time of the broker.

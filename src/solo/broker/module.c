@@ -7,240 +7,14 @@
  * reports its state with module.status requests, and ends when it has
  * reported "exited" (or its process has ended).
  */
-#include <dlfcn.h>
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "broker.h"
-#include "client.h"
-
-typedef int (*mod_main_f)(flux_t *h, int argc, char *argv[]);
-
-enum { INIT, RUNNING, FINALIZING, EXITED };     // RFC 5
-
-struct module {
-    struct modules *ms;
-    char *name;
-    char *path;
-    struct peer *peer;
-    int status;
-    int errnum;
-    char errtext[128];
-    bool unload_requested;
-    double last_seen;
-    const flux_msg_t *load_request;
-    struct flux_msglist *remove_requests;
-
-    char uri[80];               // read by the thread
-    mod_main_f mod_main;
-    void *dso;
-    pthread_t thread;
-    bool thread_started;
-    flux_t *h;                  // our end of the channel
-    flux_watcher_t *w;
-
-    pid_t pid;                  // Python
-    flux_watcher_t *process_w;
-    struct client_server *server;
-    struct client *conn;
-    flux_msg_t *welcome;        // until the process connects
-
-    struct module *next;
-};
-
-struct modules {
-    struct broker *b;
-    struct module *list;        // the last loaded first
-    struct module *prestarted;
-    flux_msg_handler_t **handlers;
-};
-
-static void module_exited (struct module *m);
-
-/* The thread of a module
- */
-
-static void *module_thread (void *arg)
-{
-    struct module *m = arg;
-    flux_t *h;
-    flux_error_t error;
-    char *args = NULL;
-    char **argv = NULL;
-    int argc = 0;
-    int errnum = 0;
-    char *saveptr = NULL;
-
-    if (!(h = flux_open_ex (m->uri, 0, &error))) {
-        fprintf (stderr, "module: flux_open: %s\n", error.text);
-        return NULL;
-    }
-    if (flux_module_initialize (h, &args, &error) < 0
-        || flux_module_register_handlers (h, &error) < 0) {
-        flux_log (h, LOG_ERR, "%s", error.text);
-        errnum = errno ? errno : EINVAL;
-        goto done;
-    }
-    char comm[16];
-    const char *name = flux_aux_get (h, "flux::name");
-    snprintf (comm, sizeof (comm), "%.15s", name ? name : "module");
-    (void)pthread_setname_np (pthread_self (), comm);
-
-    if (!(argv = calloc ((args ? strlen (args) : 0) / 2 + 2, sizeof (*argv))))
-        errnum = ENOMEM;
-    else {
-        for (char *s = args ? strtok_r (args, " ", &saveptr) : NULL;
-             s != NULL;
-             s = strtok_r (NULL, " ", &saveptr))
-            argv[argc++] = s;
-        errno = 0;
-        if (m->mod_main (h, argc, argv) < 0) {
-            errnum = errno ? errno : ECONNRESET;
-            flux_log (h, LOG_CRIT, "module exiting abnormally");
-        }
-    }
-done:
-    if (flux_module_finalize (h, errnum, &error) < 0)
-        flux_log (h, LOG_ERR, "error finalizing module: %s", error.text);
-    free (argv);
-    free (args);
-    flux_close (h);
-    return NULL;
-}
-
-/* The router's side
- */
-
-static void thread_cb (flux_reactor_t *r,
-                       flux_watcher_t *w,
-                       int revents,
-                       void *arg)
-{
-    struct module *m = arg;
-    flux_msg_t *msg;
-    int batch = 64;             // be fair to the others
-
-    m->last_seen = flux_reactor_now (r);
-    while (batch-- > 0
-           && (msg = flux_recv (m->h, FLUX_MATCH_ANY, FLUX_O_NONBLOCK)))
-        peer_recv (m->peer, msg);
-}
-
-static int module_send (void *arg, flux_msg_t **msg)
-{
-    struct module *m = arg;
-
-    if (m->h)
-        return flux_send_new (m->h, msg, 0);
-    if (m->conn)
-        return client_send (m->conn, msg);
-    errno = EHOSTUNREACH;
-    return -1;
-}
-
-static void process_recv (struct client *conn, flux_msg_t *msg, void *arg)
-{
-    struct module *m = arg;
-
-    m->last_seen = flux_reactor_now (m->ms->b->reactor);
-    peer_recv (m->peer, msg);
-}
-
-static void process_lost (struct client *conn, void *arg)
-{
-    struct module *m = arg;
-
-    client_destroy (m->conn);
-    m->conn = NULL;
-}
-
-/* The process has connected.
- */
-static void process_connected (struct client *conn, void *arg)
-{
-    struct module *m = arg;
-
-    if (m->conn) {
-        client_destroy (conn);
-        return;
-    }
-    m->conn = conn;
-    client_set_handlers (conn, process_recv, process_lost, m);
-    if (m->welcome && client_send (conn, &m->welcome) < 0)
-        flux_log_error (m->ms->b->h, "error sending welcome to %s", m->name);
-}
-
-static void process_ended (flux_reactor_t *r,
-                           flux_watcher_t *w,
-                           int revents,
-                           void *arg)
-{
-    struct module *m = arg;
-    int status;
-
-    if (waitpid (m->pid, &status, WNOHANG) != m->pid)
-        return;
-    process_watcher_destroy (m->process_w);
-    m->process_w = NULL;
-    m->pid = -1;
-    if (m->conn)
-        client_drain (m->conn);         // read what it sent before it ended
-    if (m->status == FINALIZING && WIFEXITED (status)
-        && WEXITSTATUS (status) == 0)
-        return;                         // its last message is on the way
-    if (m->status != EXITED) {
-        m->status = EXITED;
-        m->errnum = ECONNRESET;
-        if (WIFSIGNALED (status))
-            snprintf (m->errtext,
-                      sizeof (m->errtext),
-                      "module process was killed: %s",
-                      strsignal (WTERMSIG (status)));
-        else
-            snprintf (m->errtext,
-                      sizeof (m->errtext),
-                      "module process ended with exit code %d",
-                      WEXITSTATUS (status));
-    }
-    if (m->name)
-        module_exited (m);
-}
-
-static void module_destroy (struct module *m)
-{
-    if (!m)
-        return;
-    int saved_errno = errno;
-    if (m->thread_started)
-        (void)pthread_join (m->thread, NULL);
-    if (m->process_w) {
-        (void)kill (m->pid, SIGKILL);
-        (void)waitpid (m->pid, NULL, 0);
-        process_watcher_destroy (m->process_w);
-    }
-    peer_destroy (m->peer);
-    flux_watcher_destroy (m->w);
-    flux_close (m->h);
-    client_destroy (m->conn);
-    client_server_destroy (m->server);
-    flux_msg_decref (m->welcome);
-    flux_msg_decref (m->load_request);
-    flux_msglist_destroy (m->remove_requests);
-#ifndef __SANITIZE_ADDRESS__    // keeps the symbols of leak reports
-    if (m->dso)
-        dlclose (m->dso);
-#endif
-    free (m->name);
-    free (m->path);
-    free (m);
-    errno = saved_errno;
-}
+#include "module.h"
 
 static void answer_load (struct module *m)
 {
@@ -262,9 +36,7 @@ static void answer_load (struct module *m)
     m->load_request = NULL;
 }
 
-/* The end of a module, whatever its cause.
- */
-static void module_exited (struct module *m)
+void module_exited (struct module *m)
 {
     struct modules *ms = m->ms;
     flux_t *h = ms->b->h;
@@ -300,172 +72,6 @@ static void module_exited (struct module *m)
         if (!s || !strcmp (s, "0"))
             runlevel_shutdown (ms->b->runlevel, 1);
     }
-}
-
-static flux_msg_t *welcome_encode (struct modules *ms,
-                                   const char *name,
-                                   const char *id,
-                                   json_t *args)
-{
-    json_t *attrs = attrs_cacheable (ms->b->attrs);
-    flux_msg_t *msg = flux_request_encode ("welcome", NULL);
-
-    if (!msg
-        || flux_msg_pack (msg,
-                          "{s:O s:O s:O s:s s:s}",
-                          "args", args,
-                          "attrs", attrs,
-                          "conf", config_get (ms->b->config),
-                          "name", name,
-                          "uuid", id) < 0) {
-        flux_msg_decref (msg);
-        msg = NULL;
-    }
-    json_decref (attrs);
-    return msg;
-}
-
-static struct module *module_create (struct modules *ms,
-                                     const char *path,
-                                     bool is_process)
-{
-    struct flux_msg_cred cred = {
-        .userid = ms->b->owner,
-        .rolemask = FLUX_ROLE_OWNER | FLUX_ROLE_LOCAL,
-    };
-    struct module *m;
-
-    if (!(m = calloc (1, sizeof (*m))))
-        return NULL;
-    m->ms = ms;
-    m->pid = -1;
-    if (!(m->path = strdup (path))
-        || !(m->remove_requests = flux_msglist_create ())
-        || !(m->peer = peer_create (ms->b->router,
-                                    cred,
-                                    is_process,
-                                    module_send,
-                                    m))) {
-        module_destroy (m);
-        return NULL;
-    }
-    return m;
-}
-
-static struct module *create_thread (struct modules *ms,
-                                     const char *path,
-                                     const char *name,
-                                     json_t *args,
-                                     flux_error_t *error)
-{
-    struct module *m;
-    flux_msg_t *msg = NULL;
-
-    if (!(m = module_create (ms, path, false))) {
-        errprintf (error, "out of memory");
-        return NULL;
-    }
-    if (!(m->dso = dlopen (path, RTLD_NOW | RTLD_GLOBAL))) {
-        errno = ENOENT;
-        errprintf (error, "%s", dlerror ());
-        goto error;
-    }
-    if (!(m->mod_main = dlsym (m->dso, "mod_main"))) {
-        errno = EINVAL;
-        errprintf (error, "module does not define mod_main()");
-        goto error;
-    }
-    snprintf (m->uri, sizeof (m->uri), "interthread://%s", peer_id (m->peer));
-    if (!(m->h = flux_open (m->uri, 0))
-        || flux_set_reactor (m->h, ms->b->reactor) < 0
-        || !(m->w = flux_handle_watcher_create (ms->b->reactor,
-                                                m->h,
-                                                FLUX_POLLIN,
-                                                thread_cb,
-                                                m))
-        || !(msg = welcome_encode (ms, name, peer_id (m->peer), args))
-        || flux_send_new (m->h, &msg, 0) < 0) {
-        errprintf (error, "error creating module channel: %s", strerror (errno));
-        goto error;
-    }
-    flux_watcher_start (m->w);
-    return m;
-error:
-    flux_msg_decref (msg);
-    module_destroy (m);
-    return NULL;
-}
-
-/* All signals are for the broker's own thread.
- */
-static int start_thread (struct module *m, flux_error_t *error)
-{
-    sigset_t all, old;
-    int e;
-
-    sigfillset (&all);
-    (void)pthread_sigmask (SIG_SETMASK, &all, &old);
-    e = pthread_create (&m->thread, NULL, module_thread, m);
-    (void)pthread_sigmask (SIG_SETMASK, &old, NULL);
-    if (e != 0) {
-        errno = e;
-        return errprintf (error, "error starting thread: %s", strerror (e));
-    }
-    m->thread_started = true;
-    return 0;
-}
-
-/* Start the interpreter; the welcome message comes later.
- */
-static struct module *create_process (struct modules *ms,
-                                      const char *path,
-                                      flux_error_t *error)
-{
-    char *argv[] = {
-        (char *)python_path (), NULL, (char *)path, NULL,
-    };
-    char sock[256], uri[300];
-    char *env[] = { uri, NULL };
-    char *loader = NULL;
-    struct module *m;
-
-    if (!(m = module_create (ms, path, true))) {
-        errprintf (error, "out of memory");
-        return NULL;
-    }
-    snprintf (sock,
-              sizeof (sock),
-              "%s/module-%.8s",
-              ms->b->rundir,
-              peer_id (m->peer));
-    snprintf (uri, sizeof (uri), "FLUX_MODULE_URI=local://%s", sock);
-    if (!(m->server = client_server_create_private (ms->b,
-                                                    sock,
-                                                    process_connected,
-                                                    m))) {
-        errprintf (error, "%s: %s", sock, strerror (errno));
-        goto error;
-    }
-    if (asprintf (&loader, "%s/python-module.py", solo_execdir ()) < 0)
-        goto error;
-    argv[1] = loader;
-    if ((m->pid = spawn_program (argv, env, -1, error)) < 0)
-        goto error;
-    if (!(m->process_w = process_watcher_create (ms->b->reactor,
-                                                 m->pid,
-                                                 process_ended,
-                                                 m))) {
-        errprintf (error, "error watching process: %s", strerror (errno));
-        (void)kill (m->pid, SIGKILL);
-        (void)waitpid (m->pid, NULL, 0);
-        goto error;
-    }
-    free (loader);
-    return m;
-error:
-    free (loader);
-    module_destroy (m);
-    return NULL;
 }
 
 /* Find NAME.so, or else NAME.py, in FLUX_MODULE_PATH.
@@ -527,7 +133,7 @@ void modules_prestart (struct modules *ms, const char *name)
     /* If this fails, so will module.load, which says why.
      */
     if (path && has_suffix (path, ".py") && !ms->prestarted)
-        ms->prestarted = create_process (ms, path, &error);
+        ms->prestarted = module_create_process (ms, path, &error);
     free (path);
 }
 
@@ -556,9 +162,9 @@ static struct module *load (struct modules *ms,
     }
     if (has_suffix (path, ".py")) {
         if (!(m = take_prestarted (ms, path))
-            && !(m = create_process (ms, path, error)))
+            && !(m = module_create_process (ms, path, error)))
             goto error;
-        if (!(m->welcome = welcome_encode (ms,
+        if (!(m->welcome = module_welcome (ms,
                                            mod_name,
                                            peer_id (m->peer),
                                            args))) {
@@ -567,7 +173,7 @@ static struct module *load (struct modules *ms,
         }
     }
     else if (strstr (base, ".so")) {
-        if (!(m = create_thread (ms, path, mod_name, args, error)))
+        if (!(m = module_create_thread (ms, path, mod_name, args, error)))
             goto error;
     }
     else {
@@ -585,7 +191,7 @@ static struct module *load (struct modules *ms,
     m->last_seen = flux_reactor_now (ms->b->reactor);
     m->name = mod_name;
     mod_name = NULL;
-    if (m->mod_main && start_thread (m, error) < 0)
+    if (m->mod_main && module_start_thread (m, error) < 0)
         goto error;
     if (m->conn && client_send (m->conn, &m->welcome) < 0) {
         errprintf (error, "error sending welcome: %s", strerror (errno));

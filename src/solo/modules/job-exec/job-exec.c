@@ -13,28 +13,14 @@
  * A restarted job-manager or instance sends start again with "reattach".
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "job-exec.h"
 
-struct exec {
-    flux_t *h;
-    flux_msg_handler_t **handlers;
-    struct idmap *jobs;
-    double kill_timeout;
-    double max_start_delay_percent;
-    int max_kill_count;
-    int term_signal;
-    int kill_signal;
-};
-
 static void finalize (struct job *job, const char *events);
-static void start_kill_timers (struct job *job);
 
 static void job_destroy (struct job *job)
 {
@@ -59,37 +45,6 @@ struct job *exec_find_job (struct exec *exec, flux_jobid_t id)
     return idmap_get (exec->jobs, id);
 }
 
-const char *exec_config (flux_t *h, const char *name)
-{
-    const char *s = NULL;
-
-    (void)flux_conf_unpack (flux_get_conf (h),
-                            NULL,
-                            "{s?{s?s}}",
-                            "exec",
-                              name, &s);
-    return s;
-}
-
-int parse_duration (const char *s, double *dp)
-{
-    static const struct { const char *unit; double factor; } units[] = {
-        { "", 1 }, { "ms", 1E-3 }, { "s", 1 }, { "m", 60 }, { "h", 3600 },
-        { "d", 86400 },
-    };
-    char *end;
-    double d = strtod (s, &end);
-
-    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++) {
-        if (end != s && d >= 0. && streq (end, units[i].unit)) {
-            *dp = d * units[i].factor;
-            return 0;
-        }
-    }
-    errno = EINVAL;
-    return -1;
-}
-
 /* Responses to job-manager
  */
 
@@ -106,8 +61,7 @@ static void respond (struct job *job, const char *type, json_t *data)
     json_decref (data);
 }
 
-static void respond_exception (struct job *job, const char *type,
-                               const char *note)
+void job_exception (struct job *job, const char *type, const char *note)
 {
     respond (job,
              "exception",
@@ -171,16 +125,8 @@ void job_event (struct job *job, const char *name, const char *fmt, ...)
     free (line);
 }
 
-/* Exceptions, signals, limits
+/* The end by an error
  */
-
-static void cancel (struct job *job)
-{
-    if (job->complete)
-        return;
-    job->ops->kill (job, job->exec->term_signal);
-    start_kill_timers (job);
-}
 
 void job_fatal (struct job *job, int errnum, const char *fmt, ...)
 {
@@ -197,123 +143,12 @@ void job_fatal (struct job *job, int errnum, const char *fmt, ...)
         snprintf (note, sizeof (note), "%s", text);
     if (!job->exception) {
         job->exception = 1;
-        respond_exception (job, "exec", note);
+        job_exception (job, "exec", note);
     }
     if (job->started)
-        cancel (job);
+        job_cancel (job);
     else
         finalize (job, NULL);
-}
-
-/* The signal goes by way of the shell to all tasks.
- */
-static void kill_tasks_cb (flux_reactor_t *r, flux_watcher_t *w,
-                           int revents, void *arg)
-{
-    struct job *job = arg;
-
-    flux_future_destroy (flux_job_kill (job->h,
-                                        job->id,
-                                        job->exec->kill_signal));
-}
-
-/* Not even then: kill the shells, with growing pauses, and give up at last.
- */
-static void kill_shells_cb (flux_reactor_t *r, flux_watcher_t *w,
-                            int revents, void *arg)
-{
-    struct job *job = arg;
-    char *ranks;
-
-    flux_watcher_stop (job->timer_kill_tasks);
-    job->kill_timeout *= 2;
-    if (job->kill_timeout > 300.)
-        job->kill_timeout = 300.;
-    flux_timer_watcher_reset (w, job->kill_timeout, 0.);
-    flux_watcher_start (w);
-    job->kill_count++;
-    if (job->kill_count >= job->exec->max_kill_count
-        && job->ops->active_ranks
-        && (ranks = job->ops->active_ranks (job))) {
-        char reason[128];
-        snprintf (reason,
-                  sizeof (reason),
-                  "unkillable user processes for job %s",
-                  idf58 (job->id));
-        flux_future_destroy (flux_rpc_pack (job->h,
-                                            "resource.drain",
-                                            FLUX_NODEID_ANY,
-                                            0,
-                                            "{s:s s:s s:s}",
-                                            "targets", ranks,
-                                            "reason", reason,
-                                            "mode", "update"));
-        free (ranks);
-        job_complete (job, 1);
-        return;
-    }
-    job->ops->kill (job, SIGKILL);
-}
-
-static flux_watcher_t *timer_start (struct job *job, double after,
-                                    double repeat, flux_watcher_f cb)
-{
-    flux_watcher_t *w;
-
-    if (!(w = flux_timer_watcher_create (flux_get_reactor (job->h),
-                                         after,
-                                         repeat,
-                                         cb,
-                                         job)))
-        flux_log_error (job->h, "%s: timer", idf58 (job->id));
-    flux_watcher_start (w);
-    return w;
-}
-
-static void start_kill_timers (struct job *job)
-{
-    double t = job->kill_timeout;
-
-    if (job->complete || job->timer_kill_tasks)
-        return;
-    job->timer_kill_tasks = timer_start (job, t, t, kill_tasks_cb);
-    job->timer_kill_shells = timer_start (job, t * 5, 0., kill_shells_cb);
-}
-
-static void expire_cb (flux_reactor_t *r, flux_watcher_t *w,
-                       int revents, void *arg)
-{
-    struct job *job = arg;
-
-    if (!job->exception)
-        respond_exception (job, "timeout", "resource allocation expired");
-    job->exception = 1;
-    job->ops->kill (job, SIGALRM);
-    start_kill_timers (job);
-}
-
-/* A job that could begin only late, for its length, gets that time back.
- */
-static void set_expiration (struct job *job)
-{
-    double at = job->expiration;
-    double delay = job->t0 - job->starttime;
-    double left;
-
-    flux_watcher_destroy (job->timer_expire);
-    job->timer_expire = NULL;
-    if (at <= 0. || job->complete)
-        return;
-    if (!job->reattach
-        && job->starttime > 0.
-        && delay * 100. > (at - job->starttime)
-                          * job->exec->max_start_delay_percent)
-        at += delay;
-    left = at - now_realtime ();
-    job->timer_expire = timer_start (job,
-                                     left > 0. ? left : 0.,
-                                     0.,
-                                     expire_cb);
 }
 
 /* The course of a job, last step first
@@ -339,7 +174,7 @@ static void next_step (struct job *job, flux_future_t *f,
         flux_future_destroy (f);
         if (!job->exception) {
             job->exception = 1;
-            respond_exception (job, "exec", "KVS request failed");
+            job_exception (job, "exec", "KVS request failed");
         }
         release (job);
         return;
@@ -427,7 +262,7 @@ void job_complete (struct job *job, int status)
 void job_started (struct job *job)
 {
     job->running = 1;
-    set_expiration (job);
+    job_set_expiration (job);
     if (job->reattach)
         respond (job, "reattached", json_object ());
     else
@@ -601,7 +436,7 @@ static void exception_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     job->exception = 1;
     if (job->started)
-        cancel (job);
+        job_cancel (job);
 }
 
 static void expiration_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -623,7 +458,7 @@ static void expiration_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     job->expiration = expiration;
     if (job->running)
-        set_expiration (job);
+        job_set_expiration (job);
     if (flux_respond (h, msg, NULL) < 0)
         flux_log_error (h, "job-exec.expiration: respond");
 }
@@ -673,61 +508,6 @@ static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
         flux_log_error (h, "job-exec.stats-get: respond");
 }
 
-/* Configuration
- */
-
-/* Signal by name, with or without SIG, or by number; 0 if unknown.
- */
-static int parse_signal (const char *s)
-{
-    const char *name = strstarts (s, "SIG") ? s + 3 : s;
-    int n = atoi (s);
-
-    for (int sig = 1; sig < NSIG; sig++) {
-        const char *abbrev = sigabbrev_np (sig);
-        if (sig == n || (abbrev && streq (abbrev, name)))
-            return sig;
-    }
-    return 0;
-}
-
-static int configure (struct exec *exec, const flux_conf_t *conf,
-                      flux_error_t *errp)
-{
-    struct exec new = *exec;
-    const char *timeout = "5s";
-    const char *term = "SIGTERM";
-    const char *kill = "SIGKILL";
-
-    new.max_start_delay_percent = 25.;
-    new.max_kill_count = 8;
-    if (flux_conf_unpack (conf,
-                          errp,
-                          "{s?{s?F s?s s?s s?s s?i}}",
-                          "exec",
-                            "max-start-delay-percent",
-                              &new.max_start_delay_percent,
-                            "kill-timeout", &timeout,
-                            "term-signal", &term,
-                            "kill-signal", &kill,
-                            "max-kill-count", &new.max_kill_count) < 0)
-        return -1;
-    errno = EINVAL;
-    if (parse_duration (timeout, &new.kill_timeout) < 0
-        || new.kill_timeout == 0.)
-        return set_error (errp, "[exec] invalid kill-timeout: %s", timeout);
-    if ((new.term_signal = parse_signal (term)) == 0)
-        return set_error (errp, "[exec] invalid term-signal: %s", term);
-    if ((new.kill_signal = parse_signal (kill)) == 0)
-        return set_error (errp, "[exec] invalid kill-signal: %s", kill);
-    if (new.max_kill_count <= 0)
-        return set_error (errp,
-                          "[exec] invalid max-kill-count: %d",
-                          new.max_kill_count);
-    *exec = new;
-    return 0;
-}
-
 static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
                               const flux_msg_t *msg, void *arg)
 {
@@ -736,7 +516,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
 
     if (flux_module_config_request_decode (msg, &conf) < 0)
         goto error;
-    if (configure (arg, conf, &error) < 0 || flux_set_conf_new (h, conf) < 0) {
+    if (exec_configure (arg, conf, &error) < 0 || flux_set_conf_new (h, conf) < 0) {
         flux_conf_decref (conf);
         goto error;
     }
@@ -798,7 +578,7 @@ int mod_main (flux_t *h, int argc, char **argv)
     flux_error_t error;
     int rc = -1;
 
-    if (configure (&exec, flux_get_conf (h), &error) < 0) {
+    if (exec_configure (&exec, flux_get_conf (h), &error) < 0) {
         flux_log (h, LOG_ERR, "%s", error.text);
         goto done;
     }

@@ -14,8 +14,18 @@
 
 #include "jobutil.h"
 
-struct exec;
 struct job;
+
+struct exec {
+    flux_t *h;
+    flux_msg_handler_t **handlers;
+    struct idmap *jobs;
+    double kill_timeout;
+    double max_start_delay_percent;
+    int max_kill_count;
+    int term_signal;
+    int kill_signal;
+};
 
 /* One way to run a job.  init returns 1 if it takes the job, 0 if not, -1
  * with errno after an error.  Once start has returned 0, job_started() and
@@ -85,6 +95,23 @@ void job_fatal (struct job *job, int errnum, const char *fmt, ...)
 void job_event (struct job *job, const char *name, const char *fmt, ...);
 
 struct job *exec_find_job (struct exec *exec, flux_jobid_t id);
+
+/* Tell job-manager of a fatal exception.
+ */
+void job_exception (struct job *job, const char *type, const char *note);
+
+/* limits.c: ask the job to end, and see to it that it does.
+ */
+void job_cancel (struct job *job);
+
+/* Raise the timeout exception when the time of R is over.
+ */
+void job_set_expiration (struct job *job);
+
+/* config.c: take [exec], or leave all as it is.
+ */
+int exec_configure (struct exec *exec, const flux_conf_t *conf,
+                    flux_error_t *errp);
 
 /* A string of [exec], or NULL.
  */

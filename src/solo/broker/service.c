@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* service.c - the table of services, and the requests by which a peer
+ * offers one, subscribes to events or publishes one.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base64.h"
+
+#include "router.h"
+
+/* The table
+ */
+
+size_t service_position (struct router *r,
+                         const char *name,
+                         size_t len,
+                         bool *found)
+{
+    size_t lo = 0;
+    size_t hi = r->service_count;
+
+    *found = false;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const char *s = r->services[mid].name;
+        int cmp = strncmp (name, s, len);
+
+        if (cmp == 0 && s[len] != '\0')
+            cmp = -1;
+        if (cmp == 0) {
+            *found = true;
+            return mid;
+        }
+        if (cmp < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return lo;
+}
+
+int service_add (struct router *r, const char *name, struct peer *p)
+{
+    struct service *services;
+    char *cpy;
+    bool found;
+    size_t pos;
+
+    if (strlen (name) == 0 || strchr (name, '.')) {
+        errno = EINVAL;
+        return -1;
+    }
+    pos = service_position (r, name, strlen (name), &found);
+    if (found) {
+        errno = EEXIST;
+        return -1;
+    }
+    if (!(cpy = strdup (name)))
+        return -1;
+    if (!(services = realloc (r->services,
+                              sizeof (*services) * (r->service_count + 1)))) {
+        free (cpy);
+        return -1;
+    }
+    r->services = services;
+    memmove (&services[pos + 1],
+             &services[pos],
+             sizeof (*services) * (r->service_count - pos));
+    services[pos] = (struct service){ .name = cpy, .peer = p };
+    r->service_count++;
+    return 0;
+}
+
+void service_drop (struct router *r, size_t pos)
+{
+    free (r->services[pos].name);
+    r->service_count--;
+    memmove (&r->services[pos],
+             &r->services[pos + 1],
+             sizeof (*r->services) * (r->service_count - pos));
+}
+
+json_t *service_list (struct router *r, struct peer *p)
+{
+    json_t *a = json_array ();
+
+    for (size_t i = 0; a && i < r->service_count; i++)
+        if (r->services[i].peer == p)
+            json_array_append_new (a, json_string (r->services[i].name));
+    return a;
+}
+
+/* Requests
+ */
+
+static struct peer *request_peer (struct router *r, const flux_msg_t *msg)
+{
+    const char *id = flux_msg_route_last (msg);
+
+    return id ? peer_lookup (r, id) : r->internal;
+}
+
+static void respond (flux_t *h, const flux_msg_t *msg, int rc, const char *text)
+{
+    if (flux_msg_is_noresponse (msg))
+        return;
+    if (rc == 0)
+        rc = flux_respond (h, msg, NULL);
+    else
+        rc = flux_respond_error (h, msg, errno, text);
+    if (rc < 0)
+        flux_log_error (h, "error responding to request");
+}
+
+static void subscribe_cb (flux_t *h,
+                          flux_msg_handler_t *mh,
+                          const flux_msg_t *msg,
+                          void *arg)
+{
+    struct router *r = arg;
+    struct peer *p = request_peer (r, msg);
+    const char *request;
+    const char *topic;
+    int rc = -1;
+
+    if (!p)
+        return;                 // gone before its request was read
+    if (flux_request_unpack (msg, &request, "{s:s}", "topic", &topic) == 0) {
+        if (!strcmp (request, "event.subscribe"))
+            rc = set_add (&p->subs, topic);
+        else
+            rc = set_remove (&p->subs, topic);
+    }
+    respond (h, msg, rc, NULL);
+}
+
+static void publish_cb (flux_t *h,
+                        flux_msg_handler_t *mh,
+                        const flux_msg_t *msg,
+                        void *arg)
+{
+    struct router *r = arg;
+    const char *topic;
+    const char *payload = NULL;
+    void *data = NULL;
+    size_t len = 0;
+    int flags;
+    struct flux_msg_cred cred;
+    flux_msg_t *event = NULL;
+    uint32_t seq;
+
+    if (flux_request_unpack (msg,
+                             NULL,
+                             "{s:s s:i s?s}",
+                             "topic", &topic,
+                             "flags", &flags,
+                             "payload", &payload) < 0
+        || flux_msg_get_cred (msg, &cred) < 0)
+        goto error;
+    if ((flags & ~FLUX_MSGFLAG_PRIVATE)
+        || (payload && base64_decode (payload, &data, &len) < 0)) {
+        errno = EPROTO;
+        goto error;
+    }
+    if (!(event = flux_event_encode_raw (topic, data, len))
+        || flux_msg_set_cred (event, cred) < 0
+        || ((flags & FLUX_MSGFLAG_PRIVATE) && flux_msg_set_private (event) < 0))
+        goto error;
+    free (data);
+    data = NULL;
+    flux_msg_t *e = event;
+    event = NULL;
+    if (router_publish (r, e, &seq) < 0)
+        goto error;
+    if (!flux_msg_is_noresponse (msg)
+        && flux_respond_pack (h, msg, "{s:i}", "seq", seq) < 0)
+        flux_log_error (h, "error responding to event.publish");
+    return;
+error:
+    flux_msg_decref (event);
+    free (data);
+    respond (h, msg, -1, NULL);
+}
+
+/* Guests may have services whose name begins with their userid.
+ */
+static int service_allowed (const flux_msg_t *msg, const char *name)
+{
+    struct flux_msg_cred cred;
+    char prefix[16];
+
+    if (flux_msg_get_cred (msg, &cred) < 0)
+        return -1;
+    snprintf (prefix, sizeof (prefix), "%" PRIu32 "-", cred.userid);
+    if ((cred.rolemask & FLUX_ROLE_OWNER)
+        || !strncmp (name, prefix, strlen (prefix)))
+        return 0;
+    errno = EPERM;
+    return -1;
+}
+
+static void service_cb (flux_t *h,
+                        flux_msg_handler_t *mh,
+                        const flux_msg_t *msg,
+                        void *arg)
+{
+    struct router *r = arg;
+    struct peer *p = request_peer (r, msg);
+    const char *request;
+    const char *name;
+    size_t pos;
+    bool found;
+    int rc = -1;
+
+    if (!p)
+        return;
+    if (flux_request_unpack (msg, &request, "{s:s}", "service", &name) < 0
+        || service_allowed (msg, name) < 0)
+        goto done;
+    if (!strcmp (request, "service.add"))
+        rc = service_add (r, name, p);
+    else {
+        pos = service_position (r, name, strlen (name), &found);
+        if (!found || r->services[pos].peer != p)
+            errno = found ? EINVAL : ENOENT;
+        else {
+            service_drop (r, pos);
+            rc = 0;
+        }
+    }
+done:
+    respond (h, msg, rc, NULL);
+}
+
+const struct flux_msg_handler_spec router_htab[] = {
+    { FLUX_MSGTYPE_REQUEST, "event.subscribe", subscribe_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "event.unsubscribe", subscribe_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "event.publish", publish_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "service.add", service_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "service.remove", service_cb, FLUX_ROLE_USER },
+    FLUX_MSGHANDLER_TABLE_END,
+};
+
