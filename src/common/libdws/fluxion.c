@@ -167,6 +167,8 @@ int dws_fluxion_properties (struct dws_fluxion *fx,
         json_decref (wanted);
         json_decref (*set);
         json_decref (*clear);
+        *set = NULL;
+        *clear = NULL;
         return dws_error_nomem (error);
     }
     json_decref (fx->marked);

@@ -38,7 +38,7 @@ static json_t *copy_text (json_t *o, size_t length, bool *cut)
     *cut = true;
     if (!(text = strndup (json_string_value (o), length)))
         return NULL;
-    dws_trim_utf8 (text, length);
+    dws_trim_utf8 (text, strlen (text));
     copied = json_string (text);
     free (text);
     return copied;

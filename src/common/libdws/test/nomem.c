@@ -17,8 +17,13 @@
 #include "libdws/breakdown.h"
 #include "libdws/config.h"
 #include "libdws/directive.h"
+#include "libdws/fluxion.h"
+#include "libdws/health.h"
 #include "libdws/jgf.h"
 #include "libdws/location.h"
+#include "libdws/mounts.h"
+#include "libdws/nodemap.h"
+#include "libdws/persistent.h"
 #include "libdws/record.h"
 #include "libdws/topology.h"
 #include "util.h"
@@ -121,6 +126,23 @@ static const char *storages_text =
     " {'metadata': {'name': 'r2'}, 'status': {'status': 'Ready',"
     "  'capacity': 107374182400}}]";
 
+static const char *graph_text =
+    "{'graph': {'nodes': ["
+    " {'metadata': {'paths': {'containment': '/c/chassis0'},"
+    "   'properties': {'rabbit': 'r1', 'ssdcount': '2'}}},"
+    " {'metadata': {'paths': {'containment': '/c/chassis0/a2'},"
+    "   'properties': {'badrabbit': ''}}}]}}";
+
+static const char *persistent_text =
+    "{'metadata': {'name': 'p', 'namespace': 'default'}, 'spec': {"
+    "  'fsType': 'xfs', 'userID': 1, 'consumerReferences': ["
+    "   {'name': 'fluxjob-77-0'}, {'name': 'other'}]}}";
+
+static const char *clientmounts_text =
+    "[{'metadata': {'name': 'm', 'namespace': 'a1'}, 'spec': {'node': 'a1',"
+    "  'mounts': [{}]}, 'status': {'mounts': [{'state': 'unmounted',"
+    "  'ready': false}]}}]";
+
 static const char *dw_text =
     "['small\\n#DW copy_in source=/a destination=$DW_JOB_ab/ # x',"
     " '#DW persistentdw name=cd other=1']";
@@ -136,6 +158,10 @@ struct fixture {
     json_t *resources;
     json_t *nodes;
     json_t *config;
+    json_t *graph;
+    json_t *status;
+    json_t *persistent;
+    json_t *clientmounts;
     struct dws_topology *topo;
 };
 
@@ -248,6 +274,86 @@ static int op_config (struct fixture *f, dws_error_t *e)
     return 0;
 }
 
+/* As a caller does it, who lets go of what he has got in any case.
+ */
+static int op_fluxion (struct fixture *f, dws_error_t *e)
+{
+    json_t *set = NULL;
+    json_t *clear = NULL;
+    struct dws_fluxion *fx;
+    int rc;
+
+    if (!(fx = dws_fluxion_create (f->graph, e)))
+        return -1;
+    rc = dws_fluxion_properties (fx, "a1,b3", f->topo, &set, &clear, e);
+    json_decref (set);
+    json_decref (clear);
+    if (rc == 0)
+        rc = drop (dws_fluxion_ssds (fx, NULL, f->topo, e));
+    dws_fluxion_destroy (fx);
+    return rc;
+}
+
+static int op_health (struct fixture *f, dws_error_t *e)
+{
+    struct dws_health_policy policy = { .drain = true, .soft_drain = true };
+    struct dws_absence absence = { .since = json_object () };
+    struct dws_health health = { 0 };
+    struct dws_nodes *nodes;
+    int rc;
+
+    if (!absence.since)
+        return dws_error_nomem (e);
+    if (!(nodes = dws_nodes_create (f->status, e))) {
+        json_decref (absence.since);
+        return -1;
+    }
+    rc = dws_health_decide (&health, f->storages, f->topo, nodes, &policy, e);
+    dws_health_clear (&health);
+    if (rc == 0)
+        rc = dws_health_absent (absence.since, nodes, 1.);
+    if (rc == 0)
+        rc = drop (dws_health_systemstatus (nodes, f->topo, NULL, NULL,
+                                            &absence, e));
+    if (rc == 0)
+        rc = drop (dws_health_constraint (NULL, e));
+    if (rc < 0 && !*e->text)
+        strcpy (e->text, "absent has none");
+    dws_nodes_destroy (nodes);
+    json_decref (absence.since);
+    return rc;
+}
+
+static int drop_text (char *s)
+{
+    free (s);
+    return s ? 0 : -1;
+}
+
+static int op_nodemap (struct fixture *f, dws_error_t *e)
+{
+    return drop_text (dws_nodemap ("b3,a[1-2]", f->topo, e));
+}
+
+static int op_mounts (struct fixture *f, dws_error_t *e)
+{
+    bool shared;
+
+    if (drop_text (dws_mounts_lagging (f->clientmounts, "mounted", e)) < 0
+        || drop_text (dws_servers_unready (f->servers, e)) < 0
+        || drop_text (dws_servers_allocated (f->servers, e)) < 0
+        || drop_text (dws_servers_lagging (f->servers, "a1,b3", f->topo,
+                                           &shared, e)) < 0)
+        return -1;
+    return drop_text (dws_hosts_subtract ("a[1-2]", "a1", e));
+}
+
+static int op_persistent (struct fixture *f, dws_error_t *e)
+{
+    strcpy (e->text, "describe has none");
+    return drop (dws_persistent_describe (f->persistent));
+}
+
 /* Returns how many allocations there are.
  */
 static int sweep (struct fixture *f, const char *name, operation_f op)
@@ -308,6 +414,11 @@ static void test_sweep (void **state)
         { "jgf", op_jgf },
         { "config", op_config },
         { "record", op_record },
+        { "fluxion", op_fluxion },
+        { "health", op_health },
+        { "nodemap", op_nodemap },
+        { "mounts", op_mounts },
+        { "persistent", op_persistent },
     };
     struct fixture f = { 0 };
     int ours = 0;
@@ -326,6 +437,14 @@ static void test_sweep (void **state)
     f.config = J ("{'mapping': '/m', 'tc_timeout': '5m',"
                   " 'presets': {'a': '#DW jobdw type=xfs capacity=1GB"
                   " name=ab'}}");
+    f.graph = J (graph_text);
+    f.status = json_pack ("{s:O s:{s:{s:s}} s:s}",
+                          "R", f.R,
+                          "drain",
+                            "1", "reason", DWS_DRAIN_LINK,
+                          "offline", "2");
+    f.persistent = J (persistent_text);
+    f.clientmounts = J (clientmounts_text);
     f.topo = dws_topology_create (f.mapping, NULL);
     assert_non_null (f.topo);
     for (size_t i = 0; i < sizeof (operations) / sizeof (operations[0]); i++) {
@@ -338,6 +457,10 @@ static void test_sweep (void **state)
     assert_true (ours > 50);
     assert_true (theirs > 50);
     dws_topology_destroy (f.topo);
+    json_decref (f.clientmounts);
+    json_decref (f.persistent);
+    json_decref (f.status);
+    json_decref (f.graph);
     json_decref (f.config);
     json_decref (f.nodes);
     json_decref (f.resources);
