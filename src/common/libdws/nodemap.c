@@ -4,43 +4,67 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <flux/hostlist.h>
 
 #include "nodemap.h"
 
-static int append (FILE *stream, const char *rabbit, struct hostlist *hl)
-{
-    char *s;
+/* The hosts of each rabbit, and the rabbits in the order of their first host.
+ */
+struct map {
+    struct hostlist **hosts;    // by number of the rabbit, NULL: none
+    int *order;
+    int count;
+};
 
-    if (!(s = hostlist_encode (hl)))
-        return -1;
-    fprintf (stream, "%s%s=%s", ftell (stream) > 0 ? ";" : "", rabbit, s);
-    free (s);
+static int add_host (struct map *map, int index, const char *host)
+{
+    if (!map->hosts[index]) {
+        if (!(map->hosts[index] = hostlist_create ()))
+            return -1;
+        map->order[map->count++] = index;
+    }
+    return hostlist_append (map->hosts[index], host) < 0 ? -1 : 0;
+}
+
+static int fill (struct map *map, struct hostlist *all,
+                 const struct dws_topology *topo)
+{
+    const char *host;
+
+    for (host = hostlist_first (all); host; host = hostlist_next (all)) {
+        int index = dws_topology_find_host (topo, host);
+
+        if (index >= 0 && add_host (map, index, host) < 0)
+            return -1;
+    }
     return 0;
 }
 
-/* The hosts of one rabbit among 'all', in their order there.
- */
-static int append_rabbit (FILE *stream, struct hostlist *all,
-                          const struct dws_topology *topo, int index)
+static char *encode (const struct map *map, const struct dws_topology *topo)
 {
-    struct hostlist *found;
-    const char *host;
-    int rc = -1;
+    char *result = NULL;
+    size_t size;
+    FILE *stream;
+    bool ok = true;
 
-    if (!(found = hostlist_create ()))
-        return -1;
-    for (host = hostlist_first (all); host; host = hostlist_next (all)) {
-        if (dws_topology_find_host (topo, host) == index
-            && hostlist_append (found, host) < 0)
-            goto done;
+    if (!(stream = open_memstream (&result, &size)))
+        return NULL;
+    for (int i = 0; i < map->count && ok; i++) {
+        int index = map->order[i];
+        char *s = hostlist_encode (map->hosts[index]);
+
+        ok = s && fprintf (stream, "%s%s=%s", i > 0 ? ";" : "",
+                           dws_topology_name (topo, index), s) > 0;
+        free (s);
     }
-    rc = append (stream, dws_topology_name (topo, index), found);
-done:
-    hostlist_destroy (found);
-    return rc;
+    if (fclose (stream) != 0 || !ok) {
+        free (result);
+        return NULL;
+    }
+    return result;
 }
 
 char *dws_nodemap (const char *hosts,
@@ -49,39 +73,22 @@ char *dws_nodemap (const char *hosts,
 {
     struct hostlist *all;
     size_t count = dws_topology_count (topo);
-    char *seen = NULL;
+    struct map map = { 0 };
     char *result = NULL;
-    size_t size;
-    FILE *stream = NULL;
-    int rc = -1;
 
     if (!(all = hostlist_decode (hosts))) {
         dws_error (error, EINVAL, "malformed hostlist '%s'", hosts);
         return NULL;
     }
-    if (!(seen = calloc (1, count + 1))
-        || !(stream = open_memstream (&result, &size)))
-        goto done;
-    /* append_rabbit() moves the cursor of the list. */
-    for (int i = 0; i < hostlist_count (all); i++) {
-        int index = dws_topology_find_host (topo, hostlist_nth (all, i));
-
-        if (index < 0 || seen[index])
-            continue;
-        seen[index] = 1;
-        if (append_rabbit (stream, all, topo, index) < 0)
-            goto done;
-    }
-    rc = 0;
-done:
-    if (stream && (ferror (stream) || fclose (stream) != 0))
-        rc = -1;
-    if (rc < 0) {
-        free (result);
-        result = NULL;
+    if (!(map.hosts = calloc (count + 1, sizeof (map.hosts[0])))
+        || !(map.order = calloc (count + 1, sizeof (map.order[0])))
+        || fill (&map, all, topo) < 0
+        || !(result = encode (&map, topo)))
         dws_error_nomem (error);
-    }
-    free (seen);
+    for (int i = 0; i < map.count; i++)
+        hostlist_destroy (map.hosts[map.order[i]]);
+    free (map.hosts);
+    free (map.order);
     hostlist_destroy (all);
     return result;
 }
