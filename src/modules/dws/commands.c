@@ -141,6 +141,7 @@ int command_read_workflow (struct job *job, uint32_t bit)
                     command_create ("get", "workflows", job->wf->namespace,
                                     job->wf->name)) < 0)
         return -1;
+    job->reads++;
     job->reading |= bit;
     return 0;
 }
@@ -521,6 +522,7 @@ void actions_result (struct dws_ctx *ctx,
         job_set_trouble (job, message);
     }
     if (cmd->kind == DWS_ACT_SAVE) {
+        job->reads--;
         if (current)
             note_workflow (job, cmd->index, ok ? object : NULL);
         if (ok && object)

@@ -130,6 +130,7 @@ static bool facts_complete (struct dws_ctx *ctx)
  */
 static void kick (struct jobs *jobs)
 {
+    flux_watcher_stop (jobs->kick);
     flux_timer_watcher_reset (jobs->kick, 0., 0.);
     flux_watcher_start (jobs->kick);
 }
@@ -369,8 +370,17 @@ static void retry_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 {
     struct job *job = arg;
 
-    job->facts->busy &= ~job->failed;
-    job->failed = 0;
+    for (int i = 0; i < DWS_ACT_COUNT; i++) {
+        uint32_t bit = DWS_BUSY (i);
+
+        /* A late result must not be taken for one of the next attempt. */
+        if ((job->failed & bit) && job->under_way[i] == 0) {
+            job->failed &= ~bit;
+            job->facts->busy &= ~bit;
+        }
+    }
+    if (job->failed)
+        set_timer (job, &job->retry, BACKOFF_MIN, retry_cb);
     jobs_changed (job);
 }
 
@@ -393,10 +403,10 @@ void job_end (struct job *job, enum dws_action_kind kind, bool ok)
             job->backoff = BACKOFF_MAX;
         set_timer (job, &job->retry, job->backoff, retry_cb);
     }
-    else
+    if (job->under_way[kind] == 0 && !(job->failed & bit)) {
         job->backoff = 0.;
-    if (job->under_way[kind] == 0 && !(job->failed & bit))
         job->facts->busy &= ~bit;
+    }
     jobs_changed (job);
 }
 
@@ -413,8 +423,8 @@ static void agent_lost_cb (struct job *job, void *arg)
         if (AGENT_KINDS & DWS_BUSY (i))
             job->under_way[i] = 0;
     }
-    for (uint32_t bits = job->reading; bits; bits &= bits - 1)
-        job->under_way[DWS_ACT_SAVE]--;
+    job->under_way[DWS_ACT_SAVE] -= job->reads;
+    job->reads = 0;
     if (job->under_way[DWS_ACT_SAVE] == 0)
         job->facts->busy &= ~DWS_BUSY (DWS_ACT_SAVE);
     job->facts->saved &= ~job->reading;

@@ -31,6 +31,8 @@ struct job {
                                         //  from, until that is decided on
     uint32_t reading;                   // bits DWS_SAVED that wait for it to
                                         //  be read
+    uint16_t reads;                     // commands for that without result,
+                                        //  also of an earlier workflow
     json_t *breakdowns;                 // those read so far
     json_t *servers;                    // where storage is that is used
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
