@@ -26,7 +26,7 @@
 struct health {
     struct dws_ctx *ctx;
     flux_future_t *journal;
-    flux_watcher_t *retry;      // of the journal
+    flux_watcher_t *retry;      // of the journal, or of drains
     double delay;
     bool live;                  // the journal's past has been read
     bool asking;                // for the state of nodes
@@ -42,6 +42,15 @@ struct health {
 
 static void ask (struct health *health);
 
+/* One that is active must not be set anew.
+ */
+static void set_timer (flux_watcher_t *timer, double after)
+{
+    flux_watcher_stop (timer);
+    flux_timer_watcher_reset (timer, after, 0.);
+    flux_watcher_start (timer);
+}
+
 /* Drains
  */
 
@@ -50,11 +59,14 @@ static void drained_cb (const struct call *call, flux_future_t *f)
     struct health *health = call->ctx->health;
 
     health->draining--;
-    if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, "resource.%s: %s",
-                  call->kind ? "drain" : "undrain",
-                  future_strerror (f, errno));
-    ask (health);
+    if (flux_future_get (f, NULL) == 0) {
+        ask (health);
+        return;
+    }
+    flux_log (call->ctx->h, LOG_ERR, "resource.%s: %s",
+              call->kind ? "drain" : "undrain", future_strerror (f, errno));
+    /* Once more, but not at once. */
+    set_timer (health->retry, DELAY_MAX);
 }
 
 static void set_drained (struct health *health, const char *hosts, bool drain)
@@ -124,8 +136,7 @@ static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 void health_changed (struct health *health)
 {
     health->kicked = true;
-    flux_timer_watcher_reset (health->kick, 0., 0.);
-    flux_watcher_start (health->kick);
+    set_timer (health->kick, 0.);
 }
 
 /* Learning
@@ -182,8 +193,7 @@ static void retry_later (struct health *health)
 {
     flux_future_destroy (health->journal);
     health->journal = NULL;
-    flux_timer_watcher_reset (health->retry, health->delay, 0.);
-    flux_watcher_start (health->retry);
+    set_timer (health->retry, health->delay);
     health->delay *= 2.;
     if (health->delay > DELAY_MAX)
         health->delay = DELAY_MAX;
@@ -225,7 +235,12 @@ static void follow (struct health *health)
 static void retry_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                       void *arg)
 {
-    follow (arg);
+    struct health *health = arg;
+
+    if (health->journal)
+        ask (health);
+    else
+        follow (health);
 }
 
 void health_start (struct health *health)

@@ -64,6 +64,7 @@ static void learn_jobs (struct sync *sync, json_t *array)
 
 static void retry_later (struct sync *sync)
 {
+    flux_watcher_stop (sync->timer);
     flux_timer_watcher_reset (sync->timer, sync->delay, 0.);
     flux_watcher_start (sync->timer);
     sync->delay *= 2.;
