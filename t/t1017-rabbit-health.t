@@ -124,6 +124,9 @@ test_expect_success 'wrong values are refused by name' '
 	grep "rabbit.drain_queues: expected an array of texts, got \"batch\"" err &&
 	test_must_fail configure "drain_queues = [5]" 2>err &&
 	grep "rabbit.drain_queues: expected an array of texts" err &&
+	test_must_fail configure "drain_queues = [\"batch\"]" \
+		"[queues.batch]" "requires = [5]" 2>err &&
+	grep requires err &&
 	test_must_fail configure "drain_compute_nodes = 1" 2>err &&
 	grep "rabbit.drain_compute_nodes: expected true or false, got 1" err &&
 	test_must_fail configure "soft_drain = \"no\"" 2>err &&

@@ -23,6 +23,11 @@
  */
 #define OBJECTS_PER_INTERVAL 256
 
+/* No shorter interval (s), whatever the configuration says: each is a walk over
+ * all jobs.
+ */
+#define INTERVAL_MIN 0.05
+
 struct annotate {
     struct dws_ctx *ctx;
     flux_watcher_t *timer;
@@ -200,6 +205,8 @@ void annotate_start (struct annotate *annotate)
     interval = annotate->ctx->config->progress_interval;
     if (interval < 0.)
         return;
+    if (interval < INTERVAL_MIN)
+        interval = INTERVAL_MIN;
     flux_timer_watcher_reset (annotate->timer, interval, 0.);
     flux_watcher_start (annotate->timer);
     annotate->running = true;

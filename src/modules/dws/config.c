@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 
 #include "config.h"
 
@@ -22,6 +23,18 @@ static int load_mapping (struct dws_config *config, dws_error_t *error)
         return dws_error (error, errno, "rabbit.mapping: %s: %s",
                           config->mapping, detail.text);
     return 0;
+}
+
+static bool is_text_array (json_t *array)
+{
+    size_t index;
+    json_t *value;
+
+    json_array_foreach (array, index, value) {
+        if (!json_is_string (value))
+            return false;
+    }
+    return json_is_array (array);
 }
 
 /* The properties that nodes of each of the queues have; a queue that has none
@@ -44,6 +57,10 @@ static int find_queues (struct dws_config *config, json_t *queues,
         if (!queue)
             return dws_error (error, EINVAL,
                               "rabbit.drain_queues: there is no queue %s",
+                              json_string_value (name));
+        if (requires && !is_text_array (requires))
+            return dws_error (error, EINVAL,
+                              "queues.%s.requires: expected an array of texts",
                               json_string_value (name));
         if (json_array_append_new (config->drain_properties,
                                    requires ? json_incref (requires)
