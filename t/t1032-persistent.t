@@ -66,6 +66,10 @@ test_expect_success 'who uses it is in dws.status' '
 	dws_wait_event $jobid start &&
 	persistent keep ".[0].users[0].jobid == $(flux job id --to=dec $jobid)"
 '
+test_expect_success 'for the owner, and not for another user' '
+	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 dws_status >status &&
+	jq -e ".persistent == []" status
+'
 test_expect_success 'while it is used it cannot be destroyed, and users are told' '
 	other=$(flux submit -N1 -S dw="$DESTROY" true) &&
 	exception $other dws-epilog "error in Teardown.*is in use" \

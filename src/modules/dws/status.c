@@ -144,6 +144,7 @@ static void count_job (struct job *job, void *arg)
 static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
 {
     struct tally tally = { .asker = asker, .jobs = json_array () };
+    json_int_t owner = asker->owner ? -1 : (json_int_t)asker->userid;
     json_t *phases = json_object ();
     json_t *states = json_object ();
     json_t *o;
@@ -164,7 +165,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "states", states,
                    "agent", agent_status (ctx->agent),
                    "rabbits", list_totals (ctx),
-                   "persistent", persistent_status (ctx->persistent, -1),
+                   "persistent", persistent_status (ctx->persistent, owner),
                    "health", health_status (ctx->health));
     if (o && tally.oldest && set (o, "oldest", status_job (tally.oldest)) < 0) {
         json_decref (o);
