@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "config.h"
 #include "failures.h"
+#include "groups.h"
 #include "objects.h"
 #include "persistent.h"
 #include "space.h"
@@ -30,6 +31,7 @@ static int create (struct job *job)
     dws_error_t error;
     char name[DWS_NAME_SIZE];
     json_t *object;
+    gid_t gid;
 
     /* What is not known now may be there all the same. */
     if (agent_link (job->ctx->agent) == DWS_LINK_UP
@@ -37,13 +39,18 @@ static int create (struct job *job)
         actions_refuse (job, error.text);
         return 0;
     }
-    if (!(object = object_workflow (job->facts, job->ctx->instance, &error))) {
+    if (groups_find (job->ctx->groups, flux_reactor_time (),
+                     job->facts->userid, job->facts->group, &gid,
+                     &error) < 0) {
         if (errno == ENOENT || errno == EPERM) {
             actions_refuse (job, error.text);
             return 0;
         }
         return -1;
     }
+    if (!(object = object_workflow (job->facts, gid, job->ctx->instance,
+                                    &error)))
+        return -1;
     return agent_send (job->ctx->agent, job, DWS_ACT_CREATE, 0,
                        command_create_with ("create", "workflows",
                                             DWS_NAMESPACE,

@@ -23,6 +23,7 @@ struct tokens;
 struct scheduler;
 struct systemstatus;
 struct health;
+struct groups;
 struct troubles;
 
 struct dws_ctx {
@@ -36,6 +37,7 @@ struct dws_ctx {
     bool used_known;            // also by those from before this start
     struct agent *agent;        // the way to Kubernetes
     struct annotate *annotate;  // what users see of it
+    struct groups *groups;      // those of users
     struct persistent *persistent;  // file systems that outlive jobs
     struct tokens *tokens;      // what the shells of jobs ask for
     struct scheduler *scheduler;        // what it knows of rabbits

@@ -13,6 +13,19 @@
 
 #include "groups.h"
 
+#define ANSWERS 64              // a power of two
+
+/* Each user has one place, which he may share with others.
+ */
+struct groups {
+    struct answer {
+        char *group;            // that was asked for, or NULL
+        double expires;         // 0: nothing is known
+        uint32_t userid;
+        gid_t gid;
+    } answers[ANSWERS];
+};
+
 struct user {
     char *name;
     gid_t gid;
@@ -127,8 +140,8 @@ static bool is_member (const struct user *user, gid_t gid)
     return rc == 0;
 }
 
-int groups_find (uint32_t userid, const char *group, gid_t *gid,
-                 dws_error_t *error)
+static int ask (uint32_t userid, const char *group, gid_t *gid,
+                dws_error_t *error)
 {
     struct user user = { 0 };
     uid_t uid = userid;
@@ -154,4 +167,51 @@ int groups_find (uint32_t userid, const char *group, gid_t *gid,
         errno = saved_errno;
     }
     return rc;
+}
+
+static bool same_group (const char *a, const char *b)
+{
+    return a && b ? !strcmp (a, b) : a == b;
+}
+
+static void remember (struct answer *answer, uint32_t userid,
+                      const char *group, gid_t gid, double expires)
+{
+    free (answer->group);
+    *answer = (struct answer){ .userid = userid, .gid = gid };
+    if (group && !(answer->group = strdup (group)))
+        return;
+    answer->expires = expires;
+}
+
+int groups_find (struct groups *groups, double now, uint32_t userid,
+                 const char *group, gid_t *gid, dws_error_t *error)
+{
+    struct answer *answer = &groups->answers[userid % ANSWERS];
+
+    if (answer->expires > now && answer->userid == userid
+        && same_group (answer->group, group)) {
+        *gid = answer->gid;
+        return 0;
+    }
+    if (ask (userid, group, gid, error) < 0)
+        return -1;
+    remember (answer, userid, group, *gid, now + GROUPS_LIFETIME);
+    return 0;
+}
+
+struct groups *groups_create (void)
+{
+    return calloc (1, sizeof (struct groups));
+}
+
+void groups_destroy (struct groups *groups)
+{
+    if (groups) {
+        int saved_errno = errno;
+        for (int i = 0; i < ANSWERS; i++)
+            free (groups->answers[i].group);
+        free (groups);
+        errno = saved_errno;
+    }
 }

@@ -23,6 +23,7 @@
 #include "commits.h"
 #include "config.h"
 #include "ctx.h"
+#include "groups.h"
 #include "health.h"
 #include "jobs.h"
 #include "kvs.h"
@@ -46,6 +47,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         scheduler_destroy (ctx->scheduler);
         annotate_destroy (ctx->annotate);
         persistent_destroy (ctx->persistent);
+        groups_destroy (ctx->groups);
         tokens_destroy (ctx->tokens);
         troubles_destroy (ctx->troubles);
         jobs_destroy (ctx->jobs);
@@ -82,6 +84,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->calls = calls_create ())
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
+        || !(ctx->groups = groups_create ())
         || !(ctx->persistent = persistent_create ())
         || !(ctx->tokens = tokens_create (ctx))
         || !(ctx->scheduler = scheduler_create (ctx))

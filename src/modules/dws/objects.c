@@ -14,22 +14,18 @@
 #include "libdws/jsontext.h"
 #include "libdws/topology.h"
 #include "libdws/variables.h"
-#include "groups.h"
 #include "objects.h"
 
-
 json_t *object_workflow (const struct dws_job *job,
+                         gid_t gid,
                          const char *instance,
                          dws_error_t *error)
 {
     char name[DWS_NAME_SIZE];
     char f58[64];
-    gid_t gid;
     json_t *directives;
     json_t *o;
 
-    if (groups_find (job->userid, job->group, &gid, error) < 0)
-        return NULL;
     if (flux_job_id_encode (job->id, "f58plain", f58, sizeof (f58)) < 0) {
         dws_error (error, errno, "job id: %s", strerror (errno));
         return NULL;

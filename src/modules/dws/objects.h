@@ -7,14 +7,15 @@
 #ifndef DWS_OBJECTS_H
 #define DWS_OBJECTS_H
 
+#include <sys/types.h>
 #include <jansson.h>
 
 #include "libdws/workflow.h"
 
-/* A new Workflow object. Fails with ENOENT if the user or
- * the group that he asks for is not known, EPERM if he is not in it.
+/* A new Workflow object, whose file systems belong to the group 'gid'.
  */
 json_t *object_workflow (const struct dws_job *job,
+                         gid_t gid,
                          const char *instance,
                          dws_error_t *error);
 

@@ -57,13 +57,28 @@ static void user_name (json_t *description, char *buf, size_t size)
         snprintf (buf, size, "%lld", (long long)id);
 }
 
+/* The name service may be slow: an owner whose name is in 'known' is not asked
+ * for again.
+ */
+static json_t *find_user (json_t *known, const char *key, json_t *description)
+{
+    json_t *before = json_object_get (known, key);
+    json_t *id = json_object_get (description, "userid");
+    char user[256];
+
+    if (before && json_equal (json_object_get (before, "userid"), id))
+        return json_incref (json_object_get (before, "user"));
+    user_name (description, user, sizeof (user));
+    return json_string (user);
+}
+
 /* An object without memory for it is not shown, which does no harm.
  */
-void persistent_learn (struct persistent *p, json_t *object, bool deleted)
+static void learn (struct persistent *p, json_t *known, json_t *object,
+                   bool deleted)
 {
     json_t *o;
     char key[512];
-    char user[256];
     const char *namespace = "";
     const char *name = "";
 
@@ -73,22 +88,26 @@ void persistent_learn (struct persistent *p, json_t *object, bool deleted)
     snprintf (key, sizeof (key), "%s/%s", namespace, name);
     if (deleted)
         json_object_del (p->list, key);
-    else {
-        user_name (o, user, sizeof (user));
-        if (json_object_set_new (o, "user", json_string (user)) == 0)
-            json_object_set (p->list, key, o);
-    }
+    else if (json_object_set_new (o, "user", find_user (known, key, o)) == 0)
+        json_object_set (p->list, key, o);
     json_decref (o);
+}
+
+void persistent_learn (struct persistent *p, json_t *object, bool deleted)
+{
+    learn (p, p->list, object, deleted);
 }
 
 void persistent_list (struct persistent *p, json_t *objects)
 {
+    json_t *known = json_copy (p->list);
     json_t *object;
     size_t index;
 
     json_object_clear (p->list);
     json_array_foreach (objects, index, object)
-        persistent_learn (p, object, false);
+        learn (p, known, object, false);
+    json_decref (known);
 }
 
 json_t *persistent_status (const struct persistent *p, json_int_t userid)

@@ -10,6 +10,8 @@
 #include "libdws/test/util.h"
 #include "../groups.h"
 
+static int asked;               // how often for ann
+
 int __wrap_getpwuid_r (uid_t uid, struct passwd *pw, char *buf, size_t size,
                        struct passwd **result)
 {
@@ -20,6 +22,7 @@ int __wrap_getpwuid_r (uid_t uid, struct passwd *pw, char *buf, size_t size,
         return 0;
     if (size < 3000)            // as if the entry were long
         return ERANGE;
+    asked++;
     pw->pw_name = "ann";
     pw->pw_gid = 50;
     *result = pw;
@@ -91,13 +94,17 @@ static const struct {
 
 static void test_table (void **state)
 {
+    struct groups *groups = groups_create ();
+
+    assert_non_null (groups);
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
         dws_error_t error = { "" };
         gid_t gid = 0;
         int rc;
 
         errno = 0;
-        rc = groups_find (table[i].userid, table[i].group, &gid, &error);
+        rc = groups_find (groups, i * GROUPS_LIFETIME, table[i].userid,
+                          table[i].group, &gid, &error);
         if (table[i].errnum == 0) {
             assert_int_equal (rc, 0);
             assert_int_equal (gid, table[i].gid);
@@ -108,12 +115,52 @@ static void test_table (void **state)
             assert_contains (error.text, table[i].text);
         }
     }
+    groups_destroy (groups);
+}
+
+static void find (struct groups *groups, double now, const char *group,
+                  gid_t want, int want_asked)
+{
+    gid_t gid;
+
+    asked = 0;
+    assert_int_equal (groups_find (groups, now, 1000, group, &gid, NULL), 0);
+    assert_int_equal (gid, want);
+    assert_int_equal (asked, want_asked);
+}
+
+static void test_lifetime (void **state)
+{
+    struct groups *groups = groups_create ();
+    gid_t gid;
+
+    assert_non_null (groups);
+    find (groups, 10., NULL, 50, 1);
+    find (groups, 10. + GROUPS_LIFETIME / 2., NULL, 50, 0);
+    find (groups, 10. + GROUPS_LIFETIME, NULL, 50, 1);
+    // another group, and another user in the same place
+    find (groups, 20., "crew", 60, 1);
+    find (groups, 20., "crew", 60, 0);
+    find (groups, 20., NULL, 50, 1);
+    assert_int_equal (groups_find (groups, 20., 1000 + 64, NULL, &gid, NULL),
+                      -1);
+    find (groups, 20., NULL, 50, 0);
+    // a failure is asked for again
+    for (int i = 0; i < 2; i++) {
+        asked = 0;
+        assert_int_equal (groups_find (groups, 20., 1000, "wheel", &gid, NULL),
+                          -1);
+        assert_int_equal (asked, 1);
+    }
+    groups_destroy (groups);
+    groups_destroy (NULL);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_table),
+        cmocka_unit_test (test_lifetime),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
