@@ -100,6 +100,9 @@ test_expect_success 'who asks while the agent is away waits for it' '
 	dws_ctl wait-state "$(dws_workflow $jobid)" PreRun --timeout $DWS_LIMIT &&
 	rpc dws.token "{\"jobid\": \"$jobid\"}" >answer &&
 	dws_kill_agent &&
+	test_must_fail as_user 4242 rpc dws.token \
+		"{\"jobid\": \"$jobid\"}" 2>err &&
+	grep "owner of an active rabbit job" err &&
 	{ rpc dws.token "{\"jobid\": \"$jobid\"}" >later & } &&
 	waiter=$! &&
 	dws_start_agent && wait $waiter &&

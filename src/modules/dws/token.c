@@ -46,8 +46,8 @@ static void respond_error (struct tokens *tokens, const flux_msg_t *msg,
 /* The instance owner has no business with a user's token either. A job of
  * somebody else is refused in the same way as one that is not there.
  */
-static int check (const struct job *job, const flux_msg_t *msg,
-                  dws_error_t *error)
+static int check_owner (const struct job *job, const flux_msg_t *msg,
+                        dws_error_t *error)
 {
     uint32_t userid;
 
@@ -56,6 +56,11 @@ static int check (const struct job *job, const flux_msg_t *msg,
     if (!job || !job->facts->directives || job->facts->userid != userid)
         return dws_error (error, EPERM, "this is for the owner of an active "
                           "rabbit job");
+    return 0;
+}
+
+static int check_token (const struct job *job, dws_error_t *error)
+{
     if (job->facts->phase != DWS_PHASE_PROLOG
         && job->facts->phase != DWS_PHASE_RUNNING)
         return dws_error (error, EAGAIN, "the job is not running");
@@ -137,12 +142,14 @@ static bool advance (struct tokens *tokens, struct request *req)
     struct job *job = jobs_find (ctx->jobs, req->jobid);
     dws_error_t error;
 
-    if (req->asked || !sync_done (ctx->sync) || !agent_ready (ctx->agent))
+    if (req->asked || !sync_done (ctx->sync))
         return true;
-    if (check (job, req->msg, &error) < 0) {
-        respond_error (tokens, req->msg, errno, error.text);
-        return false;
-    }
+    if (check_owner (job, req->msg, &error) < 0)
+        goto refuse;
+    if (!agent_ready (ctx->agent))
+        return true;
+    if (check_token (job, &error) < 0)
+        goto refuse;
     if (is_asked (tokens, req->jobid)) {
         req->asked = true;
         return true;
@@ -153,6 +160,9 @@ static bool advance (struct tokens *tokens, struct request *req)
     }
     req->asked = true;
     return true;
+refuse:
+    respond_error (tokens, req->msg, errno, error.text);
+    return false;
 }
 
 void tokens_retry (struct tokens *tokens)
