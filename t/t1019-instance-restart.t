@@ -147,29 +147,64 @@ test_expect_success 'another instance leaves the workflows of the first alone' '
 	export -f instance &&
 	instance one both.sh
 '
-test_expect_success 'one whose name is taken is not taken over' '
+test_expect_success 'where another has the name a job takes a second one' '
 	cat >taken.sh <<-\EOF &&
 	begin
 	dws_ctl api --status 503 --count 1000000
+	dws_ctl hold PreRun
 	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
+	name=$(dws_workflow $jobid)
+	second=$name-$(flux kvs get dws.instance | tr -d "\"" | cut -c1-8)
 	dws_k8s create workflows "{
-		\"metadata\": {\"name\": \"$(dws_workflow $jobid)\",
+		\"metadata\": {\"name\": \"$name\",
 			\"labels\": {\"flux-framework.org/instance\": \"x\"}},
 		\"spec\": {\"desiredState\": \"Proposal\", \"wlmID\": \"flux\",
 			\"jobID\": \"x\", \"userID\": 1, \"groupID\": 1,
 			\"dwDirectives\": []}}"
 	dws_ctl api --clear
-	dws_wait_event -m type=dws-create $jobid exception >exception
-	grep "belongs to another Flux instance" exception
+	dws_ctl wait-state $second PreRun --timeout 60
+	flux module reload "$DWS_MODULES/dws.so"
+	dws_wait_status ".synced and .agent.synced and .workflows == 1"
+	dws_ctl release PreRun
 	dws_wait_event $jobid clean
-	dws_k8s get workflows $(dws_workflow $jobid) | jq -e "
+	flux job status $jobid
+	flux jobs -no "{user.rabbit_workflow}" $jobid >memo
+	test "$(cat memo)" = $second
+	dws_ctl wait-state $second gone
+	dws_k8s get workflows $name | jq -e "
 		.metadata.deletionTimestamp == null
 		and .spec.desiredState == \"Proposal\""
-	dws_k8s delete workflows $(dws_workflow $jobid)
+	dws_k8s delete workflows $name
 	dws_clean
 	end
 	EOF
 	instance one taken.sh
+'
+test_expect_success 'and ends if that is taken, too' '
+	cat >both-taken.sh <<-\EOF &&
+	begin
+	dws_ctl api --status 503 --count 1000000
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
+	name=$(dws_workflow $jobid)
+	second=$name-$(flux kvs get dws.instance | tr -d "\"" | cut -c1-8)
+	for taken in $name $second; do
+		dws_k8s create workflows "{
+			\"metadata\": {\"name\": \"$taken\"},
+			\"spec\": {\"desiredState\": \"Proposal\",
+				\"wlmID\": \"flux\", \"jobID\": \"x\",
+				\"userID\": 1, \"groupID\": 1,
+				\"dwDirectives\": []}}"
+	done
+	dws_ctl api --clear
+	dws_wait_event -m type=dws-create $jobid exception >exception
+	grep "$second belongs to another Flux instance" exception
+	dws_wait_event $jobid clean
+	dws_k8s delete workflows $name
+	dws_k8s delete workflows $second
+	dws_clean
+	end
+	EOF
+	instance one both-taken.sh
 '
 for pid in "$DWS_TMP"/*.pid "$DWS_TMP"/their/*.pid; do
 	test -f "$pid" && kill -9 "$(cat "$pid")"

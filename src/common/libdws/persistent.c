@@ -11,7 +11,7 @@
 #include "persistent.h"
 #include "workflow.h"
 
-/* A reference is to the breakdown of a directive: "fluxjob-ID-INDEX".
+/* A reference is to the breakdown of a directive: its workflow's name, "-INDEX".
  */
 static json_t *describe_user (const char *name)
 {

@@ -17,6 +17,7 @@
 #include "workflow.h"
 
 #define NAME_PREFIX "fluxjob-"
+#define SUFFIX_LENGTH 8
 
 static const char *phase_names[] = {
     [DWS_PHASE_DEPEND] = "depend",
@@ -79,9 +80,11 @@ enum dws_state dws_state_parse (const char *s)
     return i < 0 ? DWS_STATE_NONE : (enum dws_state)i;
 }
 
-const char *dws_workflow_name (uint64_t jobid, char buf[DWS_NAME_SIZE])
+const char *dws_workflow_name (uint64_t jobid, const char *instance,
+                               char buf[DWS_NAME_SIZE])
 {
-    snprintf (buf, DWS_NAME_SIZE, NAME_PREFIX "%" PRIu64, jobid);
+    snprintf (buf, DWS_NAME_SIZE, NAME_PREFIX "%" PRIu64 "%s%.*s", jobid,
+              instance ? "-" : "", SUFFIX_LENGTH, instance ? instance : "");
     return buf;
 }
 
@@ -89,13 +92,22 @@ uint64_t dws_workflow_jobid (const char *name)
 {
     const char *digits = name + strlen (NAME_PREFIX);
     char buf[DWS_NAME_SIZE];
+    char *suffix;
     uint64_t id;
 
     if (strncmp (name, NAME_PREFIX, strlen (NAME_PREFIX)) != 0)
         return 0;
-    id = strtoull (digits, NULL, 10);
+    id = strtoull (digits, &suffix, 10);
+    if (*suffix == '-') {
+        suffix++;
+        /* The index in the name of a breakdown is shorter. */
+        if (strspn (suffix, "0123456789abcdef") != SUFFIX_LENGTH)
+            return 0;
+    }
+    else
+        suffix = NULL;
     /* Only the one spelling: no sign, no leading zero, no overflow. */
-    if (strcmp (dws_workflow_name (id, buf), name) != 0)
+    if (strcmp (dws_workflow_name (id, suffix, buf), name) != 0)
         return 0;
     return id;
 }

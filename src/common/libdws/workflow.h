@@ -198,12 +198,15 @@ void dws_workflow_set_progress (struct dws_workflow *wf,
                                 int progress,
                                 double now);
 
-/* "fluxjob-ID". Returns buf.
+/* "fluxjob-ID", or where another instance on the cluster has a job with that
+ * id and was first, with 'instance' (else NULL): "fluxjob-ID-XXXXXXXX", after
+ * how the instance's own name begins. Returns buf.
  */
-#define DWS_NAME_SIZE 32
-const char *dws_workflow_name (uint64_t jobid, char buf[DWS_NAME_SIZE]);
+#define DWS_NAME_SIZE 48
+const char *dws_workflow_name (uint64_t jobid, const char *instance,
+                               char buf[DWS_NAME_SIZE]);
 
-/* The job id in a name of that form, 0 if it is of another form.
+/* The job id in a name of either form, 0 if it is of another form.
  */
 uint64_t dws_workflow_jobid (const char *name);
 

@@ -48,14 +48,13 @@ static int create (struct job *job)
         }
         return -1;
     }
-    if (!(object = object_workflow (job->facts, gid, job->ctx->instance,
-                                    &error)))
+    if (!(object = object_workflow (job->facts, job_workflow (job, name), gid,
+                                    job->ctx->instance, &error)))
         return -1;
     return agent_send (job->ctx->agent, job, DWS_ACT_CREATE, 0,
                        command_create_with ("create", "workflows",
                                             DWS_NAMESPACE,
-                                            dws_workflow_name (job->facts->id,
-                                                               name),
+                                            job_workflow (job, name),
                                             "object", object));
 }
 
@@ -307,26 +306,45 @@ static bool is_users_fault (int status, const char *message)
         || (status == 403 && strstr (message, "admission webhook") != NULL);
 }
 
+static bool is_ours (struct dws_ctx *ctx, json_t *object)
+{
+    struct dws_workflow *wf = dws_workflow_decode (object, ctx->instance,
+                                                   NULL);
+    bool ours = wf && wf->ours;
+
+    dws_workflow_destroy (wf);
+    return ours;
+}
+
+/* Job ids count from the start of the instance: those of two young ones on a
+ * cluster meet. Our workflows are found by their label.
+ */
+static bool take_other_name (struct job *job)
+{
+    char label[JOB_LABEL_SIZE];
+    char name[DWS_NAME_SIZE];
+    dws_error_t error;
+
+    if (job->taken) {
+        dws_error (&error, EEXIST, "workflow %s belongs to another Flux "
+                   "instance", job_workflow (job, name));
+        actions_refuse (job, error.text);
+        return true;
+    }
+    flux_log (job->ctx->h, LOG_INFO, "%s: the name is another instance's",
+              job_label (job, label));
+    job->taken = true;
+    return true;
+}
+
 static bool created (struct job *job, bool ok, int status,
                      const char *message, json_t *object)
 {
     char name[DWS_NAME_SIZE];
 
     if (!ok && status == 409 && object) {
-        struct dws_workflow *wf;
-        bool ours;
-
-        wf = dws_workflow_decode (object, job->ctx->instance, NULL);
-        ours = wf && wf->ours;
-        dws_workflow_destroy (wf);
-        if (!ours) {
-            dws_error_t error;
-            dws_error (&error, EEXIST, "workflow %s belongs to another "
-                       "Flux instance",
-                       dws_workflow_name (job->facts->id, name));
-            actions_refuse (job, error.text);
-            return true;
-        }
+        if (!is_ours (job->ctx, object))
+            return take_other_name (job);
         ok = true;
     }
     if (!ok && is_users_fault (status, message)) {
@@ -335,8 +353,8 @@ static bool created (struct job *job, bool ok, int status,
     }
     if (ok) {
         jobs_learn_workflow (job->ctx->jobs, object, false);
-        annotate_memo (job, "rabbit_workflow",
-                       dws_workflow_name (job->facts->id, name), false);
+        annotate_memo (job, "rabbit_workflow", job_workflow (job, name),
+                       false);
     }
     return ok;
 }

@@ -76,6 +76,14 @@ static void job_destroy (void *value)
     }
 }
 
+const char *job_workflow (const struct job *job, char buf[DWS_NAME_SIZE])
+{
+    if (job->wf)
+        return job->wf->name;
+    return dws_workflow_name (job->facts->id,
+                              job->taken ? job->ctx->instance : NULL, buf);
+}
+
 const char *job_label (const struct job *job, char buf[JOB_LABEL_SIZE])
 {
     char f58[32];
@@ -84,7 +92,7 @@ const char *job_label (const struct job *job, char buf[JOB_LABEL_SIZE])
     if (flux_job_id_encode (job->facts->id, "f58", f58, sizeof (f58)) < 0)
         snprintf (f58, sizeof (f58), "%" PRIu64, job->facts->id);
     snprintf (buf, JOB_LABEL_SIZE, "%s (%s)", f58,
-              dws_workflow_name (job->facts->id, name));
+              job_workflow (job, name));
     return buf;
 }
 
@@ -324,6 +332,14 @@ void jobs_forget_workflow (struct job *job)
     jobs_changed (job);
 }
 
+/* A job may have two in the end, if an agent that is gone made one and then a
+ * name became free. The second has its turn with a later snapshot.
+ */
+static bool is_second (const struct job *job, const struct dws_workflow *wf)
+{
+    return job->wf && strcmp (job->wf->name, wf->name) != 0;
+}
+
 void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
 {
     struct dws_workflow *wf;
@@ -338,6 +354,7 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
     if (!wf->ours
         || (!(job = jobs_find (jobs, wf->jobid))
             && (deleted || !(job = add_orphan (jobs, wf->jobid))))
+        || is_second (job, wf)
         || wf->version < job->version) {
         dws_workflow_destroy (wf);
         return;

@@ -16,6 +16,7 @@
 #include <flux/core.h>
 
 #include "libdws/reconcile.h"
+#include "libdws/workflow.h"
 #include "ctx.h"
 
 struct job {
@@ -48,6 +49,8 @@ struct job {
     bool changed;
     bool listed;                        // in the latest answer to dws.sync
     bool seen;                          // its workflow is in the snapshot
+    bool taken;                         // another instance has a workflow of
+                                        //  the name that its own would have
 };
 
 struct jobs *jobs_create (struct dws_ctx *ctx);
@@ -103,6 +106,10 @@ void job_set_trouble (struct job *job, const char *text);
 /* The results of commands to the agent will not come any more.
  */
 void jobs_agent_lost (struct jobs *jobs);
+
+/* The name of its workflow, or of the one to make. 'buf' may be used for it.
+ */
+const char *job_workflow (const struct job *job, char buf[DWS_NAME_SIZE]);
 
 /* For log lines: job id in f58 form and workflow name.
  */

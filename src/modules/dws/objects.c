@@ -17,11 +17,11 @@
 #include "objects.h"
 
 json_t *object_workflow (const struct dws_job *job,
+                         const char *name,
                          gid_t gid,
                          const char *instance,
                          dws_error_t *error)
 {
-    char name[DWS_NAME_SIZE];
     char f58[64];
     json_t *directives;
     json_t *o;
@@ -37,7 +37,7 @@ json_t *object_workflow (const struct dws_job *job,
     o = json_pack ("{s:{s:s s:s s:[s] s:{s:s}}"
                    " s:{s:s s:s s:s s:I s:I s:o}}",
                    "metadata",
-                     "name", dws_workflow_name (job->id, name),
+                     "name", name,
                      "namespace", DWS_NAMESPACE,
                      "finalizers", DWS_FINALIZER,
                      "labels",

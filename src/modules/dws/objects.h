@@ -12,9 +12,11 @@
 
 #include "libdws/workflow.h"
 
-/* A new Workflow object, whose file systems belong to the group 'gid'.
+/* A new Workflow object of that name, whose file systems belong to the group
+ * 'gid'.
  */
 json_t *object_workflow (const struct dws_job *job,
+                         const char *name,
                          gid_t gid,
                          const char *instance,
                          dws_error_t *error);

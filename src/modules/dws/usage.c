@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <string.h>
 
 #include "agent.h"
 #include "jobs.h"
@@ -40,7 +41,7 @@ static int learn_servers (struct dws_ctx *ctx, json_t *servers)
                      "metadata", "labels", WORKFLOW_LABEL ".name", &name,
                      "spec", &spec) < 0
         || !(job = jobs_find (ctx->jobs, dws_workflow_jobid (name)))
-        || !job->wf)
+        || !job->wf || strcmp (job->wf->name, name) != 0)
         return 0;
     if (!(layout = json_pack ("[O]", spec)))
         return -1;

@@ -12,7 +12,8 @@ static void test_describe (void **state)
         "{'metadata': {'name': 'keep', 'namespace': 'default'},"
         " 'spec': {'name': 'keep', 'fsType': 'lustre', 'userID': 1001,"
         " 'state': 'Active', 'consumerReferences': ["
-        "   {'name': 'fluxjob-42-0'}, {'name': 'other-thing-1'}, {}, 5]},"
+        "   {'name': 'fluxjob-42-0'}, {'name': 'fluxjob-7-00c0ffee-1'},"
+        "   {'name': 'other-thing-1'}, {}, 5]},"
         " 'status': {'state': 'Active'}}");
     json_t *o = dws_persistent_describe (object);
     char buf[DWS_PERSISTENT_SIZE];
@@ -20,10 +21,11 @@ static void test_describe (void **state)
     assert_json (o, "{'name': 'keep', 'namespace': 'default',"
                  " 'type': 'lustre', 'userid': 1001, 'state': 'Active',"
                  " 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
+                 " {'workflow': 'fluxjob-7-00c0ffee', 'jobid': 7},"
                  " {'workflow': 'other-thing'}]}");
     assert_string_equal (dws_persistent_text (o, "alice", buf),
                          "file system 'keep' (lustre, Active, owner alice,"
-                         " used by 2 jobs)");
+                         " used by 3 jobs)");
     json_decref (o);
     json_decref (object);
 }

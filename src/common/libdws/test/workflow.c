@@ -201,6 +201,12 @@ static void test_foreign (void **state)
         "{'metadata': {'name': 'fluxjob-'}}",
         "{'metadata': {'name': 'fluxjob-012'}}",
         "{'metadata': {'name': 'fluxjob-12x'}}",
+        "{'metadata': {'name': 'fluxjob-12-'}}",
+        "{'metadata': {'name': 'fluxjob-12-0'}}",
+        "{'metadata': {'name': 'fluxjob-12-0123456'}}",
+        "{'metadata': {'name': 'fluxjob-12-012345678'}}",
+        "{'metadata': {'name': 'fluxjob-12-0123456x'}}",
+        "{'metadata': {'name': 'fluxjob-012-01234567'}}",
         "{'metadata': {'name': 'fluxjob-99999999999999999999'}}",
     };
 
@@ -299,8 +305,12 @@ static void test_names (void **state)
 {
     char buf[DWS_NAME_SIZE];
 
-    assert_string_equal (dws_workflow_name (UINT64_MAX, buf),
+    assert_string_equal (dws_workflow_name (UINT64_MAX, NULL, buf),
                          "fluxjob-18446744073709551615");
+    assert_true (dws_workflow_jobid (buf) == UINT64_MAX);
+    assert_string_equal (dws_workflow_name (UINT64_MAX, "0123456789abcdef",
+                                            buf),
+                         "fluxjob-18446744073709551615-01234567");
     assert_true (dws_workflow_jobid (buf) == UINT64_MAX);
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         assert_int_equal (dws_state_parse (dws_state_name (i)), i);
