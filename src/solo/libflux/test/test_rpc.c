@@ -7,6 +7,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <flux/idset.h>
+
 #include "test.h"
 
 #define URI "interthread://test"
@@ -382,6 +384,44 @@ static void test_handle (void **state)
     assert_int_equal (freed, 2);
 }
 
+/* However many RPCs are under way, no two have the same tag.
+ */
+static void test_many_matchtags (void **state)
+{
+    enum { COUNT = 100000 };
+    flux_t *h = ((struct fixture *)*state)->h;
+    struct idset *used;
+    flux_future_t *f;
+    const char *s;
+    unsigned int tag;
+    uint32_t avail;
+
+    assert_non_null (used = idset_create (0, IDSET_FLAG_AUTOGROW));
+    for (int i = 0; i < COUNT; i++) {
+        tag = flux_matchtag_alloc (h);
+        assert_int_not_equal (tag, FLUX_MATCHTAG_NONE);
+        assert_false (idset_test (used, tag));
+        assert_int_equal (idset_set (used, tag), 0);
+    }
+    assert_non_null (f = flux_rpc (h, "srv.echo", "hello", 0, 0));
+    assert_false (idset_test (used, flux_rpc_get_matchtag (f)));
+    assert_int_equal (flux_rpc_get (f, &s), 0);
+    assert_string_equal (s, "hello");
+    flux_future_destroy (f);
+
+    // those given back are given out again
+    avail = flux_matchtag_avail (h);
+    for (tag = idset_first (used);
+         tag != IDSET_INVALID_ID;
+         tag = idset_next (used, tag))
+        flux_matchtag_free (h, tag);
+    assert_int_equal (flux_matchtag_avail (h), avail + COUNT);
+    tag = flux_matchtag_alloc (h);
+    assert_true (idset_test (used, tag));
+    flux_matchtag_free (h, tag);
+    idset_destroy (used);
+}
+
 static void remove_cb (flux_t *h, flux_msg_handler_t *mh,
                        const flux_msg_t *msg, void *arg)
 {
@@ -435,6 +475,7 @@ int main (void)
         cmocka_unit_test (test_errors),
         cmocka_unit_test (test_recv_match),
         cmocka_unit_test (test_handle),
+        cmocka_unit_test (test_many_matchtags),
         cmocka_unit_test (test_handler_removal),
     };
     return cmocka_run_group_tests (tests, setup, teardown);
