@@ -157,16 +157,14 @@ static void get_cb (flux_t *h,
         errno = ENOENT;
         goto error;
     }
-    if (flux_respond_pack (h,
-                           msg,
-                           "{s:s s:i}",
-                           "value", value,
-                           "flags", known->flags & IMMUTABLE) < 0)
-        flux_log_error (h, "error responding to attr.get");
+    respond_pack (h,
+                  msg,
+                  "{s:s s:i}",
+                  "value", value,
+                  "flags", known->flags & IMMUTABLE);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to attr.get");
+    respond_error (h, msg, NULL);
 }
 
 static void set_cb (flux_t *h,
@@ -205,12 +203,10 @@ static void set_cb (flux_t *h,
     }
     if (attr_set (a, name, "%s", value) < 0)
         goto error;
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to attr.set");
+    respond_ok (h, msg);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, text) < 0)
-        flux_log_error (h, "error responding to attr.set");
+    respond_error (h, msg, text);
 }
 
 static void rm_cb (flux_t *h,
@@ -231,12 +227,10 @@ static void rm_cb (flux_t *h,
         }
         json_object_del (a->values, name);
     }
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to attr.rm");
+    respond_ok (h, msg);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to attr.rm");
+    respond_error (h, msg, NULL);
 }
 
 static void list_cb (flux_t *h,
@@ -251,8 +245,7 @@ static void list_cb (flux_t *h,
 
     json_object_foreach (a->values, name, value)
         json_array_append_new (names, json_string (name));
-    if (flux_respond_pack (h, msg, "{s:o}", "names", names) < 0)
-        flux_log_error (h, "error responding to attr.list");
+    respond_pack (h, msg, "{s:o}", "names", names);
 }
 
 static const struct flux_msg_handler_spec htab[] = {

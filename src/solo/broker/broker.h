@@ -12,6 +12,8 @@
 #include <jansson.h>
 #include <flux/core.h>
 
+#include "common/respond.h"
+
 struct broker {
     flux_reactor_t *reactor;
     flux_t *h;                  // the broker's own services use this handle

@@ -136,8 +136,7 @@ static int set_config (struct config *c, json_t *conf, flux_error_t *error)
     c->conf = json_incref (conf);
     msg = flux_msglist_first (c->getters);
     while (msg) {
-        if (flux_respond_pack (c->b->h, msg, "O", conf) < 0)
-            flux_log_error (c->b->h, "error responding to config.get");
+        respond_pack (c->b->h, msg, "O", conf);
         msg = flux_msglist_next (c->getters);
     }
     return 0;
@@ -188,8 +187,7 @@ static void update_finish (struct update *u)
     if (u->errnum == 0 && set_config (c, u->conf, &u->error) < 0)
         u->errnum = errno;
     if (u->errnum == 0) {
-        if (flux_respond (h, u->msg, NULL) < 0)
-            flux_log_error (h, "error responding to config request");
+        respond_ok (h, u->msg);
     }
     else {
         json_array_foreach (u->accepted, i, name)
@@ -288,8 +286,7 @@ static void reload_cb (flux_t *h,
     if (c->path) {
         if (!(o = read_config (c->path, &error))) {
             errprintf (&text, "Config file error: %.140s", error.text);
-            if (flux_respond_error (h, msg, errno, text.text) < 0)
-                flux_log_error (h, "error responding to config.reload");
+            respond_error (h, msg, text.text);
             return;
         }
         if (!json_equal (o, c->conf)) {
@@ -299,8 +296,7 @@ static void reload_cb (flux_t *h,
         }
         json_decref (o);
     }
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to config.reload");
+    respond_ok (h, msg);
 }
 
 static void get_cb (flux_t *h,

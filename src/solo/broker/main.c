@@ -278,7 +278,7 @@ static json_t *find_resources (struct options *o,
                       error);
 }
 
-static char *save_resources (const char *dir, json_t *R)
+static void save_resources (const char *dir, json_t *R)
 {
     char *path;
     char *tmp;
@@ -289,7 +289,7 @@ static char *save_resources (const char *dir, json_t *R)
         || rename (tmp, path) < 0)
         die (dir, strerror (errno));
     free (tmp);
-    return path;
+    free (path);
 }
 
 /* Signals
@@ -509,7 +509,6 @@ int main (int argc, char *argv[])
     flux_msg_handler_t **defaults;
     flux_error_t error;
     char *rundir, *statedir = NULL, *saved = NULL, *hosts = NULL, *sock;
-    char *R_path;
     json_t *R;
     int size;
     int rc;
@@ -532,7 +531,7 @@ int main (int argc, char *argv[])
         die (error.text, NULL);
     b.size = size;
     b.rundir = rundir = make_rundir (o.rundir);
-    R_path = save_resources (statedir ? statedir : rundir, R);
+    save_resources (statedir ? statedir : rundir, R);
     json_decref (R);
     set_attrs (&b, &o, statedir, hosts);
 
@@ -546,10 +545,9 @@ int main (int argc, char *argv[])
     ro.command = o.command;
     ro.resource_args = json_array ();
     ro.kvs_args = json_array ();
-    json_array_append_new (ro.resource_args, json_sprintf ("R=%s", R_path));
+    json_array_append_new (ro.resource_args, json_string ("statedir"));
     if (statedir)
-        json_array_append_new (ro.kvs_args,
-                               json_sprintf ("path=%s/kvs.sqlite", statedir));
+        json_array_append_new (ro.kvs_args, json_string ("statedir"));
     if (!(b.runlevel = runlevel_create (&b, &ro))
         || flux_msg_handler_addvec (b.h, htab, &b, &handlers) < 0)
         die ("cannot create the broker", strerror (errno));
@@ -575,6 +573,5 @@ int main (int argc, char *argv[])
     free (statedir);
     free (saved);
     free (hosts);
-    free (R_path);
     return rc;
 }

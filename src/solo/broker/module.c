@@ -60,8 +60,7 @@ void module_exited (struct module *m)
                   m->errtext[0] ? m->errtext : strerror (m->errnum));
     answer_load (m);
     while ((msg = flux_msglist_pop (m->remove_requests))) {
-        if (flux_respond (h, msg, NULL) < 0)
-            flux_log_error (h, "error responding to module.remove");
+        respond_ok (h, msg);
         flux_msg_decref (msg);
     }
     module_destroy (m);
@@ -238,8 +237,7 @@ static void load_cb (flux_t *h,
     m->load_request = flux_msg_incref (msg);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, error.text) < 0)
-        flux_log_error (h, "error responding to module.load");
+    respond_error (h, msg, error.text);
 }
 
 static void remove_cb (flux_t *h,
@@ -274,8 +272,7 @@ static void remove_cb (flux_t *h,
     flux_log (h, LOG_DEBUG, "rmmod %s", m->name);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to module.remove");
+    respond_error (h, msg, NULL);
 }
 
 static size_t queue_count (struct module *m, const char *option)
@@ -308,8 +305,7 @@ static void list_cb (flux_t *h,
             "recvqueue", (int)queue_count (m, FLUX_OPT_RECV_QUEUE_COUNT));
         json_array_append_new (mods, o);
     }
-    if (flux_respond_pack (h, msg, "{s:o}", "mods", mods) < 0)
-        flux_log_error (h, "error responding to module.list");
+    respond_pack (h, msg, "{s:o}", "mods", mods);
 }
 
 static void status_cb (flux_t *h,
@@ -335,8 +331,7 @@ static void status_cb (flux_t *h,
         m = m->next;
     if (m && status == FINALIZING)
         peer_mute (m->peer);
-    if (!flux_msg_is_noresponse (msg) && flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to module.status");
+    respond_ok (h, msg);
     if (!m || status <= m->status || status > EXITED)
         return;
     m->status = status;
@@ -366,12 +361,10 @@ static void debug_cb (flux_t *h,
                              "defer", &defer) < 0
         || !(m = lookup (ms, name))
         || (defer != -1 && peer_defer (m->peer, defer) < 0)) {
-        if (flux_respond_error (h, msg, errno, NULL) < 0)
-            flux_log_error (h, "error responding to module.debug");
+        respond_error (h, msg, NULL);
         return;
     }
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to module.debug");
+    respond_ok (h, msg);
 }
 
 static const struct flux_msg_handler_spec htab[] = {

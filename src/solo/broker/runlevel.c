@@ -70,8 +70,7 @@ static void set_state (struct runlevel *rl, enum state state)
     if (state != RUN)
         return;
     while ((msg = flux_msglist_pop (rl->waiters))) {
-        if (flux_respond (rl->b->h, msg, NULL) < 0)
-            flux_log_error (rl->b->h, "error responding to state-machine.wait");
+        respond_ok (rl->b->h, msg);
         flux_msg_decref (msg);
     }
 }
@@ -361,12 +360,11 @@ static void get_cb (flux_t *h,
     struct runlevel *rl = arg;
     double now = flux_reactor_now (rl->b->reactor);
 
-    if (flux_respond_pack (h,
-                           msg,
-                           "{s:s s:f}",
-                           "state", state_names[rl->state],
-                           "duration", now - rl->t_state) < 0)
-        flux_log_error (h, "error responding to state-machine.get");
+    respond_pack (h,
+                  msg,
+                  "{s:s s:f}",
+                  "state", state_names[rl->state],
+                  "duration", now - rl->t_state);
 }
 
 static const struct flux_msg_handler_spec htab[] = {

@@ -104,16 +104,12 @@ static struct peer *request_peer (struct router *r, const flux_msg_t *msg)
     return id ? peer_lookup (r, id) : r->internal;
 }
 
-static void respond (flux_t *h, const flux_msg_t *msg, int rc, const char *text)
+static void respond (flux_t *h, const flux_msg_t *msg, int rc)
 {
-    if (flux_msg_is_noresponse (msg))
-        return;
     if (rc == 0)
-        rc = flux_respond (h, msg, NULL);
+        respond_ok (h, msg);
     else
-        rc = flux_respond_error (h, msg, errno, text);
-    if (rc < 0)
-        flux_log_error (h, "error responding to request");
+        respond_error (h, msg, NULL);
 }
 
 static void subscribe_cb (flux_t *h,
@@ -135,7 +131,7 @@ static void subscribe_cb (flux_t *h,
         else
             rc = set_remove (&p->subs, topic);
     }
-    respond (h, msg, rc, NULL);
+    respond (h, msg, rc);
 }
 
 static void publish_cb (flux_t *h,
@@ -176,14 +172,12 @@ static void publish_cb (flux_t *h,
     event = NULL;
     if (router_publish (r, e, &seq) < 0)
         goto error;
-    if (!flux_msg_is_noresponse (msg)
-        && flux_respond_pack (h, msg, "{s:i}", "seq", seq) < 0)
-        flux_log_error (h, "error responding to event.publish");
+    respond_pack (h, msg, "{s:i}", "seq", seq);
     return;
 error:
     flux_msg_decref (event);
     free (data);
-    respond (h, msg, -1, NULL);
+    respond_error (h, msg, NULL);
 }
 
 /* Guests may have services whose name begins with their userid.
@@ -233,7 +227,7 @@ static void service_cb (flux_t *h,
         }
     }
 done:
-    respond (h, msg, rc, NULL);
+    respond (h, msg, rc);
 }
 
 const struct flux_msg_handler_spec router_htab[] = {

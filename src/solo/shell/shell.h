@@ -18,6 +18,7 @@
 #include <flux/shell.h>
 
 #include "jobutil.h"
+#include "respond.h"
 
 /* A node of the job, by shell rank.
  */

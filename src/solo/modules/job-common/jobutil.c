@@ -411,8 +411,3 @@ int set_error (flux_error_t *error, const char *fmt, ...)
     return -1;
 }
 
-void respond_error (flux_t *h, const flux_msg_t *msg, const char *text)
-{
-    if (flux_respond_error (h, msg, errno ? errno : EINVAL, text) < 0)
-        flux_log_error (h, "error responding to request");
-}

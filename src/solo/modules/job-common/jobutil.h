@@ -70,9 +70,6 @@ int R_apply (json_t *R, json_t *updates);
 int set_error (flux_error_t *error, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 
-/* Answer msg with an error; a failure to do so is logged. */
-void respond_error (flux_t *h, const flux_msg_t *msg, const char *text);
-
 double now_realtime (void);
 
 #endif

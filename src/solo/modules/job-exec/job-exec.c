@@ -459,8 +459,7 @@ static void expiration_cb (flux_t *h, flux_msg_handler_t *mh,
     job->expiration = expiration;
     if (job->running)
         job_set_expiration (job);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "job-exec.expiration: respond");
+    respond_ok (h, msg);
 }
 
 /* Jobs on made-up nodes lose none of them, so which of them are critical
@@ -487,8 +486,7 @@ static void critical_ranks_cb (flux_t *h, flux_msg_handler_t *mh,
         return;
     }
     idset_destroy (ids);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "job-exec.critical-ranks: respond");
+    respond_ok (h, msg);
 }
 
 static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -496,16 +494,15 @@ static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct exec *exec = arg;
 
-    if (flux_respond_pack (h,
-                           msg,
-                           "{s:s s:f s:i s:i s:i s:i}",
-                           "method", shell_ops.name,
-                           "kill-timeout", exec->kill_timeout,
-                           "max-kill-count", exec->max_kill_count,
-                           "term-signal", exec->term_signal,
-                           "kill-signal", exec->kill_signal,
-                           "jobs", (int)idmap_count (exec->jobs)) < 0)
-        flux_log_error (h, "job-exec.stats-get: respond");
+    respond_pack (h,
+                  msg,
+                  "{s:s s:f s:i s:i s:i s:i}",
+                  "method", shell_ops.name,
+                  "kill-timeout", exec->kill_timeout,
+                  "max-kill-count", exec->max_kill_count,
+                  "term-signal", exec->term_signal,
+                  "kill-signal", exec->kill_signal,
+                  "jobs", (int)idmap_count (exec->jobs));
 }
 
 static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -520,11 +517,10 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
         flux_conf_decref (conf);
         goto error;
     }
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "job-exec.config-reload: respond");
+    respond_ok (h, msg);
     return;
 error:
-    respond_error (h, msg, error.text[0] ? error.text : NULL);
+    respond_error (h, msg, error.text);
 }
 
 static int hello (flux_t *h)

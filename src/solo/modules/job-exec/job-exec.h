@@ -12,6 +12,7 @@
 #include <flux/hostlist.h>
 #include <flux/idset.h>
 
+#include "common/respond.h"
 #include "jobutil.h"
 
 struct job;

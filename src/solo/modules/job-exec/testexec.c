@@ -174,8 +174,7 @@ void test_override_cb (flux_t *h, flux_msg_handler_t *mh,
         text = "Invalid event";
         goto error;
     }
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "job-exec.override: respond");
+    respond_ok (h, msg);
     return;
 error:
     respond_error (h, msg, text);

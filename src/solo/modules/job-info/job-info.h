@@ -6,6 +6,7 @@
 #ifndef SOLO_JOB_INFO_H
 #define SOLO_JOB_INFO_H
 
+#include "common/respond.h"
 #include "jobutil.h"
 
 struct lookup;

@@ -149,8 +149,8 @@ static void lookup_continuation (flux_future_t *f, void *arg)
     error.text[0] = '\0';
     if (!(o = make_response (l, &error)))
         respond_error (l->ctx->h, l->msg, error.text);
-    else if (flux_respond_pack (l->ctx->h, l->msg, "o", o) < 0)
-        flux_log_error (l->ctx->h, "error responding to lookup");
+    else
+        respond_pack (l->ctx->h, l->msg, "o", o);
     for (lp = &l->ctx->lookups; *lp != l; lp = &(*lp)->next)
         ;
     *lp = l->next;

@@ -6,6 +6,7 @@
  */
 #include <time.h>
 
+#include "common/respond.h"
 #include "jobutil.h"
 
 struct batch {
@@ -504,7 +505,7 @@ static void submit_cb (flux_t *h, flux_msg_handler_t *mh,
     json_decref (jobspec);
     return;
 error:
-    respond_error (h, msg, error.text[0] ? error.text : NULL);
+    respond_error (h, msg, error.text);
     free (spec);
     json_decref (jobspec);
 }

@@ -221,8 +221,7 @@ static bool list_id_request (struct list *ctx, const flux_msg_t *msg)
         return false;
     if (!(o = job_to_json (job, attrs, &error)))
         goto error;
-    if (flux_respond_pack (ctx->h, msg, "{s:o}", "job", o) < 0)
-        flux_log_error (ctx->h, "error responding to list-id request");
+    respond_pack (ctx->h, msg, "{s:o}", "job", o);
     return true;
 error:
     respond_error (ctx->h, msg, error.text[0] ? error.text : NULL);
@@ -247,8 +246,7 @@ static void list_attrs_request (struct list *ctx, const flux_msg_t *msg)
     for (const char **s = attr_names; *s; s++)
         (void)json_array_append_new (a, json_string (*s));
     (void)json_array_append_new (a, json_string ("all"));
-    if (flux_respond_pack (ctx->h, msg, "{s:o}", "attrs", a) < 0)
-        flux_log_error (ctx->h, "error responding to list-attrs request");
+    respond_pack (ctx->h, msg, "{s:o}", "attrs", a);
 }
 
 static void add_to (json_t *o, const char *key, int n)
@@ -331,8 +329,7 @@ static void stats_request (struct list *ctx, const flux_msg_t *msg)
         (void)json_array_append (list, o);
     json_decref (queues);
     (void)json_object_set_new (stats, "queues", list);
-    if (flux_respond_pack (ctx->h, msg, "o", stats) < 0)
-        flux_log_error (ctx->h, "error responding to job-stats request");
+    respond_pack (ctx->h, msg, "o", stats);
 }
 
 static void dispatch (struct list *ctx, const flux_msg_t *msg)

@@ -6,6 +6,7 @@
 #ifndef SOLO_JOB_LIST_H
 #define SOLO_JOB_LIST_H
 
+#include "common/respond.h"
 #include "jobutil.h"
 
 struct job {

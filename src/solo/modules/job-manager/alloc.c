@@ -250,8 +250,7 @@ static void ready_cb (flux_t *h, flux_msg_handler_t *mh,
         goto error;
     alloc->limit = streq (mode, "limited") ? limit : 0;
     alloc->online = true;
-    if (flux_respond_pack (h, msg, "{s:i}", "count", alloc->queue.count) < 0)
-        flux_log_error (h, "error responding to sched-ready");
+    respond_pack (h, msg, "{s:i}", "count", alloc->queue.count);
     // what could not be freed while there was no scheduler
     jobs = idmap_values (jm->active, &count);
     for (size_t i = 0; i < count; i++) {
@@ -426,11 +425,10 @@ static void query_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct manager *jm = arg;
 
-    if (flux_respond_pack (h, msg, "{s:i s:i s:i}",
-                           "queue_length", jm->alloc->queue.count,
-                           "alloc_pending", jm->alloc->sent.count,
-                           "running", jm->running_jobs) < 0)
-        flux_log_error (h, "error responding to alloc-query");
+    respond_pack (h, msg, "{s:i s:i s:i}",
+                  "queue_length", jm->alloc->queue.count,
+                  "alloc_pending", jm->alloc->sent.count,
+                  "running", jm->running_jobs);
 }
 
 void alloc_disconnect (struct manager *jm, const flux_msg_t *msg)

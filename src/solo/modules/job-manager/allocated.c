@@ -164,8 +164,7 @@ void allocated_request (flux_t *h, flux_msg_handler_t *mh,
             add_R (&nodes, jobs[i]->R);
     }
     free (jobs);
-    if (flux_respond_pack (h, msg, "{s:o}",
-                           "allocated", nodes_to_R (&nodes)) < 0)
-        flux_log_error (h, "error responding to resource-status");
+    respond_pack (h, msg, "{s:o}",
+                  "allocated", nodes_to_R (&nodes));
     nodes_clear (&nodes);
 }

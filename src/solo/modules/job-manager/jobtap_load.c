@@ -356,8 +356,7 @@ static void list_plugins (flux_t *h, struct jobtap *jt, const flux_msg_t *msg)
     for (size_t i = 0; i < jt->nplugins; i++)
         json_array_append_new (a,
                         json_string (jobtap_plugin_name (jt->plugins[i])));
-    if (flux_respond_pack (h, msg, "{s:o}", "plugins", a) < 0)
-        flux_log_error (h, "error responding to jobtap request");
+    respond_pack (h, msg, "{s:o}", "plugins", a);
 }
 
 void jobtap_request (flux_t *h, flux_msg_handler_t *mh,
@@ -385,11 +384,10 @@ void jobtap_request (flux_t *h, flux_msg_handler_t *mh,
     if ((remove && remove_matching (jm->jobtap, remove, &error) < 0)
         || (path && !load_and_introduce (jm->jobtap, path, conf, &error)))
         goto error;
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to jobtap request");
+    respond_ok (h, msg);
     return;
 error:
-    respond_error (h, msg, error.text[0] ? error.text : NULL);
+    respond_error (h, msg, error.text);
 }
 
 static char *query_plugin (flux_plugin_t *p)

@@ -31,11 +31,10 @@ static void reload_cb (flux_t *h, flux_msg_handler_t *mh,
         flux_conf_decref (conf);
         goto error;
     }
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to config-reload");
+    respond_ok (h, msg);
     return;
 error:
-    respond_error (h, msg, error.text[0] ? error.text : NULL);
+    respond_error (h, msg, error.text);
 }
 
 static const struct flux_msg_handler_spec htab[] = {

@@ -14,6 +14,7 @@
 #include <flux/core.h>
 #include <flux/jobtap.h>
 
+#include "common/respond.h"
 #include "jobutil.h"
 
 enum {

@@ -136,8 +136,7 @@ static void purge_cb (flux_t *h, flux_msg_handler_t *mh,
         goto error;
     n = eligible (jm, age_limit, num_limit);
     if (!force || n == 0) {
-        if (flux_respond_pack (h, msg, "{s:i}", "count", (int)n) < 0)
-            flux_log_error (h, "error responding to purge request");
+        respond_pack (h, msg, "{s:i}", "count", (int)n);
         return;
     }
     if (purge_oldest (jm, n < (size_t)batch ? n : (size_t)batch, msg) < 0)
@@ -167,8 +166,7 @@ static void purge_id_cb (flux_t *h, flux_msg_handler_t *mh,
         goto error;
     }
     if (!force) {
-        if (flux_respond_pack (h, msg, "{s:i}", "count", 1) < 0)
-            flux_log_error (h, "error responding to purge request");
+        respond_pack (h, msg, "{s:i}", "count", 1);
     }
     else if (purge_jobs (jm, &job, 1, msg) < 0)
         goto error;

@@ -258,8 +258,7 @@ static void enable_cb (flux_t *h, flux_msg_handler_t *mh,
         set_string (&q->disable_reason, enable ? NULL : reason);
     }
     save (jm);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to queue-enable");
+    respond_ok (h, msg);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -292,8 +291,7 @@ static void start_cb (flux_t *h, flux_msg_handler_t *mh,
             start_queue (jm, q, start, reason, nocheckpoint);
     }
     save (jm);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to queue-start");
+    respond_ok (h, msg);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -343,12 +341,11 @@ static void list_cb (flux_t *h, flux_msg_handler_t *mh,
         if (q->name)
             json_array_append_new (a, json_string (q->name));
     }
-    if (flux_respond_pack (h,
-                           msg,
-                           "{s:o s:o}",
-                           "queues", a,
-                           "conf", encode_conf (h)) < 0)
-        flux_log_error (h, "error responding to queue-list");
+    respond_pack (h,
+                  msg,
+                  "{s:o s:o}",
+                  "queues", a,
+                  "conf", encode_conf (h));
 }
 
 static void status_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -364,20 +361,19 @@ static void status_cb (flux_t *h, flux_msg_handler_t *mh,
     error.text[0] = '\0';
     if (flux_request_unpack (msg, NULL, "{s?s}", "name", &name) < 0
         || !(q = find (jm->queues, name, &error))) {
-        respond_error (h, msg, error.text[0] ? error.text : NULL);
+        respond_error (h, msg, error.text);
         return;
     }
     stop_reason = online ? q->stop_reason : "Scheduler is offline";
-    if (flux_respond_pack (h, msg, "{s:b s:b s:s* s:s* s:s*}",
-                           "enable", q->enabled,
-                           "start", q->started && online,
-                           "blocked",
-                             q->started && !online ? "scheduler" : NULL,
-                           "disable_reason",
-                             q->enabled ? NULL : q->disable_reason,
-                           "stop_reason",
-                             q->started && online ? NULL : stop_reason) < 0)
-        flux_log_error (h, "error responding to queue-status");
+    respond_pack (h, msg, "{s:b s:b s:s* s:s* s:s*}",
+                  "enable", q->enabled,
+                  "start", q->started && online,
+                  "blocked",
+                    q->started && !online ? "scheduler" : NULL,
+                  "disable_reason",
+                    q->enabled ? NULL : q->disable_reason,
+                  "stop_reason",
+                    q->started && online ? NULL : stop_reason);
 }
 
 json_t *queues_save (struct queues *queues)

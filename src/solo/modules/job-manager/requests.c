@@ -130,8 +130,7 @@ static void raise_cb (flux_t *h, flux_msg_handler_t *mh,
     if (raise_exception (jm, job, type, severity, cred.userid, note,
                          wait_status) < 0)
         goto error;
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to raise request");
+    respond_ok (h, msg);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -196,10 +195,9 @@ static void raiseall_cb (flux_t *h, flux_msg_handler_t *mh,
         job_decref (jobs[i]);
     }
     free (jobs);
-    if (flux_respond_pack (h, msg, "{s:i s:i}",
-                           "count", (int)count,
-                           "errors", errors) < 0)
-        flux_log_error (h, "error responding to raiseall request");
+    respond_pack (h, msg, "{s:i s:i}",
+                  "count", (int)count,
+                  "errors", errors);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -252,8 +250,7 @@ static void kill_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     if (publish_kill (h, id, signum) < 0)
         goto error;
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to kill request");
+    respond_ok (h, msg);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -292,10 +289,9 @@ static void killall_cb (flux_t *h, flux_msg_handler_t *mh,
         job_decref (jobs[i]);
     }
     free (jobs);
-    if (flux_respond_pack (h, msg, "{s:i s:i}",
-                           "count", (int)count,
-                           "errors", errors) < 0)
-        flux_log_error (h, "error responding to killall request");
+    respond_pack (h, msg, "{s:i s:i}",
+                  "count", (int)count,
+                  "errors", errors);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -350,8 +346,7 @@ static void urgency_cb (flux_t *h, flux_msg_handler_t *mh,
                     "userid", (json_int_t)cred.userid,
                     "urgency", urgency) < 0)
         goto error;
-    if (flux_respond_pack (h, msg, "{s:i}", "old_urgency", old) < 0)
-        flux_log_error (h, "error responding to urgency request");
+    respond_pack (h, msg, "{s:i}", "old_urgency", old);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -380,8 +375,7 @@ static void memo_cb (flux_t *h, flux_msg_handler_t *mh,
     if (event_post (jm, job, volat ? EVENT_NO_COMMIT : 0, "memo",
                     "O", memo) < 0)
         goto error;
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to memo request");
+    respond_ok (h, msg);
     return;
 error:
     respond_error (h, msg, errstr);
@@ -451,11 +445,10 @@ static void getattr_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     if (!(dict = make_attrs (job, attrs, &error)))
         goto error;
-    if (flux_respond_pack (h, msg, "o", dict) < 0)
-        flux_log_error (h, "error responding to getattr request");
+    respond_pack (h, msg, "o", dict);
     return;
 error:
-    respond_error (h, msg, error.text[0] ? error.text : NULL);
+    respond_error (h, msg, error.text);
 }
 
 static int list_add (json_t *jobs, struct job *job)
@@ -504,8 +497,7 @@ static void list_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     free (jobs);
     wait_list_zombies (jm, list, list_add);
-    if (flux_respond_pack (h, msg, "{s:o}", "jobs", list) < 0)
-        flux_log_error (h, "error responding to list request");
+    respond_pack (h, msg, "{s:o}", "jobs", list);
     return;
 error:
     respond_error (h, msg, NULL);
@@ -516,8 +508,7 @@ static void getinfo_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct manager *jm = arg;
 
-    if (flux_respond_pack (h, msg, "{s:I}", "max_jobid", jm->max_jobid) < 0)
-        flux_log_error (h, "error responding to getinfo request");
+    respond_pack (h, msg, "{s:I}", "max_jobid", jm->max_jobid);
 }
 
 static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -525,13 +516,12 @@ static void stats_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct manager *jm = arg;
 
-    if (flux_respond_pack (h, msg, "{s:o s:i s:i s:I s:{s:{}}}",
-                           "journal", journal_stats (jm),
-                           "active_jobs", (int)idmap_count (jm->active),
-                           "inactive_jobs", (int)idmap_count (jm->inactive),
-                           "max_jobid", jm->max_jobid,
-                           "housekeeping", "running") < 0)
-        flux_log_error (h, "error responding to stats-get request");
+    respond_pack (h, msg, "{s:o s:i s:i s:I s:{s:{}}}",
+                  "journal", journal_stats (jm),
+                  "active_jobs", (int)idmap_count (jm->active),
+                  "inactive_jobs", (int)idmap_count (jm->inactive),
+                  "max_jobid", jm->max_jobid,
+                  "housekeeping", "running");
 }
 
 static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -555,8 +545,7 @@ static void timeout_cb (flux_t *h, flux_msg_handler_t *mh,
         return;
     }
     event_set_batch_timeout (arg, timeout);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to set-batch-timeout");
+    respond_ok (h, msg);
 }
 
 static const struct flux_msg_handler_spec htab[] = {

@@ -73,8 +73,7 @@ static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
         goto error;
     }
     start->hello = flux_msg_incref (msg);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to exec-hello");
+    respond_ok (h, msg);
     for (size_t i = 0; i < count; i++) {
         struct job *job = jobs[i];
 

@@ -100,9 +100,9 @@ static void finish (struct manager *jm, const flux_msg_t *msg,
     errno = EINVAL;
     if (flux_msg_get_cred (msg, &cred) < 0
         || post_updates (jm, job, cred, updates, validated, &error) < 0)
-        respond_error (jm->h, msg, error.text[0] ? error.text : NULL);
-    else if (flux_respond (jm->h, msg, NULL) < 0)
-        flux_log_error (jm->h, "error responding to update request");
+        respond_error (jm->h, msg, error.text);
+    else
+        respond_ok (jm->h, msg);
 }
 
 static void scheduler_cb (flux_future_t *f, void *arg)

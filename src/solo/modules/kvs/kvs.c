@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* kvs.c - the KVS module: commits, lookups, namespaces, snapshots.
  *
- * Everything is in memory (tree.c) and, given a path, on disk (store.c).
+ * Everything is in memory (tree.c) and, if so asked, on disk (store.c).
  * Commits that arrive together are written together: answers and watch
  * responses go out once they are safe.
  *
- * Module argument: path=FILE
+ * Module argument: statedir, to keep all of it in the directory that the
+ * attribute of that name says. (Arguments cannot have blanks.)
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,70 +17,6 @@
 #include "kvs.h"
 
 enum { MAX_BATCH = 128 };       // commits
-
-struct batch {
-    struct flux_msglist *commits;
-    flux_watcher_t *idle;
-    int errnum;
-};
-
-/* Namespaces
- */
-
-struct ns *ns_find (struct kvs *kvs, const char *name)
-{
-    for (struct ns *ns = kvs->namespaces; ns != NULL; ns = ns->next)
-        if (strcmp (ns->name, name) == 0)
-            return ns;
-    errno = ENOTSUP;
-    return NULL;
-}
-
-int ns_allow (struct kvs *kvs, struct ns *ns, const flux_msg_t *msg)
-{
-    struct flux_msg_cred cred;
-
-    if (flux_msg_get_cred (msg, &cred) < 0)
-        return -1;
-    return flux_msg_cred_authorize (cred, ns->owner);
-}
-
-/* Takes over root.
- */
-static struct ns *ns_add (struct kvs *kvs,
-                          const char *name,
-                          uint32_t owner,
-                          int seq,
-                          struct node *root)
-{
-    struct ns *ns;
-    struct ns **p = &kvs->namespaces;
-
-    if (!(ns = calloc (1, sizeof (*ns))) || !(ns->name = strdup (name))) {
-        free (ns);
-        node_decref (root);
-        return NULL;
-    }
-    ns->owner = owner;
-    ns->seq = seq;
-    ns->root = root;
-    while (*p)                  // "primary" stays the first
-        p = &(*p)->next;
-    *p = ns;
-    return ns;
-}
-
-static void ns_remove (struct kvs *kvs, struct ns *ns)
-{
-    struct ns **p = &kvs->namespaces;
-
-    while (*p != ns)
-        p = &(*p)->next;
-    *p = ns->next;
-    node_decref (ns->root);
-    free (ns->name);
-    free (ns);
-}
 
 static int load_ns (void *arg,
                     const char *name,
@@ -143,7 +80,7 @@ static void version_waiters_run (struct kvs *kvs)
     }
 }
 
-static void flush (struct kvs *kvs)
+void kvs_flush (struct kvs *kvs)
 {
     struct batch *b = kvs->batch;
     const flux_msg_t *msg;
@@ -185,10 +122,10 @@ static void idle_cb (flux_reactor_t *r,
         && (flux_pollevents (kvs->h) & FLUX_POLLIN))
         return;
     flux_watcher_stop (kvs->batch->idle);
-    flush (kvs);
+    kvs_flush (kvs);
 }
 
-static void schedule_flush (struct kvs *kvs)
+void kvs_schedule_flush (struct kvs *kvs)
 {
     flux_watcher_start (kvs->batch->idle);
 }
@@ -290,7 +227,7 @@ static void commit_cb (flux_t *h,
         kvs->batch->errnum = errno;
     note_changes (kvs, ns, txn, ops);
     txn_destroy (txn);
-    schedule_flush (kvs);
+    kvs_schedule_flush (kvs);
     return;
 error:
     txn_destroy (txn);
@@ -339,13 +276,11 @@ static void lookup_cb (flux_t *h,
         node_decref (root);
         goto error;
     }
-    if (flux_respond_pack (h, msg, "{s:o}", "val", val) < 0)
-        flux_log_error (h, "error responding to kvs.lookup");
+    respond_pack (h, msg, "{s:o}", "val", val);
     node_decref (root);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to kvs.lookup");
+    respond_error (h, msg, NULL);
 }
 
 static void getroot_cb (flux_t *h,
@@ -361,20 +296,18 @@ static void getroot_cb (flux_t *h,
     if (flux_request_unpack (msg, NULL, "{s:s}", "namespace", &name) < 0
         || !(ns = ns_find (kvs, name))
         || ns_allow (kvs, ns, msg) < 0) {
-        if (flux_respond_error (h, msg, errno, NULL) < 0)
-            flux_log_error (h, "error responding to kvs.getroot");
+        respond_error (h, msg, NULL);
         return;
     }
     snapshot_keep (kvs, ns->root);
     ref_encode (ns->root->id, ref, sizeof (ref));
-    if (flux_respond_pack (h,
-                           msg,
-                           "{s:i s:i s:s s:i}",
-                           "owner", (int)ns->owner,
-                           "rootseq", ns->seq,
-                           "rootref", ref,
-                           "flags", 0) < 0)
-        flux_log_error (h, "error responding to kvs.getroot");
+    respond_pack (h,
+                  msg,
+                  "{s:i s:i s:s s:i}",
+                  "owner", (int)ns->owner,
+                  "rootseq", ns->seq,
+                  "rootref", ref,
+                  "flags", 0);
 }
 
 static void wait_version_cb (flux_t *h,
@@ -395,103 +328,10 @@ static void wait_version_cb (flux_t *h,
         || !(ns = ns_find (kvs, name))
         || ns_allow (kvs, ns, msg) < 0
         || flux_msglist_append (kvs->version_waiters, msg) < 0) {
-        if (flux_respond_error (h, msg, errno, NULL) < 0)
-            flux_log_error (h, "error responding to kvs.wait-version");
+        respond_error (h, msg, NULL);
         return;
     }
-    schedule_flush (kvs);
-}
-
-static void namespace_create_cb (flux_t *h,
-                                 flux_msg_handler_t *mh,
-                                 const flux_msg_t *msg,
-                                 void *arg)
-{
-    struct kvs *kvs = arg;
-    const char *name;
-    const char *rootref = "";
-    int owner;
-    uint32_t userid;
-    struct node *root;
-    struct ns *ns;
-
-    if (flux_request_unpack (msg,
-                             NULL,
-                             "{s:s s?s s:i}",
-                             "namespace", &name,
-                             "rootref", &rootref,
-                             "owner", &owner) < 0)
-        goto error;
-    if (ns_find (kvs, name)) {
-        errno = EEXIST;
-        goto error;
-    }
-    root = *rootref ? node_incref (ref_find (kvs, rootref))
-                    : node_create_dir ();
-    userid = owner;
-    if (userid == FLUX_USERID_UNKNOWN)
-        userid = geteuid ();
-    if (!root || !(ns = ns_add (kvs, name, userid, 0, root)))
-        goto error;
-    if (kvs->store && store_create_ns (kvs->store, name, ns->owner, root) < 0)
-        kvs->batch->errnum = errno;
-    watchers_note_ns (kvs->watchers, name);
-    schedule_flush (kvs);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to kvs.namespace-create");
-    return;
-error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to kvs.namespace-create");
-}
-
-static void namespace_remove_cb (flux_t *h,
-                                 flux_msg_handler_t *mh,
-                                 const flux_msg_t *msg,
-                                 void *arg)
-{
-    struct kvs *kvs = arg;
-    const char *name;
-    struct ns *ns;
-
-    if (flux_request_unpack (msg, NULL, "{s:s}", "namespace", &name) < 0)
-        goto error;
-    if (strcmp (name, KVS_PRIMARY_NAMESPACE) == 0) {
-        errno = ENOTSUP;
-        goto error;
-    }
-    if ((ns = ns_find (kvs, name))) {
-        flush (kvs);            // its last commits are answered
-        ns_remove (kvs, ns);
-        if (kvs->store && store_remove_ns (kvs->store, name) < 0)
-            kvs->batch->errnum = errno;
-        watchers_note_ns (kvs->watchers, name);
-        schedule_flush (kvs);
-    }
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to kvs.namespace-remove");
-    return;
-error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to kvs.namespace-remove");
-}
-
-static void namespace_list_cb (flux_t *h,
-                               flux_msg_handler_t *mh,
-                               const flux_msg_t *msg,
-                               void *arg)
-{
-    struct kvs *kvs = arg;
-    json_t *a = json_array ();
-
-    for (struct ns *ns = kvs->namespaces; ns != NULL; ns = ns->next)
-        json_array_append_new (a,
-                               json_pack ("{s:s s:i s:i}",
-                                          "namespace", ns->name,
-                                          "owner", (int)ns->owner,
-                                          "flags", 0));
-    if (flux_respond_pack (h, msg, "{s:o}", "namespaces", a) < 0)
-        flux_log_error (h, "error responding to kvs.namespace-list");
+    kvs_schedule_flush (kvs);
 }
 
 static void stats_cb (flux_t *h,
@@ -501,12 +341,11 @@ static void stats_cb (flux_t *h,
 {
     struct kvs *kvs = arg;
 
-    if (flux_respond_pack (h,
-                           msg,
-                           "{s:i s:b}",
-                           "commits", (int)kvs->commits,
-                           "durable", kvs->store != NULL) < 0)
-        flux_log_error (h, "error responding to kvs.stats-get");
+    respond_pack (h,
+                  msg,
+                  "{s:i s:b}",
+                  "commits", (int)kvs->commits,
+                  "durable", kvs->store != NULL);
 }
 
 /* Nothing is cached: a lookup sees every commit that was answered.
@@ -516,8 +355,7 @@ static void nothing_to_do_cb (flux_t *h,
                               const flux_msg_t *msg,
                               void *arg)
 {
-    if (!flux_msg_is_noresponse (msg) && flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to request");
+    respond_ok (h, msg);
 }
 
 static void disconnect_cb (flux_t *h,
@@ -536,28 +374,35 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "kvs.getroot", getroot_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "kvs.wait-version", wait_version_cb,
       FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "kvs.namespace-create", namespace_create_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "kvs.namespace-remove", namespace_remove_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "kvs.namespace-list", namespace_list_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "kvs.stats-get", stats_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "kvs.dropcache", nothing_to_do_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "kvs.disconnect", disconnect_cb, FLUX_ROLE_USER },
     FLUX_MSGHANDLER_TABLE_END,
 };
 
-static int open_store (struct kvs *kvs, const char *path)
+static int load_store (struct kvs *kvs, const char *dir)
 {
+    char *path;
     flux_error_t error;
+    int rc = -1;
 
-    if (path
-        && (!(kvs->store = store_open (path, &error))
-            || store_load (kvs->store, load_ns, kvs) < 0)) {
+    if (asprintf (&path, "%s/kvs.sqlite", dir) < 0)
+        return -1;
+    if ((kvs->store = store_open (path, &error)))
+        rc = store_load (kvs->store, load_ns, kvs);
+    if (rc < 0)
         flux_log (kvs->h,
                   LOG_ERR,
                   "%s",
                   kvs->store ? store_error (kvs->store) : error.text);
+    free (path);
+    return rc;
+}
+
+static int open_store (struct kvs *kvs, const char *dir)
+{
+    if (dir && load_store (kvs, dir) < 0)
         return -1;
-    }
     if (!ns_find (kvs, KVS_PRIMARY_NAMESPACE)) {
         struct node *root = node_create_dir ();
 
@@ -580,11 +425,12 @@ static void kvs_destroy (struct kvs *kvs)
         return;
     if (kvs->batch) {
         if (kvs->watchers)
-            flush (kvs);
+            kvs_flush (kvs);
         flux_msglist_destroy (kvs->batch->commits);
         flux_watcher_destroy (kvs->batch->idle);
         free (kvs->batch);
     }
+    flux_msg_handler_delvec (kvs->ns_handlers);
     flux_msg_handler_delvec (kvs->handlers);
     watchers_destroy (kvs->watchers);
     flux_msglist_destroy (kvs->version_waiters);
@@ -595,7 +441,7 @@ static void kvs_destroy (struct kvs *kvs)
     free (kvs);
 }
 
-static struct kvs *kvs_create (flux_t *h, const char *path)
+static struct kvs *kvs_create (flux_t *h, const char *dir)
 {
     flux_reactor_t *r = flux_get_reactor (h);
     struct kvs *kvs;
@@ -608,9 +454,13 @@ static struct kvs *kvs_create (flux_t *h, const char *path)
         || !(kvs->version_waiters = flux_msglist_create ())
         || !(kvs->batch->commits = flux_msglist_create ())
         || !(kvs->batch->idle = flux_idle_watcher_create (r, idle_cb, kvs))
-        || open_store (kvs, path) < 0
+        || open_store (kvs, dir) < 0
         || !(kvs->watchers = watchers_create (kvs))
-        || flux_msg_handler_addvec (h, htab, kvs, &kvs->handlers) < 0) {
+        || flux_msg_handler_addvec (h, htab, kvs, &kvs->handlers) < 0
+        || flux_msg_handler_addvec (h,
+                                    namespace_htab,
+                                    kvs,
+                                    &kvs->ns_handlers) < 0) {
         kvs_destroy (kvs);
         return NULL;
     }
@@ -619,20 +469,20 @@ static struct kvs *kvs_create (flux_t *h, const char *path)
 
 int mod_main (flux_t *h, int argc, char **argv)
 {
-    const char *path = NULL;
+    const char *dir = NULL;
     struct kvs *kvs;
     int rc;
 
     for (int i = 0; i < argc; i++) {
-        if (strncmp (argv[i], "path=", 5) == 0)
-            path = argv[i] + 5;
+        if (strcmp (argv[i], "statedir") == 0)
+            dir = flux_attr_get (h, "statedir");
         else {
             flux_log (h, LOG_ERR, "unknown module argument: %s", argv[i]);
             errno = EINVAL;
             return -1;
         }
     }
-    if (!(kvs = kvs_create (h, path))) {
+    if (!(kvs = kvs_create (h, dir))) {
         flux_log_error (h, "cannot start the KVS");
         return -1;
     }

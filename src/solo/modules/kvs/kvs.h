@@ -7,6 +7,8 @@
 #include <jansson.h>
 #include <flux/core.h>
 
+#include "common/respond.h"
+
 #include "store.h"
 #include "tree.h"
 
@@ -19,6 +21,12 @@ struct ns {
     struct ns *next;
 };
 
+struct batch {
+    struct flux_msglist *commits;
+    flux_watcher_t *idle;
+    int errnum;
+};
+
 struct kvs {
     flux_t *h;
     struct ns *namespaces;
@@ -28,8 +36,22 @@ struct kvs {
     struct flux_msglist *version_waiters;
     struct snapshots *snapshots;
     flux_msg_handler_t **handlers;
+    flux_msg_handler_t **ns_handlers;
     unsigned int commits;
 };
+
+/* kvs.c
+ */
+
+/* Write what has come in, and answer; now, or once nothing else is to be
+ * done.
+ */
+void kvs_flush (struct kvs *kvs);
+void kvs_schedule_flush (struct kvs *kvs);
+
+/* namespace.c
+ */
+extern const struct flux_msg_handler_spec namespace_htab[];
 
 /* Fails with ENOTSUP.
  */
@@ -37,6 +59,14 @@ struct ns *ns_find (struct kvs *kvs, const char *name);
 /* May the sender of msg use this namespace?  Fails with EPERM.
  */
 int ns_allow (struct kvs *kvs, struct ns *ns, const flux_msg_t *msg);
+/* In memory only.  Takes over root.
+ */
+struct ns *ns_add (struct kvs *kvs,
+                   const char *name,
+                   uint32_t owner,
+                   int seq,
+                   struct node *root);
+void ns_remove (struct kvs *kvs, struct ns *ns);
 
 /* object.c: tree objects and snapshots
  */

@@ -82,18 +82,17 @@ static void watch_destroy (struct watchers *ws, struct watch *w)
     free (w);
 }
 
-static void respond_error (struct watch *w, int errnum)
+static void watch_fail (struct watch *w, int errnum)
 {
-    if (flux_respond_error (w->kvs->h, w->msg, errnum, NULL) < 0)
-        flux_log_error (w->kvs->h, "error responding to kvs-watch.lookup");
+    errno = errnum;
+    respond_error (w->kvs->h, w->msg, NULL);
 }
 
 /* Takes over val.
  */
 static void respond_value (struct watch *w, json_t *val)
 {
-    if (flux_respond_pack (w->kvs->h, w->msg, "{s:o}", "val", val) < 0)
-        flux_log_error (w->kvs->h, "error responding to kvs-watch.lookup");
+    respond_pack (w->kvs->h, w->msg, "{s:o}", "val", val);
 }
 
 /* Each returns -1 with errno set when the watch has ended with that error.
@@ -115,9 +114,8 @@ static int answer_append (struct watch *w, struct node *n)
                                            n->value.len - w->sent));
     w->origin = n->value.origin;
     w->sent = n->value.len;
-    if (!w->answered && (w->flags & FLUX_KVS_WATCH_INITIAL_SENTINEL)
-        && flux_respond (w->kvs->h, w->msg, NULL) < 0)
-        flux_log_error (w->kvs->h, "error responding to kvs-watch.lookup");
+    if (!w->answered && (w->flags & FLUX_KVS_WATCH_INITIAL_SENTINEL))
+        respond_ok (w->kvs->h, w->msg);
     return 0;
 }
 
@@ -140,9 +138,8 @@ static int answer (struct watch *w, struct node *n)
         w->last = json_incref (val);
     }
     respond_value (w, val);
-    if (!w->answered && (w->flags & FLUX_KVS_WATCH_INITIAL_SENTINEL)
-        && flux_respond (w->kvs->h, w->msg, NULL) < 0)
-        flux_log_error (w->kvs->h, "error responding to kvs-watch.lookup");
+    if (!w->answered && (w->flags & FLUX_KVS_WATCH_INITIAL_SENTINEL))
+        respond_ok (w->kvs->h, w->msg);
     if ((w->flags & FLUX_KVS_WATCH))
         return 0;
     errno = ENODATA;            // the end of a FLUX_KVS_STREAM
@@ -169,12 +166,12 @@ static bool watch_run (struct watchers *ws, struct watch *w)
     if (!found.node) {
         if (waiting && (found.errnum == ENOENT || found.errnum == ENOTSUP))
             return true;
-        respond_error (w, found.errnum);
+        watch_fail (w, found.errnum);
         return false;
     }
     if (answer (w, found.node) < 0) {
         if (errno != ENODATA || (w->flags & (FLUX_KVS_STREAM | FLUX_KVS_WATCH)))
-            respond_error (w, errno);
+            watch_fail (w, errno);
         return false;
     }
     w->answered = true;
@@ -308,8 +305,7 @@ static void lookup_cb (flux_t *h,
         watch_destroy (ws, w);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to kvs-watch.lookup");
+    respond_error (h, msg, NULL);
     if (w)
         free (w->path);
     free (w);
@@ -326,7 +322,7 @@ static void cancel_cb (flux_t *h,
     for (struct watch *w = ws->list; w != NULL; w = next) {
         next = w->next;
         if (flux_cancel_match (msg, w->msg)) {
-            respond_error (w, ENODATA);
+            watch_fail (w, ENODATA);
             watch_destroy (ws, w);
         }
     }
@@ -380,7 +376,7 @@ void watchers_destroy (struct watchers *ws)
         int saved_errno = errno;
         flux_msg_handler_delvec (ws->handlers);
         while (ws->list) {
-            respond_error (ws->list, ENOSYS);
+            watch_fail (ws->list, ENOSYS);
             watch_destroy (ws, ws->list);
         }
         free (ws->noted);

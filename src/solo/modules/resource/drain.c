@@ -253,13 +253,10 @@ static void drain_cb (flux_t *h,
               overwrite,
               reason ? reason : "");
     acquire_update (ctx);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to %s", topic);
+    respond_ok (h, msg);
     goto out;
 error:
-    if (flux_respond_error (h, msg, errno, error.text[0] ? error.text : NULL)
-        < 0)
-        flux_log_error (h, "error responding to drain request");
+    respond_error (h, msg, error.text);
 out:
     json_decref (context);
     free (ranks);

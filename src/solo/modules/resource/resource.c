@@ -2,7 +2,8 @@
 /* resource.c - the resource module: the instance's nodes, for the scheduler
  * and for flux resource.
  *
- * R comes from the file that the argument R=FILE names, or from the KVS.
+ * R comes from the KVS or, with the argument "statedir", from the file R in
+ * the directory that the attribute of that name says.
  * All of its nodes are there from the start.  What happens to them is in
  * resource.eventlog; the scheduler hears of it as the answer to its
  * resource.acquire request (RFC 28).
@@ -23,7 +24,7 @@ double time_now (void)
     return ts.tv_sec + 1E-9 * ts.tv_nsec;
 }
 
-static void set_idset (json_t *o, const char *key, struct idset *ids)
+void set_idset (json_t *o, const char *key, const struct idset *ids)
 {
     char *s = idset_encode (ids, IDSET_FLAG_RANGE);
 
@@ -63,8 +64,7 @@ int event_post (struct resource *ctx,
     json_array_append (ctx->eventlog, entry);
     msg = flux_msglist_first (ctx->journals);
     while (msg) {
-        if (flux_respond_pack (ctx->h, msg, "{s:[O]}", "events", entry) < 0)
-            flux_log_error (ctx->h, "error responding to resource.journal");
+        respond_pack (ctx->h, msg, "{s:[O]}", "events", entry);
         msg = flux_msglist_next (ctx->journals);
     }
     rc = 0;
@@ -137,103 +137,7 @@ static void journal_cb (flux_t *h,
         goto error;
     return;
 error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to resource.journal");
-}
-
-/* resource.acquire
- */
-
-static struct idset *acquirer_up (const flux_msg_t *msg)
-{
-    return flux_msg_aux_get (msg, "up");
-}
-
-static int acquirer_set_up (const flux_msg_t *msg, struct idset *up)
-{
-    return flux_msg_aux_set (msg, "up", up, (flux_free_f)idset_destroy);
-}
-
-void acquire_update (struct resource *ctx)
-{
-    const flux_msg_t *msg = flux_msglist_first (ctx->acquirers);
-
-    while (msg && !ctx->mute) {
-        struct idset *was_up = acquirer_up (msg);
-        struct idset *up = nodes_select (ctx, node_is_up);
-        struct idset *more = idset_difference (up, was_up);
-        struct idset *less = idset_difference (was_up, up);
-        json_t *o = json_object ();
-
-        if (idset_count (more) > 0)
-            set_idset (o, "up", more);
-        if (idset_count (less) > 0)
-            set_idset (o, "down", less);
-        if (json_object_size (o) > 0
-            && flux_respond_pack (ctx->h, msg, "O", o) < 0)
-            flux_log_error (ctx->h, "error responding to resource.acquire");
-        json_decref (o);
-        idset_destroy (more);
-        idset_destroy (less);
-        if (acquirer_set_up (msg, up) < 0)
-            idset_destroy (up);
-        msg = flux_msglist_next (ctx->acquirers);
-    }
-}
-
-static void acquire_cb (flux_t *h,
-                        flux_msg_handler_t *mh,
-                        const flux_msg_t *msg,
-                        void *arg)
-{
-    struct resource *ctx = arg;
-    struct idset *excluded = nodes_select (ctx, node_is_excluded);
-    struct idset *valid = idset_create (ctx->size, IDSET_FLAG_INITFULL);
-    struct idset *up = NULL;
-    json_t *o = NULL;
-
-    if (!flux_msg_is_streaming (msg)) {
-        errno = EPROTO;
-        goto error;
-    }
-    if (flux_msglist_count (ctx->acquirers) > 0) {
-        errno = EBUSY;
-        goto error;
-    }
-    if (!excluded
-        || !valid
-        || idset_subtract (valid, excluded) < 0
-        || !(up = nodes_select (ctx, node_is_up))
-        || acquirer_set_up (msg, up) < 0
-        || flux_msglist_append (ctx->acquirers, msg) < 0)
-        goto error;
-    o = json_pack ("{s:o}",
-                   "resources", idset_count (excluded) > 0
-                       ? R_select (ctx, valid, false)
-                       : json_incref (ctx->R));
-    set_idset (o, "up", up);
-    if (flux_respond_pack (h, msg, "O", o) < 0)
-        flux_log_error (h, "error responding to resource.acquire");
-    goto out;
-error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to resource.acquire");
-out:
-    json_decref (o);
-    idset_destroy (excluded);
-    idset_destroy (valid);
-}
-
-static void acquire_mute_cb (flux_t *h,
-                             flux_msg_handler_t *mh,
-                             const flux_msg_t *msg,
-                             void *arg)
-{
-    struct resource *ctx = arg;
-
-    ctx->mute = true;
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to resource.acquire-mute");
+    respond_error (h, msg, NULL);
 }
 
 static void cancel_cb (flux_t *h,
@@ -288,8 +192,7 @@ static void status_cb (flux_t *h,
         set_idset (o, sets[i].key, ids);
         idset_destroy (ids);
     }
-    if (flux_respond_pack (h, msg, "O", o) < 0)
-        flux_log_error (h, "error responding to resource.status");
+    respond_pack (h, msg, "O", o);
     json_decref (o);
     json_decref (R);
 }
@@ -318,8 +221,7 @@ static void allocated_cb (flux_future_t *f, void *arg)
                    "down", R_select (ctx, down, true),
                    "allocated", allocated);
     while ((msg = flux_msglist_pop (ctx->status_requests))) {
-        if (flux_respond_pack (ctx->h, msg, "O", o) < 0)
-            flux_log_error (ctx->h, "error responding to resource.sched-status");
+        respond_pack (ctx->h, msg, "O", o);
         flux_msg_decref (msg);
     }
     json_decref (o);
@@ -353,8 +255,7 @@ static void sched_status_cb (flux_t *h,
     }
     return;
 error:
-    if (flux_respond_error (h, msg, errno, NULL) < 0)
-        flux_log_error (h, "error responding to resource.sched-status");
+    respond_error (h, msg, NULL);
 }
 
 static void get_cb (flux_t *h,
@@ -364,8 +265,7 @@ static void get_cb (flux_t *h,
 {
     struct resource *ctx = arg;
 
-    if (flux_respond_pack (h, msg, "O", ctx->R) < 0)
-        flux_log_error (h, "error responding to resource.get");
+    respond_pack (h, msg, "O", ctx->R);
 }
 
 /* Tests play lost nodes with this: {"ranks": IDSET}, or with "up" nodes
@@ -399,15 +299,13 @@ static void force_down_cb (flux_t *h,
                        json_pack ("{s:s s:s}",
                                   "idset", s,
                                   "nodelist", hosts)) < 0) {
-        if (flux_respond_error (h, msg, errno, error.text) < 0)
-            flux_log_error (h, "error responding to force-down");
+        respond_error (h, msg, error.text);
         goto out;
     }
     for (i = idset_first (ids); i != IDSET_INVALID_ID; i = idset_next (ids, i))
         ctx->nodes[i].offline = !up;
     acquire_update (ctx);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to force-down");
+    respond_ok (h, msg);
 out:
     free (s);
     free (hosts);
@@ -458,18 +356,14 @@ static void config_reload_cb (flux_t *h,
         goto error;
     }
     acquire_update (ctx);
-    if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to config-reload");
+    respond_ok (h, msg);
     return;
 error:
-    if (flux_respond_error (h, msg, errno, error.text) < 0)
-        flux_log_error (h, "error responding to config-reload");
+    respond_error (h, msg, error.text);
 }
 
 static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "resource.acquire", acquire_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "resource.acquire-cancel", cancel_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "resource.acquire-mute", acquire_mute_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "resource.journal", journal_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "resource.journal-cancel", cancel_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "resource.status", status_cb, FLUX_ROLE_USER },
@@ -486,29 +380,34 @@ static const struct flux_msg_handler_spec htab[] = {
 /* Start
  */
 
-static int load_R (struct resource *ctx, const char *path)
+static int load_R (struct resource *ctx, const char *dir)
 {
     flux_kvs_txn_t *txn = NULL;
     flux_future_t *f = NULL;
     json_error_t jerror;
+    char *path;
     int rc = -1;
 
-    if (!path) {
+    if (!dir) {
         const char *s;
         if (!(f = flux_kvs_lookup (ctx->h, NULL, 0, "resource.R"))
             || flux_kvs_lookup_get (f, &s) < 0
             || !(ctx->R = json_loads (s ? s : "", 0, &jerror)))
-            flux_log (ctx->h, LOG_ERR, "no resources: R=FILE or resource.R");
+            flux_log (ctx->h, LOG_ERR, "no resources in resource.R");
         else
             rc = 0;
         flux_future_destroy (f);
         return rc;
     }
+    if (asprintf (&path, "%s/R", dir) < 0)
+        return -1;
     if (!(ctx->R = json_load_file (path, 0, &jerror))) {
         flux_log (ctx->h, LOG_ERR, "%s: %s", path, jerror.text);
+        free (path);
         errno = EINVAL;
         return -1;
     }
+    free (path);
     if ((txn = flux_kvs_txn_create ())
         && flux_kvs_txn_pack (txn, 0, "resource.R", "O", ctx->R) == 0
         && (f = flux_kvs_commit (ctx->h, NULL, 0, txn)))
@@ -595,7 +494,7 @@ static void resource_destroy (struct resource *ctx)
     free (ctx);
 }
 
-static struct resource *resource_create (flux_t *h, const char *path)
+static struct resource *resource_create (flux_t *h, const char *dir)
 {
     struct resource *ctx;
     flux_error_t error = { .text = "" };
@@ -607,7 +506,7 @@ static struct resource *resource_create (flux_t *h, const char *path)
         || !(ctx->journals = flux_msglist_create ())
         || !(ctx->status_requests = flux_msglist_create ())
         || !(ctx->eventlog = json_array ())
-        || load_R (ctx, path) < 0
+        || load_R (ctx, dir) < 0
         || create_nodes (ctx) < 0
         || replay_eventlog (ctx) < 0)
         goto error;
@@ -625,28 +524,34 @@ error:
 
 int mod_main (flux_t *h, int argc, char **argv)
 {
+    flux_msg_handler_t **acquire_handlers = NULL;
     flux_msg_handler_t **drain_handlers = NULL;
-    const char *path = NULL;
+    const char *dir = NULL;
     struct resource *ctx;
     int rc = -1;
 
     for (int i = 0; i < argc; i++) {
-        if (strncmp (argv[i], "R=", 2) == 0)
-            path = argv[i] + 2;
+        if (strcmp (argv[i], "statedir") == 0)
+            dir = flux_attr_get (h, "statedir");
         else {
             flux_log (h, LOG_ERR, "unknown module argument: %s", argv[i]);
             errno = EINVAL;
             return -1;
         }
     }
-    if (!(ctx = resource_create (h, path))) {
+    if (!(ctx = resource_create (h, dir))) {
         flux_log_error (h, "cannot set up resources");
         return -1;
     }
     if (flux_msg_handler_addvec (h, htab, ctx, &ctx->handlers) == 0
+        && flux_msg_handler_addvec (h,
+                                    acquire_htab,
+                                    ctx,
+                                    &acquire_handlers) == 0
         && flux_msg_handler_addvec (h, drain_htab, ctx, &drain_handlers) == 0)
         rc = flux_reactor_run (flux_get_reactor (h), 0);
     flux_msg_handler_delvec (drain_handlers);
+    flux_msg_handler_delvec (acquire_handlers);
     resource_destroy (ctx);
     return rc < 0 ? -1 : 0;
 }

@@ -10,6 +10,8 @@
 #include <flux/hostlist.h>
 #include <flux/idset.h>
 
+#include "common/respond.h"
+
 struct node {
     bool drained;
     double drain_time;
@@ -75,8 +77,19 @@ void drain_replay (struct resource *ctx,
                    double timestamp,
                    json_t *context);
 
+/* acquire.c: what the scheduler gets
+ */
+extern const struct flux_msg_handler_spec acquire_htab[];
+/* Tell the scheduler what has come up or gone down.
+ */
+void acquire_update (struct resource *ctx);
+
 /* resource.c
  */
+
+/* Set o[key] to the idset in text, "" if it is empty.
+ */
+void set_idset (json_t *o, const char *key, const struct idset *ids);
 
 /* Write an event to resource.eventlog and wait until that is safe.
  * 'context' is taken over.
@@ -85,9 +98,6 @@ int event_post (struct resource *ctx,
                 double timestamp,
                 const char *name,
                 json_t *context);
-/* Tell the scheduler what has come up or gone down.
- */
-void acquire_update (struct resource *ctx);
 double time_now (void);
 
 #endif // !SOLO_RESOURCE_H
