@@ -367,10 +367,8 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
         return;
     }
     if (job->wf && job->wf->uid && wf->uid
-        && strcmp (job->wf->uid, wf->uid) != 0) {
-        job->generation++;
-        job->reading = 0;
-    }
+        && strcmp (job->wf->uid, wf->uid) != 0)
+        jobs_forget_workflow (job);     // another of the same name
     dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
     dws_workflow_destroy (job->wf);
     job->wf = wf;
