@@ -42,6 +42,13 @@ test_expect_success 'timing of every state is in the KVS' '
 		test -s timing || return 1
 	done
 '
+test_expect_success 'its workflow and rabbits are memos of the job' '
+	dws_workflow $jobid >exp &&
+	flux jobs -no "{user.rabbit_workflow}" $jobid >out &&
+	test_cmp exp out &&
+	flux jobs -no "{user.rabbits}" $jobid >out &&
+	grep -x "rabbit[01]" out
+'
 test_expect_success 'resources were rewritten to hold rabbit capacity' '
 	flux job eventlog $jobid | grep jobspec-update >update &&
 	grep -q "\"ssd\"" update &&

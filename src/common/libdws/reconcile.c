@@ -55,12 +55,6 @@ enum {
     ANY = BUSY | READY | TRANSIENT | ERROR | DELETING,
 };
 
-static void fail_message (struct view *v)
-{
-    fail (v, NULL, "workflow error in %s: %s",
-          dws_state_name (v->wf->state), v->wf->message);
-}
-
 /* The way to the job's start
  */
 
@@ -241,18 +235,6 @@ static void tear_down (struct view *v)
         save_last (v);
     }
     act (v, DWS_ACT_TEARDOWN);
-}
-
-static bool transient_expired (struct view *v)
-{
-    return v->wf->status == DWS_STATUS_TRANSIENT
-        && expired (v, v->wf->t_transient, v->policy->tc_timeout);
-}
-
-static void fail_transient (struct view *v)
-{
-    fail (v, NULL, "workflow in TransientCondition for longer than %gs: %s",
-          v->policy->tc_timeout, v->wf->message);
 }
 
 /* A transient condition does not stop the clock of the state itself.

@@ -161,3 +161,21 @@ void fail (struct view *v, const char *type, const char *fmt, ...)
     strcpy (a->text, text.text);    // as large, and zero beyond the end
     a->type = type ? type : exception_type (job->phase);
 }
+
+void fail_message (struct view *v)
+{
+    fail (v, NULL, "workflow error in %s: %s",
+          dws_state_name (v->wf->state), v->wf->message);
+}
+
+bool transient_expired (struct view *v)
+{
+    return v->wf->status == DWS_STATUS_TRANSIENT
+        && expired (v, v->wf->t_transient, v->policy->tc_timeout);
+}
+
+void fail_transient (struct view *v)
+{
+    fail (v, NULL, "workflow in TransientCondition for longer than %gs: %s",
+          v->policy->tc_timeout, v->wf->message);
+}
