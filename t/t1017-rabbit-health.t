@@ -66,6 +66,22 @@ test_expect_success 'a job that needs them waits until they are back' '
 	flux job status $jobid &&
 	settled ".down == [] and .badrabbit == \"\""
 '
+test_expect_success 'so does one whose rabbit goes down when it has its nodes' '
+	blocker=$(flux submit -N4 --exclusive sleep inf) &&
+	dws_wait_event $blocker start &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid priority &&
+	dws_kill_agent &&
+	dws_ctl rabbit rabbit0 down &&
+	flux cancel $blocker &&
+	dws_wait_event $jobid prolog-start &&
+	dws_start_agent &&
+	settled ".down == [\"rabbit0\"]" &&
+	dws_ctl rabbit rabbit0 up &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	settled ".down == [] and .badrabbit == \"\""
+'
 test_expect_success 'a node that loses its link is drained and marked' '
 	dws_ctl link node1 down &&
 	settled ".badrabbit == \"node1\"" &&

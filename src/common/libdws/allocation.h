@@ -66,8 +66,9 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error);
  *
  * 'opts' may be NULL.
  * Fails with EINVAL (text for the user or admin), ENOSPC (cannot be placed:
- * names the constraint and the numbers), EAGAIN (a breakdown is not ready
- * yet) or ENOMEM.
+ * names the constraint and the numbers), EHOSTDOWN (the same, but a rabbit of
+ * the job is not in order now), EAGAIN (a breakdown is not ready yet) or
+ * ENOMEM.
  */
 json_t *dws_allocation_sets (json_t *breakdowns,
                              json_t *nodes_per_rabbit,

@@ -67,7 +67,9 @@ static const struct option options[] = {
         "served if it is not set." },
     { "tc_timeout", TYPE_SECONDS, "10", AT_LEAST (0),
       OFFSET (policy.tc_timeout),
-      .help = "How long a workflow may be in TransientCondition." },
+      .help = "How long a workflow may be in TransientCondition, and how "
+        "long a job waits for a rabbit that is down when its storage is to "
+        "be made there." },
     { "setup_timeout", TYPE_SECONDS, "-1", ANY, OFFSET (policy.setup_timeout),
       .help = "How long making the file systems may take. Then the job ends "
         "with an exception." },

@@ -50,6 +50,11 @@ static const struct rule {
     { "workflow error", DWS_FAULT_STORAGE, retry },
     { "TransientCondition", DWS_FAULT_STORAGE, retry },
     /* what libdws refuses */
+    { "is not Ready", DWS_FAULT_STORAGE, retry },
+    { "is Disabled", DWS_FAULT_STORAGE, retry },
+    { "has no Storage object", DWS_FAULT_STORAGE, retry },
+    { " GiB are left", DWS_FAULT_SITE, "ask for less, or submit again later" },
+    { " rabbits: ", DWS_FAULT_SITE, "ask for less, or submit again later" },
     { "", DWS_FAULT_USER, correct },
 };
 

@@ -231,6 +231,7 @@ int layout_fail (const struct layout *lay,
     char buf[160];
     char because[200] = "";
     int64_t fit = 0;
+    bool down = false;
     size_t n_usable = count_usable (lay, p);
 
     for (size_t r = 0; r < lay->nrabbits; r++) {
@@ -242,11 +243,12 @@ int layout_fail (const struct layout *lay,
                       "; %.60s %.100s",
                       lay->rabbits[r].name,
                       s);
+        down |= lay->rabbits[r].fault != NULL;
         if (!s)
             fit += layout_capacity_of (lay, p, r, size, false);
     }
     return dws_error (error,
-                      ENOSPC,
+                      down ? EHOSTDOWN : ENOSPC,
                       "%.64s, set %.16s: %lld allocation%s of %lld GiB%s"
                       " on %zu of %zu rabbits: %lld fit%s",
                       p->breakdown->name,
@@ -290,7 +292,7 @@ static int place_bound (struct layout *lay,
 
         if (s)
             return dws_error (error,
-                              ENOSPC,
+                              rabbit->fault ? EHOSTDOWN : ENOSPC,
                               "%.64s, set %.16s: needs storage on rabbit"
                               " %.60s, which %s",
                               p->breakdown->name,

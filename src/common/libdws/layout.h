@@ -63,8 +63,8 @@ struct layout *layout_create (const struct breakdown_list *bl,
                               size_t nrabbits);
 void layout_destroy (struct layout *lay);
 
-/* Place all sets. Fails with ENOSPC, or with EINVAL if the rabbits that the
- * job has can never do.
+/* Place all sets. Fails with ENOSPC, with EHOSTDOWN if a rabbit that is not in
+ * order may be why, or with EINVAL if the rabbits that the job has can never do.
  */
 int layout_run (struct layout *lay, dws_error_t *error);
 

@@ -177,6 +177,18 @@ static int send_servers (struct job *job, json_t *sets)
     return 0;
 }
 
+/* A rabbit that is not in order now may be in a moment: as long as that may
+ * take, the job waits for it. After a restart of the module that counts anew.
+ */
+static bool rabbit_may_return (struct job *job)
+{
+    double now = flux_reactor_time ();
+
+    if (job->t_down == 0.)
+        job->t_down = now;
+    return now - job->t_down < job->ctx->config->policy.tc_timeout;
+}
+
 static int write_servers (struct job *job)
 {
     dws_error_t error = { "" };
@@ -196,7 +208,10 @@ static int write_servers (struct job *job)
     }
     jobs_forget_space (job);
     if (!(sets = storage_layout (job, &nodes, &error))) {
-        if (errno == EINVAL || errno == ENOSPC) {
+        if (errno == EHOSTDOWN && rabbit_may_return (job)) {
+            errno = EAGAIN;
+        }
+        else if (errno == EINVAL || errno == ENOSPC || errno == EHOSTDOWN) {
             actions_refuse (job, error.text);
             rc = 0;
         }
@@ -205,6 +220,7 @@ static int write_servers (struct job *job)
         }
         goto done;
     }
+    job->t_down = 0.;
     if ((job->space = space_of (sets)))
         space_take (job->ctx->used, job->space);
     if ((rabbits = dws_allocation_rabbits (nodes, &error))) {

@@ -37,6 +37,8 @@ struct job {
     json_t *breakdowns;                 // those read so far
     json_t *servers;                    // where storage is that is used
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
+    double t_down;                      // since when it waits for a rabbit
+                                        //  that is down (s), 0: it does not
     json_t *space;                      // bytes per rabbit taken, or NULL
     flux_watcher_t *wake;               // deadlines of the table
     flux_watcher_t *retry;

@@ -14,6 +14,12 @@ static void test_faults (void **state)
         const char *fault;
         const char *advice;
     } tab[] = {
+        { DWS_STATE_PROPOSAL, "w-0, set raw: needs storage on rabbit rabbit2,"
+          " which is not Ready", "storage", "submit again" },
+        { DWS_STATE_PROPOSAL, "w-0, set xfs: 2 x 11 GiB are needed on rabbit"
+          " rabbit0, 3 GiB are left", "site", "ask for less" },
+        { DWS_STATE_PROPOSAL, "w-0, set ost: 2 allocations of 9 GiB on 1 of 2"
+          " rabbits: 1 fit; rabbit0 is Disabled", "storage", "submit again" },
         { DWS_STATE_PROPOSAL, "workflow error in Proposal: DW Directive 0: "
           "User error: 'capacity' must be a non-zero value",
           "user", "correct the directive" },
