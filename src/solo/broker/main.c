@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -203,6 +202,9 @@ static char *make_rundir (const char *path)
  */
 static char *open_statedir (const char *path)
 {
+    /* Unlike that of flock(2), children do not inherit this lock: one that is
+     * about to exec when we are killed does not keep it. */
+    struct flock exclusive = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     char *dir;
     char *lock;
     int fd;
@@ -213,7 +215,7 @@ static char *open_statedir (const char *path)
     if (asprintf (&lock, "%s/lock", dir) < 0
         || (fd = open (lock, O_CREAT | O_RDWR | O_CLOEXEC, 0600)) < 0)
         die (dir, strerror (errno));
-    if (flock (fd, LOCK_EX | LOCK_NB) < 0)
+    if (fcntl (fd, F_SETLK, &exclusive) < 0)
         die (dir, "in use by another instance");
     free (lock);
     return dir;
