@@ -384,7 +384,7 @@ def test_killed_instance_restarts(tmp_path, seed):
     for _ in range(3):
         instance = Instance(state, "-Sbroker.rc1_path=")
         h = instance.open()
-        args = [f"path={tmp_path}/state/kvs.sqlite"]
+        args = ["statedir"]
         solo_support.load_module(h, "kvs", args)
         kvs = Kvs(h)
         for key, value in model.items():
@@ -404,7 +404,7 @@ def test_killed_instance_restarts(tmp_path, seed):
         instance.kill()
     instance = Instance(state, "-Sbroker.rc1_path=")
     h = instance.open()
-    solo_support.load_module(h, "kvs", [f"path={tmp_path}/state/kvs.sqlite"])
+    solo_support.load_module(h, "kvs", ["statedir"])
     kvs = Kvs(h)
     assert kvs.get("torn.a") == kvs.get("torn.b")
     assert kvs.get("torn.a").startswith("0,")
