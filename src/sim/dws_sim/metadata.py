@@ -60,6 +60,8 @@ def normalise(meta: Any, old: Object) -> Object:
     """
     if not isinstance(meta, dict):
         raise bad_request("metadata must be an object")
+    if meta is old:
+        return dict(old)
     out: Object = {}
     for key, value in meta.items():
         if value is None or key not in _KEPT:
@@ -100,6 +102,11 @@ def _is_label_key(key: str) -> bool:
     )
 
 
+@functools.lru_cache(maxsize=4096)
+def _is_label_value(value: str) -> bool:
+    return _LABEL_VALUE.match(value) is not None
+
+
 def _label_faults(labels: Object) -> list[Cause]:
     causes = []
     for key, value in labels.items():
@@ -111,7 +118,7 @@ def _label_faults(labels: Object) -> list[Cause]:
                     "bytes",
                 )
             )
-        elif not _LABEL_VALUE.match(value):
+        elif not _is_label_value(value):
             causes.append(
                 Cause(
                     "metadata.labels",

@@ -24,6 +24,7 @@ from dws_sim.errors import (
 )
 from dws_sim.jsontree import Object, clone, encode, now_seconds
 from dws_sim.schema.resources import ALL, NAMESPACES, Resource
+from dws_sim.schema.types import Schema
 from dws_sim.selectors import FieldSelector, LabelSelector
 
 Key = tuple[str, str]  # namespace ("" when cluster wide), name
@@ -182,9 +183,12 @@ class Store:
 
     # -- writing ----------------------------------------------------------
 
-    def create(self, res: Resource, namespace: str, body: Object) -> Object:
-        """Store a new object."""
-        obj = self._shape(res, body, {})
+    def create(
+        self, res: Resource, namespace: str, body: Object, dry_run: bool = False
+    ) -> Object:
+        """Store a new object; dry_run: only say what it would be."""
+        doubts: list[Schema] = []
+        obj = self._shape(res, body, {}, doubts)
         meta = obj["metadata"]
         if "resourceVersion" in meta:
             # not a 400: the server takes it for a fault of its own
@@ -207,7 +211,7 @@ class Store:
         hooks = self.admission.get(res.plural)
         if hooks is not None and not metadata.faults(meta, {}):
             hooks.mutate(obj)
-        causes = self._faults(res, obj, None)
+        causes = self._faults(res, obj, {}, bool(doubts) or hooks is not None)
         if causes:
             raise invalid(res.group, res.kind, name, causes)
         if hooks is not None:
@@ -218,7 +222,8 @@ class Store:
         meta["uid"] = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         meta["creationTimestamp"] = now_seconds()
         meta["generation"] = 1
-        self._commit("ADDED", res, key, obj, None)
+        if not dry_run:
+            self._commit("ADDED", res, key, obj, None)
         return obj
 
     def update(
@@ -229,22 +234,26 @@ class Store:
         body: Object,
         subresource: str = "",
         must_have_version: bool = False,
+        dry_run: bool = False,
     ) -> Object:
-        """Replace an object, or its status, with the new body.
+        """Replace an object, or its status, with the new body; dry_run: only
+        say what it would be.
 
         Returns:
             The stored object: the old one when nothing changed.
         """
         old = self.get(res, namespace, name)
-        obj = self._shape(res, body, old)
+        doubts: list[Schema] = []
+        obj = self._shape(res, body, old, doubts)
         meta = obj["metadata"]
         if meta.setdefault("name", name) != name:
             raise bad_request(
                 f"the name of the object ({meta['name']}) does not match the name "
                 f"on the URL ({name})"
             )
-        metadata.check_place(res, namespace, obj)
-        metadata.for_update(res, old, obj, must_have_version)
+        if body.get("metadata") is not old["metadata"]:
+            metadata.check_place(res, namespace, obj)
+            metadata.for_update(res, old, obj, must_have_version)
         if subresource == "status":
             status = obj.get("status")
             obj = dict(old)
@@ -256,7 +265,7 @@ class Store:
             obj.pop("status", None)
             if "status" in old:
                 obj["status"] = old["status"]
-        causes = self._faults(res, obj, old)
+        causes = self._faults(res, obj, old, bool(doubts))
         if causes:
             raise invalid(res.group, res.kind, name, causes)
         hooks = self.admission.get(res.plural)
@@ -267,6 +276,8 @@ class Store:
             return old
         if self._generation_moves(res, old, obj):
             meta["generation"] = old["metadata"]["generation"] + 1
+        if dry_run:
+            return obj
         key = (namespace if res.namespaced else "", name)
         if "deletionTimestamp" in meta and not meta.get("finalizers"):
             self._commit("DELETED", res, key, obj, old)
@@ -281,7 +292,8 @@ class Store:
         name: str,
         options: Object | None = None,
     ) -> tuple[Object, bool]:
-        """Delete an object, or mark it when it has finalizers.
+        """Delete an object, or mark it when it has finalizers. With "dryRun"
+        among the options nothing happens to it.
 
         Returns:
             The object and whether it is gone.
@@ -311,17 +323,20 @@ class Store:
             meta["deletionTimestamp"] = now_seconds()
             meta["deletionGracePeriodSeconds"] = 0
             meta["generation"] = meta.get("generation", 1) + 1
-            self._commit("MODIFIED", res, key, obj, old)
+            if not options.get("dryRun"):
+                self._commit("MODIFIED", res, key, obj, old)
             return obj, False
-        self._commit("DELETED", res, key, obj, old)
+        if not options.get("dryRun"):
+            self._commit("DELETED", res, key, obj, old)
         return obj, True
 
     # -- inside -----------------------------------------------------------
 
     @staticmethod
-    def _shape(res: Resource, body: Any, old: Object) -> Object:
+    def _shape(res: Resource, body: Any, old: Object, doubts: list[Schema]) -> Object:
         """A copy of a body with only the fields that the kind knows. What is
-        the same object in old, the stored one, is shared with it."""
+        the same object in old, the stored one, is shared with it. Where there
+        may be faults in the body, doubts gets an entry."""
         if not isinstance(body, dict):
             raise bad_request("the object must be a JSON object")
         kind = body.get("kind", res.kind)
@@ -342,7 +357,7 @@ class Store:
             obj.update((k, v if v is old.get(k) else clone(v)) for k, v in rest.items())
         else:
             # prune() copies objects and arrays on the way
-            obj.update(res.body.prune(rest, old))
+            obj.update(res.body.prune(rest, old, doubts))
         for key in _BODIES:
             # equal parts are shared: less memory, and quick to compare
             if key in obj and key in old and obj[key] == old[key]:
@@ -350,11 +365,11 @@ class Store:
         return obj
 
     @staticmethod
-    def _faults(res: Resource, obj: Object, old: Object | None) -> list[Cause]:
-        """What is wrong with an object. What was stored before is not."""
-        old = old or {}
+    def _faults(res: Resource, obj: Object, old: Object, in_doubt: bool) -> list[Cause]:
+        """What is wrong with an object. What was stored before is not, nor is
+        a body that is not in doubt."""
         causes = metadata.faults(obj["metadata"], old.get("metadata", {}))
-        if res.body is not None:
+        if res.body is not None and in_doubt:
             for key, sub in res.body.properties.items():
                 if key in obj:
                     sub.faults(obj[key], key, causes, old.get(key))
@@ -378,9 +393,9 @@ class Store:
         table = self.tables[res.plural]
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
-        before = metadata.owner_uids(old) if old else []
-        after = metadata.owner_uids(obj) if type_ != "DELETED" else []
-        if before != after:
+        if type_ != "MODIFIED" or self._has_new_owners(obj, old):
+            before = metadata.owner_uids(old) if old else []
+            after = metadata.owner_uids(obj) if type_ != "DELETED" else []
             self._change_owners((res.plural, key), before, after)
         if type_ == "DELETED":
             table.remove(key)
@@ -393,6 +408,11 @@ class Store:
         for subscriber in [*table.subscribers, *self.subscribers]:
             subscriber(event)
         event.forget_text()
+
+    @staticmethod
+    def _has_new_owners(obj: Object, old: Object | None) -> bool:
+        was = old["metadata"].get("ownerReferences") if old else None
+        return obj["metadata"].get("ownerReferences") is not was
 
     def _change_owners(
         self, ref: tuple[str, Key], before: list[str], after: list[str]

@@ -78,16 +78,10 @@ class NnfController(Controller):
         state = status.get("state")
         if state != workflow["spec"]["desiredState"] or status["ready"]:
             return None
-        new = {**workflow, "status": _copy(status, state)}
-        todo = [
-            d
-            for d in new["status"].get("drivers", ())
-            if d["driverID"] == DRIVER
-            and d["watchState"] == state
-            and not d["completed"]
-        ]
-        if not todo:
+        if not _unfinished(status, state):
             return None
+        new = {**workflow, "status": _copy(status, state)}
+        todo = _unfinished(new["status"], state)
         delay, failed = await self._run(new, state, todo)
         if new["status"] != status:
             await self.cluster.update("workflows", new)
@@ -191,6 +185,15 @@ class NnfController(Controller):
         entry["status"] = _STATUS[exc.severity]
         entry["message"] = f"{exc.type} error: {exc.user}"
         entry["error"] = f"{exc.type.lower()} error: {exc.debug}"
+
+
+def _unfinished(status: Object, state: str) -> list[Object]:
+    """The entries of this driver that a state waits for."""
+    return [
+        d
+        for d in status.get("drivers", ())
+        if d["watchState"] == state and d["driverID"] == DRIVER and not d["completed"]
+    ]
 
 
 def _copy(status: Object, state: str) -> Object:
