@@ -251,6 +251,50 @@ def test_older_version_carries_the_whole_object(api: Api) -> None:
     new = api.get("computes", "one")
     assert new["data"] == [{"name": "node1"}]
     assert "annotations" not in new["metadata"]
+    items = api.custom.list_namespaced_custom_object(
+        DWS, "v1alpha6", "default", "computes"
+    )["items"]
+    whole = items[0]["metadata"]["annotations"][f"{DWS}/conversion-data"]
+    assert json.loads(whole)["data"] == [{"name": "node1"}]
+
+
+def test_a_dry_run_changes_nothing(api: Api) -> None:
+    where, dry = (DWS, V, "default", "computes"), {"dry_run": "All"}
+    call = api.custom.create_namespaced_custom_object
+    made = call(*where, computes("dry"), **dry)
+    assert made["metadata"]["uid"]
+    assert "resourceVersion" not in made["metadata"]
+    assert "dry" not in api.names("computes")
+    kept = api.create("computes", computes("dry", "node0"))
+    # refused as if it were meant
+    assert refusal(call, *where, computes("dry"), **dry)["code"] == 409
+    change = {"data": [{"name": "node1"}]}
+    new = api.custom.patch_namespaced_custom_object(*where, "dry", change, **dry)
+    assert new["data"] == change["data"]
+    new = api.custom.replace_namespaced_custom_object(
+        *where, "dry", {**kept, **change}, **dry
+    )
+    assert new["data"] == change["data"]
+    assert version_of(new) == version_of(kept)
+    api.custom.delete_namespaced_custom_object(*where, "dry", **dry)
+    body = {"dryRun": ["All"]}
+    api.custom.delete_namespaced_custom_object(*where, "dry", body=body)
+    api.custom.delete_collection_namespaced_custom_object(*where, **dry)
+    assert api.get("computes", "dry") == kept
+
+
+def test_a_dry_run_of_an_unknown_kind(api: Api) -> None:
+    status = refusal(
+        api.custom.create_namespaced_custom_object,
+        *(DWS, V, "default", "computes", computes("dry")),
+        dry_run="Some",
+    )
+    assert (status["code"], status["reason"]) == (422, "Invalid")
+    assert status["message"] == (
+        'CreateOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: '
+        '[]string{"Some"}: supported values: "All"'
+    )
+    assert "dry" not in api.names("computes")
 
 
 # -- faults in objects ----------------------------------------------------

@@ -11,23 +11,25 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from sim_support import LIMIT_S, SOURCE, XFS, Api, Job, Sim
+from sim_support import LIMIT_S, SOURCE, XFS, Api, Job, Sim, error_in
 
 
 class Attached(Sim):
     """An API server, and controllers that are its clients."""
 
-    def __init__(self, directory: pathlib.Path) -> None:
+    def __init__(self, directory: pathlib.Path, *options: str) -> None:
         super().__init__(directory, "--no-controllers")
-        self.attach()
+        self.attach(*options)
 
-    def attach(self) -> None:
+    def attach(self, *options: str) -> None:
         reader, writer = os.pipe()
         command = [sys.executable, "-m", "dws_sim", "controllers"]
         command += ["--kubeconfig", str(self.kubeconfig), "--context", "admin"]
         command += ["--root", str(self.root), "--ready-fd", str(writer)]
         self.controllers = subprocess.Popen(
-            command, pass_fds=[writer], env={**os.environ, "PYTHONPATH": str(SOURCE)}
+            [*command, *options],
+            pass_fds=[writer],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
         )
         os.close(writer)
         with os.fdopen(reader) as ready:
@@ -92,6 +94,37 @@ def test_new_controllers_find_what_the_old_ones_left(sim: Attached) -> None:
     sim.attach()
     job.wait("Setup")
     job.remove()
+
+
+def test_steps_of_a_scenario(tmp_path: pathlib.Path) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    step = "fail Proposal --message by_a_step"
+    scenario.write_text(f"steps: [{{after: 0, do: {step!r}}}]\n")
+    sim = Attached(tmp_path, "--scenario", str(scenario))
+    try:
+        Job(Api(sim), "struck", XFS)
+        assert "by_a_step" in error_in(Api(sim), "struck")
+    finally:
+        assert sim.stop() == 0
+
+
+def test_a_step_for_the_api_server_is_refused(
+    sim: Attached, tmp_path: pathlib.Path
+) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("steps: [{after: 0, do: 'api --expire'}]\n")
+    result = subprocess.run(
+        [
+            *(sys.executable, "-m", "dws_sim", "controllers", "--context", "admin"),
+            *("--kubeconfig", str(sim.kubeconfig), "--scenario", str(scenario)),
+        ],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+    )
+    assert result.returncode == 1
+    assert "the step 'api' is for dws-sim run" in result.stderr
 
 
 def test_what_cannot_be_reached_is_an_error(tmp_path: pathlib.Path) -> None:

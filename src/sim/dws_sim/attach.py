@@ -23,10 +23,12 @@ from dws_sim.controllers.remote import RemoteCluster
 from dws_sim.errors import ApiError
 from dws_sim.faults import Faults
 from dws_sim.mounts import Mounts
+from dws_sim.scenario import Step
 from dws_sim.schema.crd import custom_resources, definition
 from dws_sim.schema.resources import DWS_GROUP, Resource
 from dws_sim.serve import faults_of, machine_of, start_log
 from dws_sim.sim import Controllers
+from dws_sim.switches import Switches
 from dws_sim.tls import server_context
 from dws_sim.webhook import CONVERT, Webhooks
 from dws_sim.world import Machine
@@ -96,31 +98,33 @@ async def _served(cluster: RemoteCluster, resources: list[Resource]) -> None:
 
 
 async def _install(
-    cluster: RemoteCluster, machine: Machine, hooks: Webhooks | None, status: bool
+    cluster: RemoteCluster, args: argparse.Namespace, machine: Machine, hooks: Webhooks
 ) -> None:
     """Define the kinds, and create what a system has before the first job.
     Kinds of DWS are left to DWS where it is not part of this process."""
     resources = custom_resources()
-    convert = hooks.client_config(CONVERT) if hooks else None
+    convert = None if args.no_dws else hooks.client_config(CONVERT)
     for res in resources:
-        if hooks is not None or res.group != DWS_GROUP:
+        if not args.no_dws or res.group != DWS_GROUP:
             await cluster.install(_EXTENSIONS, definition(res, convert))
     await _served(cluster, resources)
-    for plural, obj in world.objects(machine, status):
+    for plural, obj in world.objects(machine, not args.no_system_status, args.tester):
         await cluster.create(plural, obj)
     config = await cluster.get("systemconfigurations", "default", "default")
     assert config is not None
     for obj in world.storages(machine, config):
         await cluster.create("storages", obj)
-    if hooks is not None:
+    if not args.no_dws:
         ready = {**config, "status": {"ready": True}}
         await cluster.update_status("systemconfigurations", ready)
-        for obj in hooks.configurations():
-            kind = obj["kind"].lower() + "s"
-            await cluster.install(f"{_ADMISSION}/{kind}", obj)
+    for obj in hooks.configurations():
+        kind = obj["kind"].lower() + "s"
+        await cluster.install(f"{_ADMISSION}/{kind}", obj)
 
 
-async def _attach(args: argparse.Namespace, machine: Machine, faults: Faults) -> None:
+async def _attach(
+    args: argparse.Namespace, machine: Machine, faults: Faults, steps: list[Step]
+) -> None:
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -129,21 +133,22 @@ async def _attach(args: argparse.Namespace, machine: Machine, faults: Faults) ->
         http = await stack.enter_async_context(session(args.kubeconfig, args.context))
         followed = [r.plural for r in custom_resources()] + list(CORE)
         cluster = RemoteCluster(http, followed)
-        hooks = None
-        if not args.no_dws:
-            hooks = Webhooks(lambda: cluster.known("dwdirectiverules"))
-            await hooks.start(*server_context())
-            stack.push_async_callback(hooks.stop)
+        dws = not args.no_dws
+        hooks = Webhooks(lambda: cluster.known("dwdirectiverules"), dws)
+        await hooks.start(*server_context())
+        stack.push_async_callback(hooks.stop)
         if args.install:
-            bare = RemoteCluster(http, ())
-            await _install(bare, machine, hooks, not args.no_system_status)
+            await _install(RemoteCluster(http, ()), args, machine, hooks)
         controllers = Controllers(
             cluster,
             machine,
             faults,
             Mounts(args.root, args.keep_data),
-            dws=hooks is not None,
+            dws=dws,
+            tester=args.tester,
         )
+        switches = Switches(controllers)
+        switches.check(steps)
         await cluster.start()
         stack.push_async_callback(cluster.stop)
         controllers.manager.start()
@@ -155,7 +160,9 @@ async def _attach(args: argparse.Namespace, machine: Machine, faults: Faults) ->
         if args.ready_fd is not None:
             with os.fdopen(args.ready_fd, "w") as ready:
                 ready.write("ready\n")
+        playing = asyncio.ensure_future(switches.play(steps))
         await stop.wait()
+        playing.cancel()
 
 
 def attach(args: argparse.Namespace) -> None:
@@ -166,7 +173,4 @@ def attach(args: argparse.Namespace) -> None:
         ApiError: the server refuses something that is needed.
     """
     start_log(args)
-    faults, steps = faults_of(args)
-    if steps:
-        raise ValueError(f"{args.scenario}: steps are for dws-sim run")
-    asyncio.run(_attach(args, machine_of(args), faults))
+    asyncio.run(_attach(args, machine_of(args), *faults_of(args)))

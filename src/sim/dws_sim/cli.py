@@ -25,6 +25,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--preset", default="instant", choices=PRESETS)
     add("--mapping", metavar="FILE", help="write the rabbit mapping here")
     add("--no-system-status", action="store_true", help="start without SystemStatus")
+    add("--tester", action="store_true", help="also have DWS's driver for tests")
     add("--ready-fd", type=int, metavar="N", help='write "ready" here when serving')
     add("--log", metavar="FILE", help="log here instead of standard error")
     add("--verbose", action="store_true")
@@ -42,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--state", metavar="FILE", help="keep the cluster here: it outlives a kill")
     add("--port", type=int, default=0, help="TCP port on the loopback (0: any)")
     add("--tls", action="store_true", help="serve https with a CA of its own")
+    add("--min-request-timeout", type=float, default=1800.0, metavar="SECONDS")
     add("--no-controllers", action="store_true", help="be the API server alone")
     _add_common(run)
     controllers = commands.add_parser(

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from dws_sim.jsontree import Object
+from dws_sim.states import STATES
+
+# the label of the test driver
+TESTER = "tester"
 
 _UNITS = {
     unit: base**power
@@ -189,6 +193,25 @@ def _definition(key: str, type_: str = "string", **more: Any) -> Object:
         "isValueRequired": True,
         **more,
     }
+
+
+def tester_rules() -> list[Object]:
+    """The rules of the test driver: a command for each state."""
+    return [
+        {
+            "command": state,
+            "driverLabel": TESTER,
+            "watchStates": state,
+            "ruleDefs": [
+                _definition(
+                    "^action$", required=True, pattern="^(complete|wait|error)$"
+                ),
+                _definition("^message$"),
+                _definition("^severity$", pattern="^(Minor|Major|Fatal)$"),
+            ],
+        }
+        for state in STATES
+    ]
 
 
 def nnf_rules() -> list[Object]:

@@ -8,6 +8,7 @@ import asyncio
 import base64
 import json
 import logging
+import random
 import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable
@@ -35,6 +36,8 @@ MAX_BODY_BYTES = 3 << 20
 # Snapshots of unfinished lists that are kept for "continue".
 MAX_SNAPSHOTS = 64
 BOOKMARK_INTERVAL_S = 10.0
+# A watch without a timeout ends after once to twice as long.
+WATCH_TIMEOUT_S = 1800.0
 _PATCHES = {
     "application/merge-patch+json": merge_patch,
     "application/json-patch+json": json_patch,
@@ -94,6 +97,23 @@ def _flag(request: web.Request, name: str) -> bool:
     return request.query.get(name, "") in ("true", "1", "True")
 
 
+def _dry_run(request: web.Request, kind: str, options: Object | None = None) -> bool:
+    """Whether a write shall only be tried.
+
+    Raises:
+        ApiError: 422, there is but one way to do that: "All".
+    """
+    wanted = (options or {}).get("dryRun") or request.query.getall("dryRun", [])
+    if not isinstance(wanted, list) or not all(isinstance(w, str) for w in wanted):
+        raise errors.bad_request("dryRun must be a list of strings")
+    if set(wanted) - {"All"}:
+        shown = ", ".join(json.dumps(word) for word in wanted)
+        text = f'Unsupported value: []string{{{shown}}}: supported values: "All"'
+        cause = errors.Cause("dryRun", text, "FieldValueNotSupported")
+        raise errors.invalid("meta.k8s.io", kind, "", [cause])
+    return bool(wanted)
+
+
 class ApiServer:
     """Serves a store to users."""
 
@@ -102,6 +122,7 @@ class ApiServer:
         self.users = users
         self.watches: set[Watch] = set()
         self.bookmark_interval_s = BOOKMARK_INTERVAL_S
+        self.watch_timeout_s = WATCH_TIMEOUT_S
         self.requests = 0
         # asked before each request; may delay it or raise ApiError
         self.intercept: Callable[[web.Request, User], Awaitable[None]] | None = None
@@ -222,21 +243,23 @@ class ApiServer:
             options = self._decode(raw) if raw.strip() else {}
             if not isinstance(options, dict):
                 raise errors.bad_request("delete options must be an object")
-            for key in ("propagationPolicy",):
-                if key in request.query:
-                    options[key] = request.query[key]
+            if "propagationPolicy" in request.query:
+                options["propagationPolicy"] = request.query["propagationPolicy"]
+            options["dryRun"] = _dry_run(request, "DeleteOptions", options)
             if verb == "delete":
                 return self._delete(target, options)
             return _json(self._delete_all(request, target, options))
         body = self._decode(raw)
         if verb == "create":
             body = from_version(res, body, target.version)
-            obj = self.store.create(res, namespace, body)
+            dry = _dry_run(request, "CreateOptions")
+            obj = self.store.create(res, namespace, body, dry)
             return _json(to_version(res, obj, target.version), 201)
         if verb == "update":
             body = from_version(res, body, target.version)
+            dry = _dry_run(request, "UpdateOptions")
             obj = self.store.update(
-                res, namespace, target.name, body, target.subresource, True
+                res, namespace, target.name, body, target.subresource, True, dry
             )
         else:
             obj = self._patch(request, target, body)
@@ -272,6 +295,7 @@ class ApiServer:
             target.name,
             from_version(res, new, target.version),
             target.subresource,
+            dry_run=_dry_run(request, "PatchOptions"),
         )
 
     def _delete(self, target: Target, options: Object) -> web.Response:
@@ -400,7 +424,7 @@ class ApiServer:
             await response.prepare(request)
             await watch.run(
                 response.write,
-                float(timeout) if timeout else None,
+                float(timeout) or self.watch_timeout_s * random.uniform(1, 2),
                 self.bookmark_interval_s if bookmarks else None,
             )
             await response.write_eof()

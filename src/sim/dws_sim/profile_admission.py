@@ -102,7 +102,14 @@ class StorageProfileAdmission(ProfileAdmission):
                 raise self.refusal(f"{target} has count and scale: only one may be set")
 
 
+def profile_hooks() -> dict[str, ProfileAdmission]:
+    """The webhooks by kind."""
+    return {
+        "nnfcontainerprofiles": ContainerProfileAdmission(),
+        "nnfstorageprofiles": StorageProfileAdmission(),
+    }
+
+
 def install(store: Store) -> None:
     """Put the webhooks in front of the store."""
-    store.admission["nnfcontainerprofiles"] = ContainerProfileAdmission()
-    store.admission["nnfstorageprofiles"] = StorageProfileAdmission()
+    store.admission.update(profile_hooks())

@@ -59,7 +59,9 @@ async def _serve(
         loop.add_signal_handler(number, stop.set)
     mounts = Mounts(args.root, args.keep_data)
     state = StateFile(args.state) if args.state else None
-    sim = Simulator(machine, faults, mounts, not args.no_system_status, state)
+    status = not args.no_system_status
+    sim = Simulator(machine, faults, mounts, status, state, args.tester)
+    sim.server.watch_timeout_s = args.min_request_timeout
     context, ca_pem = None, None
     certificates: dict[str, tuple[bytes, bytes]] = {}
     if args.tls:

@@ -33,6 +33,7 @@ from dws_sim.controllers.pods import JobController, pod_log_text
 from dws_sim.controllers.ports import PortController
 from dws_sim.controllers.step import Command
 from dws_sim.controllers.storage import Ledger, ServersController, StorageController
+from dws_sim.controllers.tester import TesterController
 from dws_sim.controllers.workflow import WorkflowController
 from dws_sim.faults import Faults
 from dws_sim.gc import Collector
@@ -73,6 +74,8 @@ class Controllers:
     mounts: Mounts
     # whether to be DWS too, or NNF alone beside another's DWS
     dws: bool = True
+    # whether there is the driver for tests
+    tester: bool = False
     manager: Manager = field(default_factory=Manager)
     hardware: Hardware = field(default_factory=Hardware)
     ledger: Ledger = field(default_factory=Ledger)
@@ -86,6 +89,8 @@ class Controllers:
         self._workflows.append(
             NnfController(cluster, manager, faults, commands(), root)
         )
+        if self.tester:
+            self._workflows.append(TesterController(cluster, manager))
         BreakdownController(cluster, manager)
         ServersController(cluster, manager)
         StorageController(cluster, manager, self.ledger, self.mounts, faults)
@@ -119,6 +124,7 @@ class Simulator:
         mounts: Mounts | None = None,
         system_status: bool = True,
         state: StateFile | None = None,
+        tester: bool = False,
     ) -> None:
         self.machine = machine
         self.faults = faults or Faults()
@@ -133,13 +139,13 @@ class Simulator:
         profile_admission.install(self.store)
         self.mounts = mounts or Mounts()
         self.controllers = Controllers(
-            LocalCluster(self.store), machine, self.faults, self.mounts
+            LocalCluster(self.store), machine, self.faults, self.mounts, tester=tester
         )
         known = state is not None and state.load(self.store)
         if state is not None:
             state.follow(self.store)
         if not known:
-            world.populate(self.store, machine, system_status)
+            world.populate(self.store, machine, system_status, tester)
         self._runner: web.AppRunner | None = None
         self.port = 0
         self.control = Control(self)

@@ -1,13 +1,15 @@
-# The webhooks of DWS as a server that another API server calls: admission of
-# workflows, and conversion between versions.
+# The webhooks of DWS and NNF as a server that another API server calls:
+# admission of workflows and profiles, and conversion between versions.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Admission and conversion webhooks over HTTPS."""
 
 from __future__ import annotations
 
 import base64
+import functools
 import json
 import ssl
+from dataclasses import dataclass
 from typing import Any, Callable
 
 from aiohttp import web
@@ -16,13 +18,29 @@ from dws_sim.admission import WorkflowAdmission
 from dws_sim.convert import from_version, to_version
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, clone
-from dws_sim.schema.resources import BY_KIND, DWS_GROUP, RESOURCES
+from dws_sim.profile_admission import profile_hooks
+from dws_sim.schema.resources import BY_KIND, RESOURCES
+from dws_sim.store import Admission
 
-_STEM = "dataworkflowservices-github-io-v1alpha7-workflow"
-_PATHS = {
-    "mworkflow.kb.io": f"/mutate-{_STEM}",
-    "vworkflow.kb.io": f"/validate-{_STEM}",
-}
+
+@dataclass(frozen=True)
+class _Hook:
+    """One webhook: what is asked of it, and where."""
+
+    name: str
+    what: str  # Mutating, Validating
+    plural: str
+    operations: tuple[str, ...]
+    admission: Admission
+
+    @property
+    def path(self) -> str:
+        res = RESOURCES[self.plural]
+        place = f"{res.group}-{res.storage_version}-{res.kind.lower()}"
+        verb = "mutate" if self.what == "Mutating" else "validate"
+        return f"/{verb}-{place.replace('.', '-')}"
+
+
 CONVERT = "/convert"
 MAX_BODY_BYTES = 8 << 20
 
@@ -30,17 +48,34 @@ MAX_BODY_BYTES = 8 << 20
 class Webhooks:
     """Serves on the loopback, with a certificate of its own."""
 
-    def __init__(self, rules: Callable[[], list[Object]]) -> None:
-        """rules: returns the DWDirectiveRule objects."""
-        self._admission = WorkflowAdmission(rules)
+    def __init__(self, rules: Callable[[], list[Object]], dws: bool = True) -> None:
+        """
+        Args:
+            rules: returns the DWDirectiveRule objects.
+            dws: whether to be DWS too, or NNF alone.
+        """
+        both = ("CREATE", "UPDATE")
+        self._hooks = [
+            _Hook(hook.webhook, "Validating", plural, both, hook)
+            for plural, hook in profile_hooks().items()
+        ]
+        if dws:
+            workflow = WorkflowAdmission(rules)
+            kind = "workflows"
+            self._hooks += [
+                _Hook("mworkflow.kb.io", "Mutating", kind, ("CREATE",), workflow),
+                _Hook("vworkflow.kb.io", "Validating", kind, both, workflow),
+            ]
         self._runner: web.AppRunner | None = None
         self._url = ""
         self._ca = b""
 
     async def start(self, context: ssl.SSLContext, ca_pem: bytes) -> None:
         app = web.Application(client_max_size=MAX_BODY_BYTES)
-        app.router.add_post(_PATHS["mworkflow.kb.io"], self._mutate)
-        app.router.add_post(_PATHS["vworkflow.kb.io"], self._validate)
+        for hook in self._hooks:
+            mutating = hook.what == "Mutating"
+            answer = self._mutate if mutating else self._validate
+            app.router.add_post(hook.path, functools.partial(answer, hook.admission))
         app.router.add_post(CONVERT, self._convert)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
@@ -60,32 +95,34 @@ class Webhooks:
 
     def configurations(self) -> list[Object]:
         """The objects that make an API server call the webhooks."""
+        groups: dict[tuple[str, str], list[Object]] = {}
+        for hook in self._hooks:
+            project = "dws" if hook.plural == "workflows" else "nnf"
+            groups.setdefault((project, hook.what), []).append(self._entry(hook))
         return [
-            self._configuration("Mutating", "mworkflow.kb.io", ["CREATE"]),
-            self._configuration("Validating", "vworkflow.kb.io", ["CREATE", "UPDATE"]),
+            {
+                "apiVersion": "admissionregistration.k8s.io/v1",
+                "kind": f"{what}WebhookConfiguration",
+                "metadata": {"name": f"{project}-{what.lower()}-webhook-configuration"},
+                "webhooks": entries,
+            }
+            for (project, what), entries in groups.items()
         ]
 
-    def _configuration(self, what: str, name: str, operations: list[str]) -> Object:
-        version = RESOURCES["workflows"].storage_version
+    def _entry(self, hook: _Hook) -> Object:
+        res = RESOURCES[hook.plural]
         return {
-            "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": f"{what}WebhookConfiguration",
-            "metadata": {"name": f"dws-{what.lower()}-webhook-configuration"},
-            "webhooks": [
+            "name": hook.name,
+            "admissionReviewVersions": ["v1"],
+            "clientConfig": self.client_config(hook.path),
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "rules": [
                 {
-                    "name": name,
-                    "admissionReviewVersions": ["v1"],
-                    "clientConfig": self.client_config(_PATHS[name]),
-                    "failurePolicy": "Fail",
-                    "sideEffects": "None",
-                    "rules": [
-                        {
-                            "apiGroups": [DWS_GROUP],
-                            "apiVersions": [version],
-                            "operations": operations,
-                            "resources": ["workflows"],
-                        }
-                    ],
+                    "apiGroups": [res.group],
+                    "apiVersions": [res.storage_version],
+                    "operations": list(hook.operations),
+                    "resources": [hook.plural],
                 }
             ],
         }
@@ -112,12 +149,12 @@ class Webhooks:
             }
         )
 
-    async def _mutate(self, request: web.Request) -> web.Response:
+    async def _mutate(self, admission: Admission, request: web.Request) -> web.Response:
         review, asked = await self._request(request)
         old = asked["object"]
         new = clone(old)
         try:
-            self._admission.mutate(new)
+            admission.mutate(new)
         except ApiError as exc:
             return self._refuse(request, review, exc)
         patch = [
@@ -130,10 +167,12 @@ class Webhooks:
             review, {"allowed": True, "patchType": "JSONPatch", "patch": text}
         )
 
-    async def _validate(self, request: web.Request) -> web.Response:
+    async def _validate(
+        self, admission: Admission, request: web.Request
+    ) -> web.Response:
         review, asked = await self._request(request)
         try:
-            self._admission.validate(asked["object"], asked.get("oldObject"))
+            admission.validate(asked["object"], asked.get("oldObject"))
         except ApiError as exc:
             return self._refuse(request, review, exc)
         return self._reply(review, {"allowed": True})

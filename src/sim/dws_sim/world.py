@@ -11,7 +11,7 @@ from typing import Any
 
 from dws_sim import hostlist
 from dws_sim.controllers.common import NNF_NAMESPACE, STORAGE_LABEL
-from dws_sim.directive import nnf_rules
+from dws_sim.directive import TESTER, nnf_rules, tester_rules
 from dws_sim.jsontree import Object
 from dws_sim.schema.crd import custom_resources, established
 from dws_sim.schema.resources import DEFINITIONS, RESOURCES
@@ -186,7 +186,9 @@ def _named(name: str, namespace: str = "", **body: Any) -> Object:
     return {"metadata": meta, **body}
 
 
-def objects(machine: Machine, system_status: bool = True) -> list[tuple[str, Object]]:
+def objects(
+    machine: Machine, system_status: bool = True, tester: bool = False
+) -> list[tuple[str, Object]]:
     """What a system has before the first job, but for its Storages: kind and
     object, in the order in which they can be created."""
     names = [*NAMESPACES_OF_A_SYSTEM, *machine.rabbits, *machine.nodes]
@@ -232,6 +234,9 @@ def objects(machine: Machine, system_status: bool = True) -> list[tuple[str, Obj
             ),
         ),
     ]
+    if tester:
+        rules = tester_rules()
+        out.append(("dwdirectiverules", _named(TESTER, "dws-system", spec=rules)))
     if system_status:
         out.append(("systemstatuses", _named("default", "default", data={"nodes": {}})))
     return out
@@ -256,11 +261,13 @@ def storages(machine: Machine, config: Object) -> list[Object]:
     return out
 
 
-def populate(store: Store, machine: Machine, system_status: bool = True) -> None:
+def populate(
+    store: Store, machine: Machine, system_status: bool = True, tester: bool = False
+) -> None:
     """Create what a system has before the first job."""
     for custom in custom_resources():
         store.create(DEFINITIONS, "", established(custom))
-    for plural, obj in objects(machine, system_status):
+    for plural, obj in objects(machine, system_status, tester):
         namespace = obj["metadata"].get("namespace", "")
         store.create(RESOURCES[plural], namespace, obj)
     res = RESOURCES["systemconfigurations"]
