@@ -65,7 +65,7 @@ test_expect_success 'gfs2 and raw run too, with two directives in one job' '
 '
 test_expect_success 'a job without a directive makes no workflow' '
 	flux run -N1 true &&
-	test "$(dws_status | jq ".jobs | length")" = 0
+	test "$(dws_status | jq .jobs)" = 0
 '
 test_expect_success 'twenty jobs at once all end clean' '
 	for i in $(seq 20); do

@@ -154,7 +154,7 @@ test_expect_success 'DWS does not wait for it until it is undrained' '
 '
 test_expect_success 'and takes its rabbits out of use until somebody looks' '
 	dws_ctl hang-mount node2 off &&
-	dws_wait_status "(.jobs | length) == 0" &&
+	dws_wait_status ".jobs == 0" &&
 	dws_ctl state >state &&
 	jq -e ".health.Disabled == 2" state
 '

@@ -37,7 +37,7 @@ taken_out () {
 # mend NODE [DRAINED]: all is well again, and the workflow goes.
 mend () {
 	dws_ctl hang-mount $1 off &&
-	dws_wait_status "(.jobs | length) == 0" &&
+	dws_wait_status ".jobs == 0" &&
 	dws_ctl wait-idle --timeout $DWS_LIMIT &&
 	flux resource undrain ${2:-$1} &&
 	dws_k8s patch storages rabbit0 "{\"spec\": {\"state\": \"Enabled\"}}" >mended &&

@@ -107,7 +107,7 @@ test_expect_success 'and goes on when one attaches' '
 	start_agent --no-storage &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid &&
-	dws_wait_status "(.jobs | length) == 0"
+	dws_wait_status ".jobs == 0"
 '
 test_expect_success 'the job has a record, without foreign variables' '
 	flux job info $jobid rabbit_workflow | jq -e ".kind == null and

@@ -15,7 +15,7 @@ dws_start_sim () {
 }
 # kube_clean: no job, workflow, mount or allocation.
 kube_clean () {
-	dws_wait_status '(.jobs | length) == 0' &&
+	dws_wait_status '.jobs == 0' &&
 	flux python "$DWS_SRCDIR/t/scripts/kube-empty.py" kubeconfig \
 		workflows directivebreakdowns servers computes &&
 	test "$(flux resource list -s allocated -no '{nnodes}')" = 0

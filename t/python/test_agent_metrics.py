@@ -21,7 +21,7 @@ TOP = pathlib.Path(__file__).parents[2]
 LIMIT_S = 20
 STATUS = {
     "synced": True,
-    "jobs": [1, 2],
+    "jobs": 2,
     "phases": {"depend": 1, "running": 1},
     "states": {"Proposal": 1, "PreRun": 1},
     "agent": {

@@ -105,7 +105,7 @@ class Service:
         return {
             "instance": "0",
             "synced": True,
-            "jobs": [job["id"] for job in jobs],
+            "jobs": len(jobs),
             "workflows": len(jobs),
             "phases": {},
             "states": {word: states.count(word) for word in STATES},

@@ -78,7 +78,7 @@ dws_let_go () {
 # dws_clean: no workflow, mount or allocation, no job known, no node taken.
 dws_clean () {
     dws_ctl wait-idle --timeout $DWS_LIMIT &&
-    dws_wait_status '(.jobs | length) == 0' &&
+    dws_wait_status '.jobs == 0' &&
     flux queue drain -t $DWS_LIMIT &&
     test "$(flux resource list -s allocated -no '{nnodes}')" = 0
 }

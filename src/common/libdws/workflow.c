@@ -500,7 +500,9 @@ void dws_workflow_inherit (struct dws_workflow *wf,
     bool same = old && old->uid && wf->uid && !strcmp (old->uid, wf->uid);
 
     if (same) {
-        if (old->breakdown_count == wf->breakdown_count) {
+        /* Only where storage is chosen, and large. */
+        if (old->breakdown_count == wf->breakdown_count
+            && wf->desired <= DWS_STATE_PROPOSAL) {
             wf->breakdowns = old->breakdowns;
             old->breakdowns = NULL;
         }

@@ -535,6 +535,7 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     json_array_foreach (reports, index, report)
         take_report (ctx->agent, report);
+    jobs_keep_up (ctx->jobs);
     if (flux_respond (h, msg, NULL) < 0)
         flux_log_error (h, "dws.report");
     return;

@@ -18,6 +18,10 @@
 #define MEMOS_MAX 200
 #define QUERIES_MAX 8
 
+/* So many jobs are looked at before the reactor looks at messages again.
+ */
+#define JOBS_PER_TURN 64
+
 /* A query costs more the more there is to read: so many objects are worth one
  * interval of waiting before the next.
  */
@@ -32,6 +36,7 @@ struct annotate {
     struct dws_ctx *ctx;
     flux_watcher_t *timer;
     bool running;
+    size_t place;               // in the jobs, 0: at the next interval
     int memos;                  // still allowed in this interval
     int queries;                // under way
     bool again;                 // there is more to do at the next interval
@@ -70,20 +75,24 @@ void annotate_memo (struct job *job, const char *key, const char *value,
 
 static void show (struct job *job, const char *text)
 {
-    char *cpy = NULL;
+    char *cpy;
 
-    if (*text && !(cpy = strdup (text)))
+    if (!(cpy = strdup (text)))
         return;
     free (job->note->text);
     job->note->text = cpy;
     annotate_memo (job, "rabbit", cpy, true);
 }
 
+/* The note is too large to be kept with each job that has waited once.
+ */
 void annotate_clear (struct job *job)
 {
     job->waited = false;
     if (job->note && job->note->text)
-        show (job, "");
+        annotate_memo (job, "rabbit", NULL, true);
+    note_destroy (job->note);
+    job->note = NULL;
 }
 
 const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
@@ -166,21 +175,22 @@ static void tick_job (struct job *job, void *arg)
         annotate->again = true;
         return;
     }
-    if (!*text)
-        job->waited = false;
-    if (*text && !job->note
-        && !(job->note = calloc (1, sizeof (*job->note))))
-        return;
     if (strcmp (text, shown ? shown : "") != 0) {
-        if (annotate->memos > 0) {
-            annotate->memos--;
-            show (job, text);
-        }
-        else
+        if (annotate->memos == 0) {
             annotate->again = true;
+            return;
+        }
+        annotate->memos--;
     }
-    if (*text)
-        ask_progress (annotate, job);
+    if (!*text) {
+        annotate_clear (job);
+        return;
+    }
+    if (!job->note && !(job->note = calloc (1, sizeof (*job->note))))
+        return;
+    if (!shown || strcmp (text, shown) != 0)
+        show (job, text);
+    ask_progress (annotate, job);
 }
 
 static void tick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
@@ -188,10 +198,18 @@ static void tick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 {
     struct annotate *annotate = arg;
 
+    if (annotate->place == 0) {
+        annotate->again = false;
+        annotate->memos = MEMOS_MAX;
+    }
+    if (jobs_each_part (annotate->ctx->jobs, &annotate->place, JOBS_PER_TURN,
+                        tick_job, annotate)) {
+        flux_timer_watcher_reset (annotate->timer, 0., 0.);
+        flux_watcher_start (annotate->timer);
+        return;
+    }
+    annotate->place = 0;
     annotate->running = false;
-    annotate->again = false;
-    annotate->memos = MEMOS_MAX;
-    jobs_each (annotate->ctx->jobs, tick_job, annotate);
     if (annotate->again)
         annotate_start (annotate);
 }
@@ -200,8 +218,12 @@ void annotate_start (struct annotate *annotate)
 {
     double interval;
 
-    if (!annotate || annotate->running)
+    if (!annotate)
         return;
+    if (annotate->running) {
+        annotate->again = true;
+        return;
+    }
     interval = annotate->ctx->config->progress_interval;
     if (interval < 0.)
         return;

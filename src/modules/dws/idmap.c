@@ -158,14 +158,31 @@ size_t idmap_count (const struct idmap *map)
     return map->count;
 }
 
+static void each_in_slot (struct idmap *map, size_t i, idmap_each_f cb,
+                          void *arg)
+{
+    struct entry *e = map->slots[i];
+
+    while (e) {
+        struct entry *next = e->next;
+        cb (e->id, e->value, arg);
+        e = next;
+    }
+}
+
 void idmap_each (struct idmap *map, idmap_each_f cb, void *arg)
 {
-    for (size_t i = 0; i < map->size; i++) {
-        struct entry *e = map->slots[i];
-        while (e) {
-            struct entry *next = e->next;
-            cb (e->id, e->value, arg);
-            e = next;
-        }
-    }
+    for (size_t i = 0; i < map->size; i++)
+        each_in_slot (map, i, cb, arg);
+}
+
+/* When the table doubles, what was in a slot stays there or goes to one behind
+ * all that there were: it may be met twice, and is not passed over.
+ */
+bool idmap_each_part (struct idmap *map, size_t *place, size_t slots,
+                      idmap_each_f cb, void *arg)
+{
+    for (; slots > 0 && *place < map->size; slots--)
+        each_in_slot (map, (*place)++, cb, arg);
+    return *place < map->size;
 }

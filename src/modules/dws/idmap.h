@@ -6,6 +6,7 @@
 #ifndef DWS_IDMAP_H
 #define DWS_IDMAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,5 +38,13 @@ size_t idmap_count (const struct idmap *map);
  * it must not insert.
  */
 void idmap_each (struct idmap *map, idmap_each_f cb, void *arg);
+
+/* The same in parts, between which the map may change: go on from '*place',
+ * which is 0 at first, through so many slots, each with about one entry.
+ * Returns false at the end. An entry that is there all the time is met, maybe
+ * twice.
+ */
+bool idmap_each_part (struct idmap *map, size_t *place, size_t slots,
+                      idmap_each_f cb, void *arg);
 
 #endif /* !DWS_IDMAP_H */

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "actions.h"
 #include "agent.h"
@@ -22,9 +23,15 @@
 #define BACKOFF_MIN 0.5
 #define BACKOFF_MAX 60.
 
-/* So many decisions are taken before the reactor looks at messages again.
+/* Decisions are taken for so long (s) before the reactor looks at messages
+ * again.
  */
-#define BATCH 256
+#define SLICE 0.002
+
+/* With more jobs than that to decide about, messages have to wait for some of
+ * it: each job may hold an object until it is decided on.
+ */
+#define BACKLOG_MAX 64
 
 /* What goes through the agent, and is lost with it.
  */
@@ -43,6 +50,7 @@ struct jobs {
     struct idmap *map;          // job id -> struct job
     struct job *head;           // changed jobs, oldest first
     struct job **tail;
+    size_t backlog;             // so many
     flux_watcher_t *kick;       // runs at the next turn of the reactor
 };
 
@@ -126,6 +134,14 @@ void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
     idmap_each (jobs->map, each_cb, &each);
 }
 
+bool jobs_each_part (struct jobs *jobs, size_t *place, size_t count,
+                     void (*cb)(struct job *job, void *arg), void *arg)
+{
+    struct each each = { cb, arg };
+
+    return idmap_each_part (jobs->map, place, count, each_cb, &each);
+}
+
 /* Deciding
  */
 
@@ -154,6 +170,7 @@ void jobs_changed (struct job *job)
     job->next = NULL;
     *jobs->tail = job;
     jobs->tail = &job->next;
+    jobs->backlog++;
     kick (jobs);
 }
 
@@ -174,6 +191,7 @@ static struct job *pop_changed (struct jobs *jobs)
     if (job) {
         if (!(jobs->head = job->next))
             jobs->tail = &jobs->head;
+        jobs->backlog--;
         job->changed = false;
     }
     return job;
@@ -243,19 +261,42 @@ static void decide (struct jobs *jobs, struct job *job)
     job->object = NULL;
 }
 
+static double monotonic (void)
+{
+    struct timespec ts;
+
+    clock_gettime (CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec + 1E-9 * ts.tv_nsec;
+}
+
+static void decide_some (struct jobs *jobs)
+{
+    struct job *job;
+    bool complete = facts_complete (jobs->ctx);
+    double end = monotonic () + SLICE;
+
+    while ((job = pop_changed (jobs))) {
+        if (complete)
+            decide (jobs, job);
+        if (monotonic () >= end)
+            break;
+    }
+}
+
 static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                      void *arg)
 {
     struct jobs *jobs = arg;
-    struct job *job;
-    bool complete = facts_complete (jobs->ctx);
 
-    for (int i = 0; i < BATCH && (job = pop_changed (jobs)); i++) {
-        if (complete)
-            decide (jobs, job);
-    }
+    decide_some (jobs);
     if (jobs->head)
         kick (jobs);
+}
+
+void jobs_keep_up (struct jobs *jobs)
+{
+    if (jobs->backlog > BACKLOG_MAX)
+        decide_some (jobs);
 }
 
 /* Learning

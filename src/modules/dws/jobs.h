@@ -63,6 +63,11 @@ struct job *jobs_find (struct jobs *jobs, uint64_t id);
 void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
                 void *arg);
 
+/* The same in parts of about so many jobs (idmap.h). Returns false at the end.
+ */
+bool jobs_each_part (struct jobs *jobs, size_t *place, size_t count,
+                     void (*cb)(struct job *job, void *arg), void *arg);
+
 /* Note what Flux says about a job: a new record, or an update of the old one.
  * Takes over 'facts'. Returns NULL with errno ENOMEM.
  */
@@ -89,6 +94,11 @@ void jobs_changed (struct job *job);
 /* The same for all jobs, when all facts have become known.
  */
 void jobs_changed_all (struct jobs *jobs);
+
+/* Decide now, for a short time, if there is a lot to decide about. To be called
+ * between messages: the reactor may have many in a row.
+ */
+void jobs_keep_up (struct jobs *jobs);
 
 /* Decide about this job again in so many seconds, if nothing changes before.
  * For actions that are carried out in parts.

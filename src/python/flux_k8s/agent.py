@@ -16,6 +16,7 @@ import logging
 import os
 import signal
 import threading
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,9 +44,11 @@ REPORT_TYPES = {
     "persistentstorageinstances": "persistent",
 }
 # A request takes the module's time in proportion: enough to share what each
-# costs among many reports, little enough to answer others in between.
-BYTES_PER_RPC = 128 << 10
-OBJECTS_PER_PART = 32
+# costs among many reports, little enough to answer others in between. The next
+# ones are made while it works on the first.
+BYTES_PER_RPC = 32 << 10
+RPCS_UNDER_WAY = 4
+OBJECTS_PER_PART = 8
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
 STATS_INTERVAL_S = 2.0
@@ -273,8 +276,10 @@ class Agent:
         self._metrics: MetricsServer | None = None
         self._box = Mailbox()
         self._session: Session | None = None
-        self._waiting: list[Report] = []
-        self._reporting = False
+        self._waiting: deque[Report] = deque()
+        self._batch: list[bytes] = []
+        self._batch_size = 0
+        self._under_way = 0
         self._attempts = 0
         self._timer: Any = None
         self._stream: Any = None
@@ -396,7 +401,9 @@ class Agent:
             self._session = None
         # What was found for the old attachment means nothing to the next.
         self._box.take()
-        self._waiting = []
+        self._waiting.clear()
+        self._batch = []
+        self._batch_size = 0
 
     def _on_detached(self, error: OSError) -> None:
         self._end_session()
@@ -430,24 +437,25 @@ class Agent:
         self._send()
 
     def _send(self) -> None:
-        """Send what waits, one request at a time: while one is under way the
-        next batch grows."""
-        if self._reporting or not self._waiting:
-            return
-        batch: list[bytes] = []
-        size = 0
-        for report in self._waiting:
-            batch.append(encode(report))
-            size += len(batch[-1])
-            if size >= BYTES_PER_RPC:
-                break
-        del self._waiting[: len(batch)]
-        self._reporting = True
-        payload = b'{"reports":[%s]}' % b",".join(batch)
+        """Send what waits in requests that are full, and the rest when none is
+        under way: until then it grows."""
+        while self._waiting and self._under_way < RPCS_UNDER_WAY:
+            self._batch.append(encode(self._waiting.popleft()))
+            self._batch_size += len(self._batch[-1])
+            if self._batch_size >= BYTES_PER_RPC:
+                self._send_batch()
+        if self._batch and self._under_way == 0:
+            self._send_batch()
+
+    def _send_batch(self) -> None:
+        payload = b'{"reports":[%s]}' % b",".join(self._batch)
+        self._batch = []
+        self._batch_size = 0
+        self._under_way += 1
         self._handle.rpc("dws.report", payload, nodeid=0).then(self._on_sent)
 
     def _on_sent(self, future: Any) -> None:
-        self._reporting = False
+        self._under_way -= 1
         try:
             future.get()
         except OSError as exc:

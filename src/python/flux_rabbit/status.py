@@ -140,7 +140,6 @@ def run(args: argparse.Namespace) -> int:
     status = rpc.status(rpc.Handle())
     good, text = health(status)
     if args.json:
-        del status["jobs"]
         status["healthy"] = good
         status["health"] = text
         cli.print_json(status)

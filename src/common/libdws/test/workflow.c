@@ -224,10 +224,19 @@ static void test_inherit (void **state)
 
     old->servers_written = true;
     old->breakdowns = strdup ("[]");
+    old->desired = wf->desired = DWS_STATE_PROPOSAL;
     dws_workflow_inherit (wf, old, 50.);
     assert_true (wf->servers_written);
     assert_non_null (wf->breakdowns);
     assert_null (old->breakdowns);
+    dws_workflow_destroy (old);
+
+    /* Breakdowns are not needed after Proposal. */
+    old = wf;
+    wf = wf_decode (WORKFLOW);
+    dws_workflow_inherit (wf, old, 50.);
+    assert_true (wf->servers_written);
+    assert_null (wf->breakdowns);
     assert_true (wf->t_desired == 1767323045.25);
     dws_workflow_destroy (old);
 
