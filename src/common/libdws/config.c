@@ -21,6 +21,7 @@ enum type {
     TYPE_BOOL,
     TYPE_INTEGER,
     TYPE_SECONDS,       // number or Flux Standard Duration
+    TYPE_CHOICE,        // one of 'choices', kept as an int
     TYPE_TEXTS,         // array of texts
     TYPE_TABLE,
 };
@@ -34,6 +35,7 @@ struct option {
     size_t offset;              // of the target in struct dws_config
     check_f check;              // what type and bounds do not say, or NULL
     const char *expected;       // for errors, if the type does not say it
+    const char *const *choices; // up to NULL
     bool agent;                 // the agent goes by it
     const char *help;
 };
@@ -41,6 +43,12 @@ struct option {
 #define ANY -INFINITY, INFINITY
 #define AT_LEAST(n) (n), INFINITY
 #define OFFSET(member) offsetof (struct dws_config, member)
+
+static const char *const release_choices[] = {
+    [DWS_RELEASE_TEARDOWN] = "teardown",
+    [DWS_RELEASE_UNMOUNT] = "unmount",
+    NULL,
+};
 
 static const struct option options[] = {
     { "mapping", TYPE_TEXT, NULL, ANY, OFFSET (mapping),
@@ -96,6 +104,14 @@ static const struct option options[] = {
       OFFSET (policy.datamovement_grace),
       .help = "How much longer than postrun_timeout and teardown_after allow "
         "data may be moved, as long as it makes progress." },
+    { "release_nodes", TYPE_CHOICE, "\"teardown\"", ANY,
+      OFFSET (policy.release_nodes), .choices = release_choices,
+      .expected = "\"teardown\" or \"unmount\"",
+      .help = "When the nodes of a job that has run are free for others: when "
+        "its storage is torn down, or as soon as it is unmounted. Then data "
+        "is staged out after the job's end, and flux rabbit losses lists "
+        "what failed of that. Not with Fluxion: it would give storage away "
+        "that is still in use." },
     { "prolog_timeout", TYPE_SECONDS, "1800", AT_LEAST (0),
       OFFSET (prolog_timeout),
       .help = "How long the prolog script of a rabbit job waits for the "
@@ -182,12 +198,15 @@ static void describe_bounds (const struct option *opt, char *buf, size_t size)
         [TYPE_BOOL] = "true or false",
         [TYPE_INTEGER] = "an integer",
         [TYPE_SECONDS] = "seconds",
+        [TYPE_CHOICE] = "one of several texts",
         [TYPE_TEXTS] = "an array of texts",
         [TYPE_TABLE] = "a table",
     };
     const char *noun = nouns[opt->type];
 
-    if (isinf (opt->min) || opt->min == INT_MIN)
+    if (opt->expected)
+        snprintf (buf, size, "%s", opt->expected);
+    else if (isinf (opt->min) || opt->min == INT_MIN)
         snprintf (buf, size, "%s", noun);
     else if (isinf (opt->max) || opt->max == INT_MAX)
         snprintf (buf, size, "%s >= %.0f", noun, opt->min);
@@ -259,6 +278,22 @@ static int set_seconds (const struct option *opt,
     return 0;
 }
 
+static int set_choice (const struct option *opt,
+                       int *target,
+                       json_t *value,
+                       dws_error_t *error)
+{
+    const char *s = json_string_value (value);
+
+    for (int i = 0; s && opt->choices[i]; i++) {
+        if (!strcmp (s, opt->choices[i])) {
+            *target = i;
+            return 0;
+        }
+    }
+    return unexpected (opt, value, error);
+}
+
 static int check_texts (const struct option *opt,
                            json_t *value,
                            dws_error_t *error)
@@ -314,6 +349,8 @@ static int set_option (struct dws_config *config,
             break;
         case TYPE_SECONDS:
             return set_seconds (opt, target, value, error);
+        case TYPE_CHOICE:
+            return set_choice (opt, target, value, error);
         case TYPE_TEXTS:
             if (check_texts (opt, value, error) < 0)
                 return -1;
@@ -469,6 +506,8 @@ static json_t *encode (const struct dws_config *config,
             return json_boolean (*(const bool *)target);
         case TYPE_INTEGER:
             return json_integer (*(const int *)target);
+        case TYPE_CHOICE:
+            return json_string (opt->choices[*(const int *)target]);
         case TYPE_SECONDS:
             return json_real (*(const double *)target);
         default:
@@ -501,6 +540,7 @@ static json_t *describe_option (const struct option *opt)
         [TYPE_BOOL] = "true or false",
         [TYPE_INTEGER] = "number",
         [TYPE_SECONDS] = "time",
+        [TYPE_CHOICE] = "text",
         [TYPE_TEXTS] = "array",
         [TYPE_TABLE] = "table",
     };

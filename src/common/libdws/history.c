@@ -8,33 +8,58 @@
 
 #include "workflow.h"
 
-static bool is_epilog (json_t *entry)
+#define EPILOG "dws-epilog"
+
+static bool is_named (json_t *entry, const char *name)
 {
-    const char *name = NULL;
+    const char *s = json_string_value (json_object_get (entry, "name"));
+
+    return s && !strcmp (s, name);
+}
+
+static bool is_epilog (json_t *entry, const char *name)
+{
     const char *description = NULL;
 
-    return json_unpack (entry, "{s:s s:{s:s}}",
-                        "name", &name,
+    return is_named (entry, name)
+        && json_unpack (entry, "{s:{s:s}}",
                         "context",
                           "description", &description) == 0
-        && !strcmp (name, "epilog-start")
-        && !strcmp (description, "dws-epilog");
+        && !strcmp (description, EPILOG);
 }
 
 static bool is_epilog_timeout (json_t *entry)
 {
-    const char *name = NULL;
     const char *type = NULL;
     int severity = -1;
 
-    return json_unpack (entry, "{s:s s:{s:s s:i}}",
-                        "name", &name,
+    return is_named (entry, "exception")
+        && json_unpack (entry, "{s:{s:s s:i}}",
                         "context",
                           "type", &type,
                           "severity", &severity) == 0
         && severity == 0
-        && !strcmp (name, "exception")
-        && !strcmp (type, "dws-epilog-timeout");
+        && !strcmp (type, EPILOG "-timeout");
+}
+
+static void recall_entry (struct dws_job *job, json_t *entry, bool *epilog)
+{
+    json_int_t userid;
+
+    if (is_named (entry, "submit")
+        && json_unpack (entry, "{s:{s:I}}",
+                        "context",
+                          "userid", &userid) == 0)
+        job->userid = userid;
+    else if (is_epilog (entry, "epilog-start")) {
+        *epilog = true;
+        (void)json_unpack (entry, "{s:F}", "timestamp", &job->t_epilog);
+    }
+    else if (is_epilog (entry, "epilog-finish"))
+        job->released = *epilog && !job->abandoned;
+    /* Raised at another time, by hand, it is an exception like any other. */
+    else if (is_epilog_timeout (entry))
+        job->abandoned |= *epilog && !job->released;
 }
 
 void dws_job_recall (struct dws_job *job, const char *eventlog)
@@ -46,10 +71,7 @@ void dws_job_recall (struct dws_job *job, const char *eventlog)
         size_t len = strcspn (line, "\n");
         json_t *entry = json_loadb (line, len, 0, NULL);
 
-        /* Raised earlier, by hand, it is an exception like any other. */
-        epilog |= is_epilog (entry);
-        if (epilog && is_epilog_timeout (entry))
-            job->abandoned = true;
+        recall_entry (job, entry, &epilog);
         json_decref (entry);
         line += len;
         line += strspn (line, "\n");

@@ -24,7 +24,9 @@ enum {
     CLEANUP = 1 << 6,   // epilog, with nothing left to do but Teardown
     GONE = 1 << 7,      // inactive, or never heard of
     ABANDONED = 1 << 8, // let go by the epilog timeout
-    LOST = 1 << 9,      // gone, and it is not known which of the two
+    LOST = 1 << 9,      // gone, and it is not known how
+    UNMOUNTED = 1 << 10,        // epilog: it ends here by release_nodes
+    RELEASED = 1 << 11, // gone, and its epilog has ended: data may still move
 };
 
 /* Where the workflow is going, by desiredState.
@@ -228,8 +230,11 @@ static void tear_down (struct view *v)
         act (v, DWS_ACT_DELETE);
         return;
     }
+    /* What is lost has to be on record before it is lost. */
+    if (under_way (v, DWS_ACT_REPORT) || asks_for (v, DWS_ACT_REPORT))
+        return;
     /* An orphan's job has no KVS directory that is known to be its own. */
-    if (v->job->directives) {
+    if (v->job->directives || v->job->released) {
         if (!have_movements (v))
             return;
         save_last (v);
@@ -346,6 +351,19 @@ static void give_up (struct view *v)
     tear_down (v);
 }
 
+/* Somebody deletes it, before all data was moved.
+ */
+static void lose (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (v->job->reported || (wf->state == DWS_STATE_DATAOUT && wf->ready))
+        let_go (v);
+    else
+        fail (v, NULL, "the workflow was deleted in %s",
+              dws_state_name (wf->state));
+}
+
 static void begin_teardown (struct view *v)
 {
     wait_for (v, "the workflow to be torn down");
@@ -372,10 +390,15 @@ static void remove_workflow (struct view *v)
         act (v, DWS_ACT_DELETE);
 }
 
-static void end (struct view *v)
+static void finish (struct view *v)
 {
     remove_workflow (v);
     save_timing (v);
+}
+
+static void end (struct view *v)
+{
+    finish (v);
     /* Let the job go when its timings can be read. */
     if ((v->job->saved & DWS_SAVED (DWS_STATE_TEARDOWN))
         && !under_way (v, DWS_ACT_SAVE))
@@ -460,39 +483,30 @@ static const struct row table[] = {
     ROW (RUNNING,          LIVE,               ERROR,     fail_message),
 
     ROW (EPILOG | CLEANUP, NOWHERE,            ABSENT,    release_epilog),
-    ROW (EPILOG | CLEANUP | GONE, LIVE,        DELETING,  let_go),
+    ROW (UNMOUNTED,        POSTRUN | DATAOUT,  ANY,       release_epilog),
+    ROW (RELEASED,         POSTRUN | DATAOUT,  DELETING,  lose),
+    ROW (EPILOG | CLEANUP | GONE | RELEASED, LIVE, DELETING, let_go),
     ROW (EPILOG | CLEANUP, TEARDOWN,           READY,     end),
     ROW (EPILOG | CLEANUP, TEARDOWN,           ERROR,     fail_teardown),
-    ROW (EPILOG | CLEANUP | GONE, TEARDOWN,    ANY - READY, begin_teardown),
+    ROW (EPILOG | CLEANUP | GONE | RELEASED, TEARDOWN, ANY - READY,
+         begin_teardown),
     ROW (EPILOG,           LIVE,               ERROR,     give_up),
-    ROW (EPILOG,           PRERUN | POSTRUN,   READY,     next),
-    ROW (EPILOG,           POSTRUN | DATAOUT,  UNREADY,   unmount),
+    ROW (RELEASED,         POSTRUN | DATAOUT,  ERROR,     give_up),
+    ROW (EPILOG,           PRERUN,             READY,     next),
+    ROW (EPILOG | RELEASED, POSTRUN,           READY,     next),
+    ROW (EPILOG,           POSTRUN,            UNREADY,   unmount),
+    ROW (EPILOG | RELEASED, DATAOUT,           UNREADY,   unmount),
+    ROW (RELEASED,         DATAOUT,            READY,     tear_down),
     ROW (EPILOG | CLEANUP, LIVE,               ANY,       tear_down),
 
     ROW (LOST | GONE | ABANDONED, TEARDOWN,    READY,     remove_workflow),
+    ROW (RELEASED,         TEARDOWN,           READY,     finish),
     ROW (LOST,             LIVE | TEARDOWN,    ANY,       recall),
-    ROW (GONE,             LIVE,               ANY,       orphan),
+    ROW (GONE | RELEASED,  LIVE,               ANY,       orphan),
     ROW (ABANDONED,        LIVE | TEARDOWN,    ANY,       abandon),
 };
 
 #define ROWS (sizeof (table) / sizeof (table[0]))
-
-static unsigned int view_place (const struct dws_job *job)
-{
-    if (job->abandoned)
-        return ABANDONED;
-    if (job->phase == DWS_PHASE_GONE)
-        return job->recalled ? GONE : LOST;
-    if (job->phase == DWS_PHASE_EPILOG)
-        return job->run_started && !job->teardown ? EPILOG : CLEANUP;
-    if (job->phase == DWS_PHASE_RUNNING)
-        return RUNNING;
-    if (job->exception)
-        return DYING;
-    if (job->phase == DWS_PHASE_PROLOG)
-        return PROLOG;
-    return job->phase == DWS_PHASE_PENDING ? PENDING : DEPEND;
-}
 
 /* 'ready' and 'status' belong to status.state: they say nothing about a
  * desired state that DWS has not taken up yet.
@@ -512,6 +526,42 @@ static unsigned int view_condition (const struct dws_workflow *wf)
     if (wf->ready)
         return READY;
     return wf->status == DWS_STATUS_TRANSIENT ? TRANSIENT : BUSY;
+}
+
+/* What comes after PostRun is then not decided before the job is let go.
+ */
+static bool is_unmounted (const struct dws_workflow *wf,
+                          const struct dws_policy *policy)
+{
+    return policy->release_nodes == DWS_RELEASE_UNMOUNT && wf
+        && (wf->desired == DWS_STATE_DATAOUT
+            || (wf->desired == DWS_STATE_POSTRUN
+                && view_condition (wf) == READY));
+}
+
+static unsigned int view_place (const struct dws_job *job,
+                                const struct dws_workflow *wf,
+                                const struct dws_policy *policy)
+{
+    if (job->abandoned)
+        return ABANDONED;
+    if (job->phase == DWS_PHASE_GONE) {
+        if (job->released)
+            return RELEASED;
+        return job->recalled ? GONE : LOST;
+    }
+    if (job->phase == DWS_PHASE_EPILOG) {
+        if (!job->run_started || job->teardown)
+            return CLEANUP;
+        return is_unmounted (wf, policy) ? UNMOUNTED : EPILOG;
+    }
+    if (job->phase == DWS_PHASE_RUNNING)
+        return RUNNING;
+    if (job->exception)
+        return DYING;
+    if (job->phase == DWS_PHASE_PROLOG)
+        return PROLOG;
+    return job->phase == DWS_PHASE_PENDING ? PENDING : DEPEND;
 }
 
 static const char *idle_reason (unsigned int place)
@@ -558,7 +608,7 @@ int reconcile_without (int skip,
     memset (out, 0, sizeof (*out));
     if (applied)
         *applied = -1;
-    place = view_place (job);
+    place = view_place (job, wf, policy);
     if (wf) {
         state = 1U << wf->desired;
         condition = view_condition (wf);

@@ -12,6 +12,14 @@
 
 #include "workflow.h"
 
+/* What ends the epilog of a job that has run.
+ */
+enum dws_release {
+    DWS_RELEASE_TEARDOWN,       // its workflow is torn down
+    DWS_RELEASE_UNMOUNT,        // its file systems are unmounted: data is
+                                //  moved and storage freed after the job
+};
+
 /* Times are in seconds, below zero means never.
  */
 struct dws_policy {
@@ -24,6 +32,7 @@ struct dws_policy {
     double orphan_grace;        // before an unknown workflow is torn down
     int save_datamovements;     // so many are recorded before Teardown
     int container_log_bytes;    // of each container, likewise
+    int release_nodes;          // enum dws_release
 };
 
 #define DWS_POLICY_DEFAULT { \
@@ -65,6 +74,8 @@ enum dws_action_kind {
                                 //  then set movements
     DWS_ACT_PROGRESS,           // read how far they have got
     DWS_ACT_RECALL,             // read the eventlog of a job that is gone
+    DWS_ACT_REPORT,             // a job that was let go has lost data: text;
+                                //  keep that, then set reported
     DWS_ACT_FINALIZER,          // take our finalizer off
     DWS_ACT_DELETE,             // delete the workflow
     DWS_ACT_COUNT,
@@ -84,7 +95,7 @@ struct dws_action {
     bool whole;                 // SAVE: the workflow object too
     int severity;               // RAISE
     const char *type;           // RAISE, a constant
-    char text[512];             // RAISE, REJECT
+    char text[512];             // RAISE, REJECT, REPORT
 };
 
 #define DWS_ACTIONS_MAX 8

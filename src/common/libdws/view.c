@@ -33,6 +33,7 @@ static const char *action_names[DWS_ACT_COUNT] = {
     [DWS_ACT_MOVEMENTS] = "movements",
     [DWS_ACT_PROGRESS] = "progress",
     [DWS_ACT_RECALL] = "recall",
+    [DWS_ACT_REPORT] = "report",
     [DWS_ACT_FINALIZER] = "finalizer",
     [DWS_ACT_DELETE] = "delete",
 };
@@ -45,6 +46,15 @@ const char *dws_action_name (enum dws_action_kind kind)
 bool under_way (struct view *v, enum dws_action_kind kind)
 {
     return (v->job->busy & DWS_BUSY (kind)) != 0;
+}
+
+bool asks_for (struct view *v, enum dws_action_kind kind)
+{
+    for (size_t i = 0; i < v->out->count; i++) {
+        if (v->out->list[i].kind == kind)
+            return true;
+    }
+    return false;
 }
 
 static struct dws_action *append (struct view *v, enum dws_action_kind kind)
@@ -145,14 +155,21 @@ static const char *exception_type (enum dws_phase phase)
 void fail (struct view *v, const char *type, const char *fmt, ...)
 {
     const struct dws_job *job = v->job;
-    bool reject = job->phase == DWS_PHASE_DEPEND;
+    enum dws_action_kind kind = DWS_ACT_RAISE;
     struct dws_action *a;
     dws_error_t text;
     char buf[1024];
     va_list ap;
 
     wait_for (v, "the job to end after an exception");
-    if (job->raised || !(a = act (v, reject ? DWS_ACT_REJECT : DWS_ACT_RAISE)))
+    if (job->released) {
+        wait_for (v, "the loss of data to be recorded");
+        kind = DWS_ACT_REPORT;
+    }
+    else if (job->phase == DWS_PHASE_DEPEND)
+        kind = DWS_ACT_REJECT;
+    if ((job->released ? job->reported : job->raised)
+        || !(a = act (v, kind)))
         return;
     va_start (ap, fmt);
     vsnprintf (buf, sizeof (buf), fmt, ap);

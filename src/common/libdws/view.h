@@ -19,6 +19,10 @@ struct view {
 
 bool under_way (struct view *v, enum dws_action_kind kind);
 
+/* Among the actions asked for so far.
+ */
+bool asks_for (struct view *v, enum dws_action_kind kind);
+
 /* Ask for an action, unless it is under way or comes too late. Returns what
  * to fill in, or NULL.
  */

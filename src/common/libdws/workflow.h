@@ -69,6 +69,7 @@ struct dws_job {
     bool run_started;
     bool exception;             // a fatal exception was raised: CLEANUP is near
     bool abandoned;             // epilog timeout: the epilog was let go
+    bool released;              // the epilog has ended as it should
     bool teardown;              // tear down without PostRun, DataOut
     double t_epilog;            // when the epilog began, 0 before
     double t_gone;              // when it was found to be gone, 0 before
@@ -77,6 +78,7 @@ struct dws_job {
                                 //  has failed and is not to be repeated yet
     uint32_t saved;             // bits DWS_SAVED: was sent to the KVS
     bool raised;                // the workflow's error was raised
+    bool reported;              // released: that data was lost is on record
     bool recalled;              // gone: what its eventlog says is known
     char *refusal;              // why the workflow can never serve the job
 };
@@ -159,8 +161,9 @@ bool dws_job_advance (struct dws_job *job, enum dws_phase phase);
  */
 int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error);
 
-/* Note what the eventlog (RFC 18) of a job that is gone says: whether it was
- * let go before its workflow was torn down. NULL if there is none any more.
+/* Note what the eventlog (RFC 18) of a job that is gone says: whose it was,
+ * and whether its epilog has ended or was given up. NULL if there is none any
+ * more.
  */
 void dws_job_recall (struct dws_job *job, const char *eventlog);
 

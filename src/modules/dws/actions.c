@@ -17,7 +17,9 @@
 #include "config.h"
 #include "explain.h"
 #include "failures.h"
+#include "holds.h"
 #include "kvs.h"
+#include "losses.h"
 #include "objects.h"
 #include "storage.h"
 #include "sync.h"
@@ -55,6 +57,10 @@ static void note_success (struct job *job, enum dws_action_kind kind)
         case DWS_ACT_EPILOG_REMOVE:
             dws_job_advance (facts, DWS_PHASE_GONE);
             facts->t_gone = flux_reactor_time ();
+            facts->released = true;
+            break;
+        case DWS_ACT_REPORT:
+            facts->reported = true;
             break;
         case DWS_ACT_REJECT:
         case DWS_ACT_RAISE:
@@ -247,9 +253,31 @@ static int remove_prolog (struct job *job)
     return call (job, DWS_ACT_PROLOG_REMOVE, f, call_done);
 }
 
+/* The scheduler knows: now the nodes may go.
+ */
+static void hold_done (const struct call *call, flux_future_t *f)
+{
+    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    char label[JOB_LABEL_SIZE];
+    bool ok = true;
+
+    if (!job)
+        return;
+    if (flux_future_get (f, NULL) < 0) {
+        flux_log (call->ctx->h, LOG_ERR, "%s: hold: %s",
+                  job_label (job, label), future_strerror (f, errno));
+        job->held = false;
+        ok = false;
+    }
+    job_end (job, call->kind, ok);
+}
+
 static int remove_epilog (struct job *job)
 {
     flux_future_t *f;
+
+    if (holds_needed (job))
+        return call (job, DWS_ACT_EPILOG_REMOVE, holds_tell (job), hold_done);
 
     annotate_clear (job);
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.epilog-remove",
@@ -269,6 +297,18 @@ static int raise_exception (struct job *job, const struct dws_action *action)
     f = flux_job_raise (job->ctx->h, job->facts->id, action->type,
                         action->severity, text);
     return call (job, DWS_ACT_RAISE, f, call_done);
+}
+
+/* The exception that nobody would hear any more.
+ */
+static int report (struct job *job, const struct dws_action *action)
+{
+    char buf[DWS_EXPLAIN_SIZE];
+    const char *text = action->text;
+
+    if (!job->wf->deleting)
+        text = explain_text (job, text, buf);
+    return call (job, DWS_ACT_REPORT, losses_report (job, text), call_done);
 }
 
 int actions_save (struct job *job, enum dws_state state, json_t *object)
@@ -340,6 +380,8 @@ static int run (struct job *job, const struct dws_action *action)
             return remove_epilog (job);
         case DWS_ACT_RAISE:
             return raise_exception (job, action);
+        case DWS_ACT_REPORT:
+            return report (job, action);
         case DWS_ACT_SAVE:
             return save (job, action);
         case DWS_ACT_NOTIFY:
@@ -356,7 +398,8 @@ void actions_run (struct job *job, const struct dws_actions *actions)
         const struct dws_action *action = &actions->list[i];
 
         /* What comes after it may destroy what there is to find out. */
-        if (action->kind == DWS_ACT_RAISE && !explain_ready (job))
+        if ((action->kind == DWS_ACT_RAISE || action->kind == DWS_ACT_REPORT)
+            && !explain_ready (job))
             return;
         if (run (job, action) < 0) {
             if (errno != EAGAIN)

@@ -19,6 +19,7 @@ struct calls;
 struct commits;
 struct annotate;
 struct persistent;
+struct losses;
 struct tokens;
 struct scheduler;
 struct systemstatus;
@@ -38,9 +39,12 @@ struct dws_ctx {
     struct agent *agent;        // the way to Kubernetes
     struct annotate *annotate;  // what users see of it
     struct groups *groups;      // those of users
+    struct losses *losses;      // what was not staged out
     struct persistent *persistent;  // file systems that outlive jobs
     struct tokens *tokens;      // what the shells of jobs ask for
     struct scheduler *scheduler;        // what it knows of rabbits
+    json_t *held;               // what it is told not to give away, by job
+    bool holds_due;             // a scheduler has to hear of all of them
     struct systemstatus *systemstatus;  // what DWS knows of nodes
     struct health *health;      // what is known of both
     struct troubles *troubles;  // what fails, and how often

@@ -15,8 +15,10 @@
 #include "annotate.h"
 #include "config.h"
 #include "explain.h"
+#include "holds.h"
 #include "idmap.h"
 #include "jobs.h"
+#include "losses.h"
 #include "space.h"
 #include "sync.h"
 
@@ -357,6 +359,8 @@ static struct job *add_orphan (struct jobs *jobs, uint64_t id)
 void jobs_forget_workflow (struct job *job)
 {
     if (job->wf) {
+        losses_vanished (job);
+        holds_end (job);
         dws_workflow_destroy (job->wf);
         job->wf = NULL;
         json_decref (job->object);

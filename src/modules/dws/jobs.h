@@ -47,6 +47,7 @@ struct job {
     struct job *next;                   // in the list of changed jobs
     char *trouble;                      // job_set_trouble()
     bool waited;                        // annotate.h
+    bool held;                          // holds.h: the scheduler knows
     bool daemons_saved;                 // the prolog will find them
     bool changed;
     bool listed;                        // in the latest answer to dws.sync

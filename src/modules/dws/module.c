@@ -27,6 +27,7 @@
 #include "health.h"
 #include "jobs.h"
 #include "kvs.h"
+#include "losses.h"
 #include "persistent.h"
 #include "scheduler.h"
 #include "service.h"
@@ -48,10 +49,12 @@ static void ctx_destroy (struct dws_ctx *ctx)
         annotate_destroy (ctx->annotate);
         persistent_destroy (ctx->persistent);
         groups_destroy (ctx->groups);
+        losses_destroy (ctx->losses);
         tokens_destroy (ctx->tokens);
         troubles_destroy (ctx->troubles);
         jobs_destroy (ctx->jobs);
         json_decref (ctx->used);
+        json_decref (ctx->held);
         calls_destroy (ctx->calls);
         commits_destroy (ctx->commits);
         dws_config_destroy (ctx->config);
@@ -77,14 +80,15 @@ static struct dws_ctx *ctx_create (flux_t *h)
         flux_log_error (h, "KVS dws.instance");
         goto error;
     }
-    if (!(ctx->used = json_object ()))
+    if (!(ctx->used = json_object ()) || !(ctx->held = json_object ()))
         errno = ENOMEM;
-    if (!ctx->used
+    if (!ctx->used || !ctx->held
         || !(ctx->commits = commits_create (h))
         || !(ctx->calls = calls_create ())
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->groups = groups_create ())
+        || !(ctx->losses = losses_create (ctx))
         || !(ctx->persistent = persistent_create ())
         || !(ctx->tokens = tokens_create (ctx))
         || !(ctx->scheduler = scheduler_create (ctx))

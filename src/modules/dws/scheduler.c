@@ -19,6 +19,7 @@
 #include "libdws/fluxion.h"
 #include "calls.h"
 #include "config.h"
+#include "holds.h"
 #include "scheduler.h"
 
 #define DELAY_MIN 0.05
@@ -324,6 +325,7 @@ static void arrived (struct link *link)
             flux_watcher_stop (sched->links[i].timer);
     }
     push (sched);
+    holds_arrived (sched->ctx);
 }
 
 static void ended (struct link *link)

@@ -14,6 +14,7 @@
 #include "config.h"
 #include "health.h"
 #include "jobs.h"
+#include "losses.h"
 #include "objects.h"
 #include "service.h"
 #include "status.h"
@@ -288,6 +289,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.report", agent_report_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.status", status_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "dws.losses", losses_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "dws.token", token_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "dws.disconnect", disconnect_cb,
       FLUX_ROLE_USER },

@@ -13,6 +13,7 @@
 #include "annotate.h"
 #include "config.h"
 #include "health.h"
+#include "losses.h"
 #include "persistent.h"
 #include "status.h"
 #include "sync.h"
@@ -156,7 +157,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (tally.states[i]));
-    o = json_pack ("{s:s s:b s:i s:i s:o s:o s:o s:o s:o s:o}",
+    o = json_pack ("{s:s s:b s:i s:i s:o s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "synced", sync_done (ctx->sync),
                    "jobs", tally.jobs,
@@ -166,6 +167,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "agent", agent_status (ctx->agent),
                    "rabbits", list_totals (ctx),
                    "persistent", persistent_status (ctx->persistent, owner),
+                   "losses", losses_status (ctx->losses),
                    "health", health_status (ctx->health));
     if (o && tally.oldest && set (o, "oldest", status_job (tally.oldest)) < 0) {
         json_decref (o);
@@ -178,7 +180,8 @@ bool status_visible (const struct job *job, const struct asker *asker)
 {
     /* The workflow of a job that is not known has no owner. */
     return asker->owner
-        || (job->facts->directives && job->facts->userid == asker->userid);
+        || ((job->facts->directives || job->facts->released)
+            && job->facts->userid == asker->userid);
 }
 
 static int who_asks (const flux_msg_t *msg, struct asker *asker)

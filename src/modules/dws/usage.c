@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent.h"
+#include "holds.h"
 #include "jobs.h"
 #include "objects.h"
 #include "space.h"
@@ -76,6 +77,7 @@ static void listed (struct dws_ctx *ctx, struct job *none,
             break;
         }
     }
+    holds_learned (ctx);
 }
 
 void usage_start (struct dws_ctx *ctx)
@@ -87,6 +89,7 @@ void usage_start (struct dws_ctx *ctx)
     jobs_each (ctx->jobs, find_unknown, &found);
     if (!found) {
         ctx->used_known = true;
+        holds_learned (ctx);
         return;
     }
     if (agent_query (ctx->agent, NULL, listed,

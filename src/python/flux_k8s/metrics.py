@@ -130,6 +130,17 @@ class Collector(BaseCollector):
             "doing",
             (agent.get("api") or {}).get("queue") or {},
         )
+        losses = status.get("losses") or {}
+        yield _gauge(
+            "flux_dws_losses",
+            "Jobs whose failed stage-out nobody has acknowledged.",
+            losses.get("listed") or 0,
+        )
+        yield CounterMetricFamily(
+            "flux_dws_failed_stageouts",
+            "Jobs whose data was not staged out after their end.",
+            value=losses.get("total") or 0,
+        )
         yield from self._rabbits(status.get("rabbits") or {})
 
     def _rabbits(self, totals: dict[str, Any]) -> Iterator[Metric]:

@@ -31,6 +31,7 @@ COMMANDS = {
     "timeline": ("chart", "where the time of jobs went, as a picture"),
     "stats": ("stats", "how long finished jobs spent in each state"),
     "top": ("top", "live view of rabbits and jobs"),
+    "losses": ("losses", "list jobs whose data was not staged out"),
     "drain": ("admin", "drain the compute nodes next to rabbits"),
     "undrain": ("admin", "undrain the compute nodes next to rabbits"),
     "disable": ("admin", "give no storage of rabbits to new jobs"),

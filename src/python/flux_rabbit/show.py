@@ -67,7 +67,8 @@ class Report:
         records = {key: lookup.get(number, key) for key in RECORDS}
         read = {key: json.loads(text) for key, text in records.items() if text}
         self.job = rpc.job_list(handle, number)
-        self.active = rpc.active_job(handle, number) if self.line.active else None
+        # Also one that is over: its data may still be on the way.
+        self.active = rpc.active_job(handle, number)
         self.workflow: Object = read.get("rabbit_workflow") or {}
         movements = read.get("rabbit_datamovements") or []
         given = (self.active or {}).get("directives")
@@ -98,7 +99,10 @@ class Report:
             word = str(self.job.get("result", "")).lower()
             words = {"1": "completed", "2": "failed", "4": "canceled", "8": "timed out"}
             took = duration(self.line.end - self.line.begin)
-            return f"{words.get(word, word or 'ended')} after {took}"
+            text = f"{words.get(word, word or 'ended')} after {took}"
+            if self.active and self.active.get("workflow"):
+                text += f"; its storage is in {state_of(self.active)}"
+            return text
         if self.active is None:
             return "active, but the dws module does not know it"
         state = state_of(self.active)

@@ -6,7 +6,7 @@
 
 #include "model_private.h"
 
-struct model model_start (int tolerance, int patient)
+struct model model_start (int tolerance, int patient, int unmount)
 {
     struct model m;
 
@@ -15,6 +15,7 @@ struct model model_start (int tolerance, int patient)
     m.known = 1;
     m.tolerance = tolerance;
     m.patient = patient;
+    m.unmount = unmount;
     return m;
 }
 
@@ -89,14 +90,21 @@ void model_run_call (struct model *m, int kind)
         case DWS_ACT_RECALL:
             m->recalled = 1;
             m->abandoned |= m->late;
+            m->released |= m->let_go;
             break;
         case DWS_ACT_PROLOG_REMOVE:
             if (m->phase == DWS_PHASE_PROLOG)
                 m->phase = DWS_PHASE_RUNNING;
             break;
         case DWS_ACT_EPILOG_REMOVE:
-            if (m->phase == DWS_PHASE_EPILOG)
+            if (m->phase == DWS_PHASE_EPILOG) {
                 m->phase = DWS_PHASE_GONE;
+                m->let_go = 1;
+            }
+            m->released = 1;
+            break;
+        case DWS_ACT_REPORT:
+            m->reported = 1;
             break;
         default:
             break;
@@ -223,6 +231,8 @@ void model_restart_module (struct model *m)
     m->saved = 0;
     m->same = 0;
     m->recalled = 0;
+    m->released = 0;
+    m->reported = 0;
     m->progress = PROGRESS_UNREAD;
     m->lag = 0;
     m->excluded = 0;

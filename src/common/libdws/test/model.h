@@ -51,6 +51,10 @@ struct model {
     uint8_t hand;           // somebody has interfered by hand
     uint8_t queue[MODEL_QUEUE]; // commands on the workflow, kind + 1
     uint8_t late;           // the epilog has timed out: the eventlog has it
+    uint8_t unmount;        // the nodes are released then
+    uint8_t let_go;         // the epilog has ended: the eventlog has it
+    uint8_t released;       // the module knows that
+    uint8_t reported;       // that data was lost is on record
     uint8_t recalled;       // the eventlog was read
     uint8_t progress;       // read in this state, enum in model_private.h
     uint8_t busy[4];        // a bit mask, low byte first
@@ -82,7 +86,7 @@ enum model_world {
     WORLD_COUNT,
 };
 
-struct model model_start (int tolerance, int patient);
+struct model model_start (int tolerance, int patient, int unmount);
 
 /* All that can happen next, faults included.
  */

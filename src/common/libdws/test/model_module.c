@@ -39,6 +39,16 @@ bool model_has_timeout (int state)
         || state == DWS_STATE_POSTRUN || state == DWS_STATE_DATAOUT;
 }
 
+/* The job is gone, its data is not safe yet.
+ */
+static bool moves_on (const struct model *m)
+{
+    return m->phase == DWS_PHASE_GONE && m->let_go
+        && (m->seen.desired == DWS_STATE_DATAOUT
+            || reached (&m->seen, DWS_STATE_POSTRUN))
+        && !reached (&m->seen, DWS_STATE_DATAOUT);
+}
+
 static void check_teardown (const struct model *m, double now,
                             struct model_check *check)
 {
@@ -60,6 +70,8 @@ static void check_teardown (const struct model *m, double now,
         && wf->status != DWS_STATUS_ERROR
         && wf->status != DWS_STATUS_TRANSIENT)
         model_fail (check, "data is lost on its way");
+    if (moves_on (m) && !m->reported)
+        model_fail (check, "data is lost silently");
 }
 
 static void check_action (const struct model *m,
@@ -86,6 +98,13 @@ static void check_action (const struct model *m,
                 || !reached (wf, DWS_STATE_PROPOSAL) || !wf->breakdowns)
                 model_fail (check, "resource-update before Proposal");
             break;
+        case DWS_ACT_REPORT:
+            if (!moves_on (m) || m->reported)
+                model_fail (check, "a loss is reported without need");
+            if (!wf->deleting && wf->status != DWS_STATUS_ERROR
+                && now == EARLY)
+                model_fail (check, "data is lost without need");
+            break;
         case DWS_ACT_DESIRE:
             if ((int)a->state != wf->desired + 1
                 || !reached (wf, wf->desired))
@@ -97,7 +116,8 @@ static void check_action (const struct model *m,
                 || is_busy (m, DWS_ACT_TEARDOWN))
                 model_fail (check, "Teardown is undone");
             if (m->phase != DWS_PHASE_PROLOG
-                && !(m->phase == DWS_PHASE_EPILOG && m->ran))
+                && !(m->phase == DWS_PHASE_EPILOG && m->ran)
+                && !moves_on (m))
                 model_fail (check, "a state that the job does not need");
             break;
         case DWS_ACT_TEARDOWN:
@@ -109,6 +129,10 @@ static void check_action (const struct model *m,
                 model_fail (check, "prolog released before PreRun is ready");
             break;
         case DWS_ACT_EPILOG_REMOVE:
+            if (m->unmount && m->ran
+                && (reached (wf, DWS_STATE_POSTRUN)
+                    || wf->desired == DWS_STATE_DATAOUT))
+                break;
             if (wf->exists && !reached (wf, DWS_STATE_TEARDOWN))
                 model_fail (check, "epilog released before Teardown");
             if (wf->exists && !m->saved)
@@ -117,6 +141,8 @@ static void check_action (const struct model *m,
         case DWS_ACT_FINALIZER:
             if (wf->state != DWS_STATE_TEARDOWN && !wf->deleting)
                 model_fail (check, "finalizer dropped before Teardown");
+            if (moves_on (m) && !m->reported)
+                model_fail (check, "data is lost silently");
             break;
         case DWS_ACT_DELETE:
             if (!reached (wf, DWS_STATE_TEARDOWN))
@@ -152,12 +178,19 @@ static void check_duties (const struct model *m, struct model_check *check)
         && !wf->deleting
         && !m->exception && !m->raised && !m->teardown
         && (m->phase != DWS_PHASE_EPILOG || m->ran)
+        && !(m->unmount && m->phase == DWS_PHASE_EPILOG
+             && wf->state == DWS_STATE_DATAOUT)
         && !is_busy (m, DWS_ACT_RAISE) && !is_busy (m, DWS_ACT_REJECT))
         model_fail (check, "an error is not reported");
+    if (moves_on (m) && m->released && !m->abandoned
+        && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
+        && !m->reported && !is_busy (m, DWS_ACT_REPORT))
+        model_fail (check, "a loss is not reported");
     if (model_arrived (wf) && wf->state == DWS_STATE_TEARDOWN && wf->finalizer
         && m->phase != DWS_PHASE_RUNNING
         && (m->phase >= DWS_PHASE_EPILOG || !m->exception)
-        && (m->phase != DWS_PHASE_GONE || m->recalled || m->abandoned)
+        && (m->phase != DWS_PHASE_GONE || m->recalled || m->abandoned
+            || m->released)
         && !is_busy (m, DWS_ACT_FINALIZER))
         model_fail (check, "the finalizer stays on in Teardown");
 }
@@ -220,6 +253,8 @@ static int ask (const struct model *m, double now,
         .refusal = m->refusal ? "refused" : NULL,
         .failure_tolerance = m->tolerance,
         .recalled = m->recalled,
+        .released = m->released,
+        .reported = m->reported,
     };
     const struct model_workflow *seen = &m->seen;
     bool proposed = seen->state > DWS_STATE_PROPOSAL
@@ -254,6 +289,8 @@ static int ask (const struct model *m, double now,
     struct dws_policy policy = limits;
     int row = -1;
 
+    if (m->unmount)
+        policy.release_nodes = DWS_RELEASE_UNMOUNT;
     if (m->patient)
         policy.datamovement_grace = GRACE;
     if (m->saved)
@@ -280,6 +317,8 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         uint8_t tolerance = m->tolerance;
         uint8_t late = m->late;
         uint8_t patient = m->patient;
+        uint8_t unmount = m->unmount;
+        uint8_t let_go = m->let_go;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
@@ -289,6 +328,8 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->tolerance = tolerance;
         m->late = late;
         m->patient = patient;
+        m->unmount = unmount;
+        m->let_go = let_go;
         return false;
     }
     row = ask (m, now, check, &out);

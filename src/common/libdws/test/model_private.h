@@ -27,7 +27,8 @@
 #define CALLS (BIT (DWS_ACT_RESOURCE_UPDATE) | BIT (DWS_ACT_REJECT) \
                | BIT (DWS_ACT_HOSTS) | BIT (DWS_ACT_PROLOG_REMOVE) \
                | BIT (DWS_ACT_EPILOG_REMOVE) | BIT (DWS_ACT_RAISE) \
-               | BIT (DWS_ACT_SAVE) | BIT (DWS_ACT_RECALL))
+               | BIT (DWS_ACT_SAVE) | BIT (DWS_ACT_RECALL) \
+               | BIT (DWS_ACT_REPORT))
 
 /* Commands on other objects than the workflow: they overtake each other.
  */

@@ -128,6 +128,7 @@ class Machine:
         self.up = self.all_nodes
         self.idle = self.all_nodes
         self.allocations: dict[int, Allocation] = {}
+        self.held: dict[int, dict[str, int]] = {}  # see hold()
         self._rank_of = {node.host: node.rank for node in self.nodes.values()}
         self._properties = {k: bits.of(v) for k, v in (properties or {}).items()}
         self._lasting = dict(self._properties)  # without those that come and go
@@ -387,15 +388,32 @@ class Machine:
             node = self.nodes[rank]
             changes.set(node, node.free_cores & ~cores, node.free_gpus & ~gpus)
         self._apply(changes)
-        for name, gib in alloc.gib.items():
-            if name in self.rabbits:
-                self.rabbits[name].free_gib -= gib
+        if alloc.gib:
+            self._give(self.held.get(jobid, {}), 1)
+            self._give(alloc.gib, -1)
         self.allocations[jobid] = alloc
+
+    def hold(self, jobid: int, gib: Mapping[str, int]) -> None:
+        """What the job's storage takes until the next call for this job, also
+        when the job gives its nodes back; with no GiB it ends."""
+        alloc = self.allocations.get(jobid)
+        if alloc is None or not alloc.gib:
+            self._give(self.held.get(jobid, {}), 1)
+            self._give(gib, -1)
+        if gib:
+            self.held[jobid] = dict(gib)
+        else:
+            self.held.pop(jobid, None)
+
+    def _give(self, gib: Mapping[str, int], sign: int) -> None:
+        for name, amount in gib.items():
+            if name in self.rabbits:
+                self.rabbits[name].free_gib += sign * amount
 
     def release(self, jobid: int, ranks: Iterable[int] | None = None) -> None:
         """Take back what the job has on these ranks (None: everything). Nodes
-        can come back one by one, after the job's storage was torn down, so all
-        of its GiB are free with the first."""
+        can come back one by one, so all of its GiB are free with the first,
+        but for those that its storage holds."""
         alloc = self.allocations.get(jobid)
         if alloc is None:
             return
@@ -408,9 +426,9 @@ class Machine:
             if node is not None:
                 changes.set(node, node.free_cores | cores, node.free_gpus | gpus)
         self._apply(changes)
-        for name, gib in alloc.gib.items():
-            if name in self.rabbits:
-                self.rabbits[name].free_gib += gib
+        if alloc.gib:
+            self._give(alloc.gib, 1)
+            self._give(self.held.get(jobid, {}), -1)
         alloc.gib = {}
         if not alloc.nodes:
             del self.allocations[jobid]

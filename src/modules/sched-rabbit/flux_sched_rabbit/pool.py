@@ -25,12 +25,15 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
     """
 
     name = "RabbitPool"
-    known_options = frozenset({"rabbits"})
+    known_options = frozenset({"rabbits", "held"})
 
-    def __init__(self, R: Any, log: Any = None, rabbits: Any = None) -> None:
+    def __init__(
+        self, R: Any, log: Any = None, rabbits: Any = None, held: Any = None
+    ) -> None:
         super().__init__(R, log=log)
         self.impl = self  # the scheduler base class asks for it
         self._rabbits = rabbits
+        self._held = held or {}
         self._machine: Machine | None = None
 
     @property
@@ -51,6 +54,8 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
                 rset.expand_hosts,
                 rset.expand_idset,
             )
+            for jobid, gib in self._held.items():
+                self._machine.hold(jobid, gib)
         return self._machine
 
     # Availability
@@ -148,6 +153,7 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
         new: RabbitPool = super().copy()
         new.impl = new
         new._rabbits = self._rabbits
+        new._held = self._held
         new._machine = self.machine.copy()
         return new
 

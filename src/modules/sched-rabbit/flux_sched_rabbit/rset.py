@@ -141,3 +141,15 @@ def parse_health(
     except (AttributeError, TypeError) as exc:
         raise ValueError(f"malformed request: {exc}") from exc
     return rabbits, properties
+
+
+def parse_hold(payload: Any) -> dict[int, dict[str, int]]:
+    """The payload of a hold request: GiB by rabbit, by job. A part of a GiB
+    counts as a whole one. Raises ValueError."""
+    try:
+        return {
+            int(jobid): {str(k): -(-int(v) // GIB) for k, v in space.items()}
+            for jobid, space in payload["jobs"].items()
+        }
+    except (AttributeError, KeyError, TypeError) as exc:
+        raise ValueError(f"malformed request: {exc}") from exc

@@ -10,6 +10,7 @@ import json
 import time
 from typing import Any
 
+import flux.kvs
 from flux.brokermod import request_handler
 from flux.scheduler import PendingJob, Scheduler
 
@@ -36,7 +37,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
                     raise ValueError(f"{arg}: expected a number, 0 or more")
                 self._depth = int(value)
                 self._pending_args.remove(arg)
-        self.pool_kwargs = {"rabbits": self._read_mapping()}
+        self.pool_kwargs = {"rabbits": self._read_mapping(), "held": self._read_held()}
         self._notified: list[Any] = []
 
     def _read_mapping(self) -> dict[str, tuple[int, list[str]]]:
@@ -49,6 +50,16 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         except (OSError, ValueError) as exc:
             # Ordinary jobs need not wait until somebody has mended it.
             self.log.error(f"rabbit.mapping: {path}: {exc}: going without rabbits")
+            return {}
+
+    def _read_held(self) -> dict[int, dict[str, int]]:
+        """What hold() was told in an earlier life: jobs may wait for it."""
+        try:
+            return rset.parse_hold({"jobs": flux.kvs.get(self.handle, "dws.held")})
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as exc:
+            self.log.error(f"dws.held: {exc}")
             return {}
 
     def alloc(
@@ -123,6 +134,25 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             machine.set_rabbit(name, up, gib)
         for name, nodes in properties.items():
             machine.set_property(name, nodes)
+        self._request_schedule()
+        self.handle.respond(msg, None)
+
+    @request_handler("hold")  # type: ignore[untyped-decorator]
+    def hold(self, msg: Any) -> None:
+        """What the storage of jobs takes that give their nodes back before it
+        is torn down; see doc/protocol.md."""
+        machine = self.resources.machine
+        payload = msg.payload or {}
+        try:
+            jobs = rset.parse_hold(payload)
+        except ValueError as exc:
+            self.handle.respond_error(msg, errno.EINVAL, str(exc))
+            return
+        if payload.get("complete"):
+            for jobid in machine.held.keys() - jobs.keys():
+                machine.hold(jobid, {})
+        for jobid, gib in jobs.items():
+            machine.hold(jobid, gib)
         self._request_schedule()
         self.handle.respond(msg, None)
 

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit losses: what was not staged out after the end of jobs, when no
+# exception could tell them any more (rabbit.release_nodes = "unmount").
+"""Failed stage-outs."""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import time
+from typing import Any
+
+from flux_rabbit import cli, rpc
+
+Object = dict[str, Any]
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options."""
+    parser.add_argument(
+        "--ack",
+        nargs="+",
+        metavar="JOBID",
+        help="take these jobs off the list",
+    )
+    return (
+        "List the jobs whose data was not staged out after they had given their "
+        'nodes back, which they do with rabbit.release_nodes = "unmount". A job stays '
+        "listed until its owner, or the owner of the instance, acknowledges it.",
+        ("flux rabbit losses", "flux rabbit losses --ack ƒ2gVz"),
+    )
+
+
+def row(loss: Object) -> str:
+    """A job in one line."""
+    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(loss["t"]))
+    user = cli.user_name(loss["userid"])
+    return f"{rpc.f58(loss['id']):>13} {user:<8} {when}  {loss['text']}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    handle = rpc.Handle()
+    for number in cli.jobids(args.ack or []):
+        try:
+            handle.call("dws.losses", {"ack": number})
+        except rpc.Absent:
+            raise
+        except rpc.RpcError as exc:
+            if exc.errno != errno.ENOENT:
+                raise
+            raise cli.Failure(f"{rpc.f58(number)} is not listed") from None
+    losses = handle.call("dws.losses")["losses"]
+    if args.json:
+        cli.print_json(losses)
+    elif losses and not args.ack:
+        print(f"{'JOBID':>13} {'USER':<8} {'WHEN':<19}  WHY")
+        for loss in losses:
+            print(row(loss))
+    return 0
