@@ -97,7 +97,7 @@ def _call(
             raise MemoryError(message)
         if error.errnum == errno.EAGAIN:
             raise NotReadyError(message)
-        if error.errnum == errno.ENOSPC:
+        if error.errnum in (errno.ENOSPC, errno.EHOSTDOWN):
             raise NoSpaceError(message)
         if error.errnum != errno.EINVAL:
             raise OSError(error.errnum, message)
