@@ -414,9 +414,16 @@ static void recall (struct view *v)
     act (v, DWS_ACT_RECALL);
 }
 
+/* Nothing is lost with a workflow whose data has been moved. Of any other the
+ * job may turn up.
+ */
 static void orphan (struct view *v)
 {
-    if (!expired (v, v->job->t_gone, v->policy->orphan_grace)) {
+    const struct dws_workflow *wf = v->wf;
+    bool moved = wf->desired == DWS_STATE_DATAOUT && wf->state == wf->desired
+                 && wf->ready;
+
+    if (!moved && !expired (v, v->job->t_gone, v->policy->orphan_grace)) {
         wait_for (v, "the job of an orphan workflow to turn up");
         return;
     }
@@ -496,7 +503,6 @@ static const struct row table[] = {
     ROW (EPILOG | RELEASED, POSTRUN,           READY,     next),
     ROW (EPILOG,           POSTRUN,            UNREADY,   unmount),
     ROW (EPILOG | RELEASED, DATAOUT,           UNREADY,   unmount),
-    ROW (RELEASED,         DATAOUT,            READY,     tear_down),
     ROW (EPILOG | CLEANUP, LIVE,               ANY,       tear_down),
 
     ROW (LOST | GONE | ABANDONED, TEARDOWN,    READY,     remove_workflow),
