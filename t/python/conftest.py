@@ -1,4 +1,5 @@
-# The server that the parity tests ask: dws-sim unless another one is named.
+# A dws-sim for its own tests, and the server that the parity tests ask: dws-sim
+# unless another one is named.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Fixtures that several files share."""
 
@@ -11,6 +12,14 @@ from collections.abc import Iterator
 import parity_support
 import pytest
 from sim_support import Sim
+
+
+@pytest.fixture(scope="module")
+def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
+    """One for all tests of a file."""
+    sim = Sim(tmp_path_factory.mktemp("sim"))
+    yield sim
+    assert sim.stop() == 0
 
 
 @pytest.fixture(scope="session")

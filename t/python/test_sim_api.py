@@ -17,13 +17,6 @@ from sim_support import DWS, Api, Sim, error_of, workflow
 V = "v1alpha7"
 
 
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    sim = Sim(tmp_path_factory.mktemp("sim"))
-    yield sim
-    assert sim.stop() == 0
-
-
 @pytest.fixture
 def api(sim: Sim) -> Iterator[Api]:
     api = Api(sim)

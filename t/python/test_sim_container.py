@@ -26,13 +26,6 @@ def container(profile: str, storage: str = "local") -> str:
     )
 
 
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    sim = Sim(tmp_path_factory.mktemp("sim"))
-    yield sim
-    assert sim.stop() == 0
-
-
 @pytest.fixture
 def api(sim: Sim) -> Iterator[Api]:
     """Admin access; a test leaves nothing."""

@@ -19,13 +19,6 @@ LUSTRE = "#DW jobdw type=lustre capacity=10GiB name=scratch"
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    sim = Sim(tmp_path_factory.mktemp("sim"))
-    yield sim
-    assert sim.stop() == 0
-
-
 @pytest.fixture
 def api(sim: Sim) -> Iterator[Api]:
     """Admin access; a test leaves nothing."""

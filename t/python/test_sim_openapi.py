@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -45,13 +44,6 @@ class Client:
 
     def get(self, path: str, **query: Any) -> requests.Response:
         return self.session.get(self.server + path, params=query, timeout=LIMIT_S)
-
-
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    sim = Sim(tmp_path_factory.mktemp("sim"))
-    yield sim
-    assert sim.stop() == 0
 
 
 @pytest.fixture(scope="module")

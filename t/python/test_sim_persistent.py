@@ -21,13 +21,6 @@ DESTROY = "#DW destroy_persistent name=shared-data"
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    sim = Sim(tmp_path_factory.mktemp("sim"))
-    yield sim
-    assert sim.stop() == 0
-
-
 @pytest.fixture
 def api(sim: Sim) -> Iterator[Api]:
     """Admin access; a test leaves nothing."""

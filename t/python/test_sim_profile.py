@@ -16,13 +16,6 @@ PSI = "persistentstorageinstances"
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    sim = Sim(tmp_path_factory.mktemp("sim"))
-    yield sim
-    assert sim.stop() == 0
-
-
 @pytest.fixture
 def api(sim: Sim) -> Iterator[Api]:
     api = Api(sim)

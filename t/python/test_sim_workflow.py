@@ -31,13 +31,6 @@ WEBHOOK = 'admission webhook "vworkflow.kb.io" denied the request: '
 _numbers = itertools.count()
 
 
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sim]:
-    sim = Sim(tmp_path_factory.mktemp("sim"))
-    yield sim
-    assert sim.stop() == 0
-
-
 @pytest.fixture
 def api(sim: Sim) -> Iterator[Api]:
     """Admin access; whatever a test leaves is torn down, and then nothing may
