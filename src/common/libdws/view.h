@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the rows of the table in reconcile.c are written with: the facts as
- * one argument, and how to ask for actions and say what is waited for.
+ * What the rows of dws_reconcile()'s table are written with: the facts as one
+ * argument, and how to ask for actions and say what is waited for.
  */
 
 #ifndef LIBDWS_VIEW_H
