@@ -106,45 +106,87 @@ static bool spans_rabbits (const char *label)
         && strcmp (label, "raw") != 0;
 }
 
-/* Is there an allocation set in which 'rabbit' is to have a part, and has it
- * not got it yet?
- */
-static bool rabbit_lags (json_t *object, const char *rabbit)
+static json_t *allocation_sets (json_t *servers, const char *half)
 {
-    json_t *wanted = json_object_get (json_object_get (object, "spec"),
-                                      "allocationSets");
-    json_t *made = json_object_get (json_object_get (object, "status"),
-                                    "allocationSets");
+    return json_object_get (json_object_get (servers, half),
+                            "allocationSets");
+}
+
+/* What is asked about a rabbit's part in an allocation set: 'entry' is what is
+ * wanted or what was made of it, 'made' has what was made of the set, by rabbit.
+ */
+typedef bool (*part_f)(json_t *made, const char *rabbit, json_t *entry);
+
+static bool is_unready (json_t *made, const char *rabbit, json_t *entry)
+{
+    return !json_is_true (json_object_get (json_object_get (made, rabbit),
+                                           "ready"));
+}
+
+static bool is_allocated (json_t *made, const char *rabbit, json_t *entry)
+{
+    return json_number_value (json_object_get (entry, "allocationSize")) > 0.;
+}
+
+/* 'half' is spec, which lists the rabbits, or status, which has them by name.
+ */
+static int append_rabbits (struct hostlist *hl,
+                           json_t *object,
+                           const char *half,
+                           part_f match,
+                           dws_error_t *error)
+{
+    json_t *status = allocation_sets (object, "status");
     json_t *set;
     size_t index;
 
-    json_array_foreach (wanted, index, set) {
+    json_array_foreach (allocation_sets (object, half), index, set) {
+        json_t *made = json_object_get (json_array_get (status, index),
+                                        "storage");
         json_t *storage = json_object_get (set, "storage");
+        const char *rabbit;
         json_t *entry;
         size_t i;
 
         json_array_foreach (storage, i, entry) {
-            json_t *got = json_object_get (json_array_get (made, index),
-                                           "storage");
-            const char *name = json_string_value (json_object_get (entry,
-                                                                   "name"));
-            if (name && !strcmp (name, rabbit)
-                && !json_is_true (json_object_get (json_object_get (got, name),
-                                                   "ready")))
-                return true;
+            rabbit = json_string_value (json_object_get (entry, "name"));
+            if (rabbit && match (made, rabbit, entry)
+                && list_append (hl, rabbit, error) < 0)
+                return -1;
+        }
+        json_object_foreach (storage, rabbit, entry) {
+            if (match (made, rabbit, entry)
+                && list_append (hl, rabbit, error) < 0)
+                return -1;
         }
     }
-    return false;
+    return 0;
+}
+
+static struct hostlist *list_rabbits (json_t *servers, const char *half,
+                                      part_f match, dws_error_t *error)
+{
+    struct hostlist *hl;
+    json_t *object;
+    size_t index;
+
+    if (!(hl = list_create (error)))
+        return NULL;
+    json_array_foreach (servers, index, object) {
+        if (append_rabbits (hl, object, half, match, error) < 0) {
+            hostlist_destroy (hl);
+            return NULL;
+        }
+    }
+    return hl;
 }
 
 static bool any_spans (json_t *object)
 {
-    json_t *sets = json_object_get (json_object_get (object, "spec"),
-                                    "allocationSets");
     json_t *set;
     size_t index;
 
-    json_array_foreach (sets, index, set) {
+    json_array_foreach (allocation_sets (object, "spec"), index, set) {
         const char *label = json_string_value (json_object_get (set,
                                                                 "label"));
         if (label && spans_rabbits (label))
@@ -160,11 +202,12 @@ char *dws_servers_lagging (json_t *servers,
                            dws_error_t *error)
 {
     struct hostlist *all;
+    struct hostlist *unready;
     struct hostlist *hl;
     const char *host;
     json_t *object;
     size_t index;
-    bool ok = true;
+    bool ok;
 
     *shared = false;
     json_array_foreach (servers, index, object) {
@@ -175,79 +218,32 @@ char *dws_servers_lagging (json_t *servers,
         dws_error (error, EINVAL, "malformed hostlist '%s'", hosts);
         return NULL;
     }
-    if (!(hl = list_create (error))) {
-        hostlist_destroy (all);
-        return NULL;
-    }
+    unready = list_rabbits (servers, "spec", is_unready, error);
+    hl = unready ? list_create (error) : NULL;
+    ok = hl != NULL;
     for (host = hostlist_first (all); host && ok; host = hostlist_next (all)) {
         const char *rabbit = dws_topology_rabbit (topo, host);
-        json_array_foreach (servers, index, object) {
-            if (ok && rabbit && rabbit_lags (object, rabbit))
-                ok = list_append (hl, host, error) == 0;
-        }
+        if (rabbit && hostlist_find (unready, rabbit) >= 0)
+            ok = list_append (hl, host, error) == 0;
     }
+    hostlist_destroy (unready);
     hostlist_destroy (all);
     return list_finish (hl, ok, error);
 }
 
 char *dws_servers_unready (json_t *servers, dws_error_t *error)
 {
-    struct hostlist *hl;
-    json_t *object;
-    size_t index;
+    struct hostlist *hl = list_rabbits (servers, "spec", is_unready, error);
 
-    if (!(hl = list_create (error)))
-        return NULL;
-    json_array_foreach (servers, index, object) {
-        json_t *sets = json_object_get (json_object_get (object, "spec"),
-                                        "allocationSets");
-        json_t *set;
-        size_t i;
-
-        json_array_foreach (sets, i, set) {
-            json_t *entry;
-            size_t j;
-
-            json_array_foreach (json_object_get (set, "storage"), j, entry) {
-                const char *rabbit = json_string_value (
-                    json_object_get (entry, "name"));
-                if (rabbit && rabbit_lags (object, rabbit)
-                    && list_append (hl, rabbit, error) < 0)
-                    return list_finish (hl, false, error);
-            }
-        }
-    }
-    return list_finish (hl, true, error);
+    return list_finish (hl, hl != NULL, error);
 }
 
 char *dws_servers_allocated (json_t *servers, dws_error_t *error)
 {
-    struct hostlist *hl;
-    json_t *object;
-    size_t index;
+    struct hostlist *hl = list_rabbits (servers, "status", is_allocated,
+                                        error);
 
-    if (!(hl = list_create (error)))
-        return NULL;
-    json_array_foreach (servers, index, object) {
-        json_t *sets = json_object_get (json_object_get (object, "status"),
-                                        "allocationSets");
-        json_t *set;
-        size_t i;
-
-        json_array_foreach (sets, i, set) {
-            const char *rabbit;
-            json_t *entry;
-
-            json_object_foreach (json_object_get (set, "storage"), rabbit,
-                                 entry) {
-                json_t *size = json_object_get (entry, "allocationSize");
-                if (json_number_value (size) > 0.
-                    && list_append (hl, rabbit, error) < 0)
-                    return list_finish (hl, false, error);
-            }
-        }
-    }
-    return list_finish (hl, true, error);
+    return list_finish (hl, hl != NULL, error);
 }
 
 char *dws_hosts_join (const char *hosts, const char *more,

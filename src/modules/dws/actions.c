@@ -100,26 +100,36 @@ static void call_done (const struct call *call, flux_future_t *f)
     job_end (job, call->kind, ok);
 }
 
+/* An action has ended. If it has not reached 'what', errno says why.
+ */
+static void end (struct job *job, const struct call *call, flux_future_t *f,
+                 const char *what, bool ok)
+{
+    char label[JOB_LABEL_SIZE];
+
+    if (!ok)
+        flux_log (call->ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
+                  what, future_strerror (f, errno));
+    job_end (job, call->kind, ok);
+}
+
 static void hosts_done (const struct call *call, flux_future_t *f)
 {
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
-    char label[JOB_LABEL_SIZE];
     dws_error_t error;
     json_t *R;
 
     if (!job)
         return;
     if (!(R = kvs_lookup_R_get (f))) {
-        flux_log (call->ctx->h, LOG_ERR, "%s: R: %s", job_label (job, label),
-                  future_strerror (f, errno));
-        job_end (job, call->kind, false);
+        end (job, call, f, "R", false);
         return;
     }
     if (dws_job_set_R (job->facts, R, &error) < 0)
         actions_refuse (job, error.text);
     storage_learn_R (job, R);
     json_decref (R);
-    job_end (job, call->kind, true);
+    end (job, call, f, "R", true);
 }
 
 static int call (struct job *job, enum dws_action_kind kind, flux_future_t *f,
@@ -148,19 +158,11 @@ static int send_resources (struct job *job, const struct demand *demand)
 static void daemons_done (const struct call *call, flux_future_t *f)
 {
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
-    char label[JOB_LABEL_SIZE];
-    bool ok = true;
 
     if (!job)
         return;
-    if (flux_future_get (f, NULL) < 0) {
-        flux_log (call->ctx->h, LOG_ERR, "%s: daemons: %s",
-                  job_label (job, label), future_strerror (f, errno));
-        ok = false;
-    }
-    else
-        job->daemons_saved = true;
-    job_end (job, call->kind, ok);
+    job->daemons_saved = flux_future_get (f, NULL) == 0;
+    end (job, call, f, "daemons", job->daemons_saved);
 }
 
 static int update_resources (struct job *job)
@@ -258,18 +260,13 @@ static int remove_prolog (struct job *job)
 static void hold_done (const struct call *call, flux_future_t *f)
 {
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
-    char label[JOB_LABEL_SIZE];
-    bool ok = true;
+    bool ok;
 
     if (!job)
         return;
-    if (flux_future_get (f, NULL) < 0) {
-        flux_log (call->ctx->h, LOG_ERR, "%s: hold: %s",
-                  job_label (job, label), future_strerror (f, errno));
-        job->held = false;
-        ok = false;
-    }
-    job_end (job, call->kind, ok);
+    ok = flux_future_get (f, NULL) == 0;
+    job->held = job->held && ok;
+    end (job, call, f, "hold", ok);
 }
 
 static int remove_epilog (struct job *job)
@@ -343,7 +340,6 @@ static int save (struct job *job, const struct dws_action *action)
 static void recall_done (const struct call *call, flux_future_t *f)
 {
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
-    char label[JOB_LABEL_SIZE];
     const char *eventlog = NULL;
     bool ok;
 
@@ -352,10 +348,7 @@ static void recall_done (const struct call *call, flux_future_t *f)
     ok = flux_kvs_lookup_get (f, &eventlog) == 0 || errno == ENOENT;
     if (ok)
         dws_job_recall (job->facts, eventlog);
-    else
-        flux_log (call->ctx->h, LOG_ERR, "%s: eventlog: %s",
-                  job_label (job, label), future_strerror (f, errno));
-    job_end (job, call->kind, ok);
+    end (job, call, f, "eventlog", ok);
 }
 
 static int run (struct job *job, const struct dws_action *action)
