@@ -26,9 +26,11 @@
 #define BACKOFF_MAX 60.
 
 /* Decisions are taken for so long (s) before the reactor looks at messages
- * again.
+ * again, and for so long between two messages of which it has many. Each of
+ * those makes somebody wait who asks for dws.status.
  */
-#define SLICE 0.002
+#define SLICE 0.001
+#define SLICE_BETWEEN 0.0005
 
 /* With more jobs than that to decide about, messages have to wait for some of
  * it: each job may hold an object until it is decided on.
@@ -53,6 +55,7 @@ struct jobs {
     struct job *head;           // changed jobs, oldest first
     struct job **tail;
     size_t backlog;             // so many
+    struct tally tally;
     flux_watcher_t *kick;       // runs at the next turn of the reactor
 };
 
@@ -69,6 +72,7 @@ static void job_destroy (void *value)
 
     if (job) {
         int saved_errno = errno;
+        tally_remove (&job->ctx->jobs->tally, job);
         jobs_forget_space (job);
         json_decref (job->reserved);
         json_decref (job->object);
@@ -114,6 +118,11 @@ size_t jobs_count (struct jobs *jobs)
 struct job *jobs_find (struct jobs *jobs, uint64_t id)
 {
     return idmap_find (jobs->map, id);
+}
+
+const struct tally *jobs_tally (const struct jobs *jobs)
+{
+    return &jobs->tally;
 }
 
 struct each {
@@ -165,6 +174,7 @@ void jobs_changed (struct job *job)
 {
     struct jobs *jobs = job->ctx->jobs;
 
+    tally_update (&jobs->tally, job);
     annotate_start (job->ctx->annotate);
     if (job->changed || !facts_complete (job->ctx))
         return;
@@ -271,11 +281,11 @@ static double monotonic (void)
     return ts.tv_sec + 1E-9 * ts.tv_nsec;
 }
 
-static void decide_some (struct jobs *jobs)
+static void decide_some (struct jobs *jobs, double slice)
 {
     struct job *job;
     bool complete = facts_complete (jobs->ctx);
-    double end = monotonic () + SLICE;
+    double end = monotonic () + slice;
 
     while ((job = pop_changed (jobs))) {
         if (complete)
@@ -290,7 +300,7 @@ static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 {
     struct jobs *jobs = arg;
 
-    decide_some (jobs);
+    decide_some (jobs, SLICE);
     if (jobs->head)
         kick (jobs);
 }
@@ -298,7 +308,7 @@ static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 void jobs_keep_up (struct jobs *jobs)
 {
     if (jobs->backlog > BACKLOG_MAX)
-        decide_some (jobs);
+        decide_some (jobs, SLICE_BETWEEN);
 }
 
 /* Learning

@@ -18,6 +18,7 @@
 #include "libdws/reconcile.h"
 #include "libdws/workflow.h"
 #include "ctx.h"
+#include "tally.h"
 
 struct job {
     struct dws_ctx *ctx;
@@ -45,6 +46,7 @@ struct job {
     struct note *note;                  // annotate.h, or NULL
     struct explanation *explanation;    // explain.h, or NULL
     struct job *next;                   // in the list of changed jobs
+    struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
     bool waited;                        // annotate.h
     bool held;                          // holds.h: the scheduler knows
@@ -61,6 +63,11 @@ void jobs_destroy (struct jobs *jobs);
 
 size_t jobs_count (struct jobs *jobs);
 struct job *jobs_find (struct jobs *jobs, uint64_t id);
+
+/* How many there are of each kind.
+ */
+const struct tally *jobs_tally (const struct jobs *jobs);
+
 void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
                 void *arg);
 

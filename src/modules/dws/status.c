@@ -115,53 +115,53 @@ static json_t *describe_job (struct job *job)
     return o;
 }
 
-struct tally {
+/* What a guest may see of the jobs.
+ */
+struct seen {
     const struct asker *asker;
-    int jobs;
-    int workflows;
-    int phases[DWS_PHASE_GONE + 1];
-    int states[DWS_STATE_TEARDOWN + 1];
+    struct counts counts;
     struct job *oldest;         // longest in a state that is not reached
 };
 
-static void count_job (struct job *job, void *arg)
+static void see_job (struct job *job, void *arg)
 {
-    struct tally *tally = arg;
-    const struct dws_workflow *wf = job->wf;
+    struct seen *seen = arg;
+    const struct counted *c = &job->counted;
 
-    if (!status_visible (job, tally->asker))
+    if (!status_visible (job, seen->asker))
         return;
-    tally->jobs++;
-    tally->phases[job->facts->phase]++;
-    if (!wf)
-        return;
-    tally->states[wf->state]++;
-    tally->workflows++;
-    if (!(wf->ready && wf->state == wf->desired) && wf->t_desired > 0.
-        && (!tally->oldest || wf->t_desired < tally->oldest->wf->t_desired))
-        tally->oldest = job;
+    counts_add (&seen->counts, c, 1);
+    if (c->late
+        && (!seen->oldest || c->since < seen->oldest->counted.since))
+        seen->oldest = job;
 }
 
 static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
 {
-    struct tally tally = { .asker = asker };
+    const struct tally *tally = jobs_tally (ctx->jobs);
+    struct seen seen = { .asker = asker };
     json_int_t owner = asker->owner ? -1 : (json_int_t)asker->userid;
     json_t *phases = json_object ();
     json_t *states = json_object ();
     json_t *o;
 
-    jobs_each (ctx->jobs, count_job, &tally);
+    if (asker->owner) {
+        seen.counts = tally->counts;
+        seen.oldest = tally_oldest (tally);
+    }
+    else
+        jobs_each (ctx->jobs, see_job, &seen);
     for (int i = 0; i <= DWS_PHASE_GONE; i++)
         json_object_set_new (phases, dws_phase_name (i),
-                             json_integer (tally.phases[i]));
+                             json_integer (seen.counts.phases[i]));
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         json_object_set_new (states, dws_state_name (i),
-                             json_integer (tally.states[i]));
+                             json_integer (seen.counts.states[i]));
     o = json_pack ("{s:s s:b s:i s:i s:o s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "synced", sync_done (ctx->sync),
-                   "jobs", tally.jobs,
-                   "workflows", tally.workflows,
+                   "jobs", seen.counts.jobs,
+                   "workflows", seen.counts.workflows,
                    "phases", phases,
                    "states", states,
                    "agent", agent_status (ctx->agent),
@@ -169,7 +169,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "persistent", persistent_status (ctx->persistent, owner),
                    "losses", losses_status (ctx->losses),
                    "health", health_status (ctx->health));
-    if (o && tally.oldest && set (o, "oldest", status_job (tally.oldest)) < 0) {
+    if (o && seen.oldest && set (o, "oldest", status_job (seen.oldest)) < 0) {
         json_decref (o);
         o = NULL;
     }
