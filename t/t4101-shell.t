@@ -108,7 +108,11 @@ test_expect_success 'much input does, too' '
 	test_cmp expected out
 '
 test_expect_success 'a job that does not read its input ends' '
-	flux run true <expected &&
+	cat >deaf.sh <<-\EOF &&
+	exec <&-
+	flux job wait-event -p guest.input -m eof=true $FLUX_JOB_ID data
+	EOF
+	dws_wait 60 flux run bash deaf.sh <expected &&
 	flux run true </dev/null
 '
 test_expect_success 'output can go to a file' '
