@@ -64,13 +64,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if self.path == GROUP and not self.server.no_discovery:
             self.send(200, VERSIONS)
             return
-        if self.server.token not in (None, self.headers.get("Authorization")):
+        if not self.known():
             self.send(401, status(401, "Unauthorized", "Unauthorized"))
             return
         if self.server.script:
             self.server.script.pop(0)(self)
         else:
             self.send(200, {"kind": "Workflow", "metadata": {"name": "w"}})
+
+    def known(self):
+        """Has the client got the token, or the certificate, that it needs?"""
+        if self.server.subject is not None:
+            shown = self.connection.getpeercert()
+            return shown["subject"] == ((("commonName", self.server.subject),),)
+        return self.server.token in (None, self.headers.get("Authorization"))
 
     do_GET = do_POST = do_PATCH = do_DELETE = serve
 
@@ -88,6 +95,7 @@ class Server:
         self.http.seen = []
         self.http.script = []
         self.http.token = None
+        self.http.subject = None
         self.http.no_discovery = False
         self.scheme = "http"
         if context is not None:
@@ -96,7 +104,7 @@ class Server:
         self.port = self.http.server_address[1]
         threading.Thread(target=self.http.serve_forever, daemon=True).start()
 
-    def kubeconfig(self, token="first", ca=None):
+    def kubeconfig(self, token="first", ca=None, user=None):
         path = self.directory / "kubeconfig"
         cluster = {"server": f"{self.scheme}://127.0.0.1:{self.port}"}
         if ca is not None:
@@ -107,7 +115,7 @@ class Server:
             "current-context": "c",
             "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
             "clusters": [{"name": "k", "cluster": cluster}],
-            "users": [{"name": "u", "user": {"token": token}}],
+            "users": [{"name": "u", "user": user or {"token": token}}],
         }
         path.write_text(json.dumps(config))
         return str(path)
@@ -339,12 +347,16 @@ def test_what_the_user_did_wrong_comes_back_in_the_servers_words(server):
 # TLS
 
 
-def tls(directory, name):
-    from dws_sim.tls import server_context
+def tls_authority():
+    from dws_sim.tls import Authority
 
-    context, ca = server_context()
-    (directory / name).write_bytes(ca)
-    return context, directory / name
+    return Authority()
+
+
+def tls(directory, name):
+    authority = tls_authority()
+    (directory / name).write_bytes(authority.pem)
+    return authority.server_context(), directory / name
 
 
 def test_a_rotated_certificate(tmp_path):
@@ -360,6 +372,56 @@ def test_a_rotated_certificate(tmp_path):
         assert (error.value.status, error.value.reason) == (0, UNREACHABLE)
         server.kubeconfig(ca=new_ca)
         assert run(api, GET)[0][0]["ok"]
+    finally:
+        server.close()
+
+
+def renew(directory, identity):
+    """Put a certificate in the place of the last one, where the kubeconfig says
+    that it is."""
+    for name, text in (("crt", identity.certificate), ("key", identity.key)):
+        (directory / f"new.{name}").write_bytes(text)
+        (directory / f"new.{name}").rename(directory / f"client.{name}")
+    return {
+        "client-certificate": str(directory / "client.crt"),
+        "client-key": str(directory / "client.key"),
+    }
+
+
+def test_a_rotated_client_certificate(tmp_path):
+    """Renewed on disk: it is read when the server does not know the old one any
+    more, though it has kept the connection."""
+    authority = tls_authority()
+    (tmp_path / "ca.pem").write_bytes(authority.pem)
+    server = Server(tmp_path, authority.server_context())
+    server.http.subject = "old"
+    try:
+        user = renew(tmp_path, authority.client("old"))
+        api = server.kube(ca=tmp_path / "ca.pem", user=user)
+        assert api.get("workflows", "default", "w")
+        server.http.subject = "new"
+        renew(tmp_path, authority.client("new"))
+        got, trouble = run(api, PATCH)
+        assert got[0]["ok"] and [t["status"] for t in trouble] == [401]
+    finally:
+        server.close()
+
+
+def test_a_client_certificate_of_another_authority(tmp_path):
+    """The connection itself is refused to who shows the old one."""
+    authority, theirs = tls_authority(), tls_authority()
+    (tmp_path / "ca.pem").write_bytes(authority.pem)
+    context = authority.server_context()
+    context.verify_mode = ssl.CERT_REQUIRED
+    server = Server(tmp_path, context)
+    try:
+        user = renew(tmp_path, theirs.client("wlm"))
+        api = server.kube(ca=tmp_path / "ca.pem", user=user)
+        with pytest.raises(ApiError) as error:
+            api.get("workflows", "default", "w")
+        assert error.value.status == 0 and error.value.transient
+        renew(tmp_path, authority.client("wlm"))
+        assert run(api, PATCH)[0][0]["ok"]
     finally:
         server.close()
 
