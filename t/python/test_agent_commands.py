@@ -322,3 +322,42 @@ def test_a_list_can_be_cut_down_to_fields():
         {"metadata": {"name": "m"}, "spec": {"node": "n0"}},
         {"metadata": {"name": "bare"}, "spec": {}},
     ]
+
+
+def test_a_name_that_is_no_job_id_stops_no_worker(monkeypatch):
+    """Users choose the names of persistent file systems."""
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    name = "fluxjob-99999999999999999999999"
+    kube = FakeKube({name: workflow(name)}, faults=[ApiError(500, "x", "boom")])
+    (result,) = run_queue(kube, [command("get", name)], workers=1)
+    assert result["ok"]
+
+
+def test_the_last_word_about_an_outage_is_true(monkeypatch):
+    """Two workers: one has no connection, the other is answered meanwhile."""
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    in_outage, answered, words = threading.Event(), threading.Event(), []
+
+    class Flapping(FakeKube):
+        def get(self, plural, namespace, name):
+            if name == "slow":
+                assert in_outage.wait(LIMIT_S)
+            elif not in_outage.is_set():
+                raise ApiError(0, UNREACHABLE, "connection refused")
+            return workflow(name)
+
+    def outage(error):
+        if error is not None:
+            in_outage.set()
+            answered.wait(0.3)  # as long as it takes others to overtake
+        words.append(error)
+        if error is None:
+            answered.set()
+
+    results = queue.Queue()
+    pool = commands.CommandQueue(Flapping(), 2, results.put, outage=outage)
+    pool.submit({**command("get", "slow"), "seq": 1})
+    pool.submit({**command("get", "quick"), "seq": 2})
+    assert {results.get(timeout=LIMIT_S)["seq"] for _ in range(2)} == {1, 2}
+    pool.stop()
+    assert words == ["connection refused", None]

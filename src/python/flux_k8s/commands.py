@@ -240,8 +240,13 @@ def label(key: Key) -> str:
     """An object for a log line, with the job that it belongs to."""
     plural, _, name = key
     match = _JOB_NAME.match(name)
-    job = f"{JobID(int(match.group(1))).f58}: " if match else ""
-    return f"{job}{plural} {name}"
+    if match is None:
+        return f"{plural} {name}"
+    try:
+        return f"{JobID(int(match.group(1))).f58}: {plural} {name}"
+    except (ValueError, OverflowError):
+        # Users name persistent file systems as they like.
+        return f"{plural} {name}"
 
 
 class CommandQueue:
@@ -253,8 +258,9 @@ class CommandQueue:
         done: called in a worker thread with a command's result report.
         trouble: called in a worker thread with a report when a command has to
             be repeated for the first time, or for another reason than before.
-        outage: called in a worker thread with what prevents any connection
-            from being made, or with None when one could be made again.
+        outage: called in a worker thread, under the queue's lock, so that the
+            last word is true, with what prevents any connection from being
+            made, or with None when one could be made again.
     """
 
     def __init__(
@@ -352,29 +358,27 @@ class CommandQueue:
                 self._cond.wait(timeout)
             return None
 
-    def _end_outage(self) -> bool:
+    def _end_outage(self) -> None:
         """The server has answered: everybody may try again."""
         if self._probe is None:
-            return False
+            return
+        self._outage(None)
         self._probe = None
         self._probes = 0
         for key in self._parked:
             self._make_ready(key, 0.0)
         self._parked = []
-        return True
 
     def _finish(self, key: Key, result: dict[str, Any]) -> None:
         with self._cond:
             self._running -= 1
             if self._stopped:
                 return
-            back = self._end_outage()
+            self._end_outage()
             queue = self._queues[key]
             command = queue.popleft()
             self._failures.pop(key, None)
             self._told.pop(key, None)
-        if back:
-            self._outage(None)
         self._problems.clear(key)
         self._done({"type": "result", "seq": command.get("seq"), **result})
         # Only now may the next on this object begin: results keep their order.
@@ -386,25 +390,11 @@ class CommandQueue:
 
     def _postpone(self, key: Key, command: Command, error: ApiError) -> None:
         unreachable = error.status == 0 and error.reason == UNREACHABLE
-        began = back = False
         with self._cond:
             self._running -= 1
             if self._stopped:
                 return
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            if not unreachable:
-                back = self._end_outage()
-                delay = pause_s(error, failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
-                self._make_ready(key, delay)
-            elif self._probe in (None, key):
-                began = self._probe is None
-                self._probe = key
-                self._probes += 1
-                self._make_ready(
-                    key, backoff_s(self._probes, BACKOFF_FIRST_S, PROBE_CAP_S)
-                )
-            else:
-                self._parked.append(key)
             cause = (error.status, error.message)
             news = not unreachable and self._told.get(key) != cause
             self._told[key] = cause
@@ -416,10 +406,6 @@ class CommandQueue:
             problem = f"{command.get('op')} {key[0]}: {status}"
             text = f"{command.get('op')} {label(key)}: {error.message}, {status}"
         self._problems.note(problem, key, text)
-        if began:
-            self._outage(error.message)
-        elif back:
-            self._outage(None)
         if news:
             self._trouble(
                 {
@@ -429,6 +415,22 @@ class CommandQueue:
                     "message": error.message,
                 }
             )
+        # Only now: what is said of this try comes before what the next one says.
+        with self._cond:
+            if not unreachable:
+                self._end_outage()
+                delay = pause_s(error, failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
+                self._make_ready(key, delay)
+            elif self._probe in (None, key):
+                if self._probe is None:
+                    self._outage(error.message)
+                self._probe = key
+                self._probes += 1
+                self._make_ready(
+                    key, backoff_s(self._probes, BACKOFF_FIRST_S, PROBE_CAP_S)
+                )
+            else:
+                self._parked.append(key)
 
     def _work(self) -> None:
         while True:
