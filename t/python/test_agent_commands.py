@@ -361,3 +361,17 @@ def test_the_last_word_about_an_outage_is_true(monkeypatch):
     assert {results.get(timeout=LIMIT_S)["seq"] for _ in range(2)} == {1, 2}
     pool.stop()
     assert words == ["connection refused", None]
+
+
+@pytest.mark.parametrize("answer", [{}, {"kind": "Workflow"}, {"metadata": {}}])
+def test_an_answer_that_is_no_object_is_asked_for_again(monkeypatch, answer):
+    """Who answers instead of the API server for a while knows no workflows."""
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+
+    class Odd(FakeKube):
+        def get(self, plural, namespace, name):
+            self._enter("get", name)
+            return workflow(name) if len(self.calls) > 2 else answer
+
+    (result,) = run_queue(Odd(), [command("get")], workers=1)
+    assert result["object"]["metadata"]["name"] == "w"

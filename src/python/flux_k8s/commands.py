@@ -18,7 +18,7 @@ from typing import Any, Callable
 from flux.job import JobID
 
 from flux_k8s.crd import RESOURCES
-from flux_k8s.kube import UNREACHABLE, ApiError, Kube, Object
+from flux_k8s.kube import BROKEN, UNREACHABLE, ApiError, Kube, Object, is_object
 from flux_k8s.logs import read_logs
 from flux_k8s.problems import Problems
 from flux_k8s.watch import backoff_s, pause_s, trim
@@ -231,8 +231,11 @@ def execute(kube: Kube, command: Command) -> dict[str, Any]:
         if exc.transient or conflict:
             raise
         return failure(exc)
-    if isinstance(result.get("object"), dict):
-        trim(result["object"])
+    obj = result.get("object")
+    if isinstance(obj, dict):
+        if not is_object(obj):
+            raise ApiError(0, BROKEN, f"{command['op']}: the answer is no object")
+        trim(obj)
     return result
 
 

@@ -38,6 +38,12 @@ class Object(dict[str, Any]):
         self.text = text
 
 
+def is_object(answer: Mapping[str, Any]) -> bool:
+    """Whether it is a Kubernetes object with a name."""
+    metadata = answer.get("metadata")
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
 # A watch ends by itself after its time; so much later it must be dead.
