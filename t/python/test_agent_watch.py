@@ -179,6 +179,34 @@ def test_mailbox_does_not_merge_across_deletion_or_snapshot():
     box.close()
 
 
+def in_namespace(namespace, version):
+    found = obj("a", version)
+    found["metadata"]["namespace"] = namespace
+    return found
+
+
+def test_objects_of_one_name_in_two_namespaces_are_two(monkeypatch):
+    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+    box = Mailbox()
+    session = Session(ScriptedKube([], []), "me", 1, box)
+    kind = "persistentstorageinstances"
+    session.listed(kind, [in_namespace("x", 1), in_namespace("y", 2)])
+    session.changed(kind, "MODIFIED", in_namespace("x", 3))
+    for plural in REPORT_TYPES:
+        if plural != kind:
+            session.listed(plural, [])
+    session.changed(kind, "MODIFIED", in_namespace("x", 4))
+    session.changed(kind, "MODIFIED", in_namespace("y", 5))
+    snapshot, *changes = box.take()
+    assert snapshot[kind] == [in_namespace("y", 2), in_namespace("x", 3)]
+    assert [c["object"] for c in changes] == [
+        in_namespace("x", 4),
+        in_namespace("y", 5),
+    ]
+    session.close()
+    box.close()
+
+
 def test_newest_version_is_kubernetes_order():
     assert newest(["v1alpha6", "v1alpha10", "v1alpha7"]) == "v1alpha10"
     assert newest(["v1beta1", "v2alpha1", "v1"]) == "v1"

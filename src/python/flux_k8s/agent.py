@@ -56,6 +56,23 @@ ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
 
 Report = dict[str, Any]
+Name = tuple[str, str]  # namespace and name
+
+
+def name_of(obj: dict[str, Any]) -> Name:
+    """Raises KeyError if an object has none."""
+    metadata = obj["metadata"]
+    return str(metadata.get("namespace") or ""), metadata["name"]
+
+
+def version_of(obj: dict[str, Any]) -> int:
+    """An object's resource version, 0 if it has none that is a number."""
+    return version_number((obj.get("metadata") or {}).get("resourceVersion"))
+
+
+def version_number(text: Any) -> int:
+    digits = isinstance(text, str) and text.isascii() and text.isdigit()
+    return int(text) if digits else 0
 
 
 def encode(report: Report) -> bytes:
@@ -93,7 +110,7 @@ class Mailbox:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._reports: list[Report] = []
-        self._place: dict[tuple[str, str], int] = {}
+        self._place: dict[tuple[str, Name], int] = {}
         self.fd, self._wake_fd = os.pipe()
         os.set_blocking(self.fd, False)
         os.set_blocking(self._wake_fd, False)
@@ -121,7 +138,7 @@ class Mailbox:
             # A snapshot or a result: changes after it must stay after it.
             self._place.clear()
             return False
-        key = (report["type"], report["object"]["metadata"]["name"])
+        key = (report["type"], name_of(report["object"]))
         place = self._place.get(key)
         if place is not None and report["event"] == "MODIFIED":
             self._reports[place]["object"] = report["object"]
@@ -155,8 +172,8 @@ class Session(Sink):
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
-        # by name of a workflow: the newest version that a result has shown
-        self._told: dict[str, int] = {}
+        # of a workflow: the newest version that a result has shown
+        self._told: dict[Name, int] = {}
         selectors = dict.fromkeys(REPORT_TYPES, "")
         selectors["workflows"] = f"{INSTANCE_LABEL}={instance}"
         self._kinds = set(selectors)
@@ -187,14 +204,17 @@ class Session(Sink):
             if not self._open:
                 return
             if isinstance(obj, Object) and obj.get("kind") == "Workflow":
-                metadata = obj["metadata"]
-                version = int(metadata.get("resourceVersion") or 0)
-                # One that is being deleted may be gone already.
-                if "deletionTimestamp" not in metadata and version > self._told.get(
-                    metadata["name"], 0
-                ):
-                    self._told[metadata["name"]] = version
+                self._tell(obj)
             self._box.put(report)
+
+    def _tell(self, workflow: Object) -> None:
+        """A result shows this workflow."""
+        # One that is being deleted may be gone already.
+        if "deletionTimestamp" in workflow["metadata"]:
+            return
+        name, version = name_of(workflow), version_of(workflow)
+        if version > self._told.get(name, 0):
+            self._told[name] = version
 
     def listed(self, plural: str, objects: list[Object]) -> None:
         with self._lock:
@@ -214,9 +234,9 @@ class Session(Sink):
                 return
             if self._first is not None:
                 # The snapshot waits for another kind: bring it up to date.
-                name = obj["metadata"]["name"]
+                name = name_of(obj)
                 objects = self._first[plural]
-                objects[:] = [o for o in objects if o["metadata"]["name"] != name]
+                objects[:] = [o for o in objects if name_of(o) != name]
                 if event != "DELETED":
                     objects.append(obj)
                 return
@@ -227,12 +247,11 @@ class Session(Sink):
 
     def _is_told(self, event: str, obj: Object) -> bool:
         """The result of a command has shown this workflow as new, or newer."""
-        metadata = obj["metadata"]
+        name = name_of(obj)
         if event == "DELETED":
-            self._told.pop(metadata["name"], None)
+            self._told.pop(name, None)
             return False
-        told = self._told.get(metadata["name"], 0)
-        return int(metadata.get("resourceVersion") or 0) <= told
+        return version_of(obj) <= self._told.get(name, 0)
 
     def health(self, plural: str, error: str | None) -> None:
         with self._lock:
