@@ -41,11 +41,33 @@ test_expect_success 'no other job gets 60 GiB of the same' '
 	flux job eventlog $second >eventlog &&
 	grep "exception.*61 GiB are needed on rabbit rabbit0, 39 GiB are left" eventlog
 '
+# servers NAME WORKFLOW SPEC: an object that somebody else has made.
+servers () {
+	dws_k8s create servers "{
+		\"metadata\": {\"name\": \"$1\", \"labels\": {
+			\"dataworkflowservices.github.io/workflow.name\": \"$2\"}},
+		\"spec\": $3}" >/dev/null
+}
 test_expect_success 'a restart of the module does not forget what is held' '
 	used=$(dws_status | jq .rabbits.used) &&
 	test $used -gt 0 &&
 	flux module reload dws &&
 	dws_wait_status ".agent.synced == true and .rabbits.used == $used"
+'
+test_expect_success 'nor does it count what is held by workflows not its own' '
+	sets="{\"allocationSets\": [{\"label\": \"xfs\",
+		\"allocationSize\": 10737418240,
+		\"storage\": [{\"name\": \"rabbit0\", \"allocationCount\": 1}]}]}" &&
+	servers unknown fluxjob-1 "$sets" &&
+	servers second $(dws_workflow $first)-0badcafe "$sets" &&
+	servers other persistent-of-ann "$sets" &&
+	servers empty $(dws_workflow $first) "{}" &&
+	flux module reload dws &&
+	dws_wait_status ".agent.synced == true and .rabbits.used > 0" &&
+	dws_status | jq -e ".rabbits.used == $used" &&
+	for name in unknown second other empty; do
+		dws_k8s delete servers $name >/dev/null || return 1
+	done
 '
 test_expect_success 'but of the other one' '
 	third=$(submit_to 2) &&

@@ -34,10 +34,15 @@ static int add_set (json_t *map, json_t *set)
     json_array_foreach (storage, index, entry) {
         const char *rabbit;
         json_int_t count;
+        json_int_t bytes;
 
         if (json_unpack (entry, "{s:s s:I}", "name", &rabbit,
-                         "allocationCount", &count) == 0
-            && add (map, rabbit, size * count) < 0)
+                         "allocationCount", &count) < 0
+            || size < 0 || count < 0)
+            continue;
+        if (__builtin_mul_overflow (size, count, &bytes))
+            bytes = LLONG_MAX;
+        if (add (map, rabbit, bytes) < 0)
             return -1;
     }
     return 0;
