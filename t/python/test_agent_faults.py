@@ -433,7 +433,10 @@ class Record(Sink):
     def __init__(self):
         self.got = queue.Queue()
 
-    def listed(self, plural, objects):
+    def listing(self, plural):
+        pass
+
+    def listed(self, plural, objects, version):
         self.got.put("listed")
 
     def changed(self, plural, event, obj):

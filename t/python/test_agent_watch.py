@@ -61,7 +61,10 @@ class Record(Sink):
     def __init__(self):
         self.got = queue.Queue()
 
-    def listed(self, plural, objects):
+    def listing(self, plural):
+        pass
+
+    def listed(self, plural, objects, version):
         self.got.put(("listed", [o["metadata"]["name"] for o in objects]))
 
     def changed(self, plural, event, obj):
@@ -179,6 +182,43 @@ def test_mailbox_does_not_merge_across_deletion_or_snapshot():
     box.close()
 
 
+def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
+    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+
+    def workflow(name, version):
+        return Object({"kind": "Workflow", **obj(name, version)})
+
+    def result(found):
+        return {"type": "result", "seq": 1, "ok": True, "object": found}
+
+    class Meanwhile(ScriptedKube):
+        def list_all(self, plural, selector):
+            for found in during:
+                session._report(result(found))
+            return super().list_all(plural, selector)
+
+    during = []
+    kube = Meanwhile([([workflow("a", 1)], "3"), ([workflow("a", 4)], "10")], [])
+    box = Mailbox()
+    session = Session(kube, "me", 1, box)
+    for plural in REPORT_TYPES:
+        if plural != "workflows":
+            session.listed(plural, [], "1")
+    thread = WatchThread(kube, "workflows", "", session)
+    assert thread._list() == "3"
+    # one is patched, one is made, one had gone before the list began
+    during += [workflow("a", 11), workflow("new", 12), workflow("gone", 9)]
+    assert thread._list() == "10"
+    *_, snapshot = box.take()
+    assert snapshot["workflows"] == [workflow("a", 4), workflow("new", 12)]
+    # the watch from there on shows it once more
+    session.changed("workflows", "ADDED", workflow("new", 12))
+    session.changed("workflows", "MODIFIED", workflow("new", 13))
+    assert [r["object"] for r in box.take()] == [workflow("new", 13)]
+    session.close()
+    box.close()
+
+
 def in_namespace(namespace, version):
     found = obj("a", version)
     found["metadata"]["namespace"] = namespace
@@ -190,11 +230,11 @@ def test_objects_of_one_name_in_two_namespaces_are_two(monkeypatch):
     box = Mailbox()
     session = Session(ScriptedKube([], []), "me", 1, box)
     kind = "persistentstorageinstances"
-    session.listed(kind, [in_namespace("x", 1), in_namespace("y", 2)])
+    session.listed(kind, [in_namespace("x", 1), in_namespace("y", 2)], "2")
     session.changed(kind, "MODIFIED", in_namespace("x", 3))
     for plural in REPORT_TYPES:
         if plural != kind:
-            session.listed(plural, [])
+            session.listed(plural, [], "1")
     session.changed(kind, "MODIFIED", in_namespace("x", 4))
     session.changed(kind, "MODIFIED", in_namespace("y", 5))
     snapshot, *changes = box.take()
@@ -257,7 +297,7 @@ def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
     box = Mailbox()
     session = Session(ScriptedKube([], []), "me", 1, box)
     for plural in REPORT_TYPES:
-        session.listed(plural, [])
+        session.listed(plural, [], "1")
 
     def workflow(version):
         return Object({"kind": "Workflow", **obj("a", version)})

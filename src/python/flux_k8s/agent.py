@@ -174,6 +174,8 @@ class Session(Sink):
         self._unhealthy: dict[str, str] = {}
         # of a workflow: the newest version that a result has shown
         self._told: dict[Name, int] = {}
+        # workflows that results have shown while all are being listed
+        self._meanwhile: dict[Name, Object] | None = None
         selectors = dict.fromkeys(REPORT_TYPES, "")
         selectors["workflows"] = f"{INSTANCE_LABEL}={instance}"
         self._kinds = set(selectors)
@@ -209,17 +211,37 @@ class Session(Sink):
 
     def _tell(self, workflow: Object) -> None:
         """A result shows this workflow."""
+        name, version = name_of(workflow), version_of(workflow)
+        if self._meanwhile is not None:
+            self._meanwhile[name] = workflow
         # One that is being deleted may be gone already.
         if "deletionTimestamp" in workflow["metadata"]:
             return
-        name, version = name_of(workflow), version_of(workflow)
         if version > self._told.get(name, 0):
             self._told[name] = version
 
-    def listed(self, plural: str, objects: list[Object]) -> None:
+    def listing(self, plural: str) -> None:
+        if plural == "workflows":
+            with self._lock:
+                self._meanwhile = {}
+
+    def _complete(self, workflows: list[Object], version: str) -> None:
+        """A list is as of its beginning. Add what was made since, or the module
+        would take it for gone after it has been told of it."""
+        names = {name_of(obj) for obj in workflows}
+        since, self._meanwhile = self._meanwhile or {}, None
+        for name, obj in since.items():
+            if name not in names and version_of(obj) > version_number(version):
+                names.add(name)
+                workflows.append(obj)
+        self._told = {name: v for name, v in self._told.items() if name in names}
+
+    def listed(self, plural: str, objects: list[Object], version: str) -> None:
         with self._lock:
             if not self._open:
                 return
+            if plural == "workflows":
+                self._complete(objects, version)
             if self._first is None:
                 self._box.put(*in_parts({plural: objects}))
                 return

@@ -43,8 +43,12 @@ def pause_s(error: ApiError, attempt: int, first_s: float, cap_s: float) -> floa
 class Sink:
     """What a watch tells its owner. Called in the watch's thread."""
 
-    def listed(self, plural: str, objects: list[Object]) -> None:
-        """Every object of the kind, as of now."""
+    def listing(self, plural: str) -> None:
+        """Every object of the kind is about to be asked for."""
+        raise NotImplementedError
+
+    def listed(self, plural: str, objects: list[Object], version: str) -> None:
+        """Every object of the kind, as of a resource version."""
         raise NotImplementedError
 
     def changed(self, plural: str, event: str, obj: Object) -> None:
@@ -105,13 +109,14 @@ class WatchThread(threading.Thread):
                 self._pause(ApiError(0, "Internal", "internal error"))
 
     def _list(self) -> str:
+        self._sink.listing(self._plural)
         objects, version = self._kube.list_all(self._plural, self._selector)
         if not self._stopped.is_set():
             self._recovered()
             self._kube.stats.listed(self._plural)
             for obj in objects:
                 trim(obj)
-            self._sink.listed(self._plural, objects)
+            self._sink.listed(self._plural, objects, version)
         return version
 
     def _follow(self, version: str) -> str:
