@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of health.c, with the test at the other end of the handle in the
+ * resource module's place: when it is asked, and when again.
+ */
+
+#include "libdws/test/util.h"
+#include "../agent.h"
+#include "../calls.h"
+#include "../config.h"
+#include "../health.h"
+#include "../scheduler.h"
+#include "../systemstatus.h"
+#include "timers.h"
+
+#define URI "interthread://health"
+#define MAPPING \
+    "{'computes': {'node0': 'r0', 'node1': 'r0'}," \
+    " 'rabbits': {'r0': {'capacity': 1000, 'hostlist': 'node[0-1]'}}}"
+#define LOST_1 \
+    "[{'metadata': {'name': 'r0'}, 'status': {'status': 'Ready'," \
+    "  'capacity': 1000, 'access': {'computes': [" \
+    "    {'name': 'node0', 'status': 'Ready'}," \
+    "    {'name': 'node1', 'status': 'Offline'}]}}}]"
+#define NODES(drain) \
+    "{'R': {'version': 1, 'execution': {'R_lite': [{'rank': '0-1'," \
+    "   'children': {'core': '0'}}], 'nodelist': ['node[0-1]']}}," \
+    " 'drain': {" drain "}}"
+
+json_t *agent_storages (const struct agent *agent)
+{
+    return J (LOST_1);
+}
+
+void scheduler_start (struct scheduler *sched)
+{
+}
+
+void scheduler_tell (struct scheduler *sched, const struct dws_health *health)
+{
+}
+
+const char *scheduler_name (const struct scheduler *sched)
+{
+    return NULL;
+}
+
+bool scheduler_settled (const struct scheduler *sched)
+{
+    return true;
+}
+
+void systemstatus_start (struct systemstatus *status)
+{
+}
+
+void systemstatus_learn (struct systemstatus *status,
+                         const struct dws_nodes *nodes)
+{
+}
+
+void systemstatus_update (struct systemstatus *status,
+                          const struct dws_nodes *nodes, json_t *stuck)
+{
+}
+
+bool systemstatus_settled (const struct systemstatus *status)
+{
+    return true;
+}
+
+struct world {
+    flux_t *resource;
+    struct dws_config config;
+    struct dws_ctx ctx;
+    flux_watcher_t *retry;
+};
+
+static void setup (struct world *w)
+{
+    json_t *mapping = J (MAPPING);
+
+    memset (w, 0, sizeof (*w));
+    timers_count = 0;
+    w->config.drain_compute_nodes = true;
+    w->config.topology = dws_topology_create (mapping, NULL);
+    assert_non_null (w->config.topology);
+    json_decref (mapping);
+    w->ctx.config = &w->config;
+    assert_non_null (w->resource = flux_open (URI, 0));
+    assert_non_null (w->ctx.h = flux_open (URI, 0));
+    assert_non_null (w->ctx.calls = calls_create ());
+    assert_non_null (w->ctx.health = health_create (&w->ctx));
+    w->retry = timers[0].w;
+    health_start (w->ctx.health);
+}
+
+static void teardown (struct world *w)
+{
+    health_destroy (w->ctx.health);
+    calls_destroy (w->ctx.calls);
+    flux_close (w->ctx.h);
+    flux_close (w->resource);
+    dws_topology_destroy (w->config.topology);
+}
+
+static void turn (struct world *w)
+{
+    for (int i = 0; i < 4; i++)
+        assert_true (flux_reactor_run (flux_get_reactor (w->ctx.h),
+                                       FLUX_REACTOR_NOWAIT) >= 0);
+}
+
+/* The next request, which has to be this one. What it logs does not count.
+ */
+static flux_msg_t *next (struct world *w)
+{
+    flux_msg_t *msg;
+    const char *topic;
+
+    turn (w);
+    while ((msg = flux_recv (w->resource, FLUX_MATCH_REQUEST,
+                             FLUX_O_NONBLOCK))) {
+        assert_int_equal (flux_msg_get_topic (msg, &topic), 0);
+        if (!strncmp (topic, "resource.", 9))
+            break;
+        flux_msg_destroy (msg);
+    }
+    return msg;
+}
+
+static flux_msg_t *expect (struct world *w, const char *want)
+{
+    flux_msg_t *msg = next (w);
+    const char *topic;
+
+    assert_non_null (msg);
+    assert_int_equal (flux_msg_get_topic (msg, &topic), 0);
+    assert_string_equal (topic, want);
+    return msg;
+}
+
+/* Answer, and forget the request.
+ */
+static void answer (struct world *w, flux_msg_t *msg, const char *text)
+{
+    json_t *o = J (text);
+
+    assert_int_equal (flux_respond_pack (w->resource, msg, "O", o), 0);
+    json_decref (o);
+    flux_msg_destroy (msg);
+}
+
+static void refuse (struct world *w, flux_msg_t *msg, int errnum)
+{
+    assert_int_equal (flux_respond_error (w->resource, msg, errnum, NULL), 0);
+    flux_msg_destroy (msg);
+}
+
+static flux_msg_t *expect_drain (struct world *w, const char *want)
+{
+    flux_msg_t *msg = expect (w, "resource.drain");
+    const char *targets;
+
+    assert_int_equal (flux_request_unpack (msg, NULL, "{s:s}",
+                                           "targets", &targets), 0);
+    assert_string_equal (targets, want);
+    return msg;
+}
+
+static bool is_settled (struct world *w)
+{
+    json_t *status = health_status (w->ctx.health);
+    bool settled = json_is_true (json_object_get (status, "settled"));
+
+    json_decref (status);
+    return settled;
+}
+
+/* A drain that is refused is asked for again, but not at once.
+ */
+static void test_drain_refused (void **state)
+{
+    struct world w;
+
+    setup (&w);
+    answer (&w, expect (&w, "resource.journal"), "{'events': []}");
+    answer (&w, expect (&w, "resource.status"), NODES (""));
+    for (int i = 0; i < 3; i++) {
+        refuse (&w, expect_drain (&w, "node1"), EPERM);
+        assert_null (next (&w));
+        timer_fire (w.retry, 5.);
+        answer (&w, expect (&w, "resource.status"), NODES (""));
+    }
+    answer (&w, expect_drain (&w, "node1"), "{}");
+    answer (&w, expect (&w, "resource.status"),
+            NODES ("'1': {'timestamp': 1.0, 'reason': '" DWS_DRAIN_LINK "'}"));
+    assert_null (next (&w));
+    assert_true (is_settled (&w));
+    teardown (&w);
+}
+
+/* Or when something else happens to the nodes, for which the journal says so;
+ * its events may come while the timer runs.
+ */
+static void test_drain_and_event (void **state)
+{
+    struct world w;
+    flux_msg_t *journal;
+
+    setup (&w);
+    journal = expect (&w, "resource.journal");
+    answer (&w, flux_msg_copy (journal, true), "{'events': []}");
+    answer (&w, expect (&w, "resource.status"), NODES (""));
+    for (int i = 0; i < 2; i++) {
+        refuse (&w, expect_drain (&w, "node1"), EPERM);
+        assert_null (next (&w));
+        answer (&w, flux_msg_copy (journal, true), "{'events': [{}]}");
+        answer (&w, expect (&w, "resource.status"), NODES (""));
+    }
+    answer (&w, expect_drain (&w, "node1"), "{}");
+    refuse (&w, journal, ENOSYS);
+    refuse (&w, expect (&w, "resource.status"), ENOSYS);
+    assert_null (next (&w));
+    timer_fire (w.retry, 0.1);
+    flux_msg_destroy (expect (&w, "resource.journal"));
+    teardown (&w);
+}
+
+/* The journal is asked for again later each time, up to a limit.
+ */
+static void test_journal (void **state)
+{
+    static const double delays[] = { .1, .2, .4, .8, 1.6, 3.2, 5., 5. };
+    struct world w;
+
+    setup (&w);
+    for (size_t i = 0; i < sizeof (delays) / sizeof (delays[0]); i++) {
+        refuse (&w, expect (&w, "resource.journal"), ENOSYS);
+        assert_null (next (&w));
+        timer_fire (w.retry, delays[i]);
+    }
+    answer (&w, expect (&w, "resource.journal"), "{'events': []}");
+    flux_msg_destroy (expect (&w, "resource.status"));
+    assert_false (is_settled (&w));
+    teardown (&w);
+}
+
+/* However many events come while the nodes are asked for, they are asked for
+ * once more.
+ */
+static void test_flood (void **state)
+{
+    struct world w;
+    flux_msg_t *journal;
+    flux_msg_t *status;
+
+    setup (&w);
+    w.config.drain_compute_nodes = false;
+    journal = expect (&w, "resource.journal");
+    answer (&w, flux_msg_copy (journal, true), "{'events': []}");
+    status = expect (&w, "resource.status");
+    for (int i = 0; i < 5; i++)
+        answer (&w, flux_msg_copy (journal, true), "{'events': [{}]}");
+    assert_null (next (&w));
+    answer (&w, status, NODES (""));
+    answer (&w, expect (&w, "resource.status"), NODES (""));
+    assert_null (next (&w));
+    assert_true (is_settled (&w));
+    flux_msg_destroy (journal);
+    teardown (&w);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_drain_refused),
+        cmocka_unit_test (test_drain_and_event),
+        cmocka_unit_test (test_journal),
+        cmocka_unit_test (test_flood),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
