@@ -205,6 +205,16 @@ def test_nonsense_for_an_answer_is_trouble(server):
     assert got[0]["ok"] and len(trouble) == 1
 
 
+@pytest.mark.parametrize("code", [302, 400, 403, 407, 422])
+def test_a_refusal_that_is_not_the_servers_is_trouble(server, code):
+    """A proxy in between must not make a job fail."""
+    page = b"<html>access denied by policy</html>"
+    server.http.script = [lambda h: h.send(code, page)]
+    got, trouble = run(server.kube(), PATCH)
+    assert got[0]["ok"] and len(trouble) == 1
+    assert str(code) in trouble[0]["message"] and "denied" in trouble[0]["message"]
+
+
 def test_nobody_listens(server):
     """Connection refused; the kubeconfig says by and by where somebody does."""
     with socket.socket() as reserved:

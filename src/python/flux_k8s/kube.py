@@ -141,12 +141,17 @@ class ApiError(Exception):
         cls, status: int, body: bytes, retry_after: str | None = None
     ) -> ApiError:
         """Read the Status object of an answer (spec/dws-api.md section 10)."""
-        reason, message = "", ""
+        answer: Any = None
         try:
             answer = json.loads(body)
+        except ValueError:
+            pass
+        if isinstance(answer, dict) and answer.get("kind") == "Status":
             reason = str(answer.get("reason") or "")
             message = str(answer.get("message") or "")
-        except (ValueError, AttributeError):
+        else:
+            # A page of text: a proxy's, say, or that of a server coming up.
+            reason = BROKEN
             message = body[:512].decode("utf-8", errors="replace").strip()
         delay = retry_after_s(retry_after)
         return cls(status, reason, message or f"HTTP status {status}", delay)
@@ -275,11 +280,16 @@ class Kube:
         response.release_conn()
         if error.status == 401:
             self._try_reload()
-        if error.status == 404 and (not error.reason or NOT_SERVED in error.message):
+        unknown = error.reason in ("", BROKEN) or NOT_SERVED in error.message
+        if error.status == 404 and unknown:
             # Not that the object is missing: the server does not serve this
             # version (any more), or not yet. Find out anew which one it does.
             self._versions.clear()
             return ApiError(0, BROKEN, f"not served: {error.message}")
+        if error.reason == BROKEN and not error.transient:
+            # Who says no here is not the API server, and knows no better.
+            text = f"HTTP status {error.status}: {error.message}"
+            return ApiError(0, BROKEN, text)
         return error
 
     def _try_reload(self) -> None:
