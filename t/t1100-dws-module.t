@@ -134,6 +134,15 @@ test_expect_success 'a newer agent replaces the older one' '
 	{ wait $old || :; } &&
 	grep "replaced by a newer agent" agent.err
 '
+test_expect_success 'a list older than a result takes no workflow away' '
+	stop_agent && start_agent --no-storage --relist &&
+	: >agent.log &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	grep "\"op\": \"create\"" agent.log >created &&
+	test "$(wc -l <created)" = 1 &&
+	grep "\"desiredState\": \"Teardown\"" agent.log
+'
 test_expect_success 'what the API server refuses reaches the user' '
 	stop_agent && start_agent --refuse "no such word" &&
 	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&

@@ -3,7 +3,9 @@
 
 Workflows reach each desired state at once, but for the states held, and those
 that end in an error. --state keeps the objects in a file from one agent to
-the next. --count ends the agent after so many workflows were deleted.
+the next. --count ends the agent after so many workflows were deleted. --relist
+lists all anew during each patch of a workflow: the list is older than the patch,
+and told after it.
 """
 
 import argparse
@@ -242,6 +244,13 @@ class Agent:
     def report(self, reports):
         self.handle.rpc("dws.report", {"reports": reports}).then(lambda f: f.get())
 
+    def snapshot(self):
+        workflows = [
+            obj for key, obj in self.cluster.objects.items() if key[0] == "workflows"
+        ]
+        report = {"type": "snapshot", "workflows": workflows, "storages": []}
+        return json.loads(json.dumps(report))
+
     def command_cb(self, future):
         try:
             cmd = future.get()
@@ -251,15 +260,13 @@ class Agent:
             return
         future.reset()
         print(json.dumps(cmd), flush=True)
+        snapshot = self.snapshot()
         if cmd["op"] == "hello":
-            workflows = [
-                obj
-                for key, obj in self.cluster.objects.items()
-                if key[0] == "workflows"
-            ]
-            self.report([{"type": "snapshot", "workflows": workflows, "storages": []}])
+            self.report([snapshot])
         else:
             self.report([self.result(cmd)])
+            if self.args.relist and (cmd["op"], cmd["kind"]) == ("patch", "workflows"):
+                self.report([snapshot])
         self.cluster.control()
         self.report(list(self.cluster.events))
         self.cluster.events.clear()
@@ -292,6 +299,7 @@ def main():
     parser.add_argument("--hold", action="append", default=[])
     parser.add_argument("--error", action="append", default=[])
     parser.add_argument("--refuse")
+    parser.add_argument("--relist", action="store_true")
     parser.add_argument(
         "--no-storage",
         action="store_true",

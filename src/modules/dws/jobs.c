@@ -409,13 +409,17 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
     if (!wf->ours
         || (!(job = jobs_find (jobs, wf->jobid))
             && (deleted || !(job = add_orphan (jobs, wf->jobid))))
-        || is_second (job, wf)
-        || wf->version < job->version) {
+        || is_second (job, wf)) {
+        dws_workflow_destroy (wf);
+        return;
+    }
+    /* Also when a list is older than what the result of a command has shown. */
+    job->seen = true;
+    if (wf->version < job->version) {
         dws_workflow_destroy (wf);
         return;
     }
     job->version = wf->version;
-    job->seen = true;
     if (deleted) {
         dws_workflow_destroy (wf);
         jobs_forget_workflow (job);
