@@ -52,7 +52,7 @@ static const struct known_attr {
     { "conf.shell_initrc", RUNTIME },
     { "conf.shell_pluginpath", RUNTIME },
     { "content.*", 0 },
-    { "log-level", RUNTIME },
+    { "log-level", IMMUTABLE },
     { "log-stderr-level", RUNTIME },
     { "log-*", 0 },
     { "tbon.*", 0 },

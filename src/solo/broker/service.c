@@ -220,7 +220,7 @@ static void service_cb (flux_t *h,
     else {
         pos = service_position (r, name, strlen (name), &found);
         if (!found || r->services[pos].peer != p)
-            errno = found ? EINVAL : ENOENT;
+            errno = ENOENT;
         else {
             service_drop (r, pos);
             rc = 0;

@@ -141,9 +141,11 @@ static int submission_decode (struct submission *sub, flux_error_t *error)
                              "urgency", &sub->urgency,
                              "flags", &sub->flags) < 0
         || flux_msg_get_cred (sub->msg, &cred) < 0
-        || check_request (cred, sub->urgency, sub->flags, error) < 0
-        || !(spec = flux_unwrap_string (sub->J, false, &signer, error)))
+        || check_request (cred, sub->urgency, sub->flags, error) < 0)
         return -1;
+    if (!(spec = flux_unwrap_string (sub->J, false, &signer, NULL)))
+        return deny (error, errno, "could not unwrap jobspec: %s",
+                     strerror (errno));
     sub->userid = cred.userid;
     sub->jobspec = json_loads (spec, 0, &jerr);
     free (spec);

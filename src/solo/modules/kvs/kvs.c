@@ -183,7 +183,7 @@ static void note_changes (struct kvs *kvs,
                        c->below);
     json_array_foreach (ops, i, op) {
         const char *s = json_string_value (json_object_get (op, "key"));
-        char *key = key_normalize (s ? s : ".", NULL);
+        char *key = key_normalize (s ? s : ".");
         if (key)
             watchers_note (kvs->watchers, ns->name, key, false);
         free (key);

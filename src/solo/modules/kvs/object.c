@@ -198,9 +198,7 @@ void kvs_find (struct kvs *kvs,
     struct other_ns other = { .kvs = kvs, .msg = msg };
     bool follow = !(flags & (FLUX_KVS_READLINK | FLUX_KVS_TREEOBJ));
     struct walk w;
-    bool want_dir = false;
     int type_error = 0;
-    char *s;
 
     found->node = NULL;
     found->errnum = 0;
@@ -209,8 +207,6 @@ void kvs_find (struct kvs *kvs,
         found->errnum = errno;
         return;
     }
-    if ((s = key_normalize (key, &want_dir)))
-        free (s);
     if (tree_walk (root ? root : ns->root, key, follow, other_root, &other, &w)
         < 0) {
         found->errnum = errno;
@@ -222,7 +218,7 @@ void kvs_find (struct kvs *kvs,
         if (w.node->type != NODE_LINK)
             type_error = EINVAL;
     }
-    else if ((flags & FLUX_KVS_READDIR) || (want_dir && w.node->type != NODE_DIR)) {
+    else if ((flags & FLUX_KVS_READDIR)) {
         if (w.node->type != NODE_DIR)
             type_error = ENOTDIR;
     }

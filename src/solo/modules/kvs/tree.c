@@ -229,14 +229,12 @@ struct node *node_copy (const struct node *n)
 /* Keys
  */
 
-char *key_normalize (const char *key, bool *dir)
+char *key_normalize (const char *key)
 {
     size_t len = strlen (key);
     char *s;
     char *p;
 
-    if (dir)
-        *dir = len > 0 && key[len - 1] == '.';
     if (!(p = s = malloc (len + 2)))
         return NULL;
     while (*key) {
@@ -262,7 +260,7 @@ int tree_walk (struct node *root,
                void *arg,
                struct walk *w)
 {
-    char *path = key_normalize (key, NULL);
+    char *path = key_normalize (key);
     char *p = path;
     struct node *n = root;
     int links = 0;
@@ -296,7 +294,7 @@ int tree_walk (struct node *root,
             if (asprintf (&s, "%s.%s", n->link.target, p) < 0)
                 goto out;
             free (path);
-            if (!(p = path = key_normalize (s, NULL))) {
+            if (!(p = path = key_normalize (s))) {
                 free (s);
                 goto out;
             }

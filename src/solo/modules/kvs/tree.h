@@ -74,10 +74,10 @@ int tree_walk (struct node *root,
                void *arg,
                struct walk *result);
 
-/* A key without empty components; "." for the root.  *dir is set if the
- * key ends like that of a directory.  The caller frees it.
+/* A key without empty components; "." for the root.  The caller
+ * frees it.
  */
-char *key_normalize (const char *key, bool *dir);
+char *key_normalize (const char *key);
 
 /* A transaction: changes that can be taken back.
  */

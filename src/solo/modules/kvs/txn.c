@@ -224,7 +224,7 @@ static struct node *find_parent (struct txn *txn,
             if (asprintf (&s, "%s.%s", n->link.target, p + len) < 0)
                 return NULL;
             free (*path);
-            *path = key_normalize (s, NULL);
+            *path = key_normalize (s);
             free (s);
             if (!(p = *path) || !(dir = own_root (txn)))
                 return NULL;
@@ -252,7 +252,7 @@ static struct node *find_parent (struct txn *txn,
 
 int txn_put (struct txn *txn, const char *key, struct node *node)
 {
-    char *path = key_normalize (key, NULL);
+    char *path = key_normalize (key);
     struct change *c;
     struct node *dir;
     struct node *old;
@@ -302,7 +302,7 @@ out:
 
 int txn_append (struct txn *txn, const char *key, const void *data, size_t len)
 {
-    char *path = key_normalize (key, NULL);
+    char *path = key_normalize (key);
     struct node *dir;
     struct node *n;
     struct undo *u;
@@ -345,7 +345,7 @@ out:
 
 int txn_unlink (struct txn *txn, const char *key)
 {
-    char *path = key_normalize (key, NULL);
+    char *path = key_normalize (key);
     struct change *c;
     struct node *dir;
     struct node *old;

@@ -285,7 +285,7 @@ static void lookup_cb (flux_t *h,
                                 "key", &w->key,
                                 "namespace", &w->ns,
                                 "flags", &w->flags) < 0
-        || !(w->path = key_normalize (w->key, NULL)))
+        || !(w->path = key_normalize (w->key)))
         goto error;
     if ((w->flags & (FLUX_KVS_WATCH | FLUX_KVS_STREAM))
         && !flux_msg_is_streaming (msg)) {
