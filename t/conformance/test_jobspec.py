@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""flux.job: jobspecs, and the programs that look at them on their way in"""
+
+import json
+import tempfile
+
+from flux import job
+from flux.job import Jobspec, JobspecV1, validate_jobspec
+from flux.job.directives import Directive, DirectiveParser, MultiLine
+from flux.job.frobnicator import FrobnicatorPlugin, JobFrobnicator
+from flux.job.Jobspec import validate_counts
+from flux.job.validator import JobValidator, ValidatorPlugin
+from flux.job.validator.validator import ValidatorJobInfo, ValidatorResult
+from support import Case
+
+
+class TestJobspec(Case):
+    def test_properties(self):
+        spec = self.jobspec("a", "b", num_nodes=2, num_tasks=4, cores_per_task=2)
+        self.assertEqual((spec.version, spec.tasks[0]["command"]), (1, ["a", "b"]))
+        self.assertEqual([r["type"] for r in spec], ["node", "slot", "core"])
+        self.assertEqual(
+            dict(spec.resource_counts()), {"node": 2, "slot": 4, "core": 8}
+        )
+        self.assertEqual(len(list(spec.resource_walk())), 3)
+        for name, value in (
+            ("cwd", "/tmp"),
+            ("queue", "batch"),
+            ("environment", {"A": "B"}),
+            ("input", "/in"),
+            ("output", "/out"),
+            ("error", "/err"),
+            ("duration", 60.0),
+            ("unbuffered", True),
+            ("unbuffered", False),
+        ):
+            setattr(spec, name, value)
+            self.assertEqual(getattr(spec, name), value, name)
+        self.assertEqual(
+            (spec.stdin, spec.stdout, spec.stderr), ("/in", "/out", "/err")
+        )
+        spec.stdin, spec.stderr = "/i", "/e"
+        self.assertEqual((spec.input, spec.error), ("/i", "/e"))
+        self.assertEqual(spec.getattr("system.cwd"), "/tmp")
+        with self.assertRaises(KeyError):
+            spec.getattr("system.nosuch")
+        self.assertEqual(spec.attributes["system"]["queue"], "batch")
+        for name, value, error in (
+            ("duration", -1, ValueError),
+            ("duration", [], TypeError),
+            ("queue", 1, TypeError),
+            ("cwd", 1, ValueError),
+            ("environment", 1, ValueError),
+            ("input", 1, TypeError),
+            ("unbuffered", 1, TypeError),
+        ):
+            with self.assertRaises(error):
+                setattr(spec, name, value)
+        self.assertIn("JobspecV1(", repr(spec))
+        self.assertIn("'version': 1", str(spec))
+
+    def test_validate(self):
+        text = self.jobspec().dumps()
+        self.assertTrue(validate_jobspec(text)[0])
+        self.assertIsInstance(validate_jobspec(text, 1)[1], JobspecV1)
+        for change, error in (
+            ({"version": 2}, ValueError),
+            ({"resources": {}}, TypeError),
+            ({"resources": [{"type": "slot"}]}, ValueError),
+            ({"tasks": [{}]}, ValueError),
+            ({"attributes": {}}, ValueError),
+            ({"extra": 1}, ValueError),
+        ):
+            with self.assertRaises(error, msg=change):
+                validate_jobspec(json.dumps({**json.loads(text), **change}), 1)
+        with self.assertRaises(ValueError):
+            validate_counts([{"type": "core", "count": "1-2"}])
+        with self.assertRaises(ValueError):
+            self.jobspec(num_tasks=0)
+
+    def test_constraints(self):
+        """Hosts must be the instance's."""
+        spec = json.loads(self.jobspec().dumps())
+        spec["attributes"]["system"]["constraints"] = {"ranks": ["0-2"]}
+        self.assertTrue(validate_jobspec(json.dumps(spec))[0])
+        for bad in ({"nosuch": []}, {"hostlist": ["nosuch"]}, {"properties": ["a|b"]}):
+            spec["attributes"]["system"]["constraints"] = bad
+            with self.assertRaises((TypeError, ValueError)):
+                validate_jobspec(json.dumps(spec))
+
+    def test_yaml(self):
+        text = self.jobspec().dumps()
+        spec = Jobspec.from_yaml_stream(text)
+        self.assertEqual(json.loads(spec.dumps()), json.loads(text))
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(text)
+            file.flush()
+            self.assertEqual(JobspecV1.from_yaml_file(file.name).version, 1)
+
+    def test_per_resource(self):
+        spec = JobspecV1.per_resource(
+            ["sh", "-c", "echo $FLUX_TASK_RANK"],
+            ncores=4,
+            nnodes=2,
+            per_resource_type="core",
+            per_resource_count=1,
+        )
+        output = job.job_output(self.handle, job.submit(self.handle, spec))
+        self.assertEqual(sorted(output.stdout.split()), ["0", "1", "2", "3"])
+        with self.assertRaises(ValueError):
+            JobspecV1.per_resource(["true"])
+
+    def test_from_submit(self):
+        spec = JobspecV1.from_submit(
+            ["sh", "-c", "echo $A; pwd"],
+            ntasks=1,
+            cwd="/",
+            env=["A=b"],
+            time_limit="5m",
+            requires="rank:1-2",
+            attributes={"user.x": 1},
+        )
+        self.assertEqual(spec.duration, 300)
+        self.assertEqual(spec.getattr("user.x"), 1)
+        jobid = job.submit(self.handle, spec)
+        self.assertEqual(job.job_output(self.handle, jobid).stdout, "b\n/\n")
+        info = job.job_list_id(self.handle, jobid).get_jobinfo()
+        self.assertIn(info.nodelist, ("node1", "node2"))
+        with self.assertRaises(TypeError):
+            spec.apply_options(nosuch=1)
+
+    def test_files(self):
+        spec = self.jobspec()
+        spec.add_file("hello", "text\n", perms=0o700)
+        files = spec.getattr("system.files")
+        self.assertEqual(
+            (files["hello"]["data"], files["hello"]["encoding"]), ("text\n", "utf-8")
+        )
+        with self.assertRaises(TypeError):
+            spec.add_file("x", 7)
+
+    def test_directives(self):
+        script = ["#!/bin/sh\n", "# flux: -N2 --setattr=x='a b'\n", "true\n"]
+        parser = DirectiveParser(script)
+        self.assertEqual(parser.directives[0].args, ["-N2", "--setattr=x=a b"])
+        self.assertEqual(str(Directive("-n1", 1)), "SETARGS(['-n1'])")
+        self.assertEqual(parser.script, "".join(script))
+        many = DirectiveParser(['# flux: --x="""\n', "# flux: a\n", '# flux: """\n'])
+        self.assertEqual(many.directives[0].args, ["--x=a\n"])
+        with self.assertRaises(ValueError):
+            Directive("nonsense")
+        self.assertFalse(MultiLine().inprogress)
+
+
+class TestPrograms(Case):
+    def info(self, spec):
+        return {"jobspec": spec, "userid": 1, "flags": 0, "urgency": 16}
+
+    def test_validator(self):
+        validator = JobValidator([])
+        validator.start()
+        spec = json.loads(self.jobspec().dumps())
+        result = validator.validate(self.info(spec))
+        self.assertTrue(result.success)
+        self.assertEqual(json.loads(str(result)), {"errnum": 0})
+        result = validator.validate(json.dumps(self.info({"version": 1})))
+        self.assertFalse(result.success)
+        self.assertIn("Missing key", result.errmsg)
+        validator.stop()
+        with self.assertRaisesRegex(ValueError, "'nosuch' not found"):
+            JobValidator(["--plugins=nosuch"]).start()
+        with self.assertRaises(ValueError):
+            ValidatorJobInfo({})
+        self.assertEqual(ValidatorJobInfo(self.info(1)).jobspec, 1)
+        result = ValidatorResult()
+        result.push_result(2, "b")
+        self.assertEqual((result.errnum, result.errmsg), (2, "b"))
+
+    def test_validator_plugin(self):
+        class Validator(ValidatorPlugin):
+            def validate(self, job):
+                super().validate(job)
+
+        plugin = Validator(None)
+        self.assertEqual(plugin.flux.attr_get("rank"), "0")
+        plugin.configure(None)
+        with self.assertRaises(NotImplementedError):
+            plugin.validate(None)
+
+    def test_frobnicator(self):
+        """It fills in what the instance's configuration has as default."""
+        conf = self.handle.conf_get()
+        policy = {"jobspec": {"defaults": {"system": {"duration": "1m"}}}}
+        self.handle.rpc("config.load", dict(conf, policy=policy)).get()
+        self.addCleanup(lambda: self.handle.rpc("config.load", conf).get())
+        frobnicator = JobFrobnicator([])
+        frobnicator.start()
+        spec = self.jobspec()
+        self.assertEqual(frobnicator.frob(spec)["errnum"], 0)
+        self.assertEqual(spec.duration, 60)
+        with self.assertRaises(ValueError):
+            frobnicator.frob({})
+        plugin = FrobnicatorPlugin(None)
+        plugin.configure(None, None)
+        with self.assertRaises(NotImplementedError):
+            plugin.frob(None, None, None, None)
+        jobid = job.submit(self.handle, self.jobspec())
+        job.event_wait(self.handle, jobid, "clean")
+        found = job.job_kvs_lookup(self.handle, jobid)["jobspec"]
+        self.assertEqual(found["attributes"]["system"]["duration"], 60)
