@@ -103,5 +103,66 @@ test_expect_success SOLO 'no job is lost, no eventlog torn' '
 	! grep "simulated ended not well" counts &&
 	grep "No such file" lost+found
 '
+test_expect_success SOLO 'kill it while prologs and epilogs run' '
+	cat >perilog <<-EOF &&
+	#!/bin/sh
+	cd "$PWD"
+	echo \$1 \$(flux job id \$FLUX_JOB_ID) >>log
+	test ! -e hang-\$1 || { trap "" TERM; exec sleep inf; }
+	EOF
+	chmod +x perilog &&
+	mkdir conf state &&
+	cat >conf/perilog.toml <<-EOF &&
+	[job-manager]
+	plugins = [ { load = "perilog.so" } ]
+	prolog = { command = [ "$PWD/perilog", "prolog" ] }
+	epilog = { command = [ "$PWD/perilog", "epilog" ] }
+	EOF
+	cat >third.sh <<-\EOF &&
+	flux submit --setattr=exec.test.run_duration=1h true >running
+	flux job wait-event -q -t 30 $(cat running) start
+	touch hang-epilog
+	flux submit true >epilog
+	flux job wait-event -q -t 30 $(cat epilog) epilog-start
+	touch hang-prolog
+	flux submit true >prolog
+	flux submit true >cancelled
+	until test $(grep -c ^prolog log) = 4; do :; done
+	flux cancel $(cat cancelled)
+	flux job wait-event -q -t 30 $(cat cancelled) exception
+	rm hang-*
+	kill -9 $(flux getattr broker.pid)
+	EOF
+	test_expect_code 137 "$FLUX" start -s 4 --statedir="$PWD/state" \
+		--config-path="$PWD/conf" bash third.sh
+'
+test_expect_success SOLO 'they run again, and none of their jobs stays' '
+	cat >fourth.sh <<-\EOF &&
+	set -e
+	flux cancel $(cat running)
+	flux queue drain -t 60
+	flux jobs -no "{result}" $(cat prolog epilog) >results
+	flux jobs -no "{result}" $(cat running cancelled) >results.cancelled
+	for job in prolog epilog cancelled running; do
+		flux job eventlog $(cat $job) >$job.log
+		flux job id $(cat $job) >$job.id
+	done
+	EOF
+	"$FLUX" start -s 4 --statedir="$PWD/state" --config-path="$PWD/conf" \
+		bash fourth.sh &&
+	test "$(sort -u results)" = COMPLETED &&
+	test "$(sort -u results.cancelled)" = CANCELED &&
+	test $(grep -c "prolog $(cat prolog.id)" log) = 2 &&
+	test $(grep -c "epilog $(cat prolog.id)" log) = 1 &&
+	test $(grep -c "epilog $(cat epilog.id)" log) = 2 &&
+	test $(grep -c "prolog $(cat cancelled.id)" log) = 1 &&
+	test $(grep -c "epilog $(cat cancelled.id)" log) = 1 &&
+	test $(grep -c "epilog $(cat running.id)" log) = 1 &&
+	for job in prolog epilog cancelled running; do
+		for what in prolog-start prolog-finish epilog-start epilog-finish; do
+			test $(grep -c "$what" $job.log) = 1 || return 1
+		done
+	done
+'
 rm -rf "$state"
 test_done

@@ -16,6 +16,15 @@
 /* Callbacks
  */
 
+/* Without a subscription there is no job.event.* callback.
+ */
+static void subscribe (struct perilog *ctx)
+{
+    if ((ctx->prolog.command || ctx->epilog.command)
+        && flux_jobtap_job_subscribe (ctx->p, FLUX_JOBTAP_CURRENT_JOB) < 0)
+        flux_log_error (flux_jobtap_get_flux (ctx->p), "job subscription");
+}
+
 static int state_run_cb (flux_plugin_t *p, const char *topic,
                          flux_plugin_arg_t *args, void *arg)
 {
@@ -24,10 +33,7 @@ static int state_run_cb (flux_plugin_t *p, const char *topic,
     uint32_t userid;
     json_t *R;
 
-    /* Without a subscription there is no job.event.* callback. */
-    if ((ctx->prolog.command || ctx->epilog.command)
-        && flux_jobtap_job_subscribe (p, FLUX_JOBTAP_CURRENT_JOB) < 0)
-        flux_log_error (flux_jobtap_get_flux (p), "subscribe to job events");
+    subscribe (ctx);
     if (!ctx->prolog.command)
         return 0;
     if (flux_plugin_arg_unpack (args,
@@ -36,14 +42,14 @@ static int state_run_cb (flux_plugin_t *p, const char *topic,
                                 "id", &id,
                                 "userid", &userid,
                                 "R", &R) < 0
-        || flux_jobtap_prolog_start (p, "job-manager.prolog") < 0) {
+        || flux_jobtap_prolog_start (p, PROLOG_TEXT) < 0) {
         flux_log_error (flux_jobtap_get_flux (p), "prolog-start");
         return -1;
     }
     if (run_start (ctx, true, id, userid, R) < 0) {
         (void)flux_jobtap_raise_exception (p, id, "prolog", 0,
                                            "could not start prolog");
-        (void)flux_jobtap_prolog_finish (p, id, "job-manager.prolog", 1);
+        (void)flux_jobtap_prolog_finish (p, id, PROLOG_TEXT, 1);
     }
     return 0;
 }
@@ -64,12 +70,110 @@ static int finish_cb (flux_plugin_t *p, const char *topic,
                                 "id", &id,
                                 "userid", &userid,
                                 "R", &R) < 0
-        || flux_jobtap_epilog_start (p, "job-manager.epilog") < 0) {
+        || flux_jobtap_epilog_start (p, EPILOG_TEXT) < 0) {
         flux_log_error (flux_jobtap_get_flux (p), "epilog-start");
         return -1;
     }
     if (run_start (ctx, false, id, userid, R) < 0)
-        (void)flux_jobtap_epilog_finish (p, id, "job-manager.epilog", 1);
+        (void)flux_jobtap_epilog_finish (p, id, EPILOG_TEXT, 1);
+    return 0;
+}
+
+struct past {
+    bool prolog_start;
+    bool prolog_finish;
+    bool epilog_start;
+    bool epilog_finish;
+};
+
+/* What the eventlog says of prolog and epilog; those of others are not ours.
+ */
+static int read_past (flux_t *h, flux_jobid_t id, struct past *past)
+{
+    flux_future_t *f = NULL;
+    const char *text;
+    json_t *entries = NULL;
+    json_t *entry;
+    size_t index;
+    char key[64];
+    int rc = -1;
+
+    if (flux_job_kvs_key (key, sizeof (key), id, "eventlog") > 0
+        && (f = flux_kvs_lookup (h, NULL, 0, key))
+        && flux_kvs_lookup_get (f, &text) == 0
+        && (entries = eventlog_parse (text))) {
+        json_array_foreach (entries, index, entry) {
+            const char *name;
+            const char *what;
+            if (json_unpack (entry, "{s:s s:{s:s}}",
+                             "name", &name,
+                             "context", "description", &what) < 0)
+                continue;
+            if (streq (what, PROLOG_TEXT)) {
+                past->prolog_start |= streq (name, "prolog-start");
+                past->prolog_finish |= streq (name, "prolog-finish");
+            }
+            else if (streq (what, EPILOG_TEXT)) {
+                past->epilog_start |= streq (name, "epilog-start");
+                past->epilog_finish |= streq (name, "epilog-finish");
+            }
+        }
+        rc = 0;
+    }
+    json_decref (entries);
+    flux_future_destroy (f);
+    return rc;
+}
+
+/* A job that is older than this plugin, or than this instance, which may have
+ * been killed: what was not finished is done again.
+ */
+static int new_cb (flux_plugin_t *p, const char *topic,
+                   flux_plugin_arg_t *args, void *arg)
+{
+    struct perilog *ctx = arg;
+    flux_t *h = flux_jobtap_get_flux (p);
+    flux_jobid_t id;
+    uint32_t userid;
+    flux_job_state_t state;
+    json_t *R;
+    struct past past = { 0 };
+
+    if (flux_plugin_arg_unpack (args,
+                                FLUX_PLUGIN_ARG_IN,
+                                "{s:I s:i s:i s:o}",
+                                "id", &id,
+                                "userid", &userid,
+                                "state", &state,
+                                "R", &R) < 0
+        || !(state & FLUX_JOB_STATE_RUNNING))
+        return 0;
+    subscribe (ctx);
+    if (read_past (h, id, &past) < 0) {
+        flux_log_error (h, "%s: eventlog", idf58 (id));
+        return -1;
+    }
+    if (past.epilog_start && !past.epilog_finish
+        && (!ctx->epilog.command || run_start (ctx, false, id, userid, R) < 0))
+        (void)flux_jobtap_epilog_finish (p, id, EPILOG_TEXT, 1);
+    if (past.prolog_finish)
+        return 0;
+    if (state == FLUX_JOB_STATE_CLEANUP) {
+        if (past.prolog_start && past.epilog_start)
+            (void)flux_jobtap_prolog_finish (p, id, PROLOG_TEXT, 1);
+        else if (past.prolog_start)
+            run_end_prolog (ctx, id, userid, R, 1);
+    }
+    else if (!ctx->prolog.command) {
+        if (past.prolog_start)
+            (void)flux_jobtap_prolog_finish (p, id, PROLOG_TEXT, 0);
+    }
+    /* Killed before it began, unless the job is on its way to run. */
+    else if ((past.prolog_start
+              || (flux_jobtap_job_event_posted (p, id, "start") == 0
+                  && flux_jobtap_prolog_start (p, PROLOG_TEXT) == 0))
+             && run_start (ctx, true, id, userid, R) < 0)
+        run_end_prolog (ctx, id, userid, R, 1);
     return 0;
 }
 
@@ -207,6 +311,7 @@ static void perilog_destroy (void *arg)
 }
 
 static const struct flux_plugin_handler tab[] = {
+    { "job.new", new_cb, NULL },
     { "job.state.run", state_run_cb, NULL },
     { "job.event.finish", finish_cb, NULL },
     { "job.event.exception", exception_cb, NULL },

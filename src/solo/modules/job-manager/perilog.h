@@ -12,6 +12,10 @@
 #define PROLOG "perilog::prolog"
 #define EPILOG "perilog::epilog"
 
+/* How events name them. */
+#define PROLOG_TEXT "job-manager.prolog"
+#define EPILOG_TEXT "job-manager.epilog"
+
 /* One of the two tables.
  */
 struct table {
@@ -37,6 +41,11 @@ struct run;
  */
 int run_start (struct perilog *ctx, bool prolog, flux_jobid_t id,
                uint32_t userid, json_t *R);
+
+/* The prolog is over: let the job go on, to its epilog if it has failed.
+ */
+void run_end_prolog (struct perilog *ctx, flux_jobid_t id, uint32_t userid,
+                     json_t *R, int status);
 
 /* The job got a fatal exception: end it, if it is so configured.
  */

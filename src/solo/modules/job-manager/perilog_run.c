@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <flux/hostlist.h>
 #include <flux/idset.h>
@@ -44,10 +45,19 @@ static const char *what (struct run *run)
     return run->prolog ? "prolog" : "epilog";
 }
 
+static void signal_all (struct run *run, int signum)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        if (run->procs[i] && flux_subprocess_active (run->procs[i]))
+            flux_future_destroy (flux_subprocess_kill (run->procs[i], signum));
+    }
+}
+
 static void run_destroy (struct run *run)
 {
     if (run) {
         int saved_errno = errno;
+        signal_all (run, SIGKILL);
         for (size_t i = 0; i < run->count; i++) {
             if (run->procs)
                 flux_subprocess_destroy (run->procs[i]);
@@ -121,13 +131,6 @@ done:
     return rc;
 }
 
-static bool job_failed (struct run *run)
-{
-    return flux_jobtap_job_event_posted (run->ctx->p,
-                                         run->id,
-                                         "exception") == 1;
-}
-
 /* Say what went wrong, and on which nodes.
  */
 static char *describe (struct run *run)
@@ -190,48 +193,48 @@ static void raise_failure (struct run *run)
     free (text);
 }
 
+void run_end_prolog (struct perilog *ctx, flux_jobid_t id, uint32_t userid,
+                     json_t *R, int status)
+{
+    flux_plugin_t *p = ctx->p;
+
+    /* The epilog must hold the job before the prolog lets it go. */
+    if (ctx->epilog.command
+        && flux_jobtap_job_event_posted (p, id, "exception") == 1
+        && flux_jobtap_event_post_pack (p,
+                                        id,
+                                        "epilog-start",
+                                        "{s:s}",
+                                        "description",
+                                          EPILOG_TEXT) == 0
+        && run_start (ctx, false, id, userid, R) < 0)
+        (void)flux_jobtap_epilog_finish (p, id, EPILOG_TEXT, 1);
+    if (flux_jobtap_prolog_finish (p, id, PROLOG_TEXT, status) < 0)
+        flux_log_error (flux_jobtap_get_flux (p),
+                        "%s: prolog-finish",
+                        idf58 (id));
+}
+
 /* All processes have ended: let the job go on.  Then 'run' is no more.
  */
 static void finish (struct run *run)
 {
-    struct perilog *ctx = run->ctx;
+    flux_plugin_t *p = run->ctx->p;
     flux_jobid_t id = run->id;
     int status = run->status;
-    int rc;
 
     if (status != 0 && (!run->canceled || run->drained))
         raise_failure (run);
-    if (!run->prolog) {
-        (void)flux_jobtap_job_aux_set (ctx->p, id, EPILOG, NULL, NULL);
-        flux_jobtap_job_unsubscribe (ctx->p, id);
-        rc = flux_jobtap_epilog_finish (ctx->p,
-                                        id,
-                                        "job-manager.epilog",
-                                        status);
+    if (run->prolog) {
+        run_end_prolog (run->ctx, id, run->userid, run->R, status);
+        (void)flux_jobtap_job_aux_set (p, id, PROLOG, NULL, NULL);
+        return;
     }
-    else {
-        /* The epilog must hold the job before the prolog lets it go. */
-        if (ctx->epilog.command && job_failed (run)
-            && flux_jobtap_event_post_pack (ctx->p,
-                                            id,
-                                            "epilog-start",
-                                            "{s:s}",
-                                            "description",
-                                              "job-manager.epilog") == 0
-            && run_start (ctx, false, id, run->userid, run->R) < 0)
-            (void)flux_jobtap_epilog_finish (ctx->p,
-                                             id,
-                                             "job-manager.epilog",
-                                             1);
-        (void)flux_jobtap_job_aux_set (ctx->p, id, PROLOG, NULL, NULL);
-        rc = flux_jobtap_prolog_finish (ctx->p,
-                                        id,
-                                        "job-manager.prolog",
-                                        status);
-    }
-    if (rc < 0)
-        flux_log_error (flux_jobtap_get_flux (ctx->p),
-                        "%s: posting finish event",
+    (void)flux_jobtap_job_aux_set (p, id, EPILOG, NULL, NULL);
+    flux_jobtap_job_unsubscribe (p, id);
+    if (flux_jobtap_epilog_finish (p, id, EPILOG_TEXT, status) < 0)
+        flux_log_error (flux_jobtap_get_flux (p),
+                        "%s: epilog-finish",
                         idf58 (id));
 }
 
@@ -280,14 +283,6 @@ static void output_cb (flux_subprocess_t *p, const char *stream)
                   stream,
                   n,
                   line);
-}
-
-static void signal_all (struct run *run, int signum)
-{
-    for (size_t i = 0; i < run->count; i++) {
-        if (run->procs[i] && flux_subprocess_active (run->procs[i]))
-            flux_future_destroy (flux_subprocess_kill (run->procs[i], signum));
-    }
 }
 
 /* They did not end upon SIGTERM: kill them, and take their nodes out of
@@ -387,6 +382,13 @@ static flux_cmd_t *command (struct run *run, size_t i)
     return NULL;
 }
 
+/* After a restart the command runs again: never two of it for a job.
+ */
+static void die_with_parent (flux_subprocess_t *p, void *arg)
+{
+    (void)prctl (PR_SET_PDEATHSIG, SIGKILL);
+}
+
 int run_start (struct perilog *ctx, bool prolog, flux_jobid_t id,
                       uint32_t userid, json_t *R)
 {
@@ -394,6 +396,9 @@ int run_start (struct perilog *ctx, bool prolog, flux_jobid_t id,
         .on_completion = completion_cb,
         .on_stdout = output_cb,
         .on_stderr = output_cb,
+    };
+    static const flux_subprocess_hooks_t hooks = {
+        .pre_exec = die_with_parent,
     };
     flux_t *h = flux_jobtap_get_flux (ctx->p);
     struct run *run;
@@ -425,10 +430,13 @@ int run_start (struct perilog *ctx, bool prolog, flux_jobid_t id,
     for (size_t i = 0; i < run->count; i++) {
         flux_cmd_t *cmd = command (run, i);
         if (!cmd
-            || !(run->procs[i] = flux_local_exec (flux_get_reactor (h),
-                                                  0,
-                                                  cmd,
-                                                  &ops))
+            || !(run->procs[i] = flux_local_exec_ex (flux_get_reactor (h),
+                                                     0,
+                                                     cmd,
+                                                     &ops,
+                                                     &hooks,
+                                                     NULL,
+                                                     NULL))
             || flux_subprocess_aux_set (run->procs[i], "run", run, NULL) < 0) {
             flux_log_error (h, "%s: starting %s", idf58 (id), what (run));
             one_ended (run, i, 127 << 8);
