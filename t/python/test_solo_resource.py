@@ -7,7 +7,7 @@ import json
 import pytest
 import solo_support
 from flux.constants import FLUX_RPC_STREAMING
-from solo_support import Instance
+from solo_support import Instance, start
 
 pytestmark = pytest.mark.skipif(
     not solo_support.available() or not solo_support.is_solo(), reason="needs solo"
@@ -174,3 +174,28 @@ def test_drains_survive_a_crash(tmp_path):
     instance.kill()
     with Instance(*options, "--test-hosts=b,c,a", size=3) as instance:
         assert drained(instance.open()) == {"0": "first", "1": ""}
+
+
+def test_node_names_when_nodes_differ(tmp_path):
+    """R lists a and c before b, their names are in the order of ranks."""
+    (tmp_path / "flux.toml").write_text("""
+[[resource.config]]
+hosts = "a,b,c"
+cores = "0-3"
+[[resource.config]]
+hosts = "b"
+cores = "0-1"
+[job-manager]
+plugins = [ { load = "perilog.so" } ]
+[job-manager.prolog]
+per-rank = true
+command = [ "sh", "-c", "test ! -e fail || test $HOSTNAME != b" ]
+""")
+    script = """
+flux run -N3 -n3 -x echo {{task.id}} {{node.name}} | sort
+touch fail
+flux run -N3 -n3 -x true
+"""
+    result = start(f"--config-path={tmp_path}/flux.toml", script, cwd=tmp_path)
+    assert result.stdout.split() == ["0", "a", "1", "b", "2", "c"]
+    assert "prolog exited with code=1 on b (rank 1)" in result.stderr

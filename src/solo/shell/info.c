@@ -99,19 +99,13 @@ static int add_nodes (flux_shell_t *shell, json_t *entry)
     for (rank = idset_first (ids);
          rank != IDSET_INVALID_ID;
          rank = idset_next (ids, rank)) {
-        const char *host = hostlist_nth (shell->hosts, shell->size);
-        if (!host)
-            goto done;
-        nodes[shell->size] = (struct node) {
+        nodes[shell->size++] = (struct node) {
             .broker_rank = rank,
-            .host = strdup (host), // nth's result is overwritten by the next
             .cores = cores,
             .gpus = gpus,
             .ncores = count_ids (cores),
             .ngpus = count_ids (gpus),
         };
-        if (!nodes[shell->size++].host)
-            goto done;
     }
     rc = 0;
 done:
@@ -119,6 +113,9 @@ done:
     return rc;
 }
 
+/* The names in R are those of the ranks in ascending order, whatever the
+ * order of the entries of R_lite.
+ */
 static int parse_R (flux_shell_t *shell)
 {
     json_t *lite;
@@ -142,15 +139,12 @@ static int parse_R (flux_shell_t *shell)
         if (add_nodes (shell, entry) < 0)
             return -1;
     }
-    if (shell->size == 0)
+    if (shell->size == 0 || hostlist_count (shell->hosts) != shell->size)
         return -1;
     qsort (shell->nodes, shell->size, sizeof (shell->nodes[0]), cmp_node);
-    /* From here on hosts are in the order of shell ranks. */
-    hostlist_destroy (shell->hosts);
-    if (!(shell->hosts = hostlist_create ()))
-        return -1;
     for (int i = 0; i < shell->size; i++) {
-        if (hostlist_append (shell->hosts, shell->nodes[i].host) < 0)
+        // what nth returns is overwritten by the next
+        if (!(shell->nodes[i].host = strdup (hostlist_nth (shell->hosts, i))))
             return -1;
     }
     return 0;
@@ -396,7 +390,7 @@ void shell_info_fini (flux_shell_t *shell)
 {
     for (int i = 0; i < shell->size; i++) {
         json_decref (shell->nodes[i].info);
-        free ((char *)shell->nodes[i].host);
+        free (shell->nodes[i].host);
     }
     free (shell->nodes);
     hostlist_destroy (shell->hosts);

@@ -24,7 +24,7 @@
  */
 struct node {
     unsigned int broker_rank;
-    const char *host;           // points into hostlist
+    char *host;
     const char *cores;          // these two point into R
     const char *gpus;           // "" if none
     int ncores;

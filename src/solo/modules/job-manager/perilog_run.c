@@ -77,7 +77,8 @@ static void run_destroy (struct run *run)
     }
 }
 
-/* The nodes of R, by name and rank; only one of them without per-rank.
+/* The nodes of R, by rank and name, which are in that order in its nodelist;
+ * only one of them without per-rank.
  */
 static int find_nodes (struct run *run)
 {
@@ -115,15 +116,15 @@ static int find_nodes (struct run *run)
             idset_destroy (ids);
             goto done;
         }
-        for (unsigned int rank = idset_first (ids);
-             rank != IDSET_INVALID_ID && run->count < max;
-             rank = idset_next (ids, rank)) {
-            const char *host = hostlist_nth (hl, run->count);
-            if (!host || !(run->hosts[run->count] = strdup (host)))
-                break;
-            run->ranks[run->count++] = rank;
-        }
         idset_destroy (ids);
+    }
+    for (unsigned int rank = idset_first (run->all);
+         rank != IDSET_INVALID_ID && run->count < max;
+         rank = idset_next (run->all, rank)) {
+        const char *host = hostlist_nth (hl, run->count);
+        if (!host || !(run->hosts[run->count] = strdup (host)))
+            break;
+        run->ranks[run->count++] = rank;
     }
     rc = run->count > 0 ? 0 : -1;
 done:
