@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The broker: attributes, services, events, log, modules, users, start."""
 
+import base64
 import errno
 import json
 import os
@@ -234,6 +235,15 @@ def test_guests(instance, handle, echo, monkeypatch):
         with pytest.raises(PermissionError):
             guest.rpc(topic, payload).get()
     guest.rpc("service.add", {"service": "1234-foo"}).get()
+
+
+def test_signed_by_nobody(handle):
+    """Two versions do not make up for the userid."""
+    header = b"version\0i1\0version\0i1\0mechanism\0snone\0"
+    parts = [base64.b64encode(part).decode() for part in (header, b"{}")]
+    job = {"J": ".".join([*parts, "none"]), "urgency": 16, "flags": 0}
+    with pytest.raises(OSError, match="unwrap failed"):
+        handle.rpc("job-ingest.submit", job).get()
 
 
 def test_many_clients(instance):

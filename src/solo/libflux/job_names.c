@@ -14,6 +14,7 @@
 
 #include <flux/core.h>
 
+#include "common/base64.h"
 #include "errprintf.h"
 #include "job_private.h"
 
@@ -298,62 +299,6 @@ int flux_job_waitstatus_to_exitcode (int waitstatus, flux_error_t *errp)
     return code;
 }
 
-static const char b64[] =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-static char *b64_encode (const char *src, size_t len)
-{
-    char *dst = malloc ((len + 2) / 3 * 4 + 1);
-    char *p = dst;
-
-    for (size_t i = 0; dst && i < len; i += 3) {
-        unsigned int v = (unsigned char)src[i] << 16;
-
-        if (i + 1 < len)
-            v |= (unsigned char)src[i + 1] << 8;
-        if (i + 2 < len)
-            v |= (unsigned char)src[i + 2];
-        *p++ = b64[v >> 18];
-        *p++ = b64[v >> 12 & 63];
-        *p++ = i + 1 < len ? b64[v >> 6 & 63] : '=';
-        *p++ = i + 2 < len ? b64[v & 63] : '=';
-    }
-    if (dst)
-        *p = '\0';
-    return dst;
-}
-
-/* The result has a NUL added. */
-static char *b64_decode (const char *src, size_t len, size_t *dstlen)
-{
-    char *dst;
-    size_t n = 0;
-    unsigned int v = 0;
-    int bits = 0;
-
-    while (len > 0 && src[len - 1] == '=')
-        len--;
-    if (!(dst = malloc (len * 3 / 4 + 2)))
-        return NULL;
-    for (size_t i = 0; i < len; i++) {
-        const char *p = src[i] ? strchr (b64, src[i]) : NULL;
-
-        if (!p) {
-            free (dst);
-            errno = EINVAL;
-            return NULL;
-        }
-        v = v << 6 | (unsigned int)(p - b64);
-        if ((bits += 6) >= 8) {
-            bits -= 8;
-            dst[n++] = v >> bits & 0xff;
-        }
-    }
-    dst[n] = '\0';
-    *dstlen = n;
-    return dst;
-}
-
 /* HEADER.PAYLOAD.none: the header has NUL terminated keys and typed values. */
 char *job_sign_none (const char *payload, uint32_t userid)
 {
@@ -366,8 +311,8 @@ char *job_sign_none (const char *payload, uint32_t userid)
     len = snprintf (header, sizeof (header),
                     "version%ci1%cuserid%ci%u%cmechanism%csnone%c",
                     0, 0, 0, (unsigned int)userid, 0, 0, 0);
-    h = b64_encode (header, len);
-    p = b64_encode (payload, strlen (payload));
+    h = base64_encode (header, len);
+    p = base64_encode (payload, strlen (payload));
     if (!h || !p || asprintf (&result, "%s.%s.none", h, p) < 0) {
         result = NULL;
         errno = ENOMEM;
@@ -377,31 +322,45 @@ char *job_sign_none (const char *payload, uint32_t userid)
     return result;
 }
 
+/* Decode the len characters at s.  The result has a NUL added. */
+static char *decode_part (const char *s, size_t len, size_t *size)
+{
+    char *part = strndup (s, len);
+    void *data = NULL;
+
+    if (part)
+        (void)base64_decode (part, &data, size);
+    free (part);
+    return data;
+}
+
 static int parse_header (const char *src, size_t srclen, uint32_t *userid)
 {
+    enum { VERSION = 1, USERID = 2, MECHANISM = 4, ALL = 7 };
     size_t len;
-    char *h = b64_decode (src, srclen, &len);
-    int need = 3;
+    char *h = decode_part (src, srclen, &len);
+    int have = 0;
     size_t i = 0;
 
-    while (h && i < len && need > 0) {
+    while (h && i < len) {
         const char *key = &h[i];
         const char *val = key + strlen (key) + 1;
 
         if (val >= h + len)
             break;
-        if ((strcmp (key, "version") == 0 && strcmp (val, "i1") == 0)
-            || (strcmp (key, "mechanism") == 0 && strcmp (val, "snone") == 0))
-            need--;
+        if (strcmp (key, "version") == 0 && strcmp (val, "i1") == 0)
+            have |= VERSION;
+        else if (strcmp (key, "mechanism") == 0 && strcmp (val, "snone") == 0)
+            have |= MECHANISM;
         else if (strcmp (key, "userid") == 0
                  && val[0] == 'i' && isdigit ((unsigned char)val[1])) {
             *userid = strtoul (val + 1, NULL, 10);
-            need--;
+            have |= USERID;
         }
         i = val + strlen (val) + 1 - h;
     }
     free (h);
-    if (need > 0) {
+    if (have != ALL) {
         errno = EINVAL;
         return -1;
     }
@@ -420,7 +379,7 @@ char *flux_unwrap_string (const char *in, bool verify, uint32_t *userid,
     if (!dot2
         || strcmp (dot2, ".none") != 0
         || parse_header (in, dot1 - in, &uid) < 0
-        || !(result = b64_decode (dot1 + 1, dot2 - dot1 - 1, &len))) {
+        || !(result = decode_part (dot1 + 1, dot2 - dot1 - 1, &len))) {
         errno = EINVAL;
         errprintf (error, "sign-none-unwrap failed: %s", strerror (errno));
         return NULL;

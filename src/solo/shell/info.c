@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base64.h"
 #include "shell.h"
 
 struct slots {
@@ -300,24 +299,14 @@ static json_t *subobject (json_t *parent, const char *path)
 }
 
 /* The jobspec as it was submitted: the copy in the KVS is without the
- * environment.  J is header.payload.signature, the first two in base64.
+ * environment.
  */
 static json_t *decode_J (const char *J)
 {
-    const char *start = strchr (J, '.');
-    const char *end = start ? strchr (start + 1, '.') : NULL;
-    char *payload;
-    void *text = NULL;
-    size_t len;
-    json_t *o = NULL;
+    char *text = flux_unwrap_string (J, false, NULL, NULL);
+    json_t *o = text ? json_loads (text, 0, NULL) : NULL;
 
-    errno = EPROTO;
-    if (end && (payload = strndup (start + 1, end - start - 1))) {
-        if (base64_decode (payload, &text, &len) == 0)
-            o = json_loadb (text, len, 0, NULL);
-        free (payload);
-        free (text);
-    }
+    free (text);
     return o;
 }
 
