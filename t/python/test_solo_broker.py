@@ -3,6 +3,7 @@
 
 import base64
 import errno
+import glob
 import json
 import os
 import signal
@@ -11,9 +12,12 @@ import sys
 import tempfile
 import time
 
+import flux
 import pytest
 import solo_support
+from _flux._core import ffi
 from flux.constants import FLUX_RPC_NORESPONSE, FLUX_RPC_STREAMING
+from flux.core.inner import raw
 from solo_support import Instance, load_module, remove_module, start
 
 pytestmark = pytest.mark.skipif(
@@ -235,6 +239,80 @@ def test_guests(instance, handle, echo, monkeypatch):
         with pytest.raises(PermissionError):
             guest.rpc(topic, payload).get()
     guest.rpc("service.add", {"service": "1234-foo"}).get()
+
+
+def as_guest(function):
+    """Have another user call function; returns its result, or errno."""
+    rfd, wfd = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            result = function()
+        except OSError as exc:
+            result = exc.errno
+        except BaseException as exc:
+            result = repr(exc)
+        os.write(wfd, json.dumps(result).encode())
+        os._exit(0)
+    os.close(wfd)
+    with open(rfd) as stream:
+        result = json.load(stream)
+    os.waitpid(pid, 0)
+    return result
+
+
+@pytest.fixture(name="shared")
+def fixture_shared():
+    """An instance whose socket other users can reach."""
+    if os.getuid() != 0:
+        pytest.skip("only root can play other users")
+    with tempfile.TemporaryDirectory() as rundir:
+        os.chmod(rundir, 0o711)
+        with Instance("--scheduler=none", f"--rundir={rundir}") as instance:
+            yield instance
+
+
+def test_other_users(shared, tmp_path):
+    handle = shared.open()
+    (tmp_path / "echo.py").write_text(ECHO)
+    load_module(handle, str(tmp_path / "echo.py"))
+    (private,) = glob.glob(os.path.dirname(shared.uri[8:]) + "/module-*")
+
+    def connect(uri):
+        return as_guest(lambda: flux.Flux(uri).attr_get("size"))
+
+    assert connect(shared.uri) == errno.EPERM
+    handle.rpc("config.load", {"access": {"allow-guest-user": True}}).get()
+    assert connect(shared.uri) == "1"
+    # who connects there speaks for the owner
+    assert connect("local://" + private) == errno.EPERM
+
+
+def test_guest_cannot_answer_for_others(shared, tmp_path):
+    handle = shared.open()
+    (tmp_path / "echo.py").write_text(ECHO)
+    load_module(handle, str(tmp_path / "echo.py"))
+    handle.rpc("config.load", {"access": {"allow-guest-user": True}}).get()
+
+    def forge():
+        guest = flux.Flux(shared.uri)
+        for tag in range(1, 1000):
+            msg = raw.flux_response_encode("x", ffi.NULL)
+            raw.flux_msg_set_matchtag(msg, tag)
+            raw.flux_send(guest.handle, msg, 0)
+        return guest.rpc("broker.ping", {}).get()["userid"]
+
+    # The broker asks echo, which will refuse; the guest answers first.
+    handle.rpc("module.debug", {"name": "echo", "defer": True}).get()
+    load = handle.rpc("config.load", {"bad": 1})
+    handle.rpc("broker.ping", {}).get()
+    assert as_guest(forge) == 65534
+    handle.rpc("module.debug", {"name": "echo", "defer": False}).get()
+    with pytest.raises(OSError, match="bad is not allowed"):
+        load.get()
 
 
 def test_signed_by_nobody(handle):

@@ -166,20 +166,27 @@ static void peer_message (struct client *c, flux_msg_t *msg, void *arg)
 
 static void accept_client (struct client *c, struct flux_msg_cred cred)
 {
-    struct broker *b = c->server->b;
-
-    if (cred.userid == 0 && b->access_root)
-        cred.rolemask = FLUX_ROLE_OWNER | FLUX_ROLE_LOCAL;
-    if ((!(cred.rolemask & FLUX_ROLE_OWNER) && !b->access_guests)
-        || !(c->peer = peer_create (b->router, cred, true, peer_send, c))) {
-        flux_log (b->h,
-                  LOG_ERR,
-                  "connection of uid %u refused",
-                  (unsigned int)cred.userid);
+    if ((c->peer = peer_create (c->server->b->router,
+                                cred,
+                                true,
+                                peer_send,
+                                c)))
+        client_set_handlers (c, peer_message, NULL, NULL);
+    else
         client_destroy (c);
-        return;
-    }
-    client_set_handlers (c, peer_message, NULL, NULL);
+}
+
+/* Who connects to a private socket will act for the owner: configuration that
+ * lets others in is not about that one.
+ */
+static bool authorize (struct client_server *s, struct flux_msg_cred *cred)
+{
+    bool is_public = !s->connect_cb;
+
+    if (is_public && cred->userid == 0 && s->b->access_root)
+        cred->rolemask = FLUX_ROLE_OWNER | FLUX_ROLE_LOCAL;
+    return (cred->rolemask & FLUX_ROLE_OWNER)
+           || (is_public && s->b->access_guests);
 }
 
 static void connected (flux_reactor_t *r,
@@ -194,7 +201,16 @@ static void connected (flux_reactor_t *r,
 
     if (!(us = usock_accept (s->fd, s->b->owner, &cred)))
         return;
-    if (!(c = calloc (1, sizeof (*c)))) {
+    if (!authorize (s, &cred)) {
+        flux_log (s->b->h,
+                  LOG_ERR,
+                  "connection of uid %u refused",
+                  (unsigned int)cred.userid);
+        (void)usock_greet (us, EPERM);
+        usock_destroy (us);
+        return;
+    }
+    if (usock_greet (us, 0) < 0 || !(c = calloc (1, sizeof (*c)))) {
         usock_destroy (us);
         return;
     }

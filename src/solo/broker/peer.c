@@ -254,27 +254,27 @@ bool pending_add (struct peer *p, const flux_msg_t *msg)
     return added;
 }
 
-void pending_remove (struct peer *p, const flux_msg_t *response)
+bool pending_answer (struct peer *p, const flux_msg_t *response)
 {
     const flux_msg_t *msg;
     uint32_t tag, t;
     int errnum;
 
     if (flux_msg_get_matchtag (response, &tag) < 0
-        || (flux_msg_is_streaming (response)
-            && flux_msg_get_errnum (response, &errnum) == 0
-            && errnum == 0))
-        return;
+        || flux_msg_get_errnum (response, &errnum) < 0)
+        return false;
     msg = flux_msglist_first (p->pending);
     while (msg) {
         if (flux_msg_get_matchtag (msg, &t) == 0
             && t == tag
             && flux_msg_route_match_first (msg, response)) {
-            flux_msglist_delete (p->pending);
-            return;
+            if (errnum != 0 || !flux_msg_is_streaming (msg))
+                flux_msglist_delete (p->pending);
+            return true;
         }
         msg = flux_msglist_next (p->pending);
     }
+    return false;
 }
 
 int notice_arm (struct peer *p, const flux_msg_t *msg)

@@ -168,8 +168,12 @@ void peer_recv (struct peer *p, flux_msg_t *msg)
             route_request (r, msg);
             return;
         case FLUX_MSGTYPE_RESPONSE:
-            if (p->pending)
-                pending_remove (p, msg);
+            /* A guest answers what it was asked, and nothing else: matchtags
+             * are easily guessed. */
+            if (p->pending
+                && !pending_answer (p, msg)
+                && !(p->cred.rolemask & FLUX_ROLE_OWNER))
+                goto drop;
             route_response (r, msg);
             return;
         case FLUX_MSGTYPE_EVENT:

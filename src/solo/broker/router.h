@@ -70,7 +70,9 @@ int peer_deliver (struct peer *p, flux_msg_t **msg);
  * any time.  Returns true if the request was noted.
  */
 bool pending_add (struct peer *p, const flux_msg_t *msg);
-void pending_remove (struct peer *p, const flux_msg_t *response);
+/* Whether this answers one of them; the last answer ends it.
+ */
+bool pending_answer (struct peer *p, const flux_msg_t *response);
 /* Remember to tell the service of 'msg' when the peer goes away.
  */
 int notice_arm (struct peer *p, const flux_msg_t *msg);

@@ -7,7 +7,8 @@
  *   if FLAG_TOPIC: topic                          length (4), bytes
  *   if FLAG_PAYLOAD: payload                      length (4), bytes
  *
- * A message that does not end where its last part ends is refused.
+ * A message that does not end where its last part ends is refused, and one
+ * with more routes than any way through an instance has.
  */
 
 #include <arpa/inet.h>
@@ -17,6 +18,7 @@
 #define MAGIC 0x5f
 #define VERSION 1
 #define HEADER_SIZE 20
+#define MAX_ROUTES 64
 
 struct cursor {
     uint8_t *p;
@@ -127,7 +129,7 @@ static int get_routes (struct cursor *c, flux_msg_t *msg)
 {
     uint32_t count;
 
-    if (get_u32 (c, &count) < 0)
+    if (get_u32 (c, &count) < 0 || count > MAX_ROUTES)
         return -1;
     while (count-- > 0) {
         char *id = get_string (c);
@@ -141,14 +143,15 @@ static int get_routes (struct cursor *c, flux_msg_t *msg)
 
 flux_msg_t *flux_msg_decode (const void *buf, size_t size)
 {
-    struct cursor c = { .p = (uint8_t *)buf + 4, .left = size - 4 };
     const uint8_t *header = buf;
     flux_msg_t *msg = NULL;
+    struct cursor c;
 
     if (!buf || size < HEADER_SIZE) {
         errno = EINVAL;
         return NULL;
     }
+    c = (struct cursor){ .p = (uint8_t *)buf + 4, .left = size - 4 };
     if (header[0] != MAGIC || header[1] != VERSION
         || !message_type_valid (header[2]))
         goto proto;

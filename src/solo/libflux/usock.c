@@ -228,7 +228,6 @@ struct usock *usock_accept (int listen_fd, uid_t owner,
     if ((fd = accept4 (listen_fd, NULL, NULL, SOCK_CLOEXEC)) < 0)
         return NULL;
     if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0
-        || send (fd, "", 1, MSG_NOSIGNAL) != 1
         || !(us = usock_create (fd))) {
         int saved_errno = errno;
         close (fd);
@@ -239,6 +238,13 @@ struct usock *usock_accept (int listen_fd, uid_t owner,
     cred->rolemask = FLUX_ROLE_LOCAL
                      | (peer.uid == owner ? FLUX_ROLE_OWNER : FLUX_ROLE_USER);
     return us;
+}
+
+int usock_greet (struct usock *us, int errnum)
+{
+    unsigned char greeting = errnum;
+
+    return send (us->fd, &greeting, 1, MSG_NOSIGNAL) == 1 ? 0 : -1;
 }
 
 static int read_greeting (int fd)

@@ -35,11 +35,12 @@ bool usock_want_write (struct usock *us);
 /* A socket bound to path (an old one is removed) that listens; mode 0777. */
 int usock_listen (const char *path, flux_error_t *errp);
 
-/* Accept one client and greet it.  cred gets the peer's uid, and as role
- * owner or user, always with local.
+/* Accept one client, which then waits for its greeting.  cred gets the peer's
+ * uid, and as role owner or user, always with local.
  */
 struct usock *usock_accept (int listen_fd, uid_t owner,
                             struct flux_msg_cred *cred);
+int usock_greet (struct usock *us, int errnum);
 
 /* Connect and wait for the greeting. */
 struct usock *usock_connect (const char *path, flux_error_t *errp);

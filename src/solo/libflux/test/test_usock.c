@@ -29,8 +29,18 @@ static void test_connect (void **state)
     if (pid == 0)
         _exit (usock_connect (path, NULL) ? 0 : 1);
     assert_non_null (server = usock_accept (fd, getuid (), &cred));
+    assert_int_equal (usock_greet (server, 0), 0);
     assert_int_equal (cred.userid, getuid ());
     assert_int_equal (cred.rolemask, FLUX_ROLE_OWNER | FLUX_ROLE_LOCAL);
+    assert_int_equal (waitpid (pid, &status, 0), pid);
+    assert_int_equal (status, 0);
+    usock_destroy (server);
+
+    if ((pid = fork ()) == 0)       // one that is turned away hears why
+        _exit (!usock_connect (path, NULL) && errno == EPERM ? 0 : 1);
+    assert_non_null (server = usock_accept (fd, getuid () + 1, &cred));
+    assert_int_equal (cred.rolemask, FLUX_ROLE_USER | FLUX_ROLE_LOCAL);
+    assert_int_equal (usock_greet (server, EPERM), 0);
     assert_int_equal (waitpid (pid, &status, 0), pid);
     assert_int_equal (status, 0);
     usock_destroy (server);
@@ -113,12 +123,30 @@ static void test_garbage (void **state)
     }
 }
 
+/* Many empty routes are few bytes to send, and many to keep. */
+static void test_routes (void **state)
+{
+    flux_msg_t *msg = flux_request_encode ("a.b", NULL);
+    struct usock *us[2];
+
+    make_pair (us);
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal (flux_msg_route_push (msg, ""), 0);
+    assert_int_equal (usock_send (us[0], msg), 0);
+    assert_int_equal (usock_read (us[1]), 0);
+    assert_errno (usock_recv (us[1]) == NULL, EPROTO);
+    flux_msg_destroy (msg);
+    usock_destroy (us[0]);
+    usock_destroy (us[1]);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_connect),
         cmocka_unit_test (test_messages),
         cmocka_unit_test (test_garbage),
+        cmocka_unit_test (test_routes),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
