@@ -388,6 +388,34 @@ def test_config_path(tmp_path):
     assert execution["properties"] == {"big": "2"}
 
 
+def test_config_reader_inherits_nothing(tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f"""#!{sys.executable}
+import os, sys
+for fd in os.listdir("/proc/self/fd"):
+    if int(fd) > 2 and os.path.exists("/proc/self/fd/" + fd):
+        print(fd, os.readlink("/proc/self/fd/" + fd), file=sys.stderr)
+os.execv(sys.executable, [sys.executable] + sys.argv[1:])
+""")
+    python.chmod(0o755)
+    (tmp_path / "flux.toml").write_text("[a]\nb = 1\n")
+    result = start(
+        f"--config-path={tmp_path}/flux.toml",
+        *("--scheduler=none", "-Sbroker.rc1_path=", "true"),
+        env=dict(os.environ, FLUX_PYTHON=str(python)),
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_resource_config_properties(tmp_path):
+    (tmp_path / "flux.toml").write_text(
+        "[[resource.config]]\nhosts = 'a'\nproperties = [1]\n"
+    )
+    result = start(f"--config-path={tmp_path}", "--scheduler=none", "true")
+    assert result.returncode == 1
+    assert "properties must be strings" in result.stderr
+
+
 def test_shutdown_gives_up_on_jobs():
     """A job that takes long to end does not keep the instance alive."""
     job = "sh -c 'trap : TERM; touch ready; while :; do sleep 0.1; done'"

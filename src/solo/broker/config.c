@@ -6,6 +6,7 @@
  * of them refuses, those that had accepted get the old one back.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +68,7 @@ static json_t *read_config (const char *path, flux_error_t *error)
     pid_t pid;
     FILE *fp;
 
-    if (pipe (fds) < 0) {
+    if (pipe2 (fds, O_CLOEXEC) < 0) {
         errprintf (error, "pipe: %s", strerror (errno));
         return NULL;
     }

@@ -130,6 +130,13 @@ static int config_entry (json_t *entry,
         errno = EINVAL;
         return errprintf (error, "[[resource.config]]: %s", jerror.text);
     }
+    json_array_foreach (props, i, prop) {
+        if (!json_is_string (prop)) {
+            errno = EINVAL;
+            return errprintf (error,
+                              "[[resource.config]]: properties must be strings");
+        }
+    }
     if (!(mine = hostlist_decode (hosts)))
         return errprintf (error, "[[resource.config]] hosts: %s", hosts);
     for (const char *s = hostlist_first (mine); s; s = hostlist_next (mine)) {
@@ -149,7 +156,7 @@ static int config_entry (json_t *entry,
         snprintf (key, sizeof (key), "%d", rank);
         json_array_foreach (props, i, prop) {
             const char *name = json_string_value (prop);
-            json_t *ranks = json_object_get (properties, name ? name : "");
+            json_t *ranks = json_object_get (properties, name);
             if (!ranks) {
                 ranks = json_object ();
                 json_object_set_new (properties, name, ranks);
