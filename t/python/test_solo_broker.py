@@ -347,6 +347,20 @@ def test_exit_codes():
     assert start("--scheduler=no-such-module", "true").returncode == 1
 
 
+def test_attributes_that_are_options(tmp_path):
+    state, rundir, uri = tmp_path / "state", tmp_path / "run", f"local://{tmp_path}/s"
+    options = [f"-Sstatedir={state}", f"-o-Srundir={rundir},-Slocal-uri={uri}"]
+    show = "for name in statedir rundir local-uri; do flux getattr $name; done"
+    script = f"{show}; flux kvs put a=1"
+    result = start(*options, "--scheduler=none", script)
+    assert result.stdout.split() == [str(state), str(rundir), uri], result.stderr
+    result = start(*options, "--scheduler=none", "flux kvs get a")
+    assert result.stdout == "1\n", result.stderr
+    result = start("-Slocal-uri=/tmp/s", "true")
+    assert result.returncode == 1
+    assert "not of the form local://PATH" in result.stderr
+
+
 def test_environment_of_program(tmp_path):
     out = start("--test-hosts=a[1-2],b", "-s3", "-Stest.x=y", "env").stdout
     assert "FLUX_URI=local://" in out

@@ -89,30 +89,40 @@ static int parse_count (const char *s, const char *name, int min)
     return n;
 }
 
+/* Two attributes have options of their own.
+ */
+static void set_attr (struct options *o, const char *arg)
+{
+    if (!strncmp (arg, "rundir=", 7))
+        o->rundir = arg + 7;
+    else if (!strncmp (arg, "statedir=", 9))
+        o->statedir = arg + 9;
+    else
+        json_array_append_new (o->attrs, json_string (arg));
+}
+
 /* -o-Sname=value,-v: what tests written for flux-core use
  */
-static void parse_broker_opts (struct options *o, const char *arg)
+static void parse_broker_opts (struct options *o, char *arg)
 {
-    char *s = strdup (arg);
     char *saveptr = NULL;
 
-    for (char *t = strtok_r (s, ",", &saveptr);
+    for (char *t = strtok_r (arg, ",", &saveptr);
          t != NULL;
          t = strtok_r (NULL, ",", &saveptr)) {
         if (!strncmp (t, "-S", 2))
-            json_array_append_new (o->attrs, json_string (t + 2));
+            set_attr (o, t + 2);
         else if (!strncmp (t, "--setattr=", 10))
-            json_array_append_new (o->attrs, json_string (t + 10));
+            set_attr (o, t + 10);
         else if (!strncmp (t, "-c", 2))
-            o->config_path = strdup (t + 2);
+            o->config_path = t + 2;
         else if (!strncmp (t, "--config-path=", 14))
-            o->config_path = strdup (t + 14);
+            o->config_path = t + 14;
         else if (!strcmp (t, "-v"))
             o->verbose++;
         else
             die (t, "unknown broker option");
     }
-    free (s);
 }
 
 static void parse_options (struct options *o, int argc, char *argv[])
@@ -140,7 +150,7 @@ static void parse_options (struct options *o, int argc, char *argv[])
                 o->config_path = optarg;
                 break;
             case 'S':
-                json_array_append_new (o->attrs, json_string (optarg));
+                set_attr (o, optarg);
                 break;
             case 'o':
                 parse_broker_opts (o, optarg);
@@ -510,7 +520,8 @@ int main (int argc, char *argv[])
     flux_msg_handler_t **handlers = NULL;
     flux_msg_handler_t **defaults;
     flux_error_t error;
-    char *rundir, *statedir = NULL, *saved = NULL, *hosts = NULL, *sock;
+    char *rundir, *statedir = NULL, *saved = NULL, *hosts = NULL;
+    const char *uri;
     json_t *R;
     int size;
     int rc;
@@ -537,11 +548,12 @@ int main (int argc, char *argv[])
     json_decref (R);
     set_attrs (&b, &o, statedir, hosts);
 
-    if (asprintf (&sock, "%s/local-0", rundir) < 0
-        || !(b.clients = client_server_create (&b, sock)))
-        die (sock, strerror (errno));
-    free (sock);
-    setenv ("FLUX_URI", attr_get (b.attrs, "local-uri"), 1);
+    uri = attr_get (b.attrs, "local-uri");
+    if (strncmp (uri, "local://", 8) != 0)
+        die (uri, "not of the form local://PATH");
+    if (!(b.clients = client_server_create (&b, uri + 8)))
+        die (uri, strerror (errno));
+    setenv ("FLUX_URI", uri, 1);
 
     ro.scheduler = o.scheduler;
     ro.command = o.command;
