@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 import pytest
 from flux_k8s import logs
-from flux_k8s.kube import ApiError
+from flux_k8s.kube import UNREACHABLE, ApiError
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,42 @@ def test_a_log_that_cannot_be_read_is_named():
     assert entry["log"] == ""
 
 
-def test_trouble_of_the_server_is_for_the_command_queue():
-    pods = Pods({"p": ""}, ApiError(503, "ServiceUnavailable", "later"))
-    with pytest.raises(ApiError):
-        logs.read_logs(pods, "default", "a=b", 10)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ApiError(503, "ServiceUnavailable", "later"),
+        ApiError(429, "TooManyRequests", "later"),
+        ApiError(0, UNREACHABLE, "connection refused"),
+    ],
+)
+def test_trouble_of_the_server_is_for_the_command_queue(fault):
+    with pytest.raises(ApiError) as raised:
+        logs.read_logs(Pods({"p": ""}, fault), "default", "a=b", 10)
+    assert raised.value is fault
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ApiError(500, "InternalError", "dial tcp 10.0.0.1:10250: i/o timeout"),
+        ApiError(502, "Broken", "bad gateway"),
+        ApiError(504, "Timeout", "timed out"),
+        ApiError(0, "Broken", "read timed out"),
+    ],
+)
+def test_a_dead_node_is_not_waited_for(fault):
+    """Its log can not be had for as long as it is dead; the job's end waits."""
+    (entry,) = logs.read_logs(Pods({"p": ""}, fault), "default", "a=b", 10)
+    assert (entry["error"], entry["log"]) == (fault.message, "")
+
+
+def test_a_node_that_answers_the_second_time_is_heard():
+    class Once(Pods):
+        def pod_log(self, *args):
+            fault, self.fault = self.fault, None
+            if fault:
+                raise fault
+            return super().pod_log(*args)
+
+    pods = Once({"p": "x"}, ApiError(500, "InternalError", "connection reset"))
+    assert logs.read_logs(pods, "default", "a=b", 10)[0]["log"] == "x"

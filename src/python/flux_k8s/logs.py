@@ -6,12 +6,36 @@ from __future__ import annotations
 
 from typing import Any
 
-from flux_k8s.kube import ApiError, Kube
+from flux_k8s.kube import BROKEN, ApiError, Kube
 
 # The sum over all containers of a job stays below this.
 TOTAL_BYTES = 256 * 1024
 # More is not even read from the API server, to find the end in.
 READ_BYTES = 1024 * 1024
+
+
+# How often a log is asked for whose node does not answer.
+NODE_TRIES = 2
+
+
+def _is_of_node(error: ApiError) -> bool:
+    """Whether it may be the node that is in trouble: the API server asks it for
+    the log, and says or waits for what it does."""
+    return error.status in (500, 502, 504) or (
+        error.status == 0 and error.reason == BROKEN
+    )
+
+
+def _read(kube: Kube, namespace: str, pod: str, container: str) -> str:
+    """A log. The job's end waits for it, so not for a node that is dead."""
+    for _ in range(NODE_TRIES):
+        try:
+            return kube.pod_log(namespace, pod, container, READ_BYTES)
+        except ApiError as exc:
+            if not _is_of_node(exc):
+                raise
+            error = exc
+    raise ApiError(404, error.reason, error.message) from error
 
 
 def tail(text: str, limit_bytes: int) -> tuple[str, bool]:
@@ -56,7 +80,7 @@ def read_logs(
             }
             limit = min(limit_bytes, left)
             try:
-                text = kube.pod_log(namespace, name, entry["container"], READ_BYTES)
+                text = _read(kube, namespace, name, entry["container"])
                 entry["log"], entry["truncated"] = tail(text, limit)
                 left -= len(entry["log"].encode(errors="replace"))
             except ApiError as exc:
