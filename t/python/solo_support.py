@@ -29,7 +29,13 @@ def available() -> bool:
 class Instance:
     """A running instance; close() ends it and returns its exit status."""
 
-    def __init__(self, *options: str, size: int = 1, env: Optional[dict] = None):
+    def __init__(
+        self,
+        *options: str,
+        size: int = 1,
+        env: Optional[dict] = None,
+        restore_signals: bool = True,
+    ):
         environ = dict(os.environ, **(env or {}))
         environ.pop("FLUX_URI", None)
         self.process = subprocess.Popen(
@@ -40,6 +46,7 @@ class Instance:
             stderr=subprocess.PIPE,
             text=True,
             env=environ,
+            restore_signals=restore_signals,
         )
         assert self.process.stdout is not None
         self.uri = self.process.stdout.readline().strip()

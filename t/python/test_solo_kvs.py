@@ -5,6 +5,7 @@ import base64
 import errno
 import json
 import random
+import resource
 
 import flux.kvs
 import pytest
@@ -410,6 +411,34 @@ def test_killed_instance_restarts(tmp_path, seed):
     assert kvs.get("torn.a").startswith("0,")
     del h, kvs
     assert instance.close() == 0
+
+
+def test_full_disk(tmp_path):
+    """After a failure nothing is written: no commit is missing in between."""
+    state = f"--statedir={tmp_path}"
+    options = [state, "-Sbroker.rc1_path="]
+    with Instance(*options, restore_signals=False) as instance:  # without SIGXFSZ
+        h = instance.open()
+        pid = int(h.attr_get("broker.pid"))
+        solo_support.load_module(h, "kvs", ["statedir"])
+        kvs = Kvs(h)
+        kvs.commit(put("log", "a", append=True))
+        limit = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (1, limit[1]))
+        payload = {"namespace": "ns", "rootref": "", "owner": 0, "flags": 0}
+        with raises(errno.EIO):
+            h.rpc("kvs.namespace-create", payload).get()
+        with raises(errno.EIO):
+            kvs.commit(put("log", "b", append=True))
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+        with raises(errno.EIO):
+            kvs.commit(put("log", "c", append=True))
+        del h, kvs
+        instance.close()
+    with Instance(*options) as instance:
+        h = instance.open()
+        solo_support.load_module(h, "kvs", ["statedir"])
+        assert Kvs(h).get("log") == "a"
 
 
 def test_statedir_is_locked(tmp_path):

@@ -32,27 +32,28 @@ static int load_ns (void *arg,
 /* Batches
  */
 
+/* Also to those who made a namespace, or removed one, which is then not there.
+ */
 static void respond_commit (struct kvs *kvs, const flux_msg_t *msg, int errnum)
 {
     const char *name;
     struct ns *ns;
     char ref[48];
-    int rc;
 
-    if (errnum == 0
-        && flux_request_unpack (msg, NULL, "{s:s}", "namespace", &name) == 0
-        && (ns = ns_find (kvs, name))) {
+    errno = errnum;
+    if (errnum
+        || flux_request_unpack (msg, NULL, "{s:s}", "namespace", &name) < 0)
+        respond_error (kvs->h, msg, NULL);
+    else if (!(ns = ns_find (kvs, name)))
+        respond_ok (kvs->h, msg);
+    else {
         ref_encode (ns->root->id, ref, sizeof (ref));
-        rc = flux_respond_pack (kvs->h,
-                                msg,
-                                "{s:s s:i}",
-                                "rootref", ref,
-                                "rootseq", ns->seq);
+        respond_pack (kvs->h,
+                      msg,
+                      "{s:s s:i}",
+                      "rootref", ref,
+                      "rootseq", ns->seq);
     }
-    else
-        rc = flux_respond_error (kvs->h, msg, errnum ? errnum : ENOTSUP, NULL);
-    if (rc < 0)
-        flux_log_error (kvs->h, "error responding to kvs.commit");
 }
 
 static void version_waiters_run (struct kvs *kvs)
@@ -231,7 +232,7 @@ static void commit_cb (flux_t *h,
     return;
 error:
     txn_destroy (txn);
-    respond_commit (kvs, msg, errno);
+    respond_error (h, msg, NULL);
 }
 
 /* Lookup

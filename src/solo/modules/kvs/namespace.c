@@ -90,13 +90,14 @@ static void namespace_create_cb (flux_t *h,
     userid = owner;
     if (userid == FLUX_USERID_UNKNOWN)
         userid = geteuid ();
-    if (!root || !(ns = ns_add (kvs, name, userid, 0, root)))
+    if (!root
+        || !(ns = ns_add (kvs, name, userid, 0, root))
+        || flux_msglist_append (kvs->batch->commits, msg) < 0)
         goto error;
     if (kvs->store && store_create_ns (kvs->store, name, ns->owner, root) < 0)
         kvs->batch->errnum = errno;
     watchers_note_ns (kvs->watchers, name);
     kvs_schedule_flush (kvs);
-    respond_ok (h, msg);
     return;
 error:
     respond_error (h, msg, NULL);
@@ -117,15 +118,18 @@ static void namespace_remove_cb (flux_t *h,
         errno = ENOTSUP;
         goto error;
     }
-    if ((ns = ns_find (kvs, name))) {
-        kvs_flush (kvs);            // its last commits are answered
-        ns_remove (kvs, ns);
-        if (kvs->store && store_remove_ns (kvs->store, name) < 0)
-            kvs->batch->errnum = errno;
-        watchers_note_ns (kvs->watchers, name);
-        kvs_schedule_flush (kvs);
+    if (!(ns = ns_find (kvs, name))) {
+        respond_ok (h, msg);
+        return;
     }
-    respond_ok (h, msg);
+    kvs_flush (kvs);                // its last commits are answered
+    if (flux_msglist_append (kvs->batch->commits, msg) < 0)
+        goto error;
+    ns_remove (kvs, ns);
+    if (kvs->store && store_remove_ns (kvs->store, name) < 0)
+        kvs->batch->errnum = errno;
+    watchers_note_ns (kvs->watchers, name);
+    kvs_schedule_flush (kvs);
     return;
 error:
     respond_error (h, msg, NULL);

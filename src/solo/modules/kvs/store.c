@@ -41,6 +41,7 @@ struct store {
     sqlite3 *db;
     sqlite3_stmt *stmt[STATEMENTS];
     bool in_transaction;
+    bool failed;                // nothing is written any more
 };
 
 const char *store_error (struct store *s)
@@ -48,50 +49,48 @@ const char *store_error (struct store *s)
     return sqlite3_errmsg (s->db);
 }
 
-static int begin (struct store *s)
+/* What an error interrupts must not be committed by half, nor what comes
+ * later without it: the transaction stays open until it is dropped on close.
+ */
+static int check (struct store *s, bool ok)
 {
-    if (s->in_transaction)
+    if (ok && !s->failed)
         return 0;
-    if (sqlite3_exec (s->db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK) {
-        errno = EIO;
-        return -1;
-    }
-    s->in_transaction = true;
-    return 0;
+    s->failed = true;
+    errno = EIO;
+    return -1;
+}
+
+static int transaction (struct store *s, bool begin)
+{
+    if (s->failed || s->in_transaction == begin)
+        return check (s, true);
+    s->in_transaction = begin;
+    return check (s, sqlite3_exec (s->db, begin ? "BEGIN" : "COMMIT",
+                                   NULL, NULL, NULL) == SQLITE_OK);
 }
 
 int store_flush (struct store *s)
 {
-    if (!s->in_transaction)
-        return 0;
-    if (sqlite3_exec (s->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK) {
-        errno = EIO;
-        return -1;
-    }
-    s->in_transaction = false;
-    return 0;
+    return transaction (s, false);
 }
 
 static sqlite3_stmt *prepare (struct store *s, int i, const char *ns)
 {
-    if (begin (s) < 0)
+    if (transaction (s, true) < 0)
         return NULL;
     sqlite3_reset (s->stmt[i]);
     sqlite3_bind_text (s->stmt[i], 1, ns, -1, SQLITE_STATIC);
     return s->stmt[i];
 }
 
-static int step (sqlite3_stmt *stmt)
+static int step (struct store *s, sqlite3_stmt *stmt)
 {
     int rc = sqlite3_step (stmt);
 
     sqlite3_reset (stmt);
     sqlite3_clear_bindings (stmt);
-    if (rc != SQLITE_DONE) {
-        errno = EIO;
-        return -1;
-    }
-    return 0;
+    return check (s, rc == SQLITE_DONE);
 }
 
 static int insert (struct store *s,
@@ -110,7 +109,7 @@ static int insert (struct store *s,
     sqlite3_bind_int64 (stmt, 3, chunk);
     sqlite3_bind_int (stmt, 4, type);
     sqlite3_bind_blob64 (stmt, 5, data ? data : "", len, SQLITE_STATIC);
-    return step (stmt);
+    return step (s, stmt);
 }
 
 static int insert_node (struct store *s,
@@ -165,12 +164,12 @@ static int erase (struct store *s, const char *ns, const char *path)
     sqlite3_stmt *stmt;
 
     if (strcmp (path, ".") == 0)
-        return (stmt = prepare (s, CLEAR_NS, ns)) ? step (stmt) : -1;
+        return (stmt = prepare (s, CLEAR_NS, ns)) ? step (s, stmt) : -1;
     for (int i = DELETE; i <= DELETE_BELOW; i++) {
         if (!(stmt = prepare (s, i, ns)))
             return -1;
         sqlite3_bind_text (stmt, 2, path, -1, SQLITE_STATIC);
-        if (step (stmt) < 0)
+        if (step (s, stmt) < 0)
             return -1;
     }
     return 0;
@@ -217,7 +216,7 @@ int store_create_ns (struct store *s,
     if (erase (s, ns, ".") < 0 || !(stmt = prepare (s, ADD_NS, ns)))
         return -1;
     sqlite3_bind_int64 (stmt, 2, owner);
-    if (step (stmt) < 0)
+    if (step (s, stmt) < 0)
         return -1;
     return insert_node (s, ns, ".", root);
 }
@@ -228,7 +227,7 @@ int store_remove_ns (struct store *s, const char *ns)
 
     if (erase (s, ns, ".") < 0 || !(stmt = prepare (s, REMOVE_NS, ns)))
         return -1;
-    return step (stmt);
+    return step (s, stmt);
 }
 
 int store_set_seq (struct store *s, const char *ns, int seq)
@@ -238,7 +237,7 @@ int store_set_seq (struct store *s, const char *ns, int seq)
     if (!stmt)
         return -1;
     sqlite3_bind_int (stmt, 2, seq);
-    return step (stmt);
+    return step (s, stmt);
 }
 
 /* Load
@@ -248,7 +247,8 @@ static int load_row (struct txn *txn, sqlite3_stmt *stmt, struct node **rootp)
 {
     const char *path = (const char *)sqlite3_column_text (stmt, 0);
     unsigned int chunk = sqlite3_column_int (stmt, 1);
-    const char *data = sqlite3_column_blob (stmt, 3);
+    // as text: that ends with a zero byte, which is not counted
+    const char *data = (const char *)sqlite3_column_text (stmt, 3);
     size_t len = sqlite3_column_bytes (stmt, 3);
     struct node *n;
 
@@ -382,8 +382,7 @@ void store_close (struct store *s)
 {
     if (s) {
         int saved_errno = errno;
-        if (s->in_transaction)
-            (void)store_flush (s);
+        (void)store_flush (s);
         for (int i = 0; i < STATEMENTS; i++)
             sqlite3_finalize (s->stmt[i]);
         sqlite3_close (s->db);

@@ -5,6 +5,9 @@
  * journal is a WAL with synchronous=NORMAL: what was flushed survives the
  * death of the process at any moment.  When the machine loses power the last
  * moments may be lost, but the store stays consistent.
+ *
+ * Calls fail with EIO, and from then on all do: what was flushed before stays
+ * as it is.
  */
 #ifndef SOLO_KVS_STORE_H
 #define SOLO_KVS_STORE_H
