@@ -250,6 +250,12 @@ def test_namespaces(kvs, instance, monkeypatch):
         Kvs(guest).get("g.x.y")
     with raises(errno.EPERM):
         guest.rpc("kvs.namespace-remove", {"namespace": "guest"}).get()
+    # a reference is no way around that
+    root = h.rpc("kvs.getroot", {"namespace": "primary", "flags": 0}).get()
+    ref = {"ver": 1, "type": "dirref", "data": [root["rootref"]]}
+    for dirent in ref, {"ver": 1, "type": "dir", "data": {"d": ref}}:
+        with raises(errno.EPERM):
+            Kvs(guest, "guest").commit({"key": "r", "flags": 0, "dirent": dirent})
     # as the job manager does when a job has ended
     root = h.rpc("kvs.getroot", {"namespace": "guest", "flags": 0}).get()
     assert root["owner"] == 1234

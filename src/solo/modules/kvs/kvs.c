@@ -134,7 +134,10 @@ void kvs_schedule_flush (struct kvs *kvs)
 /* Commit
  */
 
-static int apply_op (struct kvs *kvs, struct txn *txn, json_t *op)
+static int apply_op (struct kvs *kvs,
+                     struct txn *txn,
+                     json_t *op,
+                     bool refs)
 {
     const char *key;
     int flags;
@@ -152,7 +155,7 @@ static int apply_op (struct kvs *kvs, struct txn *txn, json_t *op)
     }
     if (json_is_null (dirent))
         return txn_unlink (txn, key);
-    if (!(n = node_decode (kvs, dirent)))
+    if (!(n = node_decode (kvs, dirent, refs)))
         return -1;
     if (!(flags & FLUX_KVS_APPEND))
         return txn_put (txn, key, n);
@@ -204,6 +207,7 @@ static void commit_cb (flux_t *h,
     struct txn *txn = NULL;
     size_t i;
     json_t *op;
+    bool owner = flux_msg_authorize (msg, FLUX_USERID_UNKNOWN) == 0;
 
     if (flux_request_unpack (msg,
                              NULL,
@@ -216,7 +220,7 @@ static void commit_cb (flux_t *h,
         || !(txn = txn_create (&ns->root)))
         goto error;
     json_array_foreach (ops, i, op)
-        if (apply_op (kvs, txn, op) < 0)
+        if (apply_op (kvs, txn, op, owner) < 0)
             goto error;
     if (flux_msglist_append (kvs->batch->commits, msg) < 0)
         goto error;
@@ -262,11 +266,8 @@ static void lookup_cb (flux_t *h,
                              "rootdir", &rootdir) < 0)
         goto error;
     if (rootdir) {
-        struct flux_msg_cred cred;
-
-        if (flux_msg_get_cred (msg, &cred) < 0
-            || flux_msg_cred_authorize (cred, FLUX_USERID_UNKNOWN) < 0
-            || !(root = node_decode (kvs, rootdir)))
+        if (flux_msg_authorize (msg, FLUX_USERID_UNKNOWN) < 0
+            || !(root = node_decode (kvs, rootdir, true)))
             goto error;
     }
     else if (!(ns = ns_find (kvs, name)))

@@ -79,9 +79,10 @@ void ref_encode (uint64_t id, char *buf, size_t size);
 /* The node of a reference, borrowed.  Fails with ENOENT.
  */
 struct node *ref_find (struct kvs *kvs, const char *ref);
-/* Make a node of what a client wants to put.
+/* Make a node of what a client wants to put.  References, which anybody can
+ * guess, fail with EPERM unless 'refs'.
  */
-struct node *node_decode (struct kvs *kvs, json_t *treeobj);
+struct node *node_decode (struct kvs *kvs, json_t *treeobj, bool refs);
 
 /* What a lookup found, as the response needs it.
  */

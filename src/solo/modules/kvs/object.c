@@ -77,9 +77,7 @@ struct node *ref_find (struct kvs *kvs, const char *ref)
 /* Tree objects
  */
 
-/* Make a node of what a client wants to put.
- */
-struct node *node_decode (struct kvs *kvs, json_t *treeobj)
+struct node *node_decode (struct kvs *kvs, json_t *treeobj, bool refs)
 {
     const char *type;
     json_t *data;
@@ -108,7 +106,11 @@ struct node *node_decode (struct kvs *kvs, json_t *treeobj)
     }
     else if (strcmp (type, "dirref") == 0) {
         const char *ref = json_string_value (json_array_get (data, 0));
-        n = node_incref (ref_find (kvs, ref ? ref : ""));
+
+        if (refs)
+            n = node_incref (ref_find (kvs, ref ? ref : ""));
+        else
+            errno = EPERM;
     }
     else if (strcmp (type, "dir") == 0) {
         struct txn *txn;
@@ -118,7 +120,7 @@ struct node *node_decode (struct kvs *kvs, json_t *treeobj)
         if (!(n = node_create_dir ()) || !(txn = txn_create (&n)))
             return n;
         json_object_foreach (data, name, o) {
-            struct node *child = node_decode (kvs, o);
+            struct node *child = node_decode (kvs, o, refs);
             if (!child || txn_put (txn, name, child) < 0) {
                 txn_destroy (txn);
                 node_decref (n);
