@@ -119,6 +119,19 @@ static struct change *add_change (struct txn *txn,
     return c;
 }
 
+/* The store must not see later appends in a value: a change has a copy.
+ */
+static int set_data (struct change *c, const void *data, size_t len)
+{
+    if (len > 0) {
+        if (!(c->data = malloc (len)))
+            return -1;
+        memcpy (c->data, data, len);
+    }
+    c->len = len;
+    return 0;
+}
+
 /* Set an entry and remember how to take it back.  Takes over node.
  */
 static int set_entry (struct txn *txn,
@@ -281,17 +294,10 @@ int txn_put (struct txn *txn, const char *key, struct node *node)
     old = dir_get (dir, name, strlen (name));
     c->replaced = old != NULL;
     c->below = node->type != NODE_VALUE || (old && old->type != NODE_VALUE);
-    if (node->type == NODE_VALUE) {
-        /* The store must not see later appends in this one.
-         */
-        if (node->value.len > 0
-            && !(c->data = malloc (node->value.len)))
-            goto out;
-        memcpy (c->data ? c->data : "", node->value.data, node->value.len);
-        c->len = node->value.len;
-    }
-    else
+    if (node->type != NODE_VALUE)
         c->node = node_incref (node);
+    else if (set_data (c, node->value.data, node->value.len) < 0)
+        goto out;
     rc = set_entry (txn, dir, name, strlen (name), node);
     node = NULL;
 out:
@@ -323,18 +329,16 @@ int txn_append (struct txn *txn, const char *key, const void *data, size_t len)
     }
     if (!(n = own_entry (txn, dir, name, strlen (name)))
         || !(c = add_change (txn, CHANGE_APPEND, path, strlen (path)))
+        || set_data (c, data, len) < 0
         || !(u = calloc (1, sizeof (*u))))
         goto out;
     u->appended = n;
     u->old_len = n->value.len;
     c->chunk = n->value.chunks;
-    if (value_append (n, data, len) < 0
-        || (len > 0 && !(c->data = malloc (len)))) {
+    if (value_append (n, data, len) < 0) {
         free (u);
         goto out;
     }
-    memcpy (c->data ? c->data : "", data, len);
-    c->len = len;
     u->next = txn->undo;
     txn->undo = u;
     rc = 0;

@@ -275,10 +275,8 @@ static void lookup_cb (flux_t *h,
     struct watchers *ws = arg;
     struct watch *w = NULL;
     struct watch **b;
-    struct flux_msg_cred cred;
 
     if (!(w = calloc (1, sizeof (*w)))
-        || flux_msg_get_cred (msg, &cred) < 0
         || flux_request_unpack (msg,
                                 NULL,
                                 "{s:s s:s s:i}",
