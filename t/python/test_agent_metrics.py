@@ -10,6 +10,7 @@ import stat
 
 import pytest
 import yaml
+from flux_k8s.agent import Agent, Overrides
 from flux_k8s.stats import Stats
 
 pytest.importorskip("prometheus_client")
@@ -100,6 +101,36 @@ def test_a_port_of_the_loopback(server):
     assert found["flux_dws_watch_lists_total", "storages"] == 1
     address = ("127.0.0.1", server.port)
     assert scrape(http.client.HTTPConnection(*address), "/secret")[0] == 404
+
+
+def test_a_newer_agents_socket_is_left_alone(tmp_path):
+    path = tmp_path / "metrics"
+    older = MetricsServer(f"unix:{path}", collector())
+    newer = MetricsServer(f"unix:{path}", collector())
+    older.close()
+    try:
+        assert scrape(UnixConnection(str(path)))[0] == 200
+    finally:
+        newer.close()
+    assert not path.exists()
+
+
+def test_a_port_that_is_taken_is_tried_again(caplog):
+    """The agent that is being replaced has it for a while."""
+    older = MetricsServer("127.0.0.1:0", collector())
+    port = older.port
+    agent = Agent(None, Overrides())
+    agent._serve_metrics(f"127.0.0.1:{port}")
+    agent._on_stats_timer()
+    assert len(caplog.records) == 1
+    older.close()
+    agent._on_stats_timer()
+    try:
+        address = ("127.0.0.1", port)
+        connection = http.client.HTTPConnection(*address, timeout=LIMIT_S)
+        assert scrape(connection)[0] == 200
+    finally:
+        agent._serve_metrics(None)
 
 
 def test_without_the_module_the_agents_own_are_there():

@@ -315,6 +315,8 @@ class Agent:
         self._stats = Stats()
         self._sent_stats: dict[str, Any] | None = None
         self._metrics: MetricsServer | None = None
+        # where metrics are to be served as soon as it is free
+        self._metrics_wanted: str | None = None
         self._box = Mailbox()
         self._session: Session | None = None
         self._waiting: deque[Report] = deque()
@@ -408,12 +410,14 @@ class Agent:
 
     def _serve_metrics(self, address: str | None) -> None:
         """Serve them there, or nowhere. Jobs come first: a port that is taken
-        is logged, and that is all."""
+        is logged, and tried again by and by."""
         if self._metrics is not None:
             if self._metrics.address == address:
                 return
             self._metrics.close()
             self._metrics = None
+        again = address is not None and address == self._metrics_wanted
+        self._metrics_wanted = None
         if address is None:
             return
         try:
@@ -424,9 +428,13 @@ class Agent:
         except ImportError as exc:
             LOGGER.error("rabbit.metrics: %s", exc)
         except OSError as exc:
-            LOGGER.error("rabbit.metrics: %s: %s", address, exc.strerror or exc)
+            if not again:
+                LOGGER.error("rabbit.metrics: %s: %s", address, exc.strerror or exc)
+            self._metrics_wanted = address
 
     def _on_stats_timer(self, *_: Any) -> None:
+        if self._metrics_wanted is not None:
+            self._serve_metrics(self._metrics_wanted)
         if self._session is None:
             return
         stats = self._session.summary()

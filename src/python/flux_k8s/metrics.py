@@ -249,7 +249,8 @@ class _Server6(_Server):
 class _UnixServer(_Server):
     address_family = socket.AF_UNIX
     allow_reuse_address = False
-    bound = False
+    # device and inode of the file that we made
+    made: tuple[int, int] | None = None
 
     def server_bind(self) -> None:
         path = str(self.server_address)
@@ -260,18 +261,25 @@ class _UnixServer(_Server):
         except FileNotFoundError:
             pass
         self.socket.bind(path)
-        self.bound = True
+        self.made = self._file(path)
         # Nobody can connect before listen (), which comes after this.
         os.chmod(path, 0o600)
 
     def server_close(self) -> None:
         super().server_close()
-        if self.bound:
-            self.bound = False
-            try:
-                os.unlink(str(self.server_address))
-            except FileNotFoundError:
-                pass
+        path = str(self.server_address)
+        try:
+            # A newer agent may have put its own in the place of ours.
+            if self.made is not None and self._file(path) == self.made:
+                os.unlink(path)
+        except FileNotFoundError:
+            pass
+        self.made = None
+
+    @staticmethod
+    def _file(path: str) -> tuple[int, int]:
+        found = os.lstat(path)
+        return found.st_dev, found.st_ino
 
 
 class MetricsServer:
