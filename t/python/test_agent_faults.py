@@ -5,6 +5,7 @@ import datetime
 import email.utils
 import http.server
 import json
+import pathlib
 import queue
 import socket
 import ssl
@@ -384,6 +385,16 @@ def test_a_rotated_certificate(tmp_path):
         assert run(api, GET)[0][0]["ok"]
     finally:
         server.close()
+
+
+@pytest.mark.parametrize("proxy", ["nonsense://x:1", 5])
+def test_a_proxy_that_is_none_names_the_kubeconfig(server, proxy):
+    path = pathlib.Path(server.kubeconfig())
+    config = json.loads(path.read_text())
+    config["clusters"][0]["cluster"]["proxy-url"] = proxy
+    path.write_text(json.dumps(config))
+    with pytest.raises(ConfigError, match=str(path)):
+        Kube(str(path))
 
 
 def renew(directory, identity):

@@ -200,12 +200,13 @@ class Kube:
             kubernetes.config.load_kube_config(
                 config_file=self.path, client_configuration=configuration
             )
+            client = kubernetes.client.ApiClient(configuration)
         except KUBECONFIG_FAULTS as exc:
             known = isinstance(exc, (ConfigException, OSError, yaml.YAMLError))
             text = exc if known else f"not a kubeconfig ({exc})"
             raise ConfigError(f"kubeconfig {self.path}: {text}") from exc
         self._configuration: Any = configuration
-        pool = kubernetes.client.ApiClient(configuration).rest_client.pool_manager
+        pool = client.rest_client.pool_manager
         pool.connection_pool_kw["socket_options"] = [
             *urllib3.connection.HTTPConnection.default_socket_options,
             *KEEPALIVE,
