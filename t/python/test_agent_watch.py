@@ -6,7 +6,16 @@ import select
 
 import pytest
 from flux_k8s import watch
-from flux_k8s.agent import REPORT_TYPES, Mailbox, Session, encode, in_parts
+from flux_k8s.agent import (
+    REPORT_TYPES,
+    RPCS_UNDER_WAY,
+    Agent,
+    Mailbox,
+    Overrides,
+    Session,
+    encode,
+    in_parts,
+)
 from flux_k8s.crd import newest
 from flux_k8s.kube import ApiError, Object, WatchStream
 from flux_k8s.stats import Stats
@@ -315,3 +324,19 @@ def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
     ]
     session.close()
     box.close()
+
+
+def test_numbers_do_not_pile_up_for_a_module_that_is_slow():
+    class Numbers:
+        turn = 0
+
+        def summary(self):
+            self.turn += 1
+            return {"requests": self.turn}
+
+    agent = Agent(None, Overrides())
+    agent._session = Numbers()
+    agent._under_way = RPCS_UNDER_WAY
+    for _ in range(100):
+        agent._on_stats_timer()
+    assert len(agent._waiting) == 1

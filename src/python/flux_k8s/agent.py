@@ -435,7 +435,8 @@ class Agent:
     def _on_stats_timer(self, *_: Any) -> None:
         if self._metrics_wanted is not None:
             self._serve_metrics(self._metrics_wanted)
-        if self._session is None:
+        # A module that does not answer is not told the same again and again.
+        if self._session is None or self._waiting:
             return
         stats = self._session.summary()
         if stats != self._sent_stats:
