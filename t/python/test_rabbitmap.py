@@ -193,6 +193,15 @@ def test_configuration_may_be_a_directory(tmp_path):
             '[[resource.config]]\nhosts = "a"\ncoers = "0"\n',
             "resource.config[0]: unknown key 'coers'",
         ),
+        ("[resource]\nconfig = [1]\n", "resource.config[0]: not a table"),
+        (
+            '[[resource.config]]\nhosts = "a"\nproperties = "big"\n',
+            "resource.config[0].properties: not an array of strings",
+        ),
+        (
+            '[[resource.config]]\nhosts = "a"\nproperties = [1]\n',
+            "resource.config[0].properties",
+        ),
     ],
 )
 def test_configuration_errors_name_the_key(tmp_path, content, text):

@@ -91,6 +91,8 @@ def build_R(table: dict[str, Any]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for index, entry in enumerate(table["config"]):
         where = f"resource.config[{index}]"
+        if not isinstance(entry, dict):
+            raise ConfigError(f"{where}: not a table")
         unknown = set(entry) - {"hosts", "cores", "gpus", "properties"}
         if unknown:
             raise ConfigError(f"{where}: unknown key '{sorted(unknown)[0]}'")
@@ -100,6 +102,9 @@ def build_R(table: dict[str, Any]) -> dict[str, Any]:
             raise ConfigError(f"{where}: 'hosts' is missing") from exc
         except (TypeError, ValueError) as exc:
             raise ConfigError(f"{where}.hosts: not a hostlist") from exc
+        names = entry.get("properties", [])
+        if not isinstance(names, list) or not all(isinstance(n, str) for n in names):
+            raise ConfigError(f"{where}.properties: not an array of strings")
         kinds = {}
         for key, kind in (("cores", "core"), ("gpus", "gpu")):
             if key in entry:
@@ -112,7 +117,7 @@ def build_R(table: dict[str, Any]) -> dict[str, Any]:
             if rank == len(children):
                 children.append({})
             children[rank].update(kinds)
-            for name in entry.get("properties", []):
+            for name in names:
                 properties.setdefault(name, IDset()).set(rank)
     execution = {
         "R_lite": _r_lite(children),
