@@ -105,6 +105,21 @@ def test_build_refuses_contradictions(config, storages, text):
         rabbitmap.build(config, storages)
 
 
+@pytest.mark.parametrize(
+    ("config", "storages", "servers"),
+    [
+        ({}, [], []),
+        ({"spec": {"storageNodes": [{"name": "r1", "computesAccess": [1]}]}}, [], []),
+        (CONFIG, [{}], []),
+        (CONFIG, [{"metadata": {"name": "r1"}, "status": "x"}], []),
+        (CONFIG, [], [{"metadata": {"name": "s"}, "spec": {"allocationSets": [1]}}]),
+    ],
+)
+def test_build_refuses_what_is_malformed(config, storages, servers):
+    with pytest.raises(rabbitmap.MappingError, match="malformed"):
+        rabbitmap.build(config, storages, servers)
+
+
 def test_build_without_status():
     # before the first boot there is no status, and a rabbit may be unknown
     storages = [{"metadata": {"name": "r1"}}, storage("other", 5)]
@@ -132,6 +147,8 @@ def test_ask():
         ("{", "not JSON"),
         ("[]", "'computes' must be an object"),
         ('{"computes": {}, "rabbits": []}', "'rabbits' must be an object"),
+        ('{"rabbits": {"r1": "a[1-2]"}}', "'rabbits.r1' must have a hostlist"),
+        ('{"rabbits": {"r1": {"hostlist": 1}}}', "'rabbits.r1' must have a hostlist"),
     ],
 )
 def test_load_names_the_file(tmp_path, content, text):

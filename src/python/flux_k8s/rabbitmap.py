@@ -34,8 +34,22 @@ def build(
     is subtracted.
 
     Raises:
-        MappingError: the objects contradict each other.
+        MappingError: the objects contradict each other, or are not what they
+            should be.
     """
+    try:
+        return _build(system_configuration, storages, servers)
+    except (KeyError, TypeError, AttributeError) as exc:
+        raise MappingError(
+            f"SystemConfiguration, Storages or Servers are malformed: {exc!r}"
+        ) from exc
+
+
+def _build(
+    system_configuration: dict[str, Any],
+    storages: Iterable[dict[str, Any]],
+    servers: Iterable[dict[str, Any]],
+) -> Mapping:
     mapping: Mapping = {"computes": {}, "rabbits": {}}
     computes, rabbits = mapping["computes"], mapping["rabbits"]
     for node in system_configuration["spec"].get("storageNodes") or []:
@@ -48,7 +62,7 @@ def build(
                     f"{computes[host]} and {rabbit}"
                 )
             computes[host] = rabbit
-        rabbits[rabbit] = {"hostlist": _encode(hosts)}
+        rabbits[rabbit] = {"hostlist": encode(hosts)}
     capacities = _capacities(storages, mapping)
     largest = max(capacities.values(), default=0)
     taken = _taken(servers)
@@ -58,7 +72,7 @@ def build(
     return mapping
 
 
-def _encode(hosts: Iterable[str]) -> str:
+def encode(hosts: Iterable[str]) -> str:
     """Hosts as an RFC 29 hostlist, each once."""
     from flux.hostlist import Hostlist
 
@@ -129,6 +143,11 @@ def load(path: str) -> Mapping:
             mapping.setdefault(key, {}), dict
         ):
             raise MappingError(f"{path}: '{key}' must be an object")
+    for rabbit, entry in mapping["rabbits"].items():
+        if not isinstance(entry, dict) or not isinstance(
+            entry.get("hostlist", ""), str
+        ):
+            raise MappingError(f"{path}: 'rabbits.{rabbit}' must have a hostlist")
     return dict(mapping)
 
 
@@ -162,7 +181,7 @@ def configured_path(handle: Any = None) -> str:
 
 def all_rabbits(mapping: Mapping) -> str:
     """The hostlist of all rabbits."""
-    return _encode(mapping["rabbits"])
+    return encode(mapping["rabbits"])
 
 
 def rabbits_of(mapping: Mapping, computes: Iterable[str]) -> list[str]:
@@ -194,8 +213,3 @@ def computes_of(mapping: Mapping, rabbits: Iterable[str]) -> list[str]:
             hosts = mapping["rabbits"][rabbit].get("hostlist") or ""
             result.update(dict.fromkeys(_decode(hosts)))
     return list(result)
-
-
-def encode(hosts: Iterable[str]) -> str:
-    """Hosts as an RFC 29 hostlist."""
-    return _encode(hosts)
