@@ -38,10 +38,12 @@ class Pods:
             for name in sorted(self.texts, reverse=True)
         ]
 
-    def pod_log(self, namespace, name, container, limit_bytes):
+    def pod_log(self, namespace, name, container, lines, limit_bytes):
         if self.fault:
             raise self.fault
-        return self.texts[name]
+        # as the API server has it: the last lines, and their beginning
+        last = self.texts[name].splitlines(keepends=True)[-lines:]
+        return "".join(last).encode()[:limit_bytes]
 
 
 def test_each_container_once_in_order():
@@ -107,3 +109,16 @@ def test_a_node_that_answers_the_second_time_is_heard():
 
     pods = Once({"p": "x"}, ApiError(500, "InternalError", "connection reset"))
     assert logs.read_logs(pods, "default", "a=b", 10)[0]["log"] == "x"
+
+
+def test_long_lines_do_not_hide_the_end(monkeypatch):
+    monkeypatch.setattr(logs, "READ_BYTES", 1000)
+    text = "".join(f"{n:099}\n" for n in range(50)) + "the end\n"
+    (entry,) = logs.read_logs(Pods({"p": text}), "default", "a=b", 8)
+    assert (entry["log"], entry["truncated"]) == ("the end\n", True)
+
+
+def test_lines_that_were_not_asked_for_are_missing():
+    pods = Pods({"p": "x\n" * 2000, "q": "x\n" * 500})
+    entries = logs.read_logs(pods, "default", "a=b", 10_000)
+    assert [e["truncated"] for e in entries] == [True, False]

@@ -435,18 +435,18 @@ class Kube:
         return self._list_parts(plural, selector, 500, namespace)[0]
 
     def pod_log(
-        self, namespace: str, name: str, container: str, limit_bytes: int
-    ) -> str:
-        """The last lines that a container has written, no more than a number
-        of bytes of them."""
+        self, namespace: str, name: str, container: str, lines: int, limit_bytes: int
+    ) -> bytes:
+        """The last lines that a container has written; of them the beginning,
+        where they are more than a number of bytes."""
         query = {
             "container": container,
-            "tailLines": "1000",
+            "tailLines": str(lines),
             "limitBytes": str(limit_bytes),
         }
         path = self._path(RESOURCES["pods"], namespace, name)
         response = self._open(("get", "pods"), "GET", f"{path}/log?{urlencode(query)}")
-        return response.data.decode(errors="replace")
+        return response.data
 
     def _list_parts(
         self, plural: str, selector: str, limit: int, namespace: str = ""

@@ -14,6 +14,7 @@ TOTAL_BYTES = 256 * 1024
 READ_BYTES = 1024 * 1024
 
 
+TAIL_LINES = (1000, 100, 10, 1)
 # How often a log is asked for whose node does not answer.
 NODE_TRIES = 2
 
@@ -26,16 +27,28 @@ def _is_of_node(error: ApiError) -> bool:
     )
 
 
-def _read(kube: Kube, namespace: str, pod: str, container: str) -> str:
-    """A log. The job's end waits for it, so not for a node that is dead."""
+def _ask(kube: Kube, namespace: str, pod: str, container: str, lines: int) -> bytes:
+    """The job's end waits for a log, so it is not asked of a dead node for ever."""
     for _ in range(NODE_TRIES):
         try:
-            return kube.pod_log(namespace, pod, container, READ_BYTES)
+            return kube.pod_log(namespace, pod, container, lines, READ_BYTES)
         except ApiError as exc:
             if not _is_of_node(exc):
                 raise
             error = exc
     raise ApiError(404, error.reason, error.message) from error
+
+
+def _read(kube: Kube, namespace: str, pod: str, container: str) -> tuple[str, bool]:
+    """The end of a log, and whether there may be more before it. Where lines are
+    so long that the end is cut off, fewer."""
+    data, lines = b"", 0
+    for lines in TAIL_LINES:
+        data = _ask(kube, namespace, pod, container, lines)
+        if len(data) < READ_BYTES:
+            break
+    more = len(data) >= READ_BYTES or len(data.splitlines()) >= lines
+    return data.decode(errors="replace"), more
 
 
 def tail(text: str, limit_bytes: int) -> tuple[str, bool]:
@@ -80,8 +93,9 @@ def read_logs(
             }
             limit = min(limit_bytes, left)
             try:
-                text = _read(kube, namespace, name, entry["container"])
-                entry["log"], entry["truncated"] = tail(text, limit)
+                text, more = _read(kube, namespace, name, entry["container"])
+                entry["log"], cut = tail(text, limit)
+                entry["truncated"] = cut or more
                 left -= len(entry["log"].encode(errors="replace"))
             except ApiError as exc:
                 if exc.transient:
