@@ -183,6 +183,45 @@ test_expect_success 'queue drain waits for the jobs' '
 	test ! -s out &&
 	flux queue idle
 '
+test_expect_success 'resource reload takes another R when there is no scheduler' '
+	flux resource R >R.all &&
+	jq ".execution |= (.R_lite = [{rank: \"0-1\", children: {core: \"0-1\"}}] |
+		.nodelist = [\"a[1-2]\"] | .properties = {big: \"1\"})" R.all >R.two &&
+	test_must_fail flux resource reload R.two 2>err &&
+	grep "resources are busy" err &&
+	sched=$(flux module list | sed -n "s/^\(sched-[^ ]*\) .*/\1/p") &&
+	flux module remove $sched &&
+	flux resource drain 1 for now &&
+	test_must_fail flux resource reload no-such-file 2>err &&
+	echo "{}" >R.bad &&
+	test_must_fail flux resource reload R.bad &&
+	jq ".execution |= (.R_lite[0].rank = \"0-15\" |
+		.nodelist = [\"a[0-15]\"])" R.two >R.big &&
+	test_must_fail flux resource reload R.big 2>err &&
+	grep "ranks" err &&
+	flux resource reload R.two &&
+	flux kvs get resource.R | jq -e ".execution.nodelist == [\"a[1-2]\"]" &&
+	flux module load $sched &&
+	flux resource list -s all -no "{nnodes} {ncores} {nodelist}" >out &&
+	echo "2 4 a[1-2]" >expected &&
+	test_cmp expected out &&
+	flux resource drain -no "{ranks} {reason}" >out &&
+	echo "1 for now" >expected &&
+	test_cmp expected out &&
+	flux resource undrain 1 &&
+	flux run -N1 --requires=big true &&
+	test_must_fail flux run -N3 true &&
+	flux module remove $sched &&
+	flux resource reload --force R.big &&
+	flux module load $sched &&
+	flux resource list -s free -no "{ranks}" >out &&
+	echo 0-15 >expected &&
+	test_cmp expected out &&
+	flux module remove $sched &&
+	flux resource reload R.all &&
+	flux module load $sched &&
+	flux run -N4 true
+'
 test_expect_success 'exec runs once per node' '
 	flux exec -n sh -c "echo x" >out &&
 	test "$(grep -c x out)" = 4 &&

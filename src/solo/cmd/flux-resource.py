@@ -304,10 +304,14 @@ def undrain(args: Args) -> None:
 def reload(args: Args) -> None:
     import os
 
-    flux.Flux().rpc(
-        "resource.reload",
-        {"path": os.path.realpath(args.path), "xml": False, "force": args.force},
-    ).get()
+    path = os.path.realpath(args.path)
+    future = flux.Flux().rpc(
+        "resource.reload", {"path": path, "xml": args.xml, "force": args.force}
+    )
+    try:
+        future.get()
+    except OSError:
+        solocmd.die(NAME, f"ERROR: {future.error_string()}")
 
 
 def main() -> None:
@@ -351,6 +355,7 @@ def main() -> None:
         cmd.add_argument("reason", nargs=argparse.REMAINDER, metavar="REASON")
     cmd = command("reload", reload, "read R from a file", False)
     cmd.add_argument("-f", "--force", action="store_true")
+    cmd.add_argument("-x", "--xml", action="store_true", help="PATH has hwloc XML")
     cmd.add_argument("path", metavar="PATH")
     solocmd.dispatch(top)
 

@@ -2,8 +2,8 @@
 /* resource.c - the resource module: the instance's nodes, for the scheduler
  * and for flux resource.
  *
- * R comes from the KVS or, with the argument "statedir", from the file R in
- * the directory that the attribute of that name says.
+ * With the argument "statedir" R comes from the file R in the directory that
+ * the attribute of that name says, otherwise from the KVS.
  * All of its nodes are there from the start.  What happens to them is in
  * resource.eventlog; the scheduler hears of it as the answer to its
  * resource.acquire request (RFC 28).
@@ -362,83 +362,8 @@ error:
     respond_error (h, msg, error.text);
 }
 
-static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "resource.acquire-cancel", cancel_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "resource.journal", journal_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "resource.journal-cancel", cancel_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "resource.status", status_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "resource.sched-status", sched_status_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "resource.get", get_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "resource.monitor-force-down", force_down_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "resource.config-reload", config_reload_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "resource.disconnect", disconnect_cb,
-      FLUX_ROLE_USER },
-    FLUX_MSGHANDLER_TABLE_END,
-};
-
 /* Start
  */
-
-static int load_R (struct resource *ctx, const char *dir)
-{
-    flux_kvs_txn_t *txn = NULL;
-    flux_future_t *f = NULL;
-    json_error_t jerror;
-    char *path;
-    int rc = -1;
-
-    if (!dir) {
-        const char *s;
-        if (!(f = flux_kvs_lookup (ctx->h, NULL, 0, "resource.R"))
-            || flux_kvs_lookup_get (f, &s) < 0
-            || !(ctx->R = json_loads (s ? s : "", 0, &jerror)))
-            flux_log (ctx->h, LOG_ERR, "no resources in resource.R");
-        else
-            rc = 0;
-        flux_future_destroy (f);
-        return rc;
-    }
-    if (asprintf (&path, "%s/R", dir) < 0)
-        return -1;
-    if (!(ctx->R = json_load_file (path, 0, &jerror))) {
-        flux_log (ctx->h, LOG_ERR, "%s: %s", path, jerror.text);
-        free (path);
-        errno = EINVAL;
-        return -1;
-    }
-    free (path);
-    if ((txn = flux_kvs_txn_create ())
-        && flux_kvs_txn_pack (txn, 0, "resource.R", "O", ctx->R) == 0
-        && (f = flux_kvs_commit (ctx->h, NULL, 0, txn)))
-        rc = flux_future_get (f, NULL);
-    flux_future_destroy (f);
-    flux_kvs_txn_destroy (txn);
-    return rc;
-}
-
-static int create_nodes (struct resource *ctx)
-{
-    json_t *nodelist;
-    json_t *entry;
-    size_t i;
-
-    if (json_unpack (ctx->R,
-                     "{s:{s:o}}",
-                     "execution",
-                       "nodelist", &nodelist) < 0
-        || !(ctx->hosts = hostlist_create ())) {
-        errno = EINVAL;
-        return -1;
-    }
-    json_array_foreach (nodelist, i, entry)
-        if (hostlist_append (ctx->hosts, json_string_value (entry)) < 0)
-            return -1;
-    ctx->size = hostlist_count (ctx->hosts);
-    if (!(ctx->nodes = calloc (ctx->size + 1, sizeof (*ctx->nodes))))
-        return -1;
-    return 0;
-}
 
 static int announce (struct resource *ctx)
 {
@@ -506,8 +431,7 @@ static struct resource *resource_create (flux_t *h, const char *dir)
         || !(ctx->journals = flux_msglist_create ())
         || !(ctx->status_requests = flux_msglist_create ())
         || !(ctx->eventlog = json_array ())
-        || load_R (ctx, dir) < 0
-        || create_nodes (ctx) < 0
+        || inventory_load (ctx, dir) < 0
         || replay_eventlog (ctx) < 0)
         goto error;
     if (set_exclude (ctx, flux_get_conf (h), &error) < 0) {
@@ -521,6 +445,22 @@ error:
     resource_destroy (ctx);
     return NULL;
 }
+
+static const struct flux_msg_handler_spec htab[] = {
+    { FLUX_MSGTYPE_REQUEST, "resource.acquire-cancel", cancel_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "resource.journal", journal_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "resource.journal-cancel", cancel_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "resource.status", status_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "resource.sched-status", sched_status_cb,
+      FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "resource.get", get_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "resource.monitor-force-down", force_down_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "resource.config-reload", config_reload_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "resource.reload", inventory_reload_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "resource.disconnect", disconnect_cb,
+      FLUX_ROLE_USER },
+    FLUX_MSGHANDLER_TABLE_END,
+};
 
 int mod_main (flux_t *h, int argc, char **argv)
 {

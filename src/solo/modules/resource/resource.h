@@ -24,6 +24,7 @@ struct resource {
     flux_t *h;
     json_t *R;
     unsigned int size;
+    unsigned int max_size;      // what the instance was started with
     struct hostlist *hosts;     // by rank
     struct node *nodes;
     json_t *eventlog;           // array of all entries
@@ -63,6 +64,17 @@ json_t *R_select (struct resource *ctx, const struct idset *ranks, bool thin);
 /* Give R of a job the properties that its ranks have.
  */
 json_t *R_with_properties (struct resource *ctx, json_t *R);
+
+/* inventory.c: where R comes from
+ */
+
+/* From the file R in 'dir' or, if that is NULL, from the KVS.
+ */
+int inventory_load (struct resource *ctx, const char *dir);
+void inventory_reload_cb (flux_t *h,
+                          flux_msg_handler_t *mh,
+                          const flux_msg_t *msg,
+                          void *arg);
 
 /* drain.c: drain and undrain
  */
