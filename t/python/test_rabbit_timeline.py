@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import pathlib
@@ -154,6 +155,30 @@ def test_a_job_that_was_ended_early() -> None:
     assert list(spans(line, "flux")) == ["depend", "queued", "prolog", "cleanup"]
     assert spans(line, "rabbit")["Teardown"] == (70.5, 72.0)
     assert [mark.text for mark in line.marks] == [f"dws-setup: {note}"]
+
+
+def test_success_is_told_by_the_eventlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    """watch ends when it does; job-list may not know yet that the job is over."""
+
+    def end_of(events: list[tuple[float, str, dict[str, Any]]]) -> int:
+        line = timeline.build(NUMBER, eventlog(events), TIMINGS)
+        monkeypatch.setattr(watch.timeline, "fetch", lambda *_: [line])
+        parser = argparse.ArgumentParser()
+        watch.configure(parser, "watch")
+        args = parser.parse_args([str(NUMBER)])
+        args.json, args.color = False, "never"
+        return watch.run(args)
+
+    def exception(at: float) -> tuple[float, str, dict[str, Any]]:
+        return (at, "exception", {"type": "x", "severity": 0, "note": ""})
+
+    monkeypatch.setattr(watch.rpc, "Handle", lambda: None)
+    monkeypatch.setattr(watch.rpc, "job_list", lambda *_: {"state": 32})
+    assert end_of(EVENTS) == 0
+    assert end_of([*EVENTS[:11], (400.0, "finish", {"status": 256}), *EVENTS[12:]]) == 1
+    assert end_of([*EVENTS[:11], exception(400.0), *EVENTS[11:]]) == 1
+    assert end_of([*EVENTS[:13], exception(460.0), *EVENTS[13:]]) == 0
+    assert end_of([*EVENTS[:5], exception(4.0), EVENTS[-1]]) == 1
 
 
 @pytest.mark.parametrize("width", [80, 200])

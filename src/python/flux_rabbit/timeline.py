@@ -68,6 +68,7 @@ class Timeline:
     begin: float
     end: float
     active: bool
+    success: bool = False
     spans: list[Span] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
 
@@ -125,6 +126,13 @@ class Events:
     def fatal(self) -> float | None:
         """The time of the first exception that ends the job."""
         return self.when("exception", severity=0)
+
+    def success(self) -> bool:
+        """Whether its tasks have ended well, and nothing ended them before. The
+        eventlog says so as soon as the job is over, job-list a little later."""
+        finish = self.all("finish", status=0)
+        fatal = self.fatal()
+        return bool(finish) and (fatal is None or fatal > finish[0]["timestamp"])
 
     @property
     def begin(self) -> float:
@@ -264,7 +272,13 @@ def build(
         seconds = go_duration((text or "").strip().strip('"'))
         if seconds is not None:
             durations[state] = seconds
-    line = Timeline(number, events.begin, now if over is None else over, over is None)
+    line = Timeline(
+        number,
+        events.begin,
+        now if over is None else over,
+        over is None,
+        over is not None and events.success(),
+    )
     line.spans = _phases(events)
     line.spans += _states(events, durations, completed(workflow), line.end)
     current = (active or {}).get("workflow")

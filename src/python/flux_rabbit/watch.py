@@ -148,4 +148,4 @@ def run(args: argparse.Namespace) -> int:
         time.sleep(max(0.05, args.interval))
     if args.json:
         _json(line, None)
-    return 0 if rpc.job_list(handle, number).get("success") else cli.EXIT_ERROR
+    return 0 if line.success else cli.EXIT_ERROR
