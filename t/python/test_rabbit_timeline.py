@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("_flux")
 
-from flux_rabbit import picture, stats, term, timeline, units, watch
+from flux_rabbit import losses, picture, stats, table, term, timeline, units, watch
 
 SCREENS = pathlib.Path(__file__).resolve().parents[1] / "data" / "screens"
 T0 = 1_700_000_000.0
@@ -179,6 +179,36 @@ def test_success_is_told_by_the_eventlog(monkeypatch: pytest.MonkeyPatch) -> Non
     assert end_of([*EVENTS[:11], exception(400.0), *EVENTS[11:]]) == 1
     assert end_of([*EVENTS[:13], exception(460.0), *EVENTS[13:]]) == 0
     assert end_of([*EVENTS[:5], exception(4.0), EVENTS[-1]]) == 1
+
+
+EVIL = "a\033[2J\nb\x9b1m"
+
+
+def test_texts_of_others_do_nothing_to_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Notes and messages are a user's or a driver's, the terminal an admin's."""
+    context = {"type": "x", "severity": 0, "note": EVIL}
+    line = timeline.build(
+        NUMBER, eventlog([*EVENTS[:5], (4.0, "exception", context)]), {}
+    )
+    tree.fromstring(picture.svg([line]))
+    tree.fromstring(term.svg([[(EVIL, "")]], 80, "title"))
+    watch.Printer().show(line)
+    term.show([[(EVIL, "")]], colour=False)
+    term.show([[(EVIL, "bold")]], colour=True)
+    args = argparse.Namespace(format="{note}", sort=None, no_header=True)
+    table.show(
+        table.Table("t", {"note": "NOTE"}, {"default": ("", "{note}")}),
+        args,
+        [[table.Row(note=EVIL)]],
+    )
+    loss = {"id": NUMBER, "userid": 0, "t": T0, "text": EVIL}
+    print(losses.row(loss))
+    out = capsys.readouterr().out
+    assert out.count("\033") == 2, "that of our own style"
+    assert "\x9b" not in out and "\nb" not in out
+    assert out.count("a\ufffd[2J b\ufffd1m") == 5
 
 
 @pytest.mark.parametrize("width", [80, 200])

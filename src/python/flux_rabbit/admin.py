@@ -10,7 +10,7 @@ import argparse
 import sys
 from typing import Any
 
-from flux_rabbit import cli, rpc
+from flux_rabbit import cli, rpc, term
 from flux_rabbit.listing import choose, state_of, waits_for
 from flux_rabbit.units import Size
 
@@ -209,7 +209,7 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
     if not args.json:
         print(
             f"{rpc.f58(number)} of {cli.user_name(job['userid'])} is in "
-            f"{state_of(job)}; it waits for: {waits_for(job)}"
+            f"{state_of(job)}; it waits for: {term.clean(waits_for(job))}"
         )
         if last:
             print("If it is let go now, this is left behind:")
@@ -217,7 +217,7 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
             print("It will be ended by an exception and its workflow torn down:")
             left = ["what the job has not copied out is lost"]
         for text in left:
-            print(f"  {text}")
+            print(f"  {term.clean(text)}")
     if not args.yes:
         _confirm()
     why = args.reason or "given up with flux rabbit release"

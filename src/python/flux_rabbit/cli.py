@@ -138,7 +138,7 @@ def main(argv: list[str] | None = None) -> int:
             text = "the dws module is not loaded in this Flux instance"
     except (Failure, OSError, ValueError) as exc:
         text = str(exc)
-    print(f"{PROG.replace(' ', '-')}: ERROR: {text}", file=sys.stderr)
+    print(f"{PROG.replace(' ', '-')}: ERROR: {term.clean(text)}", file=sys.stderr)
     return EXIT_ERROR
 
 

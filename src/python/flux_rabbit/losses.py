@@ -11,7 +11,7 @@ import errno
 import time
 from typing import Any
 
-from flux_rabbit import cli, rpc
+from flux_rabbit import cli, rpc, term
 
 Object = dict[str, Any]
 
@@ -38,7 +38,7 @@ def row(loss: Object) -> str:
     """A job in one line."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(loss["t"]))
     user = cli.user_name(loss["userid"])
-    return f"{rpc.f58(loss['id']):>13} {user:<8} {when}  {loss['text']}"
+    return f"{rpc.f58(loss['id']):>13} {user:<8} {when}  {term.clean(loss['text'])}"
 
 
 def run(args: argparse.Namespace) -> int:

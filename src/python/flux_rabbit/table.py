@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
+from flux_rabbit import term
+
 Row = SimpleNamespace
 # Fields that are left out when empty or widened, and rows that are sorted.
 _NEEDS_ALL = re.compile(r"(\?\+?|\+\??):\{|^sort:")
@@ -95,6 +97,11 @@ def _format(table: Table, args: argparse.Namespace) -> Any:
     return result
 
 
+def _cleaned(row: Row) -> Row:
+    texts = {k: term.clean(v) for k, v in vars(row).items() if type(v) is str}
+    return Row(**{**vars(row), **texts})
+
+
 def show(
     table: Table,
     args: argparse.Namespace,
@@ -107,6 +114,7 @@ def show(
         style: what to print before and after a row.
     """
     form = _format(table, args)
+    pages = ([_cleaned(row) for row in page] for page in pages)
     if form.sort_keys or _NEEDS_ALL.search(form.get_format(orig=True)):
         rows = form.sort_items([row for page in pages for row in page])
         text = form.filter(rows, no_header=args.no_header)

@@ -11,6 +11,11 @@ import os
 import sys
 from typing import IO
 
+# Texts come from users and from Kubernetes: what a terminal would obey, or tear a
+# line apart with, is not shown.
+_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd")
+_CONTROLS.update(dict.fromkeys(map(ord, "\t\n\r"), " "))
+
 # A line is a list of (text, style).
 Line = list[tuple[str, str]]
 
@@ -57,9 +62,14 @@ def use_colour(stream: IO[str], when: str = "auto") -> bool:
     )
 
 
+def clean(text: str) -> str:
+    """A text without control characters, of the same length."""
+    return text.translate(_CONTROLS)
+
+
 def plain(line: Line) -> str:
     """A line without styles."""
-    return "".join(text for text, _ in line)
+    return clean("".join(text for text, _ in line))
 
 
 def width_of(line: Line) -> int:
@@ -85,6 +95,7 @@ def ansi(line: Line, colour: bool = True) -> str:
     parts = []
     for text, style in line:
         code = STYLES[style][0]
+        text = clean(text)
         parts.append(f"\033[{code}m{text}\033[0m" if code else text)
     return "".join(parts)
 
@@ -137,7 +148,7 @@ def svg(lines: list[Line], width: int, title: str) -> str:
                 out.append(
                     f'<text x="{x:.1f}" y="{top + 13.5:.1f}" '
                     f'textLength="{len(text) * CELL_W:.1f}" '
-                    f'fill="{STYLES[style][1]}">{html.escape(text)}</text>'
+                    f'fill="{STYLES[style][1]}">{html.escape(clean(text))}</text>'
                 )
     out.append("</g></svg>")
     return "\n".join(out) + "\n"

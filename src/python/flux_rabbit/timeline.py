@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from flux_rabbit import rpc
+from flux_rabbit import rpc, term
 from flux_rabbit.units import go_duration
 
 Object = dict[str, Any]
@@ -291,7 +291,7 @@ def build(
         context = event["context"]
         note = context.get("note") or ""
         text = f"{context['type']}: {note}" if note else str(context["type"])
-        line.marks.append(Mark(float(event["timestamp"]), text))
+        line.marks.append(Mark(float(event["timestamp"]), term.clean(text)))
     return line
 
 
