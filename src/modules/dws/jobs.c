@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "actions.h"
 #include "agent.h"
@@ -25,12 +24,12 @@
 #define BACKOFF_MIN 0.5
 #define BACKOFF_MAX 60.
 
-/* Decisions are taken for so long (s) before the reactor looks at messages
- * again, and for so long between two messages of which it has many. Each of
- * those makes somebody wait who asks for dws.status.
+/* So many decisions are taken before the reactor looks at messages again, and
+ * between two messages of which it has many. All make somebody wait who asks
+ * for dws.status; but a report may tell of a dozen jobs.
  */
-#define SLICE 0.001
-#define SLICE_BETWEEN 0.0005
+#define DECISIONS 32
+#define DECISIONS_BETWEEN 16
 
 /* With more jobs than that to decide about, messages have to wait for some of
  * it: each job may hold an object until it is decided on.
@@ -273,25 +272,14 @@ static void decide (struct jobs *jobs, struct job *job)
     job->object = NULL;
 }
 
-static double monotonic (void)
-{
-    struct timespec ts;
-
-    clock_gettime (CLOCK_MONOTONIC, &ts);
-    return ts.tv_sec + 1E-9 * ts.tv_nsec;
-}
-
-static void decide_some (struct jobs *jobs, double slice)
+static void decide_some (struct jobs *jobs, int count)
 {
     struct job *job;
     bool complete = facts_complete (jobs->ctx);
-    double end = monotonic () + slice;
 
-    while ((job = pop_changed (jobs))) {
+    while (count-- > 0 && (job = pop_changed (jobs))) {
         if (complete)
             decide (jobs, job);
-        if (monotonic () >= end)
-            break;
     }
 }
 
@@ -300,7 +288,7 @@ static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 {
     struct jobs *jobs = arg;
 
-    decide_some (jobs, SLICE);
+    decide_some (jobs, DECISIONS);
     if (jobs->head)
         kick (jobs);
 }
@@ -308,7 +296,7 @@ static void kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 void jobs_keep_up (struct jobs *jobs)
 {
     if (jobs->backlog > BACKLOG_MAX)
-        decide_some (jobs, SLICE_BETWEEN);
+        decide_some (jobs, DECISIONS_BETWEEN);
 }
 
 /* Learning

@@ -103,7 +103,7 @@ void jobs_changed (struct job *job);
  */
 void jobs_changed_all (struct jobs *jobs);
 
-/* Decide now, for a short time, if there is a lot to decide about. To be called
+/* Decide about some now, if there is a lot to decide about. To be called
  * between messages: the reactor may have many in a row.
  */
 void jobs_keep_up (struct jobs *jobs);
