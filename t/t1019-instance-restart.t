@@ -44,7 +44,14 @@ end () {
 	kill -9 "$(cat "$DWS_TMP/agent.pid")"
 	rm "$DWS_TMP/agent.pid"
 }
-export -f begin end
+# hang on|off: the mounts of all nodes, so that nothing of it depends on how far
+# the cluster gets meanwhile.
+hang () {
+	for node in node0 node1 node2 node3; do
+		dws_ctl hang-mount $node $1 || return 1
+	done
+}
+export -f begin end hang
 
 test_expect_success 'a cluster, and the configuration' '
 	mkdir "$DWS_TMP/conf.d" &&
@@ -92,7 +99,7 @@ test_expect_success 'it is killed while it cleans up after an abandoned job' '
 	dws_wait_event $jobid start
 	end
 	flux module remove dws
-	dws_ctl hang-mount node1 on
+	hang on
 	flux cancel $jobid
 	dws_wait_event $jobid epilog-start
 	flux job raise --type=dws-epilog-timeout --severity=0 $jobid
@@ -105,7 +112,7 @@ test_expect_success 'started again, it takes the nodes out of use' '
 	cat >quarantine.sh <<-\EOF &&
 	begin
 	dws_until dws_drained "node[0-3]"
-	dws_ctl hang-mount node1 off
+	hang off
 	dws_clean
 	end
 	EOF
@@ -205,6 +212,61 @@ test_expect_success 'and ends if that is taken, too' '
 	end
 	EOF
 	instance one both-taken.sh
+'
+free_gib () {
+	flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.stats-get |
+		jq ".rabbits.rabbit0.free_gib"
+}
+has_free_gib () {
+	test "$(free_gib)" = "$1"
+}
+# submit_large: a job on the first node that takes most of its rabbit.
+submit_large () {
+	flux submit -N1 --exclusive --requires=rank:0 \
+		-S dw="#DW jobdw type=xfs capacity=$(($(cat total) * 6 / 10))GiB name=scratch" true
+}
+export -f free_gib has_free_gib submit_large
+
+test_expect_success 'it is killed while the data of a job that is over is staged out' '
+	sed -i "s|^orphan_grace = 0|&\nrelease_nodes = \"unmount\"|" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	cat >moving.sh <<-\EOF &&
+	begin
+	dws_wait_status ".health.settled"
+	free_gib >total
+	dws_ctl hold DataOut
+	submit_large >jobid
+	dws_wait_event $(cat jobid) clean
+	dws_ctl wait-state $(dws_workflow $(cat jobid)) DataOut --timeout 60
+	free_gib >left
+	test $(cat left) -lt $(($(cat total) * 6 / 10))
+	submit_large >second
+	dws_wait_event $(cat second) priority
+	flux run -N1 --exclusive --requires=rank:0 true
+	test "$(flux jobs -no "{state}" $(cat second))" = SCHED
+	end
+	kill -9 $(flux getattr broker.pid)
+	EOF
+	test_expect_code 137 instance one moving.sh
+'
+test_expect_success 'started again, it goes on with that, and only then gives the space away' '
+	cat >moved.sh <<-\EOF &&
+	begin
+	dws_wait_status ".agent.synced and .workflows == 2"
+	dws_until has_free_gib $(cat left)
+	flux run -N1 --exclusive --requires=rank:0 true
+	test "$(flux jobs -no "{state}" $(cat second))" = SCHED
+	dws_ctl wait-state $(dws_workflow $(cat jobid)) DataOut --timeout 60
+	dws_ctl release DataOut
+	dws_wait_event $(cat second) clean
+	flux job status $(cat jobid) $(cat second)
+	dws_clean
+	dws_until has_free_gib $(cat total)
+	flux job info $(cat jobid) rabbit_dataout_timing
+	dws_status | jq -e ".losses.total == 0"
+	end
+	EOF
+	instance one moved.sh
 '
 for pid in "$DWS_TMP"/*.pid "$DWS_TMP"/their/*.pid; do
 	test -f "$pid" && kill -9 "$(cat "$pid")"
