@@ -35,7 +35,6 @@ static int drain_queue (struct manager *jm, struct job *job);
 static void fatal (struct manager *jm, const char *what)
 {
     flux_log_error (jm->h, "%s", what);
-    jm->fatal_errors++;
     flux_reactor_stop_error (flux_get_reactor (jm->h));
 }
 
@@ -53,8 +52,18 @@ static struct batch *batch_open (struct event *ev)
     return ev->open;
 }
 
-/* Release what waited for the batch, then free it. */
-static void batch_finish (struct batch *batch)
+static int fail_response (flux_msg_t *msg, int errnum)
+{
+    if (flux_msg_set_payload (msg, NULL, 0) < 0
+        || flux_msg_set_errnum (msg, errnum) < 0)
+        return -1;
+    return 0;
+}
+
+/* Release what waited for the batch, then free it.  If the commit has failed
+ * nobody is told that all is well.
+ */
+static void batch_finish (struct batch *batch, int errnum)
 {
     struct manager *jm = batch->jm;
 
@@ -67,7 +76,8 @@ static void batch_finish (struct batch *batch)
         const flux_msg_t *msg;
 
         while ((msg = flux_msglist_pop (batch->responses))) {
-            if (flux_send (jm->h, msg, 0) < 0)
+            if ((errnum && fail_response ((flux_msg_t *)msg, errnum) < 0)
+                || flux_send (jm->h, msg, 0) < 0)
                 flux_log_error (jm->h, "error sending deferred response");
             flux_msg_decref (msg);
         }
@@ -83,15 +93,18 @@ static void commit_continuation (flux_future_t *f, void *arg)
 {
     struct event *ev = arg;
     struct batch *batch = ev->inflight;
+    int errnum = 0;
 
-    if (flux_future_get (f, NULL) < 0)
+    if (flux_future_get (f, NULL) < 0) {
+        errnum = errno;
         fatal (ev->jm, "eventlog commit failed");
+    }
     ev->inflight = NULL;
     if (ev->open) {
         flux_timer_watcher_reset (ev->timer, ev->timeout, 0.);
         flux_watcher_start (ev->timer);
     }
-    batch_finish (batch);
+    batch_finish (batch, errnum);
 }
 
 static void timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
@@ -104,7 +117,7 @@ static void timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
         return;
     ev->open = NULL;
     if (!batch->txn) {
-        batch_finish (batch);
+        batch_finish (batch, 0);
         return;
     }
     ev->inflight = batch;
@@ -426,13 +439,15 @@ struct event *event_create (struct manager *jm)
 /* Finish a batch without the reactor. */
 static void flush (struct event *ev, struct batch *batch)
 {
-    if (!batch)
-        return;
+    int errnum = 0;
+
     if (batch->txn && !batch->f)
         batch->f = flux_kvs_commit (ev->jm->h, NULL, 0, batch->txn);
-    if (batch->f && flux_future_get (batch->f, NULL) < 0)
+    if (batch->txn && flux_future_get (batch->f, NULL) < 0) {
+        errnum = errno;
         flux_log_error (ev->jm->h, "final eventlog commit failed");
-    batch_finish (batch);
+    }
+    batch_finish (batch, errnum);
 }
 
 void event_destroy (struct event *ev)

@@ -97,7 +97,6 @@ struct manager {
     struct idmap *inactive;
     flux_jobid_t max_jobid;
     int running_jobs;
-    int fatal_errors;
 
     struct event *event;
     struct jobtap *jobtap;

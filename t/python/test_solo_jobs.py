@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The job services by their RPCs, where something goes wrong."""
+
+import errno
+
+import flux.job
+import pytest
+import solo_support
+from flux.job import JobspecV1
+from solo_support import Instance
+
+pytestmark = pytest.mark.skipif(
+    not solo_support.available() or not solo_support.is_solo(), reason="needs solo"
+)
+
+
+def submit(handle, **kwargs):
+    spec = JobspecV1.from_command(["true"])
+    spec.setattr("system.exec.test.run_duration", "0.01s")
+    return flux.job.submit(handle, spec, **kwargs)
+
+
+@pytest.fixture(scope="module", name="instance")
+def fixture_instance():
+    with Instance() as instance:
+        yield instance
+        assert instance.close() == 0
+
+
+@pytest.fixture(name="handle")
+def fixture_handle(instance):
+    return instance.open()
+
+
+def test_nothing_is_promised_without_the_kvs():
+    """Whoever waits for a commit hears that it failed."""
+    with Instance() as instance:
+        h = instance.open()
+        held = submit(h, urgency=0)
+        drain = h.rpc("job-manager.drain")
+        h.rpc("job-manager.getinfo").get()
+        solo_support.remove_module(h, "kvs")
+        flux.job.cancel(h, held)
+        with pytest.raises(OSError) as exc:
+            drain.get()
+        assert exc.value.errno == errno.ENOSYS
