@@ -32,6 +32,18 @@ def fixture_handle(instance):
     return instance.open()
 
 
+def test_update_is_applied_as_a_whole(handle):
+    held = submit(handle, urgency=0)
+    updates = {"attributes.system.queue": "a", "attributes.system.queue.b": 1}
+    event = {"id": held, "name": "jobspec-update", "context": updates}
+    with pytest.raises(OSError):
+        handle.rpc("job-manager.post-event.post", event).get()
+    request = {"id": held, "attrs": ["jobspec"]}
+    jobspec = handle.rpc("job-manager.getattr", request).get()["jobspec"]
+    assert "queue" not in jobspec["attributes"]["system"]
+    flux.job.cancel(handle, held)
+
+
 def test_nothing_is_promised_without_the_kvs():
     """Whoever waits for a commit hears that it failed."""
     with Instance() as instance:

@@ -95,14 +95,14 @@ struct job *job_create (flux_jobid_t id)
     return job;
 }
 
-static int parse_queue (struct job *job)
+static int parse_queue (json_t *jobspec, const char **queue)
 {
-    job->queue = NULL;
-    if (json_unpack (job->jobspec,
+    *queue = NULL;
+    if (json_unpack (jobspec,
                      "{s?{s?{s?s}}}",
                      "attributes",
                        "system",
-                         "queue", &job->queue) < 0) {
+                         "queue", queue) < 0) {
         errno = EINVAL;
         return -1;
     }
@@ -123,7 +123,7 @@ struct job *job_from_submit (json_t *o)
                      "t_submit", &job->t_submit,
                      "flags", &job->flags,
                      "jobspec", &job->jobspec) < 0
-        || parse_queue (job) < 0) {
+        || parse_queue (job->jobspec, &job->queue) < 0) {
         job_decref (job);
         errno = EPROTO;
         return NULL;
@@ -147,7 +147,7 @@ struct job *job_replay (flux_jobid_t id,
     }
     json_decref (job->eventlog);
     if (!(job->jobspec = json_loads (jobspec, 0, NULL))
-        || parse_queue (job) < 0) {
+        || parse_queue (job->jobspec, &job->queue) < 0) {
         set_error (error, "failed to decode jobspec");
         goto inval;
     }
@@ -260,11 +260,20 @@ json_t *job_deps_list (struct job *job)
     return a;
 }
 
+/* Tried on a copy first: all of the updates are applied, or none. */
 int job_jobspec_update (struct job *job, json_t *updates)
 {
-    if (!job->jobspec || jobspec_apply (job->jobspec, updates) < 0)
-        return -1;
-    return parse_queue (job);
+    json_t *copy = json_deep_copy (job->jobspec);
+    const char *queue;
+    int rc = -1;
+
+    if (copy
+        && jobspec_apply (copy, updates) == 0
+        && parse_queue (copy, &queue) == 0
+        && jobspec_apply (job->jobspec, updates) == 0)
+        rc = parse_queue (job->jobspec, &job->queue);
+    json_decref (copy);
+    return rc;
 }
 
 /* RFC 21: updates concern these three sections */
