@@ -54,3 +54,21 @@ def test_jobs_survive(tmp_path, seed):
         assert names.count("alloc") <= 1 or "exception" in names
     del h
     assert instance.close() == 0
+
+
+def test_order_of_purging(tmp_path):
+    """The job that ended first goes first, also after a restart."""
+    options = [f"--statedir={tmp_path}"]
+    with Instance(*options) as instance:
+        h = instance.open()
+        first, second = (flux.job.submit(h, jobspec(), urgency=0) for _ in range(2))
+        for jobid in second, first:
+            h.rpc("job-manager.urgency", {"id": jobid, "urgency": 16}).get()
+            flux.job.event_wait(h, jobid, "clean")
+    with Instance(*options) as instance:
+        h = instance.open()
+        limits = {"age_limit": -1.0, "num_limit": 1, "batch": 100, "force": True}
+        assert h.rpc("job-manager.purge", limits).get()["count"] == 1
+        assert eventlog(h, first)
+        with pytest.raises(FileNotFoundError):
+            eventlog(h, second)

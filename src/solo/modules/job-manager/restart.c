@@ -179,8 +179,18 @@ static int restore_checkpoint (struct manager *jm)
     return rc;
 }
 
-/* Inactive jobs first, so that plugins never see them as active; then each
- * active job, oldest first.
+static int by_end (const void *a, const void *b)
+{
+    const struct job *j1 = *(struct job *const *)a;
+    const struct job *j2 = *(struct job *const *)b;
+
+    if (j1->t_clean != j2->t_clean)
+        return j1->t_clean < j2->t_clean ? -1 : 1;
+    return j1->id < j2->id ? -1 : j1->id > j2->id;
+}
+
+/* Inactive jobs first, so that plugins never see them as active, in the order
+ * they ended; then each active job, oldest first.
  */
 int restart_from_kvs (struct manager *jm)
 {
@@ -196,6 +206,8 @@ int restart_from_kvs (struct manager *jm)
         return -1;
     }
     jobs = (struct job **)idmap_values (jm->active, &count);
+    if (count > 0)
+        qsort (jobs, count, sizeof (*jobs), by_end);
     for (size_t i = 0; i < count; i++) {
         job_incref (jobs[i]);
         if (jobs[i]->state == FLUX_JOB_STATE_INACTIVE)
