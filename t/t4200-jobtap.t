@@ -131,6 +131,18 @@ test_expect_success 'a jobspec update is applied when the callback is back' '
 	EOF
 	test_cmp expected part
 '
+test "$DWS_ENGINE" = solo && test_set_prereq SOLO
+test_expect_success SOLO 'and to that job, whatever goes on in between' '
+	held=$(flux submit --urgency=hold true) &&
+	jobid=$(flux submit --setattr=user.probe=update-post \
+		--setattr=user.other=$(flux job id --to=dec $held) true) &&
+	flux job wait-event -q -t 30 $jobid clean &&
+	events $jobid | grep jobspec-update &&
+	events $held >names &&
+	grep foo names &&
+	! grep jobspec-update names &&
+	flux cancel $held
+'
 test_expect_success 'a fatal exception ends the job' '
 	probe raise &&
 	grep "^job.state" out >part &&

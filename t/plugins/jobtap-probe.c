@@ -5,7 +5,7 @@
  * asks for by attributes.user.probe:
  *
  *   reject, reject-default, fail   in job.validate
- *   dependency, update, raise, warn, post, annotate, misuse
+ *   dependency, update, update-post, raise, warn, post, annotate, misuse
  *                                  in job.state.depend
  *   unavail, priority              in job.state.priority
  *   perilog                        in job.state.run and job.state.cleanup
@@ -66,6 +66,20 @@ static int on_depend (flux_plugin_t *p, struct probe *probe,
         say (probe, "update of version",
              err (flux_jobtap_jobspec_update_pack (p,
                  "{s:i}", "version", 2)));
+    }
+    if (strcmp (mode, "update-post") == 0) { // to the job attributes.user.other
+        flux_jobid_t other = 0;
+
+        (void)flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN,
+                                      "{s:{s:{s:{s:I}}}}",
+                                      "jobspec",
+                                        "attributes",
+                                          "user",
+                                            "other", &other);
+        say (probe, "update", err (flux_jobtap_jobspec_update_pack (p,
+                 "{s:s}", "attributes.system.foo", "bar")));
+        say (probe, "post", err (flux_jobtap_event_post_pack (p, other, "foo",
+                                                              NULL)));
     }
     if (strcmp (mode, "raise") == 0)
         say (probe, "raise",

@@ -60,35 +60,17 @@ flux_plugin_arg_t *jobtap_args (struct job *job)
     return args;
 }
 
-void jobtap_push (struct jobtap *jt, struct frame *frame, struct job *job)
-{
-    frame->up = jt->top;
-    frame->job = job_incref (job);
-    jt->top = frame;
-}
-
-void jobtap_pop (struct jobtap *jt)
-{
-    struct frame *frame = jt->top;
-
-    jt->top = frame->up;
-    job_decref (frame->job);
-}
-
 /* Jobspec updates wait until the callback, which may hold on to parts of
  * the jobspec, is back.  Posting can lead to further callbacks.
  */
-static int post_spec_update (struct jobtap *jt, struct job *job)
+static int post_spec_update (struct jobtap *jt, struct frame *frame)
 {
-    json_t *update = jt->spec_update;
-    int rc;
+    json_t *update = frame->update;
 
     if (!update)
         return 0;
-    jt->spec_update = NULL;
-    rc = event_post (jt->jm, job, 0, "jobspec-update", "O", update);
-    json_decref (update);
-    return rc;
+    frame->update = NULL;
+    return event_post (jt->jm, frame->job, 0, "jobspec-update", "o", update);
 }
 
 /* A copy of the list is walked since a callback may (un)subscribe or, by
@@ -99,16 +81,16 @@ int jobtap_stack_call (struct jobtap *jt, flux_plugin_t **plugins,
                        flux_plugin_arg_t *args)
 {
     flux_plugin_t *stack[count + 1];
-    struct frame frame;
+    struct frame frame = { .up = jt->top, .job = job_incref (job) };
     int called = 0;
 
     if (count > 0)
         memcpy (stack, plugins, count * sizeof (stack[0]));
-    jobtap_push (jt, &frame, job);
+    jt->top = &frame;
     for (size_t i = 0; i < count; i++) {
         int rc = flux_plugin_call (stack[i], topic, args);
 
-        if (rc >= 0 && post_spec_update (jt, job) < 0) {
+        if (rc >= 0 && post_spec_update (jt, &frame) < 0) {
             flux_log_error (jt->jm->h, "jobtap: %s: %s: jobspec update",
                             jobtap_plugin_name (stack[i]), topic);
             rc = -1;
@@ -116,14 +98,14 @@ int jobtap_stack_call (struct jobtap *jt, flux_plugin_t **plugins,
         if (rc < 0) {
             flux_log (jt->jm->h, LOG_DEBUG, "jobtap: %s: %s: rc=%d",
                       jobtap_plugin_name (stack[i]), topic, rc);
-            json_decref (jt->spec_update);
-            jt->spec_update = NULL;
             called = -1;
             break;
         }
         called += rc;
     }
-    jobtap_pop (jt);
+    jt->top = frame.up;
+    json_decref (frame.update);
+    job_decref (job);
     return called;
 }
 

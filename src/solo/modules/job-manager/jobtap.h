@@ -15,6 +15,7 @@ enum {
 struct frame { // a callback in progress
     struct frame *up;
     struct job *job;
+    json_t *update;         // of its jobspec, by flux_jobtap_jobspec_update
 };
 
 struct jobtap {
@@ -23,7 +24,6 @@ struct jobtap {
     flux_plugin_t **plugins;    // in order of loading
     size_t nplugins;
     struct frame *top;
-    json_t *spec_update;        // collected during a callback
     bool configured;
 };
 
@@ -35,8 +35,6 @@ static inline struct job *jobtap_current (struct jobtap *jt)
 struct jobtap *jobtap_of (flux_plugin_t *p); // NULL + EINVAL
 const char *jobtap_plugin_name (flux_plugin_t *p);
 flux_plugin_arg_t *jobtap_args (struct job *job);
-void jobtap_push (struct jobtap *jt, struct frame *frame, struct job *job);
-void jobtap_pop (struct jobtap *jt);
 /* Call 'topic' in each plugin that has it.  Returns how many had it, or -1
  * at the first that fails.
  */

@@ -419,10 +419,10 @@ int flux_jobtap_jobspec_update_pack (flux_plugin_t *p, const char *fmt, ...)
         json_decref (o);
         goto inval;
     }
-    if (!jt->spec_update)
-        jt->spec_update = o;
+    if (!jt->top->update)
+        jt->top->update = o;
     else {
-        rc = json_object_update (jt->spec_update, o);
+        rc = json_object_update (jt->top->update, o);
         json_decref (o);
     }
     return rc;

@@ -446,7 +446,6 @@ void jobtap_destroy (struct jobtap *jt)
 
         while (jt->nplugins > 0)
             jobtap_unload (jt, 0);
-        json_decref (jt->spec_update);
         free (jt->plugins);
         free (jt->searchpath);
         free (jt);
