@@ -2,6 +2,7 @@
 """The job services by their RPCs, where something goes wrong."""
 
 import errno
+import time
 
 import flux.job
 import pytest
@@ -30,6 +31,24 @@ def fixture_instance():
 @pytest.fixture(name="handle")
 def fixture_handle(instance):
     return instance.open()
+
+
+def test_every_rejected_job_is_named(handle):
+    """Error text is cut to fit, not within a character."""
+    jobs = [
+        {
+            "id": n,
+            "userid": 1,
+            "urgency": 16,
+            "t_submit": time.time(),
+            "flags": 0,
+            "jobspec": {"attributes": {"system": {"queue": n * "x" + 200 * "é"}}},
+        }
+        for n in (1, 2)
+    ]
+    errors = handle.rpc("job-manager.submit", {"jobs": jobs}).get()["errors"]
+    assert [jobid for jobid, text in errors] == [1, 2]
+    assert all("éé" in text for _, text in errors)
 
 
 def test_update_is_applied_as_a_whole(handle):

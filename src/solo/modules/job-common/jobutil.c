@@ -404,10 +404,23 @@ int set_error (flux_error_t *error, const char *fmt, ...)
         va_list ap;
 
         va_start (ap, fmt);
-        vsnprintf (error->text, sizeof (error->text), fmt, ap);
+        format_text (error->text, sizeof (error->text), fmt, ap);
         va_end (ap);
         errno = saved_errno;
     }
     return -1;
+}
+
+void format_text (char *text, size_t size, const char *fmt, va_list ap)
+{
+    size_t n = size - 1;
+
+    if (vsnprintf (text, size, fmt, ap) < (int)size)
+        return;
+    while (n > 0 && ((unsigned char)text[n - 1] & 0xc0) == 0x80)
+        n--; // of a character of several bytes, all but the first
+    if (n > 0 && ((unsigned char)text[n - 1] & 0x80))
+        n--;
+    text[n] = '\0';
 }
 

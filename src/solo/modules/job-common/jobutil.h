@@ -70,6 +70,10 @@ int R_apply (json_t *R, json_t *updates);
 int set_error (flux_error_t *error, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 
+/* vsnprintf() that does not cut within a character: JSON takes no part of one.
+ */
+void format_text (char *text, size_t size, const char *fmt, va_list ap);
+
 double now_realtime (void);
 
 #endif

@@ -133,7 +133,7 @@ static void verror (flux_plugin_t *p, flux_plugin_arg_t *args,
 {
     flux_error_t error;
 
-    vsnprintf (error.text, sizeof (error.text), fmt, ap);
+    format_text (error.text, sizeof (error.text), fmt, ap);
     if (error.text[0] != '\0'
         && flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_OUT, "{s:s}",
                                  "errmsg", error.text) < 0)
