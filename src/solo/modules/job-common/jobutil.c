@@ -271,6 +271,37 @@ nomem:
     return -1;
 }
 
+int parse_duration (const char *s, double *t)
+{
+    static const struct { const char *unit; double factor; } units[] = {
+        { "", 1 }, { "ms", 1E-3 }, { "s", 1 }, { "m", 60 }, { "h", 3600 },
+        { "d", 86400 },
+    };
+    char *end;
+    double d = strtod (s, &end);
+
+    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++) {
+        if (end != s && d >= 0. && streq (end, units[i].unit)) {
+            *t = d * units[i].factor;
+            return 0;
+        }
+    }
+    errno = EINVAL;
+    return -1;
+}
+
+int json_duration (json_t *o, double *t)
+{
+    if (json_is_string (o))
+        return parse_duration (json_string_value (o), t);
+    if (!json_is_number (o) || json_number_value (o) < 0.) {
+        errno = EINVAL;
+        return -1;
+    }
+    *t = json_number_value (o);
+    return 0;
+}
+
 double now_realtime (void)
 {
     struct timespec ts;

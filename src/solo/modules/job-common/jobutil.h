@@ -74,6 +74,12 @@ int set_error (flux_error_t *error, const char *fmt, ...)
  */
 void format_text (char *text, size_t size, const char *fmt, va_list ap);
 
+/* Parse a duration in seconds, as "1.5s", "10m", "2h", "100ms", or without a
+ * unit; in JSON it may be a number.  Fails with EINVAL.
+ */
+int parse_duration (const char *s, double *t);
+int json_duration (json_t *o, double *t);
+
 double now_realtime (void);
 
 #endif

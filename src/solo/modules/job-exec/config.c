@@ -20,25 +20,6 @@ const char *exec_config (flux_t *h, const char *name)
     return s;
 }
 
-int parse_duration (const char *s, double *dp)
-{
-    static const struct { const char *unit; double factor; } units[] = {
-        { "", 1 }, { "ms", 1E-3 }, { "s", 1 }, { "m", 60 }, { "h", 3600 },
-        { "d", 86400 },
-    };
-    char *end;
-    double d = strtod (s, &end);
-
-    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++) {
-        if (end != s && d >= 0. && streq (end, units[i].unit)) {
-            *dp = d * units[i].factor;
-            return 0;
-        }
-    }
-    errno = EINVAL;
-    return -1;
-}
-
 /* Signal by name, with or without SIG, or by number; 0 if unknown.
  */
 static int parse_signal (const char *s)

@@ -118,10 +118,6 @@ int exec_configure (struct exec *exec, const flux_conf_t *conf,
  */
 const char *exec_config (flux_t *h, const char *name);
 
-/* Parse a duration as "1.5s", "10m", "2h", "100ms".
- */
-int parse_duration (const char *s, double *dp);
-
 /* Request handlers that one of the ways to run a job answers.
  */
 void shell_barrier_cb (flux_t *h, flux_msg_handler_t *mh,

@@ -45,14 +45,12 @@ static int parse_duration_default (json_t *jobspec, flux_error_t *error)
     json_t *o = jp_get (jobspec, "attributes.system.duration");
     const char *s = json_string_value (o);
     double t;
-    char unit = '\0';
     json_t *num;
 
     if (!s)
         return 0;
-    if (sscanf (s, "%lf%c", &t, &unit) < 1)
+    if (parse_duration (s, &t) < 0)
         return deny (error, EINVAL, "invalid default duration '%s'", s);
-    t *= unit == 'm' ? 60. : unit == 'h' ? 3600. : unit == 'd' ? 86400. : 1.;
     num = json_real (t);
     jp_set (jobspec, "attributes.system.duration", num);
     json_decref (num);

@@ -7,6 +7,7 @@
  * stands for.  A job that had a prolog gets the epilog too, whether or not it
  * ran.  Loaded as in flux-core, by the [job-manager] plugins configuration.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <flux/jobtap.h>
 
@@ -201,34 +202,6 @@ static int exception_cb (flux_plugin_t *p, const char *topic,
     return 0;
 }
 
-static int parse_duration (json_t *o, double *dp)
-{
-    const char *s = json_string_value (o);
-    char *end;
-
-    if (json_is_number (o)) {
-        *dp = json_number_value (o);
-        return *dp < 0. ? -1 : 0;
-    }
-    *dp = 0.;
-    if (!o || (s && streq (s, "infinity")))
-        return o ? 0 : -1;
-    *dp = s ? strtod (s, &end) : -1.;
-    if (!s || end == s || *dp < 0.)
-        return -1;
-    if (streq (end, "ms"))
-        *dp /= 1000.;
-    else if (streq (end, "m"))
-        *dp *= 60.;
-    else if (streq (end, "h"))
-        *dp *= 3600.;
-    else if (streq (end, "d"))
-        *dp *= 86400.;
-    else
-        return *end && !streq (end, "s") ? -1 : 0;
-    return 0;
-}
-
 static int parse_table (json_t *conf, const char *name, struct table *table,
                         flux_error_t *errp)
 {
@@ -254,8 +227,10 @@ static int parse_table (json_t *conf, const char *name, struct table *table,
         return set_error (errp, "[%s]: %s", name, error.text);
     }
     json_incref (table->command);
-    if (timeout && parse_duration (timeout, &table->timeout) < 0)
+    if (timeout && json_duration (timeout, &table->timeout) < 0)
         return set_error (errp, "[%s]: invalid timeout", name);
+    if (isinf (table->timeout)) // "infinity"
+        table->timeout = 0.;
     if (json_array_size (table->command) == 0)
         return set_error (errp, "[%s]: invalid command", name);
     json_array_foreach (table->command, index, arg) {

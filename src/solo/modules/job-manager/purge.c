@@ -195,34 +195,6 @@ void purge_job_inactive (struct manager *jm, struct job *job)
         flux_watcher_start (purge->timer);
 }
 
-/* Durations are numbers in seconds, or text with a unit (RFC 23). */
-static int parse_duration (json_t *o, double *t)
-{
-    const char *s = json_string_value (o);
-    static const struct { const char *unit; double factor; } units[] = {
-        { "", 1 }, { "s", 1 }, { "ms", 1E-3 }, { "m", 60 }, { "h", 3600 },
-        { "d", 86400 },
-    };
-    char *end;
-
-    if (json_is_number (o)) {
-        *t = json_number_value (o);
-        return 0;
-    }
-    if (s) {
-        *t = strtod (s, &end);
-        for (size_t i = 0; end > s && i < sizeof (units) / sizeof (*units);
-             i++) {
-            if (streq (end, units[i].unit)) {
-                *t *= units[i].factor;
-                return 0;
-            }
-        }
-    }
-    errno = EINVAL;
-    return -1;
-}
-
 int purge_configure (struct purge *purge, const flux_conf_t *conf,
                      flux_error_t *error)
 {
@@ -235,9 +207,13 @@ int purge_configure (struct purge *purge, const flux_conf_t *conf,
                             "inactive-age-limit", &age,
                             "inactive-num-limit", &purge->num_limit) < 0)
         return -1;
-    if (age && parse_duration (age, &purge->age_limit) < 0)
+    errno = EINVAL;
+    if (age && json_duration (age, &purge->age_limit) < 0)
         return set_error (error, "job-manager.inactive-age-limit: "
                           "invalid duration");
+    if (purge->num_limit < NUM_UNLIMITED)
+        return set_error (error, "job-manager.inactive-num-limit: "
+                          "must be >= 0");
     flux_watcher_stop (purge->timer);
     if (purge->age_limit >= 0. || purge->num_limit >= 0)
         flux_watcher_start (purge->timer);
