@@ -7,6 +7,7 @@ import time
 import flux.job
 import pytest
 import solo_support
+from flux.constants import FLUX_RPC_STREAMING
 from flux.job import JobspecV1
 from solo_support import Instance
 
@@ -31,6 +32,21 @@ def fixture_instance():
 @pytest.fixture(name="handle")
 def fixture_handle(instance):
     return instance.open()
+
+
+def test_denied_watch_leaves_nothing(instance, handle, monkeypatch):
+    held = submit(handle, urgency=0)
+    monkeypatch.setenv("FLUX_HANDLE_USERID", "1234")
+    monkeypatch.setenv("FLUX_HANDLE_ROLEMASK", "2")
+    request = {"id": held, "path": "eventlog", "flags": 0}
+    with pytest.raises(PermissionError):
+        instance.open().rpc(
+            "job-info.eventlog-watch", request, flags=FLUX_RPC_STREAMING
+        ).get()
+    # what the KVS still had to say about it comes before this
+    handle.rpc("job-info.lookup", {"id": held, "keys": ["J"], "flags": 0}).get()
+    assert handle.rpc("job-info.stats-get").get()["watchers"] == 0
+    flux.job.cancel(handle, held)
 
 
 def test_every_rejected_job_is_named(handle):

@@ -144,6 +144,11 @@ void *idmap_take (struct idmap *map, flux_jobid_t id)
     return val;
 }
 
+void *idmap_first (struct idmap *map)
+{
+    return map->head ? map->head->val : NULL;
+}
+
 size_t idmap_count (struct idmap *map)
 {
     return map->count;

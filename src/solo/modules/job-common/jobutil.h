@@ -32,6 +32,7 @@ void idmap_destroy (struct idmap *map);
 int idmap_add (struct idmap *map, flux_jobid_t id, void *val);
 void *idmap_get (struct idmap *map, flux_jobid_t id); // NULL + ENOENT
 void *idmap_take (struct idmap *map, flux_jobid_t id); // remove, return
+void *idmap_first (struct idmap *map); // oldest, or NULL
 size_t idmap_count (struct idmap *map);
 /* Array of the values, oldest first, that stays valid whatever happens to
  * the map; the caller frees it.  NULL only when out of memory.

@@ -174,7 +174,7 @@ static int send_entries (struct watch *w, const char *text, int skip)
 /* Follow changes of a value.  The first text is the log so far. */
 static int send_updates (struct watch *w, const char *text)
 {
-    bool changed = !w->first_done;    // sentinel, or first value, is sent // the first is sent in any case
+    bool changed = !w->first_done; // the first is sent in any case
     bool ended = false;
     const char *line;
     size_t len;
@@ -217,26 +217,27 @@ static void stream_continuation (flux_future_t *f, void *arg)
         }
         return;
     }
-    if (!w->canceled) {
-        if (!w->allowed && info_authorize (w->msg, s) < 0) {
-            finish (w, errno, NULL);
-            stop (w);
-            return;
-        }
-        w->allowed = true;
-        if (!s)
-            rc = send_sentinel (w);
-        else
-            rc = w->update ? send_updates (w, s) : send_entries (w, s, 0);
-        if (rc < 0)
-            flux_log_error (w->ctx->h, "error responding to watch");
-        if (rc == 1) {
-            (void)send_sentinel (w);
-            finish (w, ENODATA, NULL);
-        }
-        if (rc != 0)
-            stop (w);
+    if (w->canceled)
+        goto more;
+    if (!w->allowed && info_authorize (w->msg, s) < 0) {
+        finish (w, errno, NULL);
+        stop (w);
+        goto more;
     }
+    w->allowed = true;
+    if (!s)
+        rc = send_sentinel (w);
+    else
+        rc = w->update ? send_updates (w, s) : send_entries (w, s, 0);
+    if (rc < 0)
+        flux_log_error (w->ctx->h, "error responding to watch");
+    if (rc == 1) {
+        (void)send_sentinel (w);
+        finish (w, ENODATA, NULL);
+    }
+    if (rc != 0)
+        stop (w);
+more:
     flux_future_reset (f);
 }
 

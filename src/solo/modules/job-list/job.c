@@ -198,15 +198,13 @@ void job_set_data (struct job *job, json_t *jobspec, json_t *R)
     if (jobspec) {
         json_decref (job->jobspec);
         job->jobspec = json_incref (jobspec);
+        parse_jobspec (job);
     }
     if (R) {
         json_decref (job->R);
         job->R = json_incref (R);
-    }
-    if (job->jobspec)
-        parse_jobspec (job);
-    if (job->R)
         parse_R (job);
+    }
 }
 
 static void on_exception (struct job *job, json_t *context, double t)

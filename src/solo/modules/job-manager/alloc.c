@@ -233,8 +233,6 @@ static void ready_cb (flux_t *h, flux_msg_handler_t *mh,
     const char *mode;
     const char *sender;
     int limit = 0;
-    size_t count;
-    void **jobs;
 
     if (flux_request_unpack (msg, NULL, "{s:s s?i}",
                              "mode", &mode,
@@ -251,17 +249,6 @@ static void ready_cb (flux_t *h, flux_msg_handler_t *mh,
     alloc->limit = streq (mode, "limited") ? limit : 0;
     alloc->online = true;
     respond_pack (h, msg, "{s:i}", "count", alloc->queue.count);
-    // what could not be freed while there was no scheduler
-    jobs = idmap_values (jm->active, &count);
-    for (size_t i = 0; i < count; i++) {
-        struct job *job = jobs[i];
-
-        if (job->state == FLUX_JOB_STATE_CLEANUP
-            && job->has_resources
-            && event_action (jm, job) < 0)
-            flux_log_error (h, "%s: error freeing", idf58 (job->id));
-    }
-    free (jobs);
     return;
 error:
     respond_error (h, msg, NULL);
@@ -380,20 +367,27 @@ void alloc_reorder (struct manager *jm, struct job *job)
         jobq_insert (job->q, job);
 }
 
+static int by_priority (const void *a, const void *b)
+{
+    return job_cmp_priority (*(struct job *const *)a,
+                             *(struct job *const *)b);
+}
+
+/* Insertion is quick at the end only: insert in the new order. */
 static void resort (struct jobq *q)
 {
-    struct jobq old = *q;
+    size_t count = q->count;
+    struct job **jobs = calloc (count + 1, sizeof (*jobs));
 
-    q->head = q->tail = NULL;
-    q->count = 0;
-    while (old.head) {
-        struct job *job = old.head;
-
-        old.head = job->qnext;
-        job->q = NULL;
-        job->qprev = job->qnext = NULL;
-        jobq_insert (q, job);
+    for (size_t i = 0; jobs && i < count; i++) {
+        jobs[i] = q->head;
+        jobq_remove (jobs[i]);
     }
+    if (jobs)
+        qsort (jobs, count, sizeof (*jobs), by_priority);
+    for (size_t i = 0; jobs && i < count; i++)
+        jobq_insert (q, jobs[i]);
+    free (jobs);
 }
 
 void alloc_resort (struct manager *jm)

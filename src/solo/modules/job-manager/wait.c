@@ -86,16 +86,6 @@ static void reap (struct manager *jm, const flux_msg_t *msg, struct job *job)
     job_decref (job);
 }
 
-static struct job *first_zombie (struct waiters *w)
-{
-    size_t count;
-    void **jobs = idmap_values (w->zombies, &count);
-    struct job *job = count > 0 ? jobs[0] : NULL;
-
-    free (jobs);
-    return job;
-}
-
 static void wait_request (flux_t *h, flux_msg_handler_t *mh,
                           const flux_msg_t *msg, void *arg)
 {
@@ -110,7 +100,7 @@ static void wait_request (flux_t *h, flux_msg_handler_t *mh,
         goto error;
     }
     if (id == FLUX_JOBID_ANY) {
-        if ((job = first_zombie (w)))
+        if ((job = idmap_first (w->zombies)))
             reap (jm, msg, job);
         else if (flux_msglist_append (w->any, msg) < 0)
             goto error;

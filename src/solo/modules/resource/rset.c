@@ -27,17 +27,13 @@ static struct idset *hosts_decode (struct resource *ctx,
         error_set (error, "invalid targets: invalid hostlist: ", targets);
         goto error;
     }
-    for (const char *s = hostlist_first (hl); s; s = hostlist_next (hl)) {
-        bool found = false;
-        for (unsigned int i = 0; i < ctx->size; i++) {
-            if (strcmp (hostlist_nth (ctx->hosts, i), s) == 0) {
-                idset_set (ids, i);
-                found = true;
-            }
-        }
-        if (!found)
+    // several made-up nodes may have the name of this host
+    for (unsigned int i = 0; i < ctx->size; i++)
+        if (hostlist_find (hl, hostlist_nth (ctx->hosts, i)) >= 0)
+            idset_set (ids, i);
+    for (const char *s = hostlist_first (hl); s; s = hostlist_next (hl))
+        if (hostlist_find (ctx->hosts, s) < 0)
             hostlist_append (unknown, s);
-    }
     if (hostlist_count (unknown) > 0) {
         char *s = hostlist_encode (unknown);
         error_set (error, "invalid targets: invalid hosts: ", s ? s : "");
