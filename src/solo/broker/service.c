@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "common/base64.h"
+#include "common/by_name.h"
 
 #include "router.h"
 
@@ -20,27 +21,12 @@ size_t service_position (struct router *r,
                          size_t len,
                          bool *found)
 {
-    size_t lo = 0;
-    size_t hi = r->service_count;
-
-    *found = false;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const char *s = r->services[mid].name;
-        int cmp = strncmp (name, s, len);
-
-        if (cmp == 0 && s[len] != '\0')
-            cmp = -1;
-        if (cmp == 0) {
-            *found = true;
-            return mid;
-        }
-        if (cmp < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
+    return by_name_position (r->services,
+                             r->service_count,
+                             sizeof (r->services[0]),
+                             name,
+                             len,
+                             found);
 }
 
 int service_add (struct router *r, const char *name, struct peer *p)

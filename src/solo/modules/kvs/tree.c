@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/by_name.h"
+
 #include "tree_private.h"
 
 static uint64_t new_id (void)
@@ -124,27 +126,12 @@ static size_t dir_position (const struct node *dir,
                             size_t len,
                             bool *found)
 {
-    size_t lo = 0;
-    size_t hi = dir->dir.count;
-
-    *found = false;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        const char *s = dir->dir.entries[mid].name;
-        int cmp = strncmp (name, s, len);
-
-        if (cmp == 0 && s[len] != '\0')
-            cmp = -1;
-        if (cmp == 0) {
-            *found = true;
-            return mid;
-        }
-        if (cmp < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return lo;
+    return by_name_position (dir->dir.entries,
+                             dir->dir.count,
+                             sizeof (dir->dir.entries[0]),
+                             name,
+                             len,
+                             found);
 }
 
 struct node *dir_get (const struct node *dir, const char *name, size_t len)
