@@ -320,7 +320,7 @@ def test_signed_by_nobody(handle):
     header = b"version\0i1\0version\0i1\0mechanism\0snone\0"
     parts = [base64.b64encode(part).decode() for part in (header, b"{}")]
     job = {"J": ".".join([*parts, "none"]), "urgency": 16, "flags": 0}
-    with pytest.raises(OSError, match="unwrap failed"):
+    with pytest.raises(OSError, match="unwrap"):
         handle.rpc("job-ingest.submit", job).get()
 
 

@@ -13,6 +13,7 @@
 #include <flux/core.h>
 
 #include "common/respond.h"
+#include "libflux/errprintf.h"
 
 struct broker {
     flux_reactor_t *reactor;
@@ -31,11 +32,6 @@ struct broker {
     bool access_guests;         // [access] allow-guest-user
     bool access_root;           // [access] allow-root-owner
 };
-
-/* Errors that a person reads: fill 'error', return -1 with errno as it is.
- */
-int errprintf (flux_error_t *error, const char *fmt, ...)
-    __attribute__ ((format (printf, 2, 3)));
 
 /* Start a program with default signal handling.  'env' is an array of
  * "NAME=VALUE" (or "NAME" to unset), or NULL, that modifies our own

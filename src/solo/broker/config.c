@@ -193,8 +193,8 @@ static void update_finish (struct update *u)
     else {
         json_array_foreach (u->accepted, i, name)
             flux_future_destroy (offer (c, json_string_value (name), c->conf));
-        if (flux_respond_error (h, u->msg, u->errnum, u->error.text) < 0)
-            flux_log_error (h, "error responding to config request");
+        errno = u->errnum;
+        respond_error (h, u->msg, u->error.text);
     }
     update_destroy (u);
 }
@@ -263,15 +263,10 @@ static void load_cb (flux_t *h,
     struct config *c = arg;
     json_t *o;
 
-    if (flux_request_unpack (msg, NULL, "o", &o) < 0 || !json_is_object (o)) {
-        if (flux_respond_error (h,
-                                msg,
-                                EPROTO,
-                                "error decoding config.load request") < 0)
-            flux_log_error (h, "error responding to config.load");
-        return;
-    }
-    update_start (c, msg, o);
+    if (flux_request_unpack (msg, NULL, "o", &o) < 0)
+        respond_error (h, msg, "error decoding config.load request");
+    else
+        update_start (c, msg, o);
 }
 
 static void reload_cb (flux_t *h,

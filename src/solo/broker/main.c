@@ -436,7 +436,6 @@ static void getenv_cb (flux_t *h,
     json_t *names, *name, *value;
     const char *topic, *key, *s;
     size_t i;
-    int rc;
 
     (void)flux_msg_get_topic (msg, &topic);
     if (!strcmp (topic, "broker.getenv")
@@ -446,7 +445,7 @@ static void getenv_cb (flux_t *h,
                 json_object_set_new (env,
                                      json_string_value (name),
                                      json_string (s));
-        rc = flux_respond_pack (h, msg, "{s:O}", "env", env);
+        respond_pack (h, msg, "{s:O}", "env", env);
     }
     else if (!strcmp (topic, "broker.setenv")
              && flux_request_unpack (msg, NULL, "{s:o}", "env", &names) == 0) {
@@ -456,12 +455,10 @@ static void getenv_cb (flux_t *h,
             else
                 unsetenv (key);
         }
-        rc = flux_respond (h, msg, NULL);
+        respond_ok (h, msg);
     }
     else
-        rc = flux_respond_error (h, msg, EPROTO, NULL);
-    if (rc < 0)
-        flux_log_error (h, "error responding to %s", topic);
+        respond_error (h, msg, NULL);
     json_decref (env);
 }
 

@@ -19,19 +19,15 @@
 static void answer_load (struct module *m)
 {
     flux_t *h = m->ms->b->h;
-    int rc;
 
     if (!m->load_request)
         return;
-    if (m->status == EXITED && m->errnum != 0)
-        rc = flux_respond_error (h,
-                                 m->load_request,
-                                 m->errnum,
-                                 m->errtext[0] ? m->errtext : NULL);
+    if (m->status == EXITED && m->errnum != 0) {
+        errno = m->errnum;
+        respond_error (h, m->load_request, m->errtext);
+    }
     else
-        rc = flux_respond (h, m->load_request, NULL);
-    if (rc < 0)
-        flux_log_error (h, "error responding to module.load");
+        respond_ok (h, m->load_request);
     flux_msg_decref (m->load_request);
     m->load_request = NULL;
 }

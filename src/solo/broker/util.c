@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* util.c - error texts and child processes.
+/* util.c - child processes.
  */
 #include <errno.h>
 #include <signal.h>
 #include <spawn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,20 +13,6 @@
 #include "broker.h"
 
 extern char **environ;
-
-int errprintf (flux_error_t *error, const char *fmt, ...)
-{
-    int saved_errno = errno;
-    va_list ap;
-
-    if (error) {
-        va_start (ap, fmt);
-        vsnprintf (error->text, sizeof (error->text), fmt, ap);
-        va_end (ap);
-    }
-    errno = saved_errno;
-    return -1;
-}
 
 const char *python_path (void)
 {

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* errprintf.h - fill a flux_error_t.  errp may be NULL; errno is kept. */
+/* errprintf.h - fill a flux_error_t.  errp may be NULL; errno is kept.
+ * Returns -1.
+ */
 #ifndef SOLO_ERRPRINTF_H
 #define SOLO_ERRPRINTF_H
 
 #include <flux/core.h>
 
-static inline void __attribute__ ((format (printf, 2, 3)))
+static inline int __attribute__ ((format (printf, 2, 3)))
 errprintf (flux_error_t *errp, const char *fmt, ...)
 {
     int saved_errno = errno;
@@ -17,6 +19,7 @@ errprintf (flux_error_t *errp, const char *fmt, ...)
         va_end (ap);
     }
     errno = saved_errno;
+    return -1;
 }
 
 #endif

@@ -16,7 +16,8 @@ static int fail (int errnum)
 
 /* Ranges */
 
-int range_digits (unsigned long n)
+/* How many digits n has at least. */
+static int range_digits (unsigned long n)
 {
     int digits = 1;
 
@@ -40,8 +41,11 @@ static int compare_prefix (const struct range *a, const struct range *b)
     return rc != 0 ? rc : b->single - a->single;
 }
 
-bool range_compatible (const struct range *a, const struct range *b,
-                       int *width)
+/* Two ranges of one prefix can be one list, all names staying the same; if
+ * so, width is set to what fits both.
+ */
+static bool range_compatible (const struct range *a, const struct range *b,
+                              int *width)
 {
     if (compare_prefix (a, b) != 0)
         return false;

@@ -34,15 +34,7 @@ struct hostlist {
     char *text;             // what current() has returned
 };
 
-/* How many digits n has at least. */
-int range_digits (unsigned long n);
 unsigned long range_count (const struct range *r);
-
-/* Two ranges of one prefix can be one list, all names staying the same; if
- * so, width is set to what fits both.
- */
-bool range_compatible (const struct range *a, const struct range *b,
-                       int *width);
 
 /* Append a copy of r, joined to the last range where it continues that. */
 int hostlist_push (struct hostlist *hl, const struct range *r);

@@ -26,7 +26,7 @@ struct payload *payload_create (const void *data, size_t size)
     return payload;
 }
 
-struct payload *payload_incref (struct payload *payload)
+static struct payload *payload_incref (struct payload *payload)
 {
     if (payload)
         __atomic_add_fetch (&payload->refcount, 1, __ATOMIC_RELAXED);

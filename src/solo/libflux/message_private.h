@@ -47,7 +47,6 @@ struct flux_msg {
 };
 
 struct payload *payload_create (const void *data, size_t size);
-struct payload *payload_incref (struct payload *payload);
 void payload_decref (struct payload *payload);
 
 /* Forget aux and parsed payload: the message goes to another thread. */

@@ -8,17 +8,12 @@
 #include <flux/core.h>
 #include <jansson.h>
 
+#include "common/respond.h"
 #include "errprintf.h"
 
 enum { RUNNING = 1, FINALIZING = 2, EXITED = 3 };   // module.status
 
 /* Methods of every service */
-
-static void respond_result (flux_t *h, const flux_msg_t *msg, int rc)
-{
-    if (rc < 0)
-        flux_log_error (h, "error responding to a default method");
-}
 
 /* Echo the request, and add where it went and what came with it. */
 static void ping_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -35,7 +30,7 @@ static void ping_cb (flux_t *h, flux_msg_handler_t *mh,
         || flux_get_rank (h, &rank) < 0
         || !(routes = flux_msg_route_string (msg))
         || asprintf (&route, "%s!%.8s", routes, uuid ? uuid : "") < 0) {
-        respond_result (h, msg, flux_respond_error (h, msg, errno, NULL));
+        respond_error (h, msg, NULL);
         free (routes);
         return;
     }
@@ -44,7 +39,7 @@ static void ping_cb (flux_t *h, flux_msg_handler_t *mh,
     json_object_set_new (reply, "userid", json_integer (cred.userid));
     json_object_set_new (reply, "rolemask", json_integer (cred.rolemask));
     json_object_set_new (reply, "rank", json_integer (rank));
-    respond_result (h, msg, flux_respond_pack (h, msg, "o", reply));
+    respond_pack (h, msg, "o", reply);
     free (route);
     free (routes);
 }
@@ -78,11 +73,10 @@ static void debug_cb (flux_t *h, flux_msg_handler_t *mh,
         errno = EPROTO;
         goto error;
     }
-    respond_result (h, msg, flux_respond_pack (h, msg, "{s:i}",
-                                               "flags", *current));
+    respond_pack (h, msg, "{s:i}", "flags", *current);
     return;
 error:
-    respond_result (h, msg, flux_respond_error (h, msg, errno, NULL));
+    respond_error (h, msg, NULL);
 }
 
 static double seconds (struct timeval tv)
@@ -110,49 +104,46 @@ static void rusage_cb (flux_t *h, flux_msg_handler_t *mh,
         errno = EINVAL;
     if (rc < 0)
         goto error;
-    rc = flux_respond_pack (h, msg, "{s:f s:f s:I s:I s:I s:I s:I s:I s:I s:I"
-                            " s:I s:I s:I s:I s:I s:I}",
-                            "utime", seconds (ru.ru_utime),
-                            "stime", seconds (ru.ru_stime),
-                            "maxrss", (json_int_t)ru.ru_maxrss,
-                            "ixrss", (json_int_t)ru.ru_ixrss,
-                            "idrss", (json_int_t)ru.ru_idrss,
-                            "isrss", (json_int_t)ru.ru_isrss,
-                            "minflt", (json_int_t)ru.ru_minflt,
-                            "majflt", (json_int_t)ru.ru_majflt,
-                            "nswap", (json_int_t)ru.ru_nswap,
-                            "inblock", (json_int_t)ru.ru_inblock,
-                            "oublock", (json_int_t)ru.ru_oublock,
-                            "msgsnd", (json_int_t)ru.ru_msgsnd,
-                            "msgrcv", (json_int_t)ru.ru_msgrcv,
-                            "nsignals", (json_int_t)ru.ru_nsignals,
-                            "nvcsw", (json_int_t)ru.ru_nvcsw,
-                            "nivcsw", (json_int_t)ru.ru_nivcsw);
-    respond_result (h, msg, rc);
+    respond_pack (h, msg, "{s:f s:f s:I s:I s:I s:I s:I s:I s:I s:I"
+                  " s:I s:I s:I s:I s:I s:I}",
+                  "utime", seconds (ru.ru_utime),
+                  "stime", seconds (ru.ru_stime),
+                  "maxrss", (json_int_t)ru.ru_maxrss,
+                  "ixrss", (json_int_t)ru.ru_ixrss,
+                  "idrss", (json_int_t)ru.ru_idrss,
+                  "isrss", (json_int_t)ru.ru_isrss,
+                  "minflt", (json_int_t)ru.ru_minflt,
+                  "majflt", (json_int_t)ru.ru_majflt,
+                  "nswap", (json_int_t)ru.ru_nswap,
+                  "inblock", (json_int_t)ru.ru_inblock,
+                  "oublock", (json_int_t)ru.ru_oublock,
+                  "msgsnd", (json_int_t)ru.ru_msgsnd,
+                  "msgrcv", (json_int_t)ru.ru_msgrcv,
+                  "nsignals", (json_int_t)ru.ru_nsignals,
+                  "nvcsw", (json_int_t)ru.ru_nvcsw,
+                  "nivcsw", (json_int_t)ru.ru_nivcsw);
     return;
 error:
-    respond_result (h, msg, flux_respond_error (h, msg, errno, NULL));
+    respond_error (h, msg, NULL);
 }
 
 static void stats_get_cb (flux_t *h, flux_msg_handler_t *mh,
                           const flux_msg_t *msg, void *arg)
 {
     flux_msgcounters_t c;
-    int rc;
 
     flux_get_msgcounters (h, &c);
-    rc = flux_respond_pack (h, msg, "{s:{s:i s:i s:i s:i} s:{s:i s:i s:i s:i}}",
-                            "tx",
-                            "request", c.request_tx,
-                            "response", c.response_tx,
-                            "event", c.event_tx,
-                            "control", c.control_tx,
-                            "rx",
-                            "request", c.request_rx,
-                            "response", c.response_rx,
-                            "event", c.event_rx,
-                            "control", c.control_rx);
-    respond_result (h, msg, rc);
+    respond_pack (h, msg, "{s:{s:i s:i s:i s:i} s:{s:i s:i s:i s:i}}",
+                  "tx",
+                  "request", c.request_tx,
+                  "response", c.response_tx,
+                  "event", c.event_tx,
+                  "control", c.control_tx,
+                  "rx",
+                  "request", c.request_rx,
+                  "response", c.response_rx,
+                  "event", c.event_rx,
+                  "control", c.control_rx);
 }
 
 static void stats_clear_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -162,7 +153,7 @@ static void stats_clear_cb (flux_t *h, flux_msg_handler_t *mh,
 
     flux_clr_msgcounters (h);
     if (flux_msg_get_type (msg, &type) == 0 && type == FLUX_MSGTYPE_REQUEST)
-        respond_result (h, msg, flux_respond (h, msg, NULL));
+        respond_ok (h, msg);
 }
 
 int flux_module_config_request_decode (const flux_msg_t *msg,
@@ -188,13 +179,11 @@ static void config_cb (flux_t *h, flux_msg_handler_t *mh,
 
     if (flux_module_config_request_decode (msg, &conf) < 0
         || flux_set_conf_new (h, conf) < 0) {
-        respond_result (h, msg,
-                        flux_respond_error (h, msg, errno,
-                                            "Failed to update config"));
+        respond_error (h, msg, "Failed to update config");
         flux_conf_decref (conf);
         return;
     }
-    respond_result (h, msg, flux_respond (h, msg, NULL));
+    respond_ok (h, msg);
 }
 
 static void shutdown_cb (flux_t *h, flux_msg_handler_t *mh,
