@@ -110,6 +110,14 @@ def test_begin_timeout_offlines_end_timeout_rejects(sock, config):
         assert ended.startswith("reject: ") and "no answer" in ended
 
 
+def test_a_clock_that_is_set_is_no_timeout(sock, config, monkeypatch):
+    """Nodes set theirs when they have just come up."""
+    clock = iter(range(0, 1 << 40, 3600))
+    monkeypatch.setattr(client.time, "time", lambda: float(next(clock)))
+    with atom(sock, [{"status": 200, "body": {"ok": True}}]):
+        assert run_hook(fake_pbs("begin", USER, config=config())) == "accept"
+
+
 def prepare_missing(path):
     pass
 
