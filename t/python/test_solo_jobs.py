@@ -7,7 +7,7 @@ import time
 import flux.job
 import pytest
 import solo_support
-from flux.constants import FLUX_RPC_STREAMING
+from flux.constants import FLUX_REACTOR_NOWAIT, FLUX_RPC_STREAMING
 from flux.job import JobspecV1
 from solo_support import Instance
 
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def submit(handle, **kwargs):
+def submit(handle, duration="0.01s", **kwargs):
     spec = JobspecV1.from_command(["true"])
-    spec.setattr("system.exec.test.run_duration", "0.01s")
+    spec.setattr("system.exec.test.run_duration", duration)
     return flux.job.submit(handle, spec, **kwargs)
 
 
@@ -91,3 +91,26 @@ def test_nothing_is_promised_without_the_kvs():
         with pytest.raises(OSError) as exc:
             drain.get()
         assert exc.value.errno == errno.ENOSYS
+
+
+def test_free_between_hello_and_ready():
+    """A scheduler that is starting hears of resources that come back."""
+    with Instance() as instance:
+        h = instance.open()
+        job = submit(h, duration="1h")
+        flux.job.event_wait(h, job, "start")
+        solo_support.remove_module(h, "sched-rabbit")
+        h.service_register("sched").get()
+        freed = []
+        watcher = h.msg_watcher_create(
+            lambda h, w, msg, arg: freed.append(msg.payload["id"]),
+            topic_glob="sched.free",
+        )
+        watcher.start()
+        hello = h.rpc("job-manager.sched-hello", flags=FLUX_RPC_STREAMING)
+        assert hello.get()["id"] == job
+        flux.job.cancel(h, job)
+        flux.job.event_wait(h, job, "clean", raiseJobException=False)
+        h.reactor_run(flags=FLUX_REACTOR_NOWAIT)
+        watcher.stop()
+        assert freed == [job]

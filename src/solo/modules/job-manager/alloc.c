@@ -19,6 +19,7 @@ struct alloc {
     flux_msg_handler_t **handlers;
     struct jobq queue;      // requests to be sent
     struct jobq sent;       // requests sent
+    bool greeted;           // it knows what was allocated when it said hello
     bool online;
     int limit;              // of requests sent; 0: none
     char *sched_uuid;
@@ -49,7 +50,7 @@ static void teardown (struct manager *jm, const char *why, int errnum)
         return;
     flux_log (jm->h, LOG_DEBUG, "alloc: stop due to %s: %s",
               why, strerror (errnum));
-    alloc->online = false;
+    alloc->online = alloc->greeted = false;
     free (alloc->sched_uuid);
     alloc->sched_uuid = NULL;
     while (alloc->sent.head)
@@ -81,10 +82,10 @@ static int send_free (struct manager *jm, flux_jobid_t id, json_t *R)
                          "final", 1);
 }
 
-/* All of a job's resources go back at once. */
+/* All of a job's resources go back at once, also between hello and ready. */
 int alloc_free (struct manager *jm, struct job *job)
 {
-    if (!jm->alloc->online || !job->R)
+    if (!jm->alloc->greeted || !job->R)
         return 0; // the next scheduler learns by hello what is in use
     return send_free (jm, job->id, job->R);
 }
@@ -217,6 +218,7 @@ static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
             goto error;
     }
     free (jobs);
+    jm->alloc->greeted = true;
     if (flux_respond_error (h, msg, ENODATA, NULL) < 0)
         flux_log_error (h, "error responding to sched-hello");
     return;
