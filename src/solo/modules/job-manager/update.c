@@ -69,8 +69,12 @@ static int post_updates (struct manager *jm, struct job *job,
                          struct flux_msg_cred cred, json_t *updates,
                          bool validated, flux_error_t *error)
 {
+    bool limited = (job->state & FLUX_JOB_STATE_RUNNING)
+        && json_object_get (updates, "attributes.system.duration");
     double expiration;
 
+    if (limited && new_expiration (job, updates, &expiration, error) < 0)
+        return -1;
     if (!validated
         && (cred.rolemask & FLUX_ROLE_OWNER)
         && cred.userid != job->userid
@@ -79,13 +83,9 @@ static int post_updates (struct manager *jm, struct job *job,
         return set_error (error, "failed to set job immutable flag");
     if (event_post (jm, job, 0, "jobspec-update", "O", updates) < 0)
         return set_error (error, "failed to post jobspec-update event");
-    if (!(job->state & FLUX_JOB_STATE_RUNNING)
-        || !json_object_get (updates, "attributes.system.duration"))
-        return 0;
-    if (new_expiration (job, updates, &expiration, error) < 0)
-        return -1;
-    if (event_post (jm, job, 0, "resource-update", "{s:f}",
-                    "expiration", expiration) < 0)
+    if (limited
+        && event_post (jm, job, 0, "resource-update", "{s:f}",
+                       "expiration", expiration) < 0)
         return set_error (error, "failed to post resource-update event");
     return 0;
 }
