@@ -28,7 +28,7 @@ static int check_request (struct flux_msg_cred cred, int urgency, int flags,
     if (flags & FLUX_JOB_WAITABLE)
         return deny (error, EINVAL, "only the instance owner can submit "
                      "with FLUX_JOB_WAITABLE");
-    return deny (error, EPERM, "only instance owner can use sign-type=none");
+    return 0;
 }
 
 static void submission_destroy (struct submission *sub)
@@ -152,6 +152,9 @@ static int submission_decode (struct submission *sub, flux_error_t *error)
     if (signer != cred.userid)
         return deny (error, EPERM, "signer=%lu != requestor=%lu",
                      (unsigned long)signer, (unsigned long)cred.userid);
+    if (!(cred.rolemask & FLUX_ROLE_OWNER)) // there is no other type
+        return deny (error, EPERM, "only instance owner can use "
+                     "sign-type=none");
     if (!sub->jobspec)
         return deny (error, EINVAL, "jobspec: invalid JSON: %s", jerr.text);
     if (!json_is_object (sub->jobspec))
