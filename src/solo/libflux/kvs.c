@@ -150,8 +150,9 @@ int flux_kvs_txn_put_treeobj (flux_kvs_txn_t *txn,
 {
     json_t *o = treeobj ? json_loads (treeobj, 0, NULL) : NULL;
 
-    if (!o) {
-        errno = EINVAL;
+    if (!o || !treeobj_type (o, NULL)) {
+        json_decref (o);
+        errno = treeobj ? EPROTO : EINVAL;
         return -1;
     }
     return add_op (txn, flags, 0, key, o);

@@ -175,9 +175,12 @@ flux_subprocess_t *flux_local_exec_ex (flux_reactor_t *r, int flags,
                                        subprocess_log_f log_fn,
                                        void *log_data)
 {
+    int valid = FLUX_SUBPROCESS_FLAGS_STDIO_FALLTHROUGH
+                | FLUX_SUBPROCESS_FLAGS_NO_SETPGRP
+                | FLUX_SUBPROCESS_FLAGS_FORK_EXEC;
     flux_subprocess_t *p;
 
-    if (!r || !cmd || cmd->argv.count == 0) {
+    if (!r || !cmd || cmd->argv.count == 0 || (flags & ~valid)) {
         errno = EINVAL;
         return NULL;
     }
@@ -331,12 +334,14 @@ int flux_subprocess_status (flux_subprocess_t *p)
 
 int flux_subprocess_exit_code (flux_subprocess_t *p)
 {
+    errno = EINVAL;
     return has_exited (p) && WIFEXITED (p->status) ? WEXITSTATUS (p->status)
                                                    : -1;
 }
 
 int flux_subprocess_signaled (flux_subprocess_t *p)
 {
+    errno = EINVAL;
     return has_exited (p) && WIFSIGNALED (p->status) ? WTERMSIG (p->status)
                                                      : -1;
 }

@@ -123,7 +123,7 @@ flux_cmd_t *flux_cmd_create (int argc, char *argv[], char **env)
 {
     flux_cmd_t *cmd;
 
-    if (argc < 0 || (argc > 0 && !argv)) {
+    if (argc < 0 || (argc > 0 && !argv) || (argv && argv[argc])) {
         errno = EINVAL;
         return NULL;
     }
@@ -229,10 +229,8 @@ int flux_cmd_setenvf (flux_cmd_t *cmd, int overwrite, const char *name,
     char *value;
     int rc;
 
-    if (!overwrite && vec_find (&cmd->env, name) >= 0) {
-        errno = EEXIST;
-        return -1;
-    }
+    if (!overwrite && vec_find (&cmd->env, name) >= 0)
+        return 0;
     va_start (ap, fmt);
     rc = vasprintf (&value, fmt, ap);
     va_end (ap);
