@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* job.c - the job functions of libflux-core, in an instance. */
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <jansson.h>
+
+#include "test.h"
+
+#define UNKNOWN 1234
+
+static int setup (void **state)
+{
+    return (*state = flux_open (NULL, 0)) ? 0 : -1;
+}
+
+static int teardown (void **state)
+{
+    flux_close (*state);
+    return 0;
+}
+
+static void test_ids (void **state)
+{
+    flux_jobid_t id = 6731191091817518;
+    char buf[64];
+
+    for (const char **p = (const char *[]){ "dec", "6731191091817518",
+                                            "hex", "0x17e9fb8df16c2e",
+                                            "dothex", "0017.e9fb.8df1.6c2e",
+                                            "kvs", "job.0017.e9fb.8df1.6c2e",
+                                            "f58plain", "fuZZybuNNy",
+                                            NULL };
+         *p; p += 2) {
+        flux_jobid_t again = 0;
+
+        assert_int_equal (flux_job_id_encode (id, p[0], buf, sizeof (buf)), 0);
+        assert_string_equal (buf, p[1]);
+        assert_int_equal (flux_job_id_parse (buf, &again), 0);
+        assert_true (again == id);
+    }
+    assert_int_equal (flux_job_id_encode (0, NULL, buf, sizeof (buf)), 0);
+    assert_string_equal (buf, "0");
+    assert_errno (flux_job_id_encode (id, "nosuch", buf, 64) < 0, EPROTO);
+    assert_errno (flux_job_id_encode (id, "dec", buf, 3) < 0, EOVERFLOW);
+    assert_errno (flux_job_id_parse ("f0", &id) < 0, EINVAL);
+    assert_errno (flux_job_id_parse ("", &id) < 0, EINVAL);
+
+    assert_int_equal (flux_job_kvs_key (buf, sizeof (buf), 1, "R"), 25);
+    assert_string_equal (buf, "job.0000.0000.0000.0001.R");
+    assert_true (flux_job_kvs_key (buf, sizeof (buf), 1, NULL) > 0);
+    assert_string_equal (buf, "job.0000.0000.0000.0001");
+    assert_errno (flux_job_kvs_key (buf, 5, 1, "R") < 0, EOVERFLOW);
+    assert_true (flux_job_kvs_guest_key (buf, sizeof (buf), 1, "a") > 0);
+    assert_string_equal (buf, "job.0000.0000.0000.0001.guest.a");
+    assert_true (flux_job_kvs_namespace (buf, sizeof (buf), 1) > 0);
+    assert_string_equal (buf, "job-1");
+}
+
+static void test_names (void **state)
+{
+    flux_job_state_t st = 0;
+    flux_job_result_t res = 0;
+    flux_error_t error;
+
+    assert_string_equal (flux_job_statetostr (FLUX_JOB_STATE_SCHED, "L"), "SCHED");
+    assert_string_equal (flux_job_statetostr (FLUX_JOB_STATE_SCHED, "l"), "sched");
+    assert_string_equal (flux_job_statetostr (FLUX_JOB_STATE_SCHED, "S"), "S");
+    assert_string_equal (flux_job_statetostr (FLUX_JOB_STATE_SCHED, "s"), "s");
+    assert_int_equal (flux_job_strtostate ("CLEANUP", &st), 0);
+    assert_int_equal (st, FLUX_JOB_STATE_CLEANUP);
+    assert_int_equal (flux_job_strtostate ("c", &st), 0);
+    assert_errno (flux_job_strtostate ("nosuch", &st) < 0, EINVAL);
+    assert_string_equal (flux_job_resulttostr (FLUX_JOB_RESULT_TIMEOUT, "S"), "TO");
+    assert_int_equal (flux_job_strtoresult ("failed", &res), 0);
+    assert_int_equal (res, FLUX_JOB_RESULT_FAILED);
+    assert_errno (flux_job_strtoresult ("nosuch", &res) < 0, EINVAL);
+    assert_int_equal (flux_job_waitstatus_to_exitcode (0, &error), 0);
+    assert_int_equal (flux_job_waitstatus_to_exitcode (3 << 8, &error), 3);
+    assert_string_equal (error.text, "task(s) exited with exit code 3");
+    assert_int_equal (flux_job_waitstatus_to_exitcode (9, &error), 137);
+}
+
+static flux_jobspec1_t *spec_create (char *first, char *second)
+{
+    char *argv[] = { first, second };
+    char *env[] = { "A=1", "PATH=/usr/bin:/bin", NULL };
+
+    return flux_jobspec1_from_command (second ? 2 : 1, argv, env, 1, 1, 0, 0, 0.);
+}
+
+static void test_jobspec (void **state)
+{
+    flux_jobspec1_t *spec = spec_create ("true", NULL);
+    flux_jobspec1_t *again;
+    flux_error_t error;
+    const char *s;
+    double duration;
+    char *text;
+    json_t *o;
+
+    assert_non_null (spec);
+    assert_int_equal (flux_jobspec1_check (spec, &error), 0);
+    assert_int_equal (flux_jobspec1_attr_check (spec, &error), 0);
+    assert_int_equal (flux_jobspec1_attr_unpack (spec, "system.duration", "F",
+                                                 &duration), 0);
+    assert_true (duration == 0.);
+    assert_int_equal (flux_jobspec1_attr_pack (spec, "user.x", "{s:i}", "a", 1), 0);
+    assert_int_equal (flux_jobspec1_attr_unpack (spec, "user.x", "o", &o), 0);
+    assert_int_equal (flux_jobspec1_attr_del (spec, "user.x"), 0);
+    assert_errno (flux_jobspec1_attr_unpack (spec, "user.x", "o", &o) < 0, ENOENT);
+    assert_int_equal (flux_jobspec1_setenv (spec, "B", "2", 0), 0);
+    assert_int_equal (flux_jobspec1_setenv (spec, "A", "2", 0), 0);
+    assert_int_equal (flux_jobspec1_unsetenv (spec, "PATH"), 0);
+    assert_int_equal (flux_jobspec1_attr_unpack (spec, "system.environment",
+                                                 "o", &o), 0);
+    assert_int_equal (json_object_size (o), 2);
+    assert_string_equal (json_string_value (json_object_get (o, "A")), "1");
+    assert_int_equal (flux_jobspec1_set_cwd (spec, "/tmp"), 0);
+    assert_int_equal (flux_jobspec1_set_stdin (spec, "/in"), 0);
+    assert_int_equal (flux_jobspec1_set_stdout (spec, "/out"), 0);
+    assert_int_equal (flux_jobspec1_set_stderr (spec, "/err"), 0);
+    assert_int_equal (flux_jobspec1_attr_unpack (
+        spec, "system.shell.options.output.stderr", "{s:s}", "path", &s), 0);
+    assert_string_equal (s, "/err");
+    text = flux_jobspec1_encode (spec, 0);
+    again = flux_jobspec1_decode (text, &error);
+    assert_non_null (again);
+    assert_int_equal (flux_jobspec1_attr_unpack (again, "system.cwd", "s", &s), 0);
+    assert_string_equal (s, "/tmp");
+    free (text);
+    flux_jobspec1_destroy (again);
+    flux_jobspec1_destroy (spec);
+    assert_errno (flux_jobspec1_decode ("[", &error) == NULL, EINVAL);
+    assert_true (strlen (error.text) > 0);
+    assert_errno (flux_jobspec1_decode (NULL, &error) == NULL, EINVAL);
+    again = flux_jobspec1_decode ("{}", &error);
+    assert_non_null (again);
+    assert_errno (flux_jobspec1_check (again, &error) < 0, EINVAL);
+    flux_jobspec1_destroy (again);
+}
+
+static flux_jobid_t submit (flux_t *h, char *first, char *second, int urgency,
+                            int flags)
+{
+    flux_jobspec1_t *spec = spec_create (first, second);
+    char *text = flux_jobspec1_encode (spec, 0);
+    flux_future_t *f = flux_job_submit (h, text, urgency, flags);
+    flux_jobid_t id;
+
+    assert_int_equal (flux_job_submit_get_id (f, &id), 0);
+    flux_future_destroy (f);
+    free (text);
+    flux_jobspec1_destroy (spec);
+    return id;
+}
+
+static void test_wait (void **state)
+{
+    flux_t *h = *state;
+    flux_jobid_t id = submit (h, "false", NULL, 16, FLUX_JOB_WAITABLE);
+    flux_jobid_t waited;
+    flux_future_t *f = flux_job_wait (h, FLUX_JOBID_ANY);
+    const char *s;
+    bool success;
+    int status, result;
+
+    assert_int_equal (flux_job_wait_get_id (f, &waited), 0);
+    assert_true (waited == id);
+    assert_int_equal (flux_job_wait_get_status (f, &success, &s), 0);
+    assert_false (success);
+    assert_string_equal (s, "task(s) exited with exit code 1");
+    flux_future_destroy (f);
+    f = flux_job_wait (h, id);
+    assert_errno (flux_job_wait_get_status (f, &success, &s) < 0, ECHILD);
+    flux_future_destroy (f);
+
+    f = flux_job_result (h, id, 0);
+    assert_int_equal (flux_job_result_get_unpack (f, "{s:i s:i}",
+                                                  "waitstatus", &status,
+                                                  "result", &result), 0);
+    assert_int_equal (status, 1 << 8);
+    assert_int_equal (result, FLUX_JOB_RESULT_FAILED);
+    assert_int_equal (flux_job_result_get (f, &s), 0);
+    assert_non_null (strstr (s, "exception_occurred"));
+    flux_future_destroy (f);
+    f = flux_job_result (h, UNKNOWN, 0);
+    assert_errno (flux_job_result_get (f, &s) < 0, ENOENT);
+    flux_future_destroy (f);
+    assert_errno (flux_job_submit (NULL, "x", 16, 0) == NULL, EINVAL);
+}
+
+static void wait_event (flux_t *h, flux_jobid_t id, const char *path,
+                        const char *name)
+{
+    flux_future_t *f = flux_job_event_watch (h, id, path, 0);
+    const char *s;
+    char key[64];
+
+    snprintf (key, sizeof (key), "\"name\":\"%s\"", name);
+    while (1) {
+        assert_int_equal (flux_job_event_watch_get (f, &s), 0);
+        if (strstr (s, key))
+            break;
+        flux_future_reset (f);
+    }
+    assert_int_equal (flux_job_event_watch_cancel (f), 0);
+    do
+        flux_future_reset (f);
+    while (flux_job_event_watch_get (f, &s) == 0);
+    assert_int_equal (errno, ENODATA);
+    flux_future_destroy (f);
+}
+
+static void fails (flux_future_t *f, int errnum, const char *text)
+{
+    assert_non_null (f);
+    assert_errno (flux_future_get (f, NULL) < 0, errnum);
+    assert_string_equal (flux_future_error_string (f), text);
+    flux_future_destroy (f);
+}
+
+static void works (flux_future_t *f)
+{
+    assert_non_null (f);
+    assert_int_equal (flux_future_get (f, NULL), 0);
+    flux_future_destroy (f);
+}
+
+static void test_control (void **state)
+{
+    flux_t *h = *state;
+    flux_jobid_t id = submit (h, "sleep", "60", 0, 0);
+    flux_future_t *f;
+    const char *s;
+    int urgency;
+
+    fails (flux_job_kill (h, id, SIGTERM), EINVAL, "job is not running");
+    works (flux_job_set_urgency (h, id, 20));
+    wait_event (h, id, "guest.exec.eventlog", "shell.start");
+    fails (flux_job_set_urgency (h, id, 20), EINVAL,
+           "urgency cannot be changed once resources are allocated");
+    works (flux_job_raise (h, id, "odd", 3, "a note"));
+    works (flux_job_kill (h, id, SIGTERM));
+    wait_event (h, id, "eventlog", "clean");
+    f = flux_job_list_id (h, id, "[\"urgency\"]");
+    assert_int_equal (flux_rpc_get_unpack (f, "{s:{s:i}}", "job",
+                                           "urgency", &urgency), 0);
+    assert_int_equal (urgency, 20);
+    flux_future_destroy (f);
+    fails (flux_job_cancel (h, id, "why"), ENOENT, "job is inactive");
+    fails (flux_job_raise (h, UNKNOWN, "x", 0, NULL), ENOENT, "unknown job id");
+    assert_errno (flux_job_raise (h, id, NULL, 0, NULL) == NULL, EINVAL);
+    assert_errno (flux_job_raise (NULL, id, "x", 0, NULL) == NULL, EINVAL);
+    assert_errno (flux_job_event_watch (h, id, NULL, 0) == NULL, EINVAL);
+    f = flux_job_event_watch (h, UNKNOWN, "eventlog", 0);
+    assert_errno (flux_job_event_watch_get (f, &s) < 0, ENOENT);
+    flux_future_destroy (f);
+    id = submit (h, "true", NULL, 0, 0);
+    works (flux_job_cancel (h, id, "why"));
+    wait_event (h, id, "eventlog", "clean");
+}
+
+static void test_timeleft (void **state)
+{
+    flux_error_t error;
+    double left;
+
+    unsetenv ("FLUX_JOB_TIMELEFT");
+    assert_int_equal (flux_job_timeleft (*state, &error, &left), 0);
+    assert_true (isinf (left));
+    assert_errno (flux_job_timeleft (*state, &error, NULL) < 0, EINVAL);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_ids),
+        cmocka_unit_test (test_names),
+        cmocka_unit_test (test_jobspec),
+        cmocka_unit_test (test_wait),
+        cmocka_unit_test (test_control),
+        cmocka_unit_test (test_timeleft),
+    };
+
+    return cmocka_run_group_tests_name ("job", tests, setup, teardown);
+}
