@@ -77,6 +77,9 @@ int flux_reactor_run (flux_reactor_t *r, int flags)
         return -1;
     }
     r->failed = false;
+    // what was fed is the one event: libev would run that, and wait for more
+    if ((flags & FLUX_REACTOR_ONCE) && ev_pending_count (r->loop) > 0)
+        flags |= FLUX_REACTOR_NOWAIT;
     active = ev_run (r->loop,
                      (flags & FLUX_REACTOR_NOWAIT ? EVRUN_NOWAIT : 0)
                      | (flags & FLUX_REACTOR_ONCE ? EVRUN_ONCE : 0));

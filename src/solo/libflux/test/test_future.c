@@ -157,6 +157,33 @@ static void test_then (void **state)
     flux_reactor_destroy (r);
 }
 
+static void timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                      void *arg)
+{
+    (*(int *)arg)++;
+}
+
+/* One that is ready is an event by itself. */
+static void test_then_once (void **state)
+{
+    flux_reactor_t *r = flux_reactor_create (0);
+    flux_future_t *f = flux_future_create (NULL, NULL);
+    int called = 0, expired = 0;
+    flux_watcher_t *w = flux_timer_watcher_create (r, 1., 0., timer_cb,
+                                                   &expired);
+
+    flux_watcher_start (w);
+    flux_future_set_reactor (f, r);
+    flux_future_fulfill (f, NULL, NULL);
+    assert_int_equal (flux_future_then (f, -1., count_cb, &called), 0);
+    assert_true (flux_reactor_run (r, FLUX_REACTOR_ONCE) > 0);
+    assert_int_equal (called, 1);
+    assert_int_equal (expired, 0);
+    flux_watcher_destroy (w);
+    flux_future_destroy (f);
+    flux_reactor_destroy (r);
+}
+
 static void test_aux_with (void **state)
 {
     flux_future_t *f = flux_future_create (NULL, NULL);
@@ -307,6 +334,7 @@ int main (void)
         cmocka_unit_test (test_now),
         cmocka_unit_test (test_init),
         cmocka_unit_test (test_then),
+        cmocka_unit_test (test_then_once),
         cmocka_unit_test (test_aux_with),
         cmocka_unit_test (test_all_any),
         cmocka_unit_test (test_chain),
