@@ -2,11 +2,13 @@
 """The broker: attributes, services, events, log, modules, users, start."""
 
 import base64
+import ctypes
 import errno
 import glob
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -428,6 +430,28 @@ def test_resource_config_properties(tmp_path):
     result = start(f"--config-path={tmp_path}", "--scheduler=none", "true")
     assert result.returncode == 1
     assert "properties must be strings" in result.stderr
+
+
+def refuse_pidfd_open():
+    """As old kernels and some sandboxes do."""
+    number = {"x86_64": 434, "aarch64": 434}[os.uname().machine]
+    program = struct.pack(
+        "HBBIHBBIHBBIHBBI",
+        *(0x20, 0, 0, 0),  # load the number of the system call
+        *(0x15, 0, 1, number),
+        *(0x06, 0, 0, 0x00050000 | errno.ENOSYS),
+        *(0x06, 0, 0, 0x7FFF0000),
+    )
+    code = ctypes.create_string_buffer(program, len(program))
+    fprog = struct.pack("HxxxxxxP", 4, ctypes.addressof(code))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, fprog, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl")
+
+
+def test_without_pidfd_open():
+    result = start("flux run echo hello", preexec_fn=refuse_pidfd_open)
+    assert (result.returncode, result.stdout) == (0, "hello\n"), result.stderr
 
 
 def test_shutdown_gives_up_on_jobs():

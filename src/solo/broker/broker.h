@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <flux/core.h>
 
+#include "common/process_watcher.h"
 #include "common/respond.h"
 #include "libflux/errprintf.h"
 
@@ -42,14 +43,6 @@ pid_t spawn_program (char *const argv[],
                      char *const env[],
                      int out,
                      flux_error_t *error);
-/* A watcher whose callback runs when the process has ended.  It must then
- * be reaped with waitpid(2).
- */
-flux_watcher_t *process_watcher_create (flux_reactor_t *r,
-                                        pid_t pid,
-                                        flux_watcher_f cb,
-                                        void *arg);
-void process_watcher_destroy (flux_watcher_t *w);
 const char *python_path (void);
 
 /*

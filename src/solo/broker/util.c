@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* util.c - child processes.
+/* util.c - start programs.
  */
 #include <errno.h>
 #include <signal.h>
@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "broker.h"
@@ -85,31 +84,4 @@ pid_t spawn_program (char *const argv[],
         return errprintf (error, "%s: %s", argv[0], strerror (e));
     }
     return pid;
-}
-
-flux_watcher_t *process_watcher_create (flux_reactor_t *r,
-                                        pid_t pid,
-                                        flux_watcher_f cb,
-                                        void *arg)
-{
-    flux_watcher_t *w;
-    int fd;
-
-    if ((fd = syscall (SYS_pidfd_open, pid, 0)) < 0)
-        return NULL;
-    if (!(w = flux_fd_watcher_create (r, fd, FLUX_POLLIN, cb, arg))) {
-        close (fd);
-        return NULL;
-    }
-    flux_watcher_start (w);
-    return w;
-}
-
-void process_watcher_destroy (flux_watcher_t *w)
-{
-    if (w) {
-        int fd = flux_fd_watcher_get_fd (w);
-        flux_watcher_destroy (w);
-        close (fd);
-    }
 }

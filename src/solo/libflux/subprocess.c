@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* subprocess.c - flux_local_exec*, flux_subprocess_*: processes on this host.
- *
- * A process is watched through a pidfd rather than SIGCHLD, so that any
- * thread with a reactor can have children, broker modules included.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,15 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "common/process_watcher.h"
 
 #include "subprocess_private.h"
 
 extern char **environ;
-
-#define POLL_INTERVAL 0.01
 
 void subprocess_decref (flux_subprocess_t *p)
 {
@@ -30,9 +26,7 @@ void subprocess_decref (flux_subprocess_t *p)
         p->channels = ch->next;
         channel_destroy (ch);
     }
-    flux_watcher_destroy (p->exit_watcher);
-    if (p->pidfd >= 0)
-        close (p->pidfd);
+    process_watcher_destroy (p->exit_watcher);
     if (p->pid > 0 && p->state == FLUX_SUBPROCESS_RUNNING)
         (void)waitpid (p->pid, NULL, WNOHANG);
     flux_future_destroy (p->aux);
@@ -187,7 +181,6 @@ flux_subprocess_t *flux_local_exec_ex (flux_reactor_t *r, int flags,
     if (!(p = calloc (1, sizeof (*p))))
         return NULL;
     p->refcount = 1;
-    p->pidfd = -1;
     p->r = r;
     p->flags = flags;
     if (ops)
@@ -211,23 +204,8 @@ flux_subprocess_t *flux_local_exec_ex (flux_reactor_t *r, int flags,
         close (ch->child_fd);
         ch->child_fd = -1;
     }
-    if ((p->pidfd = pidfd_open (p->pid, 0)) >= 0)
-        p->exit_watcher = flux_fd_watcher_create (r,
-                                                  p->pidfd,
-                                                  FLUX_POLLIN,
-                                                  exit_cb,
-                                                  p);
-    else // no such system call under some sandboxes and valgrind
-        p->exit_watcher = flux_timer_watcher_create (r,
-                                                     POLL_INTERVAL,
-                                                     POLL_INTERVAL,
-                                                     exit_cb,
-                                                     p);
-    if (!p->exit_watcher)
-        goto error_kill;
-    flux_watcher_start (p->exit_watcher);
-    return p;
-error_kill:
+    if ((p->exit_watcher = process_watcher_create (r, p->pid, exit_cb, p)))
+        return p;
     (void)kill (p->pid, SIGKILL);
 error:
     flux_subprocess_destroy (p);

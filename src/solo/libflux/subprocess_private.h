@@ -55,7 +55,6 @@ struct flux_subprocess {
     int refcount;
     flux_subprocess_state_t state;
     pid_t pid;
-    int pidfd;
     flux_watcher_t *exit_watcher;
     int status;
     int holds;                  // channel references that delay completion
