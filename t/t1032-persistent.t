@@ -139,4 +139,14 @@ test_expect_success 'only the instance owner may create one, if so configured' '
 	done_well $jobid &&
 	dws_clean
 '
+# submit_as_nobody DIRECTIVE
+submit_as_nobody () {
+	flux submit --dry-run -N1 -S dw="$1" true |
+		flux python "$DWS_SRCDIR/t/scripts/submit_as.py" $(id -u nobody)
+}
+test_expect_success 'and others may not' '
+	jobid=$(submit_as_nobody "$CREATE") &&
+	exception $jobid dws-create "only the instance owner" &&
+	dws_wait_event $jobid clean
+'
 test_done
