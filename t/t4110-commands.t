@@ -33,6 +33,11 @@ test_expect_success 'kvs: directories are listed' '
 	printf "a.b.c = 42\na.b.d = \"foo\"\n" >expected &&
 	test_cmp expected out
 '
+test_expect_success 'kvs: what is put is on disk when asked for' '
+	flux kvs put --sync e="bar baz" &&
+	flux kvs sync &&
+	test "$(flux kvs get e)" = "bar baz"
+'
 test_expect_success 'kvs: unlink' '
 	flux kvs unlink e &&
 	test_must_fail flux kvs get e &&

@@ -11,7 +11,7 @@ state=$(mktemp -d "${TMPDIR:-/tmp}/dws state-XXXXXX")
 
 # instance SCRIPT: run it in an instance with our state directory.
 instance () {
-	env -u FLUX_URI "$FLUX" start -s 2 --statedir="$state" \
+	env -u FLUX_URI "$FLUX" start -s 2 -S statedir="$state" \
 		${SHELL_PATH:-/bin/bash} "$PWD/$1"
 }
 

@@ -146,6 +146,11 @@ def put(args: Args) -> None:
     txn.commit()
 
 
+def sync(args: Args) -> None:
+    """A commit is on disk when it is answered, and so is all before it."""
+    Transaction(flux.Flux(), args).commit()
+
+
 def unlink(args: Args) -> None:
     handle = flux.Flux()
     for key in args.keys:
@@ -437,8 +442,9 @@ def main() -> None:
     cmd.add_argument("-c", "--count", type=int, default=0)
     cmd.add_argument("keys", nargs="+", metavar="KEY")
     cmd = command(sub, "put", put, "store values")
-    flags(cmd, "-r --raw", "-t --treeobj", "-A --append")
+    flags(cmd, "-r --raw", "-t --treeobj", "-A --append", "-S --sync")
     cmd.add_argument("items", nargs="+", metavar="KEY=VALUE")
+    command(sub, "sync", sync, "see to it that all is on disk")
     cmd = command(sub, "unlink", unlink, "remove keys")
     flags(cmd, "-R --recursive", "-f --force")
     cmd.add_argument("keys", nargs="+", metavar="KEY")
