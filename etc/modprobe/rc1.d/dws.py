@@ -19,7 +19,6 @@ def setup(context):
 )
 def load_jobtap(context):
     # A configuration that loads it (to set epilog-timeout) has precedence.
-    try:
+    loaded = context.rpc("job-manager.jobtap", {"query_only": True}).get()
+    if "dws-jobtap.so" not in loaded["plugins"]:
         context.rpc("job-manager.jobtap", {"load": "dws-jobtap.so"}).get()
-    except FileExistsError:
-        pass
