@@ -51,65 +51,81 @@ awk () {
     LD_PRELOAD= command awk "$@"
 }
 
-# test_under_flux N: go on inside an instance of N made-up nodes node[0-N-1]
-# with 4 cores each. The configuration comes from dws_config, which a test may
-# define before.
+# dws_prepare: what instances of DWS_NODES made-up nodes node[0-N-1] with 4 cores
+# each need in DWS_TMP, and in the environment.
+dws_prepare () {
+    dws_last=$(($DWS_NODES - 1))
+    mkdir "$DWS_TMP/conf.d" "$DWS_TMP/pkgs"
+    cat >"$DWS_TMP/R" <<-EOF
+	{"version":1,"execution":{"R_lite":[{"rank":"0-$dws_last","children":
+	{"core":"0-3"}}],"starttime":0,"expiration":0,
+	"nodelist":["node[0-$dws_last]"]}}
+	EOF
+    cat >"$DWS_TMP/conf.d/test.toml" <<-EOF
+	[resource]
+	path = "$DWS_TMP/R"
+	noverify = true
+	EOF
+    export DWS_NODES DWS_TMP DWS_MODULES DWS_PLUGINS DWS_SHELL_PLUGINS DWS_FLUX_LIBDIR
+    export FLUX_MODULE_PATH_PREPEND="$DWS_MODULES"
+    export FLUX_EXEC_PATH_PREPEND="$DWS_PREFIX/libexec/flux/cmd"
+    unset FLUX_URI FLUX_JOB_ID
+    test "$DWS_ENGINE" = flux-core || return 0
+    cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF
+	[modules]
+	alternatives.sched = "sched-simple"
+	alternatives.feasibility = "sched-simple"
+	EOF
+    # Made-up nodes have more cores than there are to be bound to.
+    cat >"$DWS_TMP/initrc.lua" <<-EOF
+	shell.options["cpu-affinity"] = "off"
+	source ("$("$FLUX" config builtin shell_initrc)")
+	EOF
+    # Our own packages come first, the engine has its own bindings, and what
+    # else they need is in .venv.
+    for pkg in "$DWS_PREFIX"/lib/python3*/site-packages/flux_*; do
+        case "$pkg" in
+        *.dist-info) ;;
+        *) ln -s "$pkg" "$DWS_TMP/pkgs/" ;;
+        esac
+    done
+    PYTHONPATH=$DWS_TMP/pkgs:$(echo "$DWS_SRCDIR"/.venv/lib/python3*/site-packages)
+    export PYTHONPATH FLUX_MODPROBE_PATH_APPEND="$DWS_PREFIX/etc/flux/modprobe"
+    export LD_LIBRARY_PATH="$DWS_FLUX_LIBDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+}
+
+# dws_instance [OPTION...] SCRIPT [ARG...]: run it in an instance of those nodes.
+dws_instance () {
+    if test "$DWS_ENGINE" = flux-core; then
+        set -- -Sconf.shell_initrc="$DWS_TMP/initrc.lua" \
+            -Sconf.shell_pluginpath="$DWS_FLUX_LIBDIR/flux/shell/plugins:$DWS_SHELL_PLUGINS" "$@"
+    else
+        set -- --test-hosts="node[0-$(($DWS_NODES - 1))]" "$@"
+    fi
+    env -u FLUX_URI "$FLUX" start --test-size="$DWS_NODES" \
+        --config-path="$DWS_TMP/conf.d" "$@"
+}
+
+# test_under_flux N: go on inside an instance of N nodes. The configuration
+# comes from dws_config, which a test may define before.
 test_under_flux () {
     if test -n "$DWS_UNDER_FLUX"; then
         trap 'dws_rc=$?; dws_cleanup >/dev/null 2>&1; (exit $dws_rc); die' EXIT
         return 0
     fi
     DWS_NODES=$1
-    dws_tmp=$(mktemp -d "${TMPDIR:-/tmp}/dws-test-XXXXXX")
-    mkdir "$dws_tmp/conf.d" "$dws_tmp/pkgs"
-    dws_last=$(($DWS_NODES - 1))
-    cat >"$dws_tmp/R" <<-EOF
-	{"version":1,"execution":{"R_lite":[{"rank":"0-$dws_last","children":
-	{"core":"0-3"}}],"starttime":0,"expiration":0,
-	"nodelist":["node[0-$dws_last]"]}}
-	EOF
-    cat >"$dws_tmp/conf.d/test.toml" <<-EOF
-	[resource]
-	path = "$dws_tmp/R"
-	noverify = true
-	EOF
+    DWS_TMP=$(mktemp -d "${TMPDIR:-/tmp}/dws-test-XXXXXX")
+    dws_prepare
     if type dws_config >/dev/null 2>&1; then
-        dws_config >>"$dws_tmp/conf.d/test.toml"
+        dws_config >>"$DWS_TMP/conf.d/test.toml"
     fi
     # The instance runs this script again: forget this round's trash.
-    trap 'rm -rf "$dws_tmp"' EXIT
+    trap 'rm -rf "$DWS_TMP"' EXIT
     rm -rf "$SHARNESS_TRASH_DIRECTORY"
     cd "$SHARNESS_TEST_DIRECTORY" || exit 1
-    set -- "$SHARNESS_TEST_SRCDIR/$(basename "$0")" $dws_options
-    export DWS_UNDER_FLUX=t DWS_NODES DWS_TMP="$dws_tmp"
-    export FLUX_MODULE_PATH_PREPEND="$DWS_MODULES"
-    export FLUX_EXEC_PATH_PREPEND="$DWS_PREFIX/libexec/flux/cmd"
-    unset FLUX_URI FLUX_JOB_ID
-    if test "$DWS_ENGINE" = flux-core; then
-        cat >>"$dws_tmp/conf.d/test.toml" <<-EOF
-	[modules]
-	alternatives.sched = "sched-simple"
-	alternatives.feasibility = "sched-simple"
-	EOF
-        # Only our own packages: the engine has its own bindings.
-        for pkg in "$DWS_PREFIX"/lib/python3*/site-packages/flux_*; do
-            case "$pkg" in
-            *.dist-info) ;;
-            *) ln -s "$pkg" "$dws_tmp/pkgs/" ;;
-            esac
-        done
-        export PYTHONPATH="$dws_tmp/pkgs"
-        export LD_LIBRARY_PATH="$DWS_FLUX_LIBDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-        "$FLUX" start --test-size="$DWS_NODES" \
-            --config-path="$dws_tmp/conf.d" \
-            -Sconf.shell_pluginpath="$DWS_FLUX_LIBDIR/flux/shell/plugins:$DWS_SHELL_PLUGINS" \
-            ${SHELL_PATH:-/bin/bash} "$@"
-    else
-        "$FLUX" start --test-size="$DWS_NODES" \
-            --test-hosts="node[0-$dws_last]" \
-            --config-path="$dws_tmp/conf.d" \
-            ${SHELL_PATH:-/bin/bash} "$@"
-    fi
+    export DWS_UNDER_FLUX=t
+    dws_instance ${SHELL_PATH:-/bin/bash} \
+        "$SHARNESS_TEST_SRCDIR/$(basename "$0")" $dws_options
     exit $?
 }
 

@@ -6,7 +6,7 @@ test_description='The scheduler sched-rabbit'
 
 # Two rabbits of 100 GiB with two nodes each.
 dws_config () {
-	cat >"$dws_tmp/mapping.json" <<-\EOT
+	cat >"$DWS_TMP/mapping.json" <<-\EOT
 	{"computes": {"node0": "r0", "node1": "r0",
 	              "node2": "r1", "node3": "r1"},
 	 "rabbits": {
@@ -15,7 +15,7 @@ dws_config () {
 	EOT
 	cat <<-EOT
 	[rabbit]
-	mapping = "$dws_tmp/mapping.json"
+	mapping = "$DWS_TMP/mapping.json"
 	EOT
 }
 

@@ -11,33 +11,39 @@
 test_description='Rabbit jobs outlive the instance; two instances on one cluster'
 . "$(dirname "$0")/sharness.sh"
 
-if test "$DWS_ENGINE" != solo; then
-	skip_all='flux-core has no way to kill an instance with its state kept'
-	test_done
-fi
-
 DWS_NODES=4
 DWS_TMP=$(mktemp -d "${TMPDIR:-/tmp}/dws-state-XXXXXX") # no blank in its path
-export DWS_NODES DWS_TMP
-export FLUX_MODULE_PATH_PREPEND="$DWS_MODULES"
+dws_prepare
 
-export DWS_SRCDIR DWS_MODULES DWS_PLUGINS DWS_PYTHON DWS_LIMIT DWS_DIRECTIVE
+export DWS_PYTHON DWS_LIMIT DWS_DIRECTIVE
 for name in $(compgen -A function dws_); do
 	export -f $name
 done
 TEST=$DWS_SRCDIR/t/$(basename "$0")
 export TEST
 
-# instance STATEDIR SCRIPT: run it in an instance with that state.
+# instance STATEDIR SCRIPT [OPTION]: run it in an instance with that state.
 instance () {
-	env -u FLUX_URI "$FLUX" start -s 4 --test-hosts="node[0-3]" \
-		--config-path="$DWS_TMP/conf.d" --statedir="$DWS_TMP/$1" \
+	mkdir -p "$DWS_TMP/$1" &&
+	dws_instance -S statedir="$DWS_TMP/$1" $3 \
 		${SHELL_PATH:-/bin/bash} -e "$PWD/$2"
 }
-# What each of them starts with: the plugin is configured.
+# Where there is a broker for each node those that are left do not end at once.
+if test "$DWS_ENGINE" = flux-core; then
+	alone=--test-exit-timeout=0.1s
+fi
+# kill_instance: with the state that it has now.
+kill_instance () {
+	flux kvs sync
+	kill -9 $(flux getattr broker.pid)
+}
+# What each of them starts with. The plugin is configured; flux-core has the
+# modules from etc/modprobe.
 begin () {
-	dws_use_sched_rabbit &&
-	flux module load "$DWS_MODULES/dws.so" &&
+	if test "$DWS_ENGINE" = solo; then
+		dws_use_sched_rabbit &&
+		flux module load "$DWS_MODULES/dws.so" || return 1
+	fi
 	dws_start_agent
 }
 end () {
@@ -51,19 +57,12 @@ hang () {
 		dws_ctl hang-mount $node $1 || return 1
 	done
 }
-export -f begin end hang
+export -f begin end hang kill_instance
 
 test_expect_success 'a cluster, and the configuration' '
-	mkdir "$DWS_TMP/conf.d" &&
 	dws_start_sim &&
-	cat >"$DWS_TMP/R" <<-\EOF &&
-	{"version":1,"execution":{"R_lite":[{"rank":"0-3","children":
-	{"core":"0-3"}}],"starttime":0,"expiration":0,"nodelist":["node[0-3]"]}}
-	EOF
-	cat >"$DWS_TMP/conf.d/test.toml" <<-EOF
-	[resource]
-	path = "$DWS_TMP/R"
-	noverify = true
+	sed -i "s/sched-simple/sched-rabbit/" "$DWS_TMP/conf.d/test.toml" &&
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF
 	[job-manager]
 	plugins = [ { load = "$DWS_PLUGINS/dws-jobtap.so" } ]
 	[rabbit]
@@ -78,9 +77,9 @@ test_expect_success 'it is killed with a job in every phase' '
 	dws_crowd catch
 	flux kvs get dws.instance >name
 	end
-	kill -9 $(flux getattr broker.pid)
+	kill_instance
 	EOF
-	test_expect_code 137 instance one first.sh
+	test_expect_code 137 instance one first.sh $alone
 '
 test_expect_success 'started again, it finds its workflows and goes on' '
 	cat >second.sh <<-\EOF &&
@@ -104,9 +103,9 @@ test_expect_success 'it is killed while it cleans up after an abandoned job' '
 	dws_wait_event $jobid epilog-start
 	flux job raise --type=dws-epilog-timeout --severity=0 $jobid
 	dws_wait_event $jobid clean
-	kill -9 $(flux getattr broker.pid)
+	kill_instance
 	EOF
-	test_expect_code 137 instance one abandon.sh
+	test_expect_code 137 instance one abandon.sh $alone
 '
 test_expect_success 'started again, it takes the nodes out of use' '
 	cat >quarantine.sh <<-\EOF &&
@@ -136,7 +135,7 @@ test_expect_success 'another instance leaves the workflows of the first alone' '
 	EOF
 	cat >both.sh <<-\EOF &&
 	begin
-	flux resource undrain "$(flux resource drain -no "{nodelist}")"
+	flux resource undrain "$(flux resource drain -no "{nodelist}" | paste -sd,)"
 	dws_ctl hold PreRun
 	mine=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
 	dws_ctl wait-state $(dws_workflow $mine) PreRun --timeout 60
@@ -245,9 +244,9 @@ test_expect_success 'it is killed while the data of a job that is over is staged
 	flux run -N1 --exclusive --requires=rank:0 true
 	test "$(flux jobs -no "{state}" $(cat second))" = SCHED
 	end
-	kill -9 $(flux getattr broker.pid)
+	kill_instance
 	EOF
-	test_expect_code 137 instance one moving.sh
+	test_expect_code 137 instance one moving.sh $alone
 '
 test_expect_success 'started again, it goes on with that, and only then gives the space away' '
 	cat >moved.sh <<-\EOF &&

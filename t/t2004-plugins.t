@@ -9,8 +9,8 @@ test_description='Plugins of flux commands and of job ingest'
 # A queue of compute nodes, and one node that is a rabbit.
 dws_config () {
 	jq '.execution.properties = {batch: "0-3", rabbit: "4"}' \
-		"$dws_tmp/R" >"$dws_tmp/R.new" &&
-	mv "$dws_tmp/R.new" "$dws_tmp/R" &&
+		"$DWS_TMP/R" >"$DWS_TMP/R.new" &&
+	mv "$DWS_TMP/R.new" "$DWS_TMP/R" &&
 	cat <<-EOF
 	[queues.batch]
 	requires = ["batch"]

@@ -7,14 +7,6 @@ test_description='flux rabbit selftest'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
-# The kubernetes package is in .venv; another engine's Python looks elsewhere.
-if test "$DWS_ENGINE" = flux-core; then
-	for dir in "$DWS_SRCDIR"/.venv/lib/python3*/site-packages; do
-		PYTHONPATH=$PYTHONPATH:$dir
-	done
-	export PYTHONPATH
-fi
-
 # good [OPTION...]: nothing is found
 good () {
 	flux rabbit selftest "$@" >out || { cat out; return 1; }

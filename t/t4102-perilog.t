@@ -7,26 +7,26 @@ test_description='Prolog and epilog commands'
 
 # The commands write to, and are told what to do by, files in this folder.
 dws_config () {
-	mkdir -p "$dws_tmp/perilog"
-	cat >"$dws_tmp/perilog/run" <<-EOF2
+	mkdir -p "$DWS_TMP/perilog"
+	cat >"$DWS_TMP/perilog/run" <<-EOF2
 	#!/bin/sh
-	cd "$dws_tmp/perilog" || exit 1
+	cd "$DWS_TMP/perilog" || exit 1
 	echo \$1 \$FLUX_JOB_ID \$FLUX_JOB_USERID \$HOSTNAME >>log
 	echo "\$1 says hello"
 	test ! -e "fail-\$1" || exit 3
 	test ! -e "hang-\$1" || exec sleep 300
 	EOF2
-	chmod +x "$dws_tmp/perilog/run"
+	chmod +x "$DWS_TMP/perilog/run"
 	cat <<-EOF2
 	[job-manager]
 	plugins = [ { load = "perilog.so" } ]
 	[job-manager.prolog]
 	per-rank = true
-	command = [ "$dws_tmp/perilog/run", "prolog" ]
+	command = [ "$DWS_TMP/perilog/run", "prolog" ]
 	kill-timeout = 1.0
 	[job-manager.epilog]
 	per-rank = true
-	command = [ "$dws_tmp/perilog/run", "epilog" ]
+	command = [ "$DWS_TMP/perilog/run", "epilog" ]
 	EOF2
 }
 test_under_flux 4

@@ -8,7 +8,7 @@ test_description='Plugins that change and judge jobspecs'
 # "mark" tells what it was given; what a job asks for by attributes happens.
 # "judge" refuses what has system.bad.
 dws_config () {
-	cat >"$dws_tmp/mark.py" <<-EOF &&
+	cat >"$DWS_TMP/mark.py" <<-EOF &&
 	"""Leave a mark on the job."""
 	import os
 	from flux.job.frobnicator import FrobnicatorPlugin
@@ -31,7 +31,7 @@ dws_config () {
 	            open(system["block"] + ".end").read()
 	        system["mark"] = [self.mark, userid, urgency, flags]
 	EOF
-	cat >"$dws_tmp/judge.py" <<-EOF &&
+	cat >"$DWS_TMP/judge.py" <<-EOF &&
 	"""Refuse what is bad."""
 	from flux.job.validator import ValidatorPlugin
 
@@ -44,10 +44,10 @@ dws_config () {
 	EOF
 	cat <<-EOF
 	[ingest.frobnicator]
-	plugins = ["defaults", "$dws_tmp/mark.py"]
+	plugins = ["defaults", "$DWS_TMP/mark.py"]
 	args = ["--mark=one"]
 	[ingest.validator]
-	plugins = ["jobspec", "$dws_tmp/judge.py"]
+	plugins = ["jobspec", "$DWS_TMP/judge.py"]
 	[policy.jobspec.defaults.system]
 	duration = "90s"
 	EOF
