@@ -363,6 +363,15 @@ def test_attributes_that_are_options(tmp_path):
     assert "not of the form local://PATH" in result.stderr
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("option", ["--statedir", "--rundir"])
+def test_directory_of_another_user(tmp_path, option):
+    os.chown(tmp_path, 65534, 65534)
+    result = start(f"{option}={tmp_path}", "--scheduler=none", "true")
+    assert result.returncode == 1
+    assert "not owned by the instance owner" in result.stderr
+
+
 def test_environment_of_program(tmp_path):
     out = start("--test-hosts=a[1-2],b", "-s3", "-Stest.x=y", "env").stdout
     assert "FLUX_URI=local://" in out

@@ -190,16 +190,31 @@ static int remove_entry (const char *path,
     return remove (path);
 }
 
+/* A directory that is there must be ours: what is in it is trusted.
+ */
+static char *make_dir (const char *path)
+{
+    struct stat st;
+    char *dir;
+
+    if ((mkdir (path, 0700) < 0 && errno != EEXIST)
+        || !(dir = realpath (path, NULL))
+        || stat (dir, &st) < 0)
+        die (path, strerror (errno));
+    if (!S_ISDIR (st.st_mode))
+        die (path, "not a directory");
+    if (st.st_uid != geteuid ())
+        die (path, "not owned by the instance owner");
+    return dir;
+}
+
 static char *make_rundir (const char *path)
 {
     const char *tmp = getenv ("TMPDIR");
     char *dir = NULL;
 
-    if (path) {
-        if ((mkdir (path, 0700) < 0 && errno != EEXIST)
-            || !(dir = realpath (path, NULL)))
-            die (path, strerror (errno));
-    }
+    if (path)
+        dir = make_dir (path);
     else if (asprintf (&dir, "%s/flux-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0
              || !mkdtemp (dir))
         die ("cannot create the run directory", strerror (errno));
@@ -215,13 +230,10 @@ static char *open_statedir (const char *path)
     /* Unlike that of flock(2), children do not inherit this lock: one that is
      * about to exec when we are killed does not keep it. */
     struct flock exclusive = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-    char *dir;
+    char *dir = make_dir (path);
     char *lock;
     int fd;
 
-    if ((mkdir (path, 0700) < 0 && errno != EEXIST)
-        || !(dir = realpath (path, NULL)))
-        die (path, strerror (errno));
     if (asprintf (&lock, "%s/lock", dir) < 0
         || (fd = open (lock, O_CREAT | O_RDWR | O_CLOEXEC, 0600)) < 0)
         die (dir, strerror (errno));
