@@ -14,13 +14,25 @@
 
 #include "job.h"
 #include "request.h"
+#include "service.h"
 
 #define JOB_AUX "dws::job"
+
+/* A job that ends while its eventlog is read is waited for no more. It can
+ * still be looked up at this moment, so not at once.
+ */
+static void retry_later (struct dws_ctx *ctx)
+{
+    flux_timer_watcher_reset (ctx->retry, 0., 0.);
+    flux_watcher_start (ctx->retry);
+}
 
 static void job_destroy (struct dws_job *job)
 {
     if (job) {
         int saved_errno = errno;
+        if (job->ctx && job->f_rebuild && !job->known)
+            retry_later (job->ctx);
         if (job->prev)
             job->prev->next = job->next;
         else if (job->ctx && job->ctx->jobs == job)
@@ -48,6 +60,14 @@ static void ctx_link (struct dws_ctx *ctx, struct dws_job *job)
     ctx->jobs = job;
 }
 
+static void retry_cb (flux_reactor_t *r,
+                      flux_watcher_t *w,
+                      int revents,
+                      void *arg)
+{
+    dws_service_retry (arg);
+}
+
 struct dws_ctx *dws_ctx_create (flux_plugin_t *p)
 {
     struct dws_ctx *ctx;
@@ -56,7 +76,12 @@ struct dws_ctx *dws_ctx_create (flux_plugin_t *p)
         return NULL;
     ctx->p = p;
     if (!(ctx->h = flux_jobtap_get_flux (p))
-        || !(ctx->deferred = flux_msglist_create ())) {
+        || !(ctx->deferred = flux_msglist_create ())
+        || !(ctx->retry = flux_timer_watcher_create (flux_get_reactor (ctx->h),
+                                                     0.,
+                                                     0.,
+                                                     retry_cb,
+                                                     ctx))) {
         dws_ctx_destroy (ctx);
         return NULL;
     }
@@ -75,6 +100,7 @@ void dws_ctx_destroy (struct dws_ctx *ctx)
             flux_msg_decref (msg);
         }
         flux_msglist_destroy (ctx->deferred);
+        flux_watcher_destroy (ctx->retry);
         for (struct dws_job *job = ctx->jobs; job; job = job->next)
             job->ctx = NULL;
         json_decref (ctx->presets);

@@ -22,6 +22,7 @@ struct dws_ctx {
     double epilog_timeout;      // s; 0 = none
     struct dws_job *jobs;       // all active rabbit jobs
     struct flux_msglist *deferred; // requests that wait for a rebuild
+    flux_watcher_t *retry;      // handles them once more, in a turn of its own
 };
 
 struct dws_job {
