@@ -68,6 +68,17 @@ test_expect_success 'when it is back, all go on' '
 	done &&
 	dws_clean
 '
+test_expect_success 'a token that is not valid any more is read again' '
+	dws_ctl hold PreRun &&
+	jobid=$(dws_submit true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) PreRun \
+		--timeout $DWS_LIMIT &&
+	dws_ctl token wlm --keep-file &&
+	dws_ctl release PreRun &&
+	dws_wait_status ".agent.api.errors.\"401\" >= 2" &&
+	dws_ctl token wlm &&
+	dws_wait_event $jobid clean && flux job status $jobid && dws_clean
+'
 test_expect_success 'a right that is missing is logged for a few jobs only' '
 	dws_ctl deny workflows:create &&
 	flux submit --cc=1-12 -N1 -S dw="$DWS_DIRECTIVE" true >jobids &&
