@@ -226,6 +226,41 @@ test_expect_success 'a job without priority waits for one' '
 	test_must_fail call $jobid update &&
 	test_must_fail call 1234 reprioritize
 '
+test_expect_success 'an update is asked about by the topic of its key' '
+	jobid=$(flux submit --urgency=hold true) &&
+	flux job wait-event -q -t 30 $jobid priority &&
+	: >probe.log &&
+	flux update $jobid one=1 two=2 &&
+	flux job wait-event -q -t 30 -c 2 $jobid priority &&
+	cat >expected <<-EOF &&
+	job.update.attributes.system.one S priority=0
+	job.update.attributes.system.two S priority=0
+	job.validate S priority=0
+	job.event.jobspec-update P priority=0
+	job.update P priority=0
+	job.state.priority S>P priority=0
+	job.event.priority S priority=0
+	job.state.sched P>S priority=0
+	EOF
+	probe_log >out &&
+	test_cmp expected out
+'
+test_expect_success 'the plugin may refuse it' '
+	: >probe.log &&
+	test_must_fail flux update $jobid one=3 deny=1 2>err &&
+	grep "not that" err &&
+	! grep jobspec-update probe.log
+'
+test_expect_success 'and may add to it, and vouch for it' '
+	: >probe.log &&
+	flux update $jobid more=1 &&
+	flux job wait-event -q -t 30 -c 3 $jobid priority &&
+	! grep job.validate probe.log &&
+	flux job info $jobid jobspec >spec &&
+	jq -e ".attributes.system | .one == 1 and .more == 1 and .extra == 5" spec &&
+	flux cancel $jobid &&
+	flux job wait-event -q -t 30 $jobid clean
+'
 test_expect_success 'a reloaded plugin is told of active jobs' '
 	held=$(flux submit --urgency=hold true) &&
 	run=$(flux submit sleep inf) &&

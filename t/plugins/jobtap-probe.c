@@ -10,6 +10,8 @@
  *   unavail, priority              in job.state.priority
  *   perilog                        in job.state.run and job.state.cleanup
  *
+ * An update of "deny" is refused, one of "more" brings another with it.
+ *
  * Service job-manager.probe.call {"id", "call"} does things from outside.
  */
 #include <errno.h>
@@ -141,6 +143,14 @@ static int act (flux_plugin_t *p, struct probe *probe, const char *topic,
         say (probe, "aux", err (flux_jobtap_job_aux_set (p, id, "probe",
                                                          probe, aux_free)));
     }
+    if (strcmp (topic, "job.update.attributes.system.deny") == 0)
+        return flux_jobtap_error (p, args, "not %s", "that");
+    if (strcmp (topic, "job.update.attributes.system.more") == 0)
+        return flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_OUT,
+                                     "{s:i s:{s:i}}",
+                                     "validated", 1,
+                                     "updates",
+                                       "attributes.system.extra", 5);
     if (strcmp (topic, "job.validate") == 0) {
         if (strcmp (mode, "reject") == 0)
             return flux_jobtap_reject_job (p, args, "no, %s", "thanks");
