@@ -12,15 +12,28 @@ from hypothesis import strategies as st
 CORES = 4
 
 
-def make(nodes=8, per_rabbit=2, gib=100, cores=CORES, gpus=0, properties=None):
-    """Nodes n0.. with a rabbit r0.. for every few; per_rabbit 0: no rabbits."""
+def make(
+    nodes=8,
+    per_rabbit=2,
+    gib=100,
+    cores=CORES,
+    gpus=0,
+    properties=None,
+    storage_nodes=False,
+):
+    """Nodes n0.. with a rabbit r0.. for every few; per_rabbit 0: no rabbits. With
+    storage_nodes the rabbits have the ranks behind the nodes."""
     rabbits = {}
     if per_rabbit:
         for i in range(0, nodes, per_rabbit):
             hosts = [f"n{k}" for k in range(i, min(i + per_rabbit, nodes))]
             rabbits[f"r{i // per_rabbit}"] = (gib, hosts)
+    hosts = [f"n{i}" for i in range(nodes)] + (list(rabbits) if storage_nodes else [])
     return Machine(
-        [Node(i, f"n{i}", (1 << cores) - 1, (1 << gpus) - 1) for i in range(nodes)],
+        [
+            Node(i, host, (1 << cores) - 1, (1 << gpus) - 1)
+            for i, host in enumerate(hosts)
+        ],
         properties,
         rabbits,
     )
@@ -40,6 +53,10 @@ def node(n, *children, **keys):
 
 def ssd(n):
     return {"type": "ssd", "count": n, "exclusive": True}
+
+
+def storage_node(n, *children, **keys):
+    return {"type": "storage_node", "count": n, "with": list(children), **keys}
 
 
 def jobspec(*resources, **system):
@@ -129,6 +146,11 @@ def test_bad_counts(count):
         [slot(1, node(1), node(1))],
         [slot(1, node(1), {"type": "tape", "count": 1})],
         [slot(1, node(1), {"type": "ssd", "count": "1-2"})],
+        [slot(1, node(1), storage_node(2))],
+        [slot(1, node(1), storage_node(1, slot(1, core(1))))],
+        [slot(1, node(1), storage_node(1)), storage_node(1)],
+        [node(1), storage_node(1), storage_node(1)],
+        [storage_node(1)],
         [7],
     ],
 )
@@ -321,6 +343,69 @@ def test_reasons():
     )
 
 
+def test_storage_nodes_are_no_compute_nodes():
+    machine = make(nodes=4, storage_nodes=True)
+    assert list(machine.find(parse(node({"min": 1}))).nodes) == [0, 1, 2, 3]
+    assert list(machine.find(parse(slot("1+", core(1)))).nodes) == [0, 1, 2, 3]
+    assert "there are 4" in machine.infeasible(parse(node(5)))
+    assert "there are 16" in machine.infeasible(parse(slot(17, core(1))))
+    assert machine.find(parse(node(1), constraints={"hostlist": ["r0"]})) is None
+    assert "there are 0" in machine.infeasible(
+        parse(node(1), constraints={"hostlist": ["r0"]})
+    )
+
+
+def chassis(n, nodes, *children):
+    return slot(n, node(nodes, slot(1, core(1))), *children, type="chassis")
+
+
+def test_the_storage_node_is_that_of_the_nodes():
+    machine = make(nodes=4, storage_nodes=True)
+    machine.commit(1, machine.find(parse(chassis(1, 2))))
+    alloc = machine.find(parse(chassis(1, 2, storage_node(1, core(3)), ssd(7))))
+    assert alloc.gib == {"r0": 7}
+    assert alloc.nodes == {0: (2, 0), 1: (2, 0), 4: (7, 0)}
+    assert alloc.nslots == 2
+    machine.commit(2, alloc)
+    # Of r0 there is one core left.
+    alloc = machine.find(parse(chassis(1, 2, storage_node(1, core(3)))))
+    assert sorted(alloc.nodes) == [2, 3, 5]
+    assert machine.find(parse(chassis(2, 2, storage_node(1, core(3))))) is None
+    alloc = machine.find(parse(chassis(2, 2, storage_node(1, core(1)))))
+    assert alloc.nodes[4] == (8, 0)
+    assert alloc.nodes[5] == (1, 0)
+    # Without cores, all of it.
+    alloc = machine.find(parse(chassis(1, 1, storage_node(1))))
+    assert alloc.nodes == {2: (1, 0), 5: (15, 0)}
+    machine.set_up(1 << 5, False)
+    assert machine.find(parse(chassis(1, 1, storage_node(1)))) is None
+    assert machine.infeasible(parse(chassis(1, 1, storage_node(1)))) is None
+
+
+def test_storage_nodes_beside_the_nodes():
+    machine = make(nodes=4, storage_nodes=True)
+    alloc = machine.find(parse(node(1), storage_node(2, core(1))))
+    assert alloc.nodes == {0: (15, 0), 4: (1, 0), 5: (1, 0)}
+    assert machine.find(parse(slot(1, core(1)), storage_node(3, core(1)))) is None
+
+
+def test_reasons_of_storage_nodes():
+    machine = make(nodes=4, storage_nodes=True)
+    assert machine.infeasible(parse(node(1), storage_node(3, core(2)))) == (
+        "needs 3 storage node(s) with 2 cores; there are 2"
+    )
+    assert machine.infeasible(parse(chassis(1, 1, storage_node(1, core(5))))) == (
+        "needs 1 storage node(s) with 5 cores; there are 0"
+    )
+    assert "different rabbits and a storage node; there is room for 0" in (
+        machine.infeasible(parse(chassis(1, 3, storage_node(1, core(1)))))
+    )
+    # A constraint is for the storage nodes, too, as it is for Fluxion.
+    assert "there are 0 that meet its constraints" in machine.infeasible(
+        parse(chassis(1, 1, storage_node(1)), constraints={"ranks": ["0,1,2"]})
+    )
+
+
 def test_partial_release_frees_the_storage_first():
     machine = make(nodes=4)
     machine.commit(1, machine.find(parse(rabbit(2, 10))))
@@ -415,6 +500,8 @@ requests = st.one_of(
         Request,
         nslots=st.integers(1, 12),
         nslots_max=st.just(None) | st.integers(12, 20),
+        storage_nodes=st.sampled_from([0, 0, 1, 3]),
+        storage_cores=st.integers(0, 3),
         slot_cores=st.integers(1, 5),
         slot_gpus=st.integers(0, 2),
     ),
@@ -424,6 +511,8 @@ requests = st.one_of(
         groups_max=st.just(None) | st.integers(5, 8),
         group_nodes=st.integers(1, 3),
         group_gib=st.integers(0, 60),
+        group_storage=st.booleans(),
+        storage_cores=st.integers(0, 3),
         distinct=st.booleans(),
         exclusive=st.booleans(),
         node_cores=st.integers(1, 5),
@@ -457,20 +546,50 @@ def check(machine, gib):
         assert 0 <= one.free_gib <= gib
 
 
+def check_storage_nodes(machine, wanted, alloc):
+    """Takes them out, and returns the others."""
+    names = {
+        rank: machine.nodes[rank].host
+        for rank in alloc.nodes
+        if machine.nodes[rank].host in machine.rabbits
+    }
+    others = {rank: have for rank, have in alloc.nodes.items() if rank not in names}
+    groups = dict.fromkeys(names.values(), 1)
+    if wanted.group_storage:
+        groups = {}
+        for rank in others:
+            name = machine.rabbit_of[rank].name
+            groups[name] = groups.get(name, 0) + 1
+        groups = {name: n // wanted.group_nodes for name, n in groups.items()}
+        assert set(groups) == set(names.values())
+    else:
+        assert len(names) == wanted.storage_nodes
+    for rank, name in names.items():
+        cores, gpus = alloc.nodes[rank]
+        if wanted.storage_cores:
+            assert bits.count(cores) == wanted.storage_cores * groups[name]
+            assert gpus == 0
+        else:
+            assert groups[name] == 1
+            assert cores == machine.nodes[rank].cores
+    return others
+
+
 def check_answer(machine, wanted, alloc):
+    nodes = check_storage_nodes(machine, wanted, alloc)
     if wanted.groups == 0:
         assert wanted.nslots <= alloc.nslots
         assert wanted.nslots_max is None or alloc.nslots <= wanted.nslots_max
-        have = sum(bits.count(c) for c, _ in alloc.nodes.values())
+        have = sum(bits.count(c) for c, _ in nodes.values())
         assert have == alloc.nslots * wanted.slot_cores
         return
-    groups = len(alloc.nodes) // wanted.group_nodes
-    assert len(alloc.nodes) % wanted.group_nodes == 0
+    groups = len(nodes) // wanted.group_nodes
+    assert len(nodes) % wanted.group_nodes == 0
     assert groups >= wanted.groups
     assert wanted.groups_max is None or groups <= wanted.groups_max
     if wanted.constraint:
-        assert 1 not in alloc.nodes
-    for rank, (c, g) in alloc.nodes.items():
+        assert 1 not in nodes
+    for rank, (c, g) in nodes.items():
         if wanted.exclusive:
             assert (c, g) == (machine.nodes[rank].cores, machine.nodes[rank].gpus)
         else:
@@ -478,7 +597,7 @@ def check_answer(machine, wanted, alloc):
             assert bits.count(g) == wanted.node_gpus
     if wanted.needs_rabbits:
         per_rabbit = {}
-        for rank in alloc.nodes:
+        for rank in nodes:
             name = machine.rabbit_of[rank].name
             per_rabbit[name] = per_rabbit.get(name, 0) + 1
         for n in per_rabbit.values():
@@ -494,7 +613,7 @@ def check_answer(machine, wanted, alloc):
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(requests, st.integers(0, 3)), max_size=15))
 def test_nothing_is_given_twice(steps):
-    machine = make(nodes=7, per_rabbit=3, gib=100, gpus=2)
+    machine = make(nodes=7, per_rabbit=3, gib=100, gpus=2, storage_nodes=True)
     for jobid, (wanted, ending) in enumerate(steps):
         alloc = machine.find(wanted)
         if alloc is not None:
@@ -516,7 +635,7 @@ def test_nothing_is_given_twice(steps):
 @settings(max_examples=300, deadline=None)
 @given(requests)
 def test_feasible_is_what_an_empty_machine_can_give(wanted):
-    machine = make(nodes=7, per_rabbit=3, gib=100, gpus=2)
+    machine = make(nodes=7, per_rabbit=3, gib=100, gpus=2, storage_nodes=True)
     assert (machine.infeasible(wanted) is None) == (machine.find(wanted) is not None)
 
 

@@ -8,11 +8,11 @@ more than its whole GiB.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Callable
 
-from . import bits, constraint
+from . import bits, constraint, reasons
 from .request import Request
 
 
@@ -35,12 +35,16 @@ class Node:
 
 
 class Rabbit:
-    """A rabbit and the nodes that hang on it."""
+    """A rabbit and the nodes that hang on it. ``rank`` is the rabbit's own as a
+    storage node, if it has one."""
 
-    __slots__ = ("name", "capacity_gib", "free_gib", "up", "_low", "_nodes")
+    __slots__ = ("name", "rank", "capacity_gib", "free_gib", "up", "_low", "_nodes")
 
-    def __init__(self, name: str, capacity_gib: int, nodes: int) -> None:
+    def __init__(
+        self, name: str, rank: int | None, capacity_gib: int, nodes: int
+    ) -> None:
         self.name = name
+        self.rank = rank
         self.capacity_gib = self.free_gib = capacity_gib
         self.up = True
         # Most rabbits have a run of ranks; a short int is faster to work with.
@@ -48,7 +52,7 @@ class Rabbit:
         self._nodes = nodes >> self._low
 
     def copy(self) -> Rabbit:
-        new = Rabbit(self.name, self.capacity_gib, self._nodes << self._low)
+        new = Rabbit(self.name, self.rank, self.capacity_gib, self._nodes << self._low)
         new.free_gib = self.free_gib
         new.up = self.up
         return new
@@ -121,7 +125,8 @@ class Machine:
         expand_ranks: Callable[[str], Iterable[int]] = lambda s: map(int, s.split(",")),
     ) -> None:
         """``rabbits`` maps a name to its GiB and hosts. Raises ValueError when
-        two rabbits claim a host; hosts that are no nodes are passed over.
+        two rabbits claim a host; hosts that are no nodes are passed over. A
+        node that has the name of a rabbit is a storage node.
         """
         self.nodes = {node.rank: node for node in nodes}
         self.all_nodes = bits.of(self.nodes)
@@ -143,6 +148,7 @@ class Machine:
         self._free_gpus = self._gpus.copy()
         self.rabbits: dict[str, Rabbit] = {}
         self.rabbit_of: dict[int, Rabbit] = {}  # by rank
+        self.storage_nodes = 0
         for name, (capacity_gib, hosts) in (rabbits or {}).items():
             self._add_rabbit(name, capacity_gib, hosts)
 
@@ -156,8 +162,11 @@ class Machine:
 
     def _add_rabbit(self, name: str, capacity_gib: int, hosts: Iterable[str]) -> None:
         ranks = [self._rank_of[host] for host in hosts if host in self._rank_of]
-        rabbit = Rabbit(name, capacity_gib, bits.of(ranks))
+        own = self._rank_of.get(name)
+        rabbit = Rabbit(name, own, capacity_gib, bits.of(ranks))
         self.rabbits[name] = rabbit
+        if own is not None:
+            self.storage_nodes |= 1 << own
         for rank in ranks:
             other = self.rabbit_of.setdefault(rank, rabbit)
             if other is not rabbit:
@@ -172,9 +181,31 @@ class Machine:
         new.allocations = {
             jobid: alloc.copy() for jobid, alloc in self.allocations.items()
         }
+        new.held = dict(self.held)
         new._free_cores = self._free_cores.copy()
         new._free_gpus = self._free_gpus.copy()
         new.rabbits = {name: rabbit.copy() for name, rabbit in self.rabbits.items()}
+        new.rabbit_of = {
+            rank: new.rabbits[rabbit.name] for rank, rabbit in self.rabbit_of.items()
+        }
+        return new
+
+    def idle_copy(self) -> Machine:
+        """A copy without jobs, with all that is down still down."""
+        new = object.__new__(Machine)
+        new.__dict__.update(self.__dict__)
+        new.nodes = {
+            rank: Node(rank, node.host, node.cores, node.gpus)
+            for rank, node in self.nodes.items()
+        }
+        new.allocations = {}
+        new.held = {}
+        new.idle = self.all_nodes
+        new._free_cores = self._cores.copy()
+        new._free_gpus = self._gpus.copy()
+        new.rabbits = {name: rabbit.copy() for name, rabbit in self.rabbits.items()}
+        for rabbit in new.rabbits.values():
+            rabbit.free_gib = rabbit.capacity_gib
         new.rabbit_of = {
             rank: new.rabbits[rabbit.name] for rank, rabbit in self.rabbit_of.items()
         }
@@ -246,6 +277,7 @@ class Machine:
             self._free_gpus.move(bit, bits.count(node.free_gpus), None)
             self._rank_of.pop(node.host, None)
             self.rabbit_of.pop(rank, None)
+            self.storage_nodes &= ~bit
             self.all_nodes &= ~bit
             self.up &= ~bit
             self.idle &= ~bit
@@ -263,6 +295,16 @@ class Machine:
         have the ``reserved`` nodes, nor more GiB of a rabbit than ``limits``
         says."""
         eligible = self.up & self.matching(request) & ~reserved
+        storage = eligible & self.storage_nodes
+        eligible ^= storage
+        alloc = self._find_computes(request, eligible, storage, limits or {})
+        if alloc is None or request.storage_nodes == 0:
+            return alloc
+        return self._add_storage_nodes(request, storage, alloc)
+
+    def _find_computes(
+        self, request: Request, eligible: int, storage: int, limits: Mapping[str, int]
+    ) -> Allocation | None:
         if request.groups == 0:
             return self._find_slots(request, eligible)
         if request.exclusive:
@@ -276,7 +318,7 @@ class Machine:
         if bits.count(eligible) < request.nodes:
             return None
         if request.needs_rabbits:
-            return self._find_groups(request, eligible, limits or {})
+            return self._find_groups(request, eligible, storage, limits)
         return self._find_nodes(request, eligible)
 
     def _find_nodes(self, request: Request, eligible: int) -> Allocation:
@@ -297,21 +339,54 @@ class Machine:
         return self._take(request, chosen, {})
 
     @staticmethod
-    def _room(request: Request, gib: int, mine: int) -> int:
+    def room(request: Request, gib: int, mine: int) -> int:
         """How many groups find room on a rabbit with these GiB and nodes."""
         groups = bits.count(mine) // request.group_nodes
         if request.group_gib:
             groups = min(groups, gib // request.group_gib)
         return min(groups, 1) if request.distinct else groups
 
+    def storage_room(
+        self, request: Request, rank: int | None, storage: int, ever: bool = False
+    ) -> int:
+        """How many times the storage node has what the request wants of one."""
+        if rank is None or not storage >> rank & 1:
+            return 0
+        node = self.nodes[rank]
+        if request.storage_cores == 0:
+            return int(ever or bool(self.idle >> rank & 1))
+        cores = node.cores if ever else node.free_cores
+        return bits.count_cores(cores) // request.storage_cores
+
+    def _take_storage_node(
+        self, request: Request, rank: int, times: int
+    ) -> tuple[int, int]:
+        node = self.nodes[rank]
+        if request.storage_cores == 0:
+            return node.cores, node.gpus
+        return bits.lowest_cores(node.free_cores, times * request.storage_cores), 0
+
+    def _add_storage_nodes(
+        self, request: Request, storage: int, alloc: Allocation
+    ) -> Allocation | None:
+        missing = request.storage_nodes
+        for rank in bits.members(storage):
+            if self.storage_room(request, rank, storage):
+                alloc.nodes[rank] = self._take_storage_node(request, rank, 1)
+                missing -= 1
+                if missing == 0:
+                    return alloc
+        return None
+
     def _find_groups(
-        self, request: Request, eligible: int, limits: Mapping[str, int]
+        self, request: Request, eligible: int, storage: int, limits: Mapping[str, int]
     ) -> Allocation | None:
         most = request.groups_max
         missing = len(self.nodes) if most is None else most
         found = 0
         chosen = 0
         gib: dict[str, int] = {}
+        rabbits: dict[int, tuple[int, int]] = {}
         for rabbit in self.rabbits.values():
             if request.group_gib and not rabbit.up:
                 continue
@@ -319,9 +394,15 @@ class Machine:
             if rabbit.name in limits:
                 free_gib = min(free_gib, limits[rabbit.name])
             mine = rabbit.among(eligible)
-            groups = min(self._room(request, free_gib, mine), missing)
+            groups = min(self.room(request, free_gib, mine), missing)
+            if request.group_storage:
+                groups = min(groups, self.storage_room(request, rabbit.rank, storage))
             if groups <= 0:
                 continue
+            if request.group_storage and rabbit.rank is not None:
+                rabbits[rabbit.rank] = self._take_storage_node(
+                    request, rabbit.rank, groups
+                )
             mine = bits.lowest(mine, groups * request.group_nodes)
             chosen |= rabbit.place(mine)
             if request.group_gib:
@@ -332,7 +413,9 @@ class Machine:
                 break
         if found < request.groups:
             return None
-        return self._take(request, chosen, gib)
+        alloc = self._take(request, chosen, gib)
+        alloc.nodes.update(rabbits)
+        return alloc
 
     def _take(self, request: Request, chosen: int, gib: dict[str, int]) -> Allocation:
         alloc = Allocation(gib=gib)
@@ -442,70 +525,27 @@ class Machine:
         self.idle |= bits.of(changes.idle)
         self.idle &= ~bits.of(changes.busy)
 
-    # Reasons
+    # What could be
 
-    def _fitting_nodes(self, request: Request) -> int:
-        eligible = self.matching(request, ever=True)
+    def fitting_nodes(self, request: Request) -> int:
+        """The nodes that would do, were everything free and up."""
+        eligible = self.matching(request, ever=True) & ~self.storage_nodes
         eligible &= self._cores.at_least(request.node_cores)
         return eligible & self._gpus.at_least(request.node_gpus)
+
+    def all_slots(self, request: Request) -> int:
+        """How many slots there would be, were everything free and up."""
+        eligible = self.matching(request, ever=True) & ~self.storage_nodes
+        slots = 0
+        for cores, nodes in self._cores.ascending(request.slot_cores):
+            for gpus, those in self._gpus.ascending(request.slot_gpus):
+                each = cores // request.slot_cores
+                if request.slot_gpus:
+                    each = min(each, gpus // request.slot_gpus)
+                slots += each * bits.count(nodes & those & eligible)
+        return slots
 
     def infeasible(self, request: Request) -> str | None:
         """Why the request can never be met, were everything free and up; None
         if it can. ValueError if its constraint is malformed."""
-        if request.groups == 0:
-            return self._infeasible_slots(request)
-        eligible = self._fitting_nodes(request)
-        have = bits.count(eligible)
-        if have < request.nodes:
-            per_node = f"{max(request.node_cores, 1)} cores"
-            if request.node_gpus:
-                per_node += f" and {request.node_gpus} gpus"
-            return f"needs {request.nodes} nodes with {per_node}; there are {have}" + (
-                " that meet its constraints" if request.constraint else ""
-            )
-        if request.needs_rabbits:
-            return self._infeasible_groups(request, eligible)
-        return None
-
-    def _infeasible_slots(self, request: Request) -> str | None:
-        have = sum(self._all_slots(request))
-        if have >= request.nslots:
-            return None
-        return (
-            f"needs {request.nslots} slots of {request.slot_cores} cores"
-            + (f" and {request.slot_gpus} gpus" if request.slot_gpus else "")
-            + f"; there are {have}"
-        )
-
-    def _all_slots(self, request: Request) -> Iterator[int]:
-        for rank in bits.members(self.matching(request, ever=True)):
-            node = self.nodes[rank]
-            slots = bits.count(node.cores) // request.slot_cores
-            if request.slot_gpus:
-                slots = min(slots, bits.count(node.gpus) // request.slot_gpus)
-            yield slots
-
-    def _infeasible_groups(self, request: Request, eligible: int) -> str | None:
-        what = "chassis" if request.distinct else "node"
-        if request.group_nodes > 1 and not request.distinct:
-            what = f"{request.group_nodes} nodes"
-        most = max((r.capacity_gib for r in self.rabbits.values()), default=None)
-        if most is None:
-            return "needs rabbits; there are none"
-        if request.group_gib > most:
-            return (
-                f"needs {request.group_gib} GiB per {what};"
-                f" no rabbit has more than {most}"
-            )
-        room = sum(
-            self._room(request, rabbit.capacity_gib, rabbit.among(eligible))
-            for rabbit in self.rabbits.values()
-        )
-        if room >= request.groups:
-            return None
-        each = f" with {request.group_gib} GiB" if request.group_gib else ""
-        return (
-            f"needs {request.groups} times {request.group_nodes} node(s) on"
-            f" {'different rabbits' if request.distinct else 'a rabbit'}{each};"
-            f" there is room for {room}"
-        )
+        return reasons.infeasible(self, request)

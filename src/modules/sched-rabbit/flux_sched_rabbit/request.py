@@ -19,13 +19,19 @@ class Request:
     With ``groups`` 0 the job takes any ``nslots`` slots, wherever they are.
     Otherwise it takes ``groups`` times ``group_nodes`` nodes, each with
     ``node_cores`` cores and ``node_gpus`` gpus, and each group comes with
-    ``group_gib`` GiB on the one rabbit that its nodes are attached to.
+    ``group_gib`` GiB on the one rabbit that its nodes are attached to. That
+    rabbit itself is a storage node: with ``group_storage`` the group has
+    ``storage_cores`` of its cores (0: all of it). ``storage_nodes`` more are
+    taken from any rabbits.
     """
 
     groups: int = 0
     groups_max: int | None = 0  # None: as many as there are
     group_nodes: int = 1
     group_gib: int = 0
+    group_storage: bool = False
+    storage_nodes: int = 0
+    storage_cores: int = 0
     distinct: bool = False  # chassis: no two groups on one rabbit
     exclusive: bool = False
     node_slots: int = 1
@@ -46,7 +52,11 @@ class Request:
     @property
     def needs_rabbits(self) -> bool:
         """Must the nodes of a group hang on the same rabbit?"""
-        return self.group_gib > 0 or self.distinct
+        return self.group_gib > 0 or self.group_storage or self.distinct
+
+    @property
+    def needs_storage_nodes(self) -> bool:
+        return self.group_storage or self.storage_nodes > 0
 
 
 def parse_count(value: Json, what: str) -> tuple[int, int | None]:
@@ -133,13 +143,26 @@ def _parse_node(node: Json, fields: dict[str, Any]) -> None:
     fields["node_gpus"] = slots * gpus
 
 
+def _parse_storage_node(entry: Json, fields: dict[str, Any]) -> int:
+    """A rabbit as a node, whole or with some cores. Returns how many."""
+    children = _children(entry)
+    _only(entry, children, "core")
+    if "core" in children and not entry.get("exclusive"):
+        fields["storage_cores"] = _fixed(children["core"])
+    return _fixed(entry)
+
+
 def _parse_group(top: Json, fields: dict[str, Any]) -> None:
     """A slot or chassis that has nodes, and perhaps storage, below it."""
     children = _children(top)
-    _only(top, children, "node", "ssd")
+    _only(top, children, "node", "ssd", "storage_node")
     fields["group_nodes"] = _fixed(children["node"])
     if "ssd" in children:
         fields["group_gib"] = _fixed(children["ssd"])
+    if "storage_node" in children:
+        if _parse_storage_node(children["storage_node"], fields) != 1:
+            raise ValueError(f"a {top['type']} can have one storage_node only")
+        fields["group_storage"] = True
     if top.get("exclusive"):
         fields["exclusive"] = True
     fields["groups"], fields["groups_max"] = parse_count(
@@ -181,9 +204,14 @@ def _parse(jobspec: Json) -> Request:
     if system.get("constraints"):
         fields["constraint"] = json.dumps(system["constraints"], sort_keys=True)
     resources = jobspec["resources"]
-    if len(resources) != 1:
-        raise ValueError("jobspec resources must have one top level entry")
-    top = resources[0]
+    rabbits = [entry for entry in resources if entry["type"] == "storage_node"]
+    others = [entry for entry in resources if entry["type"] != "storage_node"]
+    if len(others) != 1 or len(rabbits) > 1:
+        raise ValueError(
+            "jobspec resources must have one top level entry, and at most one"
+            " storage_node beside it"
+        )
+    top = others[0]
     kind = top["type"]
     if kind == "node":
         fields["groups"], fields["groups_max"] = parse_count(top["count"], "node")
@@ -194,4 +222,8 @@ def _parse(jobspec: Json) -> Request:
         _parse_slots(top, fields)
     else:
         raise ValueError(f"top level resource {kind!r} is not supported")
+    if rabbits:
+        if fields.get("group_storage"):
+            raise ValueError("several storage_node entries are not supported")
+        fields["storage_nodes"] = _parse_storage_node(rabbits[0], fields)
     return Request(**fields)
