@@ -52,11 +52,14 @@ class Queue:
 
     def run(self, now=NOW):
         planner = Planner(self.machine, now, self.depth)
-        waiting, self.estimates = [], {}
+        waiting, self.estimates, self.down = [], {}, set()
         for jobid, request in self.waiting:
             decision = planner.consider(request)
             if decision.alloc is None:
                 waiting.append((jobid, request))
+                if decision.down:
+                    assert decision.t_start is None
+                    self.down.add(jobid)
                 self.estimates[jobid] = decision.t_start
                 continue
             decision.alloc.t_end = now + request.duration_s if request.duration_s else 0
@@ -137,6 +140,46 @@ def test_a_job_that_waits_for_down_nodes_reserves_nothing():
     queue.add(want(4, 10), want(3, 9999))
     assert queue.run() == [1]
     assert queue.estimates == {0: None}
+    assert queue.down == {0}
+
+
+def test_nor_does_it_cost_those_behind_it_their_reservations():
+    machine = make()
+    machine.set_up(1, False)
+    queue = Queue(machine)
+    queue.add(want(1, 100), want(4, 10), want(3, 10), want(1, 500), want(1, 50))
+    # Without the reservation of 2, 3 would start and put it off.
+    assert queue.run() == [0, 4]
+    assert queue.estimates == {1: None, 2: NOW + 100, 3: NOW + 110}
+
+
+def test_estimates_reckon_with_what_has_just_gone_ahead():
+    queue = Queue(make())
+    queue.add(want(2, 100), want(3, 10), want(1, 1000), want(4, 10))
+    assert queue.run() == [0, 2]
+    assert queue.estimates == {1: NOW + 100, 3: NOW + 1000}
+
+
+def test_storage_that_is_torn_down_counts_as_late():
+    machine = make()
+    machine.hold(99, {"r0": 100, "r1": 70})
+    queue = Queue(machine)
+    # There is room for 1 on r1, but it would be in the way of 0.
+    queue.add(want(4, 10, gib=20), want(1, 1000, gib=20))
+    assert queue.run() == []
+    assert queue.estimates == {0: NOW, 1: NOW}
+    machine.hold(99, {})
+    assert queue.run(NOW + 5) == [0, 1]
+
+
+@pytest.mark.parametrize("ends", [1, 2, 3, 5, 8, 13])
+def test_estimates_are_exact_however_many_jobs_end_before(ends):
+    """Long and short jobs in turn, so that steps are gone back."""
+    machine = make(nodes=16, gib=1000)
+    queue = Queue(machine)
+    queue.add(*[want(1, 10.0 + i) for i in range(16)], want(ends, 10))
+    queue.run()
+    assert queue.estimates == {16: NOW + 10 + ends - 1}
 
 
 def test_late_jobs_end_now():
@@ -200,6 +243,28 @@ def test_the_first_in_line_is_never_put_off(requests, depth, lengths):
     for jobid, t_start in promised.items():
         assert queue.started[jobid] <= t_start
     assert machine.idle == machine.all_nodes
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(shapes, min_size=1, max_size=14),
+    st.sampled_from([0, 1, 2, 8]),
+    st.sets(st.integers(0, 5), max_size=2),
+)
+def test_what_has_gone_ahead_puts_off_nobody(requests, depth, down):
+    """Going over the queue again at once changes nothing: what has started
+    since an estimate was made is in its way neither before nor after."""
+    machine = make(nodes=6)
+    for rank in down:
+        machine.set_up(1 << rank, False)
+    queue = Queue(machine, depth)
+    queue.add(*[r for r in requests if machine.infeasible(r) is None])
+    started = queue.run()
+    estimates = dict(queue.estimates)
+    assert queue.run() == started
+    assert queue.estimates == estimates
+    for rabbit in machine.rabbits.values():
+        assert rabbit.free_gib >= 0
 
 
 @pytest.mark.parametrize("depth", [0, 1, 8])

@@ -5,7 +5,9 @@ GiB, found by letting running jobs end when their time is up. A job behind it
 may start now only if it ends before that time, or keeps off those nodes and
 leaves that many GiB. So no job with a reservation is ever put off by one behind
 it. Reservations are made for the first ``depth`` jobs that have to wait, and
-none starts before the one ahead of it.
+none starts before the one ahead of it. A job that could not start even if all
+others were over waits for nodes or rabbits that are down: it has no reservation
+and keeps nobody from anything.
 
 Jobs without a time limit count as lasting a year.
 """
@@ -21,9 +23,6 @@ from .request import Request
 
 YEAR_S = 365 * 86400.0
 
-# How many job ends are looked at one by one before the steps become longer.
-FINE_STEPS = 64
-
 
 @dataclass
 class Reservation:
@@ -37,10 +36,27 @@ class Reservation:
 @dataclass
 class Decision:
     """Start with this allocation, or (None) wait. t_start is the estimate, if
-    there is one."""
+    there is one; with ``down`` there can be none until something is mended."""
 
     alloc: Allocation | None = None
     t_start: float | None = None
+    down: bool = False
+
+
+@dataclass
+class _End:
+    """The jobs that end at a time, and what they had."""
+
+    t_end: float
+    jobs: list[tuple[int, Allocation]]
+
+    def release(self, machine: Machine) -> None:
+        for jobid, _ in self.jobs:
+            machine.release(jobid)
+
+    def undo(self, machine: Machine) -> None:
+        for jobid, alloc in self.jobs:
+            machine.commit(jobid, alloc.copy())
 
 
 class Planner:
@@ -54,8 +70,12 @@ class Planner:
         self._depth = depth
         self._reservations: list[Reservation] = []
         self._reserved = [0]  # nodes of the first n reservations
+        self._limits: dict[int, dict[str, int]] = {}  # by number of reservations
         self._failed: set[tuple[Request, int]] = set()
-        self._future: Machine | None = None
+        self._idle: Machine | None = None  # as if all jobs were over
+        self._hopeless: set[Request] = set()
+        self._future: Machine | None = None  # at the time _t
+        self._future_jobs = 0
         self._ends: list[tuple[float, int]] = []
         self._t = now
         self._closed = False
@@ -73,46 +93,63 @@ class Planner:
                 break
             crossed += 1
         # During a pass there is only ever less.
-        key = (replace(request, duration_s=0.0), crossed)
+        timeless = replace(request, duration_s=0.0)
+        key = (timeless, crossed)
         if key not in self._failed:
-            limits = self._limits(crossed)
+            limits = self._limits_of(crossed) if request.group_gib else None
             alloc = self._machine.find(request, self._reserved[crossed], limits)
             if alloc is not None:
                 self._spend(alloc, crossed)
+                # What lasts longer keeps off all that is reserved, so there
+                # is room for it.
+                if self._future and t_end > self._t:
+                    self._start_in_future(self._future, alloc.copy(), t_end)
                 return Decision(alloc)
             self._failed.add(key)
         if self._depth == 0:
             self._closed = True
         elif self._waiting < self._depth:
+            if self._is_hopeless(timeless):
+                return Decision(down=True)
             self._waiting += 1
             return Decision(None, self._reserve(request))
         return Decision()
 
-    def _limits(self, crossed: int) -> dict[str, int]:
-        limits: dict[str, int] = {}
-        for reservation in self._reservations[:crossed]:
-            for name, gib in reservation.spare_gib.items():
-                limits[name] = min(gib, limits.get(name, gib))
+    def _limits_of(self, crossed: int) -> dict[str, int]:
+        """The GiB by rabbit that the first so many reservations leave."""
+        limits = self._limits.get(crossed)
+        if limits is None:
+            limits = self._limits[crossed] = {}
+            for reservation in self._reservations[:crossed]:
+                for name, gib in reservation.spare_gib.items():
+                    limits[name] = min(gib, limits.get(name, gib))
         return limits
 
     def _spend(self, alloc: Allocation, crossed: int) -> None:
+        if alloc.gib:
+            self._limits.clear()
         for reservation in self._reservations[:crossed]:
             for name, gib in alloc.gib.items():
                 if name in reservation.spare_gib:
                     reservation.spare_gib[name] -= gib
 
+    def _is_hopeless(self, request: Request) -> bool:
+        if request in self._hopeless:
+            return True
+        if self._idle is None:
+            self._idle = self._machine.idle_copy()
+        if self._idle.find(request) is not None:
+            return False
+        self._hopeless.add(request)
+        return True
+
     def _reserve(self, request: Request) -> float | None:
-        """Find out when the job can start, and keep that for it. None if that
-        cannot be told, since it waits for nodes or rabbits that are down."""
+        """Find out when the job can start, and keep that for it."""
         future = self._look_ahead()
         alloc = self._advance(future, request)
         if alloc is None:
-            # All running jobs are over now, so no later job is told either.
-            self._waiting = self._depth
             return None
-        jobid = -len(self._reservations) - 1
-        future.commit(jobid, alloc)
-        heapq.heappush(self._ends, (self._t + (request.duration_s or YEAR_S), jobid))
+        self._start_in_future(future, alloc, self._t + (request.duration_s or YEAR_S))
         self._reservations.append(
             Reservation(
                 self._t,
@@ -126,21 +163,63 @@ class Planner:
     def _look_ahead(self) -> Machine:
         if self._future is None:
             self._future = self._machine.copy()
+            # Storage that is being torn down is as good as gone, like a job
+            # whose time is up.
+            for jobid in list(self._future.held):
+                self._future.hold(jobid, {})
             for jobid, alloc in self._future.allocations.items():
                 t_end = alloc.t_end or self._now + YEAR_S
                 self._ends.append((max(t_end, self._now), jobid))
             heapq.heapify(self._ends)
         return self._future
 
+    def _start_in_future(
+        self, future: Machine, alloc: Allocation, t_end: float
+    ) -> None:
+        self._future_jobs += 1
+        future.commit(-self._future_jobs, alloc)
+        heapq.heappush(self._ends, (t_end, -self._future_jobs))
+
     def _advance(self, future: Machine, request: Request) -> Allocation | None:
-        """Let jobs end until the request can be met."""
-        steps = 0
-        while True:
-            alloc = future.find(request)
-            if alloc is not None or not self._ends:
-                return alloc
-            for _ in range(1 + steps // FINE_STEPS):
-                if self._ends:
-                    self._t, jobid = heapq.heappop(self._ends)
-                    future.release(jobid)
-            steps += 1
+        """Let jobs end until the request can be met, and no more than that."""
+        batch: list[_End] = []
+        size = 1
+        while (alloc := future.find(request)) is None:
+            if not self._ends:
+                return None
+            batch = []
+            while self._ends and len(batch) < size:
+                batch.append(self._next_end(future))
+                batch[-1].release(future)
+            size *= 2
+        if not batch:
+            return alloc
+        # With the first ``low`` of the batch over it cannot be met yet, with
+        # the first ``high`` it can. ``over`` of them are.
+        low, high, over = 0, len(batch), len(batch)
+        while high - low > 1:
+            middle = (low + high) // 2
+            for end in batch[middle:over]:
+                end.undo(future)
+            for end in batch[over:middle]:
+                end.release(future)
+            over = middle
+            found = future.find(request)
+            if found is None:
+                low = middle
+            else:
+                high, alloc = middle, found
+        for end in batch[over:high]:
+            end.release(future)
+        for end in batch[high:]:
+            for jobid, _ in end.jobs:
+                heapq.heappush(self._ends, (end.t_end, jobid))
+        self._t = batch[high - 1].t_end
+        return alloc
+
+    def _next_end(self, future: Machine) -> _End:
+        end = _End(self._ends[0][0], [])
+        while self._ends and self._ends[0][0] == end.t_end:
+            jobid = heapq.heappop(self._ends)[1]
+            end.jobs.append((jobid, future.allocations[jobid].copy()))
+        return end

@@ -15,10 +15,11 @@ from flux.brokermod import request_handler
 from flux.scheduler import PendingJob, Scheduler
 
 from . import rset
-from .plan import Planner
+from .plan import Decision, Planner
 from .pool import RabbitPool
 
 DEFAULT_DEPTH = 8
+DOWN = "waits for nodes or rabbits that are down"
 
 
 class RabbitScheduler(Scheduler):  # type: ignore[misc]
@@ -29,6 +30,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
 
     def __init__(self, h: Any, *args: str) -> None:
         super().__init__(h, *args)
+        self._queue: list[PendingJob]
         self._depth = DEFAULT_DEPTH
         for arg in list(self._pending_args):
             name, _, value = arg.partition("=")
@@ -39,6 +41,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
                 self._pending_args.remove(arg)
         self.pool_kwargs = {"rabbits": self._read_mapping(), "held": self._read_held()}
         self._notified: list[Any] = []
+        self._nodes = 0
 
     def _read_mapping(self) -> dict[str, tuple[int, list[str]]]:
         path = self.handle.conf_get("rabbit.mapping")
@@ -90,21 +93,46 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             decision = planner.consider(job.resource_request)
             if decision.alloc is None:
                 waiting.append(job)
-                self._estimate(job, decision.t_start)
+                self._annotate(job, decision)
                 continue
             wanted = job.resource_request
             summary = rset.summarize(decision.alloc)
             R = self.resources.commit(job.jobid, decision.alloc, wanted.duration_s)
             job.request.success(R, {"sched": {"resource_summary": summary}})
-        self._queue: list[PendingJob] = waiting  # sorted, so a heap too
+        self._queue = waiting  # sorted, so a heap too
 
     @staticmethod
-    def _estimate(job: PendingJob, t_start: float | None) -> None:
-        """Tell the user when the job will start, to the second."""
-        estimate = None if t_start is None else float(round(t_start))
-        if estimate != job._last_annotation:
-            job._last_annotation = estimate
-            job.request.annotate({"sched": {"t_estimate": estimate}})
+    def _annotate(job: PendingJob, decision: Decision) -> None:
+        """Tell the user when the job will start, to the second, or that this
+        cannot be told."""
+        sched: dict[str, float | str | None] = {}
+        note: float | str | None = None
+        if isinstance(job._last_annotation, str):
+            sched["reason_pending"] = None
+        elif job._last_annotation is not None:
+            sched["t_estimate"] = None
+        if decision.down:
+            note = sched["reason_pending"] = DOWN
+        elif decision.t_start is not None:
+            note = sched["t_estimate"] = float(round(decision.t_start))
+        if note != job._last_annotation:
+            job._last_annotation = note
+            job.request.annotate({"sched": sched})
+
+    def resource_update(self) -> None:
+        """Nodes that are gone for good take jobs with them."""
+        nodes = len(self.resources.machine.nodes)
+        if nodes < self._nodes:
+            waiting = []
+            for job in self._queue:
+                reason = self.resources.machine.infeasible(job.resource_request)
+                if reason:
+                    job.request.deny(reason)
+                else:
+                    waiting.append(job)
+            heapq.heapify(waiting)
+            self._queue = waiting
+        self._nodes = nodes
 
     def run(self) -> None:
         try:
