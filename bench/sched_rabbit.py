@@ -14,7 +14,7 @@ import time
 
 from flux_sched_rabbit import bits
 from flux_sched_rabbit.machine import Machine, Node
-from flux_sched_rabbit.plan import Planner
+from flux_sched_rabbit.plan import Pass
 from flux_sched_rabbit.request import Request
 
 NODES_PER_RABBIT = 16
@@ -50,10 +50,10 @@ def make_job(rng: random.Random) -> Request:
 def run_pass(machine: Machine, queue: list[tuple[int, Request]], depth: int) -> int:
     """One pass; the started jobs leave the queue. Returns how many they are."""
     now = time.time()
-    planner = Planner(machine, now, depth)
+    planned = Pass(machine, now, depth, (request for _, request in queue))
     waiting = []
     for jobid, request in queue:
-        alloc = planner.consider(request).alloc
+        alloc = planned.consider(request).alloc
         if alloc is None:
             waiting.append((jobid, request))
             continue

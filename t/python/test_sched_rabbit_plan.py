@@ -1,9 +1,11 @@
 # The backfill of sched-rabbit: who may go ahead of whom.
 # SPDX-License-Identifier: LGPL-3.0-only
+import json
+
 import pytest
 from flux_sched_rabbit import bits
 from flux_sched_rabbit.machine import Machine, Node
-from flux_sched_rabbit.plan import YEAR_S, Planner
+from flux_sched_rabbit.plan import YEAR_S, Pass, parts
 from flux_sched_rabbit.request import Request
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def make(nodes=4, gib=100):
     )
 
 
-def want(nodes, duration_s=0.0, gib=0):
+def want(nodes, duration_s=0.0, gib=0, ranks=None):
     return Request(
         groups=nodes,
         groups_max=nodes,
@@ -31,6 +33,7 @@ def want(nodes, duration_s=0.0, gib=0):
         exclusive=gib == 0,
         node_cores=1,
         duration_s=duration_s,
+        constraint=json.dumps({"ranks": [ranks]}) if ranks else "",
     )
 
 
@@ -51,10 +54,10 @@ class Queue:
             self.jobs += 1
 
     def run(self, now=NOW):
-        planner = Planner(self.machine, now, self.depth)
+        planned = Pass(self.machine, now, self.depth, (r for _, r in self.waiting))
         waiting, self.estimates, self.down = [], {}, set()
         for jobid, request in self.waiting:
-            decision = planner.consider(request)
+            decision = planned.consider(request)
             if decision.alloc is None:
                 waiting.append((jobid, request))
                 if decision.down:
@@ -180,6 +183,34 @@ def test_estimates_are_exact_however_many_jobs_end_before(ends):
     queue.add(*[want(1, 10.0 + i) for i in range(16)], want(ends, 10))
     queue.run()
     assert queue.estimates == {16: NOW + 10 + ends - 1}
+
+
+def test_queues_with_nodes_of_their_own_do_not_wait_for_each_other():
+    """Each has its reservations, as if the other were not there."""
+    a, b = "0,1", "2,3"
+    queue = Queue(make(), depth=1)
+    queue.add(want(2, 500, 0, a), want(1, 100, 0, b), want(2, 10, 0, a))
+    queue.add(want(2, 10, 0, b), want(1, 200, 0, b), want(1, 50, 0, b))
+    assert queue.run() == [0, 1, 5]
+    assert queue.estimates == {2: NOW + 500, 3: NOW + 100, 4: None}
+    queue = Queue(make(), depth=0)
+    queue.add(want(2, 500, 0, a), want(1, 10, 0, a), want(1, 100, 0, b))
+    assert queue.run() == [0, 2]
+
+
+def test_what_shares_a_rabbit_is_of_one_part():
+    machine = make(nodes=6)
+
+    def together(*ranks):
+        requests = [want(1, ranks=r) for r in ranks]
+        got = parts(machine, requests)
+        return [got[r.constraint] == got[requests[0].constraint] for r in requests]
+
+    assert together("0", "1", "2") == [True, True, False]
+    assert together("0", "2", "4", "1,5") == [True, False, True, True]
+    assert together("0", "4", "1,3,5", "2") == [True] * 4
+    assert together("0", "2", "") == [True] * 3
+    assert together("0", "77") == [True, False]
 
 
 def test_late_jobs_end_now():

@@ -38,7 +38,7 @@ class Rabbit:
     """A rabbit and the nodes that hang on it. ``rank`` is the rabbit's own as a
     storage node, if it has one."""
 
-    __slots__ = ("name", "rank", "capacity_gib", "free_gib", "up", "_low", "_nodes")
+    __slots__ = ("name", "rank", "capacity_gib", "free_gib", "up", "_low", "nodes")
 
     def __init__(
         self, name: str, rank: int | None, capacity_gib: int, nodes: int
@@ -49,17 +49,17 @@ class Rabbit:
         self.up = True
         # Most rabbits have a run of ranks; a short int is faster to work with.
         self._low = (nodes & -nodes).bit_length() - 1 if nodes else 0
-        self._nodes = nodes >> self._low
+        self.nodes = nodes >> self._low  # 0 is my first one
 
     def copy(self) -> Rabbit:
-        new = Rabbit(self.name, self.rank, self.capacity_gib, self._nodes << self._low)
+        new = Rabbit(self.name, self.rank, self.capacity_gib, self.nodes << self._low)
         new.free_gib = self.free_gib
         new.up = self.up
         return new
 
     def among(self, nodes: int) -> int:
         """Those of ``nodes`` that are mine; 0 is my first one."""
-        return nodes >> self._low & self._nodes
+        return nodes >> self._low & self.nodes
 
     def place(self, mine: int) -> int:
         """The reverse: a result of among() as ranks."""
@@ -237,6 +237,17 @@ class Machine:
             if len(self._matching) >= 1000:
                 self._matching.clear()
             self._matching[key] = mask
+        return mask
+
+    def part(self, request: Request) -> int:
+        """The nodes that the request's constraint admits, and all that share a
+        rabbit with one of them."""
+        mask = self.matching(request)
+        if mask != self.all_nodes:
+            for rabbit in self.rabbits.values():
+                own = 0 if rabbit.rank is None else 1 << rabbit.rank
+                if rabbit.among(mask) or mask & own:
+                    mask |= rabbit.place(rabbit.nodes) | own
         return mask
 
     def with_lasting_property(self, name: str) -> int:

@@ -4,10 +4,10 @@
 GiB, found by letting running jobs end when their time is up. A job behind it
 may start now only if it ends before that time, or keeps off those nodes and
 leaves that many GiB. So no job with a reservation is ever put off by one behind
-it. Reservations are made for the first ``depth`` jobs that have to wait, and
-none starts before the one ahead of it. A job that could not start even if all
-others were over waits for nodes or rabbits that are down: it has no reservation
-and keeps nobody from anything.
+it. Reservations are made for the first ``depth`` jobs of a part of the machine
+that have to wait, and none starts before the one ahead of it. A job that could
+not start even if all others were over waits for nodes or rabbits that are down:
+it has no reservation and keeps nobody from anything.
 
 Jobs without a time limit count as lasting a year.
 """
@@ -15,6 +15,7 @@ Jobs without a time limit count as lasting a year.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from . import bits
@@ -59,9 +60,43 @@ class _End:
             machine.commit(jobid, alloc.copy())
 
 
+def parts(machine: Machine, requests: Iterable[Request]) -> dict[str, int]:
+    """Which requests are in each other's way, by their constraints: what can use
+    the same nodes or the same rabbits is of the same part of the machine."""
+    masks: list[int] = []
+    by_constraint = {r.constraint: machine.part(r) for r in requests}
+    for mask in set(by_constraint.values()):
+        apart = [other for other in masks if not other & mask]
+        for other in masks:
+            if other & mask:
+                mask |= other
+        masks = [*apart, mask]
+    return {
+        constraint: next((i for i, m in enumerate(masks) if m & mask), -1)
+        for constraint, mask in by_constraint.items()
+    }
+
+
+class Pass:
+    """One pass over the queue, with a planner for each part of the machine: so
+    queues with nodes of their own do not wait for each other."""
+
+    def __init__(
+        self, machine: Machine, now: float, depth: int, requests: Iterable[Request]
+    ) -> None:
+        self._parts = parts(machine, requests)
+        self._planners = {
+            part: Planner(machine, now, depth) for part in self._parts.values()
+        }
+
+    def consider(self, request: Request) -> Decision:
+        return self._planners[self._parts[request.constraint]].consider(request)
+
+
 class Planner:
-    """One pass over the queue. Jobs must be considered in queue order, and an
-    allocation that is returned must be committed before the next."""
+    """One pass over the jobs of a part of the machine. Jobs must be considered in
+    queue order, and an allocation that is returned must be committed before the
+    next."""
 
     def __init__(self, machine: Machine, now: float, depth: int) -> None:
         """``depth`` 0: no backfill, a job that waits holds up all others."""

@@ -15,7 +15,7 @@ from flux.brokermod import request_handler
 from flux.scheduler import PendingJob, Scheduler
 
 from . import rset
-from .plan import Decision, Planner
+from .plan import Decision, Pass
 from .pool import RabbitPool
 
 DEFAULT_DEPTH = 8
@@ -87,10 +87,11 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         )
 
     def schedule(self) -> None:
-        planner = Planner(self.resources.machine, time.time(), self._depth)
+        requests = (job.resource_request for job in self._queue)
+        planned = Pass(self.resources.machine, time.time(), self._depth, requests)
         waiting = []
         for job in sorted(self._queue):
-            decision = planner.consider(job.resource_request)
+            decision = planned.consider(job.resource_request)
             if decision.alloc is None:
                 waiting.append(job)
                 self._annotate(job, decision)
