@@ -6,6 +6,9 @@ test_description='The scheduler sched-rabbit'
 
 # Two rabbits of 100 GiB with two nodes each.
 dws_config () {
+	jq ".execution.properties = {batch: \"0-2\", debug: \"3\"}" \
+		"$DWS_TMP/R" >"$DWS_TMP/R.new" &&
+	mv "$DWS_TMP/R.new" "$DWS_TMP/R" &&
 	cat >"$DWS_TMP/mapping.json" <<-\EOT
 	{"computes": {"node0": "r0", "node1": "r0",
 	              "node2": "r1", "node3": "r1"},
@@ -286,7 +289,136 @@ test_expect_success 'resource views are right' '
 	expect $a start &&
 	test "$(flux resource list -s allocated -no "{nnodes}")" = 2 &&
 	test "$(flux resource list -s free -no "{ncores}")" = 8 &&
+	flux resource drain 0 &&
+	flux resource drain 3 &&
+	test "$(flux resource list -s down -no "{nnodes}")" = 2 &&
+	test "$(flux resource list -s free -no "{nodelist}")" = node2 &&
 	end $a &&
-	test "$(flux resource list -s allocated -no "{nnodes}")" = 0
+	test "$(flux resource list -s allocated -no "{nnodes}")" = 0 &&
+	test "$(flux resource list -s free -no "{nodelist}")" = "node[1-2]" &&
+	flux resource undrain 0,3 &&
+	test "$(flux resource list -s free -no "{nodelist}")" = "node[0-3]"
+'
+test_expect_success 'a job says that it waits for what is down' '
+	flux resource drain 3 &&
+	a=$(flux submit -N4 true) &&
+	flux run -N1 true &&
+	flux jobs -no "{annotations.sched.reason_pending}" $a >out &&
+	grep "nodes or rabbits that are down" out &&
+	flux resource undrain 3 &&
+	expect $a clean
+'
+# configure: queues and limits as on standard input.
+configure () {
+	cat "$DWS_TMP/conf.d/test.toml" - >conf.toml &&
+	cp conf.toml "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload && flux module reload job-ingest
+}
+# refused TEXT OPTION...: when it is submitted
+refused () {
+	text=$1
+	shift
+	test_must_fail flux submit "$@" true 2>err && grep "$text" err
+}
+test_expect_success 'wrong limits are refused' '
+	base="$DWS_TMP/conf.d/test.toml" &&
+	for limit in "duration = 1.0" "duration = \"soon\"" \
+		"job-size = 7" "job-size.max.nnodes = -42" \
+		"job-size.min.ncores = \"x\""; do
+		for table in policy.limits queues.debug.policy.limits; do
+			printf "[$table]\n$limit\n" |
+				cat "$base" - >wrong.toml &&
+			test_must_fail flux config load wrong.toml || return 1
+		done || return 1
+	done
+'
+test_expect_success 'queues have nodes by their properties' '
+	configure <<-EOT &&
+	[policy.jobspec.defaults.system]
+	queue = "batch"
+	[policy.limits]
+	duration = "1h"
+	job-size.max.nnodes = 3
+	job-size.max.ncores = 8
+	[queues.batch]
+	requires = ["batch"]
+	[queues.debug]
+	requires = ["debug"]
+	[queues.debug.policy.limits]
+	duration = "0"
+	job-size.max.ncores = -1
+	job-size.min.nnodes = 1
+	EOT
+	flux queue start --all &&
+	a=$(flux submit -N3 --exclusive -t 1h sleep inf) &&
+	b=$(flux submit -q debug -N1 sleep inf) &&
+	c=$(flux submit -N1 -t 1m true) &&
+	expect $a start && expect $b start && expect $c priority &&
+	test "$(ranks $a) $(ranks $b)" = "[0-2] 3" &&
+	d=$(flux submit -q debug -N2 true) &&
+	expect $d exception -m type=alloc >out &&
+	grep "needs 2 nodes.*there are 1 that meet its constraints" out &&
+	end $a && expect $c clean && end $b
+'
+test_expect_success 'so have jobs with storage' '
+	a=$(submit_gib 1 60 ".attributes.system.queue = \"debug\"") &&
+	expect $a alloc &&
+	test "$(ranks $a)" = 3 &&
+	b=$(submit_gib 1 60 ".attributes.system += {queue: \"batch\", duration: 60}") &&
+	expect $b alloc &&
+	test "$(ranks $b)" = 0 &&
+	test "$(free_gib)" = "[40,40]" &&
+	c=$(submit_gib 1 101 ".attributes.system.queue = \"debug\"") &&
+	expect $c exception -m type=alloc >out &&
+	grep "no rabbit has more than 100" out &&
+	end $a $b
+'
+test_expect_success 'limits are for all queues that do not say otherwise' '
+	refused "duration (2h) exceeds policy limit of 1h for queue batch" \
+		-N1 -t 2h &&
+	refused "duration (unlimited) exceeds" -N1 -t 0 &&
+	refused "nnodes (4) exceeds policy limit of 3 for queue batch" \
+		-N4 -t 1m &&
+	refused "ncores (9) exceeds policy limit of 8" -n9 -t 1m &&
+	refused "ncores (12) exceeds policy limit of 8" -N3 -n3 -c4 -t 1m &&
+	refused "nnodes (4) exceeds policy limit of 3 for queue debug" \
+		-q debug -N4 &&
+	refused "nnodes (0) is under policy limit of 1 for queue debug" \
+		-q debug -n1 &&
+	a=$(flux submit -q debug -N1 -n9 -t 2d true) &&
+	expect $a exception -m type=alloc &&
+	flux run -N2 -n8 -t 1h true
+'
+test_expect_success 'they hold for updates, too' '
+	a=$(flux submit --urgency=hold -N1 -t 1m true) &&
+	test_must_fail env FLUX_HANDLE_ROLEMASK=0x2 \
+		flux update $a duration=2h &&
+	flux update $a duration=30m &&
+	flux cancel $a
+'
+test_expect_success 'rabbits that are in R are storage nodes' '
+	jq ".rabbits = {
+		node2: {capacity: 107374182400, hostlist: \"node[0-1]\"},
+		r1: {capacity: 107374182400, hostlist: \"node3\"}}" \
+		"$DWS_TMP/mapping.json" >mapping.json &&
+	cp mapping.json "$DWS_TMP/mapping.json" &&
+	flux module remove sched-rabbit &&
+	flux module load $DWS_MODULES/sched-rabbit.py &&
+	a=$(submit_gib 1 60 ".attributes.system.duration = 600 |
+		.attributes.system.exec = {test: {run_duration: \"500s\"}} |
+		.resources[0] |= (.type = \"chassis\" | del(.label)) |
+		.resources[0].with += [{type: \"storage_node\", count: 1,
+			with: [{type: \"core\", count: 3, exclusive: true}]}]") &&
+	expect $a alloc &&
+	flux job info $a R >R &&
+	jq -e ".execution.nodelist == [\"node[0,2]\"]" R &&
+	jq -c "[.execution.R_lite[] | [.rank, .children.core]]" R >cores &&
+	echo "[[\"0\",\"0\"],[\"2\",\"0-2\"]]" >expected &&
+	test_cmp expected cores &&
+	jq -e ".scheduling.rabbits == {node2: 60}" R &&
+	b=$(flux submit -N3 -t 1m true) &&
+	expect $b exception -m type=alloc >out &&
+	grep "needs 3 nodes.*there are 2" out &&
+	end $a
 '
 test_done

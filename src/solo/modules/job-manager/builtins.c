@@ -97,6 +97,8 @@ static int post_event_init (flux_plugin_t *p)
 
 const struct builtin jobtap_builtins[] = {
     { ".priority-default", priority_default_init },
+    { ".limit-job-size", limit_job_size_plugin_init },
+    { ".limit-duration", limit_duration_plugin_init },
     { ".dependency-after", dependency_after_plugin_init },
     { ".begin-time", begin_time_plugin_init },
     { ".update-duration", update_duration_init },

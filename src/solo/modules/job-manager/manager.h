@@ -280,5 +280,7 @@ extern const struct builtin jobtap_builtins[]; // ends with a NULL name
 struct manager *jobtap_manager (flux_plugin_t *p);
 int dependency_after_plugin_init (flux_plugin_t *p);
 int begin_time_plugin_init (flux_plugin_t *p);
+int limit_job_size_plugin_init (flux_plugin_t *p);
+int limit_duration_plugin_init (flux_plugin_t *p);
 
 #endif
