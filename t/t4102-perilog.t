@@ -15,6 +15,7 @@ dws_config () {
 	echo "\$1 says hello"
 	test ! -e "fail-\$1" || exit 3
 	test ! -e "hang-\$1" || exec sleep 300
+	test ! -p "wait-\$1" || cat "wait-\$1"
 	EOF2
 	chmod +x "$DWS_TMP/perilog/run"
 	cat <<-EOF2
@@ -114,6 +115,19 @@ test_expect_success SOLO 'a prolog is ended when its job is cancelled' '
 	grep -x epilog-finish names
 '
 # flux-core refuses it as well, but its next prolog never ends.
+test_expect_success 'the epilog comes after the job when an exception was not fatal' '
+	mkfifo $DIR/wait-prolog &&
+	jobid=$(flux submit -N1 true) &&
+	flux job wait-event -q -t 30 $jobid prolog-start &&
+	flux job raise --severity=3 --type=note $jobid &&
+	: >$DIR/wait-prolog &&
+	rm $DIR/wait-prolog &&
+	flux job wait-event -q -t 30 $jobid clean &&
+	names $jobid &&
+	printf "start\nepilog-start\nepilog-finish\n" >expected &&
+	grep -xE "start|epilog-.*" names >out &&
+	test_cmp expected out
+'
 test_expect_success SOLO 'a bad table is refused, and the old one stays' '
 	cp $DWS_TMP/conf.d/test.toml good.toml &&
 	sed -e "s/^kill-timeout = .*/timeout = \"often\"/" good.toml \

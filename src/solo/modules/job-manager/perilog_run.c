@@ -198,10 +198,13 @@ void run_end_prolog (struct perilog *ctx, flux_jobid_t id, uint32_t userid,
                      json_t *R, int status)
 {
     flux_plugin_t *p = ctx->p;
+    flux_job_result_t result;
 
-    /* The epilog must hold the job before the prolog lets it go. */
+    /* A job that has ended already: its epilog must hold it before the prolog
+     * lets it go.
+     */
     if (ctx->epilog.command
-        && flux_jobtap_job_event_posted (p, id, "exception") == 1
+        && flux_jobtap_get_job_result (p, id, &result) == 0
         && flux_jobtap_event_post_pack (p,
                                         id,
                                         "epilog-start",
