@@ -176,19 +176,6 @@ static void completion_cb (flux_subprocess_t *p)
     }
 }
 
-/* exec(2) of the shell failed.
- */
-static void state_cb (flux_subprocess_t *p, flux_subprocess_state_t state)
-{
-    struct job *job = flux_subprocess_aux_get (p, "job");
-
-    if (state == FLUX_SUBPROCESS_FAILED) {
-        if (!job->exception)
-            job_fatal (job, flux_subprocess_fail_errno (p), "job shell");
-        completion_cb (p);
-    }
-}
-
 /* What a shell prints itself is recorded in the exec eventlog.
  */
 static void output_cb (flux_subprocess_t *p, const char *stream)
@@ -224,7 +211,6 @@ static int shells_start (struct job *job)
 {
     static const flux_subprocess_ops_t ops = {
         .on_completion = completion_cb,
-        .on_state_change = state_cb,
         .on_stdout = output_cb,
         .on_stderr = output_cb,
     };
@@ -244,7 +230,8 @@ static int shells_start (struct job *job)
     sh->active = sh->count;
     for (size_t i = 0; i < sh->count; i++) {
         int argc = flux_cmd_argc (cmd);
-        if (flux_cmd_argv_delete (cmd, argc - 1) == 0
+        if (!job->exception
+            && flux_cmd_argv_delete (cmd, argc - 1) == 0
             && flux_cmd_argv_appendf (cmd, "%u", sh->ranks[i]) == 0
             && (sh->procs[i] = flux_local_exec_ex (flux_get_reactor (job->h),
                                                    0,
