@@ -1,12 +1,15 @@
 # The backfill of sched-rabbit: who may go ahead of whom.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
+from types import SimpleNamespace
 
 import pytest
+from flux.scheduler import PendingJob
 from flux_sched_rabbit import bits
 from flux_sched_rabbit.machine import Machine, Node
-from flux_sched_rabbit.plan import YEAR_S, Pass, parts
+from flux_sched_rabbit.plan import YEAR_S, Decision, Pass, parts
 from flux_sched_rabbit.request import Request
+from flux_sched_rabbit.scheduler import DOWN, RabbitScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -308,3 +311,51 @@ def test_a_pass_over_a_large_machine(depth):
     queue.run()
     assert bits.count(machine.idle) < 2000
     assert all(r.free_gib >= 0 for r in machine.rabbits.values())
+
+
+class Recorder:
+    """Stands for an AllocRequest."""
+
+    def __init__(self):
+        self.said = []
+
+    def deny(self, note):
+        self.said.append(note)
+
+    def annotate(self, annotations):
+        self.said.append(annotations["sched"])
+
+
+def test_jobs_for_which_too_few_nodes_are_left_are_refused():
+    scheduler = object.__new__(RabbitScheduler)
+    machine = make()
+    scheduler._resources = SimpleNamespace(machine=machine)
+    scheduler._nodes = 0
+    scheduler._queue = [PendingJob(n, 16, 0.0, Recorder(), want(n)) for n in (2, 3, 4)]
+    requests = [job.request for job in scheduler._queue]
+    scheduler.resource_update()
+    assert len(scheduler._queue) == 3
+    machine.remove([1])
+    scheduler.resource_update()
+    assert [job.jobid for job in scheduler._queue] == [2, 3]
+    assert [len(request.said) for request in requests] == [0, 0, 1]
+    assert "needs 4 nodes" in requests[2].said[0]
+
+
+def test_annotations_say_what_has_changed():
+    job = PendingJob(1, 16, 0.0, Recorder(), want(1))
+    for decision in (
+        Decision(t_start=10.2),
+        Decision(t_start=9.9),
+        Decision(down=True),
+        Decision(down=True),
+        Decision(t_start=12.0),
+        Decision(),
+    ):
+        RabbitScheduler._annotate(job, decision)
+    assert job.request.said == [
+        {"t_estimate": 10.0},
+        {"t_estimate": None, "reason_pending": DOWN},
+        {"reason_pending": None, "t_estimate": 12.0},
+        {"t_estimate": None},
+    ]
