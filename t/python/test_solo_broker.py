@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import flux
@@ -324,6 +325,30 @@ def test_signed_by_nobody(handle):
     job = {"J": ".".join([*parts, "none"]), "urgency": 16, "flags": 0}
     with pytest.raises(OSError, match="unwrap"):
         handle.rpc("job-ingest.submit", job).get()
+
+
+def test_reconnect(instance, handle):
+    """What watches the handle goes on to do so."""
+    other = instance.open()
+    seen = []
+
+    def got(h, _mtype, msg, _arg):
+        seen.append(msg.topic)
+        h.reactor_stop()
+
+    def wait_for(topic):
+        handle.event_subscribe(topic)
+        sender = threading.Timer(0.2, other.event_send, [topic])
+        sender.start()
+        with handle.timer_watcher_create(10.0, lambda *_: seen.append("nothing")):
+            handle.reactor_run()
+        sender.join()
+
+    with handle.msg_watcher_create(got, topic_glob="reconnect.*"):
+        wait_for("reconnect.before")
+        assert raw.flux_reconnect(handle.handle) == 0
+        wait_for("reconnect.after")
+    assert seen == ["reconnect.before", "reconnect.after"]
 
 
 def test_many_clients(instance):

@@ -209,6 +209,13 @@ flux_t *flux_incref (flux_t *h)
     return h;
 }
 
+static int add_fd (int epfd, int fd)
+{
+    struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
+
+    return epoll_ctl (epfd, EPOLL_CTL_ADD, fd, &ev);
+}
+
 int flux_reconnect (flux_t *h)
 {
     if (!h) {
@@ -222,11 +229,9 @@ int flux_reconnect (flux_t *h)
     }
     if (h->ops->reconnect (h->impl) < 0)
         return -1;
-    // closing the old fd took it off the epoll set: build it anew
-    if (h->pollfd >= 0) {
-        close (h->pollfd);
-        h->pollfd = -1;
-    }
+    // closing the old fd took it off the set, which watchers go on to use
+    if (h->pollfd >= 0 && h->ops->pollfd)
+        return add_fd (h->pollfd, h->ops->pollfd (h->impl));
     return 0;
 }
 
@@ -542,13 +547,6 @@ int flux_requeue (flux_t *h, const flux_msg_t *msg, int flags)
 }
 
 /* Poll */
-
-static int add_fd (int epfd, int fd)
-{
-    struct epoll_event ev = { .events = EPOLLIN, .data.fd = fd };
-
-    return epoll_ctl (epfd, EPOLL_CTL_ADD, fd, &ev);
-}
 
 int flux_pollfd (flux_t *h)
 {
