@@ -16,7 +16,7 @@ PAUSE_S = 0.02
 
 def main() -> int:
     expression = sys.argv[1]
-    limit = time.monotonic() + (float(sys.argv[2]) if len(sys.argv) > 2 else 30.0)
+    limit = time.monotonic() + (float(sys.argv[2]) if len(sys.argv) > 2 else 60.0)
     handle = flux.Flux()
     status = None
     while time.monotonic() < limit:
