@@ -98,8 +98,25 @@ class Jobs:
             except (OSError, ValueError) as exc:
                 text = f"not submitted: {exc}"
                 running[kind] = Verdict(f"{kind} job", False, text)
-        for kind, job in running.items():
-            yield job if isinstance(job, Verdict) else self._wait(kind, job)
+        try:
+            while running:
+                kind = next(iter(running))
+                job = running[kind]
+                verdict = job if isinstance(job, Verdict) else self._wait(kind, job)
+                del running[kind]
+                yield verdict
+        finally:
+            # Somebody has had enough of waiting.
+            for job in running.values():
+                if not isinstance(job, Verdict):
+                    self._cancel(job)
+
+    def _cancel(self, number: int) -> None:
+        request = {"id": number, "type": "cancel", "severity": 0, "note": "selftest"}
+        try:
+            self._handle.call("job-manager.raise", request)
+        except rpc.RpcError:
+            pass  # it has ended by itself
 
     def _wait(self, kind: str, number: int) -> Verdict:
         name = f"{kind} job"
@@ -120,8 +137,7 @@ class Jobs:
             where, what = state_of(active), waits_for(active)
             message = (active.get("workflow") or {}).get("message")
             what += f": {message}" if message else ""
-        request = {"id": number, "type": "cancel", "severity": 0, "note": "selftest"}
-        self._handle.call("job-manager.raise", request)
+        self._cancel(number)
         return Verdict(
             name,
             False,
