@@ -88,10 +88,12 @@ test_expect_success 'an empty dw makes an ordinary job' '
 	flux run -S dw=" " true
 '
 test_expect_success 'jobs without dw are left alone' '
-	jobid=$(flux submit true) &&
+	jobid=$(flux submit -S dw_failure_tolerance=few -S dw_group=[] true) &&
 	expect $jobid clean &&
 	flux job eventlog $jobid >log &&
-	test_must_fail grep dws- log
+	test_must_fail grep -e dws -e exception log &&
+	flux dmesg >dmesg &&
+	test_must_fail grep "callback returned error" dmesg
 '
 test_expect_success 'without the dws service a job waits in DEPEND' '
 	waiting=$(submit_dw true) &&

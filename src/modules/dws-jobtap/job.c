@@ -132,7 +132,8 @@ static int job_parse_dw (struct dws_job *job, json_t *dw)
     return job->dw ? 0 : -1;
 }
 
-/* A name, or a number as text.
+/* A name, or a number as text. What is neither was refused when the job was
+ * submitted, or came before the plugin was there.
  */
 static char *group_text (json_t *group)
 {
@@ -140,6 +141,10 @@ static char *group_text (json_t *group)
 
     if (json_is_string (group))
         return strdup (json_string_value (group));
+    if (!json_is_integer (group)) {
+        errno = EINVAL;
+        return NULL;
+    }
     if (asprintf (&s, "%" JSON_INTEGER_FORMAT, json_integer_value (group)) < 0)
         return NULL;
     return s;
@@ -150,14 +155,14 @@ struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
     struct dws_job *job;
     flux_jobid_t id;
     int userid;
-    int tolerance = 0;
+    json_t *tolerance = NULL;
     json_t *group = NULL;
     json_t *resources;
     json_t *dw = NULL;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:I s:i s:{s:o s?{s?{s?o s?i s?o}}}}",
+                                "{s:I s:i s:{s:o s?{s?{s?o s?o s?o}}}}",
                                 "id", &id,
                                 "userid", &userid,
                                 "jobspec",
@@ -179,7 +184,7 @@ struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
     ctx_link (ctx, job);
     job->id = id;
     job->userid = userid;
-    job->failure_tolerance = tolerance;
+    job->failure_tolerance = json_integer_value (tolerance);
     if (flux_job_id_encode (id, "f58", job->idf58, sizeof (job->idf58)) < 0
         || (group && !(job->group = group_text (group)))
         || job_parse_dw (job, dw) < 0
