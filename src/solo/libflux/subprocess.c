@@ -289,7 +289,8 @@ int flux_subprocess_rank (flux_subprocess_t *p)
 
 int flux_subprocess_fail_errno (flux_subprocess_t *p)
 {
-    return 0; // a process that fails to start is never made
+    errno = EINVAL; // a process that fails to start is never made
+    return -1;
 }
 
 const char *flux_subprocess_fail_error (flux_subprocess_t *p)
