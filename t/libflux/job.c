@@ -264,6 +264,30 @@ static void test_control (void **state)
     wait_event (h, id, "eventlog", "clean");
 }
 
+/* A signed jobspec can be read without its mechanism's help. */
+static void test_unwrap (void **state)
+{
+    flux_jobid_t id = submit (*state, "true", NULL, 16, 0);
+    flux_error_t error;
+    flux_future_t *f;
+    uint32_t userid = 0;
+    const char *J;
+    char *spec;
+
+    f = flux_rpc_pack (*state, "job-info.lookup", FLUX_NODEID_ANY, 0,
+                       "{s:I s:[s] s:i}", "id", (json_int_t)id,
+                       "keys", "J", "flags", 0);
+    assert_int_equal (flux_rpc_get_unpack (f, "{s:s}", "J", &J), 0);
+    spec = flux_unwrap_string (J, true, &userid, &error);
+    assert_non_null (spec);
+    assert_int_equal (userid, getuid ());
+    assert_non_null (strstr (spec, "\"true\""));
+    free (spec);
+    flux_future_destroy (f);
+    assert_errno (flux_unwrap_string ("x.y.z", false, &userid, &error) == NULL,
+                  EINVAL);
+}
+
 static void test_timeleft (void **state)
 {
     flux_error_t error;
@@ -283,6 +307,7 @@ int main (void)
         cmocka_unit_test (test_jobspec),
         cmocka_unit_test (test_wait),
         cmocka_unit_test (test_control),
+        cmocka_unit_test (test_unwrap),
         cmocka_unit_test (test_timeleft),
     };
 

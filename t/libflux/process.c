@@ -198,6 +198,44 @@ static void test_no_program (void **state)
     flux_reactor_destroy (r);
 }
 
+static void getline_cb (flux_subprocess_t *p, const char *stream)
+{
+    struct run *run = flux_subprocess_aux_get (p, "run");
+    const char *s;
+    int len = flux_subprocess_getline (p, stream, &s);
+
+    assert_true (len >= 0);
+    if (len > 0)
+        strncat (run->out, s, len);
+}
+
+/* Lines come whole, and the last one even if it has no end. */
+static void test_getline (void **state)
+{
+    const flux_subprocess_ops_t getline_ops = {
+        .on_completion = completion_cb,
+        .on_stdout = getline_cb,
+    };
+    flux_reactor_t *r = flux_reactor_create (0);
+    flux_cmd_t *cmd = command ("echo one; printf two");
+    struct run run = { 0 };
+    flux_subprocess_t *p = flux_local_exec (r, 0, cmd, &getline_ops);
+
+    assert_non_null (p);
+    assert_int_equal (flux_subprocess_aux_set (p, "run", &run, NULL), 0);
+    flux_subprocess_stream_stop (p, "stdout");
+    flux_subprocess_stream_start (p, "stdout");
+    flux_subprocess_channel_incref (p, "stdout");
+    flux_subprocess_channel_decref (p, "stdout");
+    assert_int_equal (flux_reactor_run (r, 0), 0);
+    assert_string_equal (run.out, "one\ntwo");
+    assert_errno (flux_subprocess_fail_errno (p) < 0, EINVAL);
+    assert_int_equal (run.completed, 1);
+    flux_subprocess_destroy (p);
+    flux_cmd_destroy (cmd);
+    flux_reactor_destroy (r);
+}
+
 /* A channel is a socket whose number is in the variable of its name. */
 static void test_channel (void **state)
 {
@@ -222,6 +260,7 @@ int main (void)
         cmocka_unit_test (test_run),
         cmocka_unit_test (test_kill),
         cmocka_unit_test (test_no_program),
+        cmocka_unit_test (test_getline),
         cmocka_unit_test (test_channel),
     };
 
