@@ -190,6 +190,14 @@ static int remove_entry (const char *path,
     return remove (path);
 }
 
+static char *temp_rundir;
+
+static void remove_temp_rundir (void)
+{
+    (void)nftw (temp_rundir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    free (temp_rundir);
+}
+
 /* A directory that is there must be ours: what is in it is trusted.
  */
 static char *make_dir (const char *path)
@@ -216,7 +224,9 @@ static char *make_rundir (const char *path)
     if (path)
         dir = make_dir (path);
     else if (asprintf (&dir, "%s/flux-XXXXXX", tmp && *tmp ? tmp : "/tmp") < 0
-             || !mkdtemp (dir))
+             || !mkdtemp (dir)
+             || !(temp_rundir = strdup (dir))
+             || atexit (remove_temp_rundir) != 0)
         die ("cannot create the run directory", strerror (errno));
     if (strlen (dir) > 80)      // of the 108 bytes of a socket's path
         die (dir, "the path of the run directory is too long");
@@ -587,8 +597,6 @@ int main (int argc, char *argv[])
     for (int i = 0; i < 4; i++)
         flux_watcher_destroy (w[i]);
     destroy_parts (&b);
-    if (!o.rundir)
-        (void)nftw (rundir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     json_decref (ro.resource_args);
     json_decref (ro.kvs_args);
     json_decref (o.attrs);
