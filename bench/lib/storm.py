@@ -206,6 +206,9 @@ class Storm:
             finally:
                 module.terminate()
         run("flux", "module", "load", str(dws))
+        # A broker need not tell the agent that this process has gone.
+        self.cluster.kill_agent()
+        self.cluster.start_agent()
         return result
 
     def release(self, count: int) -> dict[str, Any]:
