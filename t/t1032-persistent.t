@@ -149,4 +149,13 @@ test_expect_success 'and others may not' '
 	exception $jobid dws-create "only the instance owner" &&
 	dws_wait_event $jobid clean
 '
+test_expect_success 'nor if they try while the module is away' '
+	flux module remove dws &&
+	jobid=$(submit_as_nobody "$CREATE") &&
+	dws_wait_event $jobid dependency-add &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	exception $jobid dws-create "only the instance owner" &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
 test_done

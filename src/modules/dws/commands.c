@@ -33,6 +33,14 @@ static int create (struct job *job)
     json_t *object;
     gid_t gid;
 
+    /* A job that was submitted while this module was away has not been asked
+     * before. */
+    if (persistent_permitted (job->ctx, job->facts, &error) < 0) {
+        if (errno == ENOMEM)
+            return -1;
+        actions_refuse (job, error.text);
+        return 0;
+    }
     /* What is not known now may be there all the same. */
     if (agent_link (job->ctx->agent) == DWS_LINK_UP
         && persistent_check (job->ctx->persistent, job, &error) < 0) {

@@ -10,8 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libdws/directive.h"
 #include "libdws/jsontext.h"
 #include "libdws/persistent.h"
+#include "config.h"
 #include "persistent.h"
 
 struct persistent {
@@ -137,6 +139,37 @@ static json_t *find (const struct persistent *p, const char *name)
 
     snprintf (key, sizeof (key), "%s/%s", DWS_NAMESPACE, name);
     return json_object_get (p->list, key);
+}
+
+static bool is_owner (flux_t *h, uint32_t userid)
+{
+    const char *s = flux_attr_get (h, "security.owner");
+
+    return s && strtoul (s, NULL, 10) == userid;
+}
+
+int persistent_permitted (const struct dws_ctx *ctx,
+                          const struct dws_job *facts,
+                          dws_error_t *error)
+{
+    struct dws_directives *dirs;
+    json_t *text;
+    bool creates;
+
+    if (!ctx->config->restrict_persistent || is_owner (ctx->h, facts->userid))
+        return 0;
+    if (!(text = dws_jsontext_get (facts->directives)))
+        return dws_error (error, errno, "directives: %s", strerror (errno));
+    dirs = dws_directives_parse (text, NULL, error);
+    json_decref (text);
+    if (!dirs)
+        return -1;
+    creates = dws_directives_has (dirs, "create_persistent");
+    dws_directives_destroy (dirs);
+    if (creates)
+        return dws_error (error, EPERM, "only the instance owner can create "
+                          "persistent file systems");
+    return 0;
 }
 
 /* The controllers would take one that is not there for destroyed, and one of

@@ -28,6 +28,13 @@ json_t *persistent_status (const struct persistent *p, json_int_t userid);
  */
 char *persistent_of_job (const struct persistent *p, const struct job *job);
 
+/* May its owner have what the job wants to create? Fails with EPERM and a text
+ * for the user, or with EINVAL or ENOMEM.
+ */
+int persistent_permitted (const struct dws_ctx *ctx,
+                          const struct dws_job *facts,
+                          dws_error_t *error);
+
 /* Can the file systems that the job wants to destroy be destroyed, as far as
  * one can know beforehand? Fails with EINVAL and a text for the user.
  */

@@ -5,17 +5,15 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "libdws/directive.h"
-#include "libdws/jsontext.h"
 #include "agent.h"
 #include "config.h"
 #include "health.h"
 #include "jobs.h"
 #include "losses.h"
 #include "objects.h"
+#include "persistent.h"
 #include "service.h"
 #include "status.h"
 #include "storage.h"
@@ -47,36 +45,6 @@ static struct job *known_job (struct dws_ctx *ctx, json_int_t id)
     return job;
 }
 
-static bool is_owner (flux_t *h, uint32_t userid)
-{
-    const char *s = flux_attr_get (h, "security.owner");
-
-    return s && strtoul (s, NULL, 10) == userid;
-}
-
-static int check_persistent (struct dws_ctx *ctx, const struct dws_job *facts,
-                             dws_error_t *error)
-{
-    struct dws_directives *dirs;
-    json_t *text;
-    bool creates;
-
-    if (!ctx->config->restrict_persistent || is_owner (ctx->h, facts->userid))
-        return 0;
-    if (!(text = dws_jsontext_get (facts->directives)))
-        return dws_error (error, errno, "directives: %s", strerror (errno));
-    dirs = dws_directives_parse (text, NULL, error);
-    json_decref (text);
-    if (!dirs)
-        return -1;
-    creates = dws_directives_has (dirs, "create_persistent");
-    dws_directives_destroy (dirs);
-    if (creates)
-        return dws_error (error, EPERM, "only the instance owner can create "
-                          "persistent file systems");
-    return 0;
-}
-
 static void create_cb (flux_t *h, flux_msg_handler_t *mh,
                        const flux_msg_t *msg, void *arg)
 {
@@ -88,7 +56,7 @@ static void create_cb (flux_t *h, flux_msg_handler_t *mh,
 
     if (flux_request_unpack (msg, NULL, "o", &payload) < 0
         || !(facts = dws_job_decode (payload, &error))
-        || check_persistent (ctx, facts, &error) < 0) {
+        || persistent_permitted (ctx, facts, &error) < 0) {
         int saved_errno = errno;
         dws_job_destroy (facts);
         errno = saved_errno;
