@@ -21,6 +21,7 @@ struct idset {
     size_t count;
     unsigned int alloc_last;
     uint64_t *words;            // bits beyond size are 0
+    size_t low;                 // those before this are 0
 };
 
 static int fail (int errnum)
@@ -59,6 +60,8 @@ static void fill (struct idset *idset, unsigned int lo, unsigned int hi,
         idset->count += __builtin_popcountll (idset->words[i]);
         idset->count -= __builtin_popcountll (old);
     }
+    if (value && lo / WORD_BITS < idset->low)
+        idset->low = lo / WORD_BITS;
 }
 
 struct idset *idset_create (size_t size, int flags)
@@ -121,6 +124,7 @@ struct idset *idset_copy (const struct idset *idset)
     cpy->flags = idset->flags;
     cpy->count = idset->count;
     cpy->alloc_last = idset->alloc_last;
+    cpy->low = idset->low;
     return cpy;
 }
 
@@ -214,6 +218,8 @@ static unsigned int find_up (const struct idset *idset, unsigned int id)
     if (!idset || id >= idset->size)
         return IDSET_INVALID_ID;
     word = idset->words[i] & ~0ull << id % WORD_BITS;
+    if (i < idset->low)
+        word = idset->words[i = idset->low];
     while (!word) {
         if (++i >= word_count (idset->size))
             return IDSET_INVALID_ID;
@@ -378,10 +384,12 @@ int idset_alloc (struct idset *idset, unsigned int *val)
     if ((idset->flags & IDSET_FLAG_ALLOC_RR)
         && idset->alloc_last != IDSET_INVALID_ID)
         id = idset_next (idset, idset->alloc_last);
-    if (id == IDSET_INVALID_ID)
-        id = idset_first (idset);
-    if (id == IDSET_INVALID_ID)
-        id = idset->size;
+    if (id == IDSET_INVALID_ID) {
+        if ((id = idset_first (idset)) == IDSET_INVALID_ID)
+            id = idset->size;
+        else
+            idset->low = id / WORD_BITS;
+    }
     if (change (idset, id, id, false) < 0)
         return -1;
     idset->alloc_last = id;

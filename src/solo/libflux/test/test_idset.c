@@ -188,6 +188,37 @@ static void test_alloc (void **state)
     idset_destroy (idset);
 }
 
+/* In any order of allocating and freeing the lowest free one is given out. */
+static void test_alloc_lowest (void **state)
+{
+    struct idset *idset = idset_create (0, IDSET_FLAG_INITFULL
+                                           | IDSET_FLAG_AUTOGROW);
+    bool taken[3000] = { false };
+    unsigned int id;
+
+    assert_non_null (idset);
+    srand (1);
+    for (int i = 0; i < 20000; i++) {
+        unsigned int lowest = 0;
+        if (rand () % 3 == 0) {
+            id = rand () % 3000;
+            idset_free (idset, id);
+            taken[id] = false;
+        }
+        while (lowest < 3000 && taken[lowest])
+            lowest++;
+        if (lowest == 3000)
+            break;
+        assert_int_equal (idset_first (idset) == IDSET_INVALID_ID
+                          ? idset_universe_size (idset)
+                          : idset_first (idset), lowest);
+        assert_int_equal (idset_alloc (idset, &id), 0);
+        assert_int_equal (id, lowest);
+        taken[id] = true;
+    }
+    idset_destroy (idset);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -196,6 +227,7 @@ int main (void)
         cmocka_unit_test (test_members),
         cmocka_unit_test (test_algebra),
         cmocka_unit_test (test_alloc),
+        cmocka_unit_test (test_alloc_lowest),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
