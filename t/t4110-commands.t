@@ -232,4 +232,45 @@ test_expect_success 'exec runs once per node' '
 	test "$(grep -c x out)" = 4 &&
 	test_expect_code 5 flux exec -n -r 1 sh -c "exit 5"
 '
+# started COMMAND...: in an instance of its own with the scripts of rc/.
+started () {
+	env -u FLUX_URI FLUX_RC_EXTRA="$PWD/none:$PWD/rc" "$FLUX" start -s 1 "$@"
+}
+test_expect_success 'an instance runs scripts at its start and its end' '
+	mkdir -p rc/rc1.d rc/rc3.d &&
+	for level in 1 3; do
+		for name in one two; do
+			cat >rc/rc$level.d/$name <<-EOF || return 1
+			#!/bin/sh
+			echo "$level $name \$(flux getattr rank)" >>"$PWD/ran"
+			EOF
+			chmod +x rc/rc$level.d/$name || return 1
+		done
+	done &&
+	echo "exit 1" >rc/rc1.d/no-program &&
+	started sh -c "echo program >>ran" &&
+	cat >expected <<-EOF &&
+	1 one 0
+	1 two 0
+	program
+	3 one 0
+	3 two 0
+	EOF
+	test_cmp expected ran
+'
+test_expect_success 'it does not run its program if one fails' '
+	printf "#!/bin/sh\nexit 7\n" >rc/rc1.d/one &&
+	rm ran &&
+	test_must_fail started sh -c "echo program >>ran" 2>err &&
+	grep "rc1.d/one failed with exit code 7" err &&
+	test "$(head -1 ran)" = "1 two 0" &&
+	! grep program ran
+'
+test_expect_success 'it fails if one at the end does' '
+	rm rc/rc1.d/one &&
+	printf "#!/bin/sh\nexit 7\n" >rc/rc3.d/one &&
+	rm ran &&
+	! started sh -c "echo program >>ran" &&
+	grep program ran
+'
 test_done

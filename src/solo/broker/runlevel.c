@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* runlevel.c - the life of an instance, one step after the other.
  *
- * Load the modules, run the initial program; when that has ended, or a
- * signal asks for it, let the running jobs end, unload the modules in
- * reverse order and stop.
+ * Load the modules, run the scripts of rc1.d and the initial program; when that
+ * has ended, or a signal asks for it, let the running jobs end, run the scripts
+ * of rc3.d, unload the modules in reverse order and stop.
  */
 #include <errno.h>
 #include <signal.h>
@@ -32,8 +32,10 @@ struct runlevel {
     size_t next;
     flux_future_t *f;           // the step under way
     flux_watcher_t *timer;
-    pid_t pid;
+    bool stop;                  // has been asked for
+    pid_t pid;                  // of the program that runs, or -1
     flux_watcher_t *process_w;
+    void (*ended)(struct runlevel *rl, int exit_code);
     int exit_code;
     struct flux_msglist *waiters;
     flux_msg_handler_t **handlers;
@@ -81,7 +83,7 @@ static void drop_future (struct runlevel *rl)
     rl->f = NULL;
 }
 
-/* Initial program
+/* Programs
  */
 
 static void program_ended (flux_reactor_t *r,
@@ -97,21 +99,68 @@ static void program_ended (flux_reactor_t *r,
     process_watcher_destroy (rl->process_w);
     rl->process_w = NULL;
     rl->pid = -1;
-    runlevel_shutdown (rl,
-                       WIFSIGNALED (status) ? 128 + WTERMSIG (status)
-                                            : WEXITSTATUS (status));
+    rl->ended (rl, WIFSIGNALED (status) ? 128 + WTERMSIG (status)
+                                        : WEXITSTATUS (status));
 }
 
-static void start_program (struct runlevel *rl)
+/* Call ended() with the exit code, at once if the program cannot be run.
+ */
+static void run (struct runlevel *rl, char *const command[],
+                 void (*ended)(struct runlevel *rl, int exit_code))
 {
     struct broker *b = rl->b;
-    const char *shell = getenv ("SHELL");
-    char **command = rl->opts->command;
-    char *by_shell[] = { NULL, NULL, NULL, NULL };
     char uri[300];
     char *env[] = { uri, NULL };
     flux_error_t error;
 
+    rl->ended = ended;
+    snprintf (uri, sizeof (uri), "FLUX_URI=%s",
+              attr_get (b->attrs, "local-uri"));
+    if ((rl->pid = spawn_program (command, env, -1, &error)) < 0
+        || !(rl->process_w = process_watcher_create (b->reactor,
+                                                     rl->pid,
+                                                     program_ended,
+                                                     rl))) {
+        fprintf (stderr, "flux start: %s\n", error.text);
+        ended (rl, errno == ENOENT ? 127 : 126);
+    }
+}
+
+/* The scripts of rc1.d or rc3.d in the directories of FLUX_RC_EXTRA.
+ */
+static void run_rc (struct runlevel *rl, char *level,
+                    void (*ended)(struct runlevel *rl, int exit_code))
+{
+    static char script[] =
+        "rc=0; IFS=:\n"
+        "for dir in $FLUX_RC_EXTRA; do\n"
+        "    for file in \"$dir/rc$1.d\"/*; do\n"
+        "        test -f \"$file\" && test -x \"$file\" || continue\n"
+        "        \"$file\" && continue\n"
+        "        echo \"flux start: $file failed with exit code $?\" >&2\n"
+        "        rc=1\n"
+        "    done\n"
+        "done\n"
+        "exit $rc\n";
+    char *command[] = { "/bin/sh", "-c", script, "rc", level, NULL };
+
+    if (getenv ("FLUX_RC_EXTRA"))
+        run (rl, command, ended);
+    else
+        ended (rl, 0);
+}
+
+static void start_program (struct runlevel *rl, int rc1_exit_code)
+{
+    const char *shell = getenv ("SHELL");
+    char **command = rl->opts->command;
+    char *by_shell[] = { NULL, NULL, NULL, NULL };
+
+    if (rc1_exit_code != 0 || rl->stop) {
+        runlevel_shutdown (rl, rc1_exit_code);
+        return;
+    }
+    set_state (rl, RUN);
     if (!shell || !*shell)
         shell = "/bin/bash";
     by_shell[0] = (char *)shell;
@@ -122,15 +171,7 @@ static void start_program (struct runlevel *rl)
         by_shell[2] = command[0];
         command = by_shell;
     }
-    snprintf (uri, sizeof (uri), "FLUX_URI=%s", attr_get (b->attrs, "local-uri"));
-    if ((rl->pid = spawn_program (command, env, -1, &error)) < 0
-        || !(rl->process_w = process_watcher_create (b->reactor,
-                                                     rl->pid,
-                                                     program_ended,
-                                                     rl))) {
-        fprintf (stderr, "flux start: %s\n", error.text);
-        runlevel_shutdown (rl, errno == ENOENT ? 127 : 126);
-    }
+    run (rl, command, runlevel_shutdown);
 }
 
 /* Load modules
@@ -162,8 +203,7 @@ static void load_next (struct runlevel *rl)
     if (rl->state != LOAD)
         return;
     if (!(request = json_array_get (rl->modules, rl->next))) {
-        set_state (rl, RUN);
-        start_program (rl);
+        run_rc (rl, "1", start_program);
         return;
     }
     rl->next++;
@@ -222,12 +262,21 @@ static void set_timeout (struct runlevel *rl, double seconds)
         flux_watcher_start (rl->timer);
 }
 
+static void rc3_ended (struct runlevel *rl, int exit_code)
+{
+    if (rl->exit_code == 0)
+        rl->exit_code = exit_code;
+    set_timeout (rl, UNLOAD_TIMEOUT);
+    unload_next (rl);
+}
+
 static void start_unload (struct runlevel *rl)
 {
     drop_future (rl);
     set_state (rl, UNLOAD);
-    set_timeout (rl, UNLOAD_TIMEOUT);
-    unload_next (rl);
+    if (rl->timer)
+        flux_watcher_stop (rl->timer);
+    run_rc (rl, "3", rc3_ended);
 }
 
 static void cleanup_next (struct runlevel *rl)
@@ -303,15 +352,17 @@ void runlevel_shutdown (struct runlevel *rl, int exit_code)
     const char *s;
     double timeout;
 
+    rl->stop = true;
+    if (rl->pid > 0) {          // there is more to do when it has ended
+        (void)kill (rl->pid, SIGHUP);
+        (void)kill (rl->pid, SIGTERM);
+    }
     if (rl->state >= CLEANUP)
         return;
     if (rl->exit_code == 0)
         rl->exit_code = exit_code;
-    if (rl->pid > 0) {
-        (void)kill (rl->pid, SIGHUP);
-        (void)kill (rl->pid, SIGTERM);
-        return;                 // again when it has ended
-    }
+    if (rl->pid > 0)
+        return;
     drop_future (rl);
     if (getenv ("FLUX_DISABLE_JOB_CLEANUP")) {
         start_unload (rl);
