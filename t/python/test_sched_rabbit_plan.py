@@ -7,9 +7,9 @@ import pytest
 from flux.scheduler import PendingJob
 from flux_sched_rabbit import bits
 from flux_sched_rabbit.machine import Machine, Node
-from flux_sched_rabbit.plan import YEAR_S, Decision, Pass, parts
+from flux_sched_rabbit.plan import DOWN, HELD, YEAR_S, Decision, Pass, parts
 from flux_sched_rabbit.request import Request
-from flux_sched_rabbit.scheduler import DOWN, RabbitScheduler
+from flux_sched_rabbit.scheduler import RabbitScheduler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,14 +58,14 @@ class Queue:
 
     def run(self, now=NOW):
         planned = Pass(self.machine, now, self.depth, (r for _, r in self.waiting))
-        waiting, self.estimates, self.down = [], {}, set()
+        waiting, self.estimates, self.reasons = [], {}, {}
         for jobid, request in self.waiting:
             decision = planned.consider(request)
             if decision.alloc is None:
                 waiting.append((jobid, request))
-                if decision.down:
+                if decision.reason:
                     assert decision.t_start is None
-                    self.down.add(jobid)
+                    self.reasons[jobid] = decision.reason
                 self.estimates[jobid] = decision.t_start
                 continue
             decision.alloc.t_end = now + request.duration_s if request.duration_s else 0
@@ -146,7 +146,7 @@ def test_a_job_that_waits_for_down_nodes_reserves_nothing():
     queue.add(want(4, 10), want(3, 9999))
     assert queue.run() == [1]
     assert queue.estimates == {0: None}
-    assert queue.down == {0}
+    assert queue.reasons == {0: DOWN}
 
 
 def test_nor_does_it_cost_those_behind_it_their_reservations():
@@ -166,16 +166,27 @@ def test_estimates_reckon_with_what_has_just_gone_ahead():
     assert queue.estimates == {1: NOW + 100, 3: NOW + 1000}
 
 
-def test_storage_that_is_torn_down_counts_as_late():
+def test_who_waits_for_storage_of_jobs_that_are_over_keeps_gib_and_no_nodes():
     machine = make()
     machine.hold(99, {"r0": 100, "r1": 70})
     queue = Queue(machine)
-    # There is room for 1 on r1, but it would be in the way of 0.
-    queue.add(want(4, 10, gib=20), want(1, 1000, gib=20))
-    assert queue.run() == []
-    assert queue.estimates == {0: NOW, 1: NOW}
+    # There is room for 1 on r1, but 0 will need it; 2 needs nodes only.
+    queue.add(want(4, 10, gib=45), want(1, 1000, gib=20), want(1, 1000))
+    assert queue.run() == [2]
+    assert queue.reasons == {0: HELD, 1: HELD}
     machine.hold(99, {})
-    assert queue.run(NOW + 5) == [0, 1]
+    assert queue.run(NOW + 5) == [2]
+    assert queue.estimates == {0: NOW + 1000, 1: NOW + 1010}
+
+
+def test_who_has_room_beside_that_storage_has_an_estimate():
+    machine = make()
+    machine.hold(99, {"r0": 100})
+    queue = Queue(machine)
+    queue.add(want(4, 50), want(1, 10, gib=60), want(4, 10, gib=10))
+    assert queue.run() == [0]
+    assert queue.reasons == {2: HELD}
+    assert queue.estimates[1] == NOW + 50
 
 
 @pytest.mark.parametrize("ends", [1, 2, 3, 5, 8, 13])
@@ -347,8 +358,8 @@ def test_annotations_say_what_has_changed():
     for decision in (
         Decision(t_start=10.2),
         Decision(t_start=9.9),
-        Decision(down=True),
-        Decision(down=True),
+        Decision(reason=DOWN),
+        Decision(reason=DOWN),
         Decision(t_start=12.0),
         Decision(),
     ):

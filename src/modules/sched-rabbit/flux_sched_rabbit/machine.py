@@ -190,8 +190,9 @@ class Machine:
         }
         return new
 
-    def idle_copy(self) -> Machine:
-        """A copy without jobs, with all that is down still down."""
+    def idle_copy(self, held: bool = False) -> Machine:
+        """A copy without jobs, with all that is down still down, and with what
+        is held still held or not."""
         new = object.__new__(Machine)
         new.__dict__.update(self.__dict__)
         new.nodes = {
@@ -206,6 +207,8 @@ class Machine:
         new.rabbits = {name: rabbit.copy() for name, rabbit in self.rabbits.items()}
         for rabbit in new.rabbits.values():
             rabbit.free_gib = rabbit.capacity_gib
+        for jobid, gib in self.held.items() if held else ():
+            new.hold(jobid, gib)
         new.rabbit_of = {
             rank: new.rabbits[rabbit.name] for rank, rabbit in self.rabbit_of.items()
         }

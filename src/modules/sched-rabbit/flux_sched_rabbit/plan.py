@@ -7,7 +7,9 @@ leaves that many GiB. So no job with a reservation is ever put off by one behind
 it. Reservations are made for the first ``depth`` jobs of a part of the machine
 that have to wait, and none starts before the one ahead of it. A job that could
 not start even if all others were over waits for nodes or rabbits that are down:
-it has no reservation and keeps nobody from anything.
+it has no reservation and keeps nobody from anything. Or else it waits for storage
+of jobs that are over: GiB are reserved for it and no nodes, as nobody knows when
+data has been moved, and until then nodes are of use to others.
 
 Jobs without a time limit count as lasting a year.
 """
@@ -23,6 +25,8 @@ from .machine import Allocation, Machine
 from .request import Request
 
 YEAR_S = 365 * 86400.0
+DOWN = "waits for nodes or rabbits that are down"
+HELD = "waits for storage of jobs that are over"
 
 
 @dataclass
@@ -37,11 +41,11 @@ class Reservation:
 @dataclass
 class Decision:
     """Start with this allocation, or (None) wait. t_start is the estimate, if
-    there is one; with ``down`` there can be none until something is mended."""
+    there is one; ``reason`` says why there can be none."""
 
     alloc: Allocation | None = None
     t_start: float | None = None
-    down: bool = False
+    reason: str = ""
 
 
 @dataclass
@@ -108,6 +112,7 @@ class Planner:
         self._limits: dict[int, dict[str, int]] = {}  # by number of reservations
         self._failed: set[tuple[Request, int]] = set()
         self._idle: Machine | None = None  # as if all jobs were over
+        self._settled: Machine | None = None  # and their storage gone, too
         self._hopeless: set[Request] = set()
         self._future: Machine | None = None  # at the time _t
         self._future_jobs = 0
@@ -144,11 +149,28 @@ class Planner:
         if self._depth == 0:
             self._closed = True
         elif self._waiting < self._depth:
-            if self._is_hopeless(timeless):
-                return Decision(down=True)
-            self._waiting += 1
-            return Decision(None, self._reserve(request))
+            if timeless in self._hopeless:
+                return Decision(reason=DOWN)
+            return self._wait(request, timeless)
         return Decision()
+
+    def _wait(self, request: Request, timeless: Request) -> Decision:
+        """The job is one of the first that cannot start now."""
+        if timeless in self._hopeless:
+            return Decision(reason=DOWN)
+        if self._idle is None or self._settled is None:
+            self._idle = self._machine.idle_copy(held=True)
+            self._settled = self._machine.idle_copy()
+        if self._idle.find(timeless) is not None:
+            self._waiting += 1
+            return self._reserve(request)
+        alloc = self._settled.find(timeless)
+        if alloc is None:
+            self._hopeless.add(timeless)
+            return Decision(reason=DOWN)
+        self._waiting += 1
+        self._reserve_gib(alloc, self._idle)
+        return Decision(reason=HELD)
 
     def _limits_of(self, crossed: int) -> dict[str, int]:
         """The GiB by rabbit that the first so many reservations leave."""
@@ -168,22 +190,12 @@ class Planner:
                 if name in reservation.spare_gib:
                     reservation.spare_gib[name] -= gib
 
-    def _is_hopeless(self, request: Request) -> bool:
-        if request in self._hopeless:
-            return True
-        if self._idle is None:
-            self._idle = self._machine.idle_copy()
-        if self._idle.find(request) is not None:
-            return False
-        self._hopeless.add(request)
-        return True
-
-    def _reserve(self, request: Request) -> float | None:
+    def _reserve(self, request: Request) -> Decision:
         """Find out when the job can start, and keep that for it."""
         future = self._look_ahead()
         alloc = self._advance(future, request)
         if alloc is None:
-            return None
+            return Decision()
         self._start_in_future(future, alloc, self._t + (request.duration_s or YEAR_S))
         self._reservations.append(
             Reservation(
@@ -193,15 +205,23 @@ class Planner:
             )
         )
         self._reserved.append(self._reserved[-1] | self._reservations[-1].nodes)
-        return self._t
+        return Decision(t_start=self._t)
+
+    def _reserve_gib(self, alloc: Allocation, idle: Machine) -> None:
+        """Keep GiB for a job that starts when what is held is free."""
+        self._future_jobs += 1
+        for machine in (idle, self._look_ahead()):
+            machine.hold(-self._future_jobs, alloc.gib)
+        spare = {}
+        for name, gib in alloc.gib.items():
+            held = sum(h.get(name, 0) for h in self._machine.held.values())
+            spare[name] = max(0, self._machine.rabbits[name].free_gib + held - gib)
+        self._reservations.append(Reservation(self._t, 0, spare))
+        self._reserved.append(self._reserved[-1])
 
     def _look_ahead(self) -> Machine:
         if self._future is None:
             self._future = self._machine.copy()
-            # Storage that is being torn down is as good as gone, like a job
-            # whose time is up.
-            for jobid in list(self._future.held):
-                self._future.hold(jobid, {})
             for jobid, alloc in self._future.allocations.items():
                 t_end = alloc.t_end or self._now + YEAR_S
                 self._ends.append((max(t_end, self._now), jobid))

@@ -19,7 +19,6 @@ from .plan import Decision, Pass
 from .pool import RabbitPool
 
 DEFAULT_DEPTH = 8
-DOWN = "waits for nodes or rabbits that are down"
 
 
 class RabbitScheduler(Scheduler):  # type: ignore[misc]
@@ -112,8 +111,8 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             sched["reason_pending"] = None
         elif job._last_annotation is not None:
             sched["t_estimate"] = None
-        if decision.down:
-            note = sched["reason_pending"] = DOWN
+        if decision.reason:
+            note = sched["reason_pending"] = decision.reason
         elif decision.t_start is not None:
             note = sched["t_estimate"] = float(round(decision.t_start))
         if note != job._last_annotation:
