@@ -4,8 +4,10 @@
 
 test_description='The scheduler sched-rabbit'
 
-# Two rabbits of 100 GiB with two nodes each.
+# Two rabbits of 100 GiB with two nodes each. For this table flux-core would load
+# the module and the plugin, which are not wanted here.
 dws_config () {
+	unset FLUX_MODPROBE_PATH_APPEND
 	jq ".execution.properties = {batch: \"0-2\", debug: \"3\"}" \
 		"$DWS_TMP/R" >"$DWS_TMP/R.new" &&
 	mv "$DWS_TMP/R.new" "$DWS_TMP/R" &&
