@@ -179,6 +179,18 @@ def test_who_waits_for_storage_of_jobs_that_are_over_keeps_gib_and_no_nodes():
     assert queue.estimates == {0: NOW + 1000, 1: NOW + 1010}
 
 
+def test_storage_of_a_job_that_runs_is_not_counted_twice():
+    machine = make(nodes=2)
+    queue = Queue(machine)
+    queue.add(want(1, 50, gib=60))
+    assert queue.run() == [0]
+    machine.hold(0, {"r0": 60})  # it is about to give its node back
+    machine.hold(99, {"r0": 30})
+    queue.add(want(1, 10, gib=80), want(1, 1000, gib=10))
+    assert queue.run() == [0]
+    assert queue.reasons == {1: HELD, 2: HELD}
+
+
 def test_who_has_room_beside_that_storage_has_an_estimate():
     machine = make()
     machine.hold(99, {"r0": 100})

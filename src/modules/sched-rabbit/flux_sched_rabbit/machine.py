@@ -502,6 +502,13 @@ class Machine:
         else:
             self.held.pop(jobid, None)
 
+    def held_by_nobody(self) -> Iterable[Mapping[str, int]]:
+        """What the storage of each job takes that is over."""
+        for jobid, gib in self.held.items():
+            alloc = self.allocations.get(jobid)
+            if alloc is None or not alloc.gib:
+                yield gib
+
     def _give(self, gib: Mapping[str, int], sign: int) -> None:
         for name, amount in gib.items():
             if name in self.rabbits:

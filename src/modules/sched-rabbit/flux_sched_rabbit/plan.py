@@ -149,8 +149,6 @@ class Planner:
         if self._depth == 0:
             self._closed = True
         elif self._waiting < self._depth:
-            if timeless in self._hopeless:
-                return Decision(reason=DOWN)
             return self._wait(request, timeless)
         return Decision()
 
@@ -214,8 +212,9 @@ class Planner:
             machine.hold(-self._future_jobs, alloc.gib)
         spare = {}
         for name, gib in alloc.gib.items():
-            held = sum(h.get(name, 0) for h in self._machine.held.values())
-            spare[name] = max(0, self._machine.rabbits[name].free_gib + held - gib)
+            free = self._machine.rabbits[name].free_gib
+            free += sum(h.get(name, 0) for h in self._machine.held_by_nobody())
+            spare[name] = max(0, free - gib)
         self._reservations.append(Reservation(self._t, 0, spare))
         self._reserved.append(self._reserved[-1])
 
