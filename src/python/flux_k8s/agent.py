@@ -46,8 +46,8 @@ REPORT_TYPES = {
 # A request takes the module's time in proportion: enough to share what each
 # costs among many reports, little enough to answer others in between. The next
 # ones are made while it works on the first.
-BYTES_PER_RPC = 32 << 10
-RPCS_UNDER_WAY = 4
+BYTES_PER_RPC = 16 << 10
+RPCS_UNDER_WAY = 3
 OBJECTS_PER_PART = 8
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
