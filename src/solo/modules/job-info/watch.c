@@ -196,6 +196,18 @@ static int send_updates (struct watch *w, const char *text)
 
 static void read_rest (struct watch *w);
 
+/* The first entry says whose job it is: who may not read it is refused. */
+static bool allow (struct watch *w, const char *eventlog)
+{
+    if (!w->allowed && info_authorize (w->msg, eventlog) < 0) {
+        finish (w, errno, NULL);
+        stop (w);
+        return false;
+    }
+    w->allowed = true;
+    return true;
+}
+
 /* Data of the eventlog that is asked for */
 static void stream_continuation (flux_future_t *f, void *arg)
 {
@@ -219,12 +231,8 @@ static void stream_continuation (flux_future_t *f, void *arg)
     }
     if (w->canceled)
         goto more;
-    if (!w->allowed && info_authorize (w->msg, s) < 0) {
-        finish (w, errno, NULL);
-        stop (w);
+    if (!allow (w, s))
         goto more;
-    }
-    w->allowed = true;
     if (!s)
         rc = send_sentinel (w);
     else
@@ -333,12 +341,8 @@ static void phase_continuation (flux_future_t *f, void *arg)
     }
     if (w->canceled || !s)
         goto more;
-    if (!w->allowed && info_authorize (w->msg, s) < 0) {
-        finish (w, errno, NULL);
-        stop (w);
+    if (!allow (w, s))
         goto more;
-    }
-    w->allowed = true;
     over = log_has (s, "release", true) || log_has (s, "clean", false);
     started = log_has (s, "start", false);
     if (!over && !started)

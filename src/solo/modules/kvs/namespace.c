@@ -61,6 +61,17 @@ void ns_remove (struct kvs *kvs, struct ns *ns)
     free (ns);
 }
 
+/* One has come or gone: answer that when it is on disk. 'rc' is what the store
+ * said, with errno.
+ */
+static void ns_changed (struct kvs *kvs, const char *name, int rc)
+{
+    if (rc < 0)
+        kvs->batch->errnum = errno;
+    watchers_note_ns (kvs->watchers, name);
+    kvs_schedule_flush (kvs);
+}
+
 static void namespace_create_cb (flux_t *h,
                                  flux_msg_handler_t *mh,
                                  const flux_msg_t *msg,
@@ -94,10 +105,8 @@ static void namespace_create_cb (flux_t *h,
         || !(ns = ns_add (kvs, name, userid, 0, root))
         || flux_msglist_append (kvs->batch->commits, msg) < 0)
         goto error;
-    if (kvs->store && store_create_ns (kvs->store, name, ns->owner, root) < 0)
-        kvs->batch->errnum = errno;
-    watchers_note_ns (kvs->watchers, name);
-    kvs_schedule_flush (kvs);
+    ns_changed (kvs, name, kvs->store ? store_create_ns (kvs->store, name,
+                                                         ns->owner, root) : 0);
     return;
 error:
     respond_error (h, msg, NULL);
@@ -126,10 +135,7 @@ static void namespace_remove_cb (flux_t *h,
     if (flux_msglist_append (kvs->batch->commits, msg) < 0)
         goto error;
     ns_remove (kvs, ns);
-    if (kvs->store && store_remove_ns (kvs->store, name) < 0)
-        kvs->batch->errnum = errno;
-    watchers_note_ns (kvs->watchers, name);
-    kvs_schedule_flush (kvs);
+    ns_changed (kvs, name, kvs->store ? store_remove_ns (kvs->store, name) : 0);
     return;
 error:
     respond_error (h, msg, NULL);
