@@ -391,16 +391,17 @@ static void wait_cb (flux_t *h,
                      void *arg)
 {
     struct runlevel *rl = arg;
-    int rc;
 
-    if (rl->state == LOAD)
-        rc = flux_msglist_append (rl->waiters, msg);
+    if (rl->state == LOAD) {
+        if (flux_msglist_append (rl->waiters, msg) < 0)
+            respond_error (h, msg, NULL);
+    }
     else if (rl->state == RUN)
-        rc = flux_respond (h, msg, NULL);
-    else
-        rc = flux_respond_error (h, msg, ENOENT, "broker is shutting down");
-    if (rc < 0)
-        flux_log_error (h, "error responding to state-machine.wait");
+        respond_ok (h, msg);
+    else {
+        errno = ENOENT;
+        respond_error (h, msg, "broker is shutting down");
+    }
 }
 
 static void get_cb (flux_t *h,

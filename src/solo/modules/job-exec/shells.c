@@ -36,9 +36,10 @@ static void answer_barrier (struct job *job, int errnum)
     const flux_msg_t *msg;
 
     while ((msg = flux_msglist_pop (sh->waiting))) {
-        if ((errnum ? flux_respond_error (job->h, msg, errnum, NULL)
-                    : flux_respond (job->h, msg, NULL)) < 0)
-            flux_log_error (job->h, "shell-barrier: respond");
+        if ((errno = errnum))
+            respond_error (job->h, msg, NULL);
+        else
+            respond_ok (job->h, msg);
         flux_msg_decref (msg);
     }
 }

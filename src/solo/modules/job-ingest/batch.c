@@ -155,9 +155,8 @@ static void announce_cb (flux_future_t *f, void *arg)
                 errno = EINVAL;
                 respond_error (h, batch->requests[i], text);
             }
-            else if (flux_respond_pack (h, batch->requests[i], "{s:O}",
-                                        "id", id) < 0)
-                flux_log_error (h, "error responding to submit request");
+            else
+                respond_pack (h, batch->requests[i], "{s:O}", "id", id);
         }
         if (failed || text)
             json_array_append (rejected, id);

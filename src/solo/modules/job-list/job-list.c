@@ -447,8 +447,8 @@ static void reload_cb (flux_t *h, flux_msg_handler_t *mh,
     if (flux_module_config_request_decode (msg, &conf) < 0
         || flux_set_conf_new (h, conf) < 0)
         respond_error (h, msg, NULL);
-    else if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to config-reload");
+    else
+        respond_ok (h, msg);
 }
 
 static const struct flux_msg_handler_spec htab[] = {

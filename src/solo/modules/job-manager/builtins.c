@@ -85,8 +85,8 @@ static void post_cb (flux_t *h, flux_msg_handler_t *mh,
         || !(job = job_find_active (jm, id, &errstr))
         || event_post (jm, job, 0, name, context ? "O" : NULL, context) < 0)
         respond_error (h, msg, errstr);
-    else if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, "error responding to post-event");
+    else
+        respond_ok (h, msg);
 }
 
 static int post_event_init (flux_plugin_t *p)

@@ -47,11 +47,11 @@ static void wait_respond (struct manager *jm, const flux_msg_t *msg,
         errno = EPROTO;
         respond_error (jm->h, msg, "error decoding job result");
     }
-    else if (flux_respond_pack (jm->h, msg, "{s:I s:b s:s}",
-                                "id", job->id,
-                                "success", success,
-                                "errstr", text.text) < 0)
-        flux_log_error (jm->h, "error responding to wait request");
+    else
+        respond_pack (jm->h, msg, "{s:I s:b s:s}",
+                      "id", job->id,
+                      "success", success,
+                      "errstr", text.text);
 }
 
 void wait_job_active (struct manager *jm, struct job *job)
