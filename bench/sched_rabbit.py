@@ -1,7 +1,8 @@
 # How long a pass of sched-rabbit takes on a machine of El Capitan's size.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Fills a machine of 11,136 nodes and 696 rabbits from a long queue, then
-measures further passes over what waits. Run with flux_sched_rabbit on the path:
+measures further passes over what waits. There is no Flux: it is the planner
+alone. Run with flux_sched_rabbit on the path:
 ``PYTHONPATH=src/modules/sched-rabbit python3 bench/sched_rabbit.py``.
 """
 
@@ -85,6 +86,7 @@ def main() -> None:
         run_pass(machine, queue, args.depth)
         if not machine.idle:
             break
+    print("The planner of sched-rabbit, without Flux")
     print(
         f"{len(machine.nodes)} nodes, {len(machine.rabbits)} rabbits,"
         f" {len(machine.allocations)} jobs running, {len(queue)} queued"

@@ -23,12 +23,9 @@ nitpicky = True
 suppress_warnings = ["misc.highlighting_failure"]
 myst_heading_anchors = 3
 
-html_theme = "alabaster"
-html_theme_options = {
-    "description": "Rabbit near-node storage for Flux jobs",
-    "fixed_sidebar": True,
-    "page_width": "1080px",
-}
+# Reads well on a telephone and in the dark.
+html_theme = "furo"
+html_title = "flux-dws"
 html_static_path = []
 
 

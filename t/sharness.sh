@@ -6,7 +6,8 @@
 # FLUX_DWS_PREFIX (default: .venv of the checkout), or, unchanged, under the
 # flux-core whose flux command is named by FLUX.
 
-DWS_SRCDIR=$(cd "$(dirname "$0")/.." && pwd)
+DWS_SRCDIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+DWS_SCRIPT=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 DWS_PREFIX=${FLUX_DWS_PREFIX:-$DWS_SRCDIR/.venv}
 DWS_SOLO_FLUX=$DWS_PREFIX/bin/flux
 : "${FLUX:=$DWS_SOLO_FLUX}"
@@ -51,22 +52,23 @@ awk () {
     LD_PRELOAD= command awk "$@"
 }
 
-# dws_prepare: what instances of DWS_NODES made-up nodes node[0-N-1] with 4 cores
-# each need in DWS_TMP, and in the environment.
+# dws_prepare: what instances of DWS_NODES made-up nodes with 4 cores each need
+# in DWS_TMP, and in the environment. They are node[0-N-1], or DWS_HOSTS.
 dws_prepare () {
     dws_last=$(($DWS_NODES - 1))
+    : "${DWS_HOSTS:=node[0-$dws_last]}"
     mkdir "$DWS_TMP/conf.d" "$DWS_TMP/pkgs"
     cat >"$DWS_TMP/R" <<-EOF
 	{"version":1,"execution":{"R_lite":[{"rank":"0-$dws_last","children":
 	{"core":"0-3"}}],"starttime":0,"expiration":0,
-	"nodelist":["node[0-$dws_last]"]}}
+	"nodelist":["$DWS_HOSTS"]}}
 	EOF
     cat >"$DWS_TMP/conf.d/test.toml" <<-EOF
 	[resource]
 	path = "$DWS_TMP/R"
 	noverify = true
 	EOF
-    export DWS_NODES DWS_TMP DWS_MODULES DWS_PLUGINS DWS_SHELL_PLUGINS DWS_FLUX_LIBDIR
+    export DWS_NODES DWS_HOSTS DWS_TMP DWS_MODULES DWS_PLUGINS DWS_SHELL_PLUGINS DWS_FLUX_LIBDIR
     export FLUX_MODULE_PATH_PREPEND="$DWS_MODULES"
     export FLUX_EXEC_PATH_PREPEND="$DWS_PREFIX/libexec/flux/cmd"
     unset FLUX_URI FLUX_JOB_ID
@@ -97,10 +99,12 @@ dws_prepare () {
 # dws_instance [OPTION...] SCRIPT [ARG...]: run it in an instance of those nodes.
 dws_instance () {
     if test "$DWS_ENGINE" = flux-core; then
-        set -- -Sconf.shell_initrc="$DWS_TMP/initrc.lua" \
+        # After the first broker's end the others have 20 s by default, which
+        # are over on a loaded machine.
+        set -- --test-exit-timeout=5m -Sconf.shell_initrc="$DWS_TMP/initrc.lua" \
             -Sconf.shell_pluginpath="$DWS_FLUX_LIBDIR/flux/shell/plugins:$DWS_SHELL_PLUGINS" "$@"
     else
-        set -- --test-hosts="node[0-$(($DWS_NODES - 1))]" "$@"
+        set -- --test-hosts="$DWS_HOSTS" "$@"
     fi
     env -u FLUX_URI "$FLUX" start --test-size="$DWS_NODES" \
         --config-path="$DWS_TMP/conf.d" "$@"
@@ -125,7 +129,7 @@ test_under_flux () {
     cd "$SHARNESS_TEST_DIRECTORY" || exit 1
     export DWS_UNDER_FLUX=t
     dws_instance ${SHELL_PATH:-/bin/bash} \
-        "$SHARNESS_TEST_SRCDIR/$(basename "$0")" $dws_options
+        "$DWS_SCRIPT" $dws_options
     exit $?
 }
 
@@ -148,7 +152,7 @@ dws_start_sim () {
             9>sim.ready >sim.log 2>&1 &
         echo $! >"$DWS_TMP/sim.pid"
     } &&
-    dws_wait 30 cat sim.ready >sim.ready.out &&
+    dws_wait 300 cat sim.ready >sim.ready.out &&
     rm sim.ready &&
     grep -q ready sim.ready.out
 }
@@ -162,8 +166,9 @@ dws_ctl () {
     dws-sim ctl --kubeconfig "$PWD/kubeconfig" "$@"
 }
 
-# dws_load: sched-rabbit, the broker module, the jobtap plugin, configured for
-# the simulated cluster that dws_start_sim has started.
+# dws_load: sched-rabbit, or Fluxion where DWS_SCHEDULER says so, the broker
+# module, the jobtap plugin, configured for the cluster that dws_start_sim has
+# started.
 dws_load () {
     cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF &&
 
@@ -173,20 +178,40 @@ dws_load () {
 	$(cat rabbit.toml 2>/dev/null)
 	EOF
     flux config reload &&
-    dws_use_sched_rabbit &&
+    if test "$DWS_SCHEDULER" = fluxion; then
+        flux kvs get resource.R >R &&
+        flux dws2jgf --cluster-name=c mapping.json <R >R.graph &&
+        dws_use_fluxion R.graph
+    else
+        dws_use_sched_rabbit
+    fi &&
     flux module load "$DWS_MODULES/dws.so" &&
     flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" "$@"
 }
 
-# dws_use_sched_rabbit: in place of whatever the instance has started with.
-dws_use_sched_rabbit () {
+# dws_remove_scheduler: whichever the instance has started with.
+dws_remove_scheduler () {
+    flux module list >"$DWS_TMP/modules" || return 1
     for module in sched-rabbit sched-simple sched-fluxion-qmanager \
         sched-fluxion-feasibility sched-fluxion-resource; do
-        if flux module list | grep -q "^$module "; then
+        if grep -q "^$module " "$DWS_TMP/modules"; then
             flux module remove $module || return 1
         fi
-    done &&
+    done
+}
+
+dws_use_sched_rabbit () {
+    dws_remove_scheduler &&
     flux module load "$DWS_MODULES/sched-rabbit.py"
+}
+
+# dws_use_fluxion FILE: with R from there, in which flux dws2jgf has put a graph.
+dws_use_fluxion () {
+    dws_remove_scheduler &&
+    cp "$1" "$DWS_TMP/R" &&
+    flux module reload resource &&
+    flux module load sched-fluxion-resource match-format=rv1 &&
+    flux module load sched-fluxion-qmanager
 }
 
 # dws_start_agent: returns when the agent is attached and has reported what
@@ -222,6 +247,12 @@ dws_cleanup () {
     flux jobtap remove dws-jobtap.so
     flux module remove dws
     flux module remove sched-rabbit
+}
+
+# dws_has_fluxion: whether the engine's Flux has it.
+dws_has_fluxion () {
+    test "$DWS_ENGINE" = flux-core &&
+        test -e "$DWS_FLUX_LIBDIR/flux/modules/sched-fluxion-resource.so"
 }
 
 test_set_prereq "$(test "$DWS_ENGINE" = solo && echo SOLO || echo FLUX_CORE)"

@@ -19,7 +19,7 @@ FAKE=$DWS_SRCDIR/t/scripts/fake-dws.py
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 
 submit_dw () {
@@ -30,7 +30,7 @@ submit_dw () {
 expect () {
 	event_job=$1 event_name=$2
 	shift 2
-	flux job wait-event -t 60 "$@" $event_job $event_name
+	flux job wait-event -t 300 "$@" $event_job $event_name
 }
 
 # release JOBID: let it out of DEPEND as it is.
@@ -164,8 +164,9 @@ test_expect_success 'a preset is expanded, and the job keeps what it was' '
 '
 test_expect_success 'presets follow the configuration' '
 	test_must_fail flux submit -S dw=large true &&
-	flux config get | jq ".rabbit.presets.large =
-		\"#DW jobdw type=gfs2 capacity=9TiB name=large\"" >conf.json &&
+	flux config get >config.out &&
+	jq ".rabbit.presets.large =
+		\"#DW jobdw type=gfs2 capacity=9TiB name=large\"" <config.out >conf.json &&
 	flux config load conf.json &&
 	flux run -S dw=large true
 '
@@ -198,7 +199,7 @@ test_expect_success 'saying so again changes nothing' '
 	flux job eventlog $jobid >before &&
 	rpc job-manager.dws.resource-update "$(cat update)" &&
 	expect $jobid prolog-start &&
-	test "$(flux job eventlog $jobid | grep -c jobspec-update)" = 1
+	test "$(flux job eventlog $jobid >eventlog.out && grep -c jobspec-update <eventlog.out)" = 1
 '
 test_expect_success 'prolog-remove posts the environment, once' '
 	test "$(phase $jobid)" = prolog &&
@@ -206,8 +207,8 @@ test_expect_success 'prolog-remove posts the environment, once' '
 	prolog_remove $jobid &&
 	expect $jobid dws_environment -f json >env.json &&
 	jq -e ".context == {variables: {DW_JOB_scratch: \"/mnt\"}}" env.json &&
-	test "$(flux job eventlog $jobid | grep -c dws_environment)" = 1 &&
-	test "$(flux job eventlog $jobid | grep -c prolog-finish)" = 1
+	test "$(flux job eventlog $jobid >eventlog.out && grep -c dws_environment <eventlog.out)" = 1 &&
+	test "$(flux job eventlog $jobid >eventlog.out && grep -c prolog-finish <eventlog.out)" = 1
 '
 test_expect_success 'epilog-remove ends the job, once' '
 	expect $jobid epilog-start &&
@@ -215,7 +216,7 @@ test_expect_success 'epilog-remove ends the job, once' '
 	epilog_remove $jobid &&
 	expect $jobid clean &&
 	epilog_remove $jobid &&
-	test "$(flux job eventlog $jobid | grep -c epilog-finish)" = 1 &&
+	test "$(flux job eventlog $jobid >eventlog.out && grep -c epilog-finish <eventlog.out)" = 1 &&
 	test -z "$(phase $jobid)"
 '
 test_expect_success 'a job that is not there is no error, malformed ones are' '

@@ -10,7 +10,7 @@ FAKE=$DWS_SRCDIR/t/scripts/fake-dws.py
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 
 # with_variables JSON COMMAND...: run a rabbit job with these variables.
@@ -22,10 +22,10 @@ with_variables () {
 	jq -c "{id: .jobid, resources: .resources, exclude: null}" \
 		create >update &&
 	rpc job-manager.dws.resource-update "$(cat update)" &&
-	flux job wait-event -t 60 $jobid prolog-start &&
+	flux job wait-event -t 300 $jobid prolog-start &&
 	rpc job-manager.dws.prolog-remove \
 		"{\"id\": \"$jobid\", \"variables\": $variables}" &&
-	flux job wait-event -t 60 $jobid epilog-start &&
+	flux job wait-event -t 300 $jobid epilog-start &&
 	rpc job-manager.dws.epilog-remove "{\"id\": \"$jobid\"}"
 }
 

@@ -4,14 +4,6 @@
 
 test_description='Prolog and epilog scripts'
 
-dws_config () {
-	cat <<-\EOT
-	[rabbit]
-	mapping = "/nonexistent"
-	prolog_timeout = "0.1s"
-	EOT
-}
-
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 2
 
@@ -20,9 +12,25 @@ EPILOG=$DWS_SRCDIR/etc/epilog.d/start_nnf_clientmount.sh
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 
+# prolog_timeout VALUE: from here on
+prolog_timeout () {
+	sed -i "s/^prolog_timeout = .*/prolog_timeout = \"$1\"/" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+}
+# Configured here, not from the start: then a flux-core would load the module and
+# the plugin by itself.
+test_expect_success 'configure rabbits' '
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-\EOT &&
+	[rabbit]
+	mapping = "/nonexistent"
+	prolog_timeout = "10m"
+	EOT
+	flux config reload
+'
 test_expect_success 'make a systemctl that only takes notes' '
 	mkdir bin &&
 	cat >bin/systemctl <<-EOT &&
@@ -48,21 +56,23 @@ test_expect_success 'that of a rabbit job fails when the mounts do not come' '
 	rm calls &&
 	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&
 	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py &&
+	prolog_timeout 0.1s &&
 	jobid=$(flux submit -S dw="$GOOD" true) &&
 	test_must_fail env FLUX_JOB_ID=$jobid $PROLOG &&
+	prolog_timeout 10m &&
 	printf "start nnf-clientmount\nstop nnf-clientmount\n" >expected &&
 	test_cmp expected calls &&
-	flux job wait-event -t 60 -m type=prolog-timeout -m severity=0 \
+	flux job wait-event -t 300 -m type=prolog-timeout -m severity=0 \
 		$jobid exception &&
 	rpc job-manager.dws.epilog-remove "{\"id\": \"$jobid\"}" &&
-	flux job wait-event -t 60 $jobid clean
+	flux job wait-event -t 300 $jobid clean
 '
 test_expect_success 'that of a rabbit job with its mounts succeeds' '
 	rm calls &&
 	flux module remove dws &&
 	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py auto &&
 	jobid=$(flux submit -S dw="$GOOD" true) &&
-	flux job wait-event -t 60 $jobid clean &&
+	flux job wait-event -t 300 $jobid clean &&
 	FLUX_JOB_ID=$jobid $PROLOG &&
 	test_cmp expected calls
 '

@@ -28,7 +28,7 @@ dws_config () {
 test_under_flux 4
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 
 # jobspec_gib N GIB [FILTER]: N groups of a node and GIB, changed by a jq
@@ -50,10 +50,11 @@ submit_gib () {
 expect () {
 	event_job=$1 event_name=$2
 	shift 2
-	flux job wait-event -t 60 "$@" $event_job $event_name
+	flux job wait-event -t 300 "$@" $event_job $event_name
 }
 free_gib () {
-	rpc sched-rabbit.stats-get | jq -c "[.rabbits[].free_gib]"
+	rpc sched-rabbit.stats-get >rpc.out &&
+	jq -c "[.rabbits[].free_gib]" <rpc.out
 }
 ranks () {
 	flux jobs -no "{ranks}" $1
@@ -89,8 +90,8 @@ test_expect_success 'two jobs share a node, cores are not given twice' '
 	expect $b start &&
 	test "$(ranks $a)" = "$(ranks $b)" &&
 	for id in $a $b; do
-		flux job info $id R |
-			jq -r ".execution.R_lite[0].children.core" || return 1
+		flux job info $id R >R.out &&
+		jq -r ".execution.R_lite[0].children.core" <R.out || return 1
 	done >cores &&
 	printf "0-1\n2-3\n" >expected &&
 	test_cmp expected cores &&
@@ -101,7 +102,8 @@ test_expect_success 'GiB are taken from the rabbits of the nodes' '
 	expect $a alloc &&
 	test "$(ranks $a)" = "[0-1]" &&
 	test "$(free_gib)" = "[20,100]" &&
-	flux job info $a R | jq -c .scheduling >scheduling &&
+	flux job info $a R >R.out &&
+	jq -c .scheduling <R.out >scheduling &&
 	grep "\"r0\":80" scheduling
 '
 test_expect_success 'a job that does not fit there goes to the other rabbit' '
@@ -281,7 +283,8 @@ test_expect_success 'without a good mapping ordinary jobs run' '
 	a=$(submit_gib 1 1) &&
 	expect $a exception -m type=alloc >out &&
 	grep "needs rabbits; there are none" out &&
-	flux dmesg | grep "going without rabbits" &&
+	flux dmesg >dmesg.out &&
+	grep "going without rabbits" <dmesg.out &&
 	cp mapping.json "$DWS_TMP/mapping.json" &&
 	flux module remove sched-rabbit &&
 	flux module load $DWS_MODULES/sched-rabbit.py

@@ -19,12 +19,12 @@ test_under_flux 4
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 expect () {
 	event_job=$1 event_name=$2
 	shift 2
-	flux job wait-event -t 60 "$@" $event_job $event_name
+	flux job wait-event -t 300 "$@" $event_job $event_name
 }
 release () {
 	rpc dws.wait "{\"name\": \"create\", \"jobid\": \"$1\"}" >create &&
@@ -53,7 +53,8 @@ restart () {
 }
 # facts: what sync says, by id
 facts () {
-	rpc job-manager.dws.sync | jq -cS ".jobs | sort_by(.id)[]"
+	rpc job-manager.dws.sync >rpc.out &&
+	jq -cS ".jobs | sort_by(.id)[]" <rpc.out
 }
 
 test_expect_success 'the configuration has loaded the plugin' '

@@ -50,7 +50,8 @@ test_expect_success 'its workflow and rabbits are memos of the job' '
 	grep -x "rabbit[01]" out
 '
 test_expect_success 'resources were rewritten to hold rabbit capacity' '
-	flux job eventlog $jobid | grep jobspec-update >update &&
+	flux job eventlog $jobid >eventlog.out &&
+	grep jobspec-update <eventlog.out >update &&
 	grep -q "\"ssd\"" update &&
 	grep -q "rabbit" update
 '
@@ -65,7 +66,7 @@ test_expect_success 'gfs2 and raw run too, with two directives in one job' '
 '
 test_expect_success 'a job without a directive makes no workflow' '
 	flux run -N1 true &&
-	test "$(dws_status | jq .jobs)" = 0
+	test "$(dws_status >status.out && jq .jobs <status.out)" = 0
 '
 test_expect_success 'twenty jobs at once all end clean' '
 	for i in $(seq 20); do

@@ -52,8 +52,8 @@ test_expect_success 'a group that the user is not in, or that is none, is refuse
 test_expect_success 'his own is taken' '
 	jobid=$(dws_submit -S dw_group=$(id -gn) true) &&
 	dws_wait_event $jobid clean && flux job status $jobid &&
-	flux job info $jobid rabbit_workflow |
-		jq -e ".spec.groupID == $(id -g)" &&
+	flux job info $jobid rabbit_workflow >workflow.out &&
+	jq -e ".spec.groupID == $(id -g)" <workflow.out &&
 	dws_clean
 '
 test_done

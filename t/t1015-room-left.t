@@ -15,7 +15,7 @@ submit_to () {
 }
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 
 test_expect_success 'rabbits of 100 GiB, of which the mapping claims 1000' '
@@ -26,14 +26,15 @@ test_expect_success 'rabbits of 100 GiB, of which the mapping claims 1000' '
 	dws_wait_status ".health.settled"
 '
 test_expect_success 'the scheduler hears better, but forgets it' '
-	rpc sched-rabbit.stats-get | jq -e ".rabbits.rabbit0.capacity_gib == 100" &&
+	rpc sched-rabbit.stats-get >rpc.out &&
+	jq -e ".rabbits.rabbit0.capacity_gib == 100" <rpc.out &&
 	rpc sched-rabbit.health "{\"rabbits\": {
 		\"rabbit0\": {\"capacity\": 1073741824000}}}"
 '
 test_expect_success 'a job holds 60 GiB of one' '
 	dws_ctl hold PreRun &&
 	first=$(submit_to 0) &&
-	dws_ctl wait-state $(dws_workflow $first) PreRun --timeout 60
+	dws_ctl wait-state $(dws_workflow $first) PreRun --timeout 300
 '
 test_expect_success 'no other job gets 60 GiB of the same' '
 	second=$(submit_to 1) &&
@@ -49,7 +50,7 @@ servers () {
 		\"spec\": $3}" >/dev/null
 }
 test_expect_success 'a restart of the module does not forget what is held' '
-	used=$(dws_status | jq .rabbits.used) &&
+	used=$(dws_status >status.out && jq .rabbits.used <status.out) &&
 	test $used -gt 0 &&
 	flux module reload dws &&
 	dws_wait_status ".agent.synced == true and .rabbits.used == $used"
@@ -64,14 +65,15 @@ test_expect_success 'nor does it count what is held by workflows not its own' '
 	servers empty $(dws_workflow $first) "{}" &&
 	flux module reload dws &&
 	dws_wait_status ".agent.synced == true and .rabbits.used > 0" &&
-	dws_status | jq -e ".rabbits.used == $used" &&
+	dws_status >status.out &&
+	jq -e ".rabbits.used == $used" <status.out &&
 	for name in unknown second other empty; do
 		dws_k8s delete servers $name >/dev/null || return 1
 	done
 '
 test_expect_success 'but of the other one' '
 	third=$(submit_to 2) &&
-	dws_ctl wait-state $(dws_workflow $third) PreRun --timeout 60
+	dws_ctl wait-state $(dws_workflow $third) PreRun --timeout 300
 '
 test_expect_success 'once the first is over there is room again' '
 	dws_ctl release PreRun &&

@@ -10,7 +10,7 @@ test_under_flux 4
 LINK_REASON="rabbit: lost its PCIe link"
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 # settled FILTER: all have been told of what is, and the filter is true of it
 settled () {
@@ -24,8 +24,9 @@ find_in_graph () {
 		| select(.type == \"$2\") | .paths.containment" found | sort
 }
 drained_for () {
-	rpc resource.status | jq -r ".drain | to_entries[]
-		| select(.value.reason == \"$1\") | .key"
+	rpc resource.status >rpc.out &&
+	jq -r ".drain | to_entries[]
+		| select(.value.reason == \"$1\") | .key" <rpc.out
 }
 
 # marked: node1 has the property, and no other
@@ -33,31 +34,19 @@ marked () {
 	test "$(find_in_graph property=badrabbit node)" = /c/chassis0/node1
 }
 
-test "$DWS_ENGINE" = flux-core &&
-	test -e "$DWS_FLUX_LIBDIR/flux/modules/sched-fluxion-resource.so" &&
-	test_set_prereq FLUXION
+dws_has_fluxion && test_set_prereq FLUXION
 
 test_expect_success FLUXION 'rabbits of four parts of 25 GiB, in Fluxion' '
 	dws_start_sim --capacity 100GiB &&
 	flux kvs get resource.R >R &&
 	flux dws2jgf -c 4 --cluster-name=c mapping.json <R >R.graph &&
-	cat >"$DWS_TMP/conf.d/test.toml" <<-EOF &&
-	[resource]
-	noverify = true
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF &&
+
 	[rabbit]
 	mapping = "$PWD/mapping.json"
 	EOF
-	flux kvs put resource.R="$(cat R.graph)" &&
-	for module in sched-simple sched-fluxion-qmanager \
-		sched-fluxion-feasibility sched-fluxion-resource; do
-		if flux module list | grep -q "^$module "; then
-			flux module remove $module || return 1
-		fi
-	done &&
 	flux config reload &&
-	flux module reload resource &&
-	flux module load sched-fluxion-resource match-format=rv1 &&
-	flux module load sched-fluxion-qmanager &&
+	dws_use_fluxion R.graph &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
 	dws_start_agent
@@ -74,9 +63,10 @@ test_expect_success FLUXION 'the job runs with its storage in its ssds' '
 	dws_ctl hold PreRun &&
 	jobid=$(flux submit -N3 \
 		-S dw="#DW jobdw type=lustre capacity=45GiB name=scratch" true) &&
-	dws_ctl wait-state $(dws_workflow $jobid) PreRun --timeout 60 &&
-	flux job info $jobid R | jq -e ".scheduling.graph.nodes
-		| map(select(.metadata.type == \"ssd\")) | length >= 3" &&
+	dws_ctl wait-state $(dws_workflow $jobid) PreRun --timeout 300 &&
+	flux job info $jobid R >R.out &&
+	jq -e ".scheduling.graph.nodes
+		| map(select(.metadata.type == \"ssd\")) | length >= 3" <R.out &&
 	dws_ctl release PreRun &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid

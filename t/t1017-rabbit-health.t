@@ -9,7 +9,7 @@ test_under_flux 4
 LINK_REASON="rabbit: lost its PCIe link"
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 # settled FILTER: all have been told of what is, and the filter is true of it
 settled () {
@@ -17,13 +17,14 @@ settled () {
 }
 # rabbits: the names of those that the scheduler takes to be up
 rabbits () {
-	rpc sched-rabbit.stats-get |
-		jq -r ".rabbits | to_entries[] | select(.value.up) | .key"
+	rpc sched-rabbit.stats-get >rpc.out &&
+	jq -r ".rabbits | to_entries[] | select(.value.up) | .key" <rpc.out
 }
 # drained_for REASON: the nodes that are
 drained_for () {
-	rpc resource.status | jq -r ".drain | to_entries[]
-		| select(.value.reason == \"$1\") | .key"
+	rpc resource.status >rpc.out &&
+	jq -r ".drain | to_entries[]
+		| select(.value.reason == \"$1\") | .key" <rpc.out
 }
 # may_use RANKS N: a job that avoids badrabbit gets N of these nodes
 may_use () {

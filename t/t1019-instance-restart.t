@@ -50,14 +50,7 @@ end () {
 	kill -9 "$(cat "$DWS_TMP/agent.pid")"
 	rm "$DWS_TMP/agent.pid"
 }
-# hang on|off: the mounts of all nodes, so that nothing of it depends on how far
-# the cluster gets meanwhile.
-hang () {
-	for node in node0 node1 node2 node3; do
-		dws_ctl hang-mount $node $1 || return 1
-	done
-}
-export -f begin end hang kill_instance
+export -f begin end kill_instance
 
 test_expect_success 'a cluster, and the configuration' '
 	dws_start_sim &&
@@ -98,7 +91,7 @@ test_expect_success 'it is killed while it cleans up after an abandoned job' '
 	dws_wait_event $jobid start
 	end
 	flux module remove dws
-	hang on
+	dws_hang on
 	flux cancel $jobid
 	dws_wait_event $jobid epilog-start
 	flux job raise --type=dws-epilog-timeout --severity=0 $jobid
@@ -111,12 +104,13 @@ test_expect_success 'started again, it takes the nodes out of use' '
 	cat >quarantine.sh <<-\EOF &&
 	begin
 	dws_until dws_drained "node[0-3]"
-	hang off
+	dws_hang off
 	dws_clean
 	end
 	EOF
 	instance one quarantine.sh &&
-	dws_ctl state | jq -e ".health.Disabled == 2" &&
+	dws_ctl state >state.out &&
+	jq -e ".health.Disabled == 2" <state.out &&
 	for rabbit in rabbit0 rabbit1; do
 		dws_k8s patch storages $rabbit \
 			"{\"spec\": {\"state\": \"Enabled\"}}" || return 1
@@ -135,10 +129,10 @@ test_expect_success 'another instance leaves the workflows of the first alone' '
 	EOF
 	cat >both.sh <<-\EOF &&
 	begin
-	flux resource undrain "$(flux resource drain -no "{nodelist}" | paste -sd,)"
+	flux resource undrain "$(flux resource drain -no "{nodelist}" >drain.out && paste -sd, <drain.out)"
 	dws_ctl hold PreRun
 	mine=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
-	dws_ctl wait-state $(dws_workflow $mine) PreRun --timeout 60
+	dws_ctl wait-state $(dws_workflow $mine) PreRun --timeout 300
 	dws_ctl hold PreRun --workflow $(dws_workflow $mine)
 	dws_ctl release PreRun --workflow "*"
 	instance two theirs.sh
@@ -160,7 +154,7 @@ test_expect_success 'where another has the name a job takes a second one' '
 	dws_ctl hold PreRun
 	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
 	name=$(dws_workflow $jobid)
-	second=$name-$(flux kvs get dws.instance | tr -d "\"" | cut -c1-8)
+	second=$name-$(flux kvs get dws.instance >kvs.out && tr -d "\"" <kvs.out | cut -c1-8)
 	dws_k8s create workflows "{
 		\"metadata\": {\"name\": \"$name\",
 			\"labels\": {\"flux-framework.org/instance\": \"x\"}},
@@ -168,7 +162,7 @@ test_expect_success 'where another has the name a job takes a second one' '
 			\"jobID\": \"x\", \"userID\": 1, \"groupID\": 1,
 			\"dwDirectives\": []}}"
 	dws_ctl api --clear
-	dws_ctl wait-state $second PreRun --timeout 60
+	dws_ctl wait-state $second PreRun --timeout 300
 	flux module reload "$DWS_MODULES/dws.so"
 	dws_wait_status ".synced and .agent.synced and .workflows == 1"
 	dws_ctl release PreRun
@@ -177,9 +171,10 @@ test_expect_success 'where another has the name a job takes a second one' '
 	flux jobs -no "{user.rabbit_workflow}" $jobid >memo
 	test "$(cat memo)" = $second
 	dws_ctl wait-state $second gone
-	dws_k8s get workflows $name | jq -e "
+	dws_k8s get workflows $name >object.out
+	jq -e "
 		.metadata.deletionTimestamp == null
-		and .spec.desiredState == \"Proposal\""
+		and .spec.desiredState == \"Proposal\"" <object.out
 	dws_k8s delete workflows $name
 	dws_clean
 	end
@@ -192,7 +187,7 @@ test_expect_success 'and ends if that is taken, too' '
 	dws_ctl api --status 503 --count 1000000
 	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
 	name=$(dws_workflow $jobid)
-	second=$name-$(flux kvs get dws.instance | tr -d "\"" | cut -c1-8)
+	second=$name-$(flux kvs get dws.instance >kvs.out && tr -d "\"" <kvs.out | cut -c1-8)
 	for taken in $name $second; do
 		dws_k8s create workflows "{
 			\"metadata\": {\"name\": \"$taken\"},
@@ -213,8 +208,8 @@ test_expect_success 'and ends if that is taken, too' '
 	instance one both-taken.sh
 '
 free_gib () {
-	flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.stats-get |
-		jq ".rabbits.rabbit0.free_gib"
+	flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.stats-get >rpc.out &&
+	jq ".rabbits.rabbit0.free_gib" <rpc.out
 }
 has_free_gib () {
 	test "$(free_gib)" = "$1"
@@ -236,7 +231,7 @@ test_expect_success 'it is killed while the data of a job that is over is staged
 	dws_ctl hold DataOut
 	submit_large >jobid
 	dws_wait_event $(cat jobid) clean
-	dws_ctl wait-state $(dws_workflow $(cat jobid)) DataOut --timeout 60
+	dws_ctl wait-state $(dws_workflow $(cat jobid)) DataOut --timeout 300
 	free_gib >left
 	test $(cat left) -lt $(($(cat total) * 6 / 10))
 	submit_large >second
@@ -255,14 +250,15 @@ test_expect_success 'started again, it goes on with that, and only then gives th
 	dws_until has_free_gib $(cat left)
 	flux run -N1 --exclusive --requires=rank:0 true
 	test "$(flux jobs -no "{state}" $(cat second))" = SCHED
-	dws_ctl wait-state $(dws_workflow $(cat jobid)) DataOut --timeout 60
+	dws_ctl wait-state $(dws_workflow $(cat jobid)) DataOut --timeout 300
 	dws_ctl release DataOut
 	dws_wait_event $(cat second) clean
 	flux job status $(cat jobid) $(cat second)
 	dws_clean
 	dws_until has_free_gib $(cat total)
 	flux job info $(cat jobid) rabbit_dataout_timing
-	dws_status | jq -e ".losses.total == 0"
+	dws_status >status.out
+	jq -e ".losses.total == 0" <status.out
 	end
 	EOF
 	instance one moved.sh

@@ -8,7 +8,8 @@ test_description='Abandoned jobs are remembered by whatever restarts'
 test_under_flux 4
 
 disabled () {
-	dws_ctl state | jq -e ".health.Disabled == $1" >/dev/null
+	dws_ctl state >state.out &&
+	jq -e ".health.Disabled == $1" <state.out >/dev/null
 }
 # stuck NODE: a job on all nodes, in its epilog, with one mount left
 stuck () {
@@ -16,10 +17,7 @@ stuck () {
 	dws_wait_event $jobid start &&
 	dws_ctl hang-mount $1 on &&
 	flux cancel $jobid &&
-	dws_until mounts 1
-}
-mounts () {
-	dws_ctl state | jq -e ".mounts == $1" >/dev/null
+	dws_until dws_mounted 1
 }
 # What the timer of the plugin does, at a time of our own.
 time_out () {
@@ -34,12 +32,12 @@ taken_out () {
 		reason &&
 	dws_until disabled 2
 }
-# mend NODE [DRAINED]: all is well again, and the workflow goes.
+# mend NODES: all is well again, and the workflow goes.
 mend () {
-	dws_ctl hang-mount $1 off &&
+	dws_hang off &&
 	dws_wait_status ".jobs == 0" &&
 	dws_ctl wait-idle --timeout $DWS_LIMIT &&
-	flux resource undrain ${2:-$1} &&
+	flux resource undrain "$1" &&
 	dws_k8s patch storages rabbit0 "{\"spec\": {\"state\": \"Enabled\"}}" >mended &&
 	dws_k8s patch storages rabbit1 "{\"spec\": {\"state\": \"Enabled\"}}" >>mended
 }
@@ -88,7 +86,7 @@ test_expect_success 'all three were, and nobody saw the job end' '
 	dws_wait_event $jobid start &&
 	dws_kill_agent &&
 	flux module remove dws &&
-	dws_ctl hang-mount node1 on &&
+	dws_hang on &&
 	flux cancel $jobid &&
 	dws_wait_event $jobid epilog-start &&
 	time_out &&
@@ -98,6 +96,6 @@ test_expect_success 'all three were, and nobody saw the job end' '
 	dws_until disabled 2
 '
 test_expect_success 'the mounts that were left are gone when they can be' '
-	mend node1 "node[0-3]"
+	mend "node[0-3]"
 '
 test_done

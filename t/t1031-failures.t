@@ -75,7 +75,7 @@ test_expect_success 'so does a stage-out, and the job has run' '
 		$COPY_OUT" true) &&
 	exception $jobid dws-epilog "error in DataOut" "dcp: quota exceeded" \
 		"fault: user" &&
-	flux job wait-event -t 60 $jobid finish &&
+	flux job wait-event -t 300 $jobid finish &&
 	dws_wait_event $jobid clean &&
 	dws_clean
 '
@@ -87,7 +87,7 @@ test_expect_success 'a stage-out is ended by one flux cancel' '
 	dws_ctl latency copy 3600 &&
 	jobid=$(flux submit -N1 -S dw="$GFS2
 		$COPY_OUT" true) &&
-	dws_ctl wait-state $(dws_workflow $jobid) DataOut --timeout 60 &&
+	dws_ctl wait-state $(dws_workflow $jobid) DataOut --timeout 300 &&
 	flux cancel $jobid &&
 	dws_wait_event $jobid clean &&
 	dws_ctl latency copy 0 &&

@@ -20,7 +20,8 @@ exception () {
 }
 # nodes JOBID
 nodes () {
-	flux job info $1 R | jq -r ".execution.nodelist | join(\",\")"
+	flux job info $1 R >R.out &&
+	jq -r ".execution.nodelist | join(\",\")" <R.out
 }
 # done_well JOBID
 done_well () {
@@ -41,8 +42,9 @@ test_expect_success 'a job on one node creates a file system on its rabbit' '
 	jobid=$(flux submit -N1 -n1 --requires=rank:3 -S dw="$CREATE" true) &&
 	done_well $jobid &&
 	persistent keep "length == 1" &&
-	dws_status | jq -e ".persistent[0] | .state == \"Active\"
-		and .type == \"xfs\" and .users == [] and .user == \"$(id -un)\""
+	dws_status >status.out &&
+	jq -e ".persistent[0] | .state == \"Active\"
+		and .type == \"xfs\" and .users == [] and .user == \"$(id -un)\"" <status.out
 '
 test_expect_success 'it takes space when the job is gone' '
 	dws_ctl state >state &&
@@ -72,7 +74,7 @@ test_expect_success 'for the owner, and not for another user' '
 '
 test_expect_success 'while it is used it cannot be destroyed, and users are told' '
 	other=$(flux submit -N1 -S dw="$DESTROY" true) &&
-	exception $other dws-epilog "error in Teardown.*is in use" \
+	exception $other dws-epilog "error in Teardown.*while in use" \
 		"file system .keep. (xfs, .*used by 1 job)" \
 		"fault: user; wait for the jobs" &&
 	dws_wait_event $other clean &&
@@ -87,13 +89,14 @@ test_expect_success 'what was cancelled before it ran destroys nothing' '
 	persistent keep "length == 1" &&
 	dws_ctl hold Setup &&
 	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
-	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout 60 &&
+	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout 300 &&
 	flux cancel $jobid &&
 	dws_wait_event $jobid clean &&
 	dws_ctl release Setup &&
-	dws_ctl wait-state $(dws_workflow $jobid) gone --timeout 60 &&
-	dws_status | jq -e ".persistent[0] | .name == \"keep\"
-		and .state == \"Active\""
+	dws_ctl wait-state $(dws_workflow $jobid) gone --timeout 300 &&
+	dws_status >status.out &&
+	jq -e ".persistent[0] | .name == \"keep\"
+		and .state == \"Active\"" <status.out
 '
 test_expect_success 'a creation that fails leaves nothing' '
 	dws_ctl fail Setup --severity Fatal --message "no luck" &&
@@ -141,8 +144,8 @@ test_expect_success 'only the instance owner may create one, if so configured' '
 '
 # submit_as_nobody DIRECTIVE
 submit_as_nobody () {
-	flux submit --dry-run -N1 -S dw="$1" true |
-		flux python "$DWS_SRCDIR/t/scripts/submit_as.py" $(id -u nobody)
+	flux submit --dry-run -N1 -S dw="$1" true >submit.out &&
+	flux python "$DWS_SRCDIR/t/scripts/submit_as.py" $(id -u nobody) <submit.out
 }
 test_expect_success 'and others may not' '
 	jobid=$(submit_as_nobody "$CREATE") &&

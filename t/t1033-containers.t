@@ -50,7 +50,7 @@ test_expect_success 'a required storage must be given' '
 	jobid=$(flux submit -N2 -S dw="$LOCAL
 		#DW persistentdw name=some-lustre
 		$FOO" true) &&
-	exception $jobid dws-create "foo_persistent_storage. is required"
+	exception $jobid dws-create "foo_persistent_storage. .* is not optional"
 '
 FOO="$FOO DW_PERSISTENT_foo_persistent_storage=some-lustre"
 test_expect_success 'the example runs, with all of its variables' '
@@ -65,7 +65,7 @@ test_expect_success 'the example runs, with all of its variables' '
 	name=$(dws_workflow $jobid) &&
 	grep "^NNF_CONTAINER_SUBDOMAIN=$name$" out &&
 	grep "^NNF_CONTAINER_DOMAIN=default.svc.cluster.local$" out &&
-	grep "^NNF_CONTAINER_HOSTNAMES=$name-rabbit0,$name-rabbit1$" out &&
+	grep "^NNF_CONTAINER_HOSTNAMES=rabbit0,rabbit1$" out &&
 	grep "^NNF_CONTAINER_PORTS=4[0-9]*$" out &&
 	grep "^NNF_CONTAINER_PORTS_foo=4[0-9]*$" out
 '
@@ -78,8 +78,8 @@ test_expect_success 'the ends of the logs of its containers stay with the job' '
 	jq -e "length == 2 and all(.[]; .container == \"foo\"
 		and .phase == \"Succeeded\" and (.log | contains(\"succeeded\")))" log &&
 	jq -e "map(.node) == [\"rabbit0\", \"rabbit1\"]" log &&
-	flux kvs get $(flux job id --to=kvs $jobid).data.dws.container_logs |
-		jq -S . >log2 &&
+	flux kvs get $(flux job id --to=kvs $jobid).data.dws.container_logs >kvs.out &&
+	jq -S . <kvs.out >log2 &&
 	jq -S . log >log1 &&
 	test_cmp log1 log2
 '
@@ -88,7 +88,8 @@ test_expect_success 'an MPI container has a launcher and a worker for each rabbi
 		$MPI" true) &&
 	test "$(variable $jobid NNF_CONTAINER_LAUNCHER)" = rabbit0 &&
 	done_well $jobid &&
-	flux job info $jobid rabbit_container_log | jq -e "length == 3"
+	flux job info $jobid rabbit_container_log >container_log.out &&
+	jq -e "length == 3" <container_log.out
 '
 test_expect_success 'the secret token is in none of that' '
 	flux job eventlog $jobid >eventlog &&

@@ -84,7 +84,8 @@ test_expect_success 'a right that is missing is logged for a few jobs only' '
 	flux submit --cc=1-12 -N1 -S dw="$DWS_DIRECTIVE" true >jobids &&
 	wait_note $(tail -n1 jobids) "has trouble: workflows.* is forbidden" &&
 	dws_wait_status ".agent.api.errors.\"403\" >= 12" &&
-	flux dmesg | grep "create: .*forbidden" >lines &&
+	flux dmesg >dmesg.out &&
+	grep "create: .*forbidden" <dmesg.out >lines &&
 	test "$(wc -l <lines)" -le 5 &&
 	grep "fluxjob-[0-9]*): create: " lines
 '
@@ -95,16 +96,15 @@ test_expect_success 'and with the right they run' '
 	done
 '
 test_expect_success 'dws.status has latencies, errors and retries' '
-	dws_wait_status ".agent.api.latency.patch.p99 > 0" &&
-	dws_status >status &&
-	jq -e ".agent.api.requests > 100 and .agent.api.errors.\"503\" > 0
+	dws_wait_status ".agent.api.latency.patch.p99 > 0
+		and .agent.api.requests > 100 and .agent.api.errors.\"503\" > 0
 		and .agent.api.retries > 0
-		and .agent.api.queue == {running: 0, repeated: 0, queued: 0}" status
+		and .agent.api.queue == {running: 0, repeated: 0, queued: 0}"
 '
 test_expect_success 'metrics are served from when they are configured' '
 	test_must_fail scrape 2>err &&
 	set_key metrics "\"unix:$PWD/metrics\"" &&
-	dws_wait 30 bash -c "until test -S metrics; do :; done" &&
+	dws_until test -S metrics &&
 	test "$(stat -c %a metrics)" = 600 &&
 	dws_wait_status ".agent.synced" &&
 	scrape >text &&

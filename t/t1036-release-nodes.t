@@ -14,15 +14,16 @@ submit_to () {
 	flux submit -N1 --exclusive --requires=rank:$1 -S dw="$DWS_DIRECTIVE" true
 }
 free_gib () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" \
-		sched-rabbit.stats-get | jq .rabbits.rabbit0.free_gib
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" \
+		sched-rabbit.stats-get >rpc.out &&
+	jq .rabbits.rabbit0.free_gib <rpc.out
 }
 has_free_gib () {
 	test "$(free_gib)" = "$1"
 }
 # in_state JOBID STATE
 in_state () {
-	dws_ctl wait-state $(dws_workflow $1) $2 --timeout 60
+	dws_ctl wait-state $(dws_workflow $1) $2 --timeout 300
 }
 listed () {
 	flux rabbit losses --json >losses && jq -e "$1" losses
@@ -87,7 +88,8 @@ test_expect_success 'a stage-out that fails is logged, counted and listed' '
 	listed ".[0].id == $id and (.[0].text | contains(\"disk full\"))" &&
 	flux rabbit losses >out &&
 	grep "$(flux job id --to=f58 $third) .*disk full" out &&
-	flux dmesg | grep "not staged out: .*disk full"
+	flux dmesg >dmesg.out &&
+	grep "not staged out: .*disk full" <dmesg.out
 '
 test_expect_success 'and one that is deleted, which nobody sees at the time' '
 	dws_ctl fail all --clear &&

@@ -11,7 +11,7 @@ MODULE=$DWS_MODULES/dws.so
 AGENT=$DWS_SRCDIR/t/scripts/fake-agent.py
 
 rpc () {
-	dws_wait 60 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
 # configure [LINE...]: a [rabbit] table with these lines.
 configure () {
@@ -110,8 +110,9 @@ test_expect_success 'and goes on when one attaches' '
 	dws_wait_status ".jobs == 0"
 '
 test_expect_success 'the job has a record, without foreign variables' '
-	flux job info $jobid rabbit_workflow | jq -e ".kind == null and
-		.spec.desiredState == \"DataOut\"" &&
+	flux job info $jobid rabbit_workflow >workflow.out &&
+	jq -e ".kind == null and
+		.spec.desiredState == \"DataOut\"" <workflow.out &&
 	for state in proposal setup datain prerun postrun dataout teardown; do
 		flux job info $jobid rabbit_${state}_timing >timing || return 1
 	done &&
@@ -126,7 +127,8 @@ test_expect_success 'a failed data movement is recorded first' '
 test_expect_success 'the record is where services keep theirs, too' '
 	dir=$(flux job id --to=kvs $jobid).data.dws &&
 	flux kvs get $dir.rabbit_teardown_timing &&
-	flux kvs get $dir.rabbit_workflow | jq -e .spec.jobID
+	flux kvs get $dir.rabbit_workflow >kvs.out &&
+	jq -e .spec.jobID <kvs.out
 '
 test_expect_success 'a newer agent replaces the older one' '
 	old=$(cat "$DWS_TMP/agent.pid") &&

@@ -35,11 +35,13 @@ refused () {
 	test_must_fail grep " alloc" eventlog
 }
 updated () {
-	flux job eventlog --format=json $1 | jq -es "any(.[];
-		.name == \"jobspec-update\" and (.context | $2))"
+	flux job eventlog --format=json $1 >eventlog.out &&
+	jq -es "any(.[];
+		.name == \"jobspec-update\" and (.context | $2))" <eventlog.out
 }
 nodes () {
-	flux job info $1 R | jq -r ".execution.nodelist | join(\",\")"
+	flux job info $1 R >R.out &&
+	jq -r ".execution.nodelist | join(\",\")" <R.out
 }
 
 test_expect_success 'prepare' '
@@ -78,7 +80,8 @@ test_expect_success 'the units of known ones are kept for the prolog' '
 	dws_wait_event $jobid clean &&
 	flux job status $jobid &&
 	echo "[\"a.service\"]" >units.exp &&
-	flux job info $jobid rabbit_daemons | jq -c . >units &&
+	flux job info $jobid rabbit_daemons >daemons.out &&
+	jq -c . <daemons.out >units &&
 	test_cmp units.exp units
 '
 test_expect_success 'nodes are next to the storage that a job uses' '

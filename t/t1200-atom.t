@@ -42,7 +42,7 @@ test_expect_success 'a job that shares its node, and one that has it alone' '
 	alone=$(flux submit -N1 --exclusive true) &&
 	full=$(flux submit -n1 -c4 true) &&
 	for id in $shared $alone $full; do
-		flux job wait-event -t 60 $id clean || return 1
+		flux job wait-event -t 300 $id clean || return 1
 	done
 '
 test_expect_success 'without an [atom] table nothing happens' '

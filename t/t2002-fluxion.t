@@ -6,9 +6,7 @@ test_description='The resource graph in Fluxion'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
-test "$DWS_ENGINE" = flux-core &&
-	test -e "$DWS_FLUX_LIBDIR/flux/modules/sched-fluxion-resource.so" &&
-	test_set_prereq FLUXION
+dws_has_fluxion && test_set_prereq FLUXION
 
 cat >mapping.json <<-EOF
 {"computes":{"node0":"rabbit0","node1":"rabbit0","node2":"rabbit1"},
@@ -18,35 +16,19 @@ EOF
 
 # jobspec NODES GIB: nodes with ssds, as flux-dws rewrites jobspec
 jobspec () {
-	flux submit --dry-run -N$1 true |
-		jq ".resources = [{type: \"slot\", count: $1, label: \"rabbit\",
-			with: [(.resources[0] | .count = 1),
-			{type: \"ssd\", count: $2, exclusive: true}]}]"
-}
-
-# load_graph FILE: make Fluxion the scheduler, with this as R
-load_graph () {
-	flux kvs put resource.R="$(cat $1)" &&
-	for module in sched-simple sched-fluxion-qmanager \
-		sched-fluxion-feasibility sched-fluxion-resource; do
-		if flux module list | grep -q "^$module "; then
-			flux module remove $module || return 1
-		fi
-	done &&
-	flux config load <saved.toml &&
-	flux module reload resource &&
-	flux module load sched-fluxion-resource match-format=rv1 &&
-	flux module load sched-fluxion-qmanager
+	flux submit --dry-run -N$1 true >submit.out &&
+	jq ".resources = [{type: \"slot\", count: $1, label: \"rabbit\",
+		with: [(.resources[0] | .count = 1),
+		{type: \"ssd\", count: $2, exclusive: true}]}]" <submit.out
 }
 
 test_expect_success FLUXION 'make the graph, four parts of 10 GiB a rabbit' '
 	flux kvs get resource.R >R &&
 	flux dws2jgf -c 4 --cluster-name=c mapping.json <R >R.down &&
-	sed "s/,\"status\":1//g" R.down >R.up &&
-	echo "resource = {noverify = true}" >saved.toml
+	sed "s/,\"status\":1//g" R.down >R.up
 '
 test_expect_success FLUXION 'Fluxion loads it and runs jobs' '
-	load_graph R.down &&
+	dws_use_fluxion R.down &&
 	flux run -N4 true
 '
 test_expect_success FLUXION 'all ssds begin as down' '
@@ -57,10 +39,10 @@ test_expect_success FLUXION 'all ssds begin as down' '
 	test $(wc -l <ssd) -eq 8
 '
 test_expect_success FLUXION 'with ssds up, a job gets nodes next to them' '
-	load_graph R.up &&
+	dws_use_fluxion R.up &&
 	jobspec 3 15 >job.json &&
 	jobid=$(flux job submit job.json) &&
-	flux job wait-event -t 30 $jobid clean &&
+	flux job wait-event -t 300 $jobid clean &&
 	flux job info $jobid R >R.job &&
 	jq -r ".execution.nodelist[]" R.job >nodes &&
 	echo "node[0-2]" >expected &&
@@ -77,7 +59,7 @@ test_expect_success FLUXION 'whole ssds are set aside: two of 10 for 15 GiB' '
 test_expect_success FLUXION 'node3 has no rabbit, so four nodes are too many' '
 	jobspec 4 5 >job.json &&
 	jobid=$(flux job submit job.json) &&
-	flux job wait-event -t 30 $jobid clean &&
+	flux job wait-event -t 300 $jobid clean &&
 	flux job eventlog $jobid >log &&
 	grep "exception.*alloc" log
 '

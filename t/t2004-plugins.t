@@ -81,7 +81,8 @@ test_expect_success 'a job with storage runs on as many chassis as it wants' '
 	jobid=$(flux submit -N2 --coral2-chassis=2 -S dw="$DW" true) &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid &&
-	flux job info $jobid R | jq -r ".execution.R_lite[].rank" >ranks &&
+	flux job info $jobid R >R.out &&
+	jq -r ".execution.R_lite[].rank" <R.out >ranks &&
 	test $(grep -c -E "[01]" ranks) -eq 1 &&
 	dws_clean
 '

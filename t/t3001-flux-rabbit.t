@@ -109,7 +109,8 @@ test_expect_success 'status: the oldest, and space' '
 	flux rabbit df >out &&
 	grep "^rabbit0 .* 2%" out &&
 	grep "^total  *2.0TiB" out &&
-	flux rabbit df --json | jq -e "[.rabbits[].used] | add > 20000000000"
+	flux rabbit df --json >df.out &&
+	jq -e "[.rabbits[].used] | add > 20000000000" <df.out
 '
 test_expect_success 'show: an active job' '
 	flux rabbit show $jobid >out &&
@@ -129,7 +130,8 @@ test_expect_success 'top: one screen, of the size that was asked for' '
 	grep "rabbits by use: 2 ready" out &&
 	grep "$jobid .*PreRun" out &&
 	awk "length (\$0) > 160 { exit 1 }" out &&
-	flux rabbit top --json | jq -e "(.rabbits | length) == 2" &&
+	flux rabbit top --json >top.out &&
+	jq -e "(.rabbits | length) == 2" <top.out &&
 	flux rabbit top --svg top.svg --size 100x30 &&
 	grep "<title>flux rabbit top</title>" top.svg &&
 	test_expect_code 1 flux rabbit top --size huge

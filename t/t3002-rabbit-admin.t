@@ -66,7 +66,7 @@ test_expect_success 'release: a stuck job is let go, what it leaves is told' '
 	dws_ctl hold PostRun &&
 	jobid=$(dws_submit true) &&
 	dws_ctl hang-mount node1 off &&
-	dws_ctl wait-state $(dws_workflow $jobid) PostRun --timeout 60 &&
+	dws_ctl wait-state $(dws_workflow $jobid) PostRun --timeout 300 &&
 	dws_ctl hang-mount node1 on &&
 	flux rabbit release --yes --json $jobid >json &&
 	jq -e ".released and (.left_behind | join(\" \")
@@ -82,7 +82,7 @@ test_expect_success 'its node is drained, its rabbit disabled' '
 	drained >out && grep "node.* rabbit: " out &&
 	flux rabbit enable rabbit0 &&
 	dws_ctl hang-mount node1 off && dws_ctl release PostRun &&
-	dws_ctl wait-idle --timeout 60 &&
+	dws_ctl wait-idle --timeout 300 &&
 	flux rabbit undrain "rabbit[0-1]"
 '
 test_expect_success 'only active rabbit jobs can be released' '

@@ -13,21 +13,8 @@ test_under_flux 4
 dws_start_sim () {
 	cp "$DWS_KUBE/kubeconfig" "$DWS_KUBE/mapping.json" .
 }
-# kube_clean: no job, workflow, mount or allocation.
 kube_clean () {
-	dws_wait_status '.jobs == 0' &&
-	flux python "$DWS_SRCDIR/t/scripts/kube-empty.py" kubeconfig \
-		workflows directivebreakdowns servers computes &&
-	test "$(flux resource list -s allocated -no '{nnodes}')" = 0
-}
-# run_job DIRECTIVES COMMAND: a job that runs to its end, in all states.
-run_job () {
-	jobid=$(flux submit -N2 -S dw="$1" bash -c "$2") &&
-	flux job attach $jobid &&
-	dws_wait_event $jobid clean &&
-	flux job eventlog $jobid >eventlog &&
-	grep "epilog-finish.*dws-epilog" eventlog &&
-	test_must_fail grep " exception " eventlog
+	dws_kube_clean workflows directivebreakdowns servers computes
 }
 
 # take [--needed] [RESOURCE:VERB...]: the role of the agent without these.
@@ -44,34 +31,35 @@ test_expect_success 'load everything, with the rights that are asked for' '
 '
 for type in xfs gfs2 raw lustre; do
 	test_expect_success "jobdw type=$type" '
-		run_job "#DW jobdw type=$type capacity=10GiB name=scratch" \
+		dws_run_job "#DW jobdw type=$type capacity=10GiB name=scratch" \
 			"test -e \"\$DW_JOB_scratch\" && echo there" >out &&
 		grep there out
 	'
 done
 test_expect_success 'create_persistent' '
-	run_job "#DW create_persistent type=gfs2 capacity=1GiB name=kept" true
+	dws_run_job "#DW create_persistent type=gfs2 capacity=1GiB name=kept" true
 '
 test_expect_success 'persistentdw' '
-	run_job "#DW persistentdw name=kept" "test -d \"\$DW_PERSISTENT_kept\""
+	dws_run_job "#DW persistentdw name=kept" "test -d \"\$DW_PERSISTENT_kept\""
 '
 test_expect_success 'destroy_persistent' '
-	run_job "#DW destroy_persistent name=kept" true
+	dws_run_job "#DW destroy_persistent name=kept" true
 '
 test_expect_success 'copy_in and copy_out' '
-	run_job "#DW jobdw type=gfs2 capacity=1GiB name=scratch
+	dws_run_job "#DW jobdw type=gfs2 capacity=1GiB name=scratch
 #DW copy_in source=/lus/global/in destination=\$DW_JOB_scratch/in
 #DW copy_out source=\$DW_JOB_scratch/out destination=/lus/global/out" true
 '
 test_expect_success 'container, with its environment and token' '
-	run_job "#DW jobdw type=gfs2 capacity=1GiB name=local requires=user-container-auth
+	dws_run_job "#DW jobdw type=gfs2 capacity=1GiB name=local requires=user-container-auth
 #DW container name=mine profile=example-server DW_JOB_foo_local_storage=local" \
 		"test -n \"\$NNF_CONTAINER_PORTS\" && test -n \"\$DW_WORKFLOW_TOKEN\""
 '
 test_expect_success 'what the webhook refuses ends the job in its words' '
 	jobid=$(flux submit -N1 -S dw="#DW jobdw type=xfs capacity=1GiB name=one profile=none" true) &&
 	dws_wait_event $jobid clean &&
-	flux job eventlog $jobid | grep " exception " >exception &&
+	flux job eventlog $jobid >eventlog.out &&
+	grep " exception " <eventlog.out >exception &&
 	grep -i "profile" exception
 '
 test_expect_success 'ten jobs at once all end clean' '

@@ -16,6 +16,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
+
+from instance import Engine, scheduler
 
 CORES = 32
 IN_FLIGHT = 64
@@ -60,9 +63,10 @@ def rpcs_per_second(count: int, in_flight: int) -> float:
     return count / (time.monotonic() - began)
 
 
-def client(jobs: int, rpcs: int) -> dict[str, float]:
+def client(jobs: int, rpcs: int) -> dict[str, Any]:
     jobs_per_second(jobs // 10 + 1)  # what the first ones load is not measured
     return {
+        "scheduler": scheduler(),
         "jobs": jobs_per_second(jobs),
         "rpcs": rpcs_per_second(rpcs, 1),
         "rpcs_in_flight": rpcs_per_second(rpcs, IN_FLIGHT),
@@ -86,7 +90,7 @@ def write_config(folder: pathlib.Path) -> None:
     )
 
 
-def run(flux: str, folder: pathlib.Path, args: argparse.Namespace) -> dict[str, float]:
+def run(flux: str, folder: pathlib.Path, args: argparse.Namespace) -> dict[str, Any]:
     sizes = [str(args.jobs), str(args.rpcs)]
     out = subprocess.run(
         [flux, "start", f"--config-path={folder}"]
@@ -94,7 +98,7 @@ def run(flux: str, folder: pathlib.Path, args: argparse.Namespace) -> dict[str, 
         stdout=subprocess.PIPE,
         check=True,
     ).stdout
-    result: dict[str, float] = json.loads(out)
+    result: dict[str, Any] = json.loads(out)
     return result
 
 
@@ -103,17 +107,17 @@ def main() -> None:
         print(json.dumps(client(int(sys.argv[2]), int(sys.argv[3]))))
         return
     parser = argparse.ArgumentParser()
-    parser.add_argument("--solo", required=True)
+    parser.add_argument("--ours", required=True)
     parser.add_argument("--flux", default="")
     parser.add_argument("-n", "--jobs", type=int, default=1000)
     parser.add_argument("--rpcs", type=int, default=64 * 100)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     args = parser.parse_args()
-    engines = {"solo": args.solo}
+    engines = {"solo": args.ours}
     if args.flux:
         engines["flux-core"] = args.flux
-    measured: dict[str, list[dict[str, float]]] = {name: [] for name in engines}
+    measured: dict[str, list[dict[str, Any]]] = {name: [] for name in engines}
     with tempfile.TemporaryDirectory(prefix="flux-dws-bench-") as name:
         folder = pathlib.Path(name)
         write_config(folder)
@@ -124,9 +128,17 @@ def main() -> None:
         engine: {what: statistics.median(r[what] for r in rounds) for what in WHAT}
         for engine, rounds in measured.items()
     }
+    prefix = pathlib.Path(args.ours).parent.parent
+    names = {
+        engine: f"{Engine(pathlib.Path(flux), prefix).describe()}, scheduler"
+        f" {measured[engine][0]['scheduler']}"
+        for engine, flux in engines.items()
+    }
     if args.json:
-        print(json.dumps(rates))
+        print(json.dumps({**rates, "engines": names}))
         return
+    for engine, name in names.items():
+        print(f"{engine}: {name}")
     print(f"{'per second':<28}" + "".join(f"{name:>12}" for name in rates), end="")
     print(f"{'ratio':>12}" if args.flux else "")
     for what, title in WHAT.items():

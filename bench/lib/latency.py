@@ -71,6 +71,7 @@ def main() -> int:
     result: dict[str, Any] = {}
     try:
         cluster.start()
+        result["engine"] = cluster.engine
         cluster.wait_synced(handle)
         measure(handle, DIRECTIVE)
         measure(handle, None)
@@ -84,6 +85,7 @@ def main() -> int:
     if args.json:
         print(json.dumps(result, indent=1))
         return 0
+    print(f"Running on {cluster.engine}")
     print(f"{args.jobs} jobs of 2 nodes, one after the other: median (min-max), ms")
     for name in result["rabbit"]:
         cells = [

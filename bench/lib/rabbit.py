@@ -15,6 +15,7 @@ from typing import Any
 
 import flux
 from flux.constants import FLUX_RPC_STREAMING
+from instance import here
 
 REPEATS = 9
 BASELINE = ["getattr", "rank"]
@@ -56,7 +57,8 @@ def configure(work: pathlib.Path, rabbits: int) -> None:
     (work / "mapping.json").write_text(json.dumps(mapping))
     # Nobody has submitted these jobs: leave their workflows alone.
     table = {"mapping": str(work / "mapping.json"), "orphan_grace": 1e9}
-    (work / "config.json").write_text(json.dumps({"rabbit": table}))
+    config = flux.Flux().rpc("config.get").get()
+    (work / "config.json").write_text(json.dumps({**config, "rabbit": table}))
 
 
 def flux_command(*words: str) -> None:
@@ -82,8 +84,8 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--workdir", type=pathlib.Path, required=True)
     parser.add_argument("--prefix", type=pathlib.Path, required=True)
-    parser.add_argument("workflows", type=int)
-    parser.add_argument("rabbits", type=int)
+    parser.add_argument("workflows", type=int, nargs="?", default=10000)
+    parser.add_argument("rabbits", type=int, nargs="?", default=696)
     args = parser.parse_args()
     configure(args.workdir, args.rabbits)
     flux_command("config", "load", str(args.workdir / "config.json"))
@@ -99,6 +101,7 @@ def main() -> int:
     handle.rpc("dws.report", {"reports": [report]}).get()
 
     zero = measure(BASELINE)[1]
+    print(f"Running on {here()}")
     print(f"{args.workflows} workflows, {args.rabbits} rabbits")
     print(f"{'flux ...':24}{'first, s':>10}{'all, s':>10}{'first/getattr':>15}")
     print(f"{' '.join(BASELINE):24}{'':10}{zero:10.3f}")

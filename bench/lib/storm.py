@@ -275,6 +275,7 @@ def parse_args() -> argparse.Namespace:
     add("-n", "--jobs", type=int, default=1000, help="submitted together")
     add("--live", type=int, default=10000, help="workflows at a time, 0: none")
     add("--latency", type=float, default=0.5, help="of the API (s), 0: leave out")
+    add("--solo", action="store_true", help="on the embedded engine in any case")
     add("--workers", type=int, default=256, help="of the agent, for --latency")
     add("--shell", action="store_true", help="run the jobs instead of pretending")
     add("--json", action="store_true")
@@ -315,6 +316,9 @@ def main() -> int:
 
     try:
         storm.cluster.start()
+        result["engine"] = storm.cluster.engine
+        if not args.json:
+            print(f"Running on {storm.cluster.engine}", flush=True)
         storm.wait_synced()
         storm.batch(20)
         note("plain jobs", storm.batch(args.jobs, None))

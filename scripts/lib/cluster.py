@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 import flux
+from instance import here
 
 LIMIT_S = 120.0
 
@@ -47,6 +48,7 @@ class Cluster:
         self._sim_options = sim_options or ("--root", str(workdir / "sim"))
         self._agent_options = agent_options
         self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self.engine = ""  # after start(): of the instance, with version, scheduler
 
     def _spawn(self, *command: str, **kwargs: Any) -> None:
         with open(self._workdir / f"{command[0]}.log", "wb") as log:
@@ -87,6 +89,7 @@ class Cluster:
         run("flux", "module", "load", str(lib / "modules" / "dws.so"))
         plugins = lib / "job-manager" / "plugins"
         run("flux", "jobtap", "load", str(plugins / "dws-jobtap.so"))
+        self.engine = here()
         self.start_agent()
 
     def start_agent(self) -> None:

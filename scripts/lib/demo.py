@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import pathlib
 import queue
 import signal
@@ -20,7 +19,9 @@ import flux.job
 from cluster import LIMIT_S, Cluster, Failed, run
 from flux.eventlog import EventLogEvent
 from flux_k8s.kube import ApiError, Kube
-from rich.console import Console
+from flux_rabbit.term import use_colour
+from instance import kept
+from say import BAD, GOOD, say
 
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
 MEANING = {
@@ -102,15 +103,13 @@ class Follower:
                     gone = True
 
 
-def follow(console: Console, cluster: Cluster, follower: Follower) -> dict[str, Any]:
+def follow(cluster: Cluster, follower: Follower) -> dict[str, Any]:
     """Show the job's way. Returns its variables and the files it left."""
     seen: dict[str, Any] = {"variables": {}, "files": {}, "exception": None}
     for what, value in follower.events():
         if what == "ready":
             took = follower.ended[value] - follower.began[value]
-            console.print(
-                f"  [green]✓[/] {value:9} {took * 1000:7.0f} ms   {MEANING[value]}"
-            )
+            say("  ", GOOD, f" {value:9} {took * 1000:7.0f} ms   {MEANING[value]}")
         elif what == "state" and value == "DataOut":
             # Unmounted from the nodes, but still there: as the rabbit has it.
             for path in json.loads(cluster.ctl("state"))["backing"]:
@@ -118,84 +117,80 @@ def follow(console: Console, cluster: Cluster, follower: Follower) -> dict[str, 
                     seen["files"][file.name] = file.read_text().strip()
             cluster.ctl("release", "DataOut")
         elif what == "job":
-            note_job_event(console, value, seen)
+            note_job_event(value, seen)
     return seen
 
 
-def note_job_event(
-    console: Console, event: EventLogEvent, seen: dict[str, Any]
-) -> None:
+def note_job_event(event: EventLogEvent, seen: dict[str, Any]) -> None:
     if event.name == "dws_environment":
         seen["variables"] = event.context["variables"]
     elif event.name == "exception":
         seen["exception"] = event.context
     elif event.name in ("alloc", "start", "finish"):
         text = {"alloc": "has its nodes", "start": "runs", "finish": "has ended"}
-        console.print(f"  [cyan]●[/] the job {text[event.name]}")
+        say("  ", ("●", "DataOut"), f" the job {text[event.name]}")
 
 
-def show_eventlog(console: Console, jobid: str) -> None:
-    console.print("\n[bold]What Flux says happened[/] (flux job eventlog)")
+def show_eventlog(jobid: str) -> None:
+    say(("\nWhat Flux says happened", "bold"), " (flux job eventlog)")
     lines = run("flux", "job", "eventlog", "-H", jobid).splitlines()
     for line in lines:
-        console.print(f"  {line[:100]}", highlight=False, markup=False)
+        say(f"  {line[:100]}")
 
 
-def show_timeline(console: Console, jobid: str, picture: pathlib.Path) -> None:
-    console.print("\n[bold]Where the time went[/] (flux rabbit timeline)")
-    colour = "always" if console.is_terminal else "never"
+def show_timeline(jobid: str, picture: pathlib.Path) -> None:
+    say(("\nWhere the time went", "bold"), " (flux rabbit timeline)")
+    colour = "always" if use_colour(sys.stdout) else "never"
     command = ("flux", "rabbit", "timeline")
     print(run(*command, "-w", "100", f"--color={colour}", jobid), end="", flush=True)
     files = [str(picture.with_suffix(kind)) for kind in (".html", ".svg")]
     run(*command, "--html", files[0], "--svg", files[1], jobid)
-    console.print(f"As a picture: {files[0]} (open it in a browser)", highlight=False)
+    say(f"As a picture: {files[0]} (open it in a browser)")
 
 
-def check(console: Console, checks: list[tuple[str, bool]]) -> bool:
-    console.print("\n[bold]Nothing is left[/]")
+def check(checks: list[tuple[str, bool]]) -> bool:
+    say(("\nNothing is left", "bold"))
     for text, good in checks:
-        console.print(f"  {'[green]✓[/]' if good else '[red]✗[/]'} {text}")
+        say("  ", GOOD if good else BAD, f" {text}")
     return all(good for _, good in checks)
 
 
-def demo(console: Console, cluster: Cluster, picture: pathlib.Path) -> bool:
+def demo(cluster: Cluster, picture: pathlib.Path) -> bool:
     handle = flux.Flux()
-    console.print("[bold]Starting[/] a simulated cluster: node\\[0-3], 2 rabbits")
+    say(("Starting", "bold"), " a simulated cluster: node[0-3], 2 rabbits")
     cluster.start()
     cluster.wait_synced(handle)
+    say(f"Running on {cluster.engine}")
     cluster.ctl("hold", "DataOut")
     follower = Follower(cluster.kubeconfig)
-    console.print(
-        f"\n[bold]$ flux submit -N2 -S dw=\"{DIRECTIVE}\" bash -c '{TASK}'[/]"
-    )
+    say((f"\n$ flux submit -N2 -S dw=\"{DIRECTIVE}\" bash -c '{TASK}'", "bold"))
     jobid = flux.job.JobID(
         run(
             "flux", "submit", "-N2", "-S", f"dw={DIRECTIVE}", "bash", "-c", TASK
         ).strip()
     )
     follower.follow(jobid)
-    seen = follow(console, cluster, follower)
+    seen = follow(cluster, follower)
     name = str(jobid.f58)
-    show_eventlog(console, name)
+    show_eventlog(name)
     missing = [state for state in STATES if state not in follower.ended]
     if missing or seen["exception"]:
         raise Failed(f"missing states: {missing}; exception: {seen['exception']}")
-    show_timeline(console, name, picture)
-    console.print("\n[bold]The environment that the job saw[/]")
+    show_timeline(name, picture)
+    say(("\nThe environment that the job saw", "bold"))
     for key, value in sorted(seen["variables"].items()):
-        console.print(f"  {key}={value}", highlight=False)
-    console.print("\n[bold]What its tasks printed[/] (flux job attach)")
+        say(f"  {key}={value}")
+    say(("\nWhat its tasks printed", "bold"), " (flux job attach)")
     output = run("flux", "job", "attach", name)
-    console.print("  " + output.strip().replace("\n", "\n  "), highlight=False)
-    console.print("\n[bold]The files that it wrote[/], as the rabbits had them")
+    say("  " + output.strip().replace("\n", "\n  "))
+    say(("\nThe files that it wrote", "bold"), ", as the rabbits had them")
     for file, text in seen["files"].items():
-        console.print(f"  {file}: {text}", highlight=False)
+        say(f"  {file}: {text}")
     cluster.ctl("wait-idle")
     state = json.loads(cluster.ctl("state"))
     free = run("flux", "resource", "list", "-s", "free", "-no", "{nnodes}").strip()
     mount = seen["variables"].get("DW_JOB_scratch", "")
     good = check(
-        console,
         [
             ("no workflow", not any(state["workflows"].values())),
             ("no mount", bool(mount) and not pathlib.Path(mount).exists()),
@@ -206,20 +201,20 @@ def demo(console: Console, cluster: Cluster, picture: pathlib.Path) -> bool:
         ],
     )
     total = follower.ended["Teardown"] - follower.began["Proposal"]
-    console.print(f"\nFrom Proposal to the end of Teardown: {total:.3f} s")
+    say(f"\nFrom Proposal to the end of Teardown: {total:.3f} s")
     return good
 
 
-def keep(console: Console) -> None:
+def keep(workdir: pathlib.Path) -> None:
+    """Say how to connect, and wait to be ended."""
     endings = {signal.SIGINT, signal.SIGTERM}
     signal.pthread_sigmask(signal.SIG_BLOCK, endings)
-    console.print(
-        "\n[bold]Everything stays up.[/] In another terminal, in this directory:\n"
-        f"  export FLUX_URI={os.environ['FLUX_URI']}\n"
-        "  export PATH=$PWD/.venv/bin:$PATH\n"
+    say(
+        ("\nEverything stays up.", "bold"),
+        " In another terminal, in this directory:\n"
+        f"  . {kept(workdir)}\n"
         f'  flux run -N1 -S dw="{DIRECTIVE}" df -h\n'
         "Ctrl-C here ends it.",
-        highlight=False,
     )
     signal.sigwait(endings)
 
@@ -232,19 +227,18 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--fast", action="store_true")
     args = parser.parse_args()
-    console = Console(soft_wrap=True)
     preset = "instant" if args.fast else "demo"
     cluster = Cluster(args.workdir, args.prefix, preset)
     try:
-        good = demo(console, cluster, args.picture)
+        good = demo(cluster, args.picture)
         if args.keep:
-            keep(console)
+            keep(args.workdir)
     except Failed as exc:
-        console.print(f"[red]failed:[/] {exc}", highlight=False)
+        say(("failed:", "bad"), f" {exc}")
         return 1
     finally:
         cluster.stop()
-    console.print("[green]All is well.[/]" if good else "[red]Not all is well.[/]")
+    say(("All is well.", "good") if good else ("Not all is well.", "bad"))
     return 0 if good else 1
 
 

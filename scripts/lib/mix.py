@@ -1,7 +1,7 @@
 # Many rabbit jobs with all kinds of directives at once, and what has to be true
 # when they have ended: a run by hand, and the jobs for others to use.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Run inside an instance: python3 mix.py --kubeconfig FILE [--jobs N] [--seed S].
+"""Run inside an instance: mix.py --workdir DIR --prefix DIR [--jobs N] [--seed S].
 
 Persistent file systems are made first, used by the mix, and some destroyed at
 the end: exactly the others must be left. scripts/demo mix does all of it.
@@ -135,6 +135,7 @@ def main() -> int:
     try:
         cluster.start()
         cluster.wait_synced(handle)
+        print(f"Running on {cluster.engine}")
         print(f"{args.jobs} jobs, seed {args.seed}", flush=True)
         wrong = mix(handle, cluster, args.jobs, args.seed)
     except Failed as exc:

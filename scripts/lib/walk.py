@@ -11,7 +11,7 @@ import sys
 import flux
 from cluster import Cluster, Failed
 from demo import keep
-from rich.console import Console
+from say import BAD, GOOD, say
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "t" / "scripts"))
@@ -19,18 +19,18 @@ sys.path.insert(0, str(TOP / "t" / "scripts"))
 import doc_examples  # noqa: E402 # it is where the tests run the same pages
 
 
-def walk(console: Console, page: pathlib.Path, workdir: pathlib.Path) -> bool:
+def walk(page: pathlib.Path, workdir: pathlib.Path) -> bool:
     """Run the commands of a page. Returns whether each ended as it says."""
     text = page.read_text()
-    console.print(f"[bold]{text.splitlines()[0]}[/] ({page.relative_to(TOP)})\n")
+    say((text.splitlines()[0], "bold"), f" ({page.relative_to(TOP)})\n")
     found, _ = doc_examples.examples(text)
     good = True
     results = doc_examples.run(found, str(workdir))
     for example, (status, output) in zip(found, results):
-        console.print(f"[bold cyan]$[/] [bold]{example.command}[/]", highlight=False)
-        console.print(output.rstrip(), highlight=False, markup=False)
+        say(("$", "DataOut"), (f" {example.command}", "bold"))
+        print(output.rstrip(), flush=True)
         if bool(status) != example.fails:
-            console.print(f"[red]✗ exit status {status}[/]")
+            say((f"✗ exit status {status}", "bad"))
             good = False
     return good and len(results) == len(found)
 
@@ -44,20 +44,20 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--fast", action="store_true")
     args = parser.parse_args()
-    console = Console(soft_wrap=True)
     preset = "instant" if args.fast else "demo"
     cluster = Cluster(args.workdir, args.prefix, preset)
     try:
         cluster.start()
         cluster.wait_synced(flux.Flux())
+        say(f"Running on {cluster.engine}")
         page = TOP / "doc" / "user" / f"{args.name}.rst"
-        good = walk(console, page, args.workdir)
+        good = walk(page, args.workdir)
         cluster.ctl("wait-idle")
-        console.print("[green]✓[/] nothing is left" if good else "[red]✗[/] it failed")
+        say(*((GOOD, " nothing is left") if good else (BAD, " it failed")))
         if args.keep:
-            keep(console)
+            keep(args.workdir)
     except Failed as exc:
-        console.print(f"[red]✗[/] {exc}", highlight=False)
+        say(BAD, f" {exc}")
         good = False
     finally:
         cluster.stop()

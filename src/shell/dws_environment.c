@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * dws_environment.so: put the variables that say where a rabbit job's file
- * systems are mounted ($DW_JOB_name) into the environment of its tasks. They
- * come in the dws_environment event, which is posted before the job may
- * start; $DW_WORKFLOW_TOKEN, if there is one, in answer to a request.
+ * systems are mounted ($DW_JOB_name) into the environment of its tasks. These
+ * variables come in the dws_environment event, which is posted before the job
+ * may start; $DW_WORKFLOW_TOKEN, if there is one, in answer to a request.
  */
 
 #define FLUX_SHELL_PLUGIN_NAME "dws_environment"
@@ -13,6 +13,8 @@
 #include <jansson.h>
 #include <flux/core.h>
 #include <flux/shell.h>
+
+#include "libutil/names.h"
 
 static const char *future_text (flux_future_t *f, int errnum)
 {
@@ -25,8 +27,8 @@ static const char *future_text (flux_future_t *f, int errnum)
  */
 #define TOKEN_TIMEOUT 60.
 
-/* The token is a secret of the job's owner: it comes by a request that says who
- * asks, and not in the eventlog.
+/* The token is a secret of the job's owner: it is given in answer to a request,
+ * whose sender is known, and is not in the eventlog.
  */
 static int set_token (flux_shell_t *shell, json_int_t id)
 {
@@ -35,7 +37,7 @@ static int set_token (flux_shell_t *shell, json_int_t id)
     const char *token;
     int rc = -1;
 
-    if (!(f = flux_rpc_pack (h, "dws.token", FLUX_NODEID_ANY, 0,
+    if (!(f = flux_rpc_pack (h, DWS_TOPIC_TOKEN, FLUX_NODEID_ANY, 0,
                              "{s:I}", "jobid", id))
         || flux_future_wait_for (f, TOKEN_TIMEOUT) < 0
         || flux_rpc_get_unpack (f, "{s:s}", "token", &token) < 0)
@@ -98,11 +100,11 @@ static int handle_entry (flux_shell_t *shell, json_int_t id, const char *s)
         shell_log_error ("malformed event in the job's eventlog");
         rc = -1;
     }
-    else if (!strcmp (name, "dws_environment"))
+    else if (!strcmp (name, DWS_ENVIRONMENT))
         rc = set_variables (shell, id, entry) < 0 ? -1 : 1;
     else if (!strcmp (name, "start")) {
-        /* The event would have come before this one. That is as it should be
-         * if dw held no directive at all.
+        /* A dws_environment event would have come before the start event.
+         * There is none if dw held no directive at all.
          */
         shell_debug ("no dws_environment event");
         rc = 1;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <jansson.h>
 
-#include "libdws/directive.h"
+#include "libdws/directive/directive.h"
 
 static json_t *presets;
 

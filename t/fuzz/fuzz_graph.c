@@ -10,8 +10,8 @@
 #include <string.h>
 #include <jansson.h>
 
-#include "libdws/allocation.h"
-#include "libdws/jgf.h"
+#include "libdws/graph/jgf.h"
+#include "libdws/storage/allocation.h"
 
 struct buffer {
     char *text;

@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <jansson.h>
 
-#include "libdws/allocation.h"
-#include "libdws/breakdown.h"
-#include "libdws/daemons.h"
-#include "libdws/location.h"
+#include "libdws/storage/allocation.h"
+#include "libdws/storage/reserved.h"
+#include "libdws/storage/breakdown.h"
+#include "libdws/storage/daemons.h"
+#include "libdws/storage/location.h"
 
 static json_t *mapping;
 static struct dws_topology *topo;
@@ -76,11 +77,12 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
                                json_object_get (in, "nodes"),
                                &opts,
                                &error), &error);
-    take (dws_allocation_reserved (in, topo, &error), &error);
+    take (dws_reserved (in, topo, &error), &error);
     take (dws_location_servers (breakdowns, &error), &error);
     take (dws_location_constraint (breakdowns,
                                    json_object_get (in, "servers"),
                                    topo,
+                                   NULL,
                                    &error), &error);
     take (dws_daemons_units (breakdowns,
                              json_object_get (in, "daemons"),

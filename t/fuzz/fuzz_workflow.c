@@ -11,8 +11,10 @@
 #include <string.h>
 #include <jansson.h>
 
-#include "libdws/mounts.h"
-#include "libdws/reconcile.h"
+#include "libdws/util/hosts.h"
+#include "libdws/facts/servers.h"
+#include "libdws/decide/reconcile.h"
+#include "libdws/facts/mounts.h"
 
 static json_t *mapping;
 static struct dws_topology *topo;

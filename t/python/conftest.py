@@ -7,11 +7,19 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 from collections.abc import Iterator
 
+import parity_nnf
 import parity_support
+import parity_trouble
 import pytest
 from sim_support import Sim
+
+# A shell has commands in the background ignore SIGINT, and what these start
+# inherits that: the programs under test are to begin as they do for a user.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="module")
@@ -45,3 +53,26 @@ def admin(server: pathlib.Path) -> parity_support.User:
 @pytest.fixture(scope="session")
 def wlm(admin: parity_support.User, server: pathlib.Path) -> parity_support.User:
     return parity_support.User(server, "wlm")
+
+
+@pytest.fixture(scope="session")
+def machine(admin: parity_support.User) -> parity_nnf.Machine:
+    """The rabbits and computes of the server under test."""
+    return parity_nnf.Machine.of(admin)
+
+
+@pytest.fixture
+def jobs(wlm: parity_support.User) -> Iterator[parity_nnf.Jobs]:
+    """Makes workflows that are gone after the test."""
+    jobs = parity_nnf.Jobs(wlm)
+    yield jobs
+    jobs.remove()
+
+
+@pytest.fixture
+def trouble(server: pathlib.Path) -> Iterator[parity_trouble.Trouble]:
+    """Breaks things in the server under test; all is well after the test."""
+    simulated = "DWS_PARITY_KUBECONFIG" not in os.environ
+    trouble = parity_trouble.of(server, simulated)
+    yield trouble
+    trouble.mend()

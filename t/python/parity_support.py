@@ -23,9 +23,15 @@ NNF = "nnf.cray.hpe.com"
 VERSION = "v1alpha7"
 OLDER = "v1alpha6"
 MERGE = "application/merge-patch+json"
-LIMIT_S = 30
+LIMIT_S = 120
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
 XFS = "#DW jobdw type=xfs capacity=10GiB name=scratch"
+# Kinds that are neither DWS' nor NNF's.
+OTHERS = {
+    **dict.fromkeys(("secrets", "pods", "namespaces", "nodes", "services"), "/api/v1"),
+    "jobs": "/apis/batch/v1",
+    "lustrefilesystems": "/apis/lus.cray.hpe.com/v1beta1",
+}
 # A directive whose driver is the test.
 COMMAND = "#DW parity name=one"
 DRIVER = "parity"
@@ -90,10 +96,9 @@ class User:
         plural: str, name: str = "", ns: str | None = "default", version: str = ""
     ) -> str:
         """The path of a kind or an object; ns None: of all namespaces."""
-        core = plural in ("secrets", "pods", "namespaces")
         group = NNF if plural.startswith("nnf") else DWS
         version = version or ("v1alpha11" if group == NNF else VERSION)
-        parts = ["/api/v1" if core else f"/apis/{group}/{version}"]
+        parts = [OTHERS.get(plural, f"/apis/{group}/{version}")]
         if ns is not None:
             parts += ["namespaces", ns]
         return "/".join([*parts, plural, *([name] if name else [])])

@@ -200,7 +200,7 @@ def test_status_is_apart_where_there_is_a_subresource(admin: User) -> None:
     body = {
         "kind": "Servers",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"allocationSets": []},
+        "spec": {},
         "status": {"ready": True},
     }
     made = admin.create("servers", body).expect(201)
@@ -209,7 +209,8 @@ def test_status_is_apart_where_there_is_a_subresource(admin: User) -> None:
     both = {"spec": {"allocationSets": sets}, "status": {"ready": True}}
     obj = admin.merge("servers", name, both).expect(200)
     assert obj["spec"]["allocationSets"] == sets
-    assert "status" not in obj
+    # what a controller wrote in the meantime may be there
+    assert not obj.get("status", {}).get("ready")
     assert obj["metadata"]["generation"] == 2
     both["spec"] = {"allocationSets": []}
     obj = admin.merge("servers", name, both, "/status").expect(200)

@@ -11,9 +11,9 @@ import re
 import subprocess
 from collections.abc import Iterator
 
+import instance_support
 import pytest
-import solo_support
-from solo_support import Instance
+from instance_support import Instance
 
 pytest.importorskip("pyte")
 
@@ -26,7 +26,7 @@ FAKE = HERE.parent / "scripts" / "fake-dws-status.py"
 SIZES = [(80, 24), (200, 50)]
 MACHINES = {"small": ("4", "9"), "large": ("696", "3000")}
 
-pytestmark = pytest.mark.skipif(not solo_support.available(), reason="no flux")
+pytestmark = pytest.mark.skipif(not instance_support.available(), reason="no flux")
 
 
 class Machine:
@@ -37,7 +37,7 @@ class Machine:
         self._before = os.environ.get("FLUX_URI")
         os.environ["FLUX_URI"] = self._instance.uri
         self._service = subprocess.Popen(
-            [solo_support.FLUX, "python", str(FAKE), rabbits, jobs],
+            [instance_support.FLUX, "python", str(FAKE), rabbits, jobs],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -46,7 +46,7 @@ class Machine:
         assert self._service.stdout.readline() == "ready\n"
 
     def terminal(self, size: tuple[int, int], *words: str) -> Terminal:
-        return Terminal([solo_support.FLUX, "rabbit", *words], *size)
+        return Terminal([instance_support.FLUX, "rabbit", *words], *size)
 
     def change(self) -> None:
         self._instance.open().rpc("dws.status", {"change": True}).get()
@@ -144,7 +144,7 @@ def test_top_scrolls(machine: tuple[str, Machine]) -> None:
 def test_no_colour() -> None:
     made = Machine("4", "1")
     try:
-        env = ["env", "NO_COLOR=1", solo_support.FLUX, "rabbit", "list"]
+        env = ["env", "NO_COLOR=1", instance_support.FLUX, "rabbit", "list"]
         terminal = Terminal(env, 80, 24)
         assert terminal.end() == 0
         assert b"\033[" not in terminal.written

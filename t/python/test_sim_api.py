@@ -197,25 +197,32 @@ def test_patch_types(api: Api) -> None:
 
 
 def test_status_subresource(api: Api) -> None:
-    servers = {"kind": "Servers", "metadata": {"name": "s"}, "status": {"ready": True}}
-    made = api.create("servers", servers)
+    # of a rabbit that is not there: no controller touches it
+    storage = {
+        "kind": "Storage",
+        "metadata": {"name": "s"},
+        "spec": {"state": "Enabled"},
+        "status": {"message": "m"},
+    }
+    made = api.create("storages", storage)
     assert "status" not in made
-    same = api.patch("servers", "s", {"status": {"ready": True}})
+    same = api.patch("storages", "s", {"status": {"message": "m"}})
     assert version_of(same) == version_of(made)
     done = api.custom.patch_namespaced_custom_object_status(
         DWS,
         V,
         "default",
-        "servers",
+        "storages",
         "s",
-        {"status": {"ready": True}, "spec": {"allocationSets": []}},
+        {"status": {"message": "m"}, "spec": {"state": "Disabled"}},
     )
-    assert done["status"] == {"ready": True}
-    assert "spec" not in done
+    assert done["status"]["message"] == "m"
+    assert done["spec"]["state"] == "Enabled"
     assert done["metadata"]["generation"] == 1
-    obj = api.patch("servers", "s", {"spec": {"allocationSets": []}})
+    obj = api.patch("storages", "s", {"spec": {"state": "Disabled"}})
     assert obj["metadata"]["generation"] == 2
-    assert obj["status"]["ready"] is True
+    assert obj["status"]["message"] == "m"
+    api.delete("storages", "s")
 
 
 def test_workflows_have_no_status_subresource(api: Api) -> None:

@@ -60,7 +60,7 @@ def test_pods_on_the_rabbits_of_the_job(api: Api) -> None:
     name = job.name
     assert env["NNF_CONTAINER_SUBDOMAIN"] == name
     assert env["NNF_CONTAINER_DOMAIN"] == "default.svc.cluster.local"
-    assert env["NNF_CONTAINER_HOSTNAMES"] == f"{name}-rabbit0,{name}-rabbit1"
+    assert env["NNF_CONTAINER_HOSTNAMES"] == "rabbit0,rabbit1"
     assert "NNF_CONTAINER_PORTS" not in env
     running = {f"{name}-rabbit0-0": "Running", f"{name}-rabbit1-0": "Running"}
     assert pods(api, job) == running
@@ -138,14 +138,16 @@ def test_container_before_its_storage_never_starts(api: Api) -> None:
     job.through("DataIn")
     job.to("PreRun", ready=False)
     message = error_in(api, job.name, "TransientCondition")
-    assert "storage 'local' is not mounted on the rabbits" in message
+    assert "could not retrieve the NnfAccess" in message
 
 
 def test_profile_of_another_user(api: Api) -> None:
     for key in ("userID", "groupID"):
         edit(api, "example-success", **{key: 4711})
         job = Job(api, f"wf{next(_numbers)}", GFS2, container("example-success"))
-        assert f"is restricted to {key} 4711" in error_in(api, job.name)
+        assert f"is restricted to {key[0].upper()}{key[1:]} 4711" in error_in(
+            api, job.name
+        )
         edit(api, "example-success", **{key: None})
 
 
@@ -213,15 +215,18 @@ def test_retries(api: Api) -> None:
 @pytest.mark.parametrize(
     ("directives", "text"),
     [
-        ([container("nothing")], "Unable to find container profile 'nothing'"),
-        ([container("example-success")], "storage 'local' not found in the workflow"),
+        ([container("nothing")], "no valid container profile found"),
+        (
+            [container("example-success")],
+            "jobdw directive mentioning 'local' not found",
+        ),
         (
             [GFS2.replace("gfs2", "xfs"), container("example-success")],
-            "storage 'local' of type xfs is not for containers",
+            "unsupported container filesystem: xfs",
         ),
         (
             ["#DW container name=mine profile=example-success"],
-            "storage 'DW_JOB_foo_local_storage' is required",
+            "is not optional: storage argument not found",
         ),
         (
             [GFS2, f"{container('example-success')} DW_JOB_other=local"],
@@ -229,7 +234,7 @@ def test_retries(api: Api) -> None:
         ),
         (
             [GFS2, container("example-success"), container("example-success")],
-            "only a single container directive is allowed",
+            "only a single container directive is supported",
         ),
     ],
 )

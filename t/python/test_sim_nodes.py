@@ -49,8 +49,8 @@ def test_fenced_compute_is_fatal(api: Api, state: str) -> None:
     api.sim.ctl("link", "node1", "Fenced")
     message = error_in(api, job.name)
     assert message == (
-        "DW Directive 0: Internal error: compute nodes were fenced during the job: "
-        "node1"
+        "DW Directive 0: Internal error: Workflow failed: compute nodes [node1] were "
+        "fenced during the job"
     )
     # nobody waits for the node in Teardown
     job.remove()
@@ -98,8 +98,10 @@ def test_allocation_on_a_rabbit_that_does_not_answer(api: Api) -> None:
     job.to("Setup", ready=False)
     api.sim.ctl("child-timeout", "0")
     message = error_in(api, job.name, "TransientCondition")
-    assert "Node: rabbit0: " in message
-    assert "has not been reconciled after 0 seconds" in message
+    assert message == "DW Directive 0: Internal error: could not allocate storage"
+    [entry] = [d for d in job.get()["status"]["drivers"] if d["watchState"] == "Setup"]
+    assert "Node: rabbit0: " in entry["error"]
+    assert "has not been reconciled after 0 seconds" in entry["error"]
     api.sim.ctl("rabbit", "rabbit0", "up")
     job.wait("Setup")
 

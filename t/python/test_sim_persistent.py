@@ -91,7 +91,7 @@ def test_use_and_destroy(api: Api) -> None:
     destroyer = start(api, DESTROY)
     destroyer.wait("Proposal")
     destroyer.to("Teardown", ready=False)
-    assert "is in use" in error_in(api, destroyer.name)
+    assert "while in use" in error_in(api, destroyer.name)
     user.remove()
     destroyer.wait("Teardown")
     with pytest.raises(client.ApiException) as info:
@@ -137,11 +137,11 @@ def test_failed_creation_leaves_nothing(api: Api) -> None:
 def test_others_may_not(api: Api) -> None:
     make(api)
     user = start(api, USE, userID=4711)
-    assert "belongs to another user" in error_in(api, user.name)
+    assert "User ID does not match existing" in error_in(api, user.name)
     destroyer = start(api, DESTROY, userID=4711)
     destroyer.wait("Proposal")
     destroyer.to("Teardown", ready=False)
-    assert "belongs to another user" in error_in(api, destroyer.name)
+    assert "user ID does not match existing" in error_in(api, destroyer.name)
     note = {"metadata": {"annotations": {f"{DWS}/ignore-uid": "true"}}}
     api.patch(PSI, "shared-data", note)
     user.wait("Proposal")

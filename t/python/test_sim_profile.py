@@ -179,14 +179,14 @@ def test_pool_without_a_usable_member(pools: Api) -> None:
     job = lustre(api)
     job.give({"rabbit1": 1}, ["node2"])
     job.to("Setup", ready=False)
-    assert "pool blue has no MGS" in error_in(api, job.name)
+    assert "no MGSs found for pool: blue" in error_in(api, job.name)
     job.remove()
     member(api, "mgt-a", "rabbit0")
     api.sim.ctl("rabbit", "rabbit0", "drained")
     job = lustre(api)
     job.give({"rabbit1": 1}, ["node2"])
     job.to("Setup", ready=False)
-    assert "no usable MGS" in error_in(api, job.name, "TransientCondition")
+    assert "no MGSs found" in error_in(api, job.name, "TransientCondition")
     api.sim.ctl("rabbit", "rabbit0", "up")
     job.wait("Setup")
     job.remove()
@@ -195,5 +195,5 @@ def test_pool_without_a_usable_member(pools: Api) -> None:
 def test_jobs_make_no_pool(pools: Api) -> None:
     text = "#DW jobdw type=lustre capacity=10GiB name=fast profile=make"
     job = Job(pools, f"wf{next(_numbers)}", text)
-    assert "create_persistent only" in error_in(pools, job.name)
+    assert "only be used with 'create_persistent'" in error_in(pools, job.name)
     job.remove()

@@ -110,9 +110,9 @@ def test_scenario(tmp_path: pathlib.Path) -> None:
     sim = Sim(tmp_path, "--scenario", str(file))
     api = Api(sim)
     assert health(api, "rabbit1", lambda s: s["status"] == "Drained")["status"]
-    drives = health(api, "rabbit0", lambda s: s["devices"][3]["status"] != "Ready")
+    drives = health(api, "rabbit0", lambda s: s["devices"][-1]["status"] != "Ready")
     assert drives["status"] == "Ready"
-    assert drives["devices"][3] == {"slot": "3", "status": "Failed"}
+    assert drives["devices"][-1] == {"slot": "3", "status": "Failed"}
     sim.ctl("drive", "rabbit0", "3", "ok")
     health(api, "rabbit0", lambda s: s["devices"][3]["status"] == "Ready")
     job = Job(api, "w", XFS)
@@ -141,6 +141,10 @@ def test_scenario(tmp_path: pathlib.Path) -> None:
         ("latency: {Setup: {median: 1}}", "median and p95"),
         ("latency: {Setup: {median: 0, p95: 1}}", "out of order"),
         ("latency: {Setup: .inf}", "out of order"),
+        ("latency: {Setup ext4: 1}", "no such type: 'ext4'"),
+        ("requests: -1", "requests must be a number"),
+        ("fail: [{state: Setup, type: ext4}]", "type must be one of"),
+        ("stumble: 2", "between 0 and 1"),
         ("hold: PreRun", "hold must be a list"),
         ("hold: [{states: PreRun}]", "maps of state, workflow and late"),
         ("steps: [{do: rabbit rabbit0 sideways}]", "invalid choice: 'sideways'"),

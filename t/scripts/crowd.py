@@ -139,4 +139,5 @@ def main() -> None:
     {"catch": catch, "release": release, "outcome": outcome}[sys.argv[1]](flux.Flux())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-# Waits until an API server has no object of some kinds in namespace default.
+# Waits until an API server has no object of some kinds in any namespace.
 # Usage: kube-empty.py KUBECONFIG PLURAL...
 # SPDX-License-Identifier: LGPL-3.0-only
 """Wait for the end of what a test has made."""
@@ -15,11 +15,11 @@ from parity_support import LIMIT_S, User
 
 def wait(user: User, plural: str) -> None:
     while True:
-        found = user.list(plural).expect(200)
+        found = user.list(plural, None).expect(200)
         if not found["items"]:
             return
         version = found["metadata"]["resourceVersion"]
-        events = user.watch(plural, seconds=LIMIT_S, resourceVersion=version)
+        events = user.watch(plural, None, seconds=LIMIT_S, resourceVersion=version)
         if not any(e["type"] == "DELETED" for e in events):
             names = [o["metadata"]["name"] for o in found["items"]]
             sys.exit(f"{plural}: still there: {' '.join(names)}")

@@ -11,12 +11,12 @@ import time
 import flux
 from flux.job import JobID, job_list_id
 
-PAUSE_S = 0.02
+PAUSE_S = 0.05
 
 
 def main() -> int:
     jobid, expression = JobID(sys.argv[1]), sys.argv[2]
-    limit = time.monotonic() + (float(sys.argv[3]) if len(sys.argv) > 3 else 30.0)
+    limit = time.monotonic() + (float(sys.argv[3]) if len(sys.argv) > 3 else 300.0)
     handle = flux.Flux()
     seen = {}
     while time.monotonic() < limit:

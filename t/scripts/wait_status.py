@@ -11,28 +11,36 @@ import time
 
 import flux
 
-PAUSE_S = 0.02
+PAUSE_S = 0.05
+
+
+def fits(expression: str, text: str) -> bool:
+    return (
+        subprocess.run(
+            ["jq", "-e", expression],
+            input=text,
+            stdout=subprocess.DEVNULL,
+            text=True,
+            check=False,
+        ).returncode
+        == 0
+    )
 
 
 def main() -> int:
     expression = sys.argv[1]
-    limit = time.monotonic() + (float(sys.argv[2]) if len(sys.argv) > 2 else 60.0)
+    limit = time.monotonic() + (float(sys.argv[2]) if len(sys.argv) > 2 else 300.0)
     handle = flux.Flux()
-    status = None
+    status = seen = None
     while time.monotonic() < limit:
         try:
             status = handle.rpc("dws.status", {}).get()
         except OSError as exc:
             status = {"error": str(exc)}
-        found = subprocess.run(
-            ["jq", "-e", expression],
-            input=json.dumps(status),
-            stdout=subprocess.DEVNULL,
-            text=True,
-            check=False,
-        )
-        if found.returncode == 0:
+        text = json.dumps(status)
+        if text != seen and fits(expression, text):
             return 0
+        seen = text
         time.sleep(PAUSE_S)
     print(f"wait_status: never true: {expression}\n{status}", file=sys.stderr)
     return 1

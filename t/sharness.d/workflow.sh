@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 
 DWS_DIRECTIVE='#DW jobdw type=xfs capacity=10GiB name=scratch'
-DWS_LIMIT=60
+DWS_LIMIT=300
 
 # Where a job can be caught: Flux phase or workflow state.
 DWS_PHASES='depend pending setup datain prerun running postrun dataout teardown'
@@ -83,18 +83,48 @@ dws_clean () {
     test "$(flux resource list -s allocated -no '{nnodes}')" = 0
 }
 
-# dws_until COMMAND...: again and again, for what has no event, with a limit
-# that only a failure reaches.
+# dws_until COMMAND...: again and again, with a limit that only a failure
+# reaches. Only for what has no event (the state of the simulator, what the
+# scheduler knows, a file that a job writes): it is the one place with a pause,
+# so that what is waited for gets the processor.
 dws_until () {
-    dws_end=$(($(date +%s) + DWS_LIMIT))
+    dws_end=$((SECONDS + DWS_LIMIT))
     until "$@"; do
-        test "$(date +%s)" -lt $dws_end || return 1
+        if test $SECONDS -ge $dws_end; then
+            echo >&2 "dws_until: not after $DWS_LIMIT s: $*"
+            return 1
+        fi
+        sleep 0.1
     done
 }
 
 # dws_drained HOSTS: these nodes are drained for one reason, and no others.
 dws_drained () {
     test "$(flux resource drain -no '{nodelist}')" = "$1"
+}
+
+# dws_kube_clean KIND...: dws_clean where the cluster is no simulation; it has no
+# object of these kinds.
+dws_kube_clean () {
+    flux python "$DWS_SRCDIR/t/scripts/kube-empty.py" kubeconfig "$@" &&
+    dws_wait_status '.jobs == 0' &&
+    flux queue drain -t $DWS_LIMIT &&
+    test "$(flux resource list -s allocated -no '{nnodes}')" = 0
+}
+
+# dws_ended_well JOBID: it runs to its end, in all states.
+dws_ended_well () {
+    flux job attach $1 &&
+    dws_wait_event $1 clean &&
+    flux job eventlog $1 >eventlog &&
+    grep "epilog-finish.*dws-epilog" eventlog &&
+    test_must_fail grep " exception " eventlog
+}
+
+# dws_run_job DIRECTIVES COMMAND: a job that does so. Sets jobid.
+dws_run_job () {
+    jobid=$(flux submit -N2 -S dw="$1" bash -c "$2") &&
+    dws_ended_well $jobid
 }
 
 # dws_k8s VERB KIND [NAME] [JSON]: as the cluster's admin.
@@ -104,7 +134,7 @@ dws_k8s () {
 
 # dws_crowd COMMAND: a job in every phase at once, see t/scripts/crowd.py.
 dws_crowd () {
-    dws_wait 120 flux python "$DWS_SRCDIR/t/scripts/crowd.py" "$@"
+    dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/crowd.py" "$@"
 }
 
 # dws_fault NAME TITLE COMMAND: what a fault does to a job in each phase. COMMAND
@@ -126,14 +156,28 @@ dws_fault () {
     "
 }
 
+# dws_hang on|off: the mounts of all nodes, so that nothing of it depends on how
+# far the cluster gets meanwhile.
+dws_hang () {
+    for node in $(seq -f node%g 0 $(($DWS_NODES - 1))); do
+        dws_ctl hang-mount $node $1 || return 1
+    done
+}
+
+# dws_mounted COUNT: as many nodes have a file system mounted.
+dws_mounted () {
+    dws_ctl state >state.out && jq -e ".mounts == $1" state.out >/dev/null
+}
+
 # dws_disabled [NODE...]: these are or will be in SystemStatus, and no others.
 dws_disabled () {
     dws_until dws_is_disabled "$(echo $(printf '%s\n' "$@" | sort))" && dws_wait_status ".health.settled"
 }
 
 dws_is_disabled () {
-    test "$(dws_k8s get systemstatuses default | jq -r '.data.nodes // {}
-        | with_entries(select(.value == "Disabled")) | keys | join(" ")')" = "$1"
+    dws_k8s get systemstatuses default >disabled.out &&
+    test "$(jq -r '.data.nodes // {} | with_entries(select(.value == "Disabled"))
+        | keys | join(" ")' disabled.out)" = "$1"
 }
 
 # dws_outcomes NAME FILE: the crowd ends as that test file says, and clean.

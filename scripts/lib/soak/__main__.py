@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import pathlib
-import random
 import secrets
 import shutil
 import sys
@@ -19,8 +18,9 @@ from typing import Any
 import flux.job
 from flux_k8s.kube import Kube
 
+from soak.draws import Draws
 from soak.faults import Faults
-from soak.jobs import CREATE, DESTROY, KINDS, Job, Kind, jobspec, verdict
+from soak.jobs import CREATE, DESTROY, Job, Kind, verdict
 from soak.world import Lost, World
 
 RECOVERY_S = 300.0
@@ -37,13 +37,13 @@ STEP_S = 0.2
 class Run:
     """One soak run."""
 
-    def __init__(self, world: World, rng: random.Random, args: argparse.Namespace):
+    def __init__(self, world: World, args: argparse.Namespace):
         self._world = world
-        self._rng = rng
+        self._draws = Draws(args.seed)
         self._args = args
         self._jobs: dict[int, Job] = {}
         self._refused: Counter[str] = Counter()
-        self._faults = Faults(world, rng, self._active)
+        self._faults = Faults(world, self._draws.rng, self._active)
         self._counts: Counter[str] = Counter()
         self._wrong: list[str] = []
         self._others: dict[str, Any] = {}
@@ -72,9 +72,10 @@ class Run:
         found = self._records("pending", "running")
         return [self._jobs[jobid] for jobid in found if jobid in self._jobs]
 
-    def submit(self, kind: Kind) -> None:
-        """Submit one job; a wrong one must be refused."""
-        spec, error = jobspec(kind, self._rng), ""
+    def submit(self, wanted: Kind | None = None) -> None:
+        """Submit one job, of the kind that is wanted or of any; a wrong one must be
+        refused."""
+        (kind, spec), error = self._draws.job(wanted), ""
         try:
             jobid = int(flux.job.submit(self._world.handle, spec))
             self._jobs[jobid] = Job(jobid, kind)
@@ -90,7 +91,7 @@ class Run:
     def cancel(self) -> None:
         jobs = self._active()
         if jobs:
-            job = self._rng.choice(jobs)
+            job = self._draws.rng.choice(jobs)
             job.cancelled = True
             self._world.attempt("flux", "cancel", str(job.id))
 
@@ -100,6 +101,7 @@ class Run:
         self._world.start_sim()
         self._world.write_config()
         self._world.start_instance()
+        self.say(self._world.describe())
         self._world.start_agent()
         self._world.until("agent not in step", self._not_synced, RECOVERY_S)
         kube = Kube(str(self._world.kubeconfig), connections=1)
@@ -140,11 +142,11 @@ class Run:
         kinds = self._wanted()
         while time.monotonic() < end:
             for _ in range(self._args.active - len(self._active())):
-                self.submit(self._rng.choice(KINDS))
-            if self._rng.random() < 0.3:
+                self.submit()
+            cancel, name = self._draws.step(kinds)
+            if cancel:
                 self.cancel()
-            if kinds and self._rng.random() < 0.5:
-                name = self._rng.choice(kinds)
+            if name:
                 detail = self._faults.kinds[name]()
                 self._counts[name] += 1
                 self.say(f"{name} {detail}")
@@ -217,8 +219,9 @@ class Run:
         print("faults: " + ", ".join(f"{n} {name}" for name, n in self._counts.items()))
         for text in self._wrong:
             print(f"\nwrong: {text}")
+        print(f"\nseed {self._args.seed}, {self._world.engine.describe()}")
         total, bad = sum(kinds.values()), len(self._wrong)
-        print(f"\n{total - bad} passed, {bad} failed")
+        print(f"{total - bad} passed, {bad} failed")
         return not self._wrong
 
     def all(self) -> bool:
@@ -240,7 +243,7 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--active", type=int, default=24)
     parser.add_argument("--without", action="append", default=[])
-    parser.add_argument("--flux-core", type=pathlib.Path)
+    parser.add_argument("--flux", type=pathlib.Path, required=True)
     parser.add_argument("--keep", action="store_true")
     return parser.parse_args()
 
@@ -249,10 +252,10 @@ def main() -> int:
     args = parse_args()
     print(f"seed {args.seed}, {args.minutes:g} minutes", flush=True)
     workdir = pathlib.Path(tempfile.mkdtemp(prefix="flux-dws-soak-"))
-    world = World(workdir, args.prefix, args.nodes, args.flux_core)
+    world = World(workdir, args.prefix, args.nodes, args.flux)
     good = False
     try:
-        good = Run(world, random.Random(args.seed), args).all()
+        good = Run(world, args).all()
     finally:
         world.stop()
         if good and not args.keep:

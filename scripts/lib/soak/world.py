@@ -17,8 +17,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import flux
+from instance import Engine, scheduler_among
 
 LIMIT_S = 120.0
+CORES = 4  # of each node
 
 
 class Lost(Exception):
@@ -74,13 +76,14 @@ class World:
         workdir: pathlib.Path,
         prefix: pathlib.Path,
         nodes: int,
-        flux_core: pathlib.Path | None = None,
+        flux_command: pathlib.Path,
     ) -> None:
         """
         Args:
             prefix: where flux-dws is installed.
-            flux_core: lib folder of the flux-core to use; None: solo.
+            flux_command: of the engine to use.
         """
+        self.engine = Engine(flux_command, prefix)
         self.workdir = workdir
         self.nodes = [f"node{i}" for i in range(nodes)]
         self.rabbits = [f"rabbit{i}" for i in range((nodes + 1) // 2)]
@@ -88,9 +91,7 @@ class World:
         self.sim = Process(workdir / "sim.log")
         self.instance = Process(workdir / "instance.log")
         self.agent = Process(workdir / "agent.log")
-        self._prefix = prefix
         self._lib = prefix / "lib" / "flux"
-        self._flux_core = flux_core
         self._uri = ""
         self._broker_pid = 0
         self._hold_fd = -1
@@ -111,6 +112,7 @@ class World:
                 *["--ready-fd", str(writer)],
             ],
             pass_fds=[writer],
+            env=self._env(),
         )
         os.close(writer)
         with os.fdopen(reader) as ready:
@@ -125,8 +127,8 @@ class World:
 
     def write_config(self, rabbit: str = "") -> None:
         """The instance's configuration; rabbit: more lines for [rabbit]."""
+        self.engine.prepare(self.workdir, len(self.nodes), CORES)
         conf = self.workdir / "conf.d"
-        conf.mkdir(exist_ok=True)
         plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
         (conf / "soak.toml").write_text(
             "[rabbit]\n"
@@ -147,15 +149,12 @@ class World:
         script = (
             f'echo "$FLUX_URI $(flux getattr broker.pid)" >{ready}; exec cat {hold}'
         )
-        engine, env = self._engine()
+        options = self.engine.options(self.workdir, len(self.nodes))
+        if self.engine.is_solo:
+            options.append(f"--statedir={self.workdir / 'state'}")
         self.instance.spawn(
-            [
-                *["flux", "start", f"--test-size={len(self.nodes)}"],
-                f"--config-path={self.workdir / 'conf.d'}",
-                *engine,
-                *["sh", "-c", script],
-            ],
-            env=env,
+            [str(self.engine.flux), "start", *options, "sh", "-c", script],
+            env=self._env(),
         )
         with self._alarm("the instance did not start"):
             words = ready.read_text().split()
@@ -163,48 +162,19 @@ class World:
         if len(words) != 2:
             raise Lost(f"the instance did not start:\n{self.instance.tail()}")
         self._uri, self._broker_pid = words[0], int(words[1])
-        if self._flux_core:
+        if self.engine.is_solo:
+            self.reload_scheduler()
+        else:
             self.flux("module", "remove", "sched-simple")
             self.flux("module", "load", str(self._lib / "modules" / "sched-rabbit.py"))
-        else:
-            self.reload_scheduler()
         self.flux("module", "load", str(self._lib / "modules" / "dws.so"))
 
-    def _engine(self) -> tuple[list[str], dict[str, str]]:
-        """Options and environment of flux start that differ by engine."""
-        last = len(self.nodes) - 1
-        if self._flux_core is None:
-            options = [f"--test-hosts=node[0-{last}]"]
-            return [*options, f"--statedir={self.workdir / 'state'}"], {**os.environ}
-        conf, packages = self.workdir / "conf.d", self.workdir / "packages"
-        ranks = {"rank": f"0-{last}", "children": {"core": "0-3"}}
-        execution = {
-            "R_lite": [ranks],
-            "starttime": 0,
-            "expiration": 0,
-            "nodelist": [f"node[0-{last}]"],
-        }
-        resources = {"version": 1, "execution": execution}
-        (self.workdir / "R").write_text(json.dumps(resources))
-        (conf / "core.toml").write_text(
-            f'[resource]\npath = "{self.workdir / "R"}"\nnoverify = true\n'
-            '[modules]\nalternatives.sched = "sched-simple"\n'
-            'alternatives.feasibility = "sched-simple"\n'
-        )
-        # Only our own packages: the engine has its own bindings.
-        packages.mkdir(exist_ok=True)
-        for package in self._prefix.glob("lib/python3*/site-packages/flux_*"):
-            if package.suffix != ".dist-info":
-                (packages / package.name).symlink_to(package)
-        plugins = [
-            d / "shell" / "plugins" for d in (self._flux_core / "flux", self._lib)
-        ]
-        env = {
-            "FLUX_MODULE_PATH_PREPEND": str(self._lib / "modules"),
-            "PYTHONPATH": str(packages),
-        }
-        path = ":".join(str(folder) for folder in plugins)
-        return [f"-Sconf.shell_pluginpath={path}"], {**os.environ, **env}
+    def _env(self) -> dict[str, str]:
+        """For a process that has to do with the instance."""
+        env = self.engine.environment(self.workdir)
+        if self._uri:
+            env["FLUX_URI"] = self._uri
+        return env
 
     @contextlib.contextmanager
     def _alarm(self, text: str) -> Iterator[None]:
@@ -259,7 +229,7 @@ class World:
     def start_agent(self) -> None:
         self.agent.spawn(
             ["flux-coral2-dws", "-v", "--kubeconfig", str(self.kubeconfig)],
-            env={**os.environ, "FLUX_URI": self._uri},
+            env=self._env(),
         )
 
     # -- asking -----------------------------------------------------------
@@ -280,11 +250,16 @@ class World:
                 text=True,
                 check=False,
                 timeout=LIMIT_S,
-                env={**os.environ, "FLUX_URI": self._uri},
+                env=self._env(),
             )
         except subprocess.TimeoutExpired:
             raise Lost(f"{' '.join(command)}: no end in {LIMIT_S:.0f} s") from None
         return done.returncode, done.stdout, done.stderr
+
+    def describe(self) -> str:
+        """The engine and the scheduler, for people."""
+        modules = self.flux("module", "list")
+        return f"{self.engine.describe()}, scheduler {scheduler_among(modules)}"
 
     def flux(self, *words: str) -> str:
         return self.run("flux", *words)

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libdws/directive.h"
+#include "libdws/directive/directive.h"
 
 #include "job.h"
 #include "rebuild.h"
@@ -23,19 +23,19 @@
 
 #define PLUGIN_NAME "dws"
 
-static struct dws_job *current_job (void *arg)
+static struct jobtap_job *current_job (void *arg)
 {
-    return dws_job_lookup (arg, FLUX_JOBTAP_CURRENT_JOB);
+    return jobtap_job_lookup (arg, FLUX_JOBTAP_CURRENT_JOB);
 }
 
-/* The job manager only logs it when a callback fails, so say it to the user.
+/* The job manager only logs that a callback has failed: tell the user, too.
  */
-static int callback_failed (struct dws_job *job, const char *what)
+static int callback_failed (struct jobtap_job *job, const char *what)
 {
     char text[256];
 
     snprintf (text, sizeof (text), "%s: %s", what, strerror (errno));
-    dws_job_raise (job, PLUGIN_NAME, text);
+    jobtap_job_raise (job, PLUGIN_NAME, text);
     return -1;
 }
 
@@ -44,7 +44,7 @@ static int validate_cb (flux_plugin_t *p,
                         flux_plugin_arg_t *args,
                         void *arg)
 {
-    struct dws_ctx *ctx = arg;
+    struct jobtap *ctx = arg;
     json_t *dw = NULL;
     json_t *tolerance = NULL;
     json_t *group = NULL;
@@ -87,11 +87,11 @@ static int new_cb (flux_plugin_t *p,
                    flux_plugin_arg_t *args,
                    void *arg)
 {
-    struct dws_ctx *ctx = arg;
-    struct dws_job *job;
+    struct jobtap *ctx = arg;
+    struct jobtap_job *job;
     int state;
 
-    if (!(job = dws_job_create (ctx, args))) {
+    if (!(job = jobtap_job_create (ctx, args))) {
         if (errno == 0)
             return 0;
         flux_jobtap_raise_exception (p,
@@ -110,7 +110,7 @@ static int new_cb (flux_plugin_t *p,
         return callback_failed (job, topic);
     if (state == FLUX_JOB_STATE_NEW)
         job->known = true;
-    else if (dws_rebuild (job) < 0)
+    else if (jobtap_rebuild (job) < 0)
         return callback_failed (job, topic);
     return 0;
 }
@@ -120,13 +120,13 @@ static int depend_cb (flux_plugin_t *p,
                       flux_plugin_arg_t *args,
                       void *arg)
 {
-    struct dws_job *job;
+    struct jobtap_job *job;
 
     /* While the eventlog is read, the rest is up to rebuild.c. */
     if (!(job = current_job (arg)) || !job->known)
         return 0;
     if (job->dw_error) {
-        dws_job_raise (job, DWS_DEPENDENCY, job->dw_error);
+        jobtap_job_raise (job, DWS_DEPENDENCY, job->dw_error);
         return -1;
     }
     if (flux_jobtap_dependency_add (p, job->id, DWS_DEPENDENCY) < 0)
@@ -138,7 +138,7 @@ static int depend_cb (flux_plugin_t *p,
                                             "attributes.system.dw",
                                             job->dw) < 0)
         return callback_failed (job, "recording the expanded preset");
-    if (dws_request_create (job) < 0)
+    if (jobtap_request_create (job) < 0)
         return callback_failed (job, "dws.create");
     return 0;
 }
@@ -148,43 +148,44 @@ static int run_cb (flux_plugin_t *p,
                    flux_plugin_arg_t *args,
                    void *arg)
 {
-    struct dws_job *job;
+    struct jobtap_job *job;
 
     if (!(job = current_job (arg)))
         return 0;
     if (flux_jobtap_prolog_start (p, DWS_PROLOG) < 0)
         return callback_failed (job, "starting the dws-setup prolog");
     job->facts.prolog_started = true;
-    if (dws_request_setup (job) < 0)
+    if (jobtap_request_setup (job) < 0)
         return callback_failed (job, "dws.setup");
     return 0;
 }
 
-/* Only from callbacks for the current job, in CLEANUP state.
+/* To be called only from callbacks for the current job, in CLEANUP state.
  */
-static int begin_epilog (struct dws_job *job)
+static int begin_epilog (struct jobtap_job *job)
 {
-    struct dws_ctx *ctx = job->ctx;
+    struct jobtap *ctx = job->ctx;
 
     if (job->facts.epilog_started)
         return 0;
     if (flux_jobtap_epilog_start (ctx->p, DWS_EPILOG) < 0)
         return callback_failed (job, "starting the dws-epilog");
     job->facts.epilog_started = true;
-    if (dws_request_post_run (job) < 0)
+    if (jobtap_request_post_run (job) < 0)
         return callback_failed (job, "dws.post_run");
     return 0;
 }
 
 /* A job whose tasks were started is not over in CLEANUP: after an exception
- * they still have to be killed. For those the finish event begins the epilog.
+ * they still have to be killed. For such a job the finish event begins the
+ * epilog.
  */
 static int cleanup_cb (flux_plugin_t *p,
                        const char *topic,
                        flux_plugin_arg_t *args,
                        void *arg)
 {
-    struct dws_job *job;
+    struct jobtap_job *job;
 
     if (!(job = current_job (arg))
         || !job->known
@@ -193,7 +194,7 @@ static int cleanup_cb (flux_plugin_t *p,
     return begin_epilog (job);
 }
 
-static int exception_event (struct dws_job *job, json_t *entry)
+static int exception_event (struct jobtap_job *job, json_t *entry)
 {
     const char *type;
     int severity;
@@ -205,13 +206,13 @@ static int exception_event (struct dws_job *job, json_t *entry)
                      "severity", &severity) < 0
         || severity != 0)
         return 0;
-    if (dws_job_release_prolog (job, 1) < 0)
+    if (jobtap_job_release_prolog (job, 1) < 0)
         flux_log_error (job->ctx->h, "dws: %s: finish prolog", job->idf58);
-    if (dws_facts_epilog_held (&job->facts)) {
+    if (jobtap_facts_epilog_held (&job->facts)) {
         if (!strcmp (type, DWS_EPILOG_TIMEOUT))
-            dws_job_abandon (job);
+            jobtap_request_abandon (job);
         else
-            dws_request_teardown (job);
+            jobtap_request_teardown (job);
     }
     return 0;
 }
@@ -222,7 +223,7 @@ static int event_cb (flux_plugin_t *p,
                      void *arg)
 {
     const char *name = topic + strlen ("job.event.");
-    struct dws_job *job;
+    struct jobtap_job *job;
     json_t *entry;
 
     if (!(job = current_job (arg)))
@@ -231,7 +232,7 @@ static int event_cb (flux_plugin_t *p,
                                 FLUX_PLUGIN_ARG_IN,
                                 "{s:o}",
                                 "entry", &entry) < 0
-        || dws_facts_apply (&job->facts, entry) < 0) {
+        || jobtap_facts_apply (&job->facts, entry) < 0) {
         flux_log (job->ctx->h, LOG_ERR, "dws: %s: bad event", job->idf58);
         return -1;
     }
@@ -242,8 +243,8 @@ static int event_cb (flux_plugin_t *p,
     if (!strcmp (name, "exception"))
         return exception_event (job, entry);
     if (!strcmp (name, "epilog-start")
-        && dws_facts_epilog_held (&job->facts)
-        && dws_job_start_timer (job) < 0)
+        && jobtap_facts_epilog_held (&job->facts)
+        && jobtap_job_start_timer (job) < 0)
         flux_log_error (job->ctx->h, "dws: %s: epilog timer", job->idf58);
     return 0;
 }
@@ -253,10 +254,10 @@ static int query_cb (flux_plugin_t *p,
                      flux_plugin_arg_t *args,
                      void *arg)
 {
-    struct dws_ctx *ctx = arg;
+    struct jobtap *ctx = arg;
     json_t *jobs;
 
-    if (!(jobs = dws_service_list (ctx)))
+    if (!(jobs = jobtap_service_list (ctx)))
         return -1;
     return flux_plugin_arg_pack (args,
                                  FLUX_PLUGIN_ARG_OUT,
@@ -288,7 +289,7 @@ static int conf_update_cb (flux_plugin_t *p,
                            flux_plugin_arg_t *args,
                            void *arg)
 {
-    struct dws_ctx *ctx = arg;
+    struct jobtap *ctx = arg;
     json_t *presets = NULL;
     dws_error_t error;
 
@@ -306,7 +307,7 @@ static int conf_update_cb (flux_plugin_t *p,
     return 0;
 }
 
-static int parse_plugin_conf (struct dws_ctx *ctx)
+static int parse_plugin_conf (struct jobtap *ctx)
 {
     if (!flux_plugin_get_conf (ctx->p))
         return 0;
@@ -325,14 +326,14 @@ static int parse_plugin_conf (struct dws_ctx *ctx)
 __attribute__ ((visibility ("default")))
 int flux_plugin_init (flux_plugin_t *p)
 {
-    struct dws_ctx *ctx;
+    struct jobtap *ctx;
 
-    if (!(ctx = dws_ctx_create (p))
+    if (!(ctx = jobtap_create (p))
         || flux_plugin_aux_set (p,
                                 "dws::ctx",
                                 ctx,
-                                (flux_free_f)dws_ctx_destroy) < 0) {
-        dws_ctx_destroy (ctx);
+                                (flux_free_f)jobtap_destroy) < 0) {
+        jobtap_destroy (ctx);
         return -1;
     }
     const struct flux_plugin_handler tab[] = {
@@ -348,7 +349,7 @@ int flux_plugin_init (flux_plugin_t *p)
     };
     if (parse_plugin_conf (ctx) < 0
         || flux_plugin_register (p, PLUGIN_NAME, tab) < 0
-        || dws_service_register (ctx) < 0)
+        || jobtap_service_register (ctx) < 0)
         return -1;
     return 0;
 }

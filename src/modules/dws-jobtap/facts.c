@@ -17,7 +17,7 @@ static bool describes (json_t *context, const char *description)
         && !strcmp (s, description);
 }
 
-static void apply_exception (struct dws_facts *facts, double timestamp,
+static void apply_exception (struct jobtap_facts *facts, double timestamp,
                              json_t *context)
 {
     const char *type;
@@ -35,7 +35,7 @@ static void apply_exception (struct dws_facts *facts, double timestamp,
         facts->t_timeout = timestamp;
 }
 
-int dws_facts_apply (struct dws_facts *facts, json_t *entry)
+int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
 {
     double timestamp;
     const char *name;
@@ -79,7 +79,7 @@ int dws_facts_apply (struct dws_facts *facts, json_t *entry)
     return 0;
 }
 
-int dws_facts_apply_all (struct dws_facts *facts, json_t *entries)
+int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
 {
     size_t index;
     json_t *entry;
@@ -89,36 +89,36 @@ int dws_facts_apply_all (struct dws_facts *facts, json_t *entries)
         return -1;
     }
     json_array_foreach (entries, index, entry) {
-        if (dws_facts_apply (facts, entry) < 0)
+        if (jobtap_facts_apply (facts, entry) < 0)
             return -1;
     }
     return 0;
 }
 
-bool dws_facts_depend_held (const struct dws_facts *facts)
+bool jobtap_facts_depend_held (const struct jobtap_facts *facts)
 {
     return facts->depend_added && !facts->depend_removed;
 }
 
-bool dws_facts_prolog_held (const struct dws_facts *facts)
+bool jobtap_facts_prolog_held (const struct jobtap_facts *facts)
 {
     return facts->prolog_started && !facts->prolog_finished;
 }
 
-bool dws_facts_epilog_held (const struct dws_facts *facts)
+bool jobtap_facts_epilog_held (const struct jobtap_facts *facts)
 {
     return facts->epilog_started && !facts->epilog_finished;
 }
 
-bool dws_facts_abandoned (const struct dws_facts *facts)
+bool jobtap_facts_abandoned (const struct jobtap_facts *facts)
 {
     return facts->epilog_started
         && facts->t_timeout > 0.
         && facts->t_timeout >= facts->t_epilog;
 }
 
-const char *dws_facts_phase (const struct dws_facts *facts,
-                             flux_job_state_t state)
+const char *jobtap_facts_phase (const struct jobtap_facts *facts,
+                                flux_job_state_t state)
 {
     switch (state) {
         case FLUX_JOB_STATE_NEW:
@@ -128,7 +128,7 @@ const char *dws_facts_phase (const struct dws_facts *facts,
         case FLUX_JOB_STATE_SCHED:
             return "pending";
         case FLUX_JOB_STATE_RUN:
-            return dws_facts_prolog_held (facts) ? "prolog" : "running";
+            return jobtap_facts_prolog_held (facts) ? "prolog" : "running";
         case FLUX_JOB_STATE_CLEANUP:
             if (facts->epilog_finished)
                 return NULL;

@@ -11,13 +11,9 @@
 #include <jansson.h>
 #include <flux/core.h>
 
-#define DWS_DEPENDENCY "dws-create"
-#define DWS_PROLOG "dws-setup"
-#define DWS_EPILOG "dws-epilog"
-#define DWS_EPILOG_TIMEOUT "dws-epilog-timeout"
-#define DWS_ENVIRONMENT "dws_environment"
+#include "libutil/names.h"
 
-struct dws_facts {
+struct jobtap_facts {
     bool depend_added;
     bool depend_removed;
     bool resources_updated;     // jobspec resources were rewritten
@@ -37,25 +33,25 @@ struct dws_facts {
  * about rabbits are ignored. Returns 0, or -1 with errno EPROTO when 'entry'
  * is not an eventlog entry.
  */
-int dws_facts_apply (struct dws_facts *facts, json_t *entry);
+int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry);
 
 /* The same for a whole eventlog: 'entries' is an array.
  */
-int dws_facts_apply_all (struct dws_facts *facts, json_t *entries);
+int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries);
 
-bool dws_facts_depend_held (const struct dws_facts *facts);
-bool dws_facts_prolog_held (const struct dws_facts *facts);
-bool dws_facts_epilog_held (const struct dws_facts *facts);
+bool jobtap_facts_depend_held (const struct jobtap_facts *facts);
+bool jobtap_facts_prolog_held (const struct jobtap_facts *facts);
+bool jobtap_facts_epilog_held (const struct jobtap_facts *facts);
 
 /* True if the epilog has taken too long. The exception that says so may be
  * raised by hand: before the epilog it is one like any other.
  */
-bool dws_facts_abandoned (const struct dws_facts *facts);
+bool jobtap_facts_abandoned (const struct jobtap_facts *facts);
 
 /* "depend", "pending", "prolog", "running" or "epilog", or NULL when nothing
  * more can come of the job (its epilog was released).
  */
-const char *dws_facts_phase (const struct dws_facts *facts,
-                             flux_job_state_t state);
+const char *jobtap_facts_phase (const struct jobtap_facts *facts,
+                                flux_job_state_t state);
 
 #endif /* !DWS_JOBTAP_FACTS_H */

@@ -10,27 +10,27 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libdws/directive.h"
+#include "libdws/directive/directive.h"
+#include "libutil/errno_safe.h"
 
 #include "job.h"
-#include "request.h"
-#include "service.h"
 
 #define JOB_AUX "dws::job"
 
-/* A job that ends while its eventlog is read is waited for no more. It can
- * still be looked up at this moment, so not at once.
+/* Requests that wait for a job's eventlog to be read need not wait any more
+ * when the job ends meanwhile. It can still be looked up at this moment, so
+ * they are not handled at once.
  */
-static void retry_later (struct dws_ctx *ctx)
+static void retry_later (struct jobtap *ctx)
 {
     flux_timer_watcher_reset (ctx->retry, 0., 0.);
     flux_watcher_start (ctx->retry);
 }
 
-static void job_destroy (struct dws_job *job)
+static void record_destroy (struct jobtap_job *job)
 {
     if (job) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         if (job->ctx && job->f_rebuild && !job->known)
             retry_later (job->ctx);
         if (job->prev)
@@ -47,11 +47,10 @@ static void job_destroy (struct dws_job *job)
         free (job->dw_error);
         free (job->group);
         free (job);
-        errno = saved_errno;
     }
 }
 
-static void ctx_link (struct dws_ctx *ctx, struct dws_job *job)
+static void ctx_link (struct jobtap *ctx, struct jobtap_job *job)
 {
     job->ctx = ctx;
     job->next = ctx->jobs;
@@ -60,38 +59,25 @@ static void ctx_link (struct dws_ctx *ctx, struct dws_job *job)
     ctx->jobs = job;
 }
 
-static void retry_cb (flux_reactor_t *r,
-                      flux_watcher_t *w,
-                      int revents,
-                      void *arg)
+struct jobtap *jobtap_create (flux_plugin_t *p)
 {
-    dws_service_retry (arg);
-}
-
-struct dws_ctx *dws_ctx_create (flux_plugin_t *p)
-{
-    struct dws_ctx *ctx;
+    struct jobtap *ctx;
 
     if (!(ctx = calloc (1, sizeof (*ctx))))
         return NULL;
     ctx->p = p;
     if (!(ctx->h = flux_jobtap_get_flux (p))
-        || !(ctx->deferred = flux_msglist_create ())
-        || !(ctx->retry = flux_timer_watcher_create (flux_get_reactor (ctx->h),
-                                                     0.,
-                                                     0.,
-                                                     retry_cb,
-                                                     ctx))) {
-        dws_ctx_destroy (ctx);
+        || !(ctx->deferred = flux_msglist_create ())) {
+        jobtap_destroy (ctx);
         return NULL;
     }
     return ctx;
 }
 
-void dws_ctx_destroy (struct dws_ctx *ctx)
+void jobtap_destroy (struct jobtap *ctx)
 {
     if (ctx) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         const flux_msg_t *msg;
 
         while (ctx->deferred && flux_msglist_first (ctx->deferred)) {
@@ -101,18 +87,17 @@ void dws_ctx_destroy (struct dws_ctx *ctx)
         }
         flux_msglist_destroy (ctx->deferred);
         flux_watcher_destroy (ctx->retry);
-        for (struct dws_job *job = ctx->jobs; job; job = job->next)
+        for (struct jobtap_job *job = ctx->jobs; job; job = job->next)
             job->ctx = NULL;
         json_decref (ctx->presets);
         free (ctx);
-        errno = saved_errno;
     }
 }
 
 /* A directive text that means something without the presets is taken as it
  * is, so that presets can change later without changing this job.
  */
-static int job_parse_dw (struct dws_job *job, json_t *dw)
+static int job_parse_dw (struct jobtap_job *job, json_t *dw)
 {
     struct dws_directives *dirs;
     dws_error_t error;
@@ -150,9 +135,10 @@ static char *group_text (json_t *group)
     return s;
 }
 
-struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
+struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
+                                      flux_plugin_arg_t *args)
 {
-    struct dws_job *job;
+    struct jobtap_job *job;
     flux_jobid_t id;
     int userid;
     json_t *tolerance = NULL;
@@ -198,20 +184,20 @@ struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args)
                                  FLUX_JOBTAP_CURRENT_JOB,
                                  JOB_AUX,
                                  job,
-                                 (flux_free_f)job_destroy) < 0)
+                                 (flux_free_f)record_destroy) < 0)
         goto error;
     return job;
 error:
-    job_destroy (job);
+    record_destroy (job);
     return NULL;
 }
 
-struct dws_job *dws_job_lookup (struct dws_ctx *ctx, flux_jobid_t id)
+struct jobtap_job *jobtap_job_lookup (struct jobtap *ctx, flux_jobid_t id)
 {
     return flux_jobtap_job_aux_get (ctx->p, id, JOB_AUX);
 }
 
-int dws_job_state (struct dws_job *job)
+int jobtap_job_state (struct jobtap_job *job)
 {
     flux_plugin_arg_t *args;
     int state;
@@ -227,13 +213,13 @@ int dws_job_state (struct dws_job *job)
     return state;
 }
 
-json_t *dws_job_encode (struct dws_job *job)
+json_t *jobtap_job_encode (struct jobtap_job *job)
 {
-    const struct dws_facts *facts = &job->facts;
+    const struct jobtap_facts *facts = &job->facts;
     const char *phase;
     json_t *o;
 
-    if (!(phase = dws_facts_phase (facts, dws_job_state (job))))
+    if (!(phase = jobtap_facts_phase (facts, jobtap_job_state (job))))
         return json_null ();
     if (!(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:f}",
                          "id", (json_int_t)job->id,
@@ -245,24 +231,26 @@ json_t *dws_job_encode (struct dws_job *job)
                          "group", job->group,
                          "run_started", facts->run_started,
                          "exception", facts->exception,
-                         "abandoned", dws_facts_abandoned (facts),
+                         "abandoned", jobtap_facts_abandoned (facts),
                          "t_epilog", facts->t_epilog)))
         errno = ENOMEM;
     return o;
 }
 
-void dws_job_raise (struct dws_job *job, const char *type, const char *text)
+void jobtap_job_raise (struct jobtap_job *job,
+                       const char *type,
+                       const char *text)
 {
-    struct dws_ctx *ctx = job->ctx;
+    struct jobtap *ctx = job->ctx;
     flux_jobid_t id = job->id;
 
     if (flux_jobtap_raise_exception (ctx->p, id, type, 0, "%s", text) < 0)
         flux_log_error (ctx->h, "dws: job %ju: raise %s", (uintmax_t)id, type);
 }
 
-int dws_job_release_prolog (struct dws_job *job, int status)
+int jobtap_job_release_prolog (struct jobtap_job *job, int status)
 {
-    if (!dws_facts_prolog_held (&job->facts))
+    if (!jobtap_facts_prolog_held (&job->facts))
         return 0;
     /* Set first: finishing may call back before it returns. */
     job->facts.prolog_finished = true;
@@ -276,9 +264,9 @@ int dws_job_release_prolog (struct dws_job *job, int status)
     return 0;
 }
 
-int dws_job_release_epilog (struct dws_job *job, int status)
+int jobtap_job_release_epilog (struct jobtap_job *job, int status)
 {
-    if (!dws_facts_epilog_held (&job->facts))
+    if (!jobtap_facts_epilog_held (&job->facts))
         return 0;
     flux_watcher_stop (job->timer);
     job->facts.epilog_finished = true;
@@ -293,12 +281,12 @@ int dws_job_release_epilog (struct dws_job *job, int status)
     return 0;
 }
 
-static void timer_cb (flux_reactor_t *r,
+static void epilog_timer_cb (flux_reactor_t *r,
                       flux_watcher_t *w,
                       int revents,
                       void *arg)
 {
-    struct dws_job *job = arg;
+    struct jobtap_job *job = arg;
     char text[128];
 
     snprintf (text,
@@ -308,10 +296,10 @@ static void timer_cb (flux_reactor_t *r,
     /* The exception callback does the rest, as it does when an admin raises
      * the same exception by hand.
      */
-    dws_job_raise (job, DWS_EPILOG_TIMEOUT, text);
+    jobtap_job_raise (job, DWS_EPILOG_TIMEOUT, text);
 }
 
-int dws_job_start_timer (struct dws_job *job)
+int jobtap_job_start_timer (struct jobtap_job *job)
 {
     flux_reactor_t *r = flux_get_reactor (job->ctx->h);
     double after;
@@ -323,21 +311,27 @@ int dws_job_start_timer (struct dws_job *job)
     if (!(job->timer = flux_timer_watcher_create (r,
                                                   after > 0 ? after : 0,
                                                   0,
-                                                  timer_cb,
+                                                  epilog_timer_cb,
                                                   job)))
         return -1;
     flux_watcher_start (job->timer);
     return 0;
 }
 
-void dws_job_abandon (struct dws_job *job)
+int jobtap_job_await (struct jobtap_job *job,
+                      flux_future_t **slot,
+                      flux_future_t *f,
+                      flux_continuation_f cb)
 {
-    struct dws_ctx *ctx = job->ctx;
-    flux_jobid_t id = job->id;
-
-    dws_request_abort (job);
-    if (dws_job_release_epilog (job, 1) < 0)
-        flux_log_error (ctx->h, "dws: job %ju: epilog", (uintmax_t)id);
+    if (!f)
+        return -1;
+    if (flux_future_then (f, -1., cb, job) < 0) {
+        ERRNO_SAFE (flux_future_destroy (f));
+        return -1;
+    }
+    flux_future_destroy (*slot);
+    *slot = f;
+    return 0;
 }
 
 // vi: ts=4 sw=4 expandtab

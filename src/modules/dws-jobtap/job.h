@@ -15,20 +15,20 @@
 
 #include "facts.h"
 
-struct dws_ctx {
+struct jobtap {
     flux_plugin_t *p;
     flux_t *h;
     json_t *presets;            // [rabbit.presets], or NULL
     double epilog_timeout;      // s; 0 = none
-    struct dws_job *jobs;       // all active rabbit jobs
+    struct jobtap_job *jobs;       // all active rabbit jobs
     struct flux_msglist *deferred; // requests that wait for a rebuild
     flux_watcher_t *retry;      // handles them once more, in a turn of its own
 };
 
-struct dws_job {
-    struct dws_ctx *ctx;        // NULL once the plugin is going away
-    struct dws_job *prev;
-    struct dws_job *next;
+struct jobtap_job {
+    struct jobtap *ctx;        // NULL once the plugin is going away
+    struct jobtap_job *prev;
+    struct jobtap_job *next;
     flux_jobid_t id;
     char idf58[32];
     int userid;
@@ -38,7 +38,7 @@ struct dws_job {
     json_t *resources;          // as submitted
     bool preset_used;
     char *dw_error;             // why 'dw' could not be parsed, or NULL
-    struct dws_facts facts;
+    struct jobtap_facts facts;
     bool known;                 // false until the eventlog has been read
     flux_future_t *f_request;   // the last request to the dws service
     flux_future_t *f_rebuild;   // reading the eventlog
@@ -46,46 +46,54 @@ struct dws_job {
     flux_watcher_t *timer;      // epilog-timeout
 };
 
-struct dws_ctx *dws_ctx_create (flux_plugin_t *p);
-void dws_ctx_destroy (struct dws_ctx *ctx);
+struct jobtap *jobtap_create (flux_plugin_t *p);
+void jobtap_destroy (struct jobtap *ctx);
 
 /* Make the record of the job that 'args' describe, and attach it.
  * Returns the record; or NULL with errno 0 if it is not a rabbit job, or with
  * errno set on failure.
  */
-struct dws_job *dws_job_create (struct dws_ctx *ctx, flux_plugin_arg_t *args);
+struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
+                                      flux_plugin_arg_t *args);
 
 /* Return the record of an active rabbit job, or NULL. 'id' may be
  * FLUX_JOBTAP_CURRENT_JOB.
  */
-struct dws_job *dws_job_lookup (struct dws_ctx *ctx, flux_jobid_t id);
+struct jobtap_job *jobtap_job_lookup (struct jobtap *ctx, flux_jobid_t id);
 
 /* Return the state of the job, or -1.
  */
-int dws_job_state (struct dws_job *job);
+int jobtap_job_state (struct jobtap_job *job);
 
 /* Return a new object as described for job-manager.dws.sync, JSON null if the
  * job need not be listed, or NULL with errno ENOMEM.
  */
-json_t *dws_job_encode (struct dws_job *job);
+json_t *jobtap_job_encode (struct jobtap_job *job);
 
 /* Raise a fatal exception. The job may not be used afterwards: it can become
  * inactive before this returns.
  */
-void dws_job_raise (struct dws_job *job, const char *type, const char *text);
+void jobtap_job_raise (struct jobtap_job *job,
+                       const char *type,
+                       const char *text);
 
 /* Let the job go on, if it is held. Releasing the epilog may make the job
  * inactive: the record may not be used afterwards. Return 0 or -1 and errno.
  */
-int dws_job_release_prolog (struct dws_job *job, int status);
-int dws_job_release_epilog (struct dws_job *job, int status);
+int jobtap_job_release_prolog (struct jobtap_job *job, int status);
+int jobtap_job_release_epilog (struct jobtap_job *job, int status);
 
 /* Start the timer for epilog-timeout, counted from the epilog's beginning.
  */
-int dws_job_start_timer (struct dws_job *job);
+int jobtap_job_start_timer (struct jobtap_job *job);
 
-/* Release of the epilog without the consent of the dws service.
+/* Call 'cb' with the job when 'f' is ready. Takes over 'f', in place of the
+ * future in 'slot', which is a member of the job; 'f' may be NULL with errno
+ * set, which fails. Returns 0, or -1 with errno set.
  */
-void dws_job_abandon (struct dws_job *job);
+int jobtap_job_await (struct jobtap_job *job,
+                      flux_future_t **slot,
+                      flux_future_t *f,
+                      flux_continuation_f cb);
 
 #endif /* !DWS_JOBTAP_JOB_H */

@@ -13,22 +13,7 @@
 #include "request.h"
 #include "service.h"
 
-static int watch (struct dws_job *job, flux_future_t *f, flux_continuation_f cb)
-{
-    if (!f)
-        return -1;
-    if (flux_future_then (f, -1., cb, job) < 0) {
-        int saved_errno = errno;
-        flux_future_destroy (f);
-        errno = saved_errno;
-        return -1;
-    }
-    flux_future_destroy (job->f_rebuild);
-    job->f_rebuild = f;
-    return 0;
-}
-
-static int watch_kvs (struct dws_job *job,
+static int await_kvs (struct jobtap_job *job,
                       const char *name,
                       flux_continuation_f cb)
 {
@@ -36,14 +21,15 @@ static int watch_kvs (struct dws_job *job,
 
     if (flux_job_kvs_key (key, sizeof (key), job->id, name) < 0)
         return -1;
-    return watch (job, flux_kvs_lookup (job->ctx->h, NULL, 0, key), cb);
+    return jobtap_job_await (job, &job->f_rebuild,
+                             flux_kvs_lookup (job->ctx->h, NULL, 0, key), cb);
 }
 
 /* The plugin was not there when the job's dependencies were collected. */
-static int resume_depend (struct dws_job *job)
+static int resume_depend (struct jobtap_job *job)
 {
     if (job->dw_error) {
-        dws_job_raise (job, DWS_DEPENDENCY, job->dw_error);
+        jobtap_job_raise (job, DWS_DEPENDENCY, job->dw_error);
         return 0;
     }
     if (!job->facts.depend_added) {
@@ -53,48 +39,48 @@ static int resume_depend (struct dws_job *job)
             return -1;
         job->facts.depend_added = true;
     }
-    if (!dws_facts_depend_held (&job->facts))
+    if (!jobtap_facts_depend_held (&job->facts))
         return 0;
-    return dws_request_create (job);
+    return jobtap_request_create (job);
 }
 
-static int resume_run (struct dws_job *job)
+static int resume_run (struct jobtap_job *job)
 {
-    if (!dws_facts_prolog_held (&job->facts))
+    if (!jobtap_facts_prolog_held (&job->facts))
         return 0;
     if (job->facts.environment_posted)
-        return dws_job_release_prolog (job, 0);
-    return dws_request_setup (job);
+        return jobtap_job_release_prolog (job, 0);
+    return jobtap_request_setup (job);
 }
 
-static int resume_cleanup (struct dws_job *job)
+static int resume_cleanup (struct jobtap_job *job)
 {
-    struct dws_facts *facts = &job->facts;
+    struct jobtap_facts *facts = &job->facts;
 
-    if (dws_job_release_prolog (job, 1) < 0)
+    if (jobtap_job_release_prolog (job, 1) < 0)
         return -1;
     if (facts->epilog_finished
         || (facts->run_started && !facts->run_finished))
         return 0;
-    if (dws_facts_abandoned (facts)) {
-        dws_job_abandon (job);
+    if (jobtap_facts_abandoned (facts)) {
+        jobtap_request_abandon (job);
         return 0;
     }
-    if (facts->epilog_started && dws_job_start_timer (job) < 0)
+    if (facts->epilog_started && jobtap_job_start_timer (job) < 0)
         return -1;
-    return dws_request_post_run (job);
+    return jobtap_request_post_run (job);
 }
 
-/* Say again what was last said about the job. The service takes repetitions
- * as successes; if it is not there, it will ask.
+/* Send the last request about the job again. The dws service takes repetitions
+ * as successes; if it is not there, it will ask for all jobs when it starts.
  */
-static void resume (struct dws_job *job)
+static void resume_job (struct jobtap_job *job)
 {
-    struct dws_ctx *ctx = job->ctx;
+    struct jobtap *ctx = job->ctx;
     flux_jobid_t id = job->id;
     int rc = 0;
 
-    switch (dws_job_state (job)) {
+    switch (jobtap_job_state (job)) {
         case FLUX_JOB_STATE_DEPEND:
             rc = resume_depend (job);
             break;
@@ -109,19 +95,19 @@ static void resume (struct dws_job *job)
         flux_log_error (ctx->h, "dws: job %ju: resume", (uintmax_t)id);
 }
 
-static void finish (struct dws_job *job)
+static void rebuild_done (struct jobtap_job *job)
 {
-    struct dws_ctx *ctx = job->ctx;
+    struct jobtap *ctx = job->ctx;
 
     job->known = true;
-    resume (job);
-    dws_service_retry (ctx);
+    resume_job (job);
+    jobtap_service_retry (ctx);
 }
 
-static void fail (struct dws_job *job, const char *what)
+static void rebuild_failed (struct jobtap_job *job, const char *what)
 {
     flux_log_error (job->ctx->h, "dws: %s: reading %s", job->idf58, what);
-    finish (job);
+    rebuild_done (job);
 }
 
 /* The job manager has the jobspec as it was updated, the KVS as it was
@@ -129,26 +115,26 @@ static void fail (struct dws_job *job, const char *what)
  */
 static void jobspec_cb (flux_future_t *f, void *arg)
 {
-    struct dws_job *job = arg;
+    struct jobtap_job *job = arg;
     json_t *resources;
 
     if (flux_kvs_lookup_get_unpack (f, "{s:o}", "resources", &resources) < 0) {
-        fail (job, "jobspec");
+        rebuild_failed (job, "jobspec");
         return;
     }
     json_decref (job->resources);
     job->resources = json_incref (resources);
-    finish (job);
+    rebuild_done (job);
 }
 
-static void use_eventlog (struct dws_job *job, json_t *entries)
+static void use_eventlog (struct jobtap_job *job, json_t *entries)
 {
-    if (dws_facts_apply_all (&job->facts, entries) < 0)
-        fail (job, "eventlog");
+    if (jobtap_facts_apply_all (&job->facts, entries) < 0)
+        rebuild_failed (job, "eventlog");
     else if (!job->facts.resources_updated)
-        finish (job);
-    else if (watch_kvs (job, "jobspec", jobspec_cb) < 0)
-        fail (job, "jobspec");
+        rebuild_done (job);
+    else if (await_kvs (job, "jobspec", jobspec_cb) < 0)
+        rebuild_failed (job, "jobspec");
 }
 
 /* One JSON object to a line */
@@ -181,13 +167,13 @@ nomem:
 
 static void eventlog_cb (flux_future_t *f, void *arg)
 {
-    struct dws_job *job = arg;
+    struct jobtap_job *job = arg;
     const char *s;
     json_t *entries;
 
     if (flux_kvs_lookup_get (f, &s) < 0
         || !(entries = decode_eventlog (s ? s : ""))) {
-        fail (job, "eventlog");
+        rebuild_failed (job, "eventlog");
         return;
     }
     use_eventlog (job, entries);
@@ -196,7 +182,7 @@ static void eventlog_cb (flux_future_t *f, void *arg)
 
 static void getattr_cb (flux_future_t *f, void *arg)
 {
-    struct dws_job *job = arg;
+    struct jobtap_job *job = arg;
     json_t *entries;
 
     if (flux_rpc_get_unpack (f, "{s:o}", "eventlog", &entries) == 0) {
@@ -205,21 +191,21 @@ static void getattr_cb (flux_future_t *f, void *arg)
         use_eventlog (job, entries);
         json_decref (entries);
     }
-    else if (watch_kvs (job, "eventlog", eventlog_cb) < 0)
-        fail (job, "eventlog");
+    else if (await_kvs (job, "eventlog", eventlog_cb) < 0)
+        rebuild_failed (job, "eventlog");
 }
 
-int dws_rebuild (struct dws_job *job)
+int jobtap_rebuild (struct jobtap_job *job)
 {
-    return watch (job,
-                  flux_rpc_pack (job->ctx->h,
-                                 "job-manager.getattr",
-                                 FLUX_NODEID_ANY,
-                                 0,
-                                 "{s:I s:[s]}",
-                                 "id", (json_int_t)job->id,
-                                 "attrs", "eventlog"),
-                  getattr_cb);
+    return jobtap_job_await (job, &job->f_rebuild,
+                             flux_rpc_pack (job->ctx->h,
+                                            "job-manager.getattr",
+                                            FLUX_NODEID_ANY,
+                                            0,
+                                            "{s:I s:[s]}",
+                                            "id", (json_int_t)job->id,
+                                            "attrs", "eventlog"),
+                             getattr_cb);
 }
 
 // vi: ts=4 sw=4 expandtab

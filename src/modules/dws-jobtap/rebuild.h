@@ -13,6 +13,6 @@
  * and requests that were deferred for it are handled. Returns 0, or -1 with
  * errno set.
  */
-int dws_rebuild (struct dws_job *job);
+int jobtap_rebuild (struct jobtap_job *job);
 
 #endif /* !DWS_JOBTAP_REBUILD_H */

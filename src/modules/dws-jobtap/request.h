@@ -11,16 +11,18 @@
 
 #include "job.h"
 
-int dws_request_create (struct dws_job *job);
+int jobtap_request_create (struct jobtap_job *job);
 
 /* Fetch R from the KVS, then send dws.setup.
  */
-int dws_request_setup (struct dws_job *job);
+int jobtap_request_setup (struct jobtap_job *job);
 
-int dws_request_post_run (struct dws_job *job);
+int jobtap_request_post_run (struct jobtap_job *job);
 
-/* Of these two, failure is logged only. */
-void dws_request_teardown (struct dws_job *job);
-void dws_request_abort (struct dws_job *job);
+/* Of these two, failure is logged only. The second lets the job go without the
+ * consent of the dws service, so the record may not be used afterwards.
+ */
+void jobtap_request_teardown (struct jobtap_job *job);
+void jobtap_request_abandon (struct jobtap_job *job);
 
 #endif /* !DWS_JOBTAP_REQUEST_H */

@@ -9,13 +9,13 @@
 
 #include "service.h"
 
-static void respond (struct dws_ctx *ctx, const flux_msg_t *msg)
+static void answer_empty (struct jobtap *ctx, const flux_msg_t *msg)
 {
     if (flux_respond (ctx->h, msg, NULL) < 0)
         flux_log_error (ctx->h, "dws: respond");
 }
 
-static void respond_error (struct dws_ctx *ctx,
+static void answer_error (struct jobtap *ctx,
                            const flux_msg_t *msg,
                            const char *text)
 {
@@ -25,20 +25,20 @@ static void respond_error (struct dws_ctx *ctx,
 
 /* Keep 'msg' for later if the job is not known yet.
  */
-static bool defer (struct dws_ctx *ctx,
-                   struct dws_job *job,
-                   const flux_msg_t *msg)
+static bool defer_request (struct jobtap *ctx,
+                           struct jobtap_job *job,
+                           const flux_msg_t *msg)
 {
     if (!job || job->known)
         return false;
     if (flux_msglist_append (ctx->deferred, msg) < 0)
-        respond_error (ctx, msg, NULL);
+        answer_error (ctx, msg, NULL);
     return true;
 }
 
-/* What the user asked for stays in force: both must hold.
+/* The constraint that the user asked for stays in force: both must hold.
  */
-static json_t *join_constraints (struct dws_job *job, json_t *exclude)
+static json_t *join_constraints (struct jobtap_job *job, json_t *exclude)
 {
     flux_plugin_arg_t *args;
     json_t *constraints = NULL;
@@ -62,7 +62,7 @@ static json_t *join_constraints (struct dws_job *job, json_t *exclude)
     return joined;
 }
 
-static int update_jobspec (struct dws_job *job,
+static int update_jobspec (struct jobtap_job *job,
                            json_t *resources,
                            json_t *exclude)
 {
@@ -89,8 +89,8 @@ static void resource_update_cb (flux_t *h,
                                 const flux_msg_t *msg,
                                 void *arg)
 {
-    struct dws_ctx *ctx = arg;
-    struct dws_job *job;
+    struct jobtap *ctx = arg;
+    struct jobtap_job *job;
     json_int_t id;
     json_t *resources = NULL;
     json_t *exclude = NULL;
@@ -104,21 +104,21 @@ static void resource_update_cb (flux_t *h,
                          "exclude", &exclude,
                          "errmsg", &errmsg) < 0)
         goto error;
-    job = dws_job_lookup (ctx, id);
-    if (defer (ctx, job, msg))
+    job = jobtap_job_lookup (ctx, id);
+    if (defer_request (ctx, job, msg))
         return;
-    if (!job || !dws_facts_depend_held (&job->facts)) {
-        respond (ctx, msg);
+    if (!job || !jobtap_facts_depend_held (&job->facts)) {
+        answer_empty (ctx, msg);
         return;
     }
     if (errmsg) {
-        if (dws_job_state (job) == FLUX_JOB_STATE_DEPEND)
-            dws_job_raise (job, DWS_DEPENDENCY, errmsg);
-        respond (ctx, msg);
+        if (jobtap_job_state (job) == FLUX_JOB_STATE_DEPEND)
+            jobtap_job_raise (job, DWS_DEPENDENCY, errmsg);
+        answer_empty (ctx, msg);
         return;
     }
-    if (dws_job_state (job) != FLUX_JOB_STATE_DEPEND) {
-        respond (ctx, msg);
+    if (jobtap_job_state (job) != FLUX_JOB_STATE_DEPEND) {
+        answer_empty (ctx, msg);
         return;
     }
     if (!json_is_array (resources)
@@ -127,8 +127,8 @@ static void resource_update_cb (flux_t *h,
         errno = EPROTO;
         goto error;
     }
-    /* An update that is already there was made just before a restart, and
-     * only the dependency was left.
+    /* A jobspec that is updated already was so just before a restart: only the
+     * dependency is left to be removed.
      */
     if (!job->facts.resources_updated
         && update_jobspec (job, resources, exclude) < 0) {
@@ -139,10 +139,10 @@ static void resource_update_cb (flux_t *h,
         error = "could not remove the dependency";
         goto error;
     }
-    respond (ctx, msg);
+    answer_empty (ctx, msg);
     return;
 error:
-    respond_error (ctx, msg, error);
+    answer_error (ctx, msg, error);
 }
 
 static int check_variables (json_t *variables)
@@ -162,10 +162,10 @@ inval:
     return -1;
 }
 
-/* The event says that there is a token, which shells then ask for; it does not
- * say what it is, as it stays in the eventlog.
+/* The event says that there is a token, which shells then ask for. The token
+ * itself is not in the event, as that stays in the eventlog.
  */
-static int post_environment (struct dws_ctx *ctx,
+static int post_environment (struct jobtap *ctx,
                              json_int_t id,
                              json_t *variables,
                              bool token)
@@ -183,8 +183,8 @@ static void prolog_remove_cb (flux_t *h,
                               const flux_msg_t *msg,
                               void *arg)
 {
-    struct dws_ctx *ctx = arg;
-    struct dws_job *job;
+    struct jobtap *ctx = arg;
+    struct jobtap_job *job;
     json_int_t id;
     json_t *variables;
     int token = 0;
@@ -200,11 +200,11 @@ static void prolog_remove_cb (flux_t *h,
         error = "variables must be an object with string values";
         goto error;
     }
-    job = dws_job_lookup (ctx, id);
-    if (defer (ctx, job, msg))
+    job = jobtap_job_lookup (ctx, id);
+    if (defer_request (ctx, job, msg))
         return;
-    if (!job || !dws_facts_prolog_held (&job->facts)) {
-        respond (ctx, msg);
+    if (!job || !jobtap_facts_prolog_held (&job->facts)) {
+        answer_empty (ctx, msg);
         return;
     }
     if (!job->facts.environment_posted
@@ -212,14 +212,14 @@ static void prolog_remove_cb (flux_t *h,
         error = "could not post the dws_environment event";
         goto error;
     }
-    if (dws_job_release_prolog (job, 0) < 0) {
+    if (jobtap_job_release_prolog (job, 0) < 0) {
         error = "could not finish the prolog";
         goto error;
     }
-    respond (ctx, msg);
+    answer_empty (ctx, msg);
     return;
 error:
-    respond_error (ctx, msg, error);
+    answer_error (ctx, msg, error);
 }
 
 static void epilog_remove_cb (flux_t *h,
@@ -227,36 +227,36 @@ static void epilog_remove_cb (flux_t *h,
                               const flux_msg_t *msg,
                               void *arg)
 {
-    struct dws_ctx *ctx = arg;
-    struct dws_job *job;
+    struct jobtap *ctx = arg;
+    struct jobtap_job *job;
     json_int_t id;
     const char *error = NULL;
 
     if (flux_msg_unpack (msg, "{s:I}", "id", &id) < 0)
         goto error;
-    job = dws_job_lookup (ctx, id);
-    if (defer (ctx, job, msg))
+    job = jobtap_job_lookup (ctx, id);
+    if (defer_request (ctx, job, msg))
         return;
-    if (job && dws_job_release_epilog (job, 0) < 0) {
+    if (job && jobtap_job_release_epilog (job, 0) < 0) {
         error = "could not finish the epilog";
         goto error;
     }
-    respond (ctx, msg);
+    answer_empty (ctx, msg);
     return;
 error:
-    respond_error (ctx, msg, error);
+    answer_error (ctx, msg, error);
 }
 
-json_t *dws_service_list (struct dws_ctx *ctx)
+json_t *jobtap_service_list (struct jobtap *ctx)
 {
     json_t *jobs;
 
     if (!(jobs = json_array ()))
         goto nomem;
-    for (struct dws_job *job = ctx->jobs; job; job = job->next) {
+    for (struct jobtap_job *job = ctx->jobs; job; job = job->next) {
         json_t *o;
 
-        if (!(o = dws_job_encode (job)))
+        if (!(o = jobtap_job_encode (job)))
             goto nomem;
         if (!json_is_null (o) && json_array_append_new (jobs, o) < 0)
             goto nomem;
@@ -273,15 +273,15 @@ static void sync_cb (flux_t *h,
                      const flux_msg_t *msg,
                      void *arg)
 {
-    struct dws_ctx *ctx = arg;
+    struct jobtap *ctx = arg;
     json_t *jobs;
 
-    for (struct dws_job *job = ctx->jobs; job; job = job->next) {
-        if (defer (ctx, job, msg))
+    for (struct jobtap_job *job = ctx->jobs; job; job = job->next) {
+        if (defer_request (ctx, job, msg))
             return;
     }
-    if (!(jobs = dws_service_list (ctx))) {
-        respond_error (ctx, msg, NULL);
+    if (!(jobs = jobtap_service_list (ctx))) {
+        answer_error (ctx, msg, NULL);
         return;
     }
     if (flux_respond_pack (h, msg, "{s:o}", "jobs", jobs) < 0)
@@ -300,7 +300,7 @@ static const struct {
 
 #define METHOD_COUNT (sizeof (methods) / sizeof (methods[0]))
 
-static void dispatch (struct dws_ctx *ctx, const flux_msg_t *msg)
+static void dispatch_deferred (struct jobtap *ctx, const flux_msg_t *msg)
 {
     const char *topic;
     const char *name;
@@ -314,21 +314,37 @@ static void dispatch (struct dws_ctx *ctx, const flux_msg_t *msg)
     }
 }
 
-void dws_service_retry (struct dws_ctx *ctx)
+void jobtap_service_retry (struct jobtap *ctx)
 {
-    /* Those that must wait longer are put back at the end. */
+    /* Requests that must wait longer are put back at the end. */
     int count = flux_msglist_count (ctx->deferred);
 
     while (count-- > 0 && flux_msglist_first (ctx->deferred)) {
         const flux_msg_t *msg = flux_msglist_pop (ctx->deferred);
 
-        dispatch (ctx, msg);
+        dispatch_deferred (ctx, msg);
         flux_msg_decref (msg);
     }
 }
 
-int dws_service_register (struct dws_ctx *ctx)
+static void deferred_timer_cb (flux_reactor_t *r,
+                               flux_watcher_t *w,
+                               int revents,
+                               void *arg)
 {
+    jobtap_service_retry (arg);
+}
+
+int jobtap_service_register (struct jobtap *ctx)
+{
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+
+    if (!(ctx->retry = flux_timer_watcher_create (r,
+                                                  0.,
+                                                  0.,
+                                                  deferred_timer_cb,
+                                                  ctx)))
+        return -1;
     for (size_t i = 0; i < METHOD_COUNT; i++) {
         if (flux_jobtap_service_register (ctx->p,
                                           methods[i].name,

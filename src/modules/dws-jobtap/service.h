@@ -10,15 +10,15 @@
 
 #include "job.h"
 
-int dws_service_register (struct dws_ctx *ctx);
+int jobtap_service_register (struct jobtap *ctx);
 
 /* Handle the requests that waited for a job to be known.
  */
-void dws_service_retry (struct dws_ctx *ctx);
+void jobtap_service_retry (struct jobtap *ctx);
 
 /* Return a new array of all jobs that matter to the dws service, or NULL with
  * errno ENOMEM.
  */
-json_t *dws_service_list (struct dws_ctx *ctx);
+json_t *jobtap_service_list (struct jobtap *ctx);
 
 #endif /* !DWS_JOBTAP_SERVICE_H */

@@ -8,8 +8,9 @@
  * agent's snapshot, and nothing is decided before both are complete.
  *
  * Order of creation: configuration and instance first, as they fail for
- * reasons that an admin can mend; then calls, which every other part uses;
- * jobs before agent and sync, which tell it things; handlers last.
+ * reasons that an admin can mend; then layer by layer as README.md has them;
+ * handlers last. What a part tells those in later layers goes by the events
+ * here.
  */
 
 #include <errno.h>
@@ -17,34 +18,116 @@
 #include <string.h>
 #include <flux/core.h>
 
-#include "agent.h"
-#include "annotate.h"
-#include "calls.h"
-#include "commits.h"
-#include "config.h"
-#include "ctx.h"
-#include "groups.h"
-#include "health.h"
-#include "jobs.h"
-#include "kvs.h"
-#include "losses.h"
-#include "persistent.h"
-#include "scheduler.h"
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "act/actions.h"
+#include "act/groups.h"
+#include "act/kvs.h"
+#include "act/trouble.h"
+#include "agent/agent.h"
+#include "agent/usage.h"
+#include "base/calls.h"
+#include "base/commits.h"
+#include "base/ctx.h"
+#include "facts/config.h"
+#include "facts/jobs.h"
+#include "facts/persistent.h"
+#include "facts/space.h"
+#include "facts/storages.h"
+#include "facts/sync.h"
+#include "health/health.h"
+#include "health/systemstatus.h"
+#include "sched/holds.h"
+#include "sched/scheduler.h"
 #include "service.h"
-#include "sync.h"
-#include "systemstatus.h"
-#include "token.h"
-#include "trouble.h"
+#include "tell/annotate.h"
+#include "tell/explain.h"
+#include "tell/losses.h"
+#include "tell/token.h"
+
+/* Who hears of what
+ */
+
+static void on_job_changed (struct job *job)
+{
+    annotate_start (job->ctx->annotate);
+}
+
+static void on_workflow_gone (struct job *job)
+{
+    losses_vanished (job);
+    holds_end (job);
+}
+
+static void on_job_forgotten (struct job *job)
+{
+    annotate_forget (job);
+    explain_forget (job);
+}
+
+static void on_jobs_listed (struct dws_ctx *ctx)
+{
+    tokens_retry (ctx->tokens);
+}
+
+static void on_agent_ready (struct dws_ctx *ctx)
+{
+    usage_start (ctx);
+    tokens_retry (ctx->tokens);
+    health_agent_attached (ctx->health);
+}
+
+static void on_agent_lost (struct dws_ctx *ctx)
+{
+    explain_agent_lost (ctx);
+    annotate_agent_lost (ctx->annotate);
+    tokens_agent_lost (ctx->tokens);
+}
+
+static void on_link_changed (struct dws_ctx *ctx)
+{
+    annotate_start (ctx->annotate);
+}
+
+static void on_storages_changed (struct dws_ctx *ctx)
+{
+    health_changed (ctx->health);
+}
+
+static void on_space_known (struct dws_ctx *ctx)
+{
+    holds_learned (ctx->holds);
+}
+
+static void on_scheduler_arrived (struct dws_ctx *ctx)
+{
+    holds_arrived (ctx->holds);
+}
+
+static const struct dws_events events = {
+    .decided = actions_run,
+    .job_changed = on_job_changed,
+    .workflow_gone = on_workflow_gone,
+    .job_forgotten = on_job_forgotten,
+    .jobs_listed = on_jobs_listed,
+    .agent_ready = on_agent_ready,
+    .agent_lost = on_agent_lost,
+    .link_changed = on_link_changed,
+    .storages_changed = on_storages_changed,
+    .space_known = on_space_known,
+    .scheduler_arrived = on_scheduler_arrived,
+};
 
 static void ctx_destroy (struct dws_ctx *ctx)
 {
     if (ctx) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_msg_handler_delvec (ctx->handlers);
         sync_destroy (ctx->sync);
         agent_destroy (ctx->agent);
         health_destroy (ctx->health);
         systemstatus_destroy (ctx->systemstatus);
+        holds_destroy (ctx->holds);
         scheduler_destroy (ctx->scheduler);
         annotate_destroy (ctx->annotate);
         persistent_destroy (ctx->persistent);
@@ -53,14 +136,13 @@ static void ctx_destroy (struct dws_ctx *ctx)
         tokens_destroy (ctx->tokens);
         troubles_destroy (ctx->troubles);
         jobs_destroy (ctx->jobs);
-        json_decref (ctx->used);
-        json_decref (ctx->held);
+        storages_destroy (ctx->storages);
+        space_destroy (ctx->space);
         calls_destroy (ctx->calls);
         commits_destroy (ctx->commits);
         dws_config_destroy (ctx->config);
         free (ctx->instance);
         free (ctx);
-        errno = saved_errno;
     }
 }
 
@@ -72,31 +154,32 @@ static struct dws_ctx *ctx_create (flux_t *h)
     if (!(ctx = calloc (1, sizeof (*ctx))))
         return NULL;
     ctx->h = h;
+    ctx->events = &events;
     if (!(ctx->config = config_create (flux_get_conf (h), &error))) {
         flux_log (h, LOG_ERR, "%s", error.text);
         goto error;
     }
     if (!(ctx->instance = kvs_instance (h))) {
-        flux_log_error (h, "KVS dws.instance");
+        flux_log_error (h, "KVS " DWS_KEY_INSTANCE);
         goto error;
     }
-    if (!(ctx->used = json_object ()) || !(ctx->held = json_object ()))
-        errno = ENOMEM;
-    if (!ctx->used || !ctx->held
-        || !(ctx->commits = commits_create (h))
+    if (!(ctx->commits = commits_create (h))
         || !(ctx->calls = calls_create ())
-        || !(ctx->jobs = jobs_create (ctx))
-        || !(ctx->annotate = annotate_create (ctx))
-        || !(ctx->groups = groups_create ())
-        || !(ctx->losses = losses_create (ctx))
+        || !(ctx->space = space_create ())
+        || !(ctx->storages = storages_create ())
         || !(ctx->persistent = persistent_create ())
-        || !(ctx->tokens = tokens_create (ctx))
+        || !(ctx->jobs = jobs_create (ctx))
+        || !(ctx->sync = sync_create (ctx))
+        || !(ctx->agent = agent_create (ctx))
         || !(ctx->scheduler = scheduler_create (ctx))
+        || !(ctx->holds = holds_create (ctx))
         || !(ctx->systemstatus = systemstatus_create (ctx))
         || !(ctx->health = health_create (ctx))
+        || !(ctx->annotate = annotate_create (ctx))
+        || !(ctx->losses = losses_create (ctx))
+        || !(ctx->tokens = tokens_create (ctx))
+        || !(ctx->groups = groups_create ())
         || !(ctx->troubles = troubles_create (ctx))
-        || !(ctx->agent = agent_create (ctx))
-        || !(ctx->sync = sync_create (ctx))
         || service_start (ctx) < 0) {
         flux_log_error (h, "start");
         goto error;

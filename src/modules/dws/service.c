@@ -1,24 +1,27 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See service.h. A request notes a fact and is answered at once; what has to
- * be done about it is not decided here.
+ * See service.h. A request notes a fact and is answered at once; actions are
+ * not decided on here.
  */
 
 #include <errno.h>
 #include <string.h>
 
-#include "agent.h"
-#include "config.h"
-#include "health.h"
-#include "jobs.h"
-#include "losses.h"
-#include "objects.h"
-#include "persistent.h"
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "act/objects.h"
+#include "act/storage.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "facts/config.h"
+#include "facts/jobs.h"
+#include "facts/persistent.h"
+#include "facts/sync.h"
+#include "health/health.h"
 #include "service.h"
-#include "status.h"
-#include "storage.h"
-#include "sync.h"
-#include "token.h"
+#include "tell/losses.h"
+#include "tell/status.h"
+#include "tell/token.h"
 
 static void respond (flux_t *h, const flux_msg_t *msg, int rc,
                      const char *errstr)
@@ -31,8 +34,8 @@ static void respond (flux_t *h, const flux_msg_t *msg, int rc,
         flux_log_error (h, "error responding to request");
 }
 
-/* A job that should be known and is not: this module has started after it.
- * Its facts come with all others.
+/* The job of a request. If it is not known, this module has started after the
+ * job: its facts then come with those of all others.
  */
 static struct job *known_job (struct dws_ctx *ctx, json_int_t id)
 {
@@ -57,9 +60,8 @@ static void create_cb (flux_t *h, flux_msg_handler_t *mh,
     if (flux_request_unpack (msg, NULL, "o", &payload) < 0
         || !(facts = dws_job_decode (payload, &error))
         || persistent_permitted (ctx, facts, &error) < 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         dws_job_destroy (facts);
-        errno = saved_errno;
     }
     else if (jobs_learn (ctx->jobs, facts)) {
         if (!sync_done (ctx->sync))
@@ -111,10 +113,12 @@ static void post_run_cb (flux_t *h, flux_msg_handler_t *mh,
     respond (h, msg, rc, NULL);
 }
 
-static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
-                         const flux_msg_t *msg, void *arg)
+/* A job has got an exception in its epilog: its workflow is to be torn down;
+ * if the epilog was let go, nobody waits for that.
+ */
+static void end_epilog (struct dws_ctx *ctx, const flux_msg_t *msg,
+                        bool abandoned)
 {
-    struct dws_ctx *ctx = arg;
     json_int_t id;
     struct job *job;
     int rc;
@@ -122,27 +126,25 @@ static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
     if ((rc = flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id)) == 0
         && (job = known_job (ctx, id))) {
         job->facts->exception = true;
-        job->facts->teardown = true;
+        if (abandoned)
+            job->facts->abandoned = true;
+        else
+            job->facts->teardown = true;
         jobs_changed (job);
     }
-    respond (h, msg, rc, NULL);
+    respond (ctx->h, msg, rc, NULL);
+}
+
+static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
+                         const flux_msg_t *msg, void *arg)
+{
+    end_epilog (arg, msg, false);
 }
 
 static void abort_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg)
 {
-    struct dws_ctx *ctx = arg;
-    json_int_t id;
-    struct job *job;
-    int rc;
-
-    if ((rc = flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id)) == 0
-        && (job = known_job (ctx, id))) {
-        job->facts->exception = true;
-        job->facts->abandoned = true;
-        jobs_changed (job);
-    }
-    respond (h, msg, rc, NULL);
+    end_epilog (arg, msg, true);
 }
 
 /* Enable or disable a rabbit. The answer comes from Kubernetes.
@@ -222,17 +224,15 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
 
     if (flux_module_config_request_decode (msg, &conf) < 0
         || !(config = config_create (conf, &error))) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_conf_decref (conf);
-        errno = saved_errno;
         respond (h, msg, -1, error.text[0] ? error.text : NULL);
         return;
     }
     if (flux_set_conf_new (h, conf) < 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         dws_config_destroy (config);
         flux_conf_decref (conf);
-        errno = saved_errno;
         respond (h, msg, -1, NULL);
         return;
     }
@@ -252,13 +252,13 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.post_run", post_run_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.teardown", teardown_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.abort", abort_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "dws.rabbit", rabbit_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "dws.agent", agent_attach_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "dws.report", agent_report_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_RABBIT, rabbit_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_AGENT, agent_attach_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_REPORT, agent_report_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "dws.status", status_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "dws.losses", losses_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "dws.token", token_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_STATUS, status_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOSSES, losses_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_TOKEN, token_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "dws.disconnect", disconnect_cb,
       FLUX_ROLE_USER },
     FLUX_MSGHANDLER_TABLE_END,

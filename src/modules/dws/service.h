@@ -6,7 +6,7 @@
 #ifndef DWS_SERVICE_H
 #define DWS_SERVICE_H
 
-#include "ctx.h"
+#include "base/ctx.h"
 
 /* Register the handlers in ctx->handlers.
  */

@@ -10,15 +10,17 @@
 #include <unistd.h>
 #include <jansson.h>
 
-#include "libdws/allocation.h"
-#include "libdws/breakdown.h"
-#include "libdws/config.h"
-#include "libdws/daemons.h"
-#include "libdws/directive.h"
-#include "libdws/error.h"
-#include "libdws/jgf.h"
-#include "libdws/location.h"
-#include "libdws/topology.h"
+#include "libutil/errno_safe.h"
+#include "libdws/config/config.h"
+#include "libdws/directive/directive.h"
+#include "libdws/graph/jgf.h"
+#include "libdws/graph/topology.h"
+#include "libdws/storage/allocation.h"
+#include "libdws/storage/reserved.h"
+#include "libdws/storage/breakdown.h"
+#include "libdws/storage/daemons.h"
+#include "libdws/storage/location.h"
+#include "libdws/util/error.h"
 
 #include "text.h"
 
@@ -139,7 +141,7 @@ static json_t *allocation_sets (struct call *call)
 
 static json_t *allocation_reserved (struct call *call)
 {
-    return dws_allocation_reserved (call->args[0], call->topo, &call->error);
+    return dws_reserved (call->args[0], call->topo, &call->error);
 }
 
 static json_t *location_constraint (struct call *call)
@@ -216,11 +218,7 @@ static int write_R (int fd, json_t *R, dws_error_t *error)
     if (write_text (fd, text, strlen (text) - 1, error) == 0
         && write_text (fd, key, sizeof (key) - 1, error) == 0)
         rc = 0;
-    {
-        int saved_errno = errno;
-        free (text);
-        errno = saved_errno;
-    }
+    ERRNO_SAFE (free (text));
     return rc;
 }
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import flux
 import flux.constants
 
-from flux_k8s import systemd
+from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import ConfigError, Kube, Object
 from flux_k8s.stats import Stats
@@ -37,7 +37,6 @@ LOGGER = logging.getLogger(__name__)
 PROTOCOL_VERSION = 1
 # systemd must not start an agent again that another has taken over from.
 EXIT_REPLACED = 3
-INSTANCE_LABEL = "flux-framework.org/instance"
 REPORT_TYPES = {
     "workflows": "workflow",
     "storages": "storage",
@@ -177,7 +176,7 @@ class Session(Sink):
         # workflows that results have shown while all are being listed
         self._meanwhile: dict[Name, Object] | None = None
         selectors = dict.fromkeys(REPORT_TYPES, "")
-        selectors["workflows"] = f"{INSTANCE_LABEL}={instance}"
+        selectors["workflows"] = f"{names.INSTANCE_LABEL}={instance}"
         self._kinds = set(selectors)
         self._watchers = Watchers(kube, selectors, self)
         self.commands = CommandQueue(
@@ -370,7 +369,7 @@ class Agent:
 
     def _attach(self) -> None:
         self._stream = self._handle.rpc(
-            "dws.agent",
+            names.TOPIC_AGENT,
             {"version": PROTOCOL_VERSION},
             nodeid=0,
             flags=flux.constants.FLUX_RPC_STREAMING,
@@ -502,7 +501,7 @@ class Agent:
         self._batch = []
         self._batch_size = 0
         self._under_way += 1
-        self._handle.rpc("dws.report", payload, nodeid=0).then(self._on_sent)
+        self._handle.rpc(names.TOPIC_REPORT, payload, nodeid=0).then(self._on_sent)
 
     def _on_sent(self, future: Any) -> None:
         self._under_way -= 1

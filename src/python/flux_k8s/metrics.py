@@ -27,6 +27,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector as BaseCollector
 from prometheus_client.registry import CollectorRegistry
 
+from flux_k8s import names
 from flux_k8s.stats import BOUNDS_S, Stats
 
 LOGGER = logging.getLogger(__name__)
@@ -42,7 +43,7 @@ def module_status() -> dict[str, Any] | None:
     thread's own connection: a handle belongs to one thread."""
     try:
         handle = flux.Flux()
-        answer = handle.rpc("dws.status", {}, nodeid=0)
+        answer = handle.rpc(names.TOPIC_STATUS, {}, nodeid=0)
         answer.wait_for(MODULE_TIMEOUT_S)
         status: dict[str, Any] = answer.get()
         return status

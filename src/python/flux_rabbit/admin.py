@@ -10,6 +10,8 @@ import argparse
 import sys
 from typing import Any
 
+from flux_k8s import names
+
 from flux_rabbit import cli, rpc, term
 from flux_rabbit.listing import choose, state_of, waits_for
 from flux_rabbit.units import Size
@@ -19,7 +21,6 @@ Object = dict[str, Any]
 # Drain reasons of ours begin with this, others are left alone.
 PREFIX = "rabbit: "
 # The plugin lets a job in the epilog go when it sees this exception.
-ABANDON = "dws-epilog-timeout"
 
 ABOUT = {
     "drain": (
@@ -149,7 +150,7 @@ def set_state(
     pending = {}
     for rabbit in rabbits:
         request = {"rabbit": rabbit["name"], "state": state, "reason": reason}
-        pending[rabbit["name"]] = handle.send("dws.rabbit", request)
+        pending[rabbit["name"]] = handle.send(names.TOPIC_RABBIT, request)
     errors = []
     for name, answer in pending.items():
         try:
@@ -223,7 +224,7 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
     why = args.reason or "given up with flux rabbit release"
     request = {
         "id": number,
-        "type": ABANDON if last else "dws-release",
+        "type": names.EPILOG_TIMEOUT if last else names.EXCEPTION_RELEASE,
         "severity": 0,
         "note": why,
     }

@@ -11,6 +11,8 @@ import errno
 import time
 from typing import Any
 
+from flux_k8s import names
+
 from flux_rabbit import cli, rpc, term
 
 Object = dict[str, Any]
@@ -46,14 +48,14 @@ def run(args: argparse.Namespace) -> int:
     handle = rpc.Handle()
     for number in cli.jobids(args.ack or []):
         try:
-            handle.call("dws.losses", {"ack": number})
+            handle.call(names.TOPIC_LOSSES, {"ack": number})
         except rpc.Absent:
             raise
         except rpc.RpcError as exc:
             if exc.errno != errno.ENOENT:
                 raise
             raise cli.Failure(f"{rpc.f58(number)} is not listed") from None
-    losses = handle.call("dws.losses")["losses"]
+    losses = handle.call(names.TOPIC_LOSSES)["losses"]
     if args.json:
         cli.print_json(losses)
     elif losses and not args.ack:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from _flux._core import ffi, lib
+from flux_k8s import names
 
 Object = dict[str, Any]
 
@@ -117,24 +118,25 @@ def f58(number: int) -> str:
 
 def status(handle: Handle) -> Object:
     """How everything is (dws.status in doc/protocol.md)."""
-    return handle.call("dws.status")
+    return handle.call(names.TOPIC_STATUS)
 
 
 def rabbits(handle: Handle) -> list[Object]:
     """Every rabbit."""
-    return list(handle.call("dws.status", {"list": "rabbits"})["rabbits"])
+    return list(handle.call(names.TOPIC_STATUS, {"list": "rabbits"})["rabbits"])
 
 
 def job_pages(handle: Handle) -> Iterator[list[Object]]:
     """The active rabbit jobs in the order of their ids, some at a time. The
     next page is on its way while the caller looks at one."""
     request: Object = {"list": "jobs", "max": PAGE}
-    pending: Pending | None = handle.send("dws.status", request)
+    pending: Pending | None = handle.send(names.TOPIC_STATUS, request)
     while pending is not None:
         answer = pending.get()
         pending = None
         if "next" in answer:
-            pending = handle.send("dws.status", {**request, "after": answer["next"]})
+            more = {**request, "after": answer["next"]}
+            pending = handle.send(names.TOPIC_STATUS, more)
         yield list(answer["jobs"])
 
 
@@ -142,7 +144,7 @@ def active_job(handle: Handle, number: int) -> Object | None:
     """What the module knows about a job, None if it is not active or somebody
     else's."""
     try:
-        return handle.call("dws.status", {"jobid": number})
+        return handle.call(names.TOPIC_STATUS, {"jobid": number})
     except Absent:
         raise
     except RpcError as exc:
@@ -192,7 +194,7 @@ def finished_jobs(handle: Handle, count: int, user: int | None) -> list[Object]:
 def uses_rabbits(job: Object) -> bool:
     """Whether a job of job-list has had a workflow: its memo tells."""
     user = (job.get("annotations") or {}).get("user") or {}
-    return bool(user.get("rabbit_workflow") or user.get("rabbits"))
+    return bool(user.get(names.KEY_WORKFLOW) or user.get("rabbits"))
 
 
 class Lookup:

@@ -11,6 +11,8 @@ import sys
 import time
 from typing import Any
 
+from flux_k8s import names
+
 from flux_rabbit import cli, picture, rpc, term, timeline
 from flux_rabbit.listing import state_of, waits_for
 from flux_rabbit.term import Line
@@ -19,7 +21,7 @@ from flux_rabbit.units import Size, duration
 
 Object = dict[str, Any]
 
-RECORDS = ("jobspec", "rabbit_workflow", "rabbit_datamovements")
+RECORDS = ("jobspec", names.KEY_WORKFLOW, names.KEY_MOVEMENTS)
 
 
 def configure(
@@ -69,8 +71,8 @@ class Report:
         self.job = rpc.job_list(handle, number)
         # Also one that is over: its data may still be on the way.
         self.active = rpc.active_job(handle, number)
-        self.workflow: Object = read.get("rabbit_workflow") or {}
-        movements = read.get("rabbit_datamovements") or []
+        self.workflow: Object = read.get(names.KEY_WORKFLOW) or {}
+        movements = read.get(names.KEY_MOVEMENTS) or []
         given = (self.active or {}).get("directives")
         self.directives: list[str] = given or _directives(read.get("jobspec") or {})
         self.errors = [mark.text for mark in self.line.marks]

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from flux_k8s import names
+
 from flux_rabbit import rpc, term
 from flux_rabbit.units import go_duration
 
@@ -218,21 +220,21 @@ def _states(
 ) -> list[Span]:
     """What the workflow did, as far as it is over."""
     spans = []
-    begin = events.when("dependency-add", description="dws-create")
+    begin = events.when("dependency-add", description=names.DEPENDENCY)
     if begin is not None:
-        end = events.when("dependency-remove", description="dws-create")
+        end = events.when("dependency-remove", description=names.DEPENDENCY)
         fatal = events.fatal()
         if end is None and fatal is not None:
             end = max(begin, fatal)
         spans.append(Span("rabbit", "Proposal", begin, end))
-    begin = events.when("prolog-start", description="dws-setup")
+    begin = events.when("prolog-start", description=names.PROLOG)
     if begin is not None:
-        end = events.when("prolog-finish", description="dws-setup")
+        end = events.when("prolog-finish", description=names.PROLOG)
         limit = now if end is None else end
         spans += _chain(("Setup", "DataIn", "PreRun"), durations, done, begin, limit)
-    begin = events.when("epilog-start", description="dws-epilog")
+    begin = events.when("epilog-start", description=names.EPILOG)
     if begin is not None:
-        end = events.when("epilog-finish", description="dws-epilog")
+        end = events.when("epilog-finish", description=names.EPILOG)
         limit = now if end is None else end
         after = _chain(("PostRun", "DataOut"), durations, done, begin, limit)
         spans += after
@@ -301,7 +303,7 @@ def _arrived(workflow: Object) -> bool:
 
 def key(state: str) -> str:
     """The KVS key with the timing of a state."""
-    return f"rabbit_{state.lower()}_timing"
+    return names.KEY_TIMING % state.lower()
 
 
 def fetch(handle: rpc.Handle, numbers: Iterable[int]) -> list[Timeline]:
@@ -313,14 +315,14 @@ def fetch(handle: rpc.Handle, numbers: Iterable[int]) -> list[Timeline]:
     numbers = list(numbers)
     lookup = rpc.Lookup(handle)
     for number in numbers:
-        lookup.ask(number, "eventlog", "rabbit_workflow", *map(key, STATES))
+        lookup.ask(number, "eventlog", names.KEY_WORKFLOW, *map(key, STATES))
     lines = []
     for number in numbers:
         eventlog = lookup.get(number, "eventlog")
         if not eventlog:
             raise FileNotFoundError(f"there is no job {rpc.f58(number)}")
         timings = {state: lookup.get(number, key(state)) for state in STATES}
-        workflow = lookup.get(number, "rabbit_workflow")
+        workflow = lookup.get(number, names.KEY_WORKFLOW)
         active = None
         if Events(eventlog).when("clean") is None:
             active = rpc.active_job(handle, number)

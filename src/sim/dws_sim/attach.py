@@ -115,8 +115,8 @@ async def _install(
     for obj in world.storages(machine, config):
         await cluster.create("storages", obj)
     if not args.no_dws:
-        ready = {**config, "status": {"ready": True}}
-        await cluster.update_status("systemconfigurations", ready)
+        config = {**config, "status": world.SYSTEM_STATUS}
+        await cluster.update_status("systemconfigurations", config)
     for obj in hooks.configurations():
         kind = obj["kind"].lower() + "s"
         await cluster.install(f"{_ADMISSION}/{kind}", obj)

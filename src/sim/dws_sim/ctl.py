@@ -18,6 +18,8 @@ from dws_sim.faults import CONTAINER_MODES
 from dws_sim.jsontree import Object
 from dws_sim.states import STATES
 
+RABBIT_WORDS = ("down", "dead", "up", "unbooted", "drained", "fenced")
+
 
 class _TextParser(argparse.ArgumentParser):
     """Reads commands that do not come from a command line."""
@@ -75,7 +77,7 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument("mode", choices=CONTAINER_MODES)
     cmd = sub.add_parser("rabbit", help="break or mend a rabbit")
     cmd.add_argument("rabbit")
-    cmd.add_argument("to", choices=["down", "up", "unbooted", "drained", "fenced"])
+    cmd.add_argument("to", choices=RABBIT_WORDS)
     cmd = sub.add_parser("link", help="break or mend a compute's PCIe link")
     cmd.add_argument("node")
     cmd.add_argument("to", help="down, up, or a status word")
@@ -88,6 +90,8 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument("to", choices=["on", "off"])
     cmd = sub.add_parser("child-timeout", help="how long a node may take notice")
     cmd.add_argument("seconds", type=float)
+    cmd = sub.add_parser("stumble", help="let healthy workflows show faults")
+    cmd.add_argument("probability", type=float, help="0: none does")
     cmd = sub.add_parser("api", help="faults of the API server")
     cmd.add_argument("--status", type=int, help="answer this to the next requests")
     cmd.add_argument("--count", type=int, default=1, help="how many requests")

@@ -12,11 +12,14 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Callable
 
+from dws_sim.directive import parse
 from dws_sim.jsontree import Object, parse_time
-from dws_sim.states import STATES
+from dws_sim.states import FS_TYPES, STATES
 
 CONTAINER_MODES = ("ok", "no-start", "no-stop", "fail")
 SEVERITIES = ("Minor", "Major", "Fatal")
+# how long such a fault is seen
+STUMBLE_S = (0.1, 0.2)
 # standard deviations from the median of a normal distribution to its 95th
 # percentile
 _P95 = 1.6448536269514722
@@ -79,6 +82,14 @@ class Failure:
     count: int | None = None
     workflow: str = "*"
     probability: float = 1.0
+    # of workflows with a file system of that type alone
+    fs_type: str = ""
+
+    def meets(self, workflow: Object) -> bool:
+        """Whether it is for a workflow."""
+        if not fnmatchcase(workflow["metadata"]["name"], self.workflow):
+            return False
+        return not self.fs_type or self.fs_type in fs_types(workflow)
 
 
 @dataclass
@@ -97,6 +108,29 @@ def check_state(state: str) -> str:
     return state
 
 
+# How long a state takes in which nobody has anything to do.
+EMPTY = "empty"
+
+
+def check_timed(key: str) -> str:
+    """Raises ValueError for what is neither a state, nor a state and a type of
+    file system, nor EMPTY."""
+    state, _, fs_type = key.partition(" ")
+    if key == EMPTY:
+        return key
+    if fs_type and fs_type not in FS_TYPES:
+        words = ", ".join(FS_TYPES)
+        raise ValueError(f"no such type: {fs_type!r} (one of {words})")
+    check_state(state)
+    return key
+
+
+def fs_types(workflow: Object) -> set[str]:
+    """The types of the file systems that a workflow makes."""
+    directives = workflow.get("spec", {}).get("dwDirectives", ())
+    return {parse(text).get("type") or "" for text in directives} - {""}
+
+
 @dataclass
 class Faults:
     """All switches. Who changes one calls changed() afterwards.
@@ -107,7 +141,10 @@ class Faults:
 
     seed: int = 0
     holds: dict[str, list[Hold]] = field(default_factory=dict)
+    # by state, by state and type of file system, and EMPTY
     latencies: dict[str, Latency] = field(default_factory=dict)
+    # how many requests each controller may make in a second; 0: any number
+    requests_per_s: float = 0.0
     mount_latency: Latency = field(default_factory=lambda: Latency(0, 0))
     copy_latency: Latency = field(default_factory=lambda: Latency(0, 0))
     # data movements that fail: message and how many still, None: all
@@ -116,6 +153,8 @@ class Faults:
     # how containers behave: ok, no-start, no-stop or fail
     containers: str = "ok"
     hung_nodes: set[str] = field(default_factory=set)
+    # how likely a healthy workflow passes through a fault that is soon gone
+    stumble: float = 0.0
     # how long a child may wait to be noticed by a node
     child_timeout_s: float = 300.0
     listeners: list[Callable[[], None]] = field(default_factory=list)
@@ -136,29 +175,55 @@ class Faults:
             for h in self.holds.get(state, ())
         )
 
-    def delay_left(self, state: str, workflow: Object, now: float) -> float:
-        """Seconds that a workflow still has to spend in a state."""
-        latency = self.latencies.get(state)
-        if latency is None:
+    def delay_left(
+        self, state: str, workflow: Object, now: float, empty: bool = False
+    ) -> float:
+        """Seconds that a workflow still has to spend in a state.
+
+        Args:
+            empty: nobody has anything to do there.
+        """
+        latencies = self._latencies(state, workflow, empty)
+        if not latencies:
             return 0.0
         meta = workflow["metadata"]
         due = self._due.get((meta["uid"], state))
         if due is None:
-            due = now + latency.sample(self._draw(state, meta["name"]))
+            # all file systems are made at once: the slowest one counts
+            due = now + max(
+                latency.sample(self._draw(state, meta["name"])) for latency in latencies
+            )
             self._due[(meta["uid"], state)] = due
         return max(0.0, due - now)
+
+    def stumbles(self, state: str, workflow: Object, now: float) -> bool:
+        """Whether a healthy workflow shows a fault now."""
+        if not self.stumble:
+            return False
+        meta = workflow["metadata"]
+        key = (meta["uid"], f"stumble {state}")
+        if key not in self._due:
+            draw = self._draw(f"stumble {state}", meta["name"])
+            struck = draw.random() < self.stumble
+            self._due[key] = now + (draw.uniform(*STUMBLE_S) if struck else 0.0)
+        return now < self._due[key]
+
+    def _latencies(self, state: str, workflow: Object, empty: bool) -> list[Latency]:
+        """What a workflow has to wait for in a state, if anything."""
+        if empty and EMPTY in self.latencies:
+            return [self.latencies[EMPTY]]
+        keys = {state}
+        if not empty:
+            own = {f"{state} {kind}" for kind in fs_types(workflow)}
+            keys = {key if key in self.latencies else state for key in own} or keys
+        return [self.latencies[key] for key in keys if key in self.latencies]
 
     def failure(self, state: str, workflow: Object) -> Failure | None:
         """The failure that strikes a workflow now, if any. It is used up."""
         name = workflow["metadata"]["name"]
         for i, item in enumerate(self.failures.get(state, ())):
-            if not fnmatchcase(name, item.workflow):
+            if not item.meets(workflow) or not self._strikes(state, i, name, item):
                 continue
-            if item.probability < 1.0:
-                # the same at each try: the die is cast once for each workflow
-                chance = self._draw(f"fail {state} {i}", name).random()
-                if chance >= item.probability:
-                    continue
             if item.count is None:
                 return item
             if item.count > 0:
@@ -166,10 +231,18 @@ class Faults:
                 return item
         return None
 
+    def _strikes(self, state: str, i: int, name: str, item: Failure) -> bool:
+        """The same at each try: the die is cast once for each workflow."""
+        if item.probability >= 1.0:
+            return True
+        chance = self._draw(f"fail {state} {i}", name).random()
+        return chance < item.probability
+
     def forget(self, uid: str) -> None:
         """A workflow is gone."""
         for state in STATES:
             self._due.pop((uid, state), None)
+            self._due.pop((uid, f"stumble {state}"), None)
 
     def copy_seconds(self, name: str) -> float:
         """How long a data movement takes."""

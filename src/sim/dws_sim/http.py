@@ -55,6 +55,13 @@ class Target:
     name: str
     subresource: str
 
+    @property
+    def is_served(self) -> bool:
+        """Whether the kind has that subresource."""
+        if self.subresource == "status":
+            return self.resource.status
+        return self.subresource in ("", "log" if self.resource.plural == "pods" else "")
+
 
 def parse_target(parts: list[str]) -> Target:
     """Read a path that is not discovery.
@@ -75,10 +82,6 @@ def parse_target(parts: list[str]) -> Target:
     name = rest[1] if len(rest) > 1 else ""
     sub = rest[2] if len(rest) > 2 else ""
     if res is None or len(rest) > 3 or res.namespaced < (namespace is not None):
-        raise errors.no_such_path()
-    if sub and not (
-        (sub == "status" and res.status) or (sub == "log" and res.plural == "pods")
-    ):
         raise errors.no_such_path()
     if name and res.namespaced and namespace is None:
         raise errors.no_such_path()
@@ -189,6 +192,8 @@ class ApiServer:
         group, place = target.resource.group, target.namespace or ""
         if not user.role.allows(group, resource, place, verb):
             raise refusal(user, verb, group, resource, place, target.name)
+        if not target.is_served:
+            raise errors.no_such_path()
         past = Past(
             self.store, target.resource, 0.0 if user.role.is_admin else self.stale_s
         )

@@ -59,10 +59,11 @@ def wlm_role(without: tuple[str, ...] = ()) -> Role:
     grant(DWS_GROUP, "workflows", "create delete " + _WRITE)
     grant(DWS_GROUP, "computes servers storages", _WRITE)
     grant(DWS_GROUP, readable, _READ)
-    for name in f"computes servers storages workflows {readable}".split():
+    for name in f"servers storages {readable}".split():
         grant(DWS_GROUP, f"{name}/status", "get")
     grant(DWS_GROUP, "systemstatuses", _WRITE)
     grant(NNF_GROUP, "nnfdatamovements", _READ)
+    grant(NNF_GROUP, "nnfdatamovements/status", "get")
     grant("", "secrets", _READ)
     grant("", "pods pods/log", _READ, "default")
     return Role("wlm", rules)

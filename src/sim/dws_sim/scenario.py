@@ -10,12 +10,22 @@ from typing import Any
 import yaml
 
 from dws_sim.ctl import parse_command
-from dws_sim.faults import SEVERITIES, Failure, Faults, Hold, Latency, check_state
+from dws_sim.faults import (
+    SEVERITIES,
+    Failure,
+    Faults,
+    Hold,
+    Latency,
+    check_state,
+    check_timed,
+)
 from dws_sim.jsontree import Object
+from dws_sim.states import FS_TYPES
 
-# Seconds by state; "mount" is one mount or unmount on one node. On the real
-# systems a Lustre job takes three quarters of a minute from its allocation to its
-# variables, Proposal some seconds, and a few nodes very long to unmount.
+# Seconds by state, or by state and type of file system; "empty" is a state in
+# which nobody has anything to do, "mount" one mount or unmount on one node. On the
+# real systems a Lustre job takes three quarters of a minute from its allocation to
+# its variables, Proposal some seconds, and a few nodes very long to unmount.
 PRESETS: dict[str, dict[str, Any]] = {
     "instant": {},
     "demo": {
@@ -26,6 +36,22 @@ PRESETS: dict[str, dict[str, Any]] = {
         "PostRun": 0.4,
         "DataOut": 0.2,
         "Teardown": 0.5,
+    },
+    # DWS and NNF with made-up drives and file systems, on an idle machine
+    "nnf": {
+        "empty": 0.06,
+        "Proposal": 0.2,
+        "Setup": [0.3, 0.5],
+        "Setup lustre": 1.1,
+        "DataIn": [0.4, 0.5],
+        "PreRun": [2.3, 2.5],
+        "PreRun raw": 0.7,
+        "PreRun lustre": 0.3,
+        "PostRun": [1.1, 1.3],
+        "PostRun lustre": 0.3,
+        "DataOut": [0.25, 0.4],
+        "Teardown": [0.3, 0.7],
+        "Teardown lustre": 4.4,
     },
     "tuolumne": {
         "Proposal": [2.0, 4.5],
@@ -50,9 +76,20 @@ PRESETS: dict[str, dict[str, Any]] = {
         "copy": {"median": 120.0, "p95": 1800.0},
     },
 }
+# What else a preset has: how many requests each controller may make in a second,
+# and what healthy jobs pass through.
+TROUBLE: dict[str, dict[str, float]] = {"nnf": {"requests": 20, "stumble": 0.3}}
 # Commands that change nothing.
 _QUESTIONS = ("state", "wait-idle", "wait-state")
-_FAILURE_KEYS = {"state", "severity", "message", "count", "workflow", "probability"}
+_FAILURE_KEYS = {
+    "state",
+    "severity",
+    "message",
+    "count",
+    "workflow",
+    "probability",
+    "type",
+}
 
 
 def _set_latencies(faults: Faults, values: Any) -> None:
@@ -64,7 +101,23 @@ def _set_latencies(faults: Faults, values: Any) -> None:
         elif state == "copy":
             faults.copy_latency = Latency.parse(value)
         else:
-            faults.latencies[check_state(state)] = Latency.parse(value)
+            faults.latencies[check_timed(str(state))] = Latency.parse(value)
+
+
+def _set_requests(faults: Faults, value: Any) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise ValueError("requests must be a number for each second, or 0: no limit")
+    faults.requests_per_s = float(value)
+
+
+def _set_stumble(faults: Faults, value: Any) -> None:
+    if value is None:
+        return
+    if not isinstance(value, (int, float)) or not 0 <= value <= 1:
+        raise ValueError("stumble must be a probability between 0 and 1")
+    faults.stumble = float(value)
 
 
 def _failure(entry: Any) -> Failure:
@@ -78,12 +131,16 @@ def _failure(entry: Any) -> Failure:
         raise ValueError("count must be a positive integer")
     if not isinstance(probability, (int, float)) or not 0 <= probability <= 1:
         raise ValueError("probability must be between 0 and 1")
+    fs_type = entry.get("type", "")
+    if fs_type and fs_type not in FS_TYPES:
+        raise ValueError(f"type must be one of {', '.join(FS_TYPES)}")
     return Failure(
         severity,
         str(entry.get("message", "simulated failure")),
         count,
         str(entry.get("workflow", "*")),
         float(probability),
+        fs_type,
     )
 
 
@@ -128,7 +185,8 @@ def _list(data: Object, key: str) -> list[Any]:
 
 def load(text: str, faults: Faults) -> list[Step]:
     """Set switches from the text of a scenario file: a map with the keys
-    preset, seed, latency, hold, fail, hang-mount, steps. Returns the steps.
+    preset, seed, latency, requests, hold, fail, hang-mount, stumble, steps. Returns
+    the steps.
 
     Raises:
         ValueError: it is no scenario.
@@ -137,17 +195,29 @@ def load(text: str, faults: Faults) -> list[Step]:
         data = yaml.safe_load(text)
     except yaml.YAMLError as exc:
         raise ValueError(str(exc)) from exc
-    known = {"preset", "seed", "latency", "hold", "fail", "hang-mount", "steps"}
+    known = {
+        "preset",
+        "seed",
+        "latency",
+        "requests",
+        "hold",
+        "fail",
+        "hang-mount",
+        "stumble",
+        "steps",
+    }
     if not isinstance(data, dict) or set(data) - known:
         raise ValueError(f"a scenario has the keys {', '.join(sorted(known))}")
     if "preset" in data:
         apply_preset(data["preset"], faults)
     _set_latencies(faults, data.get("latency", {}))
+    _set_requests(faults, data.get("requests"))
     for entry in _list(data, "hold"):
         _hold(faults, entry)
     for entry in _list(data, "fail"):
         failure = _failure(entry)
         faults.failures.setdefault(check_state(entry.get("state")), []).append(failure)
+    _set_stumble(faults, data.get("stumble"))
     faults.hung_nodes.update(str(n) for n in _list(data, "hang-mount"))
     return [_step(entry) for entry in _list(data, "steps")]
 
@@ -173,3 +243,6 @@ def apply_preset(name: Any, faults: Faults) -> None:
     if name not in PRESETS:
         raise ValueError(f"no such preset: {name!r} (one of {', '.join(PRESETS)})")
     _set_latencies(faults, PRESETS[name])
+    trouble = TROUBLE.get(name, {})
+    _set_requests(faults, trouble.get("requests"))
+    _set_stumble(faults, trouble.get("stumble"))

@@ -23,6 +23,7 @@ from dws_sim.controllers.filesystem import JobDw
 from dws_sim.controllers.health import Hardware, HealthController
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.nnf import NnfController
+from dws_sim.controllers.pace import Paced
 from dws_sim.controllers.persistent import (
     CreatePersistent,
     DestroyPersistent,
@@ -32,9 +33,10 @@ from dws_sim.controllers.persistent import (
 from dws_sim.controllers.pods import JobController, pod_log_text
 from dws_sim.controllers.ports import PortController
 from dws_sim.controllers.step import Command
-from dws_sim.controllers.storage import Ledger, ServersController, StorageController
+from dws_sim.controllers.storage import ServersController, StorageController, recover
 from dws_sim.controllers.tester import TesterController
 from dws_sim.controllers.workflow import WorkflowController
+from dws_sim.drives import Ledger
 from dws_sim.faults import Faults
 from dws_sim.gc import Collector
 from dws_sim.http import ApiServer
@@ -47,6 +49,7 @@ from dws_sim.world import Machine
 
 WLM_USER = "system:serviceaccount:default:flux-wlm"
 ADMIN_USER = "dws-sim-admin"
+PACED_WORKERS = 32
 # by the context in the kubeconfig
 USERS = {"wlm": WLM_USER, "admin": ADMIN_USER}
 
@@ -78,13 +81,18 @@ class Controllers:
     tester: bool = False
     manager: Manager = field(default_factory=Manager)
     hardware: Hardware = field(default_factory=Hardware)
-    ledger: Ledger = field(default_factory=Ledger)
 
     def __post_init__(self) -> None:
-        cluster, manager, faults = self.cluster, self.manager, self.faults
+        manager, faults = self.manager, self.faults
+        self.ledger = Ledger(self.machine.capacity_bytes, self.machine.rabbits)
+        if faults.requests_per_s:
+            # one that waits for its turn must not keep the others waiting
+            manager.workers = max(manager.workers, PACED_WORKERS)
+        # DWS and NNF are two clients of the API server, each node is one more
+        dws, cluster = (Paced(self.cluster, faults) for _ in range(2))
         self._workflows: list[Controller] = []
         if self.dws:
-            self._workflows.append(WorkflowController(cluster, manager, faults))
+            self._workflows.append(WorkflowController(dws, manager, faults))
         root = self.mounts.mount_root
         self._workflows.append(
             NnfController(cluster, manager, faults, commands(), root)
@@ -93,15 +101,24 @@ class Controllers:
             self._workflows.append(TesterController(cluster, manager))
         BreakdownController(cluster, manager)
         ServersController(cluster, manager)
-        StorageController(cluster, manager, self.ledger, self.mounts, faults)
+        StorageController(
+            cluster, manager, self.ledger, self.mounts, faults, self.hardware
+        )
         AccessController(cluster, manager, faults)
         PersistentController(cluster, manager)
         MovementController(cluster, manager, faults)
         PortController(cluster, manager)
         JobController(cluster, manager, faults)
-        ClientMountController(cluster, manager, faults, self.mounts)
-        self.health = HealthController(cluster, manager, self.machine, self.hardware)
+        ClientMountController(self.cluster, manager, faults, self.mounts)
+        self.health = HealthController(
+            cluster, manager, self.machine, self.hardware, self.free
+        )
         faults.listeners.append(self.wake_workflows)
+
+    async def free(self, rabbit: str) -> int:
+        """Free bytes of a rabbit."""
+        await recover(self.cluster, self.ledger)
+        return self.ledger.free(rabbit)
 
     def wake_workflows(self) -> None:
         """Look at every workflow again: a switch was turned."""

@@ -6,4 +6,5 @@
 from __future__ import annotations
 
 STATES = ("Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown")
-PRESETS = ("instant", "demo", "tuolumne", "elcap")
+FS_TYPES = ("xfs", "gfs2", "raw", "lustre")
+PRESETS = ("instant", "demo", "nnf", "tuolumne", "elcap")

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, Any, Callable
 
+from dws_sim.drives import SLOTS
 from dws_sim.faults import (
     CONTAINER_MODES,
     SEVERITIES,
@@ -21,7 +22,6 @@ from dws_sim.faults import (
 from dws_sim.jsontree import Object
 from dws_sim.scenario import Step
 from dws_sim.states import STATES
-from dws_sim.world import DRIVES
 
 if TYPE_CHECKING:
     from dws_sim.sim import Controllers
@@ -68,6 +68,7 @@ class Switches:
             "fail-copy": self.fail_copy,
             "containers": self.containers,
             "child-timeout": self.child_timeout,
+            "stumble": self.stumble,
         }
 
     def check(self, steps: list[Step]) -> None:
@@ -163,17 +164,17 @@ class Switches:
             raise ValueError(f"there is no rabbit {name!r}")
         return name
 
-    def _look(self, rabbit: str) -> None:
-        self._health.enqueue("default", rabbit)
-
     async def rabbit(self, args: Object) -> Object:
         name, word = self._known_rabbit(args), text_of(args, "to")
         hardware = self._hardware
         if word == "down":
             hardware.down.add(name)
+        elif word == "dead":
+            hardware.dead.add(name)
         elif word == "up":
             hardware.reboot(name)
             hardware.drained.discard(name)
+            self._health.look(name)
         elif word == "unbooted":
             hardware.unbooted.add(name)
         elif word == "drained":
@@ -181,8 +182,11 @@ class Switches:
         elif word == "fenced":
             hardware.fenced.add(name)
         else:
-            raise ValueError("a rabbit goes down, up, unbooted, drained or fenced")
-        self._look(name)
+            raise ValueError(
+                "a rabbit goes down, dead, up, unbooted, drained or fenced"
+            )
+        self._health.enqueue("default", name)
+        self._faults.changed()
         return {}
 
     async def link(self, args: Object) -> Object:
@@ -194,24 +198,31 @@ class Switches:
         if rabbit is None:
             raise ValueError(f"node {node!r} has no rabbit")
         self._hardware.links[node] = word
-        self._look(rabbit)
+        self._health.look(rabbit)
         return {}
 
     async def drive(self, args: Object) -> Object:
         name, slot, word = self._known_rabbit(args), args.get("slot"), args.get("to")
-        if not isinstance(slot, int) or not 0 <= slot < DRIVES:
-            raise ValueError(f"slot must be 0 to {DRIVES - 1}")
+        if not isinstance(slot, int) or slot not in SLOTS:
+            raise ValueError(f"slot must be 1 to {len(SLOTS)}")
         if word not in ("failed", "ok"):
             raise ValueError("a drive is failed or ok")
         failed = self._hardware.drives.setdefault(name, set())
         (failed.add if word == "failed" else failed.discard)(slot)
-        self._look(name)
+        self._health.look(name)
         return {}
 
     async def child_timeout(self, args: Object) -> Object:
         faults = self._faults
         faults.child_timeout_s = float(number_of(args, "seconds", 300))
         faults.changed()
+        return {}
+
+    async def stumble(self, args: Object) -> Object:
+        probability = number_of(args, "probability", 0)
+        if probability > 1:
+            raise ValueError("probability must be between 0 and 1")
+        self._faults.stumble = float(probability)
         return {}
 
     async def hang_mount(self, args: Object) -> Object:

@@ -10,8 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dws_sim import hostlist
-from dws_sim.controllers.common import NNF_NAMESPACE, STORAGE_LABEL
+from dws_sim.controllers.common import (
+    NNF_NAMESPACE,
+    STORAGE_LABEL,
+    owner_labels,
+    owner_reference,
+)
 from dws_sim.directive import TESTER, nnf_rules, tester_rules
+from dws_sim.drives import drive_sizes
 from dws_sim.jsontree import Object
 from dws_sim.schema.crd import custom_resources, established
 from dws_sim.schema.resources import DEFINITIONS, RESOURCES
@@ -25,8 +31,8 @@ NAMESPACES_OF_A_SYSTEM = (
     "nnf-dm-system",
 )
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?$")
-# of each rabbit
-DRIVES = 16
+# NNF's labels and taints never let a SystemConfiguration get ready.
+SYSTEM_STATUS = {"ready": False}
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 
 
@@ -46,7 +52,11 @@ def parse_size(text: str) -> int:
 
 @dataclass
 class Machine:
-    """Rabbits in order, each with its computes in slot order."""
+    """Rabbits in order, each with its computes in slot order.
+
+    Attributes:
+        capacity_bytes: what the drives of one rabbit hold in all.
+    """
 
     capacity_bytes: int
     rabbits: dict[str, list[str]] = field(default_factory=dict)
@@ -91,11 +101,11 @@ class Machine:
         }
 
 
-def storage_status(machine: Machine, rabbit: str) -> Object:
-    """Storage.status of a healthy rabbit."""
+def storage_status(machine: Machine, rabbit: str, free: int) -> Object:
+    """Storage.status of a healthy rabbit that has so many bytes free."""
     return {
         "type": "NVMe",
-        "capacity": machine.capacity_bytes,
+        "capacity": free,
         "status": "Ready",
         "access": {
             "protocol": "PCIe",
@@ -111,17 +121,21 @@ def storage_status(machine: Machine, rabbit: str) -> Object:
                 "model": "SIM-NVME",
                 "serialNumber": f"{rabbit}-{slot:02d}",
                 "firmwareVersion": "1.0",
-                "capacity": machine.capacity_bytes // DRIVES,
+                "capacity": size,
                 "wearLevel": 0,
             }
-            for slot in range(DRIVES)
+            for slot, size in drive_sizes(machine.capacity_bytes).items()
         ],
     }
 
 
 def template_profile(default: bool = True) -> Object:
     """The storage profile that systems start from."""
-    block = {"allocationPadding": "300MiB", "capacityScalingFactor": "1.0"}
+    block: Object = {
+        "allocationPadding": "300MiB",
+        "capacityScalingFactor": "1.0",
+        "blockDeviceCommands": {"sharedVg": True},
+    }
     target = {"colocateComputes": False}
     return {
         "default": default,
@@ -244,18 +258,12 @@ def objects(
 
 def storages(machine: Machine, config: Object) -> list[Object]:
     """The Storages, which the SystemConfiguration owns."""
-    owner = {
-        "apiVersion": config["apiVersion"],
-        "kind": config["kind"],
-        "name": config["metadata"]["name"],
-        "uid": config["metadata"]["uid"],
-        "controller": True,
-    }
     out = []
     for rabbit in machine.rabbits:
         obj = _named(rabbit, "default", spec={"state": "Enabled", "mode": "Live"})
         obj["metadata"].update(
-            labels={STORAGE_LABEL: "Rabbit"}, ownerReferences=[owner]
+            labels={STORAGE_LABEL: "Rabbit", **owner_labels(config)},
+            ownerReferences=[owner_reference(config)],
         )
         out.append(obj)
     return out
@@ -274,5 +282,5 @@ def populate(
     config = store.get(res, "default", "default")
     for obj in storages(machine, config):
         store.create(RESOURCES["storages"], "default", obj)
-    config = {**config, "status": {"ready": True}}
+    config = {**config, "status": SYSTEM_STATUS}
     store.update(res, "default", "default", config, "status")

@@ -13,20 +13,23 @@
 
 #include <stdbool.h>
 
-#include "libdws/allocation.h"
-#include "libdws/breakdown.h"
-#include "libdws/config.h"
-#include "libdws/directive.h"
-#include "libdws/fluxion.h"
-#include "libdws/health.h"
-#include "libdws/jgf.h"
-#include "libdws/location.h"
-#include "libdws/mounts.h"
-#include "libdws/nodemap.h"
-#include "libdws/persistent.h"
-#include "libdws/record.h"
-#include "libdws/topology.h"
-#include "util.h"
+#include "libdws/util/hosts.h"
+#include "libdws/facts/servers.h"
+#include "libdws/config/config.h"
+#include "libdws/directive/directive.h"
+#include "libdws/facts/mounts.h"
+#include "libdws/graph/jgf.h"
+#include "libdws/graph/nodemap.h"
+#include "libdws/graph/topology.h"
+#include "libdws/health/fluxion.h"
+#include "libdws/health/health.h"
+#include "libdws/storage/allocation.h"
+#include "libdws/storage/reserved.h"
+#include "libdws/storage/breakdown.h"
+#include "libdws/storage/location.h"
+#include "libdws/tell/persistent.h"
+#include "libdws/tell/record.h"
+#include "libdws/test/util.h"
 
 static bool armed;            // the next of these allocations may fail:
 static bool jansson;          // jansson's, not ours
@@ -218,7 +221,7 @@ static int op_nodes (struct fixture *f, dws_error_t *e)
 
 static int op_reserved (struct fixture *f, dws_error_t *e)
 {
-    return drop (dws_allocation_reserved (f->R, f->topo, e));
+    return drop (dws_reserved (f->R, f->topo, e));
 }
 
 static int op_sets (struct fixture *f, dws_error_t *e)

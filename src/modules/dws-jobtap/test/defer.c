@@ -129,10 +129,10 @@ int flux_jobtap_jobspec_update_id_pack (flux_plugin_t *p,
     return -1;
 }
 
-static struct dws_job *make_job (struct dws_ctx *ctx)
+static struct jobtap_job *make_job (struct jobtap *ctx)
 {
     flux_plugin_arg_t *args = flux_plugin_arg_create ();
-    struct dws_job *job;
+    struct jobtap_job *job;
 
     assert_int_equal (flux_plugin_arg_set (
         args,
@@ -140,7 +140,7 @@ static struct dws_job *make_job (struct dws_ctx *ctx)
         "{\"id\": 1, \"userid\": 1, \"jobspec\": {\"resources\": [],"
         " \"attributes\": {\"system\": {\"dw\":"
         " \"#DW jobdw type=xfs capacity=1GiB name=a\"}}}}"), 0);
-    job = dws_job_create (ctx, args);
+    job = jobtap_job_create (ctx, args);
     flux_plugin_arg_destroy (args);
     assert_non_null (job);
     return job;
@@ -150,14 +150,14 @@ static struct dws_job *make_job (struct dws_ctx *ctx)
 static void test_job_ends_while_it_is_read (void **state)
 {
     flux_plugin_t *p = flux_plugin_create ();
-    struct dws_ctx *ctx = dws_ctx_create (p);
+    struct jobtap *ctx = jobtap_create (p);
     flux_msg_t *sync;
     flux_msg_t *answer;
     const char *s;
 
     assert_non_null (ctx);
-    assert_int_equal (dws_service_register (ctx), 0);
-    assert_int_equal (dws_rebuild (make_job (ctx)), 0);
+    assert_int_equal (jobtap_service_register (ctx), 0);
+    assert_int_equal (jobtap_rebuild (make_job (ctx)), 0);
     assert_non_null (sync = flux_request_encode ("job-manager.dws.sync", "{}"));
     sync_cb (handle, NULL, sync, ctx);
     assert_int_equal (flux_msglist_count (ctx->deferred), 1);
@@ -176,7 +176,7 @@ static void test_job_ends_while_it_is_read (void **state)
 
     flux_msg_destroy (answer);
     flux_msg_destroy (sync);
-    dws_ctx_destroy (ctx);
+    jobtap_destroy (ctx);
     flux_plugin_destroy (p);
 }
 

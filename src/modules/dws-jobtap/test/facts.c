@@ -91,21 +91,21 @@ static json_t *entry (double timestamp, const char *name, const char *context)
     return o;
 }
 
-static void apply (struct dws_facts *facts, size_t i)
+static void apply (struct jobtap_facts *facts, size_t i)
 {
     json_t *o = entry (100 + i, course[i].name, course[i].context);
 
-    assert_int_equal (dws_facts_apply (facts, o), 0);
+    assert_int_equal (jobtap_facts_apply (facts, o), 0);
     json_decref (o);
 }
 
-static void check (const struct dws_facts *facts, size_t i)
+static void check (const struct jobtap_facts *facts, size_t i)
 {
-    const char *phase = dws_facts_phase (facts, course[i].state);
+    const char *phase = jobtap_facts_phase (facts, course[i].state);
 
-    assert_int_equal (dws_facts_depend_held (facts), course[i].depend);
-    assert_int_equal (dws_facts_prolog_held (facts), course[i].prolog);
-    assert_int_equal (dws_facts_epilog_held (facts), course[i].epilog);
+    assert_int_equal (jobtap_facts_depend_held (facts), course[i].depend);
+    assert_int_equal (jobtap_facts_prolog_held (facts), course[i].prolog);
+    assert_int_equal (jobtap_facts_epilog_held (facts), course[i].epilog);
     if (course[i].phase)
         assert_string_equal (phase, course[i].phase);
     else
@@ -114,7 +114,7 @@ static void check (const struct dws_facts *facts, size_t i)
 
 static void test_course (void **state)
 {
-    struct dws_facts facts = { 0 };
+    struct jobtap_facts facts = { 0 };
 
     for (size_t i = 0; i < COURSE_LENGTH; i++) {
         apply (&facts, i);
@@ -123,7 +123,7 @@ static void test_course (void **state)
     assert_true (facts.t_epilog == 119);
     assert_true (facts.run_started && facts.run_finished);
     assert_true (facts.resources_updated && facts.environment_posted);
-    assert_false (facts.exception || dws_facts_abandoned (&facts));
+    assert_false (facts.exception || jobtap_facts_abandoned (&facts));
 }
 
 /* A part is read back from the log, a part was seen live, in any order and
@@ -133,7 +133,7 @@ static void test_any_order (void **state)
 {
     for (size_t length = 1; length <= COURSE_LENGTH; length++) {
         for (size_t first = 0; first < length; first++) {
-            struct dws_facts facts = { 0 };
+            struct jobtap_facts facts = { 0 };
 
             for (size_t i = length; i > first; i--)
                 apply (&facts, i - 1);
@@ -146,21 +146,21 @@ static void test_any_order (void **state)
 
 static void test_array (void **state)
 {
-    struct dws_facts facts = { 0 };
+    struct jobtap_facts facts = { 0 };
     json_t *log = json_array ();
 
     for (size_t i = 0; i < COURSE_LENGTH; i++)
         json_array_append_new (log,
                                entry (i, course[i].name, course[i].context));
-    assert_int_equal (dws_facts_apply_all (&facts, log), 0);
+    assert_int_equal (jobtap_facts_apply_all (&facts, log), 0);
     check (&facts, COURSE_LENGTH - 1);
     json_array_append_new (log, json_integer (1));
     errno = 0;
-    assert_int_equal (dws_facts_apply_all (&facts, log), -1);
+    assert_int_equal (jobtap_facts_apply_all (&facts, log), -1);
     assert_int_equal (errno, EPROTO);
     json_decref (log);
     log = json_object ();
-    assert_int_equal (dws_facts_apply_all (&facts, log), -1);
+    assert_int_equal (jobtap_facts_apply_all (&facts, log), -1);
     json_decref (log);
 }
 
@@ -181,23 +181,23 @@ static void test_exception (void **state)
     };
 
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
-        struct dws_facts facts = { 0 };
+        struct jobtap_facts facts = { 0 };
         json_t *o = entry (1, "exception", table[i].context);
 
-        assert_int_equal (dws_facts_apply (&facts, o), 0);
+        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
         assert_int_equal (facts.exception, table[i].exception);
-        assert_false (dws_facts_abandoned (&facts));
+        assert_false (jobtap_facts_abandoned (&facts));
         json_decref (o);
 
         /* the same in the epilog, in both orders */
         o = entry (0, "epilog-start", "{'description':'dws-epilog'}");
-        assert_int_equal (dws_facts_apply (&facts, o), 0);
+        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
         json_decref (o);
-        assert_int_equal (dws_facts_abandoned (&facts), table[i].abandoned);
+        assert_int_equal (jobtap_facts_abandoned (&facts), table[i].abandoned);
         o = entry (2, "epilog-start", "{'description':'dws-epilog'}");
-        assert_int_equal (dws_facts_apply (&facts, o), 0);
+        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
         json_decref (o);
-        assert_false (dws_facts_abandoned (&facts));
+        assert_false (jobtap_facts_abandoned (&facts));
     }
 }
 
@@ -205,17 +205,17 @@ static void test_exception (void **state)
  */
 static void test_killed (void **state)
 {
-    struct dws_facts facts = { .depend_added = true,
+    struct jobtap_facts facts = { .depend_added = true,
                                .depend_removed = true,
                                .prolog_started = true,
                                .prolog_finished = true,
                                .run_started = true,
                                .exception = true };
 
-    assert_string_equal (dws_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP),
+    assert_string_equal (jobtap_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP),
                          "running");
     facts.run_finished = true;
-    assert_string_equal (dws_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP),
+    assert_string_equal (jobtap_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP),
                          "epilog");
 }
 
@@ -230,13 +230,13 @@ static void test_malformed (void **state)
     };
 
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
-        struct dws_facts facts = { 0 };
-        struct dws_facts none = { 0 };
+        struct jobtap_facts facts = { 0 };
+        struct jobtap_facts none = { 0 };
         json_t *o = json_loads (table[i], 0, NULL);
 
         assert_non_null (o);
         errno = 0;
-        assert_int_equal (dws_facts_apply (&facts, o), -1);
+        assert_int_equal (jobtap_facts_apply (&facts, o), -1);
         assert_int_equal (errno, EPROTO);
         assert_memory_equal (&facts, &none, sizeof (facts));
         json_decref (o);

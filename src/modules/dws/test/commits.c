@@ -7,7 +7,7 @@
 #include <flux/core.h>
 
 #include "libdws/test/util.h"
-#include "../commits.h"
+#include "base/commits.h"
 
 #define URI "interthread://commits"
 #define BOUND 32                // writers of one commit

@@ -8,7 +8,7 @@
 #include <pwd.h>
 
 #include "libdws/test/util.h"
-#include "../groups.h"
+#include "act/groups.h"
 
 static int asked;               // how often for ann
 

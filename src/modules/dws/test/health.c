@@ -5,13 +5,13 @@
  */
 
 #include "libdws/test/util.h"
-#include "../agent.h"
-#include "../calls.h"
-#include "../config.h"
-#include "../health.h"
-#include "../scheduler.h"
-#include "../systemstatus.h"
-#include "timers.h"
+#include "base/calls.h"
+#include "facts/config.h"
+#include "facts/storages.h"
+#include "health/health.h"
+#include "health/systemstatus.h"
+#include "sched/scheduler.h"
+#include "test/timers.h"
 
 #define URI "interthread://health"
 #define MAPPING \
@@ -26,11 +26,6 @@
     "{'R': {'version': 1, 'execution': {'R_lite': [{'rank': '0-1'," \
     "   'children': {'core': '0'}}], 'nodelist': ['node[0-1]']}}," \
     " 'drain': {" drain "}}"
-
-json_t *agent_storages (const struct agent *agent)
-{
-    return J (LOST_1);
-}
 
 void scheduler_start (struct scheduler *sched)
 {
@@ -79,6 +74,7 @@ struct world {
 static void setup (struct world *w)
 {
     json_t *mapping = J (MAPPING);
+    json_t *storages = J (LOST_1);
 
     memset (w, 0, sizeof (*w));
     timers_count = 0;
@@ -90,6 +86,9 @@ static void setup (struct world *w)
     assert_non_null (w->resource = flux_open (URI, 0));
     assert_non_null (w->ctx.h = flux_open (URI, 0));
     assert_non_null (w->ctx.calls = calls_create ());
+    assert_non_null (w->ctx.storages = storages_create ());
+    assert_int_equal (storages_list (w->ctx.storages, storages), 0);
+    json_decref (storages);
     assert_non_null (w->ctx.health = health_create (&w->ctx));
     w->retry = timers[0].w;
     health_start (w->ctx.health);
@@ -98,6 +97,7 @@ static void setup (struct world *w)
 static void teardown (struct world *w)
 {
     health_destroy (w->ctx.health);
+    storages_destroy (w->ctx.storages);
     calls_destroy (w->ctx.calls);
     flux_close (w->ctx.h);
     flux_close (w->resource);

@@ -5,56 +5,34 @@
  */
 
 #include "libdws/test/util.h"
-#include "../actions.h"
-#include "../agent.h"
-#include "../annotate.h"
-#include "../config.h"
-#include "../explain.h"
-#include "../holds.h"
-#include "../jobs.h"
-#include "../losses.h"
-#include "../sync.h"
-#include "timers.h"
+#include "facts/config.h"
+#include "facts/jobs.h"
+#include "test/timers.h"
 
 #define URI "interthread://jobs"
 
 static int ended;               // workflows of which others were told
 
-bool agent_ready (const struct agent *agent)
-{
-    return true;
-}
-
-bool sync_done (const struct sync *sync)
-{
-    return true;
-}
-
-void actions_run (struct job *job, const struct dws_actions *actions)
+static void decided (struct job *job, const struct dws_actions *actions)
 {
 }
 
-void annotate_start (struct annotate *annotate)
+static void ignore_job (struct job *job)
 {
 }
 
-void note_destroy (struct note *note)
-{
-}
-
-void explanation_destroy (struct explanation *explanation)
-{
-}
-
-void losses_vanished (struct job *job)
+static void workflow_gone (struct job *job)
 {
     assert_non_null (job->wf);
-}
-
-void holds_end (struct job *job)
-{
     ended++;
 }
+
+static const struct dws_events events = {
+    .decided = decided,
+    .job_changed = ignore_job,
+    .workflow_gone = workflow_gone,
+    .job_forgotten = ignore_job,
+};
 
 struct world {
     flux_t *other;              // end of the handle
@@ -72,14 +50,17 @@ static void setup (struct world *w)
     ended = 0;
     assert_non_null (w->other = flux_open (URI, 0));
     assert_non_null (w->ctx.h = flux_open (URI, 0));
-    assert_non_null (w->ctx.used = json_object ());
+    w->ctx.events = &events;
+    assert_non_null (w->ctx.space = space_create ());
     assert_non_null (w->ctx.jobs = jobs_create (&w->ctx));
+    jobs_all_known (w->ctx.jobs, JOBS_OF_FLUX);
+    jobs_all_known (w->ctx.jobs, JOBS_OF_KUBERNETES);
 }
 
 static void teardown (struct world *w)
 {
     jobs_destroy (w->ctx.jobs);
-    json_decref (w->ctx.used);
+    space_destroy (w->ctx.space);
     flux_close (w->ctx.h);
     flux_close (w->other);
 }
@@ -118,13 +99,32 @@ static struct job *see (struct world *w, const char *uid, int version,
     return see_of (w, 77, uid, version, deleted);
 }
 
-/* As command_read_workflow() does.
+/* The Workflow object is read to be saved.
  */
 static void begin_read (struct job *job)
 {
-    job_begin (job, DWS_ACT_SAVE);
-    job->reads++;
-    job->reading |= DWS_SAVED (DWS_STATE_SETUP);
+    uint32_t bit = DWS_SAVED (DWS_STATE_SETUP);
+
+    job_begin (job, DWS_ACT_SAVE, WAY_AGENT);
+    underway_read_begin (&job->underway, bit);
+    underway_save (&job->underway, job->facts, bit);
+}
+
+static void command_begin (struct job *job, enum dws_action_kind kind)
+{
+    job_begin (job, kind, WAY_AGENT);
+}
+
+static void command_end (struct job *job, enum dws_action_kind kind, bool ok)
+{
+    job_end (job, kind, WAY_AGENT, ok);
+}
+
+/* It is time to repeat what has failed, for which the timer was set so.
+ */
+static void retry_fire (struct job *job, double after)
+{
+    timer_fire (timer_of (job->retry), after);
 }
 
 static bool is_busy (struct job *job, enum dws_action_kind kind)
@@ -149,11 +149,11 @@ static void test_reads (void **state)
     see (&w, "b", 4, true);
     turn (&w);
     assert_ptr_equal (jobs_find (w.ctx.jobs, 77), job);
-    assert_int_equal (job->under_way[DWS_ACT_SAVE], 2);
+    assert_true (underway_any (&job->underway));
     jobs_agent_lost (w.ctx.jobs);
-    assert_int_equal (job->under_way[DWS_ACT_SAVE], 0);
+    assert_false (underway_any (&job->underway));
     assert_false (is_busy (job, DWS_ACT_SAVE));
-    jobs_changed (job);
+    jobs_all_known (w.ctx.jobs, JOBS_OF_KUBERNETES);
     turn (&w);
     assert_null (jobs_find (w.ctx.jobs, 77));
     teardown (&w);
@@ -168,13 +168,39 @@ static void test_writes (void **state)
 
     setup (&w);
     assert_non_null (job = see (&w, "a", 1, false));
-    job_begin (job, DWS_ACT_SAVE);
+    job_begin (job, DWS_ACT_SAVE, WAY_FLUX);
     begin_read (job);
+    assert_int_equal (job->facts->saved, DWS_SAVED (DWS_STATE_SETUP));
     jobs_agent_lost (w.ctx.jobs);
-    assert_int_equal (job->under_way[DWS_ACT_SAVE], 1);
+    assert_int_equal (job->facts->saved, 0);
+    assert_true (underway_is_last (&job->underway, DWS_ACT_SAVE));
     assert_true (is_busy (job, DWS_ACT_SAVE));
-    job_end (job, DWS_ACT_SAVE, true);
+    job_end (job, DWS_ACT_SAVE, WAY_FLUX, true);
     assert_false (is_busy (job, DWS_ACT_SAVE));
+    teardown (&w);
+}
+
+/* A command does, of whatever kind of action, and an action that the agent
+ * carries out does not wait for a retry when it has failed.
+ */
+static void test_commands (void **state)
+{
+    struct world w;
+    struct job *job;
+
+    setup (&w);
+    assert_non_null (job = see (&w, "a", 1, false));
+    for (int kind = 0; kind < DWS_ACT_COUNT; kind++) {
+        job_begin (job, kind, WAY_AGENT);
+        if (dws_action_needs_agent (kind)) {
+            job_begin (job, kind, WAY_AGENT);
+            job_end (job, kind, WAY_AGENT, false);
+        }
+        assert_true (is_busy (job, kind));
+    }
+    jobs_agent_lost (w.ctx.jobs);
+    assert_int_equal (job->facts->busy, 0);
+    assert_false (underway_any (&job->underway));
     teardown (&w);
 }
 
@@ -188,16 +214,16 @@ static void test_late_result (void **state)
 
     setup (&w);
     assert_non_null (job = see (&w, "a", 1, false));
-    job_begin (job, DWS_ACT_SERVERS);
-    job_begin (job, DWS_ACT_SERVERS);
-    job_end (job, DWS_ACT_SERVERS, false);
-    timer_fire (job->retry, 0.5);
+    command_begin (job, DWS_ACT_SERVERS);
+    command_begin (job, DWS_ACT_SERVERS);
+    command_end (job, DWS_ACT_SERVERS, false);
+    retry_fire (job, 0.5);
     assert_true (is_busy (job, DWS_ACT_SERVERS));
-    job_end (job, DWS_ACT_SERVERS, true);
+    command_end (job, DWS_ACT_SERVERS, true);
     assert_true (is_busy (job, DWS_ACT_SERVERS));
-    timer_fire (job->retry, 0.5);
+    retry_fire (job, 0.5);
     assert_false (is_busy (job, DWS_ACT_SERVERS));
-    assert_false (flux_watcher_is_active (job->retry));
+    assert_false (flux_watcher_is_active (timer_of (job->retry)));
     teardown (&w);
 }
 
@@ -213,23 +239,23 @@ static void test_backoff (void **state)
     setup (&w);
     assert_non_null (job = see (&w, "a", 1, false));
     for (size_t i = 0; i < sizeof (delays) / sizeof (delays[0]); i++) {
-        job_begin (job, DWS_ACT_SERVERS);
-        job_begin (job, DWS_ACT_SERVERS);
-        job_end (job, DWS_ACT_SERVERS, false);
-        job_end (job, DWS_ACT_SERVERS, true);
-        timer_fire (job->retry, delays[i]);
+        command_begin (job, DWS_ACT_SERVERS);
+        command_begin (job, DWS_ACT_SERVERS);
+        command_end (job, DWS_ACT_SERVERS, false);
+        command_end (job, DWS_ACT_SERVERS, true);
+        retry_fire (job, delays[i]);
         assert_false (is_busy (job, DWS_ACT_SERVERS));
     }
-    job_begin (job, DWS_ACT_SERVERS);
-    job_end (job, DWS_ACT_SERVERS, true);
-    job_begin (job, DWS_ACT_SERVERS);
-    job_end (job, DWS_ACT_SERVERS, false);
-    timer_fire (job->retry, 0.5);
-    job_begin (job, DWS_ACT_SERVERS);
-    job_begin (job, DWS_ACT_SERVERS);
-    job_end (job, DWS_ACT_SERVERS, false);
-    job_end (job, DWS_ACT_SERVERS, false);
-    timer_fire (job->retry, 2.);
+    command_begin (job, DWS_ACT_SERVERS);
+    command_end (job, DWS_ACT_SERVERS, true);
+    command_begin (job, DWS_ACT_SERVERS);
+    command_end (job, DWS_ACT_SERVERS, false);
+    retry_fire (job, 0.5);
+    command_begin (job, DWS_ACT_SERVERS);
+    command_begin (job, DWS_ACT_SERVERS);
+    command_end (job, DWS_ACT_SERVERS, false);
+    command_end (job, DWS_ACT_SERVERS, false);
+    retry_fire (job, 2.);
     teardown (&w);
 }
 
@@ -239,20 +265,23 @@ static void test_replaced (void **state)
 {
     struct world w;
     struct job *job;
+    json_t *layout;
 
     setup (&w);
     assert_non_null (job = see (&w, "a", 1, false));
     job->facts->saved = DWS_SAVED (DWS_STATE_PROPOSAL);
-    assert_non_null (job->space = J ("{'rabbit0': 5}"));
-    assert_int_equal (json_object_update (w.ctx.used, job->space), 0);
+    layout = J ("[{'allocationSets': [{'allocationSize': 5, 'storage':"
+                " [{'name': 'rabbit0', 'allocationCount': 1}]}]}]");
+    assert_int_equal (space_claim (w.ctx.space, &job->claim, layout), 0);
+    json_decref (layout);
     see (&w, "a", 2, false);
-    assert_json (w.ctx.used, "{'rabbit0': 5}");
+    assert_json (space_used (w.ctx.space), "{'rabbit0': 5}");
     assert_int_equal (ended, 0);
     see (&w, "b", 3, false);
     see_of (&w, 78, "c", 4, false);
     assert_ptr_equal (jobs_find (w.ctx.jobs, 77), job);
     assert_string_equal (job->wf->uid, "b");
-    assert_json (w.ctx.used, "{}");
+    assert_json (space_used (w.ctx.space), "{}");
     assert_int_equal (ended, 1);
     assert_int_equal (job->generation, 1);
     assert_int_equal (job->facts->saved, 0);
@@ -266,6 +295,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_reads),
         cmocka_unit_test (test_writes),
+        cmocka_unit_test (test_commands),
         cmocka_unit_test (test_late_result),
         cmocka_unit_test (test_backoff),
         cmocka_unit_test (test_replaced),

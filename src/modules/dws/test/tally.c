@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "libdws/test/util.h"
-#include "../jobs.h"
-#include "../tally.h"
+#include "facts/jobs.h"
+#include "facts/tally.h"
 
 #define JOBS 50
 

@@ -57,6 +57,18 @@ static struct timer *timer_find (flux_watcher_t *w)
     return NULL;
 }
 
+/* The timer whose callback has this argument.
+ */
+static inline flux_watcher_t *timer_of (void *arg)
+{
+    for (int i = 0; i < timers_count; i++) {
+        if (timers[i].arg == arg)
+            return timers[i].w;
+    }
+    fail_msg ("there is no such timer");
+    return NULL;
+}
+
 void __wrap_flux_timer_watcher_reset (flux_watcher_t *w, double after,
                                       double repeat)
 {

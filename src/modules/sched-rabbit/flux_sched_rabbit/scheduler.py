@@ -13,6 +13,7 @@ from typing import Any
 import flux.kvs
 from flux.brokermod import request_handler
 from flux.scheduler import PendingJob, Scheduler
+from flux_k8s import names
 
 from . import rset
 from .plan import Decision, Pass
@@ -57,11 +58,11 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
     def _read_held(self) -> dict[int, dict[str, int]]:
         """What hold() was told in an earlier life: jobs may wait for it."""
         try:
-            return rset.parse_hold({"jobs": flux.kvs.get(self.handle, "dws.held")})
+            return rset.parse_hold({"jobs": flux.kvs.get(self.handle, names.KEY_HELD)})
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as exc:
-            self.log.error(f"dws.held: {exc}")
+            self.log.error(f"{names.KEY_HELD}: {exc}")
             return {}
 
     def alloc(

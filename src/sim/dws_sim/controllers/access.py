@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections import Counter as CounterType
+from dataclasses import dataclass
 
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import (
     ACCESS_FINALIZER,
+    INDEX_LABEL,
     OWNER_UID,
+    TARGET_LABEL,
     ResourceError,
     add_finalizer,
     child,
@@ -19,18 +22,35 @@ from dws_sim.controllers.common import (
     fatal,
     inherited_labels,
     is_deleting,
+    met,
+    missing,
     not_picked_up,
     owner_of,
-    ref,
 )
-from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.controllers.devices import (
+    lvm_device,
+    mount_of,
+    mount_of_lustre,
+    mounts_of_rabbit,
+    places,
+)
+from dws_sim.controllers.manager import Controller, Manager, Retry
+from dws_sim.errors import ApiError
 from dws_sim.faults import Faults
 from dws_sim.jsontree import Object, edit
 
 # Words in Storage that mean: do not wait for this node.
 LOST = ("Offline", "Fenced")
-_NOT_MOUNTED = "unable to mount file system on client nodes"
-_MOUNT_TYPES = {"raw": "none"}
+
+
+def _mount_labels(access: Object, storage: Object) -> dict[str, str]:
+    """The labels of an access' ClientMounts: its own, and which directive the
+    storage is that of."""
+    out = inherited_labels(access)
+    target = storage["metadata"].get("labels", {}).get(INDEX_LABEL)
+    if target is not None:
+        out[TARGET_LABEL] = target
+    return out
 
 
 async def node_names(cluster: Cluster, access: Object, storage: Object) -> list[str]:
@@ -43,8 +63,17 @@ async def node_names(cluster: Cluster, access: Object, storage: Object) -> list[
         return list(dict.fromkeys(names))
     computes = await cluster.get("computes", client["namespace"], client["name"])
     if computes is None:
-        raise fatal("Computes resource not found", "WLM")
+        raise ResourceError(debug=missing("Computes", client["name"]))
     return [c["name"] for c in computes.get("data", ())]
+
+
+@dataclass(frozen=True)
+class Reach:
+    """The allocation that is for one compute: the rabbit that has it, and which
+    of the rabbit's allocations it is. Without a rabbit it has none."""
+
+    rabbit: str = ""
+    index: int = 0
 
 
 class LostNodes:
@@ -99,16 +128,25 @@ class AccessController(Controller):
         self._faults = faults
         faults.listeners.append(self._look_again)
         cluster.subscribe("clientmounts", self._mount)
+        cluster.subscribe("computes", self._computes)
         cluster.subscribe("storages", self._storage)
         cluster.subscribe("systemstatuses", self._system)
         self._lost = LostNodes()
         # accesses with mounts that are on their way
         self._open: set[tuple[str, str]] = set()
+        # names of the accesses that are for the nodes of a Computes
+        self._users: dict[tuple[str, str], set[str]] = {}
 
     def _mount(self, obj: Object, old: Object | None, gone: bool) -> None:
         owner = owner_of(obj, "NnfAccess")
         if owner is not None:
             self.enqueue(*owner)
+
+    def _computes(self, obj: Object, old: Object | None, gone: bool) -> None:
+        """Some nodes more, or fewer: at any time."""
+        meta = obj["metadata"]
+        for name in self._users.get((meta["namespace"], meta["name"]), ()):
+            self.enqueue(meta["namespace"], name)
 
     def _storage(self, obj: Object, old: Object | None, gone: bool) -> None:
         if self._lost.storage(obj, gone):
@@ -125,6 +163,12 @@ class AccessController(Controller):
     def forget(self, obj: Object) -> None:
         meta = obj["metadata"]
         self._open.discard((meta["namespace"], meta["name"]))
+        client = obj["spec"].get("clientReference")
+        if client is not None:
+            users = self._users.get((client["namespace"], client["name"]), set())
+            users.discard(meta["name"])
+            if not users:
+                self._users.pop((client["namespace"], client["name"]), None)
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
         obj = await self.cluster.get(self.plural, namespace, name)
@@ -136,23 +180,49 @@ class AccessController(Controller):
             return None
         obj = await add_finalizer(self.cluster, self.plural, obj, ACCESS_FINALIZER)
         desired = obj["spec"]["desiredState"]
+        client = obj["spec"].get("clientReference")
+        if client is not None:
+            key = (client["namespace"], client["name"])
+            self._users.setdefault(key, set()).add(name)
+        try:
+            reaches = await self._map(obj)
+        except ResourceError as exc:
+            if "state" not in obj.get("status", {}):
+                # what cannot be stored, since a status needs a state, is lost
+                raise Retry(exc.story) from exc
+            await self._say(obj, {**obj["status"], "error": exc.to_object()})
+            return 1.0
         status: Object = {"state": desired, "ready": False}
         delay = None
         try:
-            status["ready"], delay = await self._drive(obj, desired)
+            status["ready"], delay = await self._drive(obj, desired, reaches)
             if status["ready"] or desired == "mounted":
                 await self._check_fenced(obj)
         except ResourceError as exc:
-            status.update(ready=False, error=exc.to_object())
+            word, of = (
+                ("unmount", "from") if desired == "unmounted" else ("mount", "on")
+            )
+            text = f"unable to {word} file system {of} client nodes"
+            was_ready = self._was_ready(obj, desired)
+            status.update(ready=was_ready, error=exc.within("", text).to_object())
             delay = 1.0
         if status["ready"]:
             self._open.discard((namespace, name))
         else:
             self._open.add((namespace, name))
+        await self._say(obj, status)
+        return delay
+
+    @staticmethod
+    def _was_ready(obj: Object, desired: str) -> bool:
+        """Ready does not go away with a fault, only with another state."""
+        status = obj.get("status", {})
+        return bool(status.get("state") == desired and status.get("ready"))
+
+    async def _say(self, obj: Object, status: Object) -> None:
         if obj.get("status") != status:
             new = {**obj, "status": status}
             await self.cluster.update_status(self.plural, new)
-        return delay
 
     async def _mounts(self, obj: Object) -> dict[str, Object]:
         found = await self.cluster.find(
@@ -173,25 +243,36 @@ class AccessController(Controller):
         if fenced:
             words = " ".join(fenced)
             raise fatal(
-                f"compute nodes were fenced during the job: {words}", "Internal"
+                f"Workflow failed: compute nodes [{words}] were fenced during the job",
+                "Internal",
+                f"compute nodes have been fenced: [{words}]",
             )
 
-    async def _drive(self, obj: Object, desired: str) -> tuple[bool, float | None]:
+    async def _drive(
+        self, obj: Object, desired: str, reaches: dict[str, Reach]
+    ) -> tuple[bool, float | None]:
         """Bring the ClientMounts to the desired state. Returns whether all are
         there, and when to look again without an event."""
         mounts = await self._mounts(obj)
         if desired == "mounted":
-            await self._create(obj, mounts)
+            await self._create(obj, mounts, reaches)
         waiting = []
         delay: float | None = None
+        what = f"unable to {'check' if desired == 'mounted' else 'get'} ClientMount"
         for node, mount in mounts.items():
+            if node not in reaches and desired == "mounted":
+                # off the list, but not unmounted before the end
+                continue
             if mount["spec"]["desiredState"] != desired:
-                new = edit(mount, "spec")
+                new = edit(mount, "metadata", "spec")
                 new["spec"]["desiredState"] = desired
+                # another directive may use it now
+                new["metadata"]["labels"].update(inherited_labels(obj))
                 mount = await self.cluster.update("clientmounts", new)
             error = mount.get("status", {}).get("error")
             if error and not mount["status"]["allReady"]:
-                raise ResourceError.of(error)
+                fault = ResourceError.of(error).within(f"Node: {node}")
+                raise fault.within(f"{what} status")
             status = mount.get("status", {})
             reached = status.get("allReady") and all(
                 m["state"] == desired for m in status["mounts"]
@@ -202,7 +283,8 @@ class AccessController(Controller):
             if not mount["metadata"].get("finalizers"):
                 left = self._faults.child_time_left(mount)
                 if left <= 0 and node not in self._lost:
-                    raise not_picked_up(node, "ClientMount", self._faults, _NOT_MOUNTED)
+                    fault = not_picked_up(node, "ClientMount", self._faults)
+                    raise fault.within(f"{what} status")
                 delay = left if delay is None else min(delay, left)
         if not waiting:
             return True, None
@@ -210,92 +292,97 @@ class AccessController(Controller):
             return True, None
         return False, delay if delay is None else max(delay, 0.01)
 
-    async def _create(self, obj: Object, mounts: dict[str, Object]) -> None:
-        spec = obj["spec"]
-        target = spec["storageReference"]
+    async def _create(
+        self, obj: Object, mounts: dict[str, Object], reaches: dict[str, Reach]
+    ) -> None:
+        """Make the ClientMounts that are missing.
+
+        Raises:
+            ResourceError: one cannot be made; the others are.
+        """
+        target = obj["spec"]["storageReference"]
+        storage = await self.cluster.get(
+            "nnfstorages", target["namespace"], target["name"]
+        )
+        assert storage is not None
+        fault: ApiError | None = None
+        for node, reach in reaches.items():
+            if node in mounts:
+                continue
+            body = await self._body(obj, storage, node, reach)
+            try:
+                mounts[node] = await self.cluster.create("clientmounts", body)
+            except ApiError as exc:
+                fault = fault or exc
+        if fault is not None:
+            raise met(fault, "unable to create ClientMount resources")
+
+    async def _map(self, obj: Object) -> dict[str, Reach]:
+        """What each node of an access mounts.
+
+        Raises:
+            ResourceError: nodes and storage do not go together.
+        """
+        target = obj["spec"]["storageReference"]
         storage = await self.cluster.get(
             "nnfstorages", target["namespace"], target["name"]
         )
         if storage is None:
-            raise fatal(f"storage {target['name']} is gone", "Internal")
+            raise ResourceError(debug=missing("NnfStorage", target["name"]))
         nodes = await node_names(self.cluster, obj, storage)
-        rabbit_of: dict[str, str] = {}
-        if "clientReference" in spec and storage["spec"]["fileSystemType"] != "lustre":
-            rabbit_of = await self._assign(storage, nodes)
-        # a node can be taken off the list while it is waited for
-        for node in set(mounts) - set(nodes):
-            mount = mounts.pop(node)
-            if not is_deleting(mount):
-                await self.cluster.delete(
-                    "clientmounts", node, mount["metadata"]["name"]
-                )
-        for node in nodes:
-            if node not in mounts:
-                body = self._body(obj, storage, node, rabbit_of.get(node))
-                mounts[node] = await self.cluster.create("clientmounts", body)
+        if "clientReference" not in obj["spec"]:
+            return {node: Reach() for node in nodes}
+        if storage["spec"]["fileSystemType"] == "lustre":
+            return {node: Reach() for node in nodes}
+        return await self._assign(storage, nodes)
 
-    async def _assign(self, storage: Object, nodes: list[str]) -> dict[str, str]:
+    async def _assign(self, storage: Object, nodes: list[str]) -> dict[str, Reach]:
         """The rabbit of each compute: one allocation each, from the rabbit
-        that lists the compute."""
-        places: CounterType[str] = Counter()
+        that lists the compute, while there are some."""
+        there: CounterType[str] = Counter()
         for alloc in storage["spec"]["allocationSets"]:
             for node in alloc["nodes"]:
-                places[node["name"]] += node["count"]
-        near: dict[str, str] = {}
-        for rabbit in places:
+                there[node["name"]] += node["count"]
+        out = dict.fromkeys(nodes, Reach())
+        for rabbit, count in there.items():
+            taken = 0
             obj = await self.cluster.get("storages", "default", rabbit)
             access = (obj or {}).get("status", {}).get("access", {})
             for entry in access.get("computes", ()):
-                near[entry["name"]] = rabbit
-        shared = storage["spec"]["fileSystemType"] == "gfs2"
-        out: dict[str, str] = {}
-        for node in nodes:
-            found = near.get(node)
-            if found is None or (places[found] <= 0 and not shared):
-                raise fatal(f"no allocation is left for compute node {node}", "WLM")
-            places[found] -= 1
-            out[node] = found
+                if entry["name"] not in out:
+                    continue
+                if taken == count:
+                    text = "Too many clients for storage"
+                    raise fatal(
+                        f"invalid matching between clients and storage. {text}", "WLM"
+                    )
+                out[entry["name"]] = Reach(rabbit, taken)
+                taken += 1
         return out
 
-    @staticmethod
-    def _body(obj: Object, storage: Object, node: str, rabbit: str | None) -> Object:
-        spec, meta = obj["spec"], obj["metadata"]
-        fs_type = storage["spec"]["fileSystemType"]
-        path = spec["mountPath"]
-        if "clientReference" not in spec and fs_type != "lustre":
-            path = f"{path}/{node}-0"
-        mount: Object = {
-            "mountPath": path,
-            "options": "",
-            "setPermissions": True,
-            "targetType": "file" if fs_type == "raw" else "directory",
-            "type": _MOUNT_TYPES.get(fs_type, fs_type),
-            "userID": spec["userID"],
-            "groupID": spec["groupID"],
-            "device": {
-                "type": "reference",
-                "deviceReference": {"data": 0, "objectReference": ref(storage)},
-            },
-        }
-        if rabbit is not None:
-            mount["compute"] = node
-        if fs_type == "lustre":
-            mount["device"] = {
-                "type": "lustre",
-                "lustre": {
-                    "fileSystemName": storage["metadata"]["uid"][:8],
-                    "mgsAddresses": storage["spec"]["allocationSets"][-1]["nodes"][0][
-                        "name"
-                    ]
-                    + "@tcp",
-                },
-            }
+    async def _body(
+        self, obj: Object, storage: Object, node: str, reach: Reach
+    ) -> Object:
+        """The ClientMount of a node."""
+        meta = obj["metadata"]
+        mounts = []
+        if storage["spec"]["fileSystemType"] == "lustre":
+            mounts = [mount_of_lustre(obj, storage)]
+        elif "clientReference" not in obj["spec"]:
+            mounts = mounts_of_rabbit(obj, storage, node)
+        elif reach.rabbit:
+            near = await self.cluster.get("storages", "default", reach.rabbit)
+            drives = (near or {}).get("status", {}).get("devices", [])
+            good = [d for d in drives if "serialNumber" in d]
+            device = lvm_device(places(storage, reach.rabbit)[reach.index], good)
+            path = obj["spec"]["mountPath"]
+            mounts = [mount_of(obj, storage, path, device)]
         return child(
             obj,
             node,
             f"{meta['namespace']}-{meta['name']}",
-            inherited_labels(obj),
-            spec={"node": node, "desiredState": "mounted", "mounts": [mount]},
+            _mount_labels(obj, storage),
+            spec={"node": node, "desiredState": "mounted", "mounts": mounts},
         )
 
     async def _delete(self, obj: Object) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import (
     BREAKDOWN_FINALIZER,
     SERVERS_FINALIZER,
@@ -18,16 +19,25 @@ from dws_sim.controllers.common import (
     fatal,
     inherited_labels,
     is_deleting,
+    missing,
+    owner_of,
     ref,
 )
-from dws_sim.controllers.manager import Controller
-from dws_sim.controllers.profiles import find_profile, padded
+from dws_sim.controllers.manager import Controller, Manager, Retry
+from dws_sim.controllers.pool import POOL_LABEL
+from dws_sim.controllers.profiles import find_profile, padded, pin_profile
 from dws_sim.directive import Directive, capacity_bytes, parse
 from dws_sim.jsontree import Object
+from dws_sim.schema.resources import DWS_GROUP
 
 PHYSICAL = {"type": "physical", "priority": "mandatory"}
 NETWORK = {"type": "network", "priority": "mandatory"}
 NEAR = {"type": "physical", "priority": "bestEffort"}
+INSTANCES = "persistentstorageinstances"
+PROFILES = "nnfstorageprofiles"
+IGNORE_UID = f"{DWS_GROUP}/ignore-uid"
+# what the API can store
+MOST_BYTES = (1 << 63) - 1
 _MGT_KEY = "lustre-mgt"
 Access = list[dict[str, str]]
 
@@ -111,15 +121,18 @@ def allocation_sets(
     kind, text = directive.get("type") or "", directive.get("capacity")
     if kind == "lustre" and standalone_pool(profile):
         if directive.command != "create_persistent":
-            raise fatal("standaloneMgtPoolName is for create_persistent only")
+            raise fatal(
+                "standaloneMgtPoolName option can only be used with "
+                "'create_persistent' directive"
+            )
         if text is not None:
-            raise fatal("'capacity' is not used with a standalone MGT")
+            raise fatal("creating persistent MGT does not accept 'capacity' argument")
         return _lustre(profile, 0)
     if text is None:
-        raise fatal("'capacity' is required")
+        raise fatal("creating persistent storage requires 'capacity' argument")
     capacity = capacity_bytes(text)
     if capacity == 0:
-        raise fatal("'capacity' must be a non-zero value")
+        raise fatal("'capacity' must be a non-zero value", "Internal")
     if kind == "lustre":
         return _lustre(profile, capacity)
     options = profile.get(f"{kind}Storage", {})
@@ -162,10 +175,38 @@ async def make_servers(
     )
 
 
+def check_user(instance: Object, user: int, word: str, lifted: bool = True) -> None:
+    """Whether a user may do something with an instance.
+
+    Args:
+        word: begins the story.
+        lifted: whether the instance can say that it is for all.
+    Raises:
+        ResourceError: it is somebody else's.
+    """
+    owner = instance["spec"]["userID"]
+    annotations = instance["metadata"].get("annotations", {})
+    if owner == user or (lifted and annotations.get(IGNORE_UID) == "true"):
+        return
+    text = f"{'U' if lifted else 'u'}ser ID does not match existing persistent storage"
+    debug = f"persistent storage user ID {owner} does not match user ID {user}"
+    raise fatal(text, "User", word + debug)
+
+
 class BreakdownController(Controller):
     """NNF's DirectiveBreakdown controller."""
 
     plural = "directivebreakdowns"
+
+    def __init__(self, cluster: Cluster, manager: Manager) -> None:
+        super().__init__(cluster, manager)
+        cluster.subscribe(INSTANCES, self._instance_changed)
+
+    def _instance_changed(self, obj: Object, old: Object | None, gone: bool) -> None:
+        # its owner hears of it, and no other that names it
+        owner = owner_of(obj, "DirectiveBreakdown")
+        if owner is not None:
+            self.enqueue(*owner)
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
         obj = await self.cluster.get(self.plural, namespace, name)
@@ -177,57 +218,90 @@ class BreakdownController(Controller):
         if obj.get("status", {}).get("ready"):
             return None
         obj = await add_finalizer(self.cluster, self.plural, obj, BREAKDOWN_FINALIZER)
-        status: Object
-        failed: ResourceError | None = None
+        status: Object = {"ready": False}
+        failed = False
         try:
-            status = await self._status(obj)
+            status["ready"] = await self._fill(obj, status)
         except ResourceError as exc:
-            failed = exc
-            status = {"ready": False, "error": exc.to_object()}
-        new = {**obj, "status": status}
-        await self.cluster.update_status(self.plural, new)
+            failed = True
+            status["error"] = exc.to_object()
+        if (status["ready"] or failed) and status != obj.get("status"):
+            await self.cluster.update_status(self.plural, {**obj, "status": status})
         # A wrong profile may be put right: look again in a while.
         return 1.0 if failed else None
 
-    async def _status(self, obj: Object) -> Object:
+    async def _fill(self, obj: Object, status: Object) -> bool:
+        """Fill in a status. False: something is still missing.
+
+        Raises:
+            ResourceError: there is a fault; what was done before it counts.
+        """
         directive = parse(obj["spec"]["directive"])
-        status: Object = {"ready": True}
         words = requires_of(directive)
         if words:
             status["requires"] = words
         if directive.command == "persistentdw":
             status["compute"] = await self._persistent(obj, directive)
-            return status
-        meta = obj["metadata"]
-        name = meta["name"]
+            return True
+        name = obj["metadata"]["name"]
         if directive.command == "create_persistent":
+            instance = await self._instance(obj, directive)
+            servers = instance.get("status", {}).get("servers")
+            if servers is None:
+                return False
             name = directive.get("name") or ""
-        profile = await self.cluster.get("nnfstorageprofiles", meta["namespace"], name)
+            status["storage"] = {"lifetime": "persistent", "reference": servers}
+        else:
+            labels = inherited_labels(obj)
+            made = await make_servers(self, obj, name, labels)
+            status["storage"] = {"lifetime": "job", "reference": ref(made)}
+        profile = await self.cluster.get(PROFILES, obj["metadata"]["namespace"], name)
         if profile is None:
             profile = await find_profile(
-                self.cluster, "nnfstorageprofiles", directive.get("profile")
+                self.cluster, PROFILES, directive.get("profile")
             )
         sets = allocation_sets(directive, profile.get("data", {}))
-        lifetime = "persistent"
-        servers: Object = {
-            "kind": "Servers",
-            "metadata": {"name": name, "namespace": meta["namespace"]},
-        }
+        if any(s["minimumCapacity"] > MOST_BYTES for s, _ in sets):
+            # no API server stores that, and so nobody ever hears of it
+            raise Retry(f"a capacity beyond 64 bits: {directive.text}")
+        status["storage"]["allocationSets"] = [s for s, _ in sets]
         if directive.command == "jobdw":
-            lifetime = "job"
-            servers = await make_servers(self, obj, name, inherited_labels(obj))
-            status["compute"] = _compute(servers, [a for _, a in sets])
-        status["storage"] = {
-            "lifetime": lifetime,
-            "reference": ref(servers),
-            "allocationSets": [s for s, _ in sets],
+            status["compute"] = _compute(made, [a for _, a in sets])
+        return True
+
+    async def _instance(self, obj: Object, directive: Directive) -> Object:
+        """The storage that a directive creates. It may be there: another
+        workflow of the same user can do all this, too."""
+        namespace, name = obj["metadata"]["namespace"], directive.get("name") or ""
+        user = obj["spec"]["userID"]
+        found = await self.cluster.get(INSTANCES, namespace, name)
+        if found is not None:
+            check_user(found, user, "existing ")
+            return found
+        profile = await find_profile(self.cluster, PROFILES, directive.get("profile"))
+        spec = {
+            "name": name,
+            "fsType": directive.get("type"),
+            "dwDirective": directive.text,
+            "userID": user,
+            "state": "Active",
         }
-        return status
+        # none of the workflow, which it outlives
+        labels: dict[str, str] = {}
+        pool = standalone_pool(profile.get("data", {}))
+        if pool and spec["fsType"] == "lustre":
+            labels[POOL_LABEL] = pool
+        made = await self.cluster.create(
+            INSTANCES, child(obj, namespace, name, labels, spec=spec)
+        )
+        # its Servers and its breakdown are made from its own copy
+        await pin_profile(self.cluster, PROFILES, profile, made, name, {})
+        return made
 
     async def _persistent(self, obj: Object, directive: Directive) -> Any:
         namespace, name = obj["metadata"]["namespace"], directive.get("name") or ""
         servers = await self.cluster.get("servers", namespace, name)
         if servers is None:
-            raise fatal(f"PersistentStorageInstance '{name}' not found")
+            raise ResourceError(debug=missing("Servers", name))
         sets = servers.get("spec", {}).get("allocationSets", ())
         return _compute(servers, [[PHYSICAL] for _ in sets])

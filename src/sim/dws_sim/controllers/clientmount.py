@@ -118,18 +118,15 @@ class ClientMountController(Controller):
         return delay
 
     async def _mount(self, obj: Object, node: str, path: str) -> None:
-        device = obj["spec"]["mounts"][0]["device"].get("deviceReference")
         owner = owner_of(obj, "NnfAccess")
         access = await self.cluster.get("nnfaccesses", *owner) if owner else None
         if access is not None:
             target = access["spec"]["storageReference"]
-        elif device is not None:
-            target = device["objectReference"]
+            place = [target["namespace"], target["name"]]
         else:
-            raise ResourceError("there is nothing to mount", "Internal", "Major")
-        storage = await self.cluster.get(
-            "nnfstorages", target["namespace"], target["name"]
-        )
+            # the mount that gives a Lustre its owner belongs to that
+            place = owner_of(obj, "NnfStorage") or ["", ""]
+        storage = await self.cluster.get("nnfstorages", *place)
         if storage is None:
             raise ResourceError("the storage is gone", "Internal", "Major")
         self._mounts.mount(node, path, backing_name(storage))

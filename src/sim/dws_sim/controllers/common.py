@@ -16,13 +16,15 @@ SERVERS_FINALIZER = f"{NNF_GROUP}/nnf-servers"
 STORAGE_FINALIZER = f"{NNF_GROUP}/nnf_storage"
 ACCESS_FINALIZER = f"{NNF_GROUP}/nnf_access"
 MOUNT_FINALIZER = f"{NNF_GROUP}/nnf_clientmount"
-PSI_FINALIZER = f"{NNF_GROUP}/persistentstorage"
+PSI_FINALIZER = f"{NNF_GROUP}/persistentStorage"
 
 _WORKFLOW = f"{DWS_GROUP}/workflow"
 _OWNER = f"{DWS_GROUP}/owner"
 INDEX_LABEL = f"{NNF_GROUP}/directive_index"
+TARGET_LABEL = f"{NNF_GROUP}/target_directive_index"
 TEARDOWN_LABEL = f"{NNF_GROUP}/teardown_state"
 JOB_LABEL = f"{NNF_GROUP}/job_id"
+CONTAINER_LABEL = f"{NNF_GROUP}/container"
 OWNER_UID = f"{_OWNER}.uid"
 WORKFLOW_UID = f"{_WORKFLOW}.uid"
 STORAGE_LABEL = f"{DWS_GROUP}/storage"
@@ -30,20 +32,30 @@ NNF_NAMESPACE = "nnf-system"
 
 
 class ResourceError(Exception):
-    """A fault that users see: whose it is and whether waiting may help."""
+    """A fault that users see: whose it is and whether waiting may help.
+
+    Attributes:
+        user: what the workflow's message says.
+        debug: the whole story, which grows by a word in front of it at each
+            level that the fault comes through; "": what user says.
+    """
 
     def __init__(
         self,
-        user: str,
+        user: str = "",
         type_: str = "Internal",
-        severity: str = "Fatal",
+        severity: str = "Minor",
         debug: str = "",
     ) -> None:
-        super().__init__(user)
+        super().__init__(debug or user)
         self.user = user
         self.type = type_
         self.severity = severity
-        self.debug = debug or user
+        self.debug = debug
+
+    @property
+    def story(self) -> str:
+        return self.debug or self.user
 
     @classmethod
     def of(cls, error: Object) -> ResourceError:
@@ -55,28 +67,46 @@ class ResourceError(Exception):
             error["debugMessage"],
         )
 
+    def within(self, place: str = "", user: str = "") -> ResourceError:
+        """This fault as the level above tells it: where it was met, and what
+        users are told of a fault that has no words for them yet."""
+        debug = f"{place}: {self.story}" if place else self.story
+        return ResourceError(self.user or user, self.type, self.severity, debug)
+
     def to_object(self) -> Object:
+        out: Object = {"userMessage": self.user} if self.user else {}
         return {
-            "userMessage": self.user,
-            "debugMessage": self.debug,
+            **out,
+            "debugMessage": self.story,
             "type": self.type,
             "severity": self.severity,
         }
 
 
-def not_picked_up(
-    node: str, kind: str, faults: Faults, text: str = ""
-) -> ResourceError:
+def met(exc: Exception, place: str = "", user: str = "") -> ResourceError:
+    """Any exception as a fault, met at a place; those that are no ResourceError
+    are Internal and may pass."""
+    if isinstance(exc, ResourceError):
+        return exc.within(place, user)
+    return ResourceError(debug=str(exc)).within(place, user)
+
+
+def not_picked_up(node: str, kind: str, faults: Faults) -> ResourceError:
     """Nothing on a node has taken notice of a child in all the time it had."""
     debug = (
         f"Node: {node}: {kind} has not been reconciled after "
         f"{faults.child_timeout_s:g} seconds"
     )
-    return ResourceError(text or debug, "Internal", "Major", debug)
+    return ResourceError("", "Internal", "Major", debug)
 
 
-def fatal(text: str, type_: str = "User") -> ResourceError:
-    return ResourceError(text, type_, "Fatal")
+def missing(kind: str, name: str) -> str:
+    """How the controllers say that an object is not there."""
+    return f'{kind}.{BY_KIND[kind].group} "{name}" not found'
+
+
+def fatal(text: str, type_: str = "User", debug: str = "") -> ResourceError:
+    return ResourceError(text, type_, "Fatal", debug)
 
 
 def ref(obj: Object) -> dict[str, str]:
@@ -100,10 +130,9 @@ def workflow_labels(workflow: Object, index: int | None = None) -> dict[str, str
 
 
 def inherited_labels(obj: Object) -> dict[str, str]:
-    """The workflow's labels, as an object that has them hands them on."""
-    names = (f"{_WORKFLOW}.", INDEX_LABEL, JOB_LABEL)
+    """What a child has of its owner's labels: all but whose that one is."""
     labels = obj["metadata"].get("labels", {})
-    return {k: v for k, v in labels.items() if k.startswith(names)}
+    return {k: v for k, v in labels.items() if not k.startswith(f"{_OWNER}.")}
 
 
 def owner_labels(owner: Object) -> dict[str, str]:

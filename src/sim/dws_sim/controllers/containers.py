@@ -14,11 +14,14 @@ import time
 from typing import Any
 
 from dws_sim.controllers.common import (
+    CONTAINER_LABEL,
     NNF_NAMESPACE,
     WORKFLOW_UID,
     ResourceError,
     child,
     fatal,
+    missing,
+    owner_reference,
 )
 from dws_sim.controllers.datamovement import GLOBAL_ROOTS
 from dws_sim.controllers.pods import SHUTDOWN
@@ -49,6 +52,22 @@ def make_token(workflow: Object, key: bytes) -> str:
     signed = head + b"." + body
     mark = part(hmac.new(key, signed, hashlib.sha256).digest())
     return (signed + b"." + mark).decode()
+
+
+def _no_global(path: str) -> str:
+    return f"global Lustre file system containing '{path}' not found"
+
+
+def not_mounted(step: Step, access: str) -> ResourceError:
+    """The storage of a container is not mounted, and may still be."""
+    debug = f"could not retrieve the NnfAccess '{access}'"
+    name = step.workflow["metadata"]["name"]
+    fault = ResourceError("", "Internal", "Major", debug).within(
+        "could not determine the list of volumes needed to create container job for "
+        f"workflow: {name}"
+    )
+    text = f"unable to create/update Container Jobs: internal error: {fault.story}"
+    return fault.within("", text)
 
 
 class Container(Command):
@@ -84,59 +103,77 @@ class Container(Command):
         left = False
         for job in await self._jobs(step):
             left |= not await step.gone("jobs", step.namespace, job["metadata"]["name"])
-        name = step.workflow["metadata"]["name"]
-        left |= not await step.gone("services", step.namespace, name)
+        # the Service goes with the workflow that owns it
         await release_ports(step.cluster, self._requester(step))
-        return Wait("containers") if left else None
+        return Wait("delete") if left else None
 
     # -- Proposal ---------------------------------------------------------
 
-    async def _propose(self, step: Step) -> None:
-        if sum(d.command == "container" for d in step.directives()) > 1:
-            raise fatal("only a single container directive is allowed")
+    async def _profile(self, step: Step) -> Object:
+        """The profile that a directive names, for its user."""
         name = step.directive.get("profile") or ""
         profile = await step.cluster.get(PROFILES, NNF_NAMESPACE, name)
         if profile is None:
-            raise fatal(f"Unable to find container profile '{name}'")
-        for key in ("userID", "groupID"):
+            text = missing("NnfContainerProfile", name)
+            user = "no valid container profile found"
+            raise fatal(user, "Internal", f"{text}: {text}")
+        for key, word in (("userID", "UserID"), ("groupID", "GroupID")):
             only = profile["data"].get(key)
             if only is not None and only != step.workflow["spec"][key]:
-                raise fatal(f"container profile '{name}' is restricted to {key} {only}")
-        await self._check_storages(step, profile["data"])
+                text = f"container profile '{name}' is restricted to {word} {only}"
+                raise fatal(text, "User", f"{text}: {text}")
+        return profile
+
+    async def check(self, step: Step) -> None:
+        await self._check_storages(step, await self._profile(step))
+
+    async def _propose(self, step: Step) -> None:
         if await step.cluster.get(PROFILES, step.namespace, step.name) is None:
+            profile = await self._profile(step)
             await pin_profile(
                 step.cluster, PROFILES, profile, step.workflow, step.name, step.labels
             )
 
-    async def _check_storages(self, step: Step, data: Object) -> None:
+    async def _check_storages(self, step: Step, profile: Object) -> None:
+        of = f"container profile '{profile['metadata']['name']}'"
         given = {k: v for k, v in step.directive.args if k.startswith(_PREFIXES)}
-        known = {s["name"]: s for s in data.get("storages", ())}
+        known = {s["name"]: s for s in profile["data"].get("storages", ())}
         for name in given:
-            if name not in known:
-                raise fatal(f"storage '{name}' not found in container profile")
             await self._check_type(step, name, given[name] or "")
+            if name not in known:
+                raise fatal(f"storage '{name}' not found in {of}")
         for name, storage in known.items():
             if not storage["optional"] and name not in given:
-                raise fatal(f"storage '{name}' is required by the container profile")
+                raise fatal(
+                    f"storage '{name}' in {of} is not optional: storage argument not "
+                    "found in the supplied arguments"
+                )
 
     @staticmethod
     async def _check_type(step: Step, key: str, name: str) -> None:
         command = next((c for p, c in _COMMANDS.items() if key.startswith(p)), None)
         if command is None:
+            if not name.startswith(GLOBAL_ROOTS):
+                raise fatal(_no_global(name))
             return
+        instance = None
+        if command == "persistentdw":
+            instance = await step.cluster.get(
+                "persistentstorageinstances", step.namespace, name
+            )
+            if instance is None:
+                text = f"PersistentStorageInstance '{name}' not found"
+                raise fatal(text, "User", missing("PersistentStorageInstance", name))
         for directive in step.directives():
             if directive.command != command or directive.get("name") != name:
                 continue
             fs_type = directive.get("type")
-            if command == "persistentdw":
-                instance = await step.cluster.get(
-                    "persistentstorageinstances", step.namespace, name
-                )
-                fs_type = (instance or {}).get("spec", {}).get("fsType")
+            if instance is not None:
+                fs_type = instance["spec"]["fsType"]
             if fs_type == "xfs":
-                raise fatal(f"storage '{name}' of type xfs is not for containers")
+                raise fatal(f"unsupported container filesystem: {fs_type}")
             return
-        raise fatal(f"storage '{name}' not found in the workflow")
+        raise fatal(f"{command} directive mentioning '{name}' not found")
 
     # -- Setup ------------------------------------------------------------
 
@@ -153,7 +190,7 @@ class Container(Command):
     async def _data(self, step: Step) -> Object:
         profile = await step.cluster.get(PROFILES, step.namespace, step.name)
         if profile is None:
-            raise ResourceError(f"container profile {step.name} is gone")
+            raise ResourceError(debug=missing("NnfContainerProfile", step.name))
         data: Object = profile["data"]
         return data
 
@@ -208,9 +245,10 @@ class Container(Command):
         entry = await ports_of(step.cluster, self._requester(step))
         if entry is None:
             # the port manager is not tied to one workflow
-            return Wait("ports", 0.05)
+            return Wait("NnfPortManager allocation not ready", 0.05)
         if entry["status"] != "InUse":
-            raise fatal(f"ports: {entry['status']}", "Internal")
+            text = "could not request ports for container workflow"
+            raise fatal(f"{text}: {entry['status']}", "Internal")
         return None
 
     # -- PreRun -----------------------------------------------------------
@@ -251,7 +289,7 @@ class Container(Command):
                     (r for r in GLOBAL_ROOTS if (value or "").startswith(r)), ""
                 )
                 if not root:
-                    raise fatal(f"'{value}' is not in a known global file system")
+                    raise fatal(_no_global(value or ""))
                 mode = (modes.get(key) or "ReadWriteMany").lower()
                 claim = f"{root.strip('/').replace('/', '-')}-default-{mode}-pvc"
                 volume.update(mountPath=root, claim=claim)
@@ -265,13 +303,11 @@ class Container(Command):
                 name = f"{step.workflow['metadata']['name']}-{index}-servers"
                 access = await step.cluster.get("nnfaccesses", step.namespace, name)
                 if access is None:
-                    raise ResourceError(
-                        f"storage '{value}' is not mounted on the rabbits",
-                        "Internal",
-                        "Major",
-                    )
+                    raise not_mounted(step, name)
                 if not access.get("status", {}).get("ready"):
-                    return Wait("servers mounted")
+                    return Wait(
+                        f"NnfAccess '{name}' is not ready to be mounted into container"
+                    )
                 volume.update(
                     mountPath=access["spec"]["mountPath"],
                     command=command,
@@ -328,14 +364,14 @@ class Container(Command):
             )
             await step.cluster.create("nnfcontainerdata", body)
             return None
-        service = {
-            "clusterIP": "None",
-            "selector": {WORKFLOW_UID: step.labels[WORKFLOW_UID]},
+        service = {"clusterIP": "None", "selector": {CONTAINER_LABEL: name}}
+        meta = {
+            "name": name,
+            "namespace": step.namespace,
+            "ownerReferences": [owner_reference(step.workflow)],
         }
-        await step.cluster.create(
-            "services",
-            child(step.workflow, step.namespace, name, step.labels, spec=service),
-        )
+        await step.cluster.create("services", {"metadata": meta, "spec": service})
+        labels = {**step.labels, CONTAINER_LABEL: name}
         templates = self._templates(data)
         if "launcher" in templates:
             jobs = {f"{name}-launcher": (rabbits[0], templates["launcher"])}
@@ -348,6 +384,8 @@ class Container(Command):
             pod = {
                 **self._with_volumes(template, volumes),
                 "nodeName": rabbit,
+                "hostname": job if "launcher" in templates else rabbit,
+                "subdomain": name,
                 "restartPolicy": "Never",
                 "securityContext": {
                     "runAsUser": spec["userID"],
@@ -357,7 +395,7 @@ class Container(Command):
             body = {"backoffLimit": data["retryLimit"], "template": {"spec": pod}}
             await step.cluster.create(
                 "jobs",
-                child(step.workflow, step.namespace, job, step.labels, spec=body),
+                child(step.workflow, step.namespace, job, labels, spec=body),
             )
         return None
 
@@ -366,7 +404,7 @@ class Container(Command):
         env = step.workflow["status"].setdefault("env", {})
         env["NNF_CONTAINER_SUBDOMAIN"] = name
         env["NNF_CONTAINER_DOMAIN"] = f"{step.namespace}.svc.cluster.local"
-        hosts = [f"{name}-{rabbit}" for rabbit in rabbits]
+        hosts = rabbits
         if "mpiSpec" in data:
             env["NNF_CONTAINER_LAUNCHER"] = rabbits[0]
             workers = [f"{name}-worker-{i}" for i in range(len(rabbits))]
@@ -395,23 +433,33 @@ class Container(Command):
 
     async def _running(self, step: Step) -> Wait | None:
         data = await self._data(step)
-        pending = False
+        pending = []
         for job in await self._jobs(step):
             status = job.get("status", {})
             if status.get("failed", 0) > job["spec"]["backoffLimit"]:
                 continue
-            pending |= not (status.get("ready") or status.get("succeeded"))
+            if not (status.get("ready") or status.get("succeeded")):
+                pending.append(job["metadata"]["name"])
         if not pending:
             return None
-        return self._limit(step, data["preRunTimeoutSeconds"], "start")
+        text = f"pending container start for job '{pending[0]}'"
+        if "mpiSpec" in data:
+            text = f"pending MPIJob start for {self._of(step)}"
+        return self._limit(step, data["preRunTimeoutSeconds"], "start", text)
 
-    def _limit(self, step: Step, limit: int, what: str) -> Wait:
+    @staticmethod
+    def _of(step: Step) -> str:
+        name = step.workflow["metadata"]["name"]
+        return f"workflow '{name}', index: {step.index}"
+
+    def _limit(self, step: Step, limit: int, what: str, text: str) -> Wait:
         if not limit:
-            return Wait(f"containers {what}")
+            return Wait(text)
         left = self._time_left(step, limit)
         if left <= 0:
-            raise fatal(f"user container(s) failed to {what} after {limit} seconds")
-        return Wait(f"containers {what}", left)
+            user = f"user container(s) failed to {what} after {limit} seconds"
+            raise fatal(user, "Internal", "job(s) timeout set")
+        return Wait(text, left)
 
     # -- PostRun ----------------------------------------------------------
 
@@ -425,9 +473,13 @@ class Container(Command):
                 attempts = job["spec"]["backoffLimit"] + 1
                 raise fatal(
                     "user container(s) failed to run successfully after "
-                    f"{attempts} attempts"
+                    f"{attempts} attempts",
+                    "Internal",
                 )
             open_jobs |= not status.get("succeeded")
         if not open_jobs or not limit:
             return None
-        return self._limit(step, limit, "complete")
+        text = "pending container finish"
+        if "mpiSpec" in data:
+            text = f"pending MPIJob completion for {self._of(step)}"
+        return self._limit(step, limit, "complete", text)

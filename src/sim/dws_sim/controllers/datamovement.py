@@ -20,9 +20,15 @@ from dws_sim.controllers.common import (
     drop_finalizer,
     fatal,
     is_deleting,
+    missing,
     ref,
 )
-from dws_sim.controllers.filesystem import make_access
+from dws_sim.controllers.devices import places
+from dws_sim.controllers.filesystem import (
+    WITH_SERVER_MOUNT,
+    make_access,
+    state_of_unmount,
+)
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
@@ -36,6 +42,8 @@ DM_NAMESPACE = "nnf-dm-system"
 FINALIZER = f"{NNF_GROUP}/nnf_datamovement"
 INITIATOR = "dm.cray.hpe.com/initiator"
 _VARIABLE = re.compile(r"^\$(DW_(JOB|PERSISTENT)_([A-Za-z0-9_]+))(/.*)?$")
+_COMMANDS = {"JOB": "jobdw", "PERSISTENT": "persistentdw"}
+_NO_RAW = "data movement can not be used with raw allocations"
 # Global Lustre file systems that the site has registered.
 GLOBAL_ROOTS = ("/lus/global", "/p/lustre")
 # What each movement is said to carry.
@@ -54,19 +62,34 @@ class End:
         match = _VARIABLE.match(text)
         if not match:
             if not text.startswith(tuple(f"{r}/" for r in GLOBAL_ROOTS)):
-                raise fatal(f"'{text}' is not in a known global file system")
+                what = f"global Lustre file system containing '{text}'"
+                raise fatal(f"{what} not found")
             return
-        commands = {"JOB": "jobdw", "PERSISTENT": "persistentdw"}
         self.prefix = match.group(2)
+        wanted = match.group(3).replace("_", "-")
         for i, directive in enumerate(step.directives()):
-            name = (directive.get("name") or "").replace("-", "_")
-            if directive.command == commands[self.prefix] and name == match.group(3):
-                if directive.get("type") == "raw":
-                    raise fatal(f"'{text}': raw storage cannot be copied")
+            name = (directive.get("name") or "").replace("_", "-")
+            if directive.command == _COMMANDS[self.prefix] and name == wanted:
                 self.index = i
                 self.path = step.at(i).mount_path + (match.group(4) or "/")
+                if directive.get("type") == "raw":
+                    raise fatal(_NO_RAW)
                 return
-        raise fatal(f"'{text}' names no storage of this workflow")
+        if self.prefix == "JOB":
+            raise fatal(f"job storage instance '{wanted}' not found")
+        raise fatal(f"persistentdw directive mentioning '{wanted}' not found")
+
+    async def check(self, step: Step) -> None:
+        """Raises ResourceError for persistent storage that cannot be copied."""
+        if self.prefix != "PERSISTENT":
+            return
+        name = self.storage(step)
+        instance = await step.cluster.get(
+            "persistentstorageinstances", step.namespace, name
+        )
+        spec = (instance or {"spec": {}})["spec"]
+        if instance is None or is_deleting(instance) or spec["fsType"] == "raw":
+            raise fatal(f"persistent storage instance '{name}' not found")
 
     def storage(self, step: Step) -> str:
         """The name of the NnfStorage of this end."""
@@ -78,13 +101,26 @@ class End:
         return other.name
 
 
+def end(step: Step, key: str) -> End:
+    """The source or destination of a copy.
+
+    Raises:
+        ResourceError: there is no such place.
+    """
+    text = step.directive.get(key) or ""
+    try:
+        return End(step, text)
+    except ResourceError as exc:
+        raise exc.within(f"Invalid {key} argument: '{text}'") from exc
+
+
 def ends(step: Step) -> tuple[End, End]:
     """Source and destination of a copy."""
-    source, destination = (
-        End(step, step.directive.get(key) or "") for key in ("source", "destination")
-    )
+    source, destination = end(step, "source"), end(step, "destination")
     if source.index is None and destination.index is None:
-        raise fatal("neither source nor destination is storage of this workflow")
+        # nobody looks for that in Proposal
+        user = "could not find storage allocations"
+        raise ResourceError(user, debug="could not get NnfStorage: neither end is one")
     return source, destination
 
 
@@ -100,9 +136,17 @@ class Copy(Command):
     def __init__(self, state: str) -> None:
         self._state = state
 
+    async def check(self, step: Step) -> None:
+        for key in ("source", "destination"):
+            place = end(step, key)
+            try:
+                await place.check(step)
+            except ResourceError as exc:
+                text = step.directive.get(key)
+                raise exc.within(f"Invalid {key} argument: '{text}'") from exc
+
     async def start(self, state: str, step: Step) -> Wait | None:
         if state == "Proposal":
-            ends(step)
             if await step.cluster.get(PROFILES, step.namespace, step.name) is None:
                 profile = await find_profile(
                     step.cluster, PROFILES, step.directive.get("profile")
@@ -127,12 +171,11 @@ class Copy(Command):
         for obj in await step.cluster.find(PLURAL, movement_labels(step)):
             status = obj.get("status", {})
             if status.get("state") != "Finished":
-                return Wait("data movement")
+                return Wait("pending data movement")
             if status.get("status") != "Success":
-                raise fatal(
-                    f"data movement {obj['metadata']['name']} ended "
-                    f"{status.get('status')}: {status.get('message', '')}"
-                )
+                why = status.get("message", "")
+                text = f"data movement operation failed during '{state}'"
+                raise fatal(f"{text}, message: {why}", "Internal")
         return None
 
     async def remove(self, step: Step) -> Wait | None:
@@ -140,26 +183,24 @@ class Copy(Command):
         for obj in await step.cluster.find(PLURAL, movement_labels(step)):
             meta = obj["metadata"]
             left |= not await step.gone(PLURAL, meta["namespace"], meta["name"])
-        return Wait("data movement") if left else None
+        return Wait("delete") if left else None
 
     async def _copy(self, step: Step) -> Wait | None:
         source, destination = ends(step)
-        near = destination if destination.index is not None else source
-        storage = await step.cluster.get(
-            "nnfstorages", step.namespace, near.storage(step)
-        )
-        if storage is None or near.index is None:
-            raise ResourceError(f"storage {near.storage(step)} is gone")
-        other = step.at(near.index)
-        name = f"{other.name}-servers"
-        await make_access(other, "servers", near.storage(step), "PreRun")
-        access = await step.cluster.get("nnfaccesses", step.namespace, name)
-        if not (access or {}).get("status", {}).get("ready"):
-            return Wait("servers mounted")
-        for place, movement, path in self._places(step, storage):
+        storages: list[Object | None] = []
+        waits = False
+        for place in (source, destination):
+            storage = await self._storage(step, place)
+            storages.append(storage)
+            if storage is not None and place.index is not None:
+                waits |= not await self._mounted(step, place, storage)
+        if waits:
+            return Wait("status pending")
+        near = storages[1] or storages[0]
+        for where, movement, path in self._places(step, near or {}):
             body = {
-                "source": {"path": source.path, "storageReference": {}},
-                "destination": {"path": destination.path, "storageReference": {}},
+                "source": self._end(step, source, storages[0], path),
+                "destination": self._end(step, destination, storages[1], path),
                 "userId": step.workflow["spec"]["userID"],
                 "groupId": step.workflow["spec"]["groupID"],
                 "profileReference": {
@@ -168,20 +209,60 @@ class Copy(Command):
                     "namespace": step.namespace,
                 },
             }
-            side = "destination" if near is destination else "source"
-            body[side]["storageReference"] = ref(storage)
-            if path:
-                tail = body[side]["path"][len(other.mount_path) :]
-                body[side]["path"] = f"{other.mount_path}/{path}{tail}"
             labels = {
                 **step.labels,
                 TEARDOWN_LABEL: self._state,
                 INITIATOR: step.directive.command,
             }
             await step.cluster.create(
-                PLURAL, child(step.workflow, place, movement, labels, spec=body)
+                PLURAL, child(step.workflow, where, movement, labels, spec=body)
             )
         return None
+
+    @staticmethod
+    async def _storage(step: Step, end: End) -> Object | None:
+        """The NnfStorage of an end; None: it is in a global file system."""
+        if end.index is None:
+            return None
+        name = end.storage(step)
+        storage = await step.cluster.get("nnfstorages", step.namespace, name)
+        if storage is None:
+            fault = ResourceError(debug=missing("NnfStorage", name))
+            raise fault.within(
+                f"could not get NnfStorage {step.namespace}/{name}",
+                "could not find storage allocation",
+            )
+        return storage
+
+    async def _mounted(self, step: Step, end: End, storage: Object) -> bool:
+        """Mount a storage on its rabbits; whether it is."""
+        other = step.at(end.index or 0)
+        teardown = "Teardown"
+        if self._state == "DataIn":
+            # what computes and rabbits mount at once stays for the job
+            shared = storage["spec"]["fileSystemType"] in WITH_SERVER_MOUNT
+            teardown = state_of_unmount(other, end.prefix) if shared else "PreRun"
+        await make_access(other, "servers", end.storage(step), teardown, step)
+        access = await step.cluster.get(
+            "nnfaccesses", step.namespace, f"{other.name}-servers"
+        )
+        status = (access or {}).get("status", {})
+        return bool(status.get("state") == "mounted" and status["ready"])
+
+    @staticmethod
+    def _end(step: Step, end: End, storage: Object | None, path: str) -> Object:
+        """Source or destination of a movement.
+
+        Args:
+            path: the allocation that it works on; "": the whole file system.
+        """
+        if storage is None or end.index is None:
+            return {"path": end.path, "storageReference": {}}
+        whole = step.at(end.index).mount_path
+        out = {"path": end.path, "storageReference": ref(storage)}
+        if path and storage["spec"]["fileSystemType"] != "lustre":
+            out["path"] = f"{whole}/{path}{end.path[len(whole) :]}"
+        return out
 
     @staticmethod
     def _places(step: Step, storage: Object) -> list[tuple[str, str, str]]:
@@ -189,13 +270,16 @@ class Copy(Command):
         else one for each allocation."""
         if storage["spec"]["fileSystemType"] == "lustre":
             return [(DM_NAMESPACE, step.name, "")]
-        out: list[tuple[str, str, str]] = []
-        for alloc in storage["spec"]["allocationSets"]:
-            for node in alloc["nodes"]:
-                for i in range(node["count"]):
-                    path = f"{node['name']}-{i}"
-                    out.append((node["name"], f"{step.name}-{len(out)}", path))
-        return out
+        rabbits = dict.fromkeys(
+            node["name"]
+            for alloc in storage["spec"]["allocationSets"]
+            for node in alloc["nodes"]
+        )
+        return [
+            (rabbit, f"{step.name}-{i}", f"{rabbit}-{i}")
+            for rabbit in rabbits
+            for i in range(len(places(storage, rabbit)))
+        ]
 
 
 class MovementController(Controller):

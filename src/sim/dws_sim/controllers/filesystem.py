@@ -13,16 +13,25 @@ from dws_sim.controllers.common import (
     ResourceError,
     child,
     fatal,
+    met,
+    missing,
     ref,
 )
 from dws_sim.controllers.pool import choose, wanted_pool
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
+from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, edit
 
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 MOVEMENTS = "nnfdatamovements"
 WITH_SERVER_MOUNT = ("gfs2", "lustre", "raw")
+_NO_SECRET = (
+    "the administrator must configure the user container TLS secret for the system. "
+    f'See the copy-offload docs: Secret "{TLS_SECRET}" not found'
+)
+NO_STORAGE = "could not allocate storage"
+_UNMET = "storage directive requirements were not satisfied"
 _REQUIRES = {
     "copy-offload": ["copy-offload", "container-auth"],
     "user-container-auth": ["container-auth"],
@@ -38,12 +47,13 @@ async def take_requires(step: Step) -> None:
     words = requires_of(step.directive)
     if not words:
         return
-    if await step.cluster.get("secrets", "default", TLS_SECRET) is None:
-        raise fatal(f"'requires' needs the secret {TLS_SECRET} in default")
     status = step.workflow["status"]
     have = status.setdefault("requires", [])
     for word in words:
         have.extend(w for w in _REQUIRES[word] if w not in have)
+    if await step.cluster.get("secrets", "default", TLS_SECRET) is None:
+        # users are told nothing, that is how it is
+        raise ResourceError("", "Internal", "Fatal", _NO_SECRET)
 
 
 async def make_breakdown(step: Step) -> Object:
@@ -76,7 +86,7 @@ async def breakdown_ready(step: Step) -> Wait | None:
     status = (obj or {}).get("status", {})
     if status.get("error") and not status.get("ready"):
         raise ResourceError.of(status["error"])
-    return None if status.get("ready") else Wait("breakdown")
+    return None if status.get("ready") else Wait("status pending")
 
 
 def _check_set(alloc: Object, wanted: Object) -> None:
@@ -85,39 +95,58 @@ def _check_set(alloc: Object, wanted: Object) -> None:
     counts = [s["allocationCount"] for s in alloc["storage"]]
     label = wanted["label"]
     if strategy == "AllocateSingleServer" and counts != [1]:
-        raise fatal(f"allocation set {label} needs one storage with count 1", "WLM")
+        debug = f"allocation set {label} expected single allocation"
+        raise fatal(_UNMET, "WLM", debug)
     if strategy == "AllocateAcrossServers":
         size *= sum(counts)
     if size < minimum:
-        raise fatal(
-            f"allocation set {label} has {size} bytes, {minimum} are needed", "WLM"
-        )
+        debug = f"allocation set {label} specified insufficient capacity"
+        raise fatal(_UNMET, "WLM", debug)
 
 
-async def check_servers(step: Step, servers: Object) -> None:
-    """What the workload manager wrote must be enough for the breakdown.
-
-    Raises:
-        ResourceError: Fatal, type WLM.
-    """
-    obj = await step.cluster.get("directivebreakdowns", step.namespace, step.name)
-    wanted = ((obj or {}).get("status", {}).get("storage") or {})["allocationSets"]
+async def _check_servers(step: Step, breakdown: Object, servers: Object) -> None:
+    wanted = breakdown["status"]["storage"]["allocationSets"]
     sets = servers.get("spec", {}).get("allocationSets", ())
     if len(sets) != len(wanted):
         raise fatal(
-            f"Servers has {len(sets)} allocation sets, {len(wanted)} are needed", "WLM"
+            "Allocation request does not meet directive requirements",
+            "WLM",
+            "Servers resource does not meet storage requirements for directive "
+            f"'{breakdown['spec']['directive']}'",
         )
     by_label = {s["label"]: s for s in sets}
     for need in wanted:
-        alloc = by_label.get(need["label"])
+        label = need["label"]
+        alloc = by_label.get(label)
         if alloc is None:
-            raise fatal(f"no allocation set for label {need['label']}", "WLM")
+            debug = f"allocation set {label} not found in Servers resource"
+            raise fatal(_UNMET, "WLM", debug)
         _check_set(alloc, need)
-    for alloc in sets:
         for node in alloc["storage"]:
             name = node["name"]
             if await step.cluster.get("storages", "default", name) is None:
-                raise fatal(f"there is no storage {name}", "WLM")
+                why = missing("Storage", name)
+                debug = f"could not get storage: default/{name}: {why}"
+                raise fatal(_UNMET, "Internal", debug)
+
+
+async def the_servers(step: Step, name: str) -> Object:
+    """The Servers that the workload manager has filled in.
+
+    Raises:
+        ResourceError: it is not there, or not enough for the breakdown.
+    """
+    where = f"{step.namespace}/{name}"
+    breakdown = await step.cluster.get("directivebreakdowns", step.namespace, step.name)
+    servers = await step.cluster.get("servers", step.namespace, name)
+    if breakdown is None or servers is None:
+        fault = ResourceError("could not read allocation request")
+        raise fault.within(f"unable to get Servers: {where}")
+    try:
+        await _check_servers(step, breakdown, servers)
+    except ResourceError as exc:
+        raise exc.within(f"invalid Rabbit allocations for servers: {where}") from exc
+    return servers
 
 
 async def _pool_member(step: Step, name: str) -> Object | None:
@@ -133,6 +162,14 @@ async def _pool_member(step: Step, name: str) -> Object | None:
     return await choose(step.cluster, pool, step.labels[WORKFLOW_UID])
 
 
+def _nodes(alloc: Object) -> Object:
+    """The rabbits of a set. An empty list is left out, and then missed."""
+    nodes = [
+        {"name": n["name"], "count": n["allocationCount"]} for n in alloc["storage"]
+    ]
+    return {"nodes": nodes} if nodes else {}
+
+
 async def make_storage(
     step: Step,
     servers: Object,
@@ -142,6 +179,11 @@ async def make_storage(
     """Ask for the allocations that Servers names."""
     meta, spec = servers["metadata"], step.workflow["spec"]
     mgs = await _pool_member(step, meta["name"]) if fs_type == "lustre" else None
+    profile = await step.cluster.get(
+        "nnfstorageprofiles", meta["namespace"], meta["name"]
+    )
+    block = (profile or {}).get("data", {}).get(f"{fs_type}Storage", {})
+    shared = (block.get("blockDeviceCommands") or {}).get("sharedVg", False)
     body = child(
         servers,
         meta["namespace"],
@@ -155,10 +197,8 @@ async def make_storage(
                 {
                     "name": alloc["label"],
                     "capacity": alloc["allocationSize"],
-                    "nodes": [
-                        {"name": n["name"], "count": n["allocationCount"]}
-                        for n in alloc["storage"]
-                    ],
+                    "sharedAllocation": shared,
+                    **_nodes(alloc),
                 }
                 for alloc in servers["spec"]["allocationSets"]
             ],
@@ -166,7 +206,15 @@ async def make_storage(
     )
     if mgs is not None:
         body["spec"]["persistentMgs"] = mgs
-    obj = await step.cluster.create("nnfstorages", body)
+    try:
+        obj = await step.cluster.create("nnfstorages", body)
+    except ApiError as exc:
+        where = f"{meta['namespace']}/{meta['name']}"
+        raise (
+            met(exc, f"CreateOrUpdate failed for NnfStorage: {where}").within(
+                "could not create NnfStorage", "could not create allocation"
+            )
+        ) from exc
     if obj["spec"] != body["spec"] and not obj.get("status", {}).get("ready"):
         # Servers was corrected after it did not work
         new = edit(obj, "spec")
@@ -176,26 +224,34 @@ async def make_storage(
 
 async def storage_ready(step: Step, name: str) -> Wait | None:
     """Wait for an NnfStorage and its Servers. Raises the storage's error."""
+    where = f"{step.namespace}/{name}"
     storage = await step.cluster.get("nnfstorages", step.namespace, name)
-    status = (storage or {}).get("status", {})
-    if status.get("error") and not status.get("ready"):
-        raise ResourceError.of(status["error"])
-    if not status.get("ready"):
-        return Wait("storage")
+    if storage is None:
+        fault = ResourceError(debug=missing("NnfStorage", name))
+        raise fault.within(f"could not get NnfStorage: {where}", NO_STORAGE)
+    status = storage.get("status", {})
+    if len(status.get("allocationSets", ())) != len(storage["spec"]["allocationSets"]):
+        return Wait("allocation")
+    if status.get("error"):
+        fault = ResourceError.of(status["error"])
+        raise fault.within(f"storage resource error: {where}", NO_STORAGE)
     servers = await step.cluster.get("servers", step.namespace, name)
-    if not (servers or {}).get("status", {}).get("ready"):
-        return Wait("servers")
+    if not (status["ready"] and (servers or {}).get("status", {}).get("ready")):
+        return Wait("allocation set not ready")
     return None
 
 
 async def make_access(
-    step: Step, kind: str, storage: str, teardown: str, name: str = ""
+    step: Step, kind: str, storage: str, teardown: str, user: Step | None = None
 ) -> None:
-    """Mount a storage on the computes or on its servers.
+    """Mount a storage on the computes or on its servers. What an earlier state
+    has left is used again.
 
     Args:
+        step: of the directive whose storage it is.
         kind: computes or servers.
         teardown: the state in which it is undone.
+        user: the directive that needs it, if that is another one.
     """
     spec: Object = {
         "desiredState": "mounted",
@@ -212,17 +268,17 @@ async def make_access(
     }
     if kind == "computes":
         spec["clientReference"] = step.workflow["status"]["computes"]
-    labels = {**step.labels, TEARDOWN_LABEL: teardown}
-    await step.cluster.create(
-        "nnfaccesses",
-        child(
-            step.workflow,
-            step.namespace,
-            name or f"{step.name}-{kind}",
-            labels,
-            spec=spec,
-        ),
-    )
+    labels = (user or step).labels
+    if kind == "servers":
+        labels[TEARDOWN_LABEL] = teardown
+    name = f"{step.name}-{kind}"
+    body = child(step.workflow, step.namespace, name, labels, spec=spec)
+    obj = await step.cluster.create("nnfaccesses", body)
+    new = edit(obj, "metadata", "spec")
+    new["metadata"].setdefault("labels", {}).update(labels)
+    new["spec"].update(desiredState="mounted", teardownState=teardown)
+    if new != obj:
+        await step.cluster.update("nnfaccesses", new)
 
 
 async def access_ready(step: Step, kind: str, desired: str) -> Wait | None:
@@ -232,7 +288,8 @@ async def access_ready(step: Step, kind: str, desired: str) -> Wait | None:
     if obj is None:
         if desired == "unmounted":
             return None
-        raise ResourceError(f"access {name} is gone")
+        fault = ResourceError(debug=missing("NnfAccess", name))
+        raise fault.within(f"could not get NnfAccess: {step.namespace}/{name}")
     if obj["spec"]["desiredState"] != desired:
         new = edit(obj, "spec")
         new["spec"]["desiredState"] = desired
@@ -242,7 +299,7 @@ async def access_ready(step: Step, kind: str, desired: str) -> Wait | None:
         return None
     if status.get("state") == desired and status.get("error"):
         raise ResourceError.of(status["error"])
-    return Wait(f"{kind} {desired}")
+    return Wait("pending mount" if desired == "mounted" else "pending unmount")
 
 
 def set_environment(step: Step, prefix: str, fs_type: str) -> None:
@@ -274,6 +331,11 @@ def uses_servers(step: Step, prefix: str) -> bool:
     return False
 
 
+def state_of_unmount(step: Step, prefix: str) -> str:
+    """When the rabbits' mounts of a storage are undone."""
+    return "Teardown" if uses_servers(step, prefix) else "PostRun"
+
+
 async def user_movements(step: Step) -> list[Object]:
     """Data movements that the job itself has asked for while it ran."""
     labels = {
@@ -300,14 +362,16 @@ class MountedCommand(Command):
         kinds = ["computes"]
         if fs_type in WITH_SERVER_MOUNT:
             kinds.append("servers")
-        elif part == "start" and not await step.gone(
-            "nnfaccesses", step.namespace, f"{step.name}-servers"
-        ):
-            return Wait("servers unmounted")
+        elif part == "start":
+            # a copy has used it there
+            wait = await access_ready(step, "servers", "unmounted")
+            if wait is not None:
+                return wait
         if part == "start":
             for kind in kinds:
-                late = kind == "servers" and uses_servers(step, self.prefix)
-                teardown = "Teardown" if late else "PostRun"
+                teardown = "PostRun"
+                if kind == "servers":
+                    teardown = state_of_unmount(step, self.prefix)
                 await make_access(step, kind, self.storage(step), teardown)
             return None
         set_environment(step, self.prefix, fs_type if self.prefix == "JOB" else "")
@@ -324,10 +388,11 @@ class MountedCommand(Command):
         for obj in await user_movements(step):
             status = obj.get("status", {})
             if status.get("state") != "Finished":
-                return Wait("data movement of the user")
-            if part == "finish" and status.get("status") != "Success":
-                name = obj["metadata"]["name"]
-                raise fatal(f"data movement {name} of the user was not successful")
+                return Wait("pending data movement")
+            if part == "finish" and status.get("status") == "Failed":
+                meta = obj["metadata"]
+                debug = f"data movement {meta['namespace']}/{meta['name']} failed"
+                raise fatal("data movement failed", "Internal", debug)
         if uses_servers(step, self.prefix):
             return None
         return await access_ready(step, "servers", "unmounted")
@@ -336,12 +401,12 @@ class MountedCommand(Command):
         for obj in await user_movements(step):
             meta = obj["metadata"]
             if not await step.gone(MOVEMENTS, meta["namespace"], meta["name"]):
-                return Wait("data movement of the user")
+                return Wait("delete")
         for kind in ("computes", "servers"):
             if not await step.gone(
                 "nnfaccesses", step.namespace, f"{step.name}-{kind}"
             ):
-                return Wait("unmount")
+                return Wait("delete")
         return None
 
 
@@ -353,10 +418,7 @@ class JobDw(MountedCommand):
             await take_requires(step)
             await self._propose(step)
         elif state == "Setup":
-            servers = await step.cluster.get("servers", step.namespace, step.name)
-            if servers is None:
-                raise ResourceError(f"Servers {step.name} is gone")
-            await check_servers(step, servers)
+            servers = await the_servers(step, step.name)
             await make_storage(step, servers, await self.fs_type(step))
         elif state == "PreRun":
             return await self.prerun(step, "start")
@@ -385,7 +447,7 @@ class JobDw(MountedCommand):
             return wait
         if await step.gone("directivebreakdowns", step.namespace, step.name):
             return None
-        return Wait("breakdown")
+        return Wait("delete")
 
     @staticmethod
     async def _propose(step: Step) -> None:
@@ -406,6 +468,6 @@ class JobDw(MountedCommand):
             status = (servers or {}).get("status", {})
             for alloc in status.get("allocationSets", ()):
                 if any(s["allocationSize"] for s in alloc["storage"].values()):
-                    return Wait("servers")
+                    return Wait("delete")
             return None
-        return Wait("storage")
+        return Wait("delete")

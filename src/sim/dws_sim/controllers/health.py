@@ -4,12 +4,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
+from typing import Callable
 
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.jsontree import Object
 from dws_sim.world import Machine, storage_status
+
+# Asks for the free bytes of a rabbit.
+Free = Callable[[str], Awaitable[int]]
 
 
 @dataclass
@@ -24,11 +29,14 @@ class Hardware:
     links: dict[str, str] = field(default_factory=dict)
     # failed drives: rabbit -> slots
     drives: dict[str, set[int]] = field(default_factory=dict)
+    # rabbits that seem well, but whose controller has ended
+    dead: set[str] = field(default_factory=set)
     # rabbits that were fenced and wait for a reboot
     fenced: set[str] = field(default_factory=set)
 
     def reboot(self, rabbit: str) -> None:
         self.down.discard(rabbit)
+        self.dead.discard(rabbit)
         self.unbooted.discard(rabbit)
         self.fenced.discard(rabbit)
 
@@ -39,12 +47,27 @@ class HealthController(Controller):
     plural = "storages"
 
     def __init__(
-        self, cluster: Cluster, manager: Manager, machine: Machine, hardware: Hardware
+        self,
+        cluster: Cluster,
+        manager: Manager,
+        machine: Machine,
+        hardware: Hardware,
+        free: Free,
     ) -> None:
         super().__init__(cluster, manager)
         self._machine = machine
         self._hardware = hardware
+        self._free = free
+        # free bytes of each rabbit when it last looked
+        self._seen: dict[str, int] = {}
         self._was_disabled: set[str] = set()
+
+    def look(self, rabbit: str) -> None:
+        """The controller of a rabbit looks at its drives: it has started, or
+        something has become of a link or a drive. Allocations are no reason."""
+        if rabbit not in self._hardware.dead | self._hardware.down:
+            self._seen.pop(rabbit, None)
+        self.enqueue("default", rabbit)
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
         obj = await self.cluster.get(self.plural, namespace, name)
@@ -64,6 +87,8 @@ class HealthController(Controller):
                 new = {k: v for k, v in obj.items() if k != "status"}
                 await self.cluster.update_status(self.plural, new)
             return None
+        if name not in self._seen:
+            self._seen[name] = await self._free(name)
         status = self._status(name, disabled)
         if status != obj.get("status"):
             new = {**obj, "status": status}
@@ -72,11 +97,14 @@ class HealthController(Controller):
 
     def _status(self, name: str, disabled: bool) -> Object:
         hardware = self._hardware
-        status = storage_status(self._machine, name)
+        status = storage_status(self._machine, name, self._seen[name])
         for entry in status["access"]["computes"]:
             entry["status"] = hardware.links.get(entry["name"], "Ready")
-        for slot in hardware.drives.get(name, ()):
-            status["devices"][slot] = {"slot": str(slot), "status": "Failed"}
+        failed = {str(slot) for slot in hardware.drives.get(name, ())}
+        status["devices"] = [
+            {"slot": d["slot"], "status": "Failed"} if d["slot"] in failed else d
+            for d in status["devices"]
+        ]
         if disabled:
             status.update(status="Disabled", message="Storage node manually disabled")
         elif name in hardware.down:

@@ -71,7 +71,7 @@ class Manager:
 
     def __init__(self, workers: int = 1) -> None:
         self.controllers: list[Controller] = []
-        self._workers = workers
+        self.workers = workers
         self._queue: deque[Item] = deque()
         self._queued: set[Item] = set()
         self._active: set[Item] = set()
@@ -83,7 +83,7 @@ class Manager:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        for _ in range(self._workers):
+        for _ in range(self.workers):
             self._tasks.append(asyncio.ensure_future(self._work()))
 
     async def stop(self) -> None:

@@ -14,11 +14,14 @@ from dws_sim.controllers.common import (
     ResourceError,
     add_finalizer,
     drop_finalizer,
+    fatal,
     has_finalizer,
     is_deleting,
+    owner_of,
 )
 from dws_sim.controllers.manager import Controller, Manager, Retry
 from dws_sim.controllers.step import Command, Step, Wait
+from dws_sim.controllers.stumble import stumble
 from dws_sim.directive import parse
 from dws_sim.faults import Faults
 from dws_sim.jsontree import Object, clone, now_micro
@@ -64,6 +67,11 @@ class NnfController(Controller):
         labels = obj["metadata"].get("labels", {})
         if WORKFLOW_UID in labels:
             self.enqueue(labels[_WORKFLOW_NAMESPACE], labels[_WORKFLOW_NAME])
+            return
+        # persistent storage tells of the breakdown alone that asked for it
+        breakdown = owner_of(obj, "DirectiveBreakdown")
+        if breakdown is not None:
+            self.enqueue(breakdown[0], breakdown[1].rpartition("-")[0])
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
         workflow = await self.cluster.get("workflows", namespace, name)
@@ -156,9 +164,8 @@ class NnfController(Controller):
             return Wait("slow", left)
         failure = self._faults.failure(state, workflow)
         if failure is not None:
-            self._error(
-                entry, ResourceError(failure.message, "Internal", failure.severity)
-            )
+            fault = ResourceError(failure.message, "Internal", failure.severity)
+            self._error(entry, fault)
             return True
         return None
 
@@ -166,25 +173,61 @@ class NnfController(Controller):
         self, workflow: Object, state: str, entry: Object, part: str
     ) -> tuple[Wait | None, bool]:
         command, step = self._step(workflow, entry["dwdIndex"])
+        entry["status"] = "Running"
+        entry.pop("message", None)
+        entry.pop("error", None)
         try:
+            if state == "Proposal" and part == "start":
+                await self._check(workflow)
             if part == "start":
                 wait = await command.start(state, step)
             else:
+                self._stumble(state, step)
                 wait = await command.finish(state, step)
         except ResourceError as exc:
             self._error(entry, exc)
             return None, True
         if wait is not None:
-            entry["status"] = "Running"
-            entry.pop("message", None)
-            entry.pop("error", None)
+            entry["message"] = wait.reason
         return wait, False
+
+    def _stumble(self, state: str, step: Step) -> None:
+        """Raise the fault that a healthy directive passes through, if this one
+        does."""
+        if not self._faults.stumble:
+            return
+        fault = stumble(state, step)
+        now = asyncio.get_running_loop().time()
+        if fault and self._faults.stumbles(state, step.workflow, now):
+            raise fault
+
+    async def _check(self, workflow: Object) -> None:
+        """Look for faults in all directives, which comes before anything is
+        done for one of them: whoever has it, the first one gets the fault.
+
+        Raises:
+            ResourceError: there is one.
+        """
+        names = []
+        for index in range(len(workflow["spec"]["dwDirectives"])):
+            if not self._is_ours(workflow, index):
+                continue
+            command, step = self._step(workflow, index)
+            names.append(step.directive.command)
+            await command.check(step)
+        if len(names) > 1 and {"create_persistent", "destroy_persistent"} & set(names):
+            raise fatal(
+                "only a single create_persistent or destroy_persistent directive is "
+                "allowed per workflow"
+            )
+        if names.count("container") > 1:
+            raise fatal("only a single container directive is supported per workflow")
 
     @staticmethod
     def _error(entry: Object, exc: ResourceError) -> None:
         entry["status"] = _STATUS[exc.severity]
         entry["message"] = f"{exc.type} error: {exc.user}"
-        entry["error"] = f"{exc.type.lower()} error: {exc.debug}"
+        entry["error"] = f"{exc.type.lower()} error: {exc.story}"
 
 
 def _unfinished(status: Object, state: str) -> list[Object]:

@@ -5,39 +5,35 @@
 
 from __future__ import annotations
 
-from dws_sim.controllers.breakdown import make_servers, standalone_pool
+from dws_sim.controllers.breakdown import check_user, make_servers
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import (
     PSI_FINALIZER,
     ResourceError,
     add_finalizer,
-    child,
     drop_finalizer,
     fatal,
     is_deleting,
-    owner_reference,
+    missing,
     ref,
 )
 from dws_sim.controllers.filesystem import (
     MountedCommand,
     breakdown_ready,
-    check_servers,
     make_breakdown,
     make_storage,
     storage_ready,
     take_requires,
+    the_servers,
 )
 from dws_sim.controllers.manager import Controller, Manager
-from dws_sim.controllers.pool import POOL_LABEL
-from dws_sim.controllers.profiles import find_profile, pin_profile
+from dws_sim.controllers.pool import POOL_LABEL, note_consumer
 from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.jsontree import Object, edit
 from dws_sim.schema.resources import DWS_GROUP
 
 PLURAL = "persistentstorageinstances"
-PROFILES = "nnfstorageprofiles"
 _LABEL = f"{DWS_GROUP}/persistentstorage"
-IGNORE_UID = f"{DWS_GROUP}/ignore-uid"
 
 
 async def find(step: Step) -> Object | None:
@@ -46,34 +42,21 @@ async def find(step: Step) -> Object | None:
     return await step.cluster.get(PLURAL, step.namespace, name)
 
 
-def _is_foreign(step: Step, instance: Object, lifted: bool) -> bool:
-    """Whether an instance belongs to another user."""
-    if instance["spec"]["userID"] == step.workflow["spec"]["userID"]:
-        return False
-    annotations = instance["metadata"].get("annotations", {})
-    return not (lifted and annotations.get(IGNORE_UID) == "true")
-
-
 async def usable(step: Step) -> Object:
     """The instance of a persistentdw.
 
     Raises:
         ResourceError: there is none, it is going, or it is someone else's.
     """
-    name = step.directive.get("name")
+    name = step.directive.get("name") or ""
     instance = await find(step)
     if instance is None:
-        raise fatal(f"PersistentStorageInstance '{name}' not found")
-    if is_deleting(instance) or instance["spec"]["state"] == "Destroying":
-        raise fatal(f"PersistentStorageInstance '{name}' is being deleted")
-    if _is_foreign(step, instance, lifted=True):
-        raise fatal(f"PersistentStorageInstance '{name}' belongs to another user")
+        text = f"PersistentStorageInstance '{name}' not found"
+        raise fatal(text, "User", missing("PersistentStorageInstance", name))
+    if is_deleting(instance):
+        raise fatal(f"Persistent storage instance '{name}' is deleting")
+    check_user(instance, step.workflow["spec"]["userID"], "existing ")
     return instance
-
-
-def _only_directive(step: Step) -> None:
-    if len(step.workflow["spec"]["dwDirectives"]) != 1:
-        raise fatal(f"only a single {step.directive.command} directive is allowed")
 
 
 class CreatePersistent(Command):
@@ -82,12 +65,9 @@ class CreatePersistent(Command):
     async def start(self, state: str, step: Step) -> Wait | None:
         name = step.directive.get("name") or ""
         if state == "Proposal":
-            await self._propose(step, name)
+            await make_breakdown(step)
         elif state == "Setup":
-            servers = await step.cluster.get("servers", step.namespace, name)
-            if servers is None:
-                raise ResourceError(f"Servers {name} is gone")
-            await check_servers(step, servers)
+            servers = await the_servers(step, name)
             fs_type = step.directive.get("type") or ""
             # no workflow labels: it is there when the workflow is gone
             await make_storage(step, servers, fs_type, labels={})
@@ -104,96 +84,69 @@ class CreatePersistent(Command):
         return None
 
     async def remove(self, step: Step) -> Wait | None:
+        breakdown = await step.cluster.get(
+            "directivebreakdowns", step.namespace, step.name
+        )
         instance = await find(step)
         owners = (instance or {}).get("metadata", {}).get("ownerReferences", ())
+        mine = breakdown and any(
+            o["uid"] == breakdown["metadata"]["uid"] for o in owners
+        )
         name = step.directive.get("name") or ""
-        if owners and not await step.gone(PLURAL, step.namespace, name):
-            return Wait("persistent storage")
+        if mine and not await step.gone(PLURAL, step.namespace, name):
+            return Wait("delete")
         if await step.gone("directivebreakdowns", step.namespace, step.name):
             return None
-        return Wait("breakdown")
-
-    @staticmethod
-    async def _propose(step: Step, name: str) -> None:
-        _only_directive(step)
-        instance = await find(step)
-        if instance is not None and _is_foreign(step, instance, lifted=True):
-            raise fatal(f"Existing persistent storage '{name}' has another user")
-        profile = await find_profile(
-            step.cluster, PROFILES, step.directive.get("profile")
-        )
-        if instance is not None:
-            await make_breakdown(step)
-            return
-        # The profile is pinned first: the breakdown is made from it.
-        if await step.cluster.get(PROFILES, step.namespace, name) is None:
-            await pin_profile(step.cluster, PROFILES, profile, step.workflow, name, {})
-        breakdown = await make_breakdown(step)
-        spec = {
-            "name": name,
-            "fsType": step.directive.get("type"),
-            "dwDirective": step.directive.text,
-            "userID": step.workflow["spec"]["userID"],
-            "state": "Active",
-            "consumerReferences": [],
-        }
-        labels = step.labels
-        pool = standalone_pool(profile.get("data", {}))
-        if pool and spec["fsType"] == "lustre":
-            labels[POOL_LABEL] = pool
-        await step.cluster.create(
-            PLURAL, child(breakdown, step.namespace, name, labels, spec=spec)
-        )
+        return Wait("delete")
 
     @staticmethod
     async def _active(step: Step) -> Wait | None:
         instance = await find(step)
         if (instance or {}).get("status", {}).get("state") == "Active":
             return None
-        return Wait("persistent storage")
+        return Wait("allocation set not ready")
 
     @staticmethod
     async def _let_go(step: Step) -> None:
-        """Keep the instance if all went well, else delete it."""
+        """The instance stays, if all went well. Else it goes with the
+        workflow."""
         instance = await find(step)
         if instance is None or not instance["metadata"].get("ownerReferences"):
             return
-        name = instance["metadata"]["name"]
         done = all(
             d["completed"]
             for d in step.workflow["status"]["drivers"]
             if d["dwdIndex"] == step.index and d["watchState"] != "Teardown"
         )
         if not done:
-            await step.cluster.delete(PLURAL, step.namespace, name)
             return
         new = edit(instance, "metadata")
         del new["metadata"]["ownerReferences"]
         labels = instance["metadata"].get("labels", {})
         new["metadata"]["labels"] = {k: v for k, v in labels.items() if k == POOL_LABEL}
-        instance = await step.cluster.update(PLURAL, new)
-        profile = await step.cluster.get(PROFILES, step.namespace, name)
-        if profile is not None:
-            new = edit(profile, "metadata")
-            new["metadata"]["ownerReferences"] = [owner_reference(instance)]
-            await step.cluster.update(PROFILES, new)
+        await step.cluster.update(PLURAL, new)
 
 
 class DestroyPersistent(Command):
     """#DW destroy_persistent."""
 
     async def start(self, state: str, step: Step) -> Wait | None:
-        name = step.directive.get("name") or ""
         if state == "Proposal":
-            _only_directive(step)
             return None
+        name = step.directive.get("name") or ""
         instance = await find(step)
         if instance is None:
             return None
-        if _is_foreign(step, instance, lifted=False):
-            raise fatal(f"persistent storage '{name}' belongs to another user")
-        if instance["spec"].get("consumerReferences"):
-            raise fatal(f"persistent storage '{name}' is in use")
+        user = step.workflow["spec"]["userID"]
+        check_user(instance, user, "Existing ", lifted=False)
+        users = len(instance["spec"].get("consumerReferences", ()))
+        if users:
+            text = f"cannot be deleted with {users} consumers"
+            raise fatal(
+                "persistent storage cannot be deleted while in use",
+                "User",
+                f"persistent storage {text}: PersistentStorage {text}",
+            )
         if not is_deleting(instance):
             # This workflow shall hear when it is gone.
             new = edit(instance, "metadata", "spec")
@@ -202,7 +155,7 @@ class DestroyPersistent(Command):
             await step.cluster.update(PLURAL, new)
         if await step.gone(PLURAL, step.namespace, name):
             return None
-        return Wait("persistent storage")
+        return Wait("delete")
 
     async def remove(self, step: Step) -> Wait | None:
         return None
@@ -220,15 +173,20 @@ class PersistentDw(MountedCommand):
     def storage(self, step: Step) -> str:
         return step.directive.get("name") or ""
 
+    async def check(self, step: Step) -> None:
+        await usable(step)
+
     async def start(self, state: str, step: Step) -> Wait | None:
         if state == "Proposal":
-            await usable(step)
             await take_requires(step)
             await make_breakdown(step)
         elif state == "Setup":
-            instance = await usable(step)
+            instance = await find(step)
+            if instance is None:
+                text = f"PersistentStorage '{self.storage(step)}' not found"
+                raise ResourceError(text, "User", "Major")
             if instance.get("status", {}).get("state") != "Active":
-                raise fatal(f"persistent storage '{self.storage(step)}' is not active")
+                raise fatal("PersistentStorage is not active")
             await self._consume(step, instance, True)
         elif state == "PreRun":
             return await self.prerun(step, "start")
@@ -253,7 +211,7 @@ class PersistentDw(MountedCommand):
             return wait
         if await step.gone("directivebreakdowns", step.namespace, step.name):
             return None
-        return Wait("breakdown")
+        return Wait("delete")
 
     async def _release(self, step: Step) -> Wait | None:
         wait = await self.unmount(step)
@@ -266,17 +224,10 @@ class PersistentDw(MountedCommand):
     @staticmethod
     async def _consume(step: Step, instance: Object, use: bool) -> None:
         """Enter the directive among those that use the instance, or not."""
-        mine = {
-            "kind": "DirectiveBreakdown",
-            "name": step.name,
-            "namespace": step.namespace,
-        }
-        new = edit(instance, "spec")
-        users = [u for u in new["spec"].get("consumerReferences", []) if u != mine] + (
-            [mine] if use else []
-        )
-        new["spec"]["consumerReferences"] = users
-        await step.cluster.update(PLURAL, new)
+        mine = {"kind": "Workflow", "name": step.name, "namespace": step.namespace}
+        new = note_consumer(instance, mine, use)
+        if new != instance:
+            await step.cluster.update(PLURAL, new)
 
 
 class PersistentController(Controller):

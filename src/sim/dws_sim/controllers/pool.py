@@ -50,14 +50,28 @@ async def choose(cluster: Cluster, pool: str, seed: str) -> Object:
     """
     members = await cluster.find(PLURAL, {POOL_LABEL: pool})
     if not members:
-        raise fatal(f"pool {pool} has no MGS")
+        raise fatal(f"no MGSs found for pool: {pool}")
     by_state: dict[str, list[Object]] = {}
     for member in members:
         by_state.setdefault(await _state(cluster, member), []).append(member)
     usable = by_state.get("Active") or by_state.get("Degraded")
     if not usable:
-        raise ResourceError(f"pool {pool} has no usable MGS", "Internal", "Major")
+        raise ResourceError(f"no MGSs found for pool: {pool}", "Internal", "Major")
     return ref(random.Random(seed).choice(usable))
+
+
+def note_consumer(instance: Object, mine: dict[str, str], use: bool) -> Object:
+    """An instance with or without one of its users; none is no list."""
+    users = instance["spec"].get("consumerReferences", [])
+    if (mine in users) == use:
+        return instance
+    new = edit(instance, "spec")
+    new["spec"]["consumerReferences"] = [u for u in users if u != mine]
+    if use:
+        new["spec"]["consumerReferences"].append(mine)
+    if not new["spec"]["consumerReferences"]:
+        del new["spec"]["consumerReferences"]
+    return new
 
 
 async def note_user(cluster: Cluster, storage: Object, use: bool) -> None:
@@ -67,10 +81,6 @@ async def note_user(cluster: Cluster, storage: Object, use: bool) -> None:
     instance = mgs and await cluster.get(PLURAL, mgs["namespace"], mgs["name"])
     if not instance:
         return
-    mine = ref(storage)
-    users = instance["spec"].get("consumerReferences", [])
-    if (mine in users) != use:
-        new = edit(instance, "spec")
-        others = [u for u in users if u != mine]
-        new["spec"]["consumerReferences"] = [*others, mine] if use else others
+    new = note_consumer(instance, ref(storage), use)
+    if new != instance:
         await cluster.update(PLURAL, new)

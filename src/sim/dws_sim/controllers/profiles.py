@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import math
-import re
-
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import NNF_NAMESPACE, child, fatal
 from dws_sim.directive import capacity_bytes
 from dws_sim.jsontree import Object
+from dws_sim.schema.resources import RESOURCES
 
 
 async def find_profile(cluster: Cluster, plural: str, name: str | None) -> Object:
@@ -20,10 +18,11 @@ async def find_profile(cluster: Cluster, plural: str, name: str | None) -> Objec
     Raises:
         ResourceError: there is none, or no single default.
     """
+    kind = RESOURCES[plural].kind
     if name is not None:
         profile = await cluster.get(plural, NNF_NAMESPACE, name)
         if profile is None:
-            raise fatal(f"Unable to find profile '{name}'")
+            raise fatal(f"Unable to find {kind}: {name}")
         return profile
     profiles = [
         p
@@ -31,9 +30,13 @@ async def find_profile(cluster: Cluster, plural: str, name: str | None) -> Objec
         if p.get("data", {}).get("default")
     ]
     if not profiles:
-        raise fatal("Unable to find a default profile to use", "Internal")
+        raise fatal(f"Unable to find a default {kind} to use", "Internal")
     if len(profiles) > 1:
-        raise fatal("More than one default profile", "Internal")
+        names = " ".join(p["metadata"]["name"] for p in profiles)
+        raise fatal(
+            f"More than one default {kind} found; unable to pick one: [{names}]",
+            "Internal",
+        )
     return profiles[0]
 
 
@@ -60,11 +63,24 @@ def padded(capacity: int, scaling: str, padding: str | None) -> int:
     """
     try:
         size = int(float(scaling) * capacity)
-        if not padding:
-            return size
-        match = re.match(r"^(\d+(?:\.\d+)?)%$", padding)
-        if match:
-            return size + math.ceil(size * float(match.group(1)) / 100)
+    except ValueError as exc:
+        # said of every type
+        user = "invalid capacityScalingFactor for gfs2 allocation"
+        raise fatal(user, "Internal", _no_number(scaling)) from exc
+    if not padding:
+        return size
+    if padding.endswith("%"):
+        try:
+            return size + int(float(padding[:-1]) * 0.01 * size)
+        except ValueError as exc:
+            user = "invalid allocationPadding percentage"
+            raise fatal(user, "Internal", _no_number(padding[:-1])) from exc
+    try:
         return size + capacity_bytes(padding)
     except ValueError as exc:
-        raise fatal(f"Invalid storage profile: {exc}", "Internal") from exc
+        debug = f"invalid capacity string, {padding}"
+        raise fatal("invalid allocationPadding value", "Internal", debug) from exc
+
+
+def _no_number(text: str) -> str:
+    return f'strconv.ParseFloat: parsing "{text}": invalid syntax'

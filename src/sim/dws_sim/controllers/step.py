@@ -16,7 +16,8 @@ from dws_sim.jsontree import Object
 
 @dataclass(frozen=True)
 class Wait:
-    """Not done yet: why, and when to look again without an event."""
+    """Not done yet: why, as the workflow's message says it, and when to look
+    again without an event."""
 
     reason: str
     after_s: float | None = None
@@ -84,6 +85,13 @@ class Step:
 class Command(abc.ABC):
     """What NNF does for one directive command. Steps may run any number of
     times; None means done."""
+
+    async def check(self, step: Step) -> None:  # noqa: B027
+        """Whether a directive makes sense, in Proposal, before any is begun.
+
+        Raises:
+            ResourceError: it does not.
+        """
 
     async def start(self, state: str, step: Step) -> Wait | None:
         """First part: for all directives before any second part."""

@@ -1,9 +1,12 @@
 # Allocations: NnfStorage takes space on rabbits and gives it back, Servers
 # shows the workload manager how far that is.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""NnfStorage and Servers controllers, and the ledger of space."""
+"""NnfStorage and Servers controllers."""
 
 from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
 
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import (
@@ -19,15 +22,23 @@ from dws_sim.controllers.common import (
     is_deleting,
     not_picked_up,
     owner_of,
-    ref,
 )
+from dws_sim.controllers.devices import first_ost, lustre_device, owner_fields
+from dws_sim.controllers.health import Hardware
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.pool import note_user
+from dws_sim.drives import Ledger, NoRoomError
 from dws_sim.faults import Faults
-from dws_sim.jsontree import Object, now_micro
+from dws_sim.jsontree import Object, edit, now_micro
 from dws_sim.mounts import Mounts
 
 LUSTRE_MINIMUM = 4_000_000_000
+_NO_ROOM = (
+    "Node: {rabbit}: unable to allocate NVMe namespaces for allocation {index}: could "
+    "not create storage pool: could not allocate storage pool: Error 406: Not "
+    "Acceptable, Retry-Delay: 0s, Resource: #StorageService.v1_5_0.StorageService, "
+    "Cause: Insufficient capacity available, Internal Error: {why}"
+)
 
 
 def backing_name(storage: Object) -> str:
@@ -35,49 +46,50 @@ def backing_name(storage: Object) -> str:
     return f"{storage['metadata']['name']}-{storage['metadata']['uid']}"
 
 
-class Ledger:
-    """Bytes in use on each rabbit."""
+@dataclass(frozen=True)
+class Pool:
+    """Space that is taken at once: an allocation, or all of a rabbit's."""
 
-    def __init__(self) -> None:
-        self._used: dict[str, int] = {}
-        self._by_storage: dict[str, dict[str, int]] = {}
-
-    def used(self, rabbit: str) -> int:
-        return self._used.get(rabbit, 0)
-
-    def total(self) -> dict[str, int]:
-        """Bytes by rabbit, without the empty ones."""
-        return {r: n for r, n in sorted(self._used.items()) if n}
-
-    def take(self, uid: str, sizes: dict[str, int]) -> None:
-        """Note the allocations of a storage. Once is enough."""
-        if uid in self._by_storage:
-            return
-        self._by_storage[uid] = dict(sizes)
-        for rabbit, size in sizes.items():
-            self._used[rabbit] = self._used.get(rabbit, 0) + size
-
-    def has(self, uid: str) -> bool:
-        return uid in self._by_storage
-
-    def give(self, uid: str) -> None:
-        """Free the allocations of a storage. None is a success."""
-        for rabbit, size in self._by_storage.pop(uid, {}).items():
-            self._used[rabbit] -= size
+    rabbit: str
+    name: str
+    # among those of the same rabbit and set
+    index: int
+    size: int
 
 
-def wanted_bytes(storage: Object) -> list[dict[str, int]]:
-    """Bytes by rabbit that each allocation set asks for."""
+def pools(storage: Object) -> list[list[Pool]]:
+    """What each allocation set takes."""
     out = []
-    for alloc in storage["spec"]["allocationSets"]:
+    for i, alloc in enumerate(storage["spec"]["allocationSets"]):
         size = alloc["capacity"]
         if storage["spec"]["fileSystemType"] == "lustre":
             size = max(size, LUSTRE_MINIMUM)
-        sizes: dict[str, int] = {}
-        for node in alloc["nodes"]:
-            sizes[node["name"]] = sizes.get(node["name"], 0) + size * node["count"]
-        out.append(sizes)
+        found: list[Pool] = []
+        for k, node in enumerate(alloc["nodes"]):
+            sizes = [size] * node["count"]
+            if alloc.get("sharedAllocation"):
+                sizes = [sum(sizes)]
+            for n, each in enumerate(sizes):
+                found.append(Pool(node["name"], f"{i}-{k}-{n}", n, each))
+        out.append(found)
     return out
+
+
+async def recover(cluster: Cluster, ledger: Ledger) -> None:
+    """Learn from the objects what has been allocated in an earlier life. Once
+    is enough."""
+    if ledger.recovered:
+        return
+    ledger.recovered = True
+    for obj in await cluster.find("nnfstorages"):
+        made = obj.get("status", {}).get("allocationSets", ())
+        for have, wanted in zip(made, pools(obj)):
+            for pool in wanted:
+                if not have["allocatedBytes"].get(pool.rabbit):
+                    continue
+                with contextlib.suppress(NoRoomError):
+                    uid = obj["metadata"]["uid"]
+                    ledger.take(uid, pool.rabbit, pool.name, pool.size)
 
 
 class StorageController(Controller):
@@ -92,25 +104,22 @@ class StorageController(Controller):
         ledger: Ledger,
         mounts: Mounts,
         faults: Faults,
+        hardware: Hardware,
     ) -> None:
         super().__init__(cluster, manager)
         self._faults = faults
+        self._hardware = hardware
         faults.listeners.append(self._look_again)
         self._ledger = ledger
         self._mounts = mounts
         cluster.subscribe("storages", self._rabbit)
         self._waiting: dict[str, set[tuple[str, str]]] = {}
-        # uids of file systems that have their owner
-        self._owned: set[str] = set()
         cluster.subscribe("clientmounts", self._mount)
 
     def _mount(self, obj: Object, old: Object | None, gone: bool) -> None:
         owner = owner_of(obj, "NnfStorage")
         if owner is not None:
             self.enqueue(*owner)
-
-    def forget(self, obj: Object) -> None:
-        self._owned.discard(obj["metadata"]["uid"])
 
     def _look_again(self) -> None:
         for waiting in self._waiting.values():
@@ -129,75 +138,109 @@ class StorageController(Controller):
             await self._destroy(obj)
             return None
         if obj.get("status", {}).get("ready"):
-            # after a restart the ledger is filled from what is there
-            self._note(obj)
             return None
         obj = await add_finalizer(self.cluster, self.plural, obj, STORAGE_FINALIZER)
+        count = len(obj["spec"]["allocationSets"])
+        if len(obj.get("status", {}).get("allocationSets", ())) != count:
+            sets = [{"ready": False, "allocatedBytes": {}} for _ in range(count)]
+            await self._say(obj, {"ready": False, "allocationSets": sets})
+            return None
+        sets, fault = await self._allocate(obj)
+        done = fault is None and all(s["ready"] for s in sets)
         try:
             await note_user(self.cluster, obj, True)
-            done = await self._allocate(obj)
+            if fault is not None:
+                raise fault
+            if done:
+                spec = obj["spec"]
+                name = backing_name(obj)
+                self._mounts.allocate(name, spec["userID"], spec["groupID"])
+                if spec["fileSystemType"] == "lustre":
+                    done = await self._owner_group(obj)
         except ResourceError as exc:
-            status: Object = {"ready": False, "error": exc.to_object()}
-            await self.cluster.update_status(self.plural, {**obj, "status": status})
+            status = {"ready": False, "allocationSets": sets, "error": exc.to_object()}
+            await self._say(obj, status)
             # space may become free
             return 1.0
-        if done and obj["spec"]["fileSystemType"] == "lustre":
-            done = await self._owner_group(obj)
-        if done:
-            status = {
-                "ready": True,
-                "allocationSets": [
-                    {"ready": True, "allocatedBytes": sizes}
-                    for sizes in wanted_bytes(obj)
-                ],
-            }
+        await self._say(obj, {"ready": done, "allocationSets": sets})
+        return None if done else self._faults.child_time_left(obj)
+
+    async def _say(self, obj: Object, status: Object) -> None:
+        if obj.get("status") != status:
             await self.cluster.update_status(self.plural, {**obj, "status": status})
-            return None
-        return self._faults.child_time_left(obj)
 
-    def _note(self, obj: Object) -> None:
-        sizes: dict[str, int] = {}
-        for part in wanted_bytes(obj):
-            for rabbit, size in part.items():
-                sizes[rabbit] = sizes.get(rabbit, 0) + size
-        self._ledger.take(obj["metadata"]["uid"], sizes)
-
-    async def _allocate(self, obj: Object) -> bool:
-        if not self._ledger.has(obj["metadata"]["uid"]):
+    async def _allocate(self, obj: Object) -> tuple[list[Object], ResourceError | None]:
+        """Take the space that there is: rabbits do not know of each other.
+        Returns how far that is, set by set, and the first fault."""
+        await recover(self.cluster, self._ledger)
+        uid, late = obj["metadata"]["uid"], None
+        faults: list[ResourceError] = []
+        out: list[Object] = []
+        for wanted in pools(obj):
             sizes: dict[str, int] = {}
-            for part in wanted_bytes(obj):
-                for rabbit, size in part.items():
-                    sizes[rabbit] = sizes.get(rabbit, 0) + size
-            for rabbit, size in sizes.items():
-                if not await self._fits(obj, rabbit, size):
-                    return False
-        self._note(obj)
-        spec = obj["spec"]
-        self._mounts.allocate(backing_name(obj), spec["userID"], spec["groupID"])
-        return True
+            waiting: set[str] = set()
+            for pool in wanted:
+                rabbit = pool.rabbit
+                have = self._ledger.taken(uid, rabbit, pool.name)
+                if not have and rabbit not in waiting:
+                    try:
+                        have = await self._take(obj, pool)
+                    except ResourceError as exc:
+                        faults.append(exc)
+                if not have:
+                    waiting.add(rabbit)
+                sizes[rabbit] = sizes.get(rabbit, 0) + have
+            if waiting and self._faults.child_time_left(obj) <= 0:
+                late = late or min(waiting)
+            out.append(
+                {
+                    "ready": not waiting,
+                    "allocatedBytes": {r: n for r, n in sizes.items() if n},
+                    "waitingFor": sorted(waiting),
+                }
+            )
+        if not faults and late is not None:
+            faults = [not_picked_up(late, "NnfNodeBlockStorage", self._faults)]
+        return out, faults[0] if faults else None
+
+    async def _take(self, obj: Object, pool: Pool) -> int:
+        """Take the space of a pool; 0: the rabbit does not answer now.
+
+        Raises:
+            ResourceError: there is not so much.
+        """
+        rabbit, meta = pool.rabbit, obj["metadata"]
+        storage = await self.cluster.get("storages", "default", rabbit)
+        word = (storage or {}).get("status", {}).get("status")
+        away = word in (None, "Offline", "NotPresent", "Unknown")
+        if away or rabbit in self._hardware.dead or rabbit not in self._ledger:
+            waiting = self._waiting.setdefault(rabbit, set())
+            waiting.add((meta["namespace"], meta["name"]))
+            return 0
+        failed = self._hardware.drives.get(rabbit, ())
+        try:
+            return self._ledger.take(meta["uid"], rabbit, pool.name, pool.size, failed)
+        except NoRoomError as exc:
+            debug = _NO_ROOM.format(rabbit=rabbit, index=pool.index, why=exc)
+            user = f"{rabbit}: insufficient capacity available"
+            raise fatal(user, "WLM", debug) from exc
 
     async def _owner_group(self, obj: Object) -> bool:
         """Give a new Lustre file system its owner, for which a rabbit mounts it
-        for a moment. True: that is done."""
+        for a moment. The ClientMount stays. True: that is done."""
         meta, spec = obj["metadata"], obj["spec"]
-        if meta["uid"] in self._owned:
-            return True
-        node, name = spec["allocationSets"][0]["nodes"][0]["name"], meta["name"]
-        name = f"{name}-ownergroup"
+        place = first_ost(obj)
+        node, name = place.rabbit, f"{meta['name']}-ownergroup"
         mount = await self.cluster.get("clientmounts", node, name)
         if mount is None:
-            body = {
+            reference = {"name": place.storage, "namespace": node}
+            body: Object = {
                 "mountPath": f"/mnt/nnf/{meta['uid']}",
                 "options": "",
-                "setPermissions": True,
                 "targetType": "directory",
                 "type": "lustre",
-                "userID": spec["userID"],
-                "groupID": spec["groupID"],
-                "device": {
-                    "type": "reference",
-                    "deviceReference": {"data": 0, "objectReference": ref(obj)},
-                },
+                "device": lustre_device(obj, {"objectReference": reference}),
+                **owner_fields(spec),
             }
             new = {"node": node, "desiredState": "mounted", "mounts": [body]}
             labels = inherited_labels(obj)
@@ -208,26 +251,14 @@ class StorageController(Controller):
         status = mount.get("status", {})
         if not status.get("allReady"):
             if status.get("error"):
-                raise ResourceError.of(status["error"])
+                raise ResourceError.of(status["error"]).within(f"Node: {node}")
             return False
-        self._owned.add(meta["uid"])
-        await self.cluster.delete("clientmounts", node, name)
-        return True
-
-    async def _fits(self, obj: Object, rabbit: str, size: int) -> bool:
-        """False: the rabbit does not answer now."""
-        storage = await self.cluster.get("storages", "default", rabbit)
-        status = (storage or {}).get("status", {})
-        if status.get("status") in (None, "Offline", "NotPresent", "Unknown"):
-            meta = obj["metadata"]
-            waiting = self._waiting.setdefault(rabbit, set())
-            waiting.add((meta["namespace"], meta["name"]))
-            if self._faults.child_time_left(obj) <= 0:
-                raise not_picked_up(rabbit, "NnfNodeStorage", self._faults)
+        if mount["spec"]["desiredState"] == "mounted":
+            back = edit(mount, "spec")
+            back["spec"]["desiredState"] = "unmounted"
+            await self.cluster.update("clientmounts", back)
             return False
-        if self._ledger.used(rabbit) + size > status["capacity"]:
-            raise fatal(f"{rabbit}: insufficient capacity available", "WLM")
-        return True
+        return bool(status["mounts"][0]["state"] == "unmounted")
 
     async def _destroy(self, obj: Object) -> None:
         meta = obj["metadata"]
@@ -267,39 +298,35 @@ class ServersController(Controller):
             return None
         before = obj.get("status", {})
         status = self._status(obj, storage, bool(before.get("ready")))
-        if status is None or status == {
-            k: v for k, v in before.items() if k != "lastUpdate"
-        }:
+        if status == {k: v for k, v in before.items() if k != "lastUpdate"}:
             return None
         new = {**obj, "status": {**status, "lastUpdate": now_micro()}}
         await self.cluster.update_status(self.plural, new)
         return None
 
     @staticmethod
-    def _status(obj: Object, storage: Object | None, was_ready: bool) -> Object | None:
+    def _status(obj: Object, storage: Object | None, was_ready: bool) -> Object:
         sets = obj.get("spec", {}).get("allocationSets", ())
-        if storage is None and not obj.get("status", {}).get("allocationSets"):
-            # nothing was made yet
-            return None
         made = (storage or {}).get("status", {}).get("allocationSets", ())
         out: list[Object] = []
         for i, alloc in enumerate(sets):
             sizes = made[i]["allocatedBytes"] if i < len(made) else {}
+            open_ = made[i].get("waitingFor", ()) if i < len(made) else ()
             out.append(
                 {
                     "label": alloc["label"],
                     "storage": {
                         node["name"]: {
                             "allocationSize": sizes.get(node["name"], 0),
-                            "ready": node["name"] in sizes,
+                            "ready": node["name"] in sizes
+                            and node["name"] not in open_,
                         }
                         for node in alloc["storage"]
                     },
                 }
             )
         ready = was_ready or bool((storage or {}).get("status", {}).get("ready"))
-        status: Object = {"ready": ready, "allocationSets": out}
-        error = (storage or {}).get("status", {}).get("error")
-        if error:
-            status["error"] = error
+        status: Object = {"ready": ready}
+        if out:
+            status["allocationSets"] = out
         return status

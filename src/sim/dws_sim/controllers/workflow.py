@@ -115,9 +115,9 @@ class WorkflowController(Controller):
             "state": desired,
             "ready": False,
             "status": "DriverWait",
-            "message": "",
             "desiredStateChange": now_micro(),
         }
+        status.pop("message", None)
         new = {**workflow, "spec": spec, "status": status}
         return await self.cluster.update("workflows", new)
 
@@ -127,13 +127,7 @@ class WorkflowController(Controller):
         meta = workflow["metadata"]
         computes = await self.cluster.create(
             "computes",
-            child(
-                workflow,
-                meta["namespace"],
-                meta["name"],
-                workflow_labels(workflow),
-                data=[],
-            ),
+            child(workflow, meta["namespace"], meta["name"], workflow_labels(workflow)),
         )
         status = {**workflow["status"], "computes": ref(computes)}
         new = {**workflow, "status": status}
@@ -159,7 +153,11 @@ class WorkflowController(Controller):
                 elapsed = time.time() - parse_time(status["desiredStateChange"])
                 result["readyChange"] = now_micro()
                 result["elapsedTimeLastState"] = duration(elapsed)
-            new = {**workflow, "status": {**status, **result}}
+            new_status = {**status, **result}
+            if not new_status["message"]:
+                # an API server has no empty text
+                del new_status["message"]
+            new = {**workflow, "status": new_status}
             await self.cluster.update("workflows", new)
         return delay
 
@@ -167,7 +165,7 @@ class WorkflowController(Controller):
         """Holds, delays and failures of a state that has no driver to ask."""
         meta, state = workflow["metadata"], workflow["status"]["state"]
         now = asyncio.get_running_loop().time()
-        left = self._faults.delay_left(state, workflow, now)
+        left = self._faults.delay_left(state, workflow, now, empty=True)
         held = any(
             self._faults.held(state, meta["name"], late) for late in (False, True)
         )

@@ -169,13 +169,21 @@ NNF_STORAGE = {
                 "name!": "str",
                 "capacity!": integer(minimum=1),
                 "nodes!": [{"name!": "str", "count!": integer(minimum=1)}],
+                "sharedAllocation": "bool",
             }
         ),
     },
     "status": {
         "ready": "bool",
         "error": ERROR,
-        "allocationSets": [{"ready": "bool", "allocatedBytes": {"*": "int"}}],
+        "allocationSets": [
+            {
+                "ready": "bool",
+                "allocatedBytes": {"*": "int"},
+                # rabbits that have not made all of their part
+                "waitingFor": ["str"],
+            }
+        ],
     },
 }
 

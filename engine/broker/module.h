@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: LGPL-3.0-only */
+/* module.h - what loading and unloading modules (module.c) and running them
+ * (module_run.c) share.
+ */
+#ifndef SOLO_BROKER_MODULE_H
+#define SOLO_BROKER_MODULE_H
+
+#include <pthread.h>
+
+#include "broker.h"
+#include "client.h"
+
+typedef int (*mod_main_f)(flux_t *h, int argc, char *argv[]);
+
+enum { INIT, RUNNING, FINALIZING, EXITED };     // RFC 5
+
+struct module {
+    struct modules *ms;
+    char *name;
+    char *path;
+    struct peer *peer;
+    int status;
+    int errnum;
+    char errtext[128];
+    bool unload_requested;
+    double last_seen;
+    const flux_msg_t *load_request;
+    struct flux_msglist *remove_requests;
+
+    char uri[80];               // read by the thread
+    mod_main_f mod_main;
+    void *dso;
+    pthread_t thread;
+    bool thread_started;
+    flux_t *h;                  // our end of the channel
+    flux_watcher_t *w;
+
+    pid_t pid;                  // Python
+    flux_watcher_t *process_w;
+    struct client_server *server;
+    struct client *conn;
+    flux_msg_t *welcome;        // until the process connects
+
+    struct module *next;
+};
+
+struct modules {
+    struct broker *b;
+    void (*exited) (struct module *m);  // whatever the cause
+    struct module *list;        // the last loaded first
+    struct module *prestarted;
+    flux_msg_handler_t **handlers;
+};
+
+/* module_run.c
+ */
+
+/* A shared object, with its channel but not yet running.
+ */
+struct module *module_create_thread (struct modules *ms,
+                                     const char *path,
+                                     const char *name,
+                                     json_t *args,
+                                     flux_error_t *error);
+int module_start_thread (struct module *m, flux_error_t *error);
+/* A Python module: the interpreter starts, and waits for the welcome.
+ */
+struct module *module_create_process (struct modules *ms,
+                                      const char *path,
+                                      flux_error_t *error);
+/* The first message to a module: its name, arguments, configuration.
+ */
+flux_msg_t *module_welcome (struct modules *ms,
+                            const char *name,
+                            const char *id,
+                            json_t *args);
+/* Ends what runs: waits for the thread, kills the process.
+ */
+void module_destroy (struct module *m);
+
+#endif // !SOLO_BROKER_MODULE_H

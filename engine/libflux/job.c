@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Jobs as a client sees them: requests to job-ingest, job-manager, job-info
+ * and job-list.
+ */
+#include <math.h>
+#include <jansson.h>
+#include <unistd.h>
+
+#include <flux/core.h>
+
+#include "errprintf.h"
+#include "job_private.h"
+
+static flux_future_t *inval (void)
+{
+    errno = EINVAL;
+    return NULL;
+}
+
+flux_future_t *flux_job_submit (flux_t *h, const char *jobspec, int urgency,
+                                int flags)
+{
+    flux_future_t *f;
+    char *J = NULL;
+
+    if (!h || !jobspec)
+        return inval ();
+    if (!(flags & FLUX_JOB_PRE_SIGNED)
+        && !(J = job_sign_none (jobspec, getuid ())))
+        return NULL;
+    f = flux_rpc_pack (h, "job-ingest.submit", FLUX_NODEID_ANY, 0,
+                       "{s:s s:i s:i}",
+                       "J", J ? J : jobspec,
+                       "urgency", urgency,
+                       "flags", flags & ~FLUX_JOB_PRE_SIGNED);
+    free (J);
+    return f;
+}
+
+static int get_id (flux_future_t *f, flux_jobid_t *id)
+{
+    json_int_t val;
+
+    if (!f) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (flux_rpc_get_unpack (f, "{s:I}", "id", &val) < 0)
+        return -1;
+    if (id)
+        *id = val;
+    return 0;
+}
+
+int flux_job_submit_get_id (flux_future_t *f, flux_jobid_t *id)
+{
+    return get_id (f, id);
+}
+
+flux_future_t *flux_job_wait (flux_t *h, flux_jobid_t id)
+{
+    if (!h)
+        return inval ();
+    return flux_rpc_pack (h, "job-manager.wait", FLUX_NODEID_ANY, 0,
+                          "{s:I}", "id", id);
+}
+
+int flux_job_wait_get_id (flux_future_t *f, flux_jobid_t *id)
+{
+    return get_id (f, id);
+}
+
+int flux_job_wait_get_status (flux_future_t *f, bool *success,
+                              const char **errstr)
+{
+    int ok;
+    const char *s;
+
+    if (!f) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (flux_rpc_get_unpack (f, "{s:b s:s}",
+                             "success", &ok,
+                             "errstr", &s) < 0)
+        return -1;
+    if (success)
+        *success = ok;
+    if (errstr)
+        *errstr = s;
+    return 0;
+}
+
+flux_future_t *flux_job_raise (flux_t *h, flux_jobid_t id, const char *type,
+                               int severity, const char *note)
+{
+    if (!h || !type)
+        return inval ();
+    return flux_rpc_pack (h, "job-manager.raise", FLUX_NODEID_ANY, 0,
+                          "{s:I s:i s:s s:s*}",
+                          "id", id,
+                          "severity", severity,
+                          "type", type,
+                          "note", note);
+}
+
+flux_future_t *flux_job_cancel (flux_t *h, flux_jobid_t id,
+                                const char *reason)
+{
+    return flux_job_raise (h, id, "cancel", 0, reason);
+}
+
+flux_future_t *flux_job_kill (flux_t *h, flux_jobid_t id, int signum)
+{
+    if (!h || signum <= 0)
+        return inval ();
+    return flux_rpc_pack (h, "job-manager.kill", FLUX_NODEID_ANY, 0,
+                          "{s:I s:i}", "id", id, "signum", signum);
+}
+
+flux_future_t *flux_job_event_watch (flux_t *h, flux_jobid_t id,
+                                     const char *path, int flags)
+{
+    const int valid = FLUX_JOB_EVENT_WATCH_WAITCREATE
+                      | FLUX_JOB_EVENT_WATCH_INITIAL_SENTINEL;
+
+    if (!h || !path || (flags & ~valid))
+        return inval ();
+    return flux_rpc_pack (h, "job-info.eventlog-watch", FLUX_NODEID_ANY,
+                          FLUX_RPC_STREAMING, "{s:I s:s s:i}",
+                          "id", id,
+                          "path", path,
+                          "flags", flags);
+}
+
+/* The sentinel is a response without payload. */
+int flux_job_event_watch_get (flux_future_t *f, const char **event)
+{
+    const char *s;
+
+    if (flux_rpc_get (f, &s) < 0)
+        return -1;
+    if (s && flux_rpc_get_unpack (f, "{s:s}", "event", &s) < 0)
+        return -1;
+    if (event)
+        *event = s;
+    return 0;
+}
+
+int flux_job_event_watch_cancel (flux_future_t *f)
+{
+    flux_future_t *f2;
+
+    if (!f) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (!(f2 = flux_rpc_pack (flux_future_get_flux (f),
+                              "job-info.eventlog-watch-cancel",
+                              FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE,
+                              "{s:i}", "matchtag",
+                              (int)flux_rpc_get_matchtag (f))))
+        return -1;
+    flux_future_destroy (f2);
+    return 0;
+}
+
+static int result_of (json_t *res)
+{
+    double t_run = -1.;
+    int status = -1;
+    const char *type = "";
+
+    (void)json_unpack (res, "{s?F s?i s?s}",
+                       "t_run", &t_run,
+                       "waitstatus", &status,
+                       "exception_type", &type);
+    if (t_run > 0. && status == 0)
+        return FLUX_JOB_RESULT_COMPLETED;
+    if (strcmp (type, "cancel") == 0)
+        return FLUX_JOB_RESULT_CANCELED;
+    if (strcmp (type, "timeout") == 0)
+        return FLUX_JOB_RESULT_TIMEOUT;
+    return FLUX_JOB_RESULT_FAILED;
+}
+
+/* The worst exception counts. */
+static int result_exception (json_t *res, json_t *context)
+{
+    json_t *old = json_object_get (res, "exception_severity");
+    json_t *severity = json_object_get (context, "severity");
+
+    if (old && json_integer_value (old) < json_integer_value (severity))
+        return 0;
+    return json_object_set (res, "exception_occurred", json_true ())
+        || json_object_set (res, "exception_severity", severity)
+        || json_object_set (res, "exception_type",
+                            json_object_get (context, "type"))
+        || json_object_set (res, "exception_note",
+                            json_object_get (context, "note")) ? -1 : 0;
+}
+
+static int result_event (json_t *res, json_t *entry)
+{
+    json_t *t = json_object_get (entry, "timestamp");
+    json_t *context = json_object_get (entry, "context");
+    const char *name = json_string_value (json_object_get (entry, "name"));
+
+    if (!t || !name)
+        return -1;
+    if (strcmp (name, "submit") == 0)
+        return json_object_set (res, "t_submit", t);
+    if (strcmp (name, "alloc") == 0)
+        return json_object_set (res, "t_run", t);
+    if (strcmp (name, "exception") == 0)
+        return result_exception (res, context);
+    if (strcmp (name, "finish") == 0)
+        return json_object_set (res, "t_cleanup", t)
+            || json_object_set (res, "waitstatus",
+                                json_object_get (context, "status")) ? -1 : 0;
+    return 0;
+}
+
+/* Without "continue" the chain would end with the first event. */
+static void result_event_cb (flux_future_t *f, void *arg)
+{
+    const char *s;
+    json_t *entry = NULL;
+
+    if (flux_job_event_watch_get (f, &s) < 0
+        || !s
+        || !(entry = json_loads (s, 0, NULL))
+        || result_event (arg, entry) < 0) {
+        flux_future_continue_error (f, EPROTO, NULL);
+        flux_future_destroy (f);
+    }
+    else {
+        flux_future_continue (f, NULL);
+        flux_future_reset (f);
+    }
+    json_decref (entry);
+}
+
+static void result_end_cb (flux_future_t *f, void *arg)
+{
+    json_t *res = arg;
+    char *s;
+
+    if (flux_future_get (f, NULL) < 0 && errno != ENODATA)
+        flux_future_continue_error (f, errno, NULL);
+    else if (json_object_set_new (res, "result",
+                                  json_integer (result_of (res))) < 0
+             || !(s = json_dumps (res, JSON_COMPACT)))
+        flux_future_continue_error (f, ENOMEM, NULL);
+    else
+        flux_future_fulfill_next (f, s, free);
+    flux_future_destroy (f);
+}
+
+flux_future_t *flux_job_result (flux_t *h, flux_jobid_t id, int flags)
+{
+    json_t *res;
+    flux_future_t *watch;
+    flux_future_t *f;
+
+    if (!(res = json_pack ("{s:I s:b}",
+                           "id", id,
+                           "exception_occurred", 0))
+        || !(watch = flux_job_event_watch (h, id, "eventlog", 0))) {
+        json_decref (res);
+        return NULL;
+    }
+    if (!(f = flux_future_and_then (watch, result_event_cb, res))
+        || !(f = flux_future_or_then (watch, result_end_cb, res))) {
+        json_decref (res);
+        flux_future_destroy (watch);
+        return NULL;
+    }
+    if (flux_future_aux_set (f, "flux::result", res,
+                             (flux_free_f)json_decref) < 0) {
+        json_decref (res);
+        flux_future_destroy (f);
+        return NULL;
+    }
+    return f;
+}
+
+int flux_job_result_get (flux_future_t *f, const char **json_str)
+{
+    return flux_future_get (f, (const void **)json_str);
+}
+
+int flux_job_result_get_unpack (flux_future_t *f, const char *fmt, ...)
+{
+    json_t *res;
+    va_list ap;
+    int rc;
+
+    if (!f || !(res = flux_future_aux_get (f, "flux::result"))) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (flux_future_get (f, NULL) < 0)
+        return -1;
+    va_start (ap, fmt);
+    if ((rc = json_vunpack_ex (res, NULL, 0, fmt, ap)) < 0)
+        errno = EINVAL;
+    va_end (ap);
+    return rc;
+}

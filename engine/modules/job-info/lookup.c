@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * job-info.lookup: values of KVS keys of a job.  The eventlog is always
+ * looked up as well, since it tells whose job it is.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "job-info.h"
+
+struct lookup {
+    struct lookup *next;
+    struct info *ctx;
+    const flux_msg_t *msg;
+    flux_jobid_t id;
+    json_t *keys;
+    int flags;
+    flux_future_t *f;   // all lookups; each is a child named by its key
+};
+
+static void lookup_destroy (struct lookup *l)
+{
+    if (l) {
+        int saved_errno = errno;
+
+        flux_future_destroy (l->f);
+        flux_msg_decref (l->msg);
+        json_decref (l->keys);
+        free (l);
+        errno = saved_errno;
+    }
+}
+
+void lookups_destroy (struct info *ctx)
+{
+    while (ctx->lookups) {
+        struct lookup *l = ctx->lookups;
+
+        ctx->lookups = l->next;
+        lookup_destroy (l);
+    }
+}
+
+static json_t *make_current (const char *val, const char *key,
+                             const char *eventlog)
+{
+    json_t *o = json_loads (val, 0, NULL);
+    json_t *log = eventlog_parse (eventlog);
+    size_t index;
+    json_t *entry;
+
+    if (!o || !log) {
+        json_decref (o);
+        o = NULL;
+        errno = EPROTO;
+    }
+    else json_array_foreach (log, index, entry) {
+        (void)info_apply_update (o, key, entry);
+    }
+    json_decref (log);
+    return o;
+}
+
+static json_t *make_value (struct lookup *l, const char *key,
+                           const char *val, const char *eventlog)
+{
+    bool is_json = streq (key, "R") || streq (key, "jobspec");
+    json_t *o;
+    json_t *str;
+    char *s;
+
+    if (!is_json || l->flags == 0)
+        return json_string (val);
+    if (!(l->flags & FLUX_JOB_LOOKUP_CURRENT))
+        return json_loads (val, 0, NULL);
+    if (!(o = make_current (val, key, eventlog))
+        || (l->flags & FLUX_JOB_LOOKUP_JSON_DECODE))
+        return o;
+    s = json_dumps (o, 0);
+    str = json_string (s);
+    free (s);
+    json_decref (o);
+    return str;
+}
+
+static const char *child_value (flux_future_t *f, const char *key)
+{
+    flux_future_t *child = flux_future_get_child (f, key);
+    const char *s;
+
+    if (!child || flux_kvs_lookup_get (child, &s) < 0)
+        return NULL;
+    if (!s)
+        errno = EPROTO;
+    return s;
+}
+
+static json_t *make_response (struct lookup *l, flux_error_t *error)
+{
+    const char *eventlog;
+    json_t *o;
+    size_t index;
+    json_t *keyobj;
+
+    if (!(eventlog = child_value (l->f, "eventlog"))) {
+        set_error (error, "%s", errno == ENOENT ? "invalid job id"
+                                                : strerror (errno));
+        return NULL;
+    }
+    if (info_authorize (l->msg, eventlog) < 0) {
+        set_error (error, "%s",
+                   errno == EPERM ? "access is restricted to job/instance "
+                                    "owner"
+                                  : "error parsing eventlog");
+        return NULL;
+    }
+    if (!(o = json_pack ("{s:I}", "id", l->id)))
+        return NULL;
+    json_array_foreach (l->keys, index, keyobj) {
+        const char *key = json_string_value (keyobj);
+        const char *s;
+
+        if (!(s = child_value (l->f, key))) {
+            set_error (error, "%s: %s", key,
+                       errno == ENOENT ? "key not found" : strerror (errno));
+            goto error;
+        }
+        errno = EPROTO;
+        if (json_object_set_new (o, key,
+                                 make_value (l, key, s, eventlog)) < 0) {
+            set_error (error, "%s: error decoding value", key);
+            goto error;
+        }
+    }
+    return o;
+error:
+    json_decref (o);
+    return NULL;
+}
+
+static void lookup_continuation (flux_future_t *f, void *arg)
+{
+    struct lookup *l = arg;
+    struct lookup **lp;
+    flux_error_t error;
+    json_t *o;
+
+    error.text[0] = '\0';
+    if (!(o = make_response (l, &error)))
+        respond_error (l->ctx->h, l->msg, error.text);
+    else
+        respond_pack (l->ctx->h, l->msg, "o", o);
+    for (lp = &l->ctx->lookups; *lp != l; lp = &(*lp)->next)
+        ;
+    *lp = l->next;
+    lookup_destroy (l);
+}
+
+static int push_key (struct lookup *l, const char *key)
+{
+    char path[256];
+    flux_future_t *f;
+
+    if (!key) {
+        errno = EPROTO;
+        return -1;
+    }
+    if (flux_future_get_child (l->f, key))
+        return 0;
+    if (flux_job_kvs_key (path, sizeof (path), l->id, key) < 0
+        || !(f = flux_kvs_lookup (l->ctx->h, NULL, 0, path)))
+        return -1;
+    if (flux_future_push (l->f, key, f) < 0) {
+        flux_future_destroy (f);
+        return -1;
+    }
+    return 0;
+}
+
+static int start_lookup (struct info *ctx, const flux_msg_t *msg,
+                         flux_jobid_t id, json_t *keys, int flags)
+{
+    struct lookup *l;
+    size_t index;
+    json_t *key;
+
+    if (!(l = calloc (1, sizeof (*l))))
+        return -1;
+    l->ctx = ctx;
+    l->id = id;
+    l->flags = flags;
+    l->msg = flux_msg_incref (msg);
+    l->keys = json_incref (keys);
+    if (!(l->f = flux_future_wait_all_create ()))
+        goto error;
+    flux_future_set_flux (l->f, ctx->h);
+    if (push_key (l, "eventlog") < 0)
+        goto error;
+    json_array_foreach (keys, index, key) {
+        if (push_key (l, json_string_value (key)) < 0)
+            goto error;
+    }
+    if (flux_future_then (l->f, -1., lookup_continuation, l) < 0)
+        goto error;
+    l->next = ctx->lookups;
+    ctx->lookups = l;
+    return 0;
+error:
+    lookup_destroy (l);
+    return -1;
+}
+
+void lookup_request (flux_t *h, flux_msg_handler_t *mh,
+                     const flux_msg_t *msg, void *arg)
+{
+    const int valid = FLUX_JOB_LOOKUP_JSON_DECODE | FLUX_JOB_LOOKUP_CURRENT;
+    const char *errstr = NULL;
+    flux_jobid_t id;
+    json_t *keys;
+    int flags;
+
+    if (flux_request_unpack (msg, NULL, "{s:I s:o s:i}",
+                             "id", &id,
+                             "keys", &keys,
+                             "flags", &flags) < 0)
+        goto error;
+    errno = EPROTO;
+    if (flags & ~valid) {
+        errstr = "lookup request rejected with invalid flag";
+        goto error;
+    }
+    if (!json_is_array (keys) || start_lookup (arg, msg, id, keys, flags) < 0)
+        goto error;
+    return;
+error:
+    respond_error (h, msg, errstr);
+}

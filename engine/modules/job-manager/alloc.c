@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The scheduler's interface (RFC 27) and the queue of jobs that wait for it.
+ *
+ * Requests to the scheduler carry no matchtag: responses are matched by the
+ * job ID in them, and several may come per request (annotations).
+ */
+#include "manager.h"
+
+enum { // RFC 27 alloc response types
+    ALLOC_SUCCESS = 0,
+    ALLOC_ANNOTATE = 1,
+    ALLOC_DENY = 2,
+    ALLOC_CANCEL = 3,
+};
+
+struct alloc {
+    struct manager *jm;
+    flux_msg_handler_t **handlers;
+    struct jobq queue;      // requests to be sent
+    struct jobq sent;       // requests sent
+    bool greeted;           // it knows what was allocated when it said hello
+    bool online;
+    int limit;              // of requests sent; 0: none
+    char *sched_uuid;
+    flux_watcher_t *prep;
+    flux_watcher_t *check;
+    flux_watcher_t *idle;
+};
+
+static void requeue (struct manager *jm, struct job *job)
+{
+    if (!job->alloc_pending)
+        return;
+    jobq_remove (job);
+    job->alloc_pending = false;
+    if (queue_started (jm, job)
+        && job->priority != FLUX_JOB_PRIORITY_MIN) {
+        jobq_insert (&jm->alloc->queue, job);
+        job->alloc_queued = true;
+    }
+    annotations_drop (jm, job, "sched");
+}
+
+static void teardown (struct manager *jm, const char *why, int errnum)
+{
+    struct alloc *alloc = jm->alloc;
+
+    if (!alloc->online)
+        return;
+    flux_log (jm->h, LOG_DEBUG, "alloc: stop due to %s: %s",
+              why, strerror (errnum));
+    alloc->online = alloc->greeted = false;
+    free (alloc->sched_uuid);
+    alloc->sched_uuid = NULL;
+    while (alloc->sent.head)
+        requeue (jm, alloc->sent.head);
+    wait_check_idle (jm);
+}
+
+static int send_request (flux_t *h, const char *topic, const char *fmt, ...)
+{
+    flux_msg_t *msg;
+    va_list ap;
+    int rc = -1;
+
+    if (!(msg = flux_request_encode (topic, NULL)))
+        return -1;
+    va_start (ap, fmt);
+    if (flux_msg_vpack (msg, fmt, ap) == 0)
+        rc = flux_send (h, msg, 0);
+    va_end (ap);
+    flux_msg_destroy (msg);
+    return rc;
+}
+
+static int send_free (struct manager *jm, flux_jobid_t id, json_t *R)
+{
+    return send_request (jm->h, "sched.free", "{s:I s:O s:b}",
+                         "id", id,
+                         "R", R,
+                         "final", 1);
+}
+
+/* All of a job's resources go back at once, also between hello and ready. */
+int alloc_free (struct manager *jm, struct job *job)
+{
+    if (!jm->alloc->greeted || !job->R)
+        return 0; // the next scheduler learns by hello what is in use
+    return send_free (jm, job->id, job->R);
+}
+
+static void on_success (struct manager *jm, struct job *job,
+                        flux_jobid_t id, json_t *R, json_t *annotations)
+{
+    (void)json_object_del (R, "scheduling");
+    if (!job) { // canceled meanwhile
+        if (send_free (jm, id, R) < 0)
+            flux_log_error (jm->h, "error sending sched.free");
+        return;
+    }
+    jobq_remove (job);
+    if (job->has_resources || job->R) {
+        job->alloc_pending = false;
+        flux_log (jm->h, LOG_ERR, "alloc: %s has resources already",
+                  idf58 (id));
+        return;
+    }
+    job->R = json_incref (R);
+    if (annotations && annotate_and_publish (jm, job, annotations) < 0)
+        flux_log_error (jm->h, "%s: error updating annotations", idf58 (id));
+    // not before: any event in SCHED would queue the job again
+    job->alloc_pending = false;
+    if (job->annotations)
+        event_post (jm, job, 0, "alloc", "{s:O}",
+                    "annotations", job->annotations);
+    else
+        event_post (jm, job, 0, "alloc", NULL);
+}
+
+static void on_cancel (struct manager *jm, struct job *job)
+{
+    if (job->state == FLUX_JOB_STATE_SCHED)
+        requeue (jm, job);
+    else {
+        jobq_remove (job);
+        job->alloc_pending = false;
+        annotations_drop (jm, job, NULL);
+    }
+    if (event_action (jm, job) < 0)
+        flux_log_error (jm->h, "%s: error after alloc cancel",
+                        idf58 (job->id));
+    wait_check_idle (jm);
+}
+
+static void response_cb (flux_t *h, flux_msg_handler_t *mh,
+                         const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+    flux_jobid_t id;
+    int type;
+    const char *note = NULL;
+    json_t *annotations = NULL;
+    json_t *R = NULL;
+    struct job *job;
+
+    if (flux_response_decode (msg, NULL, NULL) < 0 // ENOSYS: no scheduler
+        || flux_msg_unpack (msg, "{s:I s:i s?s s?o s?o}",
+                            "id", &id,
+                            "type", &type,
+                            "note", &note,
+                            "annotations", &annotations,
+                            "R", &R) < 0)
+        goto teardown;
+    job = idmap_get (jm->active, id);
+    if (job && !job->alloc_pending)
+        job = NULL;
+    job_incref (job);
+    switch (type) {
+    case ALLOC_SUCCESS:
+        if (!R) {
+            errno = EPROTO;
+            job_decref (job);
+            goto teardown;
+        }
+        on_success (jm, job, id, R, annotations);
+        break;
+    case ALLOC_ANNOTATE:
+        if (job && annotations
+            && annotate_and_publish (jm, job, annotations) < 0)
+            flux_log_error (h, "%s: error updating annotations", idf58 (id));
+        break;
+    case ALLOC_DENY:
+        if (job) {
+            jobq_remove (job);
+            annotations_drop (jm, job, NULL);
+            job->alloc_pending = false;
+            raise_exception (jm, job, "alloc", 0, jm->owner, note, -1);
+        }
+        break;
+    case ALLOC_CANCEL:
+        if (job)
+            on_cancel (jm, job);
+        break;
+    default:
+        flux_log (h, LOG_ERR, "alloc: unknown response type %d", type);
+    }
+    job_decref (job);
+    return;
+teardown:
+    teardown (jm, "alloc response error", errno);
+}
+
+static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+    void **jobs = NULL;
+    size_t count;
+
+    if (flux_request_decode (msg, NULL, NULL) < 0)
+        goto error;
+    if (!flux_msg_is_streaming (msg)) {
+        errno = EPROTO;
+        goto error;
+    }
+    jobs = idmap_values (jm->active, &count);
+    for (size_t i = 0; i < count; i++) {
+        struct job *job = jobs[i];
+
+        if (!job->has_resources || job->alloc_bypass)
+            continue;
+        if (flux_respond_pack (h, msg, "{s:I s:I s:I s:f}",
+                               "id", job->id,
+                               "priority", job->priority,
+                               "userid", (json_int_t)job->userid,
+                               "t_submit", job->t_submit) < 0)
+            goto error;
+    }
+    free (jobs);
+    jm->alloc->greeted = true;
+    if (flux_respond_error (h, msg, ENODATA, NULL) < 0)
+        flux_log_error (h, "error responding to sched-hello");
+    return;
+error:
+    free (jobs);
+    respond_error (h, msg, NULL);
+}
+
+static void ready_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+    struct alloc *alloc = jm->alloc;
+    const char *mode;
+    const char *sender;
+    int limit = 0;
+
+    if (flux_request_unpack (msg, NULL, "{s:s s?i}",
+                             "mode", &mode,
+                             "limit", &limit) < 0)
+        goto error;
+    if ((streq (mode, "limited") ? limit <= 0 : !streq (mode, "unlimited"))
+        || !(sender = flux_msg_route_first (msg))) {
+        errno = EPROTO;
+        goto error;
+    }
+    free (alloc->sched_uuid);
+    if (!(alloc->sched_uuid = strdup (sender)))
+        goto error;
+    alloc->limit = streq (mode, "limited") ? limit : 0;
+    alloc->online = true;
+    respond_pack (h, msg, "{s:i}", "count", alloc->queue.count);
+    return;
+error:
+    respond_error (h, msg, NULL);
+}
+
+static bool can_send (struct alloc *alloc)
+{
+    struct job *job = alloc->queue.head;
+
+    return alloc->online
+        && job
+        && (alloc->limit == 0 || alloc->sent.count < alloc->limit)
+        && job->priority != FLUX_JOB_PRIORITY_MIN; // then all are held
+}
+
+/* Requests are sent one per turn of the reactor, so that what comes in
+ * between (cancel, change of priority) still makes a difference.
+ */
+static void prep_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                     void *arg)
+{
+    struct alloc *alloc = arg;
+
+    if (can_send (alloc))
+        flux_watcher_start (alloc->idle);
+}
+
+static void check_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                      void *arg)
+{
+    struct alloc *alloc = arg;
+    struct manager *jm = alloc->jm;
+    struct job *job = alloc->queue.head;
+
+    flux_watcher_stop (alloc->idle);
+    if (!can_send (alloc))
+        return;
+    if (send_request (jm->h, "sched.alloc", "{s:I s:I s:I s:f s:O}",
+                      "id", job->id,
+                      "priority", (json_int_t)job->priority,
+                      "userid", (json_int_t)job->userid,
+                      "t_submit", job->t_submit,
+                      "jobspec", job->jobspec) < 0) {
+        flux_log_error (jm->h, "error sending sched.alloc");
+        flux_reactor_stop_error (r);
+        return;
+    }
+    jobq_insert (&alloc->sent, job);
+    job->alloc_queued = false;
+    job->alloc_pending = true;
+    if (job->flags & FLUX_JOB_DEBUG)
+        (void)event_post (jm, job, 0, "debug.alloc-request", NULL);
+}
+
+int alloc_enqueue (struct manager *jm, struct job *job)
+{
+    if (!job->alloc_bypass
+        && !job->alloc_queued
+        && !job->alloc_pending
+        && job->priority != FLUX_JOB_PRIORITY_MIN
+        && queue_started (jm, job)) {
+        jobq_insert (&jm->alloc->queue, job);
+        job->alloc_queued = true;
+    }
+    return 0;
+}
+
+void alloc_dequeue (struct manager *jm, struct job *job)
+{
+    if (job->alloc_queued) {
+        jobq_remove (job);
+        job->alloc_queued = false;
+    }
+}
+
+/* The scheduler answers the alloc request, not this.  With 'finalize' the
+ * job does not wait for that (and a late success is given back).
+ */
+void alloc_cancel (struct manager *jm, struct job *job, bool finalize)
+{
+    flux_future_t *f;
+
+    if (!job->alloc_pending)
+        return;
+    if (!(f = flux_rpc_pack (jm->h, "sched.cancel", FLUX_NODEID_ANY,
+                             FLUX_RPC_NORESPONSE,
+                             "{s:I}", "id", job->id)))
+        flux_log_error (jm->h, "error sending sched.cancel");
+    flux_future_destroy (f);
+    if (finalize) {
+        jobq_remove (job);
+        job->alloc_pending = false;
+        annotations_drop (jm, job, NULL);
+    }
+}
+
+/* In limited mode, call back requests of jobs that others have overtaken. */
+void alloc_recalc (struct manager *jm)
+{
+    struct alloc *alloc = jm->alloc;
+    struct job *head = alloc->queue.head;
+    struct job *tail = alloc->sent.tail;
+
+    if (alloc->limit == 0)
+        return;
+    while (head && tail && job_cmp_priority (head, tail) < 0) {
+        alloc_cancel (jm, tail, false);
+        head = head->qnext;
+        tail = tail->qprev;
+    }
+}
+
+void alloc_reorder (struct manager *jm, struct job *job)
+{
+    if (job->q)
+        jobq_insert (job->q, job);
+}
+
+static int by_priority (const void *a, const void *b)
+{
+    return job_cmp_priority (*(struct job *const *)a,
+                             *(struct job *const *)b);
+}
+
+/* Insertion is quick at the end only: insert in the new order. */
+static void resort (struct jobq *q)
+{
+    size_t count = q->count;
+    struct job **jobs = calloc (count + 1, sizeof (*jobs));
+
+    for (size_t i = 0; jobs && i < count; i++) {
+        jobs[i] = q->head;
+        jobq_remove (jobs[i]);
+    }
+    if (jobs)
+        qsort (jobs, count, sizeof (*jobs), by_priority);
+    for (size_t i = 0; jobs && i < count; i++)
+        jobq_insert (q, jobs[i]);
+    free (jobs);
+}
+
+void alloc_resort (struct manager *jm)
+{
+    if (jm->alloc) { // plugins loaded at start come before
+        resort (&jm->alloc->queue);
+        resort (&jm->alloc->sent);
+        alloc_recalc (jm);
+    }
+}
+
+bool alloc_online (struct manager *jm)
+{
+    return jm->alloc->online;
+}
+
+static void query_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+
+    respond_pack (h, msg, "{s:i s:i s:i}",
+                  "queue_length", jm->alloc->queue.count,
+                  "alloc_pending", jm->alloc->sent.count,
+                  "running", jm->running_jobs);
+}
+
+void alloc_disconnect (struct manager *jm, const flux_msg_t *msg)
+{
+    const char *sender = flux_msg_route_first (msg);
+
+    if (jm->alloc->sched_uuid
+        && sender
+        && streq (sender, jm->alloc->sched_uuid))
+        teardown (jm, "disconnect", 0);
+}
+
+static const struct flux_msg_handler_spec htab[] = {
+    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-hello", hello_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-ready", ready_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.alloc-query", query_cb,
+      FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_RESPONSE, "sched.alloc", response_cb, 0 },
+    FLUX_MSGHANDLER_TABLE_END,
+};
+
+void alloc_destroy (struct alloc *alloc)
+{
+    if (alloc) {
+        int saved_errno = errno;
+
+        flux_msg_handler_delvec (alloc->handlers);
+        flux_watcher_destroy (alloc->prep);
+        flux_watcher_destroy (alloc->check);
+        flux_watcher_destroy (alloc->idle);
+        while (alloc->queue.head)
+            jobq_remove (alloc->queue.head);
+        while (alloc->sent.head)
+            jobq_remove (alloc->sent.head);
+        free (alloc->sched_uuid);
+        free (alloc);
+        errno = saved_errno;
+    }
+}
+
+struct alloc *alloc_create (struct manager *jm)
+{
+    flux_reactor_t *r = flux_get_reactor (jm->h);
+    struct alloc *alloc;
+
+    if (!(alloc = calloc (1, sizeof (*alloc))))
+        return NULL;
+    alloc->jm = jm;
+    jm->sent = &alloc->sent;
+    if (!(alloc->prep = flux_prepare_watcher_create (r, prep_cb, alloc))
+        || !(alloc->check = flux_check_watcher_create (r, check_cb, alloc))
+        || !(alloc->idle = flux_idle_watcher_create (r, NULL, NULL))
+        || flux_msg_handler_addvec (jm->h, htab, jm, &alloc->handlers) < 0) {
+        alloc_destroy (alloc);
+        return NULL;
+    }
+    flux_watcher_start (alloc->prep);
+    flux_watcher_start (alloc->check);
+    return alloc;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * job-manager.update: change the jobspec of a job that does not run yet.
+ * Plugins allow or deny each key, the changed whole is validated unless they
+ * say it need not be.
+ */
+#include "manager.h"
+
+struct update {
+    struct manager *jm;
+    flux_msg_handler_t **handlers;
+};
+
+/* When the owner overrides the rules for somebody's job, it must not change
+ * any more: the next update would fail, or pass, for the wrong reasons.
+ */
+static int post_updates (struct manager *jm, struct job *job,
+                         struct flux_msg_cred cred, json_t *updates,
+                         bool validated, flux_error_t *error)
+{
+    if (!validated
+        && (cred.rolemask & FLUX_ROLE_OWNER)
+        && cred.userid != job->userid
+        && event_post (jm, job, 0, "set-flags", "{s:[s]}",
+                       "flags", "immutable") < 0)
+        return set_error (error, "failed to set job immutable flag");
+    if (event_post (jm, job, 0, "jobspec-update", "O", updates) < 0)
+        return set_error (error, "failed to post jobspec-update event");
+    return 0;
+}
+
+static void finish (struct manager *jm, const flux_msg_t *msg,
+                    struct job *job, json_t *updates, bool validated)
+{
+    struct flux_msg_cred cred;
+    flux_error_t error;
+
+    error.text[0] = '\0';
+    errno = EINVAL;
+    if (flux_msg_get_cred (msg, &cred) < 0
+        || post_updates (jm, job, cred, updates, validated, &error) < 0)
+        respond_error (jm->h, msg, error.text);
+    else
+        respond_ok (jm->h, msg);
+}
+
+static int update_job (struct manager *jm, const flux_msg_t *msg,
+                       struct flux_msg_cred cred, struct job *job,
+                       json_t *updates, flux_error_t *error)
+{
+    struct job_update up = { 0 };
+    json_t *jobspec = NULL;
+    const char *key;
+    json_t *val;
+    int rc = -1;
+
+    if (job->state & FLUX_JOB_STATE_RUNNING) {
+        errno = EINVAL;
+        return set_error (error, "update of running job not supported");
+    }
+    json_object_foreach (updates, key, val) {
+        if (jobtap_job_update (jm, job, cred, key, val, &up, error) < 0)
+            goto done;
+    }
+    if (up.extra)
+        json_object_update (updates, up.extra);
+    if (!(jobspec = json_deep_copy (job->jobspec))
+        || jobspec_apply (jobspec, updates) < 0) {
+        set_error (error, "update cannot be applied to jobspec");
+        goto done;
+    }
+    if (up.validate
+        && jobtap_call_early (jm, job, "job.validate", jobspec, error) < 0)
+        goto done;
+    finish (jm, msg, job, updates, up.validate);
+    rc = 0;
+done:
+    json_decref (jobspec);
+    json_decref (up.extra);
+    return rc;
+}
+
+static void update_cb (flux_t *h, flux_msg_handler_t *mh,
+                       const flux_msg_t *msg, void *arg)
+{
+    struct manager *jm = arg;
+    struct flux_msg_cred cred;
+    const char *errstr = NULL;
+    flux_error_t error;
+    flux_jobid_t id;
+    struct job *job;
+    json_t *updates;
+
+    error.text[0] = '\0';
+    if (flux_request_unpack (msg, NULL, "{s:I s:o}",
+                             "id", &id,
+                             "updates", &updates) < 0
+        || flux_msg_get_cred (msg, &cred) < 0)
+        goto error;
+    if (!updates_valid (updates)) {
+        errstr = "one or more jobspec updates are invalid";
+        errno = EINVAL;
+        goto error;
+    }
+    if (!(job = job_find_active (jm, id, &errstr))) {
+        if (idmap_get (jm->inactive, id))
+            errno = EINVAL;
+        goto error;
+    }
+    if (flux_msg_cred_authorize (cred, job->userid) < 0) {
+        errstr = "guests may only update their own jobs";
+        goto error;
+    }
+    if (job->immutable && !(cred.rolemask & FLUX_ROLE_OWNER)) {
+        errstr = "job is immutable due to previous instance owner update";
+        errno = EPERM;
+        goto error;
+    }
+    if (update_job (jm, msg, cred, job, updates, &error) < 0) {
+        errstr = error.text[0] ? error.text : NULL;
+        goto error;
+    }
+    return;
+error:
+    respond_error (h, msg, errstr);
+}
+
+static const struct flux_msg_handler_spec htab[] = {
+    { FLUX_MSGTYPE_REQUEST, "job-manager.update", update_cb,
+      FLUX_ROLE_USER },
+    FLUX_MSGHANDLER_TABLE_END,
+};
+
+void update_destroy (struct update *up)
+{
+    if (up) {
+        int saved_errno = errno;
+
+        flux_msg_handler_delvec (up->handlers);
+        free (up);
+        errno = saved_errno;
+    }
+}
+
+struct update *update_create (struct manager *jm)
+{
+    struct update *up;
+
+    if (!(up = calloc (1, sizeof (*up))))
+        return NULL;
+    up->jm = jm;
+    if (flux_msg_handler_addvec (jm->h, htab, jm, &up->handlers) < 0) {
+        free (up);
+        return NULL;
+    }
+    return up;
+}

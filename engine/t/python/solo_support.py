@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+"""What tests of the engine need beyond an instance (t/python/instance_support).
+
+What these tests ask for holds for flux-core too: they run on whatever `flux`
+is on PATH, but for those that say otherwise.
+"""
+
+import subprocess
+from collections.abc import Sequence
+
+import flux
+from instance_support import FLUX, Instance, available
+
+__all__ = [
+    "Instance",
+    "available",
+    "is_solo",
+    "load_module",
+    "remove_module",
+    "start",
+]
+
+
+def is_solo() -> bool:
+    """True if the flux command on PATH is solo's."""
+    out = subprocess.run([FLUX, "version"], capture_output=True, text=True)
+    return "solo" in out.stdout
+
+
+def start(*args: str, **kwargs) -> subprocess.CompletedProcess:
+    """Run `flux start ARGS` to its end."""
+    return subprocess.run(
+        [FLUX, "start", *args], capture_output=True, text=True, timeout=60, **kwargs
+    )
+
+
+def load_module(handle: flux.Flux, path: str, args: Sequence[str] = ()) -> None:
+    handle.rpc("module.load", {"path": path, "args": list(args)}).get()
+
+
+def remove_module(handle: flux.Flux, name: str) -> None:
+    handle.rpc("module.remove", {"name": name}).get()

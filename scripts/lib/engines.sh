@@ -1,0 +1,30 @@
+# shellcheck shell=bash
+# Where the engines that are not ours are on this machine. Sourced by the
+# programs that run tests; prints nothing but what was asked for.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+# find_flux_core TOP: the flux command of a flux-core: FLUX, unless that is our
+# own below the folder TOP, else the first such on PATH, else the default place.
+# Status 1: there is none.
+find_flux_core () {
+    local path
+    for path in "${FLUX:-}" $(type -aP flux) /opt/flux/bin/flux; do
+        case "$path" in
+        "" | "$1"/*) ;;
+        *)
+            if test -x "$path"; then
+                echo "$path"
+                return 0
+            fi
+            ;;
+        esac
+    done
+    return 1
+}
+
+# find_nnf_rig: the folder with the controllers of DWS and NNF: DWS_NNF_RIG,
+# else the default place. Status 1: there is none.
+find_nnf_rig () {
+    local path=${DWS_NNF_RIG:-/opt/nnf-rig}
+    test -x "$path/up" && echo "$path"
+}

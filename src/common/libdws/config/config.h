@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The [rabbit] table of the configuration. Each key is declared once, in
+ * config.c, with its type, unit, default, bounds and what it is for: parser,
+ * errors, manual page and --check-config all come from there.
+ */
+
+#ifndef LIBDWS_CONFIG_H
+#define LIBDWS_CONFIG_H
+
+#include <stdbool.h>
+#include <jansson.h>
+
+#include "libdws/decide/reconcile.h"
+#include "libdws/graph/topology.h"
+#include "libdws/util/error.h"
+
+struct dws_config {
+    struct dws_policy policy;
+    char *mapping;                  // path of the rabbitmapping file
+    char *kubeconfig;               // or NULL
+    char *metrics;                  // address to serve them on, or NULL
+    int workers;                    // of the agent
+    double prolog_timeout;
+    double progress_interval;       // between annotations of a job
+    double offline_grace;           // before DWS is told
+    bool restrict_persistent;
+    bool drain_compute_nodes;
+    bool soft_drain;
+    json_t *drain_queues;           // names, or NULL: any
+    json_t *drain_properties;       // what nodes of each of them have, NULL
+                                    //  until the caller has set it
+    json_t *network_types;          // persistent storage that all nodes reach
+    json_t *environment;            // patterns of variables for jobs
+    json_t *maximums;               // policy.maximums or NULL
+    json_t *daemons;                // word of "requires=" -> unit, or NULL
+    json_t *presets;                // or NULL
+    struct dws_topology *topology;  // NULL until the caller has read it; then
+                                    //  it belongs to this struct
+};
+
+/* Read the table (NULL: an empty one). The error begins with the full name of
+ * the key at fault. Fails with EINVAL or ENOMEM.
+ */
+struct dws_config *dws_config_create (json_t *table, dws_error_t *error);
+void dws_config_destroy (struct dws_config *config);
+
+/* Every fault of the table, as an array of texts.
+ * Returns a new reference, or NULL with errno ENOMEM.
+ */
+json_t *dws_config_faults (json_t *table);
+
+/* What the agent goes by, as an object of the keys that concern it, defaults
+ * filled in. Returns a new reference, or NULL with errno ENOMEM.
+ */
+json_t *dws_config_agent (const struct dws_config *config);
+
+/* The declarations, for documentation: an array of
+ * {"name", "type", "default", "bounds", "help"} in their order; "default" is
+ * a JSON value, null if there is none.
+ * Returns a new reference, or NULL with errno ENOMEM.
+ */
+json_t *dws_config_describe (void);
+
+#endif /* !LIBDWS_CONFIG_H */

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See config_checks_private.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/directive/directive.h"
+#include "config_checks_private.h"
+
+int dws_config_expected (const char *name,
+                         const char *what,
+                         json_t *value,
+                         dws_error_t *error)
+{
+    char *s = json_dumps (value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+    dws_error (error, EINVAL, "rabbit.%s: expected %s, got %s",
+               name, what, s ? s : "something else");
+    free (s);
+    errno = EINVAL;
+    return -1;
+}
+
+static int check_port (const char *s)
+{
+    char *end;
+    long port;
+
+    errno = 0;
+    port = strtol (s, &end, 10);
+    return *s >= '0' && *s <= '9' && *end == '\0' && errno == 0
+        && port >= 0 && port <= 65535 ? 0 : -1;
+}
+
+/* Nothing but the loopback: the numbers are for this node.
+ */
+int dws_config_check_metrics (const char *name,
+                              json_t *value,
+                              dws_error_t *error)
+{
+    static const char *const hosts[] = { "127.0.0.1:", "localhost:",
+                                         "[::1]:" };
+    const char *s = json_string_value (value);
+
+    if (!strncmp (s, "unix:/", 6) && s[6] != '\0')
+        return 0;
+    for (size_t i = 0; i < sizeof (hosts) / sizeof (hosts[0]); i++) {
+        size_t len = strlen (hosts[i]);
+        if (!strncmp (s, hosts[i], len) && check_port (s + len) == 0)
+            return 0;
+    }
+    return dws_config_expected (name,
+                                "127.0.0.1:PORT, [::1]:PORT or unix:/PATH",
+                                value,
+                                error);
+}
+
+int dws_config_check_policy (const char *name,
+                             json_t *value,
+                             dws_error_t *error)
+{
+    json_t *maximums;
+    const char *key;
+    char full[128];
+
+    json_object_foreach (value, key, maximums) {
+        if (strcmp (key, "maximums") != 0)
+            return dws_error (error, EINVAL, "rabbit.%s.%s: unknown key",
+                              name, key);
+    }
+    if (!(maximums = json_object_get (value, "maximums")))
+        return 0;
+    if (!json_is_object (maximums))
+        return dws_config_expected ("policy.maximums", "a table", maximums,
+                                    error);
+    json_object_foreach (maximums, key, value) {
+        snprintf (full, sizeof (full), "%s.maximums.%s", name, key);
+        if (strcmp (key, "xfs") != 0 && strcmp (key, "gfs2") != 0
+            && strcmp (key, "raw") != 0 && strcmp (key, "lustre") != 0)
+            return dws_error (error, EINVAL,
+                              "rabbit.%s: unknown file system type", full);
+        if (!json_is_number (value) || json_number_value (value) < 0.)
+            return dws_config_expected (full, "GiB >= 0", value, error);
+    }
+    return 0;
+}
+
+int dws_config_check_daemons (const char *name,
+                              json_t *value,
+                              dws_error_t *error)
+{
+    const char *key;
+    json_t *unit;
+    char full[128];
+
+    json_object_foreach (value, key, unit) {
+        snprintf (full, sizeof (full), "%s.%s", name, key);
+        if (!json_is_string (unit) || json_string_length (unit) == 0)
+            return dws_config_expected (full, "a systemd unit", unit, error);
+    }
+    return 0;
+}
+
+int dws_config_check_presets (const char *name,
+                              json_t *value,
+                              dws_error_t *error)
+{
+    const char *key;
+    json_t *text;
+
+    json_object_foreach (value, key, text) {
+        struct dws_directives *dirs;
+        dws_error_t detail;
+
+        if (!(dirs = dws_directives_parse (text, NULL, &detail)))
+            return dws_error (error, errno, "rabbit.%s.%s: %s", name, key,
+                              detail.text);
+        dws_directives_destroy (dirs);
+    }
+    return 0;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Internal to config.c: what a key's type and bounds do not say about its
+ * value. 'name' is that of the key, for the error.
+ */
+
+#ifndef LIBDWS_CONFIG_CHECKS_PRIVATE_H
+#define LIBDWS_CONFIG_CHECKS_PRIVATE_H
+
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+
+typedef int (*check_f)(const char *name, json_t *value, dws_error_t *error);
+
+/* Fail with EINVAL and "rabbit.NAME: expected WHAT, got VALUE".
+ */
+int dws_config_expected (const char *name,
+                         const char *what,
+                         json_t *value,
+                         dws_error_t *error);
+
+int dws_config_check_metrics (const char *name,
+                              json_t *value,
+                              dws_error_t *error);
+int dws_config_check_policy (const char *name,
+                             json_t *value,
+                             dws_error_t *error);
+int dws_config_check_daemons (const char *name,
+                              json_t *value,
+                              dws_error_t *error);
+int dws_config_check_presets (const char *name,
+                              json_t *value,
+                              dws_error_t *error);
+
+#endif /* !LIBDWS_CONFIG_CHECKS_PRIVATE_H */

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of config.c.
+ */
+
+#include "libdws/config/config.h"
+#include "libdws/test/util.h"
+
+static const struct {
+    const char *table;
+    const char *error;
+} bad[] = {
+    { "5", "rabbit: expected a table" },
+    { "{}", "rabbit.mapping: is required" },
+    { "{'mapping': ''}", "rabbit.mapping: expected a text, got \"\"" },
+    { "{'mapping': 'm', 'maping': 'm'}", "rabbit.maping: unknown key" },
+    { "{'tc_timeout': 'ten'}",
+      "rabbit.tc_timeout: expected seconds >= 0, got \"ten\"" },
+    { "{'tc_timeout': -1}",
+      "rabbit.tc_timeout: expected seconds >= 0, got -1" },
+    { "{'tc_timeout': '-1s'}", "expected seconds >= 0, got \"-1s\"" },
+    { "{'tc_timeout': ''}", "expected seconds >= 0, got \"\"" },
+    { "{'setup_timeout': true}",
+      "rabbit.setup_timeout: expected seconds, got true" },
+    { "{'setup_timeout': '5x'}", "rabbit.setup_timeout: expected seconds" },
+    { "{'setup_timeout': '5 s'}", "rabbit.setup_timeout: expected seconds" },
+    { "{'setup_timeout': 'nan'}", "rabbit.setup_timeout: expected seconds" },
+    { "{'setup_timeout': '1e308d'}", "rabbit.setup_timeout: expected" },
+    { "{'prolog_timeout': []}", "rabbit.prolog_timeout: expected seconds" },
+    { "{'workers': 0}",
+      "rabbit.workers: expected an integer from 1 to 1024, got 0" },
+    { "{'workers': 1.5}", "rabbit.workers: expected an integer" },
+    { "{'save_datamovements': -1}",
+      "rabbit.save_datamovements: expected an integer >= 0, got -1" },
+    { "{'restrict_persistent_creation': 1}",
+      "rabbit.restrict_persistent_creation: expected true or false, got 1" },
+    { "{'restrict_persistent': true}",
+      "rabbit.restrict_persistent: unknown key" },
+    { "{'environment': 'DW_*'}", "rabbit.environment: expected an array" },
+    { "{'environment': ['DW_*', 5]}", "rabbit.environment: expected" },
+    { "{'metrics': '9464'}", "rabbit.metrics: expected 127.0.0.1:PORT" },
+    { "{'metrics': '0.0.0.0:9464'}", "rabbit.metrics: expected" },
+    { "{'metrics': '127.0.0.1:'}", "rabbit.metrics: expected" },
+    { "{'metrics': '127.0.0.1:99999'}", "rabbit.metrics: expected" },
+    { "{'metrics': 'unix:relative'}", "rabbit.metrics: expected" },
+    { "{'policy': 5}", "rabbit.policy: expected a table" },
+    { "{'policy': {'maximum': {}}}", "rabbit.policy.maximum: unknown key" },
+    { "{'policy': {'maximums': 5}}", "rabbit.policy.maximums: expected" },
+    { "{'policy': {'maximums': {'xfs': 'big'}}}",
+      "rabbit.policy.maximums.xfs: expected GiB >= 0, got \"big\"" },
+    { "{'policy': {'maximums': {'ext4': 5}}}",
+      "rabbit.policy.maximums.ext4: unknown file system type" },
+    { "{'daemons': {'copy-offload': ''}}",
+      "rabbit.daemons.copy-offload: expected a systemd unit" },
+    { "{'presets': {'a': '#DW jobwd'}}", "rabbit.presets.a: " },
+};
+
+static void test_faults (void **state)
+{
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        json_t *table = J (bad[i].table);
+        dws_error_t e = { "" };
+
+        if (json_is_object (table) && !strstr (bad[i].error, "mapping"))
+            json_object_set_new (table, "mapping", json_string ("m"));
+        errno = 0;
+        assert_null (dws_config_create (table, &e));
+        assert_int_equal (errno, EINVAL);
+        assert_contains (e.text, bad[i].error);
+        json_decref (table);
+    }
+}
+
+static void test_all_faults (void **state)
+{
+    json_t *table = J ("{'tc_timeout': 'ten', 'nonsense': 1,"
+                       " 'workers': 4, 'soft_drain': 0}");
+    json_t *faults = dws_config_faults (table);
+
+    assert_int_equal (json_array_size (faults), 4);
+    json_decref (faults);
+    json_decref (table);
+    table = J ("{'mapping': 'm'}");
+    faults = dws_config_faults (table);
+    assert_json (faults, "[]");
+    json_decref (faults);
+    json_decref (table);
+}
+
+static void test_defaults (void **state)
+{
+    static const struct dws_policy policy = DWS_POLICY_DEFAULT;
+    json_t *table = J ("{'mapping': '/m'}");
+    struct dws_config *c = dws_config_create (table, NULL);
+    json_t *agent;
+
+    assert_non_null (c);
+    assert_string_equal (c->mapping, "/m");
+    assert_true (c->policy.tc_timeout == policy.tc_timeout);
+    assert_true (c->policy.setup_timeout == policy.setup_timeout);
+    assert_true (c->policy.prerun_timeout == policy.prerun_timeout);
+    assert_true (c->policy.postrun_timeout == policy.postrun_timeout);
+    assert_true (c->policy.teardown_after == policy.teardown_after);
+    assert_true (c->policy.orphan_grace == policy.orphan_grace);
+    assert_int_equal (c->policy.save_datamovements,
+                      policy.save_datamovements);
+    assert_true (c->restrict_persistent);
+    assert_true (c->drain_compute_nodes);
+    assert_true (c->soft_drain);
+    assert_true (c->prolog_timeout == 1800.);
+    assert_null (c->kubeconfig);
+    assert_null (c->maximums);
+    assert_json (c->environment, "['DW_*', 'NNF_*']");
+    agent = dws_config_agent (c);
+    assert_json (agent, "{'kubeconfig': null, 'metrics': null,"
+                        " 'workers': 16}");
+    json_decref (agent);
+    dws_config_destroy (c);
+    json_decref (table);
+}
+
+static const struct {
+    const char *value;
+    double seconds;
+} times[] = {
+    { "5", 5. }, { "0.25", 0.25 }, { "-3", -3. }, { "'7'", 7. },
+    { "'500ms'", 0.5 }, { "'90s'", 90. }, { "'1.5m'", 90. },
+    { "'2h'", 7200. }, { "'1d'", 86400. }, { "'-1'", -1. },
+    { "'inf'", -1. }, { "'INFINITY'", -1. },
+};
+
+static void test_times (void **state)
+{
+    for (size_t i = 0; i < sizeof (times) / sizeof (times[0]); i++) {
+        json_t *table = J ("{'mapping': '/m'}");
+        struct dws_config *c;
+
+        json_object_set_new (table, "setup_timeout", J (times[i].value));
+        assert_non_null (c = dws_config_create (table, NULL));
+        assert_true (c->policy.setup_timeout == times[i].seconds);
+        dws_config_destroy (c);
+        json_decref (table);
+    }
+}
+
+static void test_values (void **state)
+{
+    json_t *table = J ("{'mapping': '/m', 'kubeconfig': '/k',"
+                       " 'metrics': 'unix:/run/m', 'workers': 3,"
+                       " 'tc_timeout': 'inf', 'soft_drain': false,"
+                       " 'environment': [],"
+                       " 'policy': {'maximums': {'xfs': 5}},"
+                       " 'daemons': {'scr': 'scr.service'},"
+                       " 'presets': {'a': '#DW jobdw type=xfs"
+                       " capacity=1GiB name=aa'}}");
+    struct dws_config *c = dws_config_create (table, NULL);
+    json_t *agent;
+
+    assert_non_null (c);
+    assert_true (c->policy.tc_timeout == -1.);
+    assert_false (c->soft_drain);
+    assert_json (c->environment, "[]");
+    assert_json (c->maximums, "{'xfs': 5}");
+    assert_json (c->daemons, "{'scr': 'scr.service'}");
+    assert_int_equal (json_object_size (c->presets), 1);
+    agent = dws_config_agent (c);
+    assert_json (agent, "{'kubeconfig': '/k', 'metrics': 'unix:/run/m',"
+                        " 'workers': 3}");
+    json_decref (agent);
+    dws_config_destroy (c);
+    json_decref (table);
+}
+
+/* Every default passes its own check, and every key has a text.
+ */
+static void test_describe (void **state)
+{
+    json_t *options = dws_config_describe ();
+    json_t *entry;
+    size_t index;
+
+    assert_true (json_array_size (options) > 10);
+    json_array_foreach (options, index, entry) {
+        const char *help = json_string_value (json_object_get (entry, "help"));
+
+        assert_non_null (help);
+        assert_int_equal (help[strlen (help) - 1], '.');
+        assert_non_null (json_object_get (entry, "default"));
+    }
+    json_decref (options);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_faults),
+        cmocka_unit_test (test_all_faults),
+        cmocka_unit_test (test_defaults),
+        cmocka_unit_test (test_times),
+        cmocka_unit_test (test_values),
+        cmocka_unit_test (test_describe),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

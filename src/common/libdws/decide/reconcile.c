@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See reconcile.h. The table is the whole course of a job; what its rows do is
+ * in rows.c. The first row that fits applies; where none does there is nothing
+ * to do but wait.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "reconcile_private.h"
+#include "rows_private.h"
+#include "view_private.h"
+
+/* Where the job is, as the table sees it. It is finer than enum dws_phase:
+ * an exception or a timeout changes what has to be done.
+ */
+enum {
+    DEPEND = 1 << 0,
+    PENDING = 1 << 1,
+    PROLOG = 1 << 2,
+    DYING = 1 << 3,     // one of the above, but with an exception
+    RUNNING = 1 << 4,
+    EPILOG = 1 << 5,    // ran: unmount and move data before Teardown
+    CLEANUP = 1 << 6,   // epilog, with nothing left to do but Teardown
+    GONE = 1 << 7,      // inactive, or never heard of
+    ABANDONED = 1 << 8, // let go by the epilog timeout
+    LOST = 1 << 9,      // gone, and it is not known how
+    UNMOUNTED = 1 << 10,        // epilog: it ends here by release_nodes
+    RELEASED = 1 << 11, // gone, and its epilog has ended: data may still move
+};
+
+/* Where the workflow is going, by desiredState.
+ */
+enum {
+    UNSET = 1 << DWS_STATE_NONE,
+    PROPOSAL = 1 << DWS_STATE_PROPOSAL,
+    SETUP = 1 << DWS_STATE_SETUP,
+    DATAIN = 1 << DWS_STATE_DATAIN,
+    PRERUN = 1 << DWS_STATE_PRERUN,
+    POSTRUN = 1 << DWS_STATE_POSTRUN,
+    DATAOUT = 1 << DWS_STATE_DATAOUT,
+    TEARDOWN = 1 << DWS_STATE_TEARDOWN,
+    LIVE = UNSET | PROPOSAL | SETUP | DATAIN | PRERUN | POSTRUN | DATAOUT,
+    NOWHERE = 1 << 8,   // there is no workflow
+};
+
+/* How the workflow fares in its state.
+ */
+enum {
+    BUSY = 1 << 0,
+    READY = 1 << 1,
+    TRANSIENT = 1 << 2,
+    ERROR = 1 << 3,
+    DELETING = 1 << 4,
+    ABSENT = 1 << 5,
+    UNREADY = BUSY | TRANSIENT,
+    ANY = BUSY | READY | TRANSIENT | ERROR | DELETING,
+};
+
+#define BEFORE (DEPEND | PENDING | PROLOG)
+
+struct row {
+    unsigned int places;
+    unsigned int states;
+    unsigned int conditions;
+    void (*fn)(struct view *v);
+    const char *name;
+};
+
+#define ROW(places, states, conditions, fn) \
+    { places, states, conditions, fn, #places " " #states " " #conditions }
+
+static const struct row table[] = {
+    /*   job is in         workflow goes to    and is     do */
+    ROW (BEFORE,           NOWHERE,            ABSENT,    row_create),
+    ROW (BEFORE,           LIVE,               DELETING,  row_let_go),
+    ROW (BEFORE,           LIVE,               ERROR,     fail_message),
+    ROW (BEFORE,           TEARDOWN,           READY,     row_remove_workflow),
+    ROW (BEFORE,           TEARDOWN,           ANY,       row_begin_teardown),
+    ROW (DEPEND,           PROPOSAL,           READY,     row_offer),
+    ROW (PROLOG,           PROPOSAL,           READY,     row_place),
+    ROW (PROLOG,           SETUP,              BUSY,      row_set_up),
+    ROW (PROLOG,           SETUP | DATAIN,     READY,     row_next),
+    ROW (PROLOG,           PRERUN,             BUSY,      row_mount),
+    ROW (PROLOG,           PRERUN,             READY,     row_release_prolog),
+    ROW (PROLOG,           POSTRUN | DATAOUT,  ANY,       row_start_over),
+    ROW (DEPEND | PENDING, LIVE - PROPOSAL - UNSET, ANY,  row_start_over),
+    ROW (BEFORE,           LIVE,               TRANSIENT, row_transient),
+
+    ROW (RUNNING,          LIVE,               ERROR,     fail_message),
+
+    ROW (EPILOG | CLEANUP, NOWHERE,            ABSENT,    row_release_epilog),
+    ROW (UNMOUNTED,        POSTRUN | DATAOUT,  ANY,       row_release_epilog),
+    ROW (RELEASED,         POSTRUN | DATAOUT,  DELETING,  row_lose),
+    ROW (EPILOG | CLEANUP | GONE | RELEASED, LIVE, DELETING, row_let_go),
+    ROW (EPILOG | CLEANUP, TEARDOWN,           READY,     row_end),
+    ROW (EPILOG | CLEANUP, TEARDOWN,           ERROR,     row_fail_teardown),
+    ROW (EPILOG | CLEANUP | GONE | RELEASED, TEARDOWN, ANY - READY,
+         row_begin_teardown),
+    ROW (EPILOG,           LIVE,               ERROR,     row_give_up),
+    ROW (RELEASED,         POSTRUN | DATAOUT,  ERROR,     row_give_up),
+    ROW (EPILOG,           PRERUN,             READY,     row_next),
+    ROW (EPILOG | RELEASED, POSTRUN,           READY,     row_next),
+    ROW (EPILOG,           POSTRUN,            UNREADY,   row_unmount),
+    ROW (EPILOG | RELEASED, DATAOUT,           UNREADY,   row_unmount),
+    ROW (EPILOG | CLEANUP, LIVE,               ANY,       row_tear_down),
+
+    ROW (LOST | GONE | ABANDONED, TEARDOWN,    READY,     row_remove_workflow),
+    ROW (RELEASED,         TEARDOWN,           READY,     row_finish),
+    ROW (LOST,             LIVE | TEARDOWN,    ANY,       row_recall),
+    ROW (GONE | RELEASED,  LIVE,               ANY,       row_orphan),
+    ROW (ABANDONED,        LIVE | TEARDOWN,    ANY,       row_abandon),
+};
+
+#define ROWS (sizeof (table) / sizeof (table[0]))
+
+/* 'ready' and 'status' belong to status.state: they say nothing about a
+ * desired state that DWS has not taken up yet.
+ */
+static unsigned int view_condition (const struct dws_workflow *wf)
+{
+    bool arrived = wf->state == wf->desired && wf->state != DWS_STATE_NONE;
+
+    if (!arrived)
+        return wf->deleting ? DELETING : BUSY;
+    if (wf->ready && wf->desired == DWS_STATE_TEARDOWN)
+        return READY;
+    if (wf->deleting)
+        return DELETING;
+    if (wf->status == DWS_STATUS_ERROR)
+        return ERROR;
+    if (wf->ready)
+        return READY;
+    return wf->status == DWS_STATUS_TRANSIENT ? TRANSIENT : BUSY;
+}
+
+/* What comes after PostRun is then not decided before the job is let go.
+ */
+static bool is_unmounted (const struct dws_workflow *wf,
+                          const struct dws_policy *policy)
+{
+    return policy->release_nodes == DWS_RELEASE_UNMOUNT && wf
+        && (wf->desired == DWS_STATE_DATAOUT
+            || (wf->desired == DWS_STATE_POSTRUN
+                && view_condition (wf) == READY));
+}
+
+static unsigned int view_place (const struct dws_job *job,
+                                const struct dws_workflow *wf,
+                                const struct dws_policy *policy)
+{
+    if (job->abandoned)
+        return ABANDONED;
+    if (job->phase == DWS_PHASE_GONE) {
+        if (job->released)
+            return RELEASED;
+        return job->recalled ? GONE : LOST;
+    }
+    if (job->phase == DWS_PHASE_EPILOG) {
+        if (!job->run_started || job->teardown)
+            return CLEANUP;
+        return is_unmounted (wf, policy) ? UNMOUNTED : EPILOG;
+    }
+    if (job->phase == DWS_PHASE_RUNNING)
+        return RUNNING;
+    if (job->exception)
+        return DYING;
+    if (job->phase == DWS_PHASE_PROLOG)
+        return PROLOG;
+    return job->phase == DWS_PHASE_PENDING ? PENDING : DEPEND;
+}
+
+static const char *idle_reason (unsigned int place)
+{
+    switch (place) {
+        case PENDING:
+            return "the job to be allocated resources";
+        case DYING:
+            return "the job to end after an exception";
+        case RUNNING:
+            return "the job to end";
+        default:
+            return "the workflow";
+    }
+}
+
+size_t reconcile_rows (void)
+{
+    return ROWS;
+}
+
+const char *reconcile_row_name (size_t row)
+{
+    return row < ROWS ? table[row].name : "";
+}
+
+int reconcile_without (int skip,
+                       const struct dws_job *job,
+                       const struct dws_workflow *wf,
+                       const struct dws_policy *policy,
+                       double now,
+                       struct dws_actions *out,
+                       int *applied)
+{
+    struct view v = { job, wf, policy, now, out };
+    unsigned int place;
+    unsigned int state = NOWHERE;
+    unsigned int condition = ABSENT;
+
+    if (!job || !policy || !out) {
+        errno = EINVAL;
+        return -1;
+    }
+    memset (out, 0, sizeof (*out));
+    if (applied)
+        *applied = -1;
+    place = view_place (job, wf, policy);
+    if (wf) {
+        state = 1U << wf->desired;
+        condition = view_condition (wf);
+    }
+    wait_for (&v, idle_reason (place));
+    for (size_t i = 0; i < ROWS; i++) {
+        if ((int)i != skip
+            && (table[i].places & place)
+            && (table[i].states & state)
+            && (table[i].conditions & condition)) {
+            table[i].fn (&v);
+            if (applied)
+                *applied = i;
+            break;
+        }
+    }
+    return 0;
+}
+
+int dws_reconcile (const struct dws_job *job,
+                   const struct dws_workflow *wf,
+                   const struct dws_policy *policy,
+                   double now,
+                   struct dws_actions *out)
+{
+    return reconcile_without (-1, job, wf, policy, now, out, NULL);
+}

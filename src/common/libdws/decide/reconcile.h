@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The decision: given the facts about a job and its workflow, what to do next.
+ *
+ * dws_reconcile() has no memory and does nothing itself. It may be called at
+ * any time, any number of times: it never asks what has changed. The caller
+ * carries the actions out and calls again when that has changed a fact.
+ */
+
+#ifndef LIBDWS_RECONCILE_H
+#define LIBDWS_RECONCILE_H
+
+#include "libdws/facts/job.h"
+#include "libdws/facts/workflow.h"
+
+/* What ends the epilog of a job that has run.
+ */
+enum dws_release {
+    DWS_RELEASE_TEARDOWN,       // its workflow is torn down
+    DWS_RELEASE_UNMOUNT,        // its file systems are unmounted: data is
+                                //  moved and storage freed after the job
+};
+
+/* Times are in seconds, below zero means never.
+ */
+struct dws_policy {
+    double tc_timeout;          // TransientCondition is tolerated this long
+    double setup_timeout;
+    double prerun_timeout;
+    double postrun_timeout;
+    double teardown_after;      // PostRun and DataOut together
+    double datamovement_grace;  // more for those that move data meanwhile
+    double orphan_grace;        // before an unknown workflow is torn down
+    int save_datamovements;     // so many are recorded before Teardown
+    int container_log_bytes;    // of each container, likewise
+    int release_nodes;          // enum dws_release
+};
+
+#define DWS_POLICY_DEFAULT { \
+    .tc_timeout = 10., \
+    .setup_timeout = -1., \
+    .prerun_timeout = -1., \
+    .postrun_timeout = -1., \
+    .teardown_after = -1., \
+    .datamovement_grace = -1., \
+    .orphan_grace = 10., \
+}
+
+/* The actions. Of each: its kind, what it is called in code and in text, and
+ * who carries it out: the agent, by what it does to objects of Kubernetes, or
+ * Flux (job manager, resource module, KVS).
+ */
+#define DWS_ACTIONS(X) \
+    /* create the workflow in Proposal */ \
+    X (CREATE, create, "create", AGENT) \
+    /* read the DirectiveBreakdowns */ \
+    X (BREAKDOWNS, breakdowns, "breakdowns", AGENT) \
+    /* let the job into the queue */ \
+    X (RESOURCE_UPDATE, resource_update, "resource-update", FLUX) \
+    /* refuse the job in depend: text */ \
+    X (REJECT, reject, "reject", FLUX) \
+    /* read R */ \
+    X (HOSTS, hosts, "hosts", FLUX) \
+    /* write the Servers objects */ \
+    X (SERVERS, servers, "servers", AGENT) \
+    /* write the Computes object */ \
+    X (COMPUTES, computes, "computes", AGENT) \
+    /* set desiredState: state */ \
+    X (DESIRE, desire, "desire", AGENT) \
+    /* set desiredState to Teardown */ \
+    X (TEARDOWN, teardown, "teardown", AGENT) \
+    /* let the job run */ \
+    X (PROLOG_REMOVE, prolog_remove, "prolog-remove", FLUX) \
+    /* let the job go */ \
+    X (EPILOG_REMOVE, epilog_remove, "epilog-remove", FLUX) \
+    /* job exception: type, severity, text */ \
+    X (RAISE, raise, "raise", FLUX) \
+    /* to the KVS: timing of state, whole object; then set 'bit' in \
+     * job->saved */ \
+    X (SAVE, save, "save", FLUX) \
+    /* read which hosts lag behind */ \
+    X (MOUNTS, mounts, "mounts", AGENT) \
+    /* read which rabbits lag behind, or hold allocations */ \
+    X (ALLOCATIONS, allocations, "allocations", AGENT) \
+    /* write Computes without the hosts that lag */ \
+    X (EXCLUDE, exclude, "exclude", AGENT) \
+    /* go on without the hosts that lag */ \
+    X (FORCE_READY, force_ready, "force-ready", AGENT) \
+    /* name the hosts that lag to the job: severity 1 */ \
+    X (NOTIFY, notify, "notify", FLUX) \
+    /* drain the hosts that lag */ \
+    X (DRAIN, drain, "drain", FLUX) \
+    /* disable rabbits that hold allocations */ \
+    X (DISABLE, disable, "disable", AGENT) \
+    /* record data movements and container logs, then set movements */ \
+    X (MOVEMENTS, movements, "movements", AGENT) \
+    /* read how far data movements have got */ \
+    X (PROGRESS, progress, "progress", AGENT) \
+    /* read the eventlog of a job that is gone */ \
+    X (RECALL, recall, "recall", FLUX) \
+    /* a job that was let go has lost data: text; keep that, then set \
+     * reported */ \
+    X (REPORT, report, "report", FLUX) \
+    /* take our finalizer off */ \
+    X (FINALIZER, finalizer, "finalizer", AGENT) \
+    /* delete the workflow */ \
+    X (DELETE, delete, "delete", AGENT)
+
+#define DWS_ACTION_KIND(KIND, ident, name, by) DWS_ACT_##KIND,
+
+enum dws_action_kind {
+    DWS_ACTIONS (DWS_ACTION_KIND)
+    DWS_ACT_COUNT,
+};
+
+/* An action that is under way has its bit set in job->busy, and is then not
+ * asked for again. The caller sets and clears the bits.
+ */
+#define DWS_BUSY(kind) (1U << (kind))
+
+/* Bits in job->saved: the timing of a state, the object before Teardown.
+ */
+#define DWS_SAVED(state) (1U << (state))
+#define DWS_SAVED_LAST (1U << 31)
+
+struct dws_action {
+    enum dws_action_kind kind;
+    enum dws_state state;       // DESIRE: the new one, SAVE: the one done
+    uint32_t bit;               // SAVE
+    bool whole;                 // SAVE: the workflow object too
+    int severity;               // RAISE
+    const char *type;           // RAISE, a constant
+    char text[512];             // RAISE, REJECT, REPORT
+};
+
+#define DWS_ACTIONS_MAX 8
+
+struct dws_actions {
+    struct dws_action list[DWS_ACTIONS_MAX];    // in the order to do them
+    size_t count;
+    double wake;                // call again at this time at the latest, or 0
+    const char *reason;         // what is being waited for: a constant, or
+                                //  the workflow's message. Never NULL
+};
+
+/* Compare and decide. 'wf' is NULL if the workflow does not exist (not: if
+ * that is not known). 'out' is overwritten. Returns 0, or -1 with errno
+ * EINVAL if an argument is NULL.
+ */
+int dws_reconcile (const struct dws_job *job,
+                   const struct dws_workflow *wf,
+                   const struct dws_policy *policy,
+                   double now,
+                   struct dws_actions *out);
+
+const char *dws_action_name (enum dws_action_kind kind);
+
+/* True if the agent carries it out.
+ */
+bool dws_action_needs_agent (enum dws_action_kind kind);
+
+#endif /* !LIBDWS_RECONCILE_H */

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See rows_private.h.
+ */
+
+#include <stddef.h>
+
+#include "rows_private.h"
+
+/* The way to the job's start
+ */
+
+void row_create (struct view *v)
+{
+    wait_for (v, "the workflow to be created");
+    if (v->job->refusal)
+        fail (v, NULL, "%s", v->job->refusal);
+    else
+        act (v, DWS_ACT_CREATE);
+}
+
+static bool have_breakdowns (struct view *v)
+{
+    if (v->wf->breakdowns || v->wf->breakdown_count == 0)
+        return true;
+    wait_for (v, "the directive breakdowns");
+    act (v, DWS_ACT_BREAKDOWNS);
+    return false;
+}
+
+void row_offer (struct view *v)
+{
+    if (v->job->refusal) {
+        fail (v, NULL, "%s", v->job->refusal);
+        return;
+    }
+    save_timing (v);
+    if (!have_breakdowns (v))
+        return;
+    wait_for (v, "the job's resources to be updated");
+    act (v, DWS_ACT_RESOURCE_UPDATE);
+}
+
+void row_place (struct view *v)
+{
+    bool complete;
+
+    if (v->job->refusal) {
+        fail (v, NULL, "%s", v->job->refusal);
+        return;
+    }
+    complete = have_breakdowns (v);
+    if (!v->job->hosts) {
+        wait_for (v, "the resource set");
+        act (v, DWS_ACT_HOSTS);
+        complete = false;
+    }
+    if (!v->wf->computes) {
+        wait_for (v, "the Computes object");
+        complete = false;
+    }
+    if (!complete)
+        return;
+    if (v->wf->servers_written && v->wf->computes_written) {
+        desire (v, DWS_STATE_SETUP);
+        return;
+    }
+    wait_for (v, "the servers and computes to be written");
+    if (!v->wf->servers_written)
+        act (v, DWS_ACT_SERVERS);
+    if (!v->wf->computes_written)
+        act (v, DWS_ACT_COMPUTES);
+}
+
+/* Nodes that lag in this state were left out of Computes. DWS takes that up by
+ * itself, so the state may have become ready without a forceReady.
+ */
+static void tell_of_left_out (struct view *v)
+{
+    if (v->wf->excluded && v->wf->lag_state == v->wf->state
+        && !v->wf->drained) {
+        act (v, DWS_ACT_NOTIFY);
+        act (v, DWS_ACT_DRAIN);
+    }
+}
+
+/* A state is ready. Returns false if it is not known yet who was left out.
+ */
+static bool settle_left_out (struct view *v)
+{
+    if (under_way (v, DWS_ACT_EXCLUDE)) {
+        wait_for (v, "the nodes that failed to be left out");
+        return false;
+    }
+    tell_of_left_out (v);
+    return true;
+}
+
+void row_next (struct view *v)
+{
+    if (!settle_left_out (v))
+        return;
+    save_timing (v);
+    desire (v, v->wf->desired + 1);
+}
+
+void row_release_prolog (struct view *v)
+{
+    if (!settle_left_out (v))
+        return;
+    wait_for (v, "the prolog to be released");
+    save_timing (v);
+    act (v, DWS_ACT_PROLOG_REMOVE);
+}
+
+/* True when the nodes or rabbits that lag in this state have been read. Asks to
+ * read them otherwise.
+ */
+static bool have_lagging (struct view *v)
+{
+    if (v->wf->lag_state == v->wf->state)
+        return true;
+    wait_for (v, "a list of the nodes that lag behind");
+    act (v, v->wf->state == DWS_STATE_SETUP ? DWS_ACT_ALLOCATIONS
+                                            : DWS_ACT_MOUNTS);
+    return false;
+}
+
+/* The state takes too long. If the job can do without the nodes that are to
+ * blame, go on without them. Returns false if the job has to fail.
+ */
+static bool go_on_without (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    /* In a state that DWS has not taken up nothing lags, and a forceReady
+     * would be lost. */
+    if (v->job->failure_tolerance <= 0 || wf->state != wf->desired)
+        return false;
+    if (wf->force_ready) {
+        wait_for (v, "the workflow to go on without the nodes that failed");
+        return true;
+    }
+    if (!have_lagging (v))
+        return true;
+    if (wf->lagging_count == 0
+        || wf->lagging_count > (size_t)v->job->failure_tolerance
+        || (wf->shared && wf->state == DWS_STATE_SETUP))
+        return false;
+    wait_for (v, "the nodes that failed to be left out");
+    if (!wf->excluded)
+        act (v, DWS_ACT_EXCLUDE);
+    else if (act (v, DWS_ACT_FORCE_READY))
+        tell_of_left_out (v);
+    return true;
+}
+
+void row_set_up (struct view *v)
+{
+    wait_for (v, "the file systems to be created");
+    if (expired (v, v->wf->t_desired, v->policy->setup_timeout)
+        && !go_on_without (v))
+        fail (v, DWS_EXCEPTION_TIMEOUT,
+              "creating file systems took longer than %gs",
+              v->policy->setup_timeout);
+}
+
+void row_mount (struct view *v)
+{
+    wait_for (v, "the file systems to be mounted");
+    if (expired (v, v->wf->t_desired, v->policy->prerun_timeout)
+        && !go_on_without (v))
+        fail (v, DWS_EXCEPTION_TIMEOUT,
+              "mounting file systems took longer than %gs",
+              v->policy->prerun_timeout);
+}
+
+/* Trouble
+ */
+
+/* Teardown deletes movements and containers.
+ */
+static bool have_movements (struct view *v)
+{
+    bool logs = v->wf->containers && v->policy->container_log_bytes > 0;
+
+    if ((v->policy->save_datamovements <= 0 && !logs)
+        || v->wf->state < DWS_STATE_DATAIN
+        || v->wf->movements)
+        return true;
+    wait_for (v, "a record of data movements and containers");
+    act (v, DWS_ACT_MOVEMENTS);
+    return false;
+}
+
+/* Teardown is what destroys a persistent file system. A job that has not run
+ * is not to destroy any: its workflow is just deleted.
+ */
+static bool spares (struct view *v)
+{
+    return v->wf->destroys && !v->job->run_started
+        && v->wf->desired < DWS_STATE_POSTRUN;
+}
+
+void row_tear_down (struct view *v)
+{
+    wait_for (v, "the workflow to be torn down");
+    if (spares (v)) {
+        act (v, DWS_ACT_DELETE);
+        return;
+    }
+    /* That data is lost has to be on record before the workflow is gone. */
+    if (under_way (v, DWS_ACT_REPORT) || asks_for (v, DWS_ACT_REPORT))
+        return;
+    /* An orphan's job has no KVS directory that is known to be its own. */
+    if (v->job->directives || v->job->released) {
+        if (!have_movements (v))
+            return;
+        save_last (v);
+    }
+    act (v, DWS_ACT_TEARDOWN);
+}
+
+/* A transient condition does not stop the clock of the state itself.
+ */
+void row_transient (struct view *v)
+{
+    bool mounting = v->wf->state == DWS_STATE_PRERUN;
+
+    if (v->wf->state == DWS_STATE_SETUP)
+        row_set_up (v);
+    else if (mounting)
+        row_mount (v);
+    if (v->out->count > 0)
+        return;
+    wait_for (v, v->wf->message);
+    if (transient_expired (v) && !(mounting && go_on_without (v)))
+        fail_transient (v);
+}
+
+void row_start_over (struct view *v)
+{
+    wait_for (v, "a workflow that cannot be used to be torn down");
+    act (v, spares (v) ? DWS_ACT_DELETE : DWS_ACT_TEARDOWN);
+}
+
+void row_let_go (struct view *v)
+{
+    wait_for (v, "the workflow to be deleted");
+    drop_finalizer (v);
+}
+
+/* From the job's end on
+ */
+
+void row_release_epilog (struct view *v)
+{
+    wait_for (v, "the epilog to be released");
+    act (v, DWS_ACT_EPILOG_REMOVE);
+}
+
+/* The mounts that are still there when unmounting is given up are on nodes
+ * that cannot be used.
+ */
+static void give_up_unmounting (struct view *v)
+{
+    if (!have_lagging (v))
+        return;
+    fail (v, DWS_EXCEPTION_TIMEOUT, "unmounting took longer than %gs, "
+          "skipping data movement", v->policy->postrun_timeout);
+    if (v->wf->lagging_count > 0 && !v->wf->drained)
+        act (v, DWS_ACT_DRAIN);
+    row_tear_down (v);
+}
+
+/* A time limit has passed. Is data on the move, and have the movements got
+ * further than when they were last read, a tenth of the grace ago? The end of
+ * the grace depends neither on how far they have got nor on when they are read.
+ */
+static bool data_moves (struct view *v, double limit)
+{
+    const struct dws_workflow *wf = v->wf;
+    double grace = v->policy->datamovement_grace;
+
+    if (grace <= 0. || expired (v, limit, grace))
+        return false;
+    if (wf->t_progress <= 0. || expired (v, wf->t_progress, grace / 10.)) {
+        wait_for (v, "the progress of the data movement");
+        act (v, DWS_ACT_PROGRESS);
+        return true;
+    }
+    if (wf->advancing)
+        wait_for (v, "data that is on the move still");
+    return wf->advancing;
+}
+
+void row_unmount (struct view *v)
+{
+    const struct dws_policy *policy = v->policy;
+    bool unmounting = v->wf->desired == DWS_STATE_POSTRUN;
+    const char *what = unmounting ? "unmounting" : "data movement";
+    bool mounts_late = unmounting
+        && expired (v, v->wf->t_desired, policy->postrun_timeout);
+    bool late = !mounts_late
+        && expired (v, v->job->t_epilog, policy->teardown_after);
+
+    wait_for (v, unmounting ? "the file systems to be unmounted" : what);
+    if ((mounts_late || late) && !transient_expired (v)
+        && data_moves (v, mounts_late
+                          ? v->wf->t_desired + policy->postrun_timeout
+                          : v->job->t_epilog + policy->teardown_after))
+        return;
+    if (mounts_late) {
+        give_up_unmounting (v);
+        return;
+    }
+    if (late)
+        fail (v, DWS_EXCEPTION_TIMEOUT, "%s took longer than %gs, skipping it",
+              what, policy->teardown_after);
+    else if (transient_expired (v))
+        fail_transient (v);
+    else
+        return;
+    row_tear_down (v);
+}
+
+void row_give_up (struct view *v)
+{
+    fail_message (v);
+    row_tear_down (v);
+}
+
+/* Somebody deletes it, before all data was moved.
+ */
+void row_lose (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (v->job->reported || (wf->state == DWS_STATE_DATAOUT && wf->ready))
+        row_let_go (v);
+    else
+        fail (v, NULL, "the workflow was deleted in %s",
+              dws_state_name (wf->state));
+}
+
+void row_begin_teardown (struct view *v)
+{
+    wait_for (v, "the workflow to be torn down");
+    if (v->wf->state == DWS_STATE_TEARDOWN || v->wf->deleting)
+        drop_finalizer (v);
+}
+
+/* Teardown has failed: DWS goes on trying, and the epilog waits. Only to
+ * destroy a persistent file system that other jobs use is left to DWS: no node
+ * has to wait for those jobs.
+ */
+void row_fail_teardown (struct view *v)
+{
+    row_begin_teardown (v);
+    fail_message (v);
+    if (v->wf->destroys && v->job->raised)
+        act (v, DWS_ACT_EPILOG_REMOVE);
+}
+
+void row_remove_workflow (struct view *v)
+{
+    wait_for (v, "the workflow to be deleted");
+    drop_finalizer (v);
+    if (!v->wf->deleting)
+        act (v, DWS_ACT_DELETE);
+}
+
+void row_finish (struct view *v)
+{
+    row_remove_workflow (v);
+    save_timing (v);
+}
+
+void row_end (struct view *v)
+{
+    row_finish (v);
+    /* Let the job go when its timings can be read. */
+    if ((v->job->saved & DWS_SAVED (DWS_STATE_TEARDOWN))
+        && !under_way (v, DWS_ACT_SAVE))
+        row_release_epilog (v);
+}
+
+/* What is to be done about the workflow of a job that is gone depends on how
+ * the job has ended, which this process may not have seen.
+ */
+void row_recall (struct view *v)
+{
+    wait_for (v, "the eventlog of a job that is gone");
+    act (v, DWS_ACT_RECALL);
+}
+
+/* Nothing is lost with a workflow whose data has been moved. Of any other the
+ * job may turn up.
+ */
+void row_orphan (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+    bool moved = wf->desired == DWS_STATE_DATAOUT && wf->state == wf->desired
+                 && wf->ready;
+
+    if (!moved && !expired (v, v->job->t_gone, v->policy->orphan_grace)) {
+        wait_for (v, "the job of an orphan workflow to turn up");
+        return;
+    }
+    row_tear_down (v);
+}
+
+/* The epilog timeout has let the job go. Its nodes and rabbits go to other
+ * jobs now, so take those away that are not clean.
+ */
+static void quarantine (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (wf->state >= DWS_STATE_PRERUN
+        && have_lagging (v) && wf->lagging_count > 0 && !wf->drained)
+        act (v, DWS_ACT_DRAIN);
+    if (!wf->allocated)
+        act (v, DWS_ACT_ALLOCATIONS);
+    else if (*wf->allocated && !wf->disabled)
+        act (v, DWS_ACT_DISABLE);
+}
+
+void row_abandon (struct view *v)
+{
+    quarantine (v);
+    if (v->wf->deleting)
+        row_let_go (v);
+    else if (v->wf->desired == DWS_STATE_TEARDOWN)
+        row_begin_teardown (v);
+    else
+        row_tear_down (v);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the rows of the table in reconcile.c do: one small function for each
+ * kind of row. When it applies is said there.
+ */
+
+#ifndef LIBDWS_ROWS_PRIVATE_H
+#define LIBDWS_ROWS_PRIVATE_H
+
+#include "view_private.h"
+
+/* The way to the job's start
+ */
+void row_create (struct view *v);
+void row_offer (struct view *v);
+void row_place (struct view *v);
+void row_set_up (struct view *v);
+void row_next (struct view *v);
+void row_mount (struct view *v);
+void row_release_prolog (struct view *v);
+
+/* Trouble
+ */
+void row_transient (struct view *v);
+void row_start_over (struct view *v);
+void row_let_go (struct view *v);
+void row_tear_down (struct view *v);
+
+/* From the job's end on
+ */
+void row_unmount (struct view *v);
+void row_give_up (struct view *v);
+void row_lose (struct view *v);
+void row_begin_teardown (struct view *v);
+void row_fail_teardown (struct view *v);
+void row_end (struct view *v);
+void row_release_epilog (struct view *v);
+
+/* After the job
+ */
+void row_finish (struct view *v);
+void row_remove_workflow (struct view *v);
+void row_recall (struct view *v);
+void row_orphan (struct view *v);
+void row_abandon (struct view *v);
+
+#endif /* !LIBDWS_ROWS_PRIVATE_H */

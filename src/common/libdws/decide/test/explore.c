@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Visits every state that the model of Flux, DWS and the network can get into
+ * around dws_reconcile(), and follows the job from each of them to its end.
+ */
+
+#include "libdws/test/util.h"
+#include "model.h"
+
+/* A set of states, in the order in which they were added.
+ */
+struct set {
+    struct model *list;
+    uint8_t *flags;             // bit W: known to end in world W
+    size_t count;
+    size_t size;
+    uint32_t *slots;            // index + 1 in list
+    size_t nslots;              // a power of two
+};
+
+static uint64_t hash (const struct model *m)
+{
+    const unsigned char *cp = (const unsigned char *)m;
+    uint64_t h = 0xcbf29ce484222325ULL;
+
+    for (size_t i = 0; i < sizeof (*m); i++)
+        h = (h ^ cp[i]) * 0x100000001b3ULL;
+    return h ^ h >> 29;
+}
+
+static void set_init (struct set *set)
+{
+    memset (set, 0, sizeof (*set));
+    set->nslots = 1 << 12;
+    set->slots = calloc (set->nslots, sizeof (set->slots[0]));
+    assert_non_null (set->slots);
+}
+
+static void set_free (struct set *set)
+{
+    free (set->list);
+    free (set->flags);
+    free (set->slots);
+}
+
+static uint32_t *find_slot (struct set *set, const struct model *m)
+{
+    size_t i = hash (m) & (set->nslots - 1);
+
+    while (set->slots[i]
+           && memcmp (&set->list[set->slots[i] - 1], m, sizeof (*m)) != 0)
+        i = (i + 1) & (set->nslots - 1);
+    return &set->slots[i];
+}
+
+static void set_grow (struct set *set)
+{
+    free (set->slots);
+    set->nslots *= 2;
+    set->slots = calloc (set->nslots, sizeof (set->slots[0]));
+    assert_non_null (set->slots);
+    for (size_t i = 0; i < set->count; i++)
+        *find_slot (set, &set->list[i]) = i + 1;
+}
+
+/* The index of 'm', which is added if it is new.
+ */
+static size_t set_add (struct set *set, const struct model *m)
+{
+    uint32_t *slot = find_slot (set, m);
+
+    if (*slot)
+        return *slot - 1;
+    if (set->count == set->size) {
+        set->size = set->size ? set->size * 2 : 1024;
+        set->list = realloc (set->list, set->size * sizeof (*m));
+        set->flags = realloc (set->flags, set->size);
+        assert_non_null (set->list);
+        assert_non_null (set->flags);
+    }
+    set->list[set->count] = *m;
+    set->flags[set->count] = 0;
+    *slot = ++set->count;
+    if (set->count * 2 > set->nslots)
+        set_grow (set);
+    return set->count - 1;
+}
+
+static void visit (const struct model *m, void *arg)
+{
+    set_add (arg, m);
+}
+
+#define PATH_MAX_STEPS 300
+
+/* Follow a state to its end, or to a state that is known to get there.
+ */
+static void follow (struct set *set, size_t start, enum model_world world,
+                    struct model_check *check)
+{
+    size_t path[PATH_MAX_STEPS];
+    size_t count = 0;
+    struct model m = set->list[start];
+
+    while (!check->failure) {
+        size_t index = set_add (set, &m);
+        if ((set->flags[index] & (1 << world)))
+            break;
+        path[count++] = index;
+        if (model_over (&m))
+            break;
+        if (count == PATH_MAX_STEPS || !model_settle (&m, world, check)) {
+            check->failure = "the job does not end";
+            check->end = m;
+            break;
+        }
+    }
+    if (check->failure)
+        return;
+    while (count > 0)
+        set->flags[path[--count]] |= 1 << world;
+}
+
+static void dump (const struct model *m)
+{
+    print_message ("phase=%s known=%d ran=%d exception=%d teardown=%d "
+                   "raised=%d hand=%d tolerance=%d patient=%d lag=%d excluded=%d "
+                   "late=%d unmount=%d let_go=%d released=%d reported=%d "
+                   "recalled=%d progress=%d busy=%08x\n",
+                   dws_phase_name (m->phase), m->known, m->ran, m->exception,
+                   m->teardown, m->raised, m->hand, m->tolerance,
+                   m->patient, m->lag,
+                   m->excluded, m->late, m->unmount, m->let_go, m->released,
+                   m->reported, m->recalled, m->progress,
+                   m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
+                   | (unsigned int)m->busy[3] << 24);
+    for (int i = 0; i < 2; i++) {
+        const struct model_workflow *wf = i ? &m->seen : &m->real;
+        print_message ("%s: exists=%d desired=%s state=%s ready=%d status=%d "
+                       "deleting=%d finalizer=%d\n", i ? "seen" : "real",
+                       wf->exists, dws_state_name (wf->desired),
+                       dws_state_name (wf->state), wf->ready, wf->status,
+                       wf->deleting, wf->finalizer);
+    }
+}
+
+/* Returns the number of states, or 0 at the first failure.
+ */
+static size_t explore (struct model_check *check, int unmount, bool verbose)
+{
+    struct set set;
+    struct model start = model_start (0, 0, unmount);
+    struct model tolerant = model_start (1, 0, unmount);
+    struct model patient = model_start (0, 1, unmount);
+    size_t count;
+    size_t i;
+
+    set_init (&set);
+    set_add (&set, &start);
+    /* With failing nodes or slow copies there is trouble enough. */
+    tolerant.hand = 1;
+    set_add (&set, &tolerant);
+    patient.hand = 1;
+    set_add (&set, &patient);
+    for (i = 0; i < set.count && !check->failure; i++) {
+        struct model from = set.list[i];
+        model_steps (&from, check, visit, &set);
+        for (int world = 0; world < WORLD_COUNT; world++)
+            follow (&set, i, world, check);
+    }
+    count = check->failure ? 0 : set.count;
+    if (check->failure && verbose) {
+        print_message ("after %zu states: %s\n", i, check->failure);
+        dump (&set.list[i - 1]);
+        print_message ("where it led to:\n");
+        dump (&check->end);
+    }
+    set_free (&set);
+    return count;
+}
+
+static void test_every_state (void **state)
+{
+    struct model_check check = { .skip = -1 };
+
+    for (int unmount = 0; unmount < 2; unmount++) {
+        size_t count = explore (&check, unmount, true);
+
+        assert_null (check.failure);
+        print_message ("%s: %zu states visited\n",
+                       unmount ? "released when unmounted"
+                               : "released when torn down", count);
+    }
+    for (size_t row = 0; row < reconcile_rows (); row++) {
+        if (!(check.rows[row / 32] & (1U << (row % 32))))
+            fail_msg ("row never applied: %s", reconcile_row_name (row));
+    }
+}
+
+static void test_every_row_is_needed (void **state)
+{
+    for (size_t row = 0; row < reconcile_rows (); row++) {
+        struct model_check check = { .skip = row };
+
+        /* Nearly all of them are needed there: the other is a long walk. */
+        for (int unmount = 1; unmount >= 0 && !check.failure; unmount--)
+            explore (&check, unmount, false);
+        if (!check.failure)
+            fail_msg ("not needed: %s", reconcile_row_name (row));
+        print_message ("without %s: %s\n", reconcile_row_name (row),
+                       check.failure);
+    }
+}
+
+/* Without faults a job runs through all states and nothing is raised.
+ */
+static void test_ordinary_course (void **state)
+{
+    struct model_check check = { .skip = -1 };
+    struct model m = model_start (0, 0, 0);
+    uint8_t last = DWS_STATE_NONE;
+    int states = 0;
+
+    for (int i = 0; i < PATH_MAX_STEPS && !model_over (&m); i++) {
+        assert_true (model_settle (&m, WORLD_WELL, &check));
+        assert_null (check.failure);
+        assert_false (m.exception);
+        if (m.real.exists && m.real.state != last) {
+            assert_int_equal (m.real.state, last + 1);
+            last = m.real.state;
+            states++;
+        }
+    }
+    assert_true (model_over (&m));
+    assert_int_equal (states, 7);
+}
+
+/* One node that fails in Setup and again in PreRun does not keep a job that can
+ * do without it from running.
+ */
+static void test_tolerant_job_runs (void **state)
+{
+    struct model_check check = { .skip = -1 };
+    struct model m = model_start (1, 0, 0);
+    int i;
+
+    for (i = 0; i < PATH_MAX_STEPS && m.phase < DWS_PHASE_RUNNING; i++) {
+        assert_true (model_settle (&m, WORLD_STUCK, &check));
+        assert_null (check.failure);
+        assert_false (m.exception);
+    }
+    assert_int_equal (m.phase, DWS_PHASE_RUNNING);
+}
+
+/* A copy that takes longer than the time limit for it, and advances, is waited
+ * for. One that does not is given up, also after a restart.
+ */
+static void test_data_on_the_move (void **state)
+{
+    struct model_check check = { .skip = -1 };
+
+    for (int world = WORLD_STUCK; world <= WORLD_MOVING; world += 2) {
+        struct model m = model_start (0, 1, 0);
+        bool moved = false;
+        bool raised = false;
+
+        m.phase = DWS_PHASE_RUNNING;
+        m.ran = 1;
+        m.real = (struct model_workflow){
+            .exists = 1,
+            .desired = DWS_STATE_DATAOUT,
+            .state = DWS_STATE_DATAOUT,
+            .finalizer = 1,
+        };
+        for (int i = 0; i < PATH_MAX_STEPS && !model_over (&m); i++) {
+            moved |= m.real.state == DWS_STATE_DATAOUT && m.real.ready;
+            raised |= m.exception;
+            assert_true (model_settle (&m, world, &check));
+            assert_null (check.failure);
+        }
+        assert_true (model_over (&m));
+        assert_int_equal (raised, world == WORLD_STUCK);
+        assert_int_equal (moved, world == WORLD_MOVING);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_ordinary_course),
+        cmocka_unit_test (test_tolerant_job_runs),
+        cmocka_unit_test (test_data_on_the_move),
+        cmocka_unit_test (test_every_state),
+        cmocka_unit_test (test_every_row_is_needed),
+    };
+
+    return cmocka_run_group_tests_name ("explore", tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * A model of Flux, DWS and the network around dws_reconcile(), small enough
+ * to visit all of its states.
+ */
+
+#ifndef TEST_MODEL_H
+#define TEST_MODEL_H
+
+#include "libdws/decide/reconcile_private.h"
+
+/* What the module knows of a workflow, or what there is of it. Bytes without
+ * padding, so that two can be compared as memory.
+ */
+struct model_workflow {
+    uint8_t exists;
+    uint8_t desired;
+    uint8_t state;
+    uint8_t ready;
+    uint8_t status;
+    uint8_t deleting;
+    uint8_t finalizer;
+    uint8_t breakdowns;     // known: read; real: there
+    uint8_t servers;        // written
+    uint8_t computes;
+    uint8_t force;
+};
+
+#define MODEL_QUEUE 6
+
+struct model {
+    uint8_t phase;
+    uint8_t known;          // the module knows the job, not only the workflow
+    uint8_t ran;
+    uint8_t exception;
+    uint8_t teardown;
+    uint8_t abandoned;
+    uint8_t raised;
+    uint8_t refusal;
+    uint8_t hosts;
+    uint8_t saved;          // the timing of Teardown
+    uint8_t want;           // of the DESIRE in flight
+    uint8_t tolerance;      // of node failures
+    uint8_t patient;        // with data on the move
+    uint8_t lag;            // read in this state: hosts that lag + 1
+    uint8_t excluded;
+    uint8_t allocated;      // read: rabbits hold allocations
+    uint8_t drained;
+    uint8_t disabled;
+    uint8_t same;           // the workflow known is the one there is
+    uint8_t hand;           // somebody has interfered by hand
+    uint8_t queue[MODEL_QUEUE]; // commands on the workflow, kind + 1
+    uint8_t late;           // the epilog has timed out: the eventlog has it
+    uint8_t unmount;        // the nodes are released then
+    uint8_t let_go;         // the epilog has ended: the eventlog has it
+    uint8_t released;       // the module knows that
+    uint8_t reported;       // that data was lost is on record
+    uint8_t recalled;       // the eventlog was read
+    uint8_t progress;       // read in this state, enum in model_private.h
+    uint8_t busy[4];        // a bit mask, low byte first
+    uint8_t stale[4];       // of these, for an earlier workflow
+    struct model_workflow real;
+    struct model_workflow seen;
+};
+
+/* Called with each state that a step leads to.
+ */
+typedef void (*model_f)(const struct model *m, void *arg);
+
+/* Why an invariant does not hold, NULL if all do.
+ */
+struct model_check {
+    int skip;               // row that is left out, or -1
+    const char *failure;
+    struct model end;       // where a job got stuck
+    uint32_t rows[2];       // bit N of them: row N was applied
+};
+
+/* How the world behaves while a job is followed to its end.
+ */
+enum model_world {
+    WORLD_WELL,             // everything works
+    WORLD_STUCK,            // no state with a time limit ever completes
+    WORLD_TRANSIENT,        // none but Teardown leaves TransientCondition
+    WORLD_MOVING,           // DataOut outlasts its time limit, and completes
+    WORLD_COUNT,
+};
+
+struct model model_start (int tolerance, int patient, int unmount);
+
+/* All that can happen next, faults included.
+ */
+void model_steps (const struct model *m, struct model_check *check,
+                  model_f cb, void *arg);
+
+/* What happens next without faults. Returns false if nothing does.
+ */
+bool model_settle (struct model *m, enum model_world world,
+                   struct model_check *check);
+
+/* True if the job is over and nothing is left of it.
+ */
+bool model_over (const struct model *m);
+
+#endif /* !TEST_MODEL_H */

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the rows of dws_reconcile()'s table are written with: the facts as one
+ * argument, and how to ask for actions and say what is waited for.
+ */
+
+#ifndef LIBDWS_VIEW_PRIVATE_H
+#define LIBDWS_VIEW_PRIVATE_H
+
+#include "reconcile.h"
+
+struct view {
+    const struct dws_job *job;
+    const struct dws_workflow *wf;
+    const struct dws_policy *policy;
+    double now;
+    struct dws_actions *out;
+};
+
+bool under_way (struct view *v, enum dws_action_kind kind);
+
+/* Among the actions asked for so far.
+ */
+bool asks_for (struct view *v, enum dws_action_kind kind);
+
+/* Ask for an action, unless it is under way or comes too late. Returns what
+ * to fill in, or NULL.
+ */
+struct dws_action *act (struct view *v, enum dws_action_kind kind);
+
+void wait_for (struct view *v, const char *reason);
+
+/* True when 'timeout' seconds have passed since 'start'. Asks to be called
+ * again at that time otherwise.
+ */
+bool expired (struct view *v, double start, double timeout);
+
+/* Save the timing of the state that was reached, or the last of the workflow
+ * before its Teardown. Several may be under way.
+ */
+void save_timing (struct view *v);
+void save_last (struct view *v);
+
+void desire (struct view *v, enum dws_state state);
+void drop_finalizer (struct view *v);
+
+/* The job cannot go on. Say so, once. 'type' may be NULL: by the job's phase.
+ */
+void fail (struct view *v, const char *type, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
+/* For what the workflow says of its Error.
+ */
+void fail_message (struct view *v);
+
+/* Has it been in TransientCondition for too long, and the failure for that.
+ */
+bool transient_expired (struct view *v);
+void fail_transient (struct view *v);
+
+#endif /* !LIBDWS_VIEW_PRIVATE_H */

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The words of directives that have been parsed: "#DW command key=value ...",
+ * as dws_directives_text() has them and as a workflow keeps them. Nothing is
+ * checked here: who asks is past the point where a directive can be refused.
+ */
+
+#ifndef LIBDWS_COMMAND_H
+#define LIBDWS_COMMAND_H
+
+#include <stddef.h>
+#include <jansson.h>
+
+/* Bits, so that those of a job's directives go into one number.
+ */
+enum dws_command {
+    DWS_COMMAND_JOBDW = 1 << 0,
+    DWS_COMMAND_PERSISTENTDW = 1 << 1,
+    DWS_COMMAND_CREATE_PERSISTENT = 1 << 2,
+    DWS_COMMAND_DESTROY_PERSISTENT = 1 << 3,
+    DWS_COMMAND_COPY_IN = 1 << 4,
+    DWS_COMMAND_COPY_OUT = 1 << 5,
+    DWS_COMMAND_CONTAINER = 1 << 6,
+};
+
+/* The command of a directive, 0 if it is none of these.
+ */
+unsigned int dws_command (const char *directive);
+
+/* Those of an array of directives, put together. 0 if 'directives' is none.
+ */
+unsigned int dws_commands (json_t *directives);
+
+/* The value of 'key' in a directive, copied to 'buf' and cut to fit, or NULL
+ * if the key is not there or has no value.
+ */
+const char *dws_command_arg (const char *directive,
+                             const char *key,
+                             char *buf,
+                             size_t size);
+
+#endif /* !LIBDWS_COMMAND_H */

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * #DW text to words to directives. grammar.c and structure.c judge them.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "libutil/errno_safe.h"
+#include "directive.h"
+#include "grammar_private.h"
+#include "structure_private.h"
+
+struct dws_directives {
+    struct dws_directive *list;
+    size_t count;
+    size_t alloc;
+    char **warnings;
+    size_t warning_count;
+};
+
+/* Where the parser stands within one string of 'dw' or of a preset.
+ */
+struct parser {
+    struct dws_directives *dirs;
+    json_t *presets;      // NULL within a preset: they do not nest
+    const char *preset;   // name of the preset being read, or NULL
+    bool open;            // the last directive may still grow
+    bool continued;       // the last line ended in a backslash
+    dws_error_t *error;
+};
+
+static int parse_text (struct parser *parent,
+                       json_t *presets,
+                       const char *preset,
+                       json_t *value);
+
+void dws_directives_destroy (struct dws_directives *dirs)
+{
+    if (dirs) {
+        ERRNO_SAFE_BLOCK;
+        for (size_t i = 0; i < dirs->count; i++) {
+            struct dws_directive *dir = &dirs->list[i];
+
+            for (size_t j = 0; j < dir->nargs; j++) {
+                free (dir->args[j].key);
+                free (dir->args[j].value);
+            }
+            free (dir->args);
+            free (dir->command);
+            free (dir->text);
+        }
+        free (dirs->list);
+        for (size_t i = 0; i < dirs->warning_count; i++)
+            free (dirs->warnings[i]);
+        free (dirs->warnings);
+        free (dirs);
+    }
+}
+
+static int begin_directive (struct dws_directives *dirs)
+{
+    struct dws_directive *dir;
+
+    if (dirs->count == dirs->alloc) {
+        size_t alloc = dirs->alloc ? dirs->alloc * 2 : 4;
+
+        if (!(dir = realloc (dirs->list, alloc * sizeof (*dir))))
+            return -1;
+        dirs->list = dir;
+        dirs->alloc = alloc;
+    }
+    dir = &dirs->list[dirs->count];
+    memset (dir, 0, sizeof (*dir));
+    if (!(dir->text = strdup ("#DW")))
+        return -1;
+    dirs->count++;
+    return 0;
+}
+
+static int append_text (struct dws_directive *dir,
+                        const char *word,
+                        size_t len)
+{
+    size_t used = strlen (dir->text);
+    char *text;
+
+    if (!(text = realloc (dir->text, used + len + 2)))
+        return -1;
+    text[used] = ' ';
+    memcpy (text + used + 1, word, len);
+    text[used + 1 + len] = '\0';
+    dir->text = text;
+    return 0;
+}
+
+static int append_arg (struct dws_directive *dir,
+                       const char *word,
+                       size_t len)
+{
+    const char *eq = memchr (word, '=', len);
+    struct dws_arg *args;
+    struct dws_arg *arg;
+
+    if (!(args = realloc (dir->args, (dir->nargs + 1) * sizeof (*args))))
+        return -1;
+    dir->args = args;
+    arg = &args[dir->nargs];
+    arg->value = NULL;
+    if (!(arg->key = strndup (word, eq ? (size_t)(eq - word) : len)))
+        return -1;
+    if (eq && !(arg->value = strndup (eq + 1, word + len - eq - 1))) {
+        free (arg->key);
+        return -1;
+    }
+    dir->nargs++;
+    return 0;
+}
+
+/* The first word of a directive is its command, the others are arguments.
+ */
+static int append_word (struct dws_directives *dirs,
+                        const char *word,
+                        size_t len)
+{
+    struct dws_directive *dir = &dirs->list[dirs->count - 1];
+
+    if (append_text (dir, word, len) < 0)
+        return -1;
+    if (!dir->command)
+        return (dir->command = strndup (word, len)) ? 0 : -1;
+    return append_arg (dir, word, len);
+}
+
+static size_t next_word (const char **cursor, const char *end)
+{
+    const char *s = *cursor;
+    size_t len = 0;
+
+    while (s < end && isspace ((unsigned char)*s))
+        s++;
+    while (s + len < end && !isspace ((unsigned char)s[len]))
+        len++;
+    *cursor = s;
+    return len;
+}
+
+/* Report a text fault. Presets are the admin's, so name the one at fault.
+ */
+#define FAULT(p, fmt, ...)                                                  \
+    dws_error ((p)->error,                                                  \
+               EINVAL,                                                      \
+               "#DW directive %zu%s%s%s: " fmt,                             \
+               (p)->dirs->count ? (p)->dirs->count : 1,                     \
+               (p)->preset ? " (preset '" : "",                             \
+               (p)->preset ? (p)->preset : "",                              \
+               (p)->preset ? "')" : "",                                     \
+               ##__VA_ARGS__)
+
+/* Words up to 'end' are those of one line, from the first that is neither
+ * blank nor the name of a preset.
+ */
+static int parse_words (struct parser *p, const char *s, const char *end)
+{
+    size_t len;
+
+    while ((len = next_word (&s, end)) > 0) {
+        int width = len > 60 ? 60 : (int)len;
+
+        if (len == 3 && memcmp (s, "#DW", 3) == 0) {
+            if (p->continued)
+                return FAULT (p,
+                              "ends in '\\', but what follows is a new #DW");
+            if (begin_directive (p->dirs) < 0)
+                return dws_error_nomem (p->error);
+            p->open = true;
+        }
+        else if (len >= 3 && strncasecmp (s, "#dw", 3) == 0) {
+            return FAULT (p,
+                          "'%.*s' is not a word, did you mean '#DW'?",
+                          width,
+                          s);
+        }
+        else if (*s == '#') {
+            return 0;
+        }
+        else if (s[len - 1] == '\\') {
+            return FAULT (p,
+                          "'%.*s': a '\\' can only end a line, and only once",
+                          width,
+                          s);
+        }
+        else if (append_word (p->dirs, s, len) < 0) {
+            return dws_error_nomem (p->error);
+        }
+        p->continued = false;
+        s += len;
+    }
+    return 0;
+}
+
+static int list_presets (struct parser *p, const char *word, int width)
+{
+    char names[128] = "";
+    const char *near = NULL;
+    const char *name;
+    json_t *value;
+
+    json_object_foreach (p->presets, name, value) {
+        size_t used = strlen (names);
+        char given[64];
+
+        if (used + strlen (name) + 3 < sizeof (names)) {
+            strcat (names, used ? ", " : "");
+            strcat (names, name);
+        }
+        snprintf (given, sizeof (given), "%.*s", width, word);
+        if (!near && grammar_is_near (given, name))
+            near = name;
+    }
+    if (near)
+        return FAULT (p,
+                      "'%.*s' is not a preset, did you mean '%s'?",
+                      width,
+                      word,
+                      near);
+    return FAULT (p,
+                  "'%.*s' is neither a directive (\"#DW ...\") nor a preset"
+                  " (%s%s)",
+                  width,
+                  word,
+                  *names ? "known: " : "none are configured",
+                  names);
+}
+
+static int parse_preset (struct parser *p, const char *s, size_t len)
+{
+    char *name;
+    json_t *value;
+    int rc = -1;
+
+    if (p->preset)
+        return FAULT (p,
+                      "'%.*s' does not begin with #DW",
+                      len > 60 ? 60 : (int)len,
+                      s);
+    if (!(name = strndup (s, len)))
+        return dws_error_nomem (p->error);
+    if (!(value = json_object_get (p->presets, name)))
+        list_presets (p, s, len > 60 ? 60 : (int)len);
+    else
+        rc = parse_text (p, NULL, name, value);
+    free (name);
+    return rc;
+}
+
+/* One line without its newline.
+ */
+static int parse_line (struct parser *p, const char *s, const char *end)
+{
+    bool backslash = false;
+    const char *word = s;
+    size_t len;
+
+    while (end > s && isspace ((unsigned char)end[-1]))
+        end--;
+    if (end > s && end[-1] == '\\') {
+        backslash = true;
+        end--;
+    }
+    if ((len = next_word (&word, end)) > 0
+        && *word != '#'
+        && !p->continued
+        && !(p->open && memchr (word, '=', len))) {
+        p->open = false;
+        while (end > word && isspace ((unsigned char)end[-1]))
+            end--;
+        return parse_preset (p, word, end - word);
+    }
+    if (len == 0 && !p->continued)
+        p->open = false;
+    if (parse_words (p, word, end) < 0)
+        return -1;
+    p->continued = backslash && p->open;
+    return 0;
+}
+
+static int parse_string (struct parser *p, json_t *value)
+{
+    const char *s = json_string_value (value);
+    const char *end = s + json_string_length (value);
+
+    if (memchr (s, '\0', end - s))
+        return FAULT (p, "contains a NUL character");
+    p->open = p->continued = false;
+    while (s < end) {
+        const char *eol = memchr (s, '\n', end - s);
+
+        if (!eol)
+            eol = end;
+        if (parse_line (p, s, eol) < 0)
+            return -1;
+        s = eol < end ? eol + 1 : end;
+    }
+    return 0;
+}
+
+/* 'value' is a string or an array of strings, from the jobspec or, with
+ * 'preset' set, from a preset.
+ */
+static int parse_text (struct parser *parent,
+                       json_t *presets,
+                       const char *preset,
+                       json_t *value)
+{
+    struct parser p = {
+        .dirs = parent->dirs,
+        .presets = presets,
+        .preset = preset,
+        .error = parent->error,
+    };
+    size_t first = p.dirs->count;
+    size_t i;
+    json_t *entry;
+
+    if (json_is_string (value)) {
+        if (parse_string (&p, value) < 0)
+            return -1;
+    }
+    else if (json_is_array (value)) {
+        json_array_foreach (value, i, entry) {
+            if (!json_is_string (entry))
+                return FAULT (&p, "list entry %zu is not a string", i + 1);
+            if (parse_string (&p, entry) < 0)
+                return -1;
+        }
+    }
+    else if (preset || (value && !json_is_null (value)))
+        return FAULT (&p, "must be a string or a list of strings");
+    if (preset && p.dirs->count == first)
+        return FAULT (&p, "the preset is empty");
+    return 0;
+}
+
+static int add_warning (void *arg, const char *text)
+{
+    struct dws_directives *dirs = arg;
+    size_t n = dirs->warning_count;
+    char **list;
+
+    if (!(list = realloc (dirs->warnings, (n + 1) * sizeof (*list))))
+        return -1;
+    dirs->warnings = list;
+    if (!(list[n] = strdup (text)))
+        return -1;
+    dirs->warning_count++;
+    return 0;
+}
+
+struct dws_directives *dws_directives_parse (json_t *dw,
+                                             json_t *presets,
+                                             dws_error_t *error)
+{
+    struct dws_directives *dirs;
+    struct parser top = { .error = error };
+
+    if (!(dirs = calloc (1, sizeof (*dirs)))) {
+        dws_error_nomem (error);
+        return NULL;
+    }
+    top.dirs = dirs;
+    if (parse_text (&top, presets, NULL, dw) < 0)
+        goto error;
+    for (size_t i = 0; i < dirs->count; i++) {
+        if (grammar_check_directive (&dirs->list[i],
+                                     i,
+                                     add_warning,
+                                     dirs,
+                                     error) < 0)
+            goto error;
+    }
+    if (structure_check (dirs->list, dirs->count, error) < 0)
+        goto error;
+    return dirs;
+error:
+    dws_directives_destroy (dirs);
+    return NULL;
+}
+
+size_t dws_directives_count (const struct dws_directives *dirs)
+{
+    return dirs->count;
+}
+
+const char *dws_directives_text (const struct dws_directives *dirs,
+                                 size_t index)
+{
+    return index < dirs->count ? dirs->list[index].text : NULL;
+}
+
+const char *dws_directives_command (const struct dws_directives *dirs,
+                                    size_t index)
+{
+    return index < dirs->count ? dirs->list[index].command : NULL;
+}
+
+const char *dws_directives_arg (const struct dws_directives *dirs,
+                                size_t index,
+                                const char *key)
+{
+    if (index >= dirs->count)
+        return NULL;
+    return grammar_arg (&dirs->list[index], key);
+}
+
+const char *dws_directives_key (const struct dws_directives *dirs,
+                                size_t index,
+                                size_t n)
+{
+    if (index >= dirs->count || n >= dirs->list[index].nargs)
+        return NULL;
+    return dirs->list[index].args[n].key;
+}
+
+size_t dws_directives_warning_count (const struct dws_directives *dirs)
+{
+    return dirs->warning_count;
+}
+
+const char *dws_directives_warning (const struct dws_directives *dirs,
+                                    size_t index)
+{
+    return index < dirs->warning_count ? dirs->warnings[index] : NULL;
+}
+
+json_t *dws_directives_encode (const struct dws_directives *dirs)
+{
+    json_t *array = json_array ();
+
+    for (size_t i = 0; array && i < dirs->count; i++) {
+        if (json_array_append_new (array,
+                                   json_string (dirs->list[i].text)) < 0) {
+            json_decref (array);
+            array = NULL;
+        }
+    }
+    if (!array)
+        errno = ENOMEM;
+    return array;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The text of attributes.system.dw as a list of checked #DW directives.
+ *
+ * What is known to be wrong is refused here, at submission, with the word at
+ * fault. What only the cluster's own rules can judge (unknown commands, keys
+ * and daemons that are not near to a known one) is passed on with a warning.
+ */
+
+#ifndef LIBDWS_DIRECTIVE_H
+#define LIBDWS_DIRECTIVE_H
+
+#include <stddef.h>
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+
+struct dws_directives;
+
+/* Parse 'dw', a string or an array of strings. Each string holds directives
+ * and names of presets, one or more to a line:
+ * - the word "#DW" begins a directive, anywhere on a line;
+ * - any other word that begins with '#' begins a comment, to the line's end;
+ * - a line that ends in '\' goes on in the next one, as does a directive
+ *   whose following line begins with a key=value word;
+ * - a line without "#DW" is the name of a preset.
+ * 'presets' maps a name to a string or an array of strings and may be NULL.
+ * An empty or blank 'dw', or JSON null, gives an empty list.
+ * Returns NULL with errno EINVAL and 'error' set to a text for the user.
+ */
+struct dws_directives *dws_directives_parse (json_t *dw,
+                                             json_t *presets,
+                                             dws_error_t *error);
+void dws_directives_destroy (struct dws_directives *dirs);
+
+size_t dws_directives_count (const struct dws_directives *dirs);
+
+/* These return strings that belong to 'dirs', or NULL when 'index' is out of
+ * range or the key is not there (a bare key has the value "").
+ * text: "#DW command key=value ...", the words joined by single spaces.
+ */
+const char *dws_directives_text (const struct dws_directives *dirs,
+                                 size_t index);
+const char *dws_directives_command (const struct dws_directives *dirs,
+                                    size_t index);
+const char *dws_directives_arg (const struct dws_directives *dirs,
+                                size_t index,
+                                const char *key);
+
+/* The n-th key of a directive, for going through all of them.
+ */
+const char *dws_directives_key (const struct dws_directives *dirs,
+                                size_t index,
+                                size_t n);
+
+/* Things that were passed on although libdws does not know them.
+ */
+size_t dws_directives_warning_count (const struct dws_directives *dirs);
+const char *dws_directives_warning (const struct dws_directives *dirs,
+                                    size_t index);
+
+/* The texts as a new JSON array of strings. Parsing the result again gives
+ * the same list. Returns NULL with errno ENOMEM.
+ */
+json_t *dws_directives_encode (const struct dws_directives *dirs);
+
+#endif /* !LIBDWS_DIRECTIVE_H */

@@ -1,0 +1,453 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The commands and keys of #DW directives, as one table, and the check of a
+ * single directive against it. The table holds what every known rule set of
+ * the DWS controllers has in common.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "grammar_private.h"
+
+#define MAX_KEYS 6
+#define MAX_WORDS 5
+
+enum value_type {
+    V_WORD,               // one of 'words'
+    V_WORDS,              // comma separated, sites may have more than 'words'
+    V_NAME,
+    V_CAPACITY,
+    V_TEXT,               // anything but empty
+};
+
+struct key_rule {
+    const char *key;
+    enum value_type type;
+    bool required;
+    const char *words[MAX_WORDS];
+};
+
+struct command_rule {
+    const char *command;
+    bool storage_keys;    // takes DW_JOB_*, DW_PERSISTENT_*, DW_GLOBAL_*
+    struct key_rule keys[MAX_KEYS];
+};
+
+#define FS_TYPES { "raw", "xfs", "gfs2", "lustre" }
+#define DAEMONS { "copy-offload", "user-container-auth" }
+
+static const struct command_rule rules[] = {
+    { "jobdw", false, {
+        { "type", V_WORD, true, FS_TYPES },
+        { "capacity", V_CAPACITY, true, { NULL } },
+        { "name", V_NAME, true, { NULL } },
+        { "profile", V_NAME, false, { NULL } },
+        { "requires", V_WORDS, false, DAEMONS },
+    } },
+    { "create_persistent", false, {
+        { "type", V_WORD, true, FS_TYPES },
+        { "capacity", V_CAPACITY, false, { NULL } },
+        { "name", V_NAME, true, { NULL } },
+        { "profile", V_NAME, false, { NULL } },
+    } },
+    { "destroy_persistent", false, {
+        { "name", V_NAME, true, { NULL } },
+    } },
+    { "persistentdw", false, {
+        { "name", V_NAME, true, { NULL } },
+        { "requires", V_WORDS, false, DAEMONS },
+    } },
+    { "copy_in", false, {
+        { "source", V_TEXT, true, { NULL } },
+        { "destination", V_TEXT, true, { NULL } },
+        { "profile", V_NAME, false, { NULL } },
+    } },
+    { "copy_out", false, {
+        { "source", V_TEXT, true, { NULL } },
+        { "destination", V_TEXT, true, { NULL } },
+        { "profile", V_NAME, false, { NULL } },
+    } },
+    { "container", true, {
+        { "name", V_NAME, true, { NULL } },
+        { "profile", V_NAME, true, { NULL } },
+    } },
+};
+
+static const size_t rule_count = sizeof (rules) / sizeof (rules[0]);
+
+static const struct {
+    const char *unit;
+    uint64_t bytes;
+} units[] = {
+    { "KiB", 1ull << 10 },
+    { "KB", 1000ull },
+    { "MiB", 1ull << 20 },
+    { "MB", 1000000ull },
+    { "GiB", 1ull << 30 },
+    { "GB", 1000000000ull },
+    { "TiB", 1ull << 40 },
+    { "TB", 1000000000000ull },
+};
+
+/* What the checks of one directive share.
+ */
+struct check {
+    const struct dws_directive *dir;
+    size_t index;
+    grammar_warn_f warn;
+    void *warn_arg;
+    dws_error_t *error;
+};
+
+#define FAULT(c, fmt, ...)                                                  \
+    dws_error ((c)->error,                                                  \
+               EINVAL,                                                      \
+               "#DW directive %zu: " fmt,                                   \
+               (c)->index + 1,                                              \
+               ##__VA_ARGS__)
+
+/* Edit distance where a swap of neighbours counts as one edit. Words of
+ * more than 31 characters count as far from everything.
+ */
+static size_t distance (const char *a, const char *b)
+{
+    size_t la = strlen (a);
+    size_t lb = strlen (b);
+    size_t d[32][32];
+
+    if (la > 31 || lb > 31)
+        return 32;
+    for (size_t i = 0; i <= la; i++)
+        d[i][0] = i;
+    for (size_t j = 0; j <= lb; j++)
+        d[0][j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        for (size_t j = 1; j <= lb; j++) {
+            size_t cost = tolower ((unsigned char)a[i - 1])
+                          != tolower ((unsigned char)b[j - 1]);
+            size_t best = d[i - 1][j - 1] + cost;
+
+            if (d[i - 1][j] + 1 < best)
+                best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best)
+                best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1
+                && a[i - 1] == b[j - 2]
+                && a[i - 2] == b[j - 1]
+                && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    }
+    return d[la][lb];
+}
+
+int grammar_is_near (const char *word, const char *known)
+{
+    size_t len = strlen (word);
+
+    if (len >= 3 && strncasecmp (word, known, len) == 0)
+        return 1;
+    return distance (word, known) <= (strlen (known) < 5 ? 1 : 2);
+}
+
+const char *grammar_arg (const struct dws_directive *dir, const char *key)
+{
+    for (size_t i = 0; i < dir->nargs; i++) {
+        if (strcmp (dir->args[i].key, key) == 0)
+            return dir->args[i].value ? dir->args[i].value : "";
+    }
+    return NULL;
+}
+
+static void join (char *buf, size_t size, const char *word)
+{
+    size_t used = strlen (buf);
+
+    snprintf (buf + used, size - used, "%s%s", used ? ", " : "", word);
+}
+
+static int warn_unknown (struct check *c, const char *what, const char *word)
+{
+    char text[192];
+
+    snprintf (text,
+              sizeof (text),
+              "#DW directive %zu: %s '%.60s' is not known here and is left"
+              " for the storage system to judge",
+              c->index + 1,
+              what,
+              word);
+    if (c->warn (c->warn_arg, text) < 0)
+        return dws_error_nomem (c->error);
+    return 0;
+}
+
+static int check_name (struct check *c, const char *key, const char *value)
+{
+    size_t len = strlen (value);
+    bool ok = len >= 2 && *value >= 'a' && *value <= 'z';
+
+    if (strspn (value, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
+        ok = false;
+    if (!ok)
+        return FAULT (c,
+                      "%s '%.60s' must begin with a lower case letter and"
+                      " have two or more characters of a-z, 0-9 and '-'",
+                      key,
+                      value);
+    return 0;
+}
+
+static int check_capacity (struct check *c,
+                           const char *key,
+                           const char *value)
+{
+    size_t digits = strspn (value, "0123456789");
+    uint64_t n = 0;
+    uint64_t unit = 0;
+
+    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++) {
+        if (strcmp (value + digits, units[i].unit) == 0)
+            unit = units[i].bytes;
+    }
+    if (digits == 0 || unit == 0)
+        return FAULT (c,
+                      "%s '%.60s' must be a whole number followed by one of"
+                      " KiB, KB, MiB, MB, GiB, GB, TiB, TB",
+                      key,
+                      value);
+    for (size_t i = 0; i < digits; i++) {
+        if (__builtin_mul_overflow (n, 10u, &n)
+            || __builtin_add_overflow (n, (uint64_t)(value[i] - '0'), &n))
+            n = UINT64_MAX;
+    }
+    if (n == 0)
+        return FAULT (c, "%s '%.60s' must not be zero", key, value);
+    if (n > INT64_MAX / unit)
+        return FAULT (c, "%s '%.60s' is too large", key, value);
+    return 0;
+}
+
+static int check_word (struct check *c,
+                       const struct key_rule *rule,
+                       const char *value,
+                       bool closed)
+{
+    char allowed[128] = "";
+    const char *near = NULL;
+
+    for (size_t i = 0; i < MAX_WORDS && rule->words[i]; i++) {
+        if (strcmp (value, rule->words[i]) == 0)
+            return 0;
+        if (!near && grammar_is_near (value, rule->words[i]))
+            near = rule->words[i];
+        join (allowed, sizeof (allowed), rule->words[i]);
+    }
+    if (near)
+        return FAULT (c,
+                      "%s '%.60s' is not one of %s; did you mean '%s'?",
+                      rule->key,
+                      value,
+                      allowed,
+                      near);
+    if (closed)
+        return FAULT (c,
+                      "%s '%.60s' is not one of %s",
+                      rule->key,
+                      value,
+                      allowed);
+    return warn_unknown (c, rule->key, value);
+}
+
+static int check_words (struct check *c,
+                        const struct key_rule *rule,
+                        const char *value)
+{
+    const char *s = value;
+
+    for (;;) {
+        size_t len = strcspn (s, ",");
+        char word[64];
+
+        if (len == 0 || len >= sizeof (word))
+            return FAULT (c,
+                          "%s '%.60s' must be words separated by single"
+                          " commas",
+                          rule->key,
+                          value);
+        snprintf (word, sizeof (word), "%.*s", (int)len, s);
+        if (check_word (c, rule, word, false) < 0)
+            return -1;
+        for (const char *t = value; t < s; t += strcspn (t, ",") + 1) {
+            if (strcspn (t, ",") == len && memcmp (t, s, len) == 0)
+                return FAULT (c,
+                              "%s '%s' is there twice",
+                              rule->key,
+                              word);
+        }
+        if (s[len] == '\0')
+            return 0;
+        s += len + 1;
+    }
+}
+
+static int check_value (struct check *c,
+                        const struct key_rule *rule,
+                        const char *value)
+{
+    if (!value || !*value)
+        return FAULT (c,
+                      "'%s' needs a value: %s=...",
+                      rule->key,
+                      rule->key);
+    switch (rule->type) {
+        case V_WORD:
+            return check_word (c, rule, value, true);
+        case V_WORDS:
+            return check_words (c, rule, value);
+        case V_NAME:
+            return check_name (c, rule->key, value);
+        case V_CAPACITY:
+            return check_capacity (c, rule->key, value);
+        case V_TEXT:
+            break;
+    }
+    return 0;
+}
+
+static int unknown_key (struct check *c,
+                        const struct command_rule *rule,
+                        const char *key)
+{
+    char allowed[128] = "";
+    const char *near = NULL;
+
+    for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
+        if (!near && grammar_is_near (key, rule->keys[i].key))
+            near = rule->keys[i].key;
+        join (allowed, sizeof (allowed), rule->keys[i].key);
+    }
+    if (rule->storage_keys)
+        join (allowed, sizeof (allowed), "DW_(JOB|PERSISTENT|GLOBAL)_*");
+    if (near)
+        return FAULT (c,
+                      "unknown key '%.60s', did you mean '%s'? %s takes %s",
+                      key,
+                      near,
+                      rule->command,
+                      allowed);
+    return warn_unknown (c, "key", key);
+}
+
+static bool is_storage_key (const char *key)
+{
+    return strncmp (key, "DW_JOB_", 7) == 0
+           || strncmp (key, "DW_PERSISTENT_", 14) == 0
+           || strncmp (key, "DW_GLOBAL_", 10) == 0;
+}
+
+static int check_storage_key (struct check *c, const struct dws_arg *arg)
+{
+    const char *name = strchr (arg->key + 3, '_') + 1;
+    size_t len = strlen (name);
+
+    if (!arg->value || !*arg->value)
+        return FAULT (c, "'%.60s' needs a value", arg->key);
+    if (len >= 2
+        && *name >= 'a' && *name <= 'z'
+        && strspn (name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len)
+        return 0;
+    return warn_unknown (c, "key", arg->key);
+}
+
+static int check_arg (struct check *c,
+                      const struct command_rule *rule,
+                      const struct dws_arg *arg)
+{
+    for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
+        if (strcmp (arg->key, rule->keys[i].key) == 0)
+            return check_value (c, &rule->keys[i], arg->value);
+    }
+    if (rule->storage_keys && is_storage_key (arg->key))
+        return check_storage_key (c, arg);
+    return unknown_key (c, rule, arg->key);
+}
+
+static const struct command_rule *find_rule (const char *command)
+{
+    for (size_t i = 0; i < rule_count; i++) {
+        if (strcmp (command, rules[i].command) == 0)
+            return &rules[i];
+    }
+    return NULL;
+}
+
+static int unknown_command (struct check *c)
+{
+    char allowed[128] = "";
+    const char *near = NULL;
+
+    for (size_t i = 0; i < rule_count; i++) {
+        if (!near && grammar_is_near (c->dir->command, rules[i].command))
+            near = rules[i].command;
+        join (allowed, sizeof (allowed), rules[i].command);
+    }
+    if (near || strchr (c->dir->command, '='))
+        return FAULT (c,
+                      "unknown command '%.60s'%s%s%s; known are %s",
+                      c->dir->command,
+                      near ? ", did you mean '" : "",
+                      near ? near : "",
+                      near ? "'?" : "",
+                      allowed);
+    return warn_unknown (c, "command", c->dir->command);
+}
+
+int grammar_check_directive (const struct dws_directive *dir,
+                             size_t index,
+                             grammar_warn_f warn,
+                             void *arg,
+                             dws_error_t *error)
+{
+    struct check c = {
+        .dir = dir,
+        .index = index,
+        .warn = warn,
+        .warn_arg = arg,
+        .error = error,
+    };
+    const struct command_rule *rule;
+
+    if (!dir->command)
+        return FAULT (&c, "there is no command after '#DW'");
+    for (size_t i = 0; i < dir->nargs; i++) {
+        for (size_t j = 0; j < i; j++) {
+            if (strcmp (dir->args[i].key, dir->args[j].key) == 0)
+                return FAULT (&c,
+                              "key '%.60s' is there twice",
+                              dir->args[i].key);
+        }
+    }
+    if (!(rule = find_rule (dir->command)))
+        return unknown_command (&c);
+    for (size_t i = 0; i < dir->nargs; i++) {
+        if (check_arg (&c, rule, &dir->args[i]) < 0)
+            return -1;
+    }
+    for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
+        if (rule->keys[i].required
+            && !grammar_arg (dir, rule->keys[i].key))
+            return FAULT (&c,
+                          "%s lacks '%s='",
+                          rule->command,
+                          rule->keys[i].key);
+    }
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Internal: what may stand in a #DW directive, and the checks on one
+ * directive by itself.
+ */
+
+#ifndef LIBDWS_GRAMMAR_PRIVATE_H
+#define LIBDWS_GRAMMAR_PRIVATE_H
+
+#include <stddef.h>
+
+#include "libdws/util/error.h"
+
+struct dws_arg {
+    char *key;
+    char *value;          // NULL for a bare key
+};
+
+struct dws_directive {
+    char *text;
+    char *command;
+    struct dws_arg *args;
+    size_t nargs;
+};
+
+/* Called once for each thing that is passed on unknown. Returns -1 with
+ * errno set on failure.
+ */
+typedef int (*grammar_warn_f) (void *arg, const char *text);
+
+/* Check directive 'index' by itself: command, keys, values.
+ */
+int grammar_check_directive (const struct dws_directive *dir,
+                             size_t index,
+                             grammar_warn_f warn,
+                             void *arg,
+                             dws_error_t *error);
+
+/* Value of 'key', "" for a bare key, NULL if it is not there.
+ */
+const char *grammar_arg (const struct dws_directive *dir, const char *key);
+
+/* True if a person who typed 'word' may well have meant 'known'.
+ */
+int grammar_is_near (const char *word, const char *known);
+
+#endif /* !LIBDWS_GRAMMAR_PRIVATE_H */

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of directive.c, grammar.c and structure.c.
+ */
+
+#include "libdws/directive/directive.h"
+#include "libdws/test/util.h"
+
+#define XFS "#DW jobdw type=xfs capacity=10GiB name=scratch"
+#define GFS2 "#DW jobdw type=gfs2 capacity=1TB name=my-gfs2"
+#define LUS "#DW persistentdw name=lus"
+
+static const char *presets =
+    "{'small': '" XFS "',"
+    " 'pair': ['" XFS "', '" GFS2 "'],"
+    " 'lines': '# two of them\\n" XFS "\\n\\n" GFS2 "\\n',"
+    " 'bad': '#DW jobdw type=xfs',"
+    " 'word': 'small',"
+    " 'none': [],"
+    " 'number': 5,"
+    " 'mixed': [1]}";
+
+/* dw, and the list that it stands for
+ */
+static const struct {
+    const char *dw;
+    const char *want;
+} good[] = {
+    { NULL, "[]" },
+    { "null", "[]" },
+    { "''", "[]" },
+    { "' \\n\\t '", "[]" },
+    { "[]", "[]" },
+    { "['', '']", "[]" },
+    { "'# only a comment'", "[]" },
+    { "'" XFS "'", "['" XFS "']" },
+    { "['" XFS "']", "['" XFS "']" },
+    // white space is squeezed
+    { "'\\t#DW  jobdw\\ttype=xfs \\r\\n capacity=10GiB   name=scratch  '",
+      "['" XFS "']" },
+    // several in one string, on one line or on several
+    { "'" XFS " " GFS2 "'", "['" XFS "', '" GFS2 "']" },
+    { "'" XFS "\\n" GFS2 "\\n'", "['" XFS "', '" GFS2 "']" },
+    { "['" XFS " " GFS2 "', '" LUS "']",
+      "['" XFS "', '" GFS2 "', '" LUS "']" },
+    // comments and blank lines
+    { "'# one\\n\\n" XFS " # two " LUS "\\n  # three\\n" GFS2 "'",
+      "['" XFS "', '" GFS2 "']" },
+    // continuation
+    { "'#DW jobdw type=xfs \\\\\\n capacity=10GiB\\\\\\n  name=scratch'",
+      "['" XFS "']" },
+    { "'#DW \\\\\\njobdw type=xfs capacity=10GiB name=scratch\\\\'",
+      "['" XFS "']" },
+    { "'" GFS2 "\\n" LUS "\\n#DW container name=my-foo profile=foo \\\\\\n"
+      "DW_JOB_foo_local=my-gfs2 \\\\\\n DW_PERSISTENT_foo_pers=lus\\n'",
+      "['" GFS2 "', '" LUS "', '#DW container name=my-foo profile=foo"
+      " DW_JOB_foo_local=my-gfs2 DW_PERSISTENT_foo_pers=lus']" },
+    // presets
+    { "'small'", "['" XFS "']" },
+    { "'  small\\n'", "['" XFS "']" },
+    { "'pair'", "['" XFS "', '" GFS2 "']" },
+    { "'lines'", "['" XFS "', '" GFS2 "']" },
+    { "['small', '" GFS2 "']", "['" XFS "', '" GFS2 "']" },
+    { "'small\\n" GFS2 "'", "['" XFS "', '" GFS2 "']" },
+    // every command with every key
+    { "'#DW jobdw name=ab capacity=1KB type=lustre profile=p1"
+      " requires=copy-offload,user-container-auth'",
+      "['#DW jobdw name=ab capacity=1KB type=lustre profile=p1"
+      " requires=copy-offload,user-container-auth']" },
+    { "'#DW create_persistent type=raw capacity=7TiB name=pp profile=x-1'",
+      "['#DW create_persistent type=raw capacity=7TiB name=pp"
+      " profile=x-1']" },
+    { "'#DW create_persistent type=lustre name=pool profile=mgs'",
+      "['#DW create_persistent type=lustre name=pool profile=mgs']" },
+    { "'#DW destroy_persistent name=pp'",
+      "['#DW destroy_persistent name=pp']" },
+    { "'#DW persistentdw name=pp requires=copy-offload'",
+      "['#DW persistentdw name=pp requires=copy-offload']" },
+    { "['" GFS2 "', '#DW copy_in source=/p/in"
+      " destination=$DW_JOB_my_gfs2/in profile=fast',"
+      " '#DW copy_out source=$DW_JOB_my_gfs2 destination=/p/out']",
+      "['" GFS2 "', '#DW copy_in source=/p/in"
+      " destination=$DW_JOB_my_gfs2/in profile=fast',"
+      " '#DW copy_out source=$DW_JOB_my_gfs2 destination=/p/out']" },
+    { "['" LUS "', '#DW copy_in source=$DW_PERSISTENT_lus/a"
+      " destination=/lus/b']",
+      "['" LUS "', '#DW copy_in source=$DW_PERSISTENT_lus/a"
+      " destination=/lus/b']" },
+    { "'#DW container name=cc profile=pp DW_GLOBAL_home=/lus/home'",
+      "['#DW container name=cc profile=pp DW_GLOBAL_home=/lus/home']" },
+    // the same name for a job's and a persistent storage
+    { "['" LUS "', '#DW jobdw type=raw capacity=1MiB name=lus']",
+      "['" LUS "', '#DW jobdw type=raw capacity=1MiB name=lus']" },
+    // a directive may come before what it refers to
+    { "['#DW copy_in source=/a destination=$DW_JOB_scratch/', '" XFS "']",
+      "['#DW copy_in source=/a destination=$DW_JOB_scratch/',"
+      " '" XFS "']" },
+};
+
+static void test_good (void **state)
+{
+    json_t *p = J (presets);
+
+    for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++) {
+        json_t *dw = J (good[i].dw);
+        dws_error_t e = { "" };
+        struct dws_directives *d = dws_directives_parse (dw, p, &e);
+        struct dws_directives *again;
+        json_t *o;
+
+        if (!d)
+            fail_msg ("%s: %s", good[i].dw, e.text);
+        o = dws_directives_encode (d);
+        assert_json (o, good[i].want);
+        assert_int_equal (dws_directives_warning_count (d), 0);
+        dws_directives_destroy (d);
+
+        // what comes out parses to the same, without presets
+        again = dws_directives_parse (o, NULL, &e);
+        assert_non_null (again);
+        json_decref (o);
+        o = dws_directives_encode (again);
+        assert_json (o, good[i].want);
+        dws_directives_destroy (again);
+        json_decref (o);
+        json_decref (dw);
+    }
+    json_decref (p);
+}
+
+/* dw, and what the message must name
+ */
+static const struct {
+    const char *dw;
+    const char *text;
+    const char *text2;
+} bad[] = {
+    // form
+    { "5", "string or a list", "" },
+    { "{}", "string or a list", "" },
+    { "[5]", "list entry 1", "" },
+    { "'a\\u0000b'", "NUL", "" },
+    { "'jobdw type=xfs'", "'jobdw type=xfs'", "neither a directive" },
+    { "'#dw jobdw'", "'#dw'", "did you mean '#DW'" },
+    { "'#DWjobdw'", "'#DWjobdw'", "did you mean '#DW'" },
+    { "'#DW'", "directive 1", "no command" },
+    { "'#DW # jobdw'", "directive 1", "no command" },
+    { "'" XFS " \\\\\\n" GFS2 "'", "directive 1", "new #DW" },
+    { "'" XFS "\\ncapacity'", "'capacity'", "neither a directive" },
+    { "'#DW \\\\\\\\'", "'\\'", "can only end a line" },
+    { "'#DW persistentdw name=ab\\\\ " LUS "'", "'name=ab\\'", "end a line" },
+    // presets
+    { "'smal'", "'smal'", "did you mean 'small'" },
+    { "'huge'", "'huge'", "small, pair" },
+    { "'bad'", "directive 1", "lacks 'capacity='" },
+    { "'word'", "preset 'word'", "'small' does not begin with #DW" },
+    { "'none'", "preset 'none'", "empty" },
+    { "'number'", "preset 'number'", "string or a list" },
+    { "'mixed'", "preset 'mixed'", "entry 1" },
+    // commands
+    { "'#DW jobwd type=xfs'", "'jobwd'", "did you mean 'jobdw'" },
+    { "'#DW JOBDW type=xfs'", "'JOBDW'", "did you mean 'jobdw'" },
+    { "'#DW copyin source=/a'", "'copyin'", "did you mean 'copy_in'" },
+    { "'#DW copy-out source=/a'", "'copy-out'", "'copy_out'" },
+    { "'#DW persistent name=aa'", "'persistent'", "'persistentdw'" },
+    { "'#DW type=xfs capacity=1GiB'", "'type=xfs'", "jobdw" },
+    // keys
+    { "'#DW jobdw typ=xfs capacity=1GiB name=aa'", "'typ'", "'type'" },
+    { "'#DW jobdw type=xfs capcity=1GiB name=aa'",
+      "'capcity'", "did you mean 'capacity'" },
+    { "'#DW jobdw type=xfs Capacity=1GiB name=aa'", "'Capacity'",
+      "'capacity'" },
+    { "'#DW jobdw type=xfs size=1GiB name=aa'", "jobdw lacks", "capacity" },
+    { "'#DW jobdw type=xfs capacity=1GiB'", "jobdw lacks", "name" },
+    { "'#DW jobdw capacity=1GiB name=aa'", "jobdw lacks", "type" },
+    { "'#DW jobdw type capacity=1GiB name=aa'", "'type'", "needs a value" },
+    { "'#DW jobdw type= capacity=1GiB name=aa'", "'type'", "needs a value" },
+    { "'" XFS " name=other'", "'name'", "twice" },
+    { "'#DW destroy_persistent'", "destroy_persistent lacks", "name" },
+    { "'#DW container name=cc'", "container lacks", "profile" },
+    { "'#DW copy_in source=/a'", "copy_in lacks", "destination" },
+    // values
+    { "'#DW jobdw type=xsf capacity=1GiB name=aa'",
+      "'xsf'", "did you mean 'xfs'" },
+    { "'#DW jobdw type=ext4 capacity=1GiB name=aa'",
+      "'ext4'", "raw, xfs, gfs2, lustre" },
+    { "'#DW jobdw type=xfs capacity=10 name=aa'", "'10'", "KiB" },
+    { "'#DW jobdw type=xfs capacity=GiB name=aa'", "'GiB'", "whole" },
+    { "'#DW jobdw type=xfs capacity=1.5TiB name=aa'", "'1.5TiB'", "whole" },
+    { "'#DW jobdw type=xfs capacity=10gib name=aa'", "'10gib'", "GiB" },
+    { "'#DW jobdw type=xfs capacity=10G name=aa'", "'10G'", "GiB" },
+    { "'#DW jobdw type=xfs capacity=-1GiB name=aa'", "'-1GiB'", "whole" },
+    { "'#DW jobdw type=xfs capacity=0GiB name=aa'", "'0GiB'", "zero" },
+    { "'#DW jobdw type=xfs capacity=000MB name=aa'", "'000MB'", "zero" },
+    { "'#DW jobdw type=xfs capacity=99999999TiB name=aa'",
+      "'99999999TiB'", "too large" },
+    { "'#DW jobdw type=xfs capacity=99999999999999999999999KB name=aa'",
+      "99999999999999999999999KB", "too large" },
+    { "'#DW jobdw type=xfs capacity=1GiB name=a'", "'a'", "two or more" },
+    { "'#DW jobdw type=xfs capacity=1GiB name=Aa'", "'Aa'", "lower case" },
+    { "'#DW jobdw type=xfs capacity=1GiB name=1a'", "'1a'", "begin" },
+    { "'#DW jobdw type=xfs capacity=1GiB name=a_b'", "'a_b'", "a-z" },
+    { "'" XFS " profile=X'", "profile 'X'", "lower case" },
+    { "'" XFS " requires=copy-offlaod'", "'copy-offlaod'",
+      "did you mean 'copy-offload'" },
+    { "'" XFS " requires=copy-offload,'", "'copy-offload,'", "commas" },
+    { "'" XFS " requires=copy-offload,copy-offload'", "'copy-offload'",
+      "twice" },
+    // structure
+    { "['" XFS "', '#DW jobdw type=raw capacity=1MB name=scratch']",
+      "directive 2: name 'scratch'", "directive 1" },
+    { "['#DW create_persistent type=xfs capacity=1GB name=pp', '" XFS "']",
+      "directive 1: create_persistent", "only directive" },
+    { "['" XFS "', '#DW destroy_persistent name=pp']",
+      "directive 2: destroy_persistent", "only directive" },
+    { "['" XFS "', '#DW copy_in source=/a destination=/b']",
+      "neither source '/a' nor destination '/b'", "$DW_JOB_" },
+    { "['" XFS "', '#DW copy_in source=/a destination=$DW_JOB_other/']",
+      "directive 2: destination '$DW_JOB_other/'", "no jobdw" },
+    { "['" XFS "', '#DW copy_in source=/a"
+      " destination=$DW_PERSISTENT_scratch/']",
+      "no persistentdw", "'scratch'" },
+    { "['" GFS2 "', '#DW copy_in source=/a destination=$DW_JOB_my-gfs2/']",
+      "$DW_JOB_my-gfs2", "'_' for '-'" },
+    { "['" XFS "', '#DW copy_out source=$DW_JOB_scratchy destination=/a']",
+      "source '$DW_JOB_scratchy'", "no jobdw" },
+    { "['" XFS "', '#DW copy_out source=scratch/x destination=/a']",
+      "source 'scratch/x'", "must begin with" },
+    { "['" XFS "', '#DW copy_out source=$HOME/x destination=/a']",
+      "'$HOME/x'", "must begin with" },
+    { "['#DW jobdw type=raw capacity=1GiB name=rr',"
+      " '#DW copy_in source=/a destination=$DW_JOB_rr/']",
+      "$DW_JOB_rr", "raw" },
+    { "['#DW container name=cc profile=pp', '" XFS "']",
+      "directive 2: jobdw must come before the container", "directive 1" },
+    { "['" GFS2 "', '#DW container name=cc profile=pp DW_JOB_aa=other']",
+      "DW_JOB_aa 'other'", "no jobdw" },
+    { "['" GFS2 "',"
+      " '#DW container name=cc profile=pp DW_PERSISTENT_aa=my-gfs2']",
+      "DW_PERSISTENT_aa 'my-gfs2'", "no persistentdw" },
+    { "['" XFS "', '#DW container name=cc profile=pp DW_JOB_aa=scratch']",
+      "'scratch'", "xfs" },
+    { "'#DW container name=cc profile=pp DW_JOB_aa='", "'DW_JOB_aa'",
+      "needs a value" },
+    { "'#DW container name=cc profile=pp DW_JOB_aa'", "'DW_JOB_aa'",
+      "needs a value" },
+    { "'#DW container name=cc profile=pp DW_GLOBAL_aa=home'", "'home'",
+      "absolute" },
+    { "['#DW container name=cc profile=pp', '#DW container name=dd"
+      " profile=pp']", "directive 2: a job can have one container", "1" },
+};
+
+static void test_bad (void **state)
+{
+    json_t *p = J (presets);
+
+    for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
+        json_t *dw = J (bad[i].dw);
+        dws_error_t e = { "" };
+
+        errno = 0;
+        if (dws_directives_parse (dw, p, &e))
+            fail_msg ("accepted: %s", bad[i].dw);
+        assert_int_equal (errno, EINVAL);
+        assert_contains (e.text, bad[i].text);
+        assert_contains (e.text, bad[i].text2);
+        assert_null (dws_directives_parse (dw, p, NULL));
+        json_decref (dw);
+    }
+    json_decref (p);
+}
+
+/* What only the cluster can judge is passed on.
+ */
+static void test_warn (void **state)
+{
+    static const struct {
+        const char *dw;
+        const char *word;
+    } table[] = {
+        { "'#DW Proposal action=wait'", "'Proposal'" },
+        { "'#DW Teardown action=error message=x severity=Fatal'",
+          "'Teardown'" },
+        { "'" XFS " stripe-width=3'", "'stripe-width'" },
+        { "'" XFS " flag'", "'flag'" },
+        { "'" XFS " requires=site-daemon'", "'site-daemon'" },
+        { "['" GFS2 "', '#DW container name=my-foo profile=foo"
+          " DW_JOB_foo-local=my-gfs2']",
+          "'DW_JOB_foo-local'" },
+    };
+
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        json_t *dw = J (table[i].dw);
+        dws_error_t e = { "" };
+        struct dws_directives *d = dws_directives_parse (dw, NULL, &e);
+
+        if (!d)
+            fail_msg ("%s: %s", table[i].dw, e.text);
+        assert_int_equal (dws_directives_warning_count (d), 1);
+        assert_contains (dws_directives_warning (d, 0), table[i].word);
+        assert_null (dws_directives_warning (d, 1));
+        dws_directives_destroy (d);
+        json_decref (dw);
+    }
+}
+
+static void test_access (void **state)
+{
+    json_t *dw = J ("['" XFS " flag', '" LUS "']");
+    struct dws_directives *d = dws_directives_parse (dw, NULL, NULL);
+
+    assert_non_null (d);
+    assert_int_equal (dws_directives_count (d), 2);
+    assert_string_equal (dws_directives_command (d, 0), "jobdw");
+    assert_string_equal (dws_directives_command (d, 1), "persistentdw");
+    assert_string_equal (dws_directives_text (d, 1), LUS);
+    assert_string_equal (dws_directives_arg (d, 0, "capacity"), "10GiB");
+    assert_string_equal (dws_directives_arg (d, 0, "flag"), "");
+    assert_null (dws_directives_arg (d, 0, "profile"));
+    assert_string_equal (dws_directives_key (d, 0, 0), "type");
+    assert_string_equal (dws_directives_key (d, 0, 3), "flag");
+    assert_null (dws_directives_key (d, 0, 4));
+    assert_null (dws_directives_text (d, 2));
+    assert_null (dws_directives_command (d, 2));
+    assert_null (dws_directives_arg (d, 2, "name"));
+    assert_null (dws_directives_key (d, 2, 0));
+    dws_directives_destroy (d);
+    dws_directives_destroy (NULL);
+    json_decref (dw);
+}
+
+/* A word of any length must not hurt.
+ */
+static void test_long (void **state)
+{
+    size_t n = 100000;
+    char *s = malloc (n + 1);
+    json_t *dw;
+    dws_error_t e;
+
+    assert_non_null (s);
+    memset (s, 'a', n);
+    s[n] = '\0';
+    memcpy (s, "#DW ", 4);
+    dw = json_string (s);
+    dws_directives_destroy (dws_directives_parse (dw, NULL, &e));
+    json_decref (dw);
+
+    memcpy (s, "#DW jobdw ", 10);
+    dw = json_string (s);
+    assert_null (dws_directives_parse (dw, NULL, &e));
+    assert_contains (e.text, "lacks");
+    json_decref (dw);
+    free (s);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_good),
+        cmocka_unit_test (test_bad),
+        cmocka_unit_test (test_warn),
+        cmocka_unit_test (test_access),
+        cmocka_unit_test (test_long),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

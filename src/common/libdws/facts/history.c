@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See history.h.
+ */
+
+#include <string.h>
+
+#include "libutil/names.h"
+#include "history.h"
+
+static bool is_named (json_t *entry, const char *name)
+{
+    const char *s = json_string_value (json_object_get (entry, "name"));
+
+    return s && !strcmp (s, name);
+}
+
+static bool is_epilog (json_t *entry, const char *name)
+{
+    const char *description = NULL;
+
+    return is_named (entry, name)
+        && json_unpack (entry, "{s:{s:s}}",
+                        "context",
+                          "description", &description) == 0
+        && !strcmp (description, DWS_EPILOG);
+}
+
+static bool is_epilog_timeout (json_t *entry)
+{
+    const char *type = NULL;
+    int severity = -1;
+
+    return is_named (entry, "exception")
+        && json_unpack (entry, "{s:{s:s s:i}}",
+                        "context",
+                          "type", &type,
+                          "severity", &severity) == 0
+        && severity == 0
+        && !strcmp (type, DWS_EPILOG_TIMEOUT);
+}
+
+static void recall_entry (struct dws_job *job, json_t *entry, bool *epilog)
+{
+    json_int_t userid;
+
+    if (is_named (entry, "submit")
+        && json_unpack (entry, "{s:{s:I}}",
+                        "context",
+                          "userid", &userid) == 0)
+        job->userid = userid;
+    else if (is_epilog (entry, "epilog-start")) {
+        *epilog = true;
+        (void)json_unpack (entry, "{s:F}", "timestamp", &job->t_epilog);
+    }
+    else if (is_epilog (entry, "epilog-finish"))
+        job->released = *epilog && !job->abandoned;
+    /* Raised before or after the epilog, by hand, an exception of this type is
+     * like any other. */
+    else if (is_epilog_timeout (entry))
+        job->abandoned |= *epilog && !job->released;
+}
+
+void dws_job_recall (struct dws_job *job, const char *eventlog)
+{
+    const char *line = eventlog ? eventlog : "";
+    bool epilog = false;
+
+    while (*line) {
+        size_t len = strcspn (line, "\n");
+        json_t *entry = json_loadb (line, len, 0, NULL);
+
+        recall_entry (job, entry, &epilog);
+        json_decref (entry);
+        line += len;
+        line += strspn (line, "\n");
+    }
+    job->recalled = true;
+}

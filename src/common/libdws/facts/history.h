@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the eventlog of a job that is gone still says. It outlives every
+ * process, and all memory of the job.
+ */
+
+#ifndef LIBDWS_HISTORY_H
+#define LIBDWS_HISTORY_H
+
+#include "job.h"
+
+/* Note what the eventlog (RFC 18) of a job that is gone says: whose it was,
+ * and whether its epilog has ended or was given up. NULL if there is none any
+ * more.
+ */
+void dws_job_recall (struct dws_job *job, const char *eventlog);
+
+#endif /* !LIBDWS_HISTORY_H */

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See job.h. Other parts of this project make the input: it is decoded
+ * strictly.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <flux/hostlist.h>
+
+#include "libutil/errno_safe.h"
+#include "libdws/directive/command.h"
+#include "libdws/util/jsontext.h"
+#include "job.h"
+
+static const char *phase_names[] = {
+    [DWS_PHASE_DEPEND] = "depend",
+    [DWS_PHASE_PENDING] = "pending",
+    [DWS_PHASE_PROLOG] = "prolog",
+    [DWS_PHASE_RUNNING] = "running",
+    [DWS_PHASE_EPILOG] = "epilog",
+    [DWS_PHASE_GONE] = "gone",
+};
+
+#define PHASE_COUNT (sizeof (phase_names) / sizeof (phase_names[0]))
+
+const char *dws_phase_name (enum dws_phase phase)
+{
+    return (size_t)phase < PHASE_COUNT ? phase_names[phase] : "";
+}
+
+static int phase_parse (const char *s)
+{
+    for (size_t i = 0; i < PHASE_COUNT; i++) {
+        if (!strcmp (phase_names[i], s))
+            return i;
+    }
+    return -1;
+}
+
+void dws_job_destroy (struct dws_job *job)
+{
+    if (job) {
+        ERRNO_SAFE_BLOCK;
+        free (job->directives);
+        free (job->group);
+        free (job->resources);
+        free (job->hosts);
+        free (job->refusal);
+        free (job);
+    }
+}
+
+struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
+{
+    struct dws_job *job;
+    json_error_t err;
+    json_int_t id = -1;
+    json_int_t userid;
+    const char *phase = phase_names[DWS_PHASE_DEPEND];
+    json_t *directives = NULL;
+    json_t *resources = NULL;
+    int tolerance = 0;
+    const char *group = NULL;
+    int run_started = 0;
+    int exception = 0;
+    int abandoned = 0;
+    double t_epilog = 0.;
+    int index;
+
+    if (json_unpack_ex (o, &err, 0,
+                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?b s?b s?b s?F}",
+                        "id", &id,
+                        "jobid", &id,
+                        "userid", &userid,
+                        "phase", &phase,
+                        "dw", &directives,
+                        "dw_directives", &directives,
+                        "resources", &resources,
+                        "failure_tolerance", &tolerance,
+                        "group", &group,
+                        "run_started", &run_started,
+                        "exception", &exception,
+                        "abandoned", &abandoned,
+                        "t_epilog", &t_epilog) < 0) {
+        dws_error (error, EPROTO, "malformed job facts: %s", err.text);
+        return NULL;
+    }
+    if (id < 0 || userid < 0 || userid > UINT32_MAX
+        || !json_is_array (directives)) {
+        dws_error (error, EPROTO, "malformed job facts: bad job id, user id "
+                   "or directives");
+        return NULL;
+    }
+    if ((index = phase_parse (phase)) < 0) {
+        dws_error (error, EPROTO, "unknown job phase '%s'", phase);
+        return NULL;
+    }
+    if (tolerance < 0) {
+        dws_error (error, EPROTO, "dw_failure_tolerance must not be negative");
+        return NULL;
+    }
+    if (!(job = calloc (1, sizeof (*job)))
+        || (group && !(job->group = strdup (group)))
+        || dws_jsontext_set (&job->directives, directives) < 0
+        || dws_jsontext_set (&job->resources, resources) < 0) {
+        dws_job_destroy (job);
+        dws_error (error, ENOMEM, "out of memory");
+        return NULL;
+    }
+    job->id = id;
+    job->userid = userid;
+    job->phase = index;
+    job->commands = dws_commands (directives);
+    job->failure_tolerance = tolerance;
+    job->run_started = run_started;
+    job->exception = exception;
+    job->abandoned = abandoned;
+    job->t_epilog = t_epilog;
+    return job;
+}
+
+bool dws_job_advance (struct dws_job *job, enum dws_phase phase)
+{
+    if (phase <= job->phase)
+        return false;
+    job->phase = phase;
+    return true;
+}
+
+static void take_over (char **text, char **fresh)
+{
+    free (*text);
+    *text = *fresh;
+    *fresh = NULL;
+}
+
+void dws_job_update (struct dws_job *job, struct dws_job *fresh)
+{
+    take_over (&job->directives, &fresh->directives);
+    take_over (&job->resources, &fresh->resources);
+    take_over (&job->group, &fresh->group);
+    job->userid = fresh->userid;
+    job->commands = fresh->commands;
+    job->failure_tolerance = fresh->failure_tolerance;
+    dws_job_advance (job, fresh->phase);
+    job->run_started |= fresh->run_started;
+    job->exception |= fresh->exception;
+    job->abandoned |= fresh->abandoned;
+    if (fresh->t_epilog > 0.)
+        job->t_epilog = fresh->t_epilog;
+}
+
+int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error)
+{
+    json_t *nodelist;
+    json_t *entry;
+    size_t index;
+    struct hostlist *hl;
+    char *hosts = NULL;
+
+    if (json_unpack (R, "{s:{s:o}}", "execution", "nodelist", &nodelist) < 0
+        || !json_is_array (nodelist))
+        return dws_error (error, EINVAL, "R has no execution.nodelist");
+    if (!(hl = hostlist_create ()))
+        return dws_error (error, ENOMEM, "out of memory");
+    json_array_foreach (nodelist, index, entry) {
+        const char *s = json_string_value (entry);
+        if (!s || hostlist_append (hl, s) < 0) {
+            dws_error (error, EINVAL, "R has a malformed nodelist");
+            goto error;
+        }
+    }
+    /* A host may appear once per slot. */
+    hostlist_uniq (hl);
+    if (!(hosts = hostlist_encode (hl))) {
+        dws_error (error, ENOMEM, "out of memory");
+        goto error;
+    }
+    hostlist_destroy (hl);
+    free (job->hosts);
+    job->hosts = hosts;
+    return 0;
+error:
+    ERRNO_SAFE (hostlist_destroy (hl));
+    return -1;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * One of the two fact records that dws_reconcile() compares: what Flux says
+ * about a job. JSON in it is text (jsontext.h). workflow.h has the other.
+ */
+
+#ifndef LIBDWS_JOB_H
+#define LIBDWS_JOB_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+
+/* Where the job is, in the order in which it gets there.
+ * GONE is a job that is inactive, or that Flux never heard of.
+ */
+enum dws_phase {
+    DWS_PHASE_DEPEND,
+    DWS_PHASE_PENDING,
+    DWS_PHASE_PROLOG,
+    DWS_PHASE_RUNNING,
+    DWS_PHASE_EPILOG,
+    DWS_PHASE_GONE,
+};
+
+/* The first part comes from Flux and can be asked for again
+ * at any time. The second is what this process has set going: it may be
+ * forgotten (all zero) at any time, the price is work done twice.
+ */
+struct dws_job {
+    uint64_t id;
+    uint32_t userid;
+    enum dws_phase phase;
+    char *directives;           // JSON array of strings, presets expanded,
+                                //  NULL if Flux has not told of the job
+    unsigned int commands;      // enum dws_command: those of the directives
+    char *resources;            // JSON: jobspec resources as submitted
+    char *hosts;                // RFC 29 hostlist of R, NULL until known
+    int failure_tolerance;
+    char *group;                // that the user asks for, or NULL
+    bool run_started;
+    bool exception;             // a fatal exception was raised: CLEANUP is near
+    bool abandoned;             // epilog timeout: the epilog was let go
+    bool released;              // the epilog has ended as it should
+    bool teardown;              // tear down without PostRun, DataOut
+    double t_epilog;            // when the epilog began, 0 before
+    double t_gone;              // when it was found to be gone, 0 before
+
+    uint32_t busy;              // bit N: action of kind N is under way, or
+                                //  has failed and is not to be repeated yet
+    uint32_t saved;             // bits DWS_SAVED: was sent to the KVS
+    bool raised;                // the workflow's error was raised
+    bool reported;              // released: that data was lost is on record
+    bool recalled;              // gone: what its eventlog says is known
+    char *refusal;              // why the workflow can never serve the job
+};
+
+/* Decode one entry of a job-manager.dws.sync response, or the payload of
+ * dws.create (where phase is left out: it is DWS_PHASE_DEPEND).
+ * Unknown keys are ignored. Fails with EPROTO or ENOMEM.
+ */
+struct dws_job *dws_job_decode (json_t *o, dws_error_t *error);
+void dws_job_destroy (struct dws_job *job);
+
+/* Take over what Flux says now from 'fresh', which is only good for
+ * dws_job_destroy() after that. Phases never go back and
+ * nothing that has happened is undone, so an answer that was overtaken by
+ * events on its way does no harm.
+ */
+void dws_job_update (struct dws_job *job, struct dws_job *fresh);
+
+/* Move the phase forward. A step back is ignored.
+ * Returns true if that changed something.
+ */
+bool dws_job_advance (struct dws_job *job, enum dws_phase phase);
+
+/* Set job->hosts from an R object (RFC 20). Fails with EINVAL or ENOMEM.
+ */
+int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error);
+
+const char *dws_phase_name (enum dws_phase phase);
+
+#endif /* !LIBDWS_JOB_H */

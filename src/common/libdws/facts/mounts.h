@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Which hosts keep a workflow waiting for its mounts: read from its
+ * ClientMount objects. The result is an RFC 29 hostlist that the caller frees,
+ * "" for none.
+ */
+
+#ifndef LIBDWS_MOUNTS_H
+#define LIBDWS_MOUNTS_H
+
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+
+/* The compute nodes that have not got all their mounts into 'state'
+ * ("mounted" or "unmounted"), from an array of a workflow's ClientMounts.
+ * One that reports nothing has not. Fails with ENOMEM.
+ */
+char *dws_mounts_lagging (json_t *clientmounts,
+                          const char *state,
+                          dws_error_t *error);
+
+#endif /* !LIBDWS_MOUNTS_H */

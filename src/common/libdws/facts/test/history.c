@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of history.c.
+ */
+
+#include "libdws/facts/history.h"
+#include "libdws/test/util.h"
+
+#define EXCEPTION(type, severity) \
+    "{\"timestamp\":2,\"name\":\"exception\",\"context\":" \
+    "{\"type\":\"" type "\",\"severity\":" severity "}}\n"
+#define EPILOG(description) \
+    "{\"timestamp\":1,\"name\":\"epilog-start\",\"context\":" \
+    "{\"description\":\"" description "\"}}\n"
+
+#define FINISH \
+    "{\"timestamp\":3,\"name\":\"epilog-finish\",\"context\":" \
+    "{\"description\":\"dws-epilog\",\"status\":0}}\n"
+#define SUBMIT "{\"timestamp\":1,\"name\":\"submit\",\"context\":" \
+    "{\"userid\":42,\"urgency\":16,\"flags\":0,\"version\":1}}\n"
+
+/* Only the exception of its own epilog lets a job go early.
+ */
+static void test_recall (void **state)
+{
+    static const struct {
+        const char *eventlog;
+        bool abandoned;
+        bool released;
+    } tab[] = {
+        { NULL, false, false },
+        { "", false, false },
+        { "not JSON\n{}\n[]", false, false },
+        { EPILOG ("dws-epilog") EXCEPTION ("dws-epilog-timeout", "0"),
+          true, false },
+        { "{}\n" EPILOG ("dws-epilog") EXCEPTION ("cancel", "0")
+          EXCEPTION ("dws-epilog-timeout", "0") "{}", true, false },
+        { EPILOG ("dws-epilog") EXCEPTION ("dws-epilog-timeout", "1"),
+          false, false },
+        { EPILOG ("dws-epilog") EXCEPTION ("cancel", "0"), false, false },
+        { EXCEPTION ("dws-epilog-timeout", "0") EPILOG ("dws-epilog"),
+          false, false },
+        { EPILOG ("other") EXCEPTION ("dws-epilog-timeout", "0"),
+          false, false },
+        { EPILOG ("dws-epilog") FINISH, false, true },
+        { EPILOG ("dws-epilog") EXCEPTION ("cancel", "0") FINISH,
+          false, true },
+        { EPILOG ("dws-epilog") EXCEPTION ("dws-epilog-timeout", "0") FINISH,
+          true, false },
+        { EPILOG ("dws-epilog") FINISH EXCEPTION ("dws-epilog-timeout", "0"),
+          false, true },
+        { FINISH, false, false },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_job job = { .id = 1 };
+
+        dws_job_recall (&job, tab[i].eventlog);
+        assert_true (job.recalled);
+        assert_int_equal (job.abandoned, tab[i].abandoned);
+        assert_int_equal (job.released, tab[i].released);
+    }
+}
+
+/* What time limits and the record of a loss go by.
+ */
+static void test_recall_owner (void **state)
+{
+    struct dws_job job = { .id = 1 };
+
+    dws_job_recall (&job, SUBMIT EPILOG ("dws-epilog") FINISH);
+    assert_int_equal (job.userid, 42);
+    assert_true (job.t_epilog == 1.);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_recall),
+        cmocka_unit_test (test_recall_owner),
+    };
+
+    return cmocka_run_group_tests_name ("history", tests, NULL, NULL);
+}

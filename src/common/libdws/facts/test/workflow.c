@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of workflow.c.
+ */
+
+#include "libdws/facts/workflow.h"
+#include "libdws/test/util.h"
+
+#define WORKFLOW \
+    "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default'," \
+    "  'uid': 'u1', 'resourceVersion': '123'," \
+    "  'labels': {'flux-framework.org/instance': 'me'}," \
+    "  'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']}," \
+    " 'spec': {'desiredState': 'Setup'}," \
+    " 'status': {'state': 'Setup', 'ready': true, 'status': 'Completed'," \
+    "  'message': 'm', 'elapsedTimeLastState': '1s'," \
+    "  'desiredStateChange': '2026-01-02T03:04:05.250000Z'," \
+    "  'computes': {'name': 'c', 'namespace': 'n'}," \
+    "  'env': {'DW_JOB_a': '/b'}," \
+    "  'directiveBreakdowns': [{'name': 'b'}]}}"
+
+static struct dws_workflow *wf_decode (const char *text)
+{
+    json_t *o = J (text);
+    struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
+
+    json_decref (o);
+    return wf;
+}
+
+static void test_workflow (void **state)
+{
+    struct dws_workflow *wf = wf_decode (WORKFLOW);
+
+    assert_non_null (wf);
+    assert_string_equal (wf->name, "fluxjob-77");
+    assert_true (wf->jobid == 77);
+    assert_true (wf->version == 123);
+    assert_true (wf->ours);
+    assert_true (wf->finalizer);
+    assert_true (wf->ready);
+    assert_false (wf->deleting);
+    assert_int_equal (wf->desired, DWS_STATE_SETUP);
+    assert_int_equal (wf->state, DWS_STATE_SETUP);
+    assert_int_equal (wf->status, DWS_STATUS_COMPLETED);
+    assert_string_equal (wf->elapsed, "1s");
+    assert_string_equal (wf->computes, "c");
+    assert_string_equal (wf->computes_namespace, "n");
+    assert_int_equal (wf->breakdown_count, 1);
+    assert_string_equal (wf->breakdown_refs, "[{\"name\":\"b\"}]");
+    assert_string_equal (wf->env, "{\"DW_JOB_a\":\"/b\"}");
+    assert_true (wf->t_desired == 1767323045.25);
+    dws_workflow_destroy (wf);
+    dws_workflow_destroy (NULL);
+}
+
+/* A fresh object, and one with nonsense in it: whatever can not be read has
+ * not happened.
+ */
+static void test_workflow_tolerant (void **state)
+{
+    static const char *const odd[] = {
+        "{'metadata': {'name': 'fluxjob-1'}}",
+        "{'metadata': {'name': 'fluxjob-1', 'labels': 5, 'finalizers': {}},"
+        " 'spec': [], 'status': 'x'}",
+        "{'metadata': {'name': 'fluxjob-1'}, 'spec': {'desiredState': 'X'},"
+        " 'status': {'computes': {}, 'env': {}, 'ready': 1, 'state': 7,"
+        " 'desiredStateChange': 'yesterday'}}",
+    };
+
+    for (size_t i = 0; i < sizeof (odd) / sizeof (odd[0]); i++) {
+        struct dws_workflow *wf = wf_decode (odd[i]);
+        assert_non_null (wf);
+        assert_string_equal (wf->namespace, "default");
+        assert_string_equal (wf->message, "");
+        assert_null (wf->computes);
+        assert_false (wf->ours);
+        assert_false (wf->ready);
+        assert_int_equal (wf->desired, DWS_STATE_NONE);
+        assert_int_equal (wf->state, DWS_STATE_NONE);
+        assert_true (wf->t_desired == 0.);
+        dws_workflow_destroy (wf);
+    }
+}
+
+static void test_foreign (void **state)
+{
+    static const char *const foreign[] = {
+        "null", "{}", "{'metadata': {'name': 'other'}}",
+        "{'metadata': {'name': 'fluxjob-'}}",
+        "{'metadata': {'name': 'fluxjob-012'}}",
+        "{'metadata': {'name': 'fluxjob-12x'}}",
+        "{'metadata': {'name': 'fluxjob-12-'}}",
+        "{'metadata': {'name': 'fluxjob-12-0'}}",
+        "{'metadata': {'name': 'fluxjob-12-0123456'}}",
+        "{'metadata': {'name': 'fluxjob-12-012345678'}}",
+        "{'metadata': {'name': 'fluxjob-12-0123456x'}}",
+        "{'metadata': {'name': 'fluxjob-012-01234567'}}",
+        "{'metadata': {'name': 'fluxjob-99999999999999999999'}}",
+    };
+
+    for (size_t i = 0; i < sizeof (foreign) / sizeof (foreign[0]); i++) {
+        errno = 0;
+        assert_null (wf_decode (foreign[i]));
+        assert_int_equal (errno, EINVAL);
+    }
+}
+
+static void test_inherit (void **state)
+{
+    struct dws_workflow *old = wf_decode (WORKFLOW);
+    struct dws_workflow *wf = wf_decode (WORKFLOW);
+
+    old->servers_written = true;
+    old->breakdowns = strdup ("[]");
+    old->desired = wf->desired = DWS_STATE_PROPOSAL;
+    dws_workflow_inherit (wf, old, 50.);
+    assert_true (wf->servers_written);
+    assert_non_null (wf->breakdowns);
+    assert_null (old->breakdowns);
+    dws_workflow_destroy (old);
+
+    /* Breakdowns are not needed after Proposal. */
+    old = wf;
+    wf = wf_decode (WORKFLOW);
+    dws_workflow_inherit (wf, old, 50.);
+    assert_true (wf->servers_written);
+    assert_null (wf->breakdowns);
+    assert_true (wf->t_desired == 1767323045.25);
+    dws_workflow_destroy (old);
+
+    /* A desired state that DWS has not taken up counts from its first sight,
+     * as does a TransientCondition. */
+    old = wf;
+    wf = wf_decode (WORKFLOW);
+    wf->desired = DWS_STATE_DATAIN;
+    wf->status = DWS_STATUS_TRANSIENT;
+    dws_workflow_inherit (wf, old, 60.);
+    assert_true (wf->t_desired == 60.);
+    assert_true (wf->t_transient == 60.);
+    dws_workflow_destroy (old);
+    old = wf;
+    wf = wf_decode (WORKFLOW);
+    wf->desired = DWS_STATE_DATAIN;
+    wf->status = DWS_STATUS_TRANSIENT;
+    dws_workflow_inherit (wf, old, 70.);
+    assert_true (wf->t_desired == 60.);
+    assert_true (wf->t_transient == 60.);
+    dws_workflow_destroy (old);
+
+    /* Another object of that name starts from nothing. */
+    old = wf;
+    wf = wf_decode (WORKFLOW);
+    free (wf->uid);
+    wf->uid = strdup ("u2");
+    wf->status = DWS_STATUS_TRANSIENT;
+    dws_workflow_inherit (wf, old, 80.);
+    assert_false (wf->servers_written);
+    assert_null (wf->breakdowns);
+    assert_true (wf->t_transient == 80.);
+    dws_workflow_destroy (old);
+    dws_workflow_inherit (wf, NULL, 90.);
+    dws_workflow_destroy (wf);
+}
+
+static void test_names (void **state)
+{
+    char buf[DWS_NAME_SIZE];
+
+    assert_string_equal (dws_workflow_name (UINT64_MAX, NULL, buf),
+                         "fluxjob-18446744073709551615");
+    assert_true (dws_workflow_jobid (buf) == UINT64_MAX);
+    assert_string_equal (dws_workflow_name (UINT64_MAX, "0123456789abcdef",
+                                            buf),
+                         "fluxjob-18446744073709551615-01234567");
+    assert_true (dws_workflow_jobid (buf) == UINT64_MAX);
+    assert_string_equal (dws_state_name (DWS_STATE_TEARDOWN), "Teardown");
+    assert_string_equal (dws_state_name (99), "");
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_workflow),
+        cmocka_unit_test (test_workflow_tolerant),
+        cmocka_unit_test (test_foreign),
+        cmocka_unit_test (test_inherit),
+        cmocka_unit_test (test_names),
+    };
+
+    return cmocka_run_group_tests_name ("workflow", tests, NULL, NULL);
+}

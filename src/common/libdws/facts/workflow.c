@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See workflow.h. Kubernetes objects are decoded with tolerance.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "libutil/errno_safe.h"
+#include "libdws/directive/command.h"
+#include "libdws/util/hosts.h"
+#include "libdws/util/jsontext.h"
+#include "workflow.h"
+
+#define NAME_PREFIX "fluxjob-"
+#define SUFFIX_LENGTH 8
+
+static const char *state_names[] = {
+    [DWS_STATE_NONE] = "",
+    [DWS_STATE_PROPOSAL] = "Proposal",
+    [DWS_STATE_SETUP] = "Setup",
+    [DWS_STATE_DATAIN] = "DataIn",
+    [DWS_STATE_PRERUN] = "PreRun",
+    [DWS_STATE_POSTRUN] = "PostRun",
+    [DWS_STATE_DATAOUT] = "DataOut",
+    [DWS_STATE_TEARDOWN] = "Teardown",
+};
+
+static const char *status_names[] = {
+    [DWS_STATUS_NONE] = "",
+    [DWS_STATUS_DRIVERWAIT] = "DriverWait",
+    [DWS_STATUS_TRANSIENT] = "TransientCondition",
+    [DWS_STATUS_COMPLETED] = "Completed",
+    [DWS_STATUS_ERROR] = "Error",
+};
+
+#define COUNT(a) (sizeof (a) / sizeof ((a)[0]))
+
+static int name_index (const char *const names[], size_t count, const char *s)
+{
+    for (size_t i = 0; s && i < count; i++) {
+        if (!strcmp (names[i], s))
+            return i;
+    }
+    return -1;
+}
+
+const char *dws_state_name (enum dws_state state)
+{
+    return (size_t)state < COUNT (state_names) ? state_names[state] : "";
+}
+
+const char *dws_status_name (enum dws_status status)
+{
+    return (size_t)status < COUNT (status_names) ? status_names[status] : "";
+}
+
+static enum dws_state state_parse (const char *s)
+{
+    int i = name_index (state_names, COUNT (state_names), s);
+
+    return i < 0 ? DWS_STATE_NONE : (enum dws_state)i;
+}
+
+const char *dws_workflow_name (uint64_t jobid, const char *instance,
+                               char buf[DWS_NAME_SIZE])
+{
+    snprintf (buf, DWS_NAME_SIZE, NAME_PREFIX "%" PRIu64 "%s%.*s", jobid,
+              instance ? "-" : "", SUFFIX_LENGTH, instance ? instance : "");
+    return buf;
+}
+
+uint64_t dws_workflow_jobid (const char *name)
+{
+    const char *digits = name + strlen (NAME_PREFIX);
+    char buf[DWS_NAME_SIZE];
+    char *suffix;
+    uint64_t id;
+
+    if (strncmp (name, NAME_PREFIX, strlen (NAME_PREFIX)) != 0)
+        return 0;
+    id = strtoull (digits, &suffix, 10);
+    if (*suffix == '-') {
+        suffix++;
+        /* The index in the name of a breakdown is shorter. */
+        if (strspn (suffix, "0123456789abcdef") != SUFFIX_LENGTH)
+            return 0;
+    }
+    else
+        suffix = NULL;
+    /* Only the one spelling: no sign, no leading zero, no overflow. */
+    if (strcmp (dws_workflow_name (id, suffix, buf), name) != 0)
+        return 0;
+    return id;
+}
+
+void dws_workflow_destroy (struct dws_workflow *wf)
+{
+    if (wf) {
+        ERRNO_SAFE_BLOCK;
+        free (wf->name);
+        free (wf->namespace);
+        free (wf->uid);
+        free (wf->message);
+        free (wf->elapsed);
+        free (wf->computes);
+        free (wf->computes_namespace);
+        free (wf->failed);
+        free (wf->lagging);
+        free (wf->allocated);
+        free (wf->env);
+        free (wf->token);
+        free (wf->token_namespace);
+        free (wf->breakdown_refs);
+        free (wf->breakdowns);
+        free (wf);
+    }
+}
+
+/* The string at a path of two keys, or NULL. 'o' may be anything.
+ */
+static const char *get_string (json_t *o, const char *k1, const char *k2)
+{
+    return json_string_value (json_object_get (json_object_get (o, k1), k2));
+}
+
+static bool get_bool (json_t *o, const char *k1, const char *k2)
+{
+    return json_is_true (json_object_get (json_object_get (o, k1), k2));
+}
+
+/* RFC 3339, in UTC as Kubernetes writes it, with or without a fraction.
+ * Returns 0 for anything else.
+ */
+static double parse_time (const char *s)
+{
+    struct tm tm = { 0 };
+    const char *rest;
+    double fraction = 0.;
+
+    if (!s || !(rest = strptime (s, "%Y-%m-%dT%H:%M:%S", &tm)))
+        return 0.;
+    if (*rest == '.') {
+        char *end;
+        fraction = strtod (rest, &end);
+        rest = end;
+    }
+    if (strcmp (rest, "Z") != 0)
+        return 0.;
+    return (double)timegm (&tm) + fraction;
+}
+
+static bool has_finalizer (json_t *object)
+{
+    json_t *list = json_object_get (json_object_get (object, "metadata"),
+                                    "finalizers");
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (list, index, entry) {
+        const char *s = json_string_value (entry);
+        if (s && !strcmp (s, DWS_FINALIZER))
+            return true;
+    }
+    return false;
+}
+
+static const char *get_annotation (json_t *object, const char *key)
+{
+    json_t *metadata = json_object_get (object, "metadata");
+
+    return get_string (metadata, "annotations", key);
+}
+
+/* strdup() where NULL is a value. Returns false only if out of memory.
+ */
+static bool copy_string (char **dst, const char *src)
+{
+    *dst = NULL;
+    return !src || (*dst = strdup (src)) != NULL;
+}
+
+static bool copy_strings (struct dws_workflow *wf,
+                          const char *name,
+                          const char *namespace,
+                          json_t *object)
+{
+    json_t *status = json_object_get (object, "status");
+    const char *message = json_string_value (json_object_get (status,
+                                                              "message"));
+    const char *elapsed =
+        json_string_value (json_object_get (status, "elapsedTimeLastState"));
+    const char *cname = get_string (status, "computes", "name");
+    const char *cns = get_string (status, "computes", "namespace");
+    const char *token = get_string (status, "workflowToken", "secretName");
+    const char *tns = get_string (status, "workflowToken", "secretNamespace");
+
+    return copy_string (&wf->name, name)
+        && copy_string (&wf->namespace, namespace)
+        && copy_string (&wf->uid, get_string (object, "metadata", "uid"))
+        && copy_string (&wf->message, message ? message : "")
+        && copy_string (&wf->elapsed, elapsed)
+        && copy_string (&wf->computes, cname)
+        && copy_string (&wf->computes_namespace, cns ? cns : namespace)
+        && copy_string (&wf->failed, get_annotation (object,
+                                                     DWS_FAILED_ANNOTATION))
+        && copy_string (&wf->token, token)
+        && (!token
+            || copy_string (&wf->token_namespace, tns ? tns : namespace))
+        && dws_jsontext_set (&wf->env, json_object_get (status, "env")) == 0
+        && dws_jsontext_set (&wf->breakdown_refs,
+                             json_object_get (status,
+                                              "directiveBreakdowns")) == 0;
+}
+
+struct dws_workflow *dws_workflow_decode (json_t *object,
+                                          const char *instance,
+                                          dws_error_t *error)
+{
+    struct dws_workflow *wf;
+    const char *name = get_string (object, "metadata", "name");
+    const char *namespace = get_string (object, "metadata", "namespace");
+    const char *version = get_string (object, "metadata", "resourceVersion");
+    const char *stamp = get_string (object, "metadata", "deletionTimestamp");
+    json_t *labels = json_object_get (json_object_get (object, "metadata"),
+                                      "labels");
+    const char *label = json_string_value (json_object_get (labels,
+                                                       DWS_INSTANCE_LABEL));
+    json_t *status = json_object_get (object, "status");
+    unsigned int commands;
+    uint64_t jobid;
+    int index;
+
+    if (!name || (jobid = dws_workflow_jobid (name)) == 0) {
+        dws_error (error, EINVAL, "'%s' is no workflow of a Flux job",
+                   name ? name : "");
+        return NULL;
+    }
+    if (!(wf = calloc (1, sizeof (*wf)))
+        || !copy_strings (wf, name, namespace ? namespace : DWS_NAMESPACE,
+                          object)) {
+        dws_workflow_destroy (wf);
+        dws_error (error, ENOMEM, "out of memory");
+        return NULL;
+    }
+    wf->jobid = jobid;
+    wf->version = version ? strtoull (version, NULL, 10) : 0;
+    wf->ours = instance && label && !strcmp (instance, label);
+    wf->deleting = stamp != NULL;
+    wf->finalizer = has_finalizer (object);
+    wf->desired = state_parse (get_string (object, "spec", "desiredState"));
+    wf->state = state_parse (get_string (object, "status", "state"));
+    index = name_index (status_names, COUNT (status_names),
+                        get_string (object, "status", "status"));
+    wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
+    wf->ready = get_bool (object, "status", "ready");
+    wf->force_ready = get_bool (object, "spec", "forceReady");
+    commands = dws_commands (json_object_get (json_object_get (object, "spec"),
+                                              "dwDirectives"));
+    wf->destroys = (commands & DWS_COMMAND_DESTROY_PERSISTENT) != 0;
+    wf->containers = (commands & DWS_COMMAND_CONTAINER) != 0;
+    wf->t_desired = parse_time (get_string (object, "status",
+                                            "desiredStateChange"));
+    wf->t_ready = parse_time (get_string (object, "status", "readyChange"));
+    wf->breakdown_count = json_array_size (json_object_get (status,
+                                                  "directiveBreakdowns"));
+    return wf;
+}
+
+static void inherit_lag (struct dws_workflow *wf, struct dws_workflow *old)
+{
+    wf->lag_state = old->lag_state;
+    wf->lagging = old->lagging;
+    old->lagging = NULL;
+    wf->lagging_count = old->lagging_count;
+    wf->shared = old->shared;
+    wf->excluded = old->excluded;
+    wf->drained = old->drained;
+}
+
+int dws_workflow_set_lagging (struct dws_workflow *wf,
+                              const char *hosts,
+                              bool shared,
+                              dws_error_t *error)
+{
+    char *lagging;
+
+    if (!(lagging = dws_hosts_join (hosts, wf->failed, error)))
+        return -1;
+    free (wf->lagging);
+    wf->lagging = lagging;
+    /* The text names hosts that have failed before, but they alone keep the
+     * workflow waiting for nothing. */
+    wf->lagging_count = *hosts ? dws_hosts_count (lagging) : 0;
+    wf->shared = shared;
+    wf->excluded = false;
+    wf->drained = false;
+    wf->lag_state = wf->state;
+    return 0;
+}
+
+void dws_workflow_set_progress (struct dws_workflow *wf,
+                                int progress,
+                                double now)
+{
+    /* What was read first has nothing to be compared with: it advances. */
+    wf->advancing = progress >= 0
+        && (wf->t_progress <= 0. || progress > wf->progress);
+    wf->progress = progress;
+    wf->t_progress = now;
+}
+
+void dws_workflow_inherit (struct dws_workflow *wf,
+                           struct dws_workflow *old,
+                           double now)
+{
+    bool same = old && old->uid && wf->uid && !strcmp (old->uid, wf->uid);
+
+    if (same) {
+        /* Only where storage is chosen, and large. */
+        if (old->breakdown_count == wf->breakdown_count
+            && wf->desired <= DWS_STATE_PROPOSAL) {
+            wf->breakdowns = old->breakdowns;
+            old->breakdowns = NULL;
+        }
+        wf->servers_written = old->servers_written;
+        wf->computes_written = old->computes_written;
+        wf->movements = old->movements;
+        wf->allocated = old->allocated;
+        old->allocated = NULL;
+        wf->disabled = old->disabled;
+        if (old->lag_state == wf->state)
+            inherit_lag (wf, old);
+        if (old->state == wf->state && old->desired == wf->desired) {
+            wf->t_progress = old->t_progress;
+            wf->progress = old->progress;
+            wf->advancing = old->advancing;
+        }
+    }
+    if (wf->status == DWS_STATUS_TRANSIENT) {
+        if (same && old->state == wf->state && old->t_transient > 0.)
+            wf->t_transient = old->t_transient;
+        else
+            wf->t_transient = now;
+    }
+    /* desiredStateChange is that of the state before until DWS acts. */
+    if (wf->state != wf->desired) {
+        if (same && old->state != old->desired && old->desired == wf->desired)
+            wf->t_desired = old->t_desired;
+        else
+            wf->t_desired = now;
+    }
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * One of the two fact records that dws_reconcile() compares: what Kubernetes
+ * says about a job's workflow. JSON in it is text (jsontext.h). job.h has the
+ * other.
+ */
+
+#ifndef LIBDWS_WORKFLOW_H
+#define LIBDWS_WORKFLOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libutil/names.h"
+#include "libdws/util/error.h"
+
+/* Workflow states, in their order. NONE: not yet given one by DWS.
+ */
+enum dws_state {
+    DWS_STATE_NONE,
+    DWS_STATE_PROPOSAL,
+    DWS_STATE_SETUP,
+    DWS_STATE_DATAIN,
+    DWS_STATE_PRERUN,
+    DWS_STATE_POSTRUN,
+    DWS_STATE_DATAOUT,
+    DWS_STATE_TEARDOWN,
+};
+
+enum dws_status {
+    DWS_STATUS_NONE,
+    DWS_STATUS_DRIVERWAIT,
+    DWS_STATUS_TRANSIENT,
+    DWS_STATUS_COMPLETED,
+    DWS_STATUS_ERROR,
+};
+
+/* The first part is in the Workflow object. The second part is not, and is kept
+ * as long as the object is the same one (by uid).
+ */
+struct dws_workflow {
+    char *name;
+    char *namespace;
+    char *uid;
+    uint64_t version;           // resourceVersion
+    uint64_t jobid;             // from the name
+    bool ours;                  // carries the label of this instance
+    bool deleting;
+    bool finalizer;             // ours is on it
+    enum dws_state desired;
+    enum dws_state state;
+    enum dws_status status;
+    bool ready;
+    bool force_ready;           // spec.forceReady
+    bool destroys;              // its Teardown is a destroy_persistent
+    bool containers;            // it has a container
+    char *failed;               // hosts that the job does without, or NULL
+    double t_desired;           // when 'desired' was asked for, 0: unknown
+    double t_ready;             // when 'state' was reached, 0: unknown
+    char *message;              // never NULL
+    char *elapsed;              // elapsedTimeLastState or NULL
+    char *computes;             // name of the Computes object or NULL
+    char *computes_namespace;
+    char *env;                  // JSON: status.env, or NULL
+    char *token;                // name of the Secret with it, or NULL
+    char *token_namespace;
+    char *breakdown_refs;       // JSON: status.directiveBreakdowns, or NULL
+
+    size_t breakdown_count;     // references in breakdown_refs
+    char *breakdowns;           // JSON: array of what is of interest in the
+                                //  objects, NULL until all were read
+    bool servers_written;
+    bool computes_written;
+    bool movements;             // data movements were recorded
+    double t_transient;         // since when in TransientCondition, or 0
+
+    /* What keeps the workflow in its state, read when that is asked for. */
+    enum dws_state lag_state;   // the state it was read in, NONE: never
+    char *lagging;              // hosts that are behind, and those failed
+    size_t lagging_count;
+    bool shared;                // no host can do without the others' storage
+    bool excluded;              // Computes was written without those lagging
+    bool drained;               // those lagging were
+    char *allocated;            // rabbits with allocations, NULL: not read
+    bool disabled;
+
+    /* Data on the move, read when a time limit has passed. */
+    double t_progress;          // when it was read, 0: never
+    int progress;               // how far it had got (movements.h)
+    bool advancing;             // further than when it was read before
+};
+
+/* Decode a Workflow object as Kubernetes has it: whatever is missing has not
+ * happened yet. Ten thousand of these records may have to be kept, so they
+ * hold what is needed and not the object.
+ * 'instance' (may be NULL) is the value that makes the workflow ours.
+ * Fails with EINVAL if it is no workflow of a Flux job, or ENOMEM.
+ */
+struct dws_workflow *dws_workflow_decode (json_t *object,
+                                          const char *instance,
+                                          dws_error_t *error);
+void dws_workflow_destroy (struct dws_workflow *wf);
+
+/* Carry over from 'old' (may be NULL) what is not in the object.
+ * 'now' dates what Kubernetes has no date for: a TransientCondition that was
+ * not there before, a desired state that DWS has not taken up yet.
+ */
+void dws_workflow_inherit (struct dws_workflow *wf,
+                           struct dws_workflow *old,
+                           double now);
+
+/* Note that 'hosts' (a hostlist) keep the workflow in the state it is in.
+ * Fails with EINVAL or ENOMEM.
+ */
+int dws_workflow_set_lagging (struct dws_workflow *wf,
+                              const char *hosts,
+                              bool shared,
+                              dws_error_t *error);
+
+/* Note how far the data movements have got at the time 'now': 'progress' is
+ * below 0 if nothing moves.
+ */
+void dws_workflow_set_progress (struct dws_workflow *wf,
+                                int progress,
+                                double now);
+
+/* "fluxjob-ID", or where another instance on the cluster has a job with that
+ * id and was first, with 'instance' (else NULL): "fluxjob-ID-XXXXXXXX", after
+ * how the instance's own name begins. Returns buf.
+ */
+#define DWS_NAME_SIZE 48
+const char *dws_workflow_name (uint64_t jobid, const char *instance,
+                               char buf[DWS_NAME_SIZE]);
+
+/* The job id in a name of either form, 0 if it is of another form.
+ */
+uint64_t dws_workflow_jobid (const char *name);
+
+const char *dws_state_name (enum dws_state state);
+const char *dws_status_name (enum dws_status status);
+
+#endif /* !LIBDWS_WORKFLOW_H */

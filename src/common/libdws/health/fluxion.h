@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Where rabbits and nodes are in Fluxion's resource graph, what Fluxion has
+ * been told of them, and what it has yet to be told.
+ */
+
+#ifndef LIBDWS_FLUXION_H
+#define LIBDWS_FLUXION_H
+
+#include <jansson.h>
+
+#include "libdws/graph/topology.h"
+#include "libdws/util/error.h"
+
+/* The criteria of sched-fluxion-resource.find that give what is needed here,
+ * in the format "jgf".
+ */
+#define DWS_FLUXION_CRITERIA "property=rabbit or property=badrabbit"
+
+struct dws_fluxion;
+
+/* Decode the "R" of the response: the vertices with the property rabbit are
+ * above the ssds and nodes of the rabbit that it names, and "ssdcount" of ssds.
+ * Which ssds are up is not known yet. Fails with ENOMEM.
+ */
+struct dws_fluxion *dws_fluxion_create (json_t *R, dws_error_t *error);
+void dws_fluxion_destroy (struct dws_fluxion *fx);
+
+/* The number of rabbits in the graph.
+ */
+size_t dws_fluxion_count (const struct dws_fluxion *fx);
+
+/* Which paths must get the property DWS_BAD_PROPERTY and which must lose it,
+ * so that of all nodes those in 'bad' have it. From now on that is taken to
+ * be so. The arrays are the caller's. Fails with ENOMEM.
+ */
+int dws_fluxion_properties (struct dws_fluxion *fx,
+                            const char *bad,
+                            const struct dws_topology *topo,
+                            json_t **set,
+                            json_t **clear,
+                            dws_error_t *error);
+
+/* Which ssds must change: an array of [PATH, "up" or "down"]. From now on that
+ * is taken to be so. 'rabbits' is that of struct dws_health. Of a rabbit that
+ * has lost capacity as many ssds are up as find room. Fails with ENOMEM.
+ */
+json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
+                          json_t *rabbits,
+                          const struct dws_topology *topo,
+                          dws_error_t *error);
+
+#endif /* !LIBDWS_FLUXION_H */

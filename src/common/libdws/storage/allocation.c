@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See allocation.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <flux/hostlist.h>
+
+#include "libdws/util/bounds.h"
+#include "libdws/util/strtab.h"
+#include "allocation.h"
+#include "allocset_private.h"
+#include "layout_private.h"
+#include "place_private.h"
+
+/* Add the hosts of one RFC 29 hostlist to 'hl'.
+ */
+static int append_hosts (struct hostlist *hl,
+                         json_t *value,
+                         dws_error_t *error)
+{
+    const char *s = json_string_value (value);
+
+    if (!s || hostlist_append (hl, s) < 0)
+        return dws_error (error,
+                          EINVAL,
+                          "R: '%.60s' is not a hostlist",
+                          s ? s : "nodelist");
+    return 0;
+}
+
+static struct hostlist *get_hosts (json_t *R, dws_error_t *error)
+{
+    struct hostlist *hl;
+    json_t *nodelist;
+    json_t *value;
+    size_t i;
+
+    if (!(hl = hostlist_create ())) {
+        dws_error_nomem (error);
+        return NULL;
+    }
+    if (json_is_string (R)) {
+        if (append_hosts (hl, R, error) < 0)
+            goto error;
+        return hl;
+    }
+    nodelist = json_object_get (json_object_get (R, "execution"),
+                                "nodelist");
+    if (!json_is_array (nodelist)) {
+        dws_error (error, EINVAL, "R has no execution.nodelist");
+        goto error;
+    }
+    json_array_foreach (nodelist, i, value) {
+        if (append_hosts (hl, value, error) < 0)
+            goto error;
+    }
+    return hl;
+error:
+    hostlist_destroy (hl);
+    return NULL;
+}
+
+json_t *dws_allocation_nodes (json_t *R,
+                              const struct dws_topology *topo,
+                              dws_error_t *error)
+{
+    struct hostlist *hl;
+    json_t *result = NULL;
+    json_t *seen = NULL;
+    const char *host;
+
+    if (!(hl = get_hosts (R, error)))
+        return NULL;
+    if (hostlist_count (hl) > DWS_MAX_HOSTS) {
+        dws_error (error, EINVAL, "R: more than %d hosts", DWS_MAX_HOSTS);
+        goto error;
+    }
+    if (!(result = json_object ()) || !(seen = json_object ()))
+        goto nomem;
+    for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
+        const char *rabbit = dws_topology_rabbit (topo, host);
+        json_int_t n;
+
+        if (!rabbit) {
+            dws_error (error, EINVAL, "host %s has no rabbit", host);
+            goto error;
+        }
+        if (json_object_get (seen, host))
+            continue;
+        n = json_integer_value (json_object_get (result, rabbit));
+        if (json_object_set_new (seen, host, json_true ()) < 0
+            || json_object_set_new (result,
+                                    rabbit,
+                                    json_integer (n + 1)) < 0)
+            goto nomem;
+    }
+    json_decref (seen);
+    hostlist_destroy (hl);
+    return result;
+nomem:
+    dws_error_nomem (error);
+error:
+    json_decref (seen);
+    json_decref (result);
+    hostlist_destroy (hl);
+    return NULL;
+}
+
+char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error)
+{
+    struct hostlist *hl;
+    const char *name;
+    json_t *value;
+    char *s = NULL;
+
+    if (!(hl = hostlist_create ()))
+        goto done;
+    json_object_foreach (nodes_per_rabbit, name, value) {
+        if (hostlist_append (hl, name) < 0)
+            goto done;
+    }
+    hostlist_sort (hl);
+    s = hostlist_encode (hl);
+done:
+    hostlist_destroy (hl);
+    if (!s)
+        dws_error (error, ENOMEM, "could not encode the list of rabbits");
+    return s;
+}
+
+/* Number the Storage objects by name. Names belong to the objects.
+ */
+static struct strtab *index_storages (json_t *storages, dws_error_t *error)
+{
+    struct strtab *tab;
+    size_t i;
+    json_t *value;
+
+    if (!(tab = strtab_create (json_array_size (storages)))) {
+        dws_error_nomem (error);
+        return NULL;
+    }
+    json_array_foreach (storages, i, value) {
+        const char *name = NULL;
+
+        if (json_unpack (value, "{s:{s:s}}", "metadata", "name", &name) < 0) {
+            dws_error (error, EINVAL, "a Storage object has no name");
+            goto error;
+        }
+        if (strtab_insert (tab, name, i) < 0 && errno != EEXIST) {
+            dws_error_nomem (error);
+            goto error;
+        }
+    }
+    return tab;
+error:
+    strtab_destroy (tab);
+    return NULL;
+}
+
+/* What the Storage object says of a rabbit. One that was never booted has
+ * no status.
+ */
+static void judge_rabbit (struct layout_rabbit *r,
+                          const struct dws_allocation_opts *opts,
+                          const struct strtab *tab)
+{
+    int index = strtab_find (tab, r->name);
+    json_t *storage = json_array_get (opts->storages, index);
+    const char *status = "";
+    const char *state = "Enabled";
+    json_int_t capacity = 0;
+    json_int_t used;
+
+    if (index < 0) {
+        r->fault = "has no Storage object";
+        return;
+    }
+    (void)json_unpack (storage, "{s:{s:s}}", "spec", "state", &state);
+    (void)json_unpack (storage, "{s:{s:s}}", "status", "status", &status);
+    (void)json_unpack (storage, "{s:{s:I}}", "status", "capacity", &capacity);
+    r->labels = json_object_get (json_object_get (storage, "metadata"),
+                                 "labels");
+    if (strcmp (state, "Disabled") == 0)
+        r->fault = "is Disabled";
+    else if (strcmp (status, "Ready") != 0)
+        r->fault = "is not Ready";
+    used = json_integer_value (json_object_get (opts->used, r->name));
+    r->room = capacity > used ? capacity - used : 0;
+    r->known = true;
+}
+
+/* Bytes that the scheduler has set aside on a rabbit with so many nodes of
+ * the job, from the first {node, ssd} in the scheduled resources.
+ */
+static int64_t get_reserved (json_t *resources, int64_t nodes)
+{
+    size_t i;
+    size_t j;
+    json_t *top;
+    json_t *value;
+
+    json_array_foreach (resources, i, top) {
+        json_int_t per_group = 0;
+        json_int_t gib = 0;
+        int64_t total;
+
+        json_array_foreach (json_object_get (top, "with"), j, value) {
+            const char *type = "";
+            json_int_t count = 0;
+
+            (void)json_unpack (value,
+                               "{s:s s:I}",
+                               "type", &type,
+                               "count", &count);
+            if (strcmp (type, "node") == 0)
+                per_group = count;
+            else if (strcmp (type, "ssd") == 0)
+                gib = count;
+        }
+        if (per_group > 0 && gib > 0) {
+            total = div_up (nodes, per_group);
+            if (__builtin_mul_overflow (total, gib, &total)
+                || __builtin_mul_overflow (total, GIB, &total))
+                return LAYOUT_UNLIMITED;
+            return total;
+        }
+    }
+    return LAYOUT_UNLIMITED;
+}
+
+static int fill_rabbits (struct layout *lay,
+                         json_t *nodes_per_rabbit,
+                         const struct dws_allocation_opts *opts,
+                         dws_error_t *error)
+{
+    const char *name;
+    json_t *value;
+    size_t n = 0;
+    struct strtab *tab = NULL;
+    int rc = -1;
+
+    if (opts->storages && !(tab = index_storages (opts->storages, error)))
+        return -1;
+    json_object_foreach (nodes_per_rabbit, name, value) {
+        struct layout_rabbit *r = &lay->rabbits[n++];
+
+        r->name = name;
+        r->nodes = json_integer_value (value);
+        if (r->nodes < 1 || r->nodes > DWS_MAX_NODES_PER_RABBIT) {
+            dws_error (error,
+                       EINVAL,
+                       "rabbit %s: the number of nodes is not an integer"
+                       " from 1 to %d",
+                       name,
+                       DWS_MAX_NODES_PER_RABBIT);
+            goto done;
+        }
+        r->room = LAYOUT_UNLIMITED;
+        if (tab)
+            judge_rabbit (r, opts, tab);
+        if (json_object_size (opts->reserved) > 0)
+            r->reserved = json_integer_value (
+                json_object_get (opts->reserved, name));
+        else
+            r->reserved = get_reserved (opts->resources, r->nodes);
+    }
+    rc = 0;
+done:
+    strtab_destroy (tab);
+    return rc;
+}
+
+static json_t *encode_set (const struct layout *lay,
+                           const struct layout_place *p)
+{
+    json_t *storage = json_array ();
+
+    for (size_t r = 0; storage && r < lay->nrabbits; r++) {
+        if (p->counts[r] == 0)
+            continue;
+        if (json_array_append_new (storage,
+                                   json_pack ("{s:s s:I}",
+                                              "name",
+                                              lay->rabbits[r].name,
+                                              "allocationCount",
+                                              (json_int_t)p->counts[r]))
+            < 0) {
+            json_decref (storage);
+            return NULL;
+        }
+    }
+    return json_pack ("{s:s s:I s:o}",
+                      "label", p->set->label,
+                      "allocationSize", (json_int_t)p->size,
+                      "storage", storage);
+}
+
+static json_t *encode_breakdown (const struct layout *lay,
+                                 const struct breakdown *b)
+{
+    json_t *sets = json_array ();
+
+    for (size_t i = 0; sets && i < lay->nplaces; i++) {
+        if (lay->places[i].breakdown != b)
+            continue;
+        if (json_array_append_new (sets,
+                                   encode_set (lay, &lay->places[i])) < 0) {
+            json_decref (sets);
+            return NULL;
+        }
+    }
+    return json_pack ("{s:{s:s s:s} s:o}",
+                      "servers",
+                        "name", b->servers,
+                        "namespace", b->servers_namespace,
+                      "allocationSets", sets);
+}
+
+static json_t *encode_all (const struct layout *lay,
+                           const struct breakdown_list *bl)
+{
+    json_t *result = json_array ();
+
+    for (size_t i = 0; result && i < bl->count; i++) {
+        if (!bl->list[i].servers)
+            continue;
+        if (json_array_append_new (result,
+                                   encode_breakdown (lay, &bl->list[i]))
+            < 0) {
+            json_decref (result);
+            return NULL;
+        }
+    }
+    return result;
+}
+
+json_t *dws_allocation_sets (json_t *breakdowns,
+                             json_t *nodes_per_rabbit,
+                             const struct dws_allocation_opts *opts,
+                             dws_error_t *error)
+{
+    static const struct dws_allocation_opts defaults = { 0 };
+    struct breakdown_list *bl;
+    struct layout *lay = NULL;
+    json_t *result = NULL;
+
+    if (!opts)
+        opts = &defaults;
+    if (!(bl = breakdown_list_create (breakdowns, error)))
+        return NULL;
+    if (opts->min_gib < 0 || opts->min_gib > INT32_MAX) {
+        dws_error (error, EINVAL, "the smallest allocation is out of range");
+        goto done;
+    }
+    if (!(lay = layout_create (bl, json_object_size (nodes_per_rabbit)))) {
+        dws_error_nomem (error);
+        goto done;
+    }
+    lay->min_bytes = opts->min_gib * GIB;
+    if (lay->nplaces > 0 && lay->nrabbits == 0) {
+        dws_error (error, EINVAL, "the job has no node with a rabbit");
+        goto done;
+    }
+    if (fill_rabbits (lay, nodes_per_rabbit, opts, error) < 0
+        || place_all (lay, error) < 0)
+        goto done;
+    if (!(result = encode_all (lay, bl)))
+        dws_error_nomem (error);
+done:
+    layout_destroy (lay);
+    breakdown_list_destroy (bl);
+    return result;
+}

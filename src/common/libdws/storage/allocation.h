@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * DirectiveBreakdowns + the job's hosts -> what to write into the Servers
+ * objects: which rabbit holds how many allocations of which size.
+ */
+
+#ifndef LIBDWS_ALLOCATION_H
+#define LIBDWS_ALLOCATION_H
+
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/graph/topology.h"
+#include "libdws/util/error.h"
+
+struct dws_allocation_opts {
+    int64_t min_gib;      // smallest allocation, GiB (0: none)
+    json_t *storages;     // borrowed: array of Storage objects as Kubernetes
+                          // has them, or NULL: take every rabbit as usable
+    json_t *used;         // borrowed: map of rabbit to bytes that are taken
+                          // by others, or NULL
+    json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
+    json_t *reserved;     // borrowed: map of rabbit to bytes that the
+                          // scheduler has set aside for the job, or NULL. If
+                          // it is NULL or empty, 'resources' tell. What is
+                          // set aside is used before anything else.
+};
+
+/* Count the hosts of an R object (RFC 20), or of an RFC 29 hostlist given as
+ * a JSON string, by rabbit: a new object {RABBIT: COUNT, ...} in the order
+ * in which the rabbits first occur. A host that is listed twice counts once.
+ * Fails with EINVAL (bad R, host without a rabbit) or ENOMEM.
+ */
+json_t *dws_allocation_nodes (json_t *R,
+                              const struct dws_topology *topo,
+                              dws_error_t *error);
+
+/* The reverse view for people and for drains: the RFC 29 hostlist of the
+ * rabbits in 'nodes_per_rabbit'. The caller frees it.
+ */
+char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error);
+
+/* Lay out the storage of all 'breakdowns' (array of DirectiveBreakdown
+ * objects) over the rabbits of the job. 'nodes_per_rabbit' is as above.
+ * Returns a new array with one entry for each breakdown that has storage:
+ *   {"servers": {"name", "namespace"},
+ *    "allocationSets": [{"label", "allocationSize",
+ *                        "storage": [{"name", "allocationCount"}]}]}
+ * "allocationSets" is ready to be patched into Servers.spec. All allocations
+ * of a set have the same size. A rabbit that is not Ready, or that lacks a
+ * label that a set asks for, holds nothing of it.
+ *
+ * How many allocations a set of AllocateAcrossServers gets follows from its
+ * 'count', or else from its 'scale': 1 means the fewest that fit, 5 one for
+ * each rabbit, 10 as many as there are compute nodes, with even steps between
+ * them; without either it is as with 5. If that does not fit into what the
+ * scheduler has set aside, the nearest number that does is taken.
+ *
+ * 'opts' may be NULL.
+ * Fails with EINVAL (text for the user or admin), ENOSPC (cannot be placed:
+ * names the constraint and the numbers), EHOSTDOWN (the same, but a rabbit of
+ * the job is not in order now), EAGAIN (a breakdown is not ready yet) or
+ * ENOMEM.
+ */
+json_t *dws_allocation_sets (json_t *breakdowns,
+                             json_t *nodes_per_rabbit,
+                             const struct dws_allocation_opts *opts,
+                             dws_error_t *error);
+
+#endif /* !LIBDWS_ALLOCATION_H */

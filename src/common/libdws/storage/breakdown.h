@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * DirectiveBreakdowns + jobspec resources -> the resources to schedule.
+ */
+
+#ifndef LIBDWS_BREAKDOWN_H
+#define LIBDWS_BREAKDOWN_H
+
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+
+struct dws_breakdown_opts {
+    int64_t min_gib;      // smallest allocation, GiB (0: none)
+    json_t *maximums;     // borrowed: [rabbit.policy.maximums], a map of
+                          // file system type to GiB per node, or NULL
+};
+
+/* Return a new reference to the resources that 'resources' (jobspec V1,
+ * an array) become when they must come with the storage that 'breakdowns'
+ * (an array of DirectiveBreakdown objects) ask for. The input is not changed.
+ * - {node} becomes {slot[rabbit]{node, ssd}}, {chassis{node}} becomes
+ *   {chassis{node, ssd}}; an ssd counts GiB.
+ * - Resources that have an ssd already, and breakdowns without storage
+ *   (persistentdw), give an equal copy.
+ * Fails with EINVAL (the request or the breakdowns are wrong, text for the
+ * user), EAGAIN (a breakdown is not ready yet) or ENOMEM.
+ * 'opts' may be NULL.
+ */
+json_t *dws_breakdown_apply (json_t *resources,
+                             json_t *breakdowns,
+                             const struct dws_breakdown_opts *opts,
+                             dws_error_t *error);
+
+#endif /* !LIBDWS_BREAKDOWN_H */

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See daemons.h.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "allocset_private.h"
+#include "daemons.h"
+
+static bool contains (json_t *array, const char *s)
+{
+    size_t i;
+    json_t *value;
+
+    json_array_foreach (array, i, value) {
+        if (strcmp (json_string_value (value), s) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int refuse (const char *word, json_t *daemons, dws_error_t *error)
+{
+    char known[128] = "";
+    const char *name;
+    json_t *value;
+
+    json_object_foreach (daemons, name, value) {
+        size_t used = strlen (known);
+
+        snprintf (known + used,
+                  sizeof (known) - used,
+                  "%s%s",
+                  used ? ", " : "",
+                  name);
+    }
+    return dws_error (error,
+                      EINVAL,
+                      "requires=%.60s: there is no such daemon on this"
+                      " system (%s%s)",
+                      word,
+                      *known ? "known: " : "none are configured",
+                      known);
+}
+
+static int add_unit (json_t *units,
+                     json_t *word,
+                     json_t *daemons,
+                     dws_error_t *error)
+{
+    const char *name = json_string_value (word);
+    const char *unit;
+
+    if (!name)
+        return dws_error (error,
+                          EINVAL,
+                          "DirectiveBreakdown: status.requires holds"
+                          " something that is not a string");
+    unit = json_string_value (json_object_get (daemons, name));
+    if (!unit) {
+        if (strcmp (name, "user-container-auth") == 0)
+            return 0;
+        return refuse (name, daemons, error);
+    }
+    if (contains (units, unit))
+        return 0;
+    if (json_array_append_new (units, json_string (unit)) < 0)
+        return dws_error_nomem (error);
+    return 0;
+}
+
+json_t *dws_daemons_units (json_t *breakdowns,
+                           json_t *daemons,
+                           dws_error_t *error)
+{
+    struct breakdown_list *bl;
+    json_t *units;
+    json_t *word;
+    size_t j;
+
+    if (!(bl = breakdown_list_create (breakdowns, error)))
+        return NULL;
+    if (!(units = json_array ())) {
+        dws_error_nomem (error);
+        goto done;
+    }
+    for (size_t i = 0; i < bl->count; i++) {
+        json_array_foreach (bl->list[i].requires, j, word) {
+            if (add_unit (units, word, daemons, error) < 0) {
+                json_decref (units);
+                units = NULL;
+                goto done;
+            }
+        }
+    }
+done:
+    breakdown_list_destroy (bl);
+    return units;
+}

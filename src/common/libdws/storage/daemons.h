@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The daemons that a job needs on its compute nodes: what the breakdowns
+ * require, as systemd units.
+ */
+
+#ifndef LIBDWS_DAEMONS_H
+#define LIBDWS_DAEMONS_H
+
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+
+/* 'daemons' is the table [rabbit.daemons], a map of the words that users may
+ * put into "requires=" to the unit that serves them, or NULL. Return a new
+ * array of units, each once, in the order in which they are required.
+ * user-container-auth is not a daemon and needs no entry.
+ * Fails with EINVAL (a word that is not in the table; the text lists those
+ * that are), EAGAIN (a breakdown is not ready yet) or ENOMEM.
+ */
+json_t *dws_daemons_units (json_t *breakdowns,
+                           json_t *daemons,
+                           dws_error_t *error);
+
+#endif /* !LIBDWS_DAEMONS_H */

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See layout_private.h.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errno_safe.h"
+#include "layout_private.h"
+
+void layout_destroy (struct layout *lay)
+{
+    if (lay) {
+        ERRNO_SAFE_BLOCK;
+        for (size_t i = 0; i < lay->nplaces; i++)
+            free (lay->places[i].counts);
+        free (lay->places);
+        free (lay->rabbits);
+        free (lay);
+    }
+}
+
+struct layout *layout_create (const struct breakdown_list *bl,
+                              size_t nrabbits)
+{
+    struct layout *lay;
+    size_t nplaces = 0;
+
+    for (size_t i = 0; i < bl->count; i++)
+        nplaces += bl->list[i].nsets;
+    if (!(lay = calloc (1, sizeof (*lay)))
+        || !(lay->rabbits = calloc (nrabbits + 1, sizeof (*lay->rabbits)))
+        || !(lay->places = calloc (nplaces + 1, sizeof (*lay->places))))
+        goto error;
+    lay->nrabbits = nrabbits;
+    for (size_t i = 0; i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nsets; j++) {
+            struct layout_place *p = &lay->places[lay->nplaces++];
+
+            p->breakdown = &bl->list[i];
+            p->set = &bl->list[i].sets[j];
+            if (!(p->counts = calloc (nrabbits + 1, sizeof (int64_t))))
+                goto error;
+        }
+    }
+    return lay;
+error:
+    layout_destroy (lay);
+    return NULL;
+}
+
+static const char *key_of (json_t *colocation, size_t i)
+{
+    const char *key;
+
+    key = json_string_value (json_object_get (json_array_get (colocation, i),
+                                              "key"));
+    return key ? key : "";
+}
+
+const char *layout_shared_key (const struct alloc_set *a,
+                               const struct alloc_set *b)
+{
+    for (size_t i = 0; i < json_array_size (a->colocation); i++) {
+        for (size_t j = 0; j < json_array_size (b->colocation); j++) {
+            if (strcmp (key_of (a->colocation, i),
+                        key_of (b->colocation, j)) == 0)
+                return key_of (a->colocation, i);
+        }
+    }
+    return NULL;
+}
+
+bool layout_is_exclusive (const struct alloc_set *set)
+{
+    return json_array_size (set->colocation) > 0;
+}
+
+static const char *missing_label (const struct layout_rabbit *r,
+                                  const struct alloc_set *set)
+{
+    size_t i;
+    json_t *entry;
+
+    if (!r->labels)
+        return NULL;
+    json_array_foreach (set->labels, i, entry) {
+        const char *want = json_string_value (entry);
+        size_t len = strcspn (want, "=");
+        const char *name;
+        json_t *value;
+        bool found = false;
+
+        json_object_foreach (r->labels, name, value) {
+            const char *have = json_string_value (value);
+
+            if (strlen (name) == len
+                && strncmp (name, want, len) == 0
+                && have
+                && strcmp (have, want + len + (want[len] == '=')) == 0)
+                found = true;
+        }
+        if (!found)
+            return want;
+    }
+    return NULL;
+}
+
+const char *layout_obstacle (const struct layout *lay,
+                             const struct layout_place *p,
+                             size_t r,
+                             char *buf,
+                             size_t size)
+{
+    const struct layout_rabbit *rabbit = &lay->rabbits[r];
+    const char *s;
+
+    if (rabbit->fault)
+        return rabbit->fault;
+    if ((s = missing_label (rabbit, p->set))) {
+        snprintf (buf, size, "lacks label %.80s", s);
+        return buf;
+    }
+    for (size_t i = 0; i < lay->nplaces; i++) {
+        const struct layout_place *other = &lay->places[i];
+
+        if (other != p
+            && other->counts[r] > 0
+            && (s = layout_shared_key (p->set, other->set))) {
+            snprintf (buf,
+                      size,
+                      "has set %.20s, also exclusive '%.40s'",
+                      other->set->label,
+                      s);
+            return buf;
+        }
+    }
+    return NULL;
+}
+
+bool layout_usable (const struct layout *lay,
+                    const struct layout_place *p,
+                    size_t r)
+{
+    char buf[160];
+
+    return layout_obstacle (lay, p, r, buf, sizeof (buf)) == NULL;
+}
+
+size_t layout_count_usable (const struct layout *lay,
+                            const struct layout_place *p)
+{
+    size_t n = 0;
+
+    for (size_t r = 0; r < lay->nrabbits; r++)
+        n += layout_usable (lay, p, r);
+    return n;
+}
+
+int64_t layout_size_of (const struct layout *lay,
+                        const struct layout_place *p,
+                        int64_t n)
+{
+    int64_t size = div_up (p->set->minimum, n);
+
+    return size > lay->min_bytes ? size : lay->min_bytes;
+}
+
+int64_t layout_capacity_of (const struct layout *lay,
+                            const struct layout_place *p,
+                            size_t r,
+                            int64_t size,
+                            bool within_reserved)
+{
+    const struct layout_rabbit *rabbit = &lay->rabbits[r];
+    int64_t room = rabbit->room;
+
+    if (within_reserved && rabbit->reserved < room)
+        room = rabbit->reserved;
+    if (room < size)
+        return 0;
+    return layout_is_exclusive (p->set) ? 1 : room / size;
+}
+
+/* Of the first rabbit that is ruled out the text says why it is.
+ */
+int layout_fail (const struct layout *lay,
+                 const struct layout_place *p,
+                 int64_t n,
+                 int64_t size,
+                 dws_error_t *error)
+{
+    char buf[160];
+    char because[200] = "";
+    int64_t fit = 0;
+    bool down = false;
+    size_t n_usable = layout_count_usable (lay, p);
+
+    for (size_t r = 0; r < lay->nrabbits; r++) {
+        const char *s = layout_obstacle (lay, p, r, buf, sizeof (buf));
+
+        if (s && !*because)
+            snprintf (because,
+                      sizeof (because),
+                      "; %.60s %.100s",
+                      lay->rabbits[r].name,
+                      s);
+        down |= lay->rabbits[r].fault != NULL;
+        if (!s)
+            fit += layout_capacity_of (lay, p, r, size, false);
+    }
+    return dws_error (error,
+                      down ? EHOSTDOWN : ENOSPC,
+                      "%.64s, set %.16s: %lld allocation%s of %lld GiB%s"
+                      " on %zu of %zu rabbits: %lld fit%s",
+                      p->breakdown->name,
+                      p->set->label,
+                      (long long)n,
+                      n == 1 ? "" : "s",
+                      (long long)bytes_to_gib (size),
+                      layout_is_exclusive (p->set)
+                          ? " (exclusive, one a rabbit)"
+                          : "",
+                      n_usable,
+                      lay->nrabbits,
+                      (long long)fit,
+                      because);
+}
+
+void layout_commit (struct layout *lay, struct layout_place *p, int64_t size)
+{
+    p->size = size;
+    p->placed = true;
+    for (size_t r = 0; r < lay->nrabbits; r++) {
+        lay->rabbits[r].room -= p->counts[r] * size;
+        lay->rabbits[r].reserved -= p->counts[r] * size;
+    }
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See location.h. A host hangs on one rabbit, so that constraints on hosts
+ * are worked out on rabbits.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <flux/hostlist.h>
+
+#include "allocset_private.h"
+#include "location.h"
+
+/* A location that restricts the nodes.
+ */
+struct location {
+    const char *name;     // of the Servers object
+    const char *namespace;
+    unsigned int set;     // index in its spec.allocationSets
+};
+
+/* Is there one of 'access' that is both physical and mandatory?
+ */
+static bool is_strict (json_t *access)
+{
+    size_t i;
+    json_t *entry;
+
+    json_array_foreach (access, i, entry) {
+        const char *type = "";
+        const char *priority = "";
+
+        (void)json_unpack (entry,
+                           "{s:s s:s}",
+                           "type", &type,
+                           "priority", &priority);
+        if (strcmp (type, "physical") == 0
+            && strcmp (priority, "mandatory") == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool is_own (const struct breakdown_list *bl,
+                    const struct location *loc)
+{
+    for (size_t i = 0; i < bl->count; i++) {
+        if (bl->list[i].servers
+            && strcmp (bl->list[i].servers, loc->name) == 0
+            && strcmp (bl->list[i].servers_namespace, loc->namespace) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Decode one entry of the list of locations. Returns 1 if it restricts the
+ * nodes, 0 if not.
+ */
+static int decode_location (const struct breakdown_list *bl,
+                            const struct breakdown *b,
+                            json_t *value,
+                            struct location *loc,
+                            dws_error_t *error)
+{
+    const char *path;
+    json_t *access;
+    char tail;
+
+    loc->namespace = "default";
+    if (json_unpack (value,
+                     "{s:o s:{s:s s:s s?s}}",
+                     "access", &access,
+                     "reference",
+                       "name", &loc->name,
+                       "fieldPath", &path,
+                       "namespace", &loc->namespace) < 0
+        || sscanf (path,
+                   "servers.spec.allocationSets[%u%c",
+                   &loc->set,
+                   &tail) != 2
+        || tail != ']')
+        return dws_error (error,
+                          EINVAL,
+                          "%s: malformed location constraint",
+                          b->name);
+    return is_strict (access) && !is_own (bl, loc);
+}
+
+static bool is_listed (json_t *list, const struct location *loc)
+{
+    size_t i;
+    json_t *value;
+
+    json_array_foreach (list, i, value) {
+        const char *name = "";
+        const char *namespace = "";
+
+        (void)json_unpack (value,
+                           "{s:s s:s}",
+                           "name", &name,
+                           "namespace", &namespace);
+        if (strcmp (name, loc->name) == 0
+            && strcmp (namespace, loc->namespace) == 0)
+            return true;
+    }
+    return false;
+}
+
+json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error)
+{
+    struct breakdown_list *bl;
+    struct location loc;
+    json_t *result = NULL;
+    json_t *value;
+    size_t j;
+
+    if (!(bl = breakdown_list_create (breakdowns, error)))
+        return NULL;
+    if (!(result = json_array ()))
+        goto nomem;
+    for (size_t i = 0; i < bl->count; i++) {
+        json_array_foreach (bl->list[i].locations, j, value) {
+            int rc = decode_location (bl, &bl->list[i], value, &loc, error);
+
+            if (rc < 0)
+                goto error;
+            if (rc == 0 || is_listed (result, &loc))
+                continue;
+            if (json_array_append_new (result,
+                                       json_pack ("{s:s s:s}",
+                                                  "name", loc.name,
+                                                  "namespace",
+                                                  loc.namespace)) < 0)
+                goto nomem;
+        }
+    }
+    breakdown_list_destroy (bl);
+    return result;
+nomem:
+    dws_error_nomem (error);
+error:
+    json_decref (result);
+    breakdown_list_destroy (bl);
+    return NULL;
+}
+
+/* The allocation set that 'loc' points to.
+ */
+static json_t *find_set (json_t *servers,
+                             const struct location *loc,
+                             dws_error_t *error)
+{
+    size_t i;
+    json_t *value;
+
+    json_array_foreach (servers, i, value) {
+        const char *name;
+        const char *namespace = "default";
+        json_t *sets;
+        json_t *set;
+
+        if (json_unpack (value,
+                         "{s:{s:s s?s}}",
+                         "metadata",
+                           "name", &name,
+                           "namespace", &namespace) < 0
+            || strcmp (name, loc->name) != 0
+            || strcmp (namespace, loc->namespace) != 0)
+            continue;
+        if (json_unpack (value,
+                         "{s:{s:o}}",
+                         "spec",
+                           "allocationSets", &sets) == 0
+            && (set = json_array_get (sets, loc->set))
+            && json_object_get (set, "storage"))
+            return set;
+        dws_error (error,
+                   EINVAL,
+                   "Servers %s has no allocation set %u",
+                   loc->name,
+                   loc->set);
+        return NULL;
+    }
+    dws_error (error, EINVAL, "Servers %s does not exist", loc->name);
+    return NULL;
+}
+
+/* The type of file system that a set with this label is a part of.
+ */
+static const char *type_of_label (const char *label)
+{
+    static const char *const lustre[] = { "mgt", "mdt", "mgtmdt", "ost" };
+
+    for (size_t i = 0; i < sizeof (lustre) / sizeof (lustre[0]); i++) {
+        if (strcmp (label, lustre[i]) == 0)
+            return "lustre";
+    }
+    return label;
+}
+
+static bool is_on_network (json_t *set, json_t *network)
+{
+    const char *label = "";
+    size_t i;
+    json_t *value;
+
+    (void)json_unpack (set, "{s:s}", "label", &label);
+    json_array_foreach (network, i, value) {
+        if (json_is_string (value)
+            && strcmp (json_string_value (value), type_of_label (label)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Take out of 'allowed' (one flag for each rabbit) what does not hold a part
+ * of the set. Returns 1, or 0 if every node reaches the set.
+ */
+static int restrict_rabbits (char *allowed,
+                             const struct dws_topology *topo,
+                             json_t *servers,
+                             const struct location *loc,
+                             json_t *network,
+                             dws_error_t *error)
+{
+    size_t n = dws_topology_count (topo);
+    json_t *set;
+    json_t *storage;
+    json_t *value;
+    char *holds;
+    size_t i;
+
+    if (!(set = find_set (servers, loc, error)))
+        return -1;
+    if (is_on_network (set, network))
+        return 0;
+    storage = json_object_get (set, "storage");
+    if (!(holds = calloc (1, n + 1)))
+        return dws_error_nomem (error);
+    json_array_foreach (storage, i, value) {
+        const char *name = "";
+        int index;
+
+        (void)json_unpack (value, "{s:s}", "name", &name);
+        if ((index = dws_topology_find (topo, name)) >= 0)
+            holds[index] = 1;
+    }
+    for (i = 0; i < n; i++)
+        allowed[i] &= holds[i];
+    free (holds);
+    return 1;
+}
+
+static json_t *encode_hosts (const char *allowed,
+                             const struct dws_topology *topo,
+                             dws_error_t *error)
+{
+    struct hostlist *hl = hostlist_create ();
+    json_t *result = NULL;
+    char *s = NULL;
+
+    if (!hl)
+        goto nomem;
+    for (size_t i = 0; i < dws_topology_count (topo); i++) {
+        if (allowed[i]
+            && hostlist_append (hl, dws_topology_hostlist (topo, i)) < 0)
+            goto nomem;
+    }
+    if (hostlist_count (hl) == 0) {
+        dws_error (error,
+                   ENOSPC,
+                   "no compute node has physical access to all of the"
+                   " persistent storage that the job uses");
+        goto done;
+    }
+    hostlist_sort (hl);
+    if (!(s = hostlist_encode (hl))
+        || !(result = json_pack ("{s:[s]}", "hostlist", s)))
+        goto nomem;
+done:
+    free (s);
+    hostlist_destroy (hl);
+    return result;
+nomem:
+    dws_error_nomem (error);
+    goto done;
+}
+
+json_t *dws_location_constraint (json_t *breakdowns,
+                                 json_t *servers,
+                                 const struct dws_topology *topo,
+                                 json_t *network,
+                                 dws_error_t *error)
+{
+    struct breakdown_list *bl;
+    struct location loc;
+    json_t *result = NULL;
+    json_t *value;
+    size_t j;
+    char *allowed = NULL;
+    bool any = false;
+
+    if (!(bl = breakdown_list_create (breakdowns, error)))
+        return NULL;
+    if (!(allowed = malloc (dws_topology_count (topo) + 1))) {
+        dws_error_nomem (error);
+        goto done;
+    }
+    memset (allowed, 1, dws_topology_count (topo) + 1);
+    for (size_t i = 0; i < bl->count; i++) {
+        json_array_foreach (bl->list[i].locations, j, value) {
+            int rc = decode_location (bl, &bl->list[i], value, &loc, error);
+
+            if (rc > 0)
+                rc = restrict_rabbits (allowed, topo, servers, &loc, network,
+                                       error);
+            if (rc < 0)
+                goto done;
+            any |= rc > 0;
+        }
+    }
+    result = any ? encode_hosts (allowed, topo, error) : json_null ();
+done:
+    free (allowed);
+    breakdown_list_destroy (bl);
+    return result;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Compute location constraints of DirectiveBreakdowns as an RFC 31
+ * constraint on the job.
+ *
+ * Only "physical" and "mandatory" restricts the choice of nodes: over the
+ * network every node reaches every rabbit, and best effort is served by
+ * giving the job storage next to its nodes. Storage that is made for the job
+ * (jobdw) needs no constraint either, as its ssd is scheduled together with
+ * the nodes. What remains is storage that exists already (persistentdw): the
+ * nodes must hang on the rabbits that hold it. Every location must be met,
+ * so that it takes a rabbit that holds a part of each set.
+ */
+
+#ifndef LIBDWS_LOCATION_H
+#define LIBDWS_LOCATION_H
+
+#include <jansson.h>
+
+#include "libdws/graph/topology.h"
+#include "libdws/util/error.h"
+
+/* The Servers objects that must be read before dws_location_constraint() can
+ * tell: a new array of {"name", "namespace"}, each once, mostly empty.
+ * Fails with EINVAL, EAGAIN (a breakdown is not ready yet) or ENOMEM.
+ */
+json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
+
+/* 'network' is an array of the types of file systems ("lustre") that every
+ * node reaches by network, or NULL: their locations are left out, although the
+ * storage controllers have them as physical and mandatory.
+ *
+ * Return the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null
+ * if there is nothing to ask for. 'servers' is an array of Servers objects,
+ * those of dws_location_servers(); NULL if there are none.
+ * Fails with EINVAL (malformed, or a Servers object is missing), ENOSPC (no
+ * compute node can do), EAGAIN or ENOMEM.
+ */
+json_t *dws_location_constraint (json_t *breakdowns,
+                                 json_t *servers,
+                                 const struct dws_topology *topo,
+                                 json_t *network,
+                                 dws_error_t *error);
+
+#endif /* !LIBDWS_LOCATION_H */

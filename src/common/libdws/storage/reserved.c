@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See reserved.h.
+ */
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "allocset_private.h"
+#include "reserved.h"
+
+/* The chassis and its rabbit are not in the graph of every R, but the nodes
+ * and ssds are, and what they have in common is the path above them.
+ */
+static char *parent_of (const char *path)
+{
+    const char *slash = strrchr (path, '/');
+
+    return strndup (path, slash ? (size_t)(slash - path) : 0);
+}
+
+static int add_to_key (json_t *object, const char *key, json_int_t n)
+{
+    n += json_integer_value (json_object_get (object, key));
+    return json_object_set_new (object, key, json_integer (n));
+}
+
+/* Sort one vertex into 'gib' (path of chassis to GiB) or 'rabbits' (path of
+ * chassis to name of rabbit).
+ */
+static int take_vertex (json_t *vertex,
+                        const struct dws_topology *topo,
+                        json_t *gib,
+                        json_t *rabbits)
+{
+    const char *type;
+    const char *path;
+    const char *name = "";
+    const char *rabbit;
+    json_int_t size = 0;
+    char *parent;
+    int rc = 0;
+
+    if (json_unpack (vertex,
+                     "{s:{s:s s?s s?I s:{s:s}}}",
+                     "metadata",
+                       "type", &type,
+                       "name", &name,
+                       "size", &size,
+                       "paths",
+                         "containment", &path) < 0)
+        return 0;
+    if (!(parent = parent_of (path)))
+        return -1;
+    if (strcmp (type, "ssd") == 0)
+        rc = add_to_key (gib, parent, size > 0 ? size : 0);
+    else if (strcmp (type, "node") == 0
+             && (rabbit = dws_topology_rabbit (topo, name)))
+        rc = json_object_set_new (rabbits, parent, json_string (rabbit));
+    free (parent);
+    return rc;
+}
+
+json_t *dws_reserved (json_t *R,
+                      const struct dws_topology *topo,
+                      dws_error_t *error)
+{
+    json_t *gib = json_object ();
+    json_t *rabbits = json_object ();
+    json_t *result = json_object ();
+    json_t *vertices = NULL;
+    const char *path;
+    json_t *value;
+    size_t i;
+
+    if (!gib || !rabbits || !result)
+        goto nomem;
+    (void)json_unpack (R,
+                       "{s:{s:{s:o}}}",
+                       "scheduling",
+                         "graph",
+                           "nodes", &vertices);
+    json_array_foreach (vertices, i, value) {
+        if (take_vertex (value, topo, gib, rabbits) < 0)
+            goto nomem;
+    }
+    json_object_foreach (gib, path, value) {
+        const char *rabbit = json_string_value (json_object_get (rabbits,
+                                                                 path));
+        json_int_t n = json_integer_value (value);
+
+        if (n > LLONG_MAX / GIB)
+            n = LLONG_MAX / GIB;
+        if (rabbit && add_to_key (result, rabbit, n * GIB) < 0)
+            goto nomem;
+    }
+    json_decref (gib);
+    json_decref (rabbits);
+    return result;
+nomem:
+    json_decref (gib);
+    json_decref (rabbits);
+    json_decref (result);
+    dws_error_nomem (error);
+    return NULL;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of daemons.c.
+ */
+
+#include "libdws/storage/daemons.h"
+#include "libdws/test/util.h"
+
+#define NEEDS(words) \
+    "{'metadata': {'name': 'w-0'}, 'status': {'ready': true," \
+    " 'requires': [" words "]}}"
+
+static const char *config =
+    "{'copy-offload': 'nnf-dm.service', 'scr': 'scr.service',"
+    " 'other-copy': 'nnf-dm.service'}";
+
+static const struct {
+    const char *breakdowns;
+    const char *daemons;
+    int errnum;
+    const char *want;         // the units, or part of the message
+} table[] = {
+    { "[]", NULL, 0, "[]" },
+    { "[{'status': {'ready': true}}]", NULL, 0, "[]" },
+    { "[" NEEDS ("") "]", NULL, 0, "[]" },
+    { "[" NEEDS ("'user-container-auth'") "]", NULL, 0, "[]" },
+    { "[" NEEDS ("'copy-offload', 'user-container-auth'") "]", "", 0,
+      "['nnf-dm.service']" },
+    { "[" NEEDS ("'scr'") ", " NEEDS ("'copy-offload', 'scr'") "]", "", 0,
+      "['scr.service', 'nnf-dm.service']" },
+    // two words for one unit
+    { "[" NEEDS ("'copy-offload', 'other-copy'") "]", "", 0,
+      "['nnf-dm.service']" },
+    { "[" NEEDS ("'scr', 'magic'") "]", "", EINVAL,
+      "requires=magic: there is no such daemon on this system (known:"
+      " copy-offload, scr, other-copy)" },
+    { "[" NEEDS ("'copy-offload'") "]", NULL, EINVAL,
+      "none are configured" },
+    { "[" NEEDS ("5") "]", "", EINVAL, "not a string" },
+    { "[{'metadata': {'name': 'w-0'}}]", "", EAGAIN, "not ready" },
+};
+
+static void test_table (void **state)
+{
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        json_t *breakdowns = J (table[i].breakdowns);
+        json_t *daemons = J (table[i].daemons ? config : NULL);
+        dws_error_t e = { "" };
+        json_t *o;
+
+        errno = 0;
+        o = dws_daemons_units (breakdowns, daemons, &e);
+        if (table[i].errnum) {
+            assert_null (o);
+            assert_int_equal (errno, table[i].errnum);
+            assert_contains (e.text, table[i].want);
+        }
+        else {
+            if (!o)
+                fail_msg ("row %zu: %s", i, e.text);
+            assert_json (o, table[i].want);
+        }
+        json_decref (o);
+        json_decref (daemons);
+        json_decref (breakdowns);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_table),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of location.c.
+ */
+
+#include <stdbool.h>
+
+#include "libdws/storage/location.h"
+#include "libdws/test/util.h"
+
+#define ACCESS(type, priority) \
+    "{'type': '" type "', 'priority': '" priority "'}"
+#define LOCATION(servers, set, access) \
+    "{'access': [" access "], 'reference': {'kind': 'Servers'," \
+    " 'name': '" servers "', 'namespace': 'default'," \
+    " 'fieldPath': 'servers.spec.allocationSets[" #set "]'}}"
+#define PERSISTENT(locations) \
+    "{'metadata': {'name': 'w-0'}, 'status': {'ready': true," \
+    " 'compute': {'constraints': {'location': [" locations "]}}}}"
+#define JOBDW(locations) \
+    "{'metadata': {'name': 'w-1'}, 'status': {'ready': true," \
+    " 'storage': {'reference': {'name': 'own', 'namespace': 'default'}," \
+    " 'allocationSets': []}," \
+    " 'compute': {'constraints': {'location': [" locations "]}}}}"
+
+#define PHYSICAL ACCESS ("physical", "mandatory")
+#define NETWORK ACCESS ("network", "mandatory")
+#define RATHER ACCESS ("physical", "bestEffort")
+
+/* p1 lies on r1 and r2; the sets of p2 on r2 and r3, and r3 alone.
+ */
+static const char *servers_text =
+    "[{'metadata': {'name': 'p1', 'namespace': 'default'}, 'spec':"
+    "  {'allocationSets': [{'storage': [{'name': 'r1'}, {'name': 'r2'}]}]}},"
+    " {'metadata': {'name': 'p2'}, 'spec': {'allocationSets': ["
+    "  {'storage': [{'name': 'r2'}, {'name': 'r3'}, {'name': 'gone'}]},"
+    "  {'storage': [{'name': 'r3'}]}]}},"
+    " {'metadata': {'name': 'empty'}}]";
+
+static const char *mapping_text =
+    "{'computes': {'a1': 'r1', 'a2': 'r1', 'a3': 'r2', 'b9': 'r3'},"
+    " 'rabbits': {'r1': {'capacity': 1, 'hostlist': 'a[1-2]'},"
+    "             'r2': {'capacity': 1, 'hostlist': 'a3'},"
+    "             'r3': {'capacity': 1, 'hostlist': 'b9'}}}";
+
+static const struct {
+    const char *breakdowns;
+    int errnum;
+    const char *want;         // the constraint, or part of the message
+    const char *read;         // the Servers to read
+} table[] = {
+    { "[]", 0, "null", "[]" },
+    { "[{'status': {'ready': true}}]", 0, "null", "[]" },
+    // made for the job, or reached over the network, or only preferred
+    { "[" JOBDW (LOCATION ("own", 0, PHYSICAL)) "]", 0, "null", "[]" },
+    { "[" PERSISTENT (LOCATION ("p1", 0, NETWORK)) "]", 0, "null", "[]" },
+    { "[" PERSISTENT (LOCATION ("p1", 0, NETWORK ", " RATHER)) "]", 0,
+      "null", "[]" },
+    // r1 and r2
+    { "[" PERSISTENT (LOCATION ("p1", 0, NETWORK ", " PHYSICAL)) "]", 0,
+      "{'hostlist': ['a[1-3]']}",
+      "[{'name': 'p1', 'namespace': 'default'}]" },
+    // a rabbit that left the machine does not matter
+    { "[" PERSISTENT (LOCATION ("p2", 0, PHYSICAL)) "]", 0,
+      "{'hostlist': ['a3,b9']}",
+      "[{'name': 'p2', 'namespace': 'default'}]" },
+    // both sets: r2, r3 and r3
+    { "[" PERSISTENT (LOCATION ("p2", 0, PHYSICAL) ", "
+                      LOCATION ("p2", 1, PHYSICAL)) "]", 0,
+      "{'hostlist': ['b9']}", "[{'name': 'p2', 'namespace': 'default'}]" },
+    // two of them: r1, r2 and r2, r3
+    { "[" PERSISTENT (LOCATION ("p1", 0, PHYSICAL)) ", "
+      PERSISTENT (LOCATION ("p2", 0, PHYSICAL)) ", "
+      JOBDW (LOCATION ("own", 0, PHYSICAL)) "]", 0,
+      "{'hostlist': ['a3']}",
+      "[{'name': 'p1', 'namespace': 'default'},"
+      " {'name': 'p2', 'namespace': 'default'}]" },
+    // r1, r2 and r3
+    { "[" PERSISTENT (LOCATION ("p1", 0, PHYSICAL) ", "
+                      LOCATION ("p2", 1, PHYSICAL)) "]",
+      ENOSPC, "no compute node", NULL },
+    { "[" PERSISTENT (LOCATION ("p9", 0, PHYSICAL)) "]",
+      EINVAL, "Servers p9 does not exist", NULL },
+    { "[" PERSISTENT (LOCATION ("p1", 1, PHYSICAL)) "]",
+      EINVAL, "Servers p1 has no allocation set 1", NULL },
+    { "[" PERSISTENT (LOCATION ("empty", 0, PHYSICAL)) "]",
+      EINVAL, "Servers empty has no allocation set 0", NULL },
+    { "[" PERSISTENT (LOCATION ("p1", x, PHYSICAL)) "]",
+      EINVAL, "w-0: malformed location", NULL },
+    { "[" PERSISTENT ("{}") "]", EINVAL, "w-0: malformed location", NULL },
+    { "[{'metadata': {'name': 'w-0'}}]", EAGAIN, "not ready", NULL },
+};
+
+static void test_table (void **state)
+{
+    json_t *mapping = J (mapping_text);
+    json_t *servers = J (servers_text);
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+
+    assert_non_null (topo);
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        json_t *breakdowns = J (table[i].breakdowns);
+        dws_error_t e = { "" };
+        json_t *o;
+
+        errno = 0;
+        o = dws_location_constraint (breakdowns, servers, topo, NULL, &e);
+        if (table[i].errnum) {
+            assert_null (o);
+            assert_int_equal (errno, table[i].errnum);
+            assert_contains (e.text, table[i].want);
+        }
+        else {
+            if (!o)
+                fail_msg ("row %zu: %s", i, e.text);
+            assert_json (o, table[i].want);
+            json_decref (o);
+            o = dws_location_servers (breakdowns, &e);
+            assert_json (o, table[i].read);
+        }
+        json_decref (o);
+        json_decref (breakdowns);
+    }
+    dws_topology_destroy (topo);
+    json_decref (servers);
+    json_decref (mapping);
+}
+
+/* Lustre is what its sets are named after, other types are the label.
+ */
+static void test_network (void **state)
+{
+    static const struct {
+        const char *label;
+        const char *network;
+        bool restricts;
+    } tab[] = {
+        { "ost", "['lustre']", false },
+        { "mgtmdt", "['lustre']", false },
+        { "ost", "['gfs2', 'lustre']", false },
+        { "gfs2", "['gfs2']", false },
+        { "gfs2", "['lustre']", true },
+        { "ost", "['ost']", true },
+        { "ost", "[]", true },
+        { "ost", NULL, true },
+    };
+    json_t *mapping = J (mapping_text);
+    json_t *breakdowns = J ("[" PERSISTENT (LOCATION ("p1", 0, PHYSICAL)) "]");
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *servers = json_pack ("[{s:{s:s} s:{s:[{s:s s:[{s:s}]}]}}]",
+                                     "metadata", "name", "p1",
+                                     "spec", "allocationSets",
+                                       "label", tab[i].label,
+                                       "storage", "name", "r2");
+        json_t *network = J (tab[i].network);
+        json_t *o = dws_location_constraint (breakdowns, servers, topo,
+                                             network, NULL);
+
+        assert_non_null (servers);
+        assert_json (o, tab[i].restricts ? "{'hostlist': ['a3']}" : "null");
+        json_decref (o);
+        json_decref (network);
+        json_decref (servers);
+    }
+    dws_topology_destroy (topo);
+    json_decref (breakdowns);
+    json_decref (mapping);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_table),
+        cmocka_unit_test (test_network),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

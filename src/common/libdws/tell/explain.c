@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See explain.h. The workflow's own messages say whose fault something is in
+ * words that are meant for the controllers' authors; the table below puts
+ * them right. The first entry whose text occurs in the message applies.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "explain.h"
+
+/* Who can do something about it.
+ */
+enum fault {
+    FAULT_USER,                 // the directive, or files or programs of theirs
+    FAULT_SITE,                 // configuration, or too little of something
+    FAULT_STORAGE,              // something is broken or slow
+};
+
+static const char *const retry =
+    "submit again, and if it fails again tell the administrators";
+static const char *const ask_site = "tell the administrators";
+static const char *const see_log =
+    "see flux job info JOBID rabbit_container_log";
+static const char *const check_paths =
+    "check that source and destination exist and that you may use them";
+static const char *const correct = "correct the directive and submit again";
+
+static const struct rule {
+    const char *text;
+    enum fault fault;
+    const char *advice;
+} rules[] = {
+    { "took longer than", FAULT_STORAGE, retry },
+    { "insufficient capacity", FAULT_SITE,
+      "ask for less, or submit again later" },
+    { "InsufficientResources", FAULT_SITE,
+      "no port is free: submit again later" },
+    { "user container(s) failed", FAULT_USER, see_log },
+    { "data movement", FAULT_USER, check_paths },
+    { "is not known on this system", FAULT_SITE, ask_site },
+    { "belongs to another Flux instance", FAULT_SITE, ask_site },
+    { "only the instance owner can create", FAULT_USER,
+      "ask the administrators to create it" },
+    { "default Nnf", FAULT_SITE, ask_site },
+    { "no valid container profile found", FAULT_USER, correct },
+    { "directive requirements", FAULT_SITE, ask_site },
+    { "none are configured", FAULT_SITE, ask_site },
+    { "Forced Ready", FAULT_STORAGE, retry },
+    { "while in use", FAULT_USER,
+      "wait for the jobs that use it to end" },
+    { "is deleting", FAULT_USER, "create it anew, or use another" },
+    { "not found", FAULT_USER, correct },
+    { "User error", FAULT_USER, correct },
+    { "admission webhook", FAULT_USER, correct },
+    { "WLM error", FAULT_SITE, ask_site },
+    { "Internal error", FAULT_STORAGE, retry },
+    { "workflow error", FAULT_STORAGE, retry },
+    { "TransientCondition", FAULT_STORAGE, retry },
+    /* what libdws refuses */
+    { "is not Ready", FAULT_STORAGE, retry },
+    { "is Disabled", FAULT_STORAGE, retry },
+    { "has no Storage object", FAULT_STORAGE, retry },
+    { " GiB are left", FAULT_SITE, "ask for less, or submit again later" },
+    { " rabbits: ", FAULT_SITE, "ask for less, or submit again later" },
+    { "", FAULT_USER, correct },
+};
+
+static const char *fault_name (enum fault fault)
+{
+    switch (fault) {
+        case FAULT_USER:
+            return "user";
+        case FAULT_SITE:
+            return "site";
+        default:
+            return "storage";
+    }
+}
+
+static const struct rule *find_advice (const struct dws_workflow *wf,
+                                     const char *text)
+{
+    const struct rule *rule = rules;
+    bool moving = wf && (wf->state == DWS_STATE_DATAIN
+                         || wf->state == DWS_STATE_DATAOUT);
+
+    while (!strstr (text, rule->text)
+           || (rule->advice == check_paths && !moving))
+        rule++;
+    return rule;
+}
+
+static void add_note (char *buf, size_t *len, const char *fmt, ...)
+    __attribute__ ((format (printf, 3, 4)));
+
+static void add_note (char *buf, size_t *len, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start (ap, fmt);
+    n = vsnprintf (buf + *len, DWS_EXPLAIN_SIZE - *len, fmt, ap);
+    va_end (ap);
+    if (n > 0)
+        *len += n;
+    if (*len >= DWS_EXPLAIN_SIZE) {
+        *len = DWS_EXPLAIN_SIZE - 1;
+        dws_trim_utf8 (buf, *len);
+    }
+}
+
+static bool is_given (const char *s)
+{
+    return s && *s;
+}
+
+/* A movement's failure is "Failed (NAME): MESSAGE".
+ */
+static bool has_failure (const char *text, const char *failure)
+{
+    const char *message = strstr (failure, "): ");
+
+    return strstr (text, message ? message + 3 : failure) != NULL;
+}
+
+const char *dws_explain (const struct dws_workflow *wf,
+                         const struct dws_details *details,
+                         const char *text,
+                         char buf[DWS_EXPLAIN_SIZE])
+{
+    static const struct dws_details none;
+    const struct rule *rule = find_advice (wf, text);
+    size_t len = 0;
+
+    if (!details)
+        details = &none;
+    add_note (buf, &len, "%s", text);
+    if (is_given (details->hosts))
+        add_note (buf, &len, " (not ready: %s)", details->hosts);
+    if (is_given (details->movement) && !has_failure (text, details->movement))
+        add_note (buf, &len, " (data movement: %s)", details->movement);
+    if (is_given (details->storage))
+        add_note (buf, &len, " (%s)", details->storage);
+    add_note (buf, &len, " [fault: %s; %s]", fault_name (rule->fault),
+              rule->advice);
+    return buf;
+}
+
+const char *dws_explain_kind (const struct dws_workflow *wf)
+{
+    if (!wf || wf->state != wf->desired || wf->ready)
+        return NULL;
+    switch (wf->state) {
+        case DWS_STATE_SETUP:
+            return "servers";
+        case DWS_STATE_DATAIN:
+        case DWS_STATE_DATAOUT:
+            return "nnfdatamovements";
+        case DWS_STATE_PRERUN:
+        case DWS_STATE_POSTRUN:
+            return "clientmounts";
+        default:
+            return NULL;
+    }
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The note of a job exception, in one form: what failed, where, whose fault
+ * that is as far as one can tell, and what to do.
+ */
+
+#ifndef LIBDWS_EXPLAIN_H
+#define LIBDWS_EXPLAIN_H
+
+#include "libdws/facts/workflow.h"
+
+/* What was found out about a failure. NULL or "": nothing.
+ */
+struct dws_details {
+    const char *hosts;          // nodes or rabbits that did not get ready
+    const char *movement;       // the data movement's own message
+    const char *storage;        // persistent file systems, in words
+};
+
+/* Write "TEXT[ (MORE)] [fault: WHO; ADVICE]" to 'buf'.
+ * 'wf' and 'details' may be NULL. Returns 'buf'.
+ */
+#define DWS_EXPLAIN_SIZE 1536
+const char *dws_explain (const struct dws_workflow *wf,
+                         const struct dws_details *details,
+                         const char *text,
+                         char buf[DWS_EXPLAIN_SIZE]);
+
+/* What to read to know more about a failure in the state that the workflow is
+ * in: the plural of a kind, or NULL.
+ */
+const char *dws_explain_kind (const struct dws_workflow *wf);
+
+#endif /* !LIBDWS_EXPLAIN_H */

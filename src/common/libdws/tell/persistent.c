@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See persistent.h.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libdws/directive/command.h"
+#include "libdws/facts/workflow.h"
+#include "libdws/util/error.h"
+#include "persistent.h"
+
+/* A reference is to the breakdown of a directive: its workflow's name and
+ * "-INDEX".
+ */
+static json_t *describe_user (const char *name)
+{
+    char workflow[256];
+    uint64_t jobid;
+    char *cp;
+    json_t *o;
+
+    snprintf (workflow, sizeof (workflow), "%s", name);
+    if ((cp = strrchr (workflow, '-')))
+        *cp = '\0';
+    if (!(o = json_pack ("{s:s}", "workflow", workflow)))
+        return NULL;
+    if ((jobid = dws_workflow_jobid (workflow))
+        && json_object_set_new (o, "jobid", json_integer (jobid)) < 0) {
+        json_decref (o);
+        return NULL;
+    }
+    return o;
+}
+
+json_t *dws_persistent_describe (json_t *object)
+{
+    const char *name = "";
+    const char *namespace = "";
+    const char *type = "";
+    const char *state = "";
+    json_int_t userid = -1;
+    json_t *references = NULL;
+    json_t *users;
+    json_t *o;
+    json_t *value;
+    size_t index;
+
+    json_unpack (object, "{s:{s?s s?s}}",
+                 "metadata", "name", &name, "namespace", &namespace);
+    json_unpack (object, "{s:{s?s s?I s?o}}",
+                 "spec",
+                   "fsType", &type,
+                   "userID", &userid,
+                   "consumerReferences", &references);
+    json_unpack (object, "{s:{s?s}}", "status", "state", &state);
+    if (!(users = json_array ()))
+        goto nomem;
+    json_array_foreach (references, index, value) {
+        const char *s = json_string_value (json_object_get (value, "name"));
+
+        if (s && json_array_append_new (users, describe_user (s)) < 0) {
+            json_decref (users);
+            goto nomem;
+        }
+    }
+    if (!(o = json_pack ("{s:s s:s s:s s:I s:s s:o}",
+                         "name", name,
+                         "namespace", namespace,
+                         "type", type,
+                         "userid", userid,
+                         "state", state,
+                         "users", users)))
+        goto nomem;
+    return o;
+nomem:
+    errno = ENOMEM;
+    return NULL;
+}
+
+const char *dws_persistent_text (json_t *description,
+                                 const char *owner,
+                                 char buf[DWS_PERSISTENT_SIZE])
+{
+    const char *name = "";
+    const char *type = "";
+    const char *state = "";
+    json_t *users = NULL;
+    size_t count;
+    int n;
+
+    json_unpack (description, "{s:s s:s s:s s:o}",
+                 "name", &name,
+                 "type", &type,
+                 "state", &state,
+                 "users", &users);
+    count = json_array_size (users);
+    n = snprintf (buf, DWS_PERSISTENT_SIZE,
+                  "file system '%s' (%s, %s, owner %s, used by %zu job%s)",
+                  name, type, *state ? state : "state unknown", owner,
+                  count, count == 1 ? "" : "s");
+    if (n >= DWS_PERSISTENT_SIZE)
+        dws_trim_utf8 (buf, DWS_PERSISTENT_SIZE - 1);
+    return buf;
+}
+
+const char *dws_persistent_name (const char *directive,
+                                 char buf[DWS_PERSISTENT_NAME_SIZE])
+{
+    unsigned int named = DWS_COMMAND_CREATE_PERSISTENT
+        | DWS_COMMAND_DESTROY_PERSISTENT | DWS_COMMAND_PERSISTENTDW;
+
+    if (!(dws_command (directive) & named))
+        return NULL;
+    return dws_command_arg (directive, "name", buf, DWS_PERSISTENT_NAME_SIZE);
+}

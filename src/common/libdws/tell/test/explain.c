@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of explain.c.
+ */
+
+#include "libdws/tell/explain.h"
+#include "libdws/test/util.h"
+
+static void test_faults (void **state)
+{
+    static const struct {
+        enum dws_state state;
+        const char *text;
+        const char *fault;
+        const char *advice;
+    } tab[] = {
+        { DWS_STATE_PROPOSAL, "w-0, set raw: needs storage on rabbit rabbit2,"
+          " which is not Ready", "storage", "submit again" },
+        { DWS_STATE_PROPOSAL, "w-0, set xfs: 2 x 11 GiB are needed on rabbit"
+          " rabbit0, 3 GiB are left", "site", "ask for less" },
+        { DWS_STATE_PROPOSAL, "w-0, set ost: 2 allocations of 9 GiB on 1 of 2"
+          " rabbits: 1 fit; rabbit0 is Disabled", "storage", "submit again" },
+        { DWS_STATE_PROPOSAL, "workflow error in Proposal: DW Directive 0: "
+          "User error: 'capacity' must be a non-zero value",
+          "user", "correct the directive" },
+        { DWS_STATE_NONE, "admission webhook \"v\" denied the request: x",
+          "user", "correct the directive" },
+        { DWS_STATE_SETUP, "workflow error in Setup: DW Directive 0: WLM "
+          "error: rabbit0: insufficient capacity available",
+          "site", "ask for less" },
+        { DWS_STATE_SETUP, "workflow error in Setup: DW Directive 0: WLM "
+          "error: label missing", "site", "tell the administrators" },
+        { DWS_STATE_PRERUN, "workflow error in PreRun: DW Directive 0: "
+          "Internal error: mount failed", "storage", "submit again" },
+        { DWS_STATE_PRERUN, "mounting file systems took longer than 5s",
+          "storage", "submit again" },
+        { DWS_STATE_DATAOUT, "data movement took longer than 5s, skipping it",
+          "storage", "submit again" },
+        { DWS_STATE_DATAOUT, "workflow error in DataOut: Internal error: "
+          "data movement failed", "user", "source and destination" },
+        { DWS_STATE_POSTRUN, "workflow error in PostRun: Internal error: "
+          "data movement failed", "storage", "submit again" },
+        { DWS_STATE_TEARDOWN, "User error: persistent storage cannot be deleted"
+          " while in use", "user", "wait for the jobs" },
+        { DWS_STATE_PROPOSAL, "User error: Persistent storage instance 'a' is"
+          " deleting", "user", "create it anew" },
+        { DWS_STATE_PROPOSAL, "Internal error: no valid container profile"
+          " found", "user", "correct the directive" },
+        { DWS_STATE_PROPOSAL, "Internal error: Unable to find a default"
+          " NnfStorageProfile to use", "site", "tell the administrators" },
+        { DWS_STATE_SETUP, "Internal error: storage directive requirements were"
+          " not satisfied", "site", "tell the administrators" },
+        { DWS_STATE_PRERUN, "User error: user container(s) failed to start",
+          "user", "rabbit_container_log" },
+        { DWS_STATE_NONE, "user 5 is not known on this system",
+          "site", "tell the administrators" },
+        { DWS_STATE_PROPOSAL, "no compute node has physical access",
+          "user", "correct the directive" },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_workflow wf = { .state = tab[i].state };
+        char buf[DWS_EXPLAIN_SIZE];
+        char who[32];
+
+        snprintf (who, sizeof (who), "[fault: %s;", tab[i].fault);
+        dws_explain (&wf, NULL, tab[i].text, buf);
+        assert_int_equal (strncmp (buf, tab[i].text, strlen (tab[i].text)), 0);
+        assert_contains (buf + strlen (tab[i].text), tab[i].advice);
+        assert_contains (buf, who);
+    }
+}
+
+static void test_details (void **state)
+{
+    struct dws_workflow wf = { .state = DWS_STATE_PRERUN };
+    struct dws_details details = {
+        .hosts = "node[3-4]",
+        .movement = "no space",
+        .storage = "file system 'keep' (lustre)",
+    };
+    char buf[DWS_EXPLAIN_SIZE];
+    char large[2 * DWS_EXPLAIN_SIZE];
+    json_t *s;
+
+    assert_string_equal (dws_explain (&wf, &details, "it failed", buf),
+                         "it failed (not ready: node[3-4])"
+                         " (data movement: no space)"
+                         " (file system 'keep' (lustre))"
+                         " [fault: user; correct the directive and submit"
+                         " again]");
+    /* what the text has already is not said twice */
+    details = (struct dws_details){
+        .movement = "Failed (fluxjob-1-0-0): no space",
+        .hosts = "",
+    };
+    assert_string_equal (dws_explain (NULL, &details, "dcp: no space", buf),
+                         "dcp: no space [fault: user; correct the directive"
+                         " and submit again]");
+    for (size_t i = 0; i + 3 <= sizeof (large); i += 2)
+        memcpy (large + i, "\xc3\xa9", 3);
+    assert_non_null ((s = json_string (dws_explain (NULL, NULL, large, buf))));
+    json_decref (s);
+}
+
+static void test_kind (void **state)
+{
+    struct dws_workflow wf = {
+        .state = DWS_STATE_PRERUN,
+        .desired = DWS_STATE_PRERUN,
+    };
+
+    assert_null (dws_explain_kind (NULL));
+    assert_string_equal (dws_explain_kind (&wf), "clientmounts");
+    wf.ready = true;
+    assert_null (dws_explain_kind (&wf));
+    wf.ready = false;
+    wf.desired = DWS_STATE_TEARDOWN;
+    assert_null (dws_explain_kind (&wf));
+    wf.state = wf.desired = DWS_STATE_DATAOUT;
+    assert_string_equal (dws_explain_kind (&wf), "nnfdatamovements");
+    wf.state = wf.desired = DWS_STATE_SETUP;
+    assert_string_equal (dws_explain_kind (&wf), "servers");
+    wf.state = wf.desired = DWS_STATE_PROPOSAL;
+    assert_null (dws_explain_kind (&wf));
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_faults),
+        cmocka_unit_test (test_details),
+        cmocka_unit_test (test_kind),
+    };
+
+    return cmocka_run_group_tests_name ("explain", tests, NULL, NULL);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of persistent.c.
+ */
+
+#include "libdws/tell/persistent.h"
+#include "libdws/test/util.h"
+
+static void test_describe (void **state)
+{
+    json_t *object = J (
+        "{'metadata': {'name': 'keep', 'namespace': 'default'},"
+        " 'spec': {'name': 'keep', 'fsType': 'lustre', 'userID': 1001,"
+        " 'state': 'Active', 'consumerReferences': ["
+        "   {'name': 'fluxjob-42-0'}, {'name': 'fluxjob-7-00c0ffee-1'},"
+        "   {'name': 'other-thing-1'}, {}, 5]},"
+        " 'status': {'state': 'Active'}}");
+    json_t *o = dws_persistent_describe (object);
+    char buf[DWS_PERSISTENT_SIZE];
+
+    assert_json (o, "{'name': 'keep', 'namespace': 'default',"
+                 " 'type': 'lustre', 'userid': 1001, 'state': 'Active',"
+                 " 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
+                 " {'workflow': 'fluxjob-7-00c0ffee', 'jobid': 7},"
+                 " {'workflow': 'other-thing'}]}");
+    assert_string_equal (dws_persistent_text (o, "alice", buf),
+                         "file system 'keep' (lustre, Active, owner alice,"
+                         " used by 3 jobs)");
+    json_decref (o);
+    json_decref (object);
+}
+
+/* What has just been made, or is not what it should be.
+ */
+static void test_bare (void **state)
+{
+    static const char *const objects[] = {
+        "{}", "5", "{'metadata': {}, 'spec': {}, 'status': {}}",
+        "{'metadata': 1, 'spec': 'x', 'status': []}",
+    };
+    char buf[DWS_PERSISTENT_SIZE];
+
+    for (size_t i = 0; i < sizeof (objects) / sizeof (objects[0]); i++) {
+        json_t *object = J (objects[i]);
+        json_t *o = dws_persistent_describe (object);
+
+        assert_json (o, "{'name': '', 'namespace': '', 'type': '',"
+                     " 'userid': -1, 'state': '', 'users': []}");
+        assert_string_equal (dws_persistent_text (o, "?", buf),
+                             "file system '' (, state unknown, owner ?,"
+                             " used by 0 jobs)");
+        json_decref (o);
+        json_decref (object);
+    }
+}
+
+static void test_name (void **state)
+{
+    static const struct {
+        const char *directive;
+        const char *name;
+    } tab[] = {
+        { "#DW persistentdw name=keep", "keep" },
+        { "#DW destroy_persistent name=keep profile=x", "keep" },
+        { "#DW create_persistent type=xfs name=a-b capacity=1GiB", "a-b" },
+        { "#DW jobdw type=xfs capacity=1GiB name=keep", NULL },
+        { "#DW persistentdw", NULL },
+        { "#DW persistentdw requires=x", NULL },
+    };
+    char buf[DWS_PERSISTENT_NAME_SIZE];
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        const char *s = dws_persistent_name (tab[i].directive, buf);
+
+        assert_string_equal (s ? s : "", tab[i].name ? tab[i].name : "");
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_describe),
+        cmocka_unit_test (test_bare),
+        cmocka_unit_test (test_name),
+    };
+
+    return cmocka_run_group_tests_name ("persistent", tests, NULL, NULL);
+}

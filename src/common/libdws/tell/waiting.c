@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See waiting.h.
+ */
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "libdws/directive/command.h"
+#include "waiting.h"
+
+struct text {
+    char *buf;
+    size_t len;
+};
+
+static void say (struct text *t, const char *fmt, ...)
+    __attribute__ ((format (printf, 2, 3)));
+
+static void say (struct text *t, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    va_start (ap, fmt);
+    n = vsnprintf (t->buf + t->len, DWS_WAITING_SIZE - t->len, fmt, ap);
+    va_end (ap);
+    if (n > 0)
+        t->len += n;
+    if (t->len >= DWS_WAITING_SIZE) {
+        t->len = DWS_WAITING_SIZE - 1;
+        dws_trim_utf8 (t->buf, t->len);
+    }
+}
+
+static bool asks (const struct dws_job *job, unsigned int commands)
+{
+    return (job->commands & commands) != 0;
+}
+
+static bool is_current (const struct dws_progress *p,
+                        const struct dws_workflow *wf)
+{
+    return p && p->state == wf->state;
+}
+
+static void add_mounts (struct text *t, const struct dws_job *job,
+                        const struct dws_workflow *wf,
+                        const struct dws_progress *p)
+{
+    bool mounting = wf->state == DWS_STATE_PRERUN;
+
+    if (is_current (p, wf) && p->hosts > 0 && p->hosts_done < p->hosts)
+        say (t, "%s %zu/%zu nodes", mounting ? "mounting" : "unmounting",
+             p->hosts_done, p->hosts);
+    else if (asks (job, DWS_COMMAND_CONTAINER)
+             && ((is_current (p, wf) && p->hosts_done == p->hosts)
+                 || !asks (job, DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW)))
+        say (t, "%s containers", mounting ? "starting" : "stopping");
+    else
+        say (t, "%s", mounting ? "mounting" : "unmounting");
+}
+
+static void add_rate (struct text *t, double rate)
+{
+    static const char *const units[] = { "B", "kB", "MB", "GB", "TB", "PB" };
+    size_t i = 0;
+
+    while (rate >= 999.5 && i + 1 < sizeof (units) / sizeof (units[0])) {
+        rate /= 1000.;
+        i++;
+    }
+    say (t, ", %.3g %s/s", rate, units[i]);
+}
+
+static void add_movements (struct text *t, const struct dws_workflow *wf,
+                           const struct dws_progress *p)
+{
+    say (t, "staging %s", wf->state == DWS_STATE_DATAIN ? "in" : "out");
+    if (!is_current (p, wf) || p->movements == 0)
+        return;
+    say (t, " %d%%", (int)p->percent);
+    if (p->rate > 0.)
+        add_rate (t, p->rate);
+    if (p->files > 0.)
+        say (t, ", %.0f file%s", p->files, p->files == 1. ? "" : "s");
+    if (p->movements > 1)
+        say (t, ", %zu/%zu copies", p->movements_done, p->movements);
+    if (*p->failure)
+        say (t, ", one failed");
+}
+
+static void add_state (struct text *t, const struct dws_job *job,
+                       const struct dws_workflow *wf,
+                       const struct dws_progress *p)
+{
+    switch (wf->state) {
+        case DWS_STATE_NONE:
+        case DWS_STATE_PROPOSAL:
+            say (t, "%s", job->phase == DWS_PHASE_PROLOG
+                          ? "assigning storage" : "checking the directives");
+            break;
+        case DWS_STATE_SETUP:
+            say (t, "%s", asks (job, DWS_COMMAND_CREATE_PERSISTENT)
+                          ? "creating a persistent file system"
+                          : asks (job, DWS_COMMAND_JOBDW)
+                          ? "creating file systems"
+                          : "preparing storage");
+            break;
+        case DWS_STATE_DATAIN:
+        case DWS_STATE_DATAOUT:
+            add_movements (t, wf, p);
+            break;
+        case DWS_STATE_PRERUN:
+        case DWS_STATE_POSTRUN:
+            add_mounts (t, job, wf, p);
+            break;
+        case DWS_STATE_TEARDOWN:
+            say (t, "%s", asks (job, DWS_COMMAND_DESTROY_PERSISTENT)
+                          ? "destroying a persistent file system"
+                          : "removing file systems");
+            break;
+    }
+    if (wf->status == DWS_STATUS_TRANSIENT && *wf->message)
+        say (t, ": %s", wf->message);
+}
+
+static bool is_held (const struct dws_job *job)
+{
+    return job->phase == DWS_PHASE_DEPEND || job->phase == DWS_PHASE_PROLOG
+        || (job->phase == DWS_PHASE_EPILOG && !job->abandoned);
+}
+
+const char *dws_waiting_text (const struct dws_job *job,
+                              const struct dws_workflow *wf,
+                              const struct dws_progress *p,
+                              enum dws_link link,
+                              const char *trouble,
+                              char buf[DWS_WAITING_SIZE])
+{
+    struct text t = { buf, 0 };
+
+    buf[0] = '\0';
+    if (!is_held (job))
+        return buf;
+    say (&t, "rabbit: ");
+    if (link == DWS_LINK_NO_AGENT)
+        say (&t, "waiting for the rabbit agent flux-coral2-dws");
+    else if (link == DWS_LINK_NO_SERVER)
+        say (&t, "waiting for the Kubernetes API server");
+    else if (!wf)
+        say (&t, "%s", job->phase == DWS_PHASE_EPILOG ? "cleaning up"
+                                                      : "creating a workflow");
+    else
+        add_state (&t, job, wf, p);
+    if (link == DWS_LINK_UP && trouble)
+        say (&t, ", Kubernetes has trouble: %s", trouble);
+    return buf;
+}
+
+const char *dws_waiting_kind (const struct dws_job *job,
+                              const struct dws_workflow *wf)
+{
+    if (!wf || wf->ready || wf->state != wf->desired || !is_held (job))
+        return NULL;
+    switch (wf->state) {
+        case DWS_STATE_DATAIN:
+            return asks (job, DWS_COMMAND_COPY_IN) ? "nnfdatamovements" : NULL;
+        case DWS_STATE_DATAOUT:
+            return asks (job, DWS_COMMAND_COPY_OUT) ? "nnfdatamovements" : NULL;
+        case DWS_STATE_PRERUN:
+        case DWS_STATE_POSTRUN:
+            return "clientmounts";
+        default:
+            return NULL;
+    }
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * RFC 29 hostlists as text: joined, subtracted, counted, and made host by
+ * host. The caller frees the text, which is "" for no hosts.
+ */
+
+#ifndef LIBDWS_HOSTS_H
+#define LIBDWS_HOSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <flux/hostlist.h>
+
+#include "error.h"
+
+/* The hosts in 'hosts' or 'more' (NULL is the same as ""), or in 'hosts' but
+ * not in 'less'. Fails with EINVAL or ENOMEM.
+ */
+char *dws_hosts_join (const char *hosts, const char *more,
+                      dws_error_t *error);
+char *dws_hosts_subtract (const char *hosts, const char *less,
+                          dws_error_t *error);
+
+/* The number of hosts, 0 if 'hosts' is NULL or malformed.
+ */
+size_t dws_hosts_count (const char *hosts);
+
+/* To make one host by host. create fails with ENOMEM, append with EINVAL
+ * ('hosts' is malformed) or ENOMEM. finish destroys the list and returns its
+ * text, each host once, or NULL if 'ok' is false or for lack of memory.
+ */
+struct hostlist *hosts_list_create (dws_error_t *error);
+int hosts_list_append (struct hostlist *hl,
+                       const char *hosts,
+                       dws_error_t *error);
+char *hosts_list_finish (struct hostlist *hl, bool ok, dws_error_t *error);
+
+#endif /* !LIBDWS_HOSTS_H */

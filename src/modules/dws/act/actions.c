@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See actions.h.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "act/action.h"
+#include "act/actions.h"
+#include "act/trouble.h"
+#include "agent/agent.h"
+
+#define ACTION_ROW(KIND, ident, name, by) [DWS_ACT_##KIND] = &action_##ident,
+
+/* The list of libdws, each action with the struct that says how it is carried
+ * out.
+ */
+static const struct action *const table[DWS_ACT_COUNT] = {
+    DWS_ACTIONS (ACTION_ROW)
+};
+
+static int run_action (struct job *job, const struct action *action,
+                       const struct dws_action *wanted)
+{
+    if (dws_action_needs_agent (action->kind)
+        && !agent_ready (job->ctx->agent)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    return action->run (job, wanted);
+}
+
+void actions_run (struct job *job, const struct dws_actions *actions)
+{
+    for (size_t i = 0; i < actions->count; i++) {
+        const struct dws_action *wanted = &actions->list[i];
+        const struct action *action = table[wanted->kind];
+
+        if (action->ready && !action->ready (job))
+            return;
+        if (run_action (job, action, wanted) < 0) {
+            if (errno != EAGAIN)
+                trouble_log (job, action->kind, errno, strerror (errno));
+            job_begin (job, action->kind, WAY_FLUX);
+            job_end (job, action->kind, WAY_FLUX, false);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Letting a job into the queue, or not: what its directives need is read from
+ * Kubernetes and written into its jobspec.
+ */
+
+#include <errno.h>
+
+#include "libdws/storage/location.h"
+#include "libdws/util/jsontext.h"
+#include "libutil/errno_safe.h"
+#include "act/action.h"
+#include "act/kvs.h"
+#include "act/storage.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "tell/explain.h"
+
+/* Breakdowns
+ */
+
+/* Read one object among those that tell what the job needs.
+ */
+static int read_object (struct job *job, size_t index, const char *kind,
+                        json_t *ref)
+{
+    const char *name = NULL;
+    const char *namespace = job->wf->namespace;
+
+    if (json_unpack (ref, "{s:s s?s}", "name", &name,
+                     "namespace", &namespace) < 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    return act_send (job, &action_breakdowns, index,
+                     command_create ("get", kind, namespace, name));
+}
+
+/* Which Servers hold the storage that the nodes must be next to is known once
+ * the breakdowns have been read; they are counted on from these. They are
+ * needed only until the job has its nodes.
+ */
+static int read_servers (struct job *job)
+{
+    size_t count = json_array_size (job->breakdowns);
+    json_t *refs;
+    json_t *ref;
+    size_t index;
+    dws_error_t error;
+    int rc = -1;
+
+    if (job->facts->phase != DWS_PHASE_DEPEND)
+        refs = json_array ();
+    else if (!(refs = dws_location_servers (job->breakdowns, &error))
+             && errno == EINVAL) {
+        act_refuse (job, error.text);
+        return 0;
+    }
+    if (!refs || !(job->servers = json_array ()))
+        goto done;
+    json_array_foreach (refs, index, ref) {
+        if (json_array_append_new (job->servers, json_null ()) < 0
+            || read_object (job, count + index, "servers", ref) < 0)
+            goto done;
+    }
+    rc = 0;
+done:
+    ERRNO_SAFE (json_decref (refs));
+    return rc;
+}
+
+static int run_breakdowns (struct job *job, const struct dws_action *wanted)
+{
+    json_t *refs;
+    json_t *ref;
+    size_t index;
+    int rc = -1;
+
+    json_decref (job->servers);
+    job->servers = NULL;
+    json_decref (job->breakdowns);
+    job->breakdowns = NULL;
+    if (!(refs = dws_jsontext_get (job->wf->breakdown_refs))
+        || !(job->breakdowns = json_array ()))
+        goto done;
+    json_array_foreach (refs, index, ref) {
+        if (json_array_append_new (job->breakdowns, json_null ()) < 0
+            || read_object (job, index, "directivebreakdowns", ref) < 0)
+            goto done;
+    }
+    rc = 0;
+done:
+    ERRNO_SAFE (json_decref (refs));
+    return rc;
+}
+
+/* The part of a breakdown that libdws looks at. Only that is kept.
+ */
+static json_t *part_of_breakdown (json_t *object)
+{
+    const char *name = "";
+
+    (void)json_unpack (object, "{s:{s:s}}", "metadata", "name", &name);
+    return json_pack ("{s:{s:s} s:O*}",
+                      "metadata", "name", name,
+                      "status", json_object_get (object, "status"));
+}
+
+/* An object that was asked for by number 'index' has been read: breakdowns have
+ * the first numbers, Servers those after them.
+ */
+static void note_read (struct job *job, size_t index, json_t *object)
+{
+    size_t count = json_array_size (job->breakdowns);
+    json_t *list = job->breakdowns;
+
+    if (index >= count) {
+        list = job->servers;
+        index -= count;
+        json_incref (object);
+    }
+    else
+        object = part_of_breakdown (object);
+    if (!list)
+        json_decref (object);
+    else if (json_array_set_new (list, index, object) < 0)
+        flux_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
+}
+
+/* A Servers object that does not exist is noted as an empty object: it is
+ * libdws that tells the user.
+ */
+static bool note_missing (struct job *job, size_t index, int status)
+{
+    json_t *nothing;
+
+    if (status != 404 || index < json_array_size (job->breakdowns)
+        || !(nothing = json_object ()))
+        return false;
+    note_read (job, index, nothing);
+    json_decref (nothing);
+    return true;
+}
+
+static bool breakdowns_result (struct job *job, const struct result *result)
+{
+    if (!result->current)
+        return result->ok;
+    if (!result->ok)
+        return note_missing (job, result->index, result->status);
+    note_read (job, result->index, result->object);
+    return true;
+}
+
+static bool all_read (json_t *objects)
+{
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (objects, index, entry) {
+        if (!json_is_object (entry))
+            return false;
+    }
+    return true;
+}
+
+/* When all objects that were asked for have been read: go on with the Servers
+ * that the breakdowns refer to, or be done.
+ */
+static bool breakdowns_done (struct job *job)
+{
+    if (!all_read (job->breakdowns) || !all_read (job->servers)
+        || json_array_size (job->breakdowns) == 0)
+        return true;
+    if (!job->servers) {
+        if (read_servers (job) < 0) {
+            flux_log_error (job->ctx->h, "servers");
+            return false;
+        }
+        if (json_array_size (job->servers) > 0)
+            return true;
+    }
+    if (dws_jsontext_set (&job->wf->breakdowns, job->breakdowns) < 0) {
+        flux_log_error (job->ctx->h, "breakdowns");
+        return false;
+    }
+    json_decref (job->breakdowns);
+    job->breakdowns = NULL;
+    return true;
+}
+
+const struct action action_breakdowns = {
+    .kind = DWS_ACT_BREAKDOWNS,
+    .run = run_breakdowns,
+    .result = breakdowns_result,
+    .done = breakdowns_done,
+};
+
+/* The job manager
+ */
+
+static int send_resources (struct job *job, const struct demand *demand)
+{
+    flux_future_t *f;
+
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
+                       FLUX_NODEID_ANY, 0, "{s:I s:O s:O}",
+                       "id", (json_int_t)job->facts->id,
+                       "resources", demand->resources,
+                       "exclude", demand->constraint);
+    return act_call (job, &action_resource_update, f, act_done_cb);
+}
+
+/* The prolog will find the daemons: now the job may go on.
+ */
+static void daemons_saved_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+
+    if (!job)
+        return;
+    job->daemons_saved = flux_future_get (f, NULL) == 0;
+    act_end (job, call, f, "daemons", job->daemons_saved);
+}
+
+static int run_resource_update (struct job *job,
+                                const struct dws_action *wanted)
+{
+    struct demand demand;
+    dws_error_t error;
+    int rc;
+
+    if (storage_demand (job, &demand, &error) < 0) {
+        if (errno == EINVAL || errno == ENOSPC) {
+            act_refuse (job, error.text);
+            return 0;
+        }
+        if (errno == EAGAIN) {      // read them once more
+            dws_jsontext_set (&job->wf->breakdowns, NULL);
+            jobs_changed (job);
+            return 0;
+        }
+        return -1;
+    }
+    if (json_array_size (demand.units) > 0 && !job->daemons_saved)
+        rc = act_call (job, &action_resource_update,
+                       kvs_save_daemons (job->ctx->commits, job->facts->id,
+                                         demand.units),
+                       daemons_saved_cb);
+    else
+        rc = send_resources (job, &demand);
+    demand_clear (&demand);
+    return rc;
+}
+
+static bool resource_update_done (struct job *job)
+{
+    dws_job_advance (job->facts, DWS_PHASE_PENDING);
+    json_decref (job->servers);
+    job->servers = NULL;
+    return true;
+}
+
+const struct action action_resource_update = {
+    .kind = DWS_ACT_RESOURCE_UPDATE,
+    .run = run_resource_update,
+    .done = resource_update_done,
+};
+
+static int run_reject (struct job *job, const struct dws_action *wanted)
+{
+    json_t *resources = NULL;
+    char text[DWS_EXPLAIN_SIZE];
+    flux_future_t *f;
+
+    if (job->facts->resources
+        && !(resources = dws_jsontext_get (job->facts->resources)))
+        return -1;
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
+                       FLUX_NODEID_ANY, 0, "{s:I s:o? s:n s:s}",
+                       "id", (json_int_t)job->facts->id,
+                       "resources", resources,
+                       "exclude",
+                       "errmsg", explain_text (job, wanted->text, text));
+    return act_call (job, &action_reject, f, act_done_cb);
+}
+
+static bool reject_done (struct job *job)
+{
+    job->facts->exception = true;
+    job->facts->raised = true;
+    return true;
+}
+
+const struct action action_reject = {
+    .kind = DWS_ACT_REJECT,
+    .run = run_reject,
+    .done = reject_done,
+};

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Nodes and rabbits that fail a job: find them, go on without them, keep other
+ * jobs away from them.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <flux/hostlist.h>
+
+#include "libdws/facts/mounts.h"
+#include "libdws/facts/servers.h"
+#include "libdws/health/health.h"
+#include "libdws/util/hosts.h"
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "act/action.h"
+#include "act/objects.h"
+#include "act/workflow.h"
+#include "agent/commands.h"
+#include "facts/config.h"
+#include "health/health.h"
+
+/* Which of them
+ */
+
+static int set_lagging (struct job *job, const char *hosts, bool shared)
+{
+    char label[JOB_LABEL_SIZE];
+    dws_error_t error;
+
+    if (dws_workflow_set_lagging (job->wf, hosts, shared, &error) < 0) {
+        flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label),
+                  error.text);
+        return -1;
+    }
+    if (*hosts)
+        flux_log (job->ctx->h, LOG_ERR, "%s: behind in %s: %s",
+                  job_label (job, label), dws_state_name (job->wf->state),
+                  hosts);
+    return 0;
+}
+
+/* A job's start is kept waiting by mounts that are missing, its end by mounts
+ * that are still there. The job's phase tells which, as the workflow may never
+ * have left PreRun.
+ */
+static bool is_mounting (const struct job *job)
+{
+    return job->facts->phase <= DWS_PHASE_PROLOG;
+}
+
+static void mounts_listed (struct job *job, int index, json_t *objects)
+{
+    bool mounting = is_mounting (job);
+    dws_error_t error;
+    char *hosts;
+
+    if ((hosts = dws_mounts_lagging (objects,
+                                     mounting ? "mounted" : "unmounted",
+                                     &error)))
+        set_lagging (job, hosts, false);
+    else
+        flux_log (job->ctx->h, LOG_ERR, "mounts: %s", error.text);
+    free (hosts);
+}
+
+static int run_mounts (struct job *job, const struct dws_action *wanted)
+{
+    return act_send (job, &action_mounts, 0,
+                     command_list (job->wf, "clientmounts"));
+}
+
+const struct action action_mounts = {
+    .kind = DWS_ACT_MOUNTS,
+    .run = run_mounts,
+    .listed = mounts_listed,
+};
+
+static void allocations_listed (struct job *job, int index, json_t *objects)
+{
+    struct dws_workflow *wf = job->wf;
+    bool shared;
+    dws_error_t error;
+    char *s;
+
+    if ((s = dws_servers_allocated (objects, &error))) {
+        free (wf->allocated);
+        wf->allocated = s;
+    }
+    if (wf->state == DWS_STATE_SETUP && job->facts->hosts
+        && (s = dws_servers_lagging (objects, job->facts->hosts,
+                                     job->ctx->config->topology,
+                                     &shared, &error))) {
+        set_lagging (job, s, shared);
+        free (s);
+    }
+}
+
+static int run_allocations (struct job *job, const struct dws_action *wanted)
+{
+    return act_send (job, &action_allocations, 0,
+                     command_list (job->wf, "servers"));
+}
+
+const struct action action_allocations = {
+    .kind = DWS_ACT_ALLOCATIONS,
+    .run = run_allocations,
+    .listed = allocations_listed,
+};
+
+/* Without them
+ */
+
+static int run_exclude (struct job *job, const struct dws_action *wanted)
+{
+    struct dws_workflow *wf = job->wf;
+    dws_error_t error;
+    json_t *computes;
+    json_t *failed;
+    char *hosts;
+
+    if (!(hosts = dws_hosts_subtract (job->facts->hosts, wf->lagging, &error)))
+        return -1;
+    computes = object_computes (hosts, job->ctx->config->topology);
+    free (hosts);
+    failed = json_pack ("{s:{s:{s:s}}}",
+                        "metadata",
+                          "annotations",
+                            DWS_FAILED_ANNOTATION, wf->lagging);
+    if (act_send (job, &action_exclude, 0,
+                  command_create_with ("patch", "workflows",
+                                       wf->namespace, wf->name,
+                                       "patch", failed)) < 0) {
+        ERRNO_SAFE (json_decref (computes));
+        return -1;
+    }
+    return act_send (job, &action_exclude, 1,
+                     command_create_with ("patch", "computes",
+                                          wf->computes_namespace,
+                                          wf->computes,
+                                          "patch", computes));
+}
+
+static bool exclude_done (struct job *job)
+{
+    job->wf->excluded = true;
+    return true;
+}
+
+const struct action action_exclude = {
+    .kind = DWS_ACT_EXCLUDE,
+    .run = run_exclude,
+    .done = exclude_done,
+};
+
+static int run_force_ready (struct job *job, const struct dws_action *wanted)
+{
+    struct dws_workflow *wf = job->wf;
+    json_t *patch = json_pack ("{s:{s:b}}", "spec", "forceReady", 1);
+
+    return act_send (job, &action_force_ready, 0,
+                     command_create_with ("patch", "workflows",
+                                          wf->namespace, wf->name,
+                                          "patch", patch));
+}
+
+const struct action action_force_ready = {
+    .kind = DWS_ACT_FORCE_READY,
+    .run = run_force_ready,
+    .result = workflow_result,
+};
+
+/* Let others know
+ */
+
+static int run_notify (struct job *job, const struct dws_action *wanted)
+{
+    return act_call (job, &action_notify,
+                     flux_job_raise (job->ctx->h, job->facts->id,
+                                     DWS_EXCEPTION_NODE_FAILURE, 1,
+                                     job->wf->lagging),
+                     act_tried_cb);
+}
+
+const struct action action_notify = {
+    .kind = DWS_ACT_NOTIFY,
+    .run = run_notify,
+};
+
+static int run_drain (struct job *job, const struct dws_action *wanted)
+{
+    struct dws_workflow *wf = job->wf;
+    char reason[256];
+    flux_future_t *f;
+
+    snprintf (reason, sizeof (reason), "%s in %s of %s",
+              wf->desired <= DWS_STATE_SETUP ? "rabbit: no file system"
+              : is_mounting (job) ? "rabbit: failed to mount"
+                                  : DWS_DRAIN_UNMOUNT,
+              dws_state_name (wf->state), wf->name);
+    f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
+                       "targets", wf->lagging,
+                       "mode", "update",
+                       "reason", reason);
+    if (act_call (job, &action_drain, f, act_tried_cb) < 0)
+        return -1;
+    wf->drained = true;
+    if (!is_mounting (job))
+        health_stuck (job->ctx->health, wf->lagging);
+    return 0;
+}
+
+const struct action action_drain = {
+    .kind = DWS_ACT_DRAIN,
+    .run = run_drain,
+};
+
+static int run_disable (struct job *job, const struct dws_action *wanted)
+{
+    struct dws_workflow *wf = job->wf;
+    struct hostlist *hl;
+    const char *rabbit;
+    char reason[256];
+    int index = 0;
+    int rc = 0;
+
+    snprintf (reason, sizeof (reason),
+              "workflow %s timed out and still has an allocation here",
+              wf->name);
+    if (!(hl = hostlist_decode (wf->allocated)))
+        return -1;
+    for (rabbit = hostlist_first (hl); rabbit && rc == 0;
+         rabbit = hostlist_next (hl))
+        rc = act_send (job, &action_disable, index++,
+                       command_create_with ("patch", "storages",
+                                            DWS_NAMESPACE, rabbit, "patch",
+                                            object_disabled (reason)));
+    ERRNO_SAFE (hostlist_destroy (hl));
+    return rc;
+}
+
+static bool disable_done (struct job *job)
+{
+    job->wf->disabled = true;
+    return true;
+}
+
+const struct action action_disable = {
+    .kind = DWS_ACT_DISABLE,
+    .run = run_disable,
+    .done = disable_done,
+};

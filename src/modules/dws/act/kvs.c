@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See kvs.h.
+ */
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <jansson.h>
+
+#include "libdws/tell/record.h"
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "act/kvs.h"
+
+static int random_id (char *buf, size_t size)
+{
+    unsigned char bytes[8];
+    char *cp = buf;
+
+    if (getrandom (bytes, sizeof (bytes), 0) != sizeof (bytes))
+        return -1;
+    for (size_t i = 0; i < sizeof (bytes); i++)
+        cp += snprintf (cp, size - (cp - buf), "%02x", bytes[i]);
+    return 0;
+}
+
+static int store_instance (flux_t *h, const char *id)
+{
+    flux_kvs_txn_t *txn;
+    flux_future_t *f = NULL;
+    int rc = -1;
+
+    if (!(txn = flux_kvs_txn_create ())
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_INSTANCE, "s", id) < 0
+        || !(f = flux_kvs_commit (h, NULL, 0, txn))
+        || flux_future_get (f, NULL) < 0)
+        goto done;
+    rc = 0;
+done:
+    flux_future_destroy (f);
+    flux_kvs_txn_destroy (txn);
+    return rc;
+}
+
+char *kvs_instance (flux_t *h)
+{
+    flux_future_t *f;
+    const char *s;
+    char buf[32];
+    char *id = NULL;
+
+    if (!(f = flux_kvs_lookup (h, NULL, 0, DWS_KEY_INSTANCE)))
+        return NULL;
+    if (flux_kvs_lookup_get_unpack (f, "s", &s) == 0)
+        id = strdup (s);
+    else if (errno == ENOENT
+             && random_id (buf, sizeof (buf)) == 0
+             && store_instance (h, buf) == 0)
+        id = strdup (buf);
+    flux_future_destroy (f);
+    return id;
+}
+
+static int put_record (flux_kvs_txn_t *txn, uint64_t id, const char *name,
+                       json_t *value)
+{
+    char path[128];
+    char key[256];
+
+    snprintf (path, sizeof (path), "data.dws.%s", name);
+    if (flux_job_kvs_key (key, sizeof (key), id, name) < 0
+        || flux_kvs_txn_pack (txn, 0, key, "O", value) < 0
+        || flux_job_kvs_key (key, sizeof (key), id, path) < 0)
+        return -1;
+    return flux_kvs_txn_pack (txn, 0, key, "O", value);
+}
+
+static int put_timing (flux_kvs_txn_t *txn,
+                       uint64_t id,
+                       enum dws_state state,
+                       const char *elapsed)
+{
+    char name[64];
+    json_t *value;
+    int rc;
+
+    snprintf (name, sizeof (name), DWS_KEY_TIMING, dws_state_name (state));
+    for (char *cp = name; *cp; cp++)
+        *cp = tolower (*cp);
+    if (!(value = json_string (elapsed))) {
+        errno = ENOMEM;
+        return -1;
+    }
+    rc = put_record (txn, id, name, value);
+    json_decref (value);
+    return rc;
+}
+
+flux_future_t *kvs_save (struct commits *commits,
+                         uint64_t id,
+                         const struct dws_workflow *wf,
+                         enum dws_state state,
+                         json_t *object)
+{
+    flux_kvs_txn_t *txn;
+    json_t *record = NULL;
+    int rc;
+
+    if ((object && !(record = dws_record_object (object)))
+        || !(txn = commits_txn (commits)))
+        goto error;
+    if (wf && wf->state == state && wf->ready && wf->elapsed
+        && put_timing (txn, id, state, wf->elapsed) < 0)
+        goto error;
+    rc = record ? put_record (txn, id, DWS_KEY_WORKFLOW, record) : 0;
+    json_decref (record);
+    return rc < 0 ? NULL : commits_wait (commits);
+error:
+    ERRNO_SAFE (json_decref (record));
+    return NULL;
+}
+
+flux_future_t *kvs_save_movements (struct commits *commits,
+                                   uint64_t id,
+                                   json_t *objects,
+                                   int max)
+{
+    flux_kvs_txn_t *txn;
+    json_t *chosen;
+    int rc = -1;
+
+    if (!(chosen = dws_record_movements (objects, max)))
+        return NULL;
+    if ((txn = commits_txn (commits)))
+        rc = put_record (txn, id, DWS_KEY_MOVEMENTS, chosen);
+    json_decref (chosen);
+    return rc < 0 ? NULL : commits_wait (commits);
+}
+
+flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
+                              json_t *logs)
+{
+    static const char *const names[] = {
+        DWS_KEY_CONTAINER_LOG,
+        "data.dws.container_logs",
+    };
+    flux_kvs_txn_t *txn;
+    char key[256];
+
+    if (!(txn = commits_txn (commits)))
+        return NULL;
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        if (flux_job_kvs_key (key, sizeof (key), id, names[i]) < 0
+            || flux_kvs_txn_pack (txn, 0, key, "O", logs) < 0)
+            return NULL;
+    }
+    return commits_wait (commits);
+}
+
+flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
+                                 json_t *units)
+{
+    flux_kvs_txn_t *txn;
+
+    if (!(txn = commits_txn (commits))
+        || put_record (txn, id, DWS_KEY_DAEMONS, units) < 0)
+        return NULL;
+    return commits_wait (commits);
+}
+
+flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name)
+{
+    char key[128];
+
+    if (flux_job_kvs_key (key, sizeof (key), id, name) < 0)
+        return NULL;
+    return flux_kvs_lookup (h, NULL, 0, key);
+}
+
+json_t *kvs_lookup_R_get (flux_future_t *f)
+{
+    json_t *R;
+
+    if (flux_kvs_lookup_get_unpack (f, "o", &R) < 0)
+        return NULL;
+    return json_incref (R);
+}

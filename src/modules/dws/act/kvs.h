@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the module keeps in the KVS: the name of this instance, and a record
+ * of each job's workflow in the job's own directory.
+ */
+
+#ifndef DWS_KVS_H
+#define DWS_KVS_H
+
+#include <stdbool.h>
+#include <flux/core.h>
+
+#include "libdws/facts/workflow.h"
+#include "base/commits.h"
+
+/* Read dws.instance, or make one and store it. Waits for the KVS, so call it
+ * before the reactor runs. The caller frees the result.
+ */
+char *kvs_instance (flux_t *h);
+
+/* Start to store rabbit_<state>_timing (if 'wf' is not NULL and has completed
+ * 'state') and rabbit_workflow (if 'object' is not NULL) of job 'id', bounded
+ * as libdws/tell/record.h says. Both are stored in the job's directory, where
+ * its owner can read them with flux job info, and once more in data.dws below
+ * that, the place for records of services.
+ */
+flux_future_t *kvs_save (struct commits *commits,
+                         uint64_t id,
+                         const struct dws_workflow *wf,
+                         enum dws_state state,
+                         json_t *object);
+
+/* Start to store up to 'max' of a workflow's NnfDataMovement objects as
+ * rabbit_datamovements, those that have failed first.
+ */
+flux_future_t *kvs_save_movements (struct commits *commits,
+                                   uint64_t id,
+                                   json_t *objects,
+                                   int max);
+
+/* Start to store the logs of a job's containers as rabbit_container_log and
+ * data.dws.container_logs.
+ */
+flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
+    json_t *logs);
+
+/* Start to store the systemd units that a job needs on its nodes as
+ * rabbit_daemons, for the prolog and epilog.
+ */
+flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
+    json_t *units);
+
+/* Start to read a key in a job's directory: the eventlog, or R, which the
+ * second function gets from the future (a new reference).
+ */
+flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name);
+json_t *kvs_lookup_R_get (flux_future_t *f);
+
+#endif /* !DWS_KVS_H */

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See objects.h.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <flux/core.h>
+#include <flux/hostlist.h>
+
+#include "libdws/config/variables.h"
+#include "libdws/graph/topology.h"
+#include "libdws/util/jsontext.h"
+#include "act/objects.h"
+
+json_t *object_workflow (const struct dws_job *job,
+                         const char *name,
+                         gid_t gid,
+                         const char *instance,
+                         dws_error_t *error)
+{
+    char f58[64];
+    json_t *directives;
+    json_t *o;
+
+    if (flux_job_id_encode (job->id, "f58plain", f58, sizeof (f58)) < 0) {
+        dws_error (error, errno, "job id: %s", strerror (errno));
+        return NULL;
+    }
+    if (!(directives = dws_jsontext_get (job->directives))) {
+        dws_error (error, errno, "directives: %s", strerror (errno));
+        return NULL;
+    }
+    o = json_pack ("{s:{s:s s:s s:[s] s:{s:s}}"
+                   " s:{s:s s:s s:s s:I s:I s:o}}",
+                   "metadata",
+                     "name", name,
+                     "namespace", DWS_NAMESPACE,
+                     "finalizers", DWS_FINALIZER,
+                     "labels",
+                       DWS_INSTANCE_LABEL, instance,
+                   "spec",
+                     "desiredState", dws_state_name (DWS_STATE_PROPOSAL),
+                     "wlmID", "flux",
+                     "jobID", f58,
+                     "userID", (json_int_t)job->userid,
+                     "groupID", (json_int_t)gid,
+                     "dwDirectives", directives);
+    if (!o)
+        dws_error (error, ENOMEM, "out of memory");
+    return o;
+}
+
+json_t *object_computes (const char *hosts, const struct dws_topology *topo)
+{
+    struct hostlist *hl;
+    json_t *data;
+    const char *host;
+
+    if (!(data = json_array ()) || !(hl = hostlist_decode (hosts))) {
+        json_decref (data);
+        errno = ENOMEM;
+        return NULL;
+    }
+    for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
+        if (dws_topology_find (topo, host) >= 0)
+            continue;
+        if (json_array_append_new (data, json_pack ("{s:s}",
+                                                    "name", host)) < 0)
+            goto error;
+    }
+    hostlist_destroy (hl);
+    return json_pack ("{s:o}", "data", data);
+error:
+    hostlist_destroy (hl);
+    json_decref (data);
+    errno = ENOMEM;
+    return NULL;
+}
+
+json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)
+{
+    json_t *env = NULL;
+    json_t *variables;
+    const char *name;
+    json_t *value;
+
+    if (!(variables = json_object ())
+        || (wf->env && !(env = dws_jsontext_get (wf->env))))
+        goto error;
+    json_object_foreach (env, name, value) {
+        if (dws_variable_may_pass (patterns, name)
+            && json_is_string (value)
+            && json_object_set (variables, name, value) < 0)
+            goto error;
+    }
+    json_decref (env);
+    return variables;
+error:
+    json_decref (env);
+    json_decref (variables);
+    errno = ENOMEM;
+    return NULL;
+}
+
+json_t *object_disabled (const char *reason)
+{
+    char date[64];
+    time_t now = time (NULL);
+    struct tm tm;
+    json_t *o;
+
+    strftime (date, sizeof (date), "%Y-%m-%d %H:%M:%S",
+              localtime_r (&now, &tm));
+    if (!(o = json_pack ("{s:{s:{s:s s:s}} s:{s:s}}",
+                         "metadata",
+                           "annotations",
+                             "disable_reason", reason,
+                             "disable_date", date,
+                         "spec",
+                           "state", "Disabled")))
+        errno = ENOMEM;
+    return o;
+}
+
+json_t *object_enabled (void)
+{
+    json_t *o;
+
+    if (!(o = json_pack ("{s:{s:{s:n s:n}} s:{s:s}}",
+                         "metadata",
+                           "annotations",
+                             "disable_reason",
+                             "disable_date",
+                         "spec",
+                           "state", "Enabled")))
+        errno = ENOMEM;
+    return o;
+}

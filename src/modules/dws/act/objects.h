@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The JSON that goes to Kubernetes: objects and patches.
+ * Functions return a new reference, or NULL with errno set.
+ */
+
+#ifndef DWS_OBJECTS_H
+#define DWS_OBJECTS_H
+
+#include <sys/types.h>
+#include <jansson.h>
+
+#include "libdws/facts/job.h"
+#include "libdws/facts/workflow.h"
+
+/* A new Workflow object of that name, whose file systems belong to the group
+ * 'gid'.
+ */
+json_t *object_workflow (const struct dws_job *job,
+                         const char *name,
+                         gid_t gid,
+                         const char *instance,
+                         dws_error_t *error);
+
+/* {"data": [{"name": HOST}, ...]} for a hostlist, without the rabbits that
+ * may be in it.
+ */
+struct dws_topology;
+json_t *object_computes (const char *hosts, const struct dws_topology *topo);
+
+/* The variables of a workflow that may go to a job, by the patterns of the
+ * configuration. The token is not among them.
+ */
+json_t *object_variables (const struct dws_workflow *wf, json_t *patterns);
+
+/* Merge patches of a Storage: it gives no storage to new workflows, with the
+ * reason and date that admins look for; and it gives storage again.
+ */
+json_t *object_disabled (const char *reason);
+json_t *object_enabled (void);
+
+#endif /* !DWS_OBJECTS_H */

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Records in the KVS of a job's workflow, for the job's owner to read later:
+ * how long each state took, the Workflow object, data movements, and the logs
+ * of containers. Data movements are also read to see how far they have got.
+ */
+
+#include <errno.h>
+
+#include "libdws/facts/movements.h"
+#include "act/action.h"
+#include "act/kvs.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "facts/config.h"
+
+/* The workflow
+ */
+
+/* Store the timing of 'state', unless that is DWS_STATE_NONE, and the Workflow
+ * object, unless it is NULL.
+ */
+static int store_workflow (struct job *job, enum dws_state state,
+                           json_t *object)
+{
+    return act_call (job, &action_save,
+                     kvs_save (job->ctx->commits, job->facts->id, job->wf,
+                               state, object),
+                     act_tried_cb);
+}
+
+static int read_workflow (struct job *job, uint32_t bit)
+{
+    if (act_send (job, &action_save, bit,
+                  command_create ("get", "workflows", job->wf->namespace,
+                                  job->wf->name)) < 0)
+        return -1;
+    underway_read_begin (&job->underway, bit);
+    return 0;
+}
+
+/* The Workflow object is at hand if its change has led to this decision.
+ * Otherwise it has to be read.
+ */
+static int run_save (struct job *job, const struct dws_action *wanted)
+{
+    json_t *object = wanted->whole ? job->object : NULL;
+
+    if (!job->wf)
+        return 0;
+    if (wanted->whole && !object && read_workflow (job, wanted->bit) < 0)
+        return -1;
+    if ((object || job->wf->elapsed)
+        && store_workflow (job, wanted->state, object) < 0)
+        return -1;
+    underway_save (&job->underway, job->facts, wanted->bit);
+    return 0;
+}
+
+/* The Workflow object was read to be stored. If it could not be, 'object' is
+ * NULL.
+ */
+static void workflow_read (struct job *job, const struct result *result,
+                           json_t *object)
+{
+    if (!result->current
+        || !underway_read_end (&job->underway, (uint32_t)result->index))
+        return;
+    if (!object || store_workflow (job, DWS_STATE_NONE, object) < 0)
+        flux_log (job->ctx->h, LOG_ERR, "rabbit_workflow could not be saved");
+}
+
+static bool save_result (struct job *job, const struct result *result)
+{
+    if (!result->ok)
+        return false;
+    workflow_read (job, result, result->object);
+    if (result->object)
+        jobs_learn_workflow (job->ctx->jobs, result->object, false);
+    return true;
+}
+
+static bool save_failed (struct job *job, const struct result *result)
+{
+    workflow_read (job, result, NULL);
+    return true;
+}
+
+const struct action action_save = {
+    .kind = DWS_ACT_SAVE,
+    .run = run_save,
+    .result = save_result,
+    .failed = save_failed,
+};
+
+/* Data movements and logs
+ */
+
+/* What a command of action_movements asks for.
+ */
+enum {
+    LIST_MOVEMENTS,
+    LIST_LOGS,
+};
+
+static int run_movements (struct job *job, const struct dws_action *wanted)
+{
+    const struct dws_policy *policy = &job->ctx->config->policy;
+
+    if (policy->save_datamovements > 0
+        && act_send (job, &action_movements, LIST_MOVEMENTS,
+                     command_list (job->wf, "nnfdatamovements")) < 0)
+        return -1;
+    if (job->wf->containers && policy->container_log_bytes > 0
+        && act_send (job, &action_movements, LIST_LOGS,
+                     command_logs (job->wf, policy->container_log_bytes)) < 0)
+        return -1;
+    return 0;
+}
+
+static void recorded_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, "movements and containers: %s",
+                  future_strerror (f, errno));
+}
+
+static void store_movements (struct job *job, json_t *objects)
+{
+    int max = job->ctx->config->policy.save_datamovements;
+
+    if (json_array_size (objects) > 0
+        && calls_add (job->ctx,
+                      kvs_save_movements (job->ctx->commits, job->facts->id,
+                                          objects, max),
+                      job->facts->id, 0, recorded_cb) < 0)
+        flux_log_error (job->ctx->h, "rabbit_datamovements");
+}
+
+static void store_logs (struct job *job, json_t *logs)
+{
+    if (json_array_size (logs) > 0
+        && calls_add (job->ctx,
+                      kvs_save_logs (job->ctx->commits, job->facts->id, logs),
+                      job->facts->id, 0, recorded_cb) < 0)
+        flux_log_error (job->ctx->h, "rabbit_container_log");
+}
+
+static void movements_listed (struct job *job, int index, json_t *objects)
+{
+    if (index == LIST_LOGS)
+        store_logs (job, objects);
+    else
+        store_movements (job, objects);
+}
+
+static bool movements_done (struct job *job)
+{
+    job->wf->movements = true;
+    return true;
+}
+
+const struct action action_movements = {
+    .kind = DWS_ACT_MOVEMENTS,
+    .run = run_movements,
+    .listed = movements_listed,
+    .done = movements_done,
+};
+
+/* Progress
+ */
+
+static int run_progress (struct job *job, const struct dws_action *wanted)
+{
+    return act_send (job, &action_progress, 0,
+                     command_list (job->wf, "nnfdatamovements"));
+}
+
+static void progress_listed (struct job *job, int index, json_t *objects)
+{
+    dws_workflow_set_progress (job->wf, dws_movements_progress (objects),
+                               flux_reactor_time ());
+}
+
+const struct action action_progress = {
+    .kind = DWS_ACT_PROGRESS,
+    .run = run_progress,
+    .listed = progress_listed,
+};

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Letting a job run and letting it go, and telling its owner what went wrong,
+ * also when the job has ended.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libdws/facts/history.h"
+#include "libdws/graph/nodemap.h"
+#include "libutil/errno_safe.h"
+#include "act/action.h"
+#include "act/kvs.h"
+#include "act/objects.h"
+#include "facts/config.h"
+#include "sched/holds.h"
+#include "tell/annotate.h"
+#include "tell/explain.h"
+#include "tell/losses.h"
+
+/* Prolog
+ */
+
+/* Containers see the storage of all nodes of their rabbit.
+ */
+static int add_nodemap (struct job *job, json_t *variables)
+{
+    char *s = NULL;
+    int rc = 0;
+
+    if (job->wf->containers && job->facts->hosts) {
+        if (!(s = dws_nodemap (job->facts->hosts, job->ctx->config->topology,
+                               NULL)))
+            return -1;
+        rc = json_object_set_new (variables, "DW_RABBIT_NODES",
+                                  json_string (s));
+        free (s);
+        if (rc < 0)
+            errno = ENOMEM;
+    }
+    return rc;
+}
+
+static int run_prolog_remove (struct job *job, const struct dws_action *wanted)
+{
+    json_t *variables;
+    flux_future_t *f;
+
+    if (!(variables = object_variables (job->wf,
+                                        job->ctx->config->environment)))
+        return -1;
+    if (add_nodemap (job, variables) < 0) {
+        ERRNO_SAFE (json_decref (variables));
+        return -1;
+    }
+    annotate_clear (job);
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.prolog-remove",
+                       FLUX_NODEID_ANY, 0, "{s:I s:o s:b}",
+                       "id", (json_int_t)job->facts->id,
+                       "variables", variables,
+                       "token", job->wf->token != NULL);
+    return act_call (job, &action_prolog_remove, f, act_done_cb);
+}
+
+static bool prolog_remove_done (struct job *job)
+{
+    dws_job_advance (job->facts, DWS_PHASE_RUNNING);
+    return true;
+}
+
+const struct action action_prolog_remove = {
+    .kind = DWS_ACT_PROLOG_REMOVE,
+    .run = run_prolog_remove,
+    .done = prolog_remove_done,
+};
+
+/* Epilog
+ */
+
+/* The scheduler knows of the storage that is left: now the nodes may go.
+ */
+static void hold_told_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+    bool ok;
+
+    if (!job)
+        return;
+    if (!(ok = flux_future_get (f, NULL) == 0))
+        ERRNO_SAFE (space_hold_failed (&job->claim));
+    act_end (job, call, f, "hold", ok);
+}
+
+static int run_epilog_remove (struct job *job, const struct dws_action *wanted)
+{
+    flux_future_t *f;
+
+    if (holds_needed (job))
+        return act_call (job, &action_epilog_remove, holds_tell (job),
+                         hold_told_cb);
+    annotate_clear (job);
+    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.epilog-remove",
+                       FLUX_NODEID_ANY, 0, "{s:I}",
+                       "id", (json_int_t)job->facts->id);
+    return act_call (job, &action_epilog_remove, f, act_done_cb);
+}
+
+static bool epilog_remove_done (struct job *job)
+{
+    dws_job_advance (job->facts, DWS_PHASE_GONE);
+    job->facts->t_gone = flux_reactor_time ();
+    job->facts->released = true;
+    return true;
+}
+
+const struct action action_epilog_remove = {
+    .kind = DWS_ACT_EPILOG_REMOVE,
+    .run = run_epilog_remove,
+    .done = epilog_remove_done,
+};
+
+/* Exceptions. raise and report wait until all is known about a failure that can
+ * be found out (explain.h): the actions after them, Teardown for one, may
+ * destroy the evidence.
+ */
+
+static int run_raise (struct job *job, const struct dws_action *wanted)
+{
+    char label[JOB_LABEL_SIZE];
+    char text[DWS_EXPLAIN_SIZE];
+    flux_future_t *f;
+
+    explain_text (job, wanted->text, text);
+    flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text);
+    f = flux_job_raise (job->ctx->h, job->facts->id, wanted->type,
+                        wanted->severity, text);
+    return act_call (job, &action_raise, f, act_done_cb);
+}
+
+static bool raise_done (struct job *job)
+{
+    job->facts->exception = true;
+    job->facts->raised = true;
+    return true;
+}
+
+const struct action action_raise = {
+    .kind = DWS_ACT_RAISE,
+    .ready = explain_ready,
+    .run = run_raise,
+    .done = raise_done,
+};
+
+/* A job that has ended can have no exception any more: its loss is put on
+ * record instead.
+ */
+static int run_report (struct job *job, const struct dws_action *wanted)
+{
+    char buf[DWS_EXPLAIN_SIZE];
+    const char *text = wanted->text;
+
+    if (!job->wf->deleting)
+        text = explain_text (job, text, buf);
+    return act_call (job, &action_report, losses_report (job, text),
+                     act_done_cb);
+}
+
+static bool report_done (struct job *job)
+{
+    job->facts->reported = true;
+    return true;
+}
+
+const struct action action_report = {
+    .kind = DWS_ACT_REPORT,
+    .ready = explain_ready,
+    .run = run_report,
+    .done = report_done,
+};
+
+/* Without an eventlog (the job was purged) nothing is known about its end.
+ */
+static void eventlog_read_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+    const char *eventlog = NULL;
+    bool ok;
+
+    if (!job)
+        return;
+    ok = flux_kvs_lookup_get (f, &eventlog) == 0 || errno == ENOENT;
+    if (ok)
+        dws_job_recall (job->facts, eventlog);
+    act_end (job, call, f, "eventlog", ok);
+}
+
+static int run_recall (struct job *job, const struct dws_action *wanted)
+{
+    return act_call (job, &action_recall,
+                     kvs_lookup_job (job->ctx->h, job->facts->id, "eventlog"),
+                     eventlog_read_cb);
+}
+
+const struct action action_recall = {
+    .kind = DWS_ACT_RECALL,
+    .run = run_recall,
+};

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Where a job's storage goes: its nodes are read from R, the storage is laid
+ * out on their rabbits (Servers), and the nodes are named that mount it
+ * (Computes).
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libdws/storage/allocation.h"
+#include "libdws/util/jsontext.h"
+#include "libutil/errno_safe.h"
+#include "act/action.h"
+#include "act/kvs.h"
+#include "act/objects.h"
+#include "act/storage.h"
+#include "agent/commands.h"
+#include "facts/config.h"
+#include "tell/annotate.h"
+
+/* R
+ */
+
+static void R_read_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+    dws_error_t error;
+    json_t *R;
+
+    if (!job)
+        return;
+    if (!(R = kvs_lookup_R_get (f))) {
+        act_end (job, call, f, "R", false);
+        return;
+    }
+    if (dws_job_set_R (job->facts, R, &error) < 0)
+        act_refuse (job, error.text);
+    storage_learn_R (job, R);
+    json_decref (R);
+    act_end (job, call, f, "R", true);
+}
+
+static int run_hosts (struct job *job, const struct dws_action *wanted)
+{
+    return act_call (job, &action_hosts,
+                     kvs_lookup_job (job->ctx->h, job->facts->id, "R"),
+                     R_read_cb);
+}
+
+const struct action action_hosts = {
+    .kind = DWS_ACT_HOSTS,
+    .run = run_hosts,
+};
+
+/* Servers
+ */
+
+static int send_servers (struct job *job, json_t *sets)
+{
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (sets, index, entry) {
+        const char *name;
+        const char *namespace = DWS_NAMESPACE;
+        json_t *list;
+
+        if (json_unpack (entry, "{s:{s:s s?s} s:o}",
+                         "servers", "name", &name, "namespace", &namespace,
+                         "allocationSets", &list) < 0) {
+            errno = EPROTO;
+            return -1;
+        }
+        list = json_pack ("{s:{s:O}}", "spec", "allocationSets", list);
+        if (act_send (job, &action_servers, index,
+                      command_create_with ("patch", "servers", namespace,
+                                           name, "patch", list)) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* A rabbit that is down may be up again in a moment: the job waits for it for
+ * tc_timeout. After a restart of the module that time begins anew.
+ */
+static bool rabbit_may_return (struct job *job)
+{
+    double now = flux_reactor_time ();
+
+    if (job->t_down == 0.)
+        job->t_down = now;
+    return now - job->t_down < job->ctx->config->policy.tc_timeout;
+}
+
+/* No layout was found, for which errno says why. Returns as run() does.
+ */
+static int no_layout (struct job *job, const char *text)
+{
+    if (errno == EHOSTDOWN && rabbit_may_return (job)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (errno == EINVAL || errno == ENOSPC || errno == EHOSTDOWN) {
+        act_refuse (job, text);
+        return 0;
+    }
+    if (errno == EAGAIN)            // read the breakdowns once more
+        ERRNO_SAFE (dws_jsontext_set (&job->wf->breakdowns, NULL));
+    return -1;
+}
+
+static int nothing_to_write (struct job *job)
+{
+    job->wf->servers_written = true;
+    jobs_changed (job);
+    return 0;
+}
+
+static int run_servers (struct job *job, const struct dws_action *wanted)
+{
+    struct space *space = job->ctx->space;
+    dws_error_t error = { "" };
+    json_t *nodes = NULL;
+    json_t *sets = NULL;
+    char *rabbits;
+    int rc;
+
+    if (!job->wf->breakdowns)       // none of the directives has storage
+        return nothing_to_write (job);
+    if (!space_known (space)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    space_free (space, &job->claim);
+    if (!(sets = storage_layout (job, &nodes, &error))) {
+        rc = no_layout (job, error.text);
+        goto done;
+    }
+    job->t_down = 0.;
+    (void)space_claim (space, &job->claim, sets);
+    if ((rabbits = dws_allocation_rabbits (nodes, &error))) {
+        annotate_memo (job, "rabbits", rabbits, false);
+        free (rabbits);
+    }
+    if (json_array_size (sets) == 0)
+        rc = nothing_to_write (job);
+    else
+        rc = send_servers (job, sets);
+done:
+    ERRNO_SAFE (json_decref (nodes));
+    ERRNO_SAFE (json_decref (sets));
+    return rc;
+}
+
+static bool servers_done (struct job *job)
+{
+    job->wf->servers_written = true;
+    return true;
+}
+
+const struct action action_servers = {
+    .kind = DWS_ACT_SERVERS,
+    .run = run_servers,
+    .done = servers_done,
+};
+
+/* Computes
+ */
+
+static int run_computes (struct job *job, const struct dws_action *wanted)
+{
+    json_t *patch = object_computes (job->facts->hosts,
+                                     job->ctx->config->topology);
+
+    return act_send (job, &action_computes, 0,
+                     command_create_with ("patch", "computes",
+                                          job->wf->computes_namespace,
+                                          job->wf->computes,
+                                          "patch", patch));
+}
+
+static bool computes_done (struct job *job)
+{
+    job->wf->computes_written = true;
+    return true;
+}
+
+const struct action action_computes = {
+    .kind = DWS_ACT_COMPUTES,
+    .run = run_computes,
+    .done = computes_done,
+};

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the directives of a job come to: libdws asked with all that the
+ * module knows about job, rabbits and configuration.
+ */
+
+#ifndef DWS_STORAGE_H
+#define DWS_STORAGE_H
+
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+#include "facts/jobs.h"
+
+/* What the scheduler and the compute nodes have to give, each a new
+ * reference.
+ */
+struct demand {
+    json_t *resources;      // of the jobspec
+    json_t *constraint;     // RFC 31, or a JSON null
+    json_t *units;          // systemd units, an array
+};
+
+/* Work out the demand from the breakdowns of the job. Fails with EINVAL or
+ * ENOSPC (text for the user), EAGAIN (a breakdown is not ready) or ENOMEM.
+ */
+int storage_demand (struct job *job, struct demand *demand,
+                    dws_error_t *error);
+void demand_clear (struct demand *demand);
+
+/* Lay the storage out on the rabbits of the job's hosts, which are counted in
+ * '*nodes' (a new reference). Returns what dws_allocation_sets() does.
+ */
+json_t *storage_layout (struct job *job, json_t **nodes, dws_error_t *error);
+
+/* Note the bytes on rabbits that the scheduler has set aside for the job. Not
+ * every scheduler writes them into R.
+ */
+void storage_learn_R (struct job *job, json_t *R);
+
+#endif /* !DWS_STORAGE_H */

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See workflow.h: a job's workflow is created, told what state to go to, and
+ * deleted.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "act/action.h"
+#include "act/groups.h"
+#include "act/objects.h"
+#include "act/workflow.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "facts/persistent.h"
+#include "tell/annotate.h"
+
+/* Create
+ */
+
+static int run_create (struct job *job, const struct dws_action *wanted)
+{
+    dws_error_t error;
+    char name[DWS_NAME_SIZE];
+    json_t *object;
+    gid_t gid;
+
+    /* A job that was submitted while this module was away has not been through
+     * dws.create. */
+    if (persistent_permitted (job->ctx, job->facts, &error) < 0) {
+        if (errno == ENOMEM)
+            return -1;
+        act_refuse (job, error.text);
+        return 0;
+    }
+    /* Without a link to Kubernetes a file system that is not known may exist
+     * all the same. */
+    if (agent_link (job->ctx->agent) == DWS_LINK_UP
+        && persistent_check (job->ctx->persistent, job, &error) < 0) {
+        act_refuse (job, error.text);
+        return 0;
+    }
+    if (groups_find (job->ctx->groups, flux_reactor_time (),
+                     job->facts->userid, job->facts->group, &gid,
+                     &error) < 0) {
+        if (errno == ENOENT || errno == EPERM) {
+            act_refuse (job, error.text);
+            return 0;
+        }
+        return -1;
+    }
+    if (!(object = object_workflow (job->facts, job_workflow (job, name), gid,
+                                    job->ctx->instance, &error)))
+        return -1;
+    return act_send (job, &action_create, 0,
+                     command_create_with ("create", "workflows",
+                                          DWS_NAMESPACE,
+                                          job_workflow (job, name),
+                                          "object", object));
+}
+
+/* The webhook and the schema refuse what the user wrote. Any other refusal
+ * (permissions, a missing rule set) is for the admin to mend.
+ */
+static bool is_users_fault (int status, const char *message)
+{
+    return status == 422 || status == 400
+        || (status == 403 && strstr (message, "admission webhook") != NULL);
+}
+
+static bool is_ours (struct dws_ctx *ctx, json_t *object)
+{
+    struct dws_workflow *wf = dws_workflow_decode (object, ctx->instance,
+                                                   NULL);
+    bool ours = wf && wf->ours;
+
+    dws_workflow_destroy (wf);
+    return ours;
+}
+
+/* Job ids count from the start of the instance: two young instances on a
+ * cluster give out the same ids, and so the same names of workflows. Our
+ * workflows are found by their label.
+ */
+static void take_other_name (struct job *job)
+{
+    char label[JOB_LABEL_SIZE];
+    char name[DWS_NAME_SIZE];
+    dws_error_t error;
+
+    if (job->taken) {
+        dws_error (&error, EEXIST, "workflow %s belongs to another Flux "
+                   "instance", job_workflow (job, name));
+        act_refuse (job, error.text);
+        return;
+    }
+    flux_log (job->ctx->h, LOG_INFO, "%s: the name is another instance's",
+              job_label (job, label));
+    job->taken = true;
+}
+
+static bool create_result (struct job *job, const struct result *result)
+{
+    bool ok = result->ok;
+    char name[DWS_NAME_SIZE];
+
+    if (!ok && result->status == 409 && result->object) {
+        if (!is_ours (job->ctx, result->object)) {
+            take_other_name (job);
+            return true;
+        }
+        ok = true;
+    }
+    if (!ok && is_users_fault (result->status, result->message)) {
+        act_refuse (job, result->message);
+        return true;
+    }
+    if (ok) {
+        jobs_learn_workflow (job->ctx->jobs, result->object, false);
+        annotate_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name),
+                       false);
+    }
+    return ok;
+}
+
+const struct action action_create = {
+    .kind = DWS_ACT_CREATE,
+    .run = run_create,
+    .result = create_result,
+};
+
+/* Change and delete
+ */
+
+bool workflow_result (struct job *job, const struct result *result)
+{
+    if (result->ok && result->object)
+        jobs_learn_workflow (job->ctx->jobs, result->object, false);
+    else if (!result->ok && result->status == 404) {
+        /* Somebody deleted the workflow. The watch has yet to tell. */
+        if (result->current)
+            jobs_forget_workflow (job);
+        return true;
+    }
+    return result->ok;
+}
+
+static int desire_state (struct job *job, const struct action *action,
+                         enum dws_state state)
+{
+    json_t *patch = json_pack ("{s:{s:s}}", "spec",
+                               "desiredState", dws_state_name (state));
+
+    return act_send (job, action, 0,
+                     command_create_with ("patch", "workflows",
+                                          job->wf->namespace,
+                                          job->wf->name,
+                                          "patch", patch));
+}
+
+static int run_desire (struct job *job, const struct dws_action *wanted)
+{
+    return desire_state (job, &action_desire, wanted->state);
+}
+
+const struct action action_desire = {
+    .kind = DWS_ACT_DESIRE,
+    .run = run_desire,
+    .result = workflow_result,
+};
+
+static int run_teardown (struct job *job, const struct dws_action *wanted)
+{
+    return desire_state (job, &action_teardown, DWS_STATE_TEARDOWN);
+}
+
+const struct action action_teardown = {
+    .kind = DWS_ACT_TEARDOWN,
+    .run = run_teardown,
+    .result = workflow_result,
+};
+
+static int run_finalizer (struct job *job, const struct dws_action *wanted)
+{
+    return act_send (job, &action_finalizer, 0,
+                     command_create_with ("drop-finalizer", "workflows",
+                                          job->wf->namespace,
+                                          job->wf->name,
+                                          "finalizer",
+                                          json_string (DWS_FINALIZER)));
+}
+
+static bool finalizer_done (struct job *job)
+{
+    job->wf->finalizer = false;
+    return true;
+}
+
+const struct action action_finalizer = {
+    .kind = DWS_ACT_FINALIZER,
+    .run = run_finalizer,
+    .result = workflow_result,
+    .done = finalizer_done,
+};
+
+static int run_delete (struct job *job, const struct dws_action *wanted)
+{
+    return act_send (job, &action_delete, 0,
+                     command_create ("delete", "workflows",
+                                     job->wf->namespace, job->wf->name));
+}
+
+static bool delete_done (struct job *job)
+{
+    job->wf->deleting = true;
+    return true;
+}
+
+const struct action action_delete = {
+    .kind = DWS_ACT_DELETE,
+    .run = run_delete,
+    .result = workflow_result,
+    .done = delete_done,
+};

@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See agent.h.
+ *
+ * Nothing is queued while no agent is attached: after an agent's snapshot every
+ * job is looked at again. Sequence numbers go on across attachments, so that a
+ * late result from an earlier agent can not be taken for one from the present
+ * agent.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "agent/agent.h"
+#include "base/idmap.h"
+#include "facts/config.h"
+#include "facts/persistent.h"
+#include "facts/storages.h"
+
+#define PROTOCOL_VERSION 1
+
+struct agent {
+    struct dws_ctx *ctx;
+    const flux_msg_t *request;  // of the attached agent, or NULL
+    bool ready;
+    bool listing;               // in the middle of a snapshot
+    bool reachable;             // the API server, as the agent sees it
+    uint64_t seq;
+    struct idmap *commands;     // seq -> struct command
+    json_t *stats;              // what the agent counts, or NULL
+};
+
+/* A request whose agent is lost may have been carried out or not.
+ */
+static void command_destroy (void *value)
+{
+    struct command *cmd = value;
+
+    if (cmd) {
+        ERRNO_SAFE_BLOCK;
+        if (cmd->request
+            && flux_respond_error (cmd->h, cmd->request, ECONNRESET,
+                                   "the agent went away before it had a "
+                                   "result") < 0)
+            flux_log_error (cmd->h, "response");
+        flux_msg_decref (cmd->request);
+        free (cmd);
+    }
+}
+
+static void detach_agent (struct agent *agent, int errnum, const char *text)
+{
+    flux_t *h = agent->ctx->h;
+
+    if (!agent->request)
+        return;
+    if (errnum && flux_respond_error (h, agent->request, errnum, text) < 0)
+        flux_log_error (h, DWS_TOPIC_AGENT);
+    flux_msg_decref (agent->request);
+    agent->request = NULL;
+    agent->ready = false;
+    agent->listing = false;
+    json_decref (agent->stats);
+    agent->stats = NULL;
+    idmap_clear (agent->commands);
+    jobs_agent_lost (agent->ctx->jobs);
+    agent->ctx->events->agent_lost (agent->ctx);
+}
+
+struct agent *agent_create (struct dws_ctx *ctx)
+{
+    struct agent *agent;
+
+    if (!(agent = calloc (1, sizeof (*agent))))
+        return NULL;
+    agent->ctx = ctx;
+    agent->reachable = true;
+    if (!(agent->commands = idmap_create (command_destroy))) {
+        agent_destroy (agent);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return agent;
+}
+
+void agent_destroy (struct agent *agent)
+{
+    if (agent) {
+        ERRNO_SAFE_BLOCK;
+        if (agent->request) {
+            /* The agent attaches again, to the module that is loaded next. */
+            flux_respond_error (agent->ctx->h, agent->request, ENOSYS,
+                                "the dws module is unloaded");
+            flux_msg_decref (agent->request);
+        }
+        idmap_destroy (agent->commands);
+        json_decref (agent->stats);
+        free (agent);
+    }
+}
+
+bool agent_ready (const struct agent *agent)
+{
+    return agent->ready;
+}
+
+json_t *agent_status (const struct agent *agent)
+{
+    return json_pack ("{s:b s:b s:b s:i s:O*}",
+                      "attached", agent->request != NULL,
+                      "synced", agent->ready,
+                      "reachable", agent->reachable,
+                      "commands", (int)idmap_count (agent->commands),
+                      "api", agent->stats);
+}
+
+/* Takes over 'cmd' and 'command', either of which may be NULL.
+ */
+static int send_command (struct agent *agent, struct command *cmd,
+                         json_t *command)
+{
+    if (!command || !cmd) {
+        errno = ENOMEM;
+        goto error;
+    }
+    if (!agent->request) {
+        errno = EAGAIN;
+        goto error;
+    }
+    cmd->seq = ++agent->seq;
+    if (json_object_set_new (command, "seq", json_integer (cmd->seq)) < 0
+        || idmap_insert (agent->commands, cmd->seq, cmd) < 0) {
+        errno = ENOMEM;
+        goto error;
+    }
+    if (flux_respond_pack (agent->ctx->h, agent->request, "O", command) < 0) {
+        ERRNO_SAFE (idmap_take (agent->commands, cmd->seq));
+        goto error;
+    }
+    json_decref (command);
+    return 0;
+error:
+    ERRNO_SAFE (free (cmd));
+    ERRNO_SAFE (json_decref (command));
+    return -1;
+}
+
+static struct command *command_for (struct job *job, command_f cb)
+{
+    struct command *cmd;
+
+    if (!(cmd = calloc (1, sizeof (*cmd))))
+        return NULL;
+    cmd->cb = cb;
+    if (job) {
+        cmd->jobid = job->facts->id;
+        cmd->generation = job->generation;
+    }
+    return cmd;
+}
+
+int agent_send (struct agent *agent,
+                struct job *job,
+                command_f cb,
+                const void *arg,
+                int index,
+                json_t *command)
+{
+    struct command *cmd;
+
+    if ((cmd = command_for (job, cb))) {
+        cmd->arg = arg;
+        cmd->index = index;
+    }
+    return send_command (agent, cmd, command);
+}
+
+int agent_query (struct agent *agent,
+                 struct job *job,
+                 command_f cb,
+                 json_t *command)
+{
+    struct command *cmd;
+
+    if ((cmd = command_for (job, cb)))
+        cmd->is_query = true;
+    return send_command (agent, cmd, command);
+}
+
+enum dws_link agent_link (const struct agent *agent)
+{
+    if (!agent->request)
+        return DWS_LINK_NO_AGENT;
+    return agent->reachable && agent->ready ? DWS_LINK_UP : DWS_LINK_NO_SERVER;
+}
+
+int agent_forward (struct agent *agent,
+                   const flux_msg_t *request,
+                   json_t *command)
+{
+    struct command *cmd;
+
+    cmd = calloc (1, sizeof (*cmd));
+    if (send_command (agent, cmd, command) < 0)
+        return -1;
+    cmd->h = agent->ctx->h;
+    cmd->request = flux_msg_incref (request);
+    return 0;
+}
+
+void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct agent *agent = ctx->agent;
+    const char *errstr = NULL;
+    json_t *config;
+    int version;
+
+    if (flux_request_unpack (msg, NULL, "{s:i}", "version", &version) < 0)
+        goto error;
+    if (!flux_msg_is_streaming (msg)) {
+        errno = EPROTO;
+        errstr = "dws.agent is a streaming request";
+        goto error;
+    }
+    if (version != PROTOCOL_VERSION) {
+        errno = EPROTO;
+        errstr = "agent and module are of different versions";
+        goto error;
+    }
+    if (agent->request)
+        flux_log (h, LOG_INFO, "a newer agent replaces the one attached");
+    detach_agent (agent, ESTALE, "replaced by a newer agent");
+    if (!(config = dws_config_agent (ctx->config)))
+        goto error;
+    if (flux_respond_pack (h, msg, "{s:s s:i s:s s:o}",
+                           "op", "hello",
+                           "version", PROTOCOL_VERSION,
+                           "instance", ctx->instance,
+                           "config", config) < 0) {
+        flux_log_error (h, DWS_TOPIC_AGENT);
+        return;
+    }
+    agent->request = flux_msg_incref (msg);
+    agent->reachable = true;
+    return;
+error:
+    if (flux_respond_error (h, msg, errno, errstr) < 0)
+        flux_log_error (h, DWS_TOPIC_AGENT);
+}
+
+void agent_reconfigure (struct agent *agent)
+{
+    detach_agent (agent, EAGAIN, "the configuration has changed");
+}
+
+void agent_disconnect (struct agent *agent, const flux_msg_t *msg)
+{
+    if (agent->request && flux_disconnect_match (msg, agent->request)) {
+        flux_log (agent->ctx->h, LOG_INFO, "the agent is gone");
+        detach_agent (agent, 0, NULL);
+    }
+}
+
+/* Reports
+ */
+
+static void unsee_job (struct job *job, void *arg)
+{
+    job->seen = false;
+}
+
+static void forget_unseen (struct job *job, void *arg)
+{
+    if (!job->seen)
+        jobs_forget_workflow (job);
+}
+
+/* A snapshot comes in parts, so that nobody has to wait for all of it.
+ */
+static void snapshot_workflows (struct agent *agent, json_t *workflows,
+                                bool more)
+{
+    struct jobs *jobs = agent->ctx->jobs;
+    json_t *object;
+    size_t index;
+
+    if (!agent->listing)
+        jobs_each (jobs, unsee_job, NULL);
+    agent->listing = more;
+    json_array_foreach (workflows, index, object)
+        jobs_learn_workflow (jobs, object, false);
+    if (more)
+        return;
+    jobs_each (jobs, forget_unseen, NULL);
+    if (!agent->ready) {
+        agent->ready = true;
+        flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",
+                  jobs_count (jobs));
+        jobs_all_known (jobs, JOBS_OF_KUBERNETES);
+        agent->ctx->events->agent_ready (agent->ctx);
+    }
+}
+
+/* 'rc' is what storages_learn() or storages_list() has returned.
+ */
+static void note_storages (struct agent *agent, int rc)
+{
+    if (rc < 0)
+        flux_log_error (agent->ctx->h, "storages");
+    agent->ctx->events->storages_changed (agent->ctx);
+}
+
+static void take_snapshot (struct agent *agent, json_t *report)
+{
+    json_t *storages = json_object_get (report, "storages");
+    json_t *workflows = json_object_get (report, "workflows");
+    json_t *persistent = json_object_get (report,
+                                          "persistentstorageinstances");
+
+    if (json_is_array (persistent))
+        persistent_list (agent->ctx->persistent, persistent);
+    /* Storages first, as decisions about workflows look at them. */
+    if (json_is_array (storages))
+        note_storages (agent, storages_list (agent->ctx->storages,
+                                             storages));
+    if (json_is_array (workflows))
+        snapshot_workflows (agent, workflows,
+                            json_is_true (json_object_get (report, "more")));
+}
+
+static void take_event (struct agent *agent, const char *type, json_t *report)
+{
+    json_t *object = json_object_get (report, "object");
+    const char *event = json_string_value (json_object_get (report, "event"));
+    bool deleted = event && !strcmp (event, "DELETED");
+
+    if (!strcmp (type, "storage"))
+        note_storages (agent, storages_learn (agent->ctx->storages, object,
+                                              deleted));
+    else if (!strcmp (type, "persistent"))
+        persistent_learn (agent->ctx->persistent, object, deleted);
+    else if (agent->ready)
+        jobs_learn_workflow (agent->ctx->jobs, object, deleted);
+}
+
+/* The result of a command that was sent for a request (agent_forward()) is the
+ * answer to that request.
+ */
+static void answer_request (struct command *cmd, json_t *report)
+{
+    const char *message = NULL;
+    int status = 0;
+    int ok = 0;
+    int rc;
+
+    (void)json_unpack (report, "{s?b s?i s?s}", "ok", &ok,
+                       "status", &status, "message", &message);
+    if (ok)
+        rc = flux_respond (cmd->h, cmd->request, NULL);
+    else
+        rc = flux_respond_error (cmd->h, cmd->request,
+                                 status == 404 ? ENOENT
+                                 : status == 403 ? EACCES : EINVAL, message);
+    if (rc < 0)
+        flux_log_error (cmd->h, "response");
+    flux_msg_decref (cmd->request);
+    cmd->request = NULL;
+}
+
+/* The agent does not report a change of a workflow once more if the result of a
+ * command has shown it.
+ */
+static void learn_result (struct agent *agent, json_t *report)
+{
+    json_t *object = json_object_get (report, "object");
+    const char *kind = json_string_value (json_object_get (object, "kind"));
+
+    if (agent->ready && kind && !strcmp (kind, "Workflow"))
+        jobs_learn_workflow (agent->ctx->jobs, object, false);
+}
+
+static void take_result (struct agent *agent, json_t *report)
+{
+    json_int_t seq = json_integer_value (json_object_get (report, "seq"));
+    struct command *cmd;
+    struct job *job;
+
+    if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
+        if (cmd->request || cmd->is_query)
+            learn_result (agent, report);
+        job = jobs_find (agent->ctx->jobs, cmd->jobid);
+        if (job && !cmd->is_query)
+            job_set_trouble (job, NULL);
+        if (cmd->request)
+            answer_request (cmd, report);
+        else
+            cmd->cb (agent->ctx, job, cmd, report);
+        command_destroy (cmd);
+    }
+    /* A command that was given up may have changed its workflow, too. */
+    else
+        learn_result (agent, report);
+}
+
+static void take_health (struct agent *agent, json_t *report)
+{
+    bool ok = json_is_true (json_object_get (report, "ok"));
+    const char *message = json_string_value (json_object_get (report,
+                                                              "message"));
+
+    if (ok != agent->reachable)
+        flux_log (agent->ctx->h, ok ? LOG_INFO : LOG_ERR,
+                  "Kubernetes is %s%s%s", ok ? "back" : "out of reach",
+                  message && *message ? ": " : "", message ? message : "");
+    agent->reachable = ok;
+    agent->ctx->events->link_changed (agent->ctx);
+}
+
+/* The agent repeats a command: the job waits, and its owner may see why.
+ */
+static void take_trouble (struct agent *agent, json_t *report)
+{
+    json_int_t seq = json_integer_value (json_object_get (report, "seq"));
+    json_t *message = json_object_get (report, "message");
+    struct command *cmd;
+    struct job *job;
+
+    if (seq > 0
+        && json_is_string (message)
+        && (cmd = idmap_find (agent->commands, seq))
+        && !cmd->is_query
+        && (job = jobs_find (agent->ctx->jobs, cmd->jobid))) {
+        job_set_trouble (job, json_string_value (message));
+        agent->ctx->events->job_changed (job);
+    }
+}
+
+static void take_stats (struct agent *agent, json_t *report)
+{
+    json_decref (agent->stats);
+    agent->stats = json_incref (json_object_get (report, "stats"));
+}
+
+static void take_report (struct agent *agent, json_t *report)
+{
+    const char *type = json_string_value (json_object_get (report, "type"));
+
+    if (!type)
+        type = "";
+    if (!strcmp (type, "result"))
+        take_result (agent, report);
+    else if (!strcmp (type, "workflow") || !strcmp (type, "storage")
+             || !strcmp (type, "persistent"))
+        take_event (agent, type, report);
+    else if (!strcmp (type, "snapshot"))
+        take_snapshot (agent, report);
+    else if (!strcmp (type, "health"))
+        take_health (agent, report);
+    else if (!strcmp (type, "trouble"))
+        take_trouble (agent, report);
+    else if (!strcmp (type, "stats"))
+        take_stats (agent, report);
+    else
+        flux_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
+}
+
+void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    const char *errstr = NULL;
+    json_t *reports;
+    json_t *report;
+    size_t index;
+
+    if (flux_request_unpack (msg, NULL, "{s:o}", "reports", &reports) < 0)
+        goto error;
+    if (!ctx->agent->request
+        || !flux_disconnect_match (msg, ctx->agent->request)) {
+        errno = ESTALE;
+        errstr = "this agent is not attached";
+        goto error;
+    }
+    json_array_foreach (reports, index, report)
+        take_report (ctx->agent, report);
+    jobs_keep_up (ctx->jobs);
+    if (flux_respond (h, msg, NULL) < 0)
+        flux_log_error (h, DWS_TOPIC_REPORT);
+    return;
+error:
+    if (flux_respond_error (h, msg, errno, errstr) < 0)
+        flux_log_error (h, DWS_TOPIC_REPORT);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The module's side of the protocol with the agent (doc/protocol.md): one
+ * stream of commands to it, batches of reports from it.
+ */
+
+#ifndef DWS_AGENT_H
+#define DWS_AGENT_H
+
+#include <stdbool.h>
+#include <jansson.h>
+#include <flux/core.h>
+
+#include "libdws/tell/waiting.h"
+#include "base/ctx.h"
+#include "facts/jobs.h"
+
+struct command;
+
+/* Called with the result of a command; 'job' is NULL if it is not known any
+ * more.
+ */
+typedef void (*command_f)(struct dws_ctx *ctx, struct job *job,
+                          const struct command *cmd, json_t *report);
+
+/* A command that was sent and has no result yet.
+ */
+struct command {
+    uint64_t seq;
+    uint64_t jobid;
+    unsigned int generation;    // of the job when it was sent
+    command_f cb;               // who wants the result
+    const void *arg;            // the caller's own
+    int index;                  // likewise
+    bool is_query;              // agent_query()
+    flux_t *h;
+    const flux_msg_t *request;  // or else: to be answered with the result
+};
+
+struct agent *agent_create (struct dws_ctx *ctx);
+void agent_destroy (struct agent *agent);
+
+/* True when an agent is attached and has sent its snapshot.
+ */
+bool agent_ready (const struct agent *agent);
+
+/* Send a command for 'job'. 'command' has all keys but seq; the reference is
+ * taken over, and NULL fails with ENOMEM. 'cb' is called with the result,
+ * unless the agent is lost before. 'arg' and 'index' are found in struct
+ * command. Why the command is repeated is shown to the job's owner.
+ */
+int agent_send (struct agent *agent,
+                struct job *job,
+                command_f cb,
+                const void *arg,
+                int index,
+                json_t *command);
+
+/* The same for a question, for which the job does not wait. 'job' may be NULL.
+ */
+int agent_query (struct agent *agent,
+                 struct job *job,
+                 command_f cb,
+                 json_t *command);
+
+/* Can Kubernetes be reached?
+ */
+enum dws_link agent_link (const struct agent *agent);
+
+/* Send a command whose result is the answer to 'request': an empty response,
+ * or the API server's error. Takes over 'command' in the same way. Returns 0,
+ * or -1 with errno EAGAIN when there is no agent; nothing is answered then.
+ */
+int agent_forward (struct agent *agent,
+                   const flux_msg_t *request,
+                   json_t *command);
+
+/* For dws.status: a new object.
+ */
+json_t *agent_status (const struct agent *agent);
+
+void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg);
+void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg);
+
+/* The part of the configuration that the agent uses (dws_config_agent()) has
+ * changed: the agent attaches again.
+ */
+void agent_reconfigure (struct agent *agent);
+
+/* The sender of 'msg' has gone.
+ */
+void agent_disconnect (struct agent *agent, const flux_msg_t *msg);
+
+#endif /* !DWS_AGENT_H */

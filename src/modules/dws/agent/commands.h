@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The commands to the agent (doc/protocol.md), without their number.
+ * Functions return a new reference, or NULL with errno set.
+ */
+
+#ifndef DWS_COMMANDS_H
+#define DWS_COMMANDS_H
+
+#include <jansson.h>
+
+#include "libdws/facts/workflow.h"
+
+/* The beginning of two labels on objects of a workflow, which go on with .name
+ * and .namespace.
+ */
+#define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
+
+/* A command. 'key' and 'value' are its argument, if it has one; the reference
+ * on 'value' is taken over, and NULL fails.
+ */
+json_t *command_create (const char *op,
+                        const char *kind,
+                        const char *namespace,
+                        const char *name);
+json_t *command_create_with (const char *op,
+                             const char *kind,
+                             const char *namespace,
+                             const char *name,
+                             const char *key,
+                             json_t *value);
+
+/* A command to list the objects of one kind that belong to a workflow by their
+ * labels.
+ */
+json_t *command_list (const struct dws_workflow *wf, const char *kind);
+
+/* A command to read the logs of a workflow's containers, the last so many bytes
+ * of each.
+ */
+json_t *command_logs (const struct dws_workflow *wf, int bytes);
+
+#endif /* !DWS_COMMANDS_H */

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See calls.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libutil/errno_safe.h"
+#include "base/calls.h"
+#include "base/ctx.h"
+#include "base/idmap.h"
+
+struct calls {
+    struct idmap *pending;      // sequence number -> struct pending
+    uint64_t seq;
+};
+
+struct pending {
+    struct call call;
+    uint64_t seq;
+    flux_future_t *f;
+    call_f cb;
+};
+
+static void pending_destroy (void *value)
+{
+    struct pending *p = value;
+
+    if (p) {
+        ERRNO_SAFE_BLOCK;
+        flux_future_destroy (p->f);
+        free (p);
+    }
+}
+
+struct calls *calls_create (void)
+{
+    struct calls *calls;
+
+    if (!(calls = calloc (1, sizeof (*calls))))
+        return NULL;
+    if (!(calls->pending = idmap_create (pending_destroy))) {
+        free (calls);
+        return NULL;
+    }
+    return calls;
+}
+
+void calls_destroy (struct calls *calls)
+{
+    if (calls) {
+        ERRNO_SAFE_BLOCK;
+        idmap_destroy (calls->pending);
+        free (calls);
+    }
+}
+
+static void call_ready_cb (flux_future_t *f, void *arg)
+{
+    struct pending *p = arg;
+    struct calls *calls = p->call.ctx->calls;
+
+    p->cb (&p->call, f);
+    idmap_delete (calls->pending, p->seq);
+}
+
+/* Takes over 'f'. 'call' is copied.
+ */
+static int add_pending (struct calls *calls, flux_future_t *f,
+                        const struct call *call, call_f cb)
+{
+    struct pending *p;
+
+    if (!f)
+        return -1;
+    if (!(p = calloc (1, sizeof (*p)))) {
+        flux_future_destroy (f);
+        errno = ENOMEM;
+        return -1;
+    }
+    p->call = *call;
+    p->seq = ++calls->seq;
+    p->f = f;
+    p->cb = cb;
+    if (flux_future_then (f, -1., call_ready_cb, p) < 0
+        || idmap_insert (calls->pending, p->seq, p) < 0) {
+        pending_destroy (p);
+        return -1;
+    }
+    return 0;
+}
+
+int calls_add (struct dws_ctx *ctx,
+               flux_future_t *f,
+               uint64_t jobid,
+               int kind,
+               call_f cb)
+{
+    struct call call = { .ctx = ctx, .jobid = jobid, .kind = kind };
+
+    return add_pending (ctx->calls, f, &call, cb);
+}
+
+int calls_add_with (struct dws_ctx *ctx,
+                    flux_future_t *f,
+                    uint64_t jobid,
+                    const void *arg,
+                    call_f cb)
+{
+    struct call call = { .ctx = ctx, .jobid = jobid, .arg = arg };
+
+    return add_pending (ctx->calls, f, &call, cb);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * RPCs of the module that wait for their response. They are remembered, so that
+ * they can be dropped when the module is unloaded.
+ */
+
+#ifndef DWS_CALLS_H
+#define DWS_CALLS_H
+
+#include <stdint.h>
+#include <flux/core.h>
+
+struct dws_ctx;
+
+/* A call that waits: what its response is about.
+ */
+struct call {
+    struct dws_ctx *ctx;
+    uint64_t jobid;
+    int kind;                   // the caller's own
+    const void *arg;            // likewise
+};
+
+typedef void (*call_f)(const struct call *call, flux_future_t *f);
+
+struct calls *calls_create (void);
+void calls_destroy (struct calls *calls);
+
+/* Call 'cb' when 'f' is ready, then destroy 'f'. Takes over 'f', also on
+ * failure; 'f' may be NULL with errno set, which fails.
+ */
+int calls_add (struct dws_ctx *ctx,
+               flux_future_t *f,
+               uint64_t jobid,
+               int kind,
+               call_f cb);
+int calls_add_with (struct dws_ctx *ctx,
+                    flux_future_t *f,
+                    uint64_t jobid,
+                    const void *arg,
+                    call_f cb);
+
+#endif /* !DWS_CALLS_H */

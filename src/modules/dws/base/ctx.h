@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the parts of the module share. Each part owns its own struct; the
+ * context owns the parts and is made and taken apart in module.c.
+ */
+
+#ifndef DWS_CTX_H
+#define DWS_CTX_H
+
+#include <flux/core.h>
+
+#include "base/events.h"
+
+struct dws_config;
+struct agent;
+struct annotate;
+struct calls;
+struct commits;
+struct groups;
+struct health;
+struct holds;
+struct jobs;
+struct losses;
+struct persistent;
+struct scheduler;
+struct space;
+struct storages;
+struct sync;
+struct systemstatus;
+struct tokens;
+struct troubles;
+
+struct dws_ctx {
+    flux_t *h;
+    char *instance;             // value of the label on our workflows
+    const struct dws_events *events;    // who hears of what
+    flux_msg_handler_t **handlers;
+
+    struct commits *commits;    // to the KVS
+    struct calls *calls;        // RPCs that wait for their response
+
+    struct dws_config *config;
+    struct jobs *jobs;
+    struct space *space;        // what the jobs hold on rabbits
+    struct storages *storages;  // what Kubernetes says of rabbits
+    struct persistent *persistent;  // file systems that outlive jobs
+    struct sync *sync;          // the way to learn the jobs from nothing
+
+    struct agent *agent;        // the way to Kubernetes
+
+    struct scheduler *scheduler;        // what it knows of rabbits
+    struct holds *holds;        // what it is told not to give away
+
+    struct systemstatus *systemstatus;  // what DWS knows of nodes
+    struct health *health;      // what is known of nodes and rabbits
+
+    struct annotate *annotate;  // what users see of their jobs
+    struct losses *losses;      // what was not staged out
+    struct tokens *tokens;      // what the shells of jobs ask for
+
+    struct groups *groups;      // those of users
+    struct troubles *troubles;  // what fails, and how often
+};
+
+#endif /* !DWS_CTX_H */

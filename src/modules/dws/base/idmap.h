@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * A map from an integer that is not 0 (job id, sequence number) to a pointer.
+ */
+
+#ifndef DWS_IDMAP_H
+#define DWS_IDMAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct idmap;
+
+typedef void (*idmap_free_f)(void *value);
+typedef void (*idmap_each_f)(uint64_t id, void *value, void *arg);
+
+/* 'destroy' (may be NULL) is called on each value that leaves the map.
+ */
+struct idmap *idmap_create (idmap_free_f destroy);
+void idmap_destroy (struct idmap *map);
+
+/* Fails with EEXIST or ENOMEM; the value is then still the caller's.
+ */
+int idmap_insert (struct idmap *map, uint64_t id, void *value);
+
+void *idmap_find (const struct idmap *map, uint64_t id);
+void idmap_delete (struct idmap *map, uint64_t id);
+
+/* Take a value out without destroying it. NULL if there is none for this id.
+ */
+void *idmap_take (struct idmap *map, uint64_t id);
+
+void idmap_clear (struct idmap *map);
+size_t idmap_count (const struct idmap *map);
+
+/* The callback may delete the entry that it is called for, and no other;
+ * it must not insert.
+ */
+void idmap_each (struct idmap *map, idmap_each_f cb, void *arg);
+
+/* The same in parts, between which the map may change: go on from '*place',
+ * which is 0 at first, through so many slots, each with about one entry.
+ * Returns false at the end. An entry that stays in the map during the walk is
+ * met, maybe twice.
+ */
+bool idmap_each_part (struct idmap *map, size_t *place, size_t slots,
+                      idmap_each_f cb, void *arg);
+
+#endif /* !DWS_IDMAP_H */

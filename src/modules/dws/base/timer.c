@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See timer.h. libev does not allow that a timer that is running is set.
+ */
+
+#include "base/timer.h"
+
+void timer_start (flux_watcher_t *w, double after)
+{
+    flux_watcher_stop (w);
+    flux_timer_watcher_reset (w, after, 0.);
+    flux_watcher_start (w);
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See jobs.h.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errno_safe.h"
+#include "base/idmap.h"
+#include "base/retry.h"
+#include "base/timer.h"
+#include "facts/config.h"
+#include "facts/jobs.h"
+
+#define BACKOFF_MIN 0.5
+#define BACKOFF_MAX 60.
+
+/* So many decisions are taken before the reactor looks at messages again, and
+ * between two messages when it has many in a row. Both make somebody wait who
+ * asks for dws.status; but a report may tell of a dozen jobs.
+ */
+#define DECISIONS 32
+#define DECISIONS_BETWEEN 16
+
+/* With more jobs than these to decide about, messages have to wait for some of
+ * the decisions: each job may hold an object until it is decided on.
+ */
+#define BACKLOG_MAX 64
+
+struct jobs {
+    struct dws_ctx *ctx;
+    struct idmap *map;          // job id -> struct job
+    struct job *head;           // changed jobs, oldest first
+    struct job **tail;
+    size_t backlog;             // so many
+    struct tally tally;
+    flux_watcher_t *kick;       // runs at the next turn of the reactor
+    bool known[JOBS_SOURCES];   // jobs_all_known()
+};
+
+static void job_destroy (void *value)
+{
+    struct job *job = value;
+
+    if (job) {
+        ERRNO_SAFE_BLOCK;
+        job->ctx->events->job_forgotten (job);
+        tally_remove (&job->ctx->jobs->tally, job);
+        space_free (job->ctx->space, &job->claim);
+        json_decref (job->reserved);
+        json_decref (job->object);
+        json_decref (job->servers);
+        flux_watcher_destroy (job->wake);
+        retry_destroy (job->retry);
+        json_decref (job->breakdowns);
+        free (job->trouble);
+        dws_workflow_destroy (job->wf);
+        dws_job_destroy (job->facts);
+        free (job);
+    }
+}
+
+const char *job_workflow (const struct job *job, char buf[DWS_NAME_SIZE])
+{
+    if (job->wf)
+        return job->wf->name;
+    return dws_workflow_name (job->facts->id,
+                              job->taken ? job->ctx->instance : NULL, buf);
+}
+
+const char *job_label (const struct job *job, char buf[JOB_LABEL_SIZE])
+{
+    char f58[32];
+    char name[DWS_NAME_SIZE];
+
+    if (flux_job_id_encode (job->facts->id, "f58", f58, sizeof (f58)) < 0)
+        snprintf (f58, sizeof (f58), "%" PRIu64, job->facts->id);
+    snprintf (buf, JOB_LABEL_SIZE, "%s (%s)", f58,
+              job_workflow (job, name));
+    return buf;
+}
+
+size_t jobs_count (struct jobs *jobs)
+{
+    return idmap_count (jobs->map);
+}
+
+struct job *jobs_find (struct jobs *jobs, uint64_t id)
+{
+    return idmap_find (jobs->map, id);
+}
+
+const struct tally *jobs_tally (const struct jobs *jobs)
+{
+    return &jobs->tally;
+}
+
+struct each {
+    void (*cb)(struct job *job, void *arg);
+    void *arg;
+};
+
+static void each_cb (uint64_t id, void *value, void *arg)
+{
+    struct each *each = arg;
+
+    each->cb (value, each->arg);
+}
+
+void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
+                void *arg)
+{
+    struct each each = { cb, arg };
+
+    idmap_each (jobs->map, each_cb, &each);
+}
+
+bool jobs_each_part (struct jobs *jobs, size_t *place, size_t count,
+                     void (*cb)(struct job *job, void *arg), void *arg)
+{
+    struct each each = { cb, arg };
+
+    return idmap_each_part (jobs->map, place, count, each_cb, &each);
+}
+
+/* Deciding
+ */
+
+static bool facts_complete (const struct jobs *jobs)
+{
+    return jobs->known[JOBS_OF_FLUX] && jobs->known[JOBS_OF_KUBERNETES];
+}
+
+/* A timer rather than an idle watcher, which would have to wait for messages.
+ */
+static void kick_jobs (struct jobs *jobs)
+{
+    timer_start (jobs->kick, 0.);
+}
+
+void jobs_changed (struct job *job)
+{
+    struct jobs *jobs = job->ctx->jobs;
+
+    tally_update (&jobs->tally, job);
+    job->ctx->events->job_changed (job);
+    if (job->changed || !facts_complete (jobs))
+        return;
+    job->changed = true;
+    job->next = NULL;
+    *jobs->tail = job;
+    jobs->tail = &job->next;
+    jobs->backlog++;
+    kick_jobs (jobs);
+}
+
+static void job_changed_cb (struct job *job, void *arg)
+{
+    jobs_changed (job);
+}
+
+void jobs_changed_all (struct jobs *jobs)
+{
+    jobs_each (jobs, job_changed_cb, NULL);
+}
+
+void jobs_all_known (struct jobs *jobs, enum jobs_source source)
+{
+    jobs->known[source] = true;
+    jobs_changed_all (jobs);
+}
+
+static struct job *pop_changed (struct jobs *jobs)
+{
+    struct job *job = jobs->head;
+
+    if (job) {
+        if (!(jobs->head = job->next))
+            jobs->tail = &jobs->head;
+        jobs->backlog--;
+        job->changed = false;
+    }
+    return job;
+}
+
+static void job_wake_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                         void *arg)
+{
+    jobs_changed (arg);
+}
+
+/* Without memory for the timer the job waits for the next change.
+ */
+void jobs_wake (struct job *job, double after)
+{
+    flux_reactor_t *r = flux_get_reactor (job->ctx->h);
+
+    if (!job->wake
+        && !(job->wake = flux_timer_watcher_create (r, after, 0., job_wake_cb,
+                                                    job)))
+        flux_log_error (job->ctx->h, "timer");
+    else
+        timer_start (job->wake, after);
+}
+
+static bool is_over (struct job *job)
+{
+    return !job->wf
+        && (job->facts->phase == DWS_PHASE_GONE || job->facts->abandoned)
+        && !underway_any (&job->underway);
+}
+
+static void decide_job (struct jobs *jobs, struct job *job)
+{
+    struct dws_actions actions;
+    double now = flux_reactor_time ();
+
+    if (is_over (job)) {
+        idmap_delete (jobs->map, job->facts->id);
+        return;
+    }
+    if (dws_reconcile (job->facts, job->wf, &jobs->ctx->config->policy,
+                       now, &actions) < 0) {
+        flux_log_error (jobs->ctx->h, "reconcile");
+        return;
+    }
+    if (actions.wake > 0.)
+        jobs_wake (job, actions.wake > now ? actions.wake - now : 0.);
+    else if (job->wake)
+        flux_watcher_stop (job->wake);
+    jobs->ctx->events->decided (job, &actions);
+    json_decref (job->object);
+    job->object = NULL;
+}
+
+static void decide_some (struct jobs *jobs, int count)
+{
+    struct job *job;
+    bool complete = facts_complete (jobs);
+
+    while (count-- > 0 && (job = pop_changed (jobs))) {
+        if (complete)
+            decide_job (jobs, job);
+    }
+}
+
+static void jobs_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                          void *arg)
+{
+    struct jobs *jobs = arg;
+
+    decide_some (jobs, DECISIONS);
+    if (jobs->head)
+        kick_jobs (jobs);
+}
+
+void jobs_keep_up (struct jobs *jobs)
+{
+    if (jobs->backlog > BACKLOG_MAX)
+        decide_some (jobs, DECISIONS_BETWEEN);
+}
+
+/* Learning
+ */
+
+static struct job *job_add (struct jobs *jobs, struct dws_job *facts)
+{
+    struct job *job;
+
+    if (!(job = calloc (1, sizeof (*job))))
+        return NULL;
+    job->ctx = jobs->ctx;
+    if (idmap_insert (jobs->map, facts->id, job) < 0) {
+        free (job);
+        return NULL;
+    }
+    job->facts = facts;
+    return job;
+}
+
+struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts)
+{
+    struct job *job;
+
+    if (!(job = jobs_find (jobs, facts->id))) {
+        if (!(job = job_add (jobs, facts))) {
+            dws_job_destroy (facts);
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    else {
+        /* A workflow may be seen before its job: gone is then not final. */
+        if (job->facts->phase == DWS_PHASE_GONE && !job->facts->directives)
+            job->facts->phase = facts->phase;
+        dws_job_update (job->facts, facts);
+        dws_job_destroy (facts);
+    }
+    jobs_changed (job);
+    return job;
+}
+
+static struct job *add_orphan (struct jobs *jobs, uint64_t id)
+{
+    struct dws_job *facts;
+    struct job *job;
+
+    if (!(facts = calloc (1, sizeof (*facts))))
+        return NULL;
+    facts->id = id;
+    facts->phase = DWS_PHASE_GONE;
+    facts->t_gone = flux_reactor_time ();
+    if (!(job = job_add (jobs, facts)))
+        dws_job_destroy (facts);
+    return job;
+}
+
+void jobs_forget_workflow (struct job *job)
+{
+    if (job->wf) {
+        job->ctx->events->workflow_gone (job);
+        dws_workflow_destroy (job->wf);
+        job->wf = NULL;
+        json_decref (job->object);
+        job->object = NULL;
+        job->generation++;
+        underway_workflow_gone (&job->underway, job->facts);
+        space_free (job->ctx->space, &job->claim);
+        json_decref (job->servers);
+        job->servers = NULL;
+        json_decref (job->breakdowns);
+        job->breakdowns = NULL;
+    }
+    jobs_changed (job);
+}
+
+/* A job may have two workflows in the end, if an agent that is gone made one
+ * and then a name became free. The second one has its turn with a later
+ * snapshot.
+ */
+static bool is_second (const struct job *job, const struct dws_workflow *wf)
+{
+    return job->wf && strcmp (job->wf->name, wf->name) != 0;
+}
+
+void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
+{
+    struct dws_workflow *wf;
+    struct job *job;
+    dws_error_t error;
+
+    if (!(wf = dws_workflow_decode (object, jobs->ctx->instance, &error))) {
+        if (errno == ENOMEM)
+            flux_log_error (jobs->ctx->h, "workflow");
+        return;
+    }
+    if (!wf->ours
+        || (!(job = jobs_find (jobs, wf->jobid))
+            && (deleted || !(job = add_orphan (jobs, wf->jobid))))
+        || is_second (job, wf)) {
+        dws_workflow_destroy (wf);
+        return;
+    }
+    /* Also when a list is older than what the result of a command has shown. */
+    job->seen = true;
+    if (wf->version < job->version) {
+        dws_workflow_destroy (wf);
+        return;
+    }
+    job->version = wf->version;
+    if (deleted) {
+        dws_workflow_destroy (wf);
+        jobs_forget_workflow (job);
+        return;
+    }
+    if (job->wf && job->wf->uid && wf->uid
+        && strcmp (job->wf->uid, wf->uid) != 0)
+        jobs_forget_workflow (job);     // another of the same name
+    dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
+    dws_workflow_destroy (job->wf);
+    job->wf = wf;
+    json_decref (job->object);
+    job->object = facts_complete (jobs) ? json_incref (object) : NULL;
+    jobs_changed (job);
+}
+
+/* Under way or not
+ */
+
+static void job_retry_cb (void *arg)
+{
+    struct job *job = arg;
+
+    if (underway_repeat (&job->underway, job->facts))
+        retry_after (job->retry, BACKOFF_MIN);
+    jobs_changed (job);
+}
+
+static void repeat_later (struct job *job)
+{
+    flux_reactor_t *r = flux_get_reactor (job->ctx->h);
+
+    if (!job->retry
+        && !(job->retry = retry_create (r, BACKOFF_MIN, BACKOFF_MAX,
+                                        job_retry_cb, job)))
+        flux_log_error (job->ctx->h, "timer");
+    else
+        retry_later (job->retry);
+}
+
+void job_begin (struct job *job, enum dws_action_kind kind, enum way way)
+{
+    underway_begin (&job->underway, job->facts, kind, way);
+}
+
+void job_end (struct job *job, enum dws_action_kind kind, enum way way,
+              bool ok)
+{
+    bool well = underway_end (&job->underway, job->facts, kind, way, ok);
+
+    if (!ok)
+        repeat_later (job);
+    else if (well && job->retry)
+        retry_reset (job->retry);
+    jobs_changed (job);
+}
+
+void job_set_trouble (struct job *job, const char *text)
+{
+    free (job->trouble);
+    job->trouble = text ? strdup (text) : NULL;
+}
+
+static void agent_lost_cb (struct job *job, void *arg)
+{
+    job_set_trouble (job, NULL);
+    underway_agent_lost (&job->underway, job->facts);
+    job->version = 0;
+    json_decref (job->breakdowns);
+    job->breakdowns = NULL;
+}
+
+void jobs_agent_lost (struct jobs *jobs)
+{
+    jobs->known[JOBS_OF_KUBERNETES] = false;
+    jobs_each (jobs, agent_lost_cb, NULL);
+}
+
+struct jobs *jobs_create (struct dws_ctx *ctx)
+{
+    struct jobs *jobs;
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+
+    if (!(jobs = calloc (1, sizeof (*jobs))))
+        return NULL;
+    jobs->ctx = ctx;
+    jobs->tail = &jobs->head;
+    if (!(jobs->map = idmap_create (job_destroy))
+        || !(jobs->kick = flux_timer_watcher_create (r, 0., 0.,
+                                                     jobs_kick_cb, jobs))) {
+        jobs_destroy (jobs);
+        return NULL;
+    }
+    return jobs;
+}
+
+void jobs_destroy (struct jobs *jobs)
+{
+    if (jobs) {
+        ERRNO_SAFE_BLOCK;
+        flux_watcher_destroy (jobs->kick);
+        idmap_destroy (jobs->map);
+        free (jobs);
+    }
+}

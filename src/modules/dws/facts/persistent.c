@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See persistent.h.
+ */
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libdws/directive/command.h"
+#include "libdws/tell/persistent.h"
+#include "libdws/util/jsontext.h"
+#include "libutil/errno_safe.h"
+#include "facts/config.h"
+#include "facts/persistent.h"
+
+struct persistent {
+    json_t *list;               // namespace/name -> description
+};
+
+struct persistent *persistent_create (void)
+{
+    struct persistent *p;
+
+    if (!(p = calloc (1, sizeof (*p))))
+        return NULL;
+    if (!(p->list = json_object ())) {
+        free (p);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return p;
+}
+
+void persistent_destroy (struct persistent *p)
+{
+    if (p) {
+        ERRNO_SAFE_BLOCK;
+        json_decref (p->list);
+        free (p);
+    }
+}
+
+static void user_name (json_t *description, char *buf, size_t size)
+{
+    json_int_t id = json_integer_value (json_object_get (description,
+                                                         "userid"));
+    struct passwd pw;
+    struct passwd *result = NULL;
+    char space[4096];
+
+    if (id >= 0
+        && getpwuid_r (id, &pw, space, sizeof (space), &result) == 0 && result)
+        snprintf (buf, size, "%s", pw.pw_name);
+    else
+        snprintf (buf, size, "%lld", (long long)id);
+}
+
+/* The name service may be slow: an owner whose name is in 'known' is not asked
+ * for again.
+ */
+static json_t *find_user (json_t *known, const char *key, json_t *description)
+{
+    json_t *before = json_object_get (known, key);
+    json_t *id = json_object_get (description, "userid");
+    char user[256];
+
+    if (before && json_equal (json_object_get (before, "userid"), id))
+        return json_incref (json_object_get (before, "user"));
+    user_name (description, user, sizeof (user));
+    return json_string (user);
+}
+
+/* If memory runs out the file system is not shown, which does no harm.
+ */
+static void learn_object (struct persistent *p, json_t *known, json_t *object,
+                          bool deleted)
+{
+    json_t *o;
+    char key[512];
+    const char *namespace = "";
+    const char *name = "";
+
+    if (!(o = dws_persistent_describe (object)))
+        return;
+    json_unpack (o, "{s:s s:s}", "namespace", &namespace, "name", &name);
+    snprintf (key, sizeof (key), "%s/%s", namespace, name);
+    if (deleted)
+        json_object_del (p->list, key);
+    else if (json_object_set_new (o, "user", find_user (known, key, o)) == 0)
+        json_object_set (p->list, key, o);
+    json_decref (o);
+}
+
+void persistent_learn (struct persistent *p, json_t *object, bool deleted)
+{
+    learn_object (p, p->list, object, deleted);
+}
+
+void persistent_list (struct persistent *p, json_t *objects)
+{
+    json_t *known = json_copy (p->list);
+    json_t *object;
+    size_t index;
+
+    json_object_clear (p->list);
+    json_array_foreach (objects, index, object)
+        learn_object (p, known, object, false);
+    json_decref (known);
+}
+
+json_t *persistent_status (const struct persistent *p, json_int_t userid)
+{
+    json_t *array;
+    const char *key;
+    json_t *o;
+
+    if (!(array = json_array ()))
+        return NULL;
+    json_object_foreach (p->list, key, o) {
+        if ((userid == -1
+             || json_integer_value (json_object_get (o, "userid")) == userid)
+            && json_array_append (array, o) < 0) {
+            json_decref (array);
+            return NULL;
+        }
+    }
+    return array;
+}
+
+/* The description of a persistent file system; NULL if none has that name.
+ */
+static json_t *find_persistent (const struct persistent *p, const char *name)
+{
+    char key[512];
+
+    snprintf (key, sizeof (key), "%s/%s", DWS_NAMESPACE, name);
+    return json_object_get (p->list, key);
+}
+
+static bool is_owner (flux_t *h, uint32_t userid)
+{
+    const char *s = flux_attr_get (h, "security.owner");
+
+    return s && strtoul (s, NULL, 10) == userid;
+}
+
+int persistent_permitted (const struct dws_ctx *ctx,
+                          const struct dws_job *facts,
+                          dws_error_t *error)
+{
+    if (!ctx->config->restrict_persistent || is_owner (ctx->h, facts->userid))
+        return 0;
+    if ((facts->commands & DWS_COMMAND_CREATE_PERSISTENT))
+        return dws_error (error, EPERM, "only the instance owner can create "
+                          "persistent file systems");
+    return 0;
+}
+
+/* The controllers would take a file system that does not exist for destroyed,
+ * and that of another user would keep the workflow in Teardown for ever.
+ */
+int persistent_check (const struct persistent *p,
+                      const struct job *job,
+                      dws_error_t *error)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    json_t *value;
+    size_t index;
+    int rc = 0;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+        json_int_t userid = -1;
+        const char *user = "";
+        json_t *o;
+
+        if (rc < 0 || !s
+            || dws_command (s) != DWS_COMMAND_DESTROY_PERSISTENT
+            || !dws_persistent_name (s, name))
+            continue;
+        if (!(o = find_persistent (p, name))) {
+            rc = dws_error (error, EINVAL,
+                            "there is no persistent file system '%s'", name);
+            continue;
+        }
+        json_unpack (o, "{s:I s:s}", "userid", &userid, "user", &user);
+        if (userid != (json_int_t)job->facts->userid)
+            rc = dws_error (error, EINVAL, "persistent file system '%s' "
+                            "belongs to user %s", name, user);
+    }
+    json_decref (directives);
+    return rc;
+}
+
+char *persistent_of_job (const struct persistent *p, const struct job *job)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    char text[DWS_PERSISTENT_SIZE];
+    char *result = NULL;
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+        json_t *o;
+        char *longer;
+
+        if (!s || !dws_persistent_name (s, name))
+            continue;
+        if (!(o = find_persistent (p, name)))
+            continue;
+        dws_persistent_text (o, json_string_value (json_object_get (o,
+                                                                    "user")),
+                             text);
+        if (asprintf (&longer, "%s%s%s", result ? result : "",
+                      result ? ", " : "", text) < 0)
+            break;
+        free (result);
+        result = longer;
+    }
+    json_decref (directives);
+    return result;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The persistent file systems of the cluster, as the agent reports them.
+ */
+
+#ifndef DWS_PERSISTENT_H
+#define DWS_PERSISTENT_H
+
+#include <jansson.h>
+
+#include "facts/jobs.h"
+
+struct persistent *persistent_create (void);
+void persistent_destroy (struct persistent *p);
+
+/* Take in all file systems, or a change of one.
+ */
+void persistent_list (struct persistent *p, json_t *objects);
+void persistent_learn (struct persistent *p, json_t *object, bool deleted);
+
+/* For dws.status: an array of what libdws/tell/persistent.h describes, and
+ * "user", the owner's name; only file systems of 'userid', unless that is -1.
+ */
+json_t *persistent_status (const struct persistent *p, json_int_t userid);
+
+/* The file systems that a job's directives name, in words; "" if there is
+ * nothing to tell. The caller frees it.
+ */
+char *persistent_of_job (const struct persistent *p, const struct job *job);
+
+/* May the job's owner have the file systems that the job wants to create? Fails
+ * with EPERM and a text for the user, or with EINVAL or ENOMEM.
+ */
+int persistent_permitted (const struct dws_ctx *ctx,
+                          const struct dws_job *facts,
+                          dws_error_t *error);
+
+/* Can the file systems that the job wants to destroy be destroyed, as far as
+ * one can know beforehand? Fails with EINVAL and a text for the user.
+ */
+int persistent_check (const struct persistent *p,
+                      const struct job *job,
+                      dws_error_t *error);
+
+#endif /* !DWS_PERSISTENT_H */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The Storage objects: what Kubernetes says of rabbits.
+ */
+
+#ifndef DWS_STORAGES_H
+#define DWS_STORAGES_H
+
+#include <stdbool.h>
+#include <jansson.h>
+
+struct storages;
+
+struct storages *storages_create (void);
+void storages_destroy (struct storages *storages);
+
+/* Take in all Storage objects, or a change of one. Fails with ENOMEM.
+ */
+int storages_list (struct storages *storages, json_t *objects);
+int storages_learn (struct storages *storages, json_t *object, bool deleted);
+
+/* The objects by name: borrowed.
+ */
+json_t *storages_by_name (const struct storages *storages);
+
+/* The objects as a new array, NULL if none are known.
+ */
+json_t *storages_array (const struct storages *storages);
+
+#endif /* !DWS_STORAGES_H */

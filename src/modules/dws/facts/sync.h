@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Learning the facts of all active jobs from the jobtap plugin: at the start,
+ * and whenever there is a doubt.
+ */
+
+#ifndef DWS_SYNC_H
+#define DWS_SYNC_H
+
+#include <stdbool.h>
+
+#include "base/ctx.h"
+
+struct sync *sync_create (struct dws_ctx *ctx);
+void sync_destroy (struct sync *sync);
+
+/* Ask the plugin for all jobs now. While the plugin is not loaded, it is asked
+ * again later.
+ */
+void sync_start (struct sync *sync);
+
+/* True once all jobs are known.
+ */
+bool sync_done (const struct sync *sync);
+
+#endif /* !DWS_SYNC_H */

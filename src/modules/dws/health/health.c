@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See health.h.
+ *
+ * The journal of the resource module is read only to learn that something has
+ * happened there: the state of all nodes is then asked for. One request is
+ * under way at a time, so a flood of events costs a few requests.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <flux/hostlist.h>
+
+#include "libdws/health/health.h"
+#include "libutil/errno_safe.h"
+#include "base/calls.h"
+#include "base/retry.h"
+#include "base/timer.h"
+#include "facts/config.h"
+#include "facts/storages.h"
+#include "health/health.h"
+#include "health/systemstatus.h"
+#include "sched/scheduler.h"
+
+#define DELAY_MIN 0.1
+#define DELAY_MAX 5.
+
+struct health {
+    struct dws_ctx *ctx;
+    flux_future_t *journal;
+    struct retry *retry;        // of the journal, or of drains
+    bool live;                  // the journal's past has been read
+    bool asking;                // for the state of nodes
+    bool stale;                 // it has changed since
+    bool drains_stale;          // we have asked for changes of drains
+    int draining;               // such requests under way
+    struct dws_nodes *nodes;    // NULL: not yet known
+    json_t *stuck;              // a set, see dws_health_systemstatus()
+    struct dws_health now;
+    flux_watcher_t *kick;       // decides at the next turn of the reactor
+    bool kicked;
+};
+
+static void ask_nodes (struct health *health);
+
+/* Drains
+ */
+
+static void drained_cb (const struct call *call, flux_future_t *f)
+{
+    struct health *health = call->ctx->health;
+
+    health->draining--;
+    if (flux_future_get (f, NULL) == 0) {
+        ask_nodes (health);
+        return;
+    }
+    flux_log (call->ctx->h, LOG_ERR, "resource.%s: %s",
+              call->kind ? "drain" : "undrain", future_strerror (f, errno));
+    /* Once more, but not at once. */
+    retry_after (health->retry, DELAY_MAX);
+}
+
+static void set_drained (struct health *health, const char *hosts, bool drain)
+{
+    flux_t *h = health->ctx->h;
+    flux_future_t *f;
+
+    if (!*hosts)
+        return;
+    flux_log (h, LOG_INFO, "%s %s: PCIe link %s", drain ? "drain" : "undrain",
+              hosts, drain ? "lost" : "is back, or does not matter any more");
+    f = flux_rpc_pack (h, drain ? "resource.drain" : "resource.undrain", 0, 0,
+                       "{s:s s:s s:s}",
+                       "targets", hosts,
+                       "mode", "update",
+                       "reason", drain ? DWS_DRAIN_LINK : "rabbit: link");
+    if (calls_add (health->ctx, f, 0, drain, drained_cb) < 0) {
+        flux_log_error (h, "resource.drain");
+        return;
+    }
+    health->draining++;
+    health->drains_stale = true;
+}
+
+/* Deciding
+ */
+
+static void decide_health (struct health *health)
+{
+    struct dws_ctx *ctx = health->ctx;
+    struct dws_health_policy policy = {
+        .drain = ctx->config->drain_compute_nodes,
+        .soft_drain = ctx->config->soft_drain,
+        .queues = ctx->config->drain_properties,
+    };
+    dws_error_t error;
+    json_t *storages;
+    int rc;
+
+    if (!health->nodes)
+        return;
+    systemstatus_update (ctx->systemstatus, health->nodes, health->stuck);
+    /* The effect of our own requests for drains is not known yet. */
+    if (health->drains_stale || !(storages = storages_array (ctx->storages)))
+        return;
+    rc = dws_health_decide (&health->now, storages, ctx->config->topology,
+                            health->nodes, &policy, &error);
+    json_decref (storages);
+    if (rc < 0) {
+        flux_log (ctx->h, LOG_ERR, "health of rabbits: %s", error.text);
+        return;
+    }
+    scheduler_tell (ctx->scheduler, &health->now);
+    set_drained (health, health->now.drain, true);
+    set_drained (health, health->now.undrain, false);
+}
+
+static void health_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                            void *arg)
+{
+    struct health *health = arg;
+
+    health->kicked = false;
+    decide_health (health);
+}
+
+void health_changed (struct health *health)
+{
+    health->kicked = true;
+    timer_start (health->kick, 0.);
+}
+
+/* Learning
+ */
+
+static void learn_nodes (struct health *health, json_t *o)
+{
+    struct dws_nodes *nodes;
+    dws_error_t error;
+
+    if (!(nodes = dws_nodes_create (o, &error))) {
+        flux_log (health->ctx->h, LOG_ERR, "%s", error.text);
+        return;
+    }
+    systemstatus_learn (health->ctx->systemstatus, nodes);
+    dws_nodes_destroy (health->nodes);
+    health->nodes = nodes;
+    dws_health_unstick (health->stuck, nodes);
+    health_changed (health);
+}
+
+static void resource_status_cb (const struct call *call, flux_future_t *f)
+{
+    struct health *health = call->ctx->health;
+    json_t *o;
+
+    health->asking = false;
+    if (health->stale)
+        ask_nodes (health);
+    else if (flux_rpc_get_unpack (f, "o", &o) < 0)
+        flux_log (call->ctx->h, LOG_ERR, "resource.status: %s",
+                  future_strerror (f, errno));
+    else {
+        health->drains_stale = health->draining > 0;
+        learn_nodes (health, o);
+    }
+}
+
+static void ask_nodes (struct health *health)
+{
+    flux_future_t *f;
+
+    health->stale = health->asking;
+    if (health->asking)
+        return;
+    f = flux_rpc (health->ctx->h, "resource.status", NULL, 0, 0);
+    if (calls_add (health->ctx, f, 0, 0, resource_status_cb) < 0)
+        flux_log_error (health->ctx->h, "resource.status");
+    else
+        health->asking = true;
+}
+
+static void follow_later (struct health *health)
+{
+    flux_future_destroy (health->journal);
+    health->journal = NULL;
+    retry_later (health->retry);
+}
+
+/* An empty array of events ends the past.
+ */
+static void journal_cb (flux_future_t *f, void *arg)
+{
+    struct health *health = arg;
+    json_t *events;
+
+    if (flux_rpc_get_unpack (f, "{s:o}", "events", &events) < 0) {
+        if (retry_is_first (health->retry))
+            flux_log (health->ctx->h, LOG_INFO, "resource.journal: %s",
+                      future_strerror (f, errno));
+        follow_later (health);
+        return;
+    }
+    retry_reset (health->retry);
+    if (json_array_size (events) == 0)
+        health->live = true;
+    flux_future_reset (f);
+    if (health->live)
+        ask_nodes (health);
+}
+
+static void follow_journal (struct health *health)
+{
+    health->live = false;
+    if (!(health->journal = flux_rpc (health->ctx->h, "resource.journal",
+                                      NULL, 0, FLUX_RPC_STREAMING))
+        || flux_future_then (health->journal, -1., journal_cb, health) < 0) {
+        flux_log_error (health->ctx->h, "resource.journal");
+        follow_later (health);
+    }
+}
+
+static void health_retry_cb (void *arg)
+{
+    struct health *health = arg;
+
+    if (health->journal)
+        ask_nodes (health);
+    else
+        follow_journal (health);
+}
+
+void health_start (struct health *health)
+{
+    follow_journal (health);
+    scheduler_start (health->ctx->scheduler);
+}
+
+void health_agent_attached (struct health *health)
+{
+    systemstatus_start (health->ctx->systemstatus);
+    health_changed (health);
+}
+
+/* Nodes that could not be unmounted are known by the reason of their drain, but
+ * for those that were drained already.
+ */
+void health_stuck (struct health *health, const char *hosts)
+{
+    struct hostlist *hl = hostlist_decode (hosts);
+    const char *host;
+
+    for (host = hl ? hostlist_first (hl) : NULL; host;
+         host = hostlist_next (hl))
+        (void)json_object_set_new (health->stuck, host, json_true ());
+    hostlist_destroy (hl);
+    ask_nodes (health);
+}
+
+json_t *health_status (const struct health *health)
+{
+    const struct dws_health *now = &health->now;
+    struct dws_ctx *ctx = health->ctx;
+    json_t *down = json_array ();
+    bool settled = health->nodes && now->rabbits && health->live
+                   && !health->asking && health->draining == 0
+                   && !health->kicked
+                   && scheduler_settled (ctx->scheduler)
+                   && systemstatus_settled (ctx->systemstatus);
+    const char *name;
+    json_t *state;
+
+    json_object_foreach (now->rabbits, name, state) {
+        if (!json_is_true (json_object_get (state, "up")))
+            json_array_append_new (down, json_string (name));
+    }
+    return json_pack ("{s:s? s:b s:o s:s}",
+                      "scheduler", scheduler_name (ctx->scheduler),
+                      "settled", settled,
+                      "down", down,
+                      DWS_BAD_PROPERTY, now->bad ? now->bad : "");
+}
+
+struct health *health_create (struct dws_ctx *ctx)
+{
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+    struct health *health;
+
+    if (!(health = calloc (1, sizeof (*health))))
+        return NULL;
+    health->ctx = ctx;
+    if (!(health->stuck = json_object ())
+        || !(health->retry = retry_create (r, DELAY_MIN, DELAY_MAX,
+                                           health_retry_cb, health))
+        || !(health->kick = flux_timer_watcher_create (r, 0., 0.,
+                                                       health_kick_cb,
+                                                       health))) {
+        health_destroy (health);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return health;
+}
+
+void health_destroy (struct health *health)
+{
+    if (health) {
+        ERRNO_SAFE_BLOCK;
+        flux_future_destroy (health->journal);
+        retry_destroy (health->retry);
+        flux_watcher_destroy (health->kick);
+        dws_health_clear (&health->now);
+        dws_nodes_destroy (health->nodes);
+        json_decref (health->stuck);
+        free (health);
+    }
+}

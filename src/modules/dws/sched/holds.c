@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See holds.h. sched-rabbit also reads the claims that are held in the KVS, as
+ * it allocates as soon as it starts.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/names.h"
+#include "base/calls.h"
+#include "base/commits.h"
+#include "sched/holds.h"
+#include "sched/scheduler.h"
+
+struct holds {
+    struct dws_ctx *ctx;
+    bool due;                   // a scheduler has to hear of all of them
+};
+
+static bool listens (struct dws_ctx *ctx)
+{
+    const char *name = scheduler_name (ctx->scheduler);
+
+    return name && !strcmp (name, "sched-rabbit");
+}
+
+bool holds_needed (const struct job *job)
+{
+    return job->wf && job->wf->desired < DWS_STATE_TEARDOWN
+        && json_object_size (job->claim.bytes) > 0
+        && !job->claim.held && listens (job->ctx);
+}
+
+static void committed_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_HELD ": %s",
+                  future_strerror (f, errno));
+}
+
+static void commit_holds (struct dws_ctx *ctx)
+{
+    flux_kvs_txn_t *txn;
+
+    if (!(txn = commits_txn (ctx->commits))
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_HELD, "O",
+                              space_held (ctx->space)) < 0
+        || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
+                      committed_cb) < 0)
+        flux_log_error (ctx->h, DWS_KEY_HELD);
+}
+
+static flux_future_t *request_hold (struct dws_ctx *ctx, json_t *jobs,
+                                    bool complete)
+{
+    return flux_rpc_pack (ctx->h, "sched-rabbit.hold", FLUX_NODEID_ANY, 0,
+                          "{s:O s:b}",
+                          "jobs", jobs,
+                          "complete", complete);
+}
+
+/* Tell of one job, which holds 'bytes'; an empty map ends its hold.
+ */
+static flux_future_t *tell_of_one (const struct job *job, json_t *bytes)
+{
+    json_t *jobs = json_object ();
+    flux_future_t *f = NULL;
+    char key[32];
+
+    snprintf (key, sizeof (key), "%" PRIu64, job->facts->id);
+    if (json_object_set (jobs, key, bytes) == 0)
+        f = request_hold (job->ctx, jobs, false);
+    else
+        errno = ENOMEM;
+    json_decref (jobs);
+    return f;
+}
+
+flux_future_t *holds_tell (struct job *job)
+{
+    flux_future_t *f;
+
+    if (space_hold (job->ctx->space, job->facts->id, &job->claim) < 0)
+        return NULL;
+    commit_holds (job->ctx);
+    if (!(f = tell_of_one (job, job->claim.bytes)))
+        space_hold_failed (&job->claim);
+    return f;
+}
+
+/* A scheduler that was unloaded has nothing to forget.
+ */
+static void told_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0 && errno != ENOSYS)
+        flux_log (call->ctx->h, LOG_ERR, "sched-rabbit: hold: %s",
+                  future_strerror (f, errno));
+}
+
+void holds_end (struct job *job)
+{
+    json_t *none = NULL;
+
+    if (!job->claim.held)
+        return;
+    space_let_go (job->ctx->space, job->facts->id, &job->claim);
+    commit_holds (job->ctx);
+    none = json_object ();
+    if (calls_add (job->ctx, tell_of_one (job, none), 0, 0, told_cb) < 0)
+        flux_log_error (job->ctx->h, "sched-rabbit: hold");
+    json_decref (none);
+}
+
+/* A job that is gone, or that is let go next, may have storage that is not
+ * torn down yet.
+ */
+static void hold_again (struct job *job, void *arg)
+{
+    if ((job->claim.held || (job->facts->phase == DWS_PHASE_GONE
+                             && !job->facts->abandoned))
+        && json_object_size (job->claim.bytes) > 0)
+        (void)space_hold (job->ctx->space, job->facts->id, &job->claim);
+}
+
+void holds_learned (struct holds *holds)
+{
+    struct dws_ctx *ctx = holds->ctx;
+    struct space *space = ctx->space;
+
+    if (!holds->due || !space_known (space) || !listens (ctx))
+        return;
+    space_held_clear (space);
+    jobs_each (ctx->jobs, hold_again, NULL);
+    holds->due = false;
+    commit_holds (ctx);
+    if (calls_add (ctx, request_hold (ctx, space_held (space), true), 0, 0,
+                   told_cb) < 0)
+        flux_log_error (ctx->h, "sched-rabbit: hold");
+}
+
+void holds_arrived (struct holds *holds)
+{
+    holds->due = true;
+    holds_learned (holds);
+}
+
+struct holds *holds_create (struct dws_ctx *ctx)
+{
+    struct holds *holds;
+
+    if ((holds = calloc (1, sizeof (*holds))))
+        holds->ctx = ctx;
+    return holds;
+}
+
+void holds_destroy (struct holds *holds)
+{
+    free (holds);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The scheduler must not give away the storage of jobs that give their nodes
+ * back before it is torn down (rabbit.release_nodes): sched-rabbit is told.
+ * Fluxion cannot be told.
+ */
+
+#ifndef DWS_HOLDS_H
+#define DWS_HOLDS_H
+
+#include <stdbool.h>
+#include <flux/core.h>
+
+#include "facts/jobs.h"
+
+struct holds *holds_create (struct dws_ctx *ctx);
+void holds_destroy (struct holds *holds);
+
+/* True if the scheduler has to be told of this job's storage before the job is
+ * let go.
+ */
+bool holds_needed (const struct job *job);
+
+/* Tell the scheduler of this job's storage. Returns the future of its answer,
+ * or NULL with errno set.
+ */
+flux_future_t *holds_tell (struct job *job);
+
+/* The job's storage is free.
+ */
+void holds_end (struct job *job);
+
+/* A scheduler was just loaded: tell it of the storage of all such jobs, now, or
+ * when what they hold has become known.
+ */
+void holds_arrived (struct holds *holds);
+void holds_learned (struct holds *holds);
+
+#endif /* !DWS_HOLDS_H */

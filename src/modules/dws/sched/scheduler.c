@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See scheduler.h.
+ *
+ * A streaming request for notices is open to the scheduler as long as it is
+ * loaded: when the stream ends, the scheduler has forgotten all it was told.
+ * While none is loaded it is looked for again, with growing delay.
+ *
+ * sched-rabbit takes everything in one request. Fluxion takes all properties in
+ * two requests, and tells in one which properties it has, so those that an
+ * earlier life of this module has set there are found. Fluxion takes the state
+ * of ssds one by one: only those that differ are sent, so many at a time.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/health/fluxion.h"
+#include "libutil/errno_safe.h"
+#include "base/calls.h"
+#include "base/retry.h"
+#include "facts/config.h"
+#include "sched/scheduler.h"
+
+#define DELAY_MIN 0.05
+#define DELAY_MAX 30.
+#define WINDOW 128              // requests under way at the same time
+
+struct backend {
+    const char *name;
+    const char *notify;
+    void (*push)(struct scheduler *sched);
+};
+
+struct link {
+    struct scheduler *sched;
+    const struct backend *backend;
+    flux_future_t *stream;
+    struct retry *retry;
+};
+
+static void push_rabbit (struct scheduler *sched);
+static void push_fluxion (struct scheduler *sched);
+
+static const struct backend backends[] = {
+    { "sched-rabbit", "sched-rabbit.notify", push_rabbit },
+    { "fluxion", "sched-fluxion-resource.notify", push_fluxion },
+};
+
+#define COUNT (sizeof (backends) / sizeof (backends[0]))
+
+struct scheduler {
+    struct dws_ctx *ctx;
+    struct link links[COUNT];
+    struct link *current;       // the one that is there, or NULL
+    int generation;             // schedulers that came and went
+    json_t *rabbits;            // as in struct dws_health, NULL: not yet known
+    char *bad;
+    char *unlinked;
+    bool dirty;                 // it has to be told
+    bool failed;                // it would not listen
+    int under_way;              // requests without response
+    struct dws_fluxion *fx;     // its graph, NULL: not yet known
+    json_t *queue;              // ssds to change
+    size_t next;                // the next one of them
+};
+
+static void forget_graph (struct scheduler *sched)
+{
+    dws_fluxion_destroy (sched->fx);
+    sched->fx = NULL;
+    json_decref (sched->queue);
+    sched->queue = NULL;
+    sched->next = 0;
+}
+
+static void push_news (struct scheduler *sched)
+{
+    if (sched->current && sched->rabbits && !sched->failed)
+        sched->current->backend->push (sched);
+}
+
+/* Tell the scheduler once more, but not at once.
+ */
+static void push_later (struct scheduler *sched)
+{
+    sched->failed = true;
+    sched->dirty = true;
+    forget_graph (sched);
+    if (sched->under_way == 0)
+        retry_later (sched->current->retry);
+}
+
+/* Take in a response. Returns false if there is nothing to go on with.
+ */
+static bool take_response (const struct call *call, flux_future_t *f,
+                           struct scheduler *sched, const char *what)
+{
+    if (call->kind != sched->generation)
+        return false;
+    sched->under_way--;
+    if (flux_future_get (f, NULL) < 0) {
+        if (!sched->failed)
+            flux_log (call->ctx->h, LOG_ERR, "%s: %s: %s",
+                      sched->current->backend->name, what,
+                      future_strerror (f, errno));
+        push_later (sched);
+        return false;
+    }
+    if (sched->failed) {
+        if (sched->under_way == 0)
+            retry_later (sched->current->retry);
+        return false;
+    }
+    return true;
+}
+
+static bool ask_scheduler (struct scheduler *sched, flux_future_t *f, call_f cb)
+{
+    if (calls_add (sched->ctx, f, 0, sched->generation, cb) < 0) {
+        flux_log_error (sched->ctx->h, "%s", sched->current->backend->name);
+        push_later (sched);
+        return false;
+    }
+    sched->under_way++;
+    return true;
+}
+
+/* sched-rabbit
+ */
+
+static void health_cb (const struct call *call, flux_future_t *f)
+{
+    struct scheduler *sched = call->ctx->scheduler;
+
+    if (take_response (call, f, sched, "health"))
+        push_news (sched);
+}
+
+static void push_rabbit (struct scheduler *sched)
+{
+    if (!sched->dirty || sched->under_way > 0)
+        return;
+    sched->dirty = false;
+    ask_scheduler (sched,
+                   flux_rpc_pack (sched->ctx->h, "sched-rabbit.health",
+                                  FLUX_NODEID_ANY, 0, "{s:O s:{s:s}}",
+                                  "rabbits", sched->rabbits,
+                                  "properties",
+                                    DWS_BAD_PROPERTY, sched->bad),
+                   health_cb);
+}
+
+/* Fluxion
+ */
+
+static void find_cb (const struct call *call, flux_future_t *f)
+{
+    struct scheduler *sched = call->ctx->scheduler;
+    dws_error_t error;
+    json_t *R = NULL;
+
+    if (!take_response (call, f, sched, "find"))
+        return;
+    (void)flux_rpc_get_unpack (f, "{s?o}", "R", &R);
+    if (!(sched->fx = dws_fluxion_create (R, &error))) {
+        flux_log (call->ctx->h, LOG_ERR, "fluxion: %s", error.text);
+        push_later (sched);
+        return;
+    }
+    if (dws_fluxion_count (sched->fx) == 0)
+        flux_log (call->ctx->h, LOG_WARNING,
+                  "fluxion: its resource graph has no rabbits, see "
+                  "flux-dws2jgf(1)");
+    push_news (sched);
+}
+
+static void find_graph (struct scheduler *sched)
+{
+    ask_scheduler (sched,
+                   flux_rpc_pack (sched->ctx->h, "sched-fluxion-resource.find",
+                                  FLUX_NODEID_ANY, 0, "{s:s s:s}",
+                                  "criteria", DWS_FLUXION_CRITERIA,
+                                  "format", "jgf"),
+                   find_cb);
+}
+
+static void property_cb (const struct call *call, flux_future_t *f)
+{
+    struct scheduler *sched = call->ctx->scheduler;
+
+    if (take_response (call, f, sched, DWS_BAD_PROPERTY))
+        push_news (sched);
+}
+
+static void ssd_cb (const struct call *call, flux_future_t *f)
+{
+    struct scheduler *sched = call->ctx->scheduler;
+
+    if (take_response (call, f, sched, "ssd"))
+        push_news (sched);
+}
+
+static bool send_properties (struct scheduler *sched, json_t *set,
+                             json_t *clear)
+{
+    flux_t *h = sched->ctx->h;
+    flux_future_t *f;
+
+    if (json_array_size (set) > 0) {
+        f = flux_rpc_pack (h, "sched-fluxion-resource.set_property",
+                           FLUX_NODEID_ANY, 0, "{s:O s:s}",
+                           "sp_resource_path", set,
+                           "sp_keyval", DWS_BAD_PROPERTY "=bad");
+        if (!ask_scheduler (sched, f, property_cb))
+            return false;
+    }
+    if (json_array_size (clear) == 0)
+        return true;
+    f = flux_rpc_pack (h, "sched-fluxion-resource.remove_property",
+                       FLUX_NODEID_ANY, 0, "{s:O s:s}",
+                       "resource_path", clear,
+                       "key", DWS_BAD_PROPERTY);
+    return ask_scheduler (sched, f, property_cb);
+}
+
+/* Nodes of a rabbit that is down do not get the property, as the rabbit's ssds
+ * are down: a job that needs them is then kept, where for a property that
+ * leaves too few nodes it would be refused. Properties go first, as ssds that
+ * come up make Fluxion look at its jobs.
+ */
+static void plan_fluxion (struct scheduler *sched)
+{
+    struct dws_topology *topo = sched->ctx->config->topology;
+    json_t *set = NULL;
+    json_t *clear = NULL;
+    dws_error_t error;
+
+    if (dws_fluxion_properties (sched->fx, sched->unlinked, topo, &set,
+                                &clear, &error) < 0
+        || !(sched->queue = dws_fluxion_ssds (sched->fx, sched->rabbits, topo,
+                                              &error))) {
+        flux_log (sched->ctx->h, LOG_ERR, "fluxion: %s", error.text);
+        push_later (sched);
+    }
+    else {
+        sched->dirty = false;
+        sched->next = 0;
+        if (json_array_size (sched->queue) > 0)
+            flux_log (sched->ctx->h, LOG_DEBUG, "fluxion: %zu ssds change",
+                      json_array_size (sched->queue));
+        send_properties (sched, set, clear);
+    }
+    json_decref (set);
+    json_decref (clear);
+}
+
+static bool send_status (struct scheduler *sched, const char *path,
+                         const char *status)
+{
+    flux_future_t *f;
+
+    f = flux_rpc_pack (sched->ctx->h, "sched-fluxion-resource.set_status",
+                       FLUX_NODEID_ANY, 0, "{s:s s:s}",
+                       "resource_path", path,
+                       "status", status);
+    return ask_scheduler (sched, f, ssd_cb);
+}
+
+static void pump_fluxion (struct scheduler *sched)
+{
+    while (sched->under_way < WINDOW
+           && sched->next < json_array_size (sched->queue)) {
+        const char *path;
+        const char *status;
+
+        if (json_unpack (json_array_get (sched->queue, sched->next++),
+                         "[ss]", &path, &status) == 0
+            && !send_status (sched, path, status))
+            return;
+    }
+    if (sched->queue && sched->next == json_array_size (sched->queue)) {
+        json_decref (sched->queue);
+        sched->queue = NULL;
+    }
+}
+
+static void push_fluxion (struct scheduler *sched)
+{
+    if (!sched->fx) {
+        if (sched->under_way == 0)
+            find_graph (sched);
+        return;
+    }
+    if (sched->dirty && !sched->queue && sched->under_way == 0)
+        plan_fluxion (sched);
+    if (!sched->failed)
+        pump_fluxion (sched);
+}
+
+/* Coming and going
+ */
+
+static void link_up (struct link *link)
+{
+    struct scheduler *sched = link->sched;
+
+    if (sched->current == link)
+        return;
+    flux_log (sched->ctx->h, LOG_DEBUG, "the scheduler is %s",
+              link->backend->name);
+    sched->current = link;
+    sched->dirty = true;
+    sched->failed = false;
+    for (size_t i = 0; i < COUNT; i++) {
+        retry_reset (sched->links[i].retry);
+        if (&sched->links[i] != link)
+            retry_stop (sched->links[i].retry);
+    }
+    push_news (sched);
+    sched->ctx->events->scheduler_arrived (sched->ctx);
+}
+
+static void link_down (struct link *link)
+{
+    struct scheduler *sched = link->sched;
+
+    flux_future_destroy (link->stream);
+    link->stream = NULL;
+    if (sched->current != link) {
+        if (!sched->current)
+            retry_later (link->retry);
+        return;
+    }
+    sched->current = NULL;
+    sched->generation++;
+    sched->under_way = 0;
+    forget_graph (sched);
+    for (size_t i = 0; i < COUNT; i++) {
+        if (!sched->links[i].stream) {
+            retry_reset (sched->links[i].retry);
+            retry_later (sched->links[i].retry);
+        }
+    }
+}
+
+/* Fluxion's first notice is the whole graph, which nobody reads here.
+ */
+static void notice_cb (flux_future_t *f, void *arg)
+{
+    struct link *link = arg;
+
+    if (flux_future_get (f, NULL) < 0) {
+        link_down (link);
+        return;
+    }
+    flux_future_reset (f);
+    link_up (link);
+}
+
+static void link_attach (struct link *link)
+{
+    flux_t *h = link->sched->ctx->h;
+
+    if (!(link->stream = flux_rpc (h, link->backend->notify, NULL,
+                                   FLUX_NODEID_ANY, FLUX_RPC_STREAMING))
+        || flux_future_then (link->stream, -1., notice_cb, link) < 0) {
+        flux_log_error (h, "%s", link->backend->notify);
+        flux_future_destroy (link->stream);
+        link->stream = NULL;
+        retry_later (link->retry);
+    }
+}
+
+static void link_retry_cb (void *arg)
+{
+    struct link *link = arg;
+
+    if (!link->stream)
+        link_attach (link);
+    else if (link == link->sched->current) {
+        link->sched->failed = false;
+        push_news (link->sched);
+    }
+}
+
+void scheduler_start (struct scheduler *sched)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (!sched->links[i].stream)
+            link_attach (&sched->links[i]);
+    }
+}
+
+void scheduler_tell (struct scheduler *sched, const struct dws_health *health)
+{
+    char *bad;
+    char *unlinked = NULL;
+
+    if (sched->rabbits && json_equal (sched->rabbits, health->rabbits)
+        && !strcmp (sched->bad, health->bad)
+        && !strcmp (sched->unlinked, health->unlinked))
+        return;
+    if (!(bad = strdup (health->bad))
+        || !(unlinked = strdup (health->unlinked))) {
+        flux_log_error (sched->ctx->h, "scheduler");
+        free (bad);
+        return;
+    }
+    free (sched->bad);
+    free (sched->unlinked);
+    sched->bad = bad;
+    sched->unlinked = unlinked;
+    json_decref (sched->rabbits);
+    sched->rabbits = json_incref (health->rabbits);
+    sched->dirty = true;
+    push_news (sched);
+}
+
+const char *scheduler_name (const struct scheduler *sched)
+{
+    return sched->current ? sched->current->backend->name : NULL;
+}
+
+bool scheduler_settled (const struct scheduler *sched)
+{
+    return !sched->current
+           || (sched->rabbits && !sched->dirty && !sched->failed
+               && !sched->queue && sched->under_way == 0);
+}
+
+struct scheduler *scheduler_create (struct dws_ctx *ctx)
+{
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+    struct scheduler *sched;
+
+    if (!(sched = calloc (1, sizeof (*sched))))
+        return NULL;
+    sched->ctx = ctx;
+    for (size_t i = 0; i < COUNT; i++) {
+        struct link *link = &sched->links[i];
+
+        link->sched = sched;
+        link->backend = &backends[i];
+        if (!(link->retry = retry_create (r, DELAY_MIN, DELAY_MAX,
+                                          link_retry_cb, link))) {
+            scheduler_destroy (sched);
+            return NULL;
+        }
+    }
+    return sched;
+}
+
+void scheduler_destroy (struct scheduler *sched)
+{
+    if (sched) {
+        ERRNO_SAFE_BLOCK;
+        for (size_t i = 0; i < COUNT; i++) {
+            flux_future_destroy (sched->links[i].stream);
+            retry_destroy (sched->links[i].retry);
+        }
+        forget_graph (sched);
+        json_decref (sched->rabbits);
+        free (sched->bad);
+        free (sched->unlinked);
+        free (sched);
+    }
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the scheduler has to know of rabbits: sched-rabbit or Fluxion, whichever
+ * is loaded. It is told again when it is loaded again.
+ */
+
+#ifndef DWS_SCHEDULER_H
+#define DWS_SCHEDULER_H
+
+#include <stdbool.h>
+#include <jansson.h>
+
+#include "libdws/health/health.h"
+#include "base/ctx.h"
+
+struct scheduler *scheduler_create (struct dws_ctx *ctx);
+void scheduler_destroy (struct scheduler *sched);
+
+/* Look for a scheduler.
+ */
+void scheduler_start (struct scheduler *sched);
+
+/* Tell the scheduler, now or when one is loaded. 'health' is copied.
+ */
+void scheduler_tell (struct scheduler *sched,
+                     const struct dws_health *health);
+
+/* The name of the scheduler that is loaded, or NULL.
+ */
+const char *scheduler_name (const struct scheduler *sched);
+
+/* True when the scheduler has been told everything, and has agreed.
+ */
+bool scheduler_settled (const struct scheduler *sched);
+
+#endif /* !DWS_SCHEDULER_H */

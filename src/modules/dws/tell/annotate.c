@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See annotate.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errno_safe.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "base/calls.h"
+#include "base/timer.h"
+#include "facts/config.h"
+#include "tell/annotate.h"
+
+/* At most so many memos per interval, and queries under way.
+ */
+#define MEMOS_MAX 200
+#define QUERIES_MAX 8
+
+/* So many jobs are looked at before the reactor looks at messages again.
+ */
+#define JOBS_PER_TURN 64
+
+/* A query costs more the more objects there are to read: so many of them are
+ * worth one interval of waiting before the next query.
+ */
+#define OBJECTS_PER_INTERVAL 256
+
+/* The shortest interval (s), whatever the configuration says: each is a walk
+ * over all jobs.
+ */
+#define INTERVAL_MIN 0.05
+
+struct annotate {
+    struct dws_ctx *ctx;
+    flux_watcher_t *timer;
+    bool running;
+    size_t place;               // in the jobs, 0: at the next interval
+    int memos;                  // still allowed in this interval
+    int queries;                // under way
+    bool again;                 // there is more to do at the next interval
+};
+
+void annotate_forget (struct job *job)
+{
+    if (job->note) {
+        ERRNO_SAFE_BLOCK;
+        free (job->note->text);
+        free (job->note);
+        job->note = NULL;
+    }
+}
+
+static void memo_done_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_DEBUG, "memo: %s",
+                  future_strerror (f, errno));
+}
+
+void annotate_memo (struct job *job, const char *key, const char *value,
+                    bool volat)
+{
+    flux_future_t *f;
+
+    f = flux_rpc_pack (job->ctx->h, "job-manager.memo", FLUX_NODEID_ANY, 0,
+                       "{s:I s:b s:{s:s?}}",
+                       "id", (json_int_t)job->facts->id,
+                       "volatile", volat,
+                       "memo", key, value);
+    if (calls_add (job->ctx, f, job->facts->id, 0, memo_done_cb) < 0)
+        flux_log_error (job->ctx->h, "memo");
+}
+
+static void show_note (struct job *job, const char *text)
+{
+    char *cpy;
+
+    if (!(cpy = strdup (text)))
+        return;
+    free (job->note->text);
+    job->note->text = cpy;
+    annotate_memo (job, "rabbit", cpy, true);
+}
+
+/* The note is destroyed, as it is too large to be kept with each job that has
+ * waited once.
+ */
+void annotate_clear (struct job *job)
+{
+    job->waited = false;
+    if (job->note && job->note->text)
+        annotate_memo (job, "rabbit", NULL, true);
+    annotate_forget (job);
+}
+
+const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
+{
+    return dws_waiting_text (job->facts, job->wf,
+                             job->note ? &job->note->progress : NULL,
+                             agent_link (job->ctx->agent), job->trouble,
+                             buf);
+}
+
+/* Progress
+ */
+
+static void learn_progress (struct job *job, json_t *objects)
+{
+    struct dws_progress *p = &job->note->progress;
+    enum dws_state state = job->wf->state;
+
+    if (state == DWS_STATE_DATAIN || state == DWS_STATE_DATAOUT)
+        dws_progress_movements (objects, state, p);
+    else if (dws_progress_mounts (objects, state, p) < 0)
+        flux_log (job->ctx->h, LOG_ERR, "progress: out of memory");
+}
+
+static void progress_cb (struct dws_ctx *ctx, struct job *job,
+                         const struct command *cmd, json_t *report)
+{
+    json_t *objects = json_object_get (report, "objects");
+
+    ctx->annotate->queries--;
+    if (!job || !job->note)
+        return;
+    job->note->asking = false;
+    job->note->age = json_array_size (objects) / OBJECTS_PER_INTERVAL;
+    if (objects && job->wf && cmd->generation == job->generation)
+        learn_progress (job, objects);
+}
+
+static void ask_progress (struct annotate *annotate, struct job *job)
+{
+    const char *kind = dws_waiting_kind (job->facts, job->wf);
+    json_t *command;
+
+    if (!kind || !agent_ready (job->ctx->agent))
+        return;
+    annotate->again = true;
+    if (job->note->asking || annotate->queries >= QUERIES_MAX)
+        return;
+    if (job->note->age > 0) {
+        job->note->age--;
+        return;
+    }
+    if (!(command = command_list (job->wf, kind))
+        || json_object_set_new (command, "fields",
+                                json_pack ("[s,s,s,s]",
+                                           "metadata.name",
+                                           "metadata.labels",
+                                           "spec.node", "status")) < 0) {
+        json_decref (command);
+        return;
+    }
+    if (agent_query (job->ctx->agent, job, progress_cb, command) == 0) {
+        annotate->queries++;
+        job->note->asking = true;
+    }
+}
+
+/* The interval
+ */
+
+static void tick_job (struct job *job, void *arg)
+{
+    struct annotate *annotate = arg;
+    char text[DWS_WAITING_SIZE];
+    const char *shown = job->note ? job->note->text : NULL;
+
+    annotate_text (job, text);
+    if (*text && !job->waited) {    // it may be over by the next time
+        job->waited = true;
+        annotate->again = true;
+        return;
+    }
+    if (strcmp (text, shown ? shown : "") != 0) {
+        if (annotate->memos == 0) {
+            annotate->again = true;
+            return;
+        }
+        annotate->memos--;
+    }
+    if (!*text) {
+        annotate_clear (job);
+        return;
+    }
+    if (!job->note && !(job->note = calloc (1, sizeof (*job->note))))
+        return;
+    if (!shown || strcmp (text, shown) != 0)
+        show_note (job, text);
+    ask_progress (annotate, job);
+}
+
+static void annotate_tick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                              void *arg)
+{
+    struct annotate *annotate = arg;
+
+    if (annotate->place == 0) {
+        annotate->again = false;
+        annotate->memos = MEMOS_MAX;
+    }
+    if (jobs_each_part (annotate->ctx->jobs, &annotate->place, JOBS_PER_TURN,
+                        tick_job, annotate)) {
+        timer_start (annotate->timer, 0.);
+        return;
+    }
+    annotate->place = 0;
+    annotate->running = false;
+    if (annotate->again)
+        annotate_start (annotate);
+}
+
+void annotate_start (struct annotate *annotate)
+{
+    double interval;
+
+    if (!annotate)
+        return;
+    if (annotate->running) {
+        annotate->again = true;
+        return;
+    }
+    interval = annotate->ctx->config->progress_interval;
+    if (interval < 0.)
+        return;
+    if (interval < INTERVAL_MIN)
+        interval = INTERVAL_MIN;
+    timer_start (annotate->timer, interval);
+    annotate->running = true;
+}
+
+static void annotate_lost_cb (struct job *job, void *arg)
+{
+    if (job->note)
+        job->note->asking = false;
+}
+
+void annotate_agent_lost (struct annotate *annotate)
+{
+    annotate->queries = 0;
+    jobs_each (annotate->ctx->jobs, annotate_lost_cb, NULL);
+    annotate_start (annotate);
+}
+
+struct annotate *annotate_create (struct dws_ctx *ctx)
+{
+    struct annotate *annotate;
+
+    if (!(annotate = calloc (1, sizeof (*annotate))))
+        return NULL;
+    annotate->ctx = ctx;
+    if (!(annotate->timer =
+              flux_timer_watcher_create (flux_get_reactor (ctx->h), 0., 0.,
+                                         annotate_tick_cb, annotate))) {
+        annotate_destroy (annotate);
+        return NULL;
+    }
+    return annotate;
+}
+
+void annotate_destroy (struct annotate *annotate)
+{
+    if (annotate) {
+        ERRNO_SAFE_BLOCK;
+        flux_watcher_destroy (annotate->timer);
+        free (annotate);
+    }
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See describe.h.
+ */
+
+#include <stdlib.h>
+#include <flux/hostlist.h>
+
+#include "libdws/util/jsontext.h"
+#include "facts/config.h"
+#include "tell/annotate.h"
+#include "tell/describe.h"
+
+bool is_visible (const struct job *job, const struct asker *asker)
+{
+    /* A workflow whose job is not known has no owner. */
+    return asker->owner
+        || ((job->facts->directives || job->facts->released)
+            && job->facts->userid == asker->userid);
+}
+
+static int set_new (json_t *o, const char *key, json_t *value)
+{
+    return json_object_set_new (o, key, value);
+}
+
+static json_t *describe_workflow (const struct dws_workflow *wf)
+{
+    bool arrived = wf->ready && wf->state == wf->desired;
+
+    return json_pack ("{s:s s:s s:s s:b s:s s:s s:f}",
+                      "name", wf->name,
+                      "desired", dws_state_name (wf->desired),
+                      "state", dws_state_name (wf->state),
+                      "ready", wf->ready,
+                      "status", dws_status_name (wf->status),
+                      "message", wf->message,
+                      "since", arrived ? wf->t_ready : wf->t_desired);
+}
+
+static json_t *rabbits_of (const struct job *job)
+{
+    struct hostlist *hl;
+    const char *rabbit;
+    json_t *bytes;
+    json_t *o = NULL;
+    char *s = NULL;
+
+    if (!(hl = hostlist_create ()))
+        return NULL;
+    json_object_foreach (job->claim.bytes, rabbit, bytes) {
+        if (hostlist_append (hl, rabbit) < 0)
+            goto done;
+    }
+    hostlist_sort (hl);
+    if ((s = hostlist_encode (hl)))
+        o = json_string (s);
+done:
+    free (s);
+    hostlist_destroy (hl);
+    return o;
+}
+
+/* dws_reconcile() is asked once more, as it says what the job waits for.
+ * Nothing is carried out.
+ */
+json_t *describe_job (struct job *job)
+{
+    const struct dws_workflow *wf = job->wf;
+    struct dws_actions actions;
+    char note[DWS_WAITING_SIZE];
+    json_t *o;
+
+    if (dws_reconcile (job->facts, wf, &job->ctx->config->policy,
+                       flux_reactor_time (), &actions) < 0)
+        return NULL;
+    if (!(o = json_pack ("{s:I s:I s:s s:s s:s s:b}",
+                         "id", (json_int_t)job->facts->id,
+                         "userid", (json_int_t)job->facts->userid,
+                         "phase", dws_phase_name (job->facts->phase),
+                         "note", annotate_text (job, note),
+                         "waiting", actions.reason,
+                         "exception", job->facts->exception)))
+        return NULL;
+    if ((wf && set_new (o, "workflow", describe_workflow (wf)) < 0)
+        || (job->claim.bytes && set_new (o, "rabbits", rabbits_of (job)) < 0)) {
+        json_decref (o);
+        o = NULL;
+    }
+    return o;
+}
+
+/* Of a single job, also what is too much for a list.
+ */
+json_t *describe_job_fully (struct job *job)
+{
+    const struct dws_workflow *wf = job->wf;
+    json_t *o;
+
+    if (!(o = describe_job (job)))
+        return NULL;
+    if ((job->facts->directives
+         && set_new (o, "directives",
+                     dws_jsontext_get (job->facts->directives)) < 0)
+        || (job->claim.bytes
+            && json_object_set (o, "space", job->claim.bytes) < 0)
+        || (wf && wf->lagging
+            && set_new (o, "lagging", json_string (wf->lagging)) < 0)
+        || (wf && wf->failed
+            && set_new (o, "failed", json_string (wf->failed)) < 0)) {
+        json_decref (o);
+        o = NULL;
+    }
+    return o;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See explain.h.
+ */
+
+#include <stdlib.h>
+
+#include "libdws/facts/mounts.h"
+#include "libdws/facts/progress.h"
+#include "libdws/facts/servers.h"
+#include "libutil/errno_safe.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "facts/persistent.h"
+#include "tell/explain.h"
+
+/* The user is told after this many seconds, with or without details.
+ */
+#define PATIENCE 5.
+
+struct explanation {
+    enum dws_state state;       // what is asked for is about this
+    double asked;
+    bool answered;
+    char *hosts;
+    struct dws_progress progress;
+};
+
+void explain_forget (struct job *job)
+{
+    if (job->explanation) {
+        ERRNO_SAFE_BLOCK;
+        free (job->explanation->hosts);
+        free (job->explanation);
+        job->explanation = NULL;
+    }
+}
+
+static void explain_lost_cb (struct job *job, void *arg)
+{
+    explain_forget (job);
+}
+
+void explain_agent_lost (struct dws_ctx *ctx)
+{
+    jobs_each (ctx->jobs, explain_lost_cb, NULL);
+}
+
+static void learn_details (struct explanation *e, json_t *objects)
+{
+    switch (e->state) {
+        case DWS_STATE_SETUP:
+            e->hosts = dws_servers_unready (objects, NULL);
+            break;
+        case DWS_STATE_PRERUN:
+            e->hosts = dws_mounts_lagging (objects, "mounted", NULL);
+            break;
+        case DWS_STATE_POSTRUN:
+            e->hosts = dws_mounts_lagging (objects, "unmounted", NULL);
+            break;
+        default:
+            dws_progress_movements (objects, e->state, &e->progress);
+            break;
+    }
+}
+
+static void explain_answer_cb (struct dws_ctx *ctx, struct job *job,
+                               const struct command *cmd, json_t *report)
+{
+    struct explanation *e = job ? job->explanation : NULL;
+
+    if (!e || e->answered || cmd->generation != job->generation)
+        return;
+    learn_details (e, json_object_get (report, "objects"));
+    e->answered = true;
+    jobs_changed (job);
+}
+
+static bool ask_details (struct job *job, const char *kind)
+{
+    struct explanation *e;
+
+    explain_forget (job);
+    if (!(job->explanation = e = calloc (1, sizeof (*e))))
+        return false;
+    e->state = job->wf->state;
+    e->asked = flux_reactor_time ();
+    if (agent_query (job->ctx->agent, job, explain_answer_cb,
+                     command_list (job->wf, kind)) < 0) {
+        e->answered = true;
+        return false;
+    }
+    jobs_wake (job, PATIENCE);
+    return true;
+}
+
+bool explain_ready (struct job *job)
+{
+    const char *kind = dws_explain_kind (job->wf);
+    struct explanation *e = job->explanation;
+
+    if (!kind || agent_link (job->ctx->agent) != DWS_LINK_UP)
+        return true;
+    if (!e || e->state != job->wf->state)
+        return !ask_details (job, kind);
+    if (e->answered || flux_reactor_time () >= e->asked + PATIENCE)
+        return true;
+    jobs_wake (job, e->asked + PATIENCE - flux_reactor_time ());
+    return false;
+}
+
+const char *explain_text (struct job *job, const char *text,
+                          char buf[DWS_EXPLAIN_SIZE])
+{
+    struct dws_details details = { 0 };
+    const struct explanation *e = job->explanation;
+    char *storage = persistent_of_job (job->ctx->persistent, job);
+
+    if (e && job->wf && e->state == job->wf->state) {
+        details.hosts = e->hosts;
+        details.movement = e->progress.failure;
+    }
+    details.storage = storage;
+    dws_explain (job->wf, &details, text, buf);
+    free (storage);
+    return buf;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See list.h. A request costs a walk over the records, and no more is encoded
+ * than was asked for: the broker module answers nothing else meanwhile.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facts/config.h"
+#include "facts/jobs.h"
+#include "facts/storages.h"
+#include "tell/list.h"
+
+/* Jobs
+ */
+
+struct chosen {
+    const struct asker *asker;
+    uint64_t after;
+    struct job **jobs;
+    size_t count;
+};
+
+static void choose_job (struct job *job, void *arg)
+{
+    struct chosen *chosen = arg;
+
+    if (job->facts->id > chosen->after
+        && is_visible (job, chosen->asker))
+        chosen->jobs[chosen->count++] = job;
+}
+
+static int compare_ids (const void *a, const void *b)
+{
+    uint64_t x = (*(struct job *const *)a)->facts->id;
+    uint64_t y = (*(struct job *const *)b)->facts->id;
+
+    return x < y ? -1 : x > y;
+}
+
+static json_t *encode_jobs (const struct chosen *chosen, size_t max)
+{
+    size_t count = chosen->count < max ? chosen->count : max;
+    json_t *jobs;
+    json_t *o;
+
+    if (!(jobs = json_array ()))
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (json_array_append_new (jobs, describe_job (chosen->jobs[i])) < 0) {
+            json_decref (jobs);
+            return NULL;
+        }
+    }
+    if ((o = json_pack ("{s:o}", "jobs", jobs))
+        && count > 0 && count < chosen->count
+        && json_object_set_new (o, "next",
+                                json_integer (chosen->jobs[count - 1]
+                                              ->facts->id)) < 0) {
+        json_decref (o);
+        o = NULL;
+    }
+    return o;
+}
+
+json_t *list_jobs (struct dws_ctx *ctx, const struct asker *asker,
+                   uint64_t after, int max)
+{
+    struct chosen chosen = { .asker = asker, .after = after };
+    json_t *o = NULL;
+
+    /* One more than needed, as calloc of nothing may be NULL. */
+    if ((chosen.jobs = calloc (jobs_count (ctx->jobs) + 1,
+                               sizeof (chosen.jobs[0])))) {
+        jobs_each (ctx->jobs, choose_job, &chosen);
+        qsort (chosen.jobs, chosen.count, sizeof (chosen.jobs[0]), compare_ids);
+        o = encode_jobs (&chosen, max > 0 ? max : 0);
+        free (chosen.jobs);
+    }
+    if (!o)
+        errno = ENOMEM;
+    return o;
+}
+
+/* Rabbits
+ */
+
+/* What Kubernetes says about a rabbit. The strings belong to the object.
+ */
+struct storage {
+    const char *status;         // "Unknown" if it says nothing
+    const char *message;
+    const char *reason;         // why it was disabled
+    json_t *computes;           // array of {name, status}, or NULL
+    json_int_t bytes;           // 0: not told
+    bool disabled;
+};
+
+static void read_storage (json_t *object, struct storage *storage)
+{
+    const char *state = "";
+    json_t *status = json_object_get (object, "status");
+    json_t *annotations;
+
+    *storage = (struct storage){ .status = "Unknown", .message = "",
+                                  .reason = "" };
+    (void)json_unpack (object, "{s?{s?s}}", "spec", "state", &state);
+    (void)json_unpack (status, "{s?s s?s s?I s?{s?o}}",
+                       "status", &storage->status,
+                       "message", &storage->message,
+                       "capacity", &storage->bytes,
+                       "access",
+                         "computes", &storage->computes);
+    annotations = json_object_get (json_object_get (object, "metadata"),
+                                   "annotations");
+    storage->disabled = !strcmp (state, "Disabled");
+    if (storage->disabled) {
+        storage->status = "Disabled";
+        (void)json_unpack (annotations, "{s?s}",
+                           "disable_reason", &storage->reason);
+    }
+}
+
+/* Bytes of a rabbit: all that jobs may have, what our jobs hold, and what
+ * others had taken when the mapping was made.
+ */
+struct room {
+    json_int_t capacity;
+    json_int_t used;
+    json_int_t foreign;
+};
+
+static void read_room (struct dws_ctx *ctx, int index, const char *name,
+                       const struct storage *storage, struct room *room)
+{
+    room->capacity = dws_topology_capacity (ctx->config->topology, index);
+    room->used = json_integer_value (json_object_get (space_used (ctx->space),
+                                                      name));
+    room->foreign = storage->bytes > room->capacity
+                  ? storage->bytes - room->capacity : 0;
+}
+
+static json_int_t room_free (const struct room *room)
+{
+    return room->capacity > room->used ? room->capacity - room->used : 0;
+}
+
+/* {"Ready": N, ...}, and the hosts whose link is in another state.
+ */
+static int add_links (json_t *o, json_t *computes)
+{
+    json_t *links = json_object ();
+    json_t *broken = json_object ();
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (computes, index, entry) {
+        const char *name = "";
+        const char *status = "Unknown";
+        json_int_t n;
+
+        (void)json_unpack (entry, "{s?s s?s}", "name", &name,
+                           "status", &status);
+        n = json_integer_value (json_object_get (links, status));
+        if (json_object_set_new (links, status, json_integer (n + 1)) < 0
+            || (strcmp (status, "Ready") != 0
+                && json_object_set_new (broken, name,
+                                        json_string (status)) < 0))
+            goto nomem;
+    }
+    if (json_object_set (o, "links", links) < 0
+        || json_object_set (o, "broken", broken) < 0)
+        goto nomem;
+    json_decref (links);
+    json_decref (broken);
+    return 0;
+nomem:
+    json_decref (links);
+    json_decref (broken);
+    errno = ENOMEM;
+    return -1;
+}
+
+/* How many jobs hold something, by rabbit.
+ */
+static void count_allocations (struct job *job, void *arg)
+{
+    json_t *counts = arg;
+    const char *rabbit;
+    json_t *bytes;
+
+    json_object_foreach (job->claim.bytes, rabbit, bytes) {
+        json_int_t n = json_integer_value (json_object_get (counts, rabbit));
+        (void)json_object_set_new (counts, rabbit, json_integer (n + 1));
+    }
+}
+
+static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
+                              int index, json_t *storages, json_t *counts)
+{
+    const char *name = dws_topology_name (ctx->config->topology, index);
+    const char *hosts = dws_topology_hostlist (ctx->config->topology, index);
+    struct storage storage;
+    struct room room;
+    json_t *more;
+    json_t *o;
+
+    read_storage (json_object_get (storages, name), &storage);
+    read_room (ctx, index, name, &storage, &room);
+    o = json_pack ("{s:s s:s s:I s:I}",
+                   "name", name,
+                   "state", storage.status,
+                   "capacity", room.capacity,
+                   "free", room_free (&room));
+    if (!o || !asker->owner)
+        return o;
+    more = json_pack ("{s:I s:I s:s s:s s:s s:I}",
+                      "used", room.used,
+                      "foreign", room.foreign,
+                      "nodes", hosts ? hosts : "",
+                      "message", storage.message,
+                      "reason", storage.reason,
+                      "allocations",
+                        json_integer_value (json_object_get (counts, name)));
+    if (json_object_update (o, more) < 0
+        || add_links (o, storage.computes) < 0) {
+        json_decref (o);
+        o = NULL;
+    }
+    json_decref (more);
+    return o;
+}
+
+json_t *list_rabbits (struct dws_ctx *ctx, const struct asker *asker)
+{
+    size_t count = dws_topology_count (ctx->config->topology);
+    json_t *storages = storages_by_name (ctx->storages);
+    json_t *counts = json_object ();
+    json_t *rabbits = json_array ();
+    json_t *o = NULL;
+
+    if (!counts || !rabbits)
+        goto done;
+    jobs_each (ctx->jobs, count_allocations, counts);
+    for (size_t i = 0; i < count; i++) {
+        if (json_array_append_new (rabbits,
+                                   encode_rabbit (ctx, asker, i, storages,
+                                                  counts)) < 0)
+            goto done;
+    }
+    o = json_pack ("{s:O}", "rabbits", rabbits);
+done:
+    json_decref (counts);
+    json_decref (rabbits);
+    if (!o)
+        errno = ENOMEM;
+    return o;
+}
+
+json_t *list_totals (struct dws_ctx *ctx)
+{
+    size_t count = dws_topology_count (ctx->config->topology);
+    json_t *storages = storages_by_name (ctx->storages);
+    struct room sum = { 0 };
+    json_t *states;
+
+    if (!(states = json_object ()))
+        return NULL;
+    for (size_t i = 0; i < count; i++) {
+        const char *name = dws_topology_name (ctx->config->topology, i);
+        struct storage storage;
+        struct room room;
+        json_int_t n;
+
+        read_storage (json_object_get (storages, name), &storage);
+        read_room (ctx, i, name, &storage, &room);
+        sum.capacity += room.capacity;
+        sum.used += room.used;
+        sum.foreign += room.foreign;
+        n = json_integer_value (json_object_get (states, storage.status));
+        (void)json_object_set_new (states, storage.status,
+                                   json_integer (n + 1));
+    }
+    return json_pack ("{s:I s:I s:I s:I s:o}",
+                      "count", (json_int_t)count,
+                      "capacity", sum.capacity,
+                      "used", sum.used,
+                      "foreign", sum.foreign,
+                      "states", states);
+}

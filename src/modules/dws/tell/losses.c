@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See losses.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "base/calls.h"
+#include "base/commits.h"
+#include "tell/losses.h"
+
+/* So many losses are listed: the oldest give way.
+ */
+#define LOSSES_MAX 256
+
+struct losses {
+    struct dws_ctx *ctx;
+    json_t *list;               // array of {"id", "userid", "t", "text"}
+    int total;
+};
+
+static json_int_t id_of (json_t *loss)
+{
+    return json_integer_value (json_object_get (loss, "id"));
+}
+
+static bool remove_id (struct losses *losses, json_int_t id)
+{
+    for (size_t i = 0; i < json_array_size (losses->list); i++) {
+        if (id_of (json_array_get (losses->list, i)) == id) {
+            json_array_remove (losses->list, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+static flux_future_t *commit_losses (struct losses *losses)
+{
+    flux_kvs_txn_t *txn;
+
+    if (!(txn = commits_txn (losses->ctx->commits))
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_LOSSES, "O", losses->list) < 0)
+        return NULL;
+    return commits_wait (losses->ctx->commits);
+}
+
+flux_future_t *losses_report (struct job *job, const char *text)
+{
+    struct losses *losses = job->ctx->losses;
+    char label[JOB_LABEL_SIZE];
+    bool again = remove_id (losses, job->facts->id);
+
+    if (json_array_append_new (losses->list,
+                               json_pack ("{s:I s:I s:f s:s}",
+                                          "id", (json_int_t)job->facts->id,
+                                          "userid",
+                                            (json_int_t)job->facts->userid,
+                                          "t", flux_reactor_time (),
+                                          "text", text)) < 0) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    if (!again) {
+        losses->total++;
+        flux_log (job->ctx->h, LOG_ERR, "%s: not staged out: %s",
+                  job_label (job, label), text);
+    }
+    if (json_array_size (losses->list) > LOSSES_MAX) {
+        flux_log (job->ctx->h, LOG_WARNING, "more than %d losses: the oldest "
+                  "is not listed any more", LOSSES_MAX);
+        json_array_remove (losses->list, 0);
+    }
+    return commit_losses (losses);
+}
+
+static void losses_committed_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_LOSSES ": %s",
+                  future_strerror (f, errno));
+}
+
+void losses_vanished (struct job *job)
+{
+    const struct dws_workflow *wf = job->wf;
+
+    if (!job->facts->released || job->facts->reported || job->facts->abandoned
+        || (wf->desired != DWS_STATE_POSTRUN
+            && wf->desired != DWS_STATE_DATAOUT)
+        || (wf->state == DWS_STATE_DATAOUT && wf->ready))
+        return;
+    job->facts->reported = true;
+    if (calls_add (job->ctx,
+                   losses_report (job, "the workflow is not there any more"),
+                   0, 0, losses_committed_cb) < 0)
+        flux_log_error (job->ctx->h, DWS_KEY_LOSSES);
+}
+
+json_t *losses_status (const struct losses *losses)
+{
+    return json_pack ("{s:i s:i}",
+                      "listed", (int)json_array_size (losses->list),
+                      "total", losses->total);
+}
+
+/* Requests
+ */
+
+static bool may_see (const struct flux_msg_cred *cred, json_t *loss)
+{
+    return (cred->rolemask & FLUX_ROLE_OWNER)
+        || json_integer_value (json_object_get (loss, "userid"))
+           == (json_int_t)cred->userid;
+}
+
+static json_t *visible_losses (struct losses *losses,
+                               const struct flux_msg_cred *cred)
+{
+    json_t *array = json_array ();
+    json_t *loss;
+    size_t index;
+
+    json_array_foreach (losses->list, index, loss) {
+        if (may_see (cred, loss) && json_array_append (array, loss) < 0) {
+            json_decref (array);
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    return array;
+}
+
+/* A loss of somebody else is refused in the same way as one that is not listed.
+ */
+static int acknowledge_loss (struct losses *losses, json_t *array,
+                             json_int_t id)
+{
+    json_t *loss;
+    size_t index;
+
+    json_array_foreach (array, index, loss) {
+        if (id_of (loss) == id) {
+            remove_id (losses, id);
+            json_array_remove (array, index);
+            return calls_add (losses->ctx, commit_losses (losses), 0, 0,
+                              losses_committed_cb);
+        }
+    }
+    errno = ENOENT;
+    return -1;
+}
+
+void losses_cb (flux_t *h, flux_msg_handler_t *mh,
+                const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct flux_msg_cred cred;
+    json_t *array = NULL;
+    json_int_t id = 0;
+    int rc = -1;
+
+    if (flux_request_unpack (msg, NULL, "{s?I}", "ack", &id) == 0
+        && flux_msg_get_cred (msg, &cred) == 0
+        && (array = visible_losses (ctx->losses, &cred))
+        && (id == 0 || acknowledge_loss (ctx->losses, array, id) == 0))
+        rc = 0;
+    if (rc < 0)
+        rc = flux_respond_error (h, msg, errno, errno == ENOENT
+                                 ? "nothing of that job is listed" : NULL);
+    else
+        rc = flux_respond_pack (h, msg, "{s:O}", "losses", array);
+    if (rc < 0)
+        flux_log_error (h, DWS_TOPIC_LOSSES);
+    json_decref (array);
+}
+
+static int read_list (struct losses *losses)
+{
+    flux_future_t *f;
+    json_t *list;
+    int rc = -1;
+
+    if (!(f = flux_kvs_lookup (losses->ctx->h, NULL, 0, DWS_KEY_LOSSES)))
+        return -1;
+    if (flux_kvs_lookup_get_unpack (f, "o", &list) == 0
+        && json_is_array (list)) {
+        losses->list = json_incref (list);
+        rc = 0;
+    }
+    else if (errno == ENOENT && (losses->list = json_array ()))
+        rc = 0;
+    flux_future_destroy (f);
+    return rc;
+}
+
+struct losses *losses_create (struct dws_ctx *ctx)
+{
+    struct losses *losses;
+
+    if (!(losses = calloc (1, sizeof (*losses))))
+        return NULL;
+    losses->ctx = ctx;
+    if (read_list (losses) < 0) {
+        losses_destroy (losses);
+        return NULL;
+    }
+    return losses;
+}
+
+void losses_destroy (struct losses *losses)
+{
+    if (losses) {
+        ERRNO_SAFE_BLOCK;
+        json_decref (losses->list);
+        free (losses);
+    }
+}

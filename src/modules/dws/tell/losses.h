@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Losses: data of jobs that was not staged out after their end, when no
+ * exception can tell their owners any more. They are kept in the KVS until
+ * somebody acknowledges them.
+ */
+
+#ifndef DWS_LOSSES_H
+#define DWS_LOSSES_H
+
+#include <jansson.h>
+#include <flux/core.h>
+
+#include "facts/jobs.h"
+
+/* Reads the losses in the KVS.
+ */
+struct losses *losses_create (struct dws_ctx *ctx);
+void losses_destroy (struct losses *losses);
+
+/* Put a loss on record. Returns the future of its commit, or NULL with errno
+ * set. A later loss of the same job takes the place of the earlier.
+ */
+flux_future_t *losses_report (struct job *job, const char *text);
+
+/* A job's workflow does not exist any more: if data is lost by that, put it on
+ * record.
+ */
+void losses_vanished (struct job *job);
+
+/* {"listed": N, "total": N since the module was loaded}
+ */
+json_t *losses_status (const struct losses *losses);
+
+/* The dws.losses request.
+ */
+void losses_cb (flux_t *h, flux_msg_handler_t *mh,
+                const flux_msg_t *msg, void *arg);
+
+#endif /* !DWS_LOSSES_H */

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See status.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/names.h"
+#include "agent/agent.h"
+#include "facts/config.h"
+#include "facts/persistent.h"
+#include "facts/sync.h"
+#include "health/health.h"
+#include "tell/list.h"
+#include "tell/losses.h"
+#include "tell/status.h"
+
+/* So many jobs are in one answer at most.
+ */
+#define LIST_MAX 200
+
+/* What a guest may see of the jobs.
+ */
+struct seen {
+    const struct asker *asker;
+    struct counts counts;
+    struct job *oldest;         // longest in a state that is not reached
+};
+
+static void see_job (struct job *job, void *arg)
+{
+    struct seen *seen = arg;
+    const struct counted *c = &job->counted;
+
+    if (!is_visible (job, seen->asker))
+        return;
+    counts_add (&seen->counts, c, 1);
+    if (c->late
+        && (!seen->oldest || c->since < seen->oldest->counted.since))
+        seen->oldest = job;
+}
+
+static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
+{
+    const struct tally *tally = jobs_tally (ctx->jobs);
+    struct seen seen = { .asker = asker };
+    json_int_t owner = asker->owner ? -1 : (json_int_t)asker->userid;
+    json_t *phases = json_object ();
+    json_t *states = json_object ();
+    json_t *o;
+
+    if (asker->owner) {
+        seen.counts = tally->counts;
+        seen.oldest = tally_oldest (tally);
+    }
+    else
+        jobs_each (ctx->jobs, see_job, &seen);
+    for (int i = 0; i <= DWS_PHASE_GONE; i++)
+        json_object_set_new (phases, dws_phase_name (i),
+                             json_integer (seen.counts.phases[i]));
+    for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
+        json_object_set_new (states, dws_state_name (i),
+                             json_integer (seen.counts.states[i]));
+    o = json_pack ("{s:s s:b s:i s:i s:o s:o s:o s:o s:o s:o s:o}",
+                   "instance", ctx->instance,
+                   "synced", sync_done (ctx->sync),
+                   "jobs", seen.counts.jobs,
+                   "workflows", seen.counts.workflows,
+                   "phases", phases,
+                   "states", states,
+                   "agent", agent_status (ctx->agent),
+                   "rabbits", list_totals (ctx),
+                   "persistent", persistent_status (ctx->persistent, owner),
+                   "losses", losses_status (ctx->losses),
+                   "health", health_status (ctx->health));
+    if (o && seen.oldest
+        && json_object_set_new (o, "oldest", describe_job (seen.oldest)) < 0) {
+        json_decref (o);
+        o = NULL;
+    }
+    return o;
+}
+
+static int who_asks (const flux_msg_t *msg, struct asker *asker)
+{
+    struct flux_msg_cred cred;
+
+    if (flux_msg_get_cred (msg, &cred) < 0)
+        return -1;
+    asker->owner = cred.rolemask & FLUX_ROLE_OWNER;
+    asker->userid = cred.userid;
+    return 0;
+}
+
+/* A job of somebody else is refused in the same way as one that is not there.
+ */
+static json_t *one_job (struct dws_ctx *ctx, const struct asker *asker,
+                        uint64_t id)
+{
+    struct job *job = jobs_find (ctx->jobs, id);
+
+    if (job ? !is_visible (job, asker) : !asker->owner) {
+        errno = EPERM;
+        return NULL;
+    }
+    if (!job) {
+        errno = ENOENT;
+        return NULL;
+    }
+    return describe_job_fully (job);
+}
+
+static json_t *answer_status (struct dws_ctx *ctx, const flux_msg_t *msg)
+{
+    struct asker asker;
+    json_int_t id = 0;
+    json_int_t after = 0;
+    int max = LIST_MAX;
+    const char *list = NULL;
+    const char *payload;
+
+    /* No payload at all is the same as an empty one. */
+    if (who_asks (msg, &asker) < 0
+        || flux_request_decode (msg, NULL, &payload) < 0
+        || (payload && flux_request_unpack (msg, NULL, "{s?I s?s s?I s?i}",
+                                            "jobid", &id,
+                                            "list", &list,
+                                            "after", &after,
+                                            "max", &max) < 0))
+        return NULL;
+    errno = ENOMEM;
+    if (id != 0)
+        return one_job (ctx, &asker, id);
+    if (!list)
+        return describe_all (ctx, &asker);
+    if (!strcmp (list, "rabbits"))
+        return list_rabbits (ctx, &asker);
+    if (!strcmp (list, "jobs"))
+        return list_jobs (ctx, &asker, after, max < LIST_MAX ? max : LIST_MAX);
+    errno = EINVAL;
+    return NULL;
+}
+
+void status_cb (flux_t *h, flux_msg_handler_t *mh,
+                const flux_msg_t *msg, void *arg)
+{
+    json_t *o = answer_status (arg, msg);
+    int rc;
+
+    if (o)
+        rc = flux_respond_pack (h, msg, "O", o);
+    else
+        rc = flux_respond_error (h, msg, errno, NULL);
+    if (rc < 0)
+        flux_log_error (h, DWS_TOPIC_STATUS);
+    json_decref (o);
+}

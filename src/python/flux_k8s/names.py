@@ -1,0 +1,50 @@
+# Made by scripts/lib/names.py --write from src/common/libutil/names.h: names
+# that C and Python share. Change them there.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Names of events, exceptions, keys, topics, and in Kubernetes objects."""
+
+# What the jobtap plugin holds a job by (their "description"), and the event
+# that carries the job's variables.
+DEPENDENCY = "dws-create"
+PROLOG = "dws-setup"
+EPILOG = "dws-epilog"
+ENVIRONMENT = "dws_environment"
+
+# Types of job exceptions: by where the job is that cannot go on, and for
+# what reason.
+EXCEPTION_CREATE = "dws-create"
+EXCEPTION_SETUP = "dws-setup"
+EXCEPTION_RUN = "dws-run"
+EXCEPTION_EPILOG = "dws-epilog"
+EXCEPTION_TIMEOUT = "dws-timeout"
+EXCEPTION_NODE_FAILURE = "dws-node-failure"
+
+# Types of job exceptions that give a job up, as flux rabbit release does: in
+# its epilog, which is then let go, and before.
+EPILOG_TIMEOUT = "dws-epilog-timeout"
+EXCEPTION_RELEASE = "dws-release"
+
+# Keys in the KVS, and those in the directory of a job. The timing is that of
+# a workflow's state, in lower case.
+KEY_INSTANCE = "dws.instance"
+KEY_HELD = "dws.held"
+KEY_LOSSES = "dws.losses"
+KEY_WORKFLOW = "rabbit_workflow"
+KEY_MOVEMENTS = "rabbit_datamovements"
+KEY_CONTAINER_LOG = "rabbit_container_log"
+KEY_DAEMONS = "rabbit_daemons"
+KEY_TIMING = "rabbit_%s_timing"
+
+# Requests to dws.so that come from elsewhere than the jobtap plugin.
+TOPIC_AGENT = "dws.agent"
+TOPIC_LOSSES = "dws.losses"
+TOPIC_RABBIT = "dws.rabbit"
+TOPIC_REPORT = "dws.report"
+TOPIC_STATUS = "dws.status"
+TOPIC_TOKEN = "dws.token"
+
+# In Kubernetes: what our workflows carry, and where they are.
+FINALIZER = "flux-framework.readthedocs.io/workflow"
+INSTANCE_LABEL = "flux-framework.org/instance"
+FAILED_ANNOTATION = "flux-framework.org/failed-nodes"
+NAMESPACE = "default"

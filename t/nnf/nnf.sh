@@ -1,0 +1,97 @@
+# What t/nnf/*.t have in common: an instance with the nodes of a rig, that is, of
+# the controllers of DWS and NNF, which t/nnf/run has started. Sourced after
+# sharness.sh.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+# Nothing can be held here, and controllers share the machine with the jobs.
+DWS_LIMIT=240
+
+# As rigs name them: two compute nodes to a rabbit.
+NNF_RABBITS='rabbit-node-1 rabbit-node-2'
+export DWS_HOSTS='compute-[01-04]'
+
+# What a job makes in Kubernetes.
+NNF_KINDS='workflows directivebreakdowns servers computes clientmounts
+persistentstorageinstances nnfaccesses nnfstorages nnfnodestorages
+nnfnodeblockstorages nnfdatamovements jobs'
+
+# Under Fluxion a job that has to wait, and has no time limit, is unsatisfiable.
+NNF_OPTIONS=
+test "$DWS_SCHEDULER" != fluxion || NNF_OPTIONS='-t 5m'
+
+test -n "$DWS_NNF" || {
+    skip_all='no NNF controllers: t/nnf/run starts them'
+    test_done
+}
+
+# The cluster is there: what is wanted of it are the workload manager's rights,
+# and which nodes belong to which rabbit.
+dws_start_sim () {
+    cp "$DWS_NNF/wlm.kubeconfig" kubeconfig &&
+    flux rabbitmapping -k kubeconfig >mapping.json
+}
+
+# nnf_setup [LINE...]: all that a rabbit job needs, and more configuration.
+nnf_setup () {
+    printf '%s\n' 'restrict_persistent_creation = false' "$@" >rabbit.toml &&
+    dws_setup &&
+    dws_wait_status '.health.settled'
+}
+
+# rig COMMAND...: see rig.py.
+rig () {
+    flux python "$DWS_SRCDIR/t/nnf/rig.py" "$DWS_NNF" "$@"
+}
+
+# nnf_submit DIRECTIVES [OPTION...] COMMAND
+nnf_submit () {
+    nnf_directives=$1
+    shift
+    flux submit $NNF_OPTIONS -S dw="$nnf_directives" "$@"
+}
+
+# nnf_submit_many COUNT DIRECTIVES: jobs for one node each, all at once. They are
+# added to the file crowd.
+nnf_submit_many () {
+    nnf_submit "$2" -N1 --cc=1-$1 true >jobids &&
+    flux job id --to=dec <jobids >jobids.dec &&
+    sed 's/.*/many-& &/' jobids.dec >>crowd
+}
+
+# nnf_clean: nothing is left of any job, in Kubernetes and in Flux.
+nnf_clean () {
+    dws_kube_clean $NNF_KINDS
+}
+
+# nnf_refused JOBID TYPE REGEX: it ends, cleanly, with this fatal exception.
+nnf_refused () {
+    dws_wait_event $1 clean &&
+    flux job eventlog $1 >eventlog &&
+    grep -E "exception type=\"$2\" severity=0 .*$3" eventlog ||
+        { cat eventlog; return 1; }
+}
+
+# nnf_crowd ACTION...: see catch.py. Its jobs are added to the file crowd.
+nnf_crowd () {
+    flux python "$DWS_SRCDIR/t/nnf/catch.py" "$DWS_NNF" "$@"
+}
+
+# nnf_all_completed: those in the file crowd do well; it is empty after that.
+nnf_all_completed () {
+    test -s crowd &&
+    flux python "$DWS_SRCDIR/t/scripts/crowd.py" outcome >outcome &&
+    cat outcome &&
+    test_must_fail grep -v ' completed$' outcome &&
+    rm crowd &&
+    nnf_clean
+}
+
+# nnf_outcome NAME FILE: the crowd ends as the comments of t/FILE say for the
+# fault NAME, and clean.
+nnf_outcome () {
+    flux python "$DWS_SRCDIR/t/scripts/crowd.py" outcome >outcome &&
+    "$DWS_PYTHON" "$DWS_SRCDIR/scripts/lib/faults.py" --expect "$1" \
+        "$DWS_SRCDIR/t/$2" >outcome.want &&
+    diff -u outcome.want outcome &&
+    nnf_clean
+}

@@ -1,0 +1,267 @@
+# What the tests of tier nnf do to a cluster with the controllers of DWS and NNF,
+# as its admin: objects, Kubernetes nodes, workflows of somebody else, and the
+# rig's processes.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""rig.py DIR COMMAND [ARGUMENT...]; DIR is the folder of a rig that runs.
+
+get|delete KIND NAME            KIND is a plural, in namespace default
+list KIND                       in all namespaces
+create KIND JSON
+patch KIND NAME JSON
+until KIND NAME FILTER          wait until the jq filter is true of the object
+node RABBIT ready|offline|drained
+foreign NAME RABBIT CAPACITY    a raw file system of that size in state Setup
+remove NAME                     Teardown of a workflow, and its end
+containers WORKFLOW running|done    what a kubelet would say of its Jobs
+kill|start PART                 RABBIT, apiserver, or another of DIR/run/*.pid
+stop                            end what start has started
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import requests
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
+
+from parity_support import (
+    LIMIT_S,
+    Object,
+    User,
+    reached,
+    remove,
+    to_state,
+    workflow,
+)
+
+API_SERVER = "apiserver"
+DRAIN_KEY = "cray.nnf.node.drain"
+PAUSE_S = 0.05
+
+
+def matches(obj: Object, expression: str) -> bool:
+    """Whether a jq filter is true of an object."""
+    found = subprocess.run(
+        ["jq", "-e", expression],
+        input=json.dumps(obj),
+        stdout=subprocess.DEVNULL,
+        text=True,
+        check=False,
+    )
+    return found.returncode == 0
+
+
+class Processes:
+    """The parts of a rig: each can be killed, and started as it was."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self._folder = folder
+        self._run = folder / "run"
+        self._started = self._run / "started-again"
+
+    def pid(self, part: str) -> int:
+        file = self._run / f"{part}.pid"
+        if part != API_SERVER or file.exists():
+            return int(file.read_text())
+        # up has no file for this one: it is the child with that name
+        up = int((self._folder / "up.pid").read_text())
+        for child in pathlib.Path(f"/proc/{up}/task").glob("*/children"):
+            for pid in child.read_text().split():
+                if "kube-apiserver" in pathlib.Path(f"/proc/{pid}/cmdline").read_text():
+                    return int(pid)
+        raise ProcessLookupError(f"{self._folder}: no {part}")
+
+    def kill(self, part: str) -> None:
+        """Without a chance to say good-bye. How it was started is kept."""
+        pid = self.pid(part)
+        proc = pathlib.Path(f"/proc/{pid}")
+        saved = {
+            "command": (proc / "cmdline").read_text().rstrip("\0").split("\0"),
+            "environment": (proc / "environ").read_text().rstrip("\0").split("\0"),
+            "folder": os.readlink(proc / "cwd"),
+        }
+        (self._run / f"{part}.saved").write_text(json.dumps(saved))
+        os.kill(pid, signal.SIGKILL)
+        ended(pid)
+
+    def start(self, part: str) -> None:
+        """As kill has found it."""
+        saved = json.loads((self._run / f"{part}.saved").read_text())
+        with (self._folder / "log" / f"{part}.log").open("ab") as log:
+            process = subprocess.Popen(
+                saved["command"],
+                env=dict(item.split("=", 1) for item in saved["environment"]),
+                cwd=saved["folder"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        (self._run / f"{part}.pid").write_text(f"{process.pid}\n")
+        with self._started.open("a") as stream:
+            stream.write(f"{process.pid}\n")
+
+    def stop(self) -> None:
+        """Those that start has started: up knows nothing of them."""
+        if not self._started.exists():
+            return
+        for word in self._started.read_text().split():
+            proc = pathlib.Path(f"/proc/{word}")
+            try:
+                # a number can have become somebody else's
+                ours = str(self._folder) in (proc / "environ").read_text()
+            except OSError:
+                continue
+            if ours:
+                os.kill(int(word), signal.SIGKILL)
+                ended(int(word))
+        self._started.unlink()
+
+
+def ended(pid: int) -> None:
+    """Wait for the end of a process that may be somebody else's child."""
+    limit = time.monotonic() + LIMIT_S
+    while time.monotonic() < limit:
+        try:
+            state = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1]
+        except OSError:
+            return
+        if state.split()[0] == "Z":
+            return
+        time.sleep(PAUSE_S)
+    raise TimeoutError(f"process {pid} does not end")
+
+
+def wait_ready(user: User) -> None:
+    """An API server that has just been started is there."""
+    limit = time.monotonic() + LIMIT_S
+    while time.monotonic() < limit:
+        try:
+            if user.session.get(user.url + "/readyz", timeout=LIMIT_S).ok:
+                return
+        except requests.ConnectionError:
+            pass
+        time.sleep(PAUSE_S)
+    raise TimeoutError("the API server does not get ready")
+
+
+def set_node(user: User, name: str, state: str) -> None:
+    """What its kubelet, or an admin, would make of the node of a rabbit."""
+    path = user.path("nodes", name, None)
+    node = user.send("GET", path).expect(200)
+    for condition in node["status"]["conditions"]:
+        if condition["type"] == "Ready":
+            condition["status"] = "False" if state == "offline" else "True"
+    node = user.send("PUT", f"{path}/status", node).expect(200)
+    taint = {"key": DRAIN_KEY, "value": "true", "effect": "NoSchedule"}
+    node["spec"]["taints"] = [taint] if state == "drained" else []
+    user.send("PUT", path, node).expect(200)
+
+
+def foreign(user: User, name: str, rabbit: str, capacity: str) -> None:
+    """Somebody else's workflow, who has driven it up to Setup."""
+    line = f"#DW jobdw type=raw capacity={capacity} name=foreign"
+    user.create("workflows", workflow(name, line)).expect(201)
+    obj = user.until("workflows", name, reached("Proposal"))
+    [reference] = obj["status"]["directiveBreakdowns"]
+    breakdown = user.get("directivebreakdowns", reference["name"]).expect(200)
+    [wanted] = breakdown["status"]["storage"]["allocationSets"]
+    servers = breakdown["status"]["storage"]["reference"]["name"]
+    allocation = {
+        "label": wanted["label"],
+        "allocationSize": wanted["minimumCapacity"],
+        "storage": [{"name": rabbit, "allocationCount": 1}],
+    }
+    user.merge("servers", servers, {"spec": {"allocationSets": [allocation]}}).expect(
+        200
+    )
+    to_state(user, name, "Setup")
+    user.until("workflows", name, reached("Setup"))
+
+
+def end_foreign(user: User, name: str) -> None:
+    to_state(user, name, "Teardown")
+    user.until("workflows", name, reached("Teardown"))
+    remove(user, name)
+
+
+def containers(user: User, name: str, state: str) -> None:
+    """Play the pods, once the workflow waits for them: all of its Jobs have one
+    that runs, or are done."""
+    awaited = "start" if state == "running" else "finish"
+
+    def waits(obj: Object) -> bool:
+        message = obj.get("status", {}).get("message", "")
+        return f"pending container {awaited}" in message
+
+    user.until("workflows", name, waits)
+    label = f"dataworkflowservices.github.io/workflow.name={name}"
+    jobs = user.send("GET", user.path("jobs"), labelSelector=label).expect(200)
+    assert jobs["items"], f"{name} waits for containers and has no Job"
+    for job in jobs["items"]:
+        play(user, job, state)
+
+
+def play(user: User, job: Object, state: str) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    status = job["status"]
+    if state == "running":
+        status.update(active=1, ready=1)
+        status.setdefault("startTime", now)
+    else:
+        status.update(active=0, ready=0, succeeded=1, completionTime=now)
+        status["conditions"] = [
+            {"type": kind, "status": "True", "lastTransitionTime": now}
+            for kind in ("SuccessCriteriaMet", "Complete")
+        ]
+    path = user.path("jobs", job["metadata"]["name"])
+    user.send("PUT", f"{path}/status", job).expect(200)
+
+
+def main() -> int:
+    folder = pathlib.Path(sys.argv[1]).resolve()
+    command, *args = sys.argv[2:]
+    user = User(folder / "kubeconfig", "admin")
+    parts = Processes(folder)
+    if command == "get":
+        print(json.dumps(user.get(*args).expect(200)))
+    elif command == "list":
+        print(json.dumps(user.list(args[0], None).expect(200)))
+    elif command == "delete":
+        user.delete(*args).expect(200)
+    elif command == "create":
+        user.create(args[0], json.loads(args[1])).expect(201)
+    elif command == "patch":
+        user.merge(args[0], args[1], json.loads(args[2])).expect(200)
+    elif command == "until":
+        user.until(args[0], args[1], lambda obj: matches(obj, args[2]))
+    elif command == "node":
+        set_node(user, *args)
+    elif command == "foreign":
+        foreign(user, *args)
+    elif command == "remove":
+        end_foreign(user, *args)
+    elif command == "containers":
+        containers(user, *args)
+    elif command == "kill":
+        parts.kill(*args)
+    elif command == "start":
+        parts.start(*args)
+        if args == [API_SERVER]:
+            wait_ready(user)
+    elif command == "stop":
+        parts.stop()
+    else:
+        sys.exit(__doc__)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

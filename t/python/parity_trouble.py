@@ -1,0 +1,167 @@
+# What breaks in the server under test, on purpose: dws-sim is told to, of a rig
+# of real controllers the processes are ended and started again.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Faults for the parity tests of NNF."""
+
+from __future__ import annotations
+
+import abc
+import contextlib
+import io
+import os
+import pathlib
+import select
+import signal
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pytest
+from parity_support import LIMIT_S
+from sim_support import main
+
+
+class Trouble(abc.ABC):
+    """What can be broken; mend() undoes it all."""
+
+    @abc.abstractmethod
+    def kill(self, rabbit: str) -> None:
+        """End the controller that runs on a rabbit."""
+
+    @abc.abstractmethod
+    def revive(self, rabbit: str) -> None:
+        """Start the controller of a rabbit again."""
+
+    @abc.abstractmethod
+    def patience(self, seconds: int) -> None:
+        """How long a child may go unnoticed by its rabbit."""
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        """Workflows that are made meanwhile begin Proposal together."""
+        yield
+
+    @abc.abstractmethod
+    def mend(self) -> None:
+        """Make all well."""
+
+
+class SimTrouble(Trouble):
+    """Of dws-sim."""
+
+    def __init__(self, kubeconfig: pathlib.Path) -> None:
+        self._kubeconfig = kubeconfig
+        self._dead: set[str] = set()
+
+    def _ctl(self, *words: str) -> None:
+        text = io.StringIO()
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
+            status = main(["ctl", "--kubeconfig", str(self._kubeconfig), *words])
+        assert status == 0, text.getvalue()
+
+    def kill(self, rabbit: str) -> None:
+        self._dead.add(rabbit)
+        self._ctl("rabbit", rabbit, "dead")
+
+    def revive(self, rabbit: str) -> None:
+        self._dead.discard(rabbit)
+        self._ctl("rabbit", rabbit, "up")
+
+    def patience(self, seconds: int) -> None:
+        self._ctl("child-timeout", str(seconds))
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[None]:
+        self._ctl("hold", "Proposal")
+        yield
+        self._ctl("release", "Proposal")
+
+    def mend(self) -> None:
+        for rabbit in list(self._dead):
+            self.revive(rabbit)
+        self.patience(300)
+
+
+@dataclass
+class Process:
+    """A process of the rig: all that it takes to start it again."""
+
+    pid: int
+    command: list[str]
+    environment: dict[str, str]
+    folder: str
+
+    @classmethod
+    def of(cls, pid: int) -> Process:
+        place = pathlib.Path(f"/proc/{pid}")
+        command = (place / "cmdline").read_text().split("\0")[:-1]
+        lines = (place / "environ").read_text().split("\0")[:-1]
+        environment = dict(line.split("=", 1) for line in lines)
+        return cls(pid, command, environment, os.readlink(place / "cwd"))
+
+    def end(self) -> None:
+        """Kill it, as a fault would, and wait until it is gone."""
+        handle = os.pidfd_open(self.pid)
+        os.kill(self.pid, signal.SIGKILL)
+        with os.fdopen(handle, "rb", buffering=0) as file:
+            ready, _, _ = select.select([file], [], [], LIMIT_S)
+            assert ready, f"{self.command} does not end"
+
+
+@dataclass
+class RigTrouble(Trouble):
+    """Of the controllers that run in a folder, each with its process id in
+    run/NAME.pid."""
+
+    folder: pathlib.Path
+    _ended: dict[str, Process] = field(default_factory=dict)
+    _changed: dict[str, Process] = field(default_factory=dict)
+
+    def _pid(self, name: str) -> pathlib.Path:
+        return self.folder / "run" / f"{name}.pid"
+
+    def _end(self, name: str) -> Process:
+        process = Process.of(int(self._pid(name).read_text()))
+        process.end()
+        return process
+
+    def _start(self, name: str, process: Process, **more: str) -> None:
+        with (self.folder / "log" / f"{name}.log").open("a") as log:
+            started = subprocess.Popen(
+                process.command,
+                cwd=process.folder,
+                env={**process.environment, **more},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._pid(name).write_text(f"{started.pid}\n")
+
+    def kill(self, rabbit: str) -> None:
+        self._ended[rabbit] = self._end(rabbit)
+
+    def revive(self, rabbit: str) -> None:
+        self._start(rabbit, self._ended.pop(rabbit))
+
+    def patience(self, seconds: int) -> None:
+        process = self._end("slc")
+        self._changed.setdefault("slc", process)
+        more = {"NNF_CHILD_RESOURCE_TIMEOUT_SECONDS": str(seconds)}
+        self._start("slc", process, **more)
+
+    def mend(self) -> None:
+        for rabbit in list(self._ended):
+            self.revive(rabbit)
+        for name, process in self._changed.items():
+            self._end(name)
+            self._start(name, process)
+        self._changed.clear()
+
+
+def of(kubeconfig: pathlib.Path, simulated: bool) -> Trouble:
+    """What can be broken in a server; skips the test if that is nothing."""
+    if simulated:
+        return SimTrouble(kubeconfig)
+    if (kubeconfig.parent / "run" / "slc.pid").exists():
+        return RigTrouble(kubeconfig.parent)
+    pytest.skip("the processes of this server are not known")
