@@ -13,6 +13,7 @@ from parity_support import STATES, Object, User, in_state, reached, unique, work
 
 # Some things are tried again after growing pauses only.
 LIMIT_S = 120
+LOST_RACE = "the object has been modified; please apply your changes to the latest"
 JOBDW = "#DW jobdw type={} capacity=10GiB name=test"
 
 
@@ -140,12 +141,18 @@ class Job:
         return obj
 
     def saying(self, status: str, text: str) -> Object:
-        """Wait until a workflow that is not ready has a status and a message."""
+        """Wait until a workflow that is not ready has a status and a message.
+
+        An update of one of the real controllers may lose a race against another
+        of them. They say so, try again, and end where they would have.
+        """
 
         def done(obj: Object) -> bool:
             found = obj.get("status", {})
             if found.get("ready"):
                 raise AssertionError(f"ready in {found['state']}")
+            if any(LOST_RACE in d.get("error", "") for d in found.get("drivers", ())):
+                return False
             words = (found.get("status"), found.get("message", ""))
             return words == (status, text)
 

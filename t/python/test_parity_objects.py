@@ -241,7 +241,8 @@ def test_an_instance_that_was_never_made_goes_with_its_workflow(
 @pytest.mark.observed(24)
 def test_the_system_configuration_never_gets_ready(wlm: User) -> None:
     config = wlm.get("systemconfigurations", "default").expect(200)
-    assert config["status"]["ready"] is False
+    # its controller may not have got as far as to write that it is not
+    assert not config.get("status", {}).get("ready")
 
 
 @pytest.mark.observed(25)
