@@ -3,21 +3,16 @@
 # programs that run tests; prints nothing but what was asked for.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# find_flux_core TOP: the flux command of a flux-core: FLUX, unless that is our
-# own below the folder TOP, else the first such on PATH, else the default place.
+# find_flux_core: the flux command of a flux-core: FLUX, unless that is of the
+# embedded engine, else the first such on PATH, else the default place.
 # Status 1: there is none.
 find_flux_core () {
     local path
     for path in "${FLUX:-}" $(type -aP flux) /opt/flux/bin/flux; do
-        case "$path" in
-        "" | "$1"/*) ;;
-        *)
-            if test -x "$path"; then
-                echo "$path"
-                return 0
-            fi
-            ;;
-        esac
+        if test -x "$path" && [[ $("$path" --version) == *libflux-core* ]]; then
+            echo "$path"
+            return 0
+        fi
     done
     return 1
 }

@@ -20,7 +20,7 @@ choose_engine () {
         fi
     done
     case "${FLUX:-}" in "$top"/*) solo=t ;; esac
-    if test -n "$solo" || ! flux=$(find_flux_core "$top"); then
+    if test -n "$solo" || ! flux=$(find_flux_core); then
         flux=$top/.venv/bin/flux
     fi
 }
