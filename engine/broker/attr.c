@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "broker.h"
 
 enum {
@@ -232,10 +233,9 @@ struct attrs *attrs_create (struct broker *b)
 void attrs_destroy (struct attrs *a)
 {
     if (a) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_msg_handler_delvec (a->handlers);
         json_decref (a->values);
         free (a);
-        errno = saved_errno;
     }
 }

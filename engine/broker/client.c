@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "libflux/usock.h"
 
 #include "client.h"
@@ -72,11 +73,10 @@ static void client_free (struct client *c)
 void client_destroy (struct client *c)
 {
     if (c) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         c->dead = true;
         if (!c->busy)
             client_free (c);
-        errno = saved_errno;
     }
 }
 
@@ -275,7 +275,7 @@ struct client_server *client_server_create (struct broker *b, const char *path)
 void client_server_destroy (struct client_server *s)
 {
     if (s) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         while (s->clients) {
             s->clients->busy = false;
             client_free (s->clients);
@@ -287,6 +287,5 @@ void client_server_destroy (struct client_server *s)
         }
         free (s->path);
         free (s);
-        errno = saved_errno;
     }
 }

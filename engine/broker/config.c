@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "broker.h"
 
 struct config {
@@ -309,7 +310,7 @@ error:
 void config_destroy (struct config *c)
 {
     if (c) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         while (c->updates)
             update_destroy (c->updates);
         flux_msg_handler_delvec (c->handlers);
@@ -317,6 +318,5 @@ void config_destroy (struct config *c)
         json_decref (c->conf);
         free (c->path);
         free (c);
-        errno = saved_errno;
     }
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libutil/errno_safe.h"
 #include "broker.h"
 
 enum { RING_SIZE = 4096 };
@@ -211,12 +212,11 @@ struct logbuf *logbuf_create (struct broker *b)
 void logbuf_destroy (struct logbuf *log)
 {
     if (log) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_msg_handler_delvec (log->handlers);
         flux_msglist_destroy (log->followers);
         while (log->count > 0)
             drop_oldest (log);
         free (log);
-        errno = saved_errno;
     }
 }

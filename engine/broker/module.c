@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "module.h"
 
 static void answer_load (struct module *m)
@@ -382,7 +383,7 @@ struct modules *modules_create (struct broker *b)
 void modules_destroy (struct modules *ms)
 {
     if (ms) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         module_destroy (ms->prestarted);
         while (ms->list) {
             struct module *m = ms->list;
@@ -394,6 +395,5 @@ void modules_destroy (struct modules *ms)
         }
         flux_msg_handler_delvec (ms->handlers);
         free (ms);
-        errno = saved_errno;
     }
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "libutil/errno_safe.h"
 #include "common/spawn.h"
 #include "module.h"
 
@@ -166,7 +167,7 @@ void module_destroy (struct module *m)
 {
     if (!m)
         return;
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
     if (m->thread_started)
         (void)pthread_join (m->thread, NULL);
     if (m->process_w) {
@@ -189,7 +190,6 @@ void module_destroy (struct module *m)
     free (m->name);
     free (m->path);
     free (m);
-    errno = saved_errno;
 }
 
 flux_msg_t *module_welcome (struct modules *ms,

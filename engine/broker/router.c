@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "router.h"
 
 /* Routing
@@ -40,10 +41,9 @@ static int send_request (struct router *r, flux_msg_t **msg)
     bool noted = pending_add (p, *msg);
     if (peer_deliver (p, msg) < 0) {
         if (noted) {
-            int saved_errno = errno;
+            ERRNO_SAFE_BLOCK;
             (void)flux_msglist_last (p->pending);
             flux_msglist_delete (p->pending);
-            errno = saved_errno;
         }
         return -1;
     }
@@ -186,7 +186,7 @@ drop:
 
 void peer_destroy (struct peer *p)
 {
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
 
     if (!p)
         return;
@@ -211,7 +211,6 @@ void peer_destroy (struct peer *p)
         flux_msg_decref (msg);
     }
     peer_free (p);
-    errno = saved_errno;
 }
 
 /* The internal channel: b->h on the one side, the router on the other.
@@ -273,7 +272,7 @@ error:
 
 void router_destroy (struct router *r)
 {
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
 
     if (!r)
         return;
@@ -288,5 +287,4 @@ void router_destroy (struct router *r)
     r->b->h = NULL;
     flux_close (r->h_router);
     free (r);
-    errno = saved_errno;
 }

@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "broker.h"
 #include "common/spawn.h"
 
@@ -450,12 +451,11 @@ struct runlevel *runlevel_create (struct broker *b,
 void runlevel_destroy (struct runlevel *rl)
 {
     if (rl) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_future_destroy (rl->f);
         process_watcher_destroy (rl->process_w);
         flux_watcher_destroy (rl->timer);
         json_decref (rl->modules);
         free (rl);
-        errno = saved_errno;
     }
 }

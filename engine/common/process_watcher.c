@@ -5,6 +5,7 @@
 #include <sys/pidfd.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "process_watcher.h"
 
 #define POLL_INTERVAL 0.01
@@ -30,11 +31,10 @@ flux_watcher_t *process_watcher_create (flux_reactor_t *r,
 void process_watcher_destroy (flux_watcher_t *w)
 {
     if (w) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         int fd = flux_fd_watcher_get_fd (w);
         flux_watcher_destroy (w);
         if (fd >= 0)
             close (fd);
-        errno = saved_errno;
     }
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <jansson.h>
 
+#include "libutil/errno_safe.h"
 #include "respond.h"
 
 static void check (flux_t *h, const flux_msg_t *msg, int rc)
@@ -12,9 +13,7 @@ static void check (flux_t *h, const flux_msg_t *msg, int rc)
     const char *topic = "request";
 
     if (rc < 0) {
-        int saved_errno = errno;
-        (void)flux_msg_get_topic (msg, &topic);
-        errno = saved_errno;
+        ERRNO_SAFE (flux_msg_get_topic (msg, &topic));
         flux_log_error (h, "error responding to %s", topic);
     }
 }

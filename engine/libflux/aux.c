@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "aux.h"
 
 struct aux_item {
@@ -29,12 +30,11 @@ static void unlink_item (struct aux_item **slot)
     struct aux_item *item = *slot;
 
     if (item) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         *slot = item->next;
         if (item->free_fn)
             item->free_fn (item->value);
         free (item);
-        errno = saved_errno;
     }
 }
 

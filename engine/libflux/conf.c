@@ -8,6 +8,7 @@
 #include <glob.h>
 #include <jansson.h>
 
+#include "libutil/errno_safe.h"
 #include "conf_toml.h"
 #include "errprintf.h"
 
@@ -70,10 +71,9 @@ void flux_conf_decref (const flux_conf_t *cconf)
 
     if (conf
         && __atomic_sub_fetch (&conf->refcount, 1, __ATOMIC_ACQ_REL) == 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         json_decref (conf->obj);
         free (conf);
-        errno = saved_errno;
     }
 }
 

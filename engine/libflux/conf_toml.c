@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "common/spawn.h"
 #include "conf_toml.h"
 #include "errprintf.h"
@@ -89,10 +90,9 @@ static json_t *run (int in, flux_error_t *errp)
         fclose (fp);
     }
     if (pid > 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         while (waitpid (pid, NULL, 0) < 0 && errno == EINTR)
             ;
-        errno = saved_errno;
     }
     return answer;
 }

@@ -9,6 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "errprintf.h"
 #include "handle_private.h"
 #include "message_private.h"
@@ -43,7 +44,7 @@ static pthread_mutex_t channels_lock = PTHREAD_MUTEX_INITIALIZER;
 static void channel_destroy (struct channel *chan)
 {
     if (chan) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         for (int i = 0; i < 2; i++) {
             msgq_clear (&chan->lane[i].queue);
             if (chan->lane[i].fd >= 0)
@@ -52,7 +53,6 @@ static void channel_destroy (struct channel *chan)
         }
         free (chan->name);
         free (chan);
-        errno = saved_errno;
     }
 }
 

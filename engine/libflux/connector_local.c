@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <sys/eventfd.h>
 
+#include "libutil/errno_safe.h"
 #include "errprintf.h"
 #include "handle_private.h"
 #include "msgq.h"
@@ -154,9 +155,7 @@ flux_t *connector_local_init (const char *path, int flags, flux_error_t *errp)
     if (!(ctx->path = strdup (path))
         || !(ctx->us = usock_connect (path, errp))
         || !(h = flux_handle_create (ctx, &local_ops, flags))) {
-        int saved_errno = errno;
-        local_destroy (ctx);
-        errno = saved_errno;
+        ERRNO_SAFE (local_destroy (ctx));
         return NULL;
     }
     return h;

@@ -10,6 +10,7 @@
  * nobody wants goes back to the handle it was cloned from.
  */
 
+#include "libutil/errno_safe.h"
 #include "msgq.h"
 #include "reactor_private.h"
 
@@ -69,12 +70,11 @@ static void requeue_unmatched (struct dispatch *d)
 static void dispatch_decref (struct dispatch *d)
 {
     if (--d->refcount == 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_watcher_destroy (d->w);
         msgq_clear (&d->unmatched);
         free (d->by_tag);
         free (d);
-        errno = saved_errno;
     }
 }
 
@@ -430,13 +430,12 @@ void flux_msg_handler_deny_rolemask (flux_msg_handler_t *mh, uint32_t rolemask)
 void flux_msg_handler_delvec (flux_msg_handler_t *handlers[])
 {
     if (handlers) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         for (int i = 0; handlers[i]; i++) {
             flux_msg_handler_destroy (handlers[i]);
             handlers[i] = NULL;
         }
         free (handlers);
-        errno = saved_errno;
     }
 }
 

@@ -7,10 +7,12 @@
 
 #include <flux/core.h>
 
+#include "libutil/errno_safe.h"
+
 static inline int __attribute__ ((format (printf, 2, 3)))
 errprintf (flux_error_t *errp, const char *fmt, ...)
 {
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
     va_list ap;
 
     if (errp) {
@@ -18,7 +20,6 @@ errprintf (flux_error_t *errp, const char *fmt, ...)
         vsnprintf (errp->text, sizeof (errp->text), fmt, ap);
         va_end (ap);
     }
-    errno = saved_errno;
     return -1;
 }
 

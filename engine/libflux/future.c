@@ -8,6 +8,7 @@
  * one of the context in which they are called.
  */
 
+#include "libutil/errno_safe.h"
 #include "aux.h"
 #include "reactor_private.h"
 
@@ -233,7 +234,7 @@ static void continuing_destroy (struct continuing *then)
 
 void flux_future_destroy (flux_future_t *f)
 {
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
 
     if (!f || --f->refcount > 0)
         return;
@@ -249,7 +250,6 @@ void flux_future_destroy (flux_future_t *f)
     continuing_destroy (f->then);
     flux_decref (f->h);
     free (f);
-    errno = saved_errno;
 }
 
 void flux_future_incref (flux_future_t *f)
@@ -389,9 +389,7 @@ int flux_future_wait_for (flux_future_t *f, double timeout)
     if (!current (f))
         rc = flux_reactor_run (f->now->r, 0);
     if (f->now->h) {
-        int saved_errno = errno;
-        flux_dispatch_requeue (f->now->h);
-        errno = saved_errno;
+        ERRNO_SAFE (flux_dispatch_requeue (f->now->h));
     }
     f->now->running = false;
     if (current (f))

@@ -6,6 +6,8 @@
 
 #include <flux/core.h>
 
+#include "libutil/errno_safe.h"
+
 static void pass_context (flux_future_t *from, flux_future_t *to)
 {
     flux_future_set_reactor (to, flux_future_get_reactor (from));
@@ -146,11 +148,10 @@ int flux_future_push (flux_future_t *f, const char *name, flux_future_t *child)
     if (!(entry = calloc (1, sizeof (*entry)))
         || !(entry->name = strdup (name))
         || flux_future_aux_set (child, "flux::parent", f, NULL) < 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         if (entry)
             free (entry->name);
         free (entry);
-        errno = saved_errno;
         return -1;
     }
     entry->f = child;

@@ -13,6 +13,7 @@
 
 #include <flux/idset.h>
 
+#include "libutil/errno_safe.h"
 #include "aux.h"
 #include "errprintf.h"
 #include "handle_private.h"
@@ -170,7 +171,7 @@ flux_t *flux_clone (flux_t *orig)
 /* Destructors of aux may use the handle, but can send no more. */
 void flux_handle_destroy (flux_t *h)
 {
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
 
     if (!h || --h->refcount > 0 || h->closing)
         return;
@@ -189,7 +190,6 @@ void flux_handle_destroy (flux_t *h)
         idset_destroy (h->tags);
     }
     free (h);
-    errno = saved_errno;
 }
 
 void flux_close (flux_t *h)
@@ -510,13 +510,12 @@ flux_msg_t *flux_recv (flux_t *h, struct flux_match match, int flags)
         }
     }
     if (others.count > 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         while ((other = msgq_pop (&others))) {
             flux_requeue (h, other, FLUX_RQ_TAIL);
             flux_msg_decref (other);
         }
         msgq_clear (&others);
-        errno = saved_errno;
     }
     if (msg)
         count_and_trace (h, msg, false);
@@ -567,10 +566,9 @@ int flux_pollfd (flux_t *h)
     if ((epfd = epoll_create1 (EPOLL_CLOEXEC)) < 0
         || add_fd (epfd, h->queue_fd) < 0
         || (h->ops->pollfd && add_fd (epfd, h->ops->pollfd (h->impl)) < 0)) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         if (epfd >= 0)
             close (epfd);
-        errno = saved_errno;
         return -1;
     }
     h->pollfd = epfd;

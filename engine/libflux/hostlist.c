@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* hostlist.c - hostlists: ranges, cursor, find, delete, sort. */
 
+#include "libutil/errno_safe.h"
 #include "hostlist_private.h"
 
 struct hostlist_hostname {
@@ -112,10 +113,9 @@ static void clear (struct hostlist *hl)
 void hostlist_destroy (struct hostlist *hl)
 {
     if (hl) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         clear (hl);
         free (hl);
-        errno = saved_errno;
     }
 }
 
@@ -321,9 +321,7 @@ struct hostlist_hostname *hostlist_hostname_create (const char *hostname)
 
 void hostlist_hostname_destroy (struct hostlist_hostname *hn)
 {
-    int saved_errno = errno;
-    free (hn);
-    errno = saved_errno;
+    ERRNO_SAFE (free (hn));
 }
 
 static int find (struct hostlist *hl, const char *name, size_t len,

@@ -3,6 +3,7 @@
  * by commas or blanks.  Leading zeros of an id or a range are kept.
  */
 
+#include "libutil/errno_safe.h"
 #include "hostlist_private.h"
 
 #define SEPARATORS "\t, "
@@ -226,9 +227,7 @@ struct hostlist *hostlist_decode (const char *s)
         }
     }
     {
-        int saved_errno = errno;
-        free (buf);
-        errno = saved_errno;
+        ERRNO_SAFE (free (buf));
     }
     return hl;
 }

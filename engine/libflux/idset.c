@@ -12,6 +12,8 @@
 
 #include <flux/idset.h>
 
+#include "libutil/errno_safe.h"
+
 #define DEFAULT_SIZE 1024
 #define WORD_BITS 64
 
@@ -96,10 +98,9 @@ struct idset *idset_create (size_t size, int flags)
 void idset_destroy (struct idset *idset)
 {
     if (idset) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         free (idset->words);
         free (idset);
-        errno = saved_errno;
     }
 }
 

@@ -5,6 +5,7 @@
  */
 #include <jansson.h>
 
+#include "libutil/errno_safe.h"
 #include "errprintf.h"
 #include "../modules/job-common/jobutil.h"
 
@@ -240,10 +241,9 @@ flux_jobspec1_t *flux_jobspec1_decode (const char *s,
 void flux_jobspec1_destroy (flux_jobspec1_t *jobspec)
 {
     if (jobspec) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         json_decref (jobspec->obj);
         free (jobspec);
-        errno = saved_errno;
     }
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <flux/core.h>
 
+#include "libutil/errno_safe.h"
 #include "kvs_treeobj.h"
 #include "kvs_private.h"
 
@@ -41,10 +42,9 @@ flux_kvs_txn_t *flux_kvs_txn_create (void)
 void flux_kvs_txn_destroy (flux_kvs_txn_t *txn)
 {
     if (txn) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         json_decref (txn->ops);
         free (txn);
-        errno = saved_errno;
     }
 }
 
@@ -279,11 +279,10 @@ struct copy {
 static void copy_destroy (struct copy *c)
 {
     if (c) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         free (c->ns);
         free (c->key);
         free (c);
-        errno = saved_errno;
     }
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <flux/core.h>
 
+#include "libutil/errno_safe.h"
 #include "kvs_treeobj.h"
 #include "kvs_private.h"
 
@@ -35,12 +36,11 @@ void flux_kvsdir_incref (flux_kvsdir_t *dir)
 void flux_kvsdir_destroy (flux_kvsdir_t *dir)
 {
     if (dir && --dir->refcount == 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         free (dir->rootref);
         free (dir->key);
         json_decref (dir->obj);
         free (dir);
-        errno = saved_errno;
     }
 }
 
@@ -182,11 +182,10 @@ flux_kvsitr_t *flux_kvsitr_create (const flux_kvsdir_t *dir)
 void flux_kvsitr_destroy (flux_kvsitr_t *itr)
 {
     if (itr) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         json_decref (itr->obj);
         free (itr->names);
         free (itr);
-        errno = saved_errno;
     }
 }
 

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <flux/core.h>
 
+#include "libutil/errno_safe.h"
 #include "kvs_treeobj.h"
 #include "kvs_private.h"
 
@@ -53,12 +54,11 @@ static void forget_response (struct lookup *l)
 static void lookup_destroy (struct lookup *l)
 {
     if (l) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         forget_response (l);
         free (l->key);
         free (l->at);
         free (l);
-        errno = saved_errno;
     }
 }
 

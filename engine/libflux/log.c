@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
+
 struct log {
     char appname[49];           // sizes as RFC 5424 has them
     char procid[129];
@@ -121,7 +123,7 @@ int flux_vlog (flux_t *h, int level, const char *fmt, va_list ap)
 {
     static const char *const names[] = { "emerg", "alert", "crit", "err",
                                          "warning", "notice", "info", "debug" };
-    int saved_errno = errno;
+    int errno_before = errno;
     struct log *log = NULL;
     char *text;
     int rc = 0;
@@ -141,7 +143,7 @@ int flux_vlog (flux_t *h, int level, const char *fmt, va_list ap)
     free (text);
     if (rc < 0 || (h && !log))
         return -1;
-    errno = saved_errno;
+    errno = errno_before;
     return 0;
 }
 
@@ -158,14 +160,14 @@ int flux_log (flux_t *h, int level, const char *fmt, ...)
 
 void flux_log_verror (flux_t *h, const char *fmt, va_list ap)
 {
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
+    const char *reason = flux_strerror (errno);
     char *text;
 
     if (vasprintf (&text, fmt, ap) >= 0) {
-        flux_log (h, LOG_ERR, "%s: %s", text, flux_strerror (saved_errno));
+        flux_log (h, LOG_ERR, "%s: %s", text, reason);
         free (text);
     }
-    errno = saved_errno;
 }
 
 void flux_log_error (flux_t *h, const char *fmt, ...)

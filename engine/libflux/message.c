@@ -6,6 +6,7 @@
 
 #include <fnmatch.h>
 
+#include "libutil/errno_safe.h"
 #include "message_private.h"
 
 static int fail (int errnum)
@@ -77,14 +78,13 @@ void message_detach (flux_msg_t *msg)
 void flux_msg_destroy (flux_msg_t *msg)
 {
     if (msg && __atomic_sub_fetch (&msg->refcount, 1, __ATOMIC_ACQ_REL) == 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         message_detach (msg);
         clear_routes (msg);
         payload_decref (msg->payload);
         free (msg->topic);
         free (msg->lasterr);
         free (msg);
-        errno = saved_errno;
     }
 }
 
@@ -544,9 +544,7 @@ int flux_match_asprintf (struct flux_match *m, const char *fmt, ...)
 
 void flux_match_free (struct flux_match m)
 {
-    int saved_errno = errno;
-    free ((char *)m.topic_glob);
-    errno = saved_errno;
+    ERRNO_SAFE (free ((char *)m.topic_glob));
 }
 
 /* A message with routes carries a tag of somebody else's. */

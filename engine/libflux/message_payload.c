@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* message_payload.c - what a message carries: bytes, a string, JSON. */
 
+#include "libutil/errno_safe.h"
 #include "message_private.h"
 
 static void set_lasterr (const flux_msg_t *cmsg, const char *fmt, ...)
 {
     flux_msg_t *msg = (flux_msg_t *)cmsg;
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
     va_list ap;
 
     free (msg->lasterr);
@@ -17,7 +18,6 @@ static void set_lasterr (const flux_msg_t *cmsg, const char *fmt, ...)
             msg->lasterr = NULL;
         va_end (ap);
     }
-    errno = saved_errno;
 }
 
 const char *flux_msg_last_error (const flux_msg_t *msg)

@@ -5,6 +5,8 @@
 
 #include <flux/core.h>
 
+#include "libutil/errno_safe.h"
+
 struct node {
     struct node *prev;
     struct node *next;
@@ -41,11 +43,10 @@ static const flux_msg_t *unlink_node (struct flux_msglist *l, struct node *n)
 void flux_msglist_destroy (struct flux_msglist *l)
 {
     if (l) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         while (l->count > 0)
             flux_msg_decref (unlink_node (l, l->root.next));
         free (l);
-        errno = saved_errno;
     }
 }
 

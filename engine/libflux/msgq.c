@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* msgq.c - see msgq.h */
 
+#include "libutil/errno_safe.h"
 #include "msgq.h"
 
 static int make_room (struct msgq *q)
@@ -53,12 +54,11 @@ flux_msg_t *msgq_pop (struct msgq *q)
 
 void msgq_clear (struct msgq *q)
 {
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
     flux_msg_t *msg;
 
     while ((msg = msgq_pop (q)))
         flux_msg_decref (msg);
     free (q->ring);
     *q = (struct msgq){ 0 };
-    errno = saved_errno;
 }

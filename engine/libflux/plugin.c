@@ -11,6 +11,7 @@
 #include <flux/core.h>
 #include <jansson.h>
 
+#include "libutil/errno_safe.h"
 #include "aux.h"
 
 struct handler {
@@ -104,7 +105,7 @@ static void handler_destroy (struct handler *handler)
 void flux_plugin_destroy (flux_plugin_t *p)
 {
     if (p) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         aux_destroy (&p->aux);
         while (p->handlers) {
             struct handler *handler = p->handlers;
@@ -120,7 +121,6 @@ void flux_plugin_destroy (flux_plugin_t *p)
             dlclose (p->dso);
 #endif
         free (p);
-        errno = saved_errno;
     }
 }
 
@@ -412,11 +412,10 @@ flux_plugin_arg_t *flux_plugin_arg_create ()
 void flux_plugin_arg_destroy (flux_plugin_arg_t *args)
 {
     if (args) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         json_decref (args->in);
         json_decref (args->out);
         free (args);
-        errno = saved_errno;
     }
 }
 

@@ -7,6 +7,7 @@
 
 #include <ev.h>
 
+#include "libutil/errno_safe.h"
 #include "reactor_private.h"
 
 struct flux_reactor {
@@ -56,10 +57,9 @@ void flux_reactor_incref (flux_reactor_t *r)
 void flux_reactor_decref (flux_reactor_t *r)
 {
     if (r && --r->refcount == 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         ev_loop_destroy (r->loop);
         free (r);
-        errno = saved_errno;
     }
 }
 
@@ -329,13 +329,12 @@ void flux_watcher_unref (flux_watcher_t *w)
 void flux_watcher_destroy (flux_watcher_t *w)
 {
     if (w) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_watcher_stop (w);
         if (w->kind == CUSTOM)
             w->ops->destroy (w->data);
         flux_reactor_decref (w->r);
         free (w);
-        errno = saved_errno;
     }
 }
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "common/process_watcher.h"
 
 #include "subprocess_private.h"
@@ -37,7 +38,7 @@ void subprocess_decref (flux_subprocess_t *p)
 void flux_subprocess_destroy (flux_subprocess_t *p)
 {
     if (p) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         p->ops = (flux_subprocess_ops_t){ 0 }; // no more callbacks
         flux_watcher_stop (p->exit_watcher);
         for (struct channel *ch = p->channels; ch; ch = ch->next) {
@@ -45,7 +46,6 @@ void flux_subprocess_destroy (flux_subprocess_t *p)
             flux_watcher_stop (ch->writer);
         }
         subprocess_decref (p);
-        errno = saved_errno;
     }
 }
 

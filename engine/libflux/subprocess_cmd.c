@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "subprocess_private.h"
 
 /* Vectors of strings, with a NULL at the end
@@ -107,7 +108,7 @@ static int vec_setvar (struct strvec *vec, const char *name, const char *value)
 void flux_cmd_destroy (flux_cmd_t *cmd)
 {
     if (cmd) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         vec_clear (&cmd->argv);
         vec_clear (&cmd->env);
         vec_clear (&cmd->opts);
@@ -115,7 +116,6 @@ void flux_cmd_destroy (flux_cmd_t *cmd)
         free (cmd->cwd);
         free (cmd->label);
         free (cmd);
-        errno = saved_errno;
     }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "errprintf.h"
 #include "usock.h"
 
@@ -75,12 +76,11 @@ struct usock *usock_create (int fd)
 void usock_destroy (struct usock *us)
 {
     if (us) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         close (us->fd);
         free (us->in.data);
         free (us->out.data);
         free (us);
-        errno = saved_errno;
     }
 }
 
@@ -229,9 +229,7 @@ struct usock *usock_accept (int listen_fd, uid_t owner,
         return NULL;
     if (getsockopt (fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0
         || !(us = usock_create (fd))) {
-        int saved_errno = errno;
-        close (fd);
-        errno = saved_errno;
+        ERRNO_SAFE (close (fd));
         return NULL;
     }
     cred->userid = peer.uid;
@@ -275,14 +273,13 @@ struct usock *usock_connect (const char *path, flux_error_t *errp)
         || connect (fd, (struct sockaddr *)&addr, sizeof (addr)) < 0
         || read_greeting (fd) < 0
         || !(us = usock_create (fd))) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         if (errno == ENOENT)
             errprintf (errp, "broker socket %s was not found", path);
         else
             errprintf (errp, "%s: %s", path, strerror (errno));
         if (fd >= 0)
             close (fd);
-        errno = saved_errno;
         return NULL;
     }
     return us;

@@ -4,6 +4,7 @@
  * descriptor shows it, so each turn of the loop asks before it would sleep.
  */
 
+#include "libutil/errno_safe.h"
 #include "reactor_private.h"
 
 struct handle_watcher {
@@ -123,9 +124,7 @@ flux_watcher_t *flux_handle_watcher_create (flux_reactor_t *r, flux_t *h,
         || !(hw->idle = flux_idle_watcher_create (r, NULL, NULL))
         || !(hw->check = flux_check_watcher_create (r, check_cb, hw))
         || !(hw->w = watcher_create_custom (r, &ops, hw, cb, arg))) {
-        int saved_errno = errno;
-        destroy (hw);
-        errno = saved_errno;
+        ERRNO_SAFE (destroy (hw));
         return NULL;
     }
     return hw->w;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "libutil/errno_safe.h"
 #include "jobutil.h"
 
 struct node {
@@ -48,7 +49,7 @@ struct idmap *idmap_create (void)
 void idmap_destroy (struct idmap *map)
 {
     if (map) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         while (map->head) {
             struct node *n = map->head;
             map->head = n->next;
@@ -56,7 +57,6 @@ void idmap_destroy (struct idmap *map)
         }
         free (map->buckets);
         free (map);
-        errno = saved_errno;
     }
 }
 
@@ -424,13 +424,12 @@ int R_apply (json_t *R, json_t *updates)
 int set_error (flux_error_t *error, const char *fmt, ...)
 {
     if (error) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         va_list ap;
 
         va_start (ap, fmt);
         format_text (error->text, sizeof (error->text), fmt, ap);
         va_end (ap);
-        errno = saved_errno;
     }
     return -1;
 }

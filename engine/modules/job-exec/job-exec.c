@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "libutil/errno_safe.h"
 #include "job-exec.h"
 
 static void finalize (struct job *job, const char *events);
@@ -25,7 +26,7 @@ static void finalize (struct job *job, const char *events);
 static void job_destroy (struct job *job)
 {
     if (job) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         if (job->ops)
             job->ops->destroy (job);
         flux_future_destroy (job->step);
@@ -36,7 +37,6 @@ static void job_destroy (struct job *job)
         json_decref (job->jobspec);
         flux_msg_decref (job->req);
         free (job);
-        errno = saved_errno;
     }
 }
 

@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libutil/errno_safe.h"
 #include "job-exec.h"
 
 extern char **environ;
@@ -49,7 +50,7 @@ static void shells_destroy (struct job *job)
     struct shells *sh = job->data;
 
     if (sh) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         if (sh->waiting)
             answer_barrier (job, EIO);
         flux_msglist_destroy (sh->waiting);
@@ -59,7 +60,6 @@ static void shells_destroy (struct job *job)
         free (sh->ranks);
         free (sh);
         job->data = NULL;
-        errno = saved_errno;
     }
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "job-info.h"
 
 struct lookup {
@@ -22,13 +23,12 @@ struct lookup {
 static void lookup_destroy (struct lookup *l)
 {
     if (l) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         flux_future_destroy (l->f);
         flux_msg_decref (l->msg);
         json_decref (l->keys);
         free (l);
-        errno = saved_errno;
     }
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "job-info.h"
 
 struct watch {
@@ -36,7 +37,7 @@ struct watch {
 static void watch_free (struct watch *w)
 {
     if (w) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         flux_future_destroy (w->f);
         flux_future_destroy (w->old);
@@ -44,7 +45,6 @@ static void watch_free (struct watch *w)
         json_decref (w->value);
         free (w->path);
         free (w);
-        errno = saved_errno;
     }
 }
 

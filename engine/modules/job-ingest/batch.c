@@ -6,6 +6,7 @@
  */
 #include <time.h>
 
+#include "libutil/errno_safe.h"
 #include "common/respond.h"
 #include "ingest.h"
 
@@ -46,7 +47,7 @@ static flux_jobid_t next_id (struct ingest *ctx)
 static void batch_destroy (struct batch *batch)
 {
     if (batch) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         for (size_t i = 0; i < batch->count; i++)
             flux_msg_decref (batch->requests[i]);
@@ -54,7 +55,6 @@ static void batch_destroy (struct batch *batch)
         json_decref (batch->jobs);
         flux_kvs_txn_destroy (batch->txn);
         free (batch);
-        errno = saved_errno;
     }
 }
 

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "libutil/errno_safe.h"
 #include "ingest.h"
 
 enum { CREW_SIZE = 4, BACKLOG = 32 };
@@ -65,11 +66,10 @@ static void fail_all (struct worker *w, int errnum, const char *error)
 static void worker_destroy (struct worker *w)
 {
     if (w) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_watcher_destroy (w->timer);
         flux_subprocess_destroy (w->p);
         free (w);
-        errno = saved_errno;
     }
 }
 

@@ -3,6 +3,7 @@
  * Takes jobs in: decodes the request, and passes the jobspec through the
  * frobnicator and the validator, as [ingest] has it, before the job is made.
  */
+#include "libutil/errno_safe.h"
 #include "common/respond.h"
 #include "ingest.h"
 
@@ -34,11 +35,10 @@ static int check_request (struct flux_msg_cred cred, int urgency, int flags,
 static void submission_destroy (struct submission *sub)
 {
     if (sub) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_msg_decref (sub->msg);
         json_decref (sub->jobspec);
         free (sub);
-        errno = saved_errno;
     }
 }
 

@@ -5,6 +5,7 @@
  * Requests to the scheduler carry no matchtag: responses are matched by the
  * job ID in them, and several may come per request (annotations).
  */
+#include "libutil/errno_safe.h"
 #include "manager.h"
 
 enum { // RFC 27 alloc response types
@@ -439,7 +440,7 @@ static const struct flux_msg_handler_spec htab[] = {
 void alloc_destroy (struct alloc *alloc)
 {
     if (alloc) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         flux_msg_handler_delvec (alloc->handlers);
         flux_watcher_destroy (alloc->prep);
@@ -451,7 +452,6 @@ void alloc_destroy (struct alloc *alloc)
             jobq_remove (alloc->sent.head);
         free (alloc->sched_uuid);
         free (alloc);
-        errno = saved_errno;
     }
 }
 

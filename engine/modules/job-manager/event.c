@@ -11,6 +11,7 @@
  * the reactor gets to it and no earlier commit is under way, so a lone job
  * waits for nothing and a burst shares its commits.
  */
+#include "libutil/errno_safe.h"
 #include "manager.h"
 
 struct batch {
@@ -350,7 +351,7 @@ static void flush (struct event *ev, struct batch *batch)
 void event_destroy (struct event *ev)
 {
     if (ev) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         // finishing a batch releases held jobs, whose events open another
         while (ev->inflight || ev->open) {
@@ -364,6 +365,5 @@ void event_destroy (struct event *ev)
         }
         flux_watcher_destroy (ev->timer);
         free (ev);
-        errno = saved_errno;
     }
 }

@@ -3,6 +3,7 @@
  * One job: its life time, what plugins hang on it, its place in a priority
  * queue, and its reconstruction from what the KVS has.
  */
+#include "libutil/errno_safe.h"
 #include "manager.h"
 
 void job_aux_clear (struct job *job, flux_plugin_t *only)
@@ -41,7 +42,7 @@ void job_unsubscribe (struct job *job, flux_plugin_t *p)
 void job_decref (struct job *job)
 {
     if (job && --job->refcount == 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         jobq_remove (job);
         job_aux_clear (job, NULL);
@@ -62,7 +63,6 @@ void job_decref (struct job *job)
         json_decref (job->end_event);
         free (job->subscribers);
         free (job);
-        errno = saved_errno;
     }
 }
 

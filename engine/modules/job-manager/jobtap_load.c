@@ -5,6 +5,7 @@
  */
 #include <fnmatch.h>
 
+#include "libutil/errno_safe.h"
 #include "jobtap.h"
 
 int jobtap_conf_update (flux_plugin_t *p, const flux_conf_t *conf,
@@ -174,13 +175,12 @@ flux_plugin_t *jobtap_load (struct jobtap *jt, const char *path,
         || set_conf (p, conf, error) < 0
         || load_code (jt, p, path, error) < 0
         || jobtap_conf_update (p, flux_get_conf (jt->jm->h), error) < 0) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         if (error->text[0] == '\0')
             set_error (error, "%s", p ? flux_plugin_strerror (p)
                                       : strerror (errno));
         flux_plugin_destroy (p);
-        errno = saved_errno;
         return NULL;
     }
     jt->plugins[jt->nplugins++] = p;
@@ -418,14 +418,13 @@ error:
 void jobtap_destroy (struct jobtap *jt)
 {
     if (jt) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         while (jt->nplugins > 0)
             jobtap_unload (jt, 0);
         free (jt->plugins);
         free (jt->searchpath);
         free (jt);
-        errno = saved_errno;
     }
 }
 

@@ -3,6 +3,7 @@
  * job-manager.events-journal: every event of every job, streamed to those
  * who asked, after a backlog of the jobs known so far.
  */
+#include "libutil/errno_safe.h"
 #include "manager.h"
 
 struct journal {
@@ -143,7 +144,7 @@ static const struct flux_msg_handler_spec htab[] = {
 void journal_destroy (struct journal *journal)
 {
     if (journal) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         flux_msg_handler_delvec (journal->handlers);
         if (journal->listeners) {
@@ -156,7 +157,6 @@ void journal_destroy (struct journal *journal)
             flux_msglist_destroy (journal->listeners);
         }
         free (journal);
-        errno = saved_errno;
     }
 }
 

@@ -3,6 +3,7 @@
  * Queues (RFC 33): one without name, or those in [queues].  A queue lets jobs
  * go to the scheduler (start), or not.  All take jobs.
  */
+#include "libutil/errno_safe.h"
 #include "queue.h"
 
 static void queue_free (struct queue *q)
@@ -146,7 +147,7 @@ json_t *queues_save (struct queues *queues)
 void queues_destroy (struct queues *queues)
 {
     if (queues) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         flux_msg_handler_delvec (queues->handlers);
         while (queues->list) {
@@ -156,7 +157,6 @@ void queues_destroy (struct queues *queues)
             queue_free (q);
         }
         free (queues);
-        errno = saved_errno;
     }
 }
 

@@ -4,6 +4,7 @@
  * without matchtag, answered by a stream of typed responses that ends with
  * a release whose 'final' is true.
  */
+#include "libutil/errno_safe.h"
 #include "manager.h"
 
 struct start {
@@ -249,12 +250,11 @@ static const struct flux_msg_handler_spec htab[] = {
 void start_destroy (struct start *start)
 {
     if (start) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         flux_msg_handler_delvec (start->handlers);
         forget_service (start);
         free (start);
-        errno = saved_errno;
     }
 }
 

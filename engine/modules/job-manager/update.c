@@ -4,6 +4,7 @@
  * Plugins allow or deny each key, the changed whole is validated unless they
  * say it need not be.
  */
+#include "libutil/errno_safe.h"
 #include "manager.h"
 
 struct update {
@@ -134,11 +135,10 @@ static const struct flux_msg_handler_spec htab[] = {
 void update_destroy (struct update *up)
 {
     if (up) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
 
         flux_msg_handler_delvec (up->handlers);
         free (up);
-        errno = saved_errno;
     }
 }
 

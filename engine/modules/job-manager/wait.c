@@ -3,6 +3,7 @@
  * Those who wait: for a waitable job to end (job-manager.wait), for all jobs
  * to end (drain), for no job to be running or about to (idle).
  */
+#include "libutil/errno_safe.h"
 #include "manager.h"
 
 struct waiters {
@@ -237,7 +238,7 @@ static void refuse_all (struct manager *jm, struct flux_msglist *l)
 void waiters_destroy (struct waiters *w)
 {
     if (w) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         size_t count;
         void **jobs = idmap_values (w->jm->active, &count);
 
@@ -261,7 +262,6 @@ void waiters_destroy (struct waiters *w)
             idmap_destroy (w->zombies);
         }
         free (w);
-        errno = saved_errno;
     }
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "store.h"
 
 enum { INSERT, DELETE, DELETE_BELOW, ADD_NS, REMOVE_NS, CLEAR_NS, SET_SEQ,
@@ -381,12 +382,11 @@ error:
 void store_close (struct store *s)
 {
     if (s) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         (void)store_flush (s);
         for (int i = 0; i < STATEMENTS; i++)
             sqlite3_finalize (s->stmt[i]);
         sqlite3_close (s->db);
         free (s);
-        errno = saved_errno;
     }
 }

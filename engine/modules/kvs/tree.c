@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "common/by_name.h"
 
 #include "tree_private.h"
@@ -43,7 +44,7 @@ void node_decref (struct node *n)
 {
     if (!n || --n->refs > 0)
         return;
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
     switch (n->type) {
         case NODE_VALUE:
             free (n->value.data);
@@ -61,7 +62,6 @@ void node_decref (struct node *n)
             break;
     }
     free (n);
-    errno = saved_errno;
 }
 
 int value_append (struct node *n, const void *data, size_t len)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "tree_private.h"
 
 struct undo {
@@ -65,7 +66,7 @@ void txn_destroy (struct txn *txn)
 
     if (!txn)
         return;
-    int saved_errno = errno;
+    ERRNO_SAFE_BLOCK;
     struct undo *done = NULL;
     while ((u = txn->undo)) {
         txn->undo = u->next;
@@ -94,7 +95,6 @@ void txn_destroy (struct txn *txn)
         free (c);
     }
     free (txn);
-    errno = saved_errno;
 }
 
 const struct change *txn_changes (struct txn *txn)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/errno_safe.h"
 #include "libflux/kvs_treeobj.h"
 
 #include "kvs.h"
@@ -371,7 +372,7 @@ struct watchers *watchers_create (struct kvs *kvs)
 void watchers_destroy (struct watchers *ws)
 {
     if (ws) {
-        int saved_errno = errno;
+        ERRNO_SAFE_BLOCK;
         flux_msg_handler_delvec (ws->handlers);
         while (ws->list) {
             watch_fail (ws->list, ENOSYS);
@@ -379,6 +380,5 @@ void watchers_destroy (struct watchers *ws)
         }
         free (ws->noted);
         free (ws);
-        errno = saved_errno;
     }
 }
