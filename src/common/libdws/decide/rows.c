@@ -330,7 +330,7 @@ void row_give_up (struct view *v)
     row_tear_down (v);
 }
 
-/* Somebody deletes it, before all data was moved.
+/* The workflow is deleted by somebody else, before all data was moved.
  */
 void row_lose (struct view *v)
 {

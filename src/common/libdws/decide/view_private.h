@@ -49,11 +49,12 @@ void drop_finalizer (struct view *v);
 void fail (struct view *v, const char *type, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
-/* For what the workflow says of its Error.
+/* The job cannot go on, for the reason that the workflow in Error gives.
  */
 void fail_message (struct view *v);
 
-/* Has it been in TransientCondition for too long, and the failure for that.
+/* Has the workflow been in TransientCondition for too long, and the failure for
+ * that.
  */
 bool transient_expired (struct view *v);
 void fail_transient (struct view *v);

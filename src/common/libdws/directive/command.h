@@ -23,11 +23,11 @@ enum dws_command {
     DWS_COMMAND_CONTAINER = 1 << 6,
 };
 
-/* The command of a directive, 0 if it is none of these.
+/* The command that a directive begins with, 0 if libdws knows no such command.
  */
 unsigned int dws_command (const char *directive);
 
-/* Those of an array of directives, put together. 0 if 'directives' is none.
+/* The commands of an array of directives, or-ed. 0 if 'directives' is no array.
  */
 unsigned int dws_commands (json_t *directives);
 

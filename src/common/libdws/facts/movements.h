@@ -9,9 +9,9 @@
 
 #include <jansson.h>
 
-/* One number that grows as data moves: percents of all movements together.
- * One that has ended, however, has got to its end. Returns -1 when none is
- * on its way, because all have ended or none was made.
+/* How far data movements are, all together, in percent. A movement that has
+ * ended counts as 100, however it ended. Returns -1 when no movement is under
+ * way: all have ended, or there are none.
  */
 int dws_movements_progress (json_t *movements);
 

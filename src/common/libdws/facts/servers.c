@@ -38,7 +38,8 @@ static bool is_allocated (json_t *made, const char *rabbit, json_t *entry)
     return json_number_value (json_object_get (entry, "allocationSize")) > 0.;
 }
 
-/* 'half' is spec, which lists the rabbits, or status, which has them by name.
+/* 'half' names a half of a Servers object: spec, where rabbits are a list, or
+ * status, where they are the keys of an object.
  */
 static int append_rabbits (struct hostlist *hl,
                            json_t *object,

@@ -244,8 +244,8 @@ void health_agent_attached (struct health *health)
     health_changed (health);
 }
 
-/* Nodes that could not be unmounted are known by the reason of their drain, but
- * for those that were drained already.
+/* These hosts could not be unmounted. A host that is drained for it is known by
+ * the reason of its drain; one that was drained before keeps an older reason.
  */
 void health_stuck (struct health *health, const char *hosts)
 {

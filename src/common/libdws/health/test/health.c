@@ -197,7 +197,8 @@ static void test_unlinked (void **state)
     dws_health_clear (&health);
 }
 
-/* Whoever undrains a node whose link is still down means it.
+/* An admin who undrains a node whose link is still down means it: the node is
+ * not drained again.
  */
 static void test_pardon (void **state)
 {
