@@ -136,6 +136,9 @@ class RigTrouble(Trouble):
                 start_new_session=True,
             )
         self._pid(name).write_text(f"{started.pid}\n")
+        # what "t/nnf/rig.py DIR stop" ends
+        with (self.folder / "run" / "started-again").open("a") as stream:
+            stream.write(f"{started.pid}\n")
 
     def kill(self, rabbit: str) -> None:
         self._ended[rabbit] = self._end(rabbit)
