@@ -98,4 +98,62 @@ test_expect_success 'all three were, and nobody saw the job end' '
 test_expect_success 'the mounts that were left are gone when they can be' '
 	mend "node[0-3]"
 '
+# by_guest COMMAND...: as another user, who has the rights of a guest.
+by_guest () {
+	FLUX_HANDLE_USERID=$(id -u nobody) FLUX_HANDLE_ROLEMASK=0x2 "$@"
+}
+# The job need not have run: some engines cannot start tasks of other users.
+guest_stuck () {
+	flux submit --dry-run -N4 -S dw="$DWS_DIRECTIVE" sleep inf >guest.json &&
+	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" \
+		$(id -u nobody) <guest.json) &&
+	dws_wait_event $jobid dws_environment &&
+	dws_ctl hang-mount $1 on &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid epilog-start &&
+	dws_until dws_mounted 1
+}
+# What comes of it is in the eventlog before what comes of the note after it.
+guest_gives_up () {
+	by_guest flux job raise --type=dws-epilog-timeout --severity=0 $jobid &&
+	flux job raise --type=mark --severity=7 $jobid &&
+	flux job wait-event -t 300 -m type=mark $jobid exception &&
+	flux job eventlog $jobid >guest.log &&
+	grep "type=.*dws-epilog-timeout.* userid=$(id -u nobody)" guest.log &&
+	test_must_fail grep "epilog-finish.*dws-epilog" guest.log
+}
+# no node is drained and no rabbit disabled
+untouched () {
+	test -z "$(flux resource drain -no "{nodelist}")" &&
+	dws_ctl state >state.out &&
+	jq -e ".health.Disabled == null" <state.out >/dev/null
+}
+test_expect_success 'a guest cannot take nodes and rabbits out of use by it' '
+	guest_stuck node1 &&
+	guest_gives_up &&
+	dws_hang off &&
+	dws_wait_event $jobid clean &&
+	dws_clean &&
+	untouched
+'
+test_expect_success 'nor while the module is away' '
+	guest_stuck node2 &&
+	flux module remove dws &&
+	guest_gives_up &&
+	dws_hang off &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_event $jobid clean &&
+	dws_clean &&
+	untouched
+'
+test_expect_success 'nor while the plugin is away' '
+	guest_stuck node3 &&
+	flux jobtap remove dws-jobtap.so &&
+	guest_gives_up &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	dws_hang off &&
+	dws_wait_event $jobid clean &&
+	dws_clean &&
+	untouched
+'
 test_done

@@ -196,20 +196,18 @@ static int cleanup_cb (flux_plugin_t *p,
 
 static int exception_event (struct jobtap_job *job, json_t *entry)
 {
-    const char *type;
     int severity;
 
     if (json_unpack (entry,
-                     "{s:{s:s s:i}}",
+                     "{s:{s:i}}",
                      "context",
-                     "type", &type,
-                     "severity", &severity) < 0
+                       "severity", &severity) < 0
         || severity != 0)
         return 0;
     if (jobtap_job_release_prolog (job, 1) < 0)
         flux_log_error (job->ctx->h, "dws: %s: finish prolog", job->idf58);
     if (jobtap_facts_epilog_held (&job->facts)) {
-        if (!strcmp (type, DWS_EPILOG_TIMEOUT))
+        if (jobtap_facts_is_timeout (&job->facts, entry))
             jobtap_request_abandon (job);
         else
             jobtap_request_teardown (job);

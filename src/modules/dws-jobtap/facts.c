@@ -17,21 +17,38 @@ static bool describes (json_t *context, const char *description)
         && !strcmp (s, description);
 }
 
+bool jobtap_facts_is_timeout (const struct jobtap_facts *facts, json_t *entry)
+{
+    const char *type;
+    json_int_t userid;
+    int severity;
+
+    return json_unpack (entry,
+                        "{s:{s:s s:i s:I}}",
+                        "context",
+                          "type", &type,
+                          "severity", &severity,
+                          "userid", &userid) == 0
+        && severity == 0
+        && userid == (json_int_t)facts->owner
+        && !strcmp (type, DWS_EPILOG_TIMEOUT);
+}
+
 static void apply_exception (struct jobtap_facts *facts, double timestamp,
-                             json_t *context)
+                             json_t *entry)
 {
     const char *type;
     int severity;
 
-    if (!context
-        || json_unpack (context,
-                        "{s:s s:i}",
-                        "type", &type,
-                        "severity", &severity) < 0
+    if (json_unpack (entry,
+                     "{s:{s:s s:i}}",
+                     "context",
+                       "type", &type,
+                       "severity", &severity) < 0
         || severity != 0)
         return;
     facts->exception = true;
-    if (!strcmp (type, DWS_EPILOG_TIMEOUT))
+    if (jobtap_facts_is_timeout (facts, entry))
         facts->t_timeout = timestamp;
 }
 
@@ -75,7 +92,7 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
     else if (!strcmp (name, "epilog-finish"))
         facts->epilog_finished |= describes (context, DWS_EPILOG);
     else if (!strcmp (name, "exception"))
-        apply_exception (facts, timestamp, context);
+        apply_exception (facts, timestamp, entry);
     return 0;
 }
 

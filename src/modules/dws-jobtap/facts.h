@@ -14,6 +14,7 @@
 #include "libutil/names.h"
 
 struct jobtap_facts {
+    uint32_t owner;             // the instance owner
     bool depend_added;
     bool depend_removed;
     bool resources_updated;     // jobspec resources were rewritten
@@ -43,8 +44,15 @@ bool jobtap_facts_depend_held (const struct jobtap_facts *facts);
 bool jobtap_facts_prolog_held (const struct jobtap_facts *facts);
 bool jobtap_facts_epilog_held (const struct jobtap_facts *facts);
 
-/* True if the epilog has taken too long. The exception that says so may be
- * raised by hand: before the epilog it is one like any other.
+/* True if an entry is the exception that gives up an epilog: nodes and rabbits
+ * are taken out of use for it, so it counts only if the instance owner raised
+ * it, or this plugin, which does that in the owner's name. Raised by a guest it
+ * is an exception like any other.
+ */
+bool jobtap_facts_is_timeout (const struct jobtap_facts *facts, json_t *entry);
+
+/* True if the epilog was given up. Before the epilog the exception for it is
+ * one like any other.
  */
 bool jobtap_facts_abandoned (const struct jobtap_facts *facts);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
+#include <unistd.h>
 
 #include "libdws/directive/directive.h"
 #include "libutil/errno_safe.h"
@@ -170,6 +171,7 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
     ctx_link (ctx, job);
     job->id = id;
     job->userid = userid;
+    job->facts.owner = getuid (); // the job manager runs as the instance owner
     job->failure_tolerance = json_integer_value (tolerance);
     if (flux_job_id_encode (id, "f58", job->idf58, sizeof (job->idf58)) < 0
         || (group && !(job->group = group_text (group)))

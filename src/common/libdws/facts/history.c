@@ -26,21 +26,25 @@ static bool is_epilog (json_t *entry, const char *name)
         && !strcmp (description, DWS_EPILOG);
 }
 
-static bool is_epilog_timeout (json_t *entry)
+static bool is_epilog_timeout (json_t *entry, uint32_t owner)
 {
     const char *type = NULL;
+    json_int_t userid = -1;
     int severity = -1;
 
     return is_named (entry, "exception")
-        && json_unpack (entry, "{s:{s:s s:i}}",
+        && json_unpack (entry, "{s:{s:s s:i s:I}}",
                         "context",
                           "type", &type,
-                          "severity", &severity) == 0
+                          "severity", &severity,
+                          "userid", &userid) == 0
         && severity == 0
+        && userid == (json_int_t)owner
         && !strcmp (type, DWS_EPILOG_TIMEOUT);
 }
 
-static void recall_entry (struct dws_job *job, json_t *entry, bool *epilog)
+static void recall_entry (struct dws_job *job, json_t *entry, uint32_t owner,
+                          bool *epilog)
 {
     json_int_t userid;
 
@@ -56,12 +60,12 @@ static void recall_entry (struct dws_job *job, json_t *entry, bool *epilog)
     else if (is_epilog (entry, "epilog-finish"))
         job->released = *epilog && !job->abandoned;
     /* Raised before or after the epilog, by hand, an exception of this type is
-     * like any other. */
-    else if (is_epilog_timeout (entry))
+     * like any other, and so is one that a guest has raised. */
+    else if (is_epilog_timeout (entry, owner))
         job->abandoned |= *epilog && !job->released;
 }
 
-void dws_job_recall (struct dws_job *job, const char *eventlog)
+void dws_job_recall (struct dws_job *job, const char *eventlog, uint32_t owner)
 {
     const char *line = eventlog ? eventlog : "";
     bool epilog = false;
@@ -70,7 +74,7 @@ void dws_job_recall (struct dws_job *job, const char *eventlog)
         size_t len = strcspn (line, "\n");
         json_t *entry = json_loadb (line, len, 0, NULL);
 
-        recall_entry (job, entry, &epilog);
+        recall_entry (job, entry, owner, &epilog);
         json_decref (entry);
         line += len;
         line += strspn (line, "\n");

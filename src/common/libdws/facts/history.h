@@ -10,9 +10,9 @@
 #include "job.h"
 
 /* Note what the eventlog (RFC 18) of a job that is gone says: whose it was,
- * and whether its epilog has ended or was given up. NULL if there is none any
- * more.
+ * and whether its epilog has ended or was given up. 'eventlog' is NULL if there
+ * is none any more. Only 'owner', the instance owner, can give up an epilog.
  */
-void dws_job_recall (struct dws_job *job, const char *eventlog);
+void dws_job_recall (struct dws_job *job, const char *eventlog, uint32_t owner);
 
 #endif /* !LIBDWS_HISTORY_H */

@@ -173,15 +173,21 @@ static void test_exception (void **state)
     } table[] = {
         { "{'type':'cancel','severity':0}", true, false },
         { "{'type':'note','severity':4}", false, false },
-        { "{'type':'dws-epilog-timeout','severity':1}", false, false },
-        { "{'type':'dws-epilog-timeout','severity':0}", true, true },
+        { "{'type':'dws-epilog-timeout','severity':1,'userid':100}",
+          false, false },
+        { "{'type':'dws-epilog-timeout','severity':0,'userid':100}",
+          true, true },
+        /* a guest, and nobody */
+        { "{'type':'dws-epilog-timeout','severity':0,'userid':42}",
+          true, false },
+        { "{'type':'dws-epilog-timeout','severity':0}", true, false },
         { "{'type':'cancel'}", false, false },
         { "{'severity':0}", false, false },
         { NULL, false, false },
     };
 
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
-        struct jobtap_facts facts = { 0 };
+        struct jobtap_facts facts = { .owner = 100 };
         json_t *o = entry (1, "exception", table[i].context);
 
         assert_int_equal (jobtap_facts_apply (&facts, o), 0);

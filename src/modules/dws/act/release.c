@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "libdws/facts/history.h"
 #include "libdws/graph/nodemap.h"
@@ -191,7 +192,7 @@ static void eventlog_read_cb (const struct call *call, flux_future_t *f)
         return;
     ok = flux_kvs_lookup_get (f, &eventlog) == 0 || errno == ENOENT;
     if (ok)
-        dws_job_recall (job->facts, eventlog);
+        dws_job_recall (job->facts, eventlog, getuid ());
     act_end (job, call, f, "eventlog", ok);
 }
 

@@ -8,7 +8,11 @@
 
 #define EXCEPTION(type, severity) \
     "{\"timestamp\":2,\"name\":\"exception\",\"context\":" \
-    "{\"type\":\"" type "\",\"severity\":" severity "}}\n"
+    "{\"type\":\"" type "\",\"severity\":" severity ",\"userid\":100}}\n"
+#define BY_GUEST(type) \
+    "{\"timestamp\":2,\"name\":\"exception\",\"context\":" \
+    "{\"type\":\"" type "\",\"severity\":0,\"userid\":42}}\n"
+#define OWNER 100
 #define EPILOG(description) \
     "{\"timestamp\":1,\"name\":\"epilog-start\",\"context\":" \
     "{\"description\":\"" description "\"}}\n"
@@ -37,6 +41,8 @@ static void test_recall (void **state)
           EXCEPTION ("dws-epilog-timeout", "0") "{}", true, false },
         { EPILOG ("dws-epilog") EXCEPTION ("dws-epilog-timeout", "1"),
           false, false },
+        { EPILOG ("dws-epilog") BY_GUEST ("dws-epilog-timeout"),
+          false, false },
         { EPILOG ("dws-epilog") EXCEPTION ("cancel", "0"), false, false },
         { EXCEPTION ("dws-epilog-timeout", "0") EPILOG ("dws-epilog"),
           false, false },
@@ -55,7 +61,7 @@ static void test_recall (void **state)
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
         struct dws_job job = { .id = 1 };
 
-        dws_job_recall (&job, tab[i].eventlog);
+        dws_job_recall (&job, tab[i].eventlog, OWNER);
         assert_true (job.recalled);
         assert_int_equal (job.abandoned, tab[i].abandoned);
         assert_int_equal (job.released, tab[i].released);
@@ -68,7 +74,7 @@ static void test_recall_owner (void **state)
 {
     struct dws_job job = { .id = 1 };
 
-    dws_job_recall (&job, SUBMIT EPILOG ("dws-epilog") FINISH);
+    dws_job_recall (&job, SUBMIT EPILOG ("dws-epilog") FINISH, OWNER);
     assert_int_equal (job.userid, 42);
     assert_true (job.t_epilog == 1.);
 }
