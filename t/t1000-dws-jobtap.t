@@ -87,6 +87,19 @@ test_expect_success 'an empty dw makes an ordinary job' '
 	flux run -S dw="" true &&
 	flux run -S dw=" " true
 '
+test_expect_success 'one of comments only is a mistake' '
+	test_must_fail flux submit -S dw="# no directive" true 2>err &&
+	grep "comments only" err
+'
+test_expect_success 'words are quoted in whole characters' '
+	word=$(printf "€%.0s" $(seq 100)) &&
+	for shift in "" x xx; do
+		test_must_fail flux submit \
+			-S dw="#DW jobdw type=$shift$word capacity=1GiB name=aa" \
+			true 2>err || return 1
+		grep "type .$shift€.* is not one of raw" err || return 1
+	done
+'
 test_expect_success 'jobs without dw are left alone' '
 	jobid=$(flux submit -S dw_failure_tolerance=few -S dw_group=[] true) &&
 	expect $jobid clean &&
@@ -169,6 +182,46 @@ test_expect_success 'presets follow the configuration' '
 		\"#DW jobdw type=gfs2 capacity=9TiB name=large\"" <config.out >conf.json &&
 	flux config load conf.json &&
 	flux run -S dw=large true
+'
+# submit_many N [OPTION...]: a job with N directives
+submit_many () {
+	many=$(for i in $(seq $1); do
+		echo "#DW jobdw type=raw capacity=1GiB name=name-$i"
+	done) &&
+	shift &&
+	flux submit -S dw="$many" "$@" true
+}
+test_expect_success 'a job has so many directives, and so much text' '
+	many_id=$(submit_many 64 --urgency=hold) &&
+	test_must_fail submit_many 65 2>err &&
+	grep "more than 64 directives" err &&
+	test_must_fail flux submit -S dw="$(printf %70000s "$GOOD")" true 2>err &&
+	grep "more than 65536 bytes" err
+'
+test_expect_success 'as the site likes, and what is queued stays as it was' '
+	jq ".rabbit.max_directives = 3 | .rabbit.max_directive_bytes = 1000" \
+		conf.json >limits.json &&
+	flux config load limits.json &&
+	submit_many 3 &&
+	test_must_fail submit_many 4 2>err &&
+	grep "more than 3 directives" err &&
+	test_must_fail flux submit -S dw="$(printf %1001s "$GOOD")" true 2>err &&
+	grep "more than 1000 bytes" err &&
+	flux jobtap load -r dws-jobtap.so $PLUGIN &&
+	rpc job-manager.dws.sync >sync.out &&
+	jq -e ".jobs[] | select(.id == $(flux job id --to=dec $many_id))
+		| .dw | length == 64" sync.out &&
+	flux job urgency $many_id default &&
+	expect $many_id clean
+'
+test_expect_success 'but not beyond reason' '
+	for limits in "max_directives = 0" "max_directives = 1025" \
+		"max_directives = \"few\"" "max_directive_bytes = 1048577"; do
+		jq ".rabbit.$limits" conf.json >bad.json || return 1
+		test_must_fail flux config load bad.json 2>err || return 1
+		grep "rabbit.${limits% =*} must be an integer" err || return 1
+	done &&
+	flux config load conf.json
 '
 test_expect_success 'a malformed preset is refused when it is loaded' '
 	jq ".rabbit.presets.bad = \"#DW jobdw tpye=xfs\"" conf.json >bad.json &&

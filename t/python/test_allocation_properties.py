@@ -279,7 +279,7 @@ def test_directives_parse_or_say_why(text):
     try:
         first = dws.parse_directives(text)
     except ValueError as err:
-        assert str(err).startswith("#DW directive ")
+        assert str(err).startswith(("#DW directive ", "there are "))
         return
     again = dws.parse_directives([d["text"] for d in first["directives"]])
     assert again == first

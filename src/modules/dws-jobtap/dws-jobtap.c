@@ -63,7 +63,7 @@ static int validate_cb (flux_plugin_t *p,
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
     if (!dw)
         return 0;
-    if (!(dirs = dws_directives_parse (dw, ctx->presets, &error)))
+    if (!(dirs = dws_directives_parse (dw, ctx->presets, &ctx->limits, &error)))
         return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
     dws_directives_destroy (dirs);
     if (tolerance
@@ -275,11 +275,43 @@ static int check_presets (json_t *presets, dws_error_t *error)
         struct dws_directives *dirs;
         dws_error_t e;
 
-        if (!(dirs = dws_directives_parse (value, NULL, &e)))
+        if (!(dirs = dws_directives_parse (value, NULL, NULL, &e)))
             return dws_error (error, EINVAL, "%s: %s", name, e.text);
         dws_directives_destroy (dirs);
     }
     return 0;
+}
+
+/* What the key 'name' of [rabbit] allows, within bounds.
+ */
+static int read_limit (json_t *rabbit,
+                       const char *name,
+                       int fallback,
+                       int max,
+                       int *limit,
+                       dws_error_t *error)
+{
+    json_t *value = json_object_get (rabbit, name);
+    json_int_t n = value ? json_integer_value (value) : fallback;
+
+    if ((value && !json_is_integer (value)) || n < 1 || n > max)
+        return dws_error (error, EINVAL, "%s must be an integer from 1 to %d",
+                          name, max);
+    *limit = n;
+    return 0;
+}
+
+static int read_limits (json_t *rabbit,
+                        struct dws_directive_limits *limits,
+                        dws_error_t *error)
+{
+    if (read_limit (rabbit, "max_directive_bytes",
+                    dws_directive_limits_default.bytes,
+                    dws_directive_limits_max.bytes, &limits->bytes, error) < 0)
+        return -1;
+    return read_limit (rabbit, "max_directives",
+                       dws_directive_limits_default.count,
+                       dws_directive_limits_max.count, &limits->count, error);
 }
 
 static int conf_update_cb (flux_plugin_t *p,
@@ -288,18 +320,24 @@ static int conf_update_cb (flux_plugin_t *p,
                            void *arg)
 {
     struct jobtap *ctx = arg;
-    json_t *presets = NULL;
+    json_t *rabbit = NULL;
+    json_t *presets;
+    struct dws_directive_limits limits;
     dws_error_t error;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:{s?{s?o}}}",
+                                "{s:{s?o}}",
                                 "conf",
-                                "rabbit",
-                                "presets", &presets) < 0)
+                                "rabbit", &rabbit) < 0
+        || (rabbit && !json_is_object (rabbit)))
         return flux_jobtap_error (p, args, "[rabbit] must be a table");
+    presets = json_object_get (rabbit, "presets");
     if (presets && check_presets (presets, &error) < 0)
         return flux_jobtap_error (p, args, "rabbit.presets: %s", error.text);
+    if (read_limits (rabbit, &limits, &error) < 0)
+        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
+    ctx->limits = limits;
     json_decref (ctx->presets);
     ctx->presets = json_incref (presets);
     return 0;

@@ -67,6 +67,7 @@ struct jobtap *jobtap_create (flux_plugin_t *p)
     if (!(ctx = calloc (1, sizeof (*ctx))))
         return NULL;
     ctx->p = p;
+    ctx->limits = dws_directive_limits_default;
     if (!(ctx->h = flux_jobtap_get_flux (p))
         || !(ctx->deferred = flux_msglist_create ())) {
         jobtap_destroy (ctx);
@@ -96,15 +97,18 @@ void jobtap_destroy (struct jobtap *ctx)
 }
 
 /* A directive text that means something without the presets is taken as it
- * is, so that presets can change later without changing this job.
+ * is, so that presets can change later without changing this job. So can the
+ * limits: they were applied when the job was submitted.
  */
 static int job_parse_dw (struct jobtap_job *job, json_t *dw)
 {
+    const struct jobtap *ctx = job->ctx;
     struct dws_directives *dirs;
     dws_error_t error;
 
-    if (!(dirs = dws_directives_parse (dw, NULL, NULL))) {
-        if (!(dirs = dws_directives_parse (dw, job->ctx->presets, &error))) {
+    if (!(dirs = dws_directives_parse (dw, NULL, NULL, NULL))) {
+        if (!(dirs = dws_directives_parse (dw, ctx->presets, NULL,
+                                           &error))) {
             if (errno != EINVAL
                 || !(job->dw_error = strdup (error.text))
                 || !(job->dw = json_array ()))

@@ -13,12 +13,14 @@
 #include <flux/core.h>
 #include <flux/jobtap.h>
 
+#include "libdws/directive/directive.h"
 #include "facts.h"
 
 struct jobtap {
     flux_plugin_t *p;
     flux_t *h;
     json_t *presets;            // [rabbit.presets], or NULL
+    struct dws_directive_limits limits; // of what is submitted
     double epilog_timeout;      // s; 0 = none
     struct jobtap_job *jobs;       // all active rabbit jobs
     struct flux_msglist *deferred; // requests that wait for a rebuild

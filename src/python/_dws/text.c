@@ -95,6 +95,7 @@ static json_t *directives (struct call *call)
 
     if (!(dirs = dws_directives_parse (call->args[0],
                                        call->args[1],
+                                       NULL,
                                        &call->error)))
         return NULL;
     if (!(result = encode_directives (dirs)))

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "libdws/util/bounds.h"
 #include "libutil/errno_safe.h"
 #include "config.h"
 #include "config_checks_private.h"
@@ -153,6 +154,13 @@ static const struct option options[] = {
         "network. Jobs that use others run next to the rabbits that hold "
         "them. The storage controllers ask for that with all types, Lustre "
         "included, which does not need it." },
+    { "max_directives", TYPE_INTEGER, "64", 1, DWS_MAX_DIRECTIVE_COUNT,
+      OFFSET (limits.count),
+      .help = "A job that has more #DW directives than this is refused." },
+    { "max_directive_bytes", TYPE_INTEGER, "65536", 1,
+      DWS_MAX_DIRECTIVE_BYTES, OFFSET (limits.bytes),
+      .help = "A job is refused whose #DW directives are longer than this, all "
+        "together. The job manager reads them while all other jobs wait." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "libdws/decide/reconcile.h"
+#include "libdws/directive/directive.h"
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
 
@@ -24,6 +25,7 @@ struct dws_config {
     double prolog_timeout;
     double progress_interval;       // between annotations of a job
     double offline_grace;           // before DWS is told
+    struct dws_directive_limits limits; // for the jobtap plugin
     bool restrict_persistent;
     bool drain_compute_nodes;
     bool soft_drain;

@@ -115,7 +115,7 @@ int dws_config_check_presets (const char *name,
         struct dws_directives *dirs;
         dws_error_t detail;
 
-        if (!(dirs = dws_directives_parse (text, NULL, &detail)))
+        if (!(dirs = dws_directives_parse (text, NULL, NULL, &detail)))
             return dws_error (error, errno, "rabbit.%s.%s: %s", name, key,
                               detail.text);
         dws_directives_destroy (dirs);

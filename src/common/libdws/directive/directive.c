@@ -10,6 +10,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "libdws/util/bounds.h"
 #include "libutil/errno_safe.h"
 #include "directive.h"
 #include "grammar_private.h"
@@ -19,6 +20,7 @@ struct dws_directives {
     struct dws_directive *list;
     size_t count;
     size_t alloc;
+    size_t limit;
     char **warnings;
     size_t warning_count;
 };
@@ -31,7 +33,18 @@ struct parser {
     const char *preset;   // name of the preset being read, or NULL
     bool open;            // the last directive may still grow
     bool continued;       // the last line ended in a backslash
+    bool commented;       // there was a comment
     dws_error_t *error;
+};
+
+const struct dws_directive_limits dws_directive_limits_default = {
+    .bytes = DWS_DIRECTIVE_BYTES,
+    .count = DWS_DIRECTIVE_COUNT,
+};
+
+const struct dws_directive_limits dws_directive_limits_max = {
+    .bytes = DWS_MAX_DIRECTIVE_BYTES,
+    .count = DWS_MAX_DIRECTIVE_COUNT,
 };
 
 static int parse_text (struct parser *parent,
@@ -175,6 +188,12 @@ static int parse_words (struct parser *p, const char *s, const char *end)
             if (p->continued)
                 return FAULT (p,
                               "ends in '\\', but what follows is a new #DW");
+            if (p->dirs->count >= p->dirs->limit)
+                return dws_error (p->error,
+                                  EINVAL,
+                                  "there are more than %zu directives, which"
+                                  " is the limit",
+                                  p->dirs->limit);
             if (begin_directive (p->dirs) < 0)
                 return dws_error_nomem (p->error);
             p->open = true;
@@ -186,6 +205,7 @@ static int parse_words (struct parser *p, const char *s, const char *end)
                           s);
         }
         else if (*s == '#') {
+            p->commented = true;
             return 0;
         }
         else if (s[len - 1] == '\\') {
@@ -193,6 +213,9 @@ static int parse_words (struct parser *p, const char *s, const char *end)
                           "'%.*s': a '\\' can only end a line, and only once",
                           width,
                           s);
+        }
+        else if (p->dirs->list[p->dirs->count - 1].nargs >= DWS_MAX_WORDS) {
+            return FAULT (p, "has more than %d words", DWS_MAX_WORDS);
         }
         else if (append_word (p->dirs, s, len) < 0) {
             return dws_error_nomem (p->error);
@@ -343,6 +366,28 @@ static int parse_text (struct parser *parent,
         return FAULT (&p, "must be a string or a list of strings");
     if (preset && p.dirs->count == first)
         return FAULT (&p, "the preset is empty");
+    parent->commented = p.commented;
+    return 0;
+}
+
+/* More than enough text is not looked at: the array of a 'dw' counts too.
+ */
+static int check_size (json_t *dw, int limit, dws_error_t *error)
+{
+    json_int_t size = json_string_length (dw) + json_array_size (dw);
+    json_t *entry;
+    size_t i;
+
+    if (size <= limit) {
+        json_array_foreach (dw, i, entry)
+            size += json_string_length (entry);
+    }
+    if (size > limit)
+        return dws_error (error,
+                          EINVAL,
+                          "there are more than %d bytes of directives, which"
+                          " is the limit",
+                          limit);
     return 0;
 }
 
@@ -361,20 +406,32 @@ static int add_warning (void *arg, const char *text)
     return 0;
 }
 
-struct dws_directives *dws_directives_parse (json_t *dw,
-                                             json_t *presets,
-                                             dws_error_t *error)
+struct dws_directives *dws_directives_parse (
+    json_t *dw,
+    json_t *presets,
+    const struct dws_directive_limits *limits,
+    dws_error_t *error)
 {
     struct dws_directives *dirs;
     struct parser top = { .error = error };
 
+    if (!limits)
+        limits = &dws_directive_limits_max;
+    if (check_size (dw, limits->bytes, error) < 0)
+        return NULL;
     if (!(dirs = calloc (1, sizeof (*dirs)))) {
         dws_error_nomem (error);
         return NULL;
     }
+    dirs->limit = limits->count;
     top.dirs = dirs;
     if (parse_text (&top, presets, NULL, dw) < 0)
         goto error;
+    /* Flux would hold a job for its dw that no workflow is ever made for. */
+    if (dirs->count == 0 && top.commented) {
+        dws_error (error, EINVAL, "there are comments only, and no #DW directive");
+        goto error;
+    }
     for (size_t i = 0; i < dirs->count; i++) {
         if (grammar_check_directive (&dirs->list[i],
                                      i,

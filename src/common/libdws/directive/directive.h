@@ -17,6 +17,19 @@
 
 struct dws_directives;
 
+/* What one job may have: users can send what they like, and the job manager
+ * has no time for more.
+ */
+struct dws_directive_limits {
+    int bytes;          // of the text, before presets are put in its place
+    int count;          // directives
+};
+
+/* What applies if a site says nothing, and the most that it may allow.
+ */
+extern const struct dws_directive_limits dws_directive_limits_default;
+extern const struct dws_directive_limits dws_directive_limits_max;
+
 /* Parse 'dw', a string or an array of strings. Each string holds directives
  * and names of presets, one or more to a line:
  * - the word "#DW" begins a directive, anywhere on a line;
@@ -25,12 +38,17 @@ struct dws_directives;
  *   whose following line begins with a key=value word;
  * - a line without "#DW" is the name of a preset.
  * 'presets' maps a name to a string or an array of strings and may be NULL.
- * An empty or blank 'dw', or JSON null, gives an empty list.
+ * An empty or blank 'dw', or JSON null, gives an empty list; one with comments
+ * only is refused.
+ * 'limits' may be NULL: the most that there can be. The time that is taken is linear
+ * in what they allow.
  * Returns NULL with errno EINVAL and 'error' set to a text for the user.
  */
-struct dws_directives *dws_directives_parse (json_t *dw,
-                                             json_t *presets,
-                                             dws_error_t *error);
+struct dws_directives *dws_directives_parse (
+    json_t *dw,
+    json_t *presets,
+    const struct dws_directive_limits *limits,
+    dws_error_t *error);
 void dws_directives_destroy (struct dws_directives *dirs);
 
 size_t dws_directives_count (const struct dws_directives *dirs);

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "libdws/util/bounds.h"
 #include "grammar_private.h"
 
 #define MAX_KEYS 6
@@ -184,6 +185,7 @@ static int warn_unknown (struct check *c, const char *what, const char *word)
               c->index + 1,
               what,
               word);
+    dws_whole_utf8 (text);
     if (c->warn (c->warn_arg, text) < 0)
         return dws_error_nomem (c->error);
     return 0;
@@ -272,10 +274,15 @@ static int check_words (struct check *c,
 {
     const char *s = value;
 
-    for (;;) {
+    for (size_t count = 1;; count++) {
         size_t len = strcspn (s, ",");
         char word[64];
 
+        if (count > DWS_MAX_LIST)
+            return FAULT (c,
+                          "%s has more than %d words",
+                          rule->key,
+                          DWS_MAX_LIST);
         if (len == 0 || len >= sizeof (word))
             return FAULT (c,
                           "%s '%.60s' must be words separated by single"

@@ -190,7 +190,7 @@ static int op_topology (struct fixture *f, dws_error_t *e)
 
 static int op_directives (struct fixture *f, dws_error_t *e)
 {
-    struct dws_directives *d = dws_directives_parse (f->dw, f->presets, e);
+    struct dws_directives *d = dws_directives_parse (f->dw, f->presets, NULL, e);
     int rc;
 
     if (!d)

@@ -20,6 +20,37 @@ void dws_trim_utf8 (char *s, size_t len)
         s[start - 1] = '\0';
 }
 
+/* The length of the UTF-8 sequence that 's' begins with, 0 if it is not whole.
+ */
+static size_t character (const unsigned char *s)
+{
+    size_t len = *s < 0x80 ? 1
+                 : (*s & 0xe0) == 0xc0 ? 2
+                 : (*s & 0xf0) == 0xe0 ? 3
+                 : (*s & 0xf8) == 0xf0 ? 4 : 0;
+
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+    }
+    return len;
+}
+
+void dws_whole_utf8 (char *s)
+{
+    char *to = s;
+
+    while (*s) {
+        size_t len = character ((unsigned char *)s);
+
+        if (len == 0)
+            s++;
+        for (size_t i = 0; i < len; i++)
+            *to++ = *s++;
+    }
+    *to = '\0';
+}
+
 int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
 {
     if (error) {
@@ -32,8 +63,7 @@ int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
         va_end (ap);
         if (n < 0)
             buf[0] = '\0';
-        else if ((size_t)n >= sizeof (buf))
-            dws_trim_utf8 (buf, sizeof (buf) - 1);
+        dws_whole_utf8 (buf);
         memcpy (error->text, buf, sizeof (buf));
     }
     errno = errnum;

@@ -13,8 +13,9 @@ typedef struct {
     char text[512];
 } dws_error_t;
 
-/* Fill 'error' (may be NULL) with a formatted line, cut to fit on a character
- * boundary, and set errno to 'errnum'. Always returns -1, so that a function
+/* Fill 'error' (may be NULL) with a formatted line, cut to fit, and set errno to
+ * 'errnum'. Characters that the cut, or a precision in 'fmt', has left in parts
+ * are dropped. Always returns -1, so that a function
  * can fail with "return dws_error (e, EINVAL, ...)". Arguments may point into
  * 'error' itself.
  */
@@ -25,6 +26,10 @@ int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
  * such a text cannot go into JSON.
  */
 void dws_trim_utf8 (char *s, size_t len);
+
+/* Drop all parts of UTF-8 sequences that were cut, wherever they are in 's'.
+ */
+void dws_whole_utf8 (char *s);
 
 /* The same as dws_error() for lack of memory: ENOMEM.
  */

@@ -32,7 +32,6 @@ static const struct {
     { "' \\n\\t '", "[]" },
     { "[]", "[]" },
     { "['', '']", "[]" },
-    { "'# only a comment'", "[]" },
     { "'" XFS "'", "['" XFS "']" },
     { "['" XFS "']", "['" XFS "']" },
     // white space is squeezed
@@ -104,7 +103,7 @@ static void test_good (void **state)
     for (size_t i = 0; i < sizeof (good) / sizeof (good[0]); i++) {
         json_t *dw = J (good[i].dw);
         dws_error_t e = { "" };
-        struct dws_directives *d = dws_directives_parse (dw, p, &e);
+        struct dws_directives *d = dws_directives_parse (dw, p, NULL, &e);
         struct dws_directives *again;
         json_t *o;
 
@@ -116,7 +115,7 @@ static void test_good (void **state)
         dws_directives_destroy (d);
 
         // what comes out parses to the same, without presets
-        again = dws_directives_parse (o, NULL, &e);
+        again = dws_directives_parse (o, NULL, NULL, &e);
         assert_non_null (again);
         json_decref (o);
         o = dws_directives_encode (again);
@@ -155,6 +154,8 @@ static const struct {
     { "'bad'", "directive 1", "lacks 'capacity='" },
     { "'word'", "preset 'word'", "'small' does not begin with #DW" },
     { "'none'", "preset 'none'", "empty" },
+    { "'# a comment'", "comments only", "no #DW directive" },
+    { "['', '  # one', '#two']", "comments only", "no #DW directive" },
     { "'number'", "preset 'number'", "string or a list" },
     { "'mixed'", "preset 'mixed'", "entry 1" },
     // commands
@@ -259,12 +260,12 @@ static void test_bad (void **state)
         dws_error_t e = { "" };
 
         errno = 0;
-        if (dws_directives_parse (dw, p, &e))
+        if (dws_directives_parse (dw, p, NULL, &e))
             fail_msg ("accepted: %s", bad[i].dw);
         assert_int_equal (errno, EINVAL);
         assert_contains (e.text, bad[i].text);
         assert_contains (e.text, bad[i].text2);
-        assert_null (dws_directives_parse (dw, p, NULL));
+        assert_null (dws_directives_parse (dw, p, NULL, NULL));
         json_decref (dw);
     }
     json_decref (p);
@@ -292,7 +293,7 @@ static void test_warn (void **state)
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
         json_t *dw = J (table[i].dw);
         dws_error_t e = { "" };
-        struct dws_directives *d = dws_directives_parse (dw, NULL, &e);
+        struct dws_directives *d = dws_directives_parse (dw, NULL, NULL, &e);
 
         if (!d)
             fail_msg ("%s: %s", table[i].dw, e.text);
@@ -307,7 +308,7 @@ static void test_warn (void **state)
 static void test_access (void **state)
 {
     json_t *dw = J ("['" XFS " flag', '" LUS "']");
-    struct dws_directives *d = dws_directives_parse (dw, NULL, NULL);
+    struct dws_directives *d = dws_directives_parse (dw, NULL, NULL, NULL);
 
     assert_non_null (d);
     assert_int_equal (dws_directives_count (d), 2);
@@ -343,15 +344,97 @@ static void test_long (void **state)
     s[n] = '\0';
     memcpy (s, "#DW ", 4);
     dw = json_string (s);
-    dws_directives_destroy (dws_directives_parse (dw, NULL, &e));
+    dws_directives_destroy (dws_directives_parse (dw, NULL, NULL, &e));
     json_decref (dw);
 
     memcpy (s, "#DW jobdw ", 10);
     dw = json_string (s);
-    assert_null (dws_directives_parse (dw, NULL, &e));
+    assert_null (dws_directives_parse (dw, NULL, NULL, &e));
     assert_contains (e.text, "lacks");
     json_decref (dw);
     free (s);
+}
+
+/* An array of 'n' times the same text.
+ */
+static json_t *repeated (const char *text, int n)
+{
+    json_t *dw = json_array ();
+
+    for (int i = 0; i < n; i++)
+        assert_int_equal (json_array_append_new (dw, json_string (text)), 0);
+    return dw;
+}
+
+static void refused (json_t *dw, const struct dws_directive_limits *limits,
+                     const char *text)
+{
+    dws_error_t e;
+
+    errno = 0;
+    assert_null (dws_directives_parse (dw, NULL, limits, &e));
+    assert_int_equal (errno, EINVAL);
+    if (!strstr (e.text, text))
+        fail_msg ("'%s' is not in '%s'", text, e.text);
+    json_decref (dw);
+}
+
+static void test_limits (void **state)
+{
+    static const char copy[] = "#DW copy_in source=/a destination=$DW_JOB_a";
+    struct dws_directive_limits few = { .bytes = 1000, .count = 2 };
+    json_t *dw = repeated ("#DW jobdw type=raw capacity=1GiB name=ab", 1);
+    struct dws_directives *d;
+    char words[2 * 70 + 64] = "#DW jobdw";
+    char *text;
+
+    assert_non_null (d = dws_directives_parse (dw, NULL, &few, NULL));
+    dws_directives_destroy (d);
+    json_decref (dw);
+    refused (repeated (copy, 3), &few, "more than 2 directives");
+    refused (repeated (copy, 64 + 1), &dws_directive_limits_default,
+             "more than 64 directives");
+    assert_non_null (text = calloc (1, 70000));
+    memset (text, ' ', 65537);
+    refused (json_string (text), &dws_directive_limits_default,
+             "more than 65536 bytes");
+    text[40000] = '\0';
+    refused (repeated (text, 2), &dws_directive_limits_default,
+             "more than 65536 bytes");
+    free (text);
+    /* without a byte of text they cost time as well */
+    refused (repeated ("", 1001), &few, "more than 1000 bytes");
+    refused (repeated (copy, 2000), NULL, "more than 1024 directives");
+    for (int i = 0; i < 70; i++)
+        strcat (words, " a");
+    refused (json_string (words), NULL, "more than 64 words");
+    refused (json_string ("#DW jobdw type=raw capacity=1GiB name=ab requires="
+                          "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"),
+             NULL, "more than 16 words");
+}
+
+/* What is wrong is quoted in part: the parts are whole characters.
+ */
+static void test_quotes (void **state)
+{
+    for (int shift = 0; shift < 4; shift++) {
+        static const char *const shifts[] = { "", "x", "xy", "xyz" };
+        char text[200] = "#DW jobdw type=";
+        dws_error_t e;
+        json_t *dw;
+        json_t *note;
+
+        strcat (text, shifts[shift]);
+        for (int i = 0; i < 40; i++)
+            strcat (text, i % 2 ? "\u20ac" : "\u00e9");
+        strcat (text, " capacity=1GiB name=ab");
+        assert_non_null (dw = json_string (text));
+        assert_null (dws_directives_parse (dw, NULL, NULL, &e));
+        assert_non_null (note = json_string (e.text));
+        assert_non_null (strstr (e.text, "is not one of"));
+        json_decref (note);
+        json_decref (dw);
+    }
 }
 
 int main (void)
@@ -362,6 +445,8 @@ int main (void)
         cmocka_unit_test (test_warn),
         cmocka_unit_test (test_access),
         cmocka_unit_test (test_long),
+        cmocka_unit_test (test_limits),
+        cmocka_unit_test (test_quotes),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
