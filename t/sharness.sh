@@ -34,8 +34,9 @@ test "$DWS_ENGINE" = solo || PATH=$(dirname "$FLUX"):$PATH
 export PATH DWS_SRCDIR DWS_ENGINE
 
 dws_options=$*
-# Trash away from the checkout, and private.
-: "${SHARNESS_TEST_DIRECTORY:=${TMPDIR:-/tmp}/flux-dws-t-$(id -u)}"
+# Trash away from the checkout, and private; not in the way of another checkout.
+dws_checkout=$(printf %s "$DWS_SRCDIR" | cksum)
+: "${SHARNESS_TEST_DIRECTORY:=${TMPDIR:-/tmp}/flux-dws-t-$(id -u)-${dws_checkout%% *}}"
 mkdir -p -m 700 "$SHARNESS_TEST_DIRECTORY"
 SHARNESS_TEST_SRCDIR=$DWS_SRCDIR/t
 SHARNESS_BUILD_DIRECTORY=$(dirname "$FLUX") # sharness puts it first in PATH
