@@ -38,8 +38,10 @@ test_expect_success 'a job without dw runs, with no variables' '
 	test_must_fail grep ^DW_ env.out
 '
 test_expect_success 'so does one whose dw is empty' '
-	flux run -S dw="" env >env.out &&
-	test_must_fail grep ^DW_ env.out
+	for dw in "\"\"" "\" \\n\"" "[]" "[\" \"]" null; do
+		flux run -S dw="$dw" env >env.out || return 1
+		test_must_fail grep ^DW_ env.out || return 1
+	done
 '
 test_expect_success 'every task on every node has the variables' '
 	with_variables "{\"DW_JOB_scratch\": \"/mnt/a b\", \"DW_X\": \"\"}" \
@@ -65,10 +67,13 @@ test_expect_success 'no variables at all are fine' '
 	with_variables "{}" -S dw="$GOOD" true &&
 	flux job attach $jobid
 '
-test_expect_success 'without the jobtap plugin a job runs without variables' '
+test_expect_success 'without the jobtap plugin no task runs without its storage' '
 	flux jobtap remove dws-jobtap.so &&
-	flux run -S dw="$GOOD" env >env.out &&
-	test_must_fail grep ^DW_ env.out
+	test_must_fail flux run -S dw="$GOOD" touch ran 2>err &&
+	grep "asks for rabbit storage .* dws-jobtap.so was not loaded" err &&
+	test_must_fail test -e ran &&
+	test_must_fail flux run -S dw="[\"\", \"# none\"]" touch ran &&
+	test_must_fail test -e ran
 '
 test_expect_success 'unload' '
 	flux module remove dws

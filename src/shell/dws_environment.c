@@ -9,6 +9,7 @@
 #define FLUX_SHELL_PLUGIN_NAME "dws_environment"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <string.h>
 #include <jansson.h>
 #include <flux/core.h>
@@ -103,11 +104,10 @@ static int handle_entry (flux_shell_t *shell, json_int_t id, const char *s)
     else if (!strcmp (name, DWS_ENVIRONMENT))
         rc = set_variables (shell, id, entry) < 0 ? -1 : 1;
     else if (!strcmp (name, "start")) {
-        /* A dws_environment event would have come before the start event.
-         * There is none if dw held no directive at all.
-         */
-        shell_debug ("no dws_environment event");
-        rc = 1;
+        /* A dws_environment event would have come before the start event. */
+        shell_log_error ("the job asks for rabbit storage (dw) and was started"
+                         " without: dws-jobtap.so was not loaded");
+        rc = -1;
     }
     json_decref (entry);
     return rc;
@@ -133,6 +133,27 @@ static int watch_eventlog (flux_shell_t *shell,
     return -1;
 }
 
+/* Whether 'dw' is without text: such a job is an ordinary one.
+ */
+static bool is_blank (json_t *dw)
+{
+    json_t *entry;
+    size_t i;
+
+    if (json_is_string (dw)) {
+        const char *s = json_string_value (dw);
+
+        return s[strspn (s, " \t\n\v\f\r")] == '\0';
+    }
+    if (!json_is_array (dw))
+        return json_is_null (dw);
+    json_array_foreach (dw, i, entry) {
+        if (json_is_array (entry) || !is_blank (entry))
+            return false;
+    }
+    return true;
+}
+
 static int init_cb (flux_plugin_t *p,
                     const char *topic,
                     flux_plugin_arg_t *args,
@@ -156,7 +177,7 @@ static int init_cb (flux_plugin_t *p,
         shell_log_error ("could not read the jobspec");
         return -1;
     }
-    if (!dw)
+    if (!dw || is_blank (dw))
         return 0;
     if (!(h = flux_shell_get_flux (shell))) {
         /* A standalone shell has no eventlog. */
