@@ -14,6 +14,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
+#include "drivers.h"
 #include "workflow.h"
 
 #define NAME_PREFIX "fluxjob-"
@@ -190,8 +191,6 @@ static bool copy_strings (struct dws_workflow *wf,
                           json_t *object)
 {
     json_t *status = json_object_get (object, "status");
-    const char *message = json_string_value (json_object_get (status,
-                                                              "message"));
     const char *elapsed =
         json_string_value (json_object_get (status, "elapsedTimeLastState"));
     const char *cname = get_string (status, "computes", "name");
@@ -202,7 +201,7 @@ static bool copy_strings (struct dws_workflow *wf,
     return copy_string (&wf->name, name)
         && copy_string (&wf->namespace, namespace)
         && copy_string (&wf->uid, get_string (object, "metadata", "uid"))
-        && copy_string (&wf->message, message ? message : "")
+        && (wf->message = dws_drivers_text (status))
         && copy_string (&wf->elapsed, elapsed)
         && copy_string (&wf->computes, cname)
         && copy_string (&wf->computes_namespace, cns ? cns : namespace)
@@ -215,6 +214,21 @@ static bool copy_strings (struct dws_workflow *wf,
         && dws_jsontext_set (&wf->breakdown_refs,
                              json_object_get (status,
                                               "directiveBreakdowns")) == 0;
+}
+
+static size_t count_mounted (json_t *directives)
+{
+    const unsigned int mounted = DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW;
+    size_t count = 0;
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        if (json_is_string (value)
+            && (dws_command (json_string_value (value)) & mounted))
+            count++;
+    }
+    return count;
 }
 
 struct dws_workflow *dws_workflow_decode (json_t *object,
@@ -263,6 +277,9 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
                                               "dwDirectives"));
     wf->destroys = (commands & DWS_COMMAND_DESTROY_PERSISTENT) != 0;
     wf->containers = (commands & DWS_COMMAND_CONTAINER) != 0;
+    wf->mounts = count_mounted (json_object_get (json_object_get (object,
+                                                                  "spec"),
+                                                 "dwDirectives"));
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
     wf->t_ready = parse_time (get_string (object, "status", "readyChange"));

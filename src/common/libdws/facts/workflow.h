@@ -55,6 +55,7 @@ struct dws_workflow {
     bool force_ready;           // spec.forceReady
     bool destroys;              // its Teardown is a destroy_persistent
     bool containers;            // it has a container
+    size_t mounts;              // file systems that each of its nodes mounts
     char *failed;               // hosts that the job does without, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown

@@ -11,9 +11,11 @@
     "  'uid': 'u1', 'resourceVersion': '123'," \
     "  'labels': {'flux-framework.org/instance': 'me'}," \
     "  'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']}," \
-    " 'spec': {'desiredState': 'Setup'}," \
+    " 'spec': {'desiredState': 'Setup', 'dwDirectives': [" \
+    "   '#DW jobdw type=xfs name=a', '#DW persistentdw name=b'," \
+    "   '#DW copy_in source=/a', 5]}," \
     " 'status': {'state': 'Setup', 'ready': true, 'status': 'Completed'," \
-    "  'message': 'm', 'elapsedTimeLastState': '1s'," \
+    "  'message': 'DW Directive 3: m', 'elapsedTimeLastState': '1s'," \
     "  'desiredStateChange': '2026-01-02T03:04:05.250000Z'," \
     "  'computes': {'name': 'c', 'namespace': 'n'}," \
     "  'env': {'DW_JOB_a': '/b'}," \
@@ -43,6 +45,8 @@ static void test_workflow (void **state)
     assert_int_equal (wf->desired, DWS_STATE_SETUP);
     assert_int_equal (wf->state, DWS_STATE_SETUP);
     assert_int_equal (wf->status, DWS_STATUS_COMPLETED);
+    assert_string_equal (wf->message, "m");
+    assert_int_equal (wf->mounts, 2);
     assert_string_equal (wf->elapsed, "1s");
     assert_string_equal (wf->computes, "c");
     assert_string_equal (wf->computes_namespace, "n");
