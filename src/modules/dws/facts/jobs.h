@@ -124,6 +124,10 @@ void job_begin (struct job *job, enum dws_action_kind kind, enum way way);
 void job_end (struct job *job, enum dws_action_kind kind, enum way way,
               bool ok);
 
+/* Kubernetes can be reached again: what has failed is tried again now.
+ */
+void jobs_hasten (struct jobs *jobs);
+
 /* Why a command to the agent is repeated, for the job's owner; NULL: no command
  * is.
  */
