@@ -36,6 +36,7 @@
 #include "facts/storages.h"
 #include "facts/sync.h"
 #include "health/health.h"
+#include "health/suspects.h"
 #include "health/systemstatus.h"
 #include "sched/holds.h"
 #include "sched/scheduler.h"
@@ -50,7 +51,11 @@
 
 static void on_job_changed (struct job *job)
 {
-    annotate_start (job->ctx->annotate);
+    struct dws_ctx *ctx = job->ctx;
+
+    annotate_start (ctx->annotate);
+    if (ctx->suspects && suspects_see_job (ctx->suspects, job))
+        health_changed (ctx->health);
 }
 
 static void on_workflow_gone (struct job *job)
@@ -91,6 +96,7 @@ static void on_link_changed (struct dws_ctx *ctx)
 
 static void on_storages_changed (struct dws_ctx *ctx)
 {
+    (void)suspects_see_storages (ctx->suspects);
     health_changed (ctx->health);
 }
 
@@ -126,6 +132,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         sync_destroy (ctx->sync);
         agent_destroy (ctx->agent);
         health_destroy (ctx->health);
+        suspects_destroy (ctx->suspects);
         systemstatus_destroy (ctx->systemstatus);
         holds_destroy (ctx->holds);
         scheduler_destroy (ctx->scheduler);
@@ -174,6 +181,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->scheduler = scheduler_create (ctx))
         || !(ctx->holds = holds_create (ctx))
         || !(ctx->systemstatus = systemstatus_create (ctx))
+        || !(ctx->suspects = suspects_create (ctx))
         || !(ctx->health = health_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->losses = losses_create (ctx))

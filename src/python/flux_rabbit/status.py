@@ -23,7 +23,7 @@ LONG_S = 60.0
 BAR = 30
 GROUPS = {
     "ready": ("Ready",),
-    "degraded": ("Degraded", "Starting"),
+    "degraded": ("Degraded", "Starting", "Suspect"),
     "offline": ("Offline", "Failed", "NotPresent", "Fenced", "Unknown"),
     "disabled": ("Disabled", "Drained"),
 }

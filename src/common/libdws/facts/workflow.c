@@ -107,6 +107,7 @@ void dws_workflow_destroy (struct dws_workflow *wf)
         free (wf->namespace);
         free (wf->uid);
         free (wf->message);
+        free (wf->silent);
         free (wf->elapsed);
         free (wf->computes);
         free (wf->computes_namespace);
@@ -196,12 +197,14 @@ static bool copy_strings (struct dws_workflow *wf,
     const char *cname = get_string (status, "computes", "name");
     const char *cns = get_string (status, "computes", "namespace");
     const char *token = get_string (status, "workflowToken", "secretName");
+    char rabbit[DWS_RABBIT_SIZE];
     const char *tns = get_string (status, "workflowToken", "secretNamespace");
 
     return copy_string (&wf->name, name)
         && copy_string (&wf->namespace, namespace)
         && copy_string (&wf->uid, get_string (object, "metadata", "uid"))
         && (wf->message = dws_drivers_text (status))
+        && copy_string (&wf->silent, dws_drivers_silent (status, rabbit))
         && copy_string (&wf->elapsed, elapsed)
         && copy_string (&wf->computes, cname)
         && copy_string (&wf->computes_namespace, cns ? cns : namespace)

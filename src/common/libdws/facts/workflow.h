@@ -60,6 +60,7 @@ struct dws_workflow {
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown
     char *message;              // never NULL
+    char *silent;               // rabbit that does not answer, or NULL
     char *elapsed;              // elapsedTimeLastState or NULL
     char *computes;             // name of the Computes object or NULL
     char *computes_namespace;

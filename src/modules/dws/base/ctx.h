@@ -25,6 +25,7 @@ struct persistent;
 struct scheduler;
 struct space;
 struct storages;
+struct suspects;
 struct sync;
 struct systemstatus;
 struct tokens;
@@ -52,6 +53,7 @@ struct dws_ctx {
     struct holds *holds;        // what it is told not to give away
 
     struct systemstatus *systemstatus;  // what DWS knows of nodes
+    struct suspects *suspects;  // rabbits that may be dead
     struct health *health;      // what is known of nodes and rabbits
 
     struct annotate *annotate;  // what users see of their jobs
