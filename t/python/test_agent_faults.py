@@ -239,6 +239,30 @@ def test_a_refusal_of_any_other_time_stands(server):
     assert (got[0]["status"], got[0]["message"]) == (403, text)
 
 
+def test_a_refusal_that_stands_is_not_waited_for_again(server):
+    """Having waited for rules that do not come is no trouble of the server."""
+    api = server.kube()
+    now = [0.0]
+    api.comeback = comeback.Comeback(lambda: now[0])
+    server.http.script = [answer(503), *[answer(403, "Forbidden", FORBIDDEN)] * 2]
+    tried = []
+
+    def tell(report):
+        tried.append(report)
+        now[0] += comeback.SETTLE_S * 0.6
+
+    results = queue.Queue()
+    pool = commands.CommandQueue(api, 1, results.put, tell)
+    pool.submit({"kind": "workflows", "namespace": "default", "name": "w", **PATCH})
+    assert results.get(timeout=LIMIT_S)["status"] == 403
+    assert len(tried) == 2
+    server.http.script = [answer(403, "Forbidden", FORBIDDEN)]
+    pool.submit({"kind": "workflows", "namespace": "default", "name": "w", **PATCH})
+    assert results.get(timeout=LIMIT_S)["status"] == 403
+    assert len(tried) == 2
+    pool.stop()
+
+
 def test_rules_that_are_not_read_for_long_are_none(server, monkeypatch):
     monkeypatch.setattr(comeback, "SETTLE_S", 0.0)
     server.http.script = [cut, answer(403, "Forbidden", FORBIDDEN)]

@@ -11,7 +11,7 @@ import time
 from typing import Callable
 
 # A server that starts refuses (403) what it allows as soon as it has read its
-# rules: so long after a connection was lost, or trouble has ended.
+# rules: so long after it was in trouble.
 SETTLE_S = 30.0
 
 
@@ -39,13 +39,13 @@ class Comeback:
             self._listeners.append(listener)
 
     def lost(self) -> None:
-        """A connection was lost, or could not be made."""
+        """A connection was lost, or could not be made; or there was no answer
+        but that the server is in trouble."""
         self._trouble_at = self._clock()
 
     def back(self) -> None:
         """Something has succeeded that had failed before."""
         with self._lock:
             listeners = list(self._listeners)
-        self._trouble_at = self._clock()
         for listener in listeners:
             listener()

@@ -292,7 +292,9 @@ class Kube:
             and self.comeback.settling
         ):
             # A server that has just started has not read its rules yet.
-            return ApiError(0, BROKEN, f"not allowed yet: {error.message}")
+            return ApiError(0, BROKEN, error.message)
+        if error.status >= 500:
+            self.comeback.lost()
         unknown = error.reason in ("", BROKEN) or NOT_SERVED in error.message
         if error.status == 404 and unknown:
             # Not that the object is missing: the server does not serve this
