@@ -203,6 +203,13 @@ test_expect_success 'a rabbit whose controller is dead is suspect' '
 	flux dmesg | grep "rabbit rabbit1 is suspect" &&
 	settled ".down == [] and .badrabbit == \"\""
 '
+test_expect_success 'flux rabbit show names it' '
+	shown () {
+		flux rabbit show $jobid >show.out &&
+		grep "waits for .*creating file systems, not ready: rabbit1" show.out
+	} &&
+	dws_until shown
+'
 test_expect_success 'and its nodes are avoided if the site wants that' '
 	configure "tc_timeout = \"1d\"" "avoid_suspects = true" &&
 	settled ".down == [\"rabbit1\"] and .badrabbit == \"node[2-3]\""

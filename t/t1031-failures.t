@@ -93,6 +93,17 @@ test_expect_success 'a stage-out is ended by one flux cancel' '
 	dws_ctl latency copy 0 &&
 	dws_clean
 '
+test_expect_success 'faults that healthy workflows pass through raise nothing' '
+	dws_ctl stumble 1 &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	dws_ctl stumble 0 &&
+	flux job eventlog $jobid >eventlog &&
+	test_must_fail grep exception eventlog &&
+	flux rabbit show $jobid >show &&
+	test_must_fail grep -i "error\|  ! " show &&
+	dws_clean
+'
 # limit [KEY SECONDS]: see t1020
 limit () {
 	sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&

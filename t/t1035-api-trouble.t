@@ -39,7 +39,9 @@ test_expect_success 'load everything' '
 test_expect_success 'a job whose requests are refused for now says why' '
 	dws_ctl api --status 503 --count 1000000 &&
 	jobid=$(dws_submit true) &&
-	wait_note $jobid "creating a workflow, Kubernetes has trouble: simulated"
+	wait_note $jobid "creating a workflow, Kubernetes has trouble: simulated" &&
+	flux rabbit status >out &&
+	grep "Workflows   0, 1 to be made" out
 '
 test_expect_success 'and so does its status' '
 	flux python "$DWS_SRCDIR/t/scripts/rpc.py" dws.status \

@@ -82,7 +82,7 @@ class Report:
         if not told and status.get("status") == "Error" and status.get("message"):
             self.errors.append(str(status["message"]))
         current = (self.active or {}).get("workflow") or {}
-        if current.get("status") in ("Error", "TransientCondition"):
+        if current.get("trouble") and current["message"]:
             self.errors.append(str(current["message"]))
         self.errors += _failed_copies(movements)
         # One fault is often told in several places.

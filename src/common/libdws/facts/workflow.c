@@ -20,6 +20,10 @@
 #define NAME_PREFIX "fluxjob-"
 #define SUFFIX_LENGTH 8
 
+/* The errors that pass have been seen to last up to 0.2 s.
+ */
+#define PASSING 5.
+
 static const char *state_names[] = {
     [DWS_STATE_NONE] = "",
     [DWS_STATE_PROPOSAL] = "Proposal",
@@ -274,6 +278,8 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     index = name_index (status_names, COUNT (status_names),
                         get_string (object, "status", "status"));
     wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
+    wf->trouble = wf->status == DWS_STATUS_TRANSIENT
+                  || dws_drivers_trouble (status);
     wf->ready = get_bool (object, "status", "ready");
     wf->force_ready = get_bool (object, "spec", "forceReady");
     commands = dws_commands (json_object_get (json_object_get (object, "spec"),
@@ -334,6 +340,12 @@ void dws_workflow_set_progress (struct dws_workflow *wf,
     wf->t_progress = now;
 }
 
+bool dws_workflow_troubled (const struct dws_workflow *wf, double now)
+{
+    return wf->status == DWS_STATUS_ERROR
+        || (wf->t_trouble > 0. && now - wf->t_trouble >= PASSING);
+}
+
 void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now)
@@ -366,6 +378,12 @@ void dws_workflow_inherit (struct dws_workflow *wf,
             wf->t_transient = old->t_transient;
         else
             wf->t_transient = now;
+    }
+    if (wf->trouble) {
+        if (same && old->state == wf->state && old->t_trouble > 0.)
+            wf->t_trouble = old->t_trouble;
+        else
+            wf->t_trouble = now;
     }
     /* desiredStateChange is that of the state before until DWS acts. */
     if (wf->state != wf->desired) {

@@ -60,6 +60,7 @@ struct dws_workflow {
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown
     char *message;              // never NULL
+    bool trouble;               // a driver reports an error
     char *silent;               // rabbit that does not answer, or NULL
     char *elapsed;              // elapsedTimeLastState or NULL
     char *computes;             // name of the Computes object or NULL
@@ -76,6 +77,7 @@ struct dws_workflow {
     bool computes_written;
     bool movements;             // data movements were recorded
     double t_transient;         // since when in TransientCondition, or 0
+    double t_trouble;           // since when a driver reports an error, or 0
 
     /* What keeps the workflow in its state, read when that is asked for. */
     enum dws_state lag_state;   // the state it was read in, NONE: never
@@ -138,6 +140,11 @@ const char *dws_workflow_name (uint64_t jobid, const char *instance,
 /* The job id in a name of either form, 0 if it is of another form.
  */
 uint64_t dws_workflow_jobid (const char *name);
+
+/* Does DWS report an error that is worth telling of? One in three healthy
+ * workflows has one for a moment, which is not.
+ */
+bool dws_workflow_troubled (const struct dws_workflow *wf, double now);
 
 const char *dws_state_name (enum dws_state state);
 const char *dws_status_name (enum dws_status status);

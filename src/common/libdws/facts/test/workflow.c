@@ -167,6 +167,47 @@ static void test_inherit (void **state)
     dws_workflow_destroy (wf);
 }
 
+#define TROUBLE(state, error) \
+    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u1'}," \
+    " 'spec': {'desiredState': 'Setup'}," \
+    " 'status': {'state': '" state "', 'status': 'DriverWait'," \
+    "  'drivers': [{'watchState': '" state "', 'completed': false," \
+    "   'status': 'Running', 'message': 'm', 'error': '" error "'}]}}"
+
+/* The clock of an error runs while there is one, in one state.
+ */
+static void test_trouble (void **state)
+{
+    static const struct {
+        const char *text;
+        double since;
+    } course[] = {
+        { TROUBLE ("Setup", "internal error: no"), 100. },
+        { TROUBLE ("Setup", "internal error: r2: other"), 100. },
+        { TROUBLE ("Setup", ""), 0. },
+        { TROUBLE ("Setup", "internal error: no"), 103. },
+        { TROUBLE ("DataIn", "internal error: no"), 104. },
+    };
+    struct dws_workflow *old = NULL;
+
+    for (size_t i = 0; i < sizeof (course) / sizeof (course[0]); i++) {
+        struct dws_workflow *wf = wf_decode (course[i].text);
+
+        assert_non_null (wf);
+        dws_workflow_inherit (wf, old, 100. + i);
+        assert_true (wf->t_trouble == course[i].since);
+        assert_false (dws_workflow_troubled (wf, 104.));
+        dws_workflow_destroy (old);
+        old = wf;
+    }
+    assert_true (dws_workflow_troubled (old, 109.));
+    old->t_trouble = 0.;
+    assert_false (dws_workflow_troubled (old, 109.));
+    old->status = DWS_STATUS_ERROR;
+    assert_true (dws_workflow_troubled (old, 0.));
+    dws_workflow_destroy (old);
+}
+
 static void test_names (void **state)
 {
     char buf[DWS_NAME_SIZE];
@@ -189,6 +230,7 @@ int main (void)
         cmocka_unit_test (test_workflow_tolerant),
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_inherit),
+        cmocka_unit_test (test_trouble),
         cmocka_unit_test (test_names),
     };
 
