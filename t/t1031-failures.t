@@ -131,6 +131,46 @@ test_expect_success 'a controller that is dead: the rabbit is named' '
 	dws_wait_event $jobid clean &&
 	dws_clean
 '
+# stamp JOBID: since when its workflow is in TransientCondition, as noted there
+stamp () {
+	kube get workflows default $(dws_workflow $1) >workflow &&
+	jq -er ".metadata.annotations[\"flux-framework.org/transient-since\"]" \
+		workflow
+}
+test_expect_success 'since when that lasts is noted' '
+	dws_ctl rabbit rabbit1 dead &&
+	dws_ctl child-timeout 1 &&
+	limit tc_timeout "\"1d\"" &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_until stamp $jobid >noted &&
+	grep "^Setup [0-9.]*$" noted
+'
+test_expect_success 'and not when it is over' '
+	dws_ctl hold PreRun &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_ctl wait-state $(dws_workflow $jobid) PreRun --timeout 300 &&
+	no_stamp () { test_must_fail stamp $jobid; } &&
+	dws_until no_stamp &&
+	dws_ctl release PreRun &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid
+'
+test_expect_success 'its clock goes on when the module is loaded again' '
+	dws_ctl rabbit rabbit1 dead &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_until stamp $jobid &&
+	flux module remove dws &&
+	kube patch workflows default $(dws_workflow $jobid) \
+		"{\"metadata\": {\"annotations\":
+		  {\"flux-framework.org/transient-since\": \"Setup 1000.0\"}}}" &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	exception $jobid dws-setup "TransientCondition for longer than 86400s" &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_ctl child-timeout 300 &&
+	limit &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
 test_expect_success 'a node that NNF does not know' '
 	dws_ctl hold DataIn &&
 	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&

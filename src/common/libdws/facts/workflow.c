@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -223,6 +224,34 @@ static bool copy_strings (struct dws_workflow *wf,
                                               "directiveBreakdowns")) == 0;
 }
 
+/* What cannot be read is no stamp.
+ */
+static void read_stamp (struct dws_workflow *wf, const char *stamp)
+{
+    char state[16];
+    double when;
+
+    if (stamp && sscanf (stamp, "%15s %lf", state, &when) == 2
+        && isfinite (when) && when > 0.) {
+        wf->stamp_state = state_parse (state);
+        wf->t_stamp = when;
+    }
+}
+
+const char *dws_workflow_stamp (const struct dws_workflow *wf,
+                                char buf[DWS_STAMP_SIZE])
+{
+    snprintf (buf, DWS_STAMP_SIZE, "%s %.3f", dws_state_name (wf->state),
+              wf->t_transient);
+    return buf;
+}
+
+bool dws_workflow_is_stamped (const struct dws_workflow *wf)
+{
+    return wf->stamp_state == wf->state
+        && fabs (wf->t_stamp - wf->t_transient) < 0.01;
+}
+
 static size_t count_mounted (json_t *directives)
 {
     const unsigned int mounted = DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW;
@@ -291,6 +320,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
                                                  "dwDirectives"));
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
+    read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
     wf->t_ready = parse_time (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));
@@ -376,6 +406,9 @@ void dws_workflow_inherit (struct dws_workflow *wf,
     if (wf->status == DWS_STATUS_TRANSIENT) {
         if (same && old->state == wf->state && old->t_transient > 0.)
             wf->t_transient = old->t_transient;
+        else if (!old && wf->stamp_state == wf->state && wf->t_stamp > 0.
+                 && wf->t_stamp < now)
+            wf->t_transient = wf->t_stamp;
         else
             wf->t_transient = now;
     }

@@ -59,6 +59,8 @@ struct dws_workflow {
     char *failed;               // hosts that the job does without, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown
+    double t_stamp;             // since when it was in TransientCondition, as
+    enum dws_state stamp_state; //  dws_workflow_stamp() has noted, 0: it has not
     char *message;              // never NULL
     bool trouble;               // a driver reports an error
     char *silent;               // rabbit that does not answer, or NULL
@@ -113,6 +115,15 @@ void dws_workflow_destroy (struct dws_workflow *wf);
 void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now);
+
+/* An annotation of the workflow that has since when it is in TransientCondition,
+ * which dws_workflow_inherit() goes by when there is nothing to inherit. Returns
+ * buf. And whether the workflow has just this one.
+ */
+#define DWS_STAMP_SIZE 64
+const char *dws_workflow_stamp (const struct dws_workflow *wf,
+                                char buf[DWS_STAMP_SIZE]);
+bool dws_workflow_is_stamped (const struct dws_workflow *wf);
 
 /* Note that 'hosts' (a hostlist) keep the workflow in the state it is in.
  * Fails with EINVAL or ENOMEM.

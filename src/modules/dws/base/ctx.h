@@ -24,6 +24,7 @@ struct losses;
 struct persistent;
 struct scheduler;
 struct space;
+struct stamps;
 struct storages;
 struct suspects;
 struct sync;
@@ -48,6 +49,7 @@ struct dws_ctx {
     struct sync *sync;          // the way to learn the jobs from nothing
 
     struct agent *agent;        // the way to Kubernetes
+    struct stamps *stamps;      // dates of what has none there
 
     struct scheduler *scheduler;        // what it knows of rabbits
     struct holds *holds;        // what it is told not to give away

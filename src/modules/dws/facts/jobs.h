@@ -46,6 +46,7 @@ struct job {
     struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
     bool waited;                        // tell/annotate.h
+    bool stamping;                      // agent/stamp.h
     bool daemons_saved;                 // the prolog will find them
     bool changed;
     bool listed;                        // in the latest answer to dws.sync

@@ -208,6 +208,61 @@ static void test_trouble (void **state)
     dws_workflow_destroy (old);
 }
 
+/* The date of a TransientCondition outlives the process that has seen it begin,
+ * in the same state.
+ */
+static void test_stamp (void **state)
+{
+    static const struct {
+        const char *stamp;
+        double since;
+    } tab[] = {
+        { "Setup 60.125", 60.125 },
+        { "PreRun 60.125", 100. },
+        { "Setup 100.5", 100. },        // somebody's clock
+        { "Setup", 100. },
+        { "Setup x", 100. },
+        { "Setup -1", 100. },
+        { "Setup inf", 100. },
+        { "Setup nan", 100. },
+        { "Nonsense 60", 100. },
+        { "", 100. },
+    };
+    char buf[DWS_STAMP_SIZE];
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *o = json_pack ("{s:{s:s s:s s:{s:s}} s:{s:s} s:{s:s s:s}}",
+                               "metadata",
+                                 "name", "fluxjob-77",
+                                 "uid", "u1",
+                                 "annotations",
+                                   "flux-framework.org/transient-since",
+                                   tab[i].stamp,
+                               "spec",
+                                 "desiredState", "Setup",
+                               "status",
+                                 "state", "Setup",
+                                 "status", "TransientCondition");
+        struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
+        struct dws_workflow *next = dws_workflow_decode (o, "me", NULL);
+
+        assert_non_null (wf);
+        assert_non_null (next);
+        dws_workflow_inherit (wf, NULL, 100.);
+        assert_true (wf->t_transient == tab[i].since);
+        assert_int_equal (dws_workflow_is_stamped (wf), i == 0);
+        if (i == 0)
+            assert_string_equal (dws_workflow_stamp (wf, buf), tab[i].stamp);
+        /* who has seen it begin knows better */
+        wf->t_transient = 90.;
+        dws_workflow_inherit (next, wf, 110.);
+        assert_true (next->t_transient == 90.);
+        dws_workflow_destroy (next);
+        dws_workflow_destroy (wf);
+        json_decref (o);
+    }
+}
+
 static void test_names (void **state)
 {
     char buf[DWS_NAME_SIZE];
@@ -231,6 +286,7 @@ int main (void)
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_inherit),
         cmocka_unit_test (test_trouble),
+        cmocka_unit_test (test_stamp),
         cmocka_unit_test (test_names),
     };
 
