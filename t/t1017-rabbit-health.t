@@ -186,4 +186,57 @@ test_expect_success 'and while the module is away: nothing stays behind' '
 	test "$(drained_for "$LINK_REASON")" = "" &&
 	dws_clean
 '
+# suspect FILTER: what flux rabbit says of rabbit1
+suspect () {
+	flux rabbit list --json rabbit1 >list.out &&
+	jq -e ".rabbits[0] | $1" list.out
+}
+test_expect_success 'a rabbit whose controller is dead is suspect' '
+	configure "tc_timeout = \"1d\"" &&
+	dws_ctl rabbit rabbit1 dead &&
+	dws_ctl child-timeout 1 &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_until suspect ".state == \"Suspect\"" &&
+	suspect ".reason == \"its controller does not answer $(dws_workflow $jobid)\"" &&
+	flux rabbit list -s suspect -o long >list.out &&
+	grep "rabbit1.*Suspect.*its controller does not answer" list.out &&
+	flux dmesg >dmesg.out && grep "rabbit rabbit1 is suspect" dmesg.out &&
+	settled ".down == [] and .badrabbit == \"\""
+'
+test_expect_success 'flux rabbit show names it' '
+	shown () {
+		flux rabbit show $jobid >show.out &&
+		grep "waits for .*creating file systems, not ready: rabbit1" show.out
+	} &&
+	dws_until shown
+'
+test_expect_success 'and its nodes are avoided if the site wants that' '
+	configure "tc_timeout = \"1d\"" "avoid_suspects = true" &&
+	settled ".down == [\"rabbit1\"] and .badrabbit == \"node[2-3]\""
+'
+test_expect_success 'until storage is made there' '
+	dws_ctl rabbit rabbit1 up &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	suspect ".state == \"Ready\"" &&
+	settled ".down == [] and .badrabbit == \"\""
+'
+test_expect_success 'it stays suspect when the job has failed' '
+	configure "tc_timeout = 0.1" "avoid_suspects = true" &&
+	dws_ctl rabbit rabbit1 dead &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	suspect ".state == \"Suspect\"" &&
+	settled ".badrabbit == \"node[2-3]\""
+'
+test_expect_success 'until its controller says something new of it' '
+	dws_ctl rabbit rabbit1 up &&
+	dws_ctl drive rabbit1 3 failed &&
+	dws_ctl drive rabbit1 3 ok &&
+	dws_until suspect ".state == \"Ready\"" &&
+	settled ".badrabbit == \"\"" &&
+	dws_ctl child-timeout 300 &&
+	configure &&
+	dws_clean
+'
 test_done

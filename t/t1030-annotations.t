@@ -36,7 +36,7 @@ test_expect_success 'in the queue nothing of ours holds it' '
 test_expect_success 'while file systems are made' '
 	dws_ctl hold Setup &&
 	flux cancel $blocker &&
-	wait_note $jobid "^rabbit: creating file systems$"
+	wait_note $jobid "^rabbit: creating file systems, not ready: rabbit"
 '
 test_expect_success 'while nodes mount, with their number' '
 	dws_ctl hang-mount node0 on &&

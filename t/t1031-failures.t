@@ -93,4 +93,108 @@ test_expect_success 'a stage-out is ended by one flux cancel' '
 	dws_ctl latency copy 0 &&
 	dws_clean
 '
+test_expect_success 'faults that healthy workflows pass through raise nothing' '
+	dws_ctl stumble 1 &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	dws_ctl stumble 0 &&
+	flux job eventlog $jobid >eventlog &&
+	test_must_fail grep exception eventlog &&
+	flux rabbit show $jobid >show &&
+	test_must_fail grep -i "error\|  ! " show &&
+	dws_clean
+'
+# limit [KEY SECONDS]: see t1020
+limit () {
+	sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
+	{ test $# = 0 || echo "$1 = $2" >>"$DWS_TMP/conf.d/test.toml"; } &&
+	flux config reload
+}
+# computes JOBID HOST...: what NNF is to mount on, put there by hand
+computes () {
+	workflow=$(dws_workflow $1) &&
+	shift &&
+	data=$(printf "{\"name\": \"%s\"}," "$@") &&
+	kube patch computes default $workflow "{\"data\": [${data%,}]}"
+}
+test_expect_success 'a controller that is dead: the rabbit is named' '
+	dws_ctl rabbit rabbit1 dead &&
+	dws_ctl child-timeout 1 &&
+	limit tc_timeout 0.5 &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	exception $jobid dws-setup "TransientCondition for longer than 0.5s" \
+		"could not allocate storage (rabbit1: NnfNodeBlockStorage has not" \
+		"(not ready: rabbit1) .fault: storage; submit again" &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_ctl child-timeout 300 &&
+	limit &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+# stamp JOBID: since when its workflow is in TransientCondition, as noted there
+stamp () {
+	kube get workflows default $(dws_workflow $1) >workflow &&
+	jq -er ".metadata.annotations[\"flux-framework.org/transient-since\"]" \
+		workflow
+}
+test_expect_success 'since when that lasts is noted' '
+	dws_ctl rabbit rabbit1 dead &&
+	dws_ctl child-timeout 1 &&
+	limit tc_timeout "\"1d\"" &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_until stamp $jobid >noted &&
+	grep "^Setup [0-9.]*$" noted
+'
+test_expect_success 'and not when it is over' '
+	dws_ctl hold PreRun &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_ctl wait-state $(dws_workflow $jobid) PreRun --timeout 300 &&
+	no_stamp () { test_must_fail stamp $jobid; } &&
+	dws_until no_stamp &&
+	dws_ctl release PreRun &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid
+'
+test_expect_success 'its clock goes on when the module is loaded again' '
+	dws_ctl rabbit rabbit1 dead &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_until stamp $jobid &&
+	flux module remove dws &&
+	kube patch workflows default $(dws_workflow $jobid) \
+		"{\"metadata\": {\"annotations\":
+		  {\"flux-framework.org/transient-since\": \"Setup 1000.0\"}}}" &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	exception $jobid dws-setup "TransientCondition for longer than 86400s" &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_ctl child-timeout 300 &&
+	limit &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+test_expect_success 'a node that NNF does not know' '
+	dws_ctl hold DataIn &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) DataIn --timeout 300 &&
+	computes $jobid nosuch-compute &&
+	limit prerun_timeout 1 &&
+	dws_ctl release DataIn &&
+	exception $jobid dws-timeout "mounting file systems took longer than 1s" \
+		"unable to mount file system on client nodes" \
+		"namespaces .*nosuch-compute.* not found" \
+		"(not ready: node0) .fault: storage" &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+test_expect_success 'more nodes than there are allocations' '
+	dws_ctl hold DataIn &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) DataIn --timeout 300 &&
+	computes $jobid node0 node1 &&
+	dws_ctl release DataIn &&
+	exception $jobid dws-timeout "took longer than 1s: pending mount" \
+		"(not ready: node0) .fault: storage" &&
+	limit &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
 test_done

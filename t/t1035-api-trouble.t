@@ -16,6 +16,11 @@ set_key () {
 		"$DWS_TMP/conf.d/test.toml" &&
 	flux config reload
 }
+# forbidden: what the log says of that; not at once, as the API server was away
+forbidden () {
+	flux dmesg >dmesg.out &&
+	grep "create: .*forbidden" <dmesg.out >lines
+}
 # scrape: the metrics, from the socket.
 scrape () {
 	flux python -c "
@@ -34,7 +39,9 @@ test_expect_success 'load everything' '
 test_expect_success 'a job whose requests are refused for now says why' '
 	dws_ctl api --status 503 --count 1000000 &&
 	jobid=$(dws_submit true) &&
-	wait_note $jobid "creating a workflow, Kubernetes has trouble: simulated"
+	wait_note $jobid "creating a workflow, Kubernetes has trouble: simulated" &&
+	flux rabbit status >out &&
+	grep "Workflows   0, 1 to be made" out
 '
 test_expect_success 'and so does its status' '
 	flux python "$DWS_SRCDIR/t/scripts/rpc.py" dws.status \
@@ -84,8 +91,7 @@ test_expect_success 'a right that is missing is logged for a few jobs only' '
 	flux submit --cc=1-12 -N1 -S dw="$DWS_DIRECTIVE" true >jobids &&
 	wait_note $(tail -n1 jobids) "has trouble: workflows.* is forbidden" &&
 	dws_wait_status ".agent.api.errors.\"403\" >= 12" &&
-	flux dmesg >dmesg.out &&
-	grep "create: .*forbidden" <dmesg.out >lines &&
+	dws_until forbidden &&
 	test "$(wc -l <lines)" -le 5 &&
 	grep "fluxjob-[0-9]*): create: " lines
 '

@@ -74,7 +74,9 @@ test_expect_success 'list: formats, sorting, states, hostlists' '
 	test_expect_code 1 flux rabbit list rabbit7 2>err &&
 	grep "there is no rabbit rabbit7" err &&
 	test_expect_code 1 flux rabbit list "rabbit[" 2>err &&
-	grep "is not a hostlist" err
+	grep "is not a hostlist" err &&
+	test_expect_code 1 flux rabbit list -s ready,broken 2>err &&
+	grep "there is no state .broken.: Degraded, Disabled" err
 '
 test_expect_success 'colour when asked for, and not with NO_COLOR' '
 	dws_ctl rabbit rabbit1 down &&
@@ -97,6 +99,8 @@ test_expect_success 'jobs: what each waits for' '
 	flux rabbit jobs -s prerun -no "{id.dec}" >out &&
 	flux job id --to=dec $jobid >exp && test_cmp exp out &&
 	flux rabbit jobs -s Setup -no "{id}" >out && test ! -s out &&
+	test_expect_code 1 flux rabbit jobs -s offline 2>err &&
+	grep "there is no state .offline.: .*queued" err &&
 	flux rabbit jobs --sort=-time -no "{id.f58}" >out &&
 	grep $jobid out &&
 	flux rabbit jobs --json >json &&

@@ -13,7 +13,8 @@ node RABBIT ready|offline|drained
 foreign NAME RABBIT CAPACITY    a raw file system of that size in state Setup
 remove NAME                     Teardown of a workflow, and its end
 containers WORKFLOW running|done    what a kubelet would say of its Jobs
-kill|start PART                 RABBIT, apiserver, or another of DIR/run/*.pid
+kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
+                                start with these changes of its environment
 stop                            end what start has started
 """
 
@@ -91,13 +92,13 @@ class Processes:
         os.kill(pid, signal.SIGKILL)
         ended(pid)
 
-    def start(self, part: str) -> None:
-        """As kill has found it."""
+    def start(self, part: str, *changes: str) -> None:
+        """As kill has found it, but for some NAME=VALUE of the environment."""
         saved = json.loads((self._run / f"{part}.saved").read_text())
         with (self._folder / "log" / f"{part}.log").open("ab") as log:
             process = subprocess.Popen(
                 saved["command"],
-                env=dict(item.split("=", 1) for item in saved["environment"]),
+                env=dict(i.split("=", 1) for i in [*saved["environment"], *changes]),
                 cwd=saved["folder"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 import queue
 import threading
+import time
 
 import pytest
 from flux_k8s import commands
+from flux_k8s.comeback import Comeback
 from flux_k8s.kube import UNREACHABLE, ApiError
 from flux_k8s.stats import Stats
 
@@ -19,6 +21,7 @@ class FakeKube:
         self.faults = list(faults)
         self.calls = []
         self.stats = Stats()
+        self.comeback = Comeback()
         self.lock = threading.Lock()
 
     def _enter(self, *call):
@@ -251,6 +254,39 @@ def test_in_an_outage_one_tries_for_all(monkeypatch, caplog):
     # the objects that met it: the workers', not all that waited
     tried = {c[1] for c in kube.calls[:19]}
     assert len(tried) <= 4 * len(outage)
+
+
+def test_who_waits_tries_again_when_somebody_gets_through(monkeypatch):
+    monkeypatch.setattr(commands, "pause_s", lambda *args: 3600.0)
+    kube = FakeKube({"w": workflow()}, faults=[ApiError(500, "x", "boom")] * 2)
+    results, trouble, back = queue.Queue(), queue.Queue(), []
+    kube.comeback.listen(lambda: back.append(True))
+    pool = commands.CommandQueue(kube, 1, results.put, trouble.put)
+    pool.submit({**command("get"), "seq": 1})
+    trouble.get(timeout=LIMIT_S)
+    kube.faults.clear()
+    kube.comeback.back()
+    assert results.get(timeout=LIMIT_S)["ok"]
+    pool.submit({**command("get"), "seq": 2})
+    assert results.get(timeout=LIMIT_S)["ok"]
+    pool.stop()
+    # of the two that succeeded the one that had failed is news
+    assert len(back) == 2
+
+
+def test_who_was_told_when_to_come_back_keeps_to_that(monkeypatch):
+    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
+    fault = ApiError(429, "TooManyRequests", "later", retry_after_s=0.5)
+    kube = FakeKube({"w": workflow()}, faults=[fault])
+    results, trouble = queue.Queue(), queue.Queue()
+    pool = commands.CommandQueue(kube, 1, results.put, trouble.put)
+    began = time.monotonic()
+    pool.submit({**command("get"), "seq": 1})
+    trouble.get(timeout=LIMIT_S)
+    kube.comeback.back()
+    assert results.get(timeout=LIMIT_S)["ok"]
+    pool.stop()
+    assert time.monotonic() - began >= 0.5
 
 
 def test_a_slow_object_is_no_outage(monkeypatch):

@@ -13,7 +13,7 @@ import threading
 import time
 
 import pytest
-from flux_k8s import commands, kube, watch
+from flux_k8s import comeback, commands, kube, watch
 from flux_k8s.kube import UNREACHABLE, ApiError, ConfigError, Kube
 from flux_k8s.watch import Sink, WatchThread, pause_s
 from sim_support import SOURCE, Sim, workflow
@@ -214,6 +214,60 @@ def test_a_refusal_that_is_not_the_servers_is_trouble(server, code):
     got, trouble = run(server.kube(), PATCH)
     assert got[0]["ok"] and len(trouble) == 1
     assert str(code) in trouble[0]["message"] and "denied" in trouble[0]["message"]
+
+
+FORBIDDEN = 'workflows is forbidden: User "flux" cannot patch resource "workflows"'
+
+
+def test_a_server_that_has_just_started_has_not_read_its_rules(server):
+    server.http.script = [cut, answer(403, "Forbidden", FORBIDDEN)]
+    got, trouble = run(server.kube(), PATCH)
+    assert got[0]["ok"] and len(trouble) == 2
+    assert FORBIDDEN in trouble[1]["message"]
+
+
+def test_a_refusal_of_any_other_time_stands(server):
+    api = server.kube()
+    server.http.script = [answer(403, "Forbidden", FORBIDDEN)]
+    got, trouble = run(api, PATCH)
+    assert (got[0]["status"], got[0]["message"]) == (403, FORBIDDEN)
+    assert not trouble
+    # as does that of a webhook, even then
+    text = 'admission webhook "vworkflow.kb.io" denied the request: no'
+    server.http.script = [cut, answer(403, "Forbidden", text)]
+    got, _ = run(api, PATCH)
+    assert (got[0]["status"], got[0]["message"]) == (403, text)
+
+
+def test_a_refusal_that_stands_is_not_waited_for_again(server):
+    """Having waited for rules that do not come is no trouble of the server."""
+    api = server.kube()
+    now = [0.0]
+    api.comeback = comeback.Comeback(lambda: now[0])
+    server.http.script = [answer(503), *[answer(403, "Forbidden", FORBIDDEN)] * 2]
+    tried = []
+
+    def tell(report):
+        tried.append(report)
+        now[0] += comeback.SETTLE_S * 0.6
+
+    results = queue.Queue()
+    pool = commands.CommandQueue(api, 1, results.put, tell)
+    pool.submit({"kind": "workflows", "namespace": "default", "name": "w", **PATCH})
+    assert results.get(timeout=LIMIT_S)["status"] == 403
+    assert len(tried) == 2
+    server.http.script = [answer(403, "Forbidden", FORBIDDEN)]
+    pool.submit({"kind": "workflows", "namespace": "default", "name": "w", **PATCH})
+    assert results.get(timeout=LIMIT_S)["status"] == 403
+    assert len(tried) == 2
+    pool.stop()
+
+
+def test_rules_that_are_not_read_for_long_are_none(server, monkeypatch):
+    monkeypatch.setattr(comeback, "SETTLE_S", 0.0)
+    server.http.script = [cut, answer(403, "Forbidden", FORBIDDEN)]
+    got, _ = run(server.kube(), PATCH)
+    assert got[0]["status"] == 403
 
 
 def test_nobody_listens(server):

@@ -3,6 +3,7 @@
 import json
 import queue
 import select
+import threading
 
 import pytest
 from flux_k8s import watch
@@ -16,8 +17,9 @@ from flux_k8s.agent import (
     encode,
     in_parts,
 )
+from flux_k8s.comeback import Comeback
 from flux_k8s.crd import newest
-from flux_k8s.kube import ApiError, Object, WatchStream
+from flux_k8s.kube import UNREACHABLE, ApiError, Object, WatchStream
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, WatchThread, trim
 
@@ -50,6 +52,7 @@ class ScriptedKube:
         self.streams = list(streams)
         self.watched_from = []
         self.stats = Stats()
+        self.comeback = Comeback()
         self.thread = None
 
     def list_all(self, plural, selector):
@@ -148,6 +151,32 @@ def test_a_dead_server_is_asked_until_it_answers(monkeypatch):
 
 def event(kind, name, version):
     return {"type": "workflow", "event": kind, "object": obj(name, version)}
+
+
+def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
+    paused = threading.Event()
+
+    def pause(*args):
+        paused.set()
+        return 3600.0
+
+    monkeypatch.setattr(watch, "pause_s", pause)
+    kube = ScriptedKube([ApiError(0, UNREACHABLE, "refused"), ([], "5")], [])
+    sink, back = Record(), []
+    kube.comeback.listen(lambda: back.append(True))
+    kube.thread = WatchThread(kube, "workflows", "", sink)
+    kube.thread.start()
+    assert paused.wait(LIMIT_S)
+    kube.comeback.back()
+    kube.thread.join(LIMIT_S)
+    assert not kube.thread.is_alive()
+    assert list(sink.got.queue) == [
+        ("health", "refused"),
+        ("health", None),
+        ("listed", []),
+    ]
+    # and others hear of its success
+    assert len(back) == 2
 
 
 def test_mailbox_wakes_its_reader_and_keeps_order():

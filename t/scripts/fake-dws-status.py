@@ -69,6 +69,7 @@ def job(n: int, now: float, changed: bool) -> dict[str, Any]:
             "state": state,
             "ready": arrived,
             "status": "Completed" if arrived else "DriverWait",
+            "trouble": False,
             "message": "",
             "since": now - 3600 - 60 * n,
         },
@@ -107,6 +108,7 @@ class Service:
             "synced": True,
             "jobs": len(jobs),
             "workflows": len(jobs),
+            "unmade": 0,
             "phases": {},
             "states": {word: states.count(word) for word in STATES},
             "agent": {

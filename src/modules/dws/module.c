@@ -25,6 +25,7 @@
 #include "act/kvs.h"
 #include "act/trouble.h"
 #include "agent/agent.h"
+#include "agent/stamp.h"
 #include "agent/usage.h"
 #include "base/calls.h"
 #include "base/commits.h"
@@ -36,6 +37,7 @@
 #include "facts/storages.h"
 #include "facts/sync.h"
 #include "health/health.h"
+#include "health/suspects.h"
 #include "health/systemstatus.h"
 #include "sched/holds.h"
 #include "sched/scheduler.h"
@@ -50,7 +52,13 @@
 
 static void on_job_changed (struct job *job)
 {
-    annotate_start (job->ctx->annotate);
+    struct dws_ctx *ctx = job->ctx;
+
+    annotate_start (ctx->annotate);
+    if (ctx->stamps)
+        stamps_see_job (ctx->stamps, job);
+    if (ctx->suspects && suspects_see_job (ctx->suspects, job))
+        health_changed (ctx->health);
 }
 
 static void on_workflow_gone (struct job *job)
@@ -79,6 +87,7 @@ static void on_agent_ready (struct dws_ctx *ctx)
 
 static void on_agent_lost (struct dws_ctx *ctx)
 {
+    stamps_agent_lost (ctx->stamps);
     explain_agent_lost (ctx);
     annotate_agent_lost (ctx->annotate);
     tokens_agent_lost (ctx->tokens);
@@ -91,6 +100,7 @@ static void on_link_changed (struct dws_ctx *ctx)
 
 static void on_storages_changed (struct dws_ctx *ctx)
 {
+    (void)suspects_see_storages (ctx->suspects);
     health_changed (ctx->health);
 }
 
@@ -124,8 +134,10 @@ static void ctx_destroy (struct dws_ctx *ctx)
         ERRNO_SAFE_BLOCK;
         flux_msg_handler_delvec (ctx->handlers);
         sync_destroy (ctx->sync);
+        stamps_destroy (ctx->stamps);
         agent_destroy (ctx->agent);
         health_destroy (ctx->health);
+        suspects_destroy (ctx->suspects);
         systemstatus_destroy (ctx->systemstatus);
         holds_destroy (ctx->holds);
         scheduler_destroy (ctx->scheduler);
@@ -171,9 +183,11 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || !(ctx->agent = agent_create (ctx))
+        || !(ctx->stamps = stamps_create (ctx))
         || !(ctx->scheduler = scheduler_create (ctx))
         || !(ctx->holds = holds_create (ctx))
         || !(ctx->systemstatus = systemstatus_create (ctx))
+        || !(ctx->suspects = suspects_create (ctx))
         || !(ctx->health = health_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->losses = losses_create (ctx))

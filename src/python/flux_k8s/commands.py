@@ -21,17 +21,17 @@ from flux_k8s.crd import RESOURCES
 from flux_k8s.kube import BROKEN, UNREACHABLE, ApiError, Kube, Object, is_object
 from flux_k8s.logs import read_logs
 from flux_k8s.problems import Problems
-from flux_k8s.watch import backoff_s, pause_s, trim
+from flux_k8s.watch import PROBE_CAP_S, backoff_s, pause_s, trim
 
 LOGGER = logging.getLogger(__name__)
 
 BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 60.0
-# While no connection can be made one request at a time finds out when it can.
-PROBE_CAP_S = 10.0
 # Conflicting writers of a finalizer list are few; beyond this many refusals
 # something else is wrong and the ordinary pause applies.
 FINALIZER_TRIES = 5
+
+HTTP_CONFLICT = 409
 
 # Kinds that are written for others to read.
 WRITE_ONLY = ("servers", "computes")
@@ -285,6 +285,8 @@ class CommandQueue:
         self._queues: dict[Key, deque[Command]] = {}
         self._failures: dict[Key, int] = {}
         self._told: dict[Key, tuple[int, str]] = {}
+        # before when the server does not want to be asked again
+        self._not_before: dict[Key, float] = {}
         self._ready: list[tuple[float, int, Key]] = []
         # In an outage: the object that tries, those that wait for it, and how
         # often it has tried.
@@ -292,6 +294,7 @@ class CommandQueue:
         self._parked: list[Key] = []
         self._probes = 0
         self._order = itertools.count()
+        kube.comeback.listen(self._hasten)
         self._threads = [
             threading.Thread(target=self._work, name=f"worker-{i}", daemon=True)
             for i in range(workers)
@@ -372,6 +375,17 @@ class CommandQueue:
             self._make_ready(key, 0.0)
         self._parked = []
 
+    def _hasten(self) -> None:
+        """Somebody has got through: what waits to be repeated may try again."""
+        now = time.monotonic()
+        with self._cond:
+            self._ready = [
+                (min(due, max(now, self._not_before.get(key, 0.0))), order, key)
+                for due, order, key in self._ready
+            ]
+            heapq.heapify(self._ready)
+            self._cond.notify_all()
+
     def _finish(self, key: Key, result: dict[str, Any]) -> None:
         with self._cond:
             self._running -= 1
@@ -381,8 +395,11 @@ class CommandQueue:
             queue = self._queues[key]
             command = queue.popleft()
             self._failures.pop(key, None)
-            self._told.pop(key, None)
+            self._not_before.pop(key, None)
+            status, _ = self._told.pop(key, (HTTP_CONFLICT, ""))
         self._problems.clear(key)
+        if status != HTTP_CONFLICT:
+            self._kube.comeback.back()
         self._done({"type": "result", "seq": command.get("seq"), **result})
         # Only now may the next on this object begin: results keep their order.
         with self._cond:
@@ -423,6 +440,8 @@ class CommandQueue:
             if not unreachable:
                 self._end_outage()
                 delay = pause_s(error, failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
+                if error.retry_after_s is not None:
+                    self._not_before[key] = time.monotonic() + delay
                 self._make_ready(key, delay)
             elif self._probe in (None, key):
                 if self._probe is None:

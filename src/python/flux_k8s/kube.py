@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Callable
 from urllib.parse import quote, urlencode
 
 import kubernetes.client
@@ -23,6 +23,7 @@ import urllib3
 import yaml
 from kubernetes.config.config_exception import ConfigException
 
+from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.stats import Stats
 
@@ -72,6 +73,8 @@ KUBECONFIG_FAULTS = (
     AttributeError,
 )
 
+# How a refusal by a webhook begins, which no rule takes back.
+WEBHOOK = "admission webhook"
 NOT_SERVED = "could not find the requested resource"
 NO_CONNECTION = (
     urllib3.exceptions.NewConnectionError,
@@ -187,6 +190,7 @@ class Kube:
         """
         self.path = kubeconfig or default_kubeconfig()
         self.stats = stats or Stats()
+        self.comeback = Comeback()
         self._connections = connections
         self._lock = threading.Lock()
         self._loaded_at = 0.0
@@ -263,6 +267,7 @@ class Kube:
             status = response.status
         except (urllib3.exceptions.HTTPError, OSError) as exc:
             self._try_reload()
+            self.comeback.lost()
             reason = UNREACHABLE if isinstance(exc, NO_CONNECTION) else BROKEN
             raise ApiError(0, reason, str(exc)) from exc
         finally:
@@ -281,6 +286,15 @@ class Kube:
         response.release_conn()
         if error.status == 401:
             self._try_reload()
+        if (
+            error.status == 403
+            and WEBHOOK not in error.message
+            and self.comeback.settling
+        ):
+            # A server that has just started has not read its rules yet.
+            return ApiError(0, BROKEN, error.message)
+        if error.status >= 500:
+            self.comeback.lost()
         unknown = error.reason in ("", BROKEN) or NOT_SERVED in error.message
         if error.status == 404 and unknown:
             # Not that the object is missing: the server does not serve this
@@ -490,15 +504,24 @@ class Kube:
                 path,
                 stream=True,
                 read_timeout_s=timeout_s + WATCH_SLACK_S,
-            )
+            ),
+            self.comeback.lost,
         )
 
 
 class WatchStream:
     """The events of one watch request, as (type, object) pairs."""
 
-    def __init__(self, response: urllib3.BaseHTTPResponse) -> None:
+    def __init__(
+        self,
+        response: urllib3.BaseHTTPResponse,
+        broken: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Args:
+        broken: called when the connection breaks.
+        """
         self._response = response
+        self._broken = broken
 
     def __iter__(self) -> Iterator[tuple[str, Object]]:
         """Yield events until the server ends the stream.
@@ -515,6 +538,7 @@ class WatchStream:
                         yield self._event(line)
         except (urllib3.exceptions.HTTPError, OSError, AttributeError) as exc:
             # urllib3 raises AttributeError when close () comes while it reads
+            self._broken()
             raise ApiError(0, BROKEN, f"watch ended: {exc}") from exc
 
     @staticmethod

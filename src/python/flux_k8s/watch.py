@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Callable
 
-from flux_k8s.kube import ApiError, Kube, Object, WatchStream
+from flux_k8s.kube import UNREACHABLE, ApiError, Kube, Object, WatchStream
 
 LOGGER = logging.getLogger(__name__)
 
@@ -20,6 +20,8 @@ LOGGER = logging.getLogger(__name__)
 WATCH_TIMEOUT_S = (180, 300)
 BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 30.0
+# While no connection can be made.
+PROBE_CAP_S = 10.0
 HTTP_GONE = 410
 SHORT_WATCH_S = 1.0
 
@@ -74,6 +76,9 @@ class WatchThread(threading.Thread):
         self._selector = selector
         self._sink = sink
         self._stopped = threading.Event()
+        # set to end a pause: the server is back, or the thread is to end
+        self._wake = threading.Event()
+        kube.comeback.listen(self._wake.set)
         self._stream: WatchStream | None = None
         self._resume_from = ""
         self._failures = 0
@@ -83,6 +88,7 @@ class WatchThread(threading.Thread):
     def stop(self) -> None:
         """Ask the thread to end; nothing more is reported. Any thread."""
         self._stopped.set()
+        self._wake.set()
         stream = self._stream
         if stream is not None:
             stream.close()
@@ -90,6 +96,7 @@ class WatchThread(threading.Thread):
     def run(self) -> None:
         version = ""
         while not self._stopped.is_set():
+            self._wake.clear()
             try:
                 if not version:
                     version = self._list()
@@ -166,16 +173,22 @@ class WatchThread(threading.Thread):
                 self._failures,
             )
             self._sink.health(self._plural, None)
-        self._failures = 0
+            self._failures = 0
+            self._kube.comeback.back()
 
     def _pause(self, error: ApiError) -> None:
         self._failures += 1
         if self._failures == 1:
             LOGGER.warning("watch of %s: %s", self._plural, error.message)
             self._sink.health(self._plural, error.message)
-        self._stopped.wait(
-            pause_s(error, self._failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
-        )
+        unreachable = error.status == 0 and error.reason == UNREACHABLE
+        cap_s = PROBE_CAP_S if unreachable else BACKOFF_CAP_S
+        delay = pause_s(error, self._failures, BACKOFF_FIRST_S, cap_s)
+        if error.retry_after_s is not None:
+            self._stopped.wait(delay)
+        # Somebody may have got through since this request was begun.
+        elif self._wake.wait(delay):
+            self._stopped.wait(backoff_s(1, BACKOFF_FIRST_S, cap_s))
 
 
 def trim(obj: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from flux_rabbit import cli, rpc, table
 from flux_rabbit.term import STYLES
+from flux_rabbit.timeline import STATES
 from flux_rabbit.units import Seconds, Size, percent
 
 Object = dict[str, Any]
@@ -91,6 +92,12 @@ JOBS = table.Table(
     },
 )
 GOOD = ("Ready",)
+RABBIT_STATES = (
+    *("Starting", "Ready", "Disabled", "NotPresent", "Offline", "Failed"),
+    *("Degraded", "Drained", "Fenced", "Unknown", "Suspect"),
+)
+# What state_of() may say.
+JOB_STATES = ("depend", "queued", "prolog", "run", "epilog", "gone", *STATES)
 
 
 def configure(
@@ -152,6 +159,14 @@ def _words(text: str | None) -> set[str]:
     return {word.strip().lower() for word in (text or "").split(",") if word.strip()}
 
 
+def _states(text: str | None, known: set[str]) -> set[str]:
+    """The states that were asked for. Raises Failure for one that is none."""
+    words = _words(text)
+    for word in sorted(words - {state.lower() for state in known}):
+        raise cli.Failure(f"there is no state '{word}': {', '.join(sorted(known))}")
+    return words
+
+
 def choose(rabbits: list[Object], args: argparse.Namespace) -> list[Object]:
     """The rabbits that were asked for. Raises Failure for one that is not
     there."""
@@ -161,7 +176,8 @@ def choose(rabbits: list[Object], args: argparse.Namespace) -> list[Object]:
             rabbits = [known[name] for name in hosts(args.rabbits)]
         except KeyError as exc:
             raise cli.Failure(f"there is no rabbit {exc.args[0]}") from None
-    states = _words(getattr(args, "states", None))
+    there = {str(rabbit["state"]) for rabbit in rabbits}
+    states = _states(getattr(args, "states", None), {*RABBIT_STATES, *there})
     return [r for r in rabbits if not states or r["state"].lower() in states]
 
 
@@ -247,6 +263,7 @@ def job_row(job: Object, now: float) -> table.Row:
         phase=job["phase"],
         state=state_of(job),
         status=workflow.get("status", ""),
+        trouble=workflow.get("trouble", False),
         time=Seconds(max(0.0, now - since)) if since else "",
         waiting=waits_for(job),
         note=job.get("note", ""),
@@ -260,7 +277,7 @@ def job_row(job: Object, now: float) -> table.Row:
 def _job_style(row: table.Row) -> tuple[str, str]:
     if row.exception or row.status == "Error":
         return _paint("bad")
-    return _paint("warn") if row.status == "TransientCondition" else ("", "")
+    return _paint("warn") if row.trouble else ("", "")
 
 
 def _user_id(text: str | None) -> int | None:
@@ -275,7 +292,7 @@ def _user_id(text: str | None) -> int | None:
 
 
 def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
-    states = _words(args.states)
+    states = _states(args.states, set(JOB_STATES))
     user = _user_id(args.user)
     for page in rpc.job_pages(handle):
         yield [

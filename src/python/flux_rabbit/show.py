@@ -77,10 +77,12 @@ class Report:
         self.directives: list[str] = given or _directives(read.get("jobspec") or {})
         self.errors = [mark.text for mark in self.line.marks]
         status = self.workflow.get("status") or {}
-        if status.get("status") == "Error" and status.get("message"):
+        # The exception for it tells more than the workflow's own message.
+        told = any("workflow error in" in text for text in self.errors)
+        if not told and status.get("status") == "Error" and status.get("message"):
             self.errors.append(str(status["message"]))
         current = (self.active or {}).get("workflow") or {}
-        if current.get("status") in ("Error", "TransientCondition"):
+        if current.get("trouble") and current["message"]:
             self.errors.append(str(current["message"]))
         self.errors += _failed_copies(movements)
         # One fault is often told in several places.

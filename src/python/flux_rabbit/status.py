@@ -23,7 +23,7 @@ LONG_S = 60.0
 BAR = 30
 GROUPS = {
     "ready": ("Ready",),
-    "degraded": ("Degraded", "Starting"),
+    "degraded": ("Degraded", "Starting", "Suspect"),
     "offline": ("Offline", "Failed", "NotPresent", "Fenced", "Unknown"),
     "disabled": ("Disabled", "Drained"),
 }
@@ -101,7 +101,10 @@ def screen(status: Object, now: float) -> list[Line]:
     if foreign:
         row.append((f", {Size(foreign)} foreign", ""))
     lines.append(row)
-    lines.append([("Workflows   ", "dim"), (str(status["workflows"]), "")])
+    row = [("Workflows   ", "dim"), (str(status["workflows"]), "")]
+    if status["unmade"]:
+        row.append((f", {status['unmade']} to be made", "warn"))
+    lines.append(row)
     most = max(status["states"].values(), default=0)
     for state in STATES:
         count = status["states"].get(state, 0)
@@ -119,7 +122,7 @@ def screen(status: Object, now: float) -> list[Line]:
 def _oldest(job: Object, now: float) -> list[Line]:
     workflow = job["workflow"]
     since = max(0.0, now - float(workflow["since"]))
-    wrong = job["exception"] or workflow["status"] in ("Error", "TransientCondition")
+    wrong = job["exception"] or workflow["trouble"]
     style = "bad" if wrong else "warn" if since > LONG_S else ""
     label = "Stuck       " if wrong or since > LONG_S else "Oldest      "
     lines: list[Line] = [

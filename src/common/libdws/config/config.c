@@ -135,6 +135,10 @@ static const struct option options[] = {
     { "soft_drain", TYPE_BOOL, "true", ANY, OFFSET (soft_drain),
       .help = "Give nodes that have lost the link the property badrabbit, "
         "which keeps rabbit jobs away and no others." },
+    { "avoid_suspects", TYPE_BOOL, "false", ANY, OFFSET (avoid_suspects),
+      .help = "Give the nodes of rabbits whose controller does not answer, "
+        "which Kubernetes calls Ready, the property badrabbit. It is taken off "
+        "when the controller answers, or after an hour, so that a job may try." },
     { "offline_grace", TYPE_SECONDS, "60", AT_LEAST (0),
       OFFSET (offline_grace),
       .help = "How long a node must be offline without a break before it is "

@@ -29,6 +29,7 @@ struct dws_config {
     bool restrict_persistent;
     bool drain_compute_nodes;
     bool soft_drain;
+    bool avoid_suspects;
     json_t *drain_queues;           // names, or NULL: any
     json_t *drain_properties;       // what nodes of each of them have, NULL
                                     //  until the caller has set it

@@ -160,9 +160,8 @@ void row_set_up (struct view *v)
     wait_for (v, "the file systems to be created");
     if (expired (v, v->wf->t_desired, v->policy->setup_timeout)
         && !go_on_without (v))
-        fail (v, DWS_EXCEPTION_TIMEOUT,
-              "creating file systems took longer than %gs",
-              v->policy->setup_timeout);
+        fail_late (v, "creating file systems took longer than %gs",
+                   v->policy->setup_timeout);
 }
 
 void row_mount (struct view *v)
@@ -170,9 +169,8 @@ void row_mount (struct view *v)
     wait_for (v, "the file systems to be mounted");
     if (expired (v, v->wf->t_desired, v->policy->prerun_timeout)
         && !go_on_without (v))
-        fail (v, DWS_EXCEPTION_TIMEOUT,
-              "mounting file systems took longer than %gs",
-              v->policy->prerun_timeout);
+        fail_late (v, "mounting file systems took longer than %gs",
+                   v->policy->prerun_timeout);
 }
 
 /* Trouble
@@ -266,8 +264,8 @@ static void give_up_unmounting (struct view *v)
 {
     if (!have_lagging (v))
         return;
-    fail (v, DWS_EXCEPTION_TIMEOUT, "unmounting took longer than %gs, "
-          "skipping data movement", v->policy->postrun_timeout);
+    fail_late (v, "unmounting took longer than %gs, skipping data movement",
+               v->policy->postrun_timeout);
     if (v->wf->lagging_count > 0 && !v->wf->drained)
         act (v, DWS_ACT_DRAIN);
     row_tear_down (v);
@@ -315,8 +313,10 @@ void row_unmount (struct view *v)
         return;
     }
     if (late)
-        fail (v, DWS_EXCEPTION_TIMEOUT, "%s took longer than %gs, skipping it",
-              what, policy->teardown_after);
+        fail_late (v, unmounting ? "unmounting took longer than %gs, skipping it"
+                                 : "data movement took longer than %gs,"
+                                   " skipping it",
+                   policy->teardown_after);
     else if (transient_expired (v))
         fail_transient (v);
     else

@@ -168,6 +168,19 @@ void fail (struct view *v, const char *type, const char *fmt, ...)
     a->type = type ? type : exception_type (job->phase);
 }
 
+/* What is said of a state that DWS has not taken up is about the one before.
+ */
+void fail_late (struct view *v, const char *fmt, double limit)
+{
+    const struct dws_workflow *wf = v->wf;
+    char text[128];
+    bool told = wf->state == wf->desired && *wf->message;
+
+    snprintf (text, sizeof (text), fmt, limit);
+    fail (v, DWS_EXCEPTION_TIMEOUT, "%s%s%s", text, told ? ": " : "",
+          told ? wf->message : "");
+}
+
 void fail_message (struct view *v)
 {
     fail (v, NULL, "workflow error in %s: %s",

@@ -49,6 +49,12 @@ void drop_finalizer (struct view *v);
 void fail (struct view *v, const char *type, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 
+/* The state has taken longer than 'limit' seconds, which 'fmt' has to print, and
+ * this is what DWS says of it.
+ */
+void fail_late (struct view *v, const char *fmt, double limit)
+    __attribute__ ((format (printf, 2, 0)));
+
 /* The job cannot go on, for the reason that the workflow in Error gives.
  */
 void fail_message (struct view *v);

@@ -3,8 +3,9 @@
  * The text of attributes.system.dw as a list of checked #DW directives.
  *
  * What is known to be wrong is refused here, at submission, with the word at
- * fault. What only the cluster's own rules can judge (unknown commands, keys
- * and daemons that are not near to a known one) is passed on with a warning.
+ * fault. What only the cluster's own rules can judge (keys and daemons that are
+ * not near to a known one, commands of the test driver) is passed on with a
+ * warning.
  */
 
 #ifndef LIBDWS_DIRECTIVE_H

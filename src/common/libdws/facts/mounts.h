@@ -10,7 +10,10 @@
 
 #include <jansson.h>
 
+#include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
+#include "job.h"
+#include "workflow.h"
 
 /* The compute nodes that have not got all their mounts into 'state'
  * ("mounted" or "unmounted"), from an array of a workflow's ClientMounts.
@@ -18,6 +21,17 @@
  */
 char *dws_mounts_lagging (json_t *clientmounts,
                           const char *state,
+                          dws_error_t *error);
+
+/* The compute nodes of a job that have not got all the mounts which its workflow
+ * is to give them: those that lag, and those that NNF has not even made all
+ * ClientMounts for, as it does when Computes asks for what it cannot mount.
+ * Fails with EINVAL (the job's hosts) or ENOMEM.
+ */
+char *dws_mounts_missing (json_t *clientmounts,
+                          const struct dws_job *job,
+                          const struct dws_workflow *wf,
+                          const struct dws_topology *topo,
                           dws_error_t *error);
 
 #endif /* !LIBDWS_MOUNTS_H */

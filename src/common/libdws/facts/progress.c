@@ -10,6 +10,7 @@
 #include "libdws/util/hosts.h"
 #include "mounts.h"
 #include "progress.h"
+#include "servers.h"
 
 #define INITIATOR "dm.cray.hpe.com/initiator"
 
@@ -35,6 +36,19 @@ int dws_progress_mounts (json_t *clientmounts,
     free (all);
     free (behind);
     return rc;
+}
+
+int dws_progress_servers (json_t *servers, struct dws_progress *p)
+{
+    char *behind;
+
+    if (!(behind = dws_servers_unready (servers, NULL)))
+        return -1;
+    *p = (struct dws_progress){ .state = DWS_STATE_SETUP };
+    if (strlen (behind) < sizeof (p->behind))
+        strcpy (p->behind, behind);
+    free (behind);
+    return 0;
 }
 
 static bool is_of_state (json_t *movement, enum dws_state state)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * How far a workflow has come within its state, read from the ClientMount and
- * NnfDataMovement objects that carry its labels.
+ * How far a workflow has come within its state, read from the Servers,
+ * ClientMount and NnfDataMovement objects that carry its labels.
  */
 
 #ifndef LIBDWS_PROGRESS_H
@@ -22,6 +22,8 @@ struct dws_progress {
     double percent;             // mean over the movements
     double rate;                // bytes/s, the sum over those that run
     double files;               // moved so far
+    char behind[128];           // rabbits that have not made their storage, a
+                                //  hostlist; "" if it is too long
     char failure[512];          // of the first movement that failed, or ""
 };
 
@@ -32,6 +34,11 @@ struct dws_progress {
 int dws_progress_mounts (json_t *clientmounts,
                          enum dws_state state,
                          struct dws_progress *p);
+
+/* Name the rabbits that keep a workflow in Setup. Fails with ENOMEM; '*p' is then
+ * unchanged.
+ */
+int dws_progress_servers (json_t *servers, struct dws_progress *p);
 
 /* Add up the movements that the copy directives of 'state' (DataIn or
  * DataOut) have made. Those that a job has asked for itself do not count.

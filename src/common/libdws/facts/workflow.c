@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,10 +15,15 @@
 #include "libdws/directive/command.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
+#include "drivers.h"
 #include "workflow.h"
 
 #define NAME_PREFIX "fluxjob-"
 #define SUFFIX_LENGTH 8
+
+/* The errors that pass have been seen to last up to 0.2 s.
+ */
+#define PASSING 5.
 
 static const char *state_names[] = {
     [DWS_STATE_NONE] = "",
@@ -106,6 +112,7 @@ void dws_workflow_destroy (struct dws_workflow *wf)
         free (wf->namespace);
         free (wf->uid);
         free (wf->message);
+        free (wf->silent);
         free (wf->elapsed);
         free (wf->computes);
         free (wf->computes_namespace);
@@ -190,19 +197,19 @@ static bool copy_strings (struct dws_workflow *wf,
                           json_t *object)
 {
     json_t *status = json_object_get (object, "status");
-    const char *message = json_string_value (json_object_get (status,
-                                                              "message"));
     const char *elapsed =
         json_string_value (json_object_get (status, "elapsedTimeLastState"));
     const char *cname = get_string (status, "computes", "name");
     const char *cns = get_string (status, "computes", "namespace");
     const char *token = get_string (status, "workflowToken", "secretName");
+    char rabbit[DWS_RABBIT_SIZE];
     const char *tns = get_string (status, "workflowToken", "secretNamespace");
 
     return copy_string (&wf->name, name)
         && copy_string (&wf->namespace, namespace)
         && copy_string (&wf->uid, get_string (object, "metadata", "uid"))
-        && copy_string (&wf->message, message ? message : "")
+        && (wf->message = dws_drivers_text (status))
+        && copy_string (&wf->silent, dws_drivers_silent (status, rabbit))
         && copy_string (&wf->elapsed, elapsed)
         && copy_string (&wf->computes, cname)
         && copy_string (&wf->computes_namespace, cns ? cns : namespace)
@@ -215,6 +222,49 @@ static bool copy_strings (struct dws_workflow *wf,
         && dws_jsontext_set (&wf->breakdown_refs,
                              json_object_get (status,
                                               "directiveBreakdowns")) == 0;
+}
+
+/* What cannot be read is no stamp.
+ */
+static void read_stamp (struct dws_workflow *wf, const char *stamp)
+{
+    char state[16];
+    double when;
+
+    if (stamp && sscanf (stamp, "%15s %lf", state, &when) == 2
+        && isfinite (when) && when > 0.) {
+        wf->stamp_state = state_parse (state);
+        wf->t_stamp = when;
+    }
+}
+
+const char *dws_workflow_stamp (const struct dws_workflow *wf,
+                                char buf[DWS_STAMP_SIZE])
+{
+    snprintf (buf, DWS_STAMP_SIZE, "%s %.3f", dws_state_name (wf->state),
+              wf->t_transient);
+    return buf;
+}
+
+bool dws_workflow_is_stamped (const struct dws_workflow *wf)
+{
+    return wf->stamp_state == wf->state
+        && fabs (wf->t_stamp - wf->t_transient) < 0.01;
+}
+
+static size_t count_mounted (json_t *directives)
+{
+    const unsigned int mounted = DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW;
+    size_t count = 0;
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        if (json_is_string (value)
+            && (dws_command (json_string_value (value)) & mounted))
+            count++;
+    }
+    return count;
 }
 
 struct dws_workflow *dws_workflow_decode (json_t *object,
@@ -257,14 +307,20 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     index = name_index (status_names, COUNT (status_names),
                         get_string (object, "status", "status"));
     wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
+    wf->trouble = wf->status == DWS_STATUS_TRANSIENT
+                  || dws_drivers_trouble (status);
     wf->ready = get_bool (object, "status", "ready");
     wf->force_ready = get_bool (object, "spec", "forceReady");
     commands = dws_commands (json_object_get (json_object_get (object, "spec"),
                                               "dwDirectives"));
     wf->destroys = (commands & DWS_COMMAND_DESTROY_PERSISTENT) != 0;
     wf->containers = (commands & DWS_COMMAND_CONTAINER) != 0;
+    wf->mounts = count_mounted (json_object_get (json_object_get (object,
+                                                                  "spec"),
+                                                 "dwDirectives"));
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
+    read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
     wf->t_ready = parse_time (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));
@@ -314,6 +370,12 @@ void dws_workflow_set_progress (struct dws_workflow *wf,
     wf->t_progress = now;
 }
 
+bool dws_workflow_troubled (const struct dws_workflow *wf, double now)
+{
+    return wf->status == DWS_STATUS_ERROR
+        || (wf->t_trouble > 0. && now - wf->t_trouble >= PASSING);
+}
+
 void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now)
@@ -344,8 +406,17 @@ void dws_workflow_inherit (struct dws_workflow *wf,
     if (wf->status == DWS_STATUS_TRANSIENT) {
         if (same && old->state == wf->state && old->t_transient > 0.)
             wf->t_transient = old->t_transient;
+        else if (!old && wf->stamp_state == wf->state && wf->t_stamp > 0.
+                 && wf->t_stamp < now)
+            wf->t_transient = wf->t_stamp;
         else
             wf->t_transient = now;
+    }
+    if (wf->trouble) {
+        if (same && old->state == wf->state && old->t_trouble > 0.)
+            wf->t_trouble = old->t_trouble;
+        else
+            wf->t_trouble = now;
     }
     /* desiredStateChange is that of the state before until DWS acts. */
     if (wf->state != wf->desired) {

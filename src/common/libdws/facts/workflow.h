@@ -55,10 +55,15 @@ struct dws_workflow {
     bool force_ready;           // spec.forceReady
     bool destroys;              // its Teardown is a destroy_persistent
     bool containers;            // it has a container
+    size_t mounts;              // file systems that each of its nodes mounts
     char *failed;               // hosts that the job does without, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown
+    double t_stamp;             // since when it was in TransientCondition, as
+    enum dws_state stamp_state; //  dws_workflow_stamp() has noted, 0: it has not
     char *message;              // never NULL
+    bool trouble;               // a driver reports an error
+    char *silent;               // rabbit that does not answer, or NULL
     char *elapsed;              // elapsedTimeLastState or NULL
     char *computes;             // name of the Computes object or NULL
     char *computes_namespace;
@@ -74,6 +79,7 @@ struct dws_workflow {
     bool computes_written;
     bool movements;             // data movements were recorded
     double t_transient;         // since when in TransientCondition, or 0
+    double t_trouble;           // since when a driver reports an error, or 0
 
     /* What keeps the workflow in its state, read when that is asked for. */
     enum dws_state lag_state;   // the state it was read in, NONE: never
@@ -110,6 +116,15 @@ void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now);
 
+/* An annotation of the workflow that has since when it is in TransientCondition,
+ * which dws_workflow_inherit() goes by when there is nothing to inherit. Returns
+ * buf. And whether the workflow has just this one.
+ */
+#define DWS_STAMP_SIZE 64
+const char *dws_workflow_stamp (const struct dws_workflow *wf,
+                                char buf[DWS_STAMP_SIZE]);
+bool dws_workflow_is_stamped (const struct dws_workflow *wf);
+
 /* Note that 'hosts' (a hostlist) keep the workflow in the state it is in.
  * Fails with EINVAL or ENOMEM.
  */
@@ -136,6 +151,11 @@ const char *dws_workflow_name (uint64_t jobid, const char *instance,
 /* The job id in a name of either form, 0 if it is of another form.
  */
 uint64_t dws_workflow_jobid (const char *name);
+
+/* Does DWS report an error that is worth telling of? One in three healthy
+ * workflows has one for a moment, which is not.
+ */
+bool dws_workflow_troubled (const struct dws_workflow *wf, double now);
 
 const char *dws_state_name (enum dws_state state);
 const char *dws_status_name (enum dws_status status);

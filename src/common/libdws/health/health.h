@@ -42,6 +42,7 @@ struct dws_health_policy {
     bool soft_drain;        // give them the property
     json_t *queues;         // drain only nodes that have all properties of one
                             //  of these arrays; NULL: any node
+    json_t *suspects;       // rabbits (keys) to take for down; NULL: none
 };
 
 struct dws_health {

@@ -93,7 +93,7 @@ static void add_movements (struct text *t, const struct dws_workflow *wf,
 
 static void add_state (struct text *t, const struct dws_job *job,
                        const struct dws_workflow *wf,
-                       const struct dws_progress *p)
+                       const struct dws_progress *p, double now)
 {
     switch (wf->state) {
         case DWS_STATE_NONE:
@@ -107,6 +107,8 @@ static void add_state (struct text *t, const struct dws_job *job,
                           : asks (job, DWS_COMMAND_JOBDW)
                           ? "creating file systems"
                           : "preparing storage");
+            if (is_current (p, wf) && *p->behind)
+                say (t, ", not ready: %s", p->behind);
             break;
         case DWS_STATE_DATAIN:
         case DWS_STATE_DATAOUT:
@@ -122,7 +124,8 @@ static void add_state (struct text *t, const struct dws_job *job,
                           : "removing file systems");
             break;
     }
-    if (wf->status == DWS_STATUS_TRANSIENT && *wf->message)
+    if (*wf->message && wf->status != DWS_STATUS_ERROR
+        && dws_workflow_troubled (wf, now))
         say (t, ": %s", wf->message);
 }
 
@@ -137,6 +140,7 @@ const char *dws_waiting_text (const struct dws_job *job,
                               const struct dws_progress *p,
                               enum dws_link link,
                               const char *trouble,
+                              double now,
                               char buf[DWS_WAITING_SIZE])
 {
     struct text t = { buf, 0 };
@@ -153,7 +157,7 @@ const char *dws_waiting_text (const struct dws_job *job,
         say (&t, "%s", job->phase == DWS_PHASE_EPILOG ? "cleaning up"
                                                       : "creating a workflow");
     else
-        add_state (&t, job, wf, p);
+        add_state (&t, job, wf, p, now);
     if (link == DWS_LINK_UP && trouble)
         say (&t, ", Kubernetes has trouble: %s", trouble);
     return buf;
@@ -165,6 +169,8 @@ const char *dws_waiting_kind (const struct dws_job *job,
     if (!wf || wf->ready || wf->state != wf->desired || !is_held (job))
         return NULL;
     switch (wf->state) {
+        case DWS_STATE_SETUP:
+            return "servers";
         case DWS_STATE_DATAIN:
             return asks (job, DWS_COMMAND_COPY_IN) ? "nnfdatamovements" : NULL;
         case DWS_STATE_DATAOUT:

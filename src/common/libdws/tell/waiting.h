@@ -22,13 +22,15 @@ enum dws_link {
 
 /* Write "rabbit: ..." to 'buf', or "" if nothing of ours holds the job.
  * 'wf' is NULL if there is none, 'p' if nothing was read. 'trouble' is what a
- * request that is being repeated got for an answer, or NULL. Returns 'buf'.
+ * request that is being repeated got for an answer, or NULL. An error of DWS is
+ * told when it has lasted until 'now'. Returns 'buf'.
  */
 const char *dws_waiting_text (const struct dws_job *job,
                               const struct dws_workflow *wf,
                               const struct dws_progress *p,
                               enum dws_link link,
                               const char *trouble,
+                              double now,
                               char buf[DWS_WAITING_SIZE]);
 
 /* What is worth reading to say more about the state that the workflow is in:

@@ -340,9 +340,13 @@ static int op_nodemap (struct fixture *f, dws_error_t *e)
 
 static int op_mounts (struct fixture *f, dws_error_t *e)
 {
+    struct dws_job job = { .hosts = "a[1-3]" };
+    struct dws_workflow wf = { .mounts = 1 };
     bool shared;
 
-    if (drop_text (dws_mounts_lagging (f->clientmounts, "mounted", e)) < 0
+    if (drop_text (dws_mounts_missing (f->clientmounts, &job, &wf, f->topo,
+                                       e)) < 0
+        || drop_text (dws_mounts_lagging (f->clientmounts, "mounted", e)) < 0
         || drop_text (dws_servers_unready (f->servers, e)) < 0
         || drop_text (dws_servers_allocated (f->servers, e)) < 0
         || drop_text (dws_servers_lagging (f->servers, "a1,b3", f->topo,

@@ -54,13 +54,15 @@ static bool is_mounting (const struct job *job)
 
 static void mounts_listed (struct job *job, int index, json_t *objects)
 {
-    bool mounting = is_mounting (job);
     dws_error_t error;
     char *hosts;
 
-    if ((hosts = dws_mounts_lagging (objects,
-                                     mounting ? "mounted" : "unmounted",
-                                     &error)))
+    if (is_mounting (job))
+        hosts = dws_mounts_missing (objects, job->facts, job->wf,
+                                    job->ctx->config->topology, &error);
+    else
+        hosts = dws_mounts_lagging (objects, "unmounted", &error);
+    if (hosts)
         set_lagging (job, hosts, false);
     else
         flux_log (job->ctx->h, LOG_ERR, "mounts: %s", error.text);

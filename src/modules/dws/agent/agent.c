@@ -417,6 +417,8 @@ static void take_health (struct agent *agent, json_t *report)
         flux_log (agent->ctx->h, ok ? LOG_INFO : LOG_ERR,
                   "Kubernetes is %s%s%s", ok ? "back" : "out of reach",
                   message && *message ? ": " : "", message ? message : "");
+    if (ok && !agent->reachable)
+        jobs_hasten (agent->ctx->jobs);
     agent->reachable = ok;
     agent->ctx->events->link_changed (agent->ctx);
 }

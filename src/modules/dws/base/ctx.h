@@ -24,7 +24,9 @@ struct losses;
 struct persistent;
 struct scheduler;
 struct space;
+struct stamps;
 struct storages;
+struct suspects;
 struct sync;
 struct systemstatus;
 struct tokens;
@@ -47,11 +49,13 @@ struct dws_ctx {
     struct sync *sync;          // the way to learn the jobs from nothing
 
     struct agent *agent;        // the way to Kubernetes
+    struct stamps *stamps;      // dates of what has none there
 
     struct scheduler *scheduler;        // what it knows of rabbits
     struct holds *holds;        // what it is told not to give away
 
     struct systemstatus *systemstatus;  // what DWS knows of nodes
+    struct suspects *suspects;  // rabbits that may be dead
     struct health *health;      // what is known of nodes and rabbits
 
     struct annotate *annotate;  // what users see of their jobs

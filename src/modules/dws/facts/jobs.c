@@ -429,6 +429,19 @@ void job_end (struct job *job, enum dws_action_kind kind, enum way way,
     jobs_changed (job);
 }
 
+static void hasten_cb (struct job *job, void *arg)
+{
+    if (job->retry && !retry_is_first (job->retry)) {
+        retry_reset (job->retry);
+        retry_after (job->retry, 0.);
+    }
+}
+
+void jobs_hasten (struct jobs *jobs)
+{
+    jobs_each (jobs, hasten_cb, NULL);
+}
+
 void job_set_trouble (struct job *job, const char *text)
 {
     free (job->trouble);

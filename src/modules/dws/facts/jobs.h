@@ -46,6 +46,7 @@ struct job {
     struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
     bool waited;                        // tell/annotate.h
+    bool stamping;                      // agent/stamp.h
     bool daemons_saved;                 // the prolog will find them
     bool changed;
     bool listed;                        // in the latest answer to dws.sync
@@ -123,6 +124,10 @@ void jobs_wake (struct job *job, double after);
 void job_begin (struct job *job, enum dws_action_kind kind, enum way way);
 void job_end (struct job *job, enum dws_action_kind kind, enum way way,
               bool ok);
+
+/* Kubernetes can be reached again: what has failed is tried again now.
+ */
+void jobs_hasten (struct jobs *jobs);
 
 /* Why a command to the agent is repeated, for the job's owner; NULL: no command
  * is.

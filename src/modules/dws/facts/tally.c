@@ -38,6 +38,8 @@ void counts_add (struct counts *counts, const struct counted *c, int by)
         counts->workflows += by;
         counts->states[c->state] += by;
     }
+    else if (c->phase <= DWS_PHASE_PROLOG)
+        counts->unmade += by;
 }
 
 void tally_remove (struct tally *tally, struct job *job)

@@ -17,6 +17,7 @@ struct job;
 struct counts {
     int jobs;
     int workflows;
+    int unmade;                 // jobs that wait for theirs to be made
     int phases[DWS_PHASE_GONE + 1];
     int states[DWS_STATE_TEARDOWN + 1];
 };

@@ -20,6 +20,7 @@
 #include "facts/config.h"
 #include "facts/storages.h"
 #include "health/health.h"
+#include "health/suspects.h"
 #include "health/systemstatus.h"
 #include "sched/scheduler.h"
 
@@ -94,6 +95,8 @@ static void decide_health (struct health *health)
         .drain = ctx->config->drain_compute_nodes,
         .soft_drain = ctx->config->soft_drain,
         .queues = ctx->config->drain_properties,
+        .suspects = ctx->config->avoid_suspects
+                  ? suspects_names (ctx->suspects) : NULL,
     };
     dws_error_t error;
     json_t *storages;

@@ -102,7 +102,7 @@ const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
     return dws_waiting_text (job->facts, job->wf,
                              job->note ? &job->note->progress : NULL,
                              agent_link (job->ctx->agent), job->trouble,
-                             buf);
+                             flux_reactor_time (), buf);
 }
 
 /* Progress
@@ -113,9 +113,15 @@ static void learn_progress (struct job *job, json_t *objects)
     struct dws_progress *p = &job->note->progress;
     enum dws_state state = job->wf->state;
 
+    int rc = 0;
+
     if (state == DWS_STATE_DATAIN || state == DWS_STATE_DATAOUT)
         dws_progress_movements (objects, state, p);
-    else if (dws_progress_mounts (objects, state, p) < 0)
+    else if (state == DWS_STATE_SETUP)
+        rc = dws_progress_servers (objects, p);
+    else
+        rc = dws_progress_mounts (objects, state, p);
+    if (rc < 0)
         flux_log (job->ctx->h, LOG_ERR, "progress: out of memory");
 }
 
@@ -149,7 +155,8 @@ static void ask_progress (struct annotate *annotate, struct job *job)
     }
     if (!(command = command_list (job->wf, kind))
         || json_object_set_new (command, "fields",
-                                json_pack ("[s,s,s,s]",
+                                json_pack ("[s,s,s,s,s]",
+                                           "spec.allocationSets",
                                            "metadata.name",
                                            "metadata.labels",
                                            "spec.node", "status")) < 0) {
@@ -172,6 +179,8 @@ static void tick_job (struct job *job, void *arg)
     const char *shown = job->note ? job->note->text : NULL;
 
     annotate_text (job, text);
+    if (job->wf && job->wf->t_trouble > 0.)     // it may last
+        annotate->again = true;
     if (*text && !job->waited) {    // it may be over by the next time
         job->waited = true;
         annotate->again = true;

@@ -27,14 +27,16 @@ static int set_new (json_t *o, const char *key, json_t *value)
 static json_t *describe_workflow (const struct dws_workflow *wf)
 {
     bool arrived = wf->ready && wf->state == wf->desired;
+    bool trouble = dws_workflow_troubled (wf, flux_reactor_time ());
 
-    return json_pack ("{s:s s:s s:s s:b s:s s:s s:f}",
+    return json_pack ("{s:s s:s s:s s:b s:b s:s s:s s:f}",
                       "name", wf->name,
                       "desired", dws_state_name (wf->desired),
                       "state", dws_state_name (wf->state),
                       "ready", wf->ready,
+                      "trouble", trouble,
                       "status", dws_status_name (wf->status),
-                      "message", wf->message,
+                      "message", wf->trouble && !trouble ? "" : wf->message,
                       "since", arrived ? wf->t_ready : wf->t_desired);
 }
 

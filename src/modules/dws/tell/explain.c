@@ -11,6 +11,7 @@
 #include "libutil/errno_safe.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "facts/config.h"
 #include "facts/persistent.h"
 #include "tell/explain.h"
 
@@ -46,14 +47,16 @@ void explain_agent_lost (struct dws_ctx *ctx)
     jobs_each (ctx->jobs, explain_lost_cb, NULL);
 }
 
-static void learn_details (struct explanation *e, json_t *objects)
+static void learn_details (struct job *job, struct explanation *e,
+                           json_t *objects)
 {
     switch (e->state) {
         case DWS_STATE_SETUP:
             e->hosts = dws_servers_unready (objects, NULL);
             break;
         case DWS_STATE_PRERUN:
-            e->hosts = dws_mounts_lagging (objects, "mounted", NULL);
+            e->hosts = dws_mounts_missing (objects, job->facts, job->wf,
+                                           job->ctx->config->topology, NULL);
             break;
         case DWS_STATE_POSTRUN:
             e->hosts = dws_mounts_lagging (objects, "unmounted", NULL);
@@ -69,9 +72,10 @@ static void explain_answer_cb (struct dws_ctx *ctx, struct job *job,
 {
     struct explanation *e = job ? job->explanation : NULL;
 
-    if (!e || e->answered || cmd->generation != job->generation)
+    if (!e || e->answered || !job->wf
+        || cmd->generation != job->generation)
         return;
-    learn_details (e, json_object_get (report, "objects"));
+    learn_details (job, e, json_object_get (report, "objects"));
     e->answered = true;
     jobs_changed (job);
 }

@@ -11,6 +11,7 @@
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/storages.h"
+#include "health/suspects.h"
 #include "tell/list.h"
 
 /* Jobs
@@ -123,6 +124,21 @@ static void read_storage (json_t *object, struct storage *storage)
     }
 }
 
+/* A rabbit that Kubernetes calls Ready may not answer.
+ */
+static void find_storage (struct dws_ctx *ctx, const char *name,
+                          struct storage *storage)
+{
+    const char *reason = suspects_reason (ctx->suspects, name);
+
+    read_storage (json_object_get (storages_by_name (ctx->storages), name),
+                  storage);
+    if (reason && !strcmp (storage->status, "Ready")) {
+        storage->status = "Suspect";
+        storage->reason = reason;
+    }
+}
+
 /* Bytes of a rabbit: all that jobs may have, what our jobs hold, and what
  * others had taken when the mapping was made.
  */
@@ -198,7 +214,7 @@ static void count_allocations (struct job *job, void *arg)
 }
 
 static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
-                              int index, json_t *storages, json_t *counts)
+                              int index, json_t *counts)
 {
     const char *name = dws_topology_name (ctx->config->topology, index);
     const char *hosts = dws_topology_hostlist (ctx->config->topology, index);
@@ -207,7 +223,7 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
     json_t *more;
     json_t *o;
 
-    read_storage (json_object_get (storages, name), &storage);
+    find_storage (ctx, name, &storage);
     read_room (ctx, index, name, &storage, &room);
     o = json_pack ("{s:s s:s s:I s:I}",
                    "name", name,
@@ -236,7 +252,6 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
 json_t *list_rabbits (struct dws_ctx *ctx, const struct asker *asker)
 {
     size_t count = dws_topology_count (ctx->config->topology);
-    json_t *storages = storages_by_name (ctx->storages);
     json_t *counts = json_object ();
     json_t *rabbits = json_array ();
     json_t *o = NULL;
@@ -246,7 +261,7 @@ json_t *list_rabbits (struct dws_ctx *ctx, const struct asker *asker)
     jobs_each (ctx->jobs, count_allocations, counts);
     for (size_t i = 0; i < count; i++) {
         if (json_array_append_new (rabbits,
-                                   encode_rabbit (ctx, asker, i, storages,
+                                   encode_rabbit (ctx, asker, i,
                                                   counts)) < 0)
             goto done;
     }
@@ -262,7 +277,6 @@ done:
 json_t *list_totals (struct dws_ctx *ctx)
 {
     size_t count = dws_topology_count (ctx->config->topology);
-    json_t *storages = storages_by_name (ctx->storages);
     struct room sum = { 0 };
     json_t *states;
 
@@ -274,7 +288,7 @@ json_t *list_totals (struct dws_ctx *ctx)
         struct room room;
         json_int_t n;
 
-        read_storage (json_object_get (storages, name), &storage);
+        find_storage (ctx, name, &storage);
         read_room (ctx, i, name, &storage, &room);
         sum.capacity += room.capacity;
         sum.used += room.used;

@@ -47,8 +47,11 @@ static void expect_same (const struct world *w)
             continue;
         counts.jobs++;
         counts.phases[job->facts->phase]++;
-        if (!wf)
+        if (!wf) {
+            if (job->facts->phase <= DWS_PHASE_PROLOG)
+                counts.unmade++;
             continue;
+        }
         counts.workflows++;
         counts.states[wf->state]++;
         if ((!wf->ready || wf->state != wf->desired) && wf->t_desired > 0.

@@ -278,11 +278,27 @@ static void test_timeouts (void **state)
         assert_true (f.out.wake == tab[i].deadline);
         assert_string_equal (decide (&f, tab[i].deadline), tab[i].actions);
         check_raise (&f, "dws-timeout", "took longer than");
+        assert_null (strstr (f.out.list[0].text, "not ready"));
         assert_true (f.out.wake == 0.);
         f.wf.t_desired = 0.;
         f.job.t_epilog = 0.;
         assert_string_equal (decide (&f, 1E9), "");
     }
+}
+
+/* DWS's own words are told with it, if they are about that state.
+ */
+static void test_timeout_words (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_SETUP, false);
+
+    f.wf.message = "allocation set not ready";
+    assert_string_equal (decide (&f, 1020.), "raise");
+    check_raise (&f, "dws-timeout", "longer than 20s: allocation set not ready");
+    f.wf.state = DWS_STATE_PROPOSAL;
+    assert_string_equal (decide (&f, 1020.), "raise");
+    check_raise (&f, "dws-timeout", "longer than 20s");
+    assert_null (strstr (f.out.list[0].text, "not ready"));
 }
 
 /* The limit is 1050: from then on every 10 s, and until 1150 at most.
@@ -548,6 +564,7 @@ int main (void)
         cmocka_unit_test (test_error),
         cmocka_unit_test (test_long_message),
         cmocka_unit_test (test_timeouts),
+        cmocka_unit_test (test_timeout_words),
         cmocka_unit_test (test_datamovement_grace),
         cmocka_unit_test (test_grace_in_postrun),
         cmocka_unit_test (test_transient),

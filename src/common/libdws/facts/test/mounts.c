@@ -45,10 +45,64 @@ static void test_mounts (void **state)
                   "mounted", "node0");
 }
 
+/* 'failed' was left out, and is still in R.
+ */
+static void check_missing (const char *text, size_t mounts, char *failed,
+                           const char *want)
+{
+    json_t *mapping = J ("{'computes': {'node0': 'rabbit0', 'node1': 'rabbit0'},"
+                         " 'rabbits': {'rabbit0': {'capacity': 1,"
+                         "  'hostlist': 'node[0-1]'}}}");
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+    struct dws_job job = { .hosts = "rabbit0,node[0-3]" };
+    struct dws_workflow wf = { .mounts = mounts, .failed = failed };
+    json_t *o = J (text);
+    char *got = dws_mounts_missing (o, &job, &wf, topo, NULL);
+
+    assert_non_null (got);
+    assert_string_equal (got, want);
+    free (got);
+    dws_topology_destroy (topo);
+    json_decref (mapping);
+    json_decref (o);
+}
+
+static void test_missing (void **state)
+{
+    static const char *const three =
+        "[" MOUNT ("computes", "node0", STATUS ("mounted", "true")) ","
+        MOUNT ("servers", "rabbit0", "") ","
+        MOUNT ("computes", "node1", STATUS ("mounted", "false")) ","
+        MOUNT ("computes", "node2", STATUS ("mounted", "true")) "]";
+    struct dws_job job = { .hosts = NULL };
+    struct dws_workflow wf = { .mounts = 1 };
+    dws_error_t error;
+    json_t *o = J (three);
+    char *got;
+
+    /* more computes than allocations: there is no ClientMount at all */
+    check_missing ("[]", 1, NULL, "node[0-3]");
+    check_missing ("[]", 1, "node3", "node[0-2]");
+    check_missing ("[]", 0, NULL, "");
+    /* a node far from its storage, one that lags */
+    check_missing (three, 1, NULL, "node[1,3]");
+    /* of two file systems nobody has the second */
+    check_missing (three, 2, NULL, "node[0-3]");
+    /* as long as R is not known: those that are seen to lag */
+    assert_non_null ((got = dws_mounts_missing (o, &job, &wf, NULL, NULL)));
+    assert_string_equal (got, "node1");
+    free (got);
+    job.hosts = "node[";
+    assert_null (dws_mounts_missing (o, &job, &wf, NULL, &error));
+    assert_int_equal (errno, EINVAL);
+    json_decref (o);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_mounts),
+        cmocka_unit_test (test_missing),
     };
 
     return cmocka_run_group_tests_name ("mounts", tests, NULL, NULL);

@@ -11,9 +11,11 @@
     "  'uid': 'u1', 'resourceVersion': '123'," \
     "  'labels': {'flux-framework.org/instance': 'me'}," \
     "  'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']}," \
-    " 'spec': {'desiredState': 'Setup'}," \
+    " 'spec': {'desiredState': 'Setup', 'dwDirectives': [" \
+    "   '#DW jobdw type=xfs name=a', '#DW persistentdw name=b'," \
+    "   '#DW copy_in source=/a', 5]}," \
     " 'status': {'state': 'Setup', 'ready': true, 'status': 'Completed'," \
-    "  'message': 'm', 'elapsedTimeLastState': '1s'," \
+    "  'message': 'DW Directive 3: m', 'elapsedTimeLastState': '1s'," \
     "  'desiredStateChange': '2026-01-02T03:04:05.250000Z'," \
     "  'computes': {'name': 'c', 'namespace': 'n'}," \
     "  'env': {'DW_JOB_a': '/b'}," \
@@ -43,6 +45,8 @@ static void test_workflow (void **state)
     assert_int_equal (wf->desired, DWS_STATE_SETUP);
     assert_int_equal (wf->state, DWS_STATE_SETUP);
     assert_int_equal (wf->status, DWS_STATUS_COMPLETED);
+    assert_string_equal (wf->message, "m");
+    assert_int_equal (wf->mounts, 2);
     assert_string_equal (wf->elapsed, "1s");
     assert_string_equal (wf->computes, "c");
     assert_string_equal (wf->computes_namespace, "n");
@@ -163,6 +167,102 @@ static void test_inherit (void **state)
     dws_workflow_destroy (wf);
 }
 
+#define TROUBLE(state, error) \
+    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u1'}," \
+    " 'spec': {'desiredState': 'Setup'}," \
+    " 'status': {'state': '" state "', 'status': 'DriverWait'," \
+    "  'drivers': [{'watchState': '" state "', 'completed': false," \
+    "   'status': 'Running', 'message': 'm', 'error': '" error "'}]}}"
+
+/* The clock of an error runs while there is one, in one state.
+ */
+static void test_trouble (void **state)
+{
+    static const struct {
+        const char *text;
+        double since;
+    } course[] = {
+        { TROUBLE ("Setup", "internal error: no"), 100. },
+        { TROUBLE ("Setup", "internal error: r2: other"), 100. },
+        { TROUBLE ("Setup", ""), 0. },
+        { TROUBLE ("Setup", "internal error: no"), 103. },
+        { TROUBLE ("DataIn", "internal error: no"), 104. },
+    };
+    struct dws_workflow *old = NULL;
+
+    for (size_t i = 0; i < sizeof (course) / sizeof (course[0]); i++) {
+        struct dws_workflow *wf = wf_decode (course[i].text);
+
+        assert_non_null (wf);
+        dws_workflow_inherit (wf, old, 100. + i);
+        assert_true (wf->t_trouble == course[i].since);
+        assert_false (dws_workflow_troubled (wf, 104.));
+        dws_workflow_destroy (old);
+        old = wf;
+    }
+    assert_true (dws_workflow_troubled (old, 109.));
+    old->t_trouble = 0.;
+    assert_false (dws_workflow_troubled (old, 109.));
+    old->status = DWS_STATUS_ERROR;
+    assert_true (dws_workflow_troubled (old, 0.));
+    dws_workflow_destroy (old);
+}
+
+/* The date of a TransientCondition outlives the process that has seen it begin,
+ * in the same state.
+ */
+static void test_stamp (void **state)
+{
+    static const struct {
+        const char *stamp;
+        double since;
+    } tab[] = {
+        { "Setup 60.125", 60.125 },
+        { "PreRun 60.125", 100. },
+        { "Setup 100.5", 100. },        // somebody's clock
+        { "Setup", 100. },
+        { "Setup x", 100. },
+        { "Setup -1", 100. },
+        { "Setup inf", 100. },
+        { "Setup nan", 100. },
+        { "Nonsense 60", 100. },
+        { "", 100. },
+    };
+    char buf[DWS_STAMP_SIZE];
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *o = json_pack ("{s:{s:s s:s s:{s:s}} s:{s:s} s:{s:s s:s}}",
+                               "metadata",
+                                 "name", "fluxjob-77",
+                                 "uid", "u1",
+                                 "annotations",
+                                   "flux-framework.org/transient-since",
+                                   tab[i].stamp,
+                               "spec",
+                                 "desiredState", "Setup",
+                               "status",
+                                 "state", "Setup",
+                                 "status", "TransientCondition");
+        struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
+        struct dws_workflow *next = dws_workflow_decode (o, "me", NULL);
+
+        assert_non_null (wf);
+        assert_non_null (next);
+        dws_workflow_inherit (wf, NULL, 100.);
+        assert_true (wf->t_transient == tab[i].since);
+        assert_int_equal (dws_workflow_is_stamped (wf), i == 0);
+        if (i == 0)
+            assert_string_equal (dws_workflow_stamp (wf, buf), tab[i].stamp);
+        /* who has seen it begin knows better */
+        wf->t_transient = 90.;
+        dws_workflow_inherit (next, wf, 110.);
+        assert_true (next->t_transient == 90.);
+        dws_workflow_destroy (next);
+        dws_workflow_destroy (wf);
+        json_decref (o);
+    }
+}
+
 static void test_names (void **state)
 {
     char buf[DWS_NAME_SIZE];
@@ -185,6 +285,8 @@ int main (void)
         cmocka_unit_test (test_workflow_tolerant),
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_inherit),
+        cmocka_unit_test (test_trouble),
+        cmocka_unit_test (test_stamp),
         cmocka_unit_test (test_names),
     };
 

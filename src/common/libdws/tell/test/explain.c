@@ -20,17 +20,17 @@ static void test_faults (void **state)
           " rabbit0, 3 GiB are left", "site", "ask for less" },
         { DWS_STATE_PROPOSAL, "w-0, set ost: 2 allocations of 9 GiB on 1 of 2"
           " rabbits: 1 fit; rabbit0 is Disabled", "storage", "submit again" },
-        { DWS_STATE_PROPOSAL, "workflow error in Proposal: DW Directive 0: "
+        { DWS_STATE_PROPOSAL, "workflow error in Proposal: "
           "User error: 'capacity' must be a non-zero value",
           "user", "correct the directive" },
         { DWS_STATE_NONE, "admission webhook \"v\" denied the request: x",
           "user", "correct the directive" },
-        { DWS_STATE_SETUP, "workflow error in Setup: DW Directive 0: WLM "
+        { DWS_STATE_SETUP, "workflow error in Setup: WLM "
           "error: rabbit0: insufficient capacity available",
           "site", "ask for less" },
-        { DWS_STATE_SETUP, "workflow error in Setup: DW Directive 0: WLM "
+        { DWS_STATE_SETUP, "workflow error in Setup: WLM "
           "error: label missing", "site", "tell the administrators" },
-        { DWS_STATE_PRERUN, "workflow error in PreRun: DW Directive 0: "
+        { DWS_STATE_PRERUN, "workflow error in PreRun: "
           "Internal error: mount failed", "storage", "submit again" },
         { DWS_STATE_PRERUN, "mounting file systems took longer than 5s",
           "storage", "submit again" },
@@ -54,6 +54,37 @@ static void test_faults (void **state)
           "user", "rabbit_container_log" },
         { DWS_STATE_NONE, "user 5 is not known on this system",
           "site", "tell the administrators" },
+        /* the texts of NNF that are not what their kind says */
+        { DWS_STATE_PROPOSAL, "Internal error: 'capacity' must be a non-zero"
+          " value", "user", "correct the directive" },
+        { DWS_STATE_PROPOSAL, "Internal error: no valid container profile"
+          " found (NnfContainerProfile.nnf.cray.hpe.com \"no\" not found)",
+          "user", "correct the directive" },
+        { DWS_STATE_PROPOSAL, "Internal error: the administrator must"
+          " configure the user container TLS secret for the system: Secret"
+          " \"s\" not found", "site", "tell the administrators" },
+        { DWS_STATE_PROPOSAL, "Internal error: invalid allocationPadding value"
+          " (invalid capacity string, lots)", "site", "administrators" },
+        { DWS_STATE_PROPOSAL, "Internal error: invalid capacityScalingFactor"
+          " for gfs2 allocation", "site", "administrators" },
+        { DWS_STATE_SETUP, "WLM error: storage directive requirements were not"
+          " satisfied (allocation set xfs specified insufficient capacity)",
+          "site", "tell the administrators" },
+        { DWS_STATE_SETUP, "Internal error: storage directive requirements were"
+          " not satisfied (Storage \"r9\" not found)", "site",
+          "tell the administrators" },
+        { DWS_STATE_SETUP, "Internal error: could not create allocation"
+          " (spec.allocationSets[0].nodes: Required value)", "site",
+          "tell the administrators" },
+        { DWS_STATE_SETUP, "Internal error: could not allocate storage (r2:"
+          " NnfNodeBlockStorage has not been reconciled after 300 seconds)",
+          "storage", "submit again" },
+        { DWS_STATE_SETUP, "Internal error: could not request ports for"
+          " container workflow: InsufficientResources", "site",
+          "no port is free" },
+        { DWS_STATE_PRERUN, "Internal error: unable to mount file system on"
+          " client nodes (namespaces \"n9\" not found)", "storage",
+          "submit again" },
         { DWS_STATE_PROPOSAL, "no compute node has physical access",
           "user", "correct the directive" },
     };

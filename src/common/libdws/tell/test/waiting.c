@@ -35,14 +35,22 @@ static const struct test_case cases[] = {
     { DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, JOBDW,
       .text = "rabbit: assigning storage" },
     { DWS_PHASE_PROLOG, DWS_STATE_SETUP, JOBDW,
-      .text = "rabbit: creating file systems" },
+      .text = "rabbit: creating file systems", .kind = "servers" },
     { DWS_PHASE_PROLOG, DWS_STATE_SETUP, JOBDW, .message = "no luck",
-      .text = "rabbit: creating file systems: no luck" },
+      .text = "rabbit: creating file systems: no luck", .kind = "servers" },
+    { DWS_PHASE_PROLOG, DWS_STATE_SETUP, JOBDW,
+      { DWS_STATE_SETUP, .behind = "rabbit[2-3]" },
+      .text = "rabbit: creating file systems, not ready: rabbit[2-3]",
+      .kind = "servers" },
+    { DWS_PHASE_PROLOG, DWS_STATE_SETUP, JOBDW,
+      { DWS_STATE_PROPOSAL, .behind = "rabbit[2-3]" },
+      .text = "rabbit: creating file systems", .kind = "servers" },
     { DWS_PHASE_PROLOG, DWS_STATE_SETUP,
       "#DW create_persistent type=lustre capacity=1TiB name=pp",
-      .text = "rabbit: creating a persistent file system" },
+      .text = "rabbit: creating a persistent file system",
+      .kind = "servers" },
     { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "#DW persistentdw name=pp",
-      .text = "rabbit: preparing storage" },
+      .text = "rabbit: preparing storage", .kind = "servers" },
     { DWS_PHASE_PROLOG, DWS_STATE_DATAIN, JOBDW,
       .text = "rabbit: staging in" },
     { DWS_PHASE_PROLOG, DWS_STATE_DATAIN, COPY,
@@ -91,6 +99,7 @@ static void test_table (void **state)
             .desired = c->state,
             .status = c->message ? DWS_STATUS_TRANSIENT : DWS_STATUS_NONE,
             .message = c->message ? (char *)c->message : "",
+            .t_trouble = c->message ? 5. : 0.,
         };
         struct dws_job job = {
             .phase = c->phase,
@@ -103,9 +112,36 @@ static void test_table (void **state)
         json_decref (directives);
         kind = dws_waiting_kind (&job, &wf);
         assert_string_equal (dws_waiting_text (&job, &wf, &c->progress,
-                                               c->link, NULL, buf), c->text);
+                                               c->link, NULL, 10., buf),
+                             c->text);
         assert_string_equal (kind ? kind : "", c->kind ? c->kind : "");
     }
+}
+
+/* An error that may pass is told of when it has lasted.
+ */
+static void test_passing (void **state)
+{
+    struct dws_job job = { .phase = DWS_PHASE_PROLOG };
+    struct dws_workflow wf = {
+        .state = DWS_STATE_SETUP,
+        .desired = DWS_STATE_SETUP,
+        .status = DWS_STATUS_DRIVERWAIT,
+        .message = "Internal error: could not allocate storage",
+        .t_trouble = 100.,
+    };
+    char buf[DWS_WAITING_SIZE];
+
+    dws_waiting_text (&job, &wf, NULL, 0, NULL, 104.9, buf);
+    assert_string_equal (buf, "rabbit: preparing storage");
+    dws_waiting_text (&job, &wf, NULL, 0, NULL, 105., buf);
+    assert_string_equal (buf, "rabbit: preparing storage: Internal error: could"
+                              " not allocate storage");
+    /* what is waited for is none */
+    wf.t_trouble = 0.;
+    wf.message = "allocation set not ready";
+    dws_waiting_text (&job, &wf, NULL, 0, NULL, 1e9, buf);
+    assert_string_equal (buf, "rabbit: preparing storage");
 }
 
 static void test_edges (void **state)
@@ -115,27 +151,29 @@ static void test_edges (void **state)
         .state = DWS_STATE_SETUP,
         .desired = DWS_STATE_SETUP,
         .status = DWS_STATUS_TRANSIENT,
+        .t_trouble = 1.,
     };
     char message[400];
     char buf[DWS_WAITING_SIZE];
     json_t *s;
 
-    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, NULL, buf),
+    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, NULL, 1., buf),
                          "rabbit: cleaning up");
     assert_null (dws_waiting_kind (&job, NULL));
     job.phase = DWS_PHASE_DEPEND;
-    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, NULL, buf),
+    assert_string_equal (dws_waiting_text (&job, NULL, NULL, 0, NULL, 1., buf),
                          "rabbit: creating a workflow");
     assert_string_equal (dws_waiting_text (&job, NULL, NULL, DWS_LINK_UP,
-                                           "etcd: timed out", buf),
+                                           "etcd: timed out", 1., buf),
                          "rabbit: creating a workflow, Kubernetes has"
                          " trouble: etcd: timed out");
     assert_string_equal (dws_waiting_text (&job, NULL, NULL,
-                                           DWS_LINK_NO_SERVER, "x", buf),
+                                           DWS_LINK_NO_SERVER, "x", 1., buf),
                          "rabbit: waiting for the Kubernetes API server");
     job.abandoned = true;
     job.phase = DWS_PHASE_EPILOG;
-    assert_string_equal (dws_waiting_text (&job, &wf, NULL, 0, NULL, buf), "");
+    assert_string_equal (dws_waiting_text (&job, &wf, NULL, 0, NULL, 1., buf),
+                         "");
     /* a long message is cut where a character ends */
     job.phase = DWS_PHASE_PROLOG;
     for (size_t shift = 0; shift < 2; shift++) {
@@ -144,7 +182,8 @@ static void test_edges (void **state)
         for (size_t i = shift; i + 3 <= sizeof (message); i += 2)
             memcpy (message + i, "\xc3\xa9", 3);
         assert_non_null ((s = json_string (dws_waiting_text (&job, &wf, NULL,
-                                                             0, NULL, buf))));
+                                                             0, NULL, 10.,
+                                                             buf))));
         json_decref (s);
     }
 }
@@ -153,6 +192,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_table),
+        cmocka_unit_test (test_passing),
         cmocka_unit_test (test_edges),
     };
 

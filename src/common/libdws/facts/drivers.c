@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See drivers.h. An entry has a message for the user, "KIND error: TEXT", and
+ * an error for the administrator, "kind error: CONTEXT: ...: TEXT".
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "libdws/util/error.h"
+#include "drivers.h"
+
+/* Of a driver's error, so much is told at most: it may be a chain for each
+ * drive of a rabbit.
+ */
+#define DETAIL_MAX 200
+#define TEXT_SIZE 480
+
+#define NODE "Node: "
+#define UNANSWERED " has not been reconciled after "
+#define DIRECTIVE "DW Directive "
+
+static const char *text_of (json_t *o, const char *key)
+{
+    const char *s = json_string_value (json_object_get (o, key));
+
+    return s ? s : "";
+}
+
+/* How much an entry has to say, 0: nothing.
+ */
+static int rank_entry (json_t *entry)
+{
+    const char *status = text_of (entry, "status");
+
+    if (!strcmp (status, "Error"))
+        return 4;
+    if (!strcmp (status, "TransientCondition"))
+        return 3;
+    if (*text_of (entry, "error"))
+        return 2;
+    return *text_of (entry, "message") ? 1 : 0;
+}
+
+/* Entries of other states are about the past, or have not begun.
+ */
+static json_t *entry_at_fault (json_t *status)
+{
+    const char *state = text_of (status, "state");
+    json_t *found = NULL;
+    json_t *entry;
+    size_t index;
+    int best = 0;
+
+    json_array_foreach (json_object_get (status, "drivers"), index, entry) {
+        if (!strcmp (text_of (entry, "watchState"), state)
+            && !json_is_true (json_object_get (entry, "completed"))
+            && rank_entry (entry) > best) {
+            best = rank_entry (entry);
+            found = entry;
+        }
+    }
+    return found;
+}
+
+static const char *after (const char *s, const char *part)
+{
+    const char *found = strstr (s, part);
+
+    return found ? found + strlen (part) : NULL;
+}
+
+/* The text behind "KIND error: ", and how long that is.
+ */
+static const char *skip_kind (const char *s, int *length)
+{
+    static const char *const kinds[] = {
+        "user error: ", "wlm error: ", "internal error: ",
+        "User error: ", "WLM error: ", "Internal error: ",
+    };
+
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++) {
+        *length = strlen (kinds[i]);
+        if (!strncmp (s, kinds[i], *length))
+            return s + *length;
+    }
+    *length = 0;
+    return s;
+}
+
+static const char *kind_name (const char *s)
+{
+    return !strncasecmp (s, "user", 4) ? "User error: "
+           : !strncasecmp (s, "wlm", 3) ? "WLM error: " : "Internal error: ";
+}
+
+static void cut_text (char *buf, size_t size, const char *s)
+{
+    if (snprintf (buf, size, "%s", s) < (int)size)
+        return;
+    buf[size - sizeof ("...")] = '\0';
+    dws_trim_utf8 (buf, strlen (buf));
+    strcat (buf, "...");
+}
+
+static bool names_node (const char *text, const char *node)
+{
+    char name[DWS_RABBIT_SIZE];
+
+    snprintf (name, sizeof (name), "%.*s", (int)strcspn (node, ":"), node);
+    return strstr (text, name) != NULL;
+}
+
+/* Which of both says more? An error that has the message in it says what that is
+ * about; one that has not is told behind the message, but for a rabbit's long
+ * story when the message names the rabbit.
+ */
+static void join_entry (json_t *entry, char buf[TEXT_SIZE])
+{
+    const char *message = text_of (entry, "message");
+    const char *error = text_of (entry, "error");
+    char head[TEXT_SIZE - DETAIL_MAX - 8];
+    char detail[DETAIL_MAX];
+    int kind;
+    int length;
+    const char *text = skip_kind (message, &kind);
+    const char *story = skip_kind (error, &length);
+    const char *node = after (story, NODE);
+
+    cut_text (detail, sizeof (detail), node ? node : story);
+    cut_text (head, sizeof (head), message);
+    if (!*detail || strstr (text, detail)
+        || (*text && node && names_node (text, node)))
+        snprintf (buf, TEXT_SIZE, "%s", head);
+    else if (!*text || strstr (detail, text))
+        snprintf (buf, TEXT_SIZE, "%s%s",
+                  kind || length ? kind_name (kind ? message : error) : "",
+                  detail);
+    else
+        snprintf (buf, TEXT_SIZE, "%s (%s)", head, detail);
+}
+
+static const char *skip_directive (const char *message)
+{
+    const char *rest;
+
+    if (strncmp (message, DIRECTIVE, strlen (DIRECTIVE)) != 0)
+        return message;
+    rest = message + strlen (DIRECTIVE);
+    rest += strspn (rest, "0123456789");
+    return strncmp (rest, ": ", 2) == 0 ? rest + 2 : message;
+}
+
+char *dws_drivers_text (json_t *status)
+{
+    json_t *entry = entry_at_fault (status);
+    char buf[TEXT_SIZE] = "";
+
+    if (entry)
+        join_entry (entry, buf);
+    return strdup (*buf ? buf : skip_directive (text_of (status, "message")));
+}
+
+bool dws_drivers_trouble (json_t *status)
+{
+    json_t *entry = entry_at_fault (status);
+
+    return entry && rank_entry (entry) > 1;
+}
+
+const char *dws_drivers_silent (json_t *status, char buf[DWS_RABBIT_SIZE])
+{
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (json_object_get (status, "drivers"), index, entry) {
+        const char *error = text_of (entry, "error");
+        const char *node = after (error, NODE);
+        size_t len = node ? strcspn (node, ":") : 0;
+
+        if (!strcmp (text_of (entry, "watchState"), text_of (status, "state"))
+            && !json_is_true (json_object_get (entry, "completed"))
+            && strstr (error, UNANSWERED)
+            && len > 0 && len < DWS_RABBIT_SIZE) {
+            snprintf (buf, DWS_RABBIT_SIZE, "%.*s", (int)len, node);
+            return buf;
+        }
+    }
+    return NULL;
+}

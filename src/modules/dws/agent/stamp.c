@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See stamp.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "agent/stamp.h"
+#include "base/timer.h"
+
+#define DELAY 1.
+
+struct stamps {
+    struct dws_ctx *ctx;
+    flux_watcher_t *timer;      // looks at all jobs
+    bool running;
+};
+
+static bool is_open (const struct dws_workflow *wf)
+{
+    return wf && !wf->deleting && wf->desired < DWS_STATE_TEARDOWN;
+}
+
+static bool is_transient (const struct dws_workflow *wf)
+{
+    return wf->status == DWS_STATUS_TRANSIENT && wf->t_transient > 0.;
+}
+
+static void stamped_cb (struct dws_ctx *ctx, struct job *job,
+                        const struct command *cmd, json_t *report)
+{
+    if (!job)
+        return;
+    job->stamping = false;
+    /* The workflow may have gone on meanwhile. */
+    if (json_is_true (json_object_get (report, "ok")))
+        jobs_changed (job);
+}
+
+/* 'stamp' is taken over. Where it fails nothing is lost but the date.
+ */
+static void write_stamp (struct job *job, json_t *stamp)
+{
+    struct dws_workflow *wf = job->wf;
+    json_t *patch = json_pack ("{s:{s:{s:o}}}",
+                               "metadata",
+                                 "annotations",
+                                   DWS_TRANSIENT_ANNOTATION, stamp);
+
+    if (agent_query (job->ctx->agent, job, stamped_cb,
+                     command_create_with ("patch", "workflows",
+                                          wf->namespace, wf->name,
+                                          "patch", patch)) == 0)
+        job->stamping = true;
+}
+
+static json_t *make_stamp (const struct dws_workflow *wf)
+{
+    char stamp[DWS_STAMP_SIZE];
+
+    return json_string (dws_workflow_stamp (wf, stamp));
+}
+
+/* Returns true if the stamp is still to be written.
+ */
+static bool update_stamp (struct job *job, double now)
+{
+    const struct dws_workflow *wf = job->wf;
+
+    if (!is_open (wf) || job->stamping || !agent_ready (job->ctx->agent))
+        return false;
+    if (!is_transient (wf)) {
+        if (wf->t_stamp > 0.)
+            write_stamp (job, json_null ());
+        return false;
+    }
+    if (dws_workflow_is_stamped (wf))
+        return false;
+    if (now - wf->t_transient < DELAY)
+        return true;
+    write_stamp (job, make_stamp (wf));
+    return false;
+}
+
+void stamps_see_job (struct stamps *stamps, struct job *job)
+{
+    if (update_stamp (job, flux_reactor_time ()) && !stamps->running) {
+        timer_start (stamps->timer, DELAY);
+        stamps->running = true;
+    }
+}
+
+static void stamp_due_cb (struct job *job, void *arg)
+{
+    stamps_see_job (arg, job);
+}
+
+static void stamps_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                             void *arg)
+{
+    struct stamps *stamps = arg;
+
+    stamps->running = false;
+    jobs_each (stamps->ctx->jobs, stamp_due_cb, stamps);
+}
+
+static void stamp_lost_cb (struct job *job, void *arg)
+{
+    job->stamping = false;
+}
+
+void stamps_agent_lost (struct stamps *stamps)
+{
+    jobs_each (stamps->ctx->jobs, stamp_lost_cb, NULL);
+}
+
+struct stamps *stamps_create (struct dws_ctx *ctx)
+{
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+    struct stamps *stamps;
+
+    if (!(stamps = calloc (1, sizeof (*stamps))))
+        return NULL;
+    stamps->ctx = ctx;
+    if (!(stamps->timer = flux_timer_watcher_create (r, 0., 0.,
+                                                     stamps_timer_cb,
+                                                     stamps))) {
+        stamps_destroy (stamps);
+        return NULL;
+    }
+    return stamps;
+}
+
+void stamps_destroy (struct stamps *stamps)
+{
+    if (stamps) {
+        ERRNO_SAFE_BLOCK;
+        flux_watcher_destroy (stamps->timer);
+        free (stamps);
+    }
+}

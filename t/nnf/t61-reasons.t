@@ -1,0 +1,75 @@
+#!/bin/bash
+# What goes wrong is told in the words of NNF, with the rabbit or node at fault.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Reasons, with the controllers of NNF'
+. "$(dirname "$0")/../sharness.sh"
+. "$DWS_SRCDIR/t/nnf/nnf.sh"
+test_under_flux 4
+
+SLOW="#DW jobdw type=gfs2 capacity=1GiB name=fast
+#DW copy_in source=\$DW_JOB_fast/a destination=\$DW_JOB_fast/b"
+
+# computes N HOST...: what the workflow of a job on N nodes is to mount on, put
+# there by hand while data is copied in
+computes () {
+	jobid=$(nnf_submit "$SLOW" -N$1 --requires=rank:0-1 true) &&
+	shift &&
+	name=$(dws_workflow $jobid) &&
+	rig until workflows $name ".status.state == \"DataIn\"" &&
+	data=$(printf "{\"name\": \"%s\"}," "$@") &&
+	rig patch computes $name "{\"data\": [${data%,}]}"
+}
+# rabbit_is STATE: what flux rabbit says of rabbit-node-2
+rabbit_is () {
+	flux rabbit list --json rabbit-node-2 >list.out &&
+	jq -e ".rabbits[0].state == \"$1\"" list.out
+}
+
+test_expect_success 'load everything' '
+	nnf_setup "prerun_timeout = 5"
+'
+test_expect_success 'a container profile that there is not is the fault of the user' '
+	jobid=$(nnf_submit "#DW jobdw type=gfs2 capacity=1GiB name=fast
+		#DW container name=cc profile=nosuch DW_JOB_foo_local_storage=fast" \
+		-N1 true) &&
+	nnf_refused $jobid dws-create \
+		"no valid container profile found .*nosuch.*fault: user" &&
+	nnf_clean
+'
+test_expect_success 'a node that NNF does not know' '
+	computes 2 compute-01 nobody &&
+	nnf_refused $jobid dws-timeout \
+		"longer than 5s: Internal error: unable to mount .*nobody.*not ready: compute-02" &&
+	nnf_clean
+'
+test_expect_success 'more nodes than there are allocations' '
+	computes 1 compute-01 compute-02 &&
+	nnf_refused $jobid dws-timeout \
+		"longer than 5s: pending mount .not ready: compute-01. " &&
+	nnf_clean
+'
+test_expect_success 'the controller of a rabbit is dead: the job names it' '
+	rig kill slc &&
+	rig start slc NNF_CHILD_RESOURCE_TIMEOUT_SECONDS=10 &&
+	rig kill rabbit-node-2 &&
+	jobid=$(nnf_submit "$DWS_DIRECTIVE" -N4 true) &&
+	dws_until rabbit_is Suspect &&
+	nnf_refused $jobid dws-setup \
+		"TransientCondition .*could not allocate storage .rabbit-node-2: .* has not been reconciled .*fault: storage"
+'
+test_expect_success 'Kubernetes calls it Ready, flux rabbit list does not' '
+	rig get storages rabbit-node-2 >storage.json &&
+	jq -e ".status.status == \"Ready\"" storage.json &&
+	rabbit_is Suspect &&
+	jq -r ".rabbits[0].reason" list.out >reason &&
+	grep "does not answer $(dws_workflow $jobid)" reason
+'
+test_expect_success 'when it is back a job can use it, and it is Ready' '
+	rig start rabbit-node-2 &&
+	jobid=$(nnf_submit "$DWS_DIRECTIVE" -N4 true) &&
+	dws_ended_well $jobid &&
+	dws_until rabbit_is Ready &&
+	nnf_clean
+'
+test_done
