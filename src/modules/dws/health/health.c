@@ -18,6 +18,7 @@
 #include "base/retry.h"
 #include "base/timer.h"
 #include "facts/config.h"
+#include "facts/space.h"
 #include "facts/storages.h"
 #include "health/health.h"
 #include "health/systemstatus.h"
@@ -94,6 +95,7 @@ static void decide_health (struct health *health)
         .drain = ctx->config->drain_compute_nodes,
         .soft_drain = ctx->config->soft_drain,
         .queues = ctx->config->drain_properties,
+        .outside = space_outside (ctx->space),
     };
     dws_error_t error;
     json_t *storages;
@@ -103,7 +105,8 @@ static void decide_health (struct health *health)
         return;
     systemstatus_update (ctx->systemstatus, health->nodes, health->stuck);
     /* The effect of our own requests for drains is not known yet. */
-    if (health->drains_stale || !(storages = storages_array (ctx->storages)))
+    if (health->drains_stale || !space_known (ctx->space)
+        || !(storages = storages_array (ctx->storages)))
         return;
     rc = dws_health_decide (&health->now, storages, ctx->config->topology,
                             health->nodes, &policy, &error);
