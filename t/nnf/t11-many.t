@@ -43,7 +43,7 @@ test_expect_success 'a job that needs some of it waits' '
 	dws_wait_event $jobid priority
 '
 test_expect_success 'a job that needs what is left does well meanwhile' '
-	other=$(nnf_submit "$DWS_DIRECTIVE" -N1 --requires=rank:1 true) &&
+	other=$(nnf_submit "$DWS_DIRECTIVE" -N1 --requires=rank:1 --urgency=31 true) &&
 	dws_ended_well $other &&
 	flux job eventlog $jobid >eventlog &&
 	test_must_fail grep alloc eventlog

@@ -100,6 +100,7 @@ static void on_storages_changed (struct dws_ctx *ctx)
 static void on_space_known (struct dws_ctx *ctx)
 {
     holds_learned (ctx->holds);
+    health_changed (ctx->health);
 }
 
 static void on_jobs_recalled (struct dws_ctx *ctx)
@@ -109,8 +110,8 @@ static void on_jobs_recalled (struct dws_ctx *ctx)
 
 static void on_space_changed (struct dws_ctx *ctx)
 {
-    holds_changed (ctx->holds);
-    health_changed (ctx->health);
+    if (holds_changed (ctx->holds))
+        health_changed (ctx->health);
 }
 
 static void on_scheduler_arrived (struct dws_ctx *ctx)

@@ -138,21 +138,22 @@ void holds_end (struct job *job)
     json_decref (none);
 }
 
-void holds_changed (struct holds *holds)
+bool holds_changed (struct holds *holds)
 {
     struct dws_ctx *ctx = holds->ctx;
     json_t *jobs;
 
     if (!space_known (ctx->space) || !space_hold_outside (ctx->space))
-        return;
+        return false;
     commit_holds (ctx);
     if (!listens (ctx))
-        return;
+        return true;
     jobs = json_object ();
     (void)json_object_set (jobs, SPACE_NOBODY, space_outside (ctx->space));
     if (calls_add (ctx, request_hold (ctx, jobs, false), 0, 0, told_cb) < 0)
         flux_log_error (ctx->h, "sched-rabbit: hold");
     json_decref (jobs);
+    return true;
 }
 
 /* A job that is gone, or that is let go next, may have storage that is not

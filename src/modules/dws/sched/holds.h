@@ -36,9 +36,9 @@ void holds_claimed (struct job *job);
  */
 void holds_end (struct job *job);
 
-/* What no job has may have changed: tell the scheduler.
+/* What no job has may have changed: tell the scheduler. Returns whether it has.
  */
-void holds_changed (struct holds *holds);
+bool holds_changed (struct holds *holds);
 
 /* A scheduler was just loaded: tell it of the storage of all such jobs, now, or
  * when what they hold has become known.
