@@ -36,14 +36,16 @@ marked () {
 
 dws_has_fluxion && test_set_prereq FLUXION
 
+# What can be had of 113 GiB is 100.
 test_expect_success FLUXION 'rabbits of four parts of 25 GiB, in Fluxion' '
-	dws_start_sim --capacity 100GiB &&
+	dws_start_sim --capacity 113GiB &&
 	flux kvs get resource.R >R &&
 	flux dws2jgf -c 4 --cluster-name=c mapping.json <R >R.graph &&
 	cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF &&
 
 	[rabbit]
 	mapping = "$PWD/mapping.json"
+	restrict_persistent_creation = false
 	EOF
 	flux config reload &&
 	dws_use_fluxion R.graph &&
@@ -75,6 +77,56 @@ test_expect_success FLUXION 'all at once' '
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid
+'
+# down_are N: so many ssds of rabbit0 are down, and it has all been told
+down_are () {
+	settled "true" &&
+	find_in_graph status=down ssd >down &&
+	test $(wc -l <down) = $1
+}
+test_expect_success FLUXION 'as many are down as others than jobs have' '
+	dws_k8s create servers "{\"metadata\": {\"name\": \"other\"},
+		\"spec\": {\"allocationSets\": [{\"label\": \"xfs\",
+		\"allocationSize\": 32212254720, \"storage\": [
+		{\"name\": \"rabbit0\", \"allocationCount\": 1}]}]}}" >/dev/null &&
+	dws_wait_status ".rabbits.foreign == 32212254720" &&
+	dws_until down_are 2 &&
+	jobid=$(flux submit -N1 -t 5m --requires=rank:0 \
+		-S dw="#DW jobdw type=xfs capacity=60GiB name=large" true) &&
+	dws_wait_event $jobid priority &&
+	other=$(flux submit -N1 -t 1m --requires=rank:1 --urgency=31 \
+		-S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $other clean &&
+	flux job status $other &&
+	test "$(flux jobs -no "{state}" $jobid)" = SCHED
+'
+test_expect_success FLUXION 'up again when it is gone' '
+	dws_k8s delete servers other >/dev/null &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	dws_until down_are 0
+'
+test_expect_success FLUXION 'those of persistent storage are down when its job is over' '
+	flux run -N1 -t 1m --requires=rank:0 \
+		-S dw="#DW create_persistent type=xfs capacity=30GiB name=keep" true &&
+	dws_until down_are 2 &&
+	flux module reload dws &&
+	dws_wait_status ".agent.synced" &&
+	dws_until down_are 2 &&
+	flux run -N1 -t 1m -S dw="#DW destroy_persistent name=keep" true &&
+	dws_until down_are 0
+'
+test_expect_success FLUXION 'those of lost drives are down' '
+	dws_ctl drive rabbit0 8 failed &&
+	dws_ctl drive rabbit0 7 failed &&
+	dws_ctl drive rabbit0 15 failed &&
+	dws_until down_are 1 &&
+	flux rabbit list -no "{name} {drives}" rabbit0 >out &&
+	grep "rabbit0 15/18" out &&
+	for slot in 8 7 15; do
+		dws_ctl drive rabbit0 $slot ok || return 1
+	done &&
+	dws_until down_are 0
 '
 test_expect_success FLUXION 'those of a rabbit that is down are down' '
 	for i in 0 1 2 3; do echo /c/chassis0/ssd$i; done >ssds &&

@@ -48,7 +48,8 @@ test_expect_success 'nothing is left of them' '
 test_expect_success 'more than the rabbits have' '
 	jobid=$(flux submit -N1 \
 		-S dw="#DW jobdw type=xfs capacity=900TiB name=aa" true) &&
-	exception $jobid alloc "rabbit" &&
+	exception $jobid dws-create "no rabbit has more than 910 GiB" \
+		"fault: user" &&
 	dws_wait_event $jobid clean &&
 	dws_clean
 '

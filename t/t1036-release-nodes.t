@@ -72,7 +72,7 @@ test_expect_success 'when the data is out the storage is free as well' '
 	dws_wait_event $second clean &&
 	flux job status $second &&
 	dws_clean &&
-	dws_until has_free_gib 100 &&
+	dws_until has_free_gib 88 &&
 	flux job info $first rabbit_dataout_timing &&
 	flux job info $first rabbit_workflow >/dev/null &&
 	listed "length == 0"

@@ -27,6 +27,22 @@ test_expect_success KUBERNETES 'the mapping is that of the cluster' '
 	jq -S . mapping.json >expected &&
 	test_cmp expected actual
 '
+# drives NAME: [bytes of all drives of a rabbit, what storage can have of it]
+drives () {
+	dws_k8s get storages $1 >storage.out &&
+	jq -c "[.status.devices[].capacity] |
+		[add, (sort | .[2] / 4096 | floor * 65536)]" <storage.out
+}
+test_expect_success KUBERNETES 'with what storage can have of a rabbit, or --raw' '
+	flux rabbitmapping -k kubeconfig --raw >raw &&
+	jq -sc "map(.rabbits.rabbit0.capacity)" raw map >actual &&
+	drives rabbit0 >expected &&
+	test_cmp expected actual
+'
+test_expect_success KUBERNETES 'what is allocated changes neither' '
+	flux rabbitmapping -k kubeconfig --ignore-external-allocations >map2 &&
+	test_cmp map map2
+'
 test_expect_success KUBERNETES 'KUBECONFIG is the default' '
 	KUBECONFIG=$PWD/kubeconfig flux rabbitmapping >map2 &&
 	test_cmp map map2

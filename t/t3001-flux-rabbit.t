@@ -51,7 +51,7 @@ test_expect_success 'status: all is well, and nothing is used' '
 	flux rabbit status >out &&
 	grep "Kubernetes .*connected" out &&
 	grep "Rabbits  *2: 2 ready  0 degraded  0 offline  0 disabled" out &&
-	grep "0B of 2.0TiB used" out &&
+	grep "0B of 1.8TiB used" out &&
 	no_colour out &&
 	flux rabbit status --json >json &&
 	says json ".healthy and .rabbits.count == 2 and .workflows == 0"
@@ -59,12 +59,12 @@ test_expect_success 'status: all is well, and nothing is used' '
 test_expect_success 'list: formats, sorting, states, hostlists' '
 	cat >list.exp <<-\EOT &&
 	RABBIT   STATE     CAPACITY     FREE  USE LINKS JOBS NODES
-	rabbit0  Ready       1.0TiB   1.0TiB   0%   2/2    0 node[0-1]
-	rabbit1  Ready       1.0TiB   1.0TiB   0%   2/2    0 node[2-3]
+	rabbit0  Ready       910GiB   910GiB   0%   2/2    0 node[0-1]
+	rabbit1  Ready       910GiB   910GiB   0%   2/2    0 node[2-3]
 	EOT
 	flux rabbit list >out && test_cmp list.exp out &&
 	flux rabbit list -no "{name} {free:d} {nodes}" "rabbit[1]" >out &&
-	echo "rabbit1 1099511627776 node[2-3]" >exp && test_cmp exp out &&
+	echo "rabbit1 977343610880 node[2-3]" >exp && test_cmp exp out &&
 	flux rabbit list --sort=-name -no "{name}" >out &&
 	printf "rabbit1\nrabbit0\n" >exp && test_cmp exp out &&
 	flux rabbit list -s offline -no "{name}" >out && test ! -s out &&
@@ -112,7 +112,7 @@ test_expect_success 'status: the oldest, and space' '
 	grep "Oldest  *$jobid in PreRun for" out &&
 	flux rabbit df >out &&
 	grep "^rabbit0 .* 2%" out &&
-	grep "^total  *2.0TiB" out &&
+	grep "^total  *1.8TiB" out &&
 	flux rabbit df --json >df.out &&
 	jq -e "[.rabbits[].used] | add > 20000000000" <df.out
 '

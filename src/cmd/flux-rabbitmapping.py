@@ -40,9 +40,14 @@ def parse_args() -> argparse.Namespace:
         "--nosort", action="store_true", help="leave the keys in their order"
     )
     parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="write what the drives hold, not what storage can have of them",
+    )
+    parser.add_argument(
         "--ignore-external-allocations",
         action="store_true",
-        help="do not subtract what persistent and system storage takes",
+        help="accepted, but without effect: nothing is subtracted",
     )
     return parser.parse_args()
 
@@ -83,11 +88,7 @@ def main() -> None:
     ]
     if not configurations:
         raise rabbitmap.MappingError("there is no SystemConfiguration 'default'")
-    mapping = rabbitmap.build(
-        configurations[0],
-        fetch(client, "storages"),
-        [] if args.ignore_external_allocations else fetch(client, "servers"),
-    )
+    mapping = rabbitmap.build(configurations[0], fetch(client, "storages"), args.raw)
     json.dump(mapping, sys.stdout, indent=args.indent, sort_keys=not args.nosort)
     print()
 

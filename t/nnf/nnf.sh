@@ -6,9 +6,11 @@
 # Nothing can be held here, and controllers share the machine with the jobs.
 DWS_LIMIT=240
 
-# As rigs name them: two compute nodes to a rabbit.
-NNF_RABBITS='rabbit-node-1 rabbit-node-2'
-export DWS_HOSTS='compute-[01-04]'
+# As rigs name them: two compute nodes to a rabbit. With more than two rabbits
+# (DWS_NNF_RABBITS) only those tests can do that count them.
+NNF_NODES=$((2 * ${DWS_NNF_RABBITS:-2}))
+NNF_RABBITS=$(seq -s ' ' -f 'rabbit-node-%g' ${DWS_NNF_RABBITS:-2})
+export DWS_HOSTS=$(printf 'compute-[01-%02d]' $NNF_NODES)
 
 # What a job makes in Kubernetes.
 NNF_KINDS='workflows directivebreakdowns servers computes clientmounts

@@ -17,40 +17,39 @@ test_expect_success 'twenty jobs at once' '
 test_expect_success 'all of them do well, nothing is left' '
 	nnf_all_completed
 '
-# A rabbit has 36 TiB in all.
-test_expect_success 'a job that no rabbit can hold is refused' '
-	jobid=$(nnf_submit "#DW jobdw type=xfs capacity=40TiB name=big" -N1 true) &&
-	nnf_refused $jobid alloc "" &&
-	nnf_clean
-'
+# A rabbit has 36 TiB in all, of which 32 can be had.
+for size in 40TiB 34TiB; do
+	test_expect_success "a job of $size, which no rabbit can make, is refused" '
+		jobid=$(nnf_submit "#DW jobdw type=xfs capacity=$size name=big" -N1 true) &&
+		nnf_refused $jobid dws-create "no rabbit has more than 32768 GiB .32 TiB." &&
+		nnf_clean
+	'
+done
 test_expect_success 'an unknown profile ends the job in the words of NNF' '
 	jobid=$(nnf_submit "$DWS_DIRECTIVE profile=none" -N1 true) &&
 	nnf_refused $jobid dws-create \
 		"Unable to find NnfStorageProfile: none .*fault: user" &&
 	nnf_clean
 '
-# What is left of a rabbit is not what can be had: one allocation has to fit into
-# 16 of 18 drives evenly.
-test_expect_success 'capacity that Setup finds not to be there' '
-	jobid=$(nnf_submit "#DW jobdw type=xfs capacity=34TiB name=big" -N1 true) &&
-	nnf_refused $jobid dws-setup "WLM error: .*fault: site" &&
-	nnf_clean
-'
-test_expect_success 'space that somebody else holds' '
+test_expect_success 'space that somebody else holds is shown' '
 	rig foreign somebody rabbit-node-1 30TiB &&
+	dws_wait_status ".rabbits.foreign >= 30 * 1099511627776" $DWS_LIMIT &&
+	flux rabbit df -no "{name} {foreign}" rabbit-node-1 >df.out &&
+	grep "30" df.out
+'
+test_expect_success 'a job that needs some of it waits' '
 	jobid=$(nnf_submit "#DW jobdw type=xfs capacity=20TiB name=big" \
 		-N1 --requires=rank:0 true) &&
-	nnf_refused $jobid dws-setup \
-		"rabbit-node-1: insufficient capacity available .*fault: site"
+	dws_wait_event $jobid priority
 '
 test_expect_success 'a job that needs what is left does well meanwhile' '
-	jobid=$(nnf_submit "$DWS_DIRECTIVE" -N1 --requires=rank:0 true) &&
-	dws_ended_well $jobid
+	other=$(nnf_submit "$DWS_DIRECTIVE" -N1 --requires=rank:1 --urgency=31 true) &&
+	dws_ended_well $other &&
+	flux job eventlog $jobid >eventlog &&
+	test_must_fail grep alloc eventlog
 '
 test_expect_success 'once it is given back it can be had' '
 	rig remove somebody &&
-	jobid=$(nnf_submit "#DW jobdw type=xfs capacity=20TiB name=big" \
-		-N1 --requires=rank:0 true) &&
 	dws_ended_well $jobid &&
 	nnf_clean
 '

@@ -32,7 +32,7 @@ STATUS = {
         "commands": 3,
         "api": {"queue": {"running": 2, "repeated": 1, "queued": 0}},
     },
-    "rabbits": {"capacity": 100, "used": 25, "states": {"Ready": 2}},
+    "rabbits": {"capacity": 100, "used": 25, "foreign": 7, "states": {"Ready": 2}},
 }
 
 
@@ -90,6 +90,7 @@ def test_a_port_of_the_loopback(server):
     assert found["flux_dws_workflows", "PreRun"] == 1
     assert found["flux_dws_agent_commands", "repeated"] == 1
     assert found["flux_dws_rabbit_used_bytes",] == 25
+    assert found["flux_dws_rabbit_foreign_bytes",] == 7
     assert found["flux_dws_api_requests_total", "503", "get", "workflows"] == 1
     assert found["flux_dws_api_requests_total", "0", "patch", "servers"] == 1
     assert found["flux_dws_api_request_seconds_bucket", "0.005", "get"] == 1

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from flux.scheduler import PendingJob
 from flux_sched_rabbit import bits
-from flux_sched_rabbit.machine import Machine, Node
-from flux_sched_rabbit.plan import DOWN, HELD, YEAR_S, Decision, Pass, parts
+from flux_sched_rabbit.machine import NOBODY, Machine, Node
+from flux_sched_rabbit.plan import DOWN, HELD, OUTSIDE, YEAR_S, Decision, Pass, parts
 from flux_sched_rabbit.request import Request
 from flux_sched_rabbit.scheduler import RabbitScheduler
 from hypothesis import given, settings
@@ -189,6 +189,39 @@ def test_storage_of_a_job_that_runs_is_not_counted_twice():
     queue.add(want(1, 10, gib=80), want(1, 1000, gib=10))
     assert queue.run() == [0]
     assert queue.reasons == {1: HELD, 2: HELD}
+
+
+def test_storage_that_takes_more_than_was_given_counts_at_once():
+    machine = make(nodes=2)
+    queue = Queue(machine)
+    queue.add(want(1, 50, gib=60))
+    assert queue.run() == [0]
+    for held, free in (({"r0": 65}, 35), ({"r0": 50}, 40), ({"r0": 65}, 35)):
+        machine.hold(0, held)
+        assert machine.rabbits["r0"].free_gib == free
+    machine.release(0)
+    assert machine.rabbits["r0"].free_gib == 35
+    machine.hold(0, {})
+    assert machine.rabbits["r0"].free_gib == 100
+
+
+def test_what_no_job_has_is_waited_for_without_a_reservation():
+    """It may stay for ever, and small jobs are not to wait for it."""
+    machine = make()
+    machine.hold(NOBODY, {"r0": 100, "r1": 70})
+    queue = Queue(machine)
+    queue.add(want(1, 10, gib=45), want(1, 1000, gib=20), want(2, 1000))
+    assert queue.run() == [1, 2]
+    assert queue.reasons == {0: OUTSIDE}
+    assert machine.infeasible(want(1, 10, gib=45)) is None
+    # of a job that is over it is another matter
+    machine = make()
+    machine.hold(NOBODY, {"r0": 100})
+    machine.hold(99, {"r1": 60})
+    queue = Queue(machine)
+    queue.add(want(1, 10, gib=45))
+    assert queue.run() == []
+    assert queue.reasons == {0: HELD}
 
 
 def test_who_has_room_beside_that_storage_has_an_estimate():

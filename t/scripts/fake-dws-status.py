@@ -31,15 +31,16 @@ WORDS = ("Ready", "Ready", "Degraded", *("Ready",) * 11, "Disabled", "Offline")
 
 def rabbit(n: int, changed: bool) -> dict[str, Any]:
     state = WORDS[n % len(WORDS)]
-    used = TIB * (n * 37 % 101) // 101 if state == "Ready" else 0
+    foreign = TIB // 8
+    used = (TIB - foreign) * (n * 37 % 101) // 101 if state == "Ready" else 0
     nodes = f"node[{n * 16}-{n * 16 + 15}]"
     return {
         "name": f"rabbit{n}",
         "state": "Offline" if changed and n == 0 else state,
         "capacity": TIB,
-        "free": TIB - used,
+        "free": TIB - used - foreign,
         "used": used,
-        "foreign": TIB // 8,
+        "foreign": foreign,
         "nodes": nodes,
         "message": "",
         "reason": "",

@@ -23,6 +23,7 @@
 #include "act/actions.h"
 #include "act/groups.h"
 #include "act/kvs.h"
+#include "act/storage.h"
 #include "act/trouble.h"
 #include "agent/agent.h"
 #include "agent/stamp.h"
@@ -75,12 +76,14 @@ static void on_job_forgotten (struct job *job)
 
 static void on_jobs_listed (struct dws_ctx *ctx)
 {
+    if (agent_ready (ctx->agent))
+        storage_recall (ctx);
     tokens_retry (ctx->tokens);
 }
 
 static void on_agent_ready (struct dws_ctx *ctx)
 {
-    usage_start (ctx);
+    storage_recall (ctx);
     tokens_retry (ctx->tokens);
     health_agent_attached (ctx->health);
 }
@@ -107,6 +110,18 @@ static void on_storages_changed (struct dws_ctx *ctx)
 static void on_space_known (struct dws_ctx *ctx)
 {
     holds_learned (ctx->holds);
+    health_changed (ctx->health);
+}
+
+static void on_jobs_recalled (struct dws_ctx *ctx)
+{
+    usage_known (ctx);
+}
+
+static void on_space_changed (struct dws_ctx *ctx)
+{
+    if (holds_changed (ctx->holds))
+        health_changed (ctx->health);
 }
 
 static void on_scheduler_arrived (struct dws_ctx *ctx)
@@ -125,6 +140,8 @@ static const struct dws_events events = {
     .link_changed = on_link_changed,
     .storages_changed = on_storages_changed,
     .space_known = on_space_known,
+    .jobs_recalled = on_jobs_recalled,
+    .space_changed = on_space_changed,
     .scheduler_arrived = on_scheduler_arrived,
 };
 

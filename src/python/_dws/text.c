@@ -16,6 +16,7 @@
 #include "libdws/graph/jgf.h"
 #include "libdws/graph/topology.h"
 #include "libdws/storage/allocation.h"
+#include "libdws/storage/drives.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/daemons.h"
@@ -168,6 +169,24 @@ static json_t *config_faults (struct call *call)
     return result;
 }
 
+static json_t *drives (struct call *call)
+{
+    struct dws_drives drives;
+    json_t *result;
+
+    dws_drives_read (call->args[0], &drives);
+    if (!(result = json_pack ("{s:I s:I}",
+                              "raw", (json_int_t)drives.raw,
+                              "usable", (json_int_t)drives.usable)))
+        dws_error_nomem (&call->error);
+    return result;
+}
+
+static json_t *taken (struct call *call)
+{
+    return dws_drives_taken (call->args[0], &call->error);
+}
+
 static json_t *config_describe (struct call *call)
 {
     json_t *result = dws_config_describe ();
@@ -267,6 +286,8 @@ static const struct function {
     { "location_constraint", location_constraint,
       { "breakdowns", "servers", "rabbitmapping" } },
     { "daemons_units", daemons_units, { "breakdowns", "daemons" } },
+    { "drives", drives, { "status" } },
+    { "taken", taken, { "servers" } },
     { "config_faults", config_faults, { "rabbit" } },
     { "config_describe", config_describe, { NULL } },
     { "jgf", jgf, { "R", "rabbitmapping", "options" } },

@@ -30,6 +30,11 @@ struct dws_text_error {
  *     an RFC 31 constraint, or null
  * daemons_units (breakdowns, daemons)
  *     the systemd units of required daemons
+ * drives (Storage.status)
+ *     {"raw", "usable"}: bytes of a rabbit's drives, and of these what pools
+ *     can have
+ * taken (Servers)
+ *     {RABBIT: BYTES} that it takes
  * config_faults (table [rabbit])
  *     every fault of that table, an array of texts
  * config_describe ()

@@ -41,6 +41,7 @@ REPORT_TYPES = {
     "workflows": "workflow",
     "storages": "storage",
     "persistentstorageinstances": "persistent",
+    "servers": "servers",
 }
 # A request takes the module's time in proportion: enough to share what each
 # costs among many reports, little enough to answer others in between. The next

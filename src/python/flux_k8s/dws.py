@@ -50,6 +50,13 @@ class ServersAllocation(TypedDict):
     allocationSets: list[AllocationSet]
 
 
+class Drives(TypedDict):
+    """Bytes of the drives of a rabbit that work, and what of them can be used."""
+
+    raw: int
+    usable: int
+
+
 class NotReadyError(RuntimeError):
     """A DirectiveBreakdown has not been filled in yet; try again later."""
 
@@ -203,6 +210,16 @@ def location_constraint(
     can do, or NotReadyError.
     """
     return _call("location_constraint", breakdowns, servers, mapping)
+
+
+def drives(status: Json) -> Drives:
+    """What a rabbit has, by its Storage.status."""
+    return cast(Drives, _call("drives", status))
+
+
+def taken(servers: Json) -> dict[str, int]:
+    """The bytes that a Servers object takes of each rabbit."""
+    return cast(dict[str, int], _call("taken", servers))
 
 
 def config_faults(table: Json) -> list[str]:

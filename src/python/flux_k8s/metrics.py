@@ -155,6 +155,11 @@ class Collector(BaseCollector):
             "Storage that jobs of this instance hold.",
             totals.get("used") or 0,
         )
+        yield _gauge(
+            "flux_dws_rabbit_foreign_bytes",
+            "Storage that no job holds: persistent, or of other clients.",
+            totals.get("foreign") or 0,
+        )
         yield _by(
             GaugeMetricFamily,
             "flux_dws_rabbits",

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
+
+from flux_k8s import dws
 
 Mapping = dict[str, Any]
-
-# Servers of jobs are named after the workflow, which is named after the job.
-JOB_PREFIX = "fluxjob-"
 
 
 class MappingError(Exception):
@@ -23,32 +22,32 @@ class MappingError(Exception):
 def build(
     system_configuration: dict[str, Any],
     storages: Iterable[dict[str, Any]],
-    servers: Iterable[dict[str, Any]] = (),
+    raw: bool = False,
 ) -> Mapping:
     """Make the mapping.
 
     Rabbits and computes are those of the SystemConfiguration, which is
-    complete and does not change. Storage objects add the capacity; a rabbit
-    that has never been up is taken to be as large as the largest. Space that
-    `servers` take which are not those of jobs (persistent and system storage)
-    is subtracted.
+    complete and does not change. Storage objects add the capacity: what
+    storage can have of the rabbit's drives in all or, with `raw`, what these
+    hold. A rabbit that has never been up is taken to be as large as the
+    largest.
 
     Raises:
         MappingError: the objects contradict each other, or are not what they
             should be.
     """
     try:
-        return _build(system_configuration, storages, servers)
+        return _build(system_configuration, storages, "raw" if raw else "usable")
     except (KeyError, TypeError, AttributeError) as exc:
         raise MappingError(
-            f"SystemConfiguration, Storages or Servers are malformed: {exc!r}"
+            f"SystemConfiguration or Storages are malformed: {exc!r}"
         ) from exc
 
 
 def _build(
     system_configuration: dict[str, Any],
     storages: Iterable[dict[str, Any]],
-    servers: Iterable[dict[str, Any]],
+    kind: Literal["raw", "usable"],
 ) -> Mapping:
     mapping: Mapping = {"computes": {}, "rabbits": {}}
     computes, rabbits = mapping["computes"], mapping["rabbits"]
@@ -63,12 +62,10 @@ def _build(
                 )
             computes[host] = rabbit
         rabbits[rabbit] = {"hostlist": encode(hosts)}
-    capacities = _capacities(storages, mapping)
+    capacities = _capacities(storages, mapping, kind)
     largest = max(capacities.values(), default=0)
-    taken = _taken(servers)
     for rabbit, entry in rabbits.items():
-        capacity = capacities.get(rabbit) or largest
-        entry["capacity"] = max(0, capacity - taken.get(rabbit, 0))
+        entry["capacity"] = capacities.get(rabbit) or largest
     return mapping
 
 
@@ -92,7 +89,11 @@ def _decode(text: str) -> list[str]:
         raise MappingError(f"'{text}' is not a hostlist") from exc
 
 
-def _capacities(storages: Iterable[dict[str, Any]], mapping: Mapping) -> dict[str, int]:
+def _capacities(
+    storages: Iterable[dict[str, Any]],
+    mapping: Mapping,
+    kind: Literal["raw", "usable"],
+) -> dict[str, int]:
     result: dict[str, int] = {}
     for storage in storages:
         rabbit = storage["metadata"]["name"]
@@ -106,22 +107,7 @@ def _capacities(storages: Iterable[dict[str, Any]], mapping: Mapping) -> dict[st
                     f"Storage {rabbit} has a connection to {entry['name']}, "
                     f"which the SystemConfiguration connects to {expected}"
                 )
-        result[rabbit] = status.get("capacity") or 0
-    return result
-
-
-def _taken(servers: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """Bytes per rabbit that are in the hands of others than jobs."""
-    result: dict[str, int] = {}
-    for obj in servers:
-        if obj["metadata"]["name"].startswith(JOB_PREFIX):
-            continue
-        for allocation in (obj.get("spec") or {}).get("allocationSets") or []:
-            size = allocation.get("allocationSize") or 0
-            for storage in allocation.get("storage") or []:
-                rabbit = storage["name"]
-                size_here = size * storage.get("allocationCount", 1)
-                result[rabbit] = result.get(rabbit, 0) + size_here
+        result[rabbit] = dws.drives(status)[kind]
     return result
 
 

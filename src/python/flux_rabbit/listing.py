@@ -28,6 +28,7 @@ RABBIT_FIELDS = {
     "use": "USE",
     "links": "LINKS",
     "broken": "BROKEN",
+    "drives": "DRIVES",
     "allocations": "JOBS",
     "nodes": "NODES",
     "reason": "REASON",
@@ -40,12 +41,13 @@ LIST = table.Table(
         "default": (
             "State and space",
             "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
-            "?:{allocations:>4} +:{nodes:<8}",
+            "?:{drives:>6} ?:{allocations:>4} +:{nodes:<8}",
         ),
         "long": (
             "With what is wrong",
             "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
-            "?:{allocations:>4} +:{nodes:<8} ?:{broken} ?:{reason} ?:{message}",
+            "?:{drives:>6} ?:{allocations:>4} +:{nodes:<8} ?:{broken} ?:{reason} "
+            "?:{message}",
         ),
     },
 )
@@ -55,7 +57,8 @@ DF = table.Table(
     {
         "default": (
             "Space",
-            "+:{name:<8} {capacity:>9} ?:{used:>9} ?:{foreign:>9} {free:>9} {use:>4}",
+            "+:{name:<8} {capacity:>9} ?:{used:>9} ?:{foreign:>9} {free:>9} {use:>4} "
+            "?:{drives:>6}",
         )
     },
 )
@@ -129,8 +132,8 @@ def configure(
     )
     if command == "df":
         return (
-            "Show the space on rabbits: what jobs hold (USED), what others held when "
-            "the mapping was made (FOREIGN), and the rest. The last line is the sum.",
+            "Show the space on rabbits: what jobs hold (USED), what persistent storage "
+            "and other clients hold (FOREIGN), and the rest. The last line is the sum.",
             ("flux rabbit df", "flux rabbit df 'rabbit[0-3]' --sort=-used"),
         )
     return (
@@ -183,9 +186,11 @@ def choose(rabbits: list[Object], args: argparse.Namespace) -> list[Object]:
 
 def _rabbit_row(rabbit: Object) -> table.Row:
     used = rabbit.get("used", rabbit["capacity"] - rabbit["free"])
+    taken = used + rabbit.get("foreign", 0)
     links = rabbit.get("links")
     total = sum(links.values()) if links else 0
     broken = rabbit.get("broken") or {}
+    usable, drives = rabbit.get("drives") or (0, 0)
     return SimpleNamespace(
         name=rabbit["name"],
         state=rabbit["state"],
@@ -193,9 +198,11 @@ def _rabbit_row(rabbit: Object) -> table.Row:
         free=Size(rabbit["free"]),
         used=Size(used),
         foreign=Size(rabbit["foreign"]) if "foreign" in rabbit else "",
-        use=percent(used, rabbit["capacity"]),
+        use=percent(taken, rabbit["capacity"]),
         links=f"{links.get('Ready', 0)}/{total}" if links is not None else "",
         broken=",".join(f"{host}:{state}" for host, state in broken.items()),
+        # only what is not as it should be
+        drives=f"{usable}/{drives}" if usable < drives else "",
         allocations=rabbit.get("allocations", ""),
         nodes=rabbit.get("nodes", ""),
         reason=rabbit.get("reason", ""),
@@ -207,17 +214,18 @@ def _sum_row(rows: list[table.Row]) -> table.Row:
     def total(field: str) -> Size:
         return Size(sum(getattr(row, field) or 0 for row in rows))
 
-    used, capacity = total("used"), total("capacity")
+    used, capacity, foreign = total("used"), total("capacity"), total("foreign")
     return SimpleNamespace(
         name="total",
         state="",
         capacity=capacity,
         free=total("free"),
         used=used,
-        foreign=total("foreign"),
-        use=percent(used, capacity),
+        foreign=foreign,
+        use=percent(used + foreign, capacity),
         links="",
         broken="",
+        drives="",
         allocations="",
         nodes="",
         reason="",

@@ -94,7 +94,7 @@ def screen(status: Object, now: float) -> list[Line]:
     capacity, used = rabbits["capacity"], rabbits["used"]
     foreign = rabbits["foreign"]
     row = [("Space       ", "dim")]
-    row += bar([(used, "run"), (foreign, "cleanup")], capacity + foreign, BAR)
+    row += bar([(used, "run"), (foreign, "cleanup")], capacity, BAR)
     row.append((f"  {Size(used)} of {Size(capacity)} used", ""))
     if capacity:
         row.append((f" ({percent(used, capacity)})", ""))

@@ -243,7 +243,7 @@ def _space(model: Model, width: int) -> Line:
     line: Line = [("space ", "dim")]
     line += status.bar(
         [(used, "run"), (foreign, "cleanup")],
-        capacity + foreign,
+        capacity,
         max(10, min(50, width - 50)),
     )
     line.append((f" {Size(used)} of {Size(capacity)}", ""))

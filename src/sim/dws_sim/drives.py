@@ -26,6 +26,12 @@ def drive_sizes(capacity: int) -> dict[int, int]:
     return {slot: least + (i < rest) for i, slot in enumerate(SLOTS)}
 
 
+def usable(capacity: int) -> int:
+    """Bytes that allocations can have in all of a rabbit of that capacity."""
+    least = sorted(drive_sizes(capacity).values())[-WANTED]
+    return least // BLOCK * BLOCK * WANTED
+
+
 class Drives:
     """The drives of one rabbit."""
 

@@ -17,7 +17,7 @@ from dws_sim.controllers.common import (
     owner_reference,
 )
 from dws_sim.directive import TESTER, nnf_rules, tester_rules
-from dws_sim.drives import drive_sizes
+from dws_sim.drives import drive_sizes, usable
 from dws_sim.jsontree import Object
 from dws_sim.schema.crd import custom_resources, established
 from dws_sim.schema.resources import DEFINITIONS, RESOURCES
@@ -93,7 +93,7 @@ class Machine:
             "computes": {n: r for r, names in self.rabbits.items() for n in names},
             "rabbits": {
                 r: {
-                    "capacity": self.capacity_bytes,
+                    "capacity": usable(self.capacity_bytes),
                     "hostlist": hostlist.compress(names),
                 }
                 for r, names in self.rabbits.items()

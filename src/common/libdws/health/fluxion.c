@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,8 +14,13 @@
 #include "fluxion.h"
 #include "health.h"
 
+/* More parts than this have no rabbit of ours (dws_jgf_create()).
+ */
+#define SSDS_MAX 100000
+#define PATH_SIZE 512
+
 struct dws_fluxion {
-    json_t *rabbits;    // {NAME: {"path": S, "ssds": N, "up": N or -1}}
+    json_t *rabbits;    // {NAME: {"path": S, "ssds": N, "state": S}}
     json_t *marked;     // paths of nodes that have the property
 };
 
@@ -33,16 +39,20 @@ static int learn_rabbit (struct dws_fluxion *fx, const char *path,
 {
     const char *name = NULL;
     const char *count = NULL;
+    int ssds;
 
     (void)json_unpack (properties, "{s?s s?s}", "rabbit", &name,
                        "ssdcount", &count);
     if (!name || !count)
         return 0;
+    ssds = atoi (count);
+    if (ssds < 0 || ssds > SSDS_MAX)
+        ssds = ssds < 0 ? 0 : SSDS_MAX;
     return json_object_set_new (fx->rabbits, name,
-                                json_pack ("{s:s s:i s:i}",
+                                json_pack ("{s:s s:i s:s}",
                                            "path", path,
-                                           "ssds", atoi (count),
-                                           "up", -1));
+                                           "ssds", ssds,
+                                           "state", ""));
 }
 
 struct dws_fluxion *dws_fluxion_create (json_t *R, dws_error_t *error)
@@ -176,61 +186,120 @@ int dws_fluxion_properties (struct dws_fluxion *fx,
     return 0;
 }
 
-/* How many of the rabbit's ssds can be used.
+#define GIB (INT64_C (1) << 30)
+
+/* How many of the rabbit's ssds can be used. An ssd is of whole GiB, so that
+ * the ssds may be less than the rabbit in all.
  */
 static int usable (json_t *state, int ssds, int64_t mapped)
 {
     int up = 0;
     json_int_t capacity = 0;
+    json_int_t outside = 0;
+    int64_t each;
 
-    if (json_unpack (state, "{s:b s:I}", "up", &up,
-                     "capacity", &capacity) < 0 || !up)
+    if (json_unpack (state, "{s:b s:I s?I}", "up", &up,
+                     "capacity", &capacity, "outside", &outside) < 0 || !up)
         return 0;
-    if (mapped <= 0 || capacity >= mapped)
+    capacity = capacity > outside ? capacity - outside : 0;
+    if (mapped <= 0 || ssds <= 0 || capacity >= mapped)
         return ssds;
-    return (int)((double)ssds * capacity / mapped);
+    each = mapped / ssds;
+    if (each >= GIB)
+        each = each / GIB * GIB;
+    return each > 0 && capacity / each < ssds ? (int)(capacity / each) : ssds;
 }
 
-static int change (json_t *changes, const char *path, int from, int to,
-                   const char *status)
+static const char *ssd_path (char *buf, size_t size, const char *path, int n)
 {
-    char name[24];
+    snprintf (buf, size, "%s/ssd%d", path, n);
+    return buf;
+}
 
-    for (int i = from; i < to; i++) {
-        snprintf (name, sizeof (name), "/ssd%d", i);
-        if (json_array_append_new (changes,
-                                   json_pack ("[s+ s]", path, name,
-                                              status)) < 0)
+/* Those that serve best to be down come first: that no job has, then that are
+ * down already, then the last.
+ */
+static int rank_ssd (const bool *down, bool busy, int n)
+{
+    return busy * 2 + !down[n];
+}
+
+/* Choose 'count' ssds to be down, in 'next'.
+ */
+static void choose_down (const char *path, int ssds, int count,
+                         const bool *down, json_t *busy, bool *next)
+{
+    for (int rank = 0; rank < 4; rank++) {
+        for (int n = ssds - 1; n >= 0 && count > 0; n--) {
+            char buf[PATH_SIZE];
+            bool used = json_object_get (busy, ssd_path (buf, sizeof (buf),
+                                                         path, n)) != NULL;
+
+            if (!next[n] && rank_ssd (down, used, n) == rank) {
+                next[n] = true;
+                count--;
+            }
+        }
+    }
+}
+
+static int list_changes (json_t *changes, const char *path, int ssds,
+                         bool known, const bool *down, const bool *next,
+                         bool value)
+{
+    for (int n = 0; n < ssds; n++) {
+        char buf[PATH_SIZE];
+
+        if (next[n] == value && (!known || down[n] != next[n])
+            && json_array_append_new (changes,
+                                      json_pack ("[ss]",
+                                                 ssd_path (buf, sizeof (buf),
+                                                           path, n),
+                                                 value ? "down" : "up")) < 0)
             return -1;
     }
     return 0;
 }
 
-static int change_rabbit (json_t *changes, json_t *entry, json_t *state,
-                          int64_t mapped)
+/* The state of a rabbit's ssds is kept as a text with a letter for each.
+ */
+static int keep_down (json_t *entry, int ssds, const bool *next)
 {
-    const char *path;
-    int ssds;
-    int was;
-    int now;
+    char text[SSDS_MAX + 1];
 
-    if (json_unpack (entry, "{s:s s:i s:i}", "path", &path, "ssds", &ssds,
-                     "up", &was) < 0)
+    for (int n = 0; n < ssds; n++)
+        text[n] = next[n] ? 'd' : 'u';
+    text[ssds] = '\0';
+    return json_object_set_new (entry, "state", json_string (text));
+}
+
+static int change_rabbit (json_t *changes, json_t *entry, json_t *state,
+                          json_t *busy, int64_t mapped)
+{
+    bool down[SSDS_MAX] = { false };
+    bool next[SSDS_MAX] = { false };
+    const char *path;
+    const char *was;
+    int ssds;
+    bool known;
+
+    if (json_unpack (entry, "{s:s s:i s:s}", "path", &path, "ssds", &ssds,
+                     "state", &was) < 0)
         return 0;
-    now = usable (state, ssds, mapped);
-    if (was < 0) {
-        if (change (changes, path, 0, now, "up") < 0
-            || change (changes, path, now, ssds, "down") < 0)
-            return -1;
-    }
-    else if (change (changes, path, was, now, "up") < 0
-             || change (changes, path, now, was, "down") < 0)
+    known = (int)strlen (was) == ssds;
+    for (int n = 0; known && n < ssds; n++)
+        down[n] = was[n] == 'd';
+    choose_down (path, ssds, ssds - usable (state, ssds, mapped), down, busy,
+                 next);
+    if (list_changes (changes, path, ssds, known, down, next, false) < 0
+        || list_changes (changes, path, ssds, known, down, next, true) < 0)
         return -1;
-    return json_object_set_new (entry, "up", json_integer (now));
+    return keep_down (entry, ssds, next);
 }
 
 json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
                           json_t *rabbits,
+                          json_t *busy,
                           const struct dws_topology *topo,
                           dws_error_t *error)
 {
@@ -245,7 +314,7 @@ json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
 
         if (index >= 0
             && change_rabbit (changes, entry,
-                              json_object_get (rabbits, name),
+                              json_object_get (rabbits, name), busy,
                               dws_topology_capacity (topo, index)) < 0)
             goto nomem;
     }

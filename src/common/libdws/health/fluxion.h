@@ -43,10 +43,13 @@ int dws_fluxion_properties (struct dws_fluxion *fx,
 
 /* Which ssds must change: an array of [PATH, "up" or "down"]. From now on that
  * is taken to be so. 'rabbits' is that of struct dws_health. Of a rabbit that
- * has lost capacity as many ssds are up as find room. Fails with ENOMEM.
+ * has lost capacity, or of which others than jobs have some, as many ssds are up
+ * as find room. Those that jobs have ('busy', a set of paths, NULL: none) stay
+ * up if others will do: each counts once, as taken or as down. Fails with ENOMEM.
  */
 json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
                           json_t *rabbits,
+                          json_t *busy,
                           const struct dws_topology *topo,
                           dws_error_t *error);
 

@@ -12,6 +12,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/graph/rset.h"
+#include "libdws/storage/drives.h"
 #include "health.h"
 
 /* Nodes
@@ -207,16 +208,22 @@ static json_t *encode_rabbit (bool up, int64_t capacity)
     return json_pack ("{s:b s:I}", "up", up, "capacity", (json_int_t)capacity);
 }
 
-/* A rabbit that is smaller than the mapping says has lost drives. The mapping
- * may say less, as some of it is in use for other purposes.
- */
+int64_t dws_health_capacity (json_t *storage, int64_t mapped)
+{
+    struct dws_drives drives;
+
+    dws_drives_read (json_object_get (storage, "status"), &drives);
+    if (drives.found == 0 && drives.raw == 0)
+        return mapped;
+    return drives.usable < mapped ? drives.usable : mapped;
+}
+
 static int read_storage (json_t *rabbits, json_t *lost, json_t *storage,
                          const struct dws_topology *topo)
 {
     const char *name = NULL;
     json_t *status = NULL;
-    json_int_t capacity = 0;
-    int64_t mapped;
+    int64_t capacity;
     int index;
     bool up;
 
@@ -225,10 +232,8 @@ static int read_storage (json_t *rabbits, json_t *lost, json_t *storage,
                        "status", &status);
     if (!name || (index = dws_topology_find (topo, name)) < 0)
         return 0;
-    (void)json_unpack (status, "{s:I}", "capacity", &capacity);
-    mapped = dws_topology_capacity (topo, index);
-    if (capacity <= 0 || capacity > mapped)
-        capacity = mapped;
+    capacity = dws_health_capacity (storage,
+                                    dws_topology_capacity (topo, index));
     up = is_ready (json_object_get (status, "status"));
     if (json_object_set_new (rabbits, name, encode_rabbit (up, capacity)) < 0
         || (up && add_lost (lost, status) < 0))
@@ -270,6 +275,22 @@ static int take_down (json_t *rabbits, json_t *suspects)
         json_t *rabbit = json_object_get (rabbits, name);
 
         if (rabbit && json_object_set_new (rabbit, "up", json_false ()) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What is taken by nobody's job.
+ */
+static int add_outside (json_t *rabbits, json_t *outside)
+{
+    const char *name;
+    json_t *bytes;
+
+    json_object_foreach (outside, name, bytes) {
+        json_t *state = json_object_get (rabbits, name);
+
+        if (state && json_object_set (state, "outside", bytes) < 0)
             return -1;
     }
     return 0;
@@ -399,6 +420,7 @@ int dws_health_decide (struct dws_health *health,
         || !sets.bad || !sets.unlinked || !sets.drain || !sets.undrain
         || read_storages (next.rabbits, lost, storages, topo) < 0
         || take_down (next.rabbits, policy->suspects) < 0
+        || add_outside (next.rabbits, policy->outside) < 0
         || decide_nodes (&next, health, &sets, lost, topo, nodes, policy) < 0
         || !(next.bad = hostlist_encode (sets.bad))
         || !(next.unlinked = hostlist_encode (sets.unlinked))

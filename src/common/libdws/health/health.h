@@ -43,10 +43,12 @@ struct dws_health_policy {
     json_t *queues;         // drain only nodes that have all properties of one
                             //  of these arrays; NULL: any node
     json_t *suspects;       // rabbits (keys) to take for down; NULL: none
+    json_t *outside;        // {RABBIT: BYTES} that no job has; NULL: nothing
 };
 
 struct dws_health {
-    json_t *rabbits;        // {NAME: {"up": BOOL, "capacity": BYTES}}: of all
+    json_t *rabbits;        // {NAME: {"up": BOOL, "capacity": BYTES,
+                            //  "outside"?: BYTES}}: of all
     char *bad;              // nodes that have no working rabbit
     char *unlinked;         // those of them whose rabbit is up, and that
                             //  are neither drained nor to be drained
@@ -55,6 +57,13 @@ struct dws_health {
     json_t *ours;           // nodes that are drained for their link
     json_t *pardoned;       // those undrained by somebody else since
 };
+
+/* The bytes of a rabbit that jobs can have in all, by its Storage object: fewer
+ * than the mapping says if it has lost drives, or the mapping counts what no
+ * pool can use (libdws/storage/drives.h). The mapping may say less, to keep
+ * some of the rabbit for other purposes. 'storage' may be NULL.
+ */
+int64_t dws_health_capacity (json_t *storage, int64_t mapped);
 
 /* Decide. 'storages' is an array of Storage objects; without any, all rabbits
  * are taken to be well. 'health' has been zeroed, or holds the last decision.

@@ -12,6 +12,7 @@
 #include "libdws/util/strtab.h"
 #include "allocation.h"
 #include "allocset_private.h"
+#include "drives.h"
 #include "layout_private.h"
 #include "place_private.h"
 
@@ -172,8 +173,7 @@ static void judge_rabbit (struct layout_rabbit *r,
     json_t *storage = json_array_get (opts->storages, index);
     const char *status = "";
     const char *state = "Enabled";
-    json_int_t capacity = 0;
-    json_int_t used;
+    struct dws_drives drives;
 
     if (index < 0) {
         r->fault = "has no Storage object";
@@ -181,15 +181,16 @@ static void judge_rabbit (struct layout_rabbit *r,
     }
     (void)json_unpack (storage, "{s:{s:s}}", "spec", "state", &state);
     (void)json_unpack (storage, "{s:{s:s}}", "status", "status", &status);
-    (void)json_unpack (storage, "{s:{s:I}}", "status", "capacity", &capacity);
+    dws_drives_read (json_object_get (storage, "status"), &drives);
     r->labels = json_object_get (json_object_get (storage, "metadata"),
                                  "labels");
     if (strcmp (state, "Disabled") == 0)
         r->fault = "is Disabled";
     else if (strcmp (status, "Ready") != 0)
         r->fault = "is not Ready";
-    used = json_integer_value (json_object_get (opts->used, r->name));
-    r->room = capacity > used ? capacity - used : 0;
+    r->width = drives.width;
+    r->room = dws_drives_room (&drives, json_integer_value (
+                                   json_object_get (opts->used, r->name)));
     r->known = true;
 }
 

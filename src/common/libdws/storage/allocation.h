@@ -18,7 +18,7 @@ struct dws_allocation_opts {
     json_t *storages;     // borrowed: array of Storage objects as Kubernetes
                           // has them, or NULL: take every rabbit as usable
     json_t *used;         // borrowed: map of rabbit to bytes that are taken
-                          // by others, or NULL
+                          // by others (drives.h), or NULL
     json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
     json_t *reserved;     // borrowed: map of rabbit to bytes that the
                           // scheduler has set aside for the job, or NULL. If

@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -286,6 +287,31 @@ static int sum_ssd (const struct breakdown_list *bl,
     return 0;
 }
 
+/* The nodes of a group share a rabbit, so that its storage must fit there.
+ */
+static int check_rabbits (int64_t gib,
+                          const struct shape *shape,
+                          const struct dws_breakdown_opts *opts,
+                          dws_error_t *error)
+{
+    int64_t most = opts->rabbit_bytes / GIB;
+    char nodes[48] = "for each node";
+
+    if (opts->rabbit_bytes <= 0 || gib <= most)
+        return 0;
+    if (shape->per_group > 1)
+        snprintf (nodes, sizeof (nodes), "for each %lld nodes of a rabbit",
+                  (long long)shape->per_group);
+    return dws_error (error,
+                      EINVAL,
+                      "%lld GiB of rabbit storage are needed %s; no rabbit has"
+                      " more than %lld GiB (%.4g TiB)",
+                      (long long)gib,
+                      nodes,
+                      (long long)most,
+                      (double)most / 1024.);
+}
+
 static bool has_storage (const struct breakdown_list *bl)
 {
     for (size_t i = 0; i < bl->count; i++) {
@@ -365,7 +391,8 @@ json_t *dws_breakdown_apply (json_t *resources,
         goto done;
     if (!shape.rewritten) {
         if (sum_ssd (bl, &shape, opts, &gib, error) < 0
-            || check_limits (bl, &shape, opts, error) < 0)
+            || check_limits (bl, &shape, opts, error) < 0
+            || check_rabbits (gib, &shape, opts, error) < 0)
             goto done;
     }
     if (gib > 0)

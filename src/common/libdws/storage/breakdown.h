@@ -15,6 +15,8 @@ struct dws_breakdown_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: none)
     json_t *maximums;     // borrowed: [rabbit.policy.maximums], a map of
                           // file system type to GiB per node, or NULL
+    int64_t rabbit_bytes; // the most that a job can have of one rabbit
+                          // (0: not known)
 };
 
 /* Return a new reference to the resources that 'resources' (jobspec V1,

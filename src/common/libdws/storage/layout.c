@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "drives.h"
 #include "layout_private.h"
 
 void layout_destroy (struct layout *lay)
@@ -169,6 +170,15 @@ int64_t layout_size_of (const struct layout *lay,
     return size > lay->min_bytes ? size : lay->min_bytes;
 }
 
+int64_t layout_cost (const struct layout *lay,
+                     const struct layout_place *p,
+                     size_t r,
+                     int64_t size,
+                     int64_t count)
+{
+    return dws_drives_take (p->set->label, size, count, lay->rabbits[r].width);
+}
+
 int64_t layout_capacity_of (const struct layout *lay,
                             const struct layout_place *p,
                             size_t r,
@@ -177,12 +187,18 @@ int64_t layout_capacity_of (const struct layout *lay,
 {
     const struct layout_rabbit *rabbit = &lay->rabbits[r];
     int64_t room = rabbit->room;
+    int64_t n;
 
     if (within_reserved && rabbit->reserved < room)
         room = rabbit->reserved;
+    if (!dws_drives_shared (p->set->label))
+        size = layout_cost (lay, p, r, size, 1);
     if (room < size)
         return 0;
-    return layout_is_exclusive (p->set) ? 1 : room / size;
+    n = room / size;
+    while (n > 0 && layout_cost (lay, p, r, size, n) > room)
+        n--;
+    return layout_is_exclusive (p->set) && n > 1 ? 1 : n;
 }
 
 /* Of the first rabbit that is ruled out the text says why it is.
@@ -235,7 +251,9 @@ void layout_commit (struct layout *lay, struct layout_place *p, int64_t size)
     p->size = size;
     p->placed = true;
     for (size_t r = 0; r < lay->nrabbits; r++) {
-        lay->rabbits[r].room -= p->counts[r] * size;
-        lay->rabbits[r].reserved -= p->counts[r] * size;
+        int64_t cost = layout_cost (lay, p, r, size, p->counts[r]);
+
+        lay->rabbits[r].room -= cost;
+        lay->rabbits[r].reserved -= cost;
     }
 }

@@ -22,6 +22,7 @@ struct layout_rabbit {
     const char *fault;    // why it cannot be used, or NULL
     json_t *labels;       // of its Storage, NULL if not known
     bool known;           // 'room' is what is really left
+    int width;            // drives of a pool
     int64_t room;         // bytes
     int64_t reserved;     // bytes the scheduler has set aside for the job
 };
@@ -80,6 +81,14 @@ size_t layout_count_usable (const struct layout *lay,
 int64_t layout_size_of (const struct layout *lay,
                         const struct layout_place *p,
                         int64_t n);
+
+/* The bytes that so many allocations of this size take of rabbit 'r'.
+ */
+int64_t layout_cost (const struct layout *lay,
+                     const struct layout_place *p,
+                     size_t r,
+                     int64_t size,
+                     int64_t count);
 
 /* How many allocations of this size rabbit 'r' can take for the set.
  */

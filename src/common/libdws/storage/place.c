@@ -58,7 +58,7 @@ static int place_bound (struct layout *lay,
                               p->set->label,
                               rabbit->name,
                               s);
-        if (rabbit->room / size < n)
+        if (layout_cost (lay, p, r, size, n) > rabbit->room)
             return dws_error (error,
                               ENOSPC,
                               "%.64s, set %.16s: %lld x %lld GiB are needed"
@@ -93,8 +93,10 @@ static bool better_fixed (const struct layout *lay,
 {
     const struct layout_rabbit *ra = &lay->rabbits[a];
     const struct layout_rabbit *rb = &lay->rabbits[b];
-    int64_t room_a = ra->room - p->counts[a] * p->size;
-    int64_t room_b = rb->room - p->counts[b] * p->size;
+    int64_t room_a = ra->room - layout_cost (lay, p, a, p->size,
+                                             p->counts[a]);
+    int64_t room_b = rb->room - layout_cost (lay, p, b, p->size,
+                                             p->counts[b]);
 
     if (p->counts[a] != p->counts[b])
         return p->counts[a] < p->counts[b];

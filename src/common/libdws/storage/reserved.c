@@ -63,6 +63,13 @@ static int take_vertex (json_t *vertex,
     return rc;
 }
 
+static int add_gib (json_t *result, const char *rabbit, json_int_t n)
+{
+    if (n > LLONG_MAX / GIB)
+        n = LLONG_MAX / GIB;
+    return n > 0 ? add_to_key (result, rabbit, n * GIB) : 0;
+}
+
 json_t *dws_reserved (json_t *R,
                       const struct dws_topology *topo,
                       dws_error_t *error)
@@ -71,6 +78,7 @@ json_t *dws_reserved (json_t *R,
     json_t *rabbits = json_object ();
     json_t *result = json_object ();
     json_t *vertices = NULL;
+    json_t *counted = NULL;
     const char *path;
     json_t *value;
     size_t i;
@@ -78,10 +86,15 @@ json_t *dws_reserved (json_t *R,
     if (!gib || !rabbits || !result)
         goto nomem;
     (void)json_unpack (R,
-                       "{s:{s:{s:o}}}",
+                       "{s:{s?{s:o} s?o}}",
                        "scheduling",
                          "graph",
-                           "nodes", &vertices);
+                           "nodes", &vertices,
+                         "rabbits", &counted);
+    json_object_foreach (counted, path, value) {
+        if (add_gib (result, path, json_integer_value (value)) < 0)
+            goto nomem;
+    }
     json_array_foreach (vertices, i, value) {
         if (take_vertex (value, topo, gib, rabbits) < 0)
             goto nomem;
@@ -89,11 +102,8 @@ json_t *dws_reserved (json_t *R,
     json_object_foreach (gib, path, value) {
         const char *rabbit = json_string_value (json_object_get (rabbits,
                                                                  path));
-        json_int_t n = json_integer_value (value);
 
-        if (n > LLONG_MAX / GIB)
-            n = LLONG_MAX / GIB;
-        if (rabbit && add_to_key (result, rabbit, n * GIB) < 0)
+        if (rabbit && add_gib (result, rabbit, json_integer_value (value)) < 0)
             goto nomem;
     }
     json_decref (gib);
@@ -105,4 +115,32 @@ nomem:
     json_decref (result);
     dws_error_nomem (error);
     return NULL;
+}
+
+json_t *dws_reserved_ssds (json_t *R, dws_error_t *error)
+{
+    json_t *result = json_object ();
+    json_t *vertices = NULL;
+    json_t *vertex;
+    size_t i;
+
+    (void)json_unpack (R, "{s:{s:{s:o}}}", "scheduling", "graph", "nodes",
+                       &vertices);
+    json_array_foreach (vertices, i, vertex) {
+        const char *type = "";
+        const char *path = NULL;
+
+        (void)json_unpack (vertex, "{s:{s:s s:{s:s}}}",
+                           "metadata", "type", &type,
+                             "paths", "containment", &path);
+        if (path && strcmp (type, "ssd") == 0
+            && json_object_set_new (result, path, json_true ()) < 0) {
+            json_decref (result);
+            result = NULL;
+            break;
+        }
+    }
+    if (!result)
+        dws_error_nomem (error);
+    return result;
 }

@@ -26,6 +26,7 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/storage/breakdown.h"
+#include "libdws/storage/drives.h"
 #include "libdws/storage/location.h"
 #include "libdws/tell/persistent.h"
 #include "libdws/tell/record.h"
@@ -121,7 +122,8 @@ static const char *breakdowns_text =
 
 static const char *servers_text =
     "[{'metadata': {'name': 'p'}, 'spec': {'allocationSets': ["
-    " {'storage': [{'name': 'r1'}]}]}}]";
+    " {'label': 'xfs', 'allocationSize': 7, 'storage': ["
+    "  {'name': 'r1', 'allocationCount': 1}]}]}}]";
 
 static const char *storages_text =
     "[{'metadata': {'name': 'r1'}, 'status': {'status': 'Ready',"
@@ -219,8 +221,15 @@ static int op_nodes (struct fixture *f, dws_error_t *e)
     return rc;
 }
 
+static int op_taken (struct fixture *f, dws_error_t *e)
+{
+    return drop (dws_drives_taken (json_array_get (f->servers, 0), e));
+}
+
 static int op_reserved (struct fixture *f, dws_error_t *e)
 {
+    if (drop (dws_reserved_ssds (f->R, e)) < 0)
+        return -1;
     return drop (dws_reserved (f->R, f->topo, e));
 }
 
@@ -292,7 +301,7 @@ static int op_fluxion (struct fixture *f, dws_error_t *e)
     json_decref (set);
     json_decref (clear);
     if (rc == 0)
-        rc = drop (dws_fluxion_ssds (fx, NULL, f->topo, e));
+        rc = drop (dws_fluxion_ssds (fx, NULL, NULL, f->topo, e));
     dws_fluxion_destroy (fx);
     return rc;
 }
@@ -416,6 +425,7 @@ static void test_sweep (void **state)
         { "breakdown", op_breakdown },
         { "nodes", op_nodes },
         { "reserved", op_reserved },
+        { "taken", op_taken },
         { "sets", op_sets },
         { "location", op_location },
         { "jgf", op_jgf },

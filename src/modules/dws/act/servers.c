@@ -17,6 +17,7 @@
 #include "act/storage.h"
 #include "agent/commands.h"
 #include "facts/config.h"
+#include "sched/holds.h"
 #include "tell/annotate.h"
 
 /* R
@@ -81,8 +82,8 @@ static int send_servers (struct job *job, json_t *sets)
     return 0;
 }
 
-/* A rabbit that is down may be up again in a moment: the job waits for it for
- * tc_timeout. After a restart of the module that time begins anew.
+/* A rabbit that is down or full may be of use in a moment: the job waits for it
+ * for tc_timeout. After a restart of the module that time begins anew.
  */
 static bool rabbit_may_return (struct job *job)
 {
@@ -93,14 +94,32 @@ static bool rabbit_may_return (struct job *job)
     return now - job->t_down < job->ctx->config->policy.tc_timeout;
 }
 
+/* Is it only that others have the room? Some may be about to give it back: what
+ * the scheduler has given away again was torn down a moment ago.
+ */
+static bool is_crowded (struct job *job)
+{
+    json_t *nodes = NULL;
+    json_t *sets = storage_layout (job, true, &nodes, NULL);
+    bool fits = sets != NULL;
+
+    json_decref (sets);
+    json_decref (nodes);
+    return fits;
+}
+
 /* No layout was found, for which errno says why. Returns as run() does.
  */
 static int no_layout (struct job *job, const char *text)
 {
-    if (errno == EHOSTDOWN && rabbit_may_return (job)) {
+    int saved_errno = errno;
+
+    if ((errno == EHOSTDOWN || (errno == ENOSPC && is_crowded (job)))
+        && rabbit_may_return (job)) {
         errno = EAGAIN;
         return -1;
     }
+    errno = saved_errno;
     if (errno == EINVAL || errno == ENOSPC || errno == EHOSTDOWN) {
         act_refuse (job, text);
         return 0;
@@ -132,13 +151,14 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
         errno = EAGAIN;
         return -1;
     }
-    space_free (space, &job->claim);
-    if (!(sets = storage_layout (job, &nodes, &error))) {
+    space_free (space, &job->claim, true);
+    if (!(sets = storage_layout (job, false, &nodes, &error))) {
         rc = no_layout (job, error.text);
         goto done;
     }
     job->t_down = 0.;
     (void)space_claim (space, &job->claim, sets);
+    holds_claimed (job);
     if ((rabbits = dws_allocation_rabbits (nodes, &error))) {
         annotate_memo (job, "rabbits", rabbits, false);
         free (rabbits);

@@ -13,7 +13,9 @@
 #include "libdws/storage/reserved.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "act/kvs.h"
 #include "act/storage.h"
+#include "base/calls.h"
 #include "facts/config.h"
 #include "facts/storages.h"
 
@@ -63,6 +65,26 @@ static json_t *make_constraint (struct job *job, json_t *breakdowns,
     return o;
 }
 
+/* The most that one rabbit can give, were it empty.
+ */
+static int64_t largest_rabbit (struct dws_ctx *ctx)
+{
+    const struct dws_topology *topo = ctx->config->topology;
+    json_t *storages = storages_by_name (ctx->storages);
+    int64_t largest = 0;
+
+    for (size_t i = 0; i < dws_topology_count (topo); i++) {
+        json_t *storage = json_object_get (storages,
+                                           dws_topology_name (topo, i));
+        int64_t n = dws_health_capacity (storage,
+                                         dws_topology_capacity (topo, i));
+
+        if (n > largest)
+            largest = n;
+    }
+    return largest;
+}
+
 int storage_demand (struct job *job, struct demand *demand,
                     dws_error_t *error)
 {
@@ -70,6 +92,7 @@ int storage_demand (struct job *job, struct demand *demand,
     struct dws_breakdown_opts opts = {
         .min_gib = MIN_GIB,
         .maximums = config->maximums,
+        .rabbit_bytes = largest_rabbit (job->ctx),
     };
     json_t *breakdowns;
     json_t *resources = NULL;
@@ -94,13 +117,14 @@ int storage_demand (struct job *job, struct demand *demand,
     return rc;
 }
 
-json_t *storage_layout (struct job *job, json_t **nodes, dws_error_t *error)
+json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
+                        dws_error_t *error)
 {
     /* No maximums: the job was let in by those of the configuration then. */
     struct dws_breakdown_opts bopts = { .min_gib = MIN_GIB };
     struct dws_allocation_opts opts = {
         .min_gib = MIN_GIB,
-        .used = space_used (job->ctx->space),
+        .used = empty ? NULL : space_used (job->ctx->space),
         .reserved = job->reserved,
     };
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
@@ -130,12 +154,57 @@ void storage_learn_R (struct job *job, json_t *R)
     dws_error_t error;
 
     json_decref (job->reserved);
-    if (!(job->reserved = dws_reserved (R,
-                                                   job->ctx->config->topology,
-                                                   &error))) {
+    json_decref (job->ssds);
+    job->ssds = NULL;
+    if (!(job->reserved = dws_reserved (R, job->ctx->config->topology, &error))
+        || !(job->ssds = dws_reserved_ssds (R, &error))) {
         char label[JOB_LABEL_SIZE];
 
         flux_log (job->ctx->h, LOG_ERR, "%s: R: %s", job_label (job, label),
                   error.text);
     }
+}
+
+/* R of jobs that an earlier life of the module has let run
+ */
+
+static void recalled (struct dws_ctx *ctx)
+{
+    if (--ctx->recalling == 0)
+        ctx->events->jobs_recalled (ctx);
+}
+
+/* Without R nothing is known of the job's ssds, as with sched-rabbit.
+ */
+static void recalled_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
+    json_t *R = kvs_lookup_R_get (f);
+
+    if (job && R)
+        storage_learn_R (job, R);
+    json_decref (R);
+    recalled (call->ctx);
+}
+
+static void recall_job (struct job *job, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+
+    if (job->reserved || job->facts->phase < DWS_PHASE_PROLOG
+        || job->facts->phase >= DWS_PHASE_GONE)
+        return;
+    ctx->recalling++;
+    if (calls_add (ctx, kvs_lookup_job (ctx->h, job->facts->id, "R"),
+                   job->facts->id, 0, recalled_cb) < 0) {
+        flux_log_error (ctx->h, "R");
+        ctx->recalling--;
+    }
+}
+
+void storage_recall (struct dws_ctx *ctx)
+{
+    ctx->recalling++;
+    jobs_each (ctx->jobs, recall_job, ctx);
+    recalled (ctx);
 }

@@ -7,6 +7,7 @@
 #ifndef DWS_STORAGE_H
 #define DWS_STORAGE_H
 
+#include <stdbool.h>
 #include <jansson.h>
 
 #include "libdws/util/error.h"
@@ -29,13 +30,21 @@ int storage_demand (struct job *job, struct demand *demand,
 void demand_clear (struct demand *demand);
 
 /* Lay the storage out on the rabbits of the job's hosts, which are counted in
- * '*nodes' (a new reference). Returns what dws_allocation_sets() does.
+ * '*nodes' (a new reference), or find out whether that could be if they were
+ * 'empty'. Returns what dws_allocation_sets() does.
  */
-json_t *storage_layout (struct job *job, json_t **nodes, dws_error_t *error);
+json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
+                        dws_error_t *error);
 
 /* Note the bytes on rabbits that the scheduler has set aside for the job. Not
  * every scheduler writes them into R.
  */
 void storage_learn_R (struct job *job, json_t *R);
+
+/* A start of the module may find jobs that run. Read what R says of each that is
+ * not known, and tell of it all with the event jobs_recalled, which may be at
+ * once.
+ */
+void storage_recall (struct dws_ctx *ctx);
 
 #endif /* !DWS_STORAGE_H */

@@ -15,6 +15,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent.h"
+#include "agent/usage.h"
 #include "base/idmap.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
@@ -319,6 +320,7 @@ static void take_snapshot (struct agent *agent, json_t *report)
 {
     json_t *storages = json_object_get (report, "storages");
     json_t *workflows = json_object_get (report, "workflows");
+    json_t *servers = json_object_get (report, "servers");
     json_t *persistent = json_object_get (report,
                                           "persistentstorageinstances");
 
@@ -328,6 +330,8 @@ static void take_snapshot (struct agent *agent, json_t *report)
     if (json_is_array (storages))
         note_storages (agent, storages_list (agent->ctx->storages,
                                              storages));
+    if (json_is_array (servers))
+        usage_list (agent->ctx, servers);
     if (json_is_array (workflows))
         snapshot_workflows (agent, workflows,
                             json_is_true (json_object_get (report, "more")));
@@ -344,6 +348,8 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
                                               deleted));
     else if (!strcmp (type, "persistent"))
         persistent_learn (agent->ctx->persistent, object, deleted);
+    else if (!strcmp (type, "servers"))
+        usage_learn (agent->ctx, object, deleted);
     else if (agent->ready)
         jobs_learn_workflow (agent->ctx->jobs, object, deleted);
 }
@@ -457,7 +463,7 @@ static void take_report (struct agent *agent, json_t *report)
     if (!strcmp (type, "result"))
         take_result (agent, report);
     else if (!strcmp (type, "workflow") || !strcmp (type, "storage")
-             || !strcmp (type, "persistent"))
+             || !strcmp (type, "persistent") || !strcmp (type, "servers"))
         take_event (agent, type, report);
     else if (!strcmp (type, "snapshot"))
         take_snapshot (agent, report);

@@ -6,92 +6,101 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/agent.h"
-#include "agent/commands.h"
+#include "libdws/directive/command.h"
+#include "libdws/tell/persistent.h"
+#include "libdws/util/jsontext.h"
 #include "agent/usage.h"
 #include "facts/jobs.h"
 #include "facts/space.h"
 
-/* A workflow that has left Proposal has its storage.
+/* Does the job, which has not ended yet, create this persistent storage?
  */
-static bool holds_unknown (const struct job *job)
+static bool creates (const struct job *job, const char *name)
 {
-    return job->wf && job->wf->desired > DWS_STATE_PROPOSAL
-        && !job->claim.bytes;
-}
-
-static void find_unknown (struct job *job, void *arg)
-{
-    bool *found = arg;
-
-    if (holds_unknown (job))
-        *found = true;
-}
-
-/* A job has one Servers object for each directive with storage.
- */
-static int learn_servers (struct dws_ctx *ctx, json_t *servers)
-{
-    const char *name = NULL;
-    json_t *spec = NULL;
-    json_t *layout;
-    struct job *job;
-    int rc;
-
-    if (json_unpack (servers, "{s:{s:{s:s}} s:o}",
-                     "metadata", "labels", WORKFLOW_LABEL ".name", &name,
-                     "spec", &spec) < 0
-        || !(job = jobs_find (ctx->jobs, dws_workflow_jobid (name)))
-        || !job->wf || strcmp (job->wf->name, name) != 0)
-        return 0;
-    if (!(layout = json_pack ("[O]", spec)))
-        return -1;
-    rc = space_claim (ctx->space, &job->claim, layout);
-    json_decref (layout);
-    return rc;
-}
-
-static void servers_listed_cb (struct dws_ctx *ctx, struct job *none,
-                    const struct command *cmd, json_t *report)
-{
-    json_t *objects = json_object_get (report, "objects");
-    const char *message = "";
-    json_t *servers;
+    char buf[DWS_PERSISTENT_NAME_SIZE];
+    json_t *directives;
+    json_t *value;
     size_t index;
-
-    space_set_known (ctx->space);
-    if (!objects) {
-        (void)json_unpack (report, "{s:s}", "message", &message);
-        flux_log (ctx->h, LOG_ERR, "space in use: %s", message);
-    }
-    json_array_foreach (objects, index, servers) {
-        if (learn_servers (ctx, servers) < 0) {
-            flux_log (ctx->h, LOG_ERR, "space in use: out of memory");
-            break;
-        }
-    }
-    ctx->events->space_known (ctx);
-}
-
-void usage_start (struct dws_ctx *ctx)
-{
     bool found = false;
 
-    if (space_known (ctx->space))
-        return;
-    jobs_each (ctx->jobs, find_unknown, &found);
-    if (!found) {
-        space_set_known (ctx->space);
-        ctx->events->space_known (ctx);
-        return;
+    if (job->facts->phase >= DWS_PHASE_GONE || !job->wf
+        || !(job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
+        || !(directives = dws_jsontext_get (job->facts->directives)))
+        return false;
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+
+        if (s && dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT
+            && dws_persistent_name (s, buf) && !strcmp (buf, name))
+            found = true;
     }
-    if (agent_query (ctx->agent, NULL, servers_listed_cb,
-                     json_pack ("{s:s s:s s:s s:[s,s]}",
-                                "op", "list",
-                                "kind", "servers",
-                                "selector", WORKFLOW_LABEL ".name",
-                                "fields",
-                                  "metadata.labels",
-                                  "spec.allocationSets")) < 0)
-        flux_log_error (ctx->h, "space in use");
+    json_decref (directives);
+    return found;
+}
+
+struct search {
+    const char *name;
+    struct job *job;
+};
+
+static void find_creator (struct job *job, void *arg)
+{
+    struct search *search = arg;
+
+    if (!search->job && creates (job, search->name))
+        search->job = job;
+}
+
+static enum space_owner find_owner (void *arg, const char *workflow,
+                                    const char *persistent,
+                                    struct claim **claim)
+{
+    struct dws_ctx *ctx = arg;
+    struct search search = { .name = persistent };
+
+    if (persistent)
+        jobs_each (ctx->jobs, find_creator, &search);
+    else if (workflow) {
+        search.job = jobs_find (ctx->jobs, dws_workflow_jobid (workflow));
+        if (search.job && (!search.job->wf
+                           || strcmp (search.job->wf->name, workflow) != 0))
+            search.job = NULL;
+    }
+    if (!search.job)
+        return SPACE_OF_NOBODY;
+    if (job_torn_down (search.job))
+        return persistent ? SPACE_OF_NOBODY : SPACE_GIVEN_BACK;
+    *claim = &search.job->claim;
+    return SPACE_OF_JOB;
+}
+
+static void settle (struct dws_ctx *ctx, bool again)
+{
+    space_settle (ctx->space, again, find_owner, ctx);
+    if (space_known (ctx->space))
+        ctx->events->space_changed (ctx);
+}
+
+void usage_known (struct dws_ctx *ctx)
+{
+    bool known = space_known (ctx->space);
+
+    space_set_known (ctx->space);
+    settle (ctx, true);
+    if (!known)
+        ctx->events->space_known (ctx);
+}
+
+void usage_list (struct dws_ctx *ctx, json_t *objects)
+{
+    if (space_list (ctx->space, objects) < 0)
+        flux_log_error (ctx->h, "servers");
+    settle (ctx, false);
+}
+
+void usage_learn (struct dws_ctx *ctx, json_t *servers, bool deleted)
+{
+    if (space_learn (ctx->space, servers, deleted) < 0)
+        flux_log_error (ctx->h, "servers");
+    settle (ctx, false);
 }

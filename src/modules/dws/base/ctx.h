@@ -43,7 +43,8 @@ struct dws_ctx {
 
     struct dws_config *config;
     struct jobs *jobs;
-    struct space *space;        // what the jobs hold on rabbits
+    struct space *space;        // who holds what on rabbits
+    int recalling;              // jobs whose R is being read (act/storage.h)
     struct storages *storages;  // what Kubernetes says of rabbits
     struct persistent *persistent;  // file systems that outlive jobs
     struct sync *sync;          // the way to learn the jobs from nothing

@@ -42,6 +42,12 @@ struct dws_events {
     /* What jobs of before this start hold on rabbits has become known. */
     void (*space_known)(struct dws_ctx *ctx);
 
+    /* What running jobs have been given has been read (act/storage.h). */
+    void (*jobs_recalled)(struct dws_ctx *ctx);
+
+    /* Somebody has taken space on a rabbit, or given it back. */
+    void (*space_changed)(struct dws_ctx *ctx);
+
     /* A scheduler was loaded, which knows of nothing. */
     void (*scheduler_arrived)(struct dws_ctx *ctx);
 };

@@ -50,8 +50,9 @@ static void job_destroy (void *value)
         ERRNO_SAFE_BLOCK;
         job->ctx->events->job_forgotten (job);
         tally_remove (&job->ctx->jobs->tally, job);
-        space_free (job->ctx->space, &job->claim);
+        space_free (job->ctx->space, &job->claim, false);
         json_decref (job->reserved);
+        json_decref (job->ssds);
         json_decref (job->object);
         json_decref (job->servers);
         flux_watcher_destroy (job->wake);
@@ -319,9 +320,20 @@ static struct job *add_orphan (struct jobs *jobs, uint64_t id)
     return job;
 }
 
+/* What stays is told of before whoever knew of it as the job's forgets that.
+ */
+static void free_space (struct job *job, bool torn_down)
+{
+    if (job->claim.bytes) {
+        space_free (job->ctx->space, &job->claim, torn_down);
+        job->ctx->events->space_changed (job->ctx);
+    }
+}
+
 void jobs_forget_workflow (struct job *job)
 {
     if (job->wf) {
+        free_space (job, false);
         job->ctx->events->workflow_gone (job);
         dws_workflow_destroy (job->wf);
         job->wf = NULL;
@@ -329,7 +341,6 @@ void jobs_forget_workflow (struct job *job)
         job->object = NULL;
         job->generation++;
         underway_workflow_gone (&job->underway, job->facts);
-        space_free (job->ctx->space, &job->claim);
         json_decref (job->servers);
         job->servers = NULL;
         json_decref (job->breakdowns);
@@ -345,6 +356,11 @@ void jobs_forget_workflow (struct job *job)
 static bool is_second (const struct job *job, const struct dws_workflow *wf)
 {
     return job->wf && strcmp (job->wf->name, wf->name) != 0;
+}
+
+bool job_torn_down (const struct job *job)
+{
+    return job->wf && job->wf->state == DWS_STATE_TEARDOWN && job->wf->ready;
 }
 
 void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
@@ -385,6 +401,8 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
     job->wf = wf;
     json_decref (job->object);
     job->object = facts_complete (jobs) ? json_incref (object) : NULL;
+    if (job_torn_down (job))
+        free_space (job, true);
     jobs_changed (job);
 }
 

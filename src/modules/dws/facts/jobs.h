@@ -35,6 +35,7 @@ struct job {
     json_t *breakdowns;                 // those read so far
     json_t *servers;                    // where storage is that is used
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
+    json_t *ssds;                       // Fluxion's, from R, or NULL
     double t_down;                      // since when it waits for a rabbit
                                         //  that is down (s), 0: it does not
     struct claim claim;                 // what it holds on rabbits
@@ -84,6 +85,10 @@ struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
  * whose job is not known gets a record in phase gone.
  */
 void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted);
+
+/* Have the storage controllers given back all but persistent storage?
+ */
+bool job_torn_down (const struct job *job);
 
 /* Note that a job's workflow does not exist, or not any more.
  */

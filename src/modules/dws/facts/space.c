@@ -1,20 +1,43 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See space.h.
+ * See space.h. What a Servers object takes is counted once, in 'used'; as long
+ * as a job has it also in the job's claim, else in 'outside'.
  */
 
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "libdws/storage/drives.h"
 #include "libutil/errno_safe.h"
 #include "facts/space.h"
 
+/* A Servers object, or what will be one.
+ */
+struct holding {
+    char *key;                  // namespace/name
+    char *workflow;             // that it goes with, NULL: persistent storage
+    char *persistent;           // whose it is, NULL: of a workflow
+    json_t *bytes;              // by rabbit
+    struct claim *claim;        // of the job that has it, NULL: of none
+    bool seen;                  // Kubernetes has it
+    bool released;              // the job has given it up: it is nobody's
+    bool settled;               // it was found to be nobody's
+    bool listed;                // it is in the latest list
+    struct holding *next;
+    struct holding *prev;
+};
+
 struct space {
-    json_t *used;               // the sum of all claims
+    json_t *used;               // the sum of all
+    json_t *outside;            // the sum of what no job has
     json_t *held;               // job id -> what the claim is
+    void *tree;                 // of holdings, by key
+    struct holding *list;
     bool known;
 };
 
@@ -24,7 +47,9 @@ struct space *space_create (void)
 
     if (!(space = calloc (1, sizeof (*space))))
         return NULL;
-    if (!(space->used = json_object ()) || !(space->held = json_object ())) {
+    if (!(space->used = json_object ())
+        || !(space->outside = json_object ())
+        || !(space->held = json_object ())) {
         space_destroy (space);
         errno = ENOMEM;
         return NULL;
@@ -32,11 +57,36 @@ struct space *space_create (void)
     return space;
 }
 
+static int compare_keys (const void *a, const void *b)
+{
+    return strcmp (((const struct holding *)a)->key,
+                   ((const struct holding *)b)->key);
+}
+
+static void holding_destroy (struct holding *holding)
+{
+    if (holding) {
+        json_decref (holding->bytes);
+        free (holding->key);
+        free (holding->workflow);
+        free (holding->persistent);
+        free (holding);
+    }
+}
+
 void space_destroy (struct space *space)
 {
     if (space) {
         ERRNO_SAFE_BLOCK;
+        while (space->list) {
+            struct holding *holding = space->list;
+
+            space->list = holding->next;
+            tdelete (holding, &space->tree, compare_keys);
+            holding_destroy (holding);
+        }
         json_decref (space->used);
+        json_decref (space->outside);
         json_decref (space->held);
         free (space);
     }
@@ -45,6 +95,11 @@ void space_destroy (struct space *space)
 json_t *space_used (const struct space *space)
 {
     return space->used;
+}
+
+json_t *space_outside (const struct space *space)
+{
+    return space->outside;
 }
 
 bool space_known (const struct space *space)
@@ -57,10 +112,10 @@ void space_set_known (struct space *space)
     space->known = true;
 }
 
-/* Claims
+/* Sums
  */
 
-static int add_bytes (json_t *map, const char *rabbit, json_int_t bytes)
+static void add_bytes (json_t *map, const char *rabbit, json_int_t bytes)
 {
     json_int_t n = json_integer_value (json_object_get (map, rabbit));
 
@@ -69,61 +124,9 @@ static int add_bytes (json_t *map, const char *rabbit, json_int_t bytes)
     else
         n += bytes;
     if (n > 0)
-        return json_object_set_new (map, rabbit, json_integer (n));
-    json_object_del (map, rabbit);
-    return 0;
-}
-
-static int add_set (json_t *map, json_t *set)
-{
-    json_int_t size = 0;
-    json_t *storage = NULL;
-    json_t *entry;
-    size_t index;
-
-    json_unpack (set, "{s:I s:o}", "allocationSize", &size,
-                 "storage", &storage);
-    json_array_foreach (storage, index, entry) {
-        const char *rabbit;
-        json_int_t count;
-        json_int_t bytes;
-
-        if (json_unpack (entry, "{s:s s:I}", "name", &rabbit,
-                         "allocationCount", &count) < 0
-            || size < 0 || count < 0)
-            continue;
-        if (__builtin_mul_overflow (size, count, &bytes))
-            bytes = LLONG_MAX;
-        if (add_bytes (map, rabbit, bytes) < 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* What a layout takes, by rabbit: a new map.
- */
-static json_t *sum_layout (json_t *layout)
-{
-    json_t *map;
-    json_t *entry;
-    json_t *set;
-    size_t i;
-    size_t j;
-
-    if (!(map = json_object ()))
-        goto nomem;
-    json_array_foreach (layout, i, entry) {
-        json_array_foreach (json_object_get (entry, "allocationSets"),
-                            j, set) {
-            if (add_set (map, set) < 0)
-                goto nomem;
-        }
-    }
-    return map;
-nomem:
-    json_decref (map);
-    errno = ENOMEM;
-    return NULL;
+        (void)json_object_set_new (map, rabbit, json_integer (n));
+    else
+        (void)json_object_del (map, rabbit);
 }
 
 static void add_map (json_t *sum, json_t *map, int sign)
@@ -132,31 +135,265 @@ static void add_map (json_t *sum, json_t *map, int sign)
     json_t *bytes;
 
     json_object_foreach (map, rabbit, bytes)
-        (void)add_bytes (sum, rabbit, sign * json_integer_value (bytes));
+        add_bytes (sum, rabbit, sign * json_integer_value (bytes));
+}
+
+/* Count a holding, or (sign -1) count it no more.
+ */
+static void count_holding (struct space *space, struct holding *holding,
+                           int sign)
+{
+    add_map (space->used, holding->bytes, sign);
+    add_map (holding->claim ? holding->claim->bytes : space->outside,
+             holding->bytes, sign);
+}
+
+static void give_to (struct space *space, struct holding *holding,
+                     struct claim *claim)
+{
+    if (holding->claim == claim)
+        return;
+    if (claim && !claim->bytes && !(claim->bytes = json_object ()))
+        return;
+    count_holding (space, holding, -1);
+    holding->claim = claim;
+    count_holding (space, holding, 1);
+}
+
+/* Holdings
+ */
+
+static struct holding *find_holding (struct space *space, const char *key)
+{
+    struct holding sought = { .key = (char *)key };
+    struct holding **found = tfind (&sought, &space->tree, compare_keys);
+
+    return found ? *found : NULL;
+}
+
+static struct holding *add_holding (struct space *space, const char *key)
+{
+    struct holding *holding;
+
+    if (!(holding = calloc (1, sizeof (*holding)))
+        || !(holding->key = strdup (key))
+        || !(holding->bytes = json_object ())
+        || !tsearch (holding, &space->tree, compare_keys)) {
+        holding_destroy (holding);
+        errno = ENOMEM;
+        return NULL;
+    }
+    if ((holding->next = space->list))
+        holding->next->prev = holding;
+    space->list = holding;
+    return holding;
+}
+
+static void remove_holding (struct space *space, struct holding *holding)
+{
+    count_holding (space, holding, -1);
+    if (holding->next)
+        holding->next->prev = holding->prev;
+    if (holding->prev)
+        holding->prev->next = holding->next;
+    else
+        space->list = holding->next;
+    tdelete (holding, &space->tree, compare_keys);
+    holding_destroy (holding);
+}
+
+/* Takes over 'bytes'.
+ */
+static void set_bytes (struct space *space, struct holding *holding,
+                       json_t *bytes)
+{
+    count_holding (space, holding, -1);
+    json_decref (holding->bytes);
+    holding->bytes = bytes;
+    count_holding (space, holding, 1);
+}
+
+static const char *make_key (char *buf, size_t size, const char *namespace,
+                             const char *name)
+{
+    snprintf (buf, size, "%s/%s", namespace, name);
+    return buf;
+}
+
+#define KEY_SIZE 520
+
+static int claim_entry (struct space *space, struct claim *claim,
+                        json_t *entry)
+{
+    char key[KEY_SIZE];
+    const char *name;
+    const char *namespace = SPACE_NAMESPACE;
+    struct holding *holding;
+    json_t *servers;
+    json_t *bytes;
+    json_t *sets;
+
+    if (json_unpack (entry, "{s:{s:s s?s} s:o}",
+                     "servers", "name", &name, "namespace", &namespace,
+                     "allocationSets", &sets) < 0)
+        return 0;
+    if (!claim->bytes && !(claim->bytes = json_object ()))
+        goto nomem;
+    servers = json_pack ("{s:{s:O}}", "spec", "allocationSets", sets);
+    bytes = servers ? dws_drives_taken (servers, NULL) : NULL;
+    json_decref (servers);
+    make_key (key, sizeof (key), namespace, name);
+    if (!bytes || (!(holding = find_holding (space, key))
+                   && !(holding = add_holding (space, key)))) {
+        json_decref (bytes);
+        goto nomem;
+    }
+    holding->released = false;
+    give_to (space, holding, claim);
+    set_bytes (space, holding, bytes);
+    return 0;
+nomem:
+    errno = ENOMEM;
+    return -1;
 }
 
 int space_claim (struct space *space, struct claim *claim, json_t *layout)
 {
-    json_t *more;
+    json_t *entry;
+    size_t index;
 
-    if (!(more = sum_layout (layout)))
-        return -1;
-    if (!claim->bytes && !(claim->bytes = json_object ())) {
-        json_decref (more);
-        errno = ENOMEM;
-        return -1;
+    json_array_foreach (layout, index, entry) {
+        if (claim_entry (space, claim, entry) < 0)
+            return -1;
     }
-    add_map (claim->bytes, more, 1);
-    add_map (space->used, more, 1);
-    json_decref (more);
     return 0;
 }
 
-void space_free (struct space *space, struct claim *claim)
+void space_free (struct space *space, struct claim *claim, bool torn_down)
 {
-    add_map (space->used, claim->bytes, -1);
+    struct holding *holding;
+    struct holding *next;
+
+    for (holding = space->list; holding; holding = next) {
+        next = holding->next;
+        if (holding->claim != claim)
+            continue;
+        if (holding->seen && (holding->persistent || !torn_down)) {
+            give_to (space, holding, NULL);
+            holding->released = true;
+        }
+        else
+            remove_holding (space, holding);
+    }
     json_decref (claim->bytes);
     claim->bytes = NULL;
+}
+
+static int copy_label (json_t *labels, const char *label, char **copy)
+{
+    const char *s = json_string_value (json_object_get (labels, label));
+
+    if (!s || *copy)
+        return 0;
+    return (*copy = strdup (s)) ? 0 : -1;
+}
+
+/* Has it been written who gets how much?
+ */
+static bool is_filled (json_t *servers)
+{
+    json_t *sets = NULL;
+
+    (void)json_unpack (servers, "{s:{s:o}}", "spec", "allocationSets", &sets);
+    return json_array_size (sets) > 0;
+}
+
+int space_learn (struct space *space, json_t *servers, bool deleted)
+{
+    char key[KEY_SIZE];
+    const char *name;
+    const char *namespace = SPACE_NAMESPACE;
+    struct holding *holding;
+    json_t *labels = NULL;
+    json_t *bytes;
+
+    if (json_unpack (servers, "{s:{s:s s?s s?o}}",
+                     "metadata", "name", &name, "namespace", &namespace,
+                       "labels", &labels) < 0)
+        return 0;
+    make_key (key, sizeof (key), namespace, name);
+    holding = find_holding (space, key);
+    if (deleted) {
+        if (holding)
+            remove_holding (space, holding);
+        return 0;
+    }
+    if (!holding && !(holding = add_holding (space, key)))
+        return -1;
+    holding->seen = true;
+    holding->listed = true;
+    if (copy_label (labels, SPACE_LABEL_WORKFLOW, &holding->workflow) < 0
+        || copy_label (labels, SPACE_LABEL_PERSISTENT,
+                       &holding->persistent) < 0)
+        return -1;
+    /* What was asked for counts before it can be seen. */
+    if (!is_filled (servers) && holding->claim)
+        return 0;
+    if (!(bytes = dws_drives_taken (servers, NULL))) {
+        errno = ENOMEM;
+        return -1;
+    }
+    set_bytes (space, holding, bytes);
+    return 0;
+}
+
+int space_list (struct space *space, json_t *objects)
+{
+    struct holding *holding;
+    struct holding *next;
+    json_t *servers;
+    size_t index;
+    int rc = 0;
+
+    for (holding = space->list; holding; holding = holding->next)
+        holding->listed = false;
+    json_array_foreach (objects, index, servers) {
+        if (space_learn (space, servers, false) < 0)
+            rc = -1;
+    }
+    for (holding = space->list; holding; holding = next) {
+        next = holding->next;
+        if (holding->seen && !holding->listed)
+            remove_holding (space, holding);
+    }
+    return rc;
+}
+
+void space_settle (struct space *space, bool again, space_owner_f owner,
+                   void *arg)
+{
+    struct holding *holding;
+    struct holding *next;
+
+    for (holding = space->list; holding; holding = next) {
+        struct claim *claim = NULL;
+
+        next = holding->next;
+        if (holding->claim || holding->released
+            || (holding->settled && !again))
+            continue;
+        switch (owner (arg, holding->workflow, holding->persistent, &claim)) {
+            case SPACE_OF_JOB:
+                give_to (space, holding, claim);
+                break;
+            case SPACE_GIVEN_BACK:
+                remove_holding (space, holding);
+                break;
+            case SPACE_OF_NOBODY:
+                holding->settled = true;
+                break;
+        }
+    }
 }
 
 /* Claims that the scheduler is told of
@@ -172,12 +409,27 @@ int space_hold (struct space *space, uint64_t jobid, struct claim *claim)
     char key[32];
 
     snprintf (key, sizeof (key), "%" PRIu64, jobid);
-    if (json_object_set (space->held, key, claim->bytes) < 0) {
+    if (json_object_set_new (space->held, key, json_copy (claim->bytes)) < 0) {
         errno = ENOMEM;
         return -1;
     }
     claim->held = true;
     return 0;
+}
+
+bool space_hold_outside (struct space *space)
+{
+    json_t *before = json_object_get (space->held, SPACE_NOBODY);
+
+    if (json_equal (space->outside, before)
+        || (!before && json_object_size (space->outside) == 0))
+        return false;
+    if (json_object_size (space->outside) == 0)
+        (void)json_object_del (space->held, SPACE_NOBODY);
+    else if (json_object_set_new (space->held, SPACE_NOBODY,
+                                  json_copy (space->outside)) < 0)
+        return false;
+    return true;
 }
 
 void space_let_go (struct space *space, uint64_t jobid, struct claim *claim)

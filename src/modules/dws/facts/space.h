@@ -1,7 +1,15 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The bytes that jobs hold on each rabbit, as maps {RABBIT: BYTES}: one map of
- * each job, and their sum. No other part writes either.
+ * Who holds what on the rabbits: a ledger of all Servers objects, as maps
+ * {RABBIT: BYTES} that count as NNF does (libdws/storage/drives.h). No other part
+ * writes them.
+ *
+ * An entry begins when storage is laid out for a job, or a Servers object is
+ * seen that takes space, whoever has made it. It ends with the object, or as
+ * soon as all has been given back. While a job lives the storage that it has
+ * made is the job's; persistent storage is nobody's when its job is over, as is
+ * what other clients have. All of it can be found again in the objects, so that
+ * it is the same after a restart.
  */
 
 #ifndef DWS_SPACE_H
@@ -10,6 +18,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <jansson.h>
+
+#define SPACE_NAMESPACE "default"
+#define SPACE_LABEL_WORKFLOW "dataworkflowservices.github.io/workflow.name"
+#define SPACE_LABEL_PERSISTENT \
+    "dataworkflowservices.github.io/persistentstorage.name"
 
 struct space;
 
@@ -23,20 +36,46 @@ struct claim {
 struct space *space_create (void);
 void space_destroy (struct space *space);
 
-/* The sum of all claims: borrowed.
+/* All that is taken, and what of it no job has: borrowed.
  */
 json_t *space_used (const struct space *space);
+json_t *space_outside (const struct space *space);
 
-/* The job takes, in addition to what it has, the bytes of a layout as
- * dws_allocation_sets() makes it. Fails with ENOMEM. Without memory the sum may
- * stay too low, which does no harm: the storage controllers refuse what does
- * not fit.
+/* The job takes what a layout says, as dws_allocation_sets() makes it, in the
+ * place of what its Servers objects took before. Fails with ENOMEM. Without
+ * memory the sum may stay too low, which does no harm: the storage controllers
+ * refuse what does not fit.
  */
 int space_claim (struct space *space, struct claim *claim, json_t *layout);
 
-/* The job holds nothing on any rabbit (any more).
+/* The job holds nothing on any rabbit (any more). With 'torn_down' all but
+ * persistent storage has been given back, else that lasts as long as the
+ * objects.
  */
-void space_free (struct space *space, struct claim *claim);
+void space_free (struct space *space, struct claim *claim, bool torn_down);
+
+/* Take in a change of a Servers object, or all of them. Fails with ENOMEM.
+ */
+int space_learn (struct space *space, json_t *servers, bool deleted);
+int space_list (struct space *space, json_t *objects);
+
+/* Find out whose the entries are that no job has, by the names of workflow and
+ * persistent storage: one of them is NULL, or both. Those that were found to be
+ * nobody's are asked for only 'again'.
+ */
+enum space_owner {
+    SPACE_OF_NOBODY,
+    SPACE_OF_JOB,               // 'claim' has been set
+    SPACE_GIVEN_BACK,           // it takes nothing
+};
+
+typedef enum space_owner (*space_owner_f)(void *arg,
+                                          const char *workflow,
+                                          const char *persistent,
+                                          struct claim **claim);
+
+void space_settle (struct space *space, bool again, space_owner_f owner,
+                   void *arg);
 
 /* Before the claims of jobs from before this start of the module have become
  * known, the sum is too low.
@@ -53,6 +92,12 @@ json_t *space_held (const struct space *space);
  */
 int space_hold (struct space *space, uint64_t jobid, struct claim *claim);
 void space_let_go (struct space *space, uint64_t jobid, struct claim *claim);
+
+/* The same for what no job has, which goes by the id SPACE_NOBODY. Returns false
+ * if that is as it was.
+ */
+#define SPACE_NOBODY "0"
+bool space_hold_outside (struct space *space);
 
 /* The scheduler could not be told of a claim: that has to be done again.
  */

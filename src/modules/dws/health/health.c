@@ -18,6 +18,7 @@
 #include "base/retry.h"
 #include "base/timer.h"
 #include "facts/config.h"
+#include "facts/space.h"
 #include "facts/storages.h"
 #include "health/health.h"
 #include "health/suspects.h"
@@ -97,6 +98,7 @@ static void decide_health (struct health *health)
         .queues = ctx->config->drain_properties,
         .suspects = ctx->config->avoid_suspects
                   ? suspects_names (ctx->suspects) : NULL,
+        .outside = space_outside (ctx->space),
     };
     dws_error_t error;
     json_t *storages;
@@ -106,7 +108,8 @@ static void decide_health (struct health *health)
         return;
     systemstatus_update (ctx->systemstatus, health->nodes, health->stuck);
     /* The effect of our own requests for drains is not known yet. */
-    if (health->drains_stale || !(storages = storages_array (ctx->storages)))
+    if (health->drains_stale || !space_known (ctx->space)
+        || !(storages = storages_array (ctx->storages)))
         return;
     rc = dws_health_decide (&health->now, storages, ctx->config->topology,
                             health->nodes, &policy, &error);

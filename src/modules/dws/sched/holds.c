@@ -101,6 +101,29 @@ static void told_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
+static bool exceeds (const struct job *job)
+{
+    const char *rabbit;
+    json_t *bytes;
+
+    if (json_object_size (job->reserved) == 0)
+        return false;
+    json_object_foreach (job->claim.bytes, rabbit, bytes) {
+        if (json_integer_value (bytes)
+            > json_integer_value (json_object_get (job->reserved, rabbit)))
+            return true;
+    }
+    return false;
+}
+
+void holds_claimed (struct job *job)
+{
+    if (!exceeds (job) || !listens (job->ctx))
+        return;
+    if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
+        flux_log_error (job->ctx->h, "sched-rabbit: hold");
+}
+
 void holds_end (struct job *job)
 {
     json_t *none = NULL;
@@ -115,12 +138,30 @@ void holds_end (struct job *job)
     json_decref (none);
 }
 
+bool holds_changed (struct holds *holds)
+{
+    struct dws_ctx *ctx = holds->ctx;
+    json_t *jobs;
+
+    if (!space_known (ctx->space) || !space_hold_outside (ctx->space))
+        return false;
+    commit_holds (ctx);
+    if (!listens (ctx))
+        return true;
+    jobs = json_object ();
+    (void)json_object_set (jobs, SPACE_NOBODY, space_outside (ctx->space));
+    if (calls_add (ctx, request_hold (ctx, jobs, false), 0, 0, told_cb) < 0)
+        flux_log_error (ctx->h, "sched-rabbit: hold");
+    json_decref (jobs);
+    return true;
+}
+
 /* A job that is gone, or that is let go next, may have storage that is not
  * torn down yet.
  */
 static void hold_again (struct job *job, void *arg)
 {
-    if ((job->claim.held || (job->facts->phase == DWS_PHASE_GONE
+    if ((job->claim.held || exceeds (job) || (job->facts->phase == DWS_PHASE_GONE
                              && !job->facts->abandoned))
         && json_object_size (job->claim.bytes) > 0)
         (void)space_hold (job->ctx->space, job->facts->id, &job->claim);
@@ -134,6 +175,7 @@ void holds_learned (struct holds *holds)
     if (!holds->due || !space_known (space) || !listens (ctx))
         return;
     space_held_clear (space);
+    (void)space_hold_outside (space);
     jobs_each (ctx->jobs, hold_again, NULL);
     holds->due = false;
     commit_holds (ctx);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * The scheduler must not give away the storage of jobs that give their nodes
- * back before it is torn down (rabbit.release_nodes): sched-rabbit is told.
- * Fluxion cannot be told.
+ * back before it is torn down (rabbit.release_nodes), nor what no job has:
+ * persistent storage and what other clients have. sched-rabbit is told here;
+ * for Fluxion ssds are set down (libdws/health/fluxion.h).
  */
 
 #ifndef DWS_HOLDS_H
@@ -26,9 +27,18 @@ bool holds_needed (const struct job *job);
  */
 flux_future_t *holds_tell (struct job *job);
 
+/* The job's storage was laid out. A file system over several rabbits may take
+ * more of one than the scheduler gave the job there: tell it.
+ */
+void holds_claimed (struct job *job);
+
 /* The job's storage is free.
  */
 void holds_end (struct job *job);
+
+/* What no job has may have changed: tell the scheduler. Returns whether it has.
+ */
+bool holds_changed (struct holds *holds);
 
 /* A scheduler was just loaded: tell it of the storage of all such jobs, now, or
  * when what they hold has become known.

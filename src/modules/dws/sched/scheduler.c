@@ -21,6 +21,7 @@
 #include "base/calls.h"
 #include "base/retry.h"
 #include "facts/config.h"
+#include "facts/jobs.h"
 #include "sched/scheduler.h"
 
 #define DELAY_MIN 0.05
@@ -225,6 +226,26 @@ static bool send_properties (struct scheduler *sched, json_t *set,
     return ask_scheduler (sched, f, property_cb);
 }
 
+static void add_ssds (struct job *job, void *arg)
+{
+    if (job->ssds && job->facts->phase < DWS_PHASE_GONE)
+        (void)json_object_update ((json_t *)arg, job->ssds);
+}
+
+/* What has to change of ssds: those that jobs have are best left alone.
+ */
+static json_t *plan_ssds (struct scheduler *sched, dws_error_t *error)
+{
+    json_t *busy = json_object ();
+    json_t *queue;
+
+    jobs_each (sched->ctx->jobs, add_ssds, busy);
+    queue = dws_fluxion_ssds (sched->fx, sched->rabbits, busy,
+                              sched->ctx->config->topology, error);
+    json_decref (busy);
+    return queue;
+}
+
 /* Nodes of a rabbit that is down do not get the property, as the rabbit's ssds
  * are down: a job that needs them is then kept, where for a property that
  * leaves too few nodes it would be refused. Properties go first, as ssds that
@@ -239,8 +260,7 @@ static void plan_fluxion (struct scheduler *sched)
 
     if (dws_fluxion_properties (sched->fx, sched->unlinked, topo, &set,
                                 &clear, &error) < 0
-        || !(sched->queue = dws_fluxion_ssds (sched->fx, sched->rabbits, topo,
-                                              &error))) {
+        || !(sched->queue = plan_ssds (sched, &error))) {
         flux_log (sched->ctx->h, LOG_ERR, "fluxion: %s", error.text);
         push_later (sched);
     }

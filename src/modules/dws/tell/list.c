@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/health/health.h"
+#include "libdws/storage/drives.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/storages.h"
@@ -95,7 +97,7 @@ struct storage {
     const char *message;
     const char *reason;         // why it was disabled
     json_t *computes;           // array of {name, status}, or NULL
-    json_int_t bytes;           // 0: not told
+    struct dws_drives drives;
     bool disabled;
 };
 
@@ -108,10 +110,10 @@ static void read_storage (json_t *object, struct storage *storage)
     *storage = (struct storage){ .status = "Unknown", .message = "",
                                   .reason = "" };
     (void)json_unpack (object, "{s?{s?s}}", "spec", "state", &state);
-    (void)json_unpack (status, "{s?s s?s s?I s?{s?o}}",
+    dws_drives_read (status, &storage->drives);
+    (void)json_unpack (status, "{s?s s?s s?{s?o}}",
                        "status", &storage->status,
                        "message", &storage->message,
-                       "capacity", &storage->bytes,
                        "access",
                          "computes", &storage->computes);
     annotations = json_object_get (json_object_get (object, "metadata"),
@@ -127,20 +129,19 @@ static void read_storage (json_t *object, struct storage *storage)
 /* A rabbit that Kubernetes calls Ready may not answer.
  */
 static void find_storage (struct dws_ctx *ctx, const char *name,
-                          struct storage *storage)
+                          json_t *object, struct storage *storage)
 {
     const char *reason = suspects_reason (ctx->suspects, name);
 
-    read_storage (json_object_get (storages_by_name (ctx->storages), name),
-                  storage);
+    read_storage (object, storage);
     if (reason && !strcmp (storage->status, "Ready")) {
         storage->status = "Suspect";
         storage->reason = reason;
     }
 }
 
-/* Bytes of a rabbit: all that jobs may have, what our jobs hold, and what
- * others had taken when the mapping was made.
+/* Bytes of a rabbit: all that jobs may have, what our jobs hold, and what no job
+ * has: persistent storage and what other clients have.
  */
 struct room {
     json_int_t capacity;
@@ -149,18 +150,22 @@ struct room {
 };
 
 static void read_room (struct dws_ctx *ctx, int index, const char *name,
-                       const struct storage *storage, struct room *room)
+                       json_t *object, struct room *room)
 {
-    room->capacity = dws_topology_capacity (ctx->config->topology, index);
+    int64_t mapped = dws_topology_capacity (ctx->config->topology, index);
+
+    room->capacity = dws_health_capacity (object, mapped);
+    room->foreign = json_integer_value (
+        json_object_get (space_outside (ctx->space), name));
     room->used = json_integer_value (json_object_get (space_used (ctx->space),
-                                                      name));
-    room->foreign = storage->bytes > room->capacity
-                  ? storage->bytes - room->capacity : 0;
+                                                      name)) - room->foreign;
 }
 
 static json_int_t room_free (const struct room *room)
 {
-    return room->capacity > room->used ? room->capacity - room->used : 0;
+    json_int_t taken = room->used + room->foreign;
+
+    return room->capacity > taken ? room->capacity - taken : 0;
 }
 
 /* {"Ready": N, ...}, and the hosts whose link is in another state.
@@ -199,6 +204,19 @@ nomem:
     return -1;
 }
 
+/* [USABLE, ALL], of a rabbit that lists its drives.
+ */
+static int add_drives (json_t *o, const struct dws_drives *drives)
+{
+    int all = drives->found > DWS_DRIVES_OF_RABBIT ? drives->found
+                                                   : DWS_DRIVES_OF_RABBIT;
+
+    if (drives->found == 0)
+        return 0;
+    return json_object_set_new (o, "drives", json_pack ("[ii]", drives->ready,
+                                                        all));
+}
+
 /* How many jobs hold something, by rabbit.
  */
 static void count_allocations (struct job *job, void *arg)
@@ -218,13 +236,14 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
 {
     const char *name = dws_topology_name (ctx->config->topology, index);
     const char *hosts = dws_topology_hostlist (ctx->config->topology, index);
+    json_t *object = json_object_get (storages_by_name (ctx->storages), name);
     struct storage storage;
     struct room room;
     json_t *more;
     json_t *o;
 
-    find_storage (ctx, name, &storage);
-    read_room (ctx, index, name, &storage, &room);
+    find_storage (ctx, name, object, &storage);
+    read_room (ctx, index, name, object, &room);
     o = json_pack ("{s:s s:s s:I s:I}",
                    "name", name,
                    "state", storage.status,
@@ -241,6 +260,7 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
                       "allocations",
                         json_integer_value (json_object_get (counts, name)));
     if (json_object_update (o, more) < 0
+        || add_drives (o, &storage.drives) < 0
         || add_links (o, storage.computes) < 0) {
         json_decref (o);
         o = NULL;
@@ -277,6 +297,7 @@ done:
 json_t *list_totals (struct dws_ctx *ctx)
 {
     size_t count = dws_topology_count (ctx->config->topology);
+    json_t *storages = storages_by_name (ctx->storages);
     struct room sum = { 0 };
     json_t *states;
 
@@ -284,12 +305,13 @@ json_t *list_totals (struct dws_ctx *ctx)
         return NULL;
     for (size_t i = 0; i < count; i++) {
         const char *name = dws_topology_name (ctx->config->topology, i);
+        json_t *object = json_object_get (storages, name);
         struct storage storage;
         struct room room;
         json_int_t n;
 
-        find_storage (ctx, name, &storage);
-        read_room (ctx, i, name, &storage, &room);
+        find_storage (ctx, name, object, &storage);
+        read_room (ctx, i, name, object, &room);
         sum.capacity += room.capacity;
         sum.used += room.used;
         sum.foreign += room.foreign;

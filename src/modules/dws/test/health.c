@@ -7,6 +7,7 @@
 #include "libdws/test/util.h"
 #include "base/calls.h"
 #include "facts/config.h"
+#include "facts/space.h"
 #include "facts/storages.h"
 #include "health/health.h"
 #include "health/systemstatus.h"
@@ -89,6 +90,8 @@ static void setup (struct world *w)
     assert_int_equal (flux_attr_set_cacheonly (w->ctx.h, "rank", "0"), 0);
     assert_non_null (w->ctx.calls = calls_create ());
     assert_non_null (w->ctx.storages = storages_create ());
+    assert_non_null (w->ctx.space = space_create ());
+    space_set_known (w->ctx.space);
     assert_int_equal (storages_list (w->ctx.storages, storages), 0);
     json_decref (storages);
     assert_non_null (w->ctx.health = health_create (&w->ctx));
@@ -100,6 +103,7 @@ static void teardown (struct world *w)
 {
     health_destroy (w->ctx.health);
     storages_destroy (w->ctx.storages);
+    space_destroy (w->ctx.space);
     calls_destroy (w->ctx.calls);
     flux_close (w->ctx.h);
     flux_close (w->resource);

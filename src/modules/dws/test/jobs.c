@@ -27,11 +27,19 @@ static void workflow_gone (struct job *job)
     ended++;
 }
 
+static int moved;               // changes of space
+
+static void space_changed (struct dws_ctx *ctx)
+{
+    moved++;
+}
+
 static const struct dws_events events = {
     .decided = decided,
     .job_changed = ignore_job,
     .workflow_gone = workflow_gone,
     .job_forgotten = ignore_job,
+    .space_changed = space_changed,
 };
 
 struct world {
@@ -270,12 +278,15 @@ static void test_replaced (void **state)
     setup (&w);
     assert_non_null (job = see (&w, "a", 1, false));
     job->facts->saved = DWS_SAVED (DWS_STATE_PROPOSAL);
-    layout = J ("[{'allocationSets': [{'allocationSize': 5, 'storage':"
+    layout = J ("[{'servers': {'name': 's'}, 'allocationSets':"
+                " [{'label': 'xfs', 'allocationSize': 5, 'storage':"
                 " [{'name': 'rabbit0', 'allocationCount': 1}]}]}]");
+    moved = 0;
     assert_int_equal (space_claim (w.ctx.space, &job->claim, layout), 0);
     json_decref (layout);
     see (&w, "a", 2, false);
-    assert_json (space_used (w.ctx.space), "{'rabbit0': 5}");
+    assert_json (space_used (w.ctx.space), "{'rabbit0': 65536}");
+    assert_int_equal (moved, 0);
     assert_int_equal (ended, 0);
     see (&w, "b", 3, false);
     see_of (&w, 78, "c", 4, false);
@@ -283,6 +294,7 @@ static void test_replaced (void **state)
     assert_string_equal (job->wf->uid, "b");
     assert_json (space_used (w.ctx.space), "{}");
     assert_int_equal (ended, 1);
+    assert_int_equal (moved, 1);
     assert_int_equal (job->generation, 1);
     assert_int_equal (job->facts->saved, 0);
     see (&w, "a", 2, true);     // late news of the first

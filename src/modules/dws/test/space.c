@@ -6,29 +6,28 @@
 #include "libdws/test/util.h"
 #include "facts/space.h"
 
-#define SET(size, storage) \
-    "{'allocationSets': [{'allocationSize': " size \
-    ", 'storage': [" storage "]}]}"
-#define ON(rabbit, count) \
-    "{'name': '" rabbit "', 'allocationCount': " count "}"
+#define G "1073741824"
+#define G2 "2147483648"
 
-static const struct {
-    const char *layout;
-    const char *space;
-} table[] = {
-    { "[]", "{}" },
-    { "[{}, 5, {'allocationSets': [{}, 'x']}]", "{}" },
-    { "[" SET ("10", ON ("a", "2") "," ON ("b", "1")) "," SET ("5",
-      ON ("a", "1")) "]", "{'a': 25, 'b': 10}" },
-    { "[" SET ("10", "{'name': 'a'}, {'allocationCount': 1}, 7") "]", "{}" },
-    { "[" SET ("-10", ON ("a", "1")) "," SET ("10", ON ("a", "-1")) "]",
-      "{}" },
-    // more than can be said
-    { "[" SET ("4611686018427387904", ON ("a", "3")) "]",
-      "{'a': 9223372036854775807}" },
-    { "[" SET ("9223372036854775807", ON ("a", "1") "," ON ("a", "1")) "]",
-      "{'a': 9223372036854775807}" },
-};
+#define SETS(size, rabbit) \
+    "[{'label': 'xfs', 'allocationSize': " size ", 'storage':" \
+    " [{'name': '" rabbit "', 'allocationCount': 1}]}]"
+#define LAYOUT(name, size, rabbit) \
+    "{'servers': {'name': '" name "', 'namespace': 'default'}," \
+    " 'allocationSets': " SETS (size, rabbit) "}"
+
+#define META(name, labels) \
+    "'metadata': {'name': '" name "', 'namespace': 'default'," \
+    " 'labels': {" labels "}}"
+#define OF_WORKFLOW(name) "'" SPACE_LABEL_WORKFLOW "': '" name "'"
+#define PERSISTENT(name) "'" SPACE_LABEL_PERSISTENT "': '" name "'"
+#define SERVERS(name, labels, size, rabbit) \
+    "{" META (name, labels) ", 'spec': {'allocationSets': " \
+    SETS (size, rabbit) "}}"
+#define MADE(name, labels, size, rabbit, made) \
+    "{" META (name, labels) ", 'spec': {'allocationSets': " \
+    SETS (size, rabbit) "}, 'status': {'ready': true, 'allocationSets':" \
+    " [{'storage': {'" rabbit "': {'allocationSize': " made "}}}]}}"
 
 static struct space *make_space (void)
 {
@@ -38,47 +37,171 @@ static struct space *make_space (void)
     return space;
 }
 
-static void test_layouts (void **state)
+static void claim (struct space *space, struct claim *claim, const char *text)
 {
-    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
-        struct space *space = make_space ();
-        json_t *layout = J (table[i].layout);
-        struct claim claim = { 0 };
+    json_t *layout = J (text);
 
-        assert_int_equal (space_claim (space, &claim, layout), 0);
-        assert_json (claim.bytes, table[i].space);
-        assert_json (space_used (space), table[i].space);
-        space_free (space, &claim);
-        assert_json (space_used (space), "{}");
-        json_decref (layout);
+    assert_int_equal (space_claim (space, claim, layout), 0);
+    json_decref (layout);
+}
+
+static void learn (struct space *space, const char *text, bool deleted)
+{
+    json_t *servers = J (text);
+
+    assert_int_equal (space_learn (space, servers, deleted), 0);
+    json_decref (servers);
+}
+
+static void list (struct space *space, const char *text)
+{
+    json_t *objects = J (text);
+
+    assert_int_equal (space_list (space, objects), 0);
+    json_decref (objects);
+}
+
+static void assert_space (struct space *space, const char *used,
+                          const char *outside)
+{
+    assert_json (space_used (space), used);
+    assert_json (space_outside (space), outside);
+}
+
+/* A job with several directives may claim several times, and gives all of it
+ * back at once. A claim for the same Servers takes the place of the first.
+ */
+static void test_claims (void **state)
+{
+    struct space *space = make_space ();
+    struct claim one = { 0 };
+    struct claim two = { 0 };
+
+    claim (space, &one, "[]");
+    claim (space, &one, "[{}, 5, {'allocationSets': [{}, 'x']}]");
+    assert_space (space, "{}", "{}");
+    claim (space, &one, "[" LAYOUT ("a", G, "r1") "]");
+    claim (space, &one, "[" LAYOUT ("b", "1", "r2") "]");
+    claim (space, &two, "[" LAYOUT ("c", G, "r1") "]");
+    assert_json (one.bytes, "{'r1': " G ", 'r2': 65536}");
+    assert_space (space, "{'r1': " G2 ", 'r2': 65536}", "{}");
+    claim (space, &one, "[" LAYOUT ("a", G2, "r2") "]");
+    assert_json (one.bytes, "{'r2': 2147549184}");
+    assert_space (space, "{'r1': " G ", 'r2': 2147549184}", "{}");
+    space_free (space, &one, false);
+    assert_null (one.bytes);
+    space_free (space, &one, true);
+    assert_space (space, "{'r1': " G "}", "{}");
+    space_free (space, &two, false);
+    assert_space (space, "{}", "{}");
+    space_destroy (space);
+}
+
+/* What is seen counts instead of what was asked for, as soon as it is more than
+ * an empty object.
+ */
+static void test_seen (void **state)
+{
+    struct space *space = make_space ();
+    struct claim one = { 0 };
+
+    claim (space, &one, "[" LAYOUT ("a", "1", "r1") "]");
+    learn (space, "{" META ("a", OF_WORKFLOW ("w")) "}", false);
+    assert_space (space, "{'r1': 65536}", "{}");
+    learn (space, SERVERS ("a", OF_WORKFLOW ("w"), "65537", "r1"), false);
+    assert_space (space, "{'r1': 131072}", "{}");
+    learn (space, MADE ("a", OF_WORKFLOW ("w"), "65537", "r1", "122880"),
+           false);
+    assert_space (space, "{'r1': 122880}", "{}");
+    assert_json (one.bytes, "{'r1': 122880}");
+    // it is given back before the object goes
+    learn (space, MADE ("a", OF_WORKFLOW ("w"), "65537", "r1", "0"), false);
+    assert_space (space, "{}", "{}");
+    learn (space, SERVERS ("a", OF_WORKFLOW ("w"), "65537", "r1"), false);
+    learn (space, SERVERS ("a", OF_WORKFLOW ("w"), "65537", "r1"), true);
+    assert_space (space, "{}", "{}");
+    assert_json (one.bytes, "{}");
+    space_free (space, &one, true);
+    learn (space, "5", false);
+    learn (space, "{}", true);
+    space_destroy (space);
+}
+
+/* Of a job that was torn down only persistent storage stays, and is nobody's. If
+ * it was not, all stays as long as Kubernetes has it.
+ */
+static void test_ends (void **state)
+{
+    for (int torn_down = 0; torn_down < 2; torn_down++) {
+        struct space *space = make_space ();
+        struct claim one = { 0 };
+
+        claim (space, &one, "[" LAYOUT ("w-0", G, "r1") ","
+                            LAYOUT ("keep", G, "r2") ","
+                            LAYOUT ("w-1", G, "r3") "]");
+        learn (space, SERVERS ("w-0", OF_WORKFLOW ("w"), G, "r1"), false);
+        learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), false);
+        assert_json (one.bytes, "{'r1': " G ", 'r2': " G ", 'r3': " G "}");
+        space_free (space, &one, torn_down);
+        if (torn_down)
+            assert_space (space, "{'r2': " G "}", "{'r2': " G "}");
+        else
+            assert_space (space, "{'r1': " G ", 'r2': " G "}",
+                          "{'r1': " G ", 'r2': " G "}");
+        learn (space, SERVERS ("w-0", OF_WORKFLOW ("w"), G, "r1"), true);
+        assert_space (space, "{'r2': " G "}", "{'r2': " G "}");
+        learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), true);
+        assert_space (space, "{}", "{}");
         space_destroy (space);
     }
 }
 
-/* A job with several directives may claim several times, and gives all of it
- * back at once.
+/* After a restart: objects first, then whose they are.
  */
-static void test_sum (void **state)
-{
-    struct space *space = make_space ();
-    json_t *a5 = J ("[" SET ("5", ON ("a", "1")) "]");
-    json_t *b7 = J ("[" SET ("7", ON ("b", "1")) "]");
-    struct claim one = { 0 };
-    struct claim two = { 0 };
+static struct claim found;
 
-    assert_int_equal (space_claim (space, &one, a5), 0);
-    assert_int_equal (space_claim (space, &one, b7), 0);
-    assert_int_equal (space_claim (space, &two, a5), 0);
-    assert_json (one.bytes, "{'a': 5, 'b': 7}");
-    assert_json (space_used (space), "{'a': 10, 'b': 7}");
-    space_free (space, &one);
-    assert_null (one.bytes);
-    space_free (space, &one);
-    assert_json (space_used (space), "{'a': 5}");
-    space_free (space, &two);
-    assert_json (space_used (space), "{}");
-    json_decref (a5);
-    json_decref (b7);
+static enum space_owner owner (void *arg, const char *workflow,
+                               const char *persistent, struct claim **claim)
+{
+    if ((workflow && !strcmp (workflow, "mine"))
+        || (persistent && !strcmp (persistent, "made"))) {
+        *claim = &found;
+        return SPACE_OF_JOB;
+    }
+    return workflow && !strcmp (workflow, "over") ? SPACE_GIVEN_BACK
+                                                  : SPACE_OF_NOBODY;
+}
+
+static void test_restart (void **state)
+{
+    static const char objects[] = "["
+        SERVERS ("mine-0", OF_WORKFLOW ("mine"), G, "r1") ","
+        SERVERS ("over-0", OF_WORKFLOW ("over"), G, "r1") ","
+        SERVERS ("made", PERSISTENT ("made"), G, "r2") ","
+        SERVERS ("keep", PERSISTENT ("keep"), G, "r2") ","
+        SERVERS ("other-0", OF_WORKFLOW ("other"), G, "r3") ","
+        SERVERS ("bare", "", G, "r4") ", 7]";
+    struct space *space = make_space ();
+
+    list (space, objects);
+    assert_false (space_known (space));
+    space_settle (space, true, owner, NULL);
+    assert_json (found.bytes, "{'r1': " G ", 'r2': " G "}");
+    assert_space (space, "{'r1': " G ", 'r2': " G2 ", 'r3': " G ", 'r4': " G "}",
+                  "{'r2': " G ", 'r3': " G ", 'r4': " G "}");
+    // the same again changes nothing, but for what is gone meanwhile
+    list (space, objects);
+    space_settle (space, false, owner, NULL);
+    assert_space (space, "{'r1': " G ", 'r2': " G2 ", 'r3': " G ", 'r4': " G "}",
+                  "{'r2': " G ", 'r3': " G ", 'r4': " G "}");
+    space_free (space, &found, true);
+    space_settle (space, false, owner, NULL);
+    assert_space (space, "{'r2': " G2 ", 'r3': " G ", 'r4': " G "}",
+                  "{'r2': " G2 ", 'r3': " G ", 'r4': " G "}");
+    list (space, "[" SERVERS ("keep", PERSISTENT ("keep"), G, "r2") "]");
+    assert_space (space, "{'r2': " G "}", "{'r2': " G "}");
+    list (space, "[]");
+    assert_space (space, "{}", "{}");
     space_destroy (space);
 }
 
@@ -88,30 +211,38 @@ static void test_sum (void **state)
 static void test_held (void **state)
 {
     struct space *space = make_space ();
-    json_t *layout = J ("[" SET ("5", ON ("a", "1")) "]");
-    struct claim claim = { 0 };
+    struct claim one = { 0 };
 
-    assert_int_equal (space_claim (space, &claim, layout), 0);
-    assert_int_equal (space_hold (space, 77, &claim), 0);
-    assert_true (claim.held);
-    assert_json (space_held (space), "{'77': {'a': 5}}");
-    space_hold_failed (&claim);
-    assert_false (claim.held);
-    assert_json (space_held (space), "{'77': {'a': 5}}");
-    assert_int_equal (space_hold (space, 77, &claim), 0);
-    space_let_go (space, 77, &claim);
-    assert_false (claim.held);
+    claim (space, &one, "[" LAYOUT ("a", G, "r1") "]");
+    assert_int_equal (space_hold (space, 77, &one), 0);
+    assert_true (one.held);
+    assert_json (space_held (space), "{'77': {'r1': " G "}}");
+    space_hold_failed (&one);
+    assert_false (one.held);
+    assert_json (space_held (space), "{'77': {'r1': " G "}}");
+    assert_int_equal (space_hold (space, 77, &one), 0);
+    assert_false (space_hold_outside (space));
+    learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), false);
+    assert_true (space_hold_outside (space));
+    assert_false (space_hold_outside (space));
+    assert_json (space_held (space),
+                 "{'0': {'r2': " G "}, '77': {'r1': " G "}}");
+    space_let_go (space, 77, &one);
+    assert_false (one.held);
+    learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), true);
+    assert_true (space_hold_outside (space));
     assert_json (space_held (space), "{}");
-    space_free (space, &claim);
-    json_decref (layout);
+    space_free (space, &one, true);
     space_destroy (space);
 }
 
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_layouts),
-        cmocka_unit_test (test_sum),
+        cmocka_unit_test (test_claims),
+        cmocka_unit_test (test_seen),
+        cmocka_unit_test (test_ends),
+        cmocka_unit_test (test_restart),
         cmocka_unit_test (test_held),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -15,6 +15,9 @@ from typing import Callable
 from . import bits, constraint, reasons
 from .request import Request
 
+# In hold(): what no job has, persistent storage and what other clients have.
+NOBODY = 1 << 64  # the id of no job
+
 
 class Node:
     """A compute node."""
@@ -190,9 +193,9 @@ class Machine:
         }
         return new
 
-    def idle_copy(self, held: bool = False) -> Machine:
+    def idle_copy(self, held: bool = False, outside: bool = True) -> Machine:
         """A copy without jobs, with all that is down still down, and with what
-        is held still held or not."""
+        is held still held or not: for jobs, and for others (``outside``)."""
         new = object.__new__(Machine)
         new.__dict__.update(self.__dict__)
         new.nodes = {
@@ -207,8 +210,9 @@ class Machine:
         new.rabbits = {name: rabbit.copy() for name, rabbit in self.rabbits.items()}
         for rabbit in new.rabbits.values():
             rabbit.free_gib = rabbit.capacity_gib
-        for jobid, gib in self.held.items() if held else ():
-            new.hold(jobid, gib)
+        for jobid, gib in self.held.items():
+            if outside if jobid == NOBODY else held:
+                new.hold(jobid, gib)
         new.rabbit_of = {
             rank: new.rabbits[rabbit.name] for rank, rabbit in self.rabbit_of.items()
         }
@@ -485,28 +489,34 @@ class Machine:
             node = self.nodes[rank]
             changes.set(node, node.free_cores & ~cores, node.free_gpus & ~gpus)
         self._apply(changes)
-        if alloc.gib:
-            self._give(self.held.get(jobid, {}), 1)
-            self._give(alloc.gib, -1)
+        self._give(self._takes(jobid), 1)
         self.allocations[jobid] = alloc
+        self._give(self._takes(jobid), -1)
 
     def hold(self, jobid: int, gib: Mapping[str, int]) -> None:
         """What the job's storage takes until the next call for this job, also
-        when the job gives its nodes back; with no GiB it ends."""
-        alloc = self.allocations.get(jobid)
-        if alloc is None or not alloc.gib:
-            self._give(self.held.get(jobid, {}), 1)
-            self._give(gib, -1)
+        when the job gives its nodes back; with no GiB it ends. On a rabbit it
+        may be more than the job was given there."""
+        self._give(self._takes(jobid), 1)
         if gib:
             self.held[jobid] = dict(gib)
         else:
             self.held.pop(jobid, None)
+        self._give(self._takes(jobid), -1)
+
+    def _takes(self, jobid: int) -> dict[str, int]:
+        """The GiB that the job was given, or that its storage takes."""
+        takes = dict(self.held.get(jobid, {}))
+        alloc = self.allocations.get(jobid)
+        for name, amount in alloc.gib.items() if alloc else ():
+            takes[name] = max(amount, takes.get(name, 0))
+        return takes
 
     def held_by_nobody(self) -> Iterable[Mapping[str, int]]:
         """What the storage of each job takes that is over."""
         for jobid, gib in self.held.items():
             alloc = self.allocations.get(jobid)
-            if alloc is None or not alloc.gib:
+            if jobid != NOBODY and (alloc is None or not alloc.gib):
                 yield gib
 
     def _give(self, gib: Mapping[str, int], sign: int) -> None:
@@ -530,12 +540,11 @@ class Machine:
             if node is not None:
                 changes.set(node, node.free_cores | cores, node.free_gpus | gpus)
         self._apply(changes)
-        if alloc.gib:
-            self._give(alloc.gib, 1)
-            self._give(self.held.get(jobid, {}), -1)
+        self._give(self._takes(jobid), 1)
         alloc.gib = {}
         if not alloc.nodes:
             del self.allocations[jobid]
+        self._give(self._takes(jobid), -1)
 
     def _apply(self, changes: Changes) -> None:
         """Bring the sets up to date with the nodes."""

@@ -6,8 +6,9 @@ may start now only if it ends before that time, or keeps off those nodes and
 leaves that many GiB. So no job with a reservation is ever put off by one behind
 it. Reservations are made for the first ``depth`` jobs of a part of the machine
 that have to wait, and none starts before the one ahead of it. A job that could
-not start even if all others were over waits for nodes or rabbits that are down:
-it has no reservation and keeps nobody from anything. Or else it waits for storage
+not start even if all others were over waits for nodes or rabbits that are down, or
+for space that persistent storage or other clients have: it has no reservation and
+keeps nobody from anything. Or else it waits for storage
 of jobs that are over: GiB are reserved for it and no nodes, as nobody knows when
 data has been moved, and until then nodes are of use to others.
 
@@ -27,6 +28,7 @@ from .request import Request
 YEAR_S = 365 * 86400.0
 DOWN = "waits for nodes or rabbits that are down"
 HELD = "waits for storage of jobs that are over"
+OUTSIDE = "waits for space on rabbits that others than jobs have"
 
 
 @dataclass
@@ -113,7 +115,7 @@ class Planner:
         self._failed: set[tuple[Request, int]] = set()
         self._idle: Machine | None = None  # as if all jobs were over
         self._settled: Machine | None = None  # and their storage gone, too
-        self._hopeless: set[Request] = set()
+        self._hopeless: dict[Request, str] = {}  # and why
         self._future: Machine | None = None  # at the time _t
         self._future_jobs = 0
         self._ends: list[tuple[float, int]] = []
@@ -155,7 +157,7 @@ class Planner:
     def _wait(self, request: Request, timeless: Request) -> Decision:
         """The job is one of the first that cannot start now."""
         if timeless in self._hopeless:
-            return Decision(reason=DOWN)
+            return Decision(reason=self._hopeless[timeless])
         if self._idle is None or self._settled is None:
             self._idle = self._machine.idle_copy(held=True)
             self._settled = self._machine.idle_copy()
@@ -164,8 +166,11 @@ class Planner:
             return self._reserve(request)
         alloc = self._settled.find(timeless)
         if alloc is None:
-            self._hopeless.add(timeless)
-            return Decision(reason=DOWN)
+            if self._machine.idle_copy(outside=False).find(timeless) is None:
+                self._hopeless[timeless] = DOWN
+            else:
+                self._hopeless[timeless] = OUTSIDE
+            return Decision(reason=self._hopeless[timeless])
         self._waiting += 1
         self._reserve_gib(alloc, self._idle)
         return Decision(reason=HELD)

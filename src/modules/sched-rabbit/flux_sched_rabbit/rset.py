@@ -12,7 +12,7 @@ from flux.hostlist import Hostlist
 from flux.idset import IDset
 
 from . import bits
-from .machine import Allocation, Machine
+from .machine import NOBODY, Allocation, Machine
 
 WRITER = "sched-rabbit"
 GIB = 1 << 30
@@ -144,11 +144,11 @@ def parse_health(
 
 
 def parse_hold(payload: Any) -> dict[int, dict[str, int]]:
-    """The payload of a hold request: GiB by rabbit, by job. A part of a GiB
-    counts as a whole one. Raises ValueError."""
+    """The payload of a hold request: GiB by rabbit, by job; job 0 stands for all
+    that no job has. A part of a GiB counts as a whole one. Raises ValueError."""
     try:
         return {
-            int(jobid): {str(k): -(-int(v) // GIB) for k, v in space.items()}
+            int(jobid) or NOBODY: {str(k): -(-int(v) // GIB) for k, v in space.items()}
             for jobid, space in payload["jobs"].items()
         }
     except (AttributeError, KeyError, TypeError) as exc:

@@ -22,12 +22,14 @@ static const char *const mapping =
 struct fixture {
     struct dws_topology *topo;
     struct dws_fluxion *fx;
+    json_t *busy;
 };
 
 static void setup (struct fixture *f, const char *graph)
 {
     json_t *o = J (mapping);
 
+    f->busy = NULL;
     f->topo = dws_topology_create (o, NULL);
     assert_non_null (f->topo);
     json_decref (o);
@@ -78,7 +80,7 @@ static void test_properties (void **state)
 static void ssds (struct fixture *f, const char *rabbits, const char *want)
 {
     json_t *o = J (rabbits);
-    json_t *changes = dws_fluxion_ssds (f->fx, o, f->topo, NULL);
+    json_t *changes = dws_fluxion_ssds (f->fx, o, f->busy, f->topo, NULL);
 
     assert_json (changes, want);
     json_decref (changes);
@@ -111,6 +113,66 @@ static void test_ssds (void **state)
     teardown (&f);
 }
 
+/* What others than jobs have goes off, from ssds that no job has: so a job's ssd
+ * that comes free is not taken for one that is down.
+ */
+static void test_outside (void **state)
+{
+    static const char *const half =
+        "{'r0': {'up': true, 'capacity': 1000, 'outside': 500},"
+        " 'r1': {'up': true, 'capacity': 2000}}";
+    struct fixture f;
+
+    setup (&f, GRAPH (CHASSIS ("0", "r0")));
+    f.busy = J ("{'/c/chassis0/ssd3': true, '/c/chassis0/ssd1': true,"
+                " '/c/chassis1/ssd0': true}");
+    ssds (&f, half, "[" SSD ("0", "1", "up") "," SSD ("0", "3", "up") ","
+                    SSD ("0", "0", "down") "," SSD ("0", "2", "down") "]");
+    ssds (&f, half, "[]");
+    // more than is free: one of the jobs' must go, too
+    ssds (&f, "{'r0': {'up': true, 'capacity': 1000, 'outside': 501}}",
+          "[" SSD ("0", "3", "down") "]");
+    // a job ends, and what it had is down in its place
+    ssds (&f, half, "[" SSD ("0", "3", "up") "]");
+    json_object_del (f.busy, "/c/chassis0/ssd1");
+    ssds (&f, half, "[]");
+    ssds (&f, "{'r0': {'up': true, 'capacity': 1000, 'outside': 750}}",
+          "[" SSD ("0", "1", "down") "]");
+    ssds (&f, "{'r0': {'up': true, 'capacity': 1000, 'outside': 2000}}",
+          "[" SSD ("0", "3", "down") "]");
+    json_decref (f.busy);
+    f.busy = NULL;
+    teardown (&f);
+}
+
+/* An ssd has whole GiB: 36 of 910 GiB are less than 32 TiB in all, and that much
+ * may be lost before one has to go down.
+ */
+static void test_sizes (void **state)
+{
+    struct fixture f = { 0 };
+    json_t *mapping = J ("{'computes': {}, 'rabbits':"
+                         " {'r0': {'capacity': 35184372088832,"
+                         "         'hostlist': ''}}}");
+    json_t *R = J (GRAPH (VERTEX ("/c/chassis0", "'rabbit': 'r0',"
+                                  "'ssdcount': '36'")));
+    json_t *changes;
+
+    f.topo = dws_topology_create (mapping, NULL);
+    f.fx = dws_fluxion_create (R, NULL);
+    assert_true (f.topo && f.fx);
+    changes = J ("{'r0': {'up': true, 'capacity': 35184372088832}}");
+    json_decref (dws_fluxion_ssds (f.fx, changes, NULL, f.topo, NULL));
+    json_decref (changes);
+    // 36 x 910 GiB
+    ssds (&f, "{'r0': {'up': true, 'capacity': 35175782154240}}", "[]");
+    ssds (&f, "{'r0': {'up': true, 'capacity': 35175782154239}}",
+          "[" SSD ("0", "35", "down") "]");
+    json_decref (R);
+    json_decref (mapping);
+    teardown (&f);
+}
+
 /* A graph without rabbits, or with others.
  */
 static void test_others (void **state)
@@ -136,6 +198,8 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_properties),
         cmocka_unit_test (test_ssds),
+        cmocka_unit_test (test_outside),
+        cmocka_unit_test (test_sizes),
         cmocka_unit_test (test_others),
     };
 

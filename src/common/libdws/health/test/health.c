@@ -61,7 +61,10 @@ static void decide (struct dws_health *health, const char *storages,
     struct dws_topology *topo = topology ();
     struct dws_nodes *nodes = nodes_from (flux);
     json_t *o = J (storages);
-    struct dws_health_policy policy = { drain, soft, J (queues), NULL };
+    struct dws_health_policy policy = {
+        .drain = drain, .soft_drain = soft, .queues = J (queues),
+        .outside = J ("{'r1': 7, 'other': 8}"),
+    };
     dws_error_t error;
 
     if (dws_health_decide (health, o, topo, nodes, &policy, &error) < 0)
@@ -164,13 +167,51 @@ static void test_rabbits (void **state)
 
     decide (&health, "[]", "", true, true, NULL);
     assert_json (health.rabbits, "{'r0': {'up': true, 'capacity': 1000},"
-                                 " 'r1': {'up': true, 'capacity': 2000}}");
+                                 " 'r1': {'up': true, 'capacity': 2000,"
+                                 "        'outside': 7}}");
     /* smaller than mapped; larger, as the rest serves another purpose */
     decide (&health, "[" STORAGE ("r0", "Ready", "400", "") ","
             STORAGE ("r1", "Degraded", "9000", "") "]", "", true, true, NULL);
     assert_json (health.rabbits, "{'r0': {'up': true, 'capacity': 400},"
-                                 " 'r1': {'up': false, 'capacity': 2000}}");
+                                 " 'r1': {'up': false, 'capacity': 2000,"
+                                 "        'outside': 7}}");
     dws_health_clear (&health);
+}
+
+#define DRIVE(status) "{'status': '" status "', 'capacity': 8292}"
+#define READY3 DRIVE ("Ready") "," DRIVE ("Ready") "," DRIVE ("Ready")
+#define READY14 READY3 "," READY3 "," READY3 "," READY3 "," DRIVE ("Ready") \
+    "," DRIVE ("Ready")
+#define DRIVES(capacity, list) \
+    "{'status': {'capacity': " capacity ", 'devices': [" list "]}}"
+
+/* Drives tell the size, not the number that says what was free.
+ */
+static void test_capacity (void **state)
+{
+    static const struct {
+        const char *storage;
+        int64_t mapped;
+        int64_t capacity;
+    } table[] = {
+        { NULL, 1000, 1000 },
+        { "{}", 1000, 1000 },
+        { "{'status': {'capacity': 0}}", 1000, 1000 },
+        { DRIVES ("1", READY14 "," READY3 "," DRIVE ("Ready")), 999999,
+          16 * 8192 },
+        { DRIVES ("1", READY14 "," READY3 "," DRIVE ("Ready")), 1000, 1000 },
+        { DRIVES ("999999", READY14 "," DRIVE ("Failed")), 999999,
+          14 * 8192 },
+        { DRIVES ("999999", READY3), 999999, 0 },
+    };
+
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        json_t *storage = J (table[i].storage);
+
+        assert_int_equal (dws_health_capacity (storage, table[i].mapped),
+                          table[i].capacity);
+        json_decref (storage);
+    }
 }
 
 /* Fluxion refuses a job for which the property leaves too few nodes, so only
@@ -400,6 +441,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_decide),
         cmocka_unit_test (test_rabbits),
+        cmocka_unit_test (test_capacity),
         cmocka_unit_test (test_unlinked),
         cmocka_unit_test (test_pardon),
         cmocka_unit_test (test_constraint),

@@ -487,6 +487,8 @@ static void test_reserved (void **state)
         VERTEX ("ssd", "ssd0", "743", "/c/chassis7/ssd0") ", "
         "{'id': '9'}, 5]}}}");
     json_t *none = J ("{'version': 1}");
+    json_t *counted = J ("{'scheduling': {'writer': 'sched-rabbit',"
+                         " 'rabbits': {'r1': 3, 'r2': -1, 'r3': 'x'}}}");
     json_t *nodes = J ("{'r1': 2, 'r2': 1}");
     json_t *breakdowns = J ("[" BREAKDOWN ("w-0", SET ("AcrossServers",
                                                        "ost", G100, ""))
@@ -503,6 +505,17 @@ static void test_reserved (void **state)
     // 2 * 743 << 30 and 743 << 30
     reserved = dws_reserved (R, topo, NULL);
     assert_json (reserved, "{'r1': 1595580350464, 'r2': 797790175232}");
+    o = dws_reserved_ssds (R, NULL);
+    assert_json (o, "{'/c/chassis0/ssd4': true, '/c/chassis0/ssd5': true,"
+                    " '/c/chassis1/ssd9': true, '/c/chassis7/ssd0': true}");
+    json_decref (o);
+    o = dws_reserved_ssds (none, NULL);
+    assert_json (o, "{}");
+    json_decref (o);
+    o = dws_reserved (counted, topo, NULL);
+    assert_json (o, "{'r1': 3221225472}");
+    json_decref (o);
+    json_decref (counted);
     // 34 GiB on r2 do not take a half of 100, but the ssd does
     o = dws_allocation_sets (breakdowns, nodes, &opts, NULL);
     assert_string_equal (describe (o), "ost 35791394134 r1:2 r2:1");
@@ -537,6 +550,80 @@ static void test_rabbits (void **state)
     free (s);
 }
 
+/* A Storage of 18 drives of 2 TiB, that say more than its capacity does.
+ */
+static json_t *make_drives (const char *name)
+{
+    json_t *devices = json_array ();
+
+    for (int i = 0; i < 18; i++)
+        json_array_append_new (devices, json_pack ("{s:s s:I}",
+                                                   "status", "Ready",
+                                                   "capacity",
+                                                   (json_int_t)1 << 41));
+    return json_pack ("{s:{s:s} s:{s:s s:i s:o}}",
+                      "metadata", "name", name,
+                      "status",
+                        "status", "Ready",
+                        "capacity", 1,
+                        "devices", devices);
+}
+
+/* What is asked of a rabbit is what its drives can make of it, to the byte:
+ * 16 x 2 TiB of 18, less what others have, in steps of 64 KiB.
+ */
+static void test_drives (void **state)
+{
+#define T32 "35184372088832"
+    static const struct {
+        const char *set;
+        json_int_t used;
+        const char *want;     // NULL: does not fit
+    } table[] = {
+        { SET ("PerCompute", "xfs", T32, ""), 0, "xfs " T32 " r1:1" },
+        { SET ("PerCompute", "xfs", "35184372088833", ""), 0, NULL },
+        { SET ("PerCompute", "xfs", T32, ""), 65536, NULL },
+        { SET ("PerCompute", "xfs", "35184372023296", ""), 65536,
+          "xfs 35184372023296 r1:1" },
+        { SET ("PerCompute", "xfs", "35184372023297", ""), 65536, NULL },
+        // 15 in one pool, and 15 pools that are a bit larger each
+        { SET ("AcrossServers", "xfs", "35184372088830", "'count': 15"), 0,
+          "xfs 2345624805922 r1:15" },
+        { SET ("AcrossServers", "ost", "35184372088830", "'count': 15"), 0,
+          NULL },
+        { SET ("AcrossServers", "ost", T32, "'count': 16"), 0,
+          "ost 2199023255552 r1:16" },
+    };
+
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        json_t *nodes = J ("{'r1': 1}");
+        json_t *breakdowns = json_pack ("[{s:{s:s} s:{s:b s:{s:{s:s} s:[o]}}}]",
+                                        "metadata", "name", "w-0",
+                                        "status",
+                                          "ready", 1,
+                                          "storage",
+                                            "reference", "name", "w-0",
+                                            "allocationSets",
+                                            J (table[i].set));
+        json_t *storages = json_pack ("[o]", make_drives ("r1"));
+        json_t *used = json_pack ("{s:I}", "r1", table[i].used);
+        struct dws_allocation_opts opts = { .storages = storages,
+                                            .used = used };
+        dws_error_t e = { "" };
+        json_t *o = dws_allocation_sets (breakdowns, nodes, &opts, &e);
+
+        if (o && (!table[i].want || strcmp (describe (o), table[i].want)))
+            fail_msg ("row %zu: %s", i, describe (o));
+        if (!o && (table[i].want || errno != ENOSPC))
+            fail_msg ("row %zu: %s", i, e.text);
+        json_decref (o);
+        json_decref (used);
+        json_decref (storages);
+        json_decref (breakdowns);
+        json_decref (nodes);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -546,6 +633,7 @@ int main (void)
         cmocka_unit_test (test_edges),
         cmocka_unit_test (test_nodes),
         cmocka_unit_test (test_reserved),
+        cmocka_unit_test (test_drives),
         cmocka_unit_test (test_rabbits),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

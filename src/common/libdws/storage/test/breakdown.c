@@ -361,6 +361,58 @@ static void test_maximums (void **state)
     }
 }
 
+#define GIB (INT64_C (1) << 30)
+
+/* What no rabbit can make is refused with what one can.
+ */
+static void test_rabbits (void **state)
+{
+    static const struct {
+        const char *resources;
+        const char *sets;
+        int64_t bytes;
+        const char *text;     // NULL: allowed
+    } limits[] = {
+        { "[" NODES (2) "]", XFS10, 0, NULL },
+        { "[" NODES (2) "]", XFS10, 10 * GIB, NULL },
+        { "[" NODES (2) "]", XFS10, 10 * GIB - 1,
+          "10 GiB of rabbit storage are needed for each node; no rabbit has"
+          " more than 9 GiB (0.008789 TiB)" },
+        { "[" NODES (2) "]", XFS10 ", " XFS10, 19 * GIB, "20 GiB" },
+        { CHASSIS (2, 8), XFS10, 80 * GIB, NULL },
+        { CHASSIS (2, 8), XFS10, 79 * GIB,
+          "80 GiB of rabbit storage are needed for each 8 nodes of a rabbit;"
+          " no rabbit has more than 79 GiB" },
+        { "[" NODES (1) "]", SET ("PerCompute", "xfs", 37383395344384, ""),
+          INT64_C (35184372088832),
+          "34816 GiB of rabbit storage are needed for each node; no rabbit"
+          " has more than 32768 GiB (32 TiB)" },
+        { "[" NODES (4) "]", ACROSS100, 25 * GIB, NULL },
+        { "[" NODES (4) "]", ACROSS100, 24 * GIB, "25 GiB" },
+    };
+
+    for (size_t i = 0; i < sizeof (limits) / sizeof (limits[0]); i++) {
+        json_t *resources = J (limits[i].resources);
+        json_t *breakdowns = make_breakdowns (limits[i].sets);
+        struct dws_breakdown_opts opts = { .rabbit_bytes = limits[i].bytes };
+        dws_error_t e = { "" };
+        json_t *o;
+
+        errno = 0;
+        o = dws_breakdown_apply (resources, breakdowns, &opts, &e);
+        if (limits[i].text) {
+            assert_null (o);
+            assert_int_equal (errno, EINVAL);
+            assert_contains (e.text, limits[i].text);
+        }
+        else if (!o)
+            fail_msg ("row %zu: %s", i, e.text);
+        json_decref (o);
+        json_decref (breakdowns);
+        json_decref (resources);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +421,7 @@ int main (void)
         cmocka_unit_test (test_bad_breakdowns),
         cmocka_unit_test (test_no_storage),
         cmocka_unit_test (test_maximums),
+        cmocka_unit_test (test_rabbits),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

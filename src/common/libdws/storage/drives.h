@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The drives of a rabbit, and what fits on them.
+ *
+ * NNF makes a pool on the 16 drives of a rabbit that have the most room, with
+ * the same number of 4 KiB blocks on each; where some are lost it takes as many
+ * as there are, but not fewer than 14. All allocations of a set on a rabbit
+ * share a pool, but for those of Lustre, of which each has its own. So what one
+ * pool can have is less than what is free, and on which drives a pool is
+ * depends on all that came and went before.
+ *
+ * What is promised here holds whatever that was: of each drive every pool may
+ * have its share. It is the most that can be promised as long as some drives
+ * are shared by all pools, which up to seven pools always are.
+ */
+
+#ifndef LIBDWS_DRIVES_H
+#define LIBDWS_DRIVES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/util/error.h"
+
+#define DWS_DRIVES_OF_RABBIT 18
+#define DWS_DRIVES_OF_POOL 16
+
+struct dws_drives {
+    int found;                  // drives that Storage lists
+    int ready;                  // those that can be used
+    int64_t raw;                // bytes of these
+    int width;                  // drives that a pool gets, 0: too few
+    int64_t usable;             // bytes that pools can have in all, for sure
+};
+
+/* Read the drives from Storage.status ('status', or NULL): their own sizes and
+ * states. Storage.status.capacity is what was free when somebody last looked,
+ * and counts only where no drives are listed: then it is all usable.
+ */
+void dws_drives_read (json_t *status, struct dws_drives *drives);
+
+/* What a rabbit with these drives can still promise, where pools have 'taken'
+ * bytes of it.
+ */
+int64_t dws_drives_room (const struct dws_drives *drives, int64_t taken);
+
+/* The bytes that a pool of this size takes of 'width' drives, INT64_MAX if
+ * that is more than can be said.
+ */
+int64_t dws_drives_pool (int64_t size, int width);
+
+/* Do the allocations of a set with this label share a pool?
+ */
+bool dws_drives_shared (const char *label);
+
+/* The bytes that 'count' allocations of this size take of 'width' drives.
+ */
+int64_t dws_drives_take (const char *label,
+                         int64_t size,
+                         int64_t count,
+                         int width);
+
+/* What a Servers object takes on rabbits: a new map {RABBIT: BYTES}. It counts
+ * as it is wanted (spec) from when it is written, as it was made (status) when
+ * all of it is there, and no more when it has been given back. Malformed parts
+ * take nothing. Fails with ENOMEM.
+ */
+json_t *dws_drives_taken (json_t *servers, dws_error_t *error);
+
+#endif /* !LIBDWS_DRIVES_H */

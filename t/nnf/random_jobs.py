@@ -1,0 +1,78 @@
+# Jobs at random for tier nnf: of all types and sizes, up to the largest that a
+# rabbit can make, for one node or for all.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""random_jobs.py SEED NODES COUNT LARGEST_GIB KEEP
+
+Submits COUNT jobs, waits for their end, and says how each ended: a line with id,
+outcome, directive and number of nodes. With KEEP (a name, or "") one of them
+creates persistent storage, and the others leave room for it."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import flux
+import flux.job
+from flux.job import JobspecV1
+
+KEEP_GIB = 2048
+# a job may have to wait for all others, but Fluxion wants a limit
+LIMIT_S = 300
+
+
+# All mocked MGTs have one address, so there may be one Lustre at a time.
+KINDS = ["xfs", "gfs2", "raw"]
+
+
+def directive(draw: random.Random, kind: str, nodes: int, largest_gib: int) -> str:
+    # small ones, large ones, and now and then the largest
+    scale = draw.choice([1, 1, 4, 64, 1024])
+    part = 1.0 if scale == 1 and draw.random() < 0.5 else draw.random()
+    gib = int(largest_gib * part / scale)
+    if nodes > 4 and kind != "lustre":
+        gib //= 2  # two of them share a rabbit
+    if kind == "lustre":
+        gib = gib // 2 * nodes // 2
+    return f"#DW jobdw type={kind} capacity={max(gib, 1)}GiB name=random"
+
+
+def submit(handle: flux.Flux, line: str, nodes: int) -> int:
+    spec = JobspecV1.from_command(["true"], num_tasks=nodes, num_nodes=nodes)
+    spec.duration = LIMIT_S
+    spec.setattr("system.dw", line)
+    return int(flux.job.submit(handle, spec))
+
+
+def main() -> int:
+    seed, nodes, count, largest_gib = map(int, sys.argv[1:5])
+    keep = sys.argv[5]
+    draw = random.Random(seed)
+    handle = flux.Flux()
+    jobs: list[tuple[int, str, int]] = []
+    if keep:
+        largest_gib -= KEEP_GIB + 1
+        gib = draw.randint(1, KEEP_GIB)
+        line = f"#DW create_persistent type=xfs capacity={gib}GiB name={keep}"
+        jobs.append((submit(handle, line, 1), line, 1))
+    kinds = ["lustre", *draw.choices(KINDS, k=count)]
+    draw.shuffle(kinds)
+    for kind in kinds[: count - len(jobs)]:
+        size = draw.randint(1, nodes)
+        line = directive(draw, kind, size, largest_gib)
+        jobs.append((submit(handle, line, size), line, size))
+    bad = 0
+    for jobid, line, size in jobs:
+        outcome = "completed"
+        for event in flux.job.event_watch(handle, flux.job.JobID(jobid)):
+            if event.name == "exception" and event.context["severity"] == 0:
+                outcome = f"{event.context['type']}: {event.context['note']}"
+            if event.name == "clean":
+                break
+        bad += outcome != "completed"
+        print(flux.job.JobID(jobid).f58plain, outcome, line, size, flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
