@@ -234,6 +234,18 @@ test_expect_success 'until its controller says something new of it' '
 	dws_ctl drive rabbit1 3 failed &&
 	dws_ctl drive rabbit1 3 ok &&
 	dws_until suspect ".state == \"Ready\"" &&
+	settled ".badrabbit == \"\""
+'
+test_expect_success 'or an admin disables and enables it' '
+	dws_ctl rabbit rabbit1 dead &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	dws_until suspect ".state == \"Suspect\"" &&
+	dws_ctl rabbit rabbit1 up &&
+	flux rabbit disable --reason "was dead" rabbit1 &&
+	dws_until suspect ".state == \"Disabled\"" &&
+	flux rabbit enable rabbit1 &&
+	dws_until suspect ".state == \"Ready\"" &&
 	settled ".badrabbit == \"\"" &&
 	dws_ctl child-timeout 300 &&
 	configure &&

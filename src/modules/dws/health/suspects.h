@@ -4,7 +4,8 @@
  * Ready: only the workflows that wait for it in vain tell. Each of these ends
  * the suspicion: storage that is made there after all, a new status of the
  * rabbit, which its controller writes, and an hour without news, so that one job
- * may try. A restart of this module forgets those that no workflow waits for
+ * may try: a controller that has been started again writes no status if nothing
+ * has changed. A restart of this module forgets those that no workflow waits for
  * any more.
  */
 
