@@ -38,6 +38,25 @@ static double since_of (json_t *suspect)
     return json_number_value (json_object_get (suspect, "since"));
 }
 
+/* Wake when the first probation ends.
+ */
+static void arm_timer (struct suspects *suspects)
+{
+    double now = flux_reactor_time ();
+    double first = -1.;
+    const char *rabbit;
+    json_t *suspect;
+
+    json_object_foreach (suspects->rabbits, rabbit, suspect) {
+        double left = since_of (suspect) + PROBATION - now;
+
+        if (first < 0. || left < first)
+            first = left > 0. ? left : 0.;
+    }
+    if (first >= 0.)
+        timer_start (suspects->timer, first);
+}
+
 static void clear_suspect (struct suspects *suspects, const char *rabbit,
                            const char *why)
 {
@@ -67,7 +86,7 @@ static bool add_suspect (struct suspects *suspects, const struct job *job)
     if (news)
         flux_log (suspects->ctx->h, LOG_ERR, "rabbit %s is suspect: %s",
                   rabbit, reason);
-    timer_start (suspects->timer, PROBATION);
+    arm_timer (suspects);
     return news;
 }
 
@@ -156,13 +175,10 @@ static void suspects_timer_cb (flux_reactor_t *r, flux_watcher_t *w,
     void *next;
 
     json_object_foreach_safe (suspects->rabbits, next, rabbit, suspect) {
-        double left = since_of (suspect) + PROBATION - flux_reactor_time ();
-
-        if (left <= 0.)
+        if (since_of (suspect) + PROBATION <= flux_reactor_time ())
             clear_suspect (suspects, rabbit, "a job may try it");
-        else
-            timer_start (suspects->timer, left);
     }
+    arm_timer (suspects);
     suspects->ctx->events->storages_changed (suspects->ctx);
 }
 
