@@ -116,37 +116,21 @@ const char *flux_attr_get (flux_t *h, const char *name)
     return attr ? attr->value : NULL;
 }
 
-int flux_attr_set_ex (flux_t *h, const char *name, const char *val,
-                      bool force, flux_error_t *errp)
+int flux_attr_set (flux_t *h, const char *name, const char *val)
 {
-    flux_future_t *f = NULL;
-    int rc = -1;
+    flux_future_t *f;
+    int rc;
 
     if (!h || !name || !val) {
         errno = EINVAL;
-        errprintf (errp, "%s", strerror (errno));
         return -1;
     }
-    if (force)
-        f = flux_rpc_pack (h, "attr.set", FLUX_NODEID_ANY, 0, "{s:s s:s s:b}",
-                           "name", name,
-                           "value", val,
-                           "force", 1);
-    else
-        f = flux_rpc_pack (h, "attr.set", FLUX_NODEID_ANY, 0, "{s:s s:s}",
-                           "name", name,
-                           "value", val);
-    if (f)
-        rc = flux_rpc_get (f, NULL);
-    if (rc < 0)
-        errprintf (errp, "%s", future_strerror (f, errno));
+    f = flux_rpc_pack (h, "attr.set", FLUX_NODEID_ANY, 0, "{s:s s:s}",
+                       "name", name,
+                       "value", val);
+    rc = flux_rpc_get (f, NULL);
     flux_future_destroy (f);
     return rc;
-}
-
-int flux_attr_set (flux_t *h, const char *name, const char *val)
-{
-    return flux_attr_set_ex (h, name, val, false, NULL);
 }
 
 int flux_attr_set_cacheonly (flux_t *h, const char *name, const char *val)
@@ -192,16 +176,6 @@ int flux_get_rank (flux_t *h, uint32_t *rank)
     if (get_number (h, "rank", &value) < 0)
         return -1;
     *rank = value;
-    return 0;
-}
-
-int flux_get_size (flux_t *h, uint32_t *size)
-{
-    double value;
-
-    if (get_number (h, "size", &value) < 0)
-        return -1;
-    *size = value;
     return 0;
 }
 

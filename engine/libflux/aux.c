@@ -80,15 +80,6 @@ int aux_set (struct aux_item **list, const char *name, void *value,
     return 0;
 }
 
-void aux_delete_value (struct aux_item **list, const void *value)
-{
-    if (!list || !value)
-        return;
-    while (*list && (*list)->value != value)
-        list = &(*list)->next;
-    unlink_item (list);
-}
-
 void aux_destroy (struct aux_item **list)
 {
     while (list && *list)

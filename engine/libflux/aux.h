@@ -16,7 +16,6 @@ void *aux_get (struct aux_item *list, const char *name);
  */
 int aux_set (struct aux_item **list, const char *name, void *value,
              aux_free_f free_fn);
-void aux_delete_value (struct aux_item **list, const void *value);
 void aux_destroy (struct aux_item **list);
 
 #endif

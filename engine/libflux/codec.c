@@ -122,31 +122,6 @@ int flux_request_unpack (const flux_msg_t *msg, const char **topic,
 
 /* Responses */
 
-flux_msg_t *flux_response_encode (const char *topic, const char *s)
-{
-    return encode_string (FLUX_MSGTYPE_RESPONSE, topic, s);
-}
-
-flux_msg_t *flux_response_encode_raw (const char *topic, const void *data,
-                                      size_t len)
-{
-    return encode (FLUX_MSGTYPE_RESPONSE, topic, data, len);
-}
-
-flux_msg_t *flux_response_encode_error (const char *topic, int errnum,
-                                        const char *errstr)
-{
-    flux_msg_t *msg;
-
-    if (errnum == 0) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if ((msg = flux_response_encode (topic, errstr)))
-        flux_msg_set_errnum (msg, errnum);
-    return msg;
-}
-
 static int response_check (const flux_msg_t *msg, const char **topic)
 {
     int errnum;
@@ -170,21 +145,6 @@ int flux_response_decode (const flux_msg_t *msg, const char **topic,
     if (response_check (msg, topic) < 0)
         return -1;
     return s ? flux_msg_get_string (msg, s) : 0;
-}
-
-int flux_response_decode_raw (const flux_msg_t *msg, const char **topic,
-                              const void **data, size_t *len)
-{
-    const void *d;
-    size_t n;
-
-    if (response_check (msg, topic) < 0 || get_raw (msg, &d, &n) < 0)
-        return -1;
-    if (data)
-        *data = d;
-    if (len)
-        *len = n;
-    return 0;
 }
 
 int flux_response_decode_error (const flux_msg_t *msg, const char **errstr)
@@ -257,16 +217,6 @@ int flux_respond (flux_t *h, const flux_msg_t *request, const char *s)
     return rc <= 0 ? rc : respond_end (h, msg, flux_msg_set_string (msg, s));
 }
 
-int flux_respond_raw (flux_t *h, const flux_msg_t *request,
-                      const void *data, int len)
-{
-    flux_msg_t *msg;
-    int rc = respond_begin (h, request, 0, &msg);
-
-    return rc <= 0 ? rc
-                   : respond_end (h, msg, flux_msg_set_payload (msg, data, len));
-}
-
 int flux_respond_pack (flux_t *h, const flux_msg_t *request,
                        const char *fmt, ...)
 {
@@ -309,36 +259,12 @@ flux_msg_t *flux_event_encode_raw (const char *topic, const void *data,
     return encode (FLUX_MSGTYPE_EVENT, topic, data, len);
 }
 
-flux_msg_t *flux_event_pack (const char *topic, const char *fmt, ...)
-{
-    flux_msg_t *msg = flux_event_encode (topic, NULL);
-    va_list ap;
-    int rc;
-
-    if (!msg)
-        return NULL;
-    va_start (ap, fmt);
-    rc = flux_msg_vpack (msg, fmt, ap);
-    va_end (ap);
-    if (rc < 0) {
-        flux_msg_decref (msg);
-        return NULL;
-    }
-    return msg;
-}
-
 int flux_event_decode (const flux_msg_t *msg, const char **topic,
                        const char **s)
 {
     if (check (msg, FLUX_MSGTYPE_EVENT, topic) < 0)
         return -1;
     return flux_msg_get_string (msg, s);
-}
-
-int flux_event_decode_raw (const flux_msg_t *msg, const char **topic,
-                           const void **data, size_t *len)
-{
-    return decode_raw (msg, FLUX_MSGTYPE_EVENT, topic, data, len);
 }
 
 int flux_event_unpack (const flux_msg_t *msg, const char **topic,

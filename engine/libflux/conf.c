@@ -13,7 +13,6 @@
 #include "errprintf.h"
 
 struct flux_conf {
-    int refcount;           // atomic: the broker hands one to many threads
     json_t *obj;
 };
 
@@ -38,10 +37,8 @@ static flux_conf_t *conf_wrap (json_t *obj, int errnum)
 
     if (!obj)
         errno = errnum;
-    else if ((conf = calloc (1, sizeof (*conf)))) {
-        conf->refcount = 1;
+    else if ((conf = calloc (1, sizeof (*conf))))
         conf->obj = obj;
-    }
     else
         json_decref (obj);
     return conf;
@@ -52,25 +49,11 @@ flux_conf_t *flux_conf_create (void)
     return conf_wrap (json_object (), ENOMEM);
 }
 
-flux_conf_t *flux_conf_copy (const flux_conf_t *conf)
-{
-    return conf_wrap (conf ? json_deep_copy (conf->obj) : NULL, EINVAL);
-}
-
-const flux_conf_t *flux_conf_incref (const flux_conf_t *conf)
-{
-    if (conf)
-        __atomic_add_fetch (&((flux_conf_t *)conf)->refcount, 1,
-                            __ATOMIC_RELAXED);
-    return conf;
-}
-
 void flux_conf_decref (const flux_conf_t *cconf)
 {
     flux_conf_t *conf = (flux_conf_t *)cconf;
 
-    if (conf
-        && __atomic_sub_fetch (&conf->refcount, 1, __ATOMIC_ACQ_REL) == 0) {
+    if (conf) {
         ERRNO_SAFE_BLOCK;
         json_decref (conf->obj);
         free (conf);

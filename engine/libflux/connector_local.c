@@ -15,7 +15,6 @@
 
 struct local {
     struct usock *us;
-    char *path;
     struct flux_msg_cred testing;   // owner only: the broker sees to that
 };
 
@@ -113,24 +112,11 @@ static int local_setopt (void *impl, const char *option, const void *val,
     return set_testing (&ctx->testing, option, val, size);
 }
 
-static int local_reconnect (void *impl)
-{
-    struct local *ctx = impl;
-    struct usock *us = usock_connect (ctx->path, NULL);
-
-    if (!us)
-        return -1;
-    usock_destroy (ctx->us);
-    ctx->us = us;
-    return 0;
-}
-
 static void local_destroy (void *impl)
 {
     struct local *ctx = impl;
 
     usock_destroy (ctx->us);
-    free (ctx->path);
     free (ctx);
 }
 
@@ -140,7 +126,6 @@ static const struct flux_handle_ops local_ops = {
     .pollfd = local_pollfd,
     .pollevents = local_pollevents,
     .setopt = local_setopt,
-    .reconnect = local_reconnect,
     .impl_destroy = local_destroy,
 };
 
@@ -152,8 +137,7 @@ flux_t *connector_local_init (const char *path, int flags, flux_error_t *errp)
     if (!(ctx = calloc (1, sizeof (*ctx))))
         return NULL;
     ctx->testing.userid = FLUX_USERID_UNKNOWN;
-    if (!(ctx->path = strdup (path))
-        || !(ctx->us = usock_connect (path, errp))
+    if (!(ctx->us = usock_connect (path, errp))
         || !(h = flux_handle_create (ctx, &local_ops, flags))) {
         ERRNO_SAFE (local_destroy (ctx));
         return NULL;

@@ -280,15 +280,6 @@ int flux_dispatch_requeue (flux_t *h)
     return 0;
 }
 
-flux_watcher_t *flux_get_handle_watcher (flux_t *h)
-{
-    struct dispatch *d = h ? dispatch_get (h) : NULL;
-
-    if (!h)
-        errno = EINVAL;
-    return d ? d->w : NULL;
-}
-
 /* Handlers */
 
 /* Where a handler belongs: its list, or a slot of by_tag. */
@@ -416,13 +407,6 @@ void flux_msg_handler_allow_rolemask (flux_msg_handler_t *mh, uint32_t rolemask)
 {
     if (mh)
         mh->rolemask |= rolemask;
-}
-
-/* The owner cannot be denied. */
-void flux_msg_handler_deny_rolemask (flux_msg_handler_t *mh, uint32_t rolemask)
-{
-    if (mh)
-        mh->rolemask = (mh->rolemask & ~rolemask) | FLUX_ROLE_OWNER;
 }
 
 /* Tables of handlers */

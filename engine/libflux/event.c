@@ -34,12 +34,6 @@ flux_future_t *flux_event_subscribe_ex (flux_t *h, const char *topic,
     return string_rpc (h, "event.subscribe", flags, "topic", topic);
 }
 
-flux_future_t *flux_event_unsubscribe_ex (flux_t *h, const char *topic,
-                                          int flags)
-{
-    return string_rpc (h, "event.unsubscribe", flags, "topic", topic);
-}
-
 static int finish (flux_future_t *f)
 {
     int rc = f ? flux_future_get (f, NULL) : -1;
@@ -59,7 +53,7 @@ int flux_event_unsubscribe (flux_t *h, const char *topic)
 {
     if (h && (flux_flags_get (h) & FLUX_O_TEST_NOSUB))
         return 0;
-    return finish (flux_event_unsubscribe_ex (h, topic, 0));
+    return finish (string_rpc (h, "event.unsubscribe", 0, "topic", topic));
 }
 
 flux_future_t *flux_event_publish_raw (flux_t *h, const char *topic, int flags,
@@ -119,9 +113,4 @@ flux_future_t *flux_event_publish_pack (flux_t *h, const char *topic,
     f = flux_event_publish (h, topic, flags, s);
     free (s);
     return f;
-}
-
-int flux_event_publish_get_seq (flux_future_t *f, int *seq)
-{
-    return flux_rpc_get_unpack (f, "{s:i}", "seq", seq);
 }

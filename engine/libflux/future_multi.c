@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* future_multi.c - futures of futures: wait for all, for any, one after the
- * other.  The children always run as continuations in the context (then or
- * now) of the future that is made of them.
+/* future_multi.c - futures of futures: wait for all, one after the other.  The
+ * children always run as continuations in the context (then or now) of the
+ * future that is made of them.
  */
 
 #include <flux/core.h>
@@ -14,7 +14,7 @@ static void pass_context (flux_future_t *from, flux_future_t *to)
     flux_future_set_flux (to, flux_future_get_flux (from));
 }
 
-/* All, any */
+/* All */
 
 struct child {
     struct child *next;
@@ -23,10 +23,8 @@ struct child {
 };
 
 struct composite {
-    bool any;
     int seq;                    // names those that have none
     struct child *children;
-    struct child *cursor;
 };
 
 static void composite_destroy (void *arg)
@@ -58,15 +56,11 @@ static void child_cb (flux_future_t *f, void *arg)
     struct composite *cf = composite_get (parent);
     int errnum = 0;
 
-    if (cf->any)
-        errnum = flux_future_get (f, NULL) < 0 ? errno : 0;
-    else {
-        for (struct child *child = cf->children; child; child = child->next) {
-            if (!flux_future_is_ready (child->f))
-                return;
-            if (flux_future_get (child->f, NULL) < 0)
-                errnum = errno;
-        }
+    for (struct child *child = cf->children; child; child = child->next) {
+        if (!flux_future_is_ready (child->f))
+            return;
+        if (flux_future_get (child->f, NULL) < 0)
+            errnum = errno;
     }
     if (errnum)
         flux_future_fulfill_error (parent, errnum, NULL);
@@ -85,18 +79,17 @@ static void composite_init (flux_future_t *f, void *arg)
             return;
         }
     }
-    if (!cf->children && !cf->any)      // all of none are ready
+    if (!cf->children)      // all of none are ready
         flux_future_fulfill (f, NULL, NULL);
 }
 
-static flux_future_t *composite_create (bool any)
+flux_future_t *flux_future_wait_all_create (void)
 {
     struct composite *cf;
     flux_future_t *f;
 
     if (!(cf = calloc (1, sizeof (*cf))))
         return NULL;
-    cf->any = any;
     if (!(f = flux_future_create (composite_init, cf))
         || flux_future_aux_set (f, "flux::composite", cf,
                                 composite_destroy) < 0) {
@@ -105,16 +98,6 @@ static flux_future_t *composite_create (bool any)
         return NULL;
     }
     return f;
-}
-
-flux_future_t *flux_future_wait_all_create (void)
-{
-    return composite_create (false);
-}
-
-flux_future_t *flux_future_wait_any_create (void)
-{
-    return composite_create (true);
 }
 
 static struct child **child_find (struct composite *cf, const char *name)
@@ -170,24 +153,6 @@ flux_future_t *flux_future_get_child (flux_future_t *f, const char *name)
     }
     child = *child_find (cf, name);
     return child ? child->f : NULL;
-}
-
-static const char *seek (struct composite *cf, struct child *child)
-{
-    cf->cursor = child;
-    return child ? child->name : NULL;
-}
-
-const char *flux_future_first_child (flux_future_t *f)
-{
-    struct composite *cf = composite_get (f);
-    return cf ? seek (cf, cf->children) : NULL;
-}
-
-const char *flux_future_next_child (flux_future_t *f)
-{
-    struct composite *cf = composite_get (f);
-    return cf && cf->cursor ? seek (cf, cf->cursor->next) : NULL;
 }
 
 /* One after the other.

@@ -31,10 +31,6 @@ struct flux_handle {
     int queue_fd;                   // eventfd, readable while queue has any
     int pollfd;                     // epoll of queue_fd and the connector's
     struct idset *tags;             // the free ones
-    flux_msgcounters_t counters;
-    flux_comms_error_f comms_error;
-    void *comms_error_arg;
-    bool in_comms_error;
     bool closing;
 };
 
@@ -90,8 +86,6 @@ flux_t *flux_open_ex (const char *uri, int flags, flux_error_t *errp)
         errprintf (errp, "FLUX_URI is not set: no Flux instance here");
         return NULL;
     }
-    if (getenv ("FLUX_HANDLE_TRACE"))
-        flags |= FLUX_O_TRACE;
     errno = ENOENT;
     errprintf (&error, "Unable to find connector name '%.*s'",
                (int)strcspn (uri, ":"), uri);
@@ -216,25 +210,6 @@ static int add_fd (int epfd, int fd)
     return epoll_ctl (epfd, EPOLL_CTL_ADD, fd, &ev);
 }
 
-int flux_reconnect (flux_t *h)
-{
-    if (!h) {
-        errno = EINVAL;
-        return -1;
-    }
-    h = base (h);
-    if (!h->ops->reconnect) {
-        errno = ENOSYS;
-        return -1;
-    }
-    if (h->ops->reconnect (h->impl) < 0)
-        return -1;
-    // closing the old fd took it off the set, which watchers go on to use
-    if (h->pollfd >= 0 && h->ops->pollfd)
-        return add_fd (h->pollfd, h->ops->pollfd (h->impl));
-    return 0;
-}
-
 /* What belongs to the handle */
 
 flux_reactor_t *flux_get_reactor (flux_t *h)
@@ -315,16 +290,6 @@ int flux_opt_get (flux_t *h, const char *option, void *val, size_t len)
     return h->ops->getopt (h->impl, option, val, len);
 }
 
-void flux_flags_set (flux_t *h, int flags)
-{
-    h->flags |= flags & open_flags & ~(FLUX_O_RPCTRACK | FLUX_O_NOREQUEUE);
-}
-
-void flux_flags_unset (flux_t *h, int flags)
-{
-    h->flags &= ~flags;
-}
-
 int flux_flags_get (flux_t *h)
 {
     return h->flags;
@@ -352,59 +317,7 @@ uint32_t flux_matchtag_avail (flux_t *h)
     return h ? idset_count (base (h)->tags) : 0;
 }
 
-void flux_get_msgcounters (flux_t *h, flux_msgcounters_t *mcs)
-{
-    *mcs = base (h)->counters;
-}
-
-void flux_clr_msgcounters (flux_t *h)
-{
-    memset (&base (h)->counters, 0, sizeof (flux_msgcounters_t));
-}
-
-void flux_comms_error_set (flux_t *h, flux_comms_error_f fun, void *arg)
-{
-    h = base (h);
-    h->comms_error = fun;
-    h->comms_error_arg = arg;
-}
-
-/* Ask the user whether to try again. */
-static int comms_error (flux_t *h)
-{
-    int rc = -1;
-
-    if (h->comms_error && !h->in_comms_error) {
-        h->in_comms_error = true;
-        rc = h->comms_error (h, h->comms_error_arg);
-        h->in_comms_error = false;
-    }
-    return rc;
-}
-
 /* Send and receive */
-
-static void count_and_trace (flux_t *h, const flux_msg_t *msg, bool tx)
-{
-    flux_msgcounters_t *c = &h->counters;
-
-    switch (msg->type) {
-    case FLUX_MSGTYPE_REQUEST:
-        (*(tx ? &c->request_tx : &c->request_rx))++;
-        break;
-    case FLUX_MSGTYPE_RESPONSE:
-        (*(tx ? &c->response_tx : &c->response_rx))++;
-        break;
-    case FLUX_MSGTYPE_EVENT:
-        (*(tx ? &c->event_tx : &c->event_rx))++;
-        break;
-    case FLUX_MSGTYPE_CONTROL:
-        (*(tx ? &c->control_tx : &c->control_rx))++;
-        break;
-    }
-    if (h->flags & FLUX_O_TRACE)
-        flux_msg_fprint_ts (stderr, msg, flux_reactor_time ());
-}
 
 int flux_send (flux_t *h, const flux_msg_t *msg, int flags)
 {
@@ -418,12 +331,7 @@ int flux_send (flux_t *h, const flux_msg_t *msg, int flags)
         errno = ENOSYS;
         return -1;
     }
-    count_and_trace (h, msg, true);
-    while (h->ops->send (h->impl, msg, flags) < 0) {
-        if (comms_error (h) < 0)
-            return -1;
-    }
-    return 0;
+    return h->ops->send (h->impl, msg, flags);
 }
 
 int flux_send_new (flux_t *h, flux_msg_t **msg, int flags)
@@ -445,12 +353,7 @@ int flux_send_new (flux_t *h, flux_msg_t **msg, int flags)
         errno = ENOSYS;
         return -1;
     }
-    count_and_trace (h, *msg, true);
-    while (h->ops->send_new (h->impl, msg, flags) < 0) {
-        if (comms_error (h) < 0)
-            return -1;
-    }
-    return 0;
+    return h->ops->send_new (h->impl, msg, flags);
 }
 
 /* Make queue_fd readable, or not, when the queue gets its first message, or
@@ -483,11 +386,7 @@ static flux_msg_t *recv_any (flux_t *h, int flags)
         errno = ENOSYS;
         return NULL;
     }
-    while (!(msg = h->ops->recv (h->impl, flags))) {
-        if (errno == EAGAIN || comms_error (h) < 0)
-            return NULL;
-    }
-    return msg;
+    return h->ops->recv (h->impl, flags);
 }
 
 /* What does not match goes behind what is queued, in its order. */
@@ -517,8 +416,6 @@ flux_msg_t *flux_recv (flux_t *h, struct flux_match match, int flags)
         }
         msgq_clear (&others);
     }
-    if (msg)
-        count_and_trace (h, msg, false);
     return msg;
 }
 

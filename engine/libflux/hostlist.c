@@ -247,19 +247,6 @@ const char *hostlist_first (struct hostlist *hl)
     return seek (hl, 0, 0);
 }
 
-const char *hostlist_last (struct hostlist *hl)
-{
-    if (!hl) {
-        errno = EINVAL;
-        return NULL;
-    }
-    errno = 0;
-    if (hl->nranges == 0)
-        return NULL;
-    return seek (hl, hl->nranges - 1,
-                 range_count (&hl->ranges[hl->nranges - 1]) - 1);
-}
-
 const char *hostlist_next (struct hostlist *hl)
 {
     if (!hl) {
@@ -400,23 +387,6 @@ static unsigned long cursor_number (struct hostlist *hl)
     for (int i = 0; i < hl->index && i < hl->nranges; i++)
         n += range_count (&hl->ranges[i]);
     return n;
-}
-
-int hostlist_remove_current (struct hostlist *hl)
-{
-    unsigned long n;
-
-    if (!hl)
-        return fail (EINVAL);
-    if (hl->removed || hl->index >= hl->nranges)
-        return 0;
-    n = cursor_number (hl);
-    if (take_out (hl, hl->index, hl->depth) < 0)
-        return -1;
-    set_cursor (hl, 0, 0);
-    locate (hl, n, &hl->index, &hl->depth);
-    hl->removed = true;
-    return 1;
 }
 
 int hostlist_delete (struct hostlist *hl, const char *hosts)

@@ -104,11 +104,6 @@ void idset_destroy (struct idset *idset)
     }
 }
 
-size_t idset_universe_size (const struct idset *idset)
-{
-    return idset ? idset->size : 0;
-}
-
 struct idset *idset_copy (const struct idset *idset)
 {
     struct idset *cpy;
@@ -261,19 +256,9 @@ unsigned int idset_last (const struct idset *idset)
     return find_down (idset, idset ? idset->size - 1 : 0);
 }
 
-unsigned int idset_prev (const struct idset *idset, unsigned int id)
-{
-    return find_down (idset, id - 1);
-}
-
 size_t idset_count (const struct idset *idset)
 {
     return idset ? idset->count : 0;
-}
-
-bool idset_empty (const struct idset *idset)
-{
-    return idset_count (idset) == 0;
 }
 
 bool idset_equal (const struct idset *a, const struct idset *b)
@@ -287,20 +272,6 @@ bool idset_equal (const struct idset *a, const struct idset *b)
             return false;
     }
     return true;
-}
-
-bool idset_has_intersection (const struct idset *a, const struct idset *b)
-{
-    size_t n;
-
-    if (!a || !b)
-        return false;
-    n = word_count (a->size < b->size ? a->size : b->size);
-    for (size_t i = 0; i < n; i++) {
-        if (a->words[i] & b->words[i])
-            return true;
-    }
-    return false;
 }
 
 /* Set or clear in a all that b has. */
@@ -402,13 +373,4 @@ void idset_free (struct idset *idset, unsigned int val)
 {
     if (idset && is_full (idset))
         change (idset, val, val, true);
-}
-
-int idset_free_check (struct idset *idset, unsigned int val)
-{
-    if (!idset || !is_full (idset) || val >= idset->size)
-        return fail (EINVAL);
-    if (idset_test (idset, val))
-        return fail (EEXIST);
-    return change (idset, val, val, true);
 }

@@ -107,34 +107,20 @@ static int parse_range (const char *s, unsigned int *lo, unsigned int *hi)
     return *s ? -1 : 0;
 }
 
-/* What decoding is for: fill or clear idset, or without one just count. */
-struct decode {
-    struct idset *idset;
-    bool subtract;
-    size_t count;
-    unsigned int maxid;
-};
-
-static int decode_element (struct decode *d, const char *s,
-                           idset_error_t *errp)
+/* last is that of the element before, or IDSET_INVALID_ID. */
+static int decode_element (struct idset *idset, const char *s,
+                           unsigned int *last, idset_error_t *errp)
 {
     unsigned int lo, hi;
-    int rc = 0;
 
     if (parse_range (s, &lo, &hi) < 0)
         return fail (errp, EINVAL, "error parsing range '%s'", s);
-    if (d->maxid != IDSET_INVALID_ID && lo <= d->maxid)
+    if (*last != IDSET_INVALID_ID && lo <= *last)
         return fail (errp, EINVAL, "range '%s' is out of order", s);
-    if (d->idset && d->subtract)
-        rc = idset_range_clear (d->idset, lo, hi);
-    else if (d->idset)
-        rc = idset_range_set (d->idset, lo, hi);
-    if (rc < 0)
-        return fail (errp, errno, "error %s '%s': %s",
-                     d->subtract ? "clearing" : "appending", s,
+    if (idset_range_set (idset, lo, hi) < 0)
+        return fail (errp, errno, "error appending '%s': %s", s,
                      reason (errno));
-    d->count += (size_t)hi - lo + 1;
-    d->maxid = hi;
+    *last = hi;
     return 0;
 }
 
@@ -154,13 +140,13 @@ static char *strip (char *s, idset_error_t *errp)
     return s;
 }
 
-static int decode (struct decode *d, const char *s, ssize_t len,
-                   idset_error_t *errp)
+int idset_decode_add (struct idset *idset, const char *s, ssize_t len,
+                      idset_error_t *errp)
 {
     char *buf, *p, *element, *saveptr = NULL;
+    unsigned int last = IDSET_INVALID_ID;
     int rc = -1;
 
-    d->maxid = IDSET_INVALID_ID;
     if (!s)
         return fail (errp, EINVAL, "input is NULL");
     if (!(buf = len < 0 ? strdup (s) : strndup (s, len)))
@@ -168,91 +154,25 @@ static int decode (struct decode *d, const char *s, ssize_t len,
     if (!(p = strip (buf, errp)))
         goto done;
     while ((element = strtok_r (p, ",", &saveptr))) {
-        if (decode_element (d, element, errp) < 0)
+        if (decode_element (idset, element, &last, errp) < 0)
             goto done;
         p = NULL;
     }
     rc = 0;
-    if (!d->subtract && d->maxid != IDSET_INVALID_ID
-        && d->maxid >= IDSET_MAX_UNIVERSE)
+    if (last != IDSET_INVALID_ID && last >= IDSET_MAX_UNIVERSE)
         rc = fail (errp, ERANGE, "%s", reason (ERANGE));
 done:
     free (buf);
     return rc;
 }
 
-int idset_decode_info (const char *s, ssize_t len, size_t *count,
-                       unsigned int *maxid, idset_error_t *errp)
+struct idset *idset_decode (const char *s)
 {
-    struct decode d = { 0 };
+    struct idset *idset = idset_create (0, IDSET_FLAG_AUTOGROW);
 
-    if (decode (&d, s, len, errp) < 0)
-        return -1;
-    if (count)
-        *count = d.count;
-    if (maxid)
-        *maxid = d.maxid;
-    return 0;
-}
-
-bool idset_decode_empty (const char *s, ssize_t len)
-{
-    size_t count;
-
-    return idset_decode_info (s, len, &count, NULL, NULL) == 0 && count == 0;
-}
-
-int idset_decode_add (struct idset *idset, const char *s, ssize_t len,
-                      idset_error_t *errp)
-{
-    struct decode d = { .idset = idset };
-
-    return decode (&d, s, len, errp);
-}
-
-int idset_decode_subtract (struct idset *idset, const char *s, ssize_t len,
-                           idset_error_t *errp)
-{
-    struct decode d = { .idset = idset, .subtract = true };
-
-    return decode (&d, s, len, errp);
-}
-
-struct idset *idset_decode_ex (const char *s, ssize_t len, ssize_t size,
-                               int flags, idset_error_t *errp)
-{
-    struct idset *idset;
-    unsigned int maxid;
-
-    if (size < 0) {
-        if (idset_decode_info (s, len, NULL, &maxid, errp) < 0)
-            return NULL;
-        if (maxid != IDSET_INVALID_ID)
-            size = (ssize_t)maxid + 1;
-        else if (flags & IDSET_FLAG_AUTOGROW)
-            size = 1;
-        else {
-            fail (errp, EINVAL, "cannot create an empty idset");
-            return NULL;
-        }
-    }
-    if (!(idset = idset_create (size, flags))) {
-        fail (errp, errno, "error creating idset object: %s", reason (errno));
-        return NULL;
-    }
-    if (idset_decode_add (idset, s, len, errp) < 0) {
+    if (idset && idset_decode_add (idset, s, -1, NULL) < 0) {
         idset_destroy (idset);
         return NULL;
     }
     return idset;
-}
-
-struct idset *idset_decode (const char *s)
-{
-    return idset_decode_ex (s, -1, 0, IDSET_FLAG_AUTOGROW, NULL);
-}
-
-struct idset *idset_ndecode (const char *s, size_t len)
-{
-    return idset_decode_ex (s, len, 0, IDSET_FLAG_AUTOGROW, NULL);
 }

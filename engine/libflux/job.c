@@ -290,22 +290,3 @@ int flux_job_result_get (flux_future_t *f, const char **json_str)
 {
     return flux_future_get (f, (const void **)json_str);
 }
-
-int flux_job_result_get_unpack (flux_future_t *f, const char *fmt, ...)
-{
-    json_t *res;
-    va_list ap;
-    int rc;
-
-    if (!f || !(res = flux_future_aux_get (f, "flux::result"))) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (flux_future_get (f, NULL) < 0)
-        return -1;
-    va_start (ap, fmt);
-    if ((rc = json_vunpack_ex (res, NULL, 0, fmt, ap)) < 0)
-        errno = EINVAL;
-    va_end (ap);
-    return rc;
-}

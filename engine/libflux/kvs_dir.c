@@ -12,12 +12,9 @@
 #include "kvs_private.h"
 
 struct flux_kvsdir {
-    flux_t *h;
-    char *rootref;
     char *key;
     json_t *obj;
     json_t *entries;            // borrowed from obj
-    int refcount;
 };
 
 struct flux_kvsitr {
@@ -27,27 +24,17 @@ struct flux_kvsitr {
     json_t *obj;
 };
 
-void flux_kvsdir_incref (flux_kvsdir_t *dir)
-{
-    if (dir)
-        dir->refcount++;
-}
-
 void flux_kvsdir_destroy (flux_kvsdir_t *dir)
 {
-    if (dir && --dir->refcount == 0) {
+    if (dir) {
         ERRNO_SAFE_BLOCK;
-        free (dir->rootref);
         free (dir->key);
         json_decref (dir->obj);
         free (dir);
     }
 }
 
-flux_kvsdir_t *kvsdir_create_json (flux_t *h,
-                                   const char *rootref,
-                                   const char *key,
-                                   json_t *obj)
+flux_kvsdir_t *kvsdir_create_json (const char *key, json_t *obj)
 {
     flux_kvsdir_t *dir;
 
@@ -57,32 +44,12 @@ flux_kvsdir_t *kvsdir_create_json (flux_t *h,
     }
     if (!(dir = calloc (1, sizeof (*dir))))
         return NULL;
-    dir->refcount = 1;
-    dir->h = h;
     dir->obj = json_incref (obj);
     (void)treeobj_type (obj, &dir->entries);
-    if (!(dir->key = strdup (key))
-        || (rootref && !(dir->rootref = strdup (rootref)))) {
+    if (!(dir->key = strdup (key))) {
         flux_kvsdir_destroy (dir);
         return NULL;
     }
-    return dir;
-}
-
-flux_kvsdir_t *flux_kvsdir_create (flux_t *h,
-                                   const char *rootref,
-                                   const char *key,
-                                   const char *json_str)
-{
-    flux_kvsdir_t *dir;
-    json_t *o;
-
-    if (!key || !json_str || !(o = json_loads (json_str, 0, NULL))) {
-        errno = EINVAL;
-        return NULL;
-    }
-    dir = kvsdir_create_json (h, rootref, key, o);
-    json_decref (o);
     return dir;
 }
 
@@ -92,7 +59,7 @@ flux_kvsdir_t *flux_kvsdir_copy (const flux_kvsdir_t *dir)
         errno = EINVAL;
         return NULL;
     }
-    return kvsdir_create_json (dir->h, dir->rootref, dir->key, dir->obj);
+    return kvsdir_create_json (dir->key, dir->obj);
 }
 
 int flux_kvsdir_get_size (const flux_kvsdir_t *dir)
@@ -100,38 +67,11 @@ int flux_kvsdir_get_size (const flux_kvsdir_t *dir)
     return json_object_size (dir->entries);
 }
 
-bool flux_kvsdir_exists (const flux_kvsdir_t *dir, const char *name)
-{
-    return json_object_get (dir->entries, name) != NULL;
-}
-
 bool flux_kvsdir_isdir (const flux_kvsdir_t *dir, const char *name)
 {
     json_t *o = json_object_get (dir->entries, name);
 
     return o && (treeobj_is (o, "dir") || treeobj_is (o, "dirref"));
-}
-
-bool flux_kvsdir_issymlink (const flux_kvsdir_t *dir, const char *name)
-{
-    json_t *o = json_object_get (dir->entries, name);
-
-    return o && treeobj_is (o, "symlink");
-}
-
-const char *flux_kvsdir_key (const flux_kvsdir_t *dir)
-{
-    return dir->key;
-}
-
-void *flux_kvsdir_handle (const flux_kvsdir_t *dir)
-{
-    return dir->h;
-}
-
-const char *flux_kvsdir_rootref (const flux_kvsdir_t *dir)
-{
-    return dir->rootref;
 }
 
 char *flux_kvsdir_key_at (const flux_kvsdir_t *dir, const char *name)
@@ -194,10 +134,4 @@ const char *flux_kvsitr_next (flux_kvsitr_t *itr)
     if (!itr || itr->next == itr->count)
         return NULL;
     return itr->names[itr->next++];
-}
-
-void flux_kvsitr_rewind (flux_kvsitr_t *itr)
-{
-    if (itr)
-        itr->next = 0;
 }

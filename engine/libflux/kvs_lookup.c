@@ -17,7 +17,6 @@
 struct lookup {
     flux_t *h;
     char *key;
-    char *at;                   // tree object of the root, or NULL
     int flags;
 
     json_t *treeobj;            // of the current response
@@ -57,17 +56,14 @@ static void lookup_destroy (struct lookup *l)
         ERRNO_SAFE_BLOCK;
         forget_response (l);
         free (l->key);
-        free (l->at);
         free (l);
     }
 }
 
-static bool flags_valid (int flags, bool watch_ok)
+static bool flags_valid (int flags)
 {
     int mode = flags & ~(WATCH_ANY | WATCH_MODES);
 
-    if (!watch_ok && (flags & (WATCH_ANY | WATCH_MODES)))
-        return false;
     if ((flags & WATCH_MODES) && !(flags & FLUX_KVS_WATCH))
         return false;
     return mode == 0
@@ -82,8 +78,7 @@ static bool flags_valid (int flags, bool watch_ok)
 static flux_future_t *attach (flux_future_t *f,
                               flux_t *h,
                               int flags,
-                              const char *key,
-                              const char *at)
+                              const char *key)
 {
     struct lookup *l = NULL;
 
@@ -91,7 +86,6 @@ static flux_future_t *attach (flux_future_t *f,
         return NULL;
     if (!(l = calloc (1, sizeof (*l)))
         || !(l->key = strdup (key))
-        || (at && !(l->at = strdup (at)))
         || flux_future_aux_set (f,
                                 auxkey,
                                 l,
@@ -112,7 +106,7 @@ flux_future_t *flux_kvs_lookup (flux_t *h,
 {
     bool streaming = flags & (FLUX_KVS_WATCH | FLUX_KVS_STREAM);
 
-    if (!h || !key || *key == '\0' || !flags_valid (flags, true)) {
+    if (!h || !key || *key == '\0' || !flags_valid (flags)) {
         errno = EINVAL;
         return NULL;
     }
@@ -128,8 +122,7 @@ flux_future_t *flux_kvs_lookup (flux_t *h,
                                   "flags", flags),
                    h,
                    flags,
-                   key,
-                   NULL);
+                   key);
 }
 
 /* Get the context with the current response in it.  Its tree object is
@@ -254,25 +247,11 @@ int flux_kvs_lookup_get_dir (flux_future_t *f, const flux_kvsdir_t **dir)
 
     if (!l
         || (!l->dir
-            && !(l->dir = kvsdir_create_json (l->h,
-                                              l->at,
-                                              l->key,
-                                              l->treeobj))))
+            && !(l->dir = kvsdir_create_json (l->key, l->treeobj))))
         return -1;
     if (dir)
         *dir = l->dir;
     return 0;
-}
-
-const char *flux_kvs_lookup_get_key (flux_future_t *f)
-{
-    struct lookup *l;
-
-    if (!f || !(l = flux_future_aux_get (f, auxkey))) {
-        errno = EINVAL;
-        return NULL;
-    }
-    return l->key;
 }
 
 int flux_kvs_lookup_cancel (flux_future_t *f)

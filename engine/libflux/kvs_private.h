@@ -11,9 +11,6 @@ const char *kvs_default_namespace (void);
 
 /* 'dirobj' is a "dir" tree object; a reference is taken.
  */
-flux_kvsdir_t *kvsdir_create_json (flux_t *h,
-                                   const char *rootref,
-                                   const char *key,
-                                   json_t *dirobj);
+flux_kvsdir_t *kvsdir_create_json (const char *key, json_t *dirobj);
 
 #endif // !SOLO_KVS_PRIVATE_H

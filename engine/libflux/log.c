@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* log.c - log to the broker's ring in the form of RFC 5424, one request per
- * line of text; version; statistics, which go nowhere.
+ * line of text; version.
  */
 
 #include <flux/core.h>
@@ -10,23 +10,8 @@
 #include "libutil/errno_safe.h"
 
 struct log {
-    char appname[49];           // sizes as RFC 5424 has them
-    char procid[129];
-    char hostname[256];
-    flux_log_f redirect;
-    void *redirect_arg;
+    char appname[49];           // the size that RFC 5424 allows
 };
-
-int flux_core_version (int *major, int *minor, int *patch)
-{
-    if (major)
-        *major = FLUX_CORE_VERSION_MAJOR;
-    if (minor)
-        *minor = FLUX_CORE_VERSION_MINOR;
-    if (patch)
-        *patch = FLUX_CORE_VERSION_PATCH;
-    return FLUX_CORE_VERSION_HEX;
-}
 
 const char *flux_core_version_string (void)
 {
@@ -46,8 +31,6 @@ static struct log *log_get (flux_t *h)
         return log;
     snprintf (log->appname, sizeof (log->appname), "%s",
               program_invocation_short_name);
-    snprintf (log->procid, sizeof (log->procid), "%d", getpid ());
-    strcpy (log->hostname, "0");    // the rank; there is but one
     if (flux_aux_set (h, "flux::log", log, free) < 0) {
         free (log);
         return NULL;
@@ -63,32 +46,6 @@ void flux_log_set_appname (flux_t *h, const char *s)
         snprintf (log->appname, sizeof (log->appname), "%s", s);
 }
 
-void flux_log_set_procid (flux_t *h, const char *s)
-{
-    struct log *log = log_get (h);
-
-    if (log)
-        snprintf (log->procid, sizeof (log->procid), "%s", s);
-}
-
-void flux_log_set_hostname (flux_t *h, const char *s)
-{
-    struct log *log = log_get (h);
-
-    if (log)
-        snprintf (log->hostname, sizeof (log->hostname), "%s", s ? s : "0");
-}
-
-void flux_log_set_redirect (flux_t *h, flux_log_f fun, void *arg)
-{
-    struct log *log = log_get (h);
-
-    if (log) {
-        log->redirect = fun;
-        log->redirect_arg = arg;
-    }
-}
-
 static int log_line (flux_t *h, struct log *log, int level,
                      const char *text, size_t len)
 {
@@ -102,16 +59,15 @@ static int log_line (flux_t *h, struct log *log, int level,
     clock_gettime (CLOCK_REALTIME, &ts);
     gmtime_r (&ts.tv_sec, &tm);
     strftime (date, sizeof (date), "%FT%T", &tm);
-    n = asprintf (&line, "<%d>1 %s.%06ldZ %s %s %s - - %.*s",
+    // in place of the host: the rank; there is but one
+    n = asprintf (&line, "<%d>1 %s.%06ldZ 0 %s %d - - %.*s",
                   LOG_PRI (level) << 3, date, ts.tv_nsec / 1000,
-                  log->hostname, log->appname, log->procid, (int)len, text);
+                  log->appname, getpid (), (int)len, text);
     if (n < 0)
         return -1;
-    if (log->redirect)
-        log->redirect (line, n, log->redirect_arg);
-    else if (!(msg = flux_request_encode_raw ("log.append", line, n))
-             || flux_msg_set_noresponse (msg) < 0
-             || flux_send_new (h, &msg, 0) < 0) {
+    if (!(msg = flux_request_encode_raw ("log.append", line, n))
+        || flux_msg_set_noresponse (msg) < 0
+        || flux_send_new (h, &msg, 0) < 0) {
         flux_msg_decref (msg);
         n = -1;
     }
@@ -178,11 +134,3 @@ void flux_log_error (flux_t *h, const char *fmt, ...)
     flux_log_verror (h, fmt, ap);
     va_end (ap);
 }
-
-void flux_llog (void *arg, const char *file, int line, const char *func,
-                const char *subsys, int level, const char *fmt, va_list ap)
-{
-    flux_vlog (arg, level, fmt, ap);
-}
-
-/* Statistics: there is no collector, so nothing is enabled. */

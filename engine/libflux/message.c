@@ -212,28 +212,11 @@ static int check_flag (const flux_msg_t *msg, int flag)
     return 0;
 }
 
-bool flux_msg_has_flag (const flux_msg_t *msg, int flag)
-{
-    if (!msg) {
-        errno = EINVAL;
-        return false;
-    }
-    return (msg->flags & flag) != 0;
-}
-
 int flux_msg_set_flag (flux_msg_t *msg, int flag)
 {
     if (check_flag (msg, flag) < 0)
         return -1;
     msg->flags |= flag;
-    return 0;
-}
-
-int flux_msg_clear_flag (flux_msg_t *msg, int flag)
-{
-    if (check_flag (msg, flag) < 0)
-        return -1;
-    msg->flags &= ~flag;
     return 0;
 }
 
@@ -335,13 +318,6 @@ int flux_msg_set_errnum (flux_msg_t *msg, int errnum)
     return 0;
 }
 
-int flux_msg_get_seq (const flux_msg_t *msg, uint32_t *seq)
-{
-    if (!msg)
-        return fail (EINVAL);
-    return get_field (msg, FLUX_MSGTYPE_EVENT, msg->seq, seq);
-}
-
 int flux_msg_set_seq (flux_msg_t *msg, uint32_t seq)
 {
     if (check_type (msg, FLUX_MSGTYPE_EVENT) < 0)
@@ -433,11 +409,6 @@ int flux_msg_authorize (const flux_msg_t *msg, uint32_t userid)
     return flux_msg_cred_authorize (cred, userid);
 }
 
-bool flux_msg_is_local (const flux_msg_t *msg)
-{
-    return msg && (msg->rolemask & FLUX_ROLE_LOCAL);
-}
-
 /* Routes */
 
 static bool has_routes (const flux_msg_t *msg)
@@ -448,19 +419,6 @@ static bool has_routes (const flux_msg_t *msg)
 void flux_msg_route_enable (flux_msg_t *msg)
 {
     change_flags (msg, FLUX_MSGFLAG_ROUTE, 0);
-}
-
-void flux_msg_route_disable (flux_msg_t *msg)
-{
-    if (msg)
-        clear_routes (msg);
-    change_flags (msg, 0, FLUX_MSGFLAG_ROUTE);
-}
-
-void flux_msg_route_clear (flux_msg_t *msg)
-{
-    if (has_routes (msg))
-        clear_routes (msg);
 }
 
 int flux_msg_route_push (flux_msg_t *msg, const char *id)
@@ -527,21 +485,6 @@ struct flux_match flux_match_init (int typemask, uint32_t matchtag,
     return (struct flux_match){ typemask, matchtag, topic_glob };
 }
 
-int flux_match_asprintf (struct flux_match *m, const char *fmt, ...)
-{
-    va_list ap;
-    char *topic;
-    int n;
-
-    va_start (ap, fmt);
-    n = vasprintf (&topic, fmt, ap);
-    va_end (ap);
-    if (n < 0)
-        return -1;
-    m->topic_glob = topic;
-    return 0;
-}
-
 void flux_match_free (struct flux_match m)
 {
     ERRNO_SAFE (free ((char *)m.topic_glob));
@@ -572,4 +515,37 @@ bool flux_msg_cmp (const flux_msg_t *msg, struct flux_match match)
     if (!strpbrk (glob, "*?["))
         return !strcmp (glob, msg->topic);
     return fnmatch (glob, msg->topic, 0) == 0;
+}
+
+char *flux_msg_route_string (const flux_msg_t *msg)
+{
+    char *s, *p;
+
+    if (!msg || !(msg->flags & FLUX_MSGFLAG_ROUTE)) {
+        errno = msg ? EPROTO : EINVAL;
+        return NULL;
+    }
+    // 8 characters of each id, separators, NUL
+    if (!(s = p = malloc (msg->route_count * 9 + 1)))
+        return NULL;
+    *p = '\0';
+    for (int i = 0; i < msg->route_count; i++)
+        p += sprintf (p, "%s%.8s", i > 0 ? "!" : "", msg->routes[i]);
+    return s;
+}
+
+/* The name of a type. */
+const char *flux_msg_typestr (int type)
+{
+    switch (type) {
+    case FLUX_MSGTYPE_REQUEST:
+        return "request";
+    case FLUX_MSGTYPE_RESPONSE:
+        return "response";
+    case FLUX_MSGTYPE_EVENT:
+        return "event";
+    case FLUX_MSGTYPE_CONTROL:
+        return "control";
+    }
+    return "unknown";
 }

@@ -68,11 +68,6 @@ static int insert_after (struct flux_msglist *l, struct node *prev,
     return 0;
 }
 
-int flux_msglist_push (struct flux_msglist *l, const flux_msg_t *msg)
-{
-    return insert_after (l, l ? &l->root : NULL, msg);
-}
-
 int flux_msglist_append (struct flux_msglist *l, const flux_msg_t *msg)
 {
     return insert_after (l, l ? l->root.prev : NULL, msg);

@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <fnmatch.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <flux/core.h>
@@ -24,7 +23,6 @@ struct handler {
 struct flux_plugin {
     char *name;
     char *path;
-    char uuid[37];
     int flags;
     void *dso;
     json_t *conf;
@@ -65,30 +63,12 @@ static int begin (flux_plugin_t *p, const void *arg)
 
 /* Life time */
 
-static int make_uuid (char *buf)
-{
-    uint8_t b[16];
-
-    if (getrandom (b, sizeof (b), 0) != sizeof (b))
-        return -1;
-    b[6] = (b[6] & 0x0f) | 0x40;    // version 4, variant 1
-    b[8] = (b[8] & 0x3f) | 0x80;
-    for (int i = 0; i < 16; i++)
-        buf += sprintf (buf, "%s%02x",
-                        i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", b[i]);
-    return 0;
-}
-
 flux_plugin_t *flux_plugin_create (void)
 {
     flux_plugin_t *p;
 
     if (!(p = calloc (1, sizeof (*p))))
         return NULL;
-    if (make_uuid (p->uuid) < 0) {
-        free (p);
-        return NULL;
-    }
     p->flags = FLUX_PLUGIN_RTLD_LAZY;
     return p;
 }
@@ -170,11 +150,6 @@ const char *flux_plugin_strerror (flux_plugin_t *p)
     return p->error;
 }
 
-int flux_plugin_get_flags (flux_plugin_t *p)
-{
-    return p ? p->flags : 0;
-}
-
 int flux_plugin_set_flags (flux_plugin_t *p, int flags)
 {
     if (!p || (flags & ~(FLUX_PLUGIN_RTLD_LAZY | FLUX_PLUGIN_RTLD_NOW
@@ -205,11 +180,6 @@ const char *flux_plugin_get_name (flux_plugin_t *p)
     return begin (p, p) == 0 ? p->name : NULL;
 }
 
-const char *flux_plugin_get_uuid (flux_plugin_t *p)
-{
-    return begin (p, p) == 0 ? p->uuid : NULL;
-}
-
 const char *flux_plugin_get_path (flux_plugin_t *p)
 {
     return p ? p->path : NULL;
@@ -224,16 +194,6 @@ int flux_plugin_aux_set (flux_plugin_t *p, const char *key, void *val,
 void *flux_plugin_aux_get (flux_plugin_t *p, const char *key)
 {
     return aux_get (p->aux, key);
-}
-
-void flux_plugin_aux_delete_value (flux_plugin_t *p, const void *val)
-{
-    aux_delete_value (&p->aux, val);
-}
-
-void flux_plugin_aux_delete (flux_plugin_t *p, const void *val)
-{
-    aux_delete_value (&p->aux, val);
 }
 
 int flux_plugin_set_conf (flux_plugin_t *p, const char *json_str)
@@ -339,13 +299,6 @@ int flux_plugin_add_handler (flux_plugin_t *p, const char *topic,
         ;
     *slot = handler;
     return 0;
-}
-
-flux_plugin_f flux_plugin_get_handler (flux_plugin_t *p, const char *topic)
-{
-    struct handler *handler = begin (p, topic) == 0 ? *find_topic (p, topic)
-                                                    : NULL;
-    return handler ? handler->cb : NULL;
 }
 
 flux_plugin_f flux_plugin_match_handler (flux_plugin_t *p, const char *topic)

@@ -125,12 +125,10 @@ double flux_reactor_time (void)
 enum kind {
     FD,
     TIMER,
-    PERIODIC,
     PREPARE,
     CHECK,
     IDLE,
     SIGNAL,
-    STAT,
     FEED,
     CUSTOM,
 };
@@ -141,20 +139,16 @@ struct flux_watcher {
         ev_watcher any;
         ev_io io;
         ev_timer timer;
-        ev_periodic periodic;
         ev_prepare prepare;
         ev_check check;
         ev_idle idle;
         ev_signal signal;
-        ev_stat stat;
     } ev;
     enum kind kind;
     flux_reactor_t *r;
     flux_watcher_f cb;
     void *arg;
     bool unreferenced;
-    flux_reschedule_f reschedule;
-    ev_prepare stopper;             // PERIODIC, see reschedule_cb()
     const struct watcher_ops *ops;  // CUSTOM
     void *data;
 };
@@ -229,26 +223,12 @@ void watcher_feed (flux_watcher_t *w)
     ev_feed_event (w->r->loop, &w->ev.any, EV_CUSTOM);
 }
 
-void *watcher_custom_data (flux_watcher_t *w, const struct watcher_ops *ops)
-{
-    if (!w || w->kind != CUSTOM || w->ops != ops) {
-        errno = EINVAL;
-        return NULL;
-    }
-    return w->data;
-}
-
 bool flux_watcher_is_active (flux_watcher_t *w)
 {
     if (!w)
         return false;
     return w->kind == CUSTOM ? w->ops->is_active (w->data)
                              : ev_is_active (&w->ev.any);
-}
-
-bool flux_watcher_is_referenced (flux_watcher_t *w)
-{
-    return !w || !w->unreferenced;
 }
 
 void flux_watcher_start (flux_watcher_t *w)
@@ -261,12 +241,10 @@ void flux_watcher_start (flux_watcher_t *w)
     switch (w->kind) {
     case FD: ev_io_start (loop, &w->ev.io); break;
     case TIMER: ev_timer_start (loop, &w->ev.timer); break;
-    case PERIODIC: ev_periodic_start (loop, &w->ev.periodic); break;
     case PREPARE: ev_prepare_start (loop, &w->ev.prepare); break;
     case CHECK: ev_check_start (loop, &w->ev.check); break;
     case IDLE: ev_idle_start (loop, &w->ev.idle); break;
     case SIGNAL: ev_signal_start (loop, &w->ev.signal); break;
-    case STAT: ev_stat_start (loop, &w->ev.stat); break;
     case FEED: return;
     case CUSTOM: w->ops->start (w->data); return;
     }
@@ -287,15 +265,10 @@ void flux_watcher_stop (flux_watcher_t *w)
     switch (w->kind) {
     case FD: ev_io_stop (loop, &w->ev.io); break;
     case TIMER: ev_timer_stop (loop, &w->ev.timer); break;
-    case PERIODIC:
-        ev_periodic_stop (loop, &w->ev.periodic);
-        ev_prepare_stop (loop, &w->stopper);
-        break;
     case PREPARE: ev_prepare_stop (loop, &w->ev.prepare); break;
     case CHECK: ev_check_stop (loop, &w->ev.check); break;
     case IDLE: ev_idle_stop (loop, &w->ev.idle); break;
     case SIGNAL: ev_signal_stop (loop, &w->ev.signal); break;
-    case STAT: ev_stat_stop (loop, &w->ev.stat); break;
     case FEED: ev_clear_pending (loop, &w->ev.any); break;
     case CUSTOM: w->ops->stop (w->data); break;
     }
@@ -338,27 +311,12 @@ void flux_watcher_destroy (flux_watcher_t *w)
     }
 }
 
-/* Only check watchers have one that means something. */
-void flux_watcher_set_priority (flux_watcher_t *w, int priority)
-{
-    if (w && w->kind == CHECK && !ev_is_active (&w->ev.any))
-        ev_set_priority (&w->ev.any, priority);
-}
-
 static bool is_kind (flux_watcher_t *w, enum kind kind)
 {
     if (w && w->kind == kind)
         return true;
     errno = EINVAL;
     return false;
-}
-
-double flux_watcher_next_wakeup (flux_watcher_t *w)
-{
-    if (w && w->kind == TIMER)
-        return ev_now (w->r->loop)
-               + ev_timer_remaining (w->r->loop, &w->ev.timer);
-    return is_kind (w, PERIODIC) ? ev_periodic_at (&w->ev.periodic) : -1.;
 }
 
 /* fd */

@@ -18,9 +18,6 @@ flux_watcher_t *watcher_create_custom (flux_reactor_t *r,
                                        void *data,
                                        flux_watcher_f cb, void *arg);
 
-/* NULL if w is not of that kind. */
-void *watcher_custom_data (flux_watcher_t *w, const struct watcher_ops *ops);
-
 /* A watcher that runs when told to: watcher_feed() has its callback called
  * once, from the loop, before the loop sleeps; stop takes that back.
  */

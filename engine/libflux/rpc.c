@@ -141,23 +141,10 @@ error:
     return NULL;
 }
 
-flux_future_t *flux_rpc_message (flux_t *h, const flux_msg_t *msg,
-                                 uint32_t nodeid, int flags)
-{
-    return rpc_send (h, flux_msg_copy (msg, true), nodeid, flags);
-}
-
 flux_future_t *flux_rpc (flux_t *h, const char *topic, const char *s,
                          uint32_t nodeid, int flags)
 {
     return rpc_send (h, flux_request_encode (topic, s), nodeid, flags);
-}
-
-flux_future_t *flux_rpc_raw (flux_t *h, const char *topic, const void *data,
-                             size_t len, uint32_t nodeid, int flags)
-{
-    return rpc_send (h, flux_request_encode_raw (topic, data, len), nodeid,
-                     flags);
 }
 
 flux_future_t *flux_rpc_vpack (flux_t *h, const char *topic, uint32_t nodeid,
@@ -193,15 +180,6 @@ int flux_rpc_get (flux_future_t *f, const char **s)
     return flux_response_decode (msg, NULL, s);
 }
 
-int flux_rpc_get_raw (flux_future_t *f, const void **data, size_t *len)
-{
-    const void *msg;
-
-    if (flux_future_get (f, &msg) < 0)
-        return -1;
-    return flux_response_decode_raw (msg, NULL, data, len);
-}
-
 int flux_rpc_get_unpack (flux_future_t *f, const char *fmt, ...)
 {
     const void *msg;
@@ -220,10 +198,4 @@ uint32_t flux_rpc_get_matchtag (flux_future_t *f)
 {
     struct rpc *rpc = flux_future_aux_get (f, "flux::rpc");
     return rpc ? rpc->matchtag : FLUX_MATCHTAG_NONE;
-}
-
-uint32_t flux_rpc_get_nodeid (flux_future_t *f)
-{
-    struct rpc *rpc = flux_future_aux_get (f, "flux::rpc");
-    return rpc ? rpc->nodeid : FLUX_NODEID_ANY;
 }

@@ -51,10 +51,10 @@ void flux_subprocess_destroy (flux_subprocess_t *p)
 
 void subprocess_check_complete (flux_subprocess_t *p)
 {
-    if (p->completed || p->state != FLUX_SUBPROCESS_EXITED || p->holds > 0)
+    if (p->completed || p->state != FLUX_SUBPROCESS_EXITED)
         return;
     for (struct channel *ch = p->channels; ch; ch = ch->next) {
-        if (ch->readable && !ch->eof_told && strncmp (ch->name, "std", 3) == 0)
+        if (ch->readable && !ch->eof_told)
             return;
     }
     p->completed = true;
@@ -80,25 +80,11 @@ static void child (flux_subprocess_t *p, const flux_subprocess_hooks_t *hooks,
         (void)signal (sig, SIG_DFL);
     if (!(p->flags & FLUX_SUBPROCESS_FLAGS_NO_SETPGRP))
         (void)setpgid (0, 0);
-    if (p->cmd->cwd && chdir (p->cmd->cwd) < 0)
-        goto error;
     for (struct channel *ch = p->channels; ch; ch = ch->next) {
-        bool is_std = false;
         for (int i = 0; i < 3; i++) {
-            if (strcmp (ch->name, std[i]) == 0) {
-                is_std = true;
-                if (dup2 (ch->child_fd, i) < 0)
-                    goto error;
-            }
+            if (strcmp (ch->name, std[i]) == 0 && dup2 (ch->child_fd, i) < 0)
+                goto error;
         }
-        if (!is_std
-            && (fcntl (ch->child_fd, F_SETFD, 0) < 0
-                || flux_cmd_setenvf (p->cmd,
-                                     1,
-                                     ch->name,
-                                     "%d",
-                                     ch->child_fd) < 0))
-            goto error;
     }
     if (hooks && hooks->pre_exec)
         hooks->pre_exec (p, hooks->pre_exec_arg);
@@ -193,10 +179,6 @@ flux_subprocess_t *flux_local_exec_ex (flux_reactor_t *r, int flags,
             || channel_create (p, "stdout") < 0
             || channel_create (p, "stderr") < 0))
         goto error;
-    for (int i = 0; i < cmd->channels.count; i++) {
-        if (channel_create (p, cmd->channels.v[i]) < 0)
-            goto error;
-    }
     if (start (p, hooks) < 0)
         goto error;
     p->state = FLUX_SUBPROCESS_RUNNING;
@@ -267,23 +249,6 @@ bool flux_subprocess_active (flux_subprocess_t *p)
     return p && p->state == FLUX_SUBPROCESS_RUNNING;
 }
 
-int flux_subprocess_rank (flux_subprocess_t *p)
-{
-    errno = EINVAL; // local processes have none
-    return -1;
-}
-
-int flux_subprocess_fail_errno (flux_subprocess_t *p)
-{
-    errno = EINVAL; // a process that fails to start is never made
-    return -1;
-}
-
-const char *flux_subprocess_fail_error (flux_subprocess_t *p)
-{
-    return "";
-}
-
 static bool has_exited (flux_subprocess_t *p)
 {
     if (p && p->state == FLUX_SUBPROCESS_EXITED)
@@ -314,16 +279,6 @@ int flux_subprocess_signaled (flux_subprocess_t *p)
 pid_t flux_subprocess_pid (flux_subprocess_t *p)
 {
     return p ? p->pid : -1;
-}
-
-flux_cmd_t *flux_subprocess_get_cmd (flux_subprocess_t *p)
-{
-    return p ? p->cmd : NULL;
-}
-
-flux_reactor_t *flux_subprocess_get_reactor (flux_subprocess_t *p)
-{
-    return p ? p->r : NULL;
 }
 
 void *flux_subprocess_aux_get (flux_subprocess_t *p, const char *name)

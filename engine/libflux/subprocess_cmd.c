@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
-/* subprocess_cmd.c - flux_cmd_*: the arguments, environment, directory and
- * options of a process to be.
+/* subprocess_cmd.c - flux_cmd_*: the arguments and environment of a process
+ * to be.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -77,13 +77,6 @@ static int vec_find (const struct strvec *vec, const char *name)
     return -1;
 }
 
-static const char *vec_getvar (const struct strvec *vec, const char *name)
-{
-    int i = vec_find (vec, name);
-
-    return i < 0 ? NULL : vec->v[i] + strlen (name) + 1;
-}
-
 static int vec_setvar (struct strvec *vec, const char *name, const char *value)
 {
     int i = vec_find (vec, name);
@@ -111,10 +104,6 @@ void flux_cmd_destroy (flux_cmd_t *cmd)
         ERRNO_SAFE_BLOCK;
         vec_clear (&cmd->argv);
         vec_clear (&cmd->env);
-        vec_clear (&cmd->opts);
-        vec_clear (&cmd->channels);
-        free (cmd->cwd);
-        free (cmd->label);
         free (cmd);
     }
 }
@@ -142,18 +131,7 @@ error:
 
 flux_cmd_t *flux_cmd_copy (const flux_cmd_t *src)
 {
-    flux_cmd_t *cmd = flux_cmd_create (src->argv.count,
-                                       src->argv.v,
-                                       src->env.v);
-
-    if (cmd
-        && vec_copy (&cmd->opts, src->opts.v) == 0
-        && vec_copy (&cmd->channels, src->channels.v) == 0
-        && (!src->cwd || flux_cmd_setcwd (cmd, src->cwd) == 0)
-        && (!src->label || flux_cmd_set_label (cmd, src->label) == 0))
-        return cmd;
-    flux_cmd_destroy (cmd);
-    return NULL;
+    return flux_cmd_create (src->argv.count, src->argv.v, src->env.v);
 }
 
 int flux_cmd_argc (const flux_cmd_t *cmd)
@@ -191,11 +169,6 @@ int flux_cmd_argv_appendf (flux_cmd_t *cmd, const char *fmt, ...)
     return rc;
 }
 
-int flux_cmd_argv_insert (flux_cmd_t *cmd, int n, const char *arg)
-{
-    return vec_insert (&cmd->argv, n, arg);
-}
-
 int flux_cmd_argv_delete (flux_cmd_t *cmd, int n)
 {
     if (n < 0 || n >= cmd->argv.count) {
@@ -204,22 +177,6 @@ int flux_cmd_argv_delete (flux_cmd_t *cmd, int n)
     }
     vec_delete (&cmd->argv, n);
     return 0;
-}
-
-char *flux_cmd_stringify (const flux_cmd_t *cmd)
-{
-    char *s = NULL;
-    size_t size;
-    FILE *fp = open_memstream (&s, &size);
-
-    for (int i = 0; fp && i < cmd->argv.count; i++)
-        fprintf (fp, "%s%s", i > 0 ? " " : "", cmd->argv.v[i]);
-    return fp && fclose (fp) == 0 ? s : NULL;
-}
-
-const char *flux_cmd_getenv (const flux_cmd_t *cmd, const char *name)
-{
-    return vec_getvar (&cmd->env, name);
 }
 
 int flux_cmd_setenvf (flux_cmd_t *cmd, int overwrite, const char *name,
@@ -247,66 +204,6 @@ void flux_cmd_unsetenv (flux_cmd_t *cmd, const char *name)
 
     if (i >= 0)
         vec_delete (&cmd->env, i);
-}
-
-int flux_cmd_env_replace (flux_cmd_t *cmd, char **env)
-{
-    return vec_copy (&cmd->env, env);
-}
-
-const char *flux_cmd_getcwd (const flux_cmd_t *cmd)
-{
-    return cmd->cwd;
-}
-
-static int replace (char **sp, const char *s)
-{
-    char *copy = strdup (s);
-
-    if (!copy)
-        return -1;
-    free (*sp);
-    *sp = copy;
-    return 0;
-}
-
-int flux_cmd_setcwd (flux_cmd_t *cmd, const char *cwd)
-{
-    return replace (&cmd->cwd, cwd);
-}
-
-const char *flux_cmd_get_label (flux_cmd_t *cmd)
-{
-    return cmd->label;
-}
-
-int flux_cmd_set_label (flux_cmd_t *cmd, const char *label)
-{
-    return replace (&cmd->label, label);
-}
-
-const char *flux_cmd_getopt (flux_cmd_t *cmd, const char *var)
-{
-    return vec_getvar (&cmd->opts, var);
-}
-
-int flux_cmd_setopt (flux_cmd_t *cmd, const char *var, const char *val)
-{
-    return vec_setvar (&cmd->opts, var, val);
-}
-
-/* The process finds the number of its end of the channel in an environment
- * variable of the channel's name.
- */
-int flux_cmd_add_channel (flux_cmd_t *cmd, const char *name)
-{
-    for (int i = 0; i < cmd->channels.count; i++) {
-        if (strcmp (cmd->channels.v[i], name) == 0) {
-            errno = EEXIST;
-            return -1;
-        }
-    }
-    return vec_insert (&cmd->channels, cmd->channels.count, name);
 }
 
 // vi: ts=4 sw=4 expandtab

@@ -7,20 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "subprocess_private.h"
 
 #define READ_SIZE 65536
 
-struct channel *channel_find (flux_subprocess_t *p, const char *name)
+static struct channel *find (flux_subprocess_t *p, const char *name)
 {
     for (struct channel *ch = p ? p->channels : NULL; ch; ch = ch->next) {
-        if (!name || strcmp (ch->name, name) == 0)
+        if (strcmp (ch->name, name) == 0)
             return ch;
     }
-    errno = EINVAL;
     return NULL;
 }
 
@@ -31,20 +29,16 @@ static flux_subprocess_output_f output_op (struct channel *ch)
 {
     flux_subprocess_ops_t *ops = &ch->p->ops;
 
-    return strcmp (ch->name, "stdout") == 0 ? ops->on_stdout
-           : strcmp (ch->name, "stderr") == 0 ? ops->on_stderr
-           : ops->on_channel_out;
+    return strcmp (ch->name, "stdout") == 0 ? ops->on_stdout : ops->on_stderr;
 }
 
 static bool has_output (struct channel *ch)
 {
     return ch->in_len > 0
-           && (!ch->line_buffered
-               || ch->eof_seen
-               || memchr (ch->in, '\n', ch->in_len));
+           && (ch->eof_seen || memchr (ch->in, '\n', ch->in_len));
 }
 
-/* One call per line, or chunk, and a last one with nothing to read.  The
+/* One call per line, and a last one with nothing to read.  The
  * callback that takes nothing is not called again before there is more.
  */
 static void deliver (struct channel *ch)
@@ -53,13 +47,13 @@ static void deliver (struct channel *ch)
     flux_subprocess_output_f op;
 
     p->refcount++;
-    while (!ch->stopped && has_output (ch) && (op = output_op (ch))) {
+    while (has_output (ch) && (op = output_op (ch))) {
         size_t before = ch->in_len;
         op (p, ch->name);
         if (ch->in_len == before)
             break;
     }
-    if (ch->eof_seen && !ch->eof_told && !ch->stopped) {
+    if (ch->eof_seen && !ch->eof_told) {
         ch->eof_told = true;
         if ((op = output_op (ch)))
             op (p, ch->name);
@@ -90,12 +84,12 @@ static void reader_cb (flux_reactor_t *r, flux_watcher_t *w,
     deliver (ch);
 }
 
-enum { READ_ANY, READ_LINE, READ_TRIMMED, READ_LINE_OR_REST };
+enum { READ_ANY, READ_TRIMMED, READ_LINE_OR_REST };
 
 static int take (flux_subprocess_t *p, const char *name, const char **bufp,
                  int how)
 {
-    struct channel *ch = channel_find (p, name ? name : "stdout");
+    struct channel *ch = find (p, name ? name : "stdout");
     char *nl;
     size_t n;
     size_t keep;
@@ -105,8 +99,7 @@ static int take (flux_subprocess_t *p, const char *name, const char **bufp,
         return -1;
     }
     nl = ch->in_len > 0 ? memchr (ch->in, '\n', ch->in_len) : NULL;
-    if (how == READ_ANY || (!nl && how == READ_LINE_OR_REST
-                            && (ch->eof_seen || !ch->line_buffered)))
+    if (how == READ_ANY || (!nl && how == READ_LINE_OR_REST && ch->eof_seen))
         n = ch->in_len;
     else
         n = nl ? (size_t)(nl - ch->in) + 1 : 0;
@@ -144,39 +137,24 @@ int flux_subprocess_getline (flux_subprocess_t *p, const char *stream,
     return take (p, stream, bufp, READ_LINE_OR_REST);
 }
 
-bool flux_subprocess_read_stream_closed (flux_subprocess_t *p,
-                                         const char *stream)
-{
-    struct channel *ch = channel_find (p, stream);
-
-    return ch && ch->eof_seen;
-}
-
 /* Writing
  */
 
 static void close_out (struct channel *ch)
 {
-    flux_watcher_stop (ch->writer);
     ch->out_len = 0;
-    if (ch->readable)
-        (void)shutdown (ch->fd, SHUT_WR);
-    else if (ch->fd >= 0) {
-        flux_watcher_destroy (ch->writer);
-        ch->writer = NULL;
+    flux_watcher_destroy (ch->writer);
+    ch->writer = NULL;
+    if (ch->fd >= 0)
         close (ch->fd);
-        ch->fd = -1;
-    }
+    ch->fd = -1;
 }
 
 static void writer_cb (flux_reactor_t *r, flux_watcher_t *w,
                        int revents, void *arg)
 {
     struct channel *ch = arg;
-    /* A process that has closed its end must not kill us by a signal. */
-    ssize_t n = ch->readable
-        ? send (ch->fd, ch->out, ch->out_len, MSG_NOSIGNAL)
-        : write (ch->fd, ch->out, ch->out_len);
+    ssize_t n = write (ch->fd, ch->out, ch->out_len);
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
@@ -198,10 +176,10 @@ static void writer_cb (flux_reactor_t *r, flux_watcher_t *w,
 int flux_subprocess_write (flux_subprocess_t *p, const char *stream,
                            const char *buf, size_t len)
 {
-    struct channel *ch = channel_find (p, stream ? stream : "stdin");
+    struct channel *ch = find (p, stream ? stream : "stdin");
     char *out;
 
-    if (!ch || (!ch->writer && ch->readable) || !buf) {
+    if (!ch || ch->readable || !buf) {
         errno = EINVAL;
         return -1;
     }
@@ -220,9 +198,9 @@ int flux_subprocess_write (flux_subprocess_t *p, const char *stream,
 
 int flux_subprocess_close (flux_subprocess_t *p, const char *stream)
 {
-    struct channel *ch = channel_find (p, stream ? stream : "stdin");
+    struct channel *ch = find (p, stream ? stream : "stdin");
 
-    if (!ch || (!ch->writer && ch->readable)) {
+    if (!ch || ch->readable) {
         errno = EINVAL;
         return -1;
     }
@@ -239,10 +217,7 @@ int channel_create (flux_subprocess_t *p, const char *name)
 {
     struct channel *ch;
     int in = strcmp (name, "stdin") == 0;
-    int out = !strcmp (name, "stdout") || !strcmp (name, "stderr");
     int fd[2];
-    char opt[128];
-    const char *s;
 
     if (!(ch = calloc (1, sizeof (*ch))))
         return -1;
@@ -251,16 +226,7 @@ int channel_create (flux_subprocess_t *p, const char *name)
     ch->next = p->channels;
     p->channels = ch;
     ch->readable = !in;
-    snprintf (opt, sizeof (opt), "%s_LINE_BUFFER", name);
-    s = flux_cmd_getopt (p->cmd, opt);
-    ch->line_buffered = !s || strcmp (s, "false") != 0;
-    if (!(ch->name = strdup (name)))
-        return -1;
-    if (in || out) {
-        if (pipe2 (fd, O_CLOEXEC) < 0)
-            return -1;
-    }
-    else if (socketpair (AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fd) < 0)
+    if (!(ch->name = strdup (name)) || pipe2 (fd, O_CLOEXEC) < 0)
         return -1;
     ch->fd = fd[in ? 1 : 0];
     ch->child_fd = fd[in ? 0 : 1];
@@ -273,7 +239,7 @@ int channel_create (flux_subprocess_t *p, const char *name)
                                                   reader_cb,
                                                   ch)))
         return -1;
-    if (!out
+    if (in
         && !(ch->writer = flux_fd_watcher_create (p->r,
                                                   ch->fd,
                                                   FLUX_POLLOUT,

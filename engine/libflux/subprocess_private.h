@@ -17,14 +17,9 @@ struct strvec {
 struct flux_command {
     struct strvec argv;
     struct strvec env;          // NAME=VALUE
-    struct strvec opts;         // the same
-    struct strvec channels;
-    char *cwd;
-    char *label;
 };
 
-/* One stream: stdin is only written, stdout and stderr are only read, and a
- * channel is both.
+/* One stream: stdin is only written, stdout and stderr are only read.
  */
 struct channel {
     struct channel *next;
@@ -33,11 +28,9 @@ struct channel {
     int fd;                     // our end, -1 when closed
     int child_fd;
     bool readable;
-    bool line_buffered;
     bool eof_seen;              // by read(2)
     bool eof_told;              // to the callback
     bool close_pending;         // once 'out' is written
-    bool stopped;
     char *in;
     size_t in_len;
     char *last;                 // what the last read function returned
@@ -57,7 +50,6 @@ struct flux_subprocess {
     pid_t pid;
     flux_watcher_t *exit_watcher;
     int status;
-    int holds;                  // channel references that delay completion
     bool completed;
     struct channel *channels;
     flux_future_t *aux;         // container of aux items
@@ -67,9 +59,6 @@ struct flux_subprocess {
  */
 int channel_create (flux_subprocess_t *p, const char *name);
 void channel_destroy (struct channel *ch);
-/* Any channel if name is NULL.  Fails with EINVAL.
- */
-struct channel *channel_find (flux_subprocess_t *p, const char *name);
 
 /* subprocess.c
  */

@@ -129,10 +129,3 @@ flux_watcher_t *flux_handle_watcher_create (flux_reactor_t *r, flux_t *h,
     }
     return hw->w;
 }
-
-flux_t *flux_handle_watcher_get_flux (flux_watcher_t *w)
-{
-    struct handle_watcher *hw = watcher_custom_data (w, &ops);
-
-    return hw ? hw->h : NULL;
-}

@@ -36,10 +36,8 @@ void hostlist_sort (struct hostlist *hl);
 void hostlist_uniq (struct hostlist *hl);
 
 const char *hostlist_first (struct hostlist *hl);
-const char *hostlist_last (struct hostlist *hl);
 const char *hostlist_next (struct hostlist *hl);
 const char *hostlist_current (struct hostlist *hl);
-int hostlist_remove_current (struct hostlist *hl);
 
 #ifdef __cplusplus
 }

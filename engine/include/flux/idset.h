@@ -36,22 +36,12 @@ struct idset;
 struct idset *idset_create (size_t size, int flags);
 void idset_destroy (struct idset *idset);
 struct idset *idset_copy (const struct idset *idset);
-size_t idset_universe_size (const struct idset *idset);
 
-/* Text.  len -1: up to the NUL; size -1: just large enough, 0: default. */
+/* Text.  len -1: up to the NUL. */
 char *idset_encode (const struct idset *idset, int flags);
 struct idset *idset_decode (const char *s);
-__attribute__ ((deprecated))
-struct idset *idset_ndecode (const char *s, size_t len);
-struct idset *idset_decode_ex (const char *s, ssize_t len, ssize_t size,
-                               int flags, idset_error_t *error);
-bool idset_decode_empty (const char *s, ssize_t len);
-int idset_decode_info (const char *s, ssize_t len, size_t *count,
-                       unsigned int *maxid, idset_error_t *error);
 int idset_decode_add (struct idset *idset, const char *s, ssize_t len,
                       idset_error_t *error);
-int idset_decode_subtract (struct idset *idset, const char *s, ssize_t len,
-                           idset_error_t *error);
 
 /* Members. */
 int idset_set (struct idset *idset, unsigned int id);
@@ -62,13 +52,10 @@ bool idset_test (const struct idset *idset, unsigned int id);
 unsigned int idset_first (const struct idset *idset);
 unsigned int idset_next (const struct idset *idset, unsigned int id);
 unsigned int idset_last (const struct idset *idset);
-unsigned int idset_prev (const struct idset *idset, unsigned int id);
 size_t idset_count (const struct idset *idset);
-bool idset_empty (const struct idset *idset);
 
 /* Set algebra. */
 bool idset_equal (const struct idset *a, const struct idset *b);
-bool idset_has_intersection (const struct idset *a, const struct idset *b);
 struct idset *idset_union (const struct idset *a, const struct idset *b);
 struct idset *idset_difference (const struct idset *a, const struct idset *b);
 struct idset *idset_intersect (const struct idset *a, const struct idset *b);
@@ -79,7 +66,6 @@ int idset_subtract (struct idset *a, const struct idset *b);
 /* As an allocator: members are the free ids (create with INITFULL). */
 int idset_alloc (struct idset *idset, unsigned int *val);
 void idset_free (struct idset *idset, unsigned int val);
-int idset_free_check (struct idset *idset, unsigned int val);
 
 #ifdef __cplusplus
 }

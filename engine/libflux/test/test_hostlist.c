@@ -78,7 +78,7 @@ static void test_cursor (void **state)
 
     assert_int_equal (hostlist_count (hl), 6);
     assert_string_equal (hostlist_current (hl), "a1");
-    assert_string_equal (hostlist_last (hl), "c5");
+    assert_string_equal (hostlist_nth (hl, 5), "c5");
     assert_null (hostlist_next (hl));
     assert_null (hostlist_current (hl));
     assert_null (hostlist_next (hl));
@@ -89,22 +89,20 @@ static void test_cursor (void **state)
 
     // what is removed under the cursor, the one behind it follows
     assert_string_equal (hostlist_nth (hl, 4), "c4");
-    assert_int_equal (hostlist_remove_current (hl), 1);
+    assert_int_equal (hostlist_delete (hl, "c4"), 1);
     assert_null (hostlist_current (hl));
     assert_string_equal (hostlist_next (hl), "c5");
     assert_encodes (hl, "a[1-2],b,c[3,5]");
     assert_string_equal (hostlist_first (hl), "a1");
-    assert_int_equal (hostlist_remove_current (hl), 1);
+    assert_int_equal (hostlist_delete (hl, "a1"), 1);
     assert_string_equal (hostlist_next (hl), "a2");
     assert_int_equal (hostlist_count (hl), 4);
     hostlist_destroy (hl);
 
     assert_non_null (hl = hostlist_create ());
     assert_null (hostlist_first (hl));
-    assert_null (hostlist_last (hl));
     assert_null (hostlist_next (hl));
     assert_null (hostlist_current (hl));
-    assert_int_equal (hostlist_remove_current (hl), 0);
     hostlist_destroy (hl);
     assert_int_equal (hostlist_count (NULL), 0);
     assert_errno (hostlist_first (NULL) == NULL, EINVAL);

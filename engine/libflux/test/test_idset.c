@@ -26,14 +26,10 @@ static void test_text (void **state)
 
     for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
         struct idset *idset = idset_decode (cases[i].in);
-        idset_error_t error;
-        size_t count;
         char *s;
 
         if (!cases[i].out) {
             assert_null (idset);
-            assert_null (idset_decode_ex (cases[i].in, -1, 0, 0, &error));
-            assert_string_not_equal (error.text, "");
             continue;
         }
         assert_non_null (idset);
@@ -41,10 +37,6 @@ static void test_text (void **state)
         assert_non_null (s = idset_encode (idset, BOTH));
         assert_string_equal (s, cases[i].out);
         free (s);
-        assert_int_equal (idset_decode_info (cases[i].in, -1, &count, NULL,
-                                             NULL), 0);
-        assert_int_equal (count, cases[i].count);
-        assert_int_equal (idset_decode_empty (cases[i].in, -1), count == 0);
         idset_destroy (idset);
     }
 }
@@ -52,6 +44,7 @@ static void test_text (void **state)
 static void test_encode (void **state)
 {
     struct idset *idset = idset_decode ("1-3,5");
+    idset_error_t error;
     char *s;
 
     assert_non_null (s = idset_encode (idset, 0));
@@ -66,14 +59,12 @@ static void test_encode (void **state)
     assert_errno (idset_encode (idset, IDSET_FLAG_AUTOGROW) == NULL, EINVAL);
     assert_errno (idset_encode (NULL, 0) == NULL, EINVAL);
     assert_int_equal (idset_decode_add (idset, "8,9", -1, NULL), 0);
-    assert_int_equal (idset_decode_subtract (idset, "2-5,100", -1, NULL), 0);
+    assert_int_equal (idset_decode_add (idset, "11-12junk", 5, NULL), 0);
+    assert_errno (idset_decode_add (idset, "x", -1, &error) < 0, EINVAL);
+    assert_string_not_equal (error.text, "");
     assert_non_null (s = idset_encode (idset, IDSET_FLAG_RANGE));
-    assert_string_equal (s, "1,8-9");
+    assert_string_equal (s, "1-3,5,8-9,11-12");
     free (s);
-    idset_destroy (idset);
-    assert_errno (idset_decode_ex ("", -1, -1, 0, NULL) == NULL, EINVAL);
-    assert_non_null (idset = idset_decode_ex ("0-2junk", 3, -1, 0, NULL));
-    assert_int_equal (idset_universe_size (idset), 3);
     idset_destroy (idset);
 }
 
@@ -82,7 +73,6 @@ static void test_members (void **state)
     struct idset *idset = idset_create (100, 0);
 
     assert_errno (idset_create (1, IDSET_FLAG_BRACKETS) == NULL, EINVAL);
-    assert_true (idset_empty (idset));
     assert_int_equal (idset_first (idset), IDSET_INVALID_ID);
     assert_int_equal (idset_last (idset), IDSET_INVALID_ID);
     assert_errno (idset_set (idset, 100) < 0, EINVAL);
@@ -96,8 +86,6 @@ static void test_members (void **state)
     assert_int_equal (idset_next (idset, 3), 60);
     assert_int_equal (idset_next (idset, 99), IDSET_INVALID_ID);
     assert_int_equal (idset_last (idset), 99);
-    assert_int_equal (idset_prev (idset, 60), 3);
-    assert_int_equal (idset_prev (idset, 3), IDSET_INVALID_ID);
     assert_true (idset_test (idset, 64));
     assert_false (idset_test (idset, 4));
     assert_false (idset_test (idset, 100000));
@@ -107,11 +95,9 @@ static void test_members (void **state)
 
     assert_non_null (idset = idset_create (10, IDSET_FLAG_AUTOGROW));
     assert_int_equal (idset_set (idset, 35), 0);
-    assert_int_equal (idset_universe_size (idset), 40);
     assert_errno (idset_set (idset, 0x80000000u) < 0, ERANGE);
     idset_destroy (idset);
     assert_int_equal (idset_count (NULL), 0);
-    assert_true (idset_empty (NULL));
 }
 
 static void test_algebra (void **state)
@@ -133,11 +119,9 @@ static void test_algebra (void **state)
     assert_int_equal (idset_count (c), 2);
     assert_int_equal (idset_first (c), 4);
     idset_destroy (c);
-    assert_true (idset_has_intersection (a, b));
     assert_non_null (c = idset_copy (a));
     assert_true (idset_equal (a, c));
     assert_int_equal (idset_clear_all (c), 0);
-    assert_false (idset_has_intersection (a, c));
     assert_int_equal (idset_add (c, a), 0);
     assert_true (idset_equal (a, c));
     assert_int_equal (idset_add (c, NULL), 0);
@@ -160,9 +144,6 @@ static void test_alloc (void **state)
     }
     assert_int_equal (idset_alloc (idset, &id), -1);
     idset_free (idset, 1);
-    assert_errno (idset_free_check (idset, 1) < 0, EEXIST);
-    assert_int_equal (idset_free_check (idset, 2), 0);
-    assert_errno (idset_free_check (idset, 3) < 0, EINVAL);
     assert_int_equal (idset_alloc (idset, &id), 0);
     assert_int_equal (id, 1);
     idset_destroy (idset);
@@ -209,9 +190,6 @@ static void test_alloc_lowest (void **state)
             lowest++;
         if (lowest == 3000)
             break;
-        assert_int_equal (idset_first (idset) == IDSET_INVALID_ID
-                          ? idset_universe_size (idset)
-                          : idset_first (idset), lowest);
         assert_int_equal (idset_alloc (idset, &id), 0);
         assert_int_equal (id, lowest);
         taken[id] = true;

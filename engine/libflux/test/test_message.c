@@ -9,6 +9,7 @@ static void test_fields (void **state)
     uint32_t u;
     int type, n;
 
+    assert_string_equal (flux_msg_typestr (FLUX_MSGTYPE_EVENT), "event");
     assert_errno (flux_msg_create (0) == NULL, EINVAL);
     assert_errno (flux_msg_create (3) == NULL, EINVAL);
     assert_non_null (msg = flux_msg_create (FLUX_MSGTYPE_REQUEST));
@@ -27,7 +28,6 @@ static void test_fields (void **state)
     assert_int_equal (flux_msg_set_matchtag (msg, 42), 0);
     assert_errno (flux_msg_get_errnum (msg, &n) < 0, EPROTO);
     assert_errno (flux_msg_set_errnum (msg, 1) < 0, EINVAL);
-    assert_errno (flux_msg_get_seq (msg, &u) < 0, EPROTO);
     assert_errno (flux_msg_set_seq (msg, 1) < 0, EINVAL);
 
     // as a response it keeps the tag
@@ -42,8 +42,6 @@ static void test_fields (void **state)
     assert_errno (flux_msg_set_matchtag (msg, 1) < 0, EINVAL);
     assert_errno (flux_msg_get_matchtag (msg, &u) < 0, EPROTO);
     assert_int_equal (flux_msg_set_seq (msg, 9), 0);
-    assert_int_equal (flux_msg_get_seq (msg, &u), 0);
-    assert_int_equal (u, 9);
 
     assert_int_equal (flux_msg_set_type (msg, FLUX_MSGTYPE_CONTROL), 0);
     assert_errno (flux_msg_set_topic (msg, "a") < 0, EINVAL);
@@ -68,11 +66,9 @@ static void test_flags (void **state)
     assert_true (flux_msg_is_noresponse (msg));
     assert_false (flux_msg_is_streaming (msg));
     assert_int_equal (flux_msg_set_private (msg), 0);
-    assert_true (flux_msg_has_flag (msg, FLUX_MSGFLAG_PRIVATE));
-    assert_int_equal (flux_msg_clear_flag (msg, FLUX_MSGFLAG_PRIVATE), 0);
-    assert_false (flux_msg_is_private (msg));
-    assert_int_equal (flux_msg_set_flag (msg, FLUX_MSGFLAG_USER1), 0);
-    assert_true (flux_msg_has_flag (msg, FLUX_MSGFLAG_USER1));
+    assert_true (flux_msg_is_private (msg));
+    assert_int_equal (flux_msg_set_flag (msg, FLUX_MSGFLAG_STREAMING), 0);
+    assert_true (flux_msg_is_streaming (msg));
     assert_errno (flux_msg_set_flag (msg, 0x100) < 0, EINVAL);
     flux_msg_destroy (msg);
 }
@@ -86,11 +82,9 @@ static void test_cred (void **state)
     assert_int_equal (flux_msg_set_cred (msg, cred), 0);
     assert_int_equal (flux_msg_authorize (msg, 100), 0);
     assert_errno (flux_msg_authorize (msg, 101) < 0, EPERM);
-    assert_false (flux_msg_is_local (msg));
     assert_int_equal (flux_msg_set_rolemask (msg, FLUX_ROLE_OWNER
                                                   | FLUX_ROLE_LOCAL), 0);
     assert_int_equal (flux_msg_authorize (msg, 101), 0);
-    assert_true (flux_msg_is_local (msg));
     cred.userid = FLUX_USERID_UNKNOWN;
     assert_errno (flux_msg_cred_authorize (cred, FLUX_USERID_UNKNOWN) < 0,
                   EPERM);
@@ -168,17 +162,15 @@ static void test_routes (void **state)
     assert_int_equal (flux_msg_route_delete_last (other), 0);
     assert_string_equal (flux_msg_route_last (other), "first");
     assert_true (flux_msg_route_match_first (msg, other));
-    flux_msg_route_clear (other);
+    assert_int_equal (flux_msg_route_delete_last (other), 0);
     assert_int_equal (flux_msg_route_count (other), 0);
     assert_false (flux_msg_route_match_first (msg, other));
-    flux_msg_route_disable (other);
-    assert_errno (flux_msg_route_count (other) < 0, EPROTO);
 
     // a tag with routes belongs to somebody else
     assert_int_equal (flux_msg_set_matchtag (msg, 3), 0);
     assert_false (flux_msg_cmp_matchtag (msg, 3));
-    flux_msg_route_clear (msg);
-    assert_true (flux_msg_cmp_matchtag (msg, 3));
+    assert_int_equal (flux_msg_set_matchtag (other, 3), 0);
+    assert_true (flux_msg_cmp_matchtag (other, 3));
     flux_msg_destroy (msg);
     flux_msg_destroy (other);
 }
@@ -205,8 +197,7 @@ static void test_match (void **state)
     }
     assert_false (flux_msg_cmp (msg, FLUX_MATCH_REQUEST));
     assert_true (flux_msg_cmp (msg, FLUX_MATCH_ANY));
-    assert_int_equal (flux_match_asprintf (&match, "%s.%d", "x", 1), 0);
-    assert_string_equal (match.topic_glob, "x.1");
+    match.topic_glob = strdup ("x");
     flux_match_free (match);
     flux_msg_destroy (msg);
 }
@@ -243,7 +234,6 @@ static void test_copy_aux (void **state)
     msg = flux_request_encode ("a.b", "{}");
     assert_non_null (cpy = flux_msg_copy (msg, false));
     assert_false (flux_msg_has_payload (cpy));
-    assert_false (flux_msg_has_flag (cpy, FLUX_MSGFLAG_PAYLOAD));
     assert_int_equal (flux_msg_get_string (cpy, &s), 0);
     assert_null (s);
     flux_msg_destroy (cpy);
@@ -325,21 +315,11 @@ static void test_request_response (void **state)
     flux_msg_set_noresponse (req);
     assert_errno (flux_response_derive (req, 0) == NULL, EINVAL);
     flux_msg_destroy (req);
-
-    assert_errno (flux_response_encode_error ("a", 0, NULL) == NULL, EINVAL);
-    assert_non_null (rep = flux_response_encode_error ("a", EPERM, "no"));
-    assert_errno (flux_response_decode (rep, NULL, NULL) < 0, EPERM);
-    flux_msg_destroy (rep);
-    assert_non_null (rep = flux_response_encode_raw ("a", "x", 1));
-    assert_int_equal (flux_response_decode_raw (rep, &topic, &data, &len), 0);
-    assert_int_equal (len, 1);
-    assert_errno (flux_response_decode_error (rep, &s) < 0, ENOENT);
-    flux_msg_destroy (rep);
 }
 
 static void test_event (void **state)
 {
-    flux_msg_t *msg = flux_event_pack ("e", "{s:i}", "a", 1);
+    flux_msg_t *msg = flux_event_encode ("e", "{\"a\":1}");
     const char *topic;
     int n;
 
@@ -371,10 +351,9 @@ static void test_list (void **state)
     assert_ptr_equal (flux_msglist_last (l), msg[3]);
     assert_null (flux_msglist_next (l));
     assert_int_equal (flux_msglist_count (l), 3);
-    assert_int_equal (flux_msglist_push (l, msg[1]), 0);
-    assert_ptr_equal (flux_msglist_first (l), msg[1]);
-    assert_ptr_equal (m = flux_msglist_pop (l), msg[1]);
+    assert_ptr_equal (m = flux_msglist_pop (l), msg[0]);
     flux_msg_decref (m);
+    assert_int_equal (flux_msglist_append (l, msg[0]), 0);
 
     // the sender of 0 and 2 goes away; not as user 11
     flux_msg_t *bye = flux_request_encode ("a.disconnect", NULL);
@@ -400,30 +379,6 @@ static void test_list (void **state)
         flux_msg_destroy (msg[i]);
 }
 
-static void test_print (void **state)
-{
-    flux_msg_t *msg = flux_request_encode ("a.b", "{}");
-    char *buf = NULL;
-    size_t size;
-    FILE *f;
-
-    flux_msg_route_push (msg, "sender");
-    assert_non_null (f = open_memstream (&buf, &size));
-    flux_msg_fprint_ts (f, msg, 1.5);
-    fclose (f);
-    assert_string_equal (buf,
-        "--------------------------------------\n"
-        "> 1.50000\n"
-        "> a.b\n"
-        "> flags=topic,payload,route userid=unknown rolemask=none"
-        " nodeid=any matchtag=0\n"
-        "> |sender|\n"
-        "> {}\n");
-    free (buf);
-    flux_msg_destroy (msg);
-    assert_string_equal (flux_msg_typestr (FLUX_MSGTYPE_EVENT), "event");
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,7 +393,6 @@ int main (void)
         cmocka_unit_test (test_request_response),
         cmocka_unit_test (test_event),
         cmocka_unit_test (test_list),
-        cmocka_unit_test (test_print),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

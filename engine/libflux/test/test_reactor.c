@@ -76,7 +76,6 @@ static void test_timer (void **state)
     flux_timer_watcher_reset (w, 0., 10.);
     flux_timer_watcher_again (w);
     assert_true (flux_watcher_is_active (w));
-    assert_true (flux_watcher_next_wakeup (w) > flux_reactor_now (r) + 5.);
     flux_watcher_destroy (w);
     flux_reactor_destroy (r);
 }
@@ -89,9 +88,7 @@ static void test_ref (void **state)
 
     assert_non_null (w = flux_timer_watcher_create (r, 1000., 0., count_cb,
                                                     &count));
-    assert_true (flux_watcher_is_referenced (w));
     flux_watcher_unref (w);
-    assert_false (flux_watcher_is_referenced (w));
     flux_watcher_start (w);
     flux_watcher_start (w);
     assert_int_equal (flux_reactor_run (r, 0), 0);  // does not wait for w
@@ -163,7 +160,6 @@ static void test_prepare_check (void **state)
     flux_watcher_t *c = flux_check_watcher_create (r, count_cb, &checked);
     flux_watcher_t *i = flux_idle_watcher_create (r, count_cb, &idled);
 
-    flux_watcher_set_priority (c, 1);
     flux_watcher_start (p);
     flux_watcher_start (c);
     flux_watcher_start (i);
@@ -191,11 +187,9 @@ static void test_signal (void **state)
 static void handle_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                        void *arg)
 {
-    flux_t *h = flux_handle_watcher_get_flux (w);
     flux_msg_t *msg;
 
-    assert_ptr_equal (h, arg);
-    assert_non_null (msg = flux_recv (h, FLUX_MATCH_ANY, FLUX_O_NONBLOCK));
+    assert_non_null (msg = flux_recv (arg, FLUX_MATCH_ANY, FLUX_O_NONBLOCK));
     flux_msg_destroy (msg);
     flux_watcher_stop (w);
 }

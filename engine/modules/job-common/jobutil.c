@@ -408,19 +408,6 @@ int jobspec_apply (json_t *jobspec, json_t *updates)
     return 0;
 }
 
-int R_apply (json_t *R, json_t *updates)
-{
-    json_t *val = json_object_get (updates, "expiration");
-
-    if (json_object_size (updates) != 1
-        || !json_is_number (val)
-        || json_number_value (val) < 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    return jp_set (R, "execution.expiration", val);
-}
-
 int set_error (flux_error_t *error, const char *fmt, ...)
 {
     if (error) {

@@ -63,9 +63,8 @@ int entry_parse (json_t *entry,
 char *entry_encode (json_t *entry); // one line with its newline
 json_t *eventlog_parse (const char *text); // array of entries
 
-/* Apply a jobspec-update (dotted keys) or resource-update (expiration). */
+/* Apply a jobspec-update (dotted keys). */
 int jobspec_apply (json_t *jobspec, json_t *updates);
-int R_apply (json_t *R, json_t *updates);
 
 /* Format text into 'error' (may be NULL) and return -1. */
 int set_error (flux_error_t *error, const char *fmt, ...)

@@ -439,29 +439,6 @@ static void exception_cb (flux_t *h, flux_msg_handler_t *mh,
         job_cancel (job);
 }
 
-static void expiration_cb (flux_t *h, flux_msg_handler_t *mh,
-                           const flux_msg_t *msg, void *arg)
-{
-    struct exec *exec = arg;
-    flux_jobid_t id;
-    double expiration;
-    struct job *job;
-
-    if (flux_request_unpack (msg,
-                             NULL,
-                             "{s:I s:F}",
-                             "id", &id,
-                             "expiration", &expiration) < 0
-        || !(job = idmap_get (exec->jobs, id))) {
-        respond_error (h, msg, NULL);
-        return;
-    }
-    job->expiration = expiration;
-    if (job->running)
-        job_set_expiration (job);
-    respond_ok (h, msg);
-}
-
 static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
                               const flux_msg_t *msg, void *arg)
 {
@@ -512,7 +489,6 @@ static void exec_fini (struct exec *exec)
 
 static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "job-exec.start", start_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-exec.expiration", expiration_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-exec.config-reload", config_reload_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-exec.shell-barrier", shell_barrier_cb,
       FLUX_ROLE_USER },

@@ -32,20 +32,6 @@ int info_authorize (const flux_msg_t *msg, const char *eventlog)
     return rc;
 }
 
-bool info_apply_update (json_t *val, const char *key, json_t *entry)
-{
-    const char *name;
-    json_t *context;
-
-    if (entry_parse (entry, NULL, &name, &context) < 0)
-        return false;
-    if (streq (key, "R") && streq (name, "resource-update"))
-        return R_apply (val, context) == 0;
-    if (streq (key, "jobspec") && streq (name, "jobspec-update"))
-        return jobspec_apply (val, context) == 0;
-    return false;
-}
-
 static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
                            const flux_msg_t *msg, void *arg)
 {
@@ -58,8 +44,6 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "job-info.eventlog-watch",
       watch_request, GUEST },
     { FLUX_MSGTYPE_REQUEST, "job-info.eventlog-watch-cancel",
-      watch_cancel_request, GUEST },
-    { FLUX_MSGTYPE_REQUEST, "job-info.update-watch-cancel",
       watch_cancel_request, GUEST },
     { FLUX_MSGTYPE_REQUEST, "job-info.disconnect", disconnect_cb, GUEST },
     FLUX_MSGHANDLER_TABLE_END,

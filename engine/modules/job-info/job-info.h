@@ -21,11 +21,6 @@ struct info {
 /* May the sender of msg see the job with this eventlog?  0, or -1 + errno */
 int info_authorize (const flux_msg_t *msg, const char *eventlog);
 
-/* Apply what an eventlog entry changes in the value of 'key' (R, jobspec).
- * Returns true if it did.
- */
-bool info_apply_update (json_t *val, const char *key, json_t *entry);
-
 void lookup_request (flux_t *h, flux_msg_handler_t *mh,
                      const flux_msg_t *msg, void *arg);
 void lookups_destroy (struct info *ctx);

@@ -42,6 +42,7 @@ void lookups_destroy (struct info *ctx)
     }
 }
 
+/* The value of 'key' with the changes that are in the eventlog. */
 static json_t *make_current (const char *val, const char *key,
                              const char *eventlog)
 {
@@ -49,6 +50,8 @@ static json_t *make_current (const char *val, const char *key,
     json_t *log = eventlog_parse (eventlog);
     size_t index;
     json_t *entry;
+    json_t *context;
+    const char *name;
 
     if (!o || !log) {
         json_decref (o);
@@ -56,7 +59,10 @@ static json_t *make_current (const char *val, const char *key,
         errno = EPROTO;
     }
     else json_array_foreach (log, index, entry) {
-        (void)info_apply_update (o, key, entry);
+        if (streq (key, "jobspec")
+            && entry_parse (entry, NULL, &name, &context) == 0
+            && streq (name, "jobspec-update"))
+            (void)jobspec_apply (o, context);
     }
     json_decref (log);
     return o;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Streams of eventlog entries (job-info.eventlog-watch) and of values that
- * eventlog entries change (update-watch).
+ * Streams of eventlog entries (job-info.eventlog-watch).
  *
  * An eventlog below "guest." lies in the job's own namespace while the job
  * runs, and in the main one, under the job's directory, afterwards.  So a
@@ -20,14 +19,12 @@ struct watch {
     struct info *ctx;
     const flux_msg_t *msg;
     flux_jobid_t id;
-    char *path;         // below the job's directory; or key, if an update
-    bool update;
+    char *path;         // below the job's directory
     bool guest;
     int flags;
     bool allowed;
     bool canceled;      // answer is sent or not wanted: wait for the KVS
-    bool first_done;    // sentinel, or first value, is sent
-    json_t *value;      // update: the present one
+    bool first_done;    // sentinel is sent
     int sent;           // entries sent
     flux_future_t *f;
     flux_future_t *old; // canceled stream of an earlier phase, running out
@@ -42,7 +39,6 @@ static void watch_free (struct watch *w)
         flux_future_destroy (w->f);
         flux_future_destroy (w->old);
         flux_msg_decref (w->msg);
-        json_decref (w->value);
         free (w->path);
         free (w);
     }
@@ -162,29 +158,6 @@ static int send_entries (struct watch *w, const char *text, int skip)
     return 0;
 }
 
-/* Follow changes of a value.  The first text is the log so far. */
-static int send_updates (struct watch *w, const char *text)
-{
-    bool changed = !w->first_done; // the first is sent in any case
-    bool ended = false;
-    const char *line;
-    size_t len;
-
-    w->first_done = true;
-    while ((line = next_line (&text, &len))) {
-        json_t *entry = json_loadb (line, len, 0, NULL);
-
-        if (entry && info_apply_update (w->value, w->path, entry))
-            changed = true;
-        json_decref (entry);
-        ended = ended || line_is (line, len, "clean", false);
-    }
-    if (changed && flux_respond_pack (w->ctx->h, w->msg, "{s:O}",
-                                      w->path, w->value) < 0)
-        return -1;
-    return ended;
-}
-
 static void read_rest (struct watch *w);
 
 /* The first entry says whose job it is: who may not read it is refused. */
@@ -227,7 +200,7 @@ static void stream_continuation (flux_future_t *f, void *arg)
     if (!s)
         rc = send_sentinel (w);
     else
-        rc = w->update ? send_updates (w, s) : send_entries (w, s, 0);
+        rc = send_entries (w, s, 0);
     if (rc < 0)
         flux_log_error (w->ctx->h, "error responding to watch");
     if (rc == 1) {

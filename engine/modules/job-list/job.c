@@ -366,9 +366,5 @@ int job_event (struct job *job, json_t *entry)
             parse_jobspec (job);
         back_to_priority (job, t);
     }
-    else if (streq (name, "resource-update")) {
-        if (job->R && R_apply (job->R, context) == 0)
-            parse_R (job);
-    }
     return 0;
 }

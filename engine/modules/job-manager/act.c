@@ -29,10 +29,6 @@ static void applied (struct manager *jm, struct job *job, json_t *entry,
                            "entry", entry,
                            "prev_state", old_state);
     }
-    if (streq (name, "resource-update")
-        && start_expiration (jm, job, context) < 0)
-        flux_log_error (jm->h, "%s: error sending expiration to exec",
-                        idf58 (job->id));
 }
 
 static int act_depend (struct manager *jm, struct job *job)

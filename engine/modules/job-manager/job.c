@@ -53,7 +53,6 @@ void job_decref (struct job *job)
             free (qe);
         }
         flux_msg_decref (job->waiter);
-        flux_future_destroy (job->expiration_f);
         json_decref (job->jobspec);
         json_decref (job->R);
         json_decref (job->eventlog);

@@ -62,7 +62,6 @@ struct job {
     flux_plugin_t **subscribers;
     size_t nsubscribers;
     const flux_msg_t *waiter;
-    flux_future_t *expiration_f;
 
     unsigned int perilog_active;
     bool alloc_queued;      // waits for its alloc request to be sent
@@ -211,7 +210,6 @@ int reprioritize_all (struct manager *jm, get_priority_f get_priority);
 struct start *start_create (struct manager *jm);
 void start_destroy (struct start *start);
 int start_request (struct manager *jm, struct job *job);
-int start_expiration (struct manager *jm, struct job *job, json_t *context);
 void start_disconnect (struct manager *jm, const flux_msg_t *msg);
 
 /* journal.c */

@@ -11,16 +11,14 @@ struct start {
     struct manager *jm;
     flux_msg_handler_t **handlers;
     char *topic;                // NULL without execution service
-    char *expiration_topic;
     const flux_msg_t *hello;
 };
 
 static void forget_service (struct start *start)
 {
     free (start->topic);
-    free (start->expiration_topic);
     flux_msg_decref (start->hello);
-    start->topic = start->expiration_topic = NULL;
+    start->topic = NULL;
     start->hello = NULL;
 }
 
@@ -67,10 +65,6 @@ static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
     forget_service (start);
     if (asprintf (&start->topic, "%s.start", service) < 0) {
         start->topic = NULL;
-        goto error;
-    }
-    if (asprintf (&start->expiration_topic, "%s.expiration", service) < 0) {
-        start->expiration_topic = NULL;
         goto error;
     }
     start->hello = flux_msg_incref (msg);
@@ -203,41 +197,6 @@ int start_request (struct manager *jm, struct job *job)
     job->start_pending = true;
     if (job->flags & FLUX_JOB_DEBUG)
         (void)event_post (jm, job, 0, "debug.start-request", NULL);
-    return 0;
-}
-
-static void expiration_cb (flux_future_t *f, void *arg)
-{
-    struct job *job = arg;
-    struct manager *jm = flux_future_aux_get (f, "manager");
-
-    if (flux_future_get (f, NULL) < 0)
-        raise_exception (jm, job, "exec", 1, FLUX_USERID_UNKNOWN,
-                         "failed to send expiration update to exec system: "
-                         "job termination may not coincide with expiration",
-                         -1);
-    job->expiration_f = NULL;
-    flux_future_destroy (f);
-}
-
-/* Tell the execution service of a new time limit. */
-int start_expiration (struct manager *jm, struct job *job, json_t *context)
-{
-    double expiration;
-
-    if (!jm->start->topic)
-        return 0;
-    flux_future_destroy (job->expiration_f);
-    job->expiration_f = NULL;
-    if (json_unpack (context, "{s:F}", "expiration", &expiration) < 0
-        || !(job->expiration_f = flux_rpc_pack (jm->h,
-                                                jm->start->expiration_topic,
-                                                0, 0, "{s:I s:f}",
-                                                "id", job->id,
-                                                "expiration", expiration))
-        || flux_future_aux_set (job->expiration_f, "manager", jm, NULL) < 0
-        || flux_future_then (job->expiration_f, -1., expiration_cb, job) < 0)
-        return -1;
     return 0;
 }
 

@@ -120,10 +120,6 @@ static int apply (struct job *job, json_t *entry, double t,
             return -1;
         back_to_priority (job);
     }
-    else if (streq (name, "resource-update")) {
-        if (!job->R || R_apply (job->R, context) < 0)
-            return -1;
-    }
     else if (streq (name, "dependency-add"))
         return on_dependency (job, true, context);
     else if (streq (name, "dependency-remove"))

@@ -287,7 +287,7 @@ class TestWaitAll(Case):
         with self.fails(errno.EEXIST):
             both.push(self.ping(2), "one")
         both.get()
-        self.assertEqual(both.pimpl.first_child(), b"one")
+        self.assertEqual([child.get()["a"] for child in both.children], [1])
 
     def test_error(self):
         """It is fulfilled when all are, whatever the result."""

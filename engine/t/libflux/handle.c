@@ -38,23 +38,18 @@ static void fails (flux_future_t *f, int errnum)
 static void test_version (void **state)
 {
     int major, minor, patch;
-    char buf[32];
 
-    flux_core_version (&major, &minor, &patch);
-    snprintf (buf, sizeof (buf), "%d.%d.%d", major, minor, patch);
-    assert_int_equal (strncmp (flux_core_version_string (), buf, strlen (buf)), 0);
+    assert_int_equal (sscanf (flux_core_version_string (), "%d.%d.%d",
+                              &major, &minor, &patch), 3);
 }
 
 static void test_attributes (void **state)
 {
     flux_t *h = *state;
-    flux_error_t error;
     uint32_t n;
 
     assert_int_equal (flux_get_rank (h, &n), 0);
     assert_int_equal (n, 0);
-    assert_int_equal (flux_get_size (h, &n), 0);
-    assert_int_equal (n, 4);
     assert_string_equal (flux_attr_get (h, "size"), "4");
     assert_errno (flux_attr_get (h, "nosuch") == NULL, ENOENT);
     assert_errno (flux_attr_get (h, NULL) == NULL, EINVAL);
@@ -63,17 +58,12 @@ static void test_attributes (void **state)
     assert_int_equal (flux_attr_set (h, "test.c", "y"), 0);
     assert_string_equal (flux_attr_get (h, "test.c"), "y");
     assert_errno (flux_attr_set (h, "rank", "1") < 0, EINVAL);
-    assert_true (flux_attr_set_ex (h, "nosuch", "1", false, &error) < 0);
-    assert_string_equal (error.text, "unknown attribute");
+    assert_errno (flux_attr_set (h, "nosuch", "1") < 0, ENOENT);
+    assert_errno (flux_attr_set (h, NULL, "1") < 0, EINVAL);
     assert_int_equal (flux_attr_set_cacheonly (h, "cached", "1"), 0);
     assert_string_equal (flux_attr_get (h, "cached"), "1");
     assert_int_equal (flux_attr_set_cacheonly (h, "cached", NULL), 0);
     assert_errno (flux_attr_get (h, "cached") == NULL, ENOENT);
-}
-
-static void note (const char *buf, int len, void *arg)
-{
-    snprintf (arg, 200, "%.*s", len, buf);
 }
 
 static void vlog (flux_t *h, const char *fmt, ...)
@@ -94,43 +84,39 @@ static void verror (flux_t *h, const char *fmt, ...)
     va_end (ap);
 }
 
-static void llog (flux_t *h, const char *fmt, ...)
+/* What is logged comes back from the instance. */
+static void assert_logged (flux_t *h, const char *text)
 {
-    va_list ap;
+    flux_future_t *f = flux_rpc_pack (h, "log.dmesg", FLUX_NODEID_ANY,
+                                      FLUX_RPC_STREAMING,
+                                      "{s:b s:b}", "follow", 1, "nobacklog", 0);
+    const char *line;
 
-    va_start (ap, fmt);
-    flux_llog (h, "f", 1, "g", NULL, LOG_INFO, fmt, ap);
-    va_end (ap);
+    assert_non_null (f);
+    while (flux_rpc_get (f, &line) == 0 && !strstr (line, text))
+        flux_future_reset (f);
+    assert_non_null (strstr (line, text));
+    flux_future_destroy (f);
 }
 
 static void test_log (void **state)
 {
     flux_t *h = *state;
-    char line[200] = "";
+    char line[200];
 
-    flux_log_set_redirect (h, note, line);
     flux_log_set_appname (h, "app");
-    flux_log_set_procid (h, "me");
-    flux_log_set_hostname (h, "here");
     assert_int_equal (flux_log (h, LOG_ERR, "hello %d\n", 1), 0);
-    assert_int_equal (strncmp (line, "<24>1 ", 6), 0);
-    assert_non_null (strstr (line, " here app me - - hello 1"));
-    assert_null (strchr (line, '\n'));
+    snprintf (line, sizeof (line), " 0 app %d - - hello 1", (int)getpid ());
+    assert_logged (h, line);
     vlog (h, "two %s", "2");
-    assert_non_null (strstr (line, "<48>1 "));
-    assert_non_null (strstr (line, " - - two 2"));
+    assert_logged (h, " - - two 2");
     errno = EXDEV;
     flux_log_error (h, "three");
-    assert_non_null (strstr (line, " - - three: Invalid cross-device link"));
     assert_int_equal (errno, EXDEV);
+    assert_logged (h, " - - three: Invalid cross-device link");
     errno = EBUSY;
     verror (h, "four");
-    assert_non_null (strstr (line, "<24>1 "));
-    assert_non_null (strstr (line, "four: Device or resource busy"));
-    llog (h, "five");
-    assert_non_null (strstr (line, "five"));
-    flux_log_set_redirect (h, NULL, NULL);
-    assert_int_equal (flux_log (h, LOG_DEBUG, "to the instance"), 0);
+    assert_logged (h, "four: Device or resource busy");
 }
 
 static void test_events (void **state)
@@ -138,24 +124,19 @@ static void test_events (void **state)
     flux_t *h = *state;
     struct flux_match match = flux_match_init (FLUX_MSGTYPE_EVENT,
                                                FLUX_MATCHTAG_NONE, "c-ev*");
-    flux_future_t *f;
     flux_msg_t *msg;
     const char *topic;
     const char *s;
     const void *data;
     size_t len;
-    int seq, next, i;
+    int i;
 
     assert_int_equal (flux_event_subscribe (h, "c-ev.a"), 0);
     works (flux_event_subscribe_ex (h, "c-ev.b", 0));
-    f = flux_event_publish (h, "c-ev.a", 0, "{\"x\":1}");
-    assert_int_equal (flux_event_publish_get_seq (f, &seq), 0);
-    flux_future_destroy (f);
+    works (flux_event_publish (h, "c-ev.a", 0, "{\"x\":1}"));
     works (flux_event_publish (h, "c-other", 0, NULL));
-    f = flux_event_publish_pack (h, "c-ev.b", FLUX_MSGFLAG_PRIVATE, "{s:i}", "x", 2);
-    assert_int_equal (flux_event_publish_get_seq (f, &next), 0);
-    assert_true (next > seq);
-    flux_future_destroy (f);
+    works (flux_event_publish_pack (h, "c-ev.b", FLUX_MSGFLAG_PRIVATE, "{s:i}",
+                                    "x", 2));
     works (flux_event_publish_raw (h, "c-ev.a", 0, "a\0b", 3));
 
     msg = flux_recv (h, match, 0);
@@ -170,13 +151,13 @@ static void test_events (void **state)
     assert_true (flux_msg_is_private (msg));
     flux_msg_destroy (msg);
     msg = flux_recv (h, match, 0);
-    assert_int_equal (flux_event_decode_raw (msg, &topic, &data, &len), 0);
+    assert_int_equal (flux_msg_get_payload (msg, &data, &len), 0);
     assert_int_equal (len, 3);
     assert_memory_equal (data, "a\0b", 3);
     flux_msg_destroy (msg);
 
     assert_int_equal (flux_event_unsubscribe (h, "c-ev.a"), 0);
-    works (flux_event_unsubscribe_ex (h, "c-ev.b", 0));
+    assert_int_equal (flux_event_unsubscribe (h, "c-ev.b"), 0);
     works (flux_event_publish (h, "c-ev.a", 0, NULL));
     assert_errno (flux_recv (h, match, FLUX_O_NONBLOCK) == NULL, EWOULDBLOCK);
     assert_errno (flux_event_publish (h, NULL, 0, NULL) == NULL, EINVAL);
@@ -184,14 +165,14 @@ static void test_events (void **state)
     assert_errno (flux_event_subscribe_ex (h, NULL, 0) == NULL, EINVAL);
 }
 
-static void raw_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
+static void echo_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
                     void *arg)
 {
     const void *data = NULL;
     size_t len = 0;
 
     flux_request_decode_raw (msg, NULL, &data, &len);
-    flux_respond_raw (h, msg, data, len);
+    flux_respond (h, msg, data);
 }
 
 static void stop_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
@@ -218,7 +199,7 @@ static void test_service (void **state)
     flux_t *h = *state;
     flux_t *server = flux_open (NULL, 0);
     const struct flux_msg_handler_spec table[] = {
-        { FLUX_MSGTYPE_REQUEST, "raw", raw_cb, 0 },
+        { FLUX_MSGTYPE_REQUEST, "echo", echo_cb, 0 },
         { FLUX_MSGTYPE_REQUEST, "stop", stop_cb, FLUX_ROLE_USER },
         FLUX_MSGHANDLER_TABLE_END,
     };
@@ -226,8 +207,7 @@ static void test_service (void **state)
     flux_future_t *f;
     flux_future_t *g;
     flux_future_t *q;
-    const void *data;
-    size_t len;
+    const char *s;
 
     works (flux_service_register (server, "c-sv"));
     fails (flux_service_register (h, "c-sv"), EEXIST);
@@ -235,13 +215,12 @@ static void test_service (void **state)
                                                   &handlers), 0);
     assert_int_equal (flux_aux_set (server, "flux::uuid", "me", NULL), 0);
     assert_int_equal (flux_register_default_methods (server, "c-sv", &handlers), 0);
-    f = flux_rpc_raw (h, "c-sv.raw", "a\0b", 3, FLUX_NODEID_ANY, 0);
+    f = flux_rpc (h, "c-sv.echo", "text", FLUX_NODEID_ANY, 0);
     g = rpc_vpack (h, "c-sv.ping", "{s:i}", "n", 1);
     q = flux_rpc (h, "c-sv.stop", NULL, FLUX_NODEID_ANY, 0);
     assert_true (flux_reactor_run (flux_get_reactor (server), 0) >= 0);
-    assert_int_equal (flux_rpc_get_raw (f, &data, &len), 0);
-    assert_int_equal (len, 3);
-    assert_memory_equal (data, "a\0b", 3);
+    assert_int_equal (flux_rpc_get (f, &s), 0);
+    assert_string_equal (s, "text");
     assert_int_equal (flux_rpc_get (g, NULL), 0);
     works (f);
     works (g);
@@ -250,7 +229,7 @@ static void test_service (void **state)
     works (flux_service_unregister (server, "c-sv"));
     fails (flux_service_unregister (server, "c-sv"), ENOENT);
     flux_close (server);
-    fails (flux_rpc (h, "c-sv.raw", NULL, FLUX_NODEID_ANY, 0), ENOSYS);
+    fails (flux_rpc (h, "c-sv.echo", NULL, FLUX_NODEID_ANY, 0), ENOSYS);
 }
 
 static void test_references (void **state)
@@ -278,19 +257,9 @@ static void test_references (void **state)
 
 static void test_messages (void **state)
 {
-    flux_msg_t *msg = flux_response_encode ("a.b", "text");
+    flux_msg_t *msg;
     const char *s;
-    char *buf = NULL;
-    size_t size;
-    FILE *file = open_memstream (&buf, &size);
 
-    assert_int_equal (flux_response_decode (msg, NULL, &s), 0);
-    assert_string_equal (s, "text");
-    flux_msg_fprint (file, msg);
-    fclose (file);
-    assert_non_null (strstr (buf, "a.b"));
-    free (buf);
-    flux_msg_destroy (msg);
     msg = flux_request_encode_raw ("a.b", "xyz", 3);
     assert_int_equal (flux_request_decode_raw (msg, &s, NULL, NULL), -1);
     assert_int_equal (errno, EINVAL);
@@ -350,7 +319,7 @@ static void count_cb (flux_t *h, flux_msg_handler_t *mh, const flux_msg_t *msg,
     flux_respond (h, msg, NULL);
 }
 
-/* Who may call changes with the masks; a stopped handler is not there. */
+/* Who may call changes with the mask; a stopped handler is not there. */
 static void test_handler (void **state)
 {
     flux_t *server = flux_open (NULL, 0);
@@ -358,7 +327,7 @@ static void test_handler (void **state)
     struct flux_match match = flux_match_init (FLUX_MSGTYPE_REQUEST,
                                                FLUX_MATCHTAG_NONE, "c-mh.*");
     flux_msg_handler_t *mh;
-    flux_future_t *f[3];
+    flux_future_t *f[2];
     flux_t *guest;
     int count = 0;
 
@@ -369,13 +338,11 @@ static void test_handler (void **state)
     unsetenv ("FLUX_HANDLE_ROLEMASK");
     works (flux_service_register (server, "c-mh"));
     mh = flux_msg_handler_create (server, match, count_cb, &count);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         if (i == 0)
             flux_msg_handler_start (mh);
-        else if (i == 1)
-            flux_msg_handler_allow_rolemask (mh, FLUX_ROLE_USER);
         else
-            flux_msg_handler_deny_rolemask (mh, FLUX_ROLE_USER);
+            flux_msg_handler_allow_rolemask (mh, FLUX_ROLE_USER);
         f[i] = flux_rpc (guest, "c-mh.x", NULL, FLUX_NODEID_ANY, 0);
         while (!flux_future_is_ready (f[i])) {
             works (flux_rpc_pack (server, "broker.ping", FLUX_NODEID_ANY, 0, "{}"));
@@ -385,7 +352,6 @@ static void test_handler (void **state)
     }
     fails (f[0], EPERM);
     works (f[1]);
-    fails (f[2], EPERM);
     assert_int_equal (count, 1);
     flux_msg_handler_stop (mh);
     flux_msg_handler_destroy (mh);

@@ -45,7 +45,6 @@ typedef struct {
 } flux_error_t;
 
 const char *flux_core_version_string (void);
-int flux_core_version (int *major, int *minor, int *patch);
 
 /* Like strerror(3), with texts of its own for a few errnos. */
 const char *flux_strerror (int errnum);

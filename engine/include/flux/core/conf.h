@@ -12,8 +12,6 @@ extern "C" {
 typedef struct flux_conf flux_conf_t;
 
 flux_conf_t *flux_conf_create (void);
-flux_conf_t *flux_conf_copy (const flux_conf_t *conf);
-const flux_conf_t *flux_conf_incref (const flux_conf_t *conf);
 void flux_conf_decref (const flux_conf_t *conf);
 
 /* path: a file, TOML unless its name ends in .json, or a directory whose

@@ -28,7 +28,6 @@ void flux_msg_handler_destroy (flux_msg_handler_t *mh);
 void flux_msg_handler_start (flux_msg_handler_t *mh);
 void flux_msg_handler_stop (flux_msg_handler_t *mh);
 void flux_msg_handler_allow_rolemask (flux_msg_handler_t *mh, uint32_t rolemask);
-void flux_msg_handler_deny_rolemask (flux_msg_handler_t *mh, uint32_t rolemask);
 
 int flux_msg_handler_addvec (flux_t *h,
                              const struct flux_msg_handler_spec tab[],
@@ -39,7 +38,6 @@ int flux_msg_handler_addvec_ex (flux_t *h, const char *service_name,
 void flux_msg_handler_delvec (flux_msg_handler_t *msg_handlers[]);
 
 int flux_dispatch_requeue (flux_t *h);
-flux_watcher_t *flux_get_handle_watcher (flux_t *h);
 
 /* Methods that every service has. */
 int flux_register_default_methods (flux_t *h, const char *service_name,

@@ -45,10 +45,7 @@ flux_reactor_t *flux_future_get_reactor (flux_future_t *f);
 
 /* All of, any of. */
 flux_future_t *flux_future_wait_all_create (void);
-flux_future_t *flux_future_wait_any_create (void);
 int flux_future_push (flux_future_t *cf, const char *name, flux_future_t *f);
-const char *flux_future_first_child (flux_future_t *cf);
-const char *flux_future_next_child (flux_future_t *cf);
 flux_future_t *flux_future_get_child (flux_future_t *cf, const char *name);
 
 /* One after the other. */
@@ -71,15 +68,9 @@ flux_future_t *flux_rpc_pack (flux_t *h, const char *topic, uint32_t nodeid,
                               int flags, const char *fmt, ...);
 flux_future_t *flux_rpc_vpack (flux_t *h, const char *topic, uint32_t nodeid,
                                int flags, const char *fmt, va_list ap);
-flux_future_t *flux_rpc_raw (flux_t *h, const char *topic, const void *data,
-                             size_t len, uint32_t nodeid, int flags);
-flux_future_t *flux_rpc_message (flux_t *h, const flux_msg_t *msg,
-                                 uint32_t nodeid, int flags);
 int flux_rpc_get (flux_future_t *f, const char **s);
 int flux_rpc_get_unpack (flux_future_t *f, const char *fmt, ...);
-int flux_rpc_get_raw (flux_future_t *f, const void **data, size_t *len);
 uint32_t flux_rpc_get_matchtag (flux_future_t *f);
-uint32_t flux_rpc_get_nodeid (flux_future_t *f);
 
 /* Claim a service name; give it back. */
 flux_future_t *flux_service_register (flux_t *h, const char *name);

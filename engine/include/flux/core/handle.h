@@ -30,17 +30,6 @@ enum { FLUX_RQ_HEAD = 1, FLUX_RQ_TAIL = 2 };
 #define FLUX_OPT_RECV_QUEUE_COUNT "flux::recv_queue_count"
 #define FLUX_OPT_POLLFD_EVENTS "flux::pollfd_events"
 
-typedef struct {
-    int request_tx;
-    int request_rx;
-    int response_tx;
-    int response_rx;
-    int event_tx;
-    int event_rx;
-    int control_tx;
-    int control_rx;
-} flux_msgcounters_t;
-
 /* Open and close. */
 flux_t *flux_open (const char *uri, int flags);
 flux_t *flux_open_ex (const char *uri, int flags, flux_error_t *error);
@@ -48,10 +37,6 @@ void flux_close (flux_t *h);
 flux_t *flux_incref (flux_t *h);
 void flux_decref (flux_t *h);
 flux_t *flux_clone (flux_t *orig);
-int flux_reconnect (flux_t *h);
-
-typedef int (*flux_comms_error_f) (flux_t *h, void *arg);
-void flux_comms_error_set (flux_t *h, flux_comms_error_f fun, void *arg);
 
 /* What belongs to the handle. */
 flux_reactor_t *flux_get_reactor (flux_t *h);
@@ -62,14 +47,10 @@ int flux_opt_set (flux_t *h, const char *option, const void *val, size_t len);
 int flux_opt_get (flux_t *h, const char *option, void *val, size_t len);
 void *flux_aux_get (flux_t *h, const char *name);
 int flux_aux_set (flux_t *h, const char *name, void *aux, flux_free_f destroy);
-void flux_flags_set (flux_t *h, int flags);
-void flux_flags_unset (flux_t *h, int flags);
 int flux_flags_get (flux_t *h);
 uint32_t flux_matchtag_alloc (flux_t *h);
 void flux_matchtag_free (flux_t *h, uint32_t matchtag);
 uint32_t flux_matchtag_avail (flux_t *h);
-void flux_get_msgcounters (flux_t *h, flux_msgcounters_t *mcs);
-void flux_clr_msgcounters (flux_t *h);
 
 /* Send and receive.  send_new takes *msg over on success. */
 int flux_send (flux_t *h, const flux_msg_t *msg, int flags);
@@ -103,26 +84,17 @@ void flux_handle_destroy (flux_t *hp);
 /* Attributes of the broker, cached where they cannot change. */
 const char *flux_attr_get (flux_t *h, const char *name);
 int flux_attr_set (flux_t *h, const char *name, const char *val);
-int flux_attr_set_ex (flux_t *h, const char *name, const char *val,
-                      bool force, flux_error_t *errp);
 int flux_attr_set_cacheonly (flux_t *h, const char *name, const char *val);
 int flux_get_rank (flux_t *h, uint32_t *rank);
-int flux_get_size (flux_t *h, uint32_t *size);
 
 /* Log, to the broker's ring. */
-typedef void (*flux_log_f) (const char *buf, int len, void *arg);
 void flux_log_set_appname (flux_t *h, const char *s);
-void flux_log_set_procid (flux_t *h, const char *s);
-void flux_log_set_hostname (flux_t *h, const char *s);
-void flux_log_set_redirect (flux_t *h, flux_log_f fun, void *arg);
 int flux_log (flux_t *h, int level, const char *fmt, ...)
     __attribute__ ((format (printf, 3, 4)));
 int flux_vlog (flux_t *h, int level, const char *fmt, va_list ap);
 void flux_log_error (flux_t *h, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
 void flux_log_verror (flux_t *h, const char *fmt, va_list ap);
-void flux_llog (void *arg, const char *file, int line, const char *func,
-                const char *subsys, int level, const char *fmt, va_list ap);
 #define FLUX_LOG_ERROR(h) \
     ((void)flux_log_error ((h), "%s::%d[%s]", __FILE__, __LINE__, __func__))
 

@@ -105,7 +105,6 @@ flux_future_t *flux_job_kill (flux_t *h, flux_jobid_t id, int signum);
 /* What became of a job; waits for its end. */
 flux_future_t *flux_job_result (flux_t *h, flux_jobid_t id, int flags);
 int flux_job_result_get (flux_future_t *f, const char **json_str);
-int flux_job_result_get_unpack (flux_future_t *f, const char *fmt, ...);
 
 /* Jobspec, version 1. */
 typedef struct flux_jobspec1 flux_jobspec1_t;

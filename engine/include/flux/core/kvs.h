@@ -78,28 +78,18 @@ int flux_kvs_lookup_get_unpack (flux_future_t *f, const char *fmt, ...);
 int flux_kvs_lookup_get_raw (flux_future_t *f, const void **data, size_t *len);
 int flux_kvs_lookup_get_treeobj (flux_future_t *f, const char **treeobj);
 int flux_kvs_lookup_get_dir (flux_future_t *f, const flux_kvsdir_t **dir);
-const char *flux_kvs_lookup_get_key (flux_future_t *f);
 int flux_kvs_lookup_cancel (flux_future_t *f);
 
 /* Directories. */
-flux_kvsdir_t *flux_kvsdir_create (flux_t *handle, const char *rootref,
-                                   const char *key, const char *json_str);
 flux_kvsdir_t *flux_kvsdir_copy (const flux_kvsdir_t *dir);
-void flux_kvsdir_incref (flux_kvsdir_t *dir);
 void flux_kvsdir_destroy (flux_kvsdir_t *dir);
 int flux_kvsdir_get_size (const flux_kvsdir_t *dir);
-bool flux_kvsdir_exists (const flux_kvsdir_t *dir, const char *name);
 bool flux_kvsdir_isdir (const flux_kvsdir_t *dir, const char *name);
-bool flux_kvsdir_issymlink (const flux_kvsdir_t *dir, const char *name);
-const char *flux_kvsdir_key (const flux_kvsdir_t *dir);
 char *flux_kvsdir_key_at (const flux_kvsdir_t *dir, const char *key);
-void *flux_kvsdir_handle (const flux_kvsdir_t *dir);
-const char *flux_kvsdir_rootref (const flux_kvsdir_t *dir);
 
 flux_kvsitr_t *flux_kvsitr_create (const flux_kvsdir_t *dir);
 void flux_kvsitr_destroy (flux_kvsitr_t *itr);
 const char *flux_kvsitr_next (flux_kvsitr_t *itr);
-void flux_kvsitr_rewind (flux_kvsitr_t *itr);
 
 #ifdef __cplusplus
 }

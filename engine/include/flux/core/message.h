@@ -57,7 +57,6 @@ struct flux_match {
 
 struct flux_match flux_match_init (int typemask, uint32_t matchtag,
                                    const char *topic_glob);
-int flux_match_asprintf (struct flux_match *m, const char *topic_glob_fmt, ...);
 void flux_match_free (struct flux_match m);
 
 #define FLUX_MATCH_OF(type) flux_match_init ((type), FLUX_MATCHTAG_NONE, NULL)
@@ -91,15 +90,12 @@ int flux_msg_get_nodeid (const flux_msg_t *msg, uint32_t *nodeid);
 int flux_msg_set_nodeid (flux_msg_t *msg, uint32_t nodeid);
 int flux_msg_get_errnum (const flux_msg_t *msg, int *errnum);
 int flux_msg_set_errnum (flux_msg_t *msg, int errnum);
-int flux_msg_get_seq (const flux_msg_t *msg, uint32_t *seq);
 int flux_msg_set_seq (flux_msg_t *msg, uint32_t seq);
 int flux_msg_get_matchtag (const flux_msg_t *msg, uint32_t *matchtag);
 int flux_msg_set_matchtag (flux_msg_t *msg, uint32_t matchtag);
 
 /* Flags. */
-bool flux_msg_has_flag (const flux_msg_t *msg, int flag);
 int flux_msg_set_flag (flux_msg_t *msg, int flag);
-int flux_msg_clear_flag (flux_msg_t *msg, int flag);
 bool flux_msg_is_private (const flux_msg_t *msg);
 int flux_msg_set_private (flux_msg_t *msg);
 bool flux_msg_is_streaming (const flux_msg_t *msg);
@@ -116,7 +112,6 @@ int flux_msg_get_cred (const flux_msg_t *msg, struct flux_msg_cred *cred);
 int flux_msg_set_cred (flux_msg_t *msg, struct flux_msg_cred cred);
 int flux_msg_cred_authorize (struct flux_msg_cred cred, uint32_t userid);
 int flux_msg_authorize (const flux_msg_t *msg, uint32_t userid);
-bool flux_msg_is_local (const flux_msg_t *msg);
 
 /* Payload.  Pointers handed out belong to the message. */
 bool flux_msg_has_payload (const flux_msg_t *msg);
@@ -133,8 +128,6 @@ const char *flux_msg_last_error (const flux_msg_t *msg);
 
 /* Routes: "first" is where a request came from, "last" its latest hop. */
 void flux_msg_route_enable (flux_msg_t *msg);
-void flux_msg_route_disable (flux_msg_t *msg);
-void flux_msg_route_clear (flux_msg_t *msg);
 int flux_msg_route_push (flux_msg_t *msg, const char *id);
 int flux_msg_route_delete_last (flux_msg_t *msg);
 const char *flux_msg_route_first (const flux_msg_t *msg);
@@ -144,16 +137,13 @@ char *flux_msg_route_string (const flux_msg_t *msg);
 bool flux_msg_route_match_first (const flux_msg_t *msg1,
                                  const flux_msg_t *msg2);
 
-/* Matching and printing. */
+/* Matching. */
 bool flux_msg_cmp_matchtag (const flux_msg_t *msg, uint32_t matchtag);
 bool flux_msg_cmp (const flux_msg_t *msg, struct flux_match match);
-void flux_msg_fprint (FILE *f, const flux_msg_t *msg);
-void flux_msg_fprint_ts (FILE *f, const flux_msg_t *msg, double timestamp);
 
 /* Lists.  The list holds a reference of each message; pop hands it over. */
 struct flux_msglist *flux_msglist_create (void);
 void flux_msglist_destroy (struct flux_msglist *l);
-int flux_msglist_push (struct flux_msglist *l, const flux_msg_t *msg);
 int flux_msglist_append (struct flux_msglist *l, const flux_msg_t *msg);
 void flux_msglist_delete (struct flux_msglist *l);
 const flux_msg_t *flux_msglist_pop (struct flux_msglist *l);

@@ -39,11 +39,9 @@ void flux_plugin_destroy (flux_plugin_t *p);
 int flux_plugin_load_dso (flux_plugin_t *p, const char *path);
 const char *flux_plugin_strerror (flux_plugin_t *p);
 
-int flux_plugin_get_flags (flux_plugin_t *p);
 int flux_plugin_set_flags (flux_plugin_t *p, int flags);
 const char *flux_plugin_get_name (flux_plugin_t *p);
 int flux_plugin_set_name (flux_plugin_t *p, const char *name);
-const char *flux_plugin_get_uuid (flux_plugin_t *p);
 const char *flux_plugin_get_path (flux_plugin_t *p);
 const char *flux_plugin_get_conf (flux_plugin_t *p);
 int flux_plugin_set_conf (flux_plugin_t *p, const char *json_str);
@@ -51,7 +49,6 @@ int flux_plugin_conf_unpack (flux_plugin_t *p, const char *fmt, ...);
 void *flux_plugin_aux_get (flux_plugin_t *p, const char *key);
 int flux_plugin_aux_set (flux_plugin_t *p, const char *key, void *val,
                          flux_free_f free_fn);
-void flux_plugin_aux_delete_value (flux_plugin_t *p, const void *val);
 FLUX_DEPRECATED (void flux_plugin_aux_delete (flux_plugin_t *p,
                                               const void *val));
 
@@ -60,7 +57,6 @@ int flux_plugin_register (flux_plugin_t *p, const char *name,
 int flux_plugin_add_handler (flux_plugin_t *p, const char *topic,
                              flux_plugin_f cb, void *arg);
 int flux_plugin_remove_handler (flux_plugin_t *p, const char *topic);
-flux_plugin_f flux_plugin_get_handler (flux_plugin_t *p, const char *topic);
 flux_plugin_f flux_plugin_match_handler (flux_plugin_t *p, const char *topic);
 int flux_plugin_call (flux_plugin_t *p, const char *name,
                       flux_plugin_arg_t *args);

@@ -29,22 +29,17 @@ double flux_reactor_time (void);
 
 typedef void (*flux_watcher_f) (flux_reactor_t *r, flux_watcher_t *w,
                                 int revents, void *arg);
-typedef double (*flux_reschedule_f) (flux_watcher_t *w, double now, void *arg);
 
 void flux_watcher_start (flux_watcher_t *w);
 void flux_watcher_stop (flux_watcher_t *w);
 void flux_watcher_ref (flux_watcher_t *w);
 void flux_watcher_unref (flux_watcher_t *w);
 bool flux_watcher_is_active (flux_watcher_t *w);
-bool flux_watcher_is_referenced (flux_watcher_t *w);
-double flux_watcher_next_wakeup (flux_watcher_t *w);
-void flux_watcher_set_priority (flux_watcher_t *w, int priority);
 void flux_watcher_destroy (flux_watcher_t *w);
 
 flux_watcher_t *flux_handle_watcher_create (flux_reactor_t *r, flux_t *h,
                                             int events,
                                             flux_watcher_f cb, void *arg);
-flux_t *flux_handle_watcher_get_flux (flux_watcher_t *w);
 
 flux_watcher_t *flux_fd_watcher_create (flux_reactor_t *r, int fd, int events,
                                         flux_watcher_f cb, void *arg);

@@ -20,22 +20,11 @@ const char *flux_cmd_arg (const flux_cmd_t *cmd, int n);
 int flux_cmd_argv_append (flux_cmd_t *cmd, const char *arg);
 int flux_cmd_argv_appendf (flux_cmd_t *cmd, const char *fmt, ...)
     __attribute__ ((format (printf, 2, 3)));
-int flux_cmd_argv_insert (flux_cmd_t *cmd, int n, const char *arg);
 int flux_cmd_argv_delete (flux_cmd_t *cmd, int n);
-char *flux_cmd_stringify (const flux_cmd_t *cmd);
-const char *flux_cmd_getenv (const flux_cmd_t *cmd, const char *name);
 int flux_cmd_setenvf (flux_cmd_t *cmd, int overwrite, const char *name,
                       const char *fmt, ...)
     __attribute__ ((format (printf, 4, 5)));
 void flux_cmd_unsetenv (flux_cmd_t *cmd, const char *name);
-int flux_cmd_env_replace (flux_cmd_t *cmd, char **env);
-const char *flux_cmd_getcwd (const flux_cmd_t *cmd);
-int flux_cmd_setcwd (flux_cmd_t *cmd, const char *cwd);
-const char *flux_cmd_getopt (flux_cmd_t *cmd, const char *var);
-int flux_cmd_setopt (flux_cmd_t *cmd, const char *var, const char *val);
-const char *flux_cmd_get_label (flux_cmd_t *cmd);
-int flux_cmd_set_label (flux_cmd_t *cmd, const char *label);
-int flux_cmd_add_channel (flux_cmd_t *cmd, const char *name);
 int flux_cmd_add_message_channel (flux_cmd_t *cmd, const char *name,
                                   const char *uri);
 
@@ -121,23 +110,16 @@ int flux_subprocess_read (flux_subprocess_t *p, const char *stream,
                           const char **bufp);
 int flux_subprocess_read_trimmed_line (flux_subprocess_t *p,
                                        const char *stream, const char **bufp);
-bool flux_subprocess_read_stream_closed (flux_subprocess_t *p,
-                                         const char *stream);
 int flux_subprocess_getline (flux_subprocess_t *p, const char *stream,
                              const char **bufp);
 
 flux_subprocess_state_t flux_subprocess_state (flux_subprocess_t *p);
 const char *flux_subprocess_state_string (flux_subprocess_state_t state);
 bool flux_subprocess_active (flux_subprocess_t *p);
-int flux_subprocess_rank (flux_subprocess_t *p);
-int flux_subprocess_fail_errno (flux_subprocess_t *p);
-const char *flux_subprocess_fail_error (flux_subprocess_t *p);
 int flux_subprocess_status (flux_subprocess_t *p);
 int flux_subprocess_exit_code (flux_subprocess_t *p);
 int flux_subprocess_signaled (flux_subprocess_t *p);
 pid_t flux_subprocess_pid (flux_subprocess_t *p);
-flux_cmd_t *flux_subprocess_get_cmd (flux_subprocess_t *p);
-flux_reactor_t *flux_subprocess_get_reactor (flux_subprocess_t *p);
 void *flux_subprocess_aux_get (flux_subprocess_t *p, const char *name);
 int flux_subprocess_aux_set (flux_subprocess_t *p, const char *name, void *ctx,
                              flux_free_f free);
