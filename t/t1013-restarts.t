@@ -6,10 +6,12 @@
 #   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
 # FAULT module: `dws.so` is reloaded
 #   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
-# FAULT plugin: `dws-jobtap.so` is reloaded
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT plugin: `dws-jobtap.so` is away while they go on
+#   depend setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   pending: failed exec: The job is started without its storage, and fails before its first task.
 # FAULT all-three: agent, module and plugin are away at the same time
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   pending: failed exec: The job is started without its storage, and fails before its first task.
 # FAULT api-server: the API server is killed, and started again with its data
 #   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
 # FAULT watches: watches end with 410, and then requests with 503
@@ -39,6 +41,11 @@ restart_sim () {
 	dws_start_sim --port $port --state "$1"
 }
 
+# Without the plugin nothing keeps the job from being started.
+pending_starts () {
+	dws_wait_event $(sed -n "s/^pending //p" crowd) start
+}
+
 test_expect_success 'load everything' '
 	dws_setup --state "$PWD/cluster"
 '
@@ -55,6 +62,7 @@ dws_fault module 'it is away while they go on' '
 dws_fault plugin 'it is away while they go on' '
 	flux jobtap remove dws-jobtap.so &&
 	dws_crowd release &&
+	pending_starts &&
 	load_plugin
 '
 dws_fault all-three 'they stop in one order and start in another' '
@@ -62,6 +70,7 @@ dws_fault all-three 'they stop in one order and start in another' '
 	dws_kill_agent &&
 	flux module remove dws &&
 	dws_crowd release &&
+	pending_starts &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	load_plugin &&
 	dws_start_agent

@@ -69,8 +69,11 @@ def test_kubeconfig_is_private_and_mapping_is_complete(sim: Sim) -> None:
     assert stat.S_IMODE(sim.kubeconfig.stat().st_mode) == 0o600
     mapping = json.loads(sim.mapping.read_text())
     assert mapping["computes"]["node2"] == "rabbit1"
+    rabbit = Api(sim).get("storages", "rabbit1")
+    sizes = sorted(d["capacity"] for d in rabbit["status"]["devices"])
+    # what a pool on 16 of the 18 drives can have
     assert mapping["rabbits"]["rabbit1"] == {
-        "capacity": 1 << 40,
+        "capacity": sizes[2] // 4096 * 4096 * 16,
         "hostlist": "node[2-3]",
     }
 
