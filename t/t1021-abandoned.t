@@ -102,16 +102,14 @@ test_expect_success 'the mounts that were left are gone when they can be' '
 by_guest () {
 	FLUX_HANDLE_USERID=$(id -u nobody) FLUX_HANDLE_ROLEMASK=0x2 "$@"
 }
-# The job need not have run: some engines cannot start tasks of other users.
-guest_stuck () {
-	flux submit --dry-run -N4 -S dw="$DWS_DIRECTIVE" sleep inf >guest.json &&
+# guest_held: a job of theirs, in its epilog. It need not have run: some engines
+# cannot start tasks of other users.
+guest_held () {
+	dws_ctl hold Teardown &&
+	flux submit --dry-run -N4 -S dw="$DWS_DIRECTIVE" true >guest.json &&
 	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" \
 		$(id -u nobody) <guest.json) &&
-	dws_wait_event $jobid dws_environment &&
-	dws_ctl hang-mount $1 on &&
-	flux cancel $jobid &&
-	dws_wait_event $jobid epilog-start &&
-	dws_until dws_mounted 1
+	dws_wait_event $jobid epilog-start
 }
 # What comes of it is in the eventlog before what comes of the note after it.
 guest_gives_up () {
@@ -129,29 +127,29 @@ untouched () {
 	jq -e ".health.Disabled == null" <state.out >/dev/null
 }
 test_expect_success 'a guest cannot take nodes and rabbits out of use by it' '
-	guest_stuck node1 &&
+	guest_held &&
 	guest_gives_up &&
-	dws_hang off &&
+	dws_ctl release Teardown &&
 	dws_wait_event $jobid clean &&
 	dws_clean &&
 	untouched
 '
 test_expect_success 'nor while the module is away' '
-	guest_stuck node2 &&
+	guest_held &&
 	flux module remove dws &&
 	guest_gives_up &&
-	dws_hang off &&
+	dws_ctl release Teardown &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	dws_wait_event $jobid clean &&
 	dws_clean &&
 	untouched
 '
 test_expect_success 'nor while the plugin is away' '
-	guest_stuck node3 &&
+	guest_held &&
 	flux jobtap remove dws-jobtap.so &&
 	guest_gives_up &&
 	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
-	dws_hang off &&
+	dws_ctl release Teardown &&
 	dws_wait_event $jobid clean &&
 	dws_clean &&
 	untouched

@@ -127,7 +127,8 @@ test_expect_success '13: no rabbit that is ready' '
 test_expect_success 'a job for each type of file system' '
 	good &&
 	for type in xfs gfs2 raw lustre; do
-		grep "✓ $type job .*Setup .*Teardown" out || return 1
+		grep "✓ $type job .*Setup .*Teardown" out ||
+			{ cat out; return 1; }
 	done &&
 	test_expect_code 1 flux rabbit selftest -t ext4 2>err &&
 	grep "ext4. is none of" err

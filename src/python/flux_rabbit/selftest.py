@@ -123,7 +123,10 @@ class Jobs:
         while True:
             job = rpc.job_list_or_none(self._handle, number)
             if job and job.get("t_inactive"):
-                return self._over(name, number, job)
+                # Its last events reach the eventlog a little later.
+                line = timeline.fetch(self._handle, [number])[0]
+                if not line.active:
+                    return self._over(name, number, job, line)
             if time.monotonic() >= self._limit:
                 return self._late(name, number)
             time.sleep(POLL_S)
@@ -146,8 +149,9 @@ class Jobs:
             f"flux rabbit show {rpc.f58(number)}",
         )
 
-    def _over(self, name: str, number: int, job: Object) -> Verdict:
-        line = timeline.fetch(self._handle, [number])[0]
+    def _over(
+        self, name: str, number: int, job: Object, line: timeline.Timeline
+    ) -> Verdict:
         if job.get("success") and not line.marks:
             took = duration(line.end - line.begin)
             parts = (f"{s.name} {duration(s.length(line.end))}" for s in line.spans)
