@@ -152,6 +152,7 @@ static json_t *location_constraint (struct call *call)
                                     call->args[1],
                                     call->topo,
                                     NULL,
+                                    INT32_MAX,
                                     &call->error);
 }
 

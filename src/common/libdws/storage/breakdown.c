@@ -405,3 +405,12 @@ done:
     breakdown_list_destroy (bl);
     return result;
 }
+
+int64_t dws_breakdown_nodes (json_t *resources)
+{
+    struct shape shape;
+
+    if (get_shape (&shape, resources, NULL) < 0 || shape.rewritten)
+        return INT32_MAX;
+    return shape.groups * shape.per_group;
+}

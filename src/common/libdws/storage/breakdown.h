@@ -35,4 +35,9 @@ json_t *dws_breakdown_apply (json_t *resources,
                              const struct dws_breakdown_opts *opts,
                              dws_error_t *error);
 
+/* The number of nodes that 'resources' ask for, at least; INT32_MAX if they do
+ * not tell.
+ */
+int64_t dws_breakdown_nodes (json_t *resources);
+
 #endif /* !LIBDWS_BREAKDOWN_H */

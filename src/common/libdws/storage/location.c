@@ -5,12 +5,14 @@
  */
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <flux/hostlist.h>
 
 #include "allocset_private.h"
+#include "drives.h"
 #include "location.h"
 
 /* A location that restricts the nodes.
@@ -215,10 +217,11 @@ static bool is_on_network (json_t *set, json_t *network)
     return false;
 }
 
-/* Take out of 'allowed' (one flag for each rabbit) what does not hold a part
- * of the set. Returns 1, or 0 if every node reaches the set.
+/* Lower 'allowed' (of each rabbit the number of nodes that may mount) to what the
+ * set has there: nothing, or for each of its allocations a node. All nodes can
+ * mount a set of Lustre. Returns 1, or 0 if every node reaches the set.
  */
-static int restrict_rabbits (char *allowed,
+static int restrict_rabbits (int64_t *allowed,
                              const struct dws_topology *topo,
                              json_t *servers,
                              const struct location *loc,
@@ -229,7 +232,8 @@ static int restrict_rabbits (char *allowed,
     json_t *set;
     json_t *storage;
     json_t *value;
-    char *holds;
+    const char *label = "";
+    int64_t *holds;
     size_t i;
 
     if (!(set = find_set (servers, loc, error)))
@@ -237,42 +241,99 @@ static int restrict_rabbits (char *allowed,
     if (is_on_network (set, network))
         return 0;
     storage = json_object_get (set, "storage");
-    if (!(holds = calloc (1, n + 1)))
+    (void)json_unpack (set, "{s:s}", "label", &label);
+    if (!(holds = calloc (n + 1, sizeof (*holds))))
         return dws_error_nomem (error);
     json_array_foreach (storage, i, value) {
         const char *name = "";
+        json_int_t count = INT32_MAX;
         int index;
 
-        (void)json_unpack (value, "{s:s}", "name", &name);
-        if ((index = dws_topology_find (topo, name)) >= 0)
-            holds[index] = 1;
+        (void)json_unpack (value, "{s:s s?I}", "name", &name,
+                           "allocationCount", &count);
+        if ((index = dws_topology_find (topo, name)) < 0)
+            continue;
+        if (!dws_drives_shared (label) || count > INT32_MAX)
+            count = INT32_MAX;
+        if (count > 0)
+            holds[index] += count;
     }
-    for (i = 0; i < n; i++)
-        allowed[i] &= holds[i];
+    for (i = 0; i < n; i++) {
+        if (holds[i] < allowed[i])
+            allowed[i] = holds[i];
+    }
     free (holds);
     return 1;
 }
 
-static json_t *encode_hosts (const char *allowed,
+/* Add the hosts of a rabbit that a job of 'nodes' nodes may have: the first ones
+ * where it could otherwise get more than can mount. Returns how many can.
+ */
+static int64_t append_hosts (struct hostlist *hl,
+                             const char *hosts,
+                             int64_t allowed,
+                             int64_t nodes)
+{
+    struct hostlist *list = hostlist_decode (hosts);
+    int64_t count = list ? hostlist_count (list) : -1;
+    const char *host;
+    int64_t n = 0;
+
+    if (list && (allowed >= nodes || allowed >= count)) {
+        if (hostlist_append_list (hl, list) < 0)
+            count = -1;
+        n = count;
+    }
+    else {
+        for (host = hostlist_first (list); host && n < allowed;
+             host = hostlist_next (list), n++) {
+            if (hostlist_append (hl, host) < 0) {
+                n = -1;
+                break;
+            }
+        }
+    }
+    hostlist_destroy (list);
+    return count < 0 ? -1 : n;
+}
+
+static json_t *encode_hosts (const int64_t *allowed,
+                             int64_t nodes,
                              const struct dws_topology *topo,
                              dws_error_t *error)
 {
     struct hostlist *hl = hostlist_create ();
     json_t *result = NULL;
     char *s = NULL;
+    bool limited = false;
+    int count;
 
     if (!hl)
         goto nomem;
     for (size_t i = 0; i < dws_topology_count (topo); i++) {
-        if (allowed[i]
-            && hostlist_append (hl, dws_topology_hostlist (topo, i)) < 0)
+        const char *hosts = dws_topology_hostlist (topo, i);
+
+        if (allowed[i] <= 0)
+            continue;
+        limited |= allowed[i] < INT32_MAX;
+        if (append_hosts (hl, hosts, allowed[i], nodes) < 0)
             goto nomem;
     }
-    if (hostlist_count (hl) == 0) {
+    count = hostlist_count (hl);
+    if (count == 0) {
         dws_error (error,
                    ENOSPC,
                    "no compute node has physical access to all of the"
                    " persistent storage that the job uses");
+        goto done;
+    }
+    if (limited && nodes < INT32_MAX && count < nodes) {
+        dws_error (error,
+                   ENOSPC,
+                   "the persistent storage that the job uses was made for"
+                   " fewer nodes: %d can mount it, the job has %lld",
+                   count,
+                   (long long)nodes);
         goto done;
     }
     hostlist_sort (hl);
@@ -292,23 +353,26 @@ json_t *dws_location_constraint (json_t *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
                                  json_t *network,
+                                 int64_t nodes,
                                  dws_error_t *error)
 {
+    size_t count = dws_topology_count (topo);
     struct breakdown_list *bl;
     struct location loc;
     json_t *result = NULL;
     json_t *value;
     size_t j;
-    char *allowed = NULL;
+    int64_t *allowed = NULL;
     bool any = false;
 
     if (!(bl = breakdown_list_create (breakdowns, error)))
         return NULL;
-    if (!(allowed = malloc (dws_topology_count (topo) + 1))) {
+    if (!(allowed = calloc (count + 1, sizeof (*allowed)))) {
         dws_error_nomem (error);
         goto done;
     }
-    memset (allowed, 1, dws_topology_count (topo) + 1);
+    for (size_t i = 0; i < count; i++)
+        allowed[i] = INT32_MAX;
     for (size_t i = 0; i < bl->count; i++) {
         json_array_foreach (bl->list[i].locations, j, value) {
             int rc = decode_location (bl, &bl->list[i], value, &loc, error);
@@ -321,7 +385,7 @@ json_t *dws_location_constraint (json_t *breakdowns,
             any |= rc > 0;
         }
     }
-    result = any ? encode_hosts (allowed, topo, error) : json_null ();
+    result = any ? encode_hosts (allowed, nodes, topo, error) : json_null ();
 done:
     free (allowed);
     breakdown_list_destroy (bl);

@@ -30,6 +30,11 @@ json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
  * node reaches by network, or NULL: their locations are left out, although the
  * storage controllers have them as physical and mandatory.
  *
+ * The storage controllers mount an instance that is not of Lustre on as many
+ * nodes of a rabbit as it has allocations there, and wait for ever if there are
+ * more: 'nodes' is the number of nodes that the job asks for, and of a rabbit
+ * with fewer allocations only so many nodes are let in.
+ *
  * Return the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null
  * if there is nothing to ask for. 'servers' is an array of Servers objects,
  * those of dws_location_servers(); NULL if there are none.
@@ -40,6 +45,7 @@ json_t *dws_location_constraint (json_t *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
                                  json_t *network,
+                                 int64_t nodes,
                                  dws_error_t *error);
 
 #endif /* !LIBDWS_LOCATION_H */

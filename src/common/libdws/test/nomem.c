@@ -248,6 +248,7 @@ static int op_location (struct fixture *f, dws_error_t *e)
                                           f->servers,
                                           f->topo,
                                           NULL,
+                                          1,
                                           e));
 }
 

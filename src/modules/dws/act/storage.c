@@ -49,7 +49,7 @@ static json_t *all_breakdowns (struct job *job)
  * that have a rabbit.
  */
 static json_t *make_constraint (struct job *job, json_t *breakdowns,
-                                dws_error_t *error)
+                                json_t *resources, dws_error_t *error)
 {
     json_t *location;
     json_t *o;
@@ -57,6 +57,7 @@ static json_t *make_constraint (struct job *job, json_t *breakdowns,
     location = dws_location_constraint (breakdowns, job->servers,
                                         job->ctx->config->topology,
                                         job->ctx->config->network_types,
+                                        dws_breakdown_nodes (resources),
                                         error);
     if (!location || json_array_size (breakdowns) == 0)
         return location;
@@ -108,7 +109,8 @@ int storage_demand (struct job *job, struct demand *demand,
                                              error))
         || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
                                                       &opts, error))
-        || !(demand->constraint = make_constraint (job, breakdowns, error))) {
+        || !(demand->constraint = make_constraint (job, breakdowns, resources,
+                                                    error))) {
         demand_clear (demand);
         rc = -1;
     }

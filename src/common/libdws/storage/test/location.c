@@ -104,7 +104,8 @@ static void test_table (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_location_constraint (breakdowns, servers, topo, NULL, &e);
+        o = dws_location_constraint (breakdowns, servers, topo, NULL,
+                                     INT32_MAX, &e);
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);
@@ -156,7 +157,7 @@ static void test_network (void **state)
                                        "storage", "name", "r2");
         json_t *network = J (tab[i].network);
         json_t *o = dws_location_constraint (breakdowns, servers, topo,
-                                             network, NULL);
+                                             network, 2, NULL);
 
         assert_non_null (servers);
         assert_json (o, tab[i].restricts ? "{'hostlist': ['a3']}" : "null");
@@ -169,11 +170,66 @@ static void test_network (void **state)
     json_decref (mapping);
 }
 
+/* Of a rabbit with N allocations N nodes can mount, if it is not Lustre.
+ */
+static void test_allocations (void **state)
+{
+    static const struct {
+        const char *label;
+        int count1;             // allocations on r1, which a[1-2] hang on
+        int count2;             // on r2, of a3
+        int nodes;
+        const char *want;
+    } tab[] = {
+        { "xfs", 2, 1, 3, "{'hostlist': ['a[1-3]']}" },
+        { "xfs", 1, 1, 1, "{'hostlist': ['a[1-3]']}" },
+        { "xfs", 1, 1, 2, "{'hostlist': ['a[1,3]']}" },
+        { "gfs2", 1, 1, 2, "{'hostlist': ['a[1,3]']}" },
+        { "raw", 0, 1, 1, "{'hostlist': ['a3']}" },
+        { "ost", 1, 1, 3, "{'hostlist': ['a[1-3]']}" },
+        { "xfs", 1, 1, INT32_MAX, "{'hostlist': ['a[1,3]']}" },
+        { "gfs2", 1, 1, 3, NULL },
+        { "xfs", -5, 1, 2, NULL },
+    };
+    json_t *mapping = J (mapping_text);
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+    json_t *breakdowns = J ("[" PERSISTENT (LOCATION ("p", 0, PHYSICAL)) "]");
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *servers = json_pack (
+            "[{s:{s:s} s:{s:[{s:s s:[{s:s s:i} {s:s s:i}]}]}}]",
+            "metadata", "name", "p",
+            "spec",
+              "allocationSets",
+                "label", tab[i].label,
+                "storage",
+                  "name", "r1", "allocationCount", tab[i].count1,
+                  "name", "r2", "allocationCount", tab[i].count2);
+        dws_error_t e = { "" };
+        json_t *o = dws_location_constraint (breakdowns, servers, topo, NULL,
+                                             tab[i].nodes, &e);
+
+        if (tab[i].want)
+            assert_json (o, tab[i].want);
+        else {
+            assert_null (o);
+            assert_int_equal (errno, ENOSPC);
+            assert_contains (e.text, "can mount it, the job has");
+        }
+        json_decref (o);
+        json_decref (servers);
+    }
+    json_decref (breakdowns);
+    dws_topology_destroy (topo);
+    json_decref (mapping);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_table),
         cmocka_unit_test (test_network),
+        cmocka_unit_test (test_allocations),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
