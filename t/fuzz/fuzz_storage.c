@@ -83,6 +83,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
                                    json_object_get (in, "servers"),
                                    topo,
                                    NULL,
+                                   3,
                                    &error), &error);
     take (dws_daemons_units (breakdowns,
                              json_object_get (in, "daemons"),
