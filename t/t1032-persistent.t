@@ -107,6 +107,20 @@ test_expect_success 'a creation that fails leaves nothing' '
 	dws_ctl fail Setup --clear &&
 	persistent fails "length == 0"
 '
+test_expect_success 'no more nodes mount it than it was made for' '
+	jobid=$(flux submit -N2 -S dw="$USE" true) &&
+	exception $jobid dws-create "1 can mount it, the job has 2" &&
+	jobid=$(flux submit -N2 --requires=rank:2-3 \
+		-S dw="#DW create_persistent type=gfs2 capacity=1GiB name=pair" true) &&
+	done_well $jobid &&
+	jobid=$(flux submit -N2 -S dw="#DW persistentdw name=pair" true) &&
+	done_well $jobid &&
+	test "$(nodes $jobid)" = "node[2-3]" &&
+	jobid=$(flux submit -N3 -S dw="#DW persistentdw name=pair" true) &&
+	exception $jobid dws-create "2 can mount it, the job has 3" &&
+	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=pair" true) &&
+	done_well $jobid
+'
 test_expect_success 'its owner destroys it' '
 	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
 	done_well $jobid &&
