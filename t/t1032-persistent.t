@@ -121,6 +121,20 @@ test_expect_success 'no more nodes mount it than it was made for' '
 	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=pair" true) &&
 	done_well $jobid
 '
+test_expect_success 'two jobs do not create the same one at once' '
+	twin="#DW create_persistent type=xfs capacity=1GiB name=twin" &&
+	dws_ctl hold Proposal &&
+	jobid=$(flux submit -N1 -S dw="$twin" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout 300 &&
+	other=$(flux submit -N1 -S dw="$twin" true) &&
+	exception $other dws-create "twin. is just being created by job $jobid" &&
+	dws_ctl release Proposal &&
+	done_well $jobid &&
+	other=$(flux submit -N1 -S dw="$twin" true) &&
+	done_well $other &&
+	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=twin" true) &&
+	done_well $jobid
+'
 test_expect_success 'its owner destroys it' '
 	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
 	done_well $jobid &&

@@ -160,6 +160,66 @@ int persistent_permitted (const struct dws_ctx *ctx,
     return 0;
 }
 
+/* Another job that is making a file system.
+ */
+struct rival {
+    const struct job *job;      // that wants to make it, too
+    const char *name;
+    const struct job *found;
+};
+
+static bool creates (const struct job *job, const char *name)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    char buf[DWS_PERSISTENT_NAME_SIZE];
+    bool found = false;
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+
+        if (s && dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT
+            && dws_persistent_name (s, buf) && !strcmp (buf, name))
+            found = true;
+    }
+    json_decref (directives);
+    return found;
+}
+
+/* The instance is made in Proposal.
+ */
+static void find_rival (struct job *job, void *arg)
+{
+    struct rival *rival = arg;
+    const struct dws_workflow *wf = job->wf;
+    bool making = wf ? wf->state <= DWS_STATE_PROPOSAL && !wf->ready
+                     : (job->facts->busy & DWS_BUSY (DWS_ACT_CREATE)) != 0;
+
+    if (job != rival->job && making
+        && (job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
+        && creates (job, rival->name))
+        rival->found = job;
+}
+
+/* Of two workflows that make the same file system at once, NNF lets one hang.
+ */
+static int check_create (const struct persistent *p, const struct job *job,
+                         const char *name, dws_error_t *error)
+{
+    struct rival rival = { .job = job, .name = name };
+    char label[JOB_LABEL_SIZE];
+
+    if (find_persistent (p, name))
+        return 0;
+    jobs_each (job->ctx->jobs, find_rival, &rival);
+    if (!rival.found)
+        return 0;
+    return dws_error (error, EINVAL, "persistent file system '%s' is just being "
+                      "created by job %s", name,
+                      job_label (rival.found, label));
+}
+
 /* The controllers would take a file system that does not exist for destroyed,
  * and that of another user would keep the workflow in Teardown for ever.
  */
@@ -179,9 +239,11 @@ int persistent_check (const struct persistent *p,
         const char *user = "";
         json_t *o;
 
-        if (rc < 0 || !s
-            || dws_command (s) != DWS_COMMAND_DESTROY_PERSISTENT
-            || !dws_persistent_name (s, name))
+        if (rc < 0 || !s || !dws_persistent_name (s, name))
+            continue;
+        if (dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT)
+            rc = check_create (p, job, name, error);
+        if (dws_command (s) != DWS_COMMAND_DESTROY_PERSISTENT)
             continue;
         if (!(o = find_persistent (p, name))) {
             rc = dws_error (error, EINVAL,

@@ -35,8 +35,9 @@ int persistent_permitted (const struct dws_ctx *ctx,
                           const struct dws_job *facts,
                           dws_error_t *error);
 
-/* Can the file systems that the job wants to destroy be destroyed, as far as
- * one can know beforehand? Fails with EINVAL and a text for the user.
+/* Can the file systems that the job wants to create or destroy be created or
+ * destroyed, as far as one can know beforehand? Fails with EINVAL and a text for
+ * the user.
  */
 int persistent_check (const struct persistent *p,
                       const struct job *job,
