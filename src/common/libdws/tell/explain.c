@@ -34,6 +34,9 @@ static const struct rule {
     const char *advice;
 } rules[] = {
     { "took longer than", FAULT_STORAGE, retry },
+    { "can mount it, the job has", FAULT_USER, "ask for fewer nodes" },
+    { "is just being created", FAULT_USER, "submit again when that has ended" },
+    { "no rabbit has more than", FAULT_USER, "ask for less" },
     { "has not been reconciled", FAULT_STORAGE, retry },
     { "unable to mount file system", FAULT_STORAGE, retry },
     { "could not create allocation", FAULT_SITE, ask_site },

@@ -85,6 +85,12 @@ static void test_faults (void **state)
         { DWS_STATE_PRERUN, "Internal error: unable to mount file system on"
           " client nodes (namespaces \"n9\" not found)", "storage",
           "submit again" },
+        { DWS_STATE_PROPOSAL, "storage was made for fewer nodes: 1 can mount it,"
+          " the job has 2", "user", "fewer nodes" },
+        { DWS_STATE_NONE, "persistent file system 'a' is just being created by"
+          " job f1", "user", "when that has ended" },
+        { DWS_STATE_PROPOSAL, "no rabbit has more than 32768 GiB (32 TiB)",
+          "user", "ask for less" },
         { DWS_STATE_PROPOSAL, "no compute node has physical access",
           "user", "correct the directive" },
     };
