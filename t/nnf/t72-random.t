@@ -1,18 +1,22 @@
 #!/bin/bash
 # Jobs at random: none fails for want of room, and what we take to be free is what
-# NNF has. By hand, with more jobs and rabbits:
+# NNF has. Only by hand, with so many jobs and rabbits as there is time for:
 #   DWS_NNF_RABBITS=4 DWS_NNF_ROUNDS=30 t/nnf/run --under fluxion t/nnf/t72-random.t
 # SPDX-License-Identifier: LGPL-3.0-only
 
 test_description='Jobs at random with the controllers of NNF'
 . "$(dirname "$0")/../sharness.sh"
 . "$DWS_SRCDIR/t/nnf/nnf.sh"
+if test -z "$DWS_NNF_ROUNDS"; then
+	skip_all="by hand: DWS_NNF_ROUNDS"
+	test_done
+fi
 test_under_flux $NNF_NODES
 
 RAW=39582418599936
 # The largest job: Fluxion has 36 parts of whole GiB, and a little is padding.
 LARGEST=32759
-ROUNDS=${DWS_NNF_ROUNDS:-2}
+ROUNDS=$DWS_NNF_ROUNDS
 SEED=${DWS_NNF_SEED:-$(date +%s)}
 
 # agrees: each node controller that starts counts as free what we do, which is the
@@ -40,7 +44,7 @@ unchanged () {
 # ten_jobs SEED KEEP: see random_jobs.py; what they are is shown
 ten_jobs () {
 	rc=0
-	flux python "$DWS_SRCDIR/t/nnf/random_jobs.py" $1 $NNF_NODES 10 $LARGEST "$2" \
+	flux python "$DWS_SRCDIR/t/nnf/random_jobs.py" $1 $(set -- $NNF_RABBITS && echo $#) 10 $LARGEST "$2" \
 		>jobs.out || rc=1
 	cat jobs.out
 	return $rc
