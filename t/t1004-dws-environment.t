@@ -75,6 +75,19 @@ test_expect_success 'without the jobtap plugin no task runs without its storage'
 	test_must_fail flux run -S dw="[\"\", \"# none\"]" touch ran &&
 	test_must_fail test -e ran
 '
+# Only a flux-core has shells, and so watches, on other ranks.
+test_expect_success FLUX_CORE 'a watch that hears of nothing is begun again' '
+	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&
+	flux exec -r 1 flux module remove job-info &&
+	flux exec -r 1 flux module load --name=job-info \
+		"$DWS_SRCDIR/t/scripts/deaf-job-info.py" &&
+	with_variables "{\"DW_JOB_scratch\": \"/heard\"}" \
+		-S dw="$GOOD" --requires=rank:1 env &&
+	flux job attach $jobid >env.out &&
+	grep "^DW_JOB_scratch=/heard\$" env.out &&
+	flux exec -r 1 flux module remove job-info &&
+	flux exec -r 1 flux module load job-info
+'
 test_expect_success 'unload' '
 	flux module remove dws
 '

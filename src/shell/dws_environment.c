@@ -28,6 +28,11 @@ static const char *future_text (flux_future_t *f, int errnum)
  */
 #define TOKEN_TIMEOUT 60.
 
+/* The events are written before the job's shells are started: seconds without
+ * any mean that some were missed.
+ */
+#define WATCH_TIMEOUT 5.
+
 /* The token is a secret of the job's owner: it is given in answer to a request,
  * whose sender is known, and is not in the eventlog.
  */
@@ -113,24 +118,51 @@ static int handle_entry (flux_shell_t *shell, json_int_t id, const char *s)
     return rc;
 }
 
-static int watch_eventlog (flux_shell_t *shell,
-                           json_int_t id,
-                           flux_future_t *f)
+/* Handle the events of one watch. Returns as handle_entry() does; 0 means that
+ * none came for WATCH_TIMEOUT.
+ */
+static int handle_events (flux_shell_t *shell, json_int_t id, flux_future_t *f)
 {
     const char *s;
     int rc;
 
-    while (flux_job_event_watch_get (f, &s) == 0) {
+    while (flux_future_wait_for (f, WATCH_TIMEOUT) == 0
+           && flux_job_event_watch_get (f, &s) == 0) {
         if ((rc = handle_entry (shell, id, s)) != 0)
-            return rc < 0 ? -1 : 0;
+            return rc;
         flux_future_reset (f);
     }
+    if (errno == ETIMEDOUT)
+        return 0;
     if (errno == ENODATA)
         shell_log_error ("the job's eventlog ended early");
     else
         shell_log_error ("watching the job's eventlog: %s",
                          flux_future_error_string (f));
     return -1;
+}
+
+/* Events that are written while a watch begins can be missed by that watch for
+ * good (flux-core 0.88, one job of some hundreds). A new one begins with the
+ * first event.
+ */
+static int watch_eventlog (flux_shell_t *shell, json_int_t id)
+{
+    flux_t *h = flux_shell_get_flux (shell);
+    flux_future_t *f;
+    int rc;
+
+    do {
+        if (!(f = flux_job_event_watch (h, id, "eventlog", 0))) {
+            shell_log_errno ("watching the job's eventlog");
+            return -1;
+        }
+        rc = handle_events (shell, id, f);
+        if (flux_job_event_watch_cancel (f) < 0)
+            shell_log_errno ("cancelling the watch of the eventlog");
+        flux_future_destroy (f);
+    } while (rc == 0);
+    return rc < 0 ? -1 : 0;
 }
 
 /* Whether 'dw' is without text: such a job is an ordinary one.
@@ -160,11 +192,8 @@ static int init_cb (flux_plugin_t *p,
                     void *arg)
 {
     flux_shell_t *shell = flux_plugin_get_shell (p);
-    flux_future_t *f;
-    flux_t *h;
     json_int_t id;
     json_t *dw = NULL;
-    int rc;
 
     if (!shell
         || flux_shell_info_unpack (shell,
@@ -179,20 +208,12 @@ static int init_cb (flux_plugin_t *p,
     }
     if (!dw || is_blank (dw))
         return 0;
-    if (!(h = flux_shell_get_flux (shell))) {
+    if (!flux_shell_get_flux (shell)) {
         /* A standalone shell has no eventlog. */
         shell_debug ("no Flux instance");
         return 0;
     }
-    if (!(f = flux_job_event_watch (h, id, "eventlog", 0))) {
-        shell_log_errno ("watching the job's eventlog");
-        return -1;
-    }
-    rc = watch_eventlog (shell, id, f);
-    if (flux_job_event_watch_cancel (f) < 0)
-        shell_log_errno ("cancelling the watch of the eventlog");
-    flux_future_destroy (f);
-    return rc;
+    return watch_eventlog (shell, id);
 }
 
 __attribute__ ((visibility ("default")))
