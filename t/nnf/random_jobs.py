@@ -1,7 +1,7 @@
 # Jobs at random for tier nnf: of all types and sizes, up to the largest that a
-# rabbit can make, for one node or for all.
+# rabbit can make, for one node or for all (two to a rabbit).
 # SPDX-License-Identifier: LGPL-3.0-only
-"""random_jobs.py SEED NODES COUNT LARGEST_GIB KEEP
+"""random_jobs.py SEED RABBITS COUNT LARGEST_GIB KEEP
 
 Submits COUNT jobs, waits for their end, and says how each ended: a line with id,
 outcome, directive and number of nodes. With KEEP (a name, or "") one of them
@@ -16,7 +16,9 @@ import flux
 import flux.job
 from flux.job import JobspecV1
 
-KEEP_GIB = 2048
+# Fluxion gives a rabbit away in 36 parts of 910 GiB: less than two of them.
+KEEP_GIB = 1800
+PARTS_GIB = 1821
 # a job may have to wait for all others, but Fluxion wants a limit
 LIMIT_S = 300
 
@@ -25,15 +27,17 @@ LIMIT_S = 300
 KINDS = ["xfs", "gfs2", "raw"]
 
 
-def directive(draw: random.Random, kind: str, nodes: int, largest_gib: int) -> str:
+def directive(
+    draw: random.Random, kind: str, nodes: int, rabbits: int, largest_gib: int
+) -> str:
     # small ones, large ones, and now and then the largest
     scale = draw.choice([1, 1, 4, 64, 1024])
     part = 1.0 if scale == 1 and draw.random() < 0.5 else draw.random()
     gib = int(largest_gib * part / scale)
-    if nodes > 4 and kind != "lustre":
-        gib //= 2  # two of them share a rabbit
     if kind == "lustre":
         gib = gib // 2 * nodes // 2
+    elif nodes > rabbits:
+        gib //= 2  # two of them share a rabbit
     return f"#DW jobdw type={kind} capacity={max(gib, 1)}GiB name=random"
 
 
@@ -45,21 +49,21 @@ def submit(handle: flux.Flux, line: str, nodes: int) -> int:
 
 
 def main() -> int:
-    seed, nodes, count, largest_gib = map(int, sys.argv[1:5])
+    seed, rabbits, count, largest_gib = map(int, sys.argv[1:5])
     keep = sys.argv[5]
     draw = random.Random(seed)
     handle = flux.Flux()
     jobs: list[tuple[int, str, int]] = []
     if keep:
-        largest_gib -= KEEP_GIB + 1
+        largest_gib -= PARTS_GIB
         gib = draw.randint(1, KEEP_GIB)
         line = f"#DW create_persistent type=xfs capacity={gib}GiB name={keep}"
         jobs.append((submit(handle, line, 1), line, 1))
     kinds = ["lustre", *draw.choices(KINDS, k=count)]
     draw.shuffle(kinds)
     for kind in kinds[: count - len(jobs)]:
-        size = draw.randint(1, nodes)
-        line = directive(draw, kind, size, largest_gib)
+        size = draw.randint(1, 2 * rabbits)
+        line = directive(draw, kind, size, rabbits, largest_gib)
         jobs.append((submit(handle, line, size), line, size))
     bad = 0
     for jobid, line, size in jobs:

@@ -53,4 +53,22 @@ test_expect_success 'once it is given back it can be had' '
 	dws_ended_well $jobid &&
 	nnf_clean
 '
+# Fluxion gives a rabbit away in 36 parts: these sizes are 26 and 10 of them.
+# filled: every rabbit has given nearly all that it has
+filled () {
+	flux rabbit list --json >list.out &&
+	jq -e "[.rabbits[] | .used / .capacity] | length == 2 and min > 0.98" list.out
+}
+test_expect_success 'large and small jobs fill the rabbits, none waits' '
+	for size in 23TiB 23TiB 9000GiB 9000GiB; do
+		nnf_submit "#DW jobdw type=xfs capacity=$size name=part" -N1 \
+			sleep inf || return 1
+	done >sleepers &&
+	for jobid in $(cat sleepers); do
+		dws_wait_event $jobid start || return 1
+	done &&
+	filled &&
+	flux cancel $(cat sleepers) &&
+	nnf_clean
+'
 test_done
