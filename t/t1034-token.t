@@ -63,7 +63,7 @@ test_expect_success 'nor one whose workflow has none' '
 	flux cancel $plain && dws_wait_event $plain clean
 '
 test_expect_success 'its owner can ask for it again' '
-	jobid=$(flux submit -N2 -S dw="$AUTH" sleep inf) &&
+	jobid=$(flux submit -N1 -S dw="$AUTH" sleep inf) &&
 	dws_wait_event $jobid start &&
 	rpc dws.token "{\"jobid\": \"$jobid\"}" >answer &&
 	jq -r .token answer | grep -E "^[^.]+\.[^.]+\.[^.]+$"
@@ -95,6 +95,31 @@ test_expect_success 'a guest may ask about nothing but his own jobs' '
 	done &&
 	as_user 4242 rpc dws.status >status &&
 	jq -e ".jobs == 0" status
+'
+# refused WORDS: the token of $jobid is refused, with these words
+refused () {
+	! rpc dws.token "{\"jobid\": \"$jobid\"}" >answer 2>err && grep "$1" err
+}
+# name_secret NAME [NAMESPACE]: the workflow of $jobid names this Secret
+name_secret () {
+	dws_k8s patch workflows "$(dws_workflow $jobid)" \
+		"{\"status\": {\"workflowToken\": {\"secretName\": \"$1\",
+		\"secretNamespace\": \"${2:-default}\"}}}" >/dev/null
+}
+test_expect_success 'a Secret that is not of the job is not read for it' '
+	other=$(flux submit -N1 -S dw="$AUTH" sleep inf) &&
+	dws_wait_event $other start &&
+	name_secret "$(dws_workflow $other)-token" &&
+	dws_until refused "is not of workflow $(dws_workflow $jobid): its contr" &&
+	name_secret nnf-dm-usercontainer-server-tls &&
+	dws_until refused "nnf-dm-usercontainer-server-tls is not of workflow" &&
+	name_secret nnf-dm-usercontainer-server-tls nnf-system &&
+	dws_until refused "is in another namespace" &&
+	name_secret "$(dws_workflow $jobid)-token-server" &&
+	dws_until refused "no text in token" &&
+	name_secret "$(dws_workflow $jobid)-token" &&
+	dws_until rpc dws.token "{\"jobid\": \"$jobid\"}" &&
+	flux cancel $other && dws_wait_event $other clean
 '
 test_expect_success 'who asks while the agent is away waits for it' '
 	flux cancel $jobid && dws_wait_event $jobid clean &&

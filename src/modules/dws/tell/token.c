@@ -96,6 +96,13 @@ static void answer_waiting (struct tokens *tokens, uint64_t jobid,
     }
 }
 
+static int errno_of (int http_status)
+{
+    if (http_status == 403)
+        return EPERM;
+    return http_status == 404 ? ENOENT : EIO;
+}
+
 static void token_result_cb (struct dws_ctx *ctx, struct job *job,
                              const struct command *cmd, json_t *report)
 {
@@ -109,8 +116,7 @@ static void token_result_cb (struct dws_ctx *ctx, struct job *job,
     if (!token && job)
         flux_log (ctx->h, LOG_ERR, "%s: token: %s", job_label (job, label),
                   message);
-    answer_waiting (ctx->tokens, cmd->jobid, token,
-                    status == 404 ? ENOENT : EIO, message);
+    answer_waiting (ctx->tokens, cmd->jobid, token, errno_of (status), message);
 }
 
 static bool is_asked (struct tokens *tokens, uint64_t jobid)
@@ -122,17 +128,25 @@ static bool is_asked (struct tokens *tokens, uint64_t jobid)
     return false;
 }
 
+/* A workflow's status may name any Secret: the agent reads it if it belongs to
+ * this very workflow.
+ */
 static int ask_token (struct tokens *tokens, struct job *job)
 {
     struct dws_workflow *wf = job->wf;
-    json_t *command = command_create ("secret", "secrets",
-                                      wf->token_namespace, wf->token);
+    json_t *command;
 
-    if (command
-        && json_object_set_new (command, "key", json_string ("token")) < 0) {
-        json_decref (command);
-        command = NULL;
-    }
+    if (!(command = json_pack ("{s:s s:s s:s s:s s:s s:{s:s s:s s:s}}",
+                               "op", "secret",
+                               "kind", "secrets",
+                               "namespace", wf->token_namespace,
+                               "name", wf->token,
+                               "key", "token",
+                               "workflow",
+                                 "name", wf->name,
+                                 "namespace", wf->namespace,
+                                 "uid", wf->uid)))
+        errno = ENOMEM;
     return agent_query (tokens->ctx->agent, job, token_result_cb, command);
 }
 
