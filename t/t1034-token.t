@@ -136,6 +136,48 @@ test_expect_success 'who asks while the agent is away waits for it' '
 	dws_start_agent && wait $waiter &&
 	jq -e .token later && cmp answer later
 '
+test_expect_success 'one user can not fill the module with requests' '
+	cat >flood.py <<-\EOF &&
+	import os, sys
+	os.environ["FLUX_HANDLE_USERID"] = sys.argv[2]
+	os.environ["FLUX_HANDLE_ROLEMASK"] = "0x2"
+	import flux
+	h = flux.Flux()
+	left = [0] * 2
+	said = set()
+	want = int(sys.argv[3])
+	def answered(future, refused):
+	    try:
+	        assert future.get()["token"]
+	        left[0] += 1
+	    except OSError as exc:
+	        said.add(exc.strerror)
+	        left[1] += 1
+	        if left[1] == 10 and not os.path.exists("flooded"):
+	            open("flooded", "w").close()
+	    if sum(left) == want:
+	        h.reactor_stop()
+	futures = [h.rpc("dws.token", {"jobid": int(sys.argv[1])}) for _ in range(want)]
+	for future in futures:
+	    future.then(answered, None)
+	h.reactor_run()
+	print(*left, *said, sep="\n")
+	EOF
+	id=$(flux job id --to=dec $jobid) &&
+	dws_kill_agent &&
+	{ dws_wait 100 flux python flood.py $id $(id -u) 1034 >flood.out & } &&
+	flooder=$! &&
+	dws_until test -e flooded &&
+	test_must_fail as_user 4242 rpc dws.token "{\"jobid\": $id}" 2>err &&
+	grep "owner of an active rabbit job" err &&
+	rpc dws.status >status && jq -e .synced status &&
+	dws_start_agent && wait $flooder &&
+	cat flood.out &&
+	sed -n 1p flood.out | grep -x 1024 && sed -n 2p flood.out | grep -x 10 &&
+	grep "1024 requests of user $(id -u) for tokens wait already" flood.out &&
+	rpc dws.token "{\"jobid\": $id}" >later &&
+	cmp answer later
+'
 test_expect_success 'and so does who asks a module that has just started' '
 	flux module reload dws &&
 	rpc dws.token "{\"jobid\": \"$jobid\"}" >later &&
