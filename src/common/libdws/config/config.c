@@ -171,6 +171,10 @@ static const struct option options[] = {
       DWS_MAX_DIRECTIVE_BYTES, OFFSET (limits.bytes),
       .help = "A job is refused whose #DW directives are longer than this, all "
         "together. The job manager reads them while all other jobs wait." },
+    { "allow_rabbit_resources", TYPE_BOOL, "false", ANY,
+      OFFSET (rabbit_resources),
+      .help = "Let jobs without directives ask for ssd, rabbit or storage_node "
+        "in their resources. No limit of policy holds for that storage." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },
