@@ -24,6 +24,29 @@ test_expect_success 'a bad value is refused at submit, with what is allowed' '
 		true 2>err &&
 	grep zfs err && grep gfs2 err
 '
+# own FILTER [OPTION]...: submit a job whose resources a jq filter has changed
+own () {
+	filter=$1 &&
+	shift &&
+	flux submit -N1 --dry-run "$@" true >base.json &&
+	jq -c ".resources |= ($filter)" base.json >own.json &&
+	flux python "$DWS_SRCDIR/t/scripts/submit_json.py" own.json
+}
+SSD="{type: \"ssd\", count: 5, exclusive: true}"
+RABBIT="{type: \"storage_node\", count: 1,
+	with: [{type: \"core\", count: 1}]}"
+test_expect_success 'storage that is asked for besides directives is refused' '
+	test_must_fail own ". + [$SSD]" -S dw="$DWS_DIRECTIVE" 2>err &&
+	grep "resources: ssd: a job with directives" err &&
+	test_must_fail own ".[0].with += [$SSD]" -S dw="$DWS_DIRECTIVE" 2>err &&
+	grep "resources: ssd: a job with directives" err
+'
+test_expect_success 'and so are rabbits without any directive' '
+	for filter in ". + [$SSD]" ".[0].with += [$SSD]" ". + [$RABBIT]"; do
+		test_must_fail own "$filter" 2>err &&
+		grep "rabbit.allow_rabbit_resources" err || return 1
+	done
+'
 test_expect_success 'no job is left of all that' '
 	flux jobs -ano {id} >jobs &&
 	test_must_fail test -s jobs
@@ -55,5 +78,32 @@ test_expect_success 'his own is taken' '
 	flux job info $jobid rabbit_workflow >workflow.out &&
 	jq -e ".spec.groupID == $(id -g)" <workflow.out &&
 	dws_clean
+'
+test_expect_success 'a job whose storage is in its resources can be updated' '
+	flux queue stop &&
+	jobid=$(dws_submit -t 1h true) &&
+	dws_wait_event $jobid jobspec-update &&
+	dws_wait_event -m description=dws-create $jobid dependency-remove &&
+	flux update $jobid duration=30m &&
+	flux queue start && dws_wait_event $jobid clean &&
+	flux job status $jobid && dws_clean
+'
+test_expect_success 'a site can allow rabbits without directives' '
+	sed "/^\[rabbit\]/a allow_rabbit_resources = 1" \
+		"$DWS_TMP/conf.d/test.toml" >allow.toml &&
+	cp "$DWS_TMP/conf.d/test.toml" test.toml.before &&
+	cp allow.toml "$DWS_TMP/conf.d/test.toml" &&
+	test_must_fail flux config reload 2>err &&
+	grep "allow_rabbit_resources" err &&
+	sed "s/allow_rabbit_resources = 1/allow_rabbit_resources = true/" \
+		allow.toml >"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	jobid=$(own ". + [$SSD]") &&
+	dws_wait_event $jobid clean &&
+	test_must_fail own ". + [$SSD]" -S dw="$DWS_DIRECTIVE" 2>err &&
+	grep "resources: ssd: a job with directives" err &&
+	cp test.toml.before "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	test_must_fail own ". + [$SSD]"
 '
 test_done

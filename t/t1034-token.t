@@ -63,7 +63,7 @@ test_expect_success 'nor one whose workflow has none' '
 	flux cancel $plain && dws_wait_event $plain clean
 '
 test_expect_success 'its owner can ask for it again' '
-	jobid=$(flux submit -N2 -S dw="$AUTH" sleep inf) &&
+	jobid=$(flux submit -N1 -S dw="$AUTH" sleep inf) &&
 	dws_wait_event $jobid start &&
 	rpc dws.token "{\"jobid\": \"$jobid\"}" >answer &&
 	jq -r .token answer | grep -E "^[^.]+\.[^.]+\.[^.]+$"
@@ -96,6 +96,31 @@ test_expect_success 'a guest may ask about nothing but his own jobs' '
 	as_user 4242 rpc dws.status >status &&
 	jq -e ".jobs == 0" status
 '
+# refused WORDS: the token of $jobid is refused, with these words
+refused () {
+	! rpc dws.token "{\"jobid\": \"$jobid\"}" >answer 2>err && grep "$1" err
+}
+# name_secret NAME [NAMESPACE]: the workflow of $jobid names this Secret
+name_secret () {
+	dws_k8s patch workflows "$(dws_workflow $jobid)" \
+		"{\"status\": {\"workflowToken\": {\"secretName\": \"$1\",
+		\"secretNamespace\": \"${2:-default}\"}}}" >/dev/null
+}
+test_expect_success 'a Secret that is not of the job is not read for it' '
+	other=$(flux submit -N1 -S dw="$AUTH" sleep inf) &&
+	dws_wait_event $other start &&
+	name_secret "$(dws_workflow $other)-token" &&
+	dws_until refused "is not of workflow $(dws_workflow $jobid): its contr" &&
+	name_secret nnf-dm-usercontainer-server-tls &&
+	dws_until refused "nnf-dm-usercontainer-server-tls is not of workflow" &&
+	name_secret nnf-dm-usercontainer-server-tls nnf-system &&
+	dws_until refused "is in another namespace" &&
+	name_secret "$(dws_workflow $jobid)-token-server" &&
+	dws_until refused "no text in token" &&
+	name_secret "$(dws_workflow $jobid)-token" &&
+	dws_until rpc dws.token "{\"jobid\": \"$jobid\"}" &&
+	flux cancel $other && dws_wait_event $other clean
+'
 test_expect_success 'who asks while the agent is away waits for it' '
 	flux cancel $jobid && dws_wait_event $jobid clean &&
 	dws_ctl hold PreRun --late &&
@@ -110,6 +135,48 @@ test_expect_success 'who asks while the agent is away waits for it' '
 	waiter=$! &&
 	dws_start_agent && wait $waiter &&
 	jq -e .token later && cmp answer later
+'
+test_expect_success 'one user can not fill the module with requests' '
+	cat >flood.py <<-\EOF &&
+	import os, sys
+	os.environ["FLUX_HANDLE_USERID"] = sys.argv[2]
+	os.environ["FLUX_HANDLE_ROLEMASK"] = "0x2"
+	import flux
+	h = flux.Flux()
+	left = [0] * 2
+	said = set()
+	want = int(sys.argv[3])
+	def answered(future, refused):
+	    try:
+	        assert future.get()["token"]
+	        left[0] += 1
+	    except OSError as exc:
+	        said.add(exc.strerror)
+	        left[1] += 1
+	        if left[1] == 10 and not os.path.exists("flooded"):
+	            open("flooded", "w").close()
+	    if sum(left) == want:
+	        h.reactor_stop()
+	futures = [h.rpc("dws.token", {"jobid": int(sys.argv[1])}) for _ in range(want)]
+	for future in futures:
+	    future.then(answered, None)
+	h.reactor_run()
+	print(*left, *said, sep="\n")
+	EOF
+	id=$(flux job id --to=dec $jobid) &&
+	dws_kill_agent &&
+	{ dws_wait 100 flux python flood.py $id $(id -u) 1034 >flood.out & } &&
+	flooder=$! &&
+	dws_until test -e flooded &&
+	test_must_fail as_user 4242 rpc dws.token "{\"jobid\": $id}" 2>err &&
+	grep "owner of an active rabbit job" err &&
+	rpc dws.status >status && jq -e .synced status &&
+	dws_start_agent && wait $flooder &&
+	cat flood.out &&
+	sed -n 1p flood.out | grep -x 1024 && sed -n 2p flood.out | grep -x 10 &&
+	grep "1024 requests of user $(id -u) for tokens wait already" flood.out &&
+	rpc dws.token "{\"jobid\": $id}" >later &&
+	cmp answer later
 '
 test_expect_success 'and so does who asks a module that has just started' '
 	flux module reload dws &&

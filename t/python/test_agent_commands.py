@@ -146,13 +146,97 @@ def test_senseless_commands_name_the_word(bad, word):
     ],
 )
 def test_a_secret_is_text_or_nothing(caplog, data, value):
-    kube = FakeKube({"s": {"metadata": {"name": "s"}, "data": data}})
-    cmd = {**command("secret", "s", key="token"), "kind": "secrets"}
-    result = commands.execute(kube, cmd)
+    result = read_token({**token_secret(), "data": data})
     assert result.get("value") == value
     if value is None:
         assert result["status"] == 400 and "no text in token" in result["message"]
     assert caplog.records == []
+
+
+DWS = "dataworkflowservices.github.io"
+OF = {"name": "fluxjob-1", "namespace": "default", "uid": "u-1"}
+
+
+def token_secret():
+    """As NNF makes it (makeWorkflowTokenName, AddWorkflowLabels, AddOwnerLabels)."""
+    owner = {"apiVersion": f"{DWS}/v1alpha7", "kind": "Workflow", "controller": True}
+    labels = {f"{DWS}/workflow.{k}": v for k, v in OF.items()}
+    labels.update({f"{DWS}/owner.{k}": v for k, v in OF.items()})
+    labels[f"{DWS}/owner.kind"] = "Workflow"
+    return {
+        "metadata": {
+            "name": "s",
+            "namespace": "default",
+            "labels": labels,
+            "ownerReferences": [{**owner, "name": OF["name"], "uid": OF["uid"]}],
+        },
+        "data": {"token": "YS5iLmM="},
+    }
+
+
+def read_token(secret, **args):
+    cmd = command("secret", "s", key="token", workflow=OF)
+    return commands.execute(FakeKube({"s": secret}), {**cmd, "kind": "secrets", **args})
+
+
+def spoil(secret, *path, to=None):
+    """Another value at a path, or none."""
+    *above, last = path
+    for key in above:
+        secret = secret[key]
+    if to is None:
+        del secret[last]
+    else:
+        secret[last] = to
+
+
+OWNER = ("metadata", "ownerReferences", 0)
+
+
+@pytest.mark.parametrize(
+    "path, to, said",
+    [
+        ((*OWNER, "uid"), "u-2", "owner"),
+        ((*OWNER, "name"), "fluxjob-2", "owner"),
+        ((*OWNER, "kind"), "Computes", "owner"),
+        ((*OWNER, "controller"), None, "owner"),
+        ((*OWNER, "apiVersion"), "example.com/v1", "owner"),
+        ((*OWNER, "apiVersion"), 1, "owner"),
+        (OWNER, "no object", "owner"),
+        (OWNER[:2], None, "owner"),
+        (OWNER[:2], "no list", "owner"),
+        (("metadata", "labels"), None, "label"),
+        (("metadata", "labels"), "no object", "label"),
+        *(
+            (("metadata", "labels", f"{DWS}/{label}"), to, label)
+            for label in (
+                *(f"{whose}.{key}" for whose in ("workflow", "owner") for key in OF),
+                "owner.kind",
+            )
+            for to in ("other", None)
+        ),
+    ],
+)
+def test_a_secret_of_something_else_is_not_read(path, to, said):
+    secret = token_secret()
+    spoil(secret, *path, to=to)
+    result = read_token(secret)
+    assert "value" not in result and result["status"] == 403
+    assert "fluxjob-1" in result["message"] and said in result["message"]
+
+
+def test_nor_one_in_another_namespace():
+    kube = FakeKube({"s": token_secret()})
+    cmd = {**command("secret", "s", key="token", workflow=OF), "namespace": "other"}
+    result = commands.execute(kube, {**cmd, "kind": "secrets"})
+    assert "value" not in result and result["status"] == 403
+    assert "namespace" in result["message"] and kube.calls == []
+
+
+@pytest.mark.parametrize("of", [None, {}, {**OF, "uid": ""}, {**OF, "name": 1}, "x"])
+def test_nor_for_a_workflow_that_is_not_named(of):
+    result = read_token(token_secret(), workflow=of)
+    assert "value" not in result and result["status"] == 400
 
 
 def run_queue(kube, todo, workers=4):

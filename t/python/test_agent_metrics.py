@@ -7,6 +7,8 @@ import pathlib
 import re
 import socket
 import stat
+import threading
+import time
 
 import pytest
 import yaml
@@ -14,6 +16,7 @@ from flux_k8s.agent import Agent, Overrides
 from flux_k8s.stats import Stats
 
 pytest.importorskip("prometheus_client")
+from flux_k8s import metrics
 from flux_k8s.metrics import Collector, MetricsServer
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -102,6 +105,56 @@ def test_a_port_of_the_loopback(server):
     assert found["flux_dws_watch_lists_total", "storages"] == 1
     address = ("127.0.0.1", server.port)
     assert scrape(http.client.HTTPConnection(*address), "/secret")[0] == 404
+
+
+def metrics_threads():
+    return sum("process_request" in thread.name for thread in threading.enumerate())
+
+
+def test_only_so_many_connections_at_once(server, caplog):
+    address = ("127.0.0.1", server.port)
+    silent = [
+        socket.create_connection(address, timeout=LIMIT_S)
+        for _ in range(metrics.CONNECTIONS)
+    ]
+    for _ in range(3):
+        with pytest.raises((http.client.HTTPException, OSError)):
+            scrape(http.client.HTTPConnection(*address, timeout=LIMIT_S))
+    assert metrics_threads() == metrics.CONNECTIONS
+    (said,) = caplog.records
+    assert "8 scrapers at the same time" in said.getMessage()
+    for each in silent:
+        each.close()
+    for thread in threading.enumerate():
+        if "process_request" in thread.name:
+            thread.join(LIMIT_S)
+    connection = http.client.HTTPConnection(*address, timeout=LIMIT_S)
+    assert scrape(connection)[0] == 200
+
+
+def test_who_dribbles_is_hung_up_on(monkeypatch):
+    """Each byte comes soon enough, and the request never ends."""
+    monkeypatch.setattr(metrics, "CLIENT_TIMEOUT_S", 1.0)
+    server = MetricsServer("127.0.0.1:0", collector())
+    try:
+        with socket.create_connection(("127.0.0.1", server.port)) as dribbler:
+            dribbler.settimeout(0.1)
+            began = time.monotonic()
+            gone = False
+            while not gone:
+                assert time.monotonic() - began < LIMIT_S
+                try:
+                    dribbler.send(b"G")
+                    gone = dribbler.recv(1) == b""
+                except TimeoutError:
+                    pass
+                except OSError:
+                    gone = True
+        address = ("127.0.0.1", server.port)
+        connection = http.client.HTTPConnection(*address, timeout=LIMIT_S)
+        assert scrape(connection)[0] == 200
+    finally:
+        server.close()
 
 
 def test_a_newer_agents_socket_is_left_alone(tmp_path):

@@ -176,6 +176,19 @@ def test_token(api: Api) -> None:
     head, body, mark = token.split(b".")
     assert json.loads(base64.urlsafe_b64decode(head + b"=="))["alg"] == "HS256"
     assert mark
+    uid, dws = job.get()["metadata"]["uid"], "dataworkflowservices.github.io"
+    meta = {"name": job.name, "namespace": "default", "uid": uid}
+    labels = {f"{dws}/{of}.{k}": meta[k] for of in ("workflow", "owner") for k in meta}
+    server = wlm.core.read_namespaced_secret(f"{job.name}-token-server", "default")
+    for each, keys in ((secret, ["token"]), (server, ["token.key"])):
+        assert each.type == "Opaque" and each.immutable is True
+        assert list(each.data) == keys
+        assert each.metadata.labels == {**labels, f"{dws}/owner.kind": "Workflow"}
+        (owner,) = each.metadata.owner_references
+        assert (owner.kind, owner.name, owner.uid) == ("Workflow", job.name, uid)
+        assert owner.controller is True and owner.block_owner_deletion is True
+    key = base64.b64decode(server.data["token.key"])
+    assert key.startswith(b"-----BEGIN EC PRIVATE KEY-----\n")
 
 
 def test_start_takes_too_long(api: Api) -> None:

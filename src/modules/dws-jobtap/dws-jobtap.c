@@ -15,6 +15,7 @@
 #include <syslog.h>
 
 #include "libdws/directive/directive.h"
+#include "libdws/storage/ownrabbit.h"
 
 #include "job.h"
 #include "rebuild.h"
@@ -48,19 +49,27 @@ static int validate_cb (flux_plugin_t *p,
     json_t *dw = NULL;
     json_t *tolerance = NULL;
     json_t *group = NULL;
+    json_t *resources = NULL;
     struct dws_directives *dirs;
     dws_error_t error;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:{s?{s?{s?o s?o s?o}}}}",
+                                "{s:{s?o s?{s?{s?o s?o s?o}}}}",
                                 "jobspec",
+                                "resources", &resources,
                                 "attributes",
                                 "system",
                                 "dw", &dw,
                                 "dw_failure_tolerance", &tolerance,
                                 "dw_group", &group) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
+    /* A job that is updated has been through this, and its resources have the
+     * storage that its directives ask for. */
+    if (!current_job (ctx)
+        && dws_ownrabbit_check (resources, dw != NULL, ctx->rabbit_resources,
+                                &error) < 0)
+        return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)
         return 0;
     if (!(dirs = dws_directives_parse (dw, ctx->presets, &ctx->limits, &error)))
@@ -322,6 +331,7 @@ static int conf_update_cb (flux_plugin_t *p,
     struct jobtap *ctx = arg;
     json_t *rabbit = NULL;
     json_t *presets;
+    json_t *allow;
     struct dws_directive_limits limits;
     dws_error_t error;
 
@@ -337,6 +347,11 @@ static int conf_update_cb (flux_plugin_t *p,
         return flux_jobtap_error (p, args, "rabbit.presets: %s", error.text);
     if (read_limits (rabbit, &limits, &error) < 0)
         return flux_jobtap_error (p, args, "rabbit.%s", error.text);
+    allow = json_object_get (rabbit, "allow_rabbit_resources");
+    if (allow && !json_is_boolean (allow))
+        return flux_jobtap_error (p, args, "rabbit.allow_rabbit_resources must"
+                                  " be true or false");
+    ctx->rabbit_resources = json_is_true (allow);
     ctx->limits = limits;
     json_decref (ctx->presets);
     ctx->presets = json_incref (presets);

@@ -21,6 +21,7 @@ struct jobtap {
     flux_t *h;
     json_t *presets;            // [rabbit.presets], or NULL
     struct dws_directive_limits limits; // of what is submitted
+    bool rabbit_resources;      // jobs without directives may ask for rabbits
     double epilog_timeout;      // s; 0 = none
     struct jobtap_job *jobs;       // all active rabbit jobs
     struct flux_msglist *deferred; // requests that wait for a rebuild

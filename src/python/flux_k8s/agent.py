@@ -399,6 +399,7 @@ class Agent:
                 self._overrides.kubeconfig or config.get("kubeconfig"),
                 connections=workers + SPARE_CONNECTIONS,
                 stats=self._stats,
+                insecure=config.get("allow_insecure_kubernetes") is True,
             )
         except ConfigError as exc:
             self._config_error = exc

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import heapq
 import itertools
 import logging
@@ -21,6 +20,7 @@ from flux_k8s.crd import RESOURCES
 from flux_k8s.kube import BROKEN, UNREACHABLE, ApiError, Kube, Object, is_object
 from flux_k8s.logs import read_logs
 from flux_k8s.problems import Problems
+from flux_k8s.secret import SecretError, read_secret
 from flux_k8s.watch import PROBE_CAP_S, backoff_s, pause_s, trim
 
 LOGGER = logging.getLogger(__name__)
@@ -94,18 +94,12 @@ def _get(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 def _secret(kube: Kube, command: Command) -> dict[str, Any]:
-    """One value of a Secret, as text. It is not to be found in any log."""
-    name, key = _word(command, "name"), _word(command, "key")
-    secret = kube.get("secrets", _word(command, "namespace"), name)
-    data = secret.get("data")
-    try:
-        encoded = data.get(key) if isinstance(data, dict) else None
-        value = base64.b64decode(encoded or "", validate=True).decode("ascii")
-    except (ValueError, TypeError):
-        value = ""
-    if not value or not value.isprintable():
-        raise CommandError(f"Secret {name}: no text in {key}") from None
-    return {"value": value}
+    """One value of a Secret of a workflow. It is not to be found in any log."""
+    workflow = _object(command, "workflow")
+    namespace, name = _word(command, "namespace"), _word(command, "name")
+    return {
+        "value": read_secret(kube, workflow, namespace, name, _word(command, "key"))
+    }
 
 
 def _list(kube: Kube, command: Command) -> dict[str, Any]:
@@ -225,6 +219,8 @@ def execute(kube: Kube, command: Command) -> dict[str, Any]:
         result.update(operation(kube, command))
     except CommandError as exc:
         return failure(ApiError(400, "BadRequest", str(exc)))
+    except SecretError as exc:
+        return failure(ApiError(exc.status, exc.reason, str(exc)))
     except ApiError as exc:
         # Somebody else was faster, which nobody has to know about.
         conflict = exc.status == 409 and command["op"] in ("patch", "delete")

@@ -25,9 +25,9 @@ def _check_mapping(path: str) -> str | None:
     return None
 
 
-def _check_kubeconfig(path: str | None) -> str | None:
+def _check_kubeconfig(path: str | None, insecure: bool) -> str | None:
     try:
-        Kube(path)
+        Kube(path, insecure=insecure)
     except ConfigError as exc:
         return f"rabbit.kubeconfig: {exc}"
     return None
@@ -46,9 +46,12 @@ def faults(table: Any, kubeconfig: str | None = None) -> list[str]:
         return found
     mapping = table.get("mapping")
     path = kubeconfig or table.get("kubeconfig")
+    insecure = table.get("allow_insecure_kubernetes") is True
     for fault in (
         _check_mapping(mapping) if mapping and isinstance(mapping, str) else None,
-        _check_kubeconfig(path) if path is None or isinstance(path, str) else None,
+        _check_kubeconfig(path, insecure)
+        if path is None or isinstance(path, str)
+        else None,
     ):
         if fault is not None:
             found.append(fault)

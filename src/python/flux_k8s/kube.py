@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import socket
 import threading
@@ -26,6 +27,9 @@ from kubernetes.config.config_exception import ConfigException
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.stats import Stats
+from flux_k8s.trust import insecurity
+
+LOGGER = logging.getLogger(__name__)
 
 
 class Object(dict[str, Any]):
@@ -164,6 +168,10 @@ class ConfigError(Exception):
     """There is no usable kubeconfig; the text names the file."""
 
 
+class InsecureError(ConfigError):
+    """The kubeconfig would have the agent trust anybody."""
+
+
 def default_kubeconfig() -> str:
     """The kubeconfig used when none is configured: $KUBECONFIG, then the
     home directory of the user that the agent runs as."""
@@ -178,6 +186,7 @@ class Kube:
         kubeconfig: str | None = None,
         connections: int = 32,
         stats: Stats | None = None,
+        insecure: bool = False,
     ) -> None:
         """Read the kubeconfig.
 
@@ -185,6 +194,7 @@ class Kube:
             kubeconfig: path, or None for the default one.
             connections: how many connections are kept open.
             stats: where requests are counted.
+            insecure: rabbit.allow_insecure_kubernetes.
         Raises:
             ConfigError: the file cannot be used.
         """
@@ -192,6 +202,8 @@ class Kube:
         self.stats = stats or Stats()
         self.comeback = Comeback()
         self._connections = connections
+        self._insecure = insecure
+        self._warned = ""
         self._lock = threading.Lock()
         self._loaded_at = 0.0
         self._versions: dict[str, str] = {}
@@ -209,6 +221,7 @@ class Kube:
             known = isinstance(exc, (ConfigException, OSError, yaml.YAMLError))
             text = exc if known else f"not a kubeconfig ({exc})"
             raise ConfigError(f"kubeconfig {self.path}: {text}") from exc
+        self._judge(insecurity(configuration.host, configuration.verify_ssl))
         self._configuration: Any = configuration
         pool = client.rest_client.pool_manager
         pool.connection_pool_kw["socket_options"] = [
@@ -217,6 +230,16 @@ class Kube:
         ]
         self._pool = pool
         self._loaded_at = time.monotonic()
+
+    def _judge(self, fault: str) -> None:
+        """Refuse an insecure server, or say once that it is allowed."""
+        key = "rabbit.allow_insecure_kubernetes"
+        if fault and not self._insecure:
+            text = f"kubeconfig {self.path}: {fault}; only {key} allows that"
+            raise InsecureError(text)
+        if fault and fault != self._warned:
+            LOGGER.warning("kubeconfig %s: %s; %s allows that", self.path, fault, key)
+        self._warned = fault
 
     def _reload(self) -> None:
         """Read the kubeconfig again: its token or certificate may be new."""
@@ -310,6 +333,8 @@ class Kube:
     def _try_reload(self) -> None:
         try:
             self._reload()
+        except InsecureError as exc:
+            LOGGER.warning("%s: what was read before stays", exc)
         except ConfigError:
             # The file is being written, or gone: go on with what we have.
             pass

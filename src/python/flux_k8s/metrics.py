@@ -12,6 +12,7 @@ import socket
 import socketserver
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from typing import Any, Callable
@@ -33,8 +34,11 @@ from flux_k8s.stats import BOUNDS_S, Stats
 LOGGER = logging.getLogger(__name__)
 
 MODULE_TIMEOUT_S = 5.0
-# A scraper that says nothing for so long is hung up on.
+# A scraper that is not through in so long is hung up on.
 CLIENT_TIMEOUT_S = 10.0
+# So many are served at the same time, each by a thread. Any user of the node can
+# connect to a port.
+CONNECTIONS = 8
 UNIX = "unix:"
 
 
@@ -217,8 +221,11 @@ class Collector(BaseCollector):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    timeout = CLIENT_TIMEOUT_S
     server: _Server
+
+    def setup(self) -> None:
+        self.request.settimeout(CLIENT_TIMEOUT_S)
+        super().setup()
 
     def do_GET(self) -> None:  # the name is the base class's
         if self.path.split("?")[0] not in ("/metrics", "/"):
@@ -243,6 +250,44 @@ class _Server(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = True
     daemon_threads = True
     registry: CollectorRegistry
+
+    def __init__(self, *args: Any) -> None:
+        self._open: dict[socket.socket, float] = {}  # when each was accepted
+        self._full = False
+        self._lock = threading.Lock()
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            if len(self._open) < CONNECTIONS:
+                self._open[request] = time.monotonic()
+                self._full = False
+                full, news = False, False
+            else:
+                full, news, self._full = True, not self._full, True
+        if not full:
+            super().process_request(request, client_address)
+            return
+        if news:
+            text = "metrics: %d scrapers at the same time: more are hung up on"
+            LOGGER.warning(text, CONNECTIONS)
+        super().shutdown_request(request)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Hang up on those that take too long; called now and then."""
+        oldest = time.monotonic() - CLIENT_TIMEOUT_S
+        with self._lock:
+            for request, accepted in self._open.items():
+                if accepted < oldest:
+                    try:
+                        request.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        pass  # gone already
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         LOGGER.debug("metrics: a scraper has gone")

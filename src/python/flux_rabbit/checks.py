@@ -256,7 +256,11 @@ def _kubeconfig(site: Site) -> str:
 
     path = site.table.get("kubeconfig")
     try:
-        site.kube = Kube(path if isinstance(path, str) else None, connections=4)
+        site.kube = Kube(
+            path if isinstance(path, str) else None,
+            connections=4,
+            insecure=site.table.get("allow_insecure_kubernetes") is True,
+        )
     except ConfigError as exc:
         raise Wrong(f"rabbit.kubeconfig: {exc}", "the agent reads it, too") from None
     return str(site.kube.path)

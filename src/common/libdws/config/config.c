@@ -62,6 +62,12 @@ static const struct option options[] = {
         "$KUBECONFIG of the agent, then ~/.kube/config of the user that it "
         "runs as. The file is read again when Kubernetes cannot be reached "
         "or refuses the token." },
+    { "allow_insecure_kubernetes", TYPE_BOOL, "false", ANY,
+      OFFSET (insecure_kubernetes), .agent = true,
+      .help = "Let the agent use a kubeconfig with insecure-skip-tls-verify, "
+        "or with http to anything but the loopback: whoever is on the way, or "
+        "answers in the place of Kubernetes, gets the agent's token. The "
+        "agent's log says so. Otherwise such a file is refused." },
     { "workers", TYPE_INTEGER, "16", 1, 1024, OFFSET (workers),
       .agent = true,
       .help = "How many requests to Kubernetes are under way at the same "
@@ -165,6 +171,10 @@ static const struct option options[] = {
       DWS_MAX_DIRECTIVE_BYTES, OFFSET (limits.bytes),
       .help = "A job is refused whose #DW directives are longer than this, all "
         "together. The job manager reads them while all other jobs wait." },
+    { "allow_rabbit_resources", TYPE_BOOL, "false", ANY,
+      OFFSET (rabbit_resources),
+      .help = "Let jobs without directives ask for ssd, rabbit or storage_node "
+        "in their resources. No limit of policy holds for that storage." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },

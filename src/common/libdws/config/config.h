@@ -26,6 +26,8 @@ struct dws_config {
     double progress_interval;       // between annotations of a job
     double offline_grace;           // before DWS is told
     struct dws_directive_limits limits; // for the jobtap plugin
+    bool insecure_kubernetes;
+    bool rabbit_resources;          // for the jobtap plugin
     bool restrict_persistent;
     bool drain_compute_nodes;
     bool soft_drain;

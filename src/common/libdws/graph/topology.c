@@ -227,6 +227,11 @@ error:
     return NULL;
 }
 
+size_t dws_topology_host_count (const struct dws_topology *topo)
+{
+    return topo->host_count;
+}
+
 size_t dws_topology_count (const struct dws_topology *topo)
 {
     return topo->count;

@@ -35,6 +35,7 @@ const char *dws_topology_rabbit (const struct dws_topology *topo,
  * by name, or -1 with errno ENOENT.
  */
 size_t dws_topology_count (const struct dws_topology *topo);
+size_t dws_topology_host_count (const struct dws_topology *topo);
 int dws_topology_find (const struct dws_topology *topo, const char *rabbit);
 int dws_topology_find_host (const struct dws_topology *topo,
                             const char *host);

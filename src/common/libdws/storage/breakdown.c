@@ -22,7 +22,6 @@ struct shape {
     int64_t groups;       // count of slots or chassis
     int64_t per_group;    // nodes in each
     bool chassis;         // a group is all there is below one rabbit
-    bool rewritten;       // there is an ssd already
 };
 
 static const char *get_type (json_t *resource)
@@ -77,12 +76,9 @@ static int find_top (struct shape *shape,
     json_array_foreach (resources, i, value) {
         const char *type = get_type (value);
 
-        if (strcmp (type, "ssd") == 0) {
-            shape->rewritten = true;
-        }
-        else if (strcmp (type, "node") == 0
-                 || strcmp (type, "chassis") == 0
-                 || strcmp (type, "slot") == 0) {
+        if (strcmp (type, "node") == 0
+            || strcmp (type, "chassis") == 0
+            || strcmp (type, "slot") == 0) {
             if (shape->top)
                 return dws_error (error,
                                   EINVAL,
@@ -92,7 +88,8 @@ static int find_top (struct shape *shape,
             shape->top = value;
             shape->top_index = i;
         }
-        else if (strcmp (type, "storage_node") != 0) {
+        else if (strcmp (type, "storage_node") != 0
+                 && strcmp (type, "ssd") != 0) {
             return dws_error (error,
                               EINVAL,
                               "rabbit storage is given to nodes: ask for a"
@@ -115,9 +112,7 @@ static int find_node (struct shape *shape, dws_error_t *error)
     json_t *value;
 
     json_array_foreach (json_object_get (shape->top, "with"), i, value) {
-        if (is_type (value, "ssd"))
-            shape->rewritten = true;
-        else if (is_type (value, "node")) {
+        if (is_type (value, "node")) {
             if (shape->node)
                 return dws_error (error,
                                   EINVAL,
@@ -126,7 +121,8 @@ static int find_node (struct shape *shape, dws_error_t *error)
                                   type);
             shape->node = value;
         }
-        else if (shape->chassis && !is_type (value, "storage_node"))
+        else if (shape->chassis && !is_type (value, "storage_node")
+                 && !is_type (value, "ssd"))
             return dws_error (error,
                               EINVAL,
                               "jobspec resources: '%.60s' cannot stand below"
@@ -159,8 +155,6 @@ static int get_shape (struct shape *shape,
         shape->node = shape->top;
     else if (find_node (shape, error) < 0)
         return -1;
-    if (shape->rewritten)
-        return 0;
     shape->groups = get_count (shape->top, get_type (shape->top), error);
     if (shape->groups < 0)
         return -1;
@@ -329,6 +323,37 @@ static json_t *make_ssd (int64_t gib)
                       "exclusive", 1);
 }
 
+static void drop_ssd (json_t *resources)
+{
+    size_t i = 0;
+
+    while (i < json_array_size (resources)) {
+        json_t *value = json_array_get (resources, i);
+
+        if (is_type (value, "ssd"))
+            (void)json_array_remove (resources, i);
+        else {
+            drop_ssd (json_object_get (value, "with"));
+            i++;
+        }
+    }
+}
+
+/* A copy of what the job asks for besides storage. An ssd is what this file
+ * has added before, or what somebody would like to have without its limits: how
+ * much storage a job gets is what its directives say.
+ */
+static json_t *without_ssd (json_t *resources, dws_error_t *error)
+{
+    json_t *copy = json_deep_copy (resources);
+
+    if (copy)
+        drop_ssd (copy);
+    else
+        dws_error_nomem (error);
+    return copy;
+}
+
 /* {node} becomes {slot[rabbit]{node, ssd}}. In the other forms the group is
  * there already and only the ssd is added.
  */
@@ -373,7 +398,8 @@ json_t *dws_breakdown_apply (json_t *resources,
 {
     static const struct dws_breakdown_opts defaults = { 0 };
     struct breakdown_list *bl;
-    struct shape shape;
+    struct shape shape = { 0 };
+    json_t *plain = NULL;
     json_t *result = NULL;
     int64_t gib = 0;
 
@@ -381,27 +407,22 @@ json_t *dws_breakdown_apply (json_t *resources,
         opts = &defaults;
     if (!(bl = breakdown_list_create (breakdowns, error)))
         return NULL;
+    // no resources at all are refused below
+    if (resources && !(plain = without_ssd (resources, error)))
+        goto done;
     // without storage (destroy_persistent) any resources will do
-    if (!has_storage (bl)) {
-        if (!(result = json_deep_copy (resources)))
-            dws_error_nomem (error);
-        goto done;
-    }
-    if (get_shape (&shape, resources, error) < 0)
-        goto done;
-    if (!shape.rewritten) {
-        if (sum_ssd (bl, &shape, opts, &gib, error) < 0
+    if ((!plain || has_storage (bl))
+        && (get_shape (&shape, plain, error) < 0
+            || sum_ssd (bl, &shape, opts, &gib, error) < 0
             || check_limits (bl, &shape, opts, error) < 0
-            || check_rabbits (gib, &shape, opts, error) < 0)
-            goto done;
-    }
-    if (gib > 0)
-        result = rewrite (resources, &shape, gib);
-    else
-        result = json_deep_copy (resources);
-    if (!result)
+            || check_rabbits (gib, &shape, opts, error) < 0))
+        goto done;
+    if (gib == 0)
+        result = json_incref (plain);
+    else if (!(result = rewrite (plain, &shape, gib)))
         dws_error_nomem (error);
 done:
+    json_decref (plain);
     breakdown_list_destroy (bl);
     return result;
 }
@@ -410,7 +431,7 @@ int64_t dws_breakdown_nodes (json_t *resources)
 {
     struct shape shape;
 
-    if (get_shape (&shape, resources, NULL) < 0 || shape.rewritten)
+    if (get_shape (&shape, resources, NULL) < 0)
         return INT32_MAX;
     return shape.groups * shape.per_group;
 }

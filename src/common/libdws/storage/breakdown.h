@@ -24,8 +24,9 @@ struct dws_breakdown_opts {
  * (an array of DirectiveBreakdown objects) ask for. The input is not changed.
  * - {node} becomes {slot[rabbit]{node, ssd}}, {chassis{node}} becomes
  *   {chassis{node, ssd}}; an ssd counts GiB.
- * - Resources that have an ssd already, and breakdowns without storage
- *   (persistentdw), give an equal copy.
+ * - An ssd that is there already gives way: what the breakdowns ask for, within
+ *   the limits, is all the storage that there is in the result. Breakdowns without
+ *   storage (persistentdw) add none.
  * Fails with EINVAL (the request or the breakdowns are wrong, text for the
  * user), EAGAIN (a breakdown is not ready yet) or ENOMEM.
  * 'opts' may be NULL.

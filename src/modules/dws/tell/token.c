@@ -6,6 +6,9 @@
  * answers all requests for this job's token. A request is answered once it is
  * known whether its sender may have the token, which may be some time after a
  * restart of this module or of the agent; the shell decides how long it waits.
+ *
+ * Any user may ask, about any number, before it is known which jobs there are:
+ * so many requests of one user are kept, and no more.
  */
 
 #include <errno.h>
@@ -15,27 +18,50 @@
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent.h"
-#include "agent/commands.h"
+#include "base/idmap.h"
+#include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/sync.h"
 #include "tell/token.h"
 
+/* A user's jobs have no more shells at the same time than two for each node. The
+ * smallest machine has a limit that is large enough for its tests.
+ */
+#define REQUESTS_PER_NODE 2
+#define REQUESTS_MIN 1024
+
 struct request {
     const flux_msg_t *msg;
+    uint32_t userid;
+    struct request *next;
+};
+
+/* All requests about one job.
+ */
+struct waiting {
     uint64_t jobid;
     bool asked;                 // a query for this job is under way
-    struct request *next;
+    struct request *head;
 };
 
 struct tokens {
     struct dws_ctx *ctx;
-    struct request *head;
+    struct idmap *jobs;         // job id -> struct waiting
+    struct idmap *users;        // user id + 1 -> size_t: requests that wait
 };
 
-static void request_destroy (struct request *req)
+static void waiting_destroy (void *value)
 {
-    flux_msg_decref (req->msg);
-    free (req);
+    struct waiting *w = value;
+
+    while (w->head) {
+        struct request *req = w->head;
+
+        w->head = req->next;
+        flux_msg_decref (req->msg);
+        free (req);
+    }
+    free (w);
 }
 
 static void refuse_token (struct tokens *tokens, const flux_msg_t *msg,
@@ -45,16 +71,64 @@ static void refuse_token (struct tokens *tokens, const flux_msg_t *msg,
         flux_log_error (tokens->ctx->h, DWS_TOPIC_TOKEN);
 }
 
+/* How many requests a user has here
+ */
+
+static int count_in (struct tokens *tokens, uint32_t userid,
+                     dws_error_t *error)
+{
+    size_t hosts = dws_topology_host_count (tokens->ctx->config->topology);
+    size_t max = hosts * REQUESTS_PER_NODE;
+    uint64_t key = (uint64_t)userid + 1;
+    size_t *count;
+
+    if (max < REQUESTS_MIN)
+        max = REQUESTS_MIN;
+    if (!(count = idmap_find (tokens->users, key))) {
+        if (!(count = calloc (1, sizeof (*count)))
+            || idmap_insert (tokens->users, key, count) < 0) {
+            ERRNO_SAFE (free (count));
+            return dws_error (error, errno, "out of memory");
+        }
+    }
+    if (*count >= max)
+        return dws_error (error, EAGAIN, "%zu requests of user %u for tokens "
+                          "wait already: ask again when they are answered",
+                          *count, (unsigned int)userid);
+    (*count)++;
+    return 0;
+}
+
+static void count_out (struct tokens *tokens, uint32_t userid)
+{
+    uint64_t key = (uint64_t)userid + 1;
+    size_t *count = idmap_find (tokens->users, key);
+
+    if (--*count == 0)
+        idmap_delete (tokens->users, key);
+}
+
+/* Take a request out of the list that '*pp' is in, after its answer.
+ */
+static void drop_request (struct tokens *tokens, struct request **pp)
+{
+    struct request *req = *pp;
+
+    *pp = req->next;
+    count_out (tokens, req->userid);
+    flux_msg_decref (req->msg);
+    free (req);
+}
+
+/* Answers
+ */
+
 /* The instance owner has no business with a user's token either. A job of
  * somebody else is refused in the same way as one that is not there.
  */
-static int check_owner (const struct job *job, const flux_msg_t *msg,
+static int check_owner (const struct job *job, uint32_t userid,
                         dws_error_t *error)
 {
-    uint32_t userid;
-
-    if (flux_msg_get_userid (msg, &userid) < 0)
-        return dws_error (error, errno, "no credentials");
     if (!job || !job->facts->directives || job->facts->userid != userid)
         return dws_error (error, EPERM, "this is for the owner of an active "
                           "rabbit job");
@@ -71,34 +145,35 @@ static int check_token (const struct job *job, dws_error_t *error)
     return 0;
 }
 
-/* Answer all requests that wait for a job's token. 'token' is NULL if it could
- * not be read.
+/* Answer all requests about a job. 'token' is NULL if it could not be read.
  */
-static void answer_waiting (struct tokens *tokens, uint64_t jobid,
+static void answer_waiting (struct tokens *tokens, struct waiting *w,
                             const char *token, int errnum, const char *text)
 {
-    struct request **pp = &tokens->head;
     flux_t *h = tokens->ctx->h;
 
-    while (*pp) {
-        struct request *req = *pp;
+    while (w->head) {
+        const flux_msg_t *msg = w->head->msg;
 
-        if (req->jobid != jobid) {
-            pp = &req->next;
-            continue;
-        }
-        *pp = req->next;
         if (!token)
-            refuse_token (tokens, req->msg, errnum, text);
-        else if (flux_respond_pack (h, req->msg, "{s:s}", "token", token) < 0)
+            refuse_token (tokens, msg, errnum, text);
+        else if (flux_respond_pack (h, msg, "{s:s}", "token", token) < 0)
             flux_log_error (h, DWS_TOPIC_TOKEN);
-        request_destroy (req);
+        drop_request (tokens, &w->head);
     }
+}
+
+static int errno_of (int http_status)
+{
+    if (http_status == 403)
+        return EPERM;
+    return http_status == 404 ? ENOENT : EIO;
 }
 
 static void token_result_cb (struct dws_ctx *ctx, struct job *job,
                              const struct command *cmd, json_t *report)
 {
+    struct waiting *w = idmap_find (ctx->tokens->jobs, cmd->jobid);
     const char *token = NULL;
     const char *message = "the token's Secret is malformed";
     char label[JOB_LABEL_SIZE];
@@ -109,100 +184,167 @@ static void token_result_cb (struct dws_ctx *ctx, struct job *job,
     if (!token && job)
         flux_log (ctx->h, LOG_ERR, "%s: token: %s", job_label (job, label),
                   message);
-    answer_waiting (ctx->tokens, cmd->jobid, token,
-                    status == 404 ? ENOENT : EIO, message);
-}
-
-static bool is_asked (struct tokens *tokens, uint64_t jobid)
-{
-    for (struct request *req = tokens->head; req; req = req->next) {
-        if (req->jobid == jobid && req->asked)
-            return true;
+    if (w) {
+        answer_waiting (ctx->tokens, w, token, errno_of (status), message);
+        idmap_delete (ctx->tokens->jobs, cmd->jobid);
     }
-    return false;
 }
 
+/* A workflow's status may name any Secret: the agent reads it if it belongs to
+ * this very workflow.
+ */
 static int ask_token (struct tokens *tokens, struct job *job)
 {
     struct dws_workflow *wf = job->wf;
-    json_t *command = command_create ("secret", "secrets",
-                                      wf->token_namespace, wf->token);
+    json_t *command;
 
-    if (command
-        && json_object_set_new (command, "key", json_string ("token")) < 0) {
-        json_decref (command);
-        command = NULL;
-    }
+    if (!(command = json_pack ("{s:s s:s s:s s:s s:s s:{s:s s:s s:s}}",
+                               "op", "secret",
+                               "kind", "secrets",
+                               "namespace", wf->token_namespace,
+                               "name", wf->token,
+                               "key", "token",
+                               "workflow",
+                                 "name", wf->name,
+                                 "namespace", wf->namespace,
+                                 "uid", wf->uid)))
+        errno = ENOMEM;
     return agent_query (tokens->ctx->agent, job, token_result_cb, command);
 }
 
-/* Bring a request one step forward. Returns false if it was refused.
+/* Refuse those who ask about somebody else's job.
  */
-static bool advance_request (struct tokens *tokens, struct request *req)
+static void refuse_others (struct tokens *tokens, struct waiting *w,
+                           const struct job *job)
 {
-    struct dws_ctx *ctx = tokens->ctx;
-    struct job *job = jobs_find (ctx->jobs, req->jobid);
+    struct request **pp = &w->head;
     dws_error_t error;
 
-    if (req->asked || !sync_done (ctx->sync))
-        return true;
-    if (check_owner (job, req->msg, &error) < 0)
-        goto refuse;
-    if (!agent_ready (ctx->agent))
-        return true;
-    if (check_token (job, &error) < 0)
-        goto refuse;
-    if (is_asked (tokens, req->jobid)) {
-        req->asked = true;
-        return true;
+    while (*pp) {
+        if (check_owner (job, (*pp)->userid, &error) == 0) {
+            pp = &(*pp)->next;
+            continue;
+        }
+        refuse_token (tokens, (*pp)->msg, errno, error.text);
+        drop_request (tokens, pp);
     }
-    if (ask_token (tokens, job) < 0) {
-        refuse_token (tokens, req->msg, errno, "the agent can not be asked");
-        return false;
+}
+
+/* Bring the requests about a job one step forward. Without any left 'w' is
+ * destroyed.
+ */
+static void advance_waiting (struct tokens *tokens, struct waiting *w)
+{
+    struct dws_ctx *ctx = tokens->ctx;
+    struct job *job = jobs_find (ctx->jobs, w->jobid);
+    dws_error_t error;
+
+    if (!sync_done (ctx->sync))
+        return;
+    refuse_others (tokens, w, job);
+    if (w->head && agent_ready (ctx->agent) && !w->asked) {
+        if (check_token (job, &error) < 0)
+            answer_waiting (tokens, w, NULL, errno, error.text);
+        else if (ask_token (tokens, job) < 0)
+            answer_waiting (tokens, w, NULL, errno,
+                            "the agent can not be asked");
+        else
+            w->asked = true;
     }
-    req->asked = true;
-    return true;
-refuse:
-    refuse_token (tokens, req->msg, errno, error.text);
-    return false;
+    if (!w->head && !w->asked)
+        idmap_delete (tokens->jobs, w->jobid);
+}
+
+static void advance_each (uint64_t jobid, void *value, void *arg)
+{
+    advance_waiting (arg, value);
 }
 
 void tokens_retry (struct tokens *tokens)
 {
-    struct request **pp = &tokens->head;
+    idmap_each (tokens->jobs, advance_each, tokens);
+}
 
-    while (*pp) {
-        struct request *req = *pp;
+static void unask_each (uint64_t jobid, void *value, void *arg)
+{
+    struct waiting *w = value;
+    struct tokens *tokens = arg;
 
-        if (advance_request (tokens, req)) {
-            pp = &req->next;
-            continue;
-        }
-        *pp = req->next;
-        request_destroy (req);
-    }
+    w->asked = false;
+    if (!w->head)
+        idmap_delete (tokens->jobs, jobid);
 }
 
 void tokens_agent_lost (struct tokens *tokens)
 {
-    for (struct request *req = tokens->head; req; req = req->next)
-        req->asked = false;
+    idmap_each (tokens->jobs, unask_each, tokens);
+}
+
+struct sender {
+    struct tokens *tokens;
+    const flux_msg_t *msg;
+};
+
+static void disconnect_each (uint64_t jobid, void *value, void *arg)
+{
+    struct sender *sender = arg;
+    struct waiting *w = value;
+    struct request **pp = &w->head;
+
+    while (*pp) {
+        if (flux_disconnect_match (sender->msg, (*pp)->msg))
+            drop_request (sender->tokens, pp);
+        else
+            pp = &(*pp)->next;
+    }
+    if (!w->head && !w->asked)
+        idmap_delete (sender->tokens->jobs, jobid);
 }
 
 void tokens_disconnect (struct tokens *tokens, const flux_msg_t *msg)
 {
-    struct request **pp = &tokens->head;
+    struct sender sender = { .tokens = tokens, .msg = msg };
 
-    while (*pp) {
-        struct request *req = *pp;
+    idmap_each (tokens->jobs, disconnect_each, &sender);
+}
 
-        if (!flux_disconnect_match (msg, req->msg)) {
-            pp = &req->next;
-            continue;
+/* The requests about a job, in a new record if there are none.
+ */
+static struct waiting *find_waiting (struct tokens *tokens, uint64_t jobid)
+{
+    struct waiting *w = idmap_find (tokens->jobs, jobid);
+
+    if (!w && (w = calloc (1, sizeof (*w)))) {
+        w->jobid = jobid;
+        if (idmap_insert (tokens->jobs, jobid, w) < 0) {
+            ERRNO_SAFE (free (w));
+            return NULL;
         }
-        *pp = req->next;
-        request_destroy (req);
     }
+    return w;
+}
+
+static struct waiting *add_request (struct tokens *tokens, uint64_t jobid,
+                                    uint32_t userid, const flux_msg_t *msg,
+                                    dws_error_t *error)
+{
+    struct request *req;
+    struct waiting *w;
+
+    if (count_in (tokens, userid, error) < 0)
+        return NULL;
+    if (!(req = calloc (1, sizeof (*req)))
+        || !(w = find_waiting (tokens, jobid))) {
+        ERRNO_SAFE (free (req));
+        ERRNO_SAFE (count_out (tokens, userid));
+        dws_error (error, errno, "out of memory");
+        return NULL;
+    }
+    req->msg = flux_msg_incref (msg);
+    req->userid = userid;
+    req->next = w->head;
+    w->head = req;
+    return w;
 }
 
 void token_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -210,48 +352,57 @@ void token_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct dws_ctx *ctx = arg;
     struct tokens *tokens = ctx->tokens;
-    struct request *req;
+    dws_error_t error = { "" };
+    struct waiting *w;
+    uint32_t userid;
     json_int_t id;
 
-    if (flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id) < 0) {
+    if (flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id) < 0
+        || flux_msg_get_userid (msg, &userid) < 0) {
         refuse_token (tokens, msg, errno, NULL);
         return;
     }
-    if (!(req = calloc (1, sizeof (*req)))) {
-        refuse_token (tokens, msg, ENOMEM, NULL);
+    /* No job has this id, and the map does not take it. */
+    if (id == 0) {
+        (void)check_owner (NULL, userid, &error);
+        refuse_token (tokens, msg, errno, error.text);
         return;
     }
-    req->msg = flux_msg_incref (msg);
-    req->jobid = id;
-    if (!advance_request (tokens, req)) {
-        request_destroy (req);
+    if (!(w = add_request (tokens, id, userid, msg, &error))) {
+        refuse_token (tokens, msg, errno, error.text);
         return;
     }
-    req->next = tokens->head;
-    tokens->head = req;
+    advance_waiting (tokens, w);
 }
 
 struct tokens *tokens_create (struct dws_ctx *ctx)
 {
     struct tokens *tokens;
 
-    if ((tokens = calloc (1, sizeof (*tokens))))
-        tokens->ctx = ctx;
+    if (!(tokens = calloc (1, sizeof (*tokens))))
+        return NULL;
+    tokens->ctx = ctx;
+    if (!(tokens->jobs = idmap_create (waiting_destroy))
+        || !(tokens->users = idmap_create (free))) {
+        tokens_destroy (tokens);
+        return NULL;
+    }
     return tokens;
+}
+
+static void unload_each (uint64_t jobid, void *value, void *arg)
+{
+    answer_waiting (arg, value, NULL, ENOSYS, "the dws module is unloaded");
 }
 
 void tokens_destroy (struct tokens *tokens)
 {
     if (tokens) {
         ERRNO_SAFE_BLOCK;
-        while (tokens->head) {
-            struct request *req = tokens->head;
-
-            tokens->head = req->next;
-            refuse_token (tokens, req->msg, ENOSYS,
-                          "the dws module is unloaded");
-            request_destroy (req);
-        }
+        if (tokens->jobs && tokens->users)
+            idmap_each (tokens->jobs, unload_each, tokens);
+        idmap_destroy (tokens->jobs);
+        idmap_destroy (tokens->users);
         free (tokens);
     }
 }

@@ -115,13 +115,20 @@ def ref(obj: Object) -> dict[str, str]:
     return {"kind": obj["kind"], "name": meta["name"], "namespace": meta["namespace"]}
 
 
-def workflow_labels(workflow: Object, index: int | None = None) -> dict[str, str]:
-    """Labels of what belongs to a workflow."""
+def whole_labels(workflow: Object) -> dict[str, str]:
+    """Labels of what belongs to a workflow as a whole."""
     meta = workflow["metadata"]
-    labels = {
+    return {
         f"{_WORKFLOW}.name": meta["name"],
         f"{_WORKFLOW}.namespace": meta["namespace"],
         WORKFLOW_UID: meta["uid"],
+    }
+
+
+def workflow_labels(workflow: Object, index: int | None = None) -> dict[str, str]:
+    """Labels of what belongs to a workflow."""
+    labels = {
+        **whole_labels(workflow),
         JOB_LABEL: str(workflow["spec"]["jobID"]).replace(" ", "-"),
     }
     if index is not None:

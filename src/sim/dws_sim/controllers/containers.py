@@ -22,6 +22,7 @@ from dws_sim.controllers.common import (
     fatal,
     missing,
     owner_reference,
+    whole_labels,
 )
 from dws_sim.controllers.datamovement import GLOBAL_ROOTS
 from dws_sim.controllers.pods import SHUTDOWN
@@ -39,16 +40,22 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def make_token(workflow: Object, key: bytes) -> str:
-    """A JSON web token (HS256) that names the workflow."""
+def _pem(key: bytes) -> bytes:
+    """A key as text. NNF has an EC key here; any key can sign."""
+    kind = "EC PRIVATE KEY"
+    text = base64.encodebytes(key).decode()
+    return f"-----BEGIN {kind}-----\n{text}-----END {kind}-----\n".encode()
+
+
+def make_token(key: bytes) -> str:
+    """A JSON web token (HS256): who has it may use the containers."""
 
     def part(value: Any) -> bytes:
         text = value if isinstance(value, bytes) else json.dumps(value).encode()
         return base64.urlsafe_b64encode(text).rstrip(b"=")
 
-    meta = workflow["metadata"]
     head = part({"alg": "HS256", "typ": "JWT"})
-    body = part({"sub": "user-container", "jti": meta["uid"]})
+    body = part({"sub": "user-container", "iat": int(time.time())})
     signed = head + b"." + body
     mark = part(hmac.new(key, signed, hashlib.sha256).digest())
     return (signed + b"." + mark).decode()
@@ -222,21 +229,28 @@ class Container(Command):
         name = f"{step.workflow['metadata']['name']}-token"
         if await step.cluster.get("secrets", step.namespace, name) is None:
             key = secrets.token_bytes(32)
-            token = make_token(step.workflow, key).encode()
-            for each, value in ((f"{name}-server", key), (name, token)):
-                body = child(
-                    step.workflow,
-                    step.namespace,
-                    each,
-                    step.labels,
-                    type="Opaque",
-                    data={"token": _base64(value)},
-                )
-                await step.cluster.create("secrets", body)
+            token = make_token(key).encode()
+            await self._keep(step, f"{name}-server", "token.key", _pem(key))
+            await self._keep(step, name, "token", token)
         step.workflow["status"]["workflowToken"] = {
             "secretName": name,
             "secretNamespace": step.namespace,
         }
+
+    @staticmethod
+    async def _keep(step: Step, name: str, key: str, value: bytes) -> None:
+        """A Secret of the workflow: of it as a whole, not of a directive."""
+        meta = step.workflow["metadata"]
+        body = child(
+            step.workflow,
+            meta["namespace"],
+            name,
+            whole_labels(step.workflow),
+            type="Opaque",
+            immutable=True,
+            data={key: _base64(value)},
+        )
+        await step.cluster.create("secrets", body)
 
     async def _ports_ready(self, step: Step) -> Wait | None:
         data = await self._data(step)

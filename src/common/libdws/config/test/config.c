@@ -113,6 +113,7 @@ static void test_defaults (void **state)
     assert_json (c->environment, "['DW_*', 'NNF_*']");
     agent = dws_config_agent (c);
     assert_json (agent, "{'kubeconfig': null, 'metrics': null,"
+                        " 'allow_insecure_kubernetes': false,"
                         " 'workers': 16}");
     json_decref (agent);
     dws_config_destroy (c);
@@ -147,6 +148,7 @@ static void test_values (void **state)
 {
     json_t *table = J ("{'mapping': '/m', 'kubeconfig': '/k',"
                        " 'metrics': 'unix:/run/m', 'workers': 3,"
+                       " 'allow_insecure_kubernetes': true,"
                        " 'tc_timeout': 'inf', 'soft_drain': false,"
                        " 'environment': [],"
                        " 'policy': {'maximums': {'xfs': 5}},"
@@ -165,6 +167,7 @@ static void test_values (void **state)
     assert_int_equal (json_object_size (c->presets), 1);
     agent = dws_config_agent (c);
     assert_json (agent, "{'kubeconfig': '/k', 'metrics': 'unix:/run/m',"
+                        " 'allow_insecure_kubernetes': true,"
                         " 'workers': 3}");
     json_decref (agent);
     dws_config_destroy (c);

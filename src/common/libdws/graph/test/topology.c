@@ -27,6 +27,7 @@ static void test_lookup (void **state)
     assert_string_equal (dws_topology_rabbit (topo, "b3"), "r2");
     assert_int_equal (dws_topology_find (topo, "r2"), 1);
     assert_int_equal (dws_topology_find_host (topo, "b3"), 1);
+    assert_int_equal (dws_topology_host_count (topo), 3);
     assert_string_equal (dws_topology_name (topo, 2), "r3");
     assert_string_equal (dws_topology_hostlist (topo, 0), "a[1-2]");
     assert_string_equal (dws_topology_hostlist (topo, 2), "");

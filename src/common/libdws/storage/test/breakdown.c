@@ -142,11 +142,17 @@ static const struct {
     { "[{'type': 'node', 'count': {'min': 2, 'max': 2, 'operator': '+',"
       " 'operand': 1}, 'with': [" TASK "]}]", XFS10, 0, SLOTS (2, 10) },
 
-    /* there already: no change, whatever the breakdown says */
-    { SLOTS (2, 7), XFS10, 0, SLOTS (2, 7) },
-    { CHASSIS_SSD (2, 8, 7), XFS10, 0, CHASSIS_SSD (2, 8, 7) },
-    { "[" NODES (2) ", " SSD (7) "]", XFS10, 0,
-      "[" NODES (2) ", " SSD (7) "]" },
+    /* there already: the directives say how much it is */
+    { SLOTS (2, 7), XFS10, 0, SLOTS (2, 10) },
+    { CHASSIS_SSD (2, 8, 7), XFS10, 0, CHASSIS_SSD (2, 8, 80) },
+    { "[" NODES (2) ", " SSD (7) "]", XFS10, 0, SLOTS (2, 10) },
+    { "[{'type': 'slot', 'count': 2, 'label': 'rabbit', 'with': ["
+      SSD (7) ", " NODES (1) ", " SSD (8) "]}]", XFS10, 0, SLOTS (2, 10) },
+    { "[{'type': 'node', 'count': 2, 'with': [" TASK ", " SSD (7) "]}]",
+      XFS10, 0, SLOTS (2, 10) },
+    { SLOTS (2, 7), "", 0,
+      "[{'type': 'slot', 'count': 2, 'label': 'rabbit', 'with': ["
+      NODES (1) "]}]" },
 };
 
 static json_t *make_breakdowns (const char *sets)

@@ -1,0 +1,114 @@
+# The page about what users can send names every request, and tests that exist.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""doc/dev/inputs.rst."""
+
+from __future__ import annotations
+
+import importlib.util
+import pathlib
+import re
+from types import ModuleType
+
+import pytest
+from flux_k8s import names
+
+TOP = pathlib.Path(__file__).parents[2]
+SOURCES = TOP / "src" / "modules"
+
+
+def load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location(
+        "inputs", TOP / "scripts" / "lib" / "inputs.py"
+    )
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+inputs = load()
+
+
+def of_module() -> dict[str, str]:
+    """Requests in the table of dws.so: who may send them."""
+    text = (SOURCES / "dws" / "service.c").read_text()
+    entry = r'REQUEST,\s*(?:"([^"]+)"|DWS_(TOPIC_\w+)),\s*\w+,\s*(\w+)\s*\}'
+    found = {
+        word or getattr(names, name): role
+        for word, name, role in re.findall(entry, text)
+    }
+    assert len(found) == text.count("FLUX_MSGTYPE_REQUEST")
+    who = {"0": "owner", "FLUX_ROLE_USER": "any user"}
+    return {topic: who[role] for topic, role in found.items()}
+
+
+def of_plugin() -> dict[str, str]:
+    """Those of dws-jobtap.so: the job manager lets nobody else call them."""
+    text = (SOURCES / "dws-jobtap" / "service.c").read_text()
+    found = re.findall(r'^    \{ "([a-z-]+)", \w+_cb \},$', text, re.MULTILINE)
+    assert "flux_jobtap_service_register (" in text
+    assert "flux_jobtap_service_register_ex" not in text
+    return {f"job-manager.dws.{name}": "owner" for name in found}
+
+
+def of_scheduler() -> dict[str, str]:
+    """Those of sched-rabbit itself."""
+    folder = SOURCES / "sched-rabbit" / "flux_sched_rabbit"
+    text = "".join(path.read_text() for path in folder.glob("*.py"))
+    assert "allow_guest" not in text
+    found = re.findall(r'@request_handler\("([a-z-]+)"\)', text)
+    assert len(found) == text.count("@request_handler(")
+    return {f"sched-rabbit.{name}": "owner" for name in found}
+
+
+def of_scheduler_class() -> dict[str, str]:
+    """Those that sched-rabbit has from flux-core."""
+    scheduler = pytest.importorskip("flux.scheduler").Scheduler
+    found = {}
+    for name in dir(scheduler):
+        handler = getattr(getattr(scheduler, name), "_flux_handler", None)
+        if handler is not None:
+            prefix = "sched-rabbit." if handler["prefix"] else ""
+            role = "any user" if handler["allow_guest"] else "owner"
+            found[prefix + handler["topic"]] = role
+    return found
+
+
+@pytest.mark.parametrize(
+    "registered, least",
+    [(of_module, 13), (of_plugin, 4), (of_scheduler, 3), (of_scheduler_class, 5)],
+)
+def test_every_method_has_a_row(registered, least):
+    found = registered()
+    assert len(found) >= least
+    listed = inputs.methods()
+    assert {topic: listed.get(topic) for topic in found} == found
+
+
+def test_every_row_is_about_a_method_that_there_is():
+    known = {**of_module(), **of_plugin(), **of_scheduler(), **of_scheduler_class()}
+    assert set(inputs.methods()) == set(known)
+
+
+def test_every_row_has_tests_that_exist():
+    rows = inputs.rows()
+    assert len(rows) > 20
+    for what, who, checks, tests in rows:
+        assert who and checks
+        named = re.findall(r"``([^`]+)``", tests)
+        assert named, what
+        assert [path for path in named if not (TOP / path).is_file()] == [], what
+
+
+def test_every_method_is_sent_by_a_guest():
+    for what, _, _, tests in inputs.rows():
+        if inputs.METHOD.search(what) and "attributes." not in what:
+            assert "t/t3004-guests.t" in tests, what
+
+
+def test_nothing_is_read_of_what_jobs_write_to_the_kvs():
+    for folder in ("modules", "shell", "python/flux_k8s"):
+        for path in (TOP / "src" / folder).rglob("*"):
+            if path.suffix in (".c", ".h", ".py") and "test" not in path.parts:
+                text = path.read_text(encoding="utf8")
+                assert not re.search(r'"[^"\n]*\bguest[./"]', text), path

@@ -1,0 +1,74 @@
+#!/bin/bash
+# Each request that a service answers, sent by a guest (doc/dev/inputs.rst).
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Requests of guests'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 2
+
+rpc () {
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+as_guest () {
+	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
+}
+methods () {
+	"$DWS_PYTHON" "$DWS_SRCDIR/scripts/lib/inputs.py" "$@"
+}
+
+test_expect_success 'load everything, with a job that runs' '
+	dws_setup &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	id=$(flux job id --to=dec $jobid)
+'
+test_expect_success 'what only the owner may send is refused, whatever is in it' '
+	methods owner >owner &&
+	test $(wc -l <owner) -ge 20 &&
+	for topic in $(cat owner); do
+		for payload in "{}" "{\"id\": $id, \"jobid\": $id}"; do
+			test_must_fail as_guest rpc $topic "$payload" 2>err &&
+			grep -i "not permitted\|requires owner\|denied" err ||
+				{ echo "$topic:" && cat err && return 1; }
+		done
+	done
+'
+test_expect_success 'this is all that guests may send' '
+	methods any user | sort >any &&
+	printf "dws.%s\n" disconnect losses status token >expected &&
+	test_cmp expected any
+'
+test_expect_success 'a guest sees nothing of the job, and gets nothing of it' '
+	as_guest rpc dws.status >out && jq -e ".jobs == 0" out &&
+	test_must_fail as_guest rpc dws.status "{\"jobid\": $id}" &&
+	test_must_fail as_guest rpc dws.token "{\"jobid\": $id}" 2>err &&
+	grep "owner of an active rabbit job" err
+'
+test_expect_success 'he sees no losses of others, and can not acknowledge them' '
+	flux module remove dws &&
+	flux kvs put dws.losses="[{\"id\": 7, \"userid\": $(id -u), \"t\": 1.0,
+		\"text\": \"lost\"}]" &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".synced and .agent.synced" &&
+	rpc dws.losses >out && jq -e ".losses | length == 1" out &&
+	as_guest rpc dws.losses >out && jq -e ".losses == []" out &&
+	test_must_fail as_guest rpc dws.losses "{\"ack\": 7}" 2>err &&
+	grep "nothing of that job is listed" err &&
+	rpc dws.losses "{\"ack\": 7}" >out && jq -e ".losses == []" out
+'
+test_expect_success 'he can not disconnect anybody else' '
+	cat >disconnect.py <<-\EOF &&
+	import flux, flux.constants
+	h = flux.Flux()
+	h.rpc("dws.disconnect", {}, flags=flux.constants.FLUX_RPC_NORESPONSE)
+	h.rpc("dws.status", {}).get()
+	EOF
+	as_guest flux python disconnect.py &&
+	rpc dws.status >out && jq -e ".agent.attached and .agent.synced" out
+'
+test_expect_success 'the job has noticed nothing of all that' '
+	flux job eventlog $jobid >eventlog &&
+	test_must_fail grep exception eventlog &&
+	flux cancel $jobid && dws_wait_event $jobid clean && dws_clean
+'
+test_done
