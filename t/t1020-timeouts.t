@@ -73,6 +73,26 @@ test_expect_success 'which the workflow remembers' '
 	flux resource undrain node0 &&
 	dws_clean
 '
+test_expect_success 'nor when the module is loaded again meanwhile' '
+	limit &&
+	dws_ctl hang-mount node0 on &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" \
+		--setattr=system.dw_failure_tolerance=1 sleep inf) &&
+	dws_until dws_mounted 3 &&
+	flux module remove dws &&
+	limit prerun_timeout 0.5 &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	exception $jobid dws-node-failure 1 &&
+	grep node0 exception &&
+	dws_wait_event $jobid start &&
+	dws_mounted 3 &&
+	drained node0 &&
+	dws_ctl hang-mount node0 off &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	flux resource undrain node0 &&
+	dws_clean
+'
 test_expect_success 'two nodes are too many' '
 	dws_ctl hang-mount node0 on &&
 	dws_ctl hang-mount node1 on &&

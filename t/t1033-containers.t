@@ -72,6 +72,20 @@ test_expect_success 'the example runs, with all of its variables' '
 test_expect_success 'one tells which directory on a rabbit is whose' '
 	grep "^DW_RABBIT_NODES=rabbit0=node\[0-1\];rabbit1=node\[2-3\]$" out
 '
+test_expect_success 'also when the module is loaded again in the prolog' '
+	done_well $jobid &&
+	dws_ctl hold DataIn &&
+	again=$(flux submit -N4 -S dw="$LOCAL
+		#DW persistentdw name=some-lustre
+		$FOO" bash "$PWD/task.sh") &&
+	dws_ctl wait-state $(dws_workflow $again) DataIn --timeout 300 &&
+	flux module reload dws &&
+	dws_wait_status ".agent.synced" &&
+	dws_ctl release DataIn &&
+	flux job attach $again >out &&
+	grep "^DW_RABBIT_NODES=rabbit0=node\[0-1\];rabbit1=node\[2-3\]$" out &&
+	done_well $again
+'
 test_expect_success 'the ends of the logs of its containers stay with the job' '
 	done_well $jobid &&
 	flux job info $jobid rabbit_container_log >log &&

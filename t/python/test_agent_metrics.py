@@ -25,6 +25,7 @@ TOP = pathlib.Path(__file__).parents[2]
 LIMIT_S = 20
 STATUS = {
     "synced": True,
+    "plugin": True,
     "jobs": 2,
     "phases": {"depend": 1, "running": 1},
     "states": {"Proposal": 1, "PreRun": 1},

@@ -107,6 +107,7 @@ class Service:
         return {
             "instance": "0",
             "synced": True,
+            "plugin": True,
             "jobs": len(jobs),
             "workflows": len(jobs),
             "unmade": 0,

@@ -46,10 +46,11 @@
 #define DWS_KEY_DAEMONS "rabbit_daemons"
 #define DWS_KEY_TIMING "rabbit_%s_timing"
 
-/* Requests to dws.so that come from elsewhere than the jobtap plugin.
+/* Requests to dws.so, without those about a job that the jobtap plugin sends.
  */
 #define DWS_TOPIC_AGENT "dws.agent"
 #define DWS_TOPIC_LOSSES "dws.losses"
+#define DWS_TOPIC_PLUGIN "dws.plugin"
 #define DWS_TOPIC_RABBIT "dws.rabbit"
 #define DWS_TOPIC_REPORT "dws.report"
 #define DWS_TOPIC_STATUS "dws.status"

@@ -198,7 +198,7 @@ static int cleanup_cb (flux_plugin_t *p,
 
     if (!(job = current_job (arg))
         || !job->known
-        || (job->facts.run_started && !job->facts.run_finished))
+        || !jobtap_facts_epilog_due (&job->facts))
         return 0;
     return begin_epilog (job);
 }
@@ -402,6 +402,8 @@ int flux_plugin_init (flux_plugin_t *p)
         || flux_plugin_register (p, PLUGIN_NAME, tab) < 0
         || jobtap_service_register (ctx) < 0)
         return -1;
+    /* The answer is asked for when the job manager has told of all jobs. */
+    jobtap_hello (ctx);
     return 0;
 }
 

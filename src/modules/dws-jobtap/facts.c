@@ -48,6 +48,8 @@ static void apply_exception (struct jobtap_facts *facts, double timestamp,
         || severity != 0)
         return;
     facts->exception = true;
+    if (timestamp > facts->t_exception)
+        facts->t_exception = timestamp;
     if (jobtap_facts_is_timeout (facts, entry))
         facts->t_timeout = timestamp;
 }
@@ -134,6 +136,17 @@ bool jobtap_facts_abandoned (const struct jobtap_facts *facts)
         && facts->t_timeout >= facts->t_epilog;
 }
 
+bool jobtap_facts_cut_short (const struct jobtap_facts *facts)
+{
+    return facts->epilog_started && facts->t_exception > facts->t_epilog;
+}
+
+bool jobtap_facts_epilog_due (const struct jobtap_facts *facts)
+{
+    return !facts->epilog_started
+        && (!facts->run_started || facts->run_finished);
+}
+
 const char *jobtap_facts_phase (const struct jobtap_facts *facts,
                                 flux_job_state_t state)
 {
@@ -152,9 +165,7 @@ const char *jobtap_facts_phase (const struct jobtap_facts *facts,
             /* After an exception the tasks go on until they are killed, and
              * the epilog begins when they are gone.
              */
-            if (!facts->epilog_started
-                && facts->run_started
-                && !facts->run_finished)
+            if (!facts->epilog_started && !jobtap_facts_epilog_due (facts))
                 return "running";
             return "epilog";
         case FLUX_JOB_STATE_INACTIVE:

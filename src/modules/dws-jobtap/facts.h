@@ -28,6 +28,7 @@ struct jobtap_facts {
     bool exception;             // a fatal exception was raised
     double t_epilog;            // when the epilog began (s since the epoch)
     double t_timeout;           // when it was last said to take too long, or 0
+    double t_exception;         // of the last fatal exception, or 0
 };
 
 /* Take one eventlog entry (RFC 18) into account. Events that say nothing
@@ -55,6 +56,16 @@ bool jobtap_facts_is_timeout (const struct jobtap_facts *facts, json_t *entry);
  * one like any other.
  */
 bool jobtap_facts_abandoned (const struct jobtap_facts *facts);
+
+/* True if a fatal exception was raised in the epilog: nothing more is to be
+ * copied.
+ */
+bool jobtap_facts_cut_short (const struct jobtap_facts *facts);
+
+/* True in CLEANUP, if the epilog has to begin: there is none yet, and the tasks
+ * are gone.
+ */
+bool jobtap_facts_epilog_due (const struct jobtap_facts *facts);
 
 /* "depend", "pending", "prolog", "running" or "epilog", or NULL when nothing
  * more can come of the job (its epilog was released).

@@ -76,12 +76,32 @@ struct jobtap *jobtap_create (flux_plugin_t *p)
     return ctx;
 }
 
+/* There is no answer.
+ */
+static void say_loaded (struct jobtap *ctx, bool loaded)
+{
+    flux_future_t *f;
+
+    if (!(f = flux_rpc_pack (ctx->h, DWS_TOPIC_PLUGIN, FLUX_NODEID_ANY,
+                             FLUX_RPC_NORESPONSE, "{s:b}", "loaded", loaded)))
+        flux_log_error (ctx->h, DWS_TOPIC_PLUGIN);
+    flux_future_destroy (f);
+}
+
+void jobtap_hello (struct jobtap *ctx)
+{
+    say_loaded (ctx, true);
+    ctx->greeted = true;
+}
+
 void jobtap_destroy (struct jobtap *ctx)
 {
     if (ctx) {
         ERRNO_SAFE_BLOCK;
         const flux_msg_t *msg;
 
+        if (ctx->greeted)
+            say_loaded (ctx, false);
         while (ctx->deferred && flux_msglist_first (ctx->deferred)) {
             msg = flux_msglist_pop (ctx->deferred);
             (void)flux_respond_error (ctx->h, msg, ENOSYS, NULL);
@@ -227,7 +247,7 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
 
     if (!(phase = jobtap_facts_phase (facts, jobtap_job_state (job))))
         return json_null ();
-    if (!(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:f}",
+    if (!(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:b s:f}",
                          "id", (json_int_t)job->id,
                          "userid", job->userid,
                          "phase", phase,
@@ -237,6 +257,7 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
                          "group", job->group,
                          "run_started", facts->run_started,
                          "exception", facts->exception,
+                         "teardown", jobtap_facts_cut_short (facts),
                          "abandoned", jobtap_facts_abandoned (facts),
                          "t_epilog", facts->t_epilog)))
         errno = ENOMEM;

@@ -26,6 +26,7 @@ struct jobtap {
     struct jobtap_job *jobs;       // all active rabbit jobs
     struct flux_msglist *deferred; // requests that wait for a rebuild
     flux_watcher_t *retry;      // handles them once more, in a turn of its own
+    bool greeted;               // the dws service knows that it is there
 };
 
 struct jobtap_job {
@@ -51,6 +52,11 @@ struct jobtap_job {
 
 struct jobtap *jobtap_create (flux_plugin_t *p);
 void jobtap_destroy (struct jobtap *ctx);
+
+/* Say that the plugin is there: the dws service asks for all jobs then, and once
+ * more when the plugin goes.
+ */
+void jobtap_hello (struct jobtap *ctx);
 
 /* Make the record of the job that 'args' describe, and attach it.
  * Returns the record; or NULL with errno 0 if it is not a rabbit job, or with

@@ -53,20 +53,42 @@ static int resume_run (struct jobtap_job *job)
     return jobtap_request_setup (job);
 }
 
+/* The plugin was not there when the job's tasks ended, or got an exception
+ * before: the prolog or somebody else holds the job still. An epilog can be begun
+ * by flux_jobtap_epilog_start() in callbacks only: this is the event that it
+ * posts.
+ */
+static int post_epilog_start (struct jobtap_job *job)
+{
+    if (!jobtap_facts_epilog_due (&job->facts))
+        return 0;
+    if (flux_jobtap_event_post_pack (job->ctx->p,
+                                     job->id,
+                                     "epilog-start",
+                                     "{s:s}",
+                                     "description", DWS_EPILOG) < 0)
+        return -1;
+    job->facts.epilog_started = true;
+    return 0;
+}
+
+/* The epilog comes first: without it the end of the prolog may be that of the
+ * job.
+ */
 static int resume_cleanup (struct jobtap_job *job)
 {
     struct jobtap_facts *facts = &job->facts;
 
-    if (jobtap_job_release_prolog (job, 1) < 0)
+    if (post_epilog_start (job) < 0
+        || jobtap_job_release_prolog (job, 1) < 0)
         return -1;
-    if (facts->epilog_finished
-        || (facts->run_started && !facts->run_finished))
+    if (facts->epilog_finished || !facts->epilog_started)
         return 0;
     if (jobtap_facts_abandoned (facts)) {
         jobtap_request_abandon (job);
         return 0;
     }
-    if (facts->epilog_started && jobtap_job_start_timer (job) < 0)
+    if (jobtap_job_start_timer (job) < 0)
         return -1;
     return jobtap_request_post_run (job);
 }

@@ -123,8 +123,10 @@ static void end_epilog (struct dws_ctx *ctx, const flux_msg_t *msg,
     struct job *job;
     int rc;
 
+    /* Of a job that has ended without its epilog the workflow may be all that is
+     * known: it can be given up, too. */
     if ((rc = flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id)) == 0
-        && (job = known_job (ctx, id))) {
+        && ((job = known_job (ctx, id)) || (job = jobs_find (ctx->jobs, id)))) {
         job->facts->exception = true;
         if (abandoned)
             job->facts->abandoned = true;
@@ -145,6 +147,20 @@ static void abort_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg)
 {
     end_epilog (arg, msg, true);
+}
+
+/* Of the plugin itself. Nobody waits for an answer.
+ */
+static void plugin_cb (flux_t *h, flux_msg_handler_t *mh,
+                       const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    int loaded;
+
+    if (flux_request_unpack (msg, NULL, "{s:b}", "loaded", &loaded) < 0)
+        flux_log_error (h, DWS_TOPIC_PLUGIN);
+    else
+        sync_plugin (ctx->sync, loaded);
 }
 
 /* Enable or disable a rabbit. The answer comes from Kubernetes.
@@ -252,6 +268,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.post_run", post_run_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.teardown", teardown_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.abort", abort_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_PLUGIN, plugin_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_RABBIT, rabbit_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_AGENT, agent_attach_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_REPORT, agent_report_cb, 0 },

@@ -35,9 +35,10 @@ KEY_CONTAINER_LOG = "rabbit_container_log"
 KEY_DAEMONS = "rabbit_daemons"
 KEY_TIMING = "rabbit_%s_timing"
 
-# Requests to dws.so that come from elsewhere than the jobtap plugin.
+# Requests to dws.so, without those about a job that the jobtap plugin sends.
 TOPIC_AGENT = "dws.agent"
 TOPIC_LOSSES = "dws.losses"
+TOPIC_PLUGIN = "dws.plugin"
 TOPIC_RABBIT = "dws.rabbit"
 TOPIC_REPORT = "dws.report"
 TOPIC_STATUS = "dws.status"

@@ -20,7 +20,8 @@ Object = dict[str, Any]
 
 # Drain reasons of ours begin with this, others are left alone.
 PREFIX = "rabbit: "
-# The plugin lets a job in the epilog go when it sees this exception.
+# Of a job that is over, as job-list has it.
+INACTIVE = 64
 
 ABOUT = {
     "drain": (
@@ -47,8 +48,9 @@ ABOUT = {
         "epilog yet is ended by an exception, after which its workflow is torn down. "
         "A job in its epilog is let go at once: the nodes where something is still "
         "mounted are drained, the rabbits where something is still allocated are "
-        "disabled, and Teardown goes on without the job. What will be left behind is "
-        "printed and has to be confirmed.",
+        "disabled, and Teardown goes on without the job. So is one that has ended "
+        "while dws-jobtap.so was not loaded, which had no epilog. What will be left "
+        "behind is printed and has to be confirmed.",
         ("flux rabbit release ƒ2gVz",),
     ),
 }
@@ -205,13 +207,16 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
     if job is None:
         raise cli.Failure(f"{rpc.f58(number)} is not an active rabbit job")
     listed = rpc.job_list(handle, number)
-    last = job["phase"] == "epilog"
+    ended = listed.get("state") == INACTIVE
+    last = ended or job["phase"] == "epilog"
     left = left_behind(job, str(listed.get("nodelist") or ""))
     if not args.json:
         print(
             f"{rpc.f58(number)} of {cli.user_name(job['userid'])} is in "
             f"{state_of(job)}; it waits for: {term.clean(waits_for(job))}"
         )
+        if ended:
+            print("The job has ended, its storage has not been cleaned up.")
         if last:
             print("If it is let go now, this is left behind:")
         else:
@@ -228,7 +233,10 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
         "severity": 0,
         "note": why,
     }
-    handle.call("job-manager.raise", request)
+    if ended:
+        handle.call("dws.abort", {"jobid": number})
+    else:
+        handle.call("job-manager.raise", request)
     if args.json:
         cli.print_json({"id": number, "released": last, "left_behind": left})
     elif not last:

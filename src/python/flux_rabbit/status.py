@@ -47,6 +47,8 @@ def health(status: Object) -> tuple[bool, str]:
     agent = status["agent"]
     if not status["synced"]:
         return False, "the jobtap plugin does not answer: is dws-jobtap.so loaded?"
+    if not status["plugin"]:
+        return False, "dws-jobtap.so is not loaded: jobs that end keep their mounts"
     if not agent["attached"]:
         return False, "no agent is attached: is flux-coral2-dws running?"
     if not agent["reachable"]:

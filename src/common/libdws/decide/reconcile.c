@@ -28,6 +28,7 @@ enum {
     LOST = 1 << 9,      // gone, and it is not known how
     UNMOUNTED = 1 << 10,        // epilog: it ends here by release_nodes
     RELEASED = 1 << 11, // gone, and its epilog has ended: data may still move
+    STRANDED = 1 << 12, // gone without an epilog: mounted, or not known to be not
 };
 
 /* Where the workflow is going, by desiredState.
@@ -96,7 +97,7 @@ static const struct row table[] = {
     ROW (EPILOG | CLEANUP | GONE | RELEASED, LIVE, DELETING, row_let_go),
     ROW (EPILOG | CLEANUP, TEARDOWN,           READY,     row_end),
     ROW (EPILOG | CLEANUP, TEARDOWN,           ERROR,     row_fail_teardown),
-    ROW (EPILOG | CLEANUP | GONE | RELEASED, TEARDOWN, ANY - READY,
+    ROW (EPILOG | CLEANUP | GONE | RELEASED | STRANDED, TEARDOWN, ANY - READY,
          row_begin_teardown),
     ROW (EPILOG,           LIVE,               ERROR,     row_give_up),
     ROW (RELEASED,         POSTRUN | DATAOUT,  ERROR,     row_give_up),
@@ -104,7 +105,14 @@ static const struct row table[] = {
     ROW (EPILOG | RELEASED, POSTRUN,           READY,     row_next),
     ROW (EPILOG,           POSTRUN,            UNREADY,   row_unmount),
     ROW (EPILOG | RELEASED, DATAOUT,           UNREADY,   row_unmount),
-    ROW (EPILOG | CLEANUP, LIVE,               ANY,       row_tear_down),
+    ROW (STRANDED,         PRERUN | POSTRUN,   DELETING,  row_lose),
+    ROW (STRANDED,         PRERUN | POSTRUN,   ERROR,     row_fetch_fail),
+    ROW (STRANDED,         PRERUN,             READY,     row_fetch),
+    ROW (STRANDED,         POSTRUN,            UNREADY,   row_fetch_unmount),
+    ROW (STRANDED,         POSTRUN,            READY,     row_give_nodes),
+    ROW (STRANDED,         DATAOUT,            ANY,       row_give_nodes),
+    ROW (STRANDED,         TEARDOWN,           READY,     row_give_nodes),
+    ROW (EPILOG | CLEANUP | STRANDED, LIVE,    ANY,       row_tear_down),
 
     ROW (LOST | GONE | ABANDONED, TEARDOWN,    READY,     row_remove_workflow),
     ROW (RELEASED,         TEARDOWN,           READY,     row_finish),
@@ -153,6 +161,9 @@ static unsigned int view_place (const struct dws_job *job,
     if (job->abandoned)
         return ABANDONED;
     if (job->phase == DWS_PHASE_GONE) {
+        if (job->stranded && wf && !wf->given
+            && wf->desired >= DWS_STATE_PRERUN)
+            return STRANDED;
         if (job->released)
             return RELEASED;
         return job->recalled ? GONE : LOST;

@@ -90,6 +90,10 @@ struct dws_policy {
     X (NOTIFY, notify, "notify", FLUX) \
     /* drain the hosts that lag */ \
     X (DRAIN, drain, "drain", FLUX) \
+    /* drain the hosts that a job without epilog has left mounted */ \
+    X (KEEP_NODES, keep_nodes, "keep-nodes", FLUX) \
+    /* undrain them */ \
+    X (GIVE_NODES, give_nodes, "give-nodes", FLUX) \
     /* disable rabbits that hold allocations */ \
     X (DISABLE, disable, "disable", AGENT) \
     /* record data movements and container logs, then set movements */ \

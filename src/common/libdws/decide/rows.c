@@ -41,6 +41,17 @@ void row_offer (struct view *v)
     act (v, DWS_ACT_RESOURCE_UPDATE);
 }
 
+/* The job's nodes, which a module that has just started has to read again.
+ */
+static bool have_hosts (struct view *v)
+{
+    if (v->job->hosts)
+        return true;
+    wait_for (v, "the resource set");
+    act (v, DWS_ACT_HOSTS);
+    return false;
+}
+
 void row_place (struct view *v)
 {
     bool complete;
@@ -50,11 +61,7 @@ void row_place (struct view *v)
         return;
     }
     complete = have_breakdowns (v);
-    if (!v->job->hosts) {
-        wait_for (v, "the resource set");
-        act (v, DWS_ACT_HOSTS);
-        complete = false;
-    }
+    complete &= have_hosts (v);
     if (!v->wf->computes) {
         wait_for (v, "the Computes object");
         complete = false;
@@ -106,7 +113,8 @@ void row_next (struct view *v)
 
 void row_release_prolog (struct view *v)
 {
-    if (!settle_left_out (v))
+    /* Containers are told which nodes there are on each rabbit. */
+    if (!settle_left_out (v) || (v->wf->containers && !have_hosts (v)))
         return;
     wait_for (v, "the prolog to be released");
     save_timing (v);
@@ -141,7 +149,7 @@ static bool go_on_without (struct view *v)
         wait_for (v, "the workflow to go on without the nodes that failed");
         return true;
     }
-    if (!have_lagging (v))
+    if (!have_hosts (v) || !have_lagging (v))
         return true;
     if (wf->lagging_count == 0
         || wf->lagging_count > (size_t)v->job->failure_tolerance
@@ -383,6 +391,50 @@ void row_end (struct view *v)
     if ((v->job->saved & DWS_SAVED (DWS_STATE_TEARDOWN))
         && !under_way (v, DWS_ACT_SAVE))
         row_release_epilog (v);
+}
+
+/* A job has ended while the plugin was away: there was no epilog, Flux gives its
+ * nodes to others, and its file systems are mounted on them. True when no other
+ * job can be placed there.
+ */
+static bool have_kept_nodes (struct view *v)
+{
+    if (v->wf->kept)
+        return true;
+    if (!have_lagging (v))
+        return false;
+    if (v->wf->lagging_count == 0)
+        return true;
+    wait_for (v, "the nodes that are still mounted to be drained");
+    act (v, DWS_ACT_KEEP_NODES);
+    return false;
+}
+
+void row_fetch (struct view *v)
+{
+    if (have_kept_nodes (v))
+        row_next (v);
+}
+
+void row_fetch_unmount (struct view *v)
+{
+    if (have_kept_nodes (v))
+        row_unmount (v);
+}
+
+void row_fetch_fail (struct view *v)
+{
+    fail_message (v);
+    if (have_kept_nodes (v))
+        row_tear_down (v);
+}
+
+/* They are not mounted any more.
+ */
+void row_give_nodes (struct view *v)
+{
+    wait_for (v, "the nodes to be undrained");
+    act (v, DWS_ACT_GIVE_NODES);
 }
 
 /* What is to be done about the workflow of a job that is gone depends on how

@@ -41,6 +41,10 @@ void row_release_epilog (struct view *v);
 void row_finish (struct view *v);
 void row_remove_workflow (struct view *v);
 void row_recall (struct view *v);
+void row_fetch (struct view *v);
+void row_fetch_unmount (struct view *v);
+void row_fetch_fail (struct view *v);
+void row_give_nodes (struct view *v);
 void row_orphan (struct view *v);
 void row_abandon (struct view *v);
 

@@ -53,6 +53,8 @@ static void recall_entry (struct dws_job *job, json_t *entry, uint32_t owner,
                         "context",
                           "userid", &userid) == 0)
         job->userid = userid;
+    else if (is_named (entry, "start"))
+        job->run_started = true;
     else if (is_epilog (entry, "epilog-start")) {
         *epilog = true;
         (void)json_unpack (entry, "{s:F}", "timestamp", &job->t_epilog);
@@ -78,6 +80,12 @@ void dws_job_recall (struct dws_job *job, const char *eventlog, uint32_t owner)
         json_decref (entry);
         line += len;
         line += strspn (line, "\n");
+    }
+    /* Nobody has begun to clean up after it: that begins now. */
+    if (job->run_started && !epilog && eventlog) {
+        job->stranded = true;
+        job->released = !job->abandoned;
+        job->t_epilog = job->t_gone;
     }
     job->recalled = true;
 }

@@ -10,8 +10,9 @@
 #include "job.h"
 
 /* Note what the eventlog (RFC 18) of a job that is gone says: whose it was,
- * and whether its epilog has ended or was given up. 'eventlog' is NULL if there
- * is none any more. Only 'owner', the instance owner, can give up an epilog.
+ * whether it has run, and whether its epilog has ended, was given up, or never
+ * was: the plugin was away when the job ended. 'eventlog' is NULL if there is none
+ * any more. Only 'owner', the instance owner, can give up an epilog.
  */
 void dws_job_recall (struct dws_job *job, const char *eventlog, uint32_t owner);
 

@@ -66,11 +66,12 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     int run_started = 0;
     int exception = 0;
     int abandoned = 0;
+    int teardown = 0;
     double t_epilog = 0.;
     int index;
 
     if (json_unpack_ex (o, &err, 0,
-                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?b s?b s?b s?F}",
+                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?b s?b s?b s?b s?F}",
                         "id", &id,
                         "jobid", &id,
                         "userid", &userid,
@@ -83,6 +84,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
                         "run_started", &run_started,
                         "exception", &exception,
                         "abandoned", &abandoned,
+                        "teardown", &teardown,
                         "t_epilog", &t_epilog) < 0) {
         dws_error (error, EPROTO, "malformed job facts: %s", err.text);
         return NULL;
@@ -117,6 +119,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     job->run_started = run_started;
     job->exception = exception;
     job->abandoned = abandoned;
+    job->teardown = teardown;
     job->t_epilog = t_epilog;
     return job;
 }
@@ -148,6 +151,7 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     job->run_started |= fresh->run_started;
     job->exception |= fresh->exception;
     job->abandoned |= fresh->abandoned;
+    job->teardown |= fresh->teardown;
     if (fresh->t_epilog > 0.)
         job->t_epilog = fresh->t_epilog;
 }

@@ -43,7 +43,9 @@ struct dws_job {
     bool run_started;
     bool exception;             // a fatal exception was raised: CLEANUP is near
     bool abandoned;             // epilog timeout: the epilog was let go
-    bool released;              // the epilog has ended as it should
+    bool released;              // the epilog has ended as it should, or
+                                //  there is none to wait for
+    bool stranded;              // gone: it ran and ended without an epilog
     bool teardown;              // tear down without PostRun, DataOut
     double t_epilog;            // when the epilog began, 0 before
     double t_gone;              // when it was found to be gone, 0 before

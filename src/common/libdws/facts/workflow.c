@@ -395,6 +395,8 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         wf->allocated = old->allocated;
         old->allocated = NULL;
         wf->disabled = old->disabled;
+        wf->kept = old->kept;
+        wf->given = old->given;
         if (old->lag_state == wf->state)
             inherit_lag (wf, old);
         if (old->state == wf->state && old->desired == wf->desired) {

@@ -90,6 +90,9 @@ struct dws_workflow {
     bool drained;               // those lagging were
     char *allocated;            // rabbits with allocations, NULL: not read
     bool disabled;
+    bool kept;                  // those mounted still by a job that ended
+                                //  without an epilog were drained
+    bool given;                 // and undrained: they are not mounted
 
     /* Data on the move, read when a time limit has passed. */
     double t_progress;          // when it was read, 0: never

@@ -27,6 +27,10 @@
 #define DWS_DRAIN_LINK "rabbit: lost its PCIe link"
 #define DWS_DRAIN_UNMOUNT "rabbit: failed to unmount"
 
+/* Of a node that DWS is to unmount, for a workflow whose name follows.
+ */
+#define DWS_DRAIN_MOUNTED "rabbit: still mounted by"
+
 /* The nodes of this instance, as Flux sees them.
  */
 struct dws_nodes;

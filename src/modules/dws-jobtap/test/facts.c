@@ -193,6 +193,7 @@ static void test_exception (void **state)
         assert_int_equal (jobtap_facts_apply (&facts, o), 0);
         assert_int_equal (facts.exception, table[i].exception);
         assert_false (jobtap_facts_abandoned (&facts));
+        assert_false (jobtap_facts_cut_short (&facts));
         json_decref (o);
 
         /* the same in the epilog, in both orders */
@@ -200,10 +201,12 @@ static void test_exception (void **state)
         assert_int_equal (jobtap_facts_apply (&facts, o), 0);
         json_decref (o);
         assert_int_equal (jobtap_facts_abandoned (&facts), table[i].abandoned);
+        assert_int_equal (jobtap_facts_cut_short (&facts), table[i].exception);
         o = entry (2, "epilog-start", "{'description':'dws-epilog'}");
         assert_int_equal (jobtap_facts_apply (&facts, o), 0);
         json_decref (o);
         assert_false (jobtap_facts_abandoned (&facts));
+        assert_false (jobtap_facts_cut_short (&facts));
     }
 }
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <flux/hostlist.h>
+#include <flux/idset.h>
 
 #include "libdws/facts/mounts.h"
 #include "libdws/facts/servers.h"
@@ -219,6 +220,115 @@ const struct action action_drain = {
     .kind = DWS_ACT_DRAIN,
     .run = run_drain,
 };
+
+/* The nodes of a job that has ended without an epilog
+ */
+
+static void mounted_reason (const struct job *job, char buf[128])
+{
+    snprintf (buf, 128, "%s %s", DWS_DRAIN_MOUNTED, job->wf->name);
+}
+
+static int run_keep_nodes (struct job *job, const struct dws_action *wanted)
+{
+    char label[JOB_LABEL_SIZE];
+    char reason[128];
+    flux_future_t *f;
+
+    mounted_reason (job, reason);
+    flux_log (job->ctx->h, LOG_ERR, "%s: has ended without an epilog: drain %s",
+              job_label (job, label), job->wf->lagging);
+    f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
+                       "targets", job->wf->lagging,
+                       "mode", "update",
+                       "reason", reason);
+    if (act_call (job, &action_keep_nodes, f, act_tried_cb) < 0)
+        return -1;
+    job->wf->kept = true;
+    return 0;
+}
+
+const struct action action_keep_nodes = {
+    .kind = DWS_ACT_KEEP_NODES,
+    .run = run_keep_nodes,
+};
+
+static void given_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+
+    if (job && job->wf)
+        job->wf->given = true;
+    act_tried_cb (call, f);
+}
+
+/* The ranks that are drained for this job, of "drain" in an answer to
+ * resource.status. NULL with errno set if that is not understood.
+ */
+static char *kept_ranks (const struct job *job, json_t *drain)
+{
+    struct idset *ids = idset_create (0, IDSET_FLAG_AUTOGROW);
+    char wanted[128];
+    const char *ranks;
+    json_t *entry;
+    char *s = NULL;
+
+    mounted_reason (job, wanted);
+    json_object_foreach (drain, ranks, entry) {
+        const char *reason = "";
+
+        (void)json_unpack (entry, "{s?s}", "reason", &reason);
+        if (!strcmp (reason, wanted)
+            && idset_decode_add (ids, ranks, -1, NULL) < 0)
+            goto done;
+    }
+    s = idset_encode (ids, IDSET_FLAG_RANGE);
+done:
+    ERRNO_SAFE (idset_destroy (ids));
+    return s;
+}
+
+/* Those that were drained for another reason stay so.
+ */
+static void drains_read_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+    json_t *drain;
+    char *ranks = NULL;
+    bool ok;
+
+    if (!job)
+        return;
+    ok = flux_rpc_get_unpack (f, "{s:o}", "drain", &drain) == 0
+        && (!job->wf || (ranks = kept_ranks (job, drain)));
+    if (ok && job->wf) {
+        if (!*ranks)
+            job->wf->given = true;
+        else
+            ok = act_call (job, &action_give_nodes,
+                           flux_rpc_pack (job->ctx->h, "resource.undrain", 0, 0,
+                                          "{s:s}",
+                                          "targets", ranks),
+                           given_cb) == 0;
+    }
+    act_end (job, call, f, "resource.status", ok);
+    free (ranks);
+}
+
+static int run_give_nodes (struct job *job, const struct dws_action *wanted)
+{
+    return act_call (job, &action_give_nodes,
+                     flux_rpc (job->ctx->h, "resource.status", NULL, 0, 0),
+                     drains_read_cb);
+}
+
+const struct action action_give_nodes = {
+    .kind = DWS_ACT_GIVE_NODES,
+    .run = run_give_nodes,
+};
+
+/* Rabbits
+ */
 
 static int run_disable (struct job *job, const struct dws_action *wanted)
 {

@@ -193,6 +193,8 @@ static void eventlog_read_cb (const struct call *call, flux_future_t *f)
     ok = flux_kvs_lookup_get (f, &eventlog) == 0 || errno == ENOENT;
     if (ok)
         dws_job_recall (job->facts, eventlog, getuid ());
+    if (job->facts->stranded)
+        holds_left (job);
     act_end (job, call, f, "eventlog", ok);
 }
 

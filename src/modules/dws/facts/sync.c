@@ -26,6 +26,7 @@ struct sync {
     bool asked;             // and not yet answered
     bool again;             // ask once more after the answer
     bool told;              // the absence of the plugin has been logged
+    bool alive;             // the plugin has answered, and not left since
     struct retry *retry;
 };
 
@@ -69,6 +70,7 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
     json_t *array;
 
     sync->asked = false;
+    sync->alive = false;
     if (flux_rpc_get_unpack (f, "{s:o}", "jobs", &array) < 0) {
         if (!sync->told)
             flux_log (ctx->h, LOG_INFO, "waiting for dws-jobtap.so: %s",
@@ -81,6 +83,7 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
     if (!sync->done)
         flux_log (ctx->h, LOG_DEBUG, "%zu jobs known", jobs_count (ctx->jobs));
     sync->done = true;
+    sync->alive = true;
     sync->told = false;
     retry_reset (sync->retry);
     jobs_all_known (ctx->jobs, JOBS_OF_FLUX);
@@ -108,6 +111,17 @@ void sync_start (struct sync *sync)
         return;
     }
     sync->asked = true;
+}
+
+void sync_plugin (struct sync *sync, bool loaded)
+{
+    sync->alive &= loaded;
+    sync_start (sync);
+}
+
+bool sync_alive (const struct sync *sync)
+{
+    return sync->alive;
 }
 
 static void sync_retry_cb (void *arg)

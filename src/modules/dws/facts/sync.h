@@ -19,6 +19,16 @@ void sync_destroy (struct sync *sync);
  */
 void sync_start (struct sync *sync);
 
+/* The plugin was loaded, or goes: what has happened to jobs while it was away is
+ * known when it has told of them.
+ */
+void sync_plugin (struct sync *sync, bool loaded);
+
+/* False while the plugin is away: jobs end then, and this module does not hear
+ * of it.
+ */
+bool sync_alive (const struct sync *sync);
+
 /* True once all jobs are known.
  */
 bool sync_done (const struct sync *sync);

@@ -124,6 +124,13 @@ void holds_claimed (struct job *job)
         flux_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
+void holds_left (struct job *job)
+{
+    if (holds_needed (job)
+        && calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
+        flux_log_error (job->ctx->h, "sched-rabbit: hold");
+}
+
 void holds_end (struct job *job)
 {
     json_t *none = NULL;

@@ -32,6 +32,11 @@ flux_future_t *holds_tell (struct job *job);
  */
 void holds_claimed (struct job *job);
 
+/* The job has ended without an epilog, and its storage is still there: tell the
+ * scheduler, if it does not know.
+ */
+void holds_left (struct job *job);
+
 /* The job's storage is free.
  */
 void holds_end (struct job *job);

@@ -8,6 +8,7 @@
 
 #include "libdws/util/jsontext.h"
 #include "facts/config.h"
+#include "facts/sync.h"
 #include "tell/annotate.h"
 #include "tell/describe.h"
 
@@ -63,6 +64,16 @@ done:
     return o;
 }
 
+/* Flux tells of a job's end by the plugin alone.
+ */
+static const char *waits_for (const struct job *job, const char *reason)
+{
+    if (!sync_alive (job->ctx->sync)
+        && job->facts->phase < DWS_PHASE_GONE && !job->facts->abandoned)
+        return "dws-jobtap.so to be loaded: the job may have ended meanwhile";
+    return reason;
+}
+
 /* dws_reconcile() is asked once more, as it says what the job waits for.
  * Nothing is carried out.
  */
@@ -81,7 +92,7 @@ json_t *describe_job (struct job *job)
                          "userid", (json_int_t)job->facts->userid,
                          "phase", dws_phase_name (job->facts->phase),
                          "note", annotate_text (job, note),
-                         "waiting", actions.reason,
+                         "waiting", waits_for (job, actions.reason),
                          "exception", job->facts->exception)))
         return NULL;
     if ((wf && set_new (o, "workflow", describe_workflow (wf)) < 0)

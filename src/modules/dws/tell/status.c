@@ -63,9 +63,10 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (seen.counts.states[i]));
-    o = json_pack ("{s:s s:b s:i s:i s:i s:o s:o s:o s:o s:o s:o s:o}",
+    o = json_pack ("{s:s s:b s:b s:i s:i s:i s:o s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "synced", sync_done (ctx->sync),
+                   "plugin", sync_alive (ctx->sync),
                    "jobs", seen.counts.jobs,
                    "workflows", seen.counts.workflows,
                    "unmade", seen.counts.unmade,

@@ -48,6 +48,8 @@ void model_learn (struct model *m)
     if (!keep) {
         m->allocated = 0;
         m->disabled = 0;
+        m->kept = 0;
+        m->given = 0;
     }
     if (old.exists && !keep) {
         set_mask (m->stale, get_busy (m) & SIDE);
@@ -90,7 +92,9 @@ void model_run_call (struct model *m, int kind)
         case DWS_ACT_RECALL:
             m->recalled = 1;
             m->abandoned |= m->late;
-            m->released |= m->let_go;
+            m->released |= m->let_go || m->alone;
+            m->stranded |= m->alone;
+            m->ran |= m->alone;
             break;
         case DWS_ACT_PROLOG_REMOVE:
             if (m->phase == DWS_PHASE_PROLOG)
@@ -102,6 +106,9 @@ void model_run_call (struct model *m, int kind)
                 m->let_go = 1;
             }
             m->released = 1;
+            break;
+        case DWS_ACT_GIVE_NODES:
+            m->given = 1;
             break;
         case DWS_ACT_REPORT:
             m->reported = 1;
@@ -223,7 +230,6 @@ void model_restart_module (struct model *m)
     m->want = 0;
     set_mask (m->stale, 0);
     m->known = m->phase != DWS_PHASE_GONE;
-    m->teardown = 0;
     m->abandoned = 0;
     m->raised = 0;
     m->refusal = 0;
@@ -232,6 +238,9 @@ void model_restart_module (struct model *m)
     m->same = 0;
     m->recalled = 0;
     m->released = 0;
+    m->stranded = 0;
+    m->kept = 0;
+    m->given = 0;
     m->reported = 0;
     m->progress = PROGRESS_UNREAD;
     m->lag = 0;
@@ -242,6 +251,7 @@ void model_restart_module (struct model *m)
     if (!m->known) {
         m->ran = 0;
         m->exception = 0;
+        m->teardown = 0;
     }
     model_learn (m);
 }

@@ -43,10 +43,23 @@ bool model_has_timeout (int state)
  */
 static bool moves_on (const struct model *m)
 {
-    return m->phase == DWS_PHASE_GONE && m->let_go
-        && (m->seen.desired == DWS_STATE_DATAOUT
-            || reached (&m->seen, DWS_STATE_POSTRUN))
+    bool begun = m->seen.desired == DWS_STATE_DATAOUT
+        || reached (&m->seen, DWS_STATE_POSTRUN)
+        || (m->alone && m->seen.desired >= DWS_STATE_PRERUN
+            && m->seen.desired < DWS_STATE_TEARDOWN);
+
+    return m->phase == DWS_PHASE_GONE && (m->let_go || m->alone) && begun
         && !reached (&m->seen, DWS_STATE_DATAOUT);
+}
+
+/* The same, without what never was mounted: a workflow that was made again on
+ * its way to PreRun.
+ */
+static bool at_risk (const struct model *m)
+{
+    return moves_on (m)
+        && (m->seen.desired != DWS_STATE_PRERUN
+            || reached (&m->seen, DWS_STATE_PRERUN));
 }
 
 static void check_teardown (const struct model *m, double now,
@@ -70,7 +83,7 @@ static void check_teardown (const struct model *m, double now,
         && wf->status != DWS_STATUS_ERROR
         && wf->status != DWS_STATUS_TRANSIENT)
         model_fail (check, "data is lost on its way");
-    if (moves_on (m) && !m->reported)
+    if (at_risk (m) && !m->reported)
         model_fail (check, "data is lost silently");
 }
 
@@ -119,6 +132,12 @@ static void check_action (const struct model *m,
                 && !(m->phase == DWS_PHASE_EPILOG && m->ran)
                 && !moves_on (m))
                 model_fail (check, "a state that the job does not need");
+            if (m->alone && wf->desired == DWS_STATE_PRERUN
+                && !m->kept && m->lag != 1)
+                model_fail (check, "others may get nodes that are mounted");
+            if (m->alone && m->kept && !m->given
+                && wf->desired > DWS_STATE_PRERUN)
+                model_fail (check, "nodes stay drained");
             break;
         case DWS_ACT_TEARDOWN:
             check_teardown (m, now, check);
@@ -141,7 +160,7 @@ static void check_action (const struct model *m,
         case DWS_ACT_FINALIZER:
             if (wf->state != DWS_STATE_TEARDOWN && !wf->deleting)
                 model_fail (check, "finalizer dropped before Teardown");
-            if (moves_on (m) && !m->reported)
+            if (at_risk (m) && !m->reported)
                 model_fail (check, "data is lost silently");
             break;
         case DWS_ACT_DELETE:
@@ -156,6 +175,22 @@ static void check_action (const struct model *m,
         case DWS_ACT_DRAIN:
             if (m->lag < 2 || m->drained)
                 model_fail (check, "drain of nothing");
+            break;
+        case DWS_ACT_KEEP_NODES:
+            if (!m->alone || m->lag < 2 || m->kept)
+                model_fail (check, "drain of nodes that may be used");
+            break;
+        case DWS_ACT_GIVE_NODES:
+            if (!m->alone || m->given
+                || !(reached (wf, DWS_STATE_POSTRUN)
+                     || wf->desired == DWS_STATE_DATAOUT
+                     || reached (wf, DWS_STATE_TEARDOWN)))
+                model_fail (check, "nodes are given that may be mounted");
+            break;
+        case DWS_ACT_MOUNTS:
+        case DWS_ACT_EXCLUDE:
+            if (m->phase == DWS_PHASE_PROLOG && !m->hosts)
+                model_fail (check, "the job's nodes are not known");
             break;
         case DWS_ACT_DISABLE:
             if (!m->abandoned || m->disabled)
@@ -184,13 +219,15 @@ static void check_duties (const struct model *m, struct model_check *check)
         model_fail (check, "an error is not reported");
     if (moves_on (m) && m->released && !m->abandoned
         && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
-        && !m->reported && !is_busy (m, DWS_ACT_REPORT))
+        && !m->reported && !is_busy (m, DWS_ACT_REPORT)
+        && !is_busy (m, DWS_ACT_GIVE_NODES))
         model_fail (check, "a loss is not reported");
     if (model_arrived (wf) && wf->state == DWS_STATE_TEARDOWN && wf->finalizer
         && m->phase != DWS_PHASE_RUNNING
         && (m->phase >= DWS_PHASE_EPILOG || !m->exception)
         && (m->phase != DWS_PHASE_GONE || m->recalled || m->abandoned
             || m->released)
+        && !(m->stranded && !m->given)
         && !is_busy (m, DWS_ACT_FINALIZER))
         model_fail (check, "the finalizer stays on in Teardown");
 }
@@ -217,6 +254,10 @@ static void perform (struct model *m, const struct dws_action *a)
         return;
     if (a->kind == DWS_ACT_DRAIN) {
         m->drained = 1;
+        return;
+    }
+    if (a->kind == DWS_ACT_KEEP_NODES) {
+        m->kept = 1;
         return;
     }
     if (a->kind == DWS_ACT_DISABLE) {
@@ -254,6 +295,7 @@ static int ask (const struct model *m, double now,
         .failure_tolerance = m->tolerance,
         .recalled = m->recalled,
         .released = m->released,
+        .stranded = m->stranded,
         .reported = m->reported,
     };
     const struct model_workflow *seen = &m->seen;
@@ -283,6 +325,8 @@ static int ask (const struct model *m, double now,
         .allocated = m->allocated ? "rabbit0" : NULL,
         .drained = m->drained,
         .disabled = m->disabled,
+        .kept = m->kept,
+        .given = m->given,
         .t_progress = m->progress != PROGRESS_UNREAD ? LATE : 0.,
         .advancing = m->progress == PROGRESS_MADE,
     };
@@ -319,6 +363,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         uint8_t patient = m->patient;
         uint8_t unmount = m->unmount;
         uint8_t let_go = m->let_go;
+        uint8_t alone = m->alone;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
@@ -330,6 +375,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->patient = patient;
         m->unmount = unmount;
         m->let_go = let_go;
+        m->alone = alone;
         return false;
     }
     row = ask (m, now, check, &out);

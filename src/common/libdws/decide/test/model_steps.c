@@ -99,6 +99,48 @@ static void step_flux (struct steps *s)
     }
 }
 
+/* The plugin is away when the job ends, and comes back. A job that it holds in
+ * prolog or epilog waits for it.
+ */
+static void step_plugin (struct steps *s)
+{
+    struct model m = *s->from;
+
+    if (m.phase == DWS_PHASE_PROLOG || m.phase >= DWS_PHASE_EPILOG)
+        return;
+    m.alone = m.phase == DWS_PHASE_RUNNING;
+    m.ran = m.alone;
+    m.phase = DWS_PHASE_GONE;
+    step (s, &m);
+}
+
+/* What the module knows after a restart, once it has read what it needs, is what
+ * it knew before.
+ */
+static void check_restart (const struct model *before,
+                           const struct model *after,
+                           struct model_check *check)
+{
+    struct model a = *before;
+    struct model b = *after;
+    bool gone = a.phase == DWS_PHASE_GONE;
+
+    if (gone) {
+        model_run_call (&a, DWS_ACT_RECALL);
+        model_run_call (&b, DWS_ACT_RECALL);
+    }
+    else if (a.phase >= DWS_PHASE_PROLOG) {
+        model_run_call (&a, DWS_ACT_HOSTS);
+        model_run_call (&b, DWS_ACT_HOSTS);
+    }
+    if (a.phase != b.phase || a.abandoned != b.abandoned
+        || (!a.abandoned && a.released != b.released)
+        || a.stranded != b.stranded
+        || (!gone && (a.ran != b.ran || a.exception != b.exception
+                      || a.teardown != b.teardown || a.hosts != b.hosts)))
+        model_fail (check, "a fact is forgotten by a restart");
+}
+
 static void step_status (struct steps *s)
 {
     struct model m = *s->from;
@@ -154,6 +196,7 @@ void model_steps (const struct model *from, struct model_check *check,
 
     step_results (&s);
     step_flux (&s);
+    step_plugin (&s);
     step_status (&s);
     step_hand (&s);
     m = *from;
@@ -170,6 +213,7 @@ void model_steps (const struct model *from, struct model_check *check,
     step (&s, &m);
     m = *from;
     model_restart_module (&m);
+    check_restart (from, &m, check);
     step (&s, &m);
     for (int i = 0; i < 3; i++) {
         static const double times[] = { LATE, LATER, OVER };

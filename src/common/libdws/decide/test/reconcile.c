@@ -552,6 +552,79 @@ static void test_destroy (void **state)
                       DWS_ACT_EPILOG_REMOVE);
 }
 
+/* A job has ended without an epilog. Its nodes are kept from others until they
+ * are not mounted any more, its data is moved, and what is not is reported.
+ */
+static void test_stranded (void **state)
+{
+    struct facts f = facts (DWS_PHASE_GONE, DWS_STATE_PRERUN, true);
+
+    f.job.directives = NULL;
+    f.job.recalled = true;
+    f.job.released = true;
+    f.job.stranded = true;
+    assert_string_equal (decide (&f, 1001.), "mounts");
+    f.wf.lag_state = DWS_STATE_PRERUN;
+    f.wf.lagging_count = 2;
+    assert_string_equal (decide (&f, 1001.), "keep-nodes");
+    f.wf.kept = true;
+    assert_string_equal (decide (&f, 1001.), "save desire");
+    assert_int_equal (f.out.list[1].state, DWS_STATE_POSTRUN);
+    f.wf.desired = f.wf.state = DWS_STATE_POSTRUN;
+    f.wf.ready = false;
+    f.wf.status = DWS_STATUS_DRIVERWAIT;
+    assert_string_equal (decide (&f, 1001.), "");
+    f.wf.kept = false;      // after a restart
+    assert_string_equal (decide (&f, 1001.), "mounts");
+    f.wf.status = DWS_STATUS_ERROR;
+    assert_string_equal (decide (&f, 1001.), "report mounts");
+    f.wf.ready = true;
+    assert_string_equal (decide (&f, 1001.), "report mounts");
+    f.wf.status = DWS_STATUS_COMPLETED;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "save desire");
+    assert_int_equal (f.out.list[1].state, DWS_STATE_DATAOUT);
+    f.wf.given = false;
+    f.wf.desired = f.wf.state = DWS_STATE_TEARDOWN;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "finalizer delete save");
+}
+
+/* Before the workflow got to PreRun nothing was mounted.
+ */
+static void test_stranded_early (void **state)
+{
+    struct facts f = facts (DWS_PHASE_GONE, DWS_STATE_PROPOSAL, true);
+
+    f.job.directives = NULL;
+    f.job.recalled = true;
+    f.job.released = true;
+    f.job.stranded = true;
+    assert_string_equal (decide (&f, 1001.), "save teardown");
+}
+
+/* A module that has just started does not know the nodes of a job in its prolog.
+ */
+static void test_hosts_unknown (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
+
+    f.job.hosts = NULL;
+    f.job.failure_tolerance = 1;
+    assert_string_equal (decide (&f, 1031.), "hosts");
+    f.wf.desired = f.wf.state = DWS_STATE_SETUP;
+    assert_string_equal (decide (&f, 1031.), "hosts");
+    f.job.hosts = "node0";
+    assert_string_equal (decide (&f, 1031.), "allocations");
+    f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, true);
+    f.job.hosts = NULL;
+    assert_string_equal (decide (&f, 1001.), "save prolog-remove");
+    f.wf.containers = true;
+    assert_string_equal (decide (&f, 1001.), "hosts");
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -577,6 +650,9 @@ int main (void)
         cmocka_unit_test (test_movements),
         cmocka_unit_test (test_destroy),
         cmocka_unit_test (test_invalid),
+        cmocka_unit_test (test_stranded),
+        cmocka_unit_test (test_stranded_early),
+        cmocka_unit_test (test_hosts_unknown),
     };
 
     return cmocka_run_group_tests_name ("reconcile", tests, NULL, NULL);

@@ -20,6 +20,8 @@
 #define FINISH \
     "{\"timestamp\":3,\"name\":\"epilog-finish\",\"context\":" \
     "{\"description\":\"dws-epilog\",\"status\":0}}\n"
+#define START "{\"timestamp\":1,\"name\":\"start\"}\n"
+#define CLEAN "{\"timestamp\":4,\"name\":\"clean\"}\n"
 #define SUBMIT "{\"timestamp\":1,\"name\":\"submit\",\"context\":" \
     "{\"userid\":42,\"urgency\":16,\"flags\":0,\"version\":1}}\n"
 
@@ -68,6 +70,38 @@ static void test_recall (void **state)
     }
 }
 
+/* A job that has run ends with an epilog, unless the plugin was away.
+ */
+static void test_stranded (void **state)
+{
+    static const struct {
+        const char *eventlog;
+        bool ran;
+        bool stranded;
+    } tab[] = {
+        { NULL, false, false },
+        { SUBMIT CLEAN, false, false },
+        { SUBMIT START CLEAN, true, true },
+        { SUBMIT START EXCEPTION ("dws-epilog-timeout", "0") CLEAN,
+          true, true },
+        { SUBMIT START EPILOG ("other") CLEAN, true, true },
+        { SUBMIT START EPILOG ("dws-epilog") FINISH CLEAN, true, false },
+        { SUBMIT START EPILOG ("dws-epilog") CLEAN, true, false },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_job job = { .id = 1, .t_gone = 7. };
+
+        dws_job_recall (&job, tab[i].eventlog, OWNER);
+        assert_int_equal (job.run_started, tab[i].ran);
+        assert_int_equal (job.stranded, tab[i].stranded);
+        if (job.stranded) {
+            assert_true (job.released);
+            assert_true (job.t_epilog == 7.);
+        }
+    }
+}
+
 /* What time limits and the record of a loss go by.
  */
 static void test_recall_owner (void **state)
@@ -83,6 +117,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_recall),
+        cmocka_unit_test (test_stranded),
         cmocka_unit_test (test_recall_owner),
     };
 
