@@ -165,6 +165,11 @@ static const struct option options[] = {
       DWS_MAX_DIRECTIVE_BYTES, OFFSET (limits.bytes),
       .help = "A job is refused whose #DW directives are longer than this, all "
         "together. The job manager reads them while all other jobs wait." },
+    { "refuse_early", TYPE_BOOL, "true", ANY, OFFSET (refuse_early),
+      .help = "Refuse a job that by its directives alone asks for more than any "
+        "rabbit has before there is a workflow for it. Set it to false if a "
+        "storage profile makes less than users ask for, by a "
+        "capacityScalingFactor below 1: such a job may fit." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },

@@ -26,6 +26,7 @@ struct dws_config {
     double progress_interval;       // between annotations of a job
     double offline_grace;           // before DWS is told
     struct dws_directive_limits limits; // for the jobtap plugin
+    bool refuse_early;              // what no rabbit can hold
     bool restrict_persistent;
     bool drain_compute_nodes;
     bool soft_drain;
