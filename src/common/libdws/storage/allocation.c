@@ -85,11 +85,7 @@ json_t *dws_allocation_nodes (json_t *R,
         const char *rabbit = dws_topology_rabbit (topo, host);
         json_int_t n;
 
-        if (!rabbit) {
-            dws_error (error, EINVAL, "host %s has no rabbit", host);
-            goto error;
-        }
-        if (json_object_get (seen, host))
+        if (!rabbit || json_object_get (seen, host))
             continue;
         n = json_integer_value (json_object_get (result, rabbit));
         if (json_object_set_new (seen, host, json_true ()) < 0
@@ -362,7 +358,7 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         goto done;
     }
     lay->min_bytes = opts->min_gib * GIB;
-    if (lay->nplaces > 0 && lay->nrabbits == 0) {
+    if (bl->count > 0 && lay->nrabbits == 0) {
         dws_error (error, EINVAL, "the job has no node with a rabbit");
         goto done;
     }

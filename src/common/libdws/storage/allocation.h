@@ -28,8 +28,9 @@ struct dws_allocation_opts {
 
 /* Count the hosts of an R object (RFC 20), or of an RFC 29 hostlist given as
  * a JSON string, by rabbit: a new object {RABBIT: COUNT, ...} in the order
- * in which the rabbits first occur. A host that is listed twice counts once.
- * Fails with EINVAL (bad R, host without a rabbit) or ENOMEM.
+ * in which the rabbits first occur. A host that is listed twice counts once. One
+ * that has no rabbit, or is one, takes part in the job without storage.
+ * Fails with EINVAL (bad R) or ENOMEM.
  */
 json_t *dws_allocation_nodes (json_t *R,
                               const struct dws_topology *topo,

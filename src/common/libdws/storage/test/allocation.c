@@ -433,7 +433,9 @@ static void test_nodes (void **state)
         { "{'version': 1, 'execution': {'nodelist': ['a[1-2]', 'b3'],"
           " 'R_lite': []}}", "{'r1': 2, 'r2': 1}" },
         { "{'execution': {'nodelist': []}}", "{}" },
-        { "'c9'", "host c9 has no rabbit" },
+        /* nodes without a rabbit, and rabbits themselves, have no part in it */
+        { "'c9'", "{}" },
+        { "'a1,r1,c9,b3'", "{'r1': 1, 'r2': 1}" },
         { "'a[1'", "not a hostlist" },
         { "{}", "no execution.nodelist" },
         { "{'execution': {'nodelist': [5]}}", "not a hostlist" },
