@@ -88,10 +88,11 @@ static int send_servers (struct job *job, json_t *sets)
 static bool rabbit_may_return (struct job *job)
 {
     double now = flux_reactor_time ();
+    double limit = job->ctx->config->policy.tc_timeout;
 
     if (job->t_down == 0.)
         job->t_down = now;
-    return now - job->t_down < job->ctx->config->policy.tc_timeout;
+    return limit < 0. || now - job->t_down < limit;
 }
 
 /* Is it only that others have the room? Some may be about to give it back: what
