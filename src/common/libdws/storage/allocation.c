@@ -190,6 +190,46 @@ static void judge_rabbit (struct layout_rabbit *r,
     r->known = true;
 }
 
+char *dws_allocation_down (const char *hosts,
+                           json_t *storages,
+                           const struct dws_topology *topo,
+                           dws_error_t *error)
+{
+    struct dws_allocation_opts opts = { .storages = storages };
+    struct hostlist *all = hostlist_decode (hosts);
+    struct hostlist *down = NULL;
+    struct strtab *tab = NULL;
+    const char *host;
+    char *result = NULL;
+
+    if (!all)
+        dws_error (error, EINVAL, "malformed hostlist '%.60s'", hosts);
+    else if ((tab = index_storages (storages, error))) {
+        if (!(down = hostlist_create ()))
+            goto nomem;
+        for (host = hostlist_first (all); host; host = hostlist_next (all)) {
+            struct layout_rabbit r = {
+                .name = dws_topology_rabbit (topo, host),
+            };
+
+            if (r.name)
+                judge_rabbit (&r, &opts, tab);
+            if (r.fault && hostlist_append (down, host) < 0)
+                goto nomem;
+        }
+        if (!(result = hostlist_encode (down)))
+            goto nomem;
+    }
+done:
+    strtab_destroy (tab);
+    hostlist_destroy (down);
+    hostlist_destroy (all);
+    return result;
+nomem:
+    dws_error_nomem (error);
+    goto done;
+}
+
 /* Bytes that the scheduler has set aside on a rabbit with so many nodes of
  * the job, from the first {node, ssd} in the scheduled resources.
  */

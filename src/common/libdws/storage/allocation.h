@@ -36,6 +36,15 @@ json_t *dws_allocation_nodes (json_t *R,
                               const struct dws_topology *topo,
                               dws_error_t *error);
 
+/* Those of 'hosts', a hostlist, whose rabbit cannot hold anything now by its
+ * Storage object, as a hostlist that the caller frees. Fails with EINVAL or
+ * ENOMEM.
+ */
+char *dws_allocation_down (const char *hosts,
+                           json_t *storages,
+                           const struct dws_topology *topo,
+                           dws_error_t *error);
+
 /* The reverse view for people and for drains: the RFC 29 hostlist of the
  * rabbits in 'nodes_per_rabbit'. The caller frees it.
  */

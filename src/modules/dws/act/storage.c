@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
@@ -12,6 +13,7 @@
 #include "libdws/storage/drives.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/reserved.h"
+#include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/kvs.h"
@@ -154,6 +156,19 @@ int storage_demand (struct job *job, struct demand *demand,
     return rc;
 }
 
+const char *storage_left_out (const struct job *job)
+{
+    return job->wf->excluded ? job->wf->lagging : job->wf->failed;
+}
+
+char *storage_hosts (const struct job *job)
+{
+    dws_error_t error;
+
+    return dws_hosts_subtract (job->facts->hosts, storage_left_out (job),
+                               &error);
+}
+
 json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
                         dws_error_t *error)
 {
@@ -166,7 +181,8 @@ json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
     };
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
-    json_t *hosts = json_string (job->facts->hosts);
+    char *names = storage_hosts (job);
+    json_t *hosts = names ? json_string (names) : NULL;
     json_t *sets = NULL;
 
     *nodes = NULL;
@@ -181,6 +197,7 @@ json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
     ERRNO_SAFE (json_decref (opts.resources));
     ERRNO_SAFE (json_decref (opts.storages));
     ERRNO_SAFE (json_decref (hosts));
+    ERRNO_SAFE (free (names));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));
     return sets;

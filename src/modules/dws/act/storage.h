@@ -35,6 +35,12 @@ int storage_demand (struct job *job, struct demand *demand,
                     dws_error_t *error);
 void demand_clear (struct demand *demand);
 
+/* The hosts that the job does without, NULL if none, and those that it has still:
+ * a hostlist that the caller frees.
+ */
+const char *storage_left_out (const struct job *job);
+char *storage_hosts (const struct job *job);
+
 /* Lay the storage out on the rabbits of the job's hosts, which are counted in
  * '*nodes' (a new reference), or find out whether that could be if they were
  * 'empty'. Returns what dws_allocation_sets() does.
