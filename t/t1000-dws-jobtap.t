@@ -254,6 +254,20 @@ test_expect_success 'saying so again changes nothing' '
 	expect $jobid prolog-start &&
 	test "$(flux job eventlog $jobid >eventlog.out && grep -c jobspec-update <eventlog.out)" = 1
 '
+test_expect_success 'a job that may have rabbits keeps them, whatever is excluded' '
+	other=$(submit_dw -S allow_rabbits --requires=ranks:0-2 true) &&
+	rpc dws.wait "{\"name\": \"create\", \"jobid\": \"$other\"}" >create &&
+	jq -c "{id: .jobid, resources: .resources,
+		exclude: {not: [{ranks: [\"0\"]}]}}" create >other.update &&
+	rpc job-manager.dws.resource-update "$(cat other.update)" &&
+	expect $other dependency-remove -m description=dws-create &&
+	flux job info $other jobspec >jobspec &&
+	jq -e ".attributes.system.constraints ==
+		{or: [{properties: [\"rabbit\"]},
+			{and: [{ranks: [\"0-2\"]}, {not: [{ranks: [\"0\"]}]}]}]}" jobspec &&
+	flux cancel $other &&
+	expect $other clean
+'
 test_expect_success 'prolog-remove posts the environment, once' '
 	test "$(phase $jobid)" = prolog &&
 	prolog_remove $jobid &&

@@ -52,6 +52,26 @@ test_expect_success 'so does that of a job with an empty dw' '
 	FLUX_JOB_ID=$jobid $PROLOG &&
 	test_cmp expected calls
 '
+test_expect_success 'a prolog_timeout of 0 is none' '
+	cat >bin/flux <<-EOF &&
+	#!/bin/sh
+	case "\$*" in
+	"job wait-event"*) echo "\$@" >>"$PWD/waits" ;;
+	*) exec "$(command -v flux)" "\$@" ;;
+	esac
+	EOF
+	chmod +x bin/flux &&
+	jobid=$(flux submit -S dw=" #DW persistentdw name=aa" true) &&
+	for limit in 0 0s 0.0m; do
+		prolog_timeout $limit &&
+		FLUX_JOB_ID=$jobid $PROLOG || return 1
+	done &&
+	test_must_fail grep -e " -t " waits &&
+	prolog_timeout 10m &&
+	FLUX_JOB_ID=$jobid $PROLOG &&
+	grep -e " -t 10m " waits &&
+	rm bin/flux && hash -r
+'
 test_expect_success 'that of a rabbit job fails when the mounts do not come' '
 	rm calls &&
 	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&

@@ -106,4 +106,59 @@ test_expect_success 'a site can allow rabbits without directives' '
 	flux config reload &&
 	test_must_fail own ". + [$SSD]"
 '
+# Nothing gets through Proposal: who has to wait for it does not end.
+test_expect_success 'what no rabbit has is refused without a workflow' '
+	dws_ctl hold Proposal &&
+	for dw in "jobdw type=xfs capacity=3TiB" \
+		"jobdw type=lustre capacity=3TiB" \
+		"create_persistent type=gfs2 capacity=911GiB"; do
+		jobid=$(flux submit -N1 -S dw="#DW $dw name=big" true) &&
+		dws_wait_event $jobid clean &&
+		flux job eventlog $jobid >eventlog &&
+		grep "exception.*dws-create.*needed for each node; no rabbit has more than 910 GiB" \
+			eventlog &&
+		test_must_fail grep rabbit_workflow eventlog || return 1
+	done
+'
+test_expect_success 'several directives for a node count together' '
+	jobid=$(flux submit -N1 -S dw="#DW jobdw type=xfs capacity=500GiB name=aa
+		#DW jobdw type=raw capacity=500GiB name=bb" true) &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*dws-create.*1000 GiB of rabbit storage are needed" eventlog
+'
+test_expect_success 'what may fit waits for its breakdown' '
+	jobid=$(flux submit -N1 \
+		-S dw="#DW jobdw type=xfs capacity=910GiB name=aa" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
+	dws_ctl release Proposal &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*dws-create.*911 GiB of rabbit storage are needed" eventlog &&
+	dws_clean
+'
+# As a job is that comes before all rabbits are known after a restart.
+test_expect_success 'nothing is refused early that may fit a rabbit not known' '
+	dws_k8s delete storages rabbit0 >gone.out &&
+	dws_wait_status ".health.down == [\"rabbit0\"]" &&
+	dws_ctl hold Proposal &&
+	jobid=$(flux submit -N1 \
+		-S dw="#DW jobdw type=xfs capacity=3TiB name=big" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
+	dws_ctl release Proposal &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*dws-create.*no rabbit has more than" eventlog
+'
+test_expect_success 'nor where profiles make less than is asked for' '
+	echo "refuse_early = false" >>"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	dws_ctl hold Proposal &&
+	jobid=$(flux submit -N1 \
+		-S dw="#DW jobdw type=xfs capacity=3TiB name=big" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
+	dws_ctl release Proposal &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
 test_done

@@ -83,6 +83,51 @@ test_expect_success 'so does one whose rabbit goes down when it has its nodes' '
 	flux job status $jobid &&
 	settled ".down == [] and .badrabbit == \"\""
 '
+# rabbit_lost TOLERANCE: a job whose rabbit0 is down when its storage is to be made.
+rabbit_lost () {
+	blocker=$(flux submit -N4 --exclusive sleep inf) &&
+	dws_wait_event $blocker start &&
+	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" \
+		-S dw_failure_tolerance=$1 true) &&
+	dws_wait_event $jobid priority &&
+	dws_kill_agent &&
+	dws_ctl rabbit rabbit0 down &&
+	flux cancel $blocker &&
+	dws_wait_event $jobid prolog-start &&
+	dws_start_agent
+}
+test_expect_success 'a job that can do without its nodes goes on when it stays down' '
+	echo "tc_timeout = \"1s\"" >>"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	dws_ctl hold PostRun &&
+	rabbit_lost 2 &&
+	dws_wait_event $jobid finish &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*dws-node-failure.*severity=1.*node\[0-1\]" eventlog &&
+	test_must_fail grep severity=0 eventlog &&
+	dws_k8s get computes $(dws_workflow $jobid) >computes.out &&
+	jq -e "[.data[].name] | sort == [\"node2\", \"node3\"]" computes.out &&
+	dws_k8s get servers $(dws_workflow $jobid)-0 >servers.out &&
+	jq -e "[.spec.allocationSets[0].storage[].name] == [\"rabbit1\"]" servers.out &&
+	dws_ctl release PostRun &&
+	dws_wait_event $jobid clean
+'
+test_expect_success 'its nodes are marked with the rabbit, and not drained' '
+	settled ".badrabbit == \"node[0-1]\"" &&
+	test "$(flux resource drain -no "{nodelist}")" = "" &&
+	dws_ctl rabbit rabbit0 up &&
+	settled ".down == [] and .badrabbit == \"\""
+'
+test_expect_success 'a job that can do without one node only fails' '
+	rabbit_lost 1 &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*dws-setup.*severity=0.*is not Ready" eventlog &&
+	dws_ctl rabbit rabbit0 up &&
+	settled ".down == [] and .badrabbit == \"\"" &&
+	sed -i "/^tc_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+'
 test_expect_success 'a node that loses its link is drained and marked' '
 	dws_ctl link node1 down &&
 	settled ".badrabbit == \"node1\"" &&

@@ -25,6 +25,11 @@ exception () {
 	grep "severity=$3" exception
 }
 
+is_transient () {
+	dws_k8s get workflows $(dws_workflow $1) >transient.out &&
+	jq -e ".status.status == \"TransientCondition\"" transient.out >/dev/null
+}
+
 test_expect_success 'load everything' '
 	dws_setup
 '
@@ -36,6 +41,31 @@ test_expect_success 'a file system that is not made in time fails the job' '
 	grep "creating file systems took longer" exception &&
 	dws_wait_event $jobid clean &&
 	dws_ctl release Setup &&
+	dws_clean
+'
+test_expect_success 'a limit of 0 is none' '
+	for key in setup_timeout tc_timeout prerun_timeout postrun_timeout; do
+		limit $key 0 || return 1
+		case $key in
+		setup_timeout) state=Setup ;;
+		postrun_timeout) state=PostRun ;;
+		*) state=PreRun ;;
+		esac
+		if test $key = tc_timeout; then
+			dws_ctl fail $state --severity Major --message busy
+		else
+			dws_ctl hold $state
+		fi &&
+		jobid=$(dws_submit true) &&
+		dws_ctl wait-state $(dws_workflow $jobid) $state --timeout $DWS_LIMIT &&
+		if test $key = tc_timeout; then
+			dws_until is_transient $jobid &&
+			dws_ctl fail $state --clear
+		else
+			dws_ctl release $state
+		fi &&
+		dws_ended_well $jobid || return 1
+	done &&
 	dws_clean
 '
 test_expect_success 'so does a mount that hangs' '

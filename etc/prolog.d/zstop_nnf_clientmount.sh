@@ -32,7 +32,11 @@ if test "$dw" = true; then
     timeout=$(flux config get --default=1800 rabbit.prolog_timeout)
     # FSD in quotes is printed with them.
     timeout=${timeout//\"/}
-    if ! flux job wait-event -q -t "$timeout" "$FLUX_JOB_ID" dws_environment
+    limit=(-t "$timeout")
+    if [[ $timeout =~ ^0*(\.0*)?(ms|s|m|h|d)?$ ]]; then
+        limit=()                # 0 is no limit
+    fi
+    if ! flux job wait-event -q "${limit[@]}" "$FLUX_JOB_ID" dws_environment
     then
         flux job raise --severity=0 --type=prolog-timeout "$FLUX_JOB_ID" \
             "rabbit file systems were not mounted within $timeout"

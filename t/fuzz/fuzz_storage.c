@@ -43,6 +43,7 @@ static void rewrite (json_t *in, json_t *breakdowns)
     struct dws_breakdown_opts opts = {
         .min_gib = 4,
         .maximums = json_object_get (in, "maximums"),
+        .rabbit_bytes = INT64_C (1) << 40,
     };
     json_t *resources = json_object_get (in, "resources");
     dws_error_t error = { "" };
@@ -56,6 +57,10 @@ static void rewrite (json_t *in, json_t *breakdowns)
         json_decref (twice);
     }
     take (once, &error);
+    error.text[0] = '\0';
+    if (dws_breakdown_foresee (resources, json_object_get (in, "directives"),
+                               &opts, &error) < 0 && !*error.text)
+        abort ();
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)

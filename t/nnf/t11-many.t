@@ -22,9 +22,18 @@ for size in 40TiB 34TiB; do
 	test_expect_success "a job of $size, which no rabbit can make, is refused" '
 		jobid=$(nnf_submit "#DW jobdw type=xfs capacity=$size name=big" -N1 true) &&
 		nnf_refused $jobid dws-create "no rabbit has more than 32768 GiB .32 TiB." &&
+		test_must_fail grep rabbit_workflow eventlog &&
 		nnf_clean
 	'
 done
+# 32 TiB fit, and 300 MiB more are needed for the file system itself.
+test_expect_success 'what is too much only with what the profile adds is refused, too' '
+	jobid=$(nnf_submit "#DW create_persistent type=xfs capacity=32TiB name=big" \
+		-N1 true) &&
+	nnf_refused $jobid dws-create "no rabbit has more than 32768 GiB .32 TiB." &&
+	grep rabbit_workflow eventlog &&
+	nnf_clean
+'
 test_expect_success 'an unknown profile ends the job in the words of NNF' '
 	jobid=$(nnf_submit "$DWS_DIRECTIVE profile=none" -N1 true) &&
 	nnf_refused $jobid dws-create \

@@ -36,28 +36,52 @@ static bool defer_request (struct jobtap *ctx,
     return true;
 }
 
+/* An attribute that is given to flux submit without a value is 1.
+ */
+static bool is_set (json_t *attribute)
+{
+    return json_is_true (attribute) || json_integer_value (attribute) != 0;
+}
+
+/* The rabbits themselves have no rabbit, and may be in no queue: what nodes with
+ * storage have to be does not hold for them. Takes over 'constraints'.
+ */
+static json_t *or_rabbits (json_t *constraints)
+{
+    json_t *o = json_pack ("{s:[{s:[s]} o]}", "or", "properties", "rabbit",
+                           constraints);
+
+    if (!o)
+        errno = ENOMEM;
+    return o;
+}
+
 /* The constraint that the user asked for stays in force: both must hold.
  */
 static json_t *join_constraints (struct jobtap_job *job, json_t *exclude)
 {
     flux_plugin_arg_t *args;
     json_t *constraints = NULL;
+    json_t *rabbits = NULL;
     json_t *joined = NULL;
 
     if (!(args = flux_jobtap_job_lookup (job->ctx->p, job->id)))
         return NULL;
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:{s?{s?{s?o}}}}",
+                                "{s:{s?{s?{s?o s?o}}}}",
                                 "jobspec",
                                 "attributes",
                                 "system",
-                                "constraints", &constraints) < 0)
+                                "constraints", &constraints,
+                                "allow_rabbits", &rabbits) < 0)
         errno = EPROTO;
     else if (!constraints)
         joined = json_incref (exclude);
     else if (!(joined = json_pack ("{s:[O,O]}", "and", constraints, exclude)))
         errno = ENOMEM;
+    if (joined && is_set (rabbits))
+        joined = or_rabbits (joined);
     flux_plugin_arg_destroy (args);
     return joined;
 }

@@ -39,6 +39,7 @@ struct option {
     const char *expected;       // for errors, if the type does not say it
     const char *const *choices; // up to NULL
     bool agent;                 // the agent goes by it
+    bool limit;                 // of time: 0 is none, as is infinity
     const char *help;
 };
 
@@ -83,23 +84,28 @@ static const struct option options[] = {
         "served if it is not set." },
     { "tc_timeout", TYPE_SECONDS, "10", AT_LEAST (0),
       OFFSET (policy.tc_timeout),
+      .limit = true,
       .help = "How long a workflow may be in TransientCondition, and how "
         "long a job waits for a rabbit that is down when its storage is to "
         "be made there." },
     { "setup_timeout", TYPE_SECONDS, "-1", ANY, OFFSET (policy.setup_timeout),
+      .limit = true,
       .help = "How long making the file systems may take. Then the job ends "
         "with an exception." },
     { "prerun_timeout", TYPE_SECONDS, "-1", ANY,
       OFFSET (policy.prerun_timeout),
+      .limit = true,
       .help = "How long mounting them may take. Then the job ends with an "
         "exception, or goes on without the nodes that are to blame." },
     { "postrun_timeout", TYPE_SECONDS, "-1", ANY,
       OFFSET (policy.postrun_timeout),
+      .limit = true,
       .help = "How long unmounting them may take. After that the data of the "
         "job is not moved any more, and nodes that still have a mount are "
         "drained." },
     { "teardown_after", TYPE_SECONDS, "-1", ANY,
       OFFSET (policy.teardown_after),
+      .limit = true,
       .help = "How long unmounting and moving data may take together, from "
         "the job's end. Then the workflow is torn down. It should be larger "
         "than postrun_timeout, and smaller than the epilog-timeout of "
@@ -122,6 +128,7 @@ static const struct option options[] = {
         "that is still in use." },
     { "prolog_timeout", TYPE_SECONDS, "1800", AT_LEAST (0),
       OFFSET (prolog_timeout),
+      .limit = true,
       .help = "How long the prolog script of a rabbit job waits for the "
         "mounts." },
     { "progress_interval", TYPE_SECONDS, "2", ANY, OFFSET (progress_interval),
@@ -175,6 +182,11 @@ static const struct option options[] = {
       OFFSET (rabbit_resources),
       .help = "Let jobs without directives ask for ssd, rabbit or storage_node "
         "in their resources. No limit of policy holds for that storage." },
+    { "refuse_early", TYPE_BOOL, "true", ANY, OFFSET (refuse_early),
+      .help = "Refuse a job that by its directives alone asks for more than any "
+        "rabbit has before there is a workflow for it. Set it to false if a "
+        "storage profile makes less than users ask for, by a "
+        "capacityScalingFactor below 1: such a job may fit." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },
@@ -291,7 +303,7 @@ static int set_seconds (const struct option *opt,
     else if (!json_is_string (value)
              || parse_duration (json_string_value (value), &seconds) < 0)
         return unexpected (opt, value, error);
-    if (isinf (seconds)) {
+    if (isinf (seconds) || (opt->limit && seconds == 0.)) {
         *target = -1.;          // never
         return 0;
     }

@@ -28,6 +28,7 @@ struct dws_config {
     struct dws_directive_limits limits; // for the jobtap plugin
     bool insecure_kubernetes;
     bool rabbit_resources;          // for the jobtap plugin
+    bool refuse_early;              // what no rabbit can hold
     bool restrict_persistent;
     bool drain_compute_nodes;
     bool soft_drain;

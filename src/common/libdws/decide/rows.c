@@ -52,6 +52,31 @@ static bool have_hosts (struct view *v)
     return false;
 }
 
+/* Nodes that lag in this state were left out of Computes. DWS takes that up by
+ * itself, so the state may have become ready without a forceReady.
+ */
+static void tell_of_left_out (struct view *v)
+{
+    if (v->wf->excluded && v->wf->lag_state == v->wf->state
+        && !v->wf->drained) {
+        act (v, DWS_ACT_NOTIFY);
+        act (v, DWS_ACT_DRAIN);
+    }
+}
+
+/* Whoever lays the storage out has found rabbits down, and their nodes may be
+ * left out. Returns false while Computes still has these.
+ */
+static bool settle_down (struct view *v)
+{
+    if (v->wf->lag_state != v->wf->state || v->wf->lagging_count == 0
+        || v->wf->excluded)
+        return true;
+    wait_for (v, "the nodes of rabbits that are down to be left out");
+    act (v, DWS_ACT_EXCLUDE);
+    return false;
+}
+
 void row_place (struct view *v)
 {
     bool complete;
@@ -68,7 +93,10 @@ void row_place (struct view *v)
     }
     if (!complete)
         return;
+    if (!settle_down (v))
+        return;
     if (v->wf->servers_written && v->wf->computes_written) {
+        tell_of_left_out (v);
         desire (v, DWS_STATE_SETUP);
         return;
     }
@@ -77,18 +105,6 @@ void row_place (struct view *v)
         act (v, DWS_ACT_SERVERS);
     if (!v->wf->computes_written)
         act (v, DWS_ACT_COMPUTES);
-}
-
-/* Nodes that lag in this state were left out of Computes. DWS takes that up by
- * itself, so the state may have become ready without a forceReady.
- */
-static void tell_of_left_out (struct view *v)
-{
-    if (v->wf->excluded && v->wf->lag_state == v->wf->state
-        && !v->wf->drained) {
-        act (v, DWS_ACT_NOTIFY);
-        act (v, DWS_ACT_DRAIN);
-    }
 }
 
 /* A state is ready. Returns false if it is not known yet who was left out.

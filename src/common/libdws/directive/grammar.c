@@ -14,6 +14,7 @@
 #include <strings.h>
 
 #include "libdws/util/bounds.h"
+#include "capacity.h"
 #include "grammar_private.h"
 
 #define MAX_KEYS 6
@@ -81,20 +82,6 @@ static const struct command_rule rules[] = {
 };
 
 static const size_t rule_count = sizeof (rules) / sizeof (rules[0]);
-
-static const struct {
-    const char *unit;
-    uint64_t bytes;
-} units[] = {
-    { "KiB", 1ull << 10 },
-    { "KB", 1000ull },
-    { "MiB", 1ull << 20 },
-    { "MB", 1000000ull },
-    { "GiB", 1ull << 30 },
-    { "GB", 1000000000ull },
-    { "TiB", 1ull << 40 },
-    { "TB", 1000000000000ull },
-};
 
 /* What the checks of one directive share.
  */
@@ -211,29 +198,19 @@ static int check_capacity (struct check *c,
                            const char *key,
                            const char *value)
 {
-    size_t digits = strspn (value, "0123456789");
-    uint64_t n = 0;
-    uint64_t unit = 0;
+    int64_t bytes;
 
-    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++) {
-        if (strcmp (value + digits, units[i].unit) == 0)
-            unit = units[i].bytes;
-    }
-    if (digits == 0 || unit == 0)
+    if (dws_capacity_parse (value, &bytes) < 0) {
+        if (errno == ERANGE)
+            return FAULT (c, "%s '%.60s' is too large", key, value);
         return FAULT (c,
-                      "%s '%.60s' must be a whole number followed by one of"
-                      " KiB, KB, MiB, MB, GiB, GB, TiB, TB",
+                      "%s '%.60s' must be a whole number followed by one of "
+                      DWS_CAPACITY_UNITS,
                       key,
                       value);
-    for (size_t i = 0; i < digits; i++) {
-        if (__builtin_mul_overflow (n, 10u, &n)
-            || __builtin_add_overflow (n, (uint64_t)(value[i] - '0'), &n))
-            n = UINT64_MAX;
     }
-    if (n == 0)
+    if (bytes == 0)
         return FAULT (c, "%s '%.60s' must not be zero", key, value);
-    if (n > INT64_MAX / unit)
-        return FAULT (c, "%s '%.60s' is too large", key, value);
     return 0;
 }
 

@@ -106,7 +106,7 @@ static json_t *count_mounts (json_t *clientmounts, dws_error_t *error)
     return counts;
 }
 
-/* Nodes that were left out, and rabbits among the hosts, get no mounts.
+/* Nodes that were left out get no mounts, nor do hosts that have no rabbit.
  */
 static int append_missing (struct hostlist *hl, json_t *counts,
                            const char *hosts, size_t each,
@@ -124,7 +124,7 @@ static int append_missing (struct hostlist *hl, json_t *counts,
         json_t *count = json_object_get (counts, host);
 
         if ((size_t)json_integer_value (count) < each
-            && dws_topology_find (topo, host) < 0)
+            && dws_topology_find_host (topo, host) >= 0)
             rc = hosts_list_append (hl, host, error);
     }
     hostlist_destroy (all);

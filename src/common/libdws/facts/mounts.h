@@ -23,7 +23,7 @@ char *dws_mounts_lagging (json_t *clientmounts,
                           const char *state,
                           dws_error_t *error);
 
-/* The compute nodes of a job that have not got all the mounts which its workflow
+/* The nodes with a rabbit of a job that have not got all the mounts which its workflow
  * is to give them: those that lag, and those that NNF has not even made all
  * ClientMounts for, as it does when Computes asks for what it cannot mount.
  * Fails with EINVAL (the job's hosts) or ENOMEM.

@@ -85,11 +85,7 @@ json_t *dws_allocation_nodes (json_t *R,
         const char *rabbit = dws_topology_rabbit (topo, host);
         json_int_t n;
 
-        if (!rabbit) {
-            dws_error (error, EINVAL, "host %s has no rabbit", host);
-            goto error;
-        }
-        if (json_object_get (seen, host))
+        if (!rabbit || json_object_get (seen, host))
             continue;
         n = json_integer_value (json_object_get (result, rabbit));
         if (json_object_set_new (seen, host, json_true ()) < 0
@@ -192,6 +188,46 @@ static void judge_rabbit (struct layout_rabbit *r,
     r->room = dws_drives_room (&drives, json_integer_value (
                                    json_object_get (opts->used, r->name)));
     r->known = true;
+}
+
+char *dws_allocation_down (const char *hosts,
+                           json_t *storages,
+                           const struct dws_topology *topo,
+                           dws_error_t *error)
+{
+    struct dws_allocation_opts opts = { .storages = storages };
+    struct hostlist *all = hostlist_decode (hosts);
+    struct hostlist *down = NULL;
+    struct strtab *tab = NULL;
+    const char *host;
+    char *result = NULL;
+
+    if (!all)
+        dws_error (error, EINVAL, "malformed hostlist '%.60s'", hosts);
+    else if ((tab = index_storages (storages, error))) {
+        if (!(down = hostlist_create ()))
+            goto nomem;
+        for (host = hostlist_first (all); host; host = hostlist_next (all)) {
+            struct layout_rabbit r = {
+                .name = dws_topology_rabbit (topo, host),
+            };
+
+            if (r.name)
+                judge_rabbit (&r, &opts, tab);
+            if (r.fault && hostlist_append (down, host) < 0)
+                goto nomem;
+        }
+        if (!(result = hostlist_encode (down)))
+            goto nomem;
+    }
+done:
+    strtab_destroy (tab);
+    hostlist_destroy (down);
+    hostlist_destroy (all);
+    return result;
+nomem:
+    dws_error_nomem (error);
+    goto done;
 }
 
 /* Bytes that the scheduler has set aside on a rabbit with so many nodes of
@@ -362,7 +398,7 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         goto done;
     }
     lay->min_bytes = opts->min_gib * GIB;
-    if (lay->nplaces > 0 && lay->nrabbits == 0) {
+    if (bl->count > 0 && lay->nrabbits == 0) {
         dws_error (error, EINVAL, "the job has no node with a rabbit");
         goto done;
     }

@@ -28,12 +28,22 @@ struct dws_allocation_opts {
 
 /* Count the hosts of an R object (RFC 20), or of an RFC 29 hostlist given as
  * a JSON string, by rabbit: a new object {RABBIT: COUNT, ...} in the order
- * in which the rabbits first occur. A host that is listed twice counts once.
- * Fails with EINVAL (bad R, host without a rabbit) or ENOMEM.
+ * in which the rabbits first occur. A host that is listed twice counts once. One
+ * that has no rabbit, or is one, takes part in the job without storage.
+ * Fails with EINVAL (bad R) or ENOMEM.
  */
 json_t *dws_allocation_nodes (json_t *R,
                               const struct dws_topology *topo,
                               dws_error_t *error);
+
+/* Those of 'hosts', a hostlist, whose rabbit cannot hold anything now by its
+ * Storage object, as a hostlist that the caller frees. Fails with EINVAL or
+ * ENOMEM.
+ */
+char *dws_allocation_down (const char *hosts,
+                           json_t *storages,
+                           const struct dws_topology *topo,
+                           dws_error_t *error);
 
 /* The reverse view for people and for drains: the RFC 29 hostlist of the
  * rabbits in 'nodes_per_rabbit'. The caller frees it.

@@ -10,8 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/directive/capacity.h"
+#include "libdws/directive/command.h"
+#include "libutil/errno_safe.h"
 #include "allocset_private.h"
 #include "breakdown.h"
+#include "drives.h"
 
 /* What the resources look like.
  */
@@ -188,7 +192,10 @@ static int64_t group_gib (const struct alloc_set *set,
 
     switch (set->strategy) {
         case ALLOC_PER_COMPUTE:
-            return alloc_gib (set->minimum, min_gib) * shape->per_group;
+            if (__builtin_mul_overflow (alloc_gib (set->minimum, min_gib),
+                                        shape->per_group, &total))
+                total = INT64_MAX / GIB;
+            return total;
         case ALLOC_PER_SERVER:
             // every group may be the only one on its rabbit
             return alloc_gib (set->minimum, min_gib);
@@ -425,6 +432,61 @@ done:
     json_decref (plain);
     breakdown_list_destroy (bl);
     return result;
+}
+
+/* What a directive asks for, as a set of the type that the storage system makes
+ * of it. Returns false if that cannot be told.
+ */
+static bool foresee_set (struct alloc_set *set, const char *directive)
+{
+    char type[16];
+    char capacity[64];
+
+    if (!(dws_command (directive)
+          & (DWS_COMMAND_JOBDW | DWS_COMMAND_CREATE_PERSISTENT))
+        || !dws_command_arg (directive, "type", type, sizeof (type))
+        || !dws_command_arg (directive, "capacity", capacity,
+                             sizeof (capacity))
+        || dws_capacity_parse (capacity, &set->minimum) < 0
+        || set->minimum == 0)
+        return false;
+    if (strcmp (type, "lustre") == 0)
+        set->strategy = ALLOC_ACROSS;
+    else if (dws_drives_shared (type))
+        set->strategy = ALLOC_PER_COMPUTE;
+    else
+        return false;
+    return true;
+}
+
+int dws_breakdown_foresee (json_t *resources,
+                           json_t *directives,
+                           const struct dws_breakdown_opts *opts,
+                           dws_error_t *error)
+{
+    struct breakdown b = { .name = "the directives" };
+    struct breakdown_list bl = { .list = &b, .count = 1 };
+    struct shape shape;
+    int64_t gib;
+    size_t i;
+    json_t *value;
+    int rc = 0;
+
+    if (opts->rabbit_bytes <= 0 || get_shape (&shape, resources, NULL) < 0)
+        return 0;
+    if (!(b.sets = calloc (json_array_size (directives) + 1,
+                           sizeof (*b.sets))))
+        return dws_error_nomem (error);
+    json_array_foreach (directives, i, value) {
+        if (json_is_string (value)
+            && foresee_set (&b.sets[b.nsets], json_string_value (value)))
+            b.nsets++;
+    }
+    if (sum_ssd (&bl, &shape, opts, &gib, error) < 0
+        || check_rabbits (gib, &shape, opts, error) < 0)
+        rc = -1;
+    ERRNO_SAFE (free (b.sets));
+    return rc;
 }
 
 int64_t dws_breakdown_nodes (json_t *resources)

@@ -14,14 +14,18 @@
 #include "libdws/facts/mounts.h"
 #include "libdws/facts/servers.h"
 #include "libdws/health/health.h"
+#include "libdws/storage/allocation.h"
 #include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/action.h"
+#include "act/failures.h"
 #include "act/objects.h"
+#include "act/storage.h"
 #include "act/workflow.h"
 #include "agent/commands.h"
 #include "facts/config.h"
+#include "facts/storages.h"
 #include "health/health.h"
 
 /* Which of them
@@ -42,6 +46,34 @@ static int set_lagging (struct job *job, const char *hosts, bool shared)
                   job_label (job, label), dws_state_name (job->wf->state),
                   hosts);
     return 0;
+}
+
+bool failures_leave_out (struct job *job)
+{
+    json_t *storages = storages_array (job->ctx->storages);
+    dws_error_t error;
+    char *hosts = storage_hosts (job);
+    char *down = NULL;
+    char *failed = NULL;
+    size_t limit = job->facts->failure_tolerance;
+    bool ok = false;
+
+    if (job->facts->failure_tolerance > 0 && hosts
+        && (down = dws_allocation_down (hosts, storages,
+                                        job->ctx->config->topology, &error))
+        && *down
+        && (failed = dws_hosts_join (down, storage_left_out (job), &error))
+        && dws_hosts_count (failed) <= limit
+        && dws_hosts_count (down) < dws_hosts_count (hosts)
+        && set_lagging (job, failed, false) == 0) {
+        jobs_changed (job);
+        ok = true;
+    }
+    free (failed);
+    free (down);
+    free (hosts);
+    json_decref (storages);
+    return ok;
 }
 
 /* A job's start is kept waiting by mounts that are missing, its end by mounts
@@ -199,6 +231,13 @@ static int run_drain (struct job *job, const struct dws_action *wanted)
     char reason[256];
     flux_future_t *f;
 
+    /* The property badrabbit keeps jobs from nodes whose rabbit is known to be
+     * down, until it is back. */
+    if (wf->state == DWS_STATE_PROPOSAL) {
+        wf->drained = true;
+        jobs_changed (job);
+        return 0;
+    }
     snprintf (reason, sizeof (reason), "%s in %s of %s",
               wf->desired <= DWS_STATE_SETUP ? "rabbit: no file system"
               : is_mounting (job) ? "rabbit: failed to mount"

@@ -66,7 +66,7 @@ json_t *object_computes (const char *hosts, const struct dws_topology *topo)
         return NULL;
     }
     for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
-        if (dws_topology_find (topo, host) >= 0)
+        if (dws_topology_find_host (topo, host) < 0)
             continue;
         if (json_array_append_new (data, json_pack ("{s:s}",
                                                     "name", host)) < 0)

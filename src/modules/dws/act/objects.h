@@ -23,7 +23,7 @@ json_t *object_workflow (const struct dws_job *job,
                          dws_error_t *error);
 
 /* {"data": [{"name": HOST}, ...]} for a hostlist, without the rabbits that
- * may be in it.
+ * may be in it, and nodes that have no rabbit: NNF would wait for them for ever.
  */
 struct dws_topology;
 json_t *object_computes (const char *hosts, const struct dws_topology *topo);

@@ -12,6 +12,7 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
+#include "act/failures.h"
 #include "act/kvs.h"
 #include "act/objects.h"
 #include "act/storage.h"
@@ -88,10 +89,11 @@ static int send_servers (struct job *job, json_t *sets)
 static bool rabbit_may_return (struct job *job)
 {
     double now = flux_reactor_time ();
+    double limit = job->ctx->config->policy.tc_timeout;
 
     if (job->t_down == 0.)
         job->t_down = now;
-    return now - job->t_down < job->ctx->config->policy.tc_timeout;
+    return limit < 0. || now - job->t_down < limit;
 }
 
 /* Is it only that others have the room? Some may be about to give it back: what
@@ -118,6 +120,10 @@ static int no_layout (struct job *job, const char *text)
         && rabbit_may_return (job)) {
         errno = EAGAIN;
         return -1;
+    }
+    if (saved_errno == EHOSTDOWN && failures_leave_out (job)) {
+        job->t_down = 0.;
+        return 0;
     }
     errno = saved_errno;
     if (errno == EINVAL || errno == ENOSPC || errno == EHOSTDOWN) {
@@ -190,9 +196,13 @@ const struct action action_servers = {
 
 static int run_computes (struct job *job, const struct dws_action *wanted)
 {
-    json_t *patch = object_computes (job->facts->hosts,
-                                     job->ctx->config->topology);
+    char *hosts = storage_hosts (job);
+    json_t *patch;
 
+    if (!hosts)
+        return -1;
+    patch = object_computes (hosts, job->ctx->config->topology);
+    ERRNO_SAFE (free (hosts));
     return act_send (job, &action_computes, 0,
                      command_create_with ("patch", "computes",
                                           job->wf->computes_namespace,

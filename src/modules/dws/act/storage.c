@@ -4,13 +4,16 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/daemons.h"
+#include "libdws/storage/drives.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/reserved.h"
+#include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/kvs.h"
@@ -66,34 +69,68 @@ static json_t *make_constraint (struct job *job, json_t *breakdowns,
     return o;
 }
 
-/* The most that one rabbit can give, were it empty.
+static bool is_size_known (json_t *storage)
+{
+    struct dws_drives drives;
+
+    dws_drives_read (json_object_get (storage, "status"), &drives);
+    return drives.raw > 0;
+}
+
+/* The most that one rabbit can give, were it empty. '*known' is false if it is
+ * only the mapping that says so of some rabbit.
  */
-static int64_t largest_rabbit (struct dws_ctx *ctx)
+static int64_t largest_rabbit (struct dws_ctx *ctx, bool *known)
 {
     const struct dws_topology *topo = ctx->config->topology;
     json_t *storages = storages_by_name (ctx->storages);
     int64_t largest = 0;
 
+    *known = true;
     for (size_t i = 0; i < dws_topology_count (topo); i++) {
         json_t *storage = json_object_get (storages,
                                            dws_topology_name (topo, i));
         int64_t n = dws_health_capacity (storage,
                                          dws_topology_capacity (topo, i));
 
+        if (!is_size_known (storage))
+            *known = false;
         if (n > largest)
             largest = n;
     }
     return largest;
 }
 
+int storage_foresee (struct job *job, dws_error_t *error)
+{
+    struct dws_breakdown_opts opts = { .min_gib = MIN_GIB };
+    json_t *resources = NULL;
+    json_t *directives = NULL;
+    bool known;
+    int rc;
+
+    opts.rabbit_bytes = largest_rabbit (job->ctx, &known);
+    if (!known || !job->ctx->config->refuse_early)
+        return 0;
+    if (!(resources = dws_jsontext_get (job->facts->resources))
+        || !(directives = dws_jsontext_get (job->facts->directives)))
+        rc = dws_error (error, ENOMEM, "out of memory");
+    else
+        rc = dws_breakdown_foresee (resources, directives, &opts, error);
+    ERRNO_SAFE (json_decref (resources));
+    ERRNO_SAFE (json_decref (directives));
+    return rc;
+}
+
 int storage_demand (struct job *job, struct demand *demand,
                     dws_error_t *error)
 {
     struct dws_config *config = job->ctx->config;
+    bool known;
     struct dws_breakdown_opts opts = {
         .min_gib = MIN_GIB,
         .maximums = config->maximums,
-        .rabbit_bytes = largest_rabbit (job->ctx),
+        .rabbit_bytes = largest_rabbit (job->ctx, &known),
     };
     json_t *breakdowns;
     json_t *resources = NULL;
@@ -119,6 +156,19 @@ int storage_demand (struct job *job, struct demand *demand,
     return rc;
 }
 
+const char *storage_left_out (const struct job *job)
+{
+    return job->wf->excluded ? job->wf->lagging : job->wf->failed;
+}
+
+char *storage_hosts (const struct job *job)
+{
+    dws_error_t error;
+
+    return dws_hosts_subtract (job->facts->hosts, storage_left_out (job),
+                               &error);
+}
+
 json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
                         dws_error_t *error)
 {
@@ -131,7 +181,8 @@ json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
     };
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
-    json_t *hosts = json_string (job->facts->hosts);
+    char *names = storage_hosts (job);
+    json_t *hosts = names ? json_string (names) : NULL;
     json_t *sets = NULL;
 
     *nodes = NULL;
@@ -146,6 +197,7 @@ json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
     ERRNO_SAFE (json_decref (opts.resources));
     ERRNO_SAFE (json_decref (opts.storages));
     ERRNO_SAFE (json_decref (hosts));
+    ERRNO_SAFE (free (names));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));
     return sets;

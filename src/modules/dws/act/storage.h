@@ -13,6 +13,12 @@
 #include "libdws/util/error.h"
 #include "facts/jobs.h"
 
+/* Can the job ever have what its directives ask for? Fails with EINVAL and a text
+ * for the user if not, as far as that can be known without a workflow, or with
+ * ENOMEM.
+ */
+int storage_foresee (struct job *job, dws_error_t *error);
+
 /* What the scheduler and the compute nodes have to give, each a new
  * reference.
  */
@@ -28,6 +34,12 @@ struct demand {
 int storage_demand (struct job *job, struct demand *demand,
                     dws_error_t *error);
 void demand_clear (struct demand *demand);
+
+/* The hosts that the job does without, NULL if none, and those that it has still:
+ * a hostlist that the caller frees.
+ */
+const char *storage_left_out (const struct job *job);
+char *storage_hosts (const struct job *job);
 
 /* Lay the storage out on the rabbits of the job's hosts, which are counted in
  * '*nodes' (a new reference), or find out whether that could be if they were

@@ -10,6 +10,7 @@
 #include "act/action.h"
 #include "act/groups.h"
 #include "act/objects.h"
+#include "act/storage.h"
 #include "act/workflow.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -38,6 +39,14 @@ static int run_create (struct job *job, const struct dws_action *wanted)
      * all the same. */
     if (agent_link (job->ctx->agent) == DWS_LINK_UP
         && persistent_check (job->ctx->persistent, job, &error) < 0) {
+        act_refuse (job, error.text);
+        return 0;
+    }
+    /* A job that has been let in once is not refused for drives lost since. */
+    if (job->facts->phase == DWS_PHASE_DEPEND
+        && storage_foresee (job, &error) < 0) {
+        if (errno == ENOMEM)
+            return -1;
         act_refuse (job, error.text);
         return 0;
     }

@@ -127,7 +127,8 @@ static const struct {
     { "5", 5. }, { "0.25", 0.25 }, { "-3", -3. }, { "'7'", 7. },
     { "'500ms'", 0.5 }, { "'90s'", 90. }, { "'1.5m'", 90. },
     { "'2h'", 7200. }, { "'1d'", 86400. }, { "'-1'", -1. },
-    { "'inf'", -1. }, { "'INFINITY'", -1. },
+    { "'inf'", -1. }, { "'INFINITY'", -1. }, { "0", -1. }, { "0.0", -1. },
+    { "'0s'", -1. }, { "'0'", -1. },
 };
 
 static void test_times (void **state)
@@ -142,6 +143,33 @@ static void test_times (void **state)
         dws_config_destroy (c);
         json_decref (table);
     }
+}
+
+/* A limit of 0 is none, a grace of 0 is none either.
+ */
+static void test_zero (void **state)
+{
+    json_t *table = J ("{'mapping': '/m', 'tc_timeout': 0,"
+                       " 'setup_timeout': 0, 'prerun_timeout': 0,"
+                       " 'postrun_timeout': '0s', 'teardown_after': 0,"
+                       " 'prolog_timeout': 0, 'orphan_grace': 0,"
+                       " 'datamovement_grace': 0, 'offline_grace': '0m',"
+                       " 'progress_interval': 0}");
+    struct dws_config *c = dws_config_create (table, NULL);
+
+    assert_non_null (c);
+    assert_true (c->policy.tc_timeout == -1.);
+    assert_true (c->policy.setup_timeout == -1.);
+    assert_true (c->policy.prerun_timeout == -1.);
+    assert_true (c->policy.postrun_timeout == -1.);
+    assert_true (c->policy.teardown_after == -1.);
+    assert_true (c->prolog_timeout == -1.);
+    assert_true (c->policy.orphan_grace == 0.);
+    assert_true (c->policy.datamovement_grace == 0.);
+    assert_true (c->offline_grace == 0.);
+    assert_true (c->progress_interval == 0.);
+    dws_config_destroy (c);
+    json_decref (table);
 }
 
 static void test_values (void **state)
@@ -200,6 +228,7 @@ int main (void)
         cmocka_unit_test (test_all_faults),
         cmocka_unit_test (test_defaults),
         cmocka_unit_test (test_times),
+        cmocka_unit_test (test_zero),
         cmocka_unit_test (test_values),
         cmocka_unit_test (test_describe),
     };

@@ -458,6 +458,31 @@ static void test_ready_without_nodes (void **state)
     assert_string_equal (decide (&f, 1030.), "notify drain save desire");
 }
 
+/* Nodes of a rabbit that is down when storage is to be made are left out before
+ * anything is written for it.
+ */
+static void test_down (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, true);
+
+    f.wf.servers_written = false;
+    f.wf.computes_written = true;
+    assert_string_equal (decide (&f, 1030.), "servers");
+    f.wf.lag_state = DWS_STATE_PROPOSAL;
+    f.wf.lagging = "node0";
+    f.wf.lagging_count = 1;
+    assert_string_equal (decide (&f, 1030.), "exclude");
+    f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
+    assert_string_equal (decide (&f, 1030.), "");
+    f.job.busy = 0;
+    f.wf.excluded = true;
+    assert_string_equal (decide (&f, 1030.), "servers");
+    f.wf.servers_written = true;
+    assert_string_equal (decide (&f, 1030.), "notify drain desire");
+    f.wf.drained = true;
+    assert_string_equal (decide (&f, 1030.), "desire");
+}
+
 /* A mount that does not get done is the usual transient condition in PreRun.
  */
 static void test_tolerant_transient (void **state)
@@ -645,6 +670,7 @@ int main (void)
         cmocka_unit_test (test_unmount_timeout),
         cmocka_unit_test (test_failure_tolerance),
         cmocka_unit_test (test_ready_without_nodes),
+        cmocka_unit_test (test_down),
         cmocka_unit_test (test_tolerant_transient),
         cmocka_unit_test (test_abandoned),
         cmocka_unit_test (test_movements),

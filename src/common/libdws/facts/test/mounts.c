@@ -50,11 +50,12 @@ static void test_mounts (void **state)
 static void check_missing (const char *text, size_t mounts, char *failed,
                            const char *want)
 {
-    json_t *mapping = J ("{'computes': {'node0': 'rabbit0', 'node1': 'rabbit0'},"
+    json_t *mapping = J ("{'computes': {'node0': 'rabbit0', 'node1': 'rabbit0',"
+                         "  'node2': 'rabbit0', 'node3': 'rabbit0'},"
                          " 'rabbits': {'rabbit0': {'capacity': 1,"
-                         "  'hostlist': 'node[0-1]'}}}");
+                         "  'hostlist': 'node[0-3]'}}}");
     struct dws_topology *topo = dws_topology_create (mapping, NULL);
-    struct dws_job job = { .hosts = "rabbit0,node[0-3]" };
+    struct dws_job job = { .hosts = "rabbit0,login0,node[0-3]" };
     struct dws_workflow wf = { .mounts = mounts, .failed = failed };
     json_t *o = J (text);
     char *got = dws_mounts_missing (o, &job, &wf, topo, NULL);

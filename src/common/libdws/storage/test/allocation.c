@@ -433,7 +433,9 @@ static void test_nodes (void **state)
         { "{'version': 1, 'execution': {'nodelist': ['a[1-2]', 'b3'],"
           " 'R_lite': []}}", "{'r1': 2, 'r2': 1}" },
         { "{'execution': {'nodelist': []}}", "{}" },
-        { "'c9'", "host c9 has no rabbit" },
+        /* nodes without a rabbit, and rabbits themselves, have no part in it */
+        { "'c9'", "{}" },
+        { "'a1,r1,c9,b3'", "{'r1': 1, 'r2': 1}" },
         { "'a[1'", "not a hostlist" },
         { "{}", "no execution.nodelist" },
         { "{'execution': {'nodelist': [5]}}", "not a hostlist" },
@@ -460,6 +462,37 @@ static void test_nodes (void **state)
         json_decref (R);
     }
     dws_topology_destroy (topo);
+    json_decref (mapping);
+}
+
+static void test_down (void **state)
+{
+    json_t *mapping = J (
+        "{'computes': {'a1': 'r1', 'a2': 'r1', 'b3': 'r2', 'c4': 'r3'},"
+        " 'rabbits': {'r1': {'capacity': 1, 'hostlist': 'a[1-2]'},"
+        "             'r2': {'capacity': 1, 'hostlist': 'b3'},"
+        "             'r3': {'capacity': 1, 'hostlist': 'c4'}}}");
+    json_t *storages = J (
+        "[{'metadata': {'name': 'r1'}, 'status': {'status': 'Offline'}},"
+        " {'metadata': {'name': 'r2'}, 'status': {'status': 'Ready'}}]");
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+    static const char *const rows[][2] = {
+        { "a1,b3", "a1" }, { "b3,a2,login,r1,a1", "a[2,1]" }, { "b3", "" },
+        { "c4", "c4" }, { "", "" },
+    };
+    dws_error_t e;
+    char *s;
+
+    for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++) {
+        assert_non_null (s = dws_allocation_down (rows[i][0], storages, topo,
+                                                  &e));
+        assert_string_equal (s, rows[i][1]);
+        free (s);
+    }
+    assert_null (dws_allocation_down ("a[1", storages, topo, &e));
+    assert_int_equal (errno, EINVAL);
+    dws_topology_destroy (topo);
+    json_decref (storages);
     json_decref (mapping);
 }
 
@@ -632,6 +665,7 @@ int main (void)
         cmocka_unit_test (test_several),
         cmocka_unit_test (test_edges),
         cmocka_unit_test (test_nodes),
+        cmocka_unit_test (test_down),
         cmocka_unit_test (test_reserved),
         cmocka_unit_test (test_drives),
         cmocka_unit_test (test_rabbits),

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See capacity.h.
+ */
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "capacity.h"
+
+static const struct {
+    const char *name;           // those of DWS_CAPACITY_UNITS
+    int64_t bytes;
+} units[] = {
+    { "KiB", INT64_C (1) << 10 },
+    { "KB", 1000 },
+    { "MiB", INT64_C (1) << 20 },
+    { "MB", 1000000 },
+    { "GiB", INT64_C (1) << 30 },
+    { "GB", 1000000000 },
+    { "TiB", INT64_C (1) << 40 },
+    { "TB", INT64_C (1000000000000) },
+};
+
+int dws_capacity_parse (const char *s, int64_t *bytes)
+{
+    size_t digits = strspn (s, "0123456789");
+    int64_t unit = 0;
+    int64_t n = 0;
+
+    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++) {
+        if (strcmp (s + digits, units[i].name) == 0)
+            unit = units[i].bytes;
+    }
+    if (digits == 0 || unit == 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    for (size_t i = 0; i < digits; i++) {
+        if (__builtin_mul_overflow (n, (int64_t)10, &n)
+            || __builtin_add_overflow (n, (int64_t)(s[i] - '0'), &n)) {
+            errno = ERANGE;
+            return -1;
+        }
+    }
+    if (__builtin_mul_overflow (n, unit, &n)) {
+        errno = ERANGE;
+        return -1;
+    }
+    *bytes = n;
+    return 0;
+}
