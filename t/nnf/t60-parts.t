@@ -7,8 +7,28 @@ test_description='Controllers and API server killed'
 . "$DWS_SRCDIR/t/nnf/nnf.sh"
 test_under_flux 4
 
+COPY='#DW jobdw type=gfs2 capacity=1GiB name=fast
+#DW copy_out source=$DW_JOB_fast/b destination=$DW_JOB_fast/c'
+
 test_expect_success 'load everything' '
 	nnf_setup
+'
+test_expect_success 'a job ends while our plugin is away: Flux lets go of its nodes' '
+	jobid=$(nnf_submit "$COPY" -N2 sleep inf) &&
+	dws_wait_event $jobid start &&
+	flux jobtap remove dws-jobtap.so &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	rig until workflows $(dws_workflow $jobid) ".status
+		| .state == \"PreRun\" and .ready"
+'
+test_expect_success 'when it is back they are unmounted, and the data is copied out' '
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	nnf_clean &&
+	flux job info $jobid rabbit_postrun_timing &&
+	flux job info $jobid rabbit_dataout_timing &&
+	dws_until dws_drained "" &&
+	test "$(flux rabbit losses --json)" = "[]"
 '
 for phase in setup prerun; do
 	test_expect_success "the controller of a rabbit is killed in $phase" '

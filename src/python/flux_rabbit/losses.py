@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # flux rabbit losses: what was not staged out after the end of jobs, when no
-# exception could tell them any more (rabbit.release_nodes = "unmount").
+# exception could tell them any more (rabbit.release_nodes = "unmount", or the
+# jobtap plugin was away).
 """Failed stage-outs."""
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ def configure(
     )
     return (
         "List the jobs whose data was not staged out after they had given their "
-        'nodes back, which they do with rabbit.release_nodes = "unmount". A job stays '
-        "listed until its owner, or the owner of the instance, acknowledges it.",
+        'nodes back, which they do with rabbit.release_nodes = "unmount", and when they '
+        "end while dws-jobtap.so is not loaded. A job stays listed until its owner, or the owner of the instance, acknowledges it.",
         ("flux rabbit losses", "flux rabbit losses --ack ƒ2gVz"),
     )
 
