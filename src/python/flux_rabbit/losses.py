@@ -31,8 +31,9 @@ def configure(
     )
     return (
         "List the jobs whose data was not staged out after they had given their "
-        'nodes back, which they do with rabbit.release_nodes = "unmount", and when they '
-        "end while dws-jobtap.so is not loaded. A job stays listed until its owner, or the owner of the instance, acknowledges it.",
+        'nodes back, which they do with rabbit.release_nodes = "unmount" and when '
+        "they end while dws-jobtap.so is not loaded. A job stays listed until its "
+        "owner, or the owner of the instance, acknowledges it.",
         ("flux rabbit losses", "flux rabbit losses --ack ƒ2gVz"),
     )
 
