@@ -106,6 +106,12 @@ test_expect_success 'a site can allow rabbits without directives' '
 	flux config reload &&
 	test_must_fail own ". + [$SSD]"
 '
+# proposal_ends: the job has a workflow, which was held in Proposal, and ends
+proposal_ends () {
+	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
+	dws_ctl release Proposal &&
+	dws_wait_event $jobid clean
+}
 # Nothing gets through Proposal: who has to wait for it does not end.
 test_expect_success 'what no rabbit has is refused without a workflow' '
 	dws_ctl hold Proposal &&
@@ -130,9 +136,7 @@ test_expect_success 'several directives for a node count together' '
 test_expect_success 'what may fit waits for its breakdown' '
 	jobid=$(flux submit -N1 \
 		-S dw="#DW jobdw type=xfs capacity=910GiB name=aa" true) &&
-	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
-	dws_ctl release Proposal &&
-	dws_wait_event $jobid clean &&
+	proposal_ends &&
 	flux job eventlog $jobid >eventlog &&
 	grep "exception.*dws-create.*911 GiB of rabbit storage are needed" eventlog &&
 	dws_clean
@@ -144,9 +148,7 @@ test_expect_success 'nothing is refused early that may fit a rabbit not known' '
 	dws_ctl hold Proposal &&
 	jobid=$(flux submit -N1 \
 		-S dw="#DW jobdw type=xfs capacity=3TiB name=big" true) &&
-	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
-	dws_ctl release Proposal &&
-	dws_wait_event $jobid clean &&
+	proposal_ends &&
 	flux job eventlog $jobid >eventlog &&
 	grep "exception.*dws-create.*no rabbit has more than" eventlog
 '
@@ -156,9 +158,7 @@ test_expect_success 'nor where profiles make less than is asked for' '
 	dws_ctl hold Proposal &&
 	jobid=$(flux submit -N1 \
 		-S dw="#DW jobdw type=xfs capacity=3TiB name=big" true) &&
-	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
-	dws_ctl release Proposal &&
-	dws_wait_event $jobid clean &&
+	proposal_ends &&
 	dws_clean
 '
 test_done

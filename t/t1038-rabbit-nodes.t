@@ -9,18 +9,7 @@ test_description='Rabbits and nodes without rabbits in a job with storage'
 # Rabbits have the property "rabbit", and are in no queue.
 DWS_HOSTS='node[0-1],rabbit0,login0'
 dws_config () {
-	jq '.execution.properties = {batch: "0-1,3", rabbit: "2"}' \
-		"$DWS_TMP/R" >"$DWS_TMP/R.new" &&
-	mv "$DWS_TMP/R.new" "$DWS_TMP/R" &&
-	cat <<-EOF
-	[queues.batch]
-	requires = ["batch"]
-	[policy.jobspec.defaults.system]
-	queue = "batch"
-	[ingest.frobnicator]
-	plugins = ["defaults", "constraints",
-	           "$DWS_SRCDIR/src/python/frobnicator/rabbit.py"]
-	EOF
+	dws_config_queue 0-1,3 2
 }
 test_under_flux 4
 

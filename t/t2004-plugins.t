@@ -8,18 +8,7 @@ test_description='Plugins of flux commands and of job ingest'
 
 # A queue of compute nodes, and one node that is a rabbit.
 dws_config () {
-	jq '.execution.properties = {batch: "0-3", rabbit: "4"}' \
-		"$DWS_TMP/R" >"$DWS_TMP/R.new" &&
-	mv "$DWS_TMP/R.new" "$DWS_TMP/R" &&
-	cat <<-EOF
-	[queues.batch]
-	requires = ["batch"]
-	[policy.jobspec.defaults.system]
-	queue = "batch"
-	[ingest.frobnicator]
-	plugins = ["defaults", "constraints",
-	           "$DWS_SRCDIR/src/python/frobnicator/rabbit.py"]
-	EOF
+	dws_config_queue 0-3 4
 }
 test_under_flux 5
 
