@@ -266,6 +266,8 @@ test_expect_success 'a job that may have rabbits keeps them, whatever is exclude
 		{or: [{properties: [\"rabbit\"]},
 			{and: [{ranks: [\"0-2\"]}, {not: [{ranks: [\"0\"]}]}]}]}" jobspec &&
 	flux cancel $other &&
+	expect $other epilog-start &&
+	epilog_remove $other &&
 	expect $other clean
 '
 test_expect_success 'prolog-remove posts the environment, once' '
