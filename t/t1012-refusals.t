@@ -45,6 +45,10 @@ test_expect_success 'and so are rabbits without any directive' '
 	for filter in ". + [$SSD]" ".[0].with += [$SSD]" ". + [$RABBIT]"; do
 		test_must_fail own "$filter" 2>err &&
 		grep "rabbit.allow_rabbit_resources" err || return 1
+	done &&
+	for dw in "" " "; do
+		test_must_fail own ". + [$RABBIT]" -S dw="$dw" 2>err &&
+		grep "rabbit.allow_rabbit_resources" err || return 1
 	done
 '
 test_expect_success 'no job is left of all that' '

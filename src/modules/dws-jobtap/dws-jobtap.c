@@ -51,6 +51,7 @@ static int validate_cb (flux_plugin_t *p,
     json_t *group = NULL;
     json_t *resources = NULL;
     struct dws_directives *dirs;
+    size_t count = 0;
     dws_error_t error;
 
     if (flux_plugin_arg_unpack (args,
@@ -64,17 +65,21 @@ static int validate_cb (flux_plugin_t *p,
                                 "dw_failure_tolerance", &tolerance,
                                 "dw_group", &group) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
+    if (dw) {
+        if (!(dirs = dws_directives_parse (dw, ctx->presets, &ctx->limits,
+                                           &error)))
+            return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
+        count = dws_directives_count (dirs);
+        dws_directives_destroy (dirs);
+    }
     /* A job that is updated has been through this, and its resources have the
      * storage that its directives ask for. */
     if (!current_job (ctx)
-        && dws_ownrabbit_check (resources, dw != NULL, ctx->rabbit_resources,
+        && dws_ownrabbit_check (resources, count > 0, ctx->rabbit_resources,
                                 &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)
         return 0;
-    if (!(dirs = dws_directives_parse (dw, ctx->presets, &ctx->limits, &error)))
-        return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
-    dws_directives_destroy (dirs);
     if (tolerance
         && (!json_is_integer (tolerance)
             || json_integer_value (tolerance) < 0

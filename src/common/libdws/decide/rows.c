@@ -91,9 +91,7 @@ void row_place (struct view *v)
         wait_for (v, "the Computes object");
         complete = false;
     }
-    if (!complete)
-        return;
-    if (!settle_down (v))
+    if (!complete || !settle_down (v))
         return;
     if (v->wf->servers_written && v->wf->computes_written) {
         tell_of_left_out (v);
