@@ -63,7 +63,7 @@ test_expect_success '4: the jobtap plugin is not loaded' '
 test_expect_success 'a good installation passes' '
 	good --types none &&
 	test_must_fail grep "✗" out &&
-	grep "13 passed, 0 failed, 0 skipped" out
+	grep "14 passed, 0 failed, 0 skipped" out
 '
 test_expect_success '5: a scheduler that knows no rabbits' '
 	flux module remove sched-rabbit &&
@@ -124,6 +124,20 @@ test_expect_success '13: no rabbit that is ready' '
 	flux rabbit enable "rabbit[0-1]" &&
 	dws_wait_status ".rabbits.states.Ready == 2"
 '
+test_expect_success '14: a mount whose workflow is no more' '
+	dws_k8s create clientmounts "$(cat "$DWS_SRCDIR/t/data/lost-clientmount.json")" &&
+	finds mounts "of no workflow any more: default/lost" &&
+	dws_k8s delete clientmounts lost &&
+	good --types none &&
+	grep "mounts  *0 ClientMounts" out
+'
+test_expect_success 'a mount of a job that runs is as it should be' '
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	good --types none &&
+	grep "mounts  *1 ClientMounts" out &&
+	flux cancel $jobid && dws_clean
+'
 test_expect_success 'a job for each type of file system' '
 	good &&
 	for type in xfs gfs2 raw lustre; do
@@ -133,18 +147,18 @@ test_expect_success 'a job for each type of file system' '
 	test_expect_code 1 flux rabbit selftest -t ext4 2>err &&
 	grep "ext4. is none of" err
 '
-test_expect_success '14: the mount daemon of a node does nothing' '
+test_expect_success '15: the mount daemon of a node does nothing' '
 	dws_ctl hang-mount node0 on &&
 	finds "xfs job" "hangs in PreRun, waiting for mounting" \
 		--types xfs --requires=rank:0 --timeout 3 &&
 	dws_ctl hang-mount node0 off && dws_clean
 '
-test_expect_success '15: the storage controllers fail' '
+test_expect_success '16: the storage controllers fail' '
 	dws_ctl fail Setup --severity Fatal --message "no drives" &&
 	finds "xfs job" "no drives" --types xfs &&
 	dws_ctl fail Setup --clear && dws_clean
 '
-test_expect_success FLUX_CORE '16: the shell does not find its plugin' '
+test_expect_success FLUX_CORE '17: the shell does not find its plugin' '
 	pluginpath=$(flux getattr conf.shell_pluginpath) &&
 	flux setattr conf.shell_pluginpath /nonexistent &&
 	finds "xfs job" "shell has not loaded dws_environment.so" --types xfs &&

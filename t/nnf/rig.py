@@ -6,7 +6,7 @@
 
 get|delete KIND NAME            KIND is a plural, in namespace default
 list KIND                       in all namespaces
-create KIND JSON
+create KIND JSON                in the namespace that it names
 patch KIND NAME JSON
 until KIND NAME FILTER          wait until the jq filter is true of the object
 node RABBIT ready|offline|drained
@@ -238,7 +238,9 @@ def main() -> int:
     elif command == "delete":
         user.delete(*args).expect(200)
     elif command == "create":
-        user.create(args[0], json.loads(args[1])).expect(201)
+        obj = json.loads(args[1])
+        place = obj["metadata"].get("namespace", "default")
+        user.create(args[0], obj, place).expect(201)
     elif command == "patch":
         user.merge(args[0], args[1], json.loads(args[2])).expect(200)
     elif command == "until":

@@ -48,4 +48,15 @@ test_expect_success 'they are wrong for good: the job ends by the time limit' '
 	cat eventlog &&
 	nnf_clean
 '
+# What NNF leaves behind once in a while: see README.md.
+test_expect_success 'a mount whose workflow is no more is named, and can be taken away' '
+	jq ".metadata.namespace = \"rabbit-node-1\"" \
+		"$DWS_SRCDIR/t/data/lost-clientmount.json" >lost.json &&
+	rig create clientmounts "$(cat lost.json)" &&
+	test_expect_code 3 flux rabbit selftest --types none >out &&
+	grep "mounts .*of no workflow any more: rabbit-node-1/lost" out &&
+	nnf_clean 2>err &&
+	grep "NNF has lost rabbit-node-1/lost, taken away" err &&
+	flux rabbit selftest --types none
+'
 test_done

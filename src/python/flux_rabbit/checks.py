@@ -385,3 +385,43 @@ def _rabbits(site: Site) -> str:
             "flux rabbit list -o long says why, flux rabbit enable enables",
         )
     return text
+
+
+WORKFLOW_UID = "dataworkflowservices.github.io/workflow.uid"
+
+
+def _label(obj: Object, name: str) -> str:
+    return str(obj["metadata"].get("labels", {}).get(name, ""))
+
+
+@check("mounts")
+def _mounts(site: Site) -> str:
+    from flux_k8s.kube import ApiError
+
+    kube = _kube(site)
+
+    def uids(objects: list[Object]) -> set[str]:
+        return {obj["metadata"]["uid"] for obj in objects}
+
+    try:
+        mounts = kube.list_all("clientmounts")[0]
+        workflows = uids(kube.list_all("workflows")[0])
+        lost = [
+            mount for mount in mounts if _label(mount, WORKFLOW_UID) not in workflows
+        ]
+        # a workflow and its mounts may have ended between the two lists
+        there = uids(kube.list_all("clientmounts")[0]) if lost else set()
+    except ApiError as exc:
+        raise Wrong(f"cannot be listed: {exc.message}") from None
+    names = sorted(
+        f"{mount['metadata']['namespace']}/{mount['metadata']['name']}"
+        for mount in lost
+        if mount["metadata"]["uid"] in there
+    )
+    if names:
+        raise Wrong(
+            f"of no workflow any more: {', '.join(names[:4])}"
+            + (f" and {len(names) - 4} more" if len(names) > 4 else ""),
+            "nobody will unmount them: runbook, ClientMounts without a workflow",
+        )
+    return f"{len(mounts)} ClientMounts"
