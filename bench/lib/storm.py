@@ -88,6 +88,13 @@ def quantile(ordered: list[float], q: float) -> float:
     return ordered[min(len(ordered) - 1, math.ceil(q * len(ordered)) - 1)]
 
 
+def machine(rabbits: int) -> tuple[str, ...]:
+    """For dws-sim: so many rabbits; from the third on their nodes are elsewhere."""
+    more = 2 * rabbits - 4
+    hosts = "node[0-3]" + (f",far[0-{more - 1}]" if more > 0 else "")
+    return ("--nodes", hosts, "--rabbits", f"rabbit[0-{rabbits - 1}]")
+
+
 class Storm:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -96,7 +103,7 @@ class Storm:
             args.workdir,
             args.prefix,
             "instant",
-            sim_options=("--capacity", "64TiB"),
+            sim_options=("--capacity", "64TiB", *machine(args.rabbits)),
             agent_options=("--workers", str(args.workers)) if args.latency else (),
         )
         self.broker = int(self.handle.attr_get("broker.pid"))
@@ -275,6 +282,7 @@ def parse_args() -> argparse.Namespace:
     add("-n", "--jobs", type=int, default=1000, help="submitted together")
     add("--live", type=int, default=10000, help="workflows at a time, 0: none")
     add("--latency", type=float, default=0.5, help="of the API (s), 0: leave out")
+    add("--rabbits", type=int, default=2, help="all but two are of other nodes")
     add("--solo", action="store_true", help="on the embedded engine in any case")
     add("--workers", type=int, default=256, help="of the agent, for --latency")
     add("--shell", action="store_true", help="run the jobs instead of pretending")

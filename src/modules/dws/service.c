@@ -16,6 +16,7 @@
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/persistent.h"
+#include "facts/storages.h"
 #include "facts/sync.h"
 #include "health/health.h"
 #include "service.h"
@@ -255,6 +256,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     tell_agent = agent_concerned (ctx->config, config);
     dws_config_destroy (ctx->config);
     ctx->config = config;
+    storages_remap (ctx->storages);
     if (tell_agent)
         agent_reconfigure (ctx->agent);
     health_changed (ctx->health);

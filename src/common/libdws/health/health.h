@@ -69,6 +69,13 @@ struct dws_health {
  */
 int64_t dws_health_capacity (json_t *storage, int64_t mapped);
 
+/* The most of these that any rabbit of the mapping has. 'storages' is an object
+ * by name; '*known' is false if of some rabbit nobody but the mapping says what
+ * it has, as its Storage names no drives.
+ */
+int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo,
+                            bool *known);
+
 /* Decide. 'storages' is an array of Storage objects; without any, all rabbits
  * are taken to be well. 'health' has been zeroed, or holds the last decision.
  * It is unchanged on failure, with EINVAL or ENOMEM.

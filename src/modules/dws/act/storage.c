@@ -10,7 +10,6 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/daemons.h"
-#include "libdws/storage/drives.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/util/hosts.h"
@@ -69,38 +68,6 @@ static json_t *make_constraint (struct job *job, json_t *breakdowns,
     return o;
 }
 
-static bool is_size_known (json_t *storage)
-{
-    struct dws_drives drives;
-
-    dws_drives_read (json_object_get (storage, "status"), &drives);
-    return drives.raw > 0;
-}
-
-/* The most that one rabbit can give, were it empty. '*known' is false if it is
- * only the mapping that says so of some rabbit.
- */
-static int64_t largest_rabbit (struct dws_ctx *ctx, bool *known)
-{
-    const struct dws_topology *topo = ctx->config->topology;
-    json_t *storages = storages_by_name (ctx->storages);
-    int64_t largest = 0;
-
-    *known = true;
-    for (size_t i = 0; i < dws_topology_count (topo); i++) {
-        json_t *storage = json_object_get (storages,
-                                           dws_topology_name (topo, i));
-        int64_t n = dws_health_capacity (storage,
-                                         dws_topology_capacity (topo, i));
-
-        if (!is_size_known (storage))
-            *known = false;
-        if (n > largest)
-            largest = n;
-    }
-    return largest;
-}
-
 int storage_foresee (struct job *job, dws_error_t *error)
 {
     struct dws_breakdown_opts opts = { .min_gib = MIN_GIB };
@@ -109,7 +76,8 @@ int storage_foresee (struct job *job, dws_error_t *error)
     bool known;
     int rc;
 
-    opts.rabbit_bytes = largest_rabbit (job->ctx, &known);
+    opts.rabbit_bytes = storages_largest (job->ctx->storages,
+                                          job->ctx->config->topology, &known);
     if (!known || !job->ctx->config->refuse_early)
         return 0;
     if (!(resources = dws_jsontext_get (job->facts->resources))
@@ -130,7 +98,8 @@ int storage_demand (struct job *job, struct demand *demand,
     struct dws_breakdown_opts opts = {
         .min_gib = MIN_GIB,
         .maximums = config->maximums,
-        .rabbit_bytes = largest_rabbit (job->ctx, &known),
+        .rabbit_bytes = storages_largest (job->ctx->storages,
+                                          config->topology, &known),
     };
     json_t *breakdowns;
     json_t *resources = NULL;

@@ -6,11 +6,15 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libdws/health/health.h"
 #include "libutil/errno_safe.h"
 #include "facts/storages.h"
 
 struct storages {
     json_t *by_name;            // name -> object
+    int64_t largest;            // dws_health_largest(), while 'counted'
+    bool known;
+    bool counted;
 };
 
 struct storages *storages_create (void)
@@ -40,6 +44,7 @@ int storages_learn (struct storages *storages, json_t *object, bool deleted)
 {
     const char *name = NULL;
 
+    storages->counted = false;
     if (json_unpack (object, "{s:{s:s}}", "metadata", "name", &name) < 0)
         return 0;
     if (deleted)
@@ -57,6 +62,7 @@ int storages_list (struct storages *storages, json_t *objects)
     size_t index;
     int rc = 0;
 
+    storages->counted = false;
     json_object_clear (storages->by_name);
     json_array_foreach (objects, index, object) {
         if (storages_learn (storages, object, false) < 0)
@@ -86,4 +92,21 @@ json_t *storages_array (const struct storages *storages)
         }
     }
     return array;
+}
+
+int64_t storages_largest (struct storages *storages,
+                          const struct dws_topology *topo, bool *known)
+{
+    if (!storages->counted) {
+        storages->largest = dws_health_largest (storages->by_name, topo,
+                                                &storages->known);
+        storages->counted = true;
+    }
+    *known = storages->known;
+    return storages->largest;
+}
+
+void storages_remap (struct storages *storages)
+{
+    storages->counted = false;
 }

@@ -7,7 +7,10 @@
 #define DWS_STORAGES_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <jansson.h>
+
+struct dws_topology;
 
 struct storages;
 
@@ -26,5 +29,13 @@ json_t *storages_by_name (const struct storages *storages);
 /* The objects as a new array, NULL if none are known.
  */
 json_t *storages_array (const struct storages *storages);
+
+/* dws_health_largest() of the objects and a mapping, which is the same in every
+ * call until storages_remap(). As every job asks, it is counted only when
+ * something has changed.
+ */
+int64_t storages_largest (struct storages *storages,
+                          const struct dws_topology *topo, bool *known);
+void storages_remap (struct storages *storages);
 
 #endif /* !DWS_STORAGES_H */
