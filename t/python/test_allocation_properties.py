@@ -4,6 +4,7 @@
 # and rewriting resources twice changes nothing.
 """Property tests of libdws through flux_k8s.dws."""
 
+import itertools
 from collections import defaultdict
 
 import pytest
@@ -160,6 +161,63 @@ def test_layout_never_breaks_a_limit(breakdowns, machine, min_gib):
     assert all(n == 1 for n in keys.values())
     for name, size in taken.items():
         assert size + used[name] <= by_name[name]["status"]["capacity"]
+
+
+@st.composite
+def exclusive_sets(draw):
+    """Sets that keep each other from their rabbits: so many, of so many GiB."""
+    return [
+        {
+            "allocationStrategy": "AllocateAcrossServers",
+            "label": draw(st.sampled_from(["mgt", "mdt", "ost"])),
+            "minimumCapacity": count * draw(st.integers(5, 40)) * GIB,
+            "constraints": {
+                "count": count,
+                "colocation": [{"type": "exclusive", "key": "k"}],
+            },
+        }
+        for count in draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    ]
+
+
+def fits_somehow(sizes, rooms):
+    """Whether any way to give each allocation a rabbit of its own does."""
+    return len(sizes) <= len(rooms) and any(
+        all(size <= room for size, room in zip(sizes, order))
+        for order in itertools.permutations(rooms, len(sizes))
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(exclusive_sets(), st.lists(st.integers(0, 50), min_size=1, max_size=6))
+def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms):
+    breakdown = {
+        "status": {
+            "ready": True,
+            "storage": {"reference": {"name": "w-0"}, "allocationSets": sets},
+        }
+    }
+    # more than is needed, by what Lustre rounds up
+    storages = [
+        {
+            "metadata": {"name": f"r{i}", "labels": {LABEL: "Rabbit"}},
+            "spec": {"state": "Enabled"},
+            "status": {"capacity": room * GIB + GIB // 2, "status": "Ready"},
+        }
+        for i, room in enumerate(rooms)
+    ]
+    sizes = [
+        s["minimumCapacity"] // s["constraints"]["count"] // GIB
+        for s in sets
+        for _ in range(s["constraints"]["count"])
+    ]
+    nodes = {s["metadata"]["name"]: 1 for s in storages}
+    try:
+        dws.allocation_sets([breakdown], nodes, storages=storages)
+        placed = True
+    except dws.NoSpaceError:
+        placed = False
+    assert placed == fits_somehow(sizes, rooms)
 
 
 @settings(max_examples=200, deadline=None)

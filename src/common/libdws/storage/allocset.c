@@ -110,6 +110,12 @@ static int decode_constraints (struct alloc_set *set,
                               where,
                               set->label);
     }
+    if (set->colocation && !json_is_array (set->colocation))
+        return dws_error (error,
+                          EINVAL,
+                          "%s, set %s: constraints.colocation is not a list",
+                          where,
+                          set->label);
     json_array_foreach (set->colocation, i, entry) {
         const char *type;
         const char *key = "";

@@ -20,8 +20,9 @@ struct layout_rabbit {
     const char *name;
     int64_t nodes;        // of the job
     const char *fault;    // why it cannot be used, or NULL
-    json_t *labels;       // of its Storage, NULL if not known
-    bool known;           // 'room' is what is really left
+    json_t *labels;       // of its Storage, NULL if it has none
+    bool known;           // its Storage has been looked at: 'labels' are
+                          //  all, 'room' is what is really left
     int width;            // drives of a pool
     int64_t room;         // bytes
     int64_t reserved;     // bytes the scheduler has set aside for the job

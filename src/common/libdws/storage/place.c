@@ -131,29 +131,46 @@ static int place_fixed (struct layout *lay,
     return 0;
 }
 
-/* The set to place next: the least free one, and of those the one that can
- * go to the fewest rabbits.
+/* What each allocation of a fixed number needs, 0 if the number is ours.
+ */
+static int64_t fixed_size (const struct layout *lay,
+                           const struct layout_place *p)
+{
+    int64_t n = fixed_count (p->set);
+
+    return n > 0 ? layout_size_of (lay, p, n) : 0;
+}
+
+/* The set to place next: the least free one, of those the one that can go to
+ * the fewest rabbits, and of those the largest, which the smaller ones would
+ * else keep from the only rabbits that have room for it.
  */
 static struct layout_place *next_place (struct layout *lay)
 {
     struct layout_place *best = NULL;
     enum order best_order = ORDER_BOUND;
     size_t best_usable = 0;
+    int64_t best_size = 0;
 
     for (size_t i = 0; i < lay->nplaces; i++) {
         struct layout_place *p = &lay->places[i];
         enum order order = order_of (p->set);
         size_t n;
+        int64_t size;
 
         if (p->placed)
             continue;
         n = layout_count_usable (lay, p);
+        size = fixed_size (lay, p);
         if (!best
             || order < best_order
-            || (order == best_order && n < best_usable)) {
+            || (order == best_order
+                && (n < best_usable
+                    || (n == best_usable && size > best_size)))) {
             best = p;
             best_order = order;
             best_usable = n;
+            best_size = size;
         }
     }
     return best;

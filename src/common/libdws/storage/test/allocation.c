@@ -274,6 +274,11 @@ static const struct row impossible[] = {
       "rabbit a, which has no Storage object" },
     { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': ['x=y']"), 0,
       "[" STORAGE ("a", G100) "]", NULL, NULL, "lacks label x=y" },
+    // one that has no labels has this neither
+    { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': ['x=y']"), 0,
+      "[{'metadata': {'name': 'a'}, 'spec': {'state': 'Enabled'},"
+      " 'status': {'status': 'Ready', 'capacity': " G100 "}}]", NULL, NULL,
+      "lacks label x=y" },
     // the value counts too, and the whole name
     { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': ['tier=slow']"),
       0, "[" STORAGE_ ("a", G100, "Ready", "'tier': 'slower', 'tie': 'slow'")

@@ -271,6 +271,10 @@ static void test_bad_breakdowns (void **state)
                               "'colocation': [{'type': 'near',"
                               " 'key': 'k'}], ")) "]",
           EINVAL, "'exclusive'" },
+        { "[" BREAKDOWN (SET ("AcrossServers", "ost", 1,
+                              "'colocation': {'type': 'exclusive',"
+                              " 'key': 'k'}, ")) "]",
+          EINVAL, "constraints.colocation is not a list" },
         // more GiB than fit into an int
         { "[" BREAKDOWN (SET ("PerCompute", "xfs", 4611686018427387903,
                               "")) "]", EINVAL, "more storage" },
