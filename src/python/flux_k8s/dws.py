@@ -194,8 +194,8 @@ def daemon_units(
 ) -> list[str]:
     """Return the systemd units of the daemons that the breakdowns require.
 
-    `daemons` is the table [rabbit.daemons]. Raises ValueError for a daemon
-    that is not in it, or NotReadyError.
+    `daemons` is the table [rabbit.daemons]; what is not in it has no unit.
+    Raises NotReadyError.
     """
     return cast(list[str], _call("daemons_units", breakdowns, daemons))
 

@@ -136,13 +136,18 @@ static size_t distance (const char *a, const char *b)
     return d[la][lb];
 }
 
+static bool is_misspelt (const char *word, const char *known)
+{
+    return distance (word, known) <= (strlen (known) < 5 ? 1 : 2);
+}
+
 int grammar_is_near (const char *word, const char *known)
 {
     size_t len = strlen (word);
 
     if (len >= 3 && strncasecmp (word, known, len) == 0)
         return 1;
-    return distance (word, known) <= (strlen (known) < 5 ? 1 : 2);
+    return is_misspelt (word, known);
 }
 
 const char *grammar_arg (const struct dws_directive *dir, const char *key)
@@ -214,6 +219,9 @@ static int check_capacity (struct check *c,
     return 0;
 }
 
+/* A list that is not closed may have the site's own words, of which one may well
+ * be the beginning of a word that is known.
+ */
 static int check_word (struct check *c,
                        const struct key_rule *rule,
                        const char *value,
@@ -225,7 +233,9 @@ static int check_word (struct check *c,
     for (size_t i = 0; i < MAX_WORDS && rule->words[i]; i++) {
         if (strcmp (value, rule->words[i]) == 0)
             return 0;
-        if (!near && grammar_is_near (value, rule->words[i]))
+        if (!near
+            && (closed ? grammar_is_near (value, rule->words[i])
+                       : is_misspelt (value, rule->words[i])))
             near = rule->words[i];
         join (allowed, sizeof (allowed), rule->words[i]);
     }

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "allocset_private.h"
@@ -23,30 +22,6 @@ static bool contains (json_t *array, const char *s)
     return false;
 }
 
-static int refuse (const char *word, json_t *daemons, dws_error_t *error)
-{
-    char known[128] = "";
-    const char *name;
-    json_t *value;
-
-    json_object_foreach (daemons, name, value) {
-        size_t used = strlen (known);
-
-        snprintf (known + used,
-                  sizeof (known) - used,
-                  "%s%s",
-                  used ? ", " : "",
-                  name);
-    }
-    return dws_error (error,
-                      EINVAL,
-                      "requires=%.60s: there is no such daemon on this"
-                      " system (%s%s)",
-                      word,
-                      *known ? "known: " : "none are configured",
-                      known);
-}
-
 static int add_unit (json_t *units,
                      json_t *word,
                      json_t *daemons,
@@ -61,12 +36,7 @@ static int add_unit (json_t *units,
                           "DirectiveBreakdown: status.requires holds"
                           " something that is not a string");
     unit = json_string_value (json_object_get (daemons, name));
-    if (!unit) {
-        if (strcmp (name, "user-container-auth") == 0)
-            return 0;
-        return refuse (name, daemons, error);
-    }
-    if (contains (units, unit))
+    if (!unit || contains (units, unit))
         return 0;
     if (json_array_append_new (units, json_string (unit)) < 0)
         return dws_error_nomem (error);

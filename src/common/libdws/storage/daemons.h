@@ -14,9 +14,9 @@
 /* 'daemons' is the table [rabbit.daemons], a map of the words that users may
  * put into "requires=" to the unit that serves them, or NULL. Return a new
  * array of units, each once, in the order in which they are required.
- * user-container-auth is not a daemon and needs no entry.
- * Fails with EINVAL (a word that is not in the table; the text lists those
- * that are), EAGAIN (a breakdown is not ready yet) or ENOMEM.
+ * What is not in the table is no daemon of the nodes: DWS has accepted the word,
+ * and what it stands for is made by NNF (copy-offload is a user container).
+ * Fails with EINVAL, EAGAIN (a breakdown is not ready yet) or ENOMEM.
  */
 json_t *dws_daemons_units (json_t *breakdowns,
                            json_t *daemons,

@@ -288,6 +288,8 @@ static void test_warn (void **state)
         { "'" XFS " stripe-width=3'", "'stripe-width'" },
         { "'" XFS " flag'", "'flag'" },
         { "'" XFS " requires=site-daemon'", "'site-daemon'" },
+        // the beginning of a known word, and yet the site's own
+        { "'" XFS " requires=copy'", "'copy'" },
         { "['" GFS2 "', '#DW container name=my-foo profile=foo"
           " DW_JOB_foo-local=my-gfs2']",
           "'DW_JOB_foo-local'" },
