@@ -13,6 +13,7 @@ node RABBIT ready|offline|drained
 foreign NAME RABBIT CAPACITY    a raw file system of that size in state Setup
 remove NAME                     Teardown of a workflow, and its end
 containers WORKFLOW running|done    what a kubelet would say of its Jobs
+allow RESOURCE VERB             one more right for the workload manager, of DWS' kinds
 kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
                                 start with these changes of its environment
 stop                            end what start has started
@@ -33,6 +34,7 @@ import requests
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 
 from parity_support import (
+    DWS,
     LIMIT_S,
     Object,
     User,
@@ -226,6 +228,14 @@ def play(user: User, job: Object, state: str) -> None:
     user.send("PUT", f"{path}/status", job).expect(200)
 
 
+def allow(user: User, resource: str, verb: str) -> None:
+    path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/nnf-workload-manager"
+    role = user.send("GET", path).expect(200)
+    rule = {"apiGroups": [DWS], "resources": [resource], "verbs": [verb]}
+    role["rules"].append(rule)
+    user.send("PUT", path, role).expect(200)
+
+
 def main() -> int:
     folder = pathlib.Path(sys.argv[1]).resolve()
     command, *args = sys.argv[2:]
@@ -253,6 +263,8 @@ def main() -> int:
         end_foreign(user, *args)
     elif command == "containers":
         containers(user, *args)
+    elif command == "allow":
+        allow(user, *args)
     elif command == "kill":
         parts.kill(*args)
     elif command == "start":

@@ -10,6 +10,20 @@ test_under_flux 4
 SLOW="#DW jobdw type=gfs2 capacity=1GiB name=fast
 #DW copy_in source=\$DW_JOB_fast/a destination=\$DW_JOB_fast/b"
 
+# without_computes: a job that runs, whose Computes somebody deletes
+without_computes () {
+	jobid=$(nnf_submit "#DW jobdw type=xfs capacity=1GiB name=own" -N2 \
+		--requires=rank:0-1 sleep inf) &&
+	name=$(dws_workflow $jobid) &&
+	dws_wait_event $jobid start &&
+	rig get computes $name >computes.json &&
+	rig delete computes $name
+}
+named () {
+	flux dmesg >dmesg.out &&
+	grep "Computes default/$name was deleted, .*forbidden" dmesg.out
+}
+
 # tampered: a job that is about to mount on a node that there is not
 tampered () {
 	jobid=$(nnf_submit "$SLOW" -N2 --requires=rank:0-1 true) &&
@@ -46,6 +60,40 @@ test_expect_success 'they are wrong for good: the job ends by the time limit' '
 	flux config reload &&
 	nnf_refused $jobid dws-timeout "" &&
 	cat eventlog &&
+	nnf_clean
+'
+test_expect_success 'Computes of a running job is deleted: its end waits, and names it' '
+	sed -i "/^prerun_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	without_computes &&
+	flux cancel $jobid &&
+	dws_until named
+'
+test_expect_success 'somebody with the right to makes it: the job ends' '
+	jq "{metadata: {name: .metadata.name, namespace: .metadata.namespace,
+			labels: .metadata.labels,
+			ownerReferences: .metadata.ownerReferences},
+		kind, data}" computes.json >again &&
+	rig create computes "$(cat again)" &&
+	dws_wait_event $jobid clean &&
+	nnf_clean
+'
+test_expect_success 'the workload manager has that right: it is made as it was' '
+	rig allow computes create &&
+	without_computes &&
+	flux cancel $jobid &&
+	rig until workflows $name ".status.state == \"Teardown\"" &&
+	dws_wait_event $jobid clean &&
+	flux dmesg >dmesg.out &&
+	grep "$name: Computes was deleted, and is there again" dmesg.out &&
+	nnf_clean
+'
+test_expect_success 'also for a job that ends well' '
+	without_computes &&
+	flux job kill -s TERM $jobid &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >eventlog &&
+	test_must_fail grep "exception type=\"dws" eventlog &&
 	nnf_clean
 '
 # What NNF leaves behind once in a while: see README.md.

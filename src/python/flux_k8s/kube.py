@@ -420,12 +420,16 @@ class Kube:
         return self._request(("get", plural), "GET", path)
 
     def create(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
-        """Create an object; apiVersion and kind are filled in."""
+        """Create an object; apiVersion and kind are filled in, and the
+        apiVersion of owners of the same group."""
         res = RESOURCES[plural]
         version = self.version(res.group)
         body = dict(obj)
         body["apiVersion"] = f"{res.group}/{version}" if res.group else version
         body["kind"] = res.kind
+        owners = body.get("metadata", {}).get("ownerReferences", [])
+        for owner in owners:
+            owner.setdefault("apiVersion", body["apiVersion"])
         path = self._path(res, namespace)
         return self._request(("create", plural), "POST", path, body)
 

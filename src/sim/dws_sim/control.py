@@ -49,6 +49,7 @@ class Control(Switches):
                 "api": self.api,
                 "token": self.token,
                 "deny": self.deny,
+                "grant": self.grant,
                 "state": self.state,
                 "wait-idle": self.wait_idle,
                 "wait-state": self.wait_state,
@@ -130,13 +131,23 @@ class Control(Switches):
             raise ValueError("user must be wlm or admin")
         return {"token": self._sim.renew_token(context)}
 
+    @staticmethod
+    def _rights(args: Object) -> tuple[str, ...]:
+        words = args.get("rights") or []
+        if not all(isinstance(w, str) and w.count(":") == 1 for w in words):
+            raise ValueError("a right is RESOURCE:VERB")
+        return tuple(words)
+
     async def deny(self, args: Object) -> Object:
         """Take rights away from the workload manager; without words, give all
         of them back."""
-        words = args.get("rights") or []
-        if not all(isinstance(word, str) and ":" in word for word in words):
-            raise ValueError("a right is RESOURCE:VERB")
-        self._sim.set_wlm_role(wlm_role(tuple(words)))
+        self._sim.set_wlm_role(wlm_role(self._rights(args)))
+        return {}
+
+    async def grant(self, args: Object) -> Object:
+        """Give the workload manager rights that its role has not; without
+        words, only those of the role."""
+        self._sim.set_wlm_role(wlm_role(more=self._rights(args)))
         return {}
 
     # -- looking on -------------------------------------------------------

@@ -112,6 +112,8 @@ def _add_commands(sub: Any) -> None:
     )
     cmd = sub.add_parser("deny", help="take rights from the workload manager")
     cmd.add_argument("rights", nargs="*", metavar="RESOURCE:VERB", help="none: undo")
+    cmd = sub.add_parser("grant", help="give the workload manager more rights")
+    cmd.add_argument("rights", nargs="*", metavar="RESOURCE:VERB", help="none: undo")
     sub.add_parser("state", help="print a summary as JSON")
     cmd = sub.add_parser("wait-idle", help="until no job has left anything")
     cmd.add_argument("--timeout", type=float, help="seconds; exit status 1 after")

@@ -38,11 +38,12 @@ class Role:
         return False
 
 
-def wlm_role(without: tuple[str, ...] = ()) -> Role:
+def wlm_role(without: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Role:
     """The role of a workload manager.
 
     Args:
         without: "resource:verb" words to leave out.
+        more: those of DWS to add.
     """
     rules: dict[Rule, frozenset[str]] = {}
 
@@ -66,6 +67,10 @@ def wlm_role(without: tuple[str, ...] = ()) -> Role:
     grant(NNF_GROUP, "nnfdatamovements/status", "get")
     grant("", "secrets", _READ)
     grant("", "pods pods/log", _READ, "default")
+    for word in more:
+        name, verb = word.split(":")
+        rule = (DWS_GROUP, name, "")
+        rules[rule] = rules.get(rule, frozenset()) | {verb}
     return Role("wlm", rules)
 
 

@@ -65,6 +65,8 @@ struct dws_policy {
     X (SERVERS, servers, "servers", AGENT) \
     /* write the Computes object */ \
     X (COMPUTES, computes, "computes", AGENT) \
+    /* make the Computes object again if somebody has deleted it */ \
+    X (MEND, mend, "mend", AGENT) \
     /* set desiredState: state */ \
     X (DESIRE, desire, "desire", AGENT) \
     /* set desiredState to Teardown */ \

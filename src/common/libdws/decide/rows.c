@@ -177,6 +177,37 @@ static bool go_on_without (struct view *v)
     return true;
 }
 
+/* NNF mounts and unmounts on the nodes of Computes, and waits for ever, without
+ * a word of it in Teardown, when somebody has deleted that object. DWS makes it
+ * in Proposal alone. So in a state that lasts, and in which there is nothing else
+ * to do, it is looked for now and then.
+ */
+#define COMPUTES_FIRST 10.
+#define COMPUTES_AGAIN 60.
+
+static bool needs_computes (const struct dws_workflow *wf)
+{
+    if (wf->deleting)
+        return wf->state >= DWS_STATE_PRERUN;
+    return wf->state == wf->desired
+        && (wf->state == DWS_STATE_PRERUN || wf->state == DWS_STATE_POSTRUN
+            || wf->state == DWS_STATE_TEARDOWN);
+}
+
+static void keep_computes (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+    bool known = v->job->directives || v->job->released || v->job->abandoned;
+
+    if (!known || v->job->phase < DWS_PHASE_PROLOG || v->out->count > 0
+        || !wf->computes || !needs_computes (wf)
+        || !expired (v, wf->t_desired, COMPUTES_FIRST)
+        || (wf->t_computes > 0.
+            && !expired (v, wf->t_computes, COMPUTES_AGAIN)))
+        return;
+    act (v, v->job->hosts ? DWS_ACT_MEND : DWS_ACT_HOSTS);
+}
+
 void row_set_up (struct view *v)
 {
     wait_for (v, "the file systems to be created");
@@ -186,13 +217,19 @@ void row_set_up (struct view *v)
                    v->policy->setup_timeout);
 }
 
-void row_mount (struct view *v)
+static void limit_mounting (struct view *v)
 {
     wait_for (v, "the file systems to be mounted");
     if (expired (v, v->wf->t_desired, v->policy->prerun_timeout)
         && !go_on_without (v))
         fail_late (v, "mounting file systems took longer than %gs",
                    v->policy->prerun_timeout);
+}
+
+void row_mount (struct view *v)
+{
+    limit_mounting (v);
+    keep_computes (v);
 }
 
 /* Trouble
@@ -250,12 +287,13 @@ void row_transient (struct view *v)
     if (v->wf->state == DWS_STATE_SETUP)
         row_set_up (v);
     else if (mounting)
-        row_mount (v);
+        limit_mounting (v);
     if (v->out->count > 0)
         return;
     wait_for (v, v->wf->message);
     if (transient_expired (v) && !(mounting && go_on_without (v)))
         fail_transient (v);
+    keep_computes (v);
 }
 
 void row_start_over (struct view *v)
@@ -268,6 +306,7 @@ void row_let_go (struct view *v)
 {
     wait_for (v, "the workflow to be deleted");
     drop_finalizer (v);
+    keep_computes (v);
 }
 
 /* From the job's end on
@@ -341,8 +380,10 @@ void row_unmount (struct view *v)
                    policy->teardown_after);
     else if (transient_expired (v))
         fail_transient (v);
-    else
+    else {
+        keep_computes (v);
         return;
+    }
     row_tear_down (v);
 }
 
@@ -370,6 +411,7 @@ void row_begin_teardown (struct view *v)
     wait_for (v, "the workflow to be torn down");
     if (v->wf->state == DWS_STATE_TEARDOWN || v->wf->deleting)
         drop_finalizer (v);
+    keep_computes (v);
 }
 
 /* Teardown has failed: DWS goes on trying, and the epilog waits. Only to

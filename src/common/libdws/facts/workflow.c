@@ -400,6 +400,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         if (old->lag_state == wf->state)
             inherit_lag (wf, old);
         if (old->state == wf->state && old->desired == wf->desired) {
+            wf->t_computes = old->t_computes;
             wf->t_progress = old->t_progress;
             wf->progress = old->progress;
             wf->advancing = old->advancing;

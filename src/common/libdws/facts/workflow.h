@@ -77,6 +77,8 @@ struct dws_workflow {
                                 //  objects, NULL until all were read
     bool servers_written;
     bool computes_written;
+    double t_computes;          // when that object was last looked for in this
+                                //  state, 0: never
     bool movements;             // data movements were recorded
     double t_transient;         // since when in TransientCondition, or 0
     double t_trouble;           // since when a driver reports an error, or 0

@@ -15,6 +15,7 @@
 #include "libdws/graph/topology.h"
 #include "libdws/util/jsontext.h"
 #include "act/objects.h"
+#include "agent/commands.h"
 
 json_t *object_workflow (const struct dws_job *job,
                          const char *name,
@@ -79,6 +80,34 @@ error:
     json_decref (data);
     errno = ENOMEM;
     return NULL;
+}
+
+#define OWNER_LABEL "dataworkflowservices.github.io/owner"
+
+json_t *object_child (const struct dws_workflow *wf, const char *name,
+                      const char *namespace)
+{
+    json_t *o = json_pack ("{s:s s:s s:{s:s s:s s:s s:s s:s s:s s:s}"
+                           " s:[{s:s s:s s:s s:b}]}",
+                           "name", name,
+                           "namespace", namespace,
+                           "labels",
+                             WORKFLOW_LABEL ".name", wf->name,
+                             WORKFLOW_LABEL ".namespace", wf->namespace,
+                             WORKFLOW_LABEL ".uid", wf->uid,
+                             OWNER_LABEL ".kind", "Workflow",
+                             OWNER_LABEL ".name", wf->name,
+                             OWNER_LABEL ".namespace", wf->namespace,
+                             OWNER_LABEL ".uid", wf->uid,
+                           "ownerReferences",
+                             "kind", "Workflow",
+                             "name", wf->name,
+                             "uid", wf->uid,
+                             "controller", 1);
+
+    if (!o)
+        errno = ENOMEM;
+    return o;
 }
 
 json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)

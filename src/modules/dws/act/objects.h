@@ -28,6 +28,13 @@ json_t *object_workflow (const struct dws_job *job,
 struct dws_topology;
 json_t *object_computes (const char *hosts, const struct dws_topology *topo);
 
+/* The metadata of an object that belongs to a workflow, as DWS has it: by its
+ * labels the controllers find the workflow, by its owner Kubernetes does. The
+ * agent adds the version of the owner.
+ */
+json_t *object_child (const struct dws_workflow *wf, const char *name,
+                      const char *namespace);
+
 /* The variables of a workflow that may go to a job, by the patterns of the
  * configuration. The token is not among them.
  */

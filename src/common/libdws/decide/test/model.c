@@ -43,8 +43,10 @@ void model_learn (struct model *m)
         m->excluded = 0;
         m->drained = 0;
     }
-    if (!keep || old.state != m->real.state || old.desired != m->real.desired)
+    if (!keep || old.state != m->real.state || old.desired != m->real.desired) {
         m->progress = PROGRESS_UNREAD;
+        m->looked = 0;
+    }
     if (!keep) {
         m->allocated = 0;
         m->disabled = 0;
@@ -140,6 +142,12 @@ void model_run_side (struct model *m, int kind, int lagging)
     if (kind == DWS_ACT_PROGRESS) {
         if (current)
             m->progress = lagging > 0 ? PROGRESS_MADE : PROGRESS_NONE;
+        return;
+    }
+    if (kind == DWS_ACT_MEND) {
+        m->lost = 0;
+        if (current)
+            m->looked = 1;
         return;
     }
     if (!m->real.exists || !m->real.breakdowns)
@@ -243,6 +251,7 @@ void model_restart_module (struct model *m)
     m->given = 0;
     m->reported = 0;
     m->progress = PROGRESS_UNREAD;
+    m->looked = 0;
     m->lag = 0;
     m->excluded = 0;
     m->allocated = 0;
@@ -260,6 +269,16 @@ void model_remove_real (struct model *m)
 {
     memset (&m->real, 0, sizeof (m->real));
     m->same = 0;
+    m->lost = 0;
+}
+
+/* Nothing is mounted or unmounted without it.
+ */
+static bool needs_computes (const struct model_workflow *wf)
+{
+    return wf->state == DWS_STATE_PRERUN || wf->state == DWS_STATE_POSTRUN
+        || (wf->state == DWS_STATE_TEARDOWN && !wf->ready)
+        || (wf->state == DWS_STATE_DATAOUT && wf->deleting);
 }
 
 /* The DWS controllers. 'world' says what they do not manage.
@@ -271,7 +290,7 @@ bool model_control (struct model *m, enum model_world world)
     if (!wf->exists)
         return false;
     if (wf->deleting) {
-        if (wf->finalizer)
+        if (wf->finalizer || (m->lost && needs_computes (wf)))
             return false;
         model_remove_real (m);
         return true;
@@ -290,6 +309,8 @@ bool model_control (struct model *m, enum model_world world)
         wf->status = DWS_STATUS_COMPLETED;
         return true;
     }
+    if (m->lost && needs_computes (wf))
+        return false;
     if (world == WORLD_STUCK && model_has_timeout (wf->state))
         return false;
     if (world == WORLD_MOVING && m->patient

@@ -61,6 +61,8 @@ struct model {
     uint8_t reported;       // that data was lost is on record
     uint8_t recalled;       // the eventlog was read
     uint8_t progress;       // read in this state, enum in model_private.h
+    uint8_t lost;           // somebody has deleted Computes
+    uint8_t looked;         // the module has looked for it in this state
     uint8_t busy[4];        // a bit mask, low byte first
     uint8_t stale[4];       // of these, for an earlier workflow
     struct model_workflow real;

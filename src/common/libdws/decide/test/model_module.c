@@ -187,6 +187,11 @@ static void check_action (const struct model *m,
                      || reached (wf, DWS_STATE_TEARDOWN)))
                 model_fail (check, "nodes are given that may be mounted");
             break;
+        case DWS_ACT_MEND:
+            if (!m->hosts || (m->looked && now < LATER)
+                || (wf->ready && !wf->deleting))
+                model_fail (check, "Computes is looked for without need");
+            break;
         case DWS_ACT_MOUNTS:
         case DWS_ACT_EXCLUDE:
             if (m->phase == DWS_PHASE_PROLOG && !m->hosts)
@@ -315,6 +320,7 @@ static int ask (const struct model *m, double now,
         .breakdowns = seen->breakdowns ? dummy : NULL,
         .servers_written = seen->servers,
         .computes_written = seen->computes,
+        .t_computes = m->looked ? LATE : 0.,
         .t_desired = EARLY,
         .t_transient = EARLY,
         .force_ready = seen->force,
@@ -364,6 +370,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         uint8_t unmount = m->unmount;
         uint8_t let_go = m->let_go;
         uint8_t alone = m->alone;
+        uint8_t lost = m->lost;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
@@ -376,6 +383,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->unmount = unmount;
         m->let_go = let_go;
         m->alone = alone;
+        m->lost = lost;
         return false;
     }
     row = ask (m, now, check, &out);

@@ -35,7 +35,7 @@
 #define SIDE (BIT (DWS_ACT_BREAKDOWNS) | BIT (DWS_ACT_SERVERS) \
               | BIT (DWS_ACT_COMPUTES) | BIT (DWS_ACT_MOUNTS) \
               | BIT (DWS_ACT_ALLOCATIONS) | BIT (DWS_ACT_EXCLUDE) \
-              | BIT (DWS_ACT_PROGRESS))
+              | BIT (DWS_ACT_PROGRESS) | BIT (DWS_ACT_MEND))
 
 /* What 'progress' of the model says: not read, or how it was.
  */

@@ -160,8 +160,16 @@ static void step_status (struct steps *s)
     }
 }
 
-/* Somebody moves or deletes the workflow, or it is lost. That, or the epilog
- * timeout, happens once in a job's life.
+/* Nothing is, or will be, mounted for a job that has ended before its prolog.
+ */
+static bool may_mount (const struct model *m)
+{
+    return m->real.state > DWS_STATE_PROPOSAL && m->phase >= DWS_PHASE_PROLOG
+        && (m->phase != DWS_PHASE_GONE || m->let_go || m->alone);
+}
+
+/* Somebody moves or deletes the workflow, or it is lost, or its Computes is. That,
+ * or the epilog timeout, happens once in a job's life.
  */
 static void step_hand (struct steps *s)
 {
@@ -180,6 +188,12 @@ static void step_hand (struct steps *s)
     m.hand = 1;
     m.real.desired = DWS_STATE_TEARDOWN;
     step (s, &m);
+    m = *s->from;
+    if (may_mount (&m)) {
+        m.hand = 1;
+        m.lost = 1;
+        step (s, &m);
+    }
     m = *s->from;
     if (model_accepts (&m.real, m.real.state + 1)) {
         m.hand = 1;

@@ -272,6 +272,7 @@ static void test_timeouts (void **state)
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
         struct facts f = facts (tab[i].phase, tab[i].state, false);
         f.job.t_epilog = 1000.;
+        f.wf.computes = NULL;       // for which there is another time
         f.wf.lag_state = f.wf.state;
         f.wf.lagging_count = 1;
         assert_string_equal (decide (&f, 1001.), "");
@@ -406,6 +407,7 @@ static void test_failure_tolerance (void **state)
     for (size_t i = 0; i < 2; i++) {
         struct facts f = facts (DWS_PHASE_PROLOG, states[i], false);
         f.job.failure_tolerance = 2;
+        f.wf.computes = NULL;       // which is not what keeps it waiting
         assert_string_equal (decide (&f, 1030.),
                              i == 0 ? "allocations" : "mounts");
         f.wf.lag_state = states[i];
@@ -515,6 +517,58 @@ static void test_abandoned (void **state)
     f.wf.allocated = "";
     f.wf.disabled = false;
     assert_string_equal (decide (&f, 1001.), "");
+}
+
+/* Computes is looked for in states that last and need it, from time to time.
+ */
+static void test_mend (void **state)
+{
+    static const struct {
+        enum dws_phase phase;
+        enum dws_state state;
+        const char *actions;
+    } cases[] = {
+        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "" },
+        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "mend" },
+        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "mend" },
+        { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, "" },
+        { DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, "mend" },
+        { DWS_PHASE_GONE, DWS_STATE_TEARDOWN, "mend" },
+    };
+    struct facts f;
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        f = facts (cases[i].phase, cases[i].state, false);
+        f.wf.finalizer = false;
+        f.job.recalled = true;
+        assert_string_equal (decide (&f, 1009.), "");
+        assert_string_equal (decide (&f, 1011.), cases[i].actions);
+        f.wf.t_computes = 1011.;
+        assert_string_equal (decide (&f, 1012.), "");
+        f.wf.status = DWS_STATUS_TRANSIENT;
+        f.wf.t_transient = 1012.;
+        assert_string_equal (decide (&f, 1012.), "");
+        f.wf.t_computes = 900.;
+        assert_string_equal (decide (&f, 1012.), cases[i].actions);
+        f.job.hosts = NULL;
+        assert_string_equal (decide (&f, 1012.),
+                             *cases[i].actions ? "hosts" : "");
+        f.wf.computes = NULL;
+        assert_string_equal (decide (&f, 1012.), "");
+    }
+    /* of somebody who is not known any more; one who was let go */
+    f = facts (DWS_PHASE_GONE, DWS_STATE_TEARDOWN, false);
+    f.wf.finalizer = false;
+    f.job.directives = NULL;
+    f.job.recalled = true;
+    assert_string_equal (decide (&f, 1011.), "");
+    f.job.released = true;
+    assert_string_equal (decide (&f, 1011.), "mend");
+    /* somebody deletes the workflow as well */
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_PRERUN, false);
+    f.wf.deleting = true;
+    f.wf.finalizer = false;
+    assert_string_equal (decide (&f, 1011.), "mend");
 }
 
 static void test_invalid (void **state)
@@ -675,6 +729,7 @@ int main (void)
         cmocka_unit_test (test_abandoned),
         cmocka_unit_test (test_movements),
         cmocka_unit_test (test_destroy),
+        cmocka_unit_test (test_mend),
         cmocka_unit_test (test_invalid),
         cmocka_unit_test (test_stranded),
         cmocka_unit_test (test_stranded_early),

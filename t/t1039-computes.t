@@ -1,0 +1,90 @@
+#!/bin/bash
+# Somebody deletes the Computes object of a job, without which NNF neither mounts
+# nor unmounts.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='A Computes object that is gone is made again, or named'
+. "$(dirname "$0")/sharness.sh"
+test_under_flux 4
+
+# take_away JOBID: the Computes object of its workflow
+take_away () {
+	name=$(dws_workflow $1) &&
+	dws_k8s get computes $name >computes.json &&
+	dws_k8s delete computes $name >deleted
+}
+# same_as_before: as DWS has made it and the module had filled it in, with the
+# labels that the controllers go by
+same_as_before () {
+	filter="{data, labels: .metadata.labels
+			| with_entries(select(.key | startswith(\"dataworkflow\"))),
+		owners: [.metadata.ownerReferences[] | del(.blockOwnerDeletion)]}" &&
+	jq -S "$filter" computes.json >want &&
+	dws_k8s get computes $name >again.json &&
+	jq -S "$filter" again.json >got &&
+	diff -u want got
+}
+named () {
+	flux dmesg >dmesg.out &&
+	grep "mend: Computes default/$name was deleted, .*forbidden" dmesg.out
+}
+
+test_expect_success 'load everything' '
+	echo "progress_interval = \"50ms\"" >rabbit.toml &&
+	dws_setup &&
+	dws_ctl grant computes:create
+'
+test_expect_success 'of a job that runs: it is made again, as it was' '
+	dws_ctl hold DataOut &&
+	jobid=$(dws_submit sleep inf) &&
+	dws_wait_event $jobid start &&
+	take_away $jobid &&
+	flux job raise --type=end --severity=1 $jobid &&
+	flux job kill $jobid &&
+	dws_ctl wait-state $name DataOut --timeout $DWS_LIMIT &&
+	same_as_before &&
+	flux dmesg >dmesg.out &&
+	grep "Computes was deleted, and is there again" dmesg.out &&
+	dws_ctl release DataOut &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+test_expect_success 'before it is mounted: the job starts' '
+	dws_ctl hold DataIn &&
+	jobid=$(dws_submit true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) DataIn --timeout $DWS_LIMIT &&
+	take_away $jobid &&
+	dws_ctl release DataIn &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	dws_clean
+'
+test_expect_success 'of a job that was cancelled, the module is reloaded' '
+	jobid=$(dws_submit sleep inf) &&
+	dws_wait_event $jobid start &&
+	flux module remove dws &&
+	take_away $jobid &&
+	flux cancel $jobid &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+test_expect_success 'without the right to make it, it is named' '
+	dws_ctl grant &&
+	jobid=$(dws_submit sleep inf) &&
+	dws_wait_event $jobid start &&
+	take_away $jobid &&
+	flux cancel $jobid &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $jobid \
+		"Computes default/$name was deleted" &&
+	dws_until named
+'
+test_expect_success 'a job that is released leaves mounts, and is cleaned up with the right' '
+	flux rabbit release --yes $jobid &&
+	dws_wait_event $jobid clean &&
+	dws_until dws_mounted 2 &&
+	dws_ctl grant computes:create &&
+	dws_wait_status ".jobs == 0" &&
+	dws_ctl wait-idle --timeout $DWS_LIMIT
+'
+test_done
