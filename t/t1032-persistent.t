@@ -72,8 +72,44 @@ test_expect_success 'for the owner, and not for another user' '
 	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 dws_status >status &&
 	jq -e ".persistent == []" status
 '
-test_expect_success 'while it is used it cannot be destroyed, and users are told' '
+test_expect_success 'while it is used a job that destroys it does not start' '
 	other=$(flux submit -N1 -S dw="$DESTROY" true) &&
+	exception $other dws-setup \
+		"keep. cannot be destroyed while in use by $jobid" \
+		"file system .keep. (xfs, .*used by 1 job)" \
+		"fault: user; wait for the jobs" &&
+	dws_wait_event $other clean &&
+	flux job eventlog $other >eventlog &&
+	test_must_fail grep " start$" eventlog &&
+	persistent keep "length == 1"
+'
+test_expect_success 'it waits for one that is about to end' '
+	dws_ctl hold Teardown &&
+	flux cancel $jobid &&
+	dws_ctl wait-state $(dws_workflow $jobid) Teardown --timeout $DWS_LIMIT &&
+	sed -i "s/^progress_interval.*/&\ntc_timeout = 0.1/" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	other=$(flux submit -N1 -S dw="$DESTROY" true) &&
+	dws_wait_event $other prolog-start &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $other "assigning storage" &&
+	dws_ctl release Teardown &&
+	done_well $other &&
+	dws_wait_event $jobid clean &&
+	persistent keep "length == 0" &&
+	sed -i "/^tc_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload &&
+	dws_clean
+'
+test_expect_success 'if it is used when the job has started, it is destroyed later' '
+	jobid=$(flux submit -N1 -S dw="$CREATE" true) &&
+	done_well $jobid &&
+	mkfifo go &&
+	other=$(flux submit -N1 -S dw="$DESTROY" cat "$PWD/go") &&
+	dws_wait_event $other start &&
+	jobid=$(flux submit -N1 -S dw="$USE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	: >go &&
 	exception $other dws-epilog "error in Teardown.*while in use" \
 		"file system .keep. (xfs, .*used by 1 job)" \
 		"fault: user; wait for the jobs" &&

@@ -18,6 +18,7 @@
 #include "act/storage.h"
 #include "agent/commands.h"
 #include "facts/config.h"
+#include "facts/persistent.h"
 #include "sched/holds.h"
 #include "tell/annotate.h"
 
@@ -83,10 +84,11 @@ static int send_servers (struct job *job, json_t *sets)
     return 0;
 }
 
-/* A rabbit that is down or full may be of use in a moment: the job waits for it
- * for tc_timeout. After a restart of the module that time begins anew.
+/* What keeps a job from being given storage, such as a rabbit that is down or full,
+ * may be over in a moment: the job waits for tc_timeout. After a restart of the
+ * module that time begins anew.
  */
-static bool rabbit_may_return (struct job *job)
+static bool may_wait (struct job *job)
 {
     double now = flux_reactor_time ();
     double limit = job->ctx->config->policy.tc_timeout;
@@ -117,7 +119,7 @@ static int no_layout (struct job *job, const char *text)
     int saved_errno = errno;
 
     if ((errno == EHOSTDOWN || (errno == ENOSPC && is_crowded (job)))
-        && rabbit_may_return (job)) {
+        && may_wait (job)) {
         errno = EAGAIN;
         return -1;
     }
@@ -142,6 +144,26 @@ static int nothing_to_write (struct job *job)
     return 0;
 }
 
+/* A file system that is to be destroyed is waited for as a rabbit is, and longer
+ * if only jobs that end use it. Returns as run() does, or 1 if it can be destroyed.
+ */
+static int wait_unused (struct job *job)
+{
+    dws_error_t error;
+    bool ending;
+
+    if (persistent_unused (job->ctx->persistent, job, &ending, &error) == 0) {
+        job->t_down = 0.;
+        return 1;
+    }
+    if (ending || may_wait (job)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    act_refuse (job, error.text);
+    return 0;
+}
+
 static int run_servers (struct job *job, const struct dws_action *wanted)
 {
     struct space *space = job->ctx->space;
@@ -151,6 +173,8 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
     char *rabbits;
     int rc;
 
+    if (job->wf->destroys && (rc = wait_unused (job)) <= 0)
+        return rc;
     if (!job->wf->breakdowns)       // none of the directives has storage
         return nothing_to_write (job);
     if (!space_known (space)) {

@@ -37,7 +37,8 @@ struct job {
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
     double t_down;                      // since when it waits for a rabbit
-                                        //  that is down (s), 0: it does not
+                                        //  that is down, or a file system that
+                                        //  is in use (s), 0: it does not
     struct claim claim;                 // what it holds on rabbits
     flux_watcher_t *wake;               // deadlines of the table
     struct retry *retry;                // of what has failed, or NULL

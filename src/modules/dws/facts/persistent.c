@@ -259,6 +259,77 @@ int persistent_check (const struct persistent *p,
     return rc;
 }
 
+/* Those that use a file system, but for one job.
+ */
+struct others {
+    char names[256];
+    size_t count;
+    bool ending;                // of all of them
+};
+
+static void add_other (struct others *others, const char *name)
+{
+    size_t len = strlen (others->names);
+
+    snprintf (others->names + len, sizeof (others->names) - len, "%s%s",
+              others->count++ > 0 ? ", " : "", name);
+}
+
+static void find_others (const struct job *job, json_t *users,
+                         struct others *others)
+{
+    json_t *user;
+    size_t index;
+
+    json_array_foreach (users, index, user) {
+        char label[JOB_LABEL_SIZE];
+        const char *workflow = "";
+        json_int_t id = 0;
+        struct job *other;
+
+        (void)json_unpack (user, "{s:s s?I}", "workflow", &workflow,
+                           "jobid", &id);
+        if (job->wf && !strcmp (workflow, job->wf->name))
+            continue;
+        other = jobs_find (job->ctx->jobs, id);
+        if (other && (!other->wf || strcmp (workflow, other->wf->name) != 0))
+            other = NULL;       // of another instance
+        add_other (others, other ? job_label (other, label) : workflow);
+        if (!other || other->facts->phase < DWS_PHASE_EPILOG)
+            others->ending = false;
+    }
+}
+
+int persistent_unused (const struct persistent *p,
+                       const struct job *job,
+                       bool *ending,
+                       dws_error_t *error)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    struct others others = { .ending = true };
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    json_t *value;
+    size_t index;
+    int rc = 0;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+
+        if (rc < 0 || !s || !dws_persistent_name (s, name)
+            || dws_command (s) != DWS_COMMAND_DESTROY_PERSISTENT)
+            continue;
+        find_others (job, json_object_get (find_persistent (p, name), "users"),
+                     &others);
+        if (others.count > 0)
+            rc = dws_error (error, EBUSY, "persistent file system '%s' cannot "
+                            "be destroyed while in use by %s", name,
+                            others.names);
+    }
+    *ending = others.ending;
+    ERRNO_SAFE (json_decref (directives));
+    return rc;
+}
+
 char *persistent_of_job (const struct persistent *p, const struct job *job)
 {
     json_t *directives = dws_jsontext_get (job->facts->directives);

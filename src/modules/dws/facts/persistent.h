@@ -43,4 +43,14 @@ int persistent_check (const struct persistent *p,
                       const struct job *job,
                       dws_error_t *error);
 
+/* Is a file system that the job, which is about to start, is to destroy used by
+ * others? NNF would fail its Teardown, when the job has its result. Fails with
+ * EBUSY and a text for the user; '*ending' is then true if all that use it are
+ * jobs of this instance that have come to their end.
+ */
+int persistent_unused (const struct persistent *p,
+                       const struct job *job,
+                       bool *ending,
+                       dws_error_t *error);
+
 #endif /* !DWS_PERSISTENT_H */
