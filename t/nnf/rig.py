@@ -14,6 +14,7 @@ foreign NAME RABBIT CAPACITY    a raw file system of that size in state Setup
 remove NAME                     Teardown of a workflow, and its end
 containers WORKFLOW running|done    what a kubelet would say of its Jobs
 allow RESOURCE VERB             one more right for the workload manager, of DWS' kinds
+tls                             the Secret that containers with a token ask for
 kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
                                 start with these changes of its environment
 stop                            end what start has started
@@ -45,6 +46,7 @@ from parity_support import (
 )
 
 API_SERVER = "apiserver"
+TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 DRAIN_KEY = "cray.nnf.node.drain"
 PAUSE_S = 0.05
 
@@ -236,6 +238,18 @@ def allow(user: User, resource: str, verb: str) -> None:
     user.send("PUT", path, role).expect(200)
 
 
+def make_tls(user: User) -> None:
+    """An admin's certificate; nothing here speaks TLS with it."""
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": TLS_SECRET, "namespace": "default"},
+        "type": "kubernetes.io/tls",
+        "stringData": {"tls.crt": "none", "tls.key": "none"},
+    }
+    user.send("POST", user.path("secrets"), secret).expect(201)
+
+
 def main() -> int:
     folder = pathlib.Path(sys.argv[1]).resolve()
     command, *args = sys.argv[2:]
@@ -265,6 +279,8 @@ def main() -> int:
         containers(user, *args)
     elif command == "allow":
         allow(user, *args)
+    elif command == "tls":
+        make_tls(user)
     elif command == "kill":
         parts.kill(*args)
     elif command == "start":

@@ -50,7 +50,11 @@ test_expect_success 'jobs of every type, and more than one directive' '
 	submit container "$FAST
 #DW container name=mine profile=example-success DW_JOB_foo_local_storage=fast" \
 		"echo \$NNF_CONTAINER_HOSTNAMES" &&
-	create gfs2
+	create gfs2 &&
+	rig tls &&
+	submit token "$FAST requires=user-container-auth
+#DW container name=mine profile=example-success DW_JOB_foo_local_storage=fast" \
+		"test -n \"\$DW_WORKFLOW_TOKEN\" && echo \"token \$DW_WORKFLOW_TOKEN\""
 '
 for type in xfs gfs2 raw lustre; do
 	test_expect_success "jobdw type=$type, mounted where the job is told" '
@@ -76,6 +80,16 @@ test_expect_success 'a container runs beside the job' '
 	rig containers $name done &&
 	good container >out &&
 	grep "^rabbit-node-[12]" out
+'
+test_expect_success 'the token of a workflow is read from the Secret that NNF makes' '
+	name=$(dws_workflow $(cat job.token)) &&
+	rig containers $name running &&
+	dws_wait_event $(cat job.token) start &&
+	rig get secrets $name-token >secret &&
+	jq -r ".data.token | @base64d" secret >token &&
+	rig containers $name done &&
+	good token >out &&
+	grep -F "token $(cat token)" out
 '
 for type in gfs2 lustre; do
 	test_expect_success "create_persistent type=$type" '
