@@ -41,7 +41,7 @@ test_expect_success 'load everything' '
 test_expect_success 'a job on one node creates a file system on its rabbit' '
 	jobid=$(flux submit -N1 -n1 --requires=rank:3 -S dw="$CREATE" true) &&
 	done_well $jobid &&
-	persistent keep "length == 1" &&
+	persistent keep ".[0].user == \"$(id -un)\"" &&
 	dws_status >status.out &&
 	jq -e ".persistent[0] | .state == \"Active\"
 		and .type == \"xfs\" and .users == [] and .user == \"$(id -un)\"" <status.out

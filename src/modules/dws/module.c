@@ -31,6 +31,7 @@
 #include "base/calls.h"
 #include "base/commits.h"
 #include "base/ctx.h"
+#include "base/worker.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/persistent.h"
@@ -145,11 +146,29 @@ static const struct dws_events events = {
     .scheduler_arrived = on_scheduler_arrived,
 };
 
+/* Users are looked up for jobs that wait for their workflow.
+ */
+static void user_found_cb (struct job *job, void *arg)
+{
+    const uint32_t *userid = arg;
+
+    if (job->facts->userid == *userid && !job->wf)
+        jobs_changed (job);
+}
+
+static void on_user_found (uint32_t userid, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+
+    jobs_each (ctx->jobs, user_found_cb, &userid);
+}
+
 static void ctx_destroy (struct dws_ctx *ctx)
 {
     if (ctx) {
         ERRNO_SAFE_BLOCK;
         flux_msg_handler_delvec (ctx->handlers);
+        worker_destroy (ctx->worker);
         sync_destroy (ctx->sync);
         stamps_destroy (ctx->stamps);
         agent_destroy (ctx->agent);
@@ -196,7 +215,8 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->calls = calls_create ())
         || !(ctx->space = space_create ())
         || !(ctx->storages = storages_create ())
-        || !(ctx->persistent = persistent_create ())
+        || !(ctx->worker = worker_create (flux_get_reactor (h)))
+        || !(ctx->persistent = persistent_create (ctx->worker))
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || !(ctx->agent = agent_create (ctx))
@@ -209,7 +229,8 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->losses = losses_create (ctx))
         || !(ctx->tokens = tokens_create (ctx))
-        || !(ctx->groups = groups_create ())
+        || !(ctx->groups = groups_create (flux_get_reactor (h), ctx->worker,
+                                          on_user_found, ctx))
         || !(ctx->troubles = troubles_create (ctx))
         || service_start (ctx) < 0) {
         flux_log_error (h, "start");

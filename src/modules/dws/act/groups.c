@@ -13,18 +13,29 @@
 
 #include "libutil/errno_safe.h"
 #include "act/groups.h"
+#include "base/worker.h"
 
-#define ANSWERS 64              // a power of two
-
-/* Each user has one place, which he may share with others.
+/* What the name service has said of a user, for one group that was asked for. It
+ * is also the task of the worker.
  */
+struct answer {
+    struct groups *groups;
+    uint32_t userid;
+    char *group;                // or NULL
+    gid_t gid;
+    int errnum;                 // 0: gid is known
+    dws_error_t error;
+    double expires;
+    bool waiting;               // for the worker
+    struct answer *next;
+};
+
 struct groups {
-    struct answer {
-        char *group;            // that was asked for, or NULL
-        double expires;         // 0: nothing is known
-        uint32_t userid;
-        gid_t gid;
-    } answers[ANSWERS];
+    struct worker *worker;
+    flux_reactor_t *reactor;
+    groups_found_f found;
+    void *arg;
+    struct answer *answers;
 };
 
 struct user {
@@ -171,43 +182,159 @@ static bool same_group (const char *a, const char *b)
     return a && b ? !strcmp (a, b) : a == b;
 }
 
-static void remember (struct answer *answer, uint32_t userid,
-                      const char *group, gid_t gid, double expires)
+static void answer_destroy (void *arg)
 {
-    free (answer->group);
-    *answer = (struct answer){ .userid = userid, .gid = gid };
-    if (group && !(answer->group = strdup (group)))
-        return;
-    answer->expires = expires;
+    struct answer *answer = arg;
+
+    if (answer) {
+        ERRNO_SAFE_BLOCK;
+        free (answer->group);
+        free (answer);
+    }
 }
 
-int groups_find (struct groups *groups, double now, uint32_t userid,
-                 const char *group, gid_t *gid, dws_error_t *error)
+static struct answer *answer_create (struct groups *groups, uint32_t userid,
+                                     const char *group)
 {
-    struct answer *answer = &groups->answers[userid % ANSWERS];
+    struct answer *answer;
 
-    if (answer->expires > now && answer->userid == userid
-        && same_group (answer->group, group)) {
-        *gid = answer->gid;
-        return 0;
+    if (!(answer = calloc (1, sizeof (*answer))))
+        return NULL;
+    answer->groups = groups;
+    answer->userid = userid;
+    if (group && !(answer->group = strdup (group))) {
+        answer_destroy (answer);
+        return NULL;
     }
-    if (ask (userid, group, gid, error) < 0)
+    return answer;
+}
+
+static struct answer *find_answer (struct groups *groups, uint32_t userid,
+                                   const char *group)
+{
+    struct answer *answer = groups->answers;
+
+    while (answer && (answer->userid != userid
+                      || !same_group (answer->group, group)))
+        answer = answer->next;
+    return answer;
+}
+
+/* In the thread.
+ */
+static void answer_run (void *task)
+{
+    struct answer *answer = task;
+
+    if (ask (answer->userid, answer->group, &answer->gid, &answer->error) < 0)
+        answer->errnum = errno;
+}
+
+static void answer_done (void *task, void *arg)
+{
+    struct answer *result = task;
+    struct groups *groups = result->groups;
+    struct answer *answer = find_answer (groups, result->userid, result->group);
+
+    if (!answer)
+        return;
+    answer->waiting = false;
+    answer->gid = result->gid;
+    answer->errnum = result->errnum;
+    answer->error = result->error;
+    answer->expires = flux_reactor_now (groups->reactor)
+        + (result->errnum == 0 ? GROUPS_LIFETIME : GROUPS_LIFETIME_FAILED);
+    groups->found (result->userid, groups->arg);
+}
+
+static const struct work answer_work = {
+    .run = answer_run,
+    .done = answer_done,
+    .destroy = answer_destroy,
+};
+
+static void drop_expired (struct groups *groups, double now)
+{
+    struct answer **pp = &groups->answers;
+
+    while (*pp) {
+        struct answer *answer = *pp;
+
+        if (!answer->waiting && answer->expires <= now) {
+            *pp = answer->next;
+            answer_destroy (answer);
+        }
+        else
+            pp = &answer->next;
+    }
+}
+
+static int look_up (struct groups *groups, uint32_t userid, const char *group)
+{
+    struct answer *answer;
+    struct answer *task;
+
+    if (!(answer = answer_create (groups, userid, group)))
         return -1;
-    remember (answer, userid, group, *gid, now + GROUPS_LIFETIME);
+    if (!(task = answer_create (groups, userid, group))
+        || worker_submit (groups->worker, &answer_work, task, NULL) < 0) {
+        answer_destroy (answer);
+        return -1;
+    }
+    answer->waiting = true;
+    answer->next = groups->answers;
+    groups->answers = answer;
     return 0;
 }
 
-struct groups *groups_create (void)
+bool groups_ready (struct groups *groups, uint32_t userid, const char *group)
 {
-    return calloc (1, sizeof (struct groups));
+    struct answer *answer;
+
+    drop_expired (groups, flux_reactor_now (groups->reactor));
+    if ((answer = find_answer (groups, userid, group)))
+        return !answer->waiting;
+    return look_up (groups, userid, group) < 0;
+}
+
+int groups_find (struct groups *groups, uint32_t userid, const char *group,
+                 gid_t *gid, dws_error_t *error)
+{
+    struct answer *answer = find_answer (groups, userid, group);
+
+    if (!answer || answer->waiting)
+        return dws_error (error, EAGAIN, "user %u: is being looked up",
+                          (unsigned int)userid);
+    if (answer->errnum != 0)
+        return dws_error (error, answer->errnum, "%s", answer->error.text);
+    *gid = answer->gid;
+    return 0;
+}
+
+struct groups *groups_create (flux_reactor_t *r, struct worker *worker,
+                              groups_found_f found, void *arg)
+{
+    struct groups *groups;
+
+    if (!(groups = calloc (1, sizeof (*groups))))
+        return NULL;
+    groups->reactor = r;
+    groups->worker = worker;
+    groups->found = found;
+    groups->arg = arg;
+    return groups;
 }
 
 void groups_destroy (struct groups *groups)
 {
     if (groups) {
         ERRNO_SAFE_BLOCK;
-        for (int i = 0; i < ANSWERS; i++)
-            free (groups->answers[i].group);
+        while (groups->answers) {
+            struct answer *answer = groups->answers;
+
+            groups->answers = answer->next;
+            answer_destroy (answer);
+        }
         free (groups);
     }
 }

@@ -20,6 +20,12 @@
 /* Create
  */
 
+static bool create_ready (struct job *job)
+{
+    return groups_ready (job->ctx->groups, job->facts->userid,
+                         job->facts->group);
+}
+
 static int run_create (struct job *job, const struct dws_action *wanted)
 {
     dws_error_t error;
@@ -50,9 +56,8 @@ static int run_create (struct job *job, const struct dws_action *wanted)
         act_refuse (job, error.text);
         return 0;
     }
-    if (groups_find (job->ctx->groups, flux_reactor_time (),
-                     job->facts->userid, job->facts->group, &gid,
-                     &error) < 0) {
+    if (groups_find (job->ctx->groups, job->facts->userid, job->facts->group,
+                     &gid, &error) < 0) {
         if (errno == ENOENT || errno == EPERM) {
             act_refuse (job, error.text);
             return 0;
@@ -135,6 +140,7 @@ static bool create_result (struct job *job, const struct result *result)
 
 const struct action action_create = {
     .kind = DWS_ACT_CREATE,
+    .ready = create_ready,
     .run = run_create,
     .result = create_result,
 };

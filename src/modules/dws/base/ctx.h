@@ -31,6 +31,7 @@ struct sync;
 struct systemstatus;
 struct tokens;
 struct troubles;
+struct worker;
 
 struct dws_ctx {
     flux_t *h;
@@ -40,6 +41,7 @@ struct dws_ctx {
 
     struct commits *commits;    // to the KVS
     struct calls *calls;        // RPCs that wait for their response
+    struct worker *worker;      // calls that block
 
     struct dws_config *config;
     struct jobs *jobs;

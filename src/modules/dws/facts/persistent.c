@@ -14,21 +14,27 @@
 #include "libdws/tell/persistent.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "base/worker.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
 
 struct persistent {
     json_t *list;               // namespace/name -> description
+    json_t *users;              // number -> name, or number while it is unknown
+    struct worker *worker;
 };
 
-struct persistent *persistent_create (void)
+struct persistent *persistent_create (struct worker *worker)
 {
     struct persistent *p;
 
     if (!(p = calloc (1, sizeof (*p))))
         return NULL;
-    if (!(p->list = json_object ())) {
-        free (p);
+    p->worker = worker;
+    p->list = json_object ();
+    p->users = json_object ();
+    if (!p->list || !p->users) {
+        persistent_destroy (p);
         errno = ENOMEM;
         return NULL;
     }
@@ -40,44 +46,95 @@ void persistent_destroy (struct persistent *p)
     if (p) {
         ERRNO_SAFE_BLOCK;
         json_decref (p->list);
+        json_decref (p->users);
         free (p);
     }
 }
 
-static void user_name (json_t *description, char *buf, size_t size)
+/* The owner of a file system, for the worker.
+ */
+struct owner {
+    uid_t uid;
+    char number[24];
+    char name[256];             // "": there is none
+    bool failed;
+};
+
+/* In the thread.
+ */
+static void owner_run (void *task)
+{
+    struct owner *owner = task;
+    struct passwd pw;
+    struct passwd *result = NULL;
+    char space[16384];
+
+    owner->failed = getpwuid_r (owner->uid, &pw, space, sizeof (space),
+                                &result) != 0;
+    if (!owner->failed && result)
+        snprintf (owner->name, sizeof (owner->name), "%s", pw.pw_name);
+}
+
+static void owner_done (void *task, void *arg)
+{
+    const struct owner *owner = task;
+    struct persistent *p = arg;
+    const char *key;
+    json_t *o;
+
+    if (owner->failed)          // ask again when there is news of it
+        json_object_del (p->users, owner->number);
+    if (!*owner->name)
+        return;
+    json_object_set_new (p->users, owner->number, json_string (owner->name));
+    json_object_foreach (p->list, key, o) {
+        json_int_t id = json_integer_value (json_object_get (o, "userid"));
+
+        if (id == (json_int_t)owner->uid)
+            json_object_set_new (o, "user", json_string (owner->name));
+    }
+}
+
+static const struct work owner_work = {
+    .run = owner_run,
+    .done = owner_done,
+    .destroy = free,
+};
+
+static void look_up (struct persistent *p, uid_t uid, const char *number)
+{
+    struct owner *owner;
+
+    if (!(owner = calloc (1, sizeof (*owner))))
+        return;
+    owner->uid = uid;
+    snprintf (owner->number, sizeof (owner->number), "%s", number);
+    if (json_object_set_new (p->users, number, json_string (number)) < 0)
+        free (owner);
+    else if (worker_submit (p->worker, &owner_work, owner, p) < 0)
+        json_object_del (p->users, number);
+}
+
+/* The name of its owner, or for now the number.
+ */
+static json_t *find_user (struct persistent *p, json_t *description)
 {
     json_int_t id = json_integer_value (json_object_get (description,
                                                          "userid"));
-    struct passwd pw;
-    struct passwd *result = NULL;
-    char space[4096];
+    char number[24];
+    json_t *name;
 
-    if (id >= 0
-        && getpwuid_r (id, &pw, space, sizeof (space), &result) == 0 && result)
-        snprintf (buf, size, "%s", pw.pw_name);
-    else
-        snprintf (buf, size, "%lld", (long long)id);
-}
-
-/* The name service may be slow: an owner whose name is in 'known' is not asked
- * for again.
- */
-static json_t *find_user (json_t *known, const char *key, json_t *description)
-{
-    json_t *before = json_object_get (known, key);
-    json_t *id = json_object_get (description, "userid");
-    char user[256];
-
-    if (before && json_equal (json_object_get (before, "userid"), id))
-        return json_incref (json_object_get (before, "user"));
-    user_name (description, user, sizeof (user));
-    return json_string (user);
+    snprintf (number, sizeof (number), "%lld", (long long)id);
+    if (id >= 0 && id < UINT32_MAX && !json_object_get (p->users, number))
+        look_up (p, id, number);
+    if ((name = json_object_get (p->users, number)))
+        return json_incref (name);
+    return json_string (number);
 }
 
 /* If memory runs out the file system is not shown, which does no harm.
  */
-static void learn_object (struct persistent *p, json_t *known, json_t *object,
-                          bool deleted)
+static void learn_object (struct persistent *p, json_t *object, bool deleted)
 {
     json_t *o;
     char key[512];
@@ -90,26 +147,24 @@ static void learn_object (struct persistent *p, json_t *known, json_t *object,
     snprintf (key, sizeof (key), "%s/%s", namespace, name);
     if (deleted)
         json_object_del (p->list, key);
-    else if (json_object_set_new (o, "user", find_user (known, key, o)) == 0)
+    else if (json_object_set_new (o, "user", find_user (p, o)) == 0)
         json_object_set (p->list, key, o);
     json_decref (o);
 }
 
 void persistent_learn (struct persistent *p, json_t *object, bool deleted)
 {
-    learn_object (p, p->list, object, deleted);
+    learn_object (p, object, deleted);
 }
 
 void persistent_list (struct persistent *p, json_t *objects)
 {
-    json_t *known = json_copy (p->list);
     json_t *object;
     size_t index;
 
     json_object_clear (p->list);
     json_array_foreach (objects, index, object)
-        learn_object (p, known, object, false);
-    json_decref (known);
+        learn_object (p, object, false);
 }
 
 json_t *persistent_status (const struct persistent *p, json_int_t userid)

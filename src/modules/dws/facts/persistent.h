@@ -10,7 +10,9 @@
 
 #include "facts/jobs.h"
 
-struct persistent *persistent_create (void);
+/* The names of owners are looked up by the worker, which must not outlive it.
+ */
+struct persistent *persistent_create (struct worker *worker);
 void persistent_destroy (struct persistent *p);
 
 /* Take in all file systems, or a change of one.
@@ -19,7 +21,8 @@ void persistent_list (struct persistent *p, json_t *objects);
 void persistent_learn (struct persistent *p, json_t *object, bool deleted);
 
 /* For dws.status: an array of what libdws/tell/persistent.h describes, and
- * "user", the owner's name; only file systems of 'userid', unless that is -1.
+ * "user", the owner's name, or number where that is not known or not looked up yet;
+ * only file systems of 'userid', unless that is -1.
  */
 json_t *persistent_status (const struct persistent *p, json_int_t userid);
 

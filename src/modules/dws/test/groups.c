@@ -9,8 +9,16 @@
 
 #include "libdws/test/util.h"
 #include "act/groups.h"
+#include "base/worker.h"
 
-static int asked;               // how often for ann
+static double now;
+
+double __wrap_flux_reactor_now (flux_reactor_t *r)
+{
+    return now;
+}
+
+static int asked;               // how often for ann, in the worker's thread
 
 int __wrap_getpwuid_r (uid_t uid, struct passwd *pw, char *buf, size_t size,
                        struct passwd **result)
@@ -92,19 +100,69 @@ static const struct {
     { 13, "crew", EIO, 0, "user 13: Input/output error" },
 };
 
+struct world {
+    flux_reactor_t *reactor;
+    struct worker *worker;
+    struct groups *groups;
+    int found;                  // how often something has become known
+};
+
+static void found_cb (uint32_t userid, void *arg)
+{
+    struct world *world = arg;
+
+    world->found++;
+    flux_reactor_stop (world->reactor);
+}
+
+static struct world *world_create (void)
+{
+    struct world *world = calloc (1, sizeof (*world));
+
+    assert_non_null (world);
+    world->reactor = flux_reactor_create (0);
+    assert_non_null (world->reactor);
+    world->worker = worker_create (world->reactor);
+    assert_non_null (world->worker);
+    world->groups = groups_create (world->reactor, world->worker, found_cb,
+                                   world);
+    assert_non_null (world->groups);
+    return world;
+}
+
+static void world_destroy (struct world *world)
+{
+    worker_destroy (world->worker);
+    groups_destroy (world->groups);
+    flux_reactor_destroy (world->reactor);
+    free (world);
+}
+
+/* As the module does: ask, go on when there is an answer.
+ */
+static int find (struct world *world, uint32_t userid, const char *group,
+                 gid_t *gid, dws_error_t *error)
+{
+    if (!groups_ready (world->groups, userid, group)) {
+        assert_int_equal (groups_find (world->groups, userid, group, gid,
+                                       error), -1);
+        assert_int_equal (errno, EAGAIN);
+        assert_true (flux_reactor_run (world->reactor, 0) >= 0);
+        assert_true (groups_ready (world->groups, userid, group));
+    }
+    errno = 0;
+    return groups_find (world->groups, userid, group, gid, error);
+}
+
 static void test_table (void **state)
 {
-    struct groups *groups = groups_create ();
+    struct world *world = world_create ();
 
-    assert_non_null (groups);
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
         dws_error_t error = { "" };
         gid_t gid = 0;
-        int rc;
+        int rc = find (world, table[i].userid, table[i].group, &gid, &error);
 
-        errno = 0;
-        rc = groups_find (groups, i * GROUPS_LIFETIME, table[i].userid,
-                          table[i].group, &gid, &error);
         if (table[i].errnum == 0) {
             assert_int_equal (rc, 0);
             assert_int_equal (gid, table[i].gid);
@@ -115,45 +173,53 @@ static void test_table (void **state)
             assert_contains (error.text, table[i].text);
         }
     }
-    groups_destroy (groups);
+    world_destroy (world);
 }
 
-static void find (struct groups *groups, double now, const char *group,
-                  gid_t want, int want_asked)
+/* An answer is kept, each for its user and group, for a while.
+ */
+static void test_lifetime (void **state)
 {
+    struct world *world = world_create ();
     gid_t gid;
 
     asked = 0;
-    assert_int_equal (groups_find (groups, now, 1000, group, &gid, NULL), 0);
-    assert_int_equal (gid, want);
-    assert_int_equal (asked, want_asked);
+    now = 0.;
+    assert_int_equal (find (world, 1000, NULL, &gid, NULL), 0);
+    assert_int_equal (find (world, 1000, "crew", &gid, NULL), 0);
+    assert_int_equal (gid, 60);
+    assert_int_equal (asked, 2);
+    now = GROUPS_LIFETIME / 2.;
+    assert_int_equal (find (world, 1000, NULL, &gid, NULL), 0);
+    assert_int_equal (gid, 50);
+    assert_int_equal (asked, 2);
+    assert_int_equal (find (world, 1000, "wheel", &gid, NULL), -1);
+    assert_int_equal (find (world, 1000, "wheel", &gid, NULL), -1);
+    assert_int_equal (asked, 3);
+    now += GROUPS_LIFETIME_FAILED;
+    assert_int_equal (find (world, 1000, "wheel", &gid, NULL), -1);
+    assert_int_equal (asked, 4);
+    now = GROUPS_LIFETIME;
+    assert_int_equal (find (world, 1000, NULL, &gid, NULL), 0);
+    assert_int_equal (asked, 5);
+    world_destroy (world);
+    groups_destroy (NULL);
 }
 
-static void test_lifetime (void **state)
+/* Who asks while it is being found out has it asked once.
+ */
+static void test_twice (void **state)
 {
-    struct groups *groups = groups_create ();
-    gid_t gid;
+    struct world *world = world_create ();
 
-    assert_non_null (groups);
-    find (groups, 10., NULL, 50, 1);
-    find (groups, 10. + GROUPS_LIFETIME / 2., NULL, 50, 0);
-    find (groups, 10. + GROUPS_LIFETIME, NULL, 50, 1);
-    // another group, and another user in the same place
-    find (groups, 20., "crew", 60, 1);
-    find (groups, 20., "crew", 60, 0);
-    find (groups, 20., NULL, 50, 1);
-    assert_int_equal (groups_find (groups, 20., 1000 + 64, NULL, &gid, NULL),
-                      -1);
-    find (groups, 20., NULL, 50, 0);
-    // a failure is asked for again
-    for (int i = 0; i < 2; i++) {
-        asked = 0;
-        assert_int_equal (groups_find (groups, 20., 1000, "wheel", &gid, NULL),
-                          -1);
-        assert_int_equal (asked, 1);
-    }
-    groups_destroy (groups);
-    groups_destroy (NULL);
+    asked = 0;
+    for (int i = 0; i < 3; i++)
+        assert_false (groups_ready (world->groups, 1000, NULL));
+    assert_true (flux_reactor_run (world->reactor, 0) >= 0);
+    assert_true (groups_ready (world->groups, 1000, NULL));
+    assert_int_equal (asked, 1);
+    assert_int_equal (world->found, 1);
+    world_destroy (world);
 }
 
 int main (void)
@@ -161,6 +227,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_table),
         cmocka_unit_test (test_lifetime),
+        cmocka_unit_test (test_twice),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Preloaded: a name service that does not answer, in all threads but the first
+ * of a process, while the file $SLOW_NAMES is there. Whoever waits has made the
+ * file $SLOW_NAMES.reached.
+ */
+
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+typedef int (*getpwuid_f)(uid_t uid, struct passwd *pw, char *buf, size_t size,
+                          struct passwd **result);
+
+int getpwuid_r (uid_t uid, struct passwd *pw, char *buf, size_t size,
+                struct passwd **result)
+{
+    getpwuid_f next = (getpwuid_f)dlsym (RTLD_NEXT, "getpwuid_r");
+    const char *slow = getenv ("SLOW_NAMES");
+    char reached[4096];
+
+    if (slow && gettid () != getpid ()) {
+        snprintf (reached, sizeof (reached), "%s.reached", slow);
+        while (access (slow, F_OK) == 0) {
+            close (open (reached, O_CREAT | O_WRONLY, 0600));
+            usleep (10000);
+        }
+    }
+    return next ? next (uid, pw, buf, size, result) : ENOSYS;
+}
