@@ -207,6 +207,32 @@ test_expect_success 'and ends if that is taken, too' '
 	EOF
 	instance one both-taken.sh
 '
+# flux-core goes back to the last checkpoint of its KVS: here to nothing.
+test_expect_success 'it is killed before Flux has saved anything' '
+	cat >unsaved.sh <<-\EOF &&
+	begin
+	dws_ctl hold PreRun
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true)
+	dws_workflow $jobid >workflow
+	dws_ctl wait-state $(cat workflow) PreRun --timeout 300
+	flux kvs get dws.instance >name
+	end
+	kill -9 $(flux getattr broker.pid)
+	EOF
+	test_expect_code 137 instance unsaved unsaved.sh $alone
+'
+test_expect_success 'started again, it has its name, and cleans up after jobs it forgot' '
+	cat >forgotten.sh <<-\EOF &&
+	begin
+	flux kvs get dws.instance >again
+	diff -u name again
+	dws_ctl release PreRun
+	dws_ctl wait-state $(cat workflow) gone --timeout 300
+	dws_clean
+	end
+	EOF
+	instance unsaved forgotten.sh
+'
 free_gib () {
 	flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.stats-get >rpc.out &&
 	jq ".rabbits.rabbit0.free_gib" <rpc.out

@@ -28,20 +28,35 @@ static int random_id (char *buf, size_t size)
     return 0;
 }
 
+static int commit_instance (flux_t *h, int flags, flux_kvs_txn_t *txn)
+{
+    flux_future_t *f;
+    int rc = -1;
+
+    if ((f = flux_kvs_commit (h, NULL, flags, txn))
+        && flux_future_get (f, NULL) == 0)
+        rc = 0;
+    flux_future_destroy (f);
+    return rc;
+}
+
+/* A leader that is killed goes back to the last checkpoint of its KVS. The
+ * workflows of an instance whose name is lost would be nobody's, so the name is
+ * a checkpoint of its own. An instance without a backing store has none, and
+ * nothing to come back to.
+ */
 static int store_instance (flux_t *h, const char *id)
 {
     flux_kvs_txn_t *txn;
-    flux_future_t *f = NULL;
     int rc = -1;
 
     if (!(txn = flux_kvs_txn_create ())
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_INSTANCE, "s", id) < 0
-        || !(f = flux_kvs_commit (h, NULL, 0, txn))
-        || flux_future_get (f, NULL) < 0)
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_INSTANCE, "s", id) < 0)
         goto done;
-    rc = 0;
+    rc = commit_instance (h, FLUX_KVS_SYNC, txn);
+    if (rc < 0 && errno == ENOSYS)
+        rc = commit_instance (h, 0, txn);
 done:
-    flux_future_destroy (f);
     flux_kvs_txn_destroy (txn);
     return rc;
 }
