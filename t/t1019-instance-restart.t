@@ -80,6 +80,8 @@ test_expect_success 'started again, it finds its workflows and goes on' '
 	test "$(flux kvs get dws.instance)" = "$(cat name)"
 	dws_crowd release
 	dws_outcomes instance "$TEST"
+	flux job eventlog $(sed -n "s/^running //p" crowd) >running.log
+	grep "epilog-finish.*dws-epilog" running.log
 	end
 	EOF
 	instance one second.sh

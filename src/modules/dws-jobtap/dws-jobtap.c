@@ -229,6 +229,24 @@ static int exception_event (struct jobtap_job *job, json_t *entry)
     return 0;
 }
 
+/* The last release of nodes comes after the finish event. But tasks that were
+ * lost with the leader have none: there is an exception, and the release in the
+ * same turn, often before the eventlog has been read. Without an epilog the job
+ * would be over, so it gets one that lasts until rebuild.c knows what is due.
+ */
+static int release_event (struct jobtap_job *job, json_t *entry)
+{
+    if (!jobtap_facts_is_final_release (entry)
+        || jobtap_job_state (job) != FLUX_JOB_STATE_CLEANUP)
+        return 0;
+    if (job->known)
+        return jobtap_facts_epilog_due (&job->facts) ? begin_epilog (job) : 0;
+    if (flux_jobtap_epilog_start (job->ctx->p, DWS_REBUILD) < 0)
+        return callback_failed (job, "starting the dws-rebuild epilog");
+    job->facts.rebuild_started = true;
+    return 0;
+}
+
 static int event_cb (flux_plugin_t *p,
                      const char *topic,
                      flux_plugin_arg_t *args,
@@ -248,6 +266,8 @@ static int event_cb (flux_plugin_t *p,
         flux_log (job->ctx->h, LOG_ERR, "dws: %s: bad event", job->idf58);
         return -1;
     }
+    if (!strcmp (name, "release"))
+        return release_event (job, entry);
     if (!job->known)
         return 0;
     if (!strcmp (name, "finish"))

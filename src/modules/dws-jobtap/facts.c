@@ -34,6 +34,20 @@ bool jobtap_facts_is_timeout (const struct jobtap_facts *facts, json_t *entry)
         && !strcmp (type, DWS_EPILOG_TIMEOUT);
 }
 
+bool jobtap_facts_is_final_release (json_t *entry)
+{
+    const char *name;
+    int final;
+
+    return json_unpack (entry,
+                        "{s:s s:{s:b}}",
+                        "name", &name,
+                        "context",
+                          "final", &final) == 0
+        && !strcmp (name, "release")
+        && final;
+}
+
 static void apply_exception (struct jobtap_facts *facts, double timestamp,
                              json_t *entry)
 {
@@ -85,14 +99,19 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
         facts->run_started = true;
     else if (!strcmp (name, "finish"))
         facts->run_finished = true;
+    else if (!strcmp (name, "release"))
+        facts->run_finished |= jobtap_facts_is_final_release (entry);
     else if (!strcmp (name, "epilog-start")) {
         if (describes (context, DWS_EPILOG)) {
             facts->epilog_started = true;
             facts->t_epilog = timestamp;
         }
+        facts->rebuild_started |= describes (context, DWS_REBUILD);
     }
-    else if (!strcmp (name, "epilog-finish"))
+    else if (!strcmp (name, "epilog-finish")) {
         facts->epilog_finished |= describes (context, DWS_EPILOG);
+        facts->rebuild_finished |= describes (context, DWS_REBUILD);
+    }
     else if (!strcmp (name, "exception"))
         apply_exception (facts, timestamp, entry);
     return 0;
@@ -127,6 +146,11 @@ bool jobtap_facts_prolog_held (const struct jobtap_facts *facts)
 bool jobtap_facts_epilog_held (const struct jobtap_facts *facts)
 {
     return facts->epilog_started && !facts->epilog_finished;
+}
+
+bool jobtap_facts_rebuild_held (const struct jobtap_facts *facts)
+{
+    return facts->rebuild_started && !facts->rebuild_finished;
 }
 
 bool jobtap_facts_abandoned (const struct jobtap_facts *facts)

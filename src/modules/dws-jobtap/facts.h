@@ -13,6 +13,11 @@
 
 #include "libutil/names.h"
 
+/* The epilog of a job whose nodes are released before its eventlog was read. It
+ * ends when that is done.
+ */
+#define DWS_REBUILD "dws-rebuild"
+
 struct jobtap_facts {
     uint32_t owner;             // the instance owner
     bool depend_added;
@@ -22,9 +27,11 @@ struct jobtap_facts {
     bool prolog_finished;
     bool environment_posted;
     bool run_started;
-    bool run_finished;
+    bool run_finished;          // or lost, and its nodes released
     bool epilog_started;
     bool epilog_finished;
+    bool rebuild_started;
+    bool rebuild_finished;
     bool exception;             // a fatal exception was raised
     double t_epilog;            // when the epilog began (s since the epoch)
     double t_timeout;           // when it was last said to take too long, or 0
@@ -44,6 +51,11 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries);
 bool jobtap_facts_depend_held (const struct jobtap_facts *facts);
 bool jobtap_facts_prolog_held (const struct jobtap_facts *facts);
 bool jobtap_facts_epilog_held (const struct jobtap_facts *facts);
+bool jobtap_facts_rebuild_held (const struct jobtap_facts *facts);
+
+/* True if an entry says that no node is used any more by the job's tasks.
+ */
+bool jobtap_facts_is_final_release (json_t *entry);
 
 /* True if an entry is the exception that gives up an epilog: nodes and rabbits
  * are taken out of use for it, so it counts only if the instance owner raised

@@ -117,12 +117,19 @@ static void resume_job (struct jobtap_job *job)
         flux_log_error (ctx->h, "dws: job %ju: resume", (uintmax_t)id);
 }
 
+/* What is due has begun: that may be nothing, and the job be over with this.
+ */
 static void rebuild_done (struct jobtap_job *job)
 {
     struct jobtap *ctx = job->ctx;
+    flux_jobid_t id = job->id;
+    bool held = jobtap_facts_rebuild_held (&job->facts);
 
     job->known = true;
     resume_job (job);
+    if (held
+        && flux_jobtap_epilog_finish (ctx->p, id, DWS_REBUILD, 0) < 0)
+        flux_log_error (ctx->h, "dws: job %ju: " DWS_REBUILD, (uintmax_t)id);
     jobtap_service_retry (ctx);
 }
 

@@ -228,6 +228,32 @@ static void test_killed (void **state)
                          "epilog");
 }
 
+/* Tasks that are lost do not finish, but their nodes are released.
+ */
+static void test_lost (void **state)
+{
+    struct jobtap_facts facts = { .run_started = true, .exception = true };
+    json_t *o = entry (1, "release", "{'ranks':'0','final':false}");
+
+    assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+    json_decref (o);
+    assert_false (jobtap_facts_epilog_due (&facts));
+    o = entry (2, "release", "{'ranks':'all','final':true}");
+    assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+    json_decref (o);
+    assert_true (jobtap_facts_epilog_due (&facts));
+    o = entry (3, "epilog-start", "{'description':'dws-rebuild'}");
+    assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+    json_decref (o);
+    assert_true (jobtap_facts_rebuild_held (&facts));
+    assert_true (jobtap_facts_epilog_due (&facts));
+    o = entry (4, "epilog-finish", "{'description':'dws-rebuild','status':0}");
+    assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+    json_decref (o);
+    assert_false (jobtap_facts_rebuild_held (&facts));
+    assert_false (facts.epilog_finished);
+}
+
 static void test_malformed (void **state)
 {
     static const char *table[] = {
@@ -260,6 +286,7 @@ int main (void)
         cmocka_unit_test (test_array),
         cmocka_unit_test (test_exception),
         cmocka_unit_test (test_killed),
+        cmocka_unit_test (test_lost),
         cmocka_unit_test (test_malformed),
     };
 
