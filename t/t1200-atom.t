@@ -92,9 +92,11 @@ test_expect_success 'an end that fails fails the epilog, and drains nothing' '
 	test -z "$(flux resource drain -no {nodelist})"
 '
 test_expect_success 'a begin that fails drains the node, with the reason' '
-	atom_start "{\"status\": 500}" &&
+	atom_start "{\"status\": 500}" "{\"status\": 204}" &&
 	test_must_fail atom_notice begin 2>err && atom_stop &&
-	grep "ATOM answered 500" err &&
+	f58=$(flux job id --to=f58plain $jobid) &&
+	grep "^atom-begin: $f58: ATOM answered 500" err &&
+	test "$(jq -r .method requests | xargs)" = "POST DELETE" &&
 	flux resource drain -no "{nodelist} {reason}" >drained &&
 	grep "^node0 atom: ATOM answered 500" drained &&
 	flux resource undrain node0
@@ -105,21 +107,49 @@ test_expect_success 'no answer in time drains too' '
 	grep "no answer in 0.5 s" err &&
 	flux resource undrain node0
 '
-test_expect_success '400 for ever ends with the alarm, and drains' '
-	atom_start "{\"status\": 400}" &&
-	test_must_fail atom_notice begin --alarm 1 2>err && atom_stop &&
-	grep "before the alarm" err &&
-	test $(wc -l <requests) -ge 2 &&
+test_expect_success 'an answer that drips is none, and drains too' '
+	atom_start "{\"status\": 200, \"drip_s\": 0.05}" &&
+	test_must_fail atom_notice begin 2>err && atom_stop &&
+	grep "no answer in 0.5 s" err &&
+	test "$(jq -r .method requests | xargs)" = "POST DELETE" &&
 	flux resource undrain node0
 '
-test_expect_success 'the alarm ends an end that hangs, and drains nothing' '
+test_expect_success 'an end whose answer drips drains nothing' '
+	atom_start "{\"status\": 200, \"drip_s\": 0.05}" &&
+	test_must_fail atom_notice end 2>err && atom_stop &&
+	grep "no answer in 0.5 s" err &&
+	test -z "$(flux resource drain -no {nodelist})"
+'
+test_expect_success '400 for ever ends before the alarm, and drains' '
+	atom_start "{\"status\": 400}" &&
+	test_must_fail atom_notice begin --alarm 4 2>err && atom_stop &&
+	grep "ATOM answered 400 to the begin" err &&
+	test_must_fail grep "before the alarm" err &&
+	test $(wc -l <requests) -ge 3 &&
+	test "$(tail -n1 requests | jq -r .method)" = DELETE &&
+	flux resource undrain node0
+'
+test_expect_success 'an end that hangs ends before the alarm, and drains nothing' '
 	sed -i "s/^delete_timeout.*/delete_timeout = 600/" \
 		"$DWS_TMP/conf.d/test.toml" &&
 	flux config reload &&
 	atom_start "{\"delay_s\": 600}" &&
 	test_must_fail atom_notice end --alarm 1 2>err && atom_stop &&
-	grep "before the alarm" err &&
+	grep "no answer in" err &&
 	test -z "$(flux resource drain -no {nodelist})"
+'
+test_expect_success 'a job that Flux does not know is named, and drains nothing' '
+	test_must_fail "$DWS_PYTHON" "$ATOM_BIN/atom-begin" --jobid f1 --uid 1 \
+		--host node0 2>err &&
+	grep "^atom-begin: f1: Flux does not answer" err &&
+	test_must_fail grep Traceback err &&
+	test -z "$(flux resource drain -no {nodelist})"
+'
+test_expect_success 'no Flux at all is said' '
+	test_must_fail env FLUX_URI=local:///nowhere/flux "$DWS_PYTHON" \
+		"$ATOM_BIN/atom-end" --jobid f1 --uid 1 2>err &&
+	grep "^atom-end: f1: Flux does not answer" err &&
+	test_must_fail grep Traceback err
 '
 test_expect_success 'a broken or huge body does not matter' '
 	atom_start "{\"raw\": \"<html>\"}" "{\"size\": 9000000}" &&
@@ -138,11 +168,16 @@ test_expect_success 'nobody on the socket drains too' '
 	grep atom.sock err &&
 	flux resource undrain node0
 '
-test_expect_success 'a bad key is named, and no node is drained for it' '
+test_expect_success 'a bad key is named; a begin drains, an end does not' '
 	sed -i "s/post_timeout/post_timeuot/" "$DWS_TMP/conf.d/test.toml" &&
 	flux config reload &&
+	test_must_fail atom_notice end 2>err &&
+	grep post_timeuot err &&
+	test -z "$(flux resource drain -no {nodelist})" &&
 	test_must_fail atom_notice begin 2>err &&
 	grep post_timeuot err &&
-	test -z "$(flux resource drain -no {nodelist})"
+	flux resource drain -no "{nodelist} {reason}" >drained &&
+	grep "^node0 atom: .*post_timeuot" drained &&
+	flux resource undrain node0
 '
 test_done

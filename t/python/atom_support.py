@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import importlib.util
 import pathlib
+import socket
 import sys
 import threading
 import types
@@ -54,6 +55,44 @@ def atom(path, answers=()):
         loop.close()
 
 
+@contextlib.contextmanager
+def dripping(path, data, pause_s=0.05):
+    """Something on the socket `path` that answers with `data` byte by byte."""
+    done = threading.Event()
+
+    def answer(conn):
+        with conn, contextlib.suppress(OSError):
+            conn.recv(65536)
+            for byte in data:
+                conn.sendall(bytes([byte]))
+                if done.wait(pause_s):
+                    return
+
+    def serve():
+        while True:
+            try:
+                conn, _ = listener.accept()
+            except OSError:
+                return
+            threads.append(threading.Thread(target=answer, args=(conn,)))
+            threads[-1].start()
+
+    threads = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        server = threading.Thread(target=serve)
+        server.start()
+        try:
+            yield
+        finally:
+            done.set()
+            listener.shutdown(socket.SHUT_RDWR)
+            server.join(LIMIT_S)
+            for thread in threads:
+                thread.join(LIMIT_S)
+
+
 class Ended(BaseException):
     """How pbs ends a hook: accept () and reject () do not return."""
 
@@ -79,35 +118,48 @@ class Event:
         raise Rejected(message)
 
 
+# What a real PBS has, as t/pbs/test_facts.py asks it.
+SHARING = {
+    "default_shared": 1,
+    "default_excl": 2,
+    "ignore_excl": 3,
+    "force_excl": 4,
+    "default_exclhost": 5,
+    "force_exclhost": 6,
+}
+NUMBERS = {"EXECJOB_BEGIN": 64, "EXECJOB_END": 512}
+HOST = "cn1"
+
+
+def fake_vnode(host):
+    """A vnode of an event: the mom knows where it is, and nothing of sharing."""
+    return types.SimpleNamespace(sharing=None, resources_assigned={"host": host})
+
+
 def fake_pbs(kind, user, place=None, sharing=("default_shared",), config=None):
-    """A `pbs` module for one event: only what the hook uses, with the names
-    and types of the published hooks guide."""
+    """A `pbs` module for one event: only what the hook uses, as seen of a real
+    PBS. The job has vnodes with these sharing attributes on this host, and one
+    on another; `sharing` None is a server that is dead."""
     pbs = types.ModuleType("pbs")
-    pbs.EXECJOB_BEGIN, pbs.EXECJOB_END = 64, 512
-    pbs.LOG_DEBUG, pbs.LOG_ERROR = 7, 3
-    for number, row in enumerate(
-        [
-            "default_shared",
-            "default_excl",
-            "default_exclhost",
-            "ignore_excl",
-            "force_excl",
-            "force_exclhost",
-        ]
-    ):
+    for name, number in NUMBERS.items():
+        setattr(pbs, name, number)
+    for row, number in SHARING.items():
         setattr(pbs, "ND_" + row.upper(), number)
     pbs.log = []
-    pbs.logmsg = lambda level, text: pbs.log.append((level, text))
+    pbs.logjobmsg = lambda job, text: pbs.log.append((job, text))
     pbs.hook_config_filename = config
+    pbs.get_local_nodename = lambda: HOST
+    pbs.hold_types = lambda text: text
     job = types.SimpleNamespace(
-        id="12.server", euser=user, Resource_List={"place": place}
+        id="12.server", euser=user, Resource_List={"place": place}, Hold_Types=None
     )
-    vnodes = {
-        f"vn{i}": types.SimpleNamespace(
-            sharing=getattr(pbs, "ND_" + word.upper(), None)
-        )
-        for i, word in enumerate(sharing)
-    }
+    here = {f"{HOST}[{i}]": SHARING[word] for i, word in enumerate(sharing or ())}
+    server = types.SimpleNamespace(
+        vnode=lambda name: types.SimpleNamespace(sharing=here[name])
+    )
+    pbs.server = lambda: None if sharing is None else server
+    vnodes = {name: fake_vnode(HOST) for name in here or [HOST]}
+    vnodes["cn2"] = fake_vnode("cn2")
     event = Event(getattr(pbs, f"EXECJOB_{kind.upper()}"), job, vnodes)
     pbs.event = lambda: event
     return pbs

@@ -5,9 +5,11 @@ import getpass
 import json
 import os
 import socket
+import sys
+import time
 
 import pytest
-from atom_support import HOOK, SRC, atom, fake_pbs, load, run_hook
+from atom_support import HOOK, SRC, atom, dripping, fake_pbs, load, run_hook
 
 client = load(HOOK, "atom_client")
 USER = getpass.getuser()
@@ -34,7 +36,12 @@ def no_waiting(monkeypatch):
 
 
 def log_of(pbs):
+    assert {job for job, _ in pbs.log} <= {"12.server"}
     return "\n".join(text for _, text in pbs.log)
+
+
+def methods(server):
+    return [request["method"] for request in server.requests]
 
 
 def test_begin_posts_job_user_and_exclusive(sock, config):
@@ -62,22 +69,56 @@ def test_begin_is_repeated_after_400(sock, config):
     assert len(server.requests) == 3
 
 
-def test_400_for_ever_ends_with_the_alarm(sock):
-    class Alarm(BaseException):
-        pass
+class Clock:
+    """A clock for the retries, that goes on only while the client sleeps."""
 
-    pauses = []
+    def __init__(self, monkeypatch):
+        self.now = 1000.0
+        self.pauses = []
+        monkeypatch.setattr(client.time, "monotonic", lambda: self.now)
 
-    def sleep(seconds):
-        pauses.append(seconds)
-        if len(pauses) == 7:
-            raise Alarm
+    def sleep(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
 
+
+def test_400_for_ever_ends_long_before_the_alarm(sock, monkeypatch):
+    clock = Clock(monkeypatch)
     conf = client.check_config({"unix_socket_file": str(sock)}, "test")
-    with atom(sock, [{"status": 400}]) as server, pytest.raises(Alarm):
-        client.Atom(conf, lambda text: None, sleep).begin("1", 2, False)
-    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
-    assert len(server.requests) == 7
+    answers = [{"status": 400}]
+    with atom(sock, answers) as server, pytest.raises(client.AtomError, match="400"):
+        client.Atom(conf, lambda text: None, sleep=clock.sleep).begin("1", 2, False)
+    assert clock.pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
+    assert methods(server) == ["POST"] * 7 + ["DELETE"]
+
+
+def test_a_short_alarm_ends_it_sooner(sock, monkeypatch):
+    clock = Clock(monkeypatch)
+    conf = client.check_config({"unix_socket_file": str(sock)}, "test")
+    answers = [{"status": 400}]
+    with atom(sock, answers) as server, pytest.raises(client.AtomError, match="400"):
+        told = client.Atom(conf, lambda text: None, 5, clock.sleep)
+        told.begin("1", 2, False)
+    assert clock.pauses == [0.5, 1.0, 2.0]
+    assert methods(server)[-1] == "DELETE"
+
+
+def test_no_timeout_is_longer_than_the_alarm(sock):
+    """What is killed by the alarm tells ATOM nothing more."""
+    conf = client.check_config(
+        {
+            "unix_socket_file": str(sock),
+            "post_timeout": 3600,
+            "delete_timeout": 3600,
+        },
+        "test",
+    )
+    with atom(sock, [{"delay_s": 600}]) as server:
+        began = time.monotonic()
+        with pytest.raises(client.AtomError, match="no answer in"):
+            client.Atom(conf, lambda text: None, 2).begin("1", 2, False)
+        assert time.monotonic() - began < 2
+    assert methods(server) == ["POST", "DELETE"]
 
 
 @pytest.mark.parametrize("status", [201, 204, 302, 401, 404, 409, 500, 503])
@@ -87,7 +128,8 @@ def test_begin_with_any_other_answer_offlines(sock, config, status):
     with atom(sock, [answer]) as server:
         ended = run_hook(pbs)
     assert isinstance(ended, Exception) and str(status) in str(ended)
-    assert len(server.requests) == 1
+    # no end will come for a begin that failed
+    assert methods(server) == ["POST", "DELETE"]
     assert f"answered {status}" in log_of(pbs)
     if status != 204:  # which has no body
         assert 'reason: "no"' in log_of(pbs) and "code: 7" in log_of(pbs)
@@ -108,6 +150,46 @@ def test_begin_timeout_offlines_end_timeout_rejects(sock, config):
         assert isinstance(ended, Exception) and "no answer in 0.05 s" in str(ended)
         ended = run_hook(fake_pbs("end", USER, config=path))
         assert ended.startswith("reject: ") and "no answer" in ended
+
+
+DRIPS = {
+    "status line": b"HTTP/1.1 200 OK",
+    "header": b"HTTP/1.1 200 OK\r\nX-Node: " + b"x" * 500,
+    "more headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 90,
+    "continue": b"HTTP/1.1 100 Continue\r\n\r\n" * 90,
+    "body": b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + b" " * 800,
+    "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+    + b"1\r\nx\r\n" * 99,
+}
+
+
+@pytest.mark.parametrize("what", DRIPS)
+@pytest.mark.parametrize("kind", ["begin", "end"])
+def test_a_timeout_is_for_the_whole_exchange(sock, config, kind, what):
+    """A byte now and then does not make it longer."""
+    path = config(post_timeout=0.3, delete_timeout=0.3)
+    pbs = fake_pbs(kind, USER, config=path)
+    with dripping(sock, DRIPS[what]):
+        began = time.monotonic()
+        ended = run_hook(pbs)
+        assert time.monotonic() - began < 5
+    assert "no answer in 0.3 s" in str(ended)
+    assert isinstance(ended, Exception) == (kind == "begin")
+
+
+def test_an_end_that_the_alarm_interrupts_is_rejected(sock, config, monkeypatch):
+    """PBS raises KeyboardInterrupt in the hook."""
+    pbs = fake_pbs("end", USER, config=config())
+
+    def interrupted(job, text):
+        pbs.log.append((job, text))
+        if "answered" in text:
+            raise KeyboardInterrupt
+
+    pbs.logjobmsg = interrupted
+    with atom(sock):
+        assert run_hook(pbs).startswith("reject: ")
+    assert "KeyboardInterrupt" in log_of(pbs)
 
 
 def test_a_clock_that_is_set_is_no_timeout(sock, config, monkeypatch):
@@ -138,6 +220,7 @@ def test_nobody_on_the_socket(sock, config, prepare):
     prepare(sock)
     ended = run_hook(fake_pbs("begin", USER, config=config()))
     assert isinstance(ended, Exception) and "atomd.sock" in str(ended)
+    assert "may have heard" not in str(ended)
     assert run_hook(fake_pbs("end", USER, config=config())).startswith("reject: ")
 
 
@@ -150,9 +233,16 @@ def test_permission_denied_on_the_socket(sock, config):
 
 
 def test_connection_closed_without_an_answer(sock, config):
-    with atom(sock, [{"status": 0}]):
+    with atom(sock, [{"status": 0}, {"status": 204}]) as server:
         ended = run_hook(fake_pbs("begin", USER, config=config()))
     assert isinstance(ended, Exception)
+    assert methods(server) == ["POST", "DELETE"]
+
+
+def test_what_is_not_http_is_an_answer_too(sock, config):
+    with dripping(sock, b"* OK IMAP\r\n\r\n", pause_s=0):
+        ended = run_hook(fake_pbs("begin", USER, config=config()))
+    assert isinstance(ended, Exception) and "POST /rm/v1/jobs" in str(ended)
 
 
 @pytest.mark.parametrize(
@@ -195,10 +285,14 @@ def test_nothing_is_left_open(sock, config):
         assert open_to(sock) == 0
 
 
-def test_a_user_without_an_account_offlines(sock, config):
+def test_a_user_without_an_account_is_held(sock, config):
+    """The job is wrong here, not the node: PBS would try it again at once."""
+    pbs = fake_pbs("begin", "no-such-user-here", config=config())
     with atom(sock) as server:
-        ended = run_hook(fake_pbs("begin", "no-such-user-here", config=config()))
-    assert isinstance(ended, Exception) and "no-such-user-here" in str(ended)
+        ended = run_hook(pbs)
+    assert ended.startswith("reject: ") and "no-such-user-here" in ended
+    assert pbs.event().job.Hold_Types == "s"
+    assert "no-such-user-here" in log_of(pbs)
     assert server.requests == []
 
 
@@ -219,30 +313,31 @@ def test_a_user_without_an_account_offlines(sock, config):
 def test_bad_configuration_is_refused_by_name(tmp_path, text, word, kind):
     path = tmp_path / "hook.CF"
     path.write_text(text)
-    ended = run_hook(fake_pbs(kind, USER, config=str(path)))
-    assert ended.startswith("reject: ") and word in ended
-
-
-def test_a_missing_module_is_a_message_and_a_reject(config, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "requests_unixsocket", None)
-    pbs = fake_pbs("begin", USER, config=config())
+    pbs = fake_pbs(kind, USER, config=str(path))
     ended = run_hook(pbs)
-    assert ended.startswith("reject: ") and "requests-unixsocket" in ended
-    assert "requests-unixsocket" in log_of(pbs)
+    # a begin that is only rejected would come again at once
+    assert isinstance(ended, Exception) == (kind == "begin")
+    assert word in str(ended) and word in log_of(pbs)
 
 
-def test_the_socket_path_is_percent_encoded():
-    conf = client.check_config({"unix_socket_file": "/run/a b/s%.sock"}, "test")
-    assert (
-        client.Atom(conf, print).url("jobs", "1[2].x/y")
-        == "http+unix://%2Frun%2Fa%20b%2Fs%25.sock/rm/v1/jobs/1%5B2%5D.x%2Fy"
-    )
+def test_only_what_python_has_is_needed():
+    tree = ast.parse(HOOK.read_text())
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module.split(".")[0])
+    assert names - {"pbs"} <= set(sys.stdlib_module_names)
+
+
+def test_the_path_is_percent_encoded():
+    assert client.path_of("jobs", "1[2].x/y") == "/rm/v1/jobs/1%5B2%5D.x%2Fy"
 
 
 # Rows: sharing of the vnode; columns: place= unset, shared, excl, exclhost.
 # T where the documentation of `sharing` says that the job has the vnode alone.
 RULE = {
-    "unset": "FFTT",
     "default_shared": "FFTT",
     "default_excl": "TFTT",
     "default_exclhost": "TFTT",
@@ -271,6 +366,36 @@ def test_one_shared_vnode_makes_the_node_shared(sock, config):
     with atom(sock) as server:
         assert run_hook(pbs) == "accept"
     assert server.requests[0]["body"]["exclusive"] is False
+
+
+@pytest.mark.parametrize("place,alone", [(None, False), ("excl", True)])
+def test_a_dead_server_leaves_what_the_job_asks_for(sock, config, place, alone):
+    pbs = fake_pbs("begin", USER, place=place, sharing=None, config=config())
+    with atom(sock) as server:
+        assert run_hook(pbs) == "accept"
+    assert server.requests[0]["body"]["exclusive"] is alone
+    assert "going by place=" in log_of(pbs)
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for(sock, config, monkeypatch):
+    pbs = fake_pbs("begin", USER, place="excl", config=config())
+    ready, blocked = os.pipe()
+    pbs.server = lambda: os.read(ready, 1)
+    monkeypatch.setattr(client, "pbs", pbs, raising=False)
+    try:
+        assert client.ask_server(["cn1"], 0.2) is None
+    finally:
+        os.close(ready)
+        os.close(blocked)
+
+
+def test_a_job_whose_vnodes_are_elsewhere(sock, config):
+    """By name they are none of this host's: what the job asks for decides."""
+    pbs = fake_pbs("begin", USER, place="excl", config=config())
+    pbs.get_local_nodename = lambda: "another"
+    with atom(sock) as server:
+        assert run_hook(pbs) == "accept"
+    assert server.requests[0]["body"]["exclusive"] is True
 
 
 def test_the_attributes_are_the_specified_ones():

@@ -9,6 +9,7 @@ this file as flux_atom/client.py.
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import signal
 import socket
@@ -72,8 +73,14 @@ def is_exclusive(
 
 
 def job_is_exclusive(handle: flux.Flux, jobid: JobID, host: str) -> bool:
-    """Ask Flux whether a job has a node for itself."""
+    """Ask Flux whether a job has a node for itself.
+
+    Raises:
+        OSError: Flux does not know, or cannot be asked.
+    """
     info = flux.job.job_kvs_lookup(handle, jobid, keys=["jobspec", "R"])
+    if not info or not info.get("R"):
+        raise OSError(errno.ENOENT, f"no R of job {jobid.f58plain}")
     all_r = handle.rpc("resource.status", {}, nodeid=0).get()["R"]
     return is_exclusive(info["jobspec"]["resources"], info["R"], all_r, host)
 
@@ -87,39 +94,50 @@ def drain(handle: flux.Flux, host: str, reason: str) -> None:
     ).get()
 
 
+def notify(
+    handle: flux.Flux, action: str, jobid: JobID, uid: int, host: str, atom: client.Atom
+) -> None:
+    """Send one notice."""
+    if action == "begin":
+        atom.begin(jobid.f58plain, uid, job_is_exclusive(handle, jobid, host))
+    else:
+        atom.end(jobid.f58plain)
+
+
 def run(action: str, jobid: JobID, uid: int, host: str, alarm_s: int) -> int:
-    """Send one notice, giving up after alarm_s. Returns the exit code for the
-    script."""
-    handle = flux.Flux()
-    table = handle.conf_get("atom")
-    if table is None:
-        return 0  # not configured: off
+    """Send one notice, giving up before alarm_s. Returns the exit code for the
+    script.
+
+    A begin that fails for what is wrong with ATOM or its configuration drains
+    the node: what is wrong would fail the next job, too. What Flux does not
+    answer (OSError) fails the job alone.
+    """
 
     def log(text: str) -> None:
-        print(f"atom-{action}: {text}", file=sys.stderr)
+        print(f"atom-{action}: {jobid.f58plain}: {text}", file=sys.stderr)
 
     try:
-        config = client.check_config(table, "[atom]")
-    except client.ConfigError as exc:
-        # Not the node's fault: the job fails, the node stays.
-        log(str(exc))
+        handle = flux.Flux()
+        table = handle.conf_get("atom")
+        if table is None:
+            return 0  # not configured: off
+        signal.signal(signal.SIGALRM, _on_alarm)
+        signal.alarm(alarm_s)
+        try:
+            config = client.check_config(table, "[atom]")
+            atom = client.Atom(config, log, alarm_s)
+            notify(handle, action, jobid, uid, host, atom)
+        except (client.ConfigError, client.AtomError, Alarm) as exc:
+            signal.alarm(0)
+            log(str(exc))
+            if action == "begin":
+                drain(handle, host, str(exc))
+            return 1
+        finally:
+            signal.alarm(0)
+    except OSError as exc:
+        log(f"Flux does not answer: {exc}")
         return 1
-    signal.signal(signal.SIGALRM, _on_alarm)
-    signal.alarm(alarm_s)
-    atom = client.Atom(config, log)
-    try:
-        if action == "begin":
-            atom.begin(jobid.f58plain, uid, job_is_exclusive(handle, jobid, host))
-        else:
-            atom.end(jobid.f58plain)
-    except (client.AtomError, Alarm) as exc:
-        signal.alarm(0)
-        log(str(exc))
-        if action == "begin":
-            drain(handle, host, str(exc))
-        return 1
-    finally:
-        signal.alarm(0)
     return 0
 
 

@@ -8,7 +8,8 @@ file is a JSON object and answers one request; the last one goes on for ever:
     {"status": 200, "body": {"ok": true}, "delay_s": 0, "after": "EVENT"}
 
 `status` 0 closes the connection without an answer; `raw` is a body that is not
-JSON; `size` a body of so many bytes. The requests are printed as JSON lines.
+JSON; `size` a body of so many bytes; with `drip_s` a body comes byte by byte for
+ever, one in so many seconds. The requests are printed as JSON lines.
 """
 
 from __future__ import annotations
@@ -18,12 +19,21 @@ import asyncio
 import json
 import os
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from aiohttp import web
 
 VERSION_URI = "/rm/v1"
 OK_STATUS = {"POST": 200, "DELETE": 204}
+
+
+async def drip(request: web.Request, status: int, pause_s: float) -> NoReturn:
+    """Answer a request byte by byte, until the client has gone."""
+    response = web.StreamResponse(status=status)
+    await response.prepare(request)
+    while True:
+        await response.write(b" ")
+        await asyncio.sleep(pause_s)
 
 
 class StandIn:
@@ -61,6 +71,8 @@ class StandIn:
             assert request.transport is not None
             request.transport.abort()
             return web.Response()
+        if "drip_s" in answer:
+            await drip(request, status, answer["drip_s"])
         if "raw" in answer:
             return web.Response(status=status, text=answer["raw"])
         if "size" in answer:
