@@ -118,6 +118,25 @@ test_expect_success 'its nodes are marked with the rabbit, and not drained' '
 	dws_ctl rabbit rabbit0 up &&
 	settled ".down == [] and .badrabbit == \"\""
 '
+# without_them: the nodes are left out of the job's Computes
+without_them () {
+	dws_k8s get computes $(dws_workflow $jobid) >computes.out &&
+	jq -e "[.data[].name] | sort == [\"node2\", \"node3\"]" computes.out
+}
+test_expect_success 'a job is told of them also if the module is loaded again meanwhile' '
+	dws_ctl deny servers:patch &&
+	rabbit_lost 2 &&
+	dws_until without_them &&
+	flux module remove dws &&
+	dws_ctl deny &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	flux job eventlog $jobid >eventlog &&
+	grep "exception.*dws-node-failure.*severity=1.*node\[0-1\]" eventlog &&
+	test "$(flux resource drain -no "{nodelist}")" = "" &&
+	dws_ctl rabbit rabbit0 up &&
+	settled ".down == [] and .badrabbit == \"\""
+'
 test_expect_success 'a job that can do without one node only fails' '
 	rabbit_lost 1 &&
 	dws_wait_event $jobid clean &&

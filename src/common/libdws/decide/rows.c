@@ -52,16 +52,20 @@ static bool have_hosts (struct view *v)
     return false;
 }
 
-/* Nodes that lag in this state were left out of Computes. DWS takes that up by
- * itself, so the state may have become ready without a forceReady.
+/* Leave the nodes that lag out of Computes. The job is told of them first: nobody
+ * who starts anew in between knows which it has been told of. The property badrabbit
+ * keeps jobs from nodes whose rabbit is known to be down, until it is back: only
+ * others are drained.
  */
-static void tell_of_left_out (struct view *v)
+static void leave_out (struct view *v)
 {
-    if (v->wf->excluded && v->wf->lag_state == v->wf->state
-        && !v->wf->drained) {
+    if (!v->wf->told) {
         act (v, DWS_ACT_NOTIFY);
-        act (v, DWS_ACT_DRAIN);
+        return;
     }
+    if (v->wf->state != DWS_STATE_PROPOSAL && !v->wf->drained)
+        act (v, DWS_ACT_DRAIN);
+    act (v, DWS_ACT_EXCLUDE);
 }
 
 /* Whoever lays the storage out has found rabbits down, and their nodes may be
@@ -73,7 +77,7 @@ static bool settle_down (struct view *v)
         || v->wf->excluded)
         return true;
     wait_for (v, "the nodes of rabbits that are down to be left out");
-    act (v, DWS_ACT_EXCLUDE);
+    leave_out (v);
     return false;
 }
 
@@ -94,7 +98,6 @@ void row_place (struct view *v)
     if (!complete || !settle_down (v))
         return;
     if (v->wf->servers_written && v->wf->computes_written) {
-        tell_of_left_out (v);
         desire (v, DWS_STATE_SETUP);
         return;
     }
@@ -105,7 +108,8 @@ void row_place (struct view *v)
         act (v, DWS_ACT_COMPUTES);
 }
 
-/* A state is ready. Returns false if it is not known yet who was left out.
+/* A state is ready, maybe without a forceReady: DWS takes a change of Computes up
+ * by itself. Returns false if nodes are just being left out.
  */
 static bool settle_left_out (struct view *v)
 {
@@ -113,7 +117,6 @@ static bool settle_left_out (struct view *v)
         wait_for (v, "the nodes that failed to be left out");
         return false;
     }
-    tell_of_left_out (v);
     return true;
 }
 
@@ -171,9 +174,9 @@ static bool go_on_without (struct view *v)
         return false;
     wait_for (v, "the nodes that failed to be left out");
     if (!wf->excluded)
-        act (v, DWS_ACT_EXCLUDE);
-    else if (act (v, DWS_ACT_FORCE_READY))
-        tell_of_left_out (v);
+        leave_out (v);
+    else
+        act (v, DWS_ACT_FORCE_READY);
     return true;
 }
 

@@ -334,6 +334,7 @@ static void inherit_lag (struct dws_workflow *wf, struct dws_workflow *old)
     old->lagging = NULL;
     wf->lagging_count = old->lagging_count;
     wf->shared = old->shared;
+    wf->told = old->told;
     wf->excluded = old->excluded;
     wf->drained = old->drained;
 }
@@ -353,6 +354,7 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
      * workflow waiting for nothing. */
     wf->lagging_count = *hosts ? dws_hosts_count (lagging) : 0;
     wf->shared = shared;
+    wf->told = false;
     wf->excluded = false;
     wf->drained = false;
     wf->lag_state = wf->state;

@@ -88,7 +88,8 @@ struct dws_workflow {
     char *lagging;              // hosts that are behind, and those failed
     size_t lagging_count;
     bool shared;                // no host can do without the others' storage
-    bool excluded;              // Computes was written without those lagging
+    bool told;                  // the job was told of those lagging
+    bool excluded;              // Computes was written without them
     bool drained;               // those lagging were
     char *allocated;            // rabbits with allocations, NULL: not read
     bool disabled;

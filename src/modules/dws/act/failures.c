@@ -211,13 +211,22 @@ const struct action action_force_ready = {
 /* Let others know
  */
 
+static void notified_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+
+    if (job && job->wf)
+        job->wf->told = true;
+    act_tried_cb (call, f);
+}
+
 static int run_notify (struct job *job, const struct dws_action *wanted)
 {
     return act_call (job, &action_notify,
                      flux_job_raise (job->ctx->h, job->facts->id,
                                      DWS_EXCEPTION_NODE_FAILURE, 1,
                                      job->wf->lagging),
-                     act_tried_cb);
+                     notified_cb);
 }
 
 const struct action action_notify = {
@@ -231,13 +240,6 @@ static int run_drain (struct job *job, const struct dws_action *wanted)
     char reason[256];
     flux_future_t *f;
 
-    /* The property badrabbit keeps jobs from nodes whose rabbit is known to be
-     * down, until it is back. */
-    if (wf->state == DWS_STATE_PROPOSAL) {
-        wf->drained = true;
-        jobs_changed (job);
-        return 0;
-    }
     snprintf (reason, sizeof (reason), "%s in %s of %s",
               wf->desired <= DWS_STATE_SETUP ? "rabbit: no file system"
               : is_mounting (job) ? "rabbit: failed to mount"

@@ -126,14 +126,14 @@ static void dump (const struct model *m)
     print_message ("phase=%s known=%d ran=%d exception=%d teardown=%d "
                    "raised=%d hand=%d tolerance=%d patient=%d lag=%d excluded=%d "
                    "late=%d unmount=%d let_go=%d released=%d reported=%d "
-                   "recalled=%d alone=%d kept=%d given=%d progress=%d lost=%d "
+                   "recalled=%d alone=%d kept=%d given=%d progress=%d lost=%d left_out=%d "
                    "busy=%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
                    m->teardown, m->raised, m->hand, m->tolerance,
                    m->patient, m->lag,
                    m->excluded, m->late, m->unmount, m->let_go, m->released,
                    m->reported, m->recalled, m->alone, m->kept,
-                   m->given, m->progress, m->lost,
+                   m->given, m->progress, m->lost, m->left_out,
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
                    | (unsigned int)m->busy[3] << 24);
     for (int i = 0; i < 2; i++) {

@@ -41,6 +41,7 @@ void model_learn (struct model *m)
     if (!keep || old.state != m->real.state) {
         m->lag = 0;
         m->excluded = 0;
+        m->told = 0;
         m->drained = 0;
     }
     if (!keep || old.state != m->real.state || old.desired != m->real.desired) {
@@ -115,6 +116,10 @@ void model_run_call (struct model *m, int kind)
         case DWS_ACT_REPORT:
             m->reported = 1;
             break;
+        case DWS_ACT_NOTIFY:
+            m->noted = 1;
+            m->told = m->lag > 1;
+            break;
         default:
             break;
     }
@@ -133,6 +138,7 @@ void model_run_side (struct model *m, int kind, int lagging)
                         || m->seen.state == DWS_STATE_SETUP)) {
             m->lag = lagging + 1;
             m->excluded = 0;
+            m->told = 0;
             m->drained = 0;
         }
         if (current && kind == DWS_ACT_ALLOCATIONS)
@@ -156,6 +162,8 @@ void model_run_side (struct model *m, int kind, int lagging)
         m->real.servers = 1;
     if (kind == DWS_ACT_COMPUTES)
         m->real.computes = 1;
+    if (kind == DWS_ACT_EXCLUDE)
+        m->left_out = 1;
     if (!current)
         return;
     if (kind == DWS_ACT_BREAKDOWNS)
@@ -166,6 +174,22 @@ void model_run_side (struct model *m, int kind, int lagging)
         m->seen.computes = 1;
     if (kind == DWS_ACT_EXCLUDE && m->lag)
         m->excluded = 1;
+}
+
+/* Whoever lays the storage out finds that rabbits are down: their nodes are to be
+ * left out.
+ */
+void model_run_down (struct model *m)
+{
+    bool current = !(get_mask (m->stale) & BIT (DWS_ACT_SERVERS));
+
+    set_mask (m->stale, get_mask (m->stale) & ~BIT (DWS_ACT_SERVERS));
+    if (current && m->seen.exists && m->seen.state == DWS_STATE_PROPOSAL) {
+        m->lag = m->tolerance + 1;
+        m->excluded = 0;
+        m->told = 0;
+        m->drained = 0;
+    }
 }
 
 bool model_accepts (const struct model_workflow *wf, int state)
@@ -254,6 +278,7 @@ void model_restart_module (struct model *m)
     m->looked = 0;
     m->lag = 0;
     m->excluded = 0;
+    m->told = 0;
     m->allocated = 0;
     m->drained = 0;
     m->disabled = 0;
@@ -270,6 +295,7 @@ void model_remove_real (struct model *m)
     memset (&m->real, 0, sizeof (m->real));
     m->same = 0;
     m->lost = 0;
+    m->left_out = 0;
 }
 
 /* Nothing is mounted or unmounted without it.

@@ -44,6 +44,9 @@ struct model {
     uint8_t patient;        // with data on the move
     uint8_t lag;            // read in this state: hosts that lag + 1
     uint8_t excluded;
+    uint8_t left_out;       // Computes is without them
+    uint8_t told;           // the module has told the job of them
+    uint8_t noted;          // which the eventlog has
     uint8_t allocated;      // read: rabbits hold allocations
     uint8_t drained;
     uint8_t disabled;

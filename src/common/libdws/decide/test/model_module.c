@@ -146,6 +146,8 @@ static void check_action (const struct model *m,
             if (!reached (wf, DWS_STATE_PRERUN) || wf->deleting
                 || is_busy (m, DWS_ACT_TEARDOWN))
                 model_fail (check, "prolog released before PreRun is ready");
+            if (m->left_out && !m->noted)
+                model_fail (check, "the job is not told of nodes left out");
             break;
         case DWS_ACT_EPILOG_REMOVE:
             if (m->unmount && m->ran
@@ -172,9 +174,15 @@ static void check_action (const struct model *m,
                 || m->phase != DWS_PHASE_PROLOG)
                 model_fail (check, "forced ready without need");
             break;
+        case DWS_ACT_NOTIFY:
+            if (m->lag < 2 || m->phase != DWS_PHASE_PROLOG)
+                model_fail (check, "a job is told of nothing");
+            break;
         case DWS_ACT_DRAIN:
             if (m->lag < 2 || m->drained)
                 model_fail (check, "drain of nothing");
+            if (wf->state == DWS_STATE_PROPOSAL)
+                model_fail (check, "drain for a rabbit that is down");
             break;
         case DWS_ACT_KEEP_NODES:
             if (!m->alone || m->lag < 2 || m->kept)
@@ -255,8 +263,6 @@ static void perform (struct model *m, const struct dws_action *a)
         m->saved = 1;
     }
     /* These have no effect on what comes after: they succeed at once. */
-    if (a->kind == DWS_ACT_NOTIFY)
-        return;
     if (a->kind == DWS_ACT_DRAIN) {
         m->drained = 1;
         return;
@@ -327,7 +333,9 @@ static int ask (const struct model *m, double now,
         .lag_state = m->lag ? seen->state : DWS_STATE_NONE,
         .lagging = "node0",
         .lagging_count = m->lag ? m->lag - 1 : 0,
+        .told = m->told,
         .excluded = m->excluded,
+
         .allocated = m->allocated ? "rabbit0" : NULL,
         .drained = m->drained,
         .disabled = m->disabled,

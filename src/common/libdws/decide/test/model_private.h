@@ -28,7 +28,8 @@
                | BIT (DWS_ACT_HOSTS) | BIT (DWS_ACT_PROLOG_REMOVE) \
                | BIT (DWS_ACT_EPILOG_REMOVE) | BIT (DWS_ACT_RAISE) \
                | BIT (DWS_ACT_SAVE) | BIT (DWS_ACT_RECALL) \
-               | BIT (DWS_ACT_REPORT) | BIT (DWS_ACT_GIVE_NODES))
+               | BIT (DWS_ACT_REPORT) | BIT (DWS_ACT_GIVE_NODES) \
+               | BIT (DWS_ACT_NOTIFY))
 
 /* Commands on other objects than the workflow: they overtake each other.
  */
@@ -83,6 +84,7 @@ void model_learn (struct model *m);             // the module sees what is
 void model_end_phase (struct model *m);         // CLEANUP begins
 void model_run_call (struct model *m, int kind);
 void model_run_side (struct model *m, int kind, int lagging);
+void model_run_down (struct model *m);
 void model_run_command (struct model *m, int kind, struct model_check *check);
 int model_pop (struct model *m);                // the next command, no effect
 void model_restart_agent (struct model *m);

@@ -43,6 +43,12 @@ static void step_results (struct steps *s)
             model_run_side (&m, kind, m.tolerance + 1);
             step (s, &m);
         }
+        if (kind == DWS_ACT_SERVERS && m.tolerance > 0) {
+            struct model down = *s->from;
+            set_busy (&down, get_busy (&down) & ~BIT (kind));
+            model_run_down (&down);
+            step (s, &down);
+        }
         model_restart_module (&m);    // it succeeded and nobody heard of it
         step (s, &m);
     }

@@ -413,9 +413,13 @@ static void test_failure_tolerance (void **state)
         f.wf.lag_state = states[i];
         f.wf.lagging = "node[0-1]";
         f.wf.lagging_count = 2;
+        assert_string_equal (decide (&f, 1030.), "notify");
+        f.wf.told = true;
+        assert_string_equal (decide (&f, 1030.), "drain exclude");
+        f.wf.drained = true;
         assert_string_equal (decide (&f, 1030.), "exclude");
         f.wf.excluded = true;
-        assert_string_equal (decide (&f, 1030.), "force-ready notify drain");
+        assert_string_equal (decide (&f, 1030.), "force-ready");
         f.wf.force_ready = true;
         assert_string_equal (decide (&f, 1030.), "");
         f.wf.force_ready = false;
@@ -427,12 +431,12 @@ static void test_failure_tolerance (void **state)
         f.wf.lagging_count = 2;
         f.wf.shared = true;
         assert_string_equal (decide (&f, 1030.),
-                             i == 0 ? "raise" : "force-ready notify drain");
+                             i == 0 ? "raise" : "force-ready");
     }
 }
 
 /* A state may get ready because nodes were left out of Computes, before it was
- * told to. Who has to know of these nodes does all the same.
+ * told to.
  */
 static void test_ready_without_nodes (void **state)
 {
@@ -447,9 +451,6 @@ static void test_ready_without_nodes (void **state)
     assert_string_equal (decide (&f, 1030.), "");
     f.job.busy = 0;
     f.wf.excluded = true;
-    assert_string_equal (decide (&f, 1030.),
-                         "notify drain save prolog-remove");
-    f.wf.drained = true;
     assert_string_equal (decide (&f, 1030.), "save prolog-remove");
 
     f = facts (DWS_PHASE_PROLOG, DWS_STATE_SETUP, true);
@@ -457,7 +458,7 @@ static void test_ready_without_nodes (void **state)
     f.wf.lag_state = DWS_STATE_SETUP;
     f.wf.lagging = "node0";
     f.wf.lagging_count = 1;
-    assert_string_equal (decide (&f, 1030.), "notify drain save desire");
+    assert_string_equal (decide (&f, 1030.), "save desire");
 }
 
 /* Nodes of a rabbit that is down when storage is to be made are left out before
@@ -473,6 +474,8 @@ static void test_down (void **state)
     f.wf.lag_state = DWS_STATE_PROPOSAL;
     f.wf.lagging = "node0";
     f.wf.lagging_count = 1;
+    assert_string_equal (decide (&f, 1030.), "notify");
+    f.wf.told = true;
     assert_string_equal (decide (&f, 1030.), "exclude");
     f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
     assert_string_equal (decide (&f, 1030.), "");
@@ -480,8 +483,6 @@ static void test_down (void **state)
     f.wf.excluded = true;
     assert_string_equal (decide (&f, 1030.), "servers");
     f.wf.servers_written = true;
-    assert_string_equal (decide (&f, 1030.), "notify drain desire");
-    f.wf.drained = true;
     assert_string_equal (decide (&f, 1030.), "desire");
 }
 
