@@ -126,7 +126,8 @@ static void dump (const struct model *m)
     print_message ("phase=%s known=%d ran=%d exception=%d teardown=%d "
                    "raised=%d hand=%d tolerance=%d patient=%d lag=%d excluded=%d "
                    "late=%d unmount=%d let_go=%d released=%d reported=%d "
-                   "recalled=%d alone=%d kept=%d given=%d progress=%d lost=%d left_out=%d "
+                   "recalled=%d alone=%d kept=%d given=%d progress=%d "
+                   "lost=%d left_out=%d "
                    "busy=%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
                    m->teardown, m->raised, m->hand, m->tolerance,

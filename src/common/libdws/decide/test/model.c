@@ -16,7 +16,15 @@ struct model model_start (int tolerance, int patient, int unmount)
     m.tolerance = tolerance;
     m.patient = patient;
     m.unmount = unmount;
+    m.looked = !model_loses (&m);
     return m;
+}
+
+/* A Computes that is lost is the same to all jobs: one kind of them is enough.
+ */
+bool model_loses (const struct model *m)
+{
+    return !m->tolerance && !m->patient;
 }
 
 bool model_over (const struct model *m)
@@ -46,7 +54,7 @@ void model_learn (struct model *m)
     }
     if (!keep || old.state != m->real.state || old.desired != m->real.desired) {
         m->progress = PROGRESS_UNREAD;
-        m->looked = 0;
+        m->looked = !model_loses (m);
     }
     if (!keep) {
         m->allocated = 0;
@@ -275,7 +283,7 @@ void model_restart_module (struct model *m)
     m->given = 0;
     m->reported = 0;
     m->progress = PROGRESS_UNREAD;
-    m->looked = 0;
+    m->looked = !model_loses (m);
     m->lag = 0;
     m->excluded = 0;
     m->told = 0;

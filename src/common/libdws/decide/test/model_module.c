@@ -335,7 +335,6 @@ static int ask (const struct model *m, double now,
         .lagging_count = m->lag ? m->lag - 1 : 0,
         .told = m->told,
         .excluded = m->excluded,
-
         .allocated = m->allocated ? "rabbit0" : NULL,
         .drained = m->drained,
         .disabled = m->disabled,
@@ -392,6 +391,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->let_go = let_go;
         m->alone = alone;
         m->lost = lost;
+        m->looked = !model_loses (m);
         return false;
     }
     row = ask (m, now, check, &out);

@@ -95,5 +95,6 @@ bool model_control (struct model *m, enum model_world world);
 bool model_arrived (const struct model_workflow *wf);
 bool model_has_timeout (int state);
 bool model_accepts (const struct model_workflow *wf, int state);
+bool model_loses (const struct model *m);       // its Computes, maybe
 
 #endif /* !TEST_MODEL_PRIVATE_H */

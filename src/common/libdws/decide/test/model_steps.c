@@ -195,7 +195,7 @@ static void step_hand (struct steps *s)
     m.real.desired = DWS_STATE_TEARDOWN;
     step (s, &m);
     m = *s->from;
-    if (may_mount (&m)) {
+    if (model_loses (&m) && may_mount (&m)) {
         m.hand = 1;
         m.lost = 1;
         step (s, &m);
