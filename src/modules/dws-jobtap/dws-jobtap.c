@@ -241,9 +241,8 @@ static int release_event (struct jobtap_job *job, json_t *entry)
         return 0;
     if (job->known)
         return jobtap_facts_epilog_due (&job->facts) ? begin_epilog (job) : 0;
-    if (flux_jobtap_epilog_start (job->ctx->p, DWS_REBUILD) < 0)
+    if (jobtap_rebuild_hold (job) < 0)
         return callback_failed (job, "starting the dws-rebuild epilog");
-    job->facts.rebuild_started = true;
     return 0;
 }
 

@@ -224,6 +224,14 @@ static void getattr_cb (flux_future_t *f, void *arg)
         rebuild_failed (job, "eventlog");
 }
 
+int jobtap_rebuild_hold (struct jobtap_job *job)
+{
+    if (flux_jobtap_epilog_start (job->ctx->p, DWS_REBUILD) < 0)
+        return -1;
+    job->facts.rebuild_started = true;
+    return 0;
+}
+
 int jobtap_rebuild (struct jobtap_job *job)
 {
     return jobtap_job_await (job, &job->f_rebuild,

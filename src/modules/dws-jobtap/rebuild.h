@@ -15,4 +15,9 @@
  */
 int jobtap_rebuild (struct jobtap_job *job);
 
+/* Hold the current job, in CLEANUP, by an epilog until that is done. To be
+ * called only from callbacks. Returns 0, or -1 with errno set.
+ */
+int jobtap_rebuild_hold (struct jobtap_job *job);
+
 #endif /* !DWS_JOBTAP_REBUILD_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit test of requests that wait until a job's eventlog has been read. What
- * the job manager does is made up here.
+ * Unit test of what waits until a job's eventlog has been read: requests, and
+ * the end of the job. What the job manager does is made up here.
  */
 
 #include <setjmp.h>
@@ -23,6 +23,8 @@ static flux_msg_handler_f sync_cb;
 /* One job */
 static void *job_aux;
 static flux_free_f job_free;
+static int job_state = -1;      // -1: it is not known
+static char posted[256];        // its events
 
 flux_t *flux_jobtap_get_flux (flux_plugin_t *p)
 {
@@ -57,13 +59,60 @@ void *flux_jobtap_job_aux_get (flux_plugin_t *p,
     return job_aux;
 }
 
-/* What the test does not come to */
-
 flux_plugin_arg_t *flux_jobtap_job_lookup (flux_plugin_t *p, flux_jobid_t id)
 {
-    errno = ENOENT;
-    return NULL;
+    flux_plugin_arg_t *args;
+
+    if (job_state < 0) {
+        errno = ENOENT;
+        return NULL;
+    }
+    assert_non_null (args = flux_plugin_arg_create ());
+    assert_int_equal (flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN, "{s:i}",
+                                            "state", job_state), 0);
+    return args;
 }
+
+static void note_event (const char *name, const char *description)
+{
+    size_t len = strlen (posted);
+
+    snprintf (posted + len, sizeof (posted) - len, "%s %s\n", name,
+              description);
+}
+
+int flux_jobtap_epilog_start (flux_plugin_t *p, const char *description)
+{
+    note_event ("epilog-start", description);
+    return 0;
+}
+
+int flux_jobtap_epilog_finish (flux_plugin_t *p,
+                               flux_jobid_t id,
+                               const char *description,
+                               int status)
+{
+    note_event ("epilog-finish", description);
+    return 0;
+}
+
+int flux_jobtap_event_post_pack (flux_plugin_t *p,
+                                 flux_jobid_t id,
+                                 const char *name,
+                                 const char *fmt,
+                                 ...)
+{
+    va_list ap;
+
+    va_start (ap, fmt);
+    assert_string_equal (fmt, "{s:s}");
+    assert_string_equal (va_arg (ap, const char *), "description");
+    note_event (name, va_arg (ap, const char *));
+    va_end (ap);
+    return 0;
+}
+
+/* What the test does not come to */
 
 int flux_jobtap_raise_exception (flux_plugin_t *p,
                                  flux_jobid_t id,
@@ -96,25 +145,6 @@ int flux_jobtap_prolog_finish (flux_plugin_t *p,
                                flux_jobid_t id,
                                const char *description,
                                int status)
-{
-    fail ();
-    return -1;
-}
-
-int flux_jobtap_epilog_finish (flux_plugin_t *p,
-                               flux_jobid_t id,
-                               const char *description,
-                               int status)
-{
-    fail ();
-    return -1;
-}
-
-int flux_jobtap_event_post_pack (flux_plugin_t *p,
-                                 flux_jobid_t id,
-                                 const char *name,
-                                 const char *fmt,
-                                 ...)
 {
     fail ();
     return -1;
@@ -180,6 +210,70 @@ static void test_job_ends_while_it_is_read (void **state)
     flux_plugin_destroy (p);
 }
 
+/* The job manager has the eventlog, and answers. */
+static void answer_getattr (const char *eventlog)
+{
+    flux_msg_t *request;
+    char payload[1024];
+    flux_msg_t *msg;
+
+    request = flux_recv (handle, FLUX_MATCH_REQUEST, FLUX_O_NONBLOCK);
+    assert_non_null (request);
+    snprintf (payload, sizeof (payload), "{\"eventlog\": [%s]}", eventlog);
+    assert_non_null (msg = flux_response_derive (request, 0));
+    assert_int_equal (flux_msg_set_string (msg, payload), 0);
+    assert_int_equal (flux_send (handle, msg, 0), 0);
+    flux_msg_destroy (msg);
+    flux_msg_destroy (request);
+    assert_true (flux_reactor_run (flux_get_reactor (handle),
+                                   FLUX_REACTOR_ONCE) >= 0);
+}
+
+/* Its tasks were lost with the leader, its nodes are released. */
+static void check_lost (const char *more, const char *events)
+{
+    flux_plugin_t *p = flux_plugin_create ();
+    struct jobtap *ctx = jobtap_create (p);
+    char eventlog[512];
+    struct jobtap_job *job;
+
+    assert_non_null (ctx);
+    posted[0] = '\0';
+    job_state = FLUX_JOB_STATE_CLEANUP;
+    job = make_job (ctx);
+    assert_int_equal (jobtap_rebuild (job), 0);
+    assert_int_equal (jobtap_rebuild_hold (job), 0);
+    assert_string_equal (posted, "epilog-start dws-rebuild\n");
+    snprintf (eventlog, sizeof (eventlog),
+              "{\"timestamp\": 1.0, \"name\": \"start\"},"
+              "{\"timestamp\": 2.0, \"name\": \"release\","
+              " \"context\": {\"ranks\": \"all\", \"final\": true}}%s", more);
+    answer_getattr (eventlog);
+    assert_string_equal (posted, events);
+    job_free (job_aux);
+    job_aux = NULL;
+    job_state = -1;
+    jobtap_destroy (ctx);
+    flux_plugin_destroy (p);
+}
+
+static void test_job_is_lost_before_it_is_read (void **state)
+{
+    check_lost ("", "epilog-start dws-rebuild\n"
+                "epilog-start dws-epilog\n"
+                "epilog-finish dws-rebuild\n");
+}
+
+static void test_job_has_had_its_epilog (void **state)
+{
+    check_lost (",{\"timestamp\": 1.1, \"name\": \"epilog-start\","
+                " \"context\": {\"description\": \"dws-epilog\"}},"
+                "{\"timestamp\": 1.2, \"name\": \"epilog-finish\","
+                " \"context\": {\"description\": \"dws-epilog\"}}",
+                "epilog-start dws-rebuild\n"
+                "epilog-finish dws-rebuild\n");
+}
+
 static int open_loop (void **state)
 {
     return (handle = flux_open ("loop://", FLUX_O_TEST_NOSUB)) ? 0 : -1;
@@ -194,11 +288,16 @@ static int close_loop (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test (test_job_ends_while_it_is_read),
+        cmocka_unit_test_setup_teardown (test_job_ends_while_it_is_read,
+                                         open_loop, close_loop),
+        cmocka_unit_test_setup_teardown (test_job_is_lost_before_it_is_read,
+                                         open_loop, close_loop),
+        cmocka_unit_test_setup_teardown (test_job_has_had_its_epilog,
+                                         open_loop, close_loop),
     };
 
     cmocka_set_message_output (CM_OUTPUT_TAP);
-    return cmocka_run_group_tests (tests, open_loop, close_loop);
+    return cmocka_run_group_tests (tests, NULL, NULL);
 }
 
 // vi: ts=4 sw=4 expandtab
