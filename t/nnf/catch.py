@@ -7,9 +7,12 @@ ACTION is done to a job in each PHASE (default: all):
 cancel          the job is cancelled
 delete          its workflow is deleted, as by an admin
 kill:PART       a part of the rig is killed; for one PHASE
+spread:PART     the same, once jobs are at work in STATES, whichever those are; no
+                PHASE
 
 Jobs are added to the file "crowd", a line for each: PHASE JOBID, for outcome of
-t/scripts/crowd.py. Prints the state in which each was found.
+t/scripts/crowd.py. Prints the state in which each was found, which after spread is
+also its PHASE.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import os
 import pathlib
 import sys
 import threading
+import time
 
 import flux
 import flux.job
@@ -25,7 +29,7 @@ import flux.job
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
 
 import crowd
-from rig import LIMIT_S, Object, Processes, User
+from rig import LIMIT_S, PAUSE_S, Object, Processes, User
 
 # Each state takes a while: two file systems, of which one is copied to and from.
 # No Lustre: see README.md.
@@ -35,6 +39,11 @@ DIRECTIVES = """\
 #DW copy_in source=$DW_JOB_fast/a destination=$DW_JOB_fast/b
 #DW copy_out source=$DW_JOB_fast/b destination=$DW_JOB_fast/c"""
 LONG_S = 300
+# In which a part is wanted that is killed by spread: after so many seconds fewer of
+# them will do, as nothing keeps them together.
+STATES = {"Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"}
+ENOUGH = [(6, 60.0), (5, 120.0), (4, 240.0)]
+AT_ONCE = 12  # jobs that there are for it
 
 
 class Crowd:
@@ -73,8 +82,50 @@ class Crowd:
         elif self._action == "delete":
             self._user.delete("workflows", crowd.workflow(jobid)).expect(200)
         else:
-            self._parts.kill(self._what)
+            self.kill()
         print(f"{phase}: {self._action} in {state}", flush=True)
+
+    def kill(self) -> None:
+        self._parts.kill(self._what)
+
+    def at_work(self) -> dict[str, str]:
+        """The workflows that are not done with their state, and that."""
+        found = {}
+        for obj in self._user.list("workflows").expect(200)["items"]:
+            state, status = obj["spec"]["desiredState"], obj.get("status", {})
+            if status.get("state") != state or not status.get("ready"):
+                found[str(obj["metadata"]["name"])] = str(state)
+        return found
+
+    def enough(self, waited: float) -> int:
+        """How many states have to be there after so many seconds."""
+        for count, limit in ENOUGH:
+            if waited < limit:
+                return count
+        sys.exit("jobs are never in several states at the same time")
+
+    def spread(self) -> None:
+        """Submit jobs one after the other until the states have one each, and kill the
+        part at that moment."""
+        ids: dict[str, int] = {}
+        at_work: dict[str, str] = {}
+        began = time.monotonic()
+        missing = STATES
+        while len(STATES - missing) < self.enough(time.monotonic() - began):
+            active = flux.job.JobList(
+                self._handle, max_entries=0, filters=["pending", "running"]
+            )
+            if len(list(active.jobs())) < AT_ONCE:
+                jobid = self._submit(["true"], 1, DIRECTIVES)
+                ids[crowd.workflow(jobid)] = jobid
+            time.sleep(PAUSE_S)
+            at_work = self.at_work()
+            missing = STATES - set(at_work.values())
+        self.kill()
+        for name, jobid in ids.items():
+            self.jobs[f"{at_work.get(name, 'idle')}-{jobid}"] = jobid
+        for state in sorted(set(at_work.values())):
+            print(f"{state}: {list(at_work.values()).count(state)}", flush=True)
 
     def pending(self) -> None:
         """A job that waits for nodes, which another one has."""
@@ -124,12 +175,16 @@ def main() -> None:
     if not os.path.exists(crowd.FIFO):
         os.mkfifo(crowd.FIFO)
     all_of_them = Crowd(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2])
-    if "pending" in phases:
-        all_of_them.pending()
-    all_of_them.others([phase for phase in phases if phase != "pending"])
+    if sys.argv[2].startswith("spread:"):
+        all_of_them.spread()
+    else:
+        if "pending" in phases:
+            all_of_them.pending()
+        all_of_them.others([phase for phase in phases if phase != "pending"])
     with open("crowd", "a", encoding="utf-8") as stream:
         jobs = all_of_them.jobs
-        stream.writelines(f"{p} {jobs[p]}\n" for p in crowd.PHASES if p in jobs)
+        order = [*crowd.PHASES, *(p for p in jobs if p not in crowd.PHASES)]
+        stream.writelines(f"{p} {jobs[p]}\n" for p in order if p in jobs)
 
 
 main()
