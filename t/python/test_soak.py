@@ -9,7 +9,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts" / "lib"))
 
 from soak.draws import Draws  # noqa: E402 # it is a program, not a package
-from soak.jobs import DESTROY  # noqa: E402
+from soak.jobs import DESTROY, KINDS, Job, verdict  # noqa: E402
 
 FAULTS = [f"fault {n}" for n in range(20)]
 
@@ -48,3 +48,24 @@ def test_a_wanted_kind_counts_as_a_job():
     assert some.job(DESTROY)[0] is DESTROY
     others.job()
     assert jobs(some, 5) == jobs(others, 5)
+
+
+def ended(**what):
+    """The verdict on a job that should complete, and has failed with this note."""
+    note = what.pop("note")
+    record = {"state": "INACTIVE", "result": "FAILED", "returncode": 1, "note": note}
+    return verdict(Job(1, KINDS[0], **what), record)
+
+
+def test_a_job_may_fail_with_its_broker_and_not_otherwise():
+    note = "node failure on node4 (rank 4)"
+    assert not ended(note=note, node_lost=True)
+    assert ended(note=note)
+    assert ended(note="no room", node_lost=True)
+
+
+def test_a_job_may_fail_with_the_instance_and_not_otherwise():
+    note = "failed to create guest ns: No such file or directory"
+    assert not ended(note=note, restarted=True)
+    assert ended(note=note)
+    assert ended(note="no room", restarted=True)

@@ -24,6 +24,8 @@ from soak.jobs import CREATE, DESTROY, Job, Kind, verdict
 from soak.world import Lost, World
 
 RECOVERY_S = 300.0
+# How much a flux-core that is killed may forget, checkpoints that are late included.
+FORGETS_S = 15.0
 # Workflows of others, which must stay as they are: of nobody known, and of
 # another Flux instance on the same cluster.
 OTHERS: dict[str, dict[str, str]] = {
@@ -43,7 +45,9 @@ class Run:
         self._args = args
         self._jobs: dict[int, Job] = {}
         self._refused: Counter[str] = Counter()
-        self._faults = Faults(world, self._draws.rng, self._active)
+        self._faults = Faults(
+            world, self._draws.rng, self._active, self._recent, self._restarted
+        )
         self._counts: Counter[str] = Counter()
         self._wrong: list[str] = []
         self._others: dict[str, Any] = {}
@@ -64,13 +68,36 @@ class Run:
                 "result": job.result,
                 "returncode": job.returncode,
                 "note": job.exception.note,
+                "ended": job.t_inactive,
             }
             for job in listing.jobs()
         }
 
+    def _recent(self) -> list[Job]:
+        """Jobs that may be active after a kill: those that are now, and where Flux goes
+        back in time those that have just ended."""
+        since = time.time() - FORGETS_S
+        found = self._records("pending", "running", "inactive")
+        return [
+            self._jobs[jobid]
+            for jobid, record in found.items()
+            if jobid in self._jobs
+            and (record["state"] != "INACTIVE" or record["ended"] > since)
+        ]
+
     def _active(self) -> list[Job]:
         found = self._records("pending", "running")
         return [self._jobs[jobid] for jobid in found if jobid in self._jobs]
+
+    def _restarted(self) -> None:
+        """An engine that goes back to its last checkpoint has forgotten some jobs;
+        what they had must be cleaned up all the same."""
+        known = self._records("pending", "running", "inactive")
+        forgotten = [j for j in self._jobs.values() if j.id not in known]
+        for job in forgotten:
+            if not job.forgotten:
+                self._counts["job forgotten by Flux"] += 1
+            job.forgotten = True
 
     def submit(self, wanted: Kind | None = None) -> None:
         """Submit one job, of the kind that is wanted or of any; a wrong one must be
@@ -150,7 +177,13 @@ class Run:
                 detail = self._faults.kinds[name]()
                 self._counts[name] += 1
                 self.say(f"{name} {detail}")
+            self._unblock()
             time.sleep(STEP_S)
+
+    def _unblock(self) -> None:
+        if job := self._faults.unblock():
+            self._counts["scheduling stopped by Flux"] += 1
+            self.say(f"scheduling stopped by Flux at {job}: unblocked")
 
     def recover(self) -> None:
         self.say(f"recovery; {len(self._active())} jobs are active")
@@ -160,6 +193,7 @@ class Run:
         self._world.until("jobs are active", self._stuck, RECOVERY_S)
 
     def _stuck(self) -> str:
+        self._unblock()
         return ", ".join(
             f"{flux.job.JobID(job.id).f58} ({job.kind.name}; {job.struck})"
             for job in self._active()
@@ -169,6 +203,8 @@ class Run:
         """The end of every job, and what is left over."""
         records = self._records("pending", "running", "inactive")
         for job in self._jobs.values():
+            if job.forgotten:
+                continue
             if job.id not in records:
                 self._wrong.append(f"{job.id} ({job.kind.name}): is not known")
             elif wrong := verdict(job, records[job.id]):

@@ -24,22 +24,36 @@ class Faults:
 
     Args:
         active: the jobs that may still be active.
+        recent: those, and jobs that may be active again after a kill.
+        restarted: is called when the instance was started again.
     """
 
     def __init__(
-        self, world: World, rng: random.Random, active: Callable[[], list[Job]]
+        self,
+        world: World,
+        rng: random.Random,
+        active: Callable[[], list[Job]],
+        recent: Callable[[], list[Job]],
+        restarted: Callable[[], None],
     ) -> None:
         self._world = world
         self._rng = rng
         self._active = active
+        self._recent = recent
+        self._restarted = restarted
         self.kinds: dict[str, Callable[[], str]] = {
             "agent killed": self.kill_agent,
             "agent stopped": self.pause_agent,
+            "agent twice": self.two_agents,
+            "agent meets busy module": self.agent_meets_busy_module,
             "module reloaded": self.reload_module,
+            "module twice": self.reload_module_twice,
             "plugin reloaded": self.reload_plugin,
             "scheduler reloaded": self.reload_scheduler,
             "instance killed": self.kill_instance,
             "instance restarted": self.restart_instance,
+            "broker killed": self.kill_broker,
+            "KVS slow": self.slow_kvs,
             "cluster killed": self.kill_sim,
             "cluster stopped": self.pause_sim,
             "API errors": self.api_errors,
@@ -93,9 +107,38 @@ class Faults:
         self._world.agent.send(signal.SIGCONT)
         return f"for {took:.1f} s"
 
+    def two_agents(self) -> str:
+        """The newer replaces the other, if both live until it has attached."""
+        world = self._world
+        older, took = world.start_second_agent(), self._pause(0, 2)
+        newest = self._rng.random() < 0.5
+        if newest:
+            older.end(signal.SIGKILL)
+        else:
+            world.agent.end(signal.SIGKILL)
+            older.end(signal.SIGKILL)
+            world.start_agent()
+        return f"for {took:.1f} s, then {'the newer' if newest else 'a third'} one"
+
+    def agent_meets_busy_module(self) -> str:
+        """It attaches while requests wait in front of its own."""
+        world, count = self._world, self._rng.randint(50, 500)
+        world.agent.end(signal.SIGKILL)
+        asked = world.ask_much(count)
+        world.start_agent()
+        asked()
+        return f"with {count} requests"
+
     def reload_module(self) -> str:
         self._world.reload_module()
         return ""
+
+    def reload_module_twice(self) -> str:
+        """The second time before the first has synchronised."""
+        self._world.reload_module()
+        took = self._pause(0, 0.5)
+        self._world.reload_module()
+        return f"after {took:.1f} s"
 
     def reload_plugin(self) -> str:
         self._world.reload_plugin()
@@ -111,17 +154,55 @@ class Faults:
         self._world.agent.end(signal.SIGTERM)
         self._world.start_instance()
         self._world.start_agent()
+        self._restarted()
+
+    def unblock(self) -> str:
+        """After a restart, if flux-core needs help: the job that it stumbles over."""
+        if self._world.engine.is_solo or not (job := self._world.blocked()):
+            return ""
+        jobs = self._kill()
+        self._world.unblock([active.id for active in jobs])
+        self._after_restart()
+        return job
+
+    def _kill(self) -> list[Job]:
+        """Returns the jobs that may be active after that."""
+        solo = self._world.engine.is_solo
+        jobs = self._active() if solo else self._recent()
+        for job in jobs:
+            job.restarted = True
+            job.taken_back = not solo
+        self._world.kill_instance()
+        return jobs
 
     def kill_instance(self) -> str:
-        for job in self._active():
-            job.restarted = True
-        self._world.kill_instance()
+        self._kill()
         self._after_restart()
         return ""
+
+    def kill_broker(self) -> str:
+        """Any but the leader: Flux fails the jobs that run there."""
+        if self._world.engine.is_solo:
+            return "none there"
+        for job in self._active():
+            job.node_lost = True
+        rank = self._rng.randrange(1, len(self._world.nodes))
+        self._world.kill_broker(rank)
+        took = self._pause(0, 3)
+        self._world.start_broker(rank)
+        return f"{rank} for {took:.1f} s"
+
+    def slow_kvs(self) -> str:
+        """Others write so much to it that ours wait."""
+        count, size = self._rng.randint(20, 200), self._rng.randint(1, 64)
+        took = self._world.fill_kvs(count, size * 1024)
+        return f"{count} times {size} KiB, {took:.1f} s"
 
     def restart_instance(self) -> str:
         for job in self._active():
             job.restarted = True
+            # flux-core cancels what runs
+            job.cancelled |= not self._world.engine.is_solo
         self._world.stop_instance()
         self._after_restart()
         return ""

@@ -23,7 +23,14 @@ sleep $SOAK_SLEEP
 exit $SOAK_EXIT
 """
 # What the engine says of jobs that ran when it was killed, or stopped.
-ENDED_WITH_INSTANCE = ("job shells were lost in a restart", "instance shutdown")
+ENDED_WITH_INSTANCE = (
+    "job shells were lost in a restart",
+    "instance shutdown",
+    "failed to create guest ns: No such file or directory",
+    "job is not recoverable: no recoverable event",
+)
+# The same of jobs one of whose brokers was killed, with the node's name after it.
+ENDED_WITH_NODE = "node failure on "
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,13 @@ class Job:
     cancelled: bool = False
     # the instance was restarted while it was active
     restarted: bool = False
+    # Flux may have gone back to before some of what happened to it: its tasks have
+    # run, its storage is gone, and they are started again
+    taken_back: bool = False
+    # a broker was killed while it was active
+    node_lost: bool = False
+    # an engine that was killed came back without it
+    forgotten: bool = False
     # faults that may have ended it
     struck: list[str] = field(default_factory=list)
 
@@ -139,9 +153,11 @@ def verdict(job: Job, record: dict[str, Any]) -> str:
         return f"is not inactive but in {record['state']}"
     result, code, note = record["result"], record["returncode"], record["note"]
     said = f"{result} ({code}) {note}"
-    if job.struck or (job.cancelled and result == "CANCELED"):
+    if job.struck or job.taken_back or (job.cancelled and result == "CANCELED"):
         return ""
     if job.restarted and note in ENDED_WITH_INSTANCE:
+        return ""
+    if job.node_lost and note.startswith(ENDED_WITH_NODE):
         return ""
     if job.kind.fatal:
         good = result == "FAILED" and job.kind.fatal in note

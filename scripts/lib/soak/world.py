@@ -17,7 +17,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import flux
+import flux.constants
+import flux.kvs
 from instance import Engine, scheduler_among
+
+from soak import brokers
 
 LIMIT_S = 120.0
 CORES = 4  # of each node
@@ -94,7 +98,9 @@ class World:
         self._lib = prefix / "lib" / "flux"
         self._uri = ""
         self._broker_pid = 0
+        self._brokers: brokers.Brokers | None = None
         self._hold_fd = -1
+        self._log_read = 0  # of the instance's log
         self._handle: flux.Flux | None = None
 
     # -- the cluster ------------------------------------------------------
@@ -128,6 +134,8 @@ class World:
     def write_config(self, rabbit: str = "") -> None:
         """The instance's configuration; rabbit: more lines for [rabbit]."""
         self.engine.prepare(self.workdir, len(self.nodes), CORES)
+        if not self.engine.is_solo:
+            brokers.prepare(self.engine, self.workdir, len(self.nodes))
         conf = self.workdir / "conf.d"
         plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
         (conf / "soak.toml").write_text(
@@ -147,11 +155,14 @@ class World:
         # The instance lives as long as its initial program, which lives as
         # long as somebody, that is we, can write to this.
         script = (
-            f'echo "$FLUX_URI $(flux getattr broker.pid)" >{ready}; exec cat {hold}'
+            'echo "$FLUX_URI $(flux getattr broker.pid) ${FLUX_START_URI:--}"'
+            f" >{ready}; exec cat {hold}"
         )
         options = self.engine.options(self.workdir, len(self.nodes))
         if self.engine.is_solo:
             options.append(f"--statedir={self.workdir / 'state'}")
+        else:
+            options += brokers.options(self.workdir, len(self.nodes))
         self.instance.spawn(
             [str(self.engine.flux), "start", *options, "sh", "-c", script],
             env=self._env(),
@@ -159,19 +170,21 @@ class World:
         with self._alarm("the instance did not start"):
             words = ready.read_text().split()
             self._hold_fd = os.open(hold, os.O_WRONLY)
-        if len(words) != 2:
+        if len(words) != 3:
             raise Lost(f"the instance did not start:\n{self.instance.tail()}")
         self._uri, self._broker_pid = words[0], int(words[1])
+        # flux-core has its modules from etc/modprobe.
         if self.engine.is_solo:
             self.reload_scheduler()
+            self.flux("module", "load", str(self._lib / "modules" / "dws.so"))
         else:
-            self.flux("module", "remove", "sched-simple")
-            self.flux("module", "load", str(self._lib / "modules" / "sched-rabbit.py"))
-        self.flux("module", "load", str(self._lib / "modules" / "dws.so"))
+            self._brokers = brokers.Brokers(words[2])
 
     def _env(self) -> dict[str, str]:
         """For a process that has to do with the instance."""
         env = self.engine.environment(self.workdir)
+        modprobe = self._lib.parents[1] / "etc" / "flux" / "modprobe"
+        env["FLUX_MODPROBE_PATH_APPEND"] = str(modprobe)
         if self._uri:
             env["FLUX_URI"] = self._uri
         return env
@@ -191,14 +204,14 @@ class World:
 
     def kill_instance(self) -> None:
         """As a crash of its node does."""
-        self._handle = None
+        self._handle = self._brokers = None
         os.kill(self._broker_pid, signal.SIGKILL)
         self._release()
         self.instance.wait()
 
     def stop_instance(self) -> None:
         """As an administrator does."""
-        self._handle = None
+        self._handle = self._brokers = None
         self._release()
         self.instance.wait()
 
@@ -206,6 +219,33 @@ class World:
         if self._hold_fd >= 0:
             os.close(self._hold_fd)
         self._hold_fd = -1
+
+    def blocked(self) -> str:
+        """The job because of which flux-core has stopped all scheduling, or ""."""
+        with open(self.workdir / "instance.log", errors="replace") as log:
+            log.seek(self._log_read)
+            found = brokers.ALLOCATED.search(log.read())
+            self._log_read = log.tell()
+        return found.group(1) if found else ""
+
+    def unblock(self, jobs: list[int]) -> None:
+        """So that it goes on after its next start; for an instance that is down.
+
+        Args:
+            jobs: those that may be active.
+        """
+        env = {k: v for k, v in self._env().items() if k != "FLUX_URI"}
+        brokers.forget_R(self.engine, self.workdir, env, jobs)
+
+    def kill_broker(self, rank: int) -> None:
+        """One that is not the leader; not under solo, which has no other."""
+        if self._brokers is not None:
+            self._brokers.kill(rank)
+
+    def start_broker(self, rank: int) -> None:
+        """The one that was killed."""
+        if self._brokers is not None:
+            self._brokers.start(rank)
 
     def reload_module(self) -> None:
         self.flux("module", "reload", "dws")
@@ -231,6 +271,36 @@ class World:
             ["flux-coral2-dws", "-v", "--kubeconfig", str(self.kubeconfig)],
             env=self._env(),
         )
+
+    def start_second_agent(self) -> Process:
+        """Start one more, the newest. Returns that which was there."""
+        older, self.agent = self.agent, Process(self.workdir / "agent.log")
+        self.start_agent()
+        return older
+
+    # -- load -------------------------------------------------------------
+
+    def ask_much(self, count: int) -> Callable[[], None]:
+        """Send so many requests at once; call the result to wait for the answers."""
+        futures = [self.handle.rpc("dws.status", {}) for _ in range(count)]
+
+        def wait() -> None:
+            for future in futures:
+                future.get()
+
+        return wait
+
+    def fill_kvs(self, count: int, size: int) -> float:
+        """Write so often a value of so many bytes. Returns how many seconds it took."""
+        began = time.monotonic()
+        futures = []
+        for n in range(count):
+            flux.kvs.put(self.handle, "soak", f"{n:08}" * (size // 8))
+            alone = flux.constants.FLUX_KVS_NO_MERGE
+            futures.append(flux.kvs.commit_async(self.handle, alone))
+        for future in futures:
+            future.get()
+        return time.monotonic() - began
 
     # -- asking -----------------------------------------------------------
 
