@@ -23,3 +23,10 @@ find_nnf_rig () {
     local path=${DWS_NNF_RIG:-/opt/nnf-rig}
     test -x "$path/up" && echo "$path"
 }
+
+# find_openpbs: the folder with the programs of a PBS cluster: DWS_PBS, else the
+# default place. Status 1: there is none.
+find_openpbs () {
+    local path=${DWS_PBS:-/opt/openpbs}
+    test -x "$path/pbs-cluster" && echo "$path"
+}

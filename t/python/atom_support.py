@@ -118,7 +118,7 @@ class Event:
         raise Rejected(message)
 
 
-# What a real PBS has, as t/pbs/test_facts.py asks it.
+# What a real PBS has, as t/pbs/test_10_facts.py asks it.
 SHARING = {
     "default_shared": 1,
     "default_excl": 2,
