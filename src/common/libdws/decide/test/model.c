@@ -124,10 +124,6 @@ void model_run_call (struct model *m, int kind)
         case DWS_ACT_REPORT:
             m->reported = 1;
             break;
-        case DWS_ACT_NOTIFY:
-            m->noted = 1;
-            m->told = m->lag > 1;
-            break;
         default:
             break;
     }
@@ -156,12 +152,6 @@ void model_run_side (struct model *m, int kind, int lagging)
     if (kind == DWS_ACT_PROGRESS) {
         if (current)
             m->progress = lagging > 0 ? PROGRESS_MADE : PROGRESS_NONE;
-        return;
-    }
-    if (kind == DWS_ACT_MEND) {
-        m->lost = 0;
-        if (current)
-            m->looked = 1;
         return;
     }
     if (!m->real.exists || !m->real.breakdowns)

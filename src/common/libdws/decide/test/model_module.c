@@ -262,7 +262,18 @@ static void perform (struct model *m, const struct dws_action *a)
             return;
         m->saved = 1;
     }
-    /* These have no effect on what comes after: they succeed at once. */
+    /* That their answers overtake others' matters to nobody: these succeed at
+     * once. */
+    if (a->kind == DWS_ACT_NOTIFY) {
+        m->noted = 1;
+        m->told = 1;
+        return;
+    }
+    if (a->kind == DWS_ACT_MEND) {
+        m->lost = 0;
+        m->looked = 1;
+        return;
+    }
     if (a->kind == DWS_ACT_DRAIN) {
         m->drained = 1;
         return;

@@ -28,15 +28,14 @@
                | BIT (DWS_ACT_HOSTS) | BIT (DWS_ACT_PROLOG_REMOVE) \
                | BIT (DWS_ACT_EPILOG_REMOVE) | BIT (DWS_ACT_RAISE) \
                | BIT (DWS_ACT_SAVE) | BIT (DWS_ACT_RECALL) \
-               | BIT (DWS_ACT_REPORT) | BIT (DWS_ACT_GIVE_NODES) \
-               | BIT (DWS_ACT_NOTIFY))
+               | BIT (DWS_ACT_REPORT) | BIT (DWS_ACT_GIVE_NODES))
 
 /* Commands on other objects than the workflow: they overtake each other.
  */
 #define SIDE (BIT (DWS_ACT_BREAKDOWNS) | BIT (DWS_ACT_SERVERS) \
               | BIT (DWS_ACT_COMPUTES) | BIT (DWS_ACT_MOUNTS) \
               | BIT (DWS_ACT_ALLOCATIONS) | BIT (DWS_ACT_EXCLUDE) \
-              | BIT (DWS_ACT_PROGRESS) | BIT (DWS_ACT_MEND))
+              | BIT (DWS_ACT_PROGRESS))
 
 /* What 'progress' of the model says: not read, or how it was.
  */
