@@ -204,9 +204,9 @@ static const struct option options[] = {
       dws_config_check_daemons,
       .help = "What users may write after requires= in a directive: the "
         "systemd unit that is started on the nodes of such a job when its "
-        "file systems are mounted, and stopped when it ends. A job that "
-        "requires what is not listed here is refused, with the names that "
-        "are." },
+        "file systems are mounted, and stopped when it ends. For what is not "
+        "listed here no unit is started: DWS judges it, and NNF makes what it "
+        "stands for (copy-offload is a user container there)." },
     { "presets", TYPE_TABLE, NULL, ANY, OFFSET (presets),
       dws_config_check_presets,
       .help = "Names that users may write in place of directives: a text, or "
