@@ -211,7 +211,7 @@ static void test_job_ends_while_it_is_read (void **state)
 }
 
 /* The job manager has the eventlog, and answers. */
-static void answer_getattr (const char *eventlog)
+static void answer_getattr (const struct jobtap_job *job, const char *eventlog)
 {
     flux_msg_t *request;
     char payload[1024];
@@ -225,8 +225,9 @@ static void answer_getattr (const char *eventlog)
     assert_int_equal (flux_send (handle, msg, 0), 0);
     flux_msg_destroy (msg);
     flux_msg_destroy (request);
-    assert_true (flux_reactor_run (flux_get_reactor (handle),
-                                   FLUX_REACTOR_ONCE) >= 0);
+    while (!job->known)
+        assert_true (flux_reactor_run (flux_get_reactor (handle),
+                                       FLUX_REACTOR_ONCE) >= 0);
 }
 
 /* Its tasks were lost with the leader, its nodes are released. */
@@ -248,7 +249,7 @@ static void check_lost (const char *more, const char *events)
               "{\"timestamp\": 1.0, \"name\": \"start\"},"
               "{\"timestamp\": 2.0, \"name\": \"release\","
               " \"context\": {\"ranks\": \"all\", \"final\": true}}%s", more);
-    answer_getattr (eventlog);
+    answer_getattr (job, eventlog);
     assert_string_equal (posted, events);
     job_free (job_aux);
     job_aux = NULL;
