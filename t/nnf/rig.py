@@ -18,6 +18,8 @@ tls                             the Secret that containers with a token ask for
 kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
                                 start with these changes of its environment
 stop                            end what start has started
+tend                            until it is killed, free what NNF cannot end any
+                                more: see README.md
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 from parity_support import (
     DWS,
     LIMIT_S,
+    MERGE,
     Object,
     User,
     reached,
@@ -46,6 +49,8 @@ from parity_support import (
 )
 
 API_SERVER = "apiserver"
+NODE_STORAGE = "nnf.cray.hpe.com/nnf_node_storage"
+TEND_S = 1.0
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 DRAIN_KEY = "cray.nnf.node.drain"
 PAUSE_S = 0.05
@@ -230,6 +235,26 @@ def play(user: User, job: Object, state: str) -> None:
     user.send("PUT", f"{path}/status", job).expect(200)
 
 
+def free_lost(user: User) -> None:
+    """A NnfNodeBlockStorage is kept by its NnfNodeStorage, which may have gone
+    without it when both were deleted as they were made."""
+    plural = "nnfnodeblockstorages"
+    for obj in user.list(plural, None).expect(200)["items"]:
+        meta = obj["metadata"]
+        place = meta["name"], meta["namespace"]
+        if (
+            "deletionTimestamp" in meta
+            and NODE_STORAGE in meta.get("finalizers", [])
+            and user.get("nnfnodestorages", *place).code == 404
+        ):
+            left = [f for f in meta["finalizers"] if f != NODE_STORAGE]
+            version = meta["resourceVersion"]
+            change = {"metadata": {"finalizers": left, "resourceVersion": version}}
+            if user.send("PATCH", user.path(plural, *place), change, MERGE).code == 200:
+                name = "/".join(place[::-1])
+                print(f"{plural}: NNF has lost {name}, freed", flush=True)
+
+
 def allow(user: User, resource: str, verb: str) -> None:
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/nnf-workload-manager"
     role = user.send("GET", path).expect(200)
@@ -291,6 +316,10 @@ def main() -> int:
             wait_ready(user)
     elif command == "stop":
         parts.stop()
+    elif command == "tend":
+        while True:
+            free_lost(user)
+            time.sleep(TEND_S)
     else:
         sys.exit(__doc__)
     return 0
