@@ -215,6 +215,29 @@ int persistent_permitted (const struct dws_ctx *ctx,
     return 0;
 }
 
+/* Call visit for every persistent file system that a job's directives make, use
+ * or destroy, until it returns something else than 0, and return that.
+ */
+typedef int (*visit_f)(unsigned command, const char *name, void *arg);
+
+static int each_named (const struct job *job, visit_f visit, void *arg)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    json_t *value;
+    size_t index;
+    int rc = 0;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+
+        if (rc == 0 && s && dws_persistent_name (s, name))
+            rc = visit (dws_command (s), name, arg);
+    }
+    ERRNO_SAFE (json_decref (directives));
+    return rc;
+}
+
 /* Another job that is making a file system.
  */
 struct rival {
@@ -223,23 +246,9 @@ struct rival {
     const struct job *found;
 };
 
-static bool creates (const struct job *job, const char *name)
+static int is_created (unsigned command, const char *name, void *arg)
 {
-    json_t *directives = dws_jsontext_get (job->facts->directives);
-    char buf[DWS_PERSISTENT_NAME_SIZE];
-    bool found = false;
-    json_t *value;
-    size_t index;
-
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
-
-        if (s && dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT
-            && dws_persistent_name (s, buf) && !strcmp (buf, name))
-            found = true;
-    }
-    json_decref (directives);
-    return found;
+    return command == DWS_COMMAND_CREATE_PERSISTENT && !strcmp (arg, name);
 }
 
 /* The instance is made in Proposal.
@@ -253,70 +262,76 @@ static void find_rival (struct job *job, void *arg)
 
     if (job != rival->job && making
         && (job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
-        && creates (job, rival->name))
+        && each_named (job, is_created, (char *)rival->name))
         rival->found = job;
 }
 
+/* What is asked of the file systems that a job names.
+ */
+struct question {
+    const struct persistent *p;
+    const struct job *job;
+    dws_error_t *error;
+};
+
 /* Of two workflows that make the same file system at once, NNF lets one hang.
  */
-static int check_create (const struct persistent *p, const struct job *job,
-                         const char *name, dws_error_t *error)
+static int check_create (const struct question *q, const char *name)
 {
-    struct rival rival = { .job = job, .name = name };
+    struct rival rival = { .job = q->job, .name = name };
     char label[JOB_LABEL_SIZE];
 
-    if (find_persistent (p, name))
+    if (find_persistent (q->p, name))
         return 0;
-    jobs_each (job->ctx->jobs, find_rival, &rival);
+    jobs_each (q->job->ctx->jobs, find_rival, &rival);
     if (!rival.found)
         return 0;
-    return dws_error (error, EINVAL, "persistent file system '%s' is just being "
-                      "created by job %s", name,
+    return dws_error (q->error, EINVAL, "persistent file system '%s' is just "
+                      "being created by job %s", name,
                       job_label (rival.found, label));
 }
 
 /* The controllers would take a file system that does not exist for destroyed,
  * and that of another user would keep the workflow in Teardown for ever.
  */
+static int check_destroy (const struct question *q, const char *name)
+{
+    json_int_t userid = -1;
+    const char *user = "";
+    json_t *o;
+
+    if (!(o = find_persistent (q->p, name)))
+        return dws_error (q->error, EINVAL,
+                          "there is no persistent file system '%s'", name);
+    json_unpack (o, "{s:I s:s}", "userid", &userid, "user", &user);
+    if (userid == (json_int_t)q->job->facts->userid)
+        return 0;
+    return dws_error (q->error, EINVAL, "persistent file system '%s' "
+                      "belongs to user %s", name, user);
+}
+
+static int check_named (unsigned command, const char *name, void *arg)
+{
+    if (command == DWS_COMMAND_CREATE_PERSISTENT)
+        return check_create (arg, name);
+    if (command == DWS_COMMAND_DESTROY_PERSISTENT)
+        return check_destroy (arg, name);
+    return 0;
+}
+
 int persistent_check (const struct persistent *p,
                       const struct job *job,
                       dws_error_t *error)
 {
-    json_t *directives = dws_jsontext_get (job->facts->directives);
-    char name[DWS_PERSISTENT_NAME_SIZE];
-    json_t *value;
-    size_t index;
-    int rc = 0;
+    struct question q = { .p = p, .job = job, .error = error };
 
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
-        json_int_t userid = -1;
-        const char *user = "";
-        json_t *o;
-
-        if (rc < 0 || !s || !dws_persistent_name (s, name))
-            continue;
-        if (dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT)
-            rc = check_create (p, job, name, error);
-        if (dws_command (s) != DWS_COMMAND_DESTROY_PERSISTENT)
-            continue;
-        if (!(o = find_persistent (p, name))) {
-            rc = dws_error (error, EINVAL,
-                            "there is no persistent file system '%s'", name);
-            continue;
-        }
-        json_unpack (o, "{s:I s:s}", "userid", &userid, "user", &user);
-        if (userid != (json_int_t)job->facts->userid)
-            rc = dws_error (error, EINVAL, "persistent file system '%s' "
-                            "belongs to user %s", name, user);
-    }
-    json_decref (directives);
-    return rc;
+    return each_named (job, check_named, &q);
 }
 
 /* Those that use a file system, but for one job.
  */
 struct others {
+    struct question question;
     char names[256];
     size_t count;
     bool ending;                // of all of them
@@ -330,9 +345,9 @@ static void add_other (struct others *others, const char *name)
               others->count++ > 0 ? ", " : "", name);
 }
 
-static void find_others (const struct job *job, json_t *users,
-                         struct others *others)
+static void find_others (struct others *others, json_t *users)
 {
+    const struct job *job = others->question.job;
     json_t *user;
     size_t index;
 
@@ -355,63 +370,65 @@ static void find_others (const struct job *job, json_t *users,
     }
 }
 
+static int check_unused (unsigned command, const char *name, void *arg)
+{
+    struct others *others = arg;
+    const struct question *q = &others->question;
+
+    if (command != DWS_COMMAND_DESTROY_PERSISTENT)
+        return 0;
+    find_others (others, json_object_get (find_persistent (q->p, name),
+                                          "users"));
+    if (others->count == 0)
+        return 0;
+    return dws_error (q->error, EBUSY, "persistent file system '%s' cannot be "
+                      "destroyed while in use by %s", name, others->names);
+}
+
 int persistent_unused (const struct persistent *p,
                        const struct job *job,
                        bool *ending,
                        dws_error_t *error)
 {
-    json_t *directives = dws_jsontext_get (job->facts->directives);
-    struct others others = { .ending = true };
-    char name[DWS_PERSISTENT_NAME_SIZE];
-    json_t *value;
-    size_t index;
-    int rc = 0;
+    struct others others = {
+        .question = { .p = p, .job = job, .error = error },
+        .ending = true,
+    };
+    int rc = each_named (job, check_unused, &others);
 
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
-
-        if (rc < 0 || !s || !dws_persistent_name (s, name)
-            || dws_command (s) != DWS_COMMAND_DESTROY_PERSISTENT)
-            continue;
-        find_others (job, json_object_get (find_persistent (p, name), "users"),
-                     &others);
-        if (others.count > 0)
-            rc = dws_error (error, EBUSY, "persistent file system '%s' cannot "
-                            "be destroyed while in use by %s", name,
-                            others.names);
-    }
     *ending = others.ending;
-    ERRNO_SAFE (json_decref (directives));
     return rc;
+}
+
+struct text {
+    const struct persistent *p;
+    char *text;                 // NULL while it is empty
+};
+
+static int add_text (unsigned command, const char *name, void *arg)
+{
+    struct text *t = arg;
+    char one[DWS_PERSISTENT_SIZE];
+    json_t *o = find_persistent (t->p, name);
+    char *longer;
+
+    (void)command;
+    if (!o)
+        return 0;
+    dws_persistent_text (o, json_string_value (json_object_get (o, "user")),
+                         one);
+    if (asprintf (&longer, "%s%s%s", t->text ? t->text : "",
+                  t->text ? ", " : "", one) < 0)
+        return -1;
+    free (t->text);
+    t->text = longer;
+    return 0;
 }
 
 char *persistent_of_job (const struct persistent *p, const struct job *job)
 {
-    json_t *directives = dws_jsontext_get (job->facts->directives);
-    char name[DWS_PERSISTENT_NAME_SIZE];
-    char text[DWS_PERSISTENT_SIZE];
-    char *result = NULL;
-    json_t *value;
-    size_t index;
+    struct text t = { .p = p };
 
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
-        json_t *o;
-        char *longer;
-
-        if (!s || !dws_persistent_name (s, name))
-            continue;
-        if (!(o = find_persistent (p, name)))
-            continue;
-        dws_persistent_text (o, json_string_value (json_object_get (o,
-                                                                    "user")),
-                             text);
-        if (asprintf (&longer, "%s%s%s", result ? result : "",
-                      result ? ", " : "", text) < 0)
-            break;
-        free (result);
-        result = longer;
-    }
-    json_decref (directives);
-    return result;
+    each_named (job, add_text, &t);
+    return t.text;
 }
