@@ -56,7 +56,6 @@ static const struct rule {
       "ask the administrators to create it" },
     { "default Nnf", FAULT_SITE, ask_site },
     { "no valid container profile found", FAULT_USER, correct },
-    { "none are configured", FAULT_SITE, ask_site },
     { "Forced Ready", FAULT_STORAGE, retry },
     { "while in use", FAULT_USER,
       "wait for the jobs that use it to end" },
