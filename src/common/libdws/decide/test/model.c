@@ -33,6 +33,17 @@ bool model_over (const struct model *m)
         && get_busy (m) == 0;
 }
 
+/* So many hosts lag, less one; 0: that is not known. What is done about others
+ * says nothing about them.
+ */
+static void set_lag (struct model *m, int lag)
+{
+    m->lag = lag;
+    m->excluded = 0;
+    m->told = 0;
+    m->drained = 0;
+}
+
 /* The module's view becomes what there is.
  */
 void model_learn (struct model *m)
@@ -46,12 +57,8 @@ void model_learn (struct model *m)
     m->seen.breakdowns = keep ? old.breakdowns : 0;
     m->seen.servers = keep ? old.servers : 0;
     m->seen.computes = keep ? old.computes : 0;
-    if (!keep || old.state != m->real.state) {
-        m->lag = 0;
-        m->excluded = 0;
-        m->told = 0;
-        m->drained = 0;
-    }
+    if (!keep || old.state != m->real.state)
+        set_lag (m, 0);
     if (!keep || old.state != m->real.state || old.desired != m->real.desired) {
         m->progress = PROGRESS_UNREAD;
         m->looked = !model_loses (m);
@@ -139,12 +146,8 @@ void model_run_side (struct model *m, int kind, int lagging)
     set_mask (m->stale, get_mask (m->stale) & ~BIT (kind));
     if (kind == DWS_ACT_MOUNTS || kind == DWS_ACT_ALLOCATIONS) {
         if (current && (kind == DWS_ACT_MOUNTS
-                        || m->seen.state == DWS_STATE_SETUP)) {
-            m->lag = lagging + 1;
-            m->excluded = 0;
-            m->told = 0;
-            m->drained = 0;
-        }
+                        || m->seen.state == DWS_STATE_SETUP))
+            set_lag (m, lagging + 1);
         if (current && kind == DWS_ACT_ALLOCATIONS)
             m->allocated = 1;
         return;
@@ -182,12 +185,8 @@ void model_run_down (struct model *m)
     bool current = !(get_mask (m->stale) & BIT (DWS_ACT_SERVERS));
 
     set_mask (m->stale, get_mask (m->stale) & ~BIT (DWS_ACT_SERVERS));
-    if (current && m->seen.exists && m->seen.state == DWS_STATE_PROPOSAL) {
-        m->lag = m->tolerance + 1;
-        m->excluded = 0;
-        m->told = 0;
-        m->drained = 0;
-    }
+    if (current && m->seen.exists && m->seen.state == DWS_STATE_PROPOSAL)
+        set_lag (m, m->tolerance + 1);
 }
 
 bool model_accepts (const struct model_workflow *wf, int state)
@@ -274,12 +273,9 @@ void model_restart_module (struct model *m)
     m->reported = 0;
     m->progress = PROGRESS_UNREAD;
     m->looked = !model_loses (m);
-    m->lag = 0;
-    m->excluded = 0;
-    m->told = 0;
     m->allocated = 0;
-    m->drained = 0;
     m->disabled = 0;
+    set_lag (m, 0);
     if (!m->known) {
         m->ran = 0;
         m->exception = 0;

@@ -1,72 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of reconcile.c: single decisions, their texts and times. That
- * they add up is shown by explore.c.
+ * Unit tests of reconcile.c: single decisions while all goes well or is given
+ * up, their texts and times; faults.c has those about faults that are mended.
+ * That they add up is shown by explore.c.
  */
 
-#include "libdws/decide/reconcile.h"
-#include "libdws/test/util.h"
-
-static const struct dws_policy policy = {
-    .tc_timeout = 10.,
-    .setup_timeout = 20.,
-    .prerun_timeout = 30.,
-    .postrun_timeout = 40.,
-    .teardown_after = 50.,
-    .datamovement_grace = -1.,
-    .orphan_grace = 60.,
-};
-
-/* A job and a workflow in some state, which a test then changes.
- */
-struct facts {
-    struct dws_job job;
-    struct dws_workflow wf;
-    struct dws_actions out;
-    const struct dws_policy *policy;
-};
-
-static struct facts facts (enum dws_phase phase, enum dws_state state,
-                           bool ready)
-{
-    struct facts f;
-
-    memset (&f, 0, sizeof (f));
-    f.job.id = 1;
-    f.job.phase = phase;
-    f.job.directives = "[]";
-    f.job.hosts = "node0";
-    f.job.run_started = phase >= DWS_PHASE_RUNNING;
-    f.job.t_gone = phase == DWS_PHASE_GONE ? 1. : 0.;
-    f.wf.name = "fluxjob-1";
-    f.wf.desired = state;
-    f.wf.state = state;
-    f.wf.ready = ready;
-    f.wf.status = ready ? DWS_STATUS_COMPLETED : DWS_STATUS_DRIVERWAIT;
-    f.wf.message = "the driver's words";
-    f.wf.computes = "fluxjob-1";
-    f.wf.finalizer = true;
-    f.wf.t_desired = 1000.;
-    f.policy = &policy;
-    return f;
-}
-
-/* The names of the actions, joined by blanks.
- */
-static const char *decide (struct facts *f, double now)
-{
-    static char buf[256];
-
-    assert_int_equal (dws_reconcile (&f->job, f->wf.name ? &f->wf : NULL,
-                                     f->policy, now, &f->out), 0);
-    buf[0] = '\0';
-    for (size_t i = 0; i < f->out.count; i++) {
-        if (i > 0)
-            strcat (buf, " ");
-        strcat (buf, dws_action_name (f->out.list[i].kind));
-    }
-    return buf;
-}
+#include "facts.h"
 
 /* The table of the design, row by row.
  */
@@ -174,16 +113,6 @@ static void test_record_before_release (void **state)
     assert_string_equal (decide (&f, 1001.), "");
     f.job.busy = 0;
     assert_string_equal (decide (&f, 1001.), "epilog-remove");
-}
-
-static void check_raise (struct facts *f, const char *type, const char *text)
-{
-    const struct dws_action *a = &f->out.list[0];
-
-    assert_true (f->out.count >= 1);
-    assert_int_equal (a->severity, 0);
-    assert_string_equal (a->type, type);
-    assert_non_null (strstr (a->text, text));
 }
 
 static void test_refusal (void **state)
@@ -387,191 +316,6 @@ static void test_orphan_grace (void **state)
     assert_string_equal (decide (&f, 1060.), "teardown");
 }
 
-/* The mounts that are left are looked for before unmounting is given up.
- */
-static void test_unmount_timeout (void **state)
-{
-    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
-
-    assert_string_equal (decide (&f, 1040.), "mounts");
-    f.wf.lag_state = DWS_STATE_POSTRUN;
-    assert_string_equal (decide (&f, 1040.), "raise save teardown");
-}
-
-static void test_failure_tolerance (void **state)
-{
-    static const enum dws_state states[] = {
-        DWS_STATE_SETUP, DWS_STATE_PRERUN
-    };
-
-    for (size_t i = 0; i < 2; i++) {
-        struct facts f = facts (DWS_PHASE_PROLOG, states[i], false);
-        f.job.failure_tolerance = 2;
-        f.wf.computes = NULL;       // which is not what keeps it waiting
-        assert_string_equal (decide (&f, 1030.),
-                             i == 0 ? "allocations" : "mounts");
-        f.wf.lag_state = states[i];
-        f.wf.lagging = "node[0-1]";
-        f.wf.lagging_count = 2;
-        assert_string_equal (decide (&f, 1030.), "notify");
-        f.wf.told = true;
-        assert_string_equal (decide (&f, 1030.), "drain exclude");
-        f.wf.drained = true;
-        assert_string_equal (decide (&f, 1030.), "exclude");
-        f.wf.excluded = true;
-        assert_string_equal (decide (&f, 1030.), "force-ready");
-        f.wf.force_ready = true;
-        assert_string_equal (decide (&f, 1030.), "");
-        f.wf.force_ready = false;
-        f.wf.lagging_count = 3;
-        assert_string_equal (decide (&f, 1030.), "raise");
-        f.wf.lagging_count = 0;
-        assert_string_equal (decide (&f, 1030.), "raise");
-        /* A file system that spans rabbits needs all of them. */
-        f.wf.lagging_count = 2;
-        f.wf.shared = true;
-        assert_string_equal (decide (&f, 1030.),
-                             i == 0 ? "raise" : "force-ready");
-    }
-}
-
-/* A state may get ready because nodes were left out of Computes, before it was
- * told to.
- */
-static void test_ready_without_nodes (void **state)
-{
-    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, true);
-
-    f.job.failure_tolerance = 1;
-    f.wf.lag_state = DWS_STATE_PRERUN;
-    f.wf.lagging = "node0";
-    f.wf.lagging_count = 1;
-    assert_string_equal (decide (&f, 1030.), "save prolog-remove");
-    f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
-    assert_string_equal (decide (&f, 1030.), "");
-    f.job.busy = 0;
-    f.wf.excluded = true;
-    assert_string_equal (decide (&f, 1030.), "save prolog-remove");
-
-    f = facts (DWS_PHASE_PROLOG, DWS_STATE_SETUP, true);
-    f.wf.excluded = true;
-    f.wf.lag_state = DWS_STATE_SETUP;
-    f.wf.lagging = "node0";
-    f.wf.lagging_count = 1;
-    assert_string_equal (decide (&f, 1030.), "save desire");
-}
-
-/* Nodes of a rabbit that is down when storage is to be made are left out before
- * anything is written for it.
- */
-static void test_down (void **state)
-{
-    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, true);
-
-    f.wf.servers_written = false;
-    f.wf.computes_written = true;
-    assert_string_equal (decide (&f, 1030.), "servers");
-    f.wf.lag_state = DWS_STATE_PROPOSAL;
-    f.wf.lagging = "node0";
-    f.wf.lagging_count = 1;
-    assert_string_equal (decide (&f, 1030.), "notify");
-    f.wf.told = true;
-    assert_string_equal (decide (&f, 1030.), "exclude");
-    f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
-    assert_string_equal (decide (&f, 1030.), "");
-    f.job.busy = 0;
-    f.wf.excluded = true;
-    assert_string_equal (decide (&f, 1030.), "servers");
-    f.wf.servers_written = true;
-    assert_string_equal (decide (&f, 1030.), "desire");
-}
-
-/* A mount that does not get done is the usual transient condition in PreRun.
- */
-static void test_tolerant_transient (void **state)
-{
-    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
-
-    f.job.failure_tolerance = 1;
-    f.wf.status = DWS_STATUS_TRANSIENT;
-    f.wf.t_transient = 1000.;
-    assert_string_equal (decide (&f, 1009.), "");
-    assert_string_equal (decide (&f, 1010.), "mounts");
-}
-
-static void test_abandoned (void **state)
-{
-    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
-
-    f.job.abandoned = true;
-    f.job.exception = true;
-    f.job.saved = DWS_SAVED_LAST;
-    assert_string_equal (decide (&f, 1001.), "mounts allocations teardown");
-    f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
-    f.wf.lag_state = DWS_STATE_POSTRUN;
-    f.wf.lagging_count = 1;
-    f.wf.allocated = "rabbit0";
-    assert_string_equal (decide (&f, 1001.), "drain disable");
-    f.wf.drained = true;
-    f.wf.disabled = true;
-    assert_string_equal (decide (&f, 1001.), "");
-    f.wf.allocated = "";
-    f.wf.disabled = false;
-    assert_string_equal (decide (&f, 1001.), "");
-}
-
-/* Computes is looked for in states that last and need it, from time to time.
- */
-static void test_mend (void **state)
-{
-    static const struct {
-        enum dws_phase phase;
-        enum dws_state state;
-        const char *actions;
-    } cases[] = {
-        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "" },
-        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "mend" },
-        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "mend" },
-        { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, "" },
-        { DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, "mend" },
-        { DWS_PHASE_GONE, DWS_STATE_TEARDOWN, "mend" },
-    };
-    struct facts f;
-
-    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
-        f = facts (cases[i].phase, cases[i].state, false);
-        f.wf.finalizer = false;
-        f.job.recalled = true;
-        assert_string_equal (decide (&f, 1009.), "");
-        assert_string_equal (decide (&f, 1011.), cases[i].actions);
-        f.wf.t_computes = 1011.;
-        assert_string_equal (decide (&f, 1012.), "");
-        f.wf.status = DWS_STATUS_TRANSIENT;
-        f.wf.t_transient = 1012.;
-        assert_string_equal (decide (&f, 1012.), "");
-        f.wf.t_computes = 900.;
-        assert_string_equal (decide (&f, 1012.), cases[i].actions);
-        f.job.hosts = NULL;
-        assert_string_equal (decide (&f, 1012.),
-                             *cases[i].actions ? "hosts" : "");
-        f.wf.computes = NULL;
-        assert_string_equal (decide (&f, 1012.), "");
-    }
-    /* of somebody who is not known any more; one who was let go */
-    f = facts (DWS_PHASE_GONE, DWS_STATE_TEARDOWN, false);
-    f.wf.finalizer = false;
-    f.job.directives = NULL;
-    f.job.recalled = true;
-    assert_string_equal (decide (&f, 1011.), "");
-    f.job.released = true;
-    assert_string_equal (decide (&f, 1011.), "mend");
-    /* somebody deletes the workflow as well */
-    f = facts (DWS_PHASE_EPILOG, DWS_STATE_PRERUN, false);
-    f.wf.deleting = true;
-    f.wf.finalizer = false;
-    assert_string_equal (decide (&f, 1011.), "mend");
-}
-
 static void test_invalid (void **state)
 {
     struct facts f = facts (DWS_PHASE_DEPEND, DWS_STATE_NONE, false);
@@ -632,79 +376,6 @@ static void test_destroy (void **state)
                       DWS_ACT_EPILOG_REMOVE);
 }
 
-/* A job has ended without an epilog. Its nodes are kept from others until they
- * are not mounted any more, its data is moved, and what is not is reported.
- */
-static void test_stranded (void **state)
-{
-    struct facts f = facts (DWS_PHASE_GONE, DWS_STATE_PRERUN, true);
-
-    f.job.directives = NULL;
-    f.job.recalled = true;
-    f.job.released = true;
-    f.job.stranded = true;
-    assert_string_equal (decide (&f, 1001.), "mounts");
-    f.wf.lag_state = DWS_STATE_PRERUN;
-    f.wf.lagging_count = 2;
-    assert_string_equal (decide (&f, 1001.), "keep-nodes");
-    f.wf.kept = true;
-    assert_string_equal (decide (&f, 1001.), "save desire");
-    assert_int_equal (f.out.list[1].state, DWS_STATE_POSTRUN);
-    f.wf.desired = f.wf.state = DWS_STATE_POSTRUN;
-    f.wf.ready = false;
-    f.wf.status = DWS_STATUS_DRIVERWAIT;
-    assert_string_equal (decide (&f, 1001.), "");
-    f.wf.kept = false;      // after a restart
-    assert_string_equal (decide (&f, 1001.), "mounts");
-    f.wf.status = DWS_STATUS_ERROR;
-    assert_string_equal (decide (&f, 1001.), "report mounts");
-    f.wf.ready = true;
-    assert_string_equal (decide (&f, 1001.), "report mounts");
-    f.wf.status = DWS_STATUS_COMPLETED;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
-    f.wf.given = true;
-    assert_string_equal (decide (&f, 1001.), "save desire");
-    assert_int_equal (f.out.list[1].state, DWS_STATE_DATAOUT);
-    f.wf.given = false;
-    f.wf.desired = f.wf.state = DWS_STATE_TEARDOWN;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
-    f.wf.given = true;
-    assert_string_equal (decide (&f, 1001.), "finalizer delete save");
-}
-
-/* Before the workflow got to PreRun nothing was mounted.
- */
-static void test_stranded_early (void **state)
-{
-    struct facts f = facts (DWS_PHASE_GONE, DWS_STATE_PROPOSAL, true);
-
-    f.job.directives = NULL;
-    f.job.recalled = true;
-    f.job.released = true;
-    f.job.stranded = true;
-    assert_string_equal (decide (&f, 1001.), "save teardown");
-}
-
-/* A module that has just started does not know the nodes of a job in its prolog.
- */
-static void test_hosts_unknown (void **state)
-{
-    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
-
-    f.job.hosts = NULL;
-    f.job.failure_tolerance = 1;
-    assert_string_equal (decide (&f, 1031.), "hosts");
-    f.wf.desired = f.wf.state = DWS_STATE_SETUP;
-    assert_string_equal (decide (&f, 1031.), "hosts");
-    f.job.hosts = "node0";
-    assert_string_equal (decide (&f, 1031.), "allocations");
-    f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, true);
-    f.job.hosts = NULL;
-    assert_string_equal (decide (&f, 1001.), "save prolog-remove");
-    f.wf.containers = true;
-    assert_string_equal (decide (&f, 1001.), "hosts");
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -722,19 +393,9 @@ int main (void)
         cmocka_unit_test (test_grace_in_postrun),
         cmocka_unit_test (test_transient),
         cmocka_unit_test (test_orphan_grace),
-        cmocka_unit_test (test_unmount_timeout),
-        cmocka_unit_test (test_failure_tolerance),
-        cmocka_unit_test (test_ready_without_nodes),
-        cmocka_unit_test (test_down),
-        cmocka_unit_test (test_tolerant_transient),
-        cmocka_unit_test (test_abandoned),
         cmocka_unit_test (test_movements),
         cmocka_unit_test (test_destroy),
-        cmocka_unit_test (test_mend),
         cmocka_unit_test (test_invalid),
-        cmocka_unit_test (test_stranded),
-        cmocka_unit_test (test_stranded_early),
-        cmocka_unit_test (test_hosts_unknown),
     };
 
     return cmocka_run_group_tests_name ("reconcile", tests, NULL, NULL);

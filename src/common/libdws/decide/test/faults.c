@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of reconcile.c: single decisions about nodes and rabbits that fail,
+ * objects that somebody deletes, and jobs that end without an epilog.
+ */
+
+#include "facts.h"
+
+/* The mounts that are left are looked for before unmounting is given up.
+ */
+static void test_unmount_timeout (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+
+    assert_string_equal (decide (&f, 1040.), "mounts");
+    f.wf.lag_state = DWS_STATE_POSTRUN;
+    assert_string_equal (decide (&f, 1040.), "raise save teardown");
+}
+
+static void test_failure_tolerance (void **state)
+{
+    static const enum dws_state states[] = {
+        DWS_STATE_SETUP, DWS_STATE_PRERUN
+    };
+
+    for (size_t i = 0; i < 2; i++) {
+        struct facts f = facts (DWS_PHASE_PROLOG, states[i], false);
+        f.job.failure_tolerance = 2;
+        f.wf.computes = NULL;       // which is not what keeps it waiting
+        assert_string_equal (decide (&f, 1030.),
+                             i == 0 ? "allocations" : "mounts");
+        f.wf.lag_state = states[i];
+        f.wf.lagging = "node[0-1]";
+        f.wf.lagging_count = 2;
+        assert_string_equal (decide (&f, 1030.), "notify");
+        f.wf.told = true;
+        assert_string_equal (decide (&f, 1030.), "drain exclude");
+        f.wf.drained = true;
+        assert_string_equal (decide (&f, 1030.), "exclude");
+        f.wf.excluded = true;
+        assert_string_equal (decide (&f, 1030.), "force-ready");
+        f.wf.force_ready = true;
+        assert_string_equal (decide (&f, 1030.), "");
+        f.wf.force_ready = false;
+        f.wf.lagging_count = 3;
+        assert_string_equal (decide (&f, 1030.), "raise");
+        f.wf.lagging_count = 0;
+        assert_string_equal (decide (&f, 1030.), "raise");
+        /* A file system that spans rabbits needs all of them. */
+        f.wf.lagging_count = 2;
+        f.wf.shared = true;
+        assert_string_equal (decide (&f, 1030.),
+                             i == 0 ? "raise" : "force-ready");
+    }
+}
+
+/* A state may get ready because nodes were left out of Computes, before it was
+ * told to.
+ */
+static void test_ready_without_nodes (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, true);
+
+    f.job.failure_tolerance = 1;
+    f.wf.lag_state = DWS_STATE_PRERUN;
+    f.wf.lagging = "node0";
+    f.wf.lagging_count = 1;
+    assert_string_equal (decide (&f, 1030.), "save prolog-remove");
+    f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
+    assert_string_equal (decide (&f, 1030.), "");
+    f.job.busy = 0;
+    f.wf.excluded = true;
+    assert_string_equal (decide (&f, 1030.), "save prolog-remove");
+
+    f = facts (DWS_PHASE_PROLOG, DWS_STATE_SETUP, true);
+    f.wf.excluded = true;
+    f.wf.lag_state = DWS_STATE_SETUP;
+    f.wf.lagging = "node0";
+    f.wf.lagging_count = 1;
+    assert_string_equal (decide (&f, 1030.), "save desire");
+}
+
+/* Nodes of a rabbit that is down when storage is to be made are left out before
+ * anything is written for it.
+ */
+static void test_down (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, true);
+
+    f.wf.servers_written = false;
+    f.wf.computes_written = true;
+    assert_string_equal (decide (&f, 1030.), "servers");
+    f.wf.lag_state = DWS_STATE_PROPOSAL;
+    f.wf.lagging = "node0";
+    f.wf.lagging_count = 1;
+    assert_string_equal (decide (&f, 1030.), "notify");
+    f.wf.told = true;
+    assert_string_equal (decide (&f, 1030.), "exclude");
+    f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
+    assert_string_equal (decide (&f, 1030.), "");
+    f.job.busy = 0;
+    f.wf.excluded = true;
+    assert_string_equal (decide (&f, 1030.), "servers");
+    f.wf.servers_written = true;
+    assert_string_equal (decide (&f, 1030.), "desire");
+}
+
+/* A mount that does not get done is the usual transient condition in PreRun.
+ */
+static void test_tolerant_transient (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
+
+    f.job.failure_tolerance = 1;
+    f.wf.status = DWS_STATUS_TRANSIENT;
+    f.wf.t_transient = 1000.;
+    assert_string_equal (decide (&f, 1009.), "");
+    assert_string_equal (decide (&f, 1010.), "mounts");
+}
+
+static void test_abandoned (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+
+    f.job.abandoned = true;
+    f.job.exception = true;
+    f.job.saved = DWS_SAVED_LAST;
+    assert_string_equal (decide (&f, 1001.), "mounts allocations teardown");
+    f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
+    f.wf.lag_state = DWS_STATE_POSTRUN;
+    f.wf.lagging_count = 1;
+    f.wf.allocated = "rabbit0";
+    assert_string_equal (decide (&f, 1001.), "drain disable");
+    f.wf.drained = true;
+    f.wf.disabled = true;
+    assert_string_equal (decide (&f, 1001.), "");
+    f.wf.allocated = "";
+    f.wf.disabled = false;
+    assert_string_equal (decide (&f, 1001.), "");
+}
+
+/* Computes is looked for in states that last and need it, from time to time.
+ */
+static void test_mend (void **state)
+{
+    static const struct {
+        enum dws_phase phase;
+        enum dws_state state;
+        const char *actions;
+    } cases[] = {
+        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "" },
+        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "mend" },
+        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "mend" },
+        { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, "" },
+        { DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, "mend" },
+        { DWS_PHASE_GONE, DWS_STATE_TEARDOWN, "mend" },
+    };
+    struct facts f;
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        f = facts (cases[i].phase, cases[i].state, false);
+        f.wf.finalizer = false;
+        f.job.recalled = true;
+        assert_string_equal (decide (&f, 1009.), "");
+        assert_string_equal (decide (&f, 1011.), cases[i].actions);
+        f.wf.t_computes = 1011.;
+        assert_string_equal (decide (&f, 1012.), "");
+        f.wf.status = DWS_STATUS_TRANSIENT;
+        f.wf.t_transient = 1012.;
+        assert_string_equal (decide (&f, 1012.), "");
+        f.wf.t_computes = 900.;
+        assert_string_equal (decide (&f, 1012.), cases[i].actions);
+        f.job.hosts = NULL;
+        assert_string_equal (decide (&f, 1012.),
+                             *cases[i].actions ? "hosts" : "");
+        f.wf.computes = NULL;
+        assert_string_equal (decide (&f, 1012.), "");
+    }
+    /* of somebody who is not known any more; one who was let go */
+    f = facts (DWS_PHASE_GONE, DWS_STATE_TEARDOWN, false);
+    f.wf.finalizer = false;
+    f.job.directives = NULL;
+    f.job.recalled = true;
+    assert_string_equal (decide (&f, 1011.), "");
+    f.job.released = true;
+    assert_string_equal (decide (&f, 1011.), "mend");
+    /* somebody deletes the workflow as well */
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_PRERUN, false);
+    f.wf.deleting = true;
+    f.wf.finalizer = false;
+    assert_string_equal (decide (&f, 1011.), "mend");
+}
+
+/* A job has ended without an epilog. Its nodes are kept from others until they
+ * are not mounted any more, its data is moved, and what is not is reported.
+ */
+static void test_stranded (void **state)
+{
+    struct facts f = facts (DWS_PHASE_GONE, DWS_STATE_PRERUN, true);
+
+    f.job.directives = NULL;
+    f.job.recalled = true;
+    f.job.released = true;
+    f.job.stranded = true;
+    assert_string_equal (decide (&f, 1001.), "mounts");
+    f.wf.lag_state = DWS_STATE_PRERUN;
+    f.wf.lagging_count = 2;
+    assert_string_equal (decide (&f, 1001.), "keep-nodes");
+    f.wf.kept = true;
+    assert_string_equal (decide (&f, 1001.), "save desire");
+    assert_int_equal (f.out.list[1].state, DWS_STATE_POSTRUN);
+    f.wf.desired = f.wf.state = DWS_STATE_POSTRUN;
+    f.wf.ready = false;
+    f.wf.status = DWS_STATUS_DRIVERWAIT;
+    assert_string_equal (decide (&f, 1001.), "");
+    f.wf.kept = false;      // after a restart
+    assert_string_equal (decide (&f, 1001.), "mounts");
+    f.wf.status = DWS_STATUS_ERROR;
+    assert_string_equal (decide (&f, 1001.), "report mounts");
+    f.wf.ready = true;
+    assert_string_equal (decide (&f, 1001.), "report mounts");
+    f.wf.status = DWS_STATUS_COMPLETED;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "save desire");
+    assert_int_equal (f.out.list[1].state, DWS_STATE_DATAOUT);
+    f.wf.given = false;
+    f.wf.desired = f.wf.state = DWS_STATE_TEARDOWN;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "finalizer delete save");
+}
+
+/* Before the workflow got to PreRun nothing was mounted.
+ */
+static void test_stranded_early (void **state)
+{
+    struct facts f = facts (DWS_PHASE_GONE, DWS_STATE_PROPOSAL, true);
+
+    f.job.directives = NULL;
+    f.job.recalled = true;
+    f.job.released = true;
+    f.job.stranded = true;
+    assert_string_equal (decide (&f, 1001.), "save teardown");
+}
+
+/* A module that has just started does not know the nodes of a job in its prolog.
+ */
+static void test_hosts_unknown (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
+
+    f.job.hosts = NULL;
+    f.job.failure_tolerance = 1;
+    assert_string_equal (decide (&f, 1031.), "hosts");
+    f.wf.desired = f.wf.state = DWS_STATE_SETUP;
+    assert_string_equal (decide (&f, 1031.), "hosts");
+    f.job.hosts = "node0";
+    assert_string_equal (decide (&f, 1031.), "allocations");
+    f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, true);
+    f.job.hosts = NULL;
+    assert_string_equal (decide (&f, 1001.), "save prolog-remove");
+    f.wf.containers = true;
+    assert_string_equal (decide (&f, 1001.), "hosts");
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_unmount_timeout),
+        cmocka_unit_test (test_failure_tolerance),
+        cmocka_unit_test (test_ready_without_nodes),
+        cmocka_unit_test (test_down),
+        cmocka_unit_test (test_tolerant_transient),
+        cmocka_unit_test (test_abandoned),
+        cmocka_unit_test (test_mend),
+        cmocka_unit_test (test_stranded),
+        cmocka_unit_test (test_stranded_early),
+        cmocka_unit_test (test_hosts_unknown),
+    };
+
+    return cmocka_run_group_tests_name ("faults", tests, NULL, NULL);
+}
