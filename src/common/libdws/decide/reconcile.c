@@ -44,6 +44,7 @@ enum {
     TEARDOWN = 1 << DWS_STATE_TEARDOWN,
     LIVE = UNSET | PROPOSAL | SETUP | DATAIN | PRERUN | POSTRUN | DATAOUT,
     NOWHERE = 1 << 8,   // there is no workflow
+    ANOTHERS = 1 << 9,  // live, and made for another job that had this id
 };
 
 /* How the workflow fares in its state.
@@ -75,6 +76,8 @@ struct row {
 static const struct row table[] = {
     /*   job is in         workflow goes to    and is     do */
     ROW (BEFORE,           NOWHERE,            ABSENT,    row_create),
+    ROW (DEPEND,           ANOTHERS,           ANY - DELETING, row_replace),
+    ROW (DEPEND,           ANOTHERS,           DELETING,  row_let_go),
     ROW (BEFORE,           LIVE,               DELETING,  row_let_go),
     ROW (BEFORE,           LIVE,               ERROR,     fail_message),
     ROW (BEFORE,           TEARDOWN,           READY,     row_remove_workflow),
@@ -141,6 +144,18 @@ static unsigned int view_condition (const struct dws_workflow *wf)
     if (wf->ready)
         return READY;
     return wf->status == DWS_STATUS_TRANSIENT ? TRANSIENT : BUSY;
+}
+
+/* Flux gives ids out again that it forgot in a crash, and a job that it forgot may
+ * have left a workflow. Nothing has been done with that yet: the job is in DEPEND.
+ */
+static bool is_anothers (const struct dws_job *job,
+                         const struct dws_workflow *wf)
+{
+    return job->phase == DWS_PHASE_DEPEND && !wf->made
+        && wf->desired < DWS_STATE_TEARDOWN
+        && (wf->userid != (int64_t)job->userid
+            || wf->directives_hash != job->directives_hash);
 }
 
 /* What comes after PostRun is then not decided before the job is let go.
@@ -228,7 +243,7 @@ int reconcile_without (int skip,
         *applied = -1;
     place = view_place (job, wf, policy);
     if (wf) {
-        state = 1U << wf->desired;
+        state = is_anothers (job, wf) ? ANOTHERS : 1U << wf->desired;
         condition = view_condition (wf);
     }
     wait_for (&v, idle_reason (place));

@@ -305,6 +305,17 @@ void row_start_over (struct view *v)
     act (v, spares (v) ? DWS_ACT_DELETE : DWS_ACT_TEARDOWN);
 }
 
+/* Whether it has been made for another job is only known when the answer to the
+ * request to create one is there.
+ */
+void row_replace (struct view *v)
+{
+    if (under_way (v, DWS_ACT_CREATE))
+        wait_for (v, "the workflow to be created");
+    else
+        row_start_over (v);
+}
+
 void row_let_go (struct view *v)
 {
     wait_for (v, "the workflow to be deleted");

@@ -23,6 +23,7 @@ void row_release_prolog (struct view *v);
  */
 void row_transient (struct view *v);
 void row_start_over (struct view *v);
+void row_replace (struct view *v);
 void row_let_go (struct view *v);
 void row_tear_down (struct view *v);
 

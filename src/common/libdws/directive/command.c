@@ -65,6 +65,23 @@ unsigned int dws_commands (json_t *directives)
     return found;
 }
 
+/* FNV-1a, with the end of each text in it.
+ */
+uint64_t dws_commands_hash (json_t *directives)
+{
+    uint64_t h = 0xcbf29ce484222325ULL;
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_is_string (value) ? json_string_value (value) : "";
+
+        for (size_t i = 0; i <= strlen (s); i++)
+            h = (h ^ (unsigned char)s[i]) * 0x100000001b3ULL;
+    }
+    return h;
+}
+
 const char *dws_command_arg (const char *directive,
                              const char *key,
                              char *buf,

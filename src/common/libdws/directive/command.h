@@ -9,6 +9,7 @@
 #define LIBDWS_COMMAND_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <jansson.h>
 
 /* Bits, so that those of a job's directives go into one number.
@@ -30,6 +31,10 @@ unsigned int dws_command (const char *directive);
 /* The commands of an array of directives, or-ed. 0 if 'directives' is no array.
  */
 unsigned int dws_commands (json_t *directives);
+
+/* A number that tells arrays of directives apart.
+ */
+uint64_t dws_commands_hash (json_t *directives);
 
 /* The value of 'key' in a directive, copied to 'buf' and cut to fit, or NULL
  * if the key is not there or has no value.

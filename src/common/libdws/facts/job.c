@@ -115,6 +115,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     job->userid = userid;
     job->phase = index;
     job->commands = dws_commands (directives);
+    job->directives_hash = dws_commands_hash (directives);
     job->failure_tolerance = tolerance;
     job->run_started = run_started;
     job->exception = exception;
@@ -146,6 +147,7 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     take_over (&job->group, &fresh->group);
     job->userid = fresh->userid;
     job->commands = fresh->commands;
+    job->directives_hash = fresh->directives_hash;
     job->failure_tolerance = fresh->failure_tolerance;
     dws_job_advance (job, fresh->phase);
     job->run_started |= fresh->run_started;

@@ -36,6 +36,7 @@ struct dws_job {
     char *directives;           // JSON array of strings, presets expanded,
                                 //  NULL if Flux has not told of the job
     unsigned int commands;      // enum dws_command: those of the directives
+    uint64_t directives_hash;   // dws_commands_hash()
     char *resources;            // JSON: jobspec resources as submitted
     char *hosts;                // RFC 29 hostlist of R, NULL until known
     int failure_tolerance;

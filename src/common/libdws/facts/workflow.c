@@ -280,6 +280,9 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
                                       "labels");
     const char *label = json_string_value (json_object_get (labels,
                                                        DWS_INSTANCE_LABEL));
+    json_t *spec = json_object_get (object, "spec");
+    json_t *directives = json_object_get (spec, "dwDirectives");
+    json_t *userid = json_object_get (spec, "userID");
     json_t *status = json_object_get (object, "status");
     unsigned int commands;
     uint64_t jobid;
@@ -311,13 +314,12 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
                   || dws_drivers_trouble (status);
     wf->ready = get_bool (object, "status", "ready");
     wf->force_ready = get_bool (object, "spec", "forceReady");
-    commands = dws_commands (json_object_get (json_object_get (object, "spec"),
-                                              "dwDirectives"));
+    wf->userid = json_is_integer (userid) ? json_integer_value (userid) : -1;
+    wf->directives_hash = dws_commands_hash (directives);
+    commands = dws_commands (directives);
     wf->destroys = (commands & DWS_COMMAND_DESTROY_PERSISTENT) != 0;
     wf->containers = (commands & DWS_COMMAND_CONTAINER) != 0;
-    wf->mounts = count_mounted (json_object_get (json_object_get (object,
-                                                                  "spec"),
-                                                 "dwDirectives"));
+    wf->mounts = count_mounted (directives);
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
     read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
@@ -391,6 +393,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
             wf->breakdowns = old->breakdowns;
             old->breakdowns = NULL;
         }
+        wf->made = old->made;
         wf->servers_written = old->servers_written;
         wf->computes_written = old->computes_written;
         wf->movements = old->movements;

@@ -45,6 +45,8 @@ struct dws_workflow {
     char *uid;
     uint64_t version;           // resourceVersion
     uint64_t jobid;             // from the name
+    int64_t userid;             // spec.userID, -1: none
+    uint64_t directives_hash;   // dws_commands_hash()
     bool ours;                  // carries the label of this instance
     bool deleting;
     bool finalizer;             // ours is on it
@@ -72,6 +74,7 @@ struct dws_workflow {
     char *token_namespace;
     char *breakdown_refs;       // JSON: status.directiveBreakdowns, or NULL
 
+    bool made;                  // by this process, for the job that has it
     size_t breakdown_count;     // references in breakdown_refs
     char *breakdowns;           // JSON: array of what is of interest in the
                                 //  objects, NULL until all were read

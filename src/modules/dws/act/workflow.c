@@ -132,6 +132,8 @@ static bool create_result (struct job *job, const struct result *result)
     }
     if (ok) {
         jobs_learn_workflow (job->ctx->jobs, result->object, false);
+        if (result->ok && job->wf)
+            job->wf->made = true;
         annotate_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name),
                        false);
     }

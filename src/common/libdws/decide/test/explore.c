@@ -155,6 +155,7 @@ static size_t explore (struct model_check *check, int unmount, bool verbose)
     struct model start = model_start (0, 0, unmount);
     struct model tolerant = model_start (1, 0, unmount);
     struct model patient = model_start (0, 1, unmount);
+    struct model again = model_start_again (unmount);
     size_t count;
     size_t i;
 
@@ -165,6 +166,7 @@ static size_t explore (struct model_check *check, int unmount, bool verbose)
     set_add (&set, &tolerant);
     patient.hand = 1;
     set_add (&set, &patient);
+    set_add (&set, &again);
     for (i = 0; i < set.count && !check->failure; i++) {
         struct model from = set.list[i];
         model_steps (&from, check, visit, &set);

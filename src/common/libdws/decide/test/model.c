@@ -20,6 +20,19 @@ struct model model_start (int tolerance, int patient, int unmount)
     return m;
 }
 
+struct model model_start_again (int unmount)
+{
+    struct model m = model_start (0, 0, unmount);
+
+    m.real = (struct model_workflow){
+        .exists = 1,
+        .desired = DWS_STATE_PROPOSAL,
+        .finalizer = 1,
+        .other = 1,
+    };
+    return m;
+}
+
 /* A Computes that is lost is the same to all jobs: one kind of them is enough.
  */
 bool model_loses (const struct model *m)

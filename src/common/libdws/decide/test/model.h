@@ -24,6 +24,7 @@ struct model_workflow {
     uint8_t servers;        // written
     uint8_t computes;
     uint8_t force;
+    uint8_t other;          // made for another job that had its id
 };
 
 #define MODEL_QUEUE 6
@@ -96,6 +97,10 @@ enum model_world {
 };
 
 struct model model_start (int tolerance, int patient, int unmount);
+
+/* Flux has crashed, forgotten a job, and given its id to a new one.
+ */
+struct model model_start_again (int unmount);
 
 /* All that can happen next, faults included.
  */

@@ -110,6 +110,8 @@ static void check_action (const struct model *m,
             if (m->phase != DWS_PHASE_DEPEND
                 || !reached (wf, DWS_STATE_PROPOSAL) || !wf->breakdowns)
                 model_fail (check, "resource-update before Proposal");
+            if (wf->other)
+                model_fail (check, "another job's workflow is used");
             break;
         case DWS_ACT_REPORT:
             if (!moves_on (m) || m->reported)
@@ -223,7 +225,7 @@ static void check_duties (const struct model *m, struct model_check *check)
 
     if (live && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)
-        && !wf->deleting
+        && !wf->deleting && !(wf->other && m->phase == DWS_PHASE_DEPEND)
         && !m->exception && !m->raised && !m->teardown
         && (m->phase != DWS_PHASE_EPILOG || m->ran)
         && !(m->unmount && m->phase == DWS_PHASE_EPILOG
@@ -325,6 +327,7 @@ static int ask (const struct model *m, double now,
         || (seen->state == DWS_STATE_PROPOSAL && seen->ready);
     struct dws_workflow wf = {
         .name = "fluxjob-1",
+        .userid = seen->other,
         .desired = seen->desired,
         .state = seen->state,
         .ready = seen->ready,

@@ -101,6 +101,41 @@ static void test_steps_of_setup (void **state)
     assert_int_equal (f.out.list[0].state, DWS_STATE_SETUP);
 }
 
+/* A job in depend neither uses nor keeps what was made for another one.
+ */
+static void test_anothers (void **state)
+{
+    struct facts f = facts (DWS_PHASE_DEPEND, DWS_STATE_PROPOSAL, true);
+
+    f.wf.userid = 1;
+    assert_string_equal (decide (&f, 1001.), "teardown");
+    f.wf.made = true;
+    assert_string_equal (decide (&f, 1001.), "save resource-update");
+    f.wf.made = false;
+    f.wf.userid = 0;
+    f.wf.directives_hash = 1;
+    assert_string_equal (decide (&f, 1001.), "teardown");
+    f.job.busy = DWS_BUSY (DWS_ACT_CREATE);
+    assert_string_equal (decide (&f, 1001.), "");
+    f.job.busy = 0;
+    f.wf.destroys = true;
+    assert_string_equal (decide (&f, 1001.), "delete");
+    f.wf.deleting = true;
+    assert_string_equal (decide (&f, 1001.), "finalizer");
+    f.wf.deleting = false;
+    f.wf.status = DWS_STATUS_ERROR;
+    f.wf.ready = false;
+    assert_string_equal (decide (&f, 1001.), "delete");
+    f.wf.desired = f.wf.state = DWS_STATE_TEARDOWN;
+    f.wf.status = DWS_STATUS_COMPLETED;
+    f.wf.ready = true;
+    assert_string_equal (decide (&f, 1001.), "finalizer delete");
+    /* by then it is its own */
+    f = facts (DWS_PHASE_PENDING, DWS_STATE_PROPOSAL, true);
+    f.wf.userid = 1;
+    assert_string_equal (decide (&f, 1001.), "");
+}
+
 static void test_record_before_release (void **state)
 {
     struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, true);
@@ -383,6 +418,7 @@ int main (void)
         cmocka_unit_test (test_cancelled),
         cmocka_unit_test (test_not_taken_up),
         cmocka_unit_test (test_steps_of_setup),
+        cmocka_unit_test (test_anothers),
         cmocka_unit_test (test_record_before_release),
         cmocka_unit_test (test_refusal),
         cmocka_unit_test (test_error),

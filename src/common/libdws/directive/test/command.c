@@ -46,6 +46,30 @@ static void test_commands (void **state)
     assert_int_equal (dws_commands (NULL), 0);
 }
 
+static void test_hash (void **state)
+{
+    static const char *other[] = {
+        "['#DW jobdw name=a', '#DW jobdw name=c']",
+        "['#DW jobdw name=b', '#DW jobdw name=a']",
+        "['#DW jobdw name=a#DW jobdw name=b']",
+        "['#DW jobdw name=a']",
+        "[]",
+    };
+    json_t *o = J ("['#DW jobdw name=a', '#DW jobdw name=b']");
+    json_t *same = json_deep_copy (o);
+
+    assert_true (dws_commands_hash (o) == dws_commands_hash (same));
+    json_decref (same);
+    for (size_t i = 0; i < sizeof (other) / sizeof (other[0]); i++) {
+        json_t *p = J (other[i]);
+
+        assert_true (dws_commands_hash (o) != dws_commands_hash (p));
+        json_decref (p);
+    }
+    json_decref (o);
+    assert_true (dws_commands_hash (NULL) == dws_commands_hash (NULL));
+}
+
 static void test_arg (void **state)
 {
     static const struct {
@@ -75,6 +99,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_command),
         cmocka_unit_test (test_commands),
+        cmocka_unit_test (test_hash),
         cmocka_unit_test (test_arg),
     };
 

@@ -11,7 +11,7 @@
     "  'uid': 'u1', 'resourceVersion': '123'," \
     "  'labels': {'flux-framework.org/instance': 'me'}," \
     "  'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']}," \
-    " 'spec': {'desiredState': 'Setup', 'dwDirectives': [" \
+    " 'spec': {'desiredState': 'Setup', 'userID': 5000, 'dwDirectives': [" \
     "   '#DW jobdw type=xfs name=a', '#DW persistentdw name=b'," \
     "   '#DW copy_in source=/a', 5]}," \
     " 'status': {'state': 'Setup', 'ready': true, 'status': 'Completed'," \
@@ -38,6 +38,7 @@ static void test_workflow (void **state)
     assert_string_equal (wf->name, "fluxjob-77");
     assert_true (wf->jobid == 77);
     assert_true (wf->version == 123);
+    assert_true (wf->userid == 5000);
     assert_true (wf->ours);
     assert_true (wf->finalizer);
     assert_true (wf->ready);
