@@ -387,18 +387,17 @@ def _rabbits(site: Site) -> str:
     return text
 
 
-WORKFLOW_UID = "dataworkflowservices.github.io/workflow.uid"
-
-
 def _label(obj: Object, name: str) -> str:
     return str(obj["metadata"].get("labels", {}).get(name, ""))
 
 
 @check("mounts")
 def _mounts(site: Site) -> str:
+    from flux_k8s.crd import DWS_GROUP
     from flux_k8s.kube import ApiError
 
     kube = _kube(site)
+    workflow_uid = f"{DWS_GROUP}/workflow.uid"
 
     def uids(objects: list[Object]) -> set[str]:
         return {obj["metadata"]["uid"] for obj in objects}
@@ -407,7 +406,7 @@ def _mounts(site: Site) -> str:
         mounts = kube.list_all("clientmounts")[0]
         workflows = uids(kube.list_all("workflows")[0])
         lost = [
-            mount for mount in mounts if _label(mount, WORKFLOW_UID) not in workflows
+            mount for mount in mounts if _label(mount, workflow_uid) not in workflows
         ]
         # a workflow and its mounts may have ended between the two lists
         there = uids(kube.list_all("clientmounts")[0]) if lost else set()
