@@ -69,6 +69,26 @@ test_expect_success 'of a job that was cancelled, the module is reloaded' '
 	dws_wait_event $jobid clean &&
 	dws_clean
 '
+# cut_short: a job ends while the module is away, its Computes with it, and an
+# exception in its epilog has it torn down at once
+cut_short () {
+	jobid=$(dws_submit sleep inf) &&
+	dws_wait_event $jobid start &&
+	flux module remove dws &&
+	take_away $jobid &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid epilog-start &&
+	flux job raise --type=enough $jobid &&
+	flux module load "$DWS_MODULES/dws.so"
+}
+test_expect_success 'of a job that is torn down at once: it is made in Teardown' '
+	cut_short &&
+	dws_wait_event $jobid clean &&
+	flux dmesg >dmesg.out &&
+	grep "$name: Computes was deleted, and is there again" dmesg.out &&
+	test_must_fail flux job info $jobid rabbit_postrun_timing &&
+	dws_clean
+'
 test_expect_success 'without the right to make it, it is named' '
 	dws_ctl grant &&
 	jobid=$(dws_submit sleep inf) &&

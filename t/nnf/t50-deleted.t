@@ -96,6 +96,19 @@ test_expect_success 'also for a job that ends well' '
 	test_must_fail grep "exception type=\"dws" eventlog &&
 	nnf_clean
 '
+test_expect_success 'and for one that is torn down at once' '
+	without_computes &&
+	flux module remove dws &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid epilog-start &&
+	flux job raise --type=enough $jobid &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_event $jobid clean &&
+	flux dmesg >dmesg.out &&
+	grep "$name: Computes was deleted, and is there again" dmesg.out &&
+	test_must_fail flux job info $jobid rabbit_postrun_timing &&
+	nnf_clean
+'
 # What NNF leaves behind once in a while: see README.md.
 test_expect_success 'a mount whose workflow is no more is named, and can be taken away' '
 	jq ".metadata.namespace = \"rabbit-node-1\"" \

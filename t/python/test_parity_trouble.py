@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from parity_nnf import JOBDW, Job, Jobs, Machine, gone, wait
-from parity_support import NNF, Object, User, unique
+from parity_support import DWS, NNF, Object, User, unique
 from parity_trouble import RigTrouble, Trouble
 
 XFS = JOBDW.format("xfs")
@@ -124,6 +124,30 @@ def test_a_compute_that_nobody_knows(jobs: Jobs, machine: Machine, kind: str) ->
 
 
 @pytest.mark.observed(14)
+@pytest.mark.parametrize("kind", ["xfs", "gfs2", "lustre"])
+def test_without_computes_nothing_is_unmounted_in_teardown(
+    jobs: Jobs, machine: Machine, admin: User, kind: str
+) -> None:
+    job = jobs.ready(JOBDW.format(kind))
+    rabbit = machine.names[0]
+    job.fill({rabbit: 1})
+    job.computes(machine.rabbits[rabbit][0])
+    job.through("PreRun")
+    before = admin.get("computes", job.name).expect(200)
+    admin.delete("computes", job.name).expect(200)
+    job.go("Teardown")
+    name = f"{job.name}-0-computes"
+    access = wait(admin, "nnfaccesses", name, lambda o: "error" in o["status"])
+    assert "deletionTimestamp" in access["metadata"]
+    missing = f'Computes.{DWS} "{job.name}" not found'
+    assert access["status"]["error"]["debugMessage"] == missing
+    job.saying("DriverWait", "DW Directive 0: delete")
+    meta = {k: before["metadata"][k] for k in ("name", "labels", "ownerReferences")}
+    again = {"kind": "Computes", "metadata": meta, "data": before["data"]}
+    admin.create("computes", again).expect(201)
+    job.at("Teardown")
+
+
 def test_computes_may_come_later(jobs: Jobs, machine: Machine, admin: User) -> None:
     rabbit = machine.names[0]
     first, second = machine.rabbits[rabbit][:2]

@@ -174,12 +174,6 @@ class AccessController(Controller):
         obj = await self.cluster.get(self.plural, namespace, name)
         if obj is None:
             return None
-        if is_deleting(obj):
-            self._open.add((namespace, name))
-            await self._delete(obj)
-            return None
-        obj = await add_finalizer(self.cluster, self.plural, obj, ACCESS_FINALIZER)
-        desired = obj["spec"]["desiredState"]
         client = obj["spec"].get("clientReference")
         if client is not None:
             key = (client["namespace"], client["name"])
@@ -192,6 +186,13 @@ class AccessController(Controller):
                 raise Retry(exc.story) from exc
             await self._say(obj, {**obj["status"], "error": exc.to_object()})
             return 1.0
+        # so what cannot be mapped cannot go, either
+        if is_deleting(obj):
+            self._open.add((namespace, name))
+            await self._delete(obj)
+            return None
+        obj = await add_finalizer(self.cluster, self.plural, obj, ACCESS_FINALIZER)
+        desired = obj["spec"]["desiredState"]
         status: Object = {"state": desired, "ready": False}
         delay = None
         try:
