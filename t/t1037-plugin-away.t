@@ -114,12 +114,15 @@ test_expect_success 'a node that was drained before stays so' '
 '
 test_expect_success 'it can be released while the plugin is away' '
 	ended_alone &&
+	dws_hang on &&
 	test_expect_code 3 flux rabbit status >status.out &&
 	grep "dws-jobtap.so is not loaded" status.out &&
 	flux rabbit jobs -no "{waiting}" >jobs.out &&
 	grep "may have ended" jobs.out &&
 	flux rabbit release --yes $jobid >out &&
 	grep "has ended" out &&
+	dws_until dws_drained "node[0-1]" &&
+	dws_hang off &&
 	dws_wait_status ".jobs == 0" &&
 	dws_ctl wait-idle --timeout 300 &&
 	dws_drained "node[0-1]" &&
