@@ -7,8 +7,8 @@
  * the one before is ready:
  *
  *   create the guest namespace, link it into the job's directory, run,
- *   append the last events, copy the namespace into the job's directory,
- *   remove the namespace, release the resources.
+ *   append the last events, move the namespace into the job's directory,
+ *   release the resources.
  *
  * A restarted job-manager or instance sends start again with "reattach".
  */
@@ -189,31 +189,31 @@ static void log_step (struct job *job, flux_future_t *f, const char *what)
         flux_log_error (job->h, "%s: %s", idf58 (job->id), what);
 }
 
-static void removed_cb (flux_future_t *f, void *arg)
+static void moved_cb (flux_future_t *f, void *arg)
 {
-    log_step (arg, f, "remove guest namespace");
+    log_step (arg, f, "move guest namespace");
     release (arg);
 }
 
-static void copied_cb (flux_future_t *f, void *arg)
-{
-    struct job *job = arg;
-
-    log_step (job, f, "copy guest namespace");
-    next_step (job, flux_kvs_namespace_remove (job->h, job->ns), removed_cb);
-}
-
+/* flux_kvs_copy() and flux_kvs_namespace_remove() would lose what the guest
+ * commits in between.
+ */
 static void ended_cb (flux_future_t *f, void *arg)
 {
     struct job *job = arg;
     char key[64];
 
     log_step (job, f, "append to exec.eventlog");
-    if (flux_job_kvs_key (key, sizeof (key), job->id, "guest") < 0)
-        key[0] = '\0';
-    next_step (job,
-               flux_kvs_copy (job->h, job->ns, ".", NULL, key, 0),
-               copied_cb);
+    f = NULL;
+    if (flux_job_kvs_key (key, sizeof (key), job->id, "guest") > 0)
+        f = flux_rpc_pack (job->h,
+                           "kvs.namespace-move",
+                           FLUX_NODEID_ANY,
+                           0,
+                           "{s:s s:s}",
+                           "namespace", job->ns,
+                           "key", key);
+    next_step (job, f, moved_cb);
 }
 
 static void finalize (struct job *job, const char *events)

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libflux/kvs_treeobj.h"
+
 #include "kvs.h"
 
 enum { MAX_BATCH = 128 };       // commits
@@ -134,10 +136,33 @@ void kvs_schedule_flush (struct kvs *kvs)
 /* Commit
  */
 
+/* Services look up for guests what is in their namespaces. So there is nothing
+ * in these that leads out of them.
+ */
+static int check_guest (json_t *dirent, flux_error_t *error)
+{
+    json_t *data;
+    const char *type = treeobj_type (dirent, &data);
+
+    if (type
+        && strcmp (type, "val") != 0
+        && (strcmp (type, "dir") != 0 || json_object_size (data) > 0)) {
+        snprintf (error->text,
+                  sizeof (error->text),
+                  "guests may not commit %s%s objects",
+                  strcmp (type, "dir") == 0 ? "non-empty " : "",
+                  type);
+        errno = EPERM;
+        return -1;
+    }
+    return 0;
+}
+
 static int apply_op (struct kvs *kvs,
                      struct txn *txn,
                      json_t *op,
-                     bool refs)
+                     bool owner,
+                     flux_error_t *error)
 {
     const char *key;
     int flags;
@@ -155,7 +180,8 @@ static int apply_op (struct kvs *kvs,
     }
     if (json_is_null (dirent))
         return txn_unlink (txn, key);
-    if (!(n = node_decode (kvs, dirent, refs)))
+    if ((!owner && check_guest (dirent, error) < 0)
+        || !(n = node_decode (kvs, dirent)))
         return -1;
     if (!(flags & FLUX_KVS_APPEND))
         return txn_put (txn, key, n);
@@ -169,22 +195,28 @@ static int apply_op (struct kvs *kvs,
     return rc;
 }
 
-/* Watches are told about keys as they were written and about where they led.
- */
-static void note_changes (struct kvs *kvs,
-                          struct ns *ns,
-                          struct txn *txn,
-                          json_t *ops)
+void kvs_committed (struct kvs *kvs, struct ns *ns, struct txn *txn)
 {
-    const struct change *c;
+    txn_commit (txn);
+    ns->seq++;
+    ns->touched = true;
+    kvs->commits++;
+    if (kvs->store
+        && store_apply (kvs->store, ns->name, txn_changes (txn)) < 0)
+        kvs->batch->errnum = errno;
+    for (const struct change *c = txn_changes (txn); c != NULL; c = c->next)
+        watchers_note (kvs->watchers, ns->name, c->path, c->below);
+    kvs_schedule_flush (kvs);
+}
+
+/* Watches are told about keys as they were written, too, not only about where
+ * they led.
+ */
+static void note_keys (struct kvs *kvs, struct ns *ns, json_t *ops)
+{
     size_t i;
     json_t *op;
 
-    for (c = txn_changes (txn); c != NULL; c = c->next)
-        watchers_note (kvs->watchers,
-                       ns->name,
-                       c->path,
-                       c->below);
     json_array_foreach (ops, i, op) {
         const char *s = json_string_value (json_object_get (op, "key"));
         char *key = key_normalize (s ? s : ".");
@@ -208,6 +240,7 @@ static void commit_cb (flux_t *h,
     size_t i;
     json_t *op;
     bool owner = flux_msg_authorize (msg, FLUX_USERID_UNKNOWN) == 0;
+    flux_error_t error = { .text = "" };
 
     if (flux_request_unpack (msg,
                              NULL,
@@ -220,23 +253,17 @@ static void commit_cb (flux_t *h,
         || !(txn = txn_create (&ns->root)))
         goto error;
     json_array_foreach (ops, i, op)
-        if (apply_op (kvs, txn, op, owner) < 0)
+        if (apply_op (kvs, txn, op, owner, &error) < 0)
             goto error;
     if (flux_msglist_append (kvs->batch->commits, msg) < 0)
         goto error;
-    txn_commit (txn);
-    ns->seq++;
-    ns->touched = true;
-    kvs->commits++;
-    if (kvs->store && store_apply (kvs->store, name, txn_changes (txn)) < 0)
-        kvs->batch->errnum = errno;
-    note_changes (kvs, ns, txn, ops);
+    kvs_committed (kvs, ns, txn);
+    note_keys (kvs, ns, ops);
     txn_destroy (txn);
-    kvs_schedule_flush (kvs);
     return;
 error:
     txn_destroy (txn);
-    respond_error (h, msg, NULL);
+    respond_error (h, msg, error.text[0] ? error.text : NULL);
 }
 
 /* Lookup
@@ -267,7 +294,7 @@ static void lookup_cb (flux_t *h,
         goto error;
     if (rootdir) {
         if (flux_msg_authorize (msg, FLUX_USERID_UNKNOWN) < 0
-            || !(root = node_decode (kvs, rootdir, true)))
+            || !(root = node_decode (kvs, rootdir)))
             goto error;
     }
     else if (!(ns = ns_find (kvs, name)))

@@ -48,6 +48,9 @@ struct kvs {
  */
 void kvs_flush (struct kvs *kvs);
 void kvs_schedule_flush (struct kvs *kvs);
+/* The changes of txn are to stay.
+ */
+void kvs_committed (struct kvs *kvs, struct ns *ns, struct txn *txn);
 
 /* namespace.c
  */
@@ -79,10 +82,10 @@ void ref_encode (uint64_t id, char *buf, size_t size);
 /* The node of a reference, borrowed.  Fails with ENOENT.
  */
 struct node *ref_find (struct kvs *kvs, const char *ref);
-/* Make a node of what a client wants to put.  References, which anybody can
- * guess, fail with EPERM unless 'refs'.
+/* Make a node of what a client wants to put, or of a reference to look from.
+ * Anybody can guess references: those of guests are not for this.
  */
-struct node *node_decode (struct kvs *kvs, json_t *treeobj, bool refs);
+struct node *node_decode (struct kvs *kvs, json_t *treeobj);
 
 /* What a lookup found, as the response needs it.
  */

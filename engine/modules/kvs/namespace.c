@@ -43,7 +43,7 @@ struct ns *ns_add (struct kvs *kvs,
     ns->owner = owner;
     ns->seq = seq;
     ns->root = root;
-    while (*p)                  // "primary" stays the first
+    while (*p)
         p = &(*p)->next;
     *p = ns;
     return ns;
@@ -112,6 +112,12 @@ error:
     respond_error (h, msg, NULL);
 }
 
+static void remove_ns (struct kvs *kvs, struct ns *ns, const char *name)
+{
+    ns_remove (kvs, ns);
+    ns_changed (kvs, name, kvs->store ? store_remove_ns (kvs->store, name) : 0);
+}
+
 static void namespace_remove_cb (flux_t *h,
                                  flux_msg_handler_t *mh,
                                  const flux_msg_t *msg,
@@ -134,10 +140,49 @@ static void namespace_remove_cb (flux_t *h,
     kvs_flush (kvs);                // its last commits are answered
     if (flux_msglist_append (kvs->batch->commits, msg) < 0)
         goto error;
-    ns_remove (kvs, ns);
-    ns_changed (kvs, name, kvs->store ? store_remove_ns (kvs->store, name) : 0);
+    remove_ns (kvs, ns, name);
     return;
 error:
+    respond_error (h, msg, NULL);
+}
+
+/* What is in the namespace goes to 'key' of the primary one, and it is removed.
+ * Whatever was committed before is there, and nothing can be after.
+ */
+static void namespace_move_cb (flux_t *h,
+                               flux_msg_handler_t *mh,
+                               const flux_msg_t *msg,
+                               void *arg)
+{
+    struct kvs *kvs = arg;
+    struct ns *primary = ns_find (kvs, KVS_PRIMARY_NAMESPACE);
+    const char *name;
+    const char *key;
+    struct ns *ns;
+    struct txn *txn = NULL;
+
+    if (flux_request_unpack (msg,
+                             NULL,
+                             "{s:s s:s}",
+                             "namespace", &name,
+                             "key", &key) < 0
+        || !(ns = ns_find (kvs, name)))
+        goto error;
+    if (ns == primary) {
+        errno = ENOTSUP;
+        goto error;
+    }
+    kvs_flush (kvs);                // its last commits are answered
+    if (!(txn = txn_create (&primary->root))
+        || txn_put (txn, key, node_incref (ns->root)) < 0
+        || flux_msglist_append (kvs->batch->commits, msg) < 0)
+        goto error;
+    kvs_committed (kvs, primary, txn);
+    txn_destroy (txn);
+    remove_ns (kvs, ns, name);
+    return;
+error:
+    txn_destroy (txn);
     respond_error (h, msg, NULL);
 }
 
@@ -161,6 +206,7 @@ static void namespace_list_cb (flux_t *h,
 const struct flux_msg_handler_spec namespace_htab[] = {
     { FLUX_MSGTYPE_REQUEST, "kvs.namespace-create", namespace_create_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "kvs.namespace-remove", namespace_remove_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "kvs.namespace-move", namespace_move_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "kvs.namespace-list", namespace_list_cb, 0 },
     FLUX_MSGHANDLER_TABLE_END,
 };

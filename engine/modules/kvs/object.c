@@ -77,7 +77,7 @@ struct node *ref_find (struct kvs *kvs, const char *ref)
 /* Tree objects
  */
 
-struct node *node_decode (struct kvs *kvs, json_t *treeobj, bool refs)
+struct node *node_decode (struct kvs *kvs, json_t *treeobj)
 {
     const char *type;
     json_t *data;
@@ -107,10 +107,7 @@ struct node *node_decode (struct kvs *kvs, json_t *treeobj, bool refs)
     else if (strcmp (type, "dirref") == 0) {
         const char *ref = json_string_value (json_array_get (data, 0));
 
-        if (refs)
-            n = node_incref (ref_find (kvs, ref ? ref : ""));
-        else
-            errno = EPERM;
+        n = node_incref (ref_find (kvs, ref ? ref : ""));
     }
     else if (strcmp (type, "dir") == 0) {
         struct txn *txn;
@@ -120,7 +117,7 @@ struct node *node_decode (struct kvs *kvs, json_t *treeobj, bool refs)
         if (!(n = node_create_dir ()) || !(txn = txn_create (&n)))
             return n;
         json_object_foreach (data, name, o) {
-            struct node *child = node_decode (kvs, o, refs);
+            struct node *child = node_decode (kvs, o);
             if (!child || txn_put (txn, name, child) < 0) {
                 txn_destroy (txn);
                 node_decref (n);

@@ -272,6 +272,35 @@ def test_namespaces(kvs, instance, monkeypatch):
     assert kvs.get("done.z") == "2"
 
 
+def test_namespace_moves(kvs):
+    h = kvs.handle
+    payload = {"namespace": "job", "rootref": "", "owner": 1234, "flags": 0}
+    h.rpc("kvs.namespace-create", payload).get()
+    ns = Kvs(h, "job")
+    ns.commit(put("x.y", "1"))
+    kvs.commit(symlink("dir.guest", ".", namespace="job"))
+    watch = kvs.watch("dir.guest.x.y", WATCH | WATCH_UNIQ)
+    assert watch.next() == "1"
+    move = {"namespace": "job", "key": "dir.guest"}
+    with raises(errno.ENOTSUP):
+        h.rpc("kvs.namespace-move", {**move, "namespace": "primary"}).get()
+    with raises(errno.EINVAL):
+        h.rpc("kvs.namespace-move", {**move, "key": "dir.guest.x.y"}).get()
+    late = ns.commit_async(put("late", "2"))
+    moved = h.rpc("kvs.namespace-move", move)
+    later = ns.commit_async(put("later", "3"))
+    late.get()
+    moved.get()
+    with raises(errno.ENOTSUP):
+        later.get()
+    assert kvs.names("dir.guest") == ["late", "x"]
+    assert kvs.get("dir.guest.x.y") == "1"
+    kvs.commit(put("dir.guest.x.y", "4"))
+    assert watch.next() == "4"
+    with raises(errno.ENOTSUP):
+        h.rpc("kvs.namespace-move", move).get()
+
+
 def test_watch(kvs):
     kvs.commit(put("a", "1"))
     watch = kvs.watch("a", WATCH)
@@ -417,6 +446,32 @@ def test_killed_instance_restarts(tmp_path, seed):
     assert kvs.get("torn.a") == kvs.get("torn.b")
     assert kvs.get("torn.a").startswith("0,")
     del h, kvs
+    assert instance.close() == 0
+
+
+def test_namespace_moves_after_restart(tmp_path):
+    """Also one that comes before the primary one on disk."""
+
+    def start():
+        instance = Instance(f"--statedir={tmp_path}", "-Sbroker.rc1_path=")
+        h = instance.open()
+        solo_support.load_module(h, "kvs", ["statedir"])
+        return instance, h
+
+    instance, h = start()
+    payload = {"namespace": "a", "rootref": "", "owner": 1234, "flags": 0}
+    h.rpc("kvs.namespace-create", payload).get()
+    Kvs(h, "a").commit(put("x.y", "1"))
+    instance.kill()
+    instance, h = start()
+    h.rpc("kvs.namespace-move", {"namespace": "a", "key": "dir.of"}).get()
+    assert Kvs(h).get("dir.of.x.y") == "1"
+    instance.kill()
+    instance, h = start()
+    assert Kvs(h).get("dir.of.x.y") == "1"
+    with raises(errno.ENOTSUP):
+        Kvs(h, "a").get("x.y")
+    del h
     assert instance.close() == 0
 
 
