@@ -92,7 +92,7 @@ test_expect_success 'the ends of the logs of its containers stay with the job' '
 	jq -e "length == 2 and all(.[]; .container == \"foo\"
 		and .phase == \"Succeeded\" and (.log | contains(\"succeeded\")))" log &&
 	jq -e "map(.node) == [\"rabbit0\", \"rabbit1\"]" log &&
-	flux kvs get $(flux job id --to=kvs $jobid).data.dws.container_logs >kvs.out &&
+	flux kvs get $(flux job id --to=kvs $jobid).data.dws.rabbit_container_log >kvs.out &&
 	jq -S . <kvs.out >log2 &&
 	jq -S . log >log1 &&
 	test_cmp log1 log2

@@ -139,52 +139,41 @@ error:
     return NULL;
 }
 
+static flux_future_t *save_record (struct commits *commits, uint64_t id,
+                                   const char *name, json_t *value)
+{
+    flux_kvs_txn_t *txn;
+
+    if (!(txn = commits_txn (commits)) || put_record (txn, id, name, value) < 0)
+        return NULL;
+    return commits_wait (commits);
+}
+
 flux_future_t *kvs_save_movements (struct commits *commits,
                                    uint64_t id,
                                    json_t *objects,
                                    int max)
 {
-    flux_kvs_txn_t *txn;
     json_t *chosen;
-    int rc = -1;
+    flux_future_t *f;
 
     if (!(chosen = dws_record_movements (objects, max)))
         return NULL;
-    if ((txn = commits_txn (commits)))
-        rc = put_record (txn, id, DWS_KEY_MOVEMENTS, chosen);
-    json_decref (chosen);
-    return rc < 0 ? NULL : commits_wait (commits);
+    f = save_record (commits, id, DWS_KEY_MOVEMENTS, chosen);
+    ERRNO_SAFE (json_decref (chosen));
+    return f;
 }
 
 flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
                               json_t *logs)
 {
-    static const char *const names[] = {
-        DWS_KEY_CONTAINER_LOG,
-        "data.dws.container_logs",
-    };
-    flux_kvs_txn_t *txn;
-    char key[256];
-
-    if (!(txn = commits_txn (commits)))
-        return NULL;
-    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
-        if (flux_job_kvs_key (key, sizeof (key), id, names[i]) < 0
-            || flux_kvs_txn_pack (txn, 0, key, "O", logs) < 0)
-            return NULL;
-    }
-    return commits_wait (commits);
+    return save_record (commits, id, DWS_KEY_CONTAINER_LOG, logs);
 }
 
 flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
                                  json_t *units)
 {
-    flux_kvs_txn_t *txn;
-
-    if (!(txn = commits_txn (commits))
-        || put_record (txn, id, DWS_KEY_DAEMONS, units) < 0)
-        return NULL;
-    return commits_wait (commits);
+    return save_record (commits, id, DWS_KEY_DAEMONS, units);
 }
 
 flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name)

@@ -38,8 +38,7 @@ flux_future_t *kvs_save_movements (struct commits *commits,
                                    json_t *objects,
                                    int max);
 
-/* Start to store the logs of a job's containers as rabbit_container_log and
- * data.dws.container_logs.
+/* Start to store the logs of a job's containers as rabbit_container_log.
  */
 flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
     json_t *logs);
