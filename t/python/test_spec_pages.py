@@ -1,0 +1,53 @@
+# The pages that go through the specifications name tests that are there.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""doc/dev/spec/*.rst."""
+
+from __future__ import annotations
+
+import pathlib
+import re
+
+import pytest
+
+TOP = pathlib.Path(__file__).parents[2]
+PAGES = sorted((TOP / "doc" / "dev" / "spec").glob("*.rst"))
+TITLES = {
+    ".t": r"^test_expect_success (?:[A-Z_,]+ )?'{}'",
+    ".c": r"^static void {} \(void \*\*state\)",
+    ".py": r"^(?:    )?(?:async )?def {}\(",
+}
+
+
+def rows(page: pathlib.Path) -> list[list[str]]:
+    """The cells of all tables of a page, without the headers."""
+    text = re.sub(r"\n       +", " ", page.read_text(encoding="utf8"))
+    return [
+        [cell.strip() for cell in re.split(r"\n     - ?", row)]
+        for row in re.findall(r"^   \* - (.*(?:\n     - ?.*)*)", text, re.MULTILINE)
+        if not row.startswith("it asks\n")
+    ]
+
+
+def is_there(reference: str) -> bool:
+    """Whether "FILE: TITLE" is a test."""
+    path, _, title = reference.partition(": ")
+    file = TOP / path
+    title = title.strip().replace("'", r"'\''")
+    wanted = TITLES[file.suffix].format(re.escape(title))
+    return file.is_file() and bool(re.search(wanted, file.read_text(), re.MULTILINE))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_each_row_is_shown_or_says_why_not(page: pathlib.Path) -> None:
+    found = rows(page)
+    assert found or page.stem == "index"
+    for row in found:
+        assert len(row) == 3 and all(row), row
+        references = re.findall(r"``([^`]+)``", row[2])
+        if not row[2].startswith(("not ours: ", "open: ")):
+            assert references, row
+            assert [r for r in references if not is_there(r)] == []
+
+
+def test_there_are_pages() -> None:
+    assert len(PAGES) > 1
