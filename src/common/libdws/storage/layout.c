@@ -10,6 +10,7 @@
 
 #include "libutil/errno_safe.h"
 #include "drives.h"
+#include "labels.h"
 #include "layout_private.h"
 
 void layout_destroy (struct layout *lay)
@@ -80,46 +81,6 @@ bool layout_is_exclusive (const struct alloc_set *set)
     return json_array_size (set->colocation) > 0;
 }
 
-/* Every set asks for this label, as every Storage is of a rabbit.
- */
-static const char default_label[] =
-    "dataworkflowservices.github.io/storage=Rabbit";
-
-static bool has_label (json_t *labels, const char *want)
-{
-    size_t len = strcspn (want, "=");
-    const char *name;
-    json_t *value;
-
-    json_object_foreach (labels, name, value) {
-        const char *have = json_string_value (value);
-
-        if (strlen (name) == len
-            && strncmp (name, want, len) == 0
-            && have
-            && strcmp (have, want + len + (want[len] == '=')) == 0)
-            return true;
-    }
-    return false;
-}
-
-static const char *missing_label (const struct layout_rabbit *r,
-                                  const struct alloc_set *set)
-{
-    size_t i;
-    json_t *entry;
-
-    if (!r->known)
-        return NULL;
-    json_array_foreach (set->labels, i, entry) {
-        const char *want = json_string_value (entry);
-
-        if (strcmp (want, default_label) != 0 && !has_label (r->labels, want))
-            return want;
-    }
-    return NULL;
-}
-
 const char *layout_obstacle (const struct layout *lay,
                              const struct layout_place *p,
                              size_t r,
@@ -131,7 +92,8 @@ const char *layout_obstacle (const struct layout *lay,
 
     if (rabbit->fault)
         return rabbit->fault;
-    if ((s = missing_label (rabbit, p->set))) {
+    if (rabbit->known
+        && (s = dws_labels_missing (p->set->labels, rabbit->labels))) {
         snprintf (buf, size, "lacks label %.80s", s);
         return buf;
     }

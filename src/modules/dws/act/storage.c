@@ -10,6 +10,7 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/daemons.h"
+#include "libdws/storage/labels.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/util/hosts.h"
@@ -47,20 +48,50 @@ static json_t *all_breakdowns (struct job *job)
     return list;
 }
 
-/* Where the job may run: next to storage that exists already, and only on nodes
- * that have a rabbit.
+/* Next to storage that exists already, and to rabbits with the labels that new
+ * storage asks for.
+ */
+static json_t *locate (struct job *job, json_t *breakdowns,
+                       json_t *resources, dws_error_t *error)
+{
+    const struct dws_topology *topo = job->ctx->config->topology;
+    int64_t nodes = dws_breakdown_nodes (resources);
+    json_t *storages = storages_array (job->ctx->storages);
+    json_t *labels = NULL;
+    json_t *location;
+
+    if (!(location = dws_location_constraint (breakdowns, job->servers, topo,
+                                              job->ctx->config->network_types,
+                                              nodes, error))
+        || !(labels = dws_labels_constraint (breakdowns, storages, topo, nodes,
+                                             error))) {
+        ERRNO_SAFE (json_decref (location));
+        location = NULL;
+    }
+    else if (json_is_null (location)) {
+        location = json_incref (labels);
+    }
+    else if (!json_is_null (labels)) {
+        json_t *both = json_pack ("{s:[O,O]}", "and", location, labels);
+
+        if (!both)
+            dws_error (error, ENOMEM, "out of memory");
+        ERRNO_SAFE (json_decref (location));
+        location = both;
+    }
+    ERRNO_SAFE (json_decref (labels));
+    ERRNO_SAFE (json_decref (storages));
+    return location;
+}
+
+/* Where the job may run, and only on nodes that have a rabbit.
  */
 static json_t *make_constraint (struct job *job, json_t *breakdowns,
                                 json_t *resources, dws_error_t *error)
 {
-    json_t *location;
+    json_t *location = locate (job, breakdowns, resources, error);
     json_t *o;
 
-    location = dws_location_constraint (breakdowns, job->servers,
-                                        job->ctx->config->topology,
-                                        job->ctx->config->network_types,
-                                        dws_breakdown_nodes (resources),
-                                        error);
     if (!location || json_array_size (breakdowns) == 0)
         return location;
     o = dws_health_constraint (location, error);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See labels.h.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <flux/hostlist.h>
+
+#include "allocset_private.h"
+#include "labels.h"
+
+static const char default_label[] =
+    "dataworkflowservices.github.io/storage=Rabbit";
+
+static bool has_label (json_t *labels, const char *want)
+{
+    size_t len = strcspn (want, "=");
+    const char *name;
+    json_t *value;
+
+    json_object_foreach (labels, name, value) {
+        const char *have = json_string_value (value);
+
+        if (strlen (name) == len
+            && strncmp (name, want, len) == 0
+            && have
+            && strcmp (have, want + len + (want[len] == '=')) == 0)
+            return true;
+    }
+    return false;
+}
+
+const char *dws_labels_missing (json_t *wanted, json_t *labels)
+{
+    size_t i;
+    json_t *entry;
+
+    json_array_foreach (wanted, i, entry) {
+        const char *want = json_string_value (entry);
+
+        if (want
+            && strcmp (want, default_label) != 0
+            && !has_label (labels, want))
+            return want;
+    }
+    return NULL;
+}
+
+/* Which rabbits may be used, by their number in the mapping, and how many nodes
+ * hang on these.
+ */
+struct choice {
+    const struct dws_topology *topo;
+    bool *allowed;
+    int64_t hosts;
+};
+
+static int64_t count_hosts (const struct dws_topology *topo, int index)
+{
+    struct hostlist *hl = hostlist_decode (dws_topology_hostlist (topo, index));
+    int64_t count = hl ? hostlist_count (hl) : 0;
+
+    hostlist_destroy (hl);
+    return count;
+}
+
+/* Start with those of 'from' (NULL: all). Returns false if out of memory.
+ */
+static bool choice_init (struct choice *c, const struct dws_topology *topo,
+                         const struct choice *from)
+{
+    size_t n = dws_topology_count (topo);
+
+    c->topo = topo;
+    if (!(c->allowed = calloc (n + 1, sizeof (*c->allowed))))
+        return false;
+    for (size_t i = 0; i < n; i++)
+        c->allowed[i] = !from || from->allowed[i];
+    c->hosts = from ? from->hosts : (int64_t)dws_topology_host_count (topo);
+    return true;
+}
+
+/* Without the rabbits that lack a label.
+ */
+static void choice_restrict (struct choice *c, json_t *storages, json_t *wanted)
+{
+    size_t i;
+    json_t *storage;
+
+    json_array_foreach (storages, i, storage) {
+        const char *name = "";
+        json_t *labels = NULL;
+        int index;
+
+        (void)json_unpack (storage,
+                           "{s:{s:s s?o}}",
+                           "metadata",
+                             "name", &name,
+                             "labels", &labels);
+        if ((index = dws_topology_find (c->topo, name)) < 0
+            || !c->allowed[index]
+            || !dws_labels_missing (wanted, labels))
+            continue;
+        c->allowed[index] = false;
+        c->hosts -= count_hosts (c->topo, index);
+    }
+}
+
+static bool needs_all_rabbits (const struct alloc_set *set)
+{
+    return set->strategy == ALLOC_PER_COMPUTE
+        || set->strategy == ALLOC_PER_SERVER;
+}
+
+/* All but the usual one, cut to fit.
+ */
+static const char *join_labels (json_t *wanted, char *buf, size_t size)
+{
+    size_t used = 0;
+    size_t i;
+    json_t *entry;
+
+    buf[0] = '\0';
+    json_array_foreach (wanted, i, entry) {
+        const char *want = json_string_value (entry);
+
+        if (want && strcmp (want, default_label) != 0 && used < size)
+            used += snprintf (buf + used, size - used, "%s%s",
+                              used ? ", " : "", want);
+    }
+    return buf;
+}
+
+/* Returns -1 if the job cannot have the set.
+ */
+static int restrict_to_set (struct choice *c,
+                            const struct breakdown *b,
+                            const struct alloc_set *set,
+                            json_t *storages,
+                            int64_t nodes,
+                            dws_error_t *error)
+{
+    char labels[80];
+    int64_t wanted = nodes < INT32_MAX ? nodes : 1;
+    struct choice some;
+
+    if (!dws_labels_missing (set->labels, NULL))
+        return 0;
+    if (!choice_init (&some, c->topo, c))
+        return dws_error_nomem (error);
+    choice_restrict (&some, storages, set->labels);
+    if (some.hosts == 0
+        || (some.hosts < wanted && needs_all_rabbits (set))) {
+        dws_error (error,
+                   ENOSPC,
+                   "%s, set %.20s: the rabbits with label %s have %lld"
+                   " nodes, the job needs %lld",
+                   b->name,
+                   set->label,
+                   join_labels (set->labels, labels, sizeof (labels)),
+                   (long long)some.hosts,
+                   (long long)(needs_all_rabbits (set) ? wanted : 1));
+        free (some.allowed);
+        return -1;
+    }
+    if (needs_all_rabbits (set) || some.hosts >= nodes) {
+        free (c->allowed);
+        *c = some;
+    }
+    else
+        free (some.allowed);
+    return 0;
+}
+
+static json_t *encode_choice (const struct choice *c, dws_error_t *error)
+{
+    struct hostlist *hl = hostlist_create ();
+    json_t *result = NULL;
+    char *s = NULL;
+
+    if (!hl)
+        goto done;
+    for (size_t i = 0; i < dws_topology_count (c->topo); i++) {
+        if (c->allowed[i]
+            && hostlist_append (hl, dws_topology_hostlist (c->topo, i)) < 0)
+            goto done;
+    }
+    hostlist_sort (hl);
+    if ((s = hostlist_encode (hl)))
+        result = json_pack ("{s:[s]}", "hostlist", s);
+done:
+    if (!result)
+        dws_error_nomem (error);
+    free (s);
+    hostlist_destroy (hl);
+    return result;
+}
+
+/* Mostly not.
+ */
+static bool any_label (const struct breakdown_list *bl)
+{
+    for (size_t i = 0; i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nsets; j++) {
+            if (dws_labels_missing (bl->list[i].sets[j].labels, NULL))
+                return true;
+        }
+    }
+    return false;
+}
+
+json_t *dws_labels_constraint (json_t *breakdowns,
+                               json_t *storages,
+                               const struct dws_topology *topo,
+                               int64_t nodes,
+                               dws_error_t *error)
+{
+    struct breakdown_list *bl;
+    struct choice c = { 0 };
+    json_t *result = NULL;
+
+    if (!(bl = breakdown_list_create (breakdowns, error)))
+        return NULL;
+    if (!any_label (bl)) {
+        result = json_null ();
+        goto done;
+    }
+    if (!choice_init (&c, topo, NULL)) {
+        dws_error_nomem (error);
+        goto done;
+    }
+    /* What the job cannot do without comes first. */
+    for (int all = 1; all >= 0; all--) {
+        for (size_t i = 0; i < bl->count; i++) {
+            const struct breakdown *b = &bl->list[i];
+
+            for (size_t j = 0; j < b->nsets; j++) {
+                if (needs_all_rabbits (&b->sets[j]) == all
+                    && restrict_to_set (&c, b, &b->sets[j], storages, nodes,
+                                        error) < 0)
+                    goto done;
+            }
+        }
+    }
+    if (c.hosts < (int64_t)dws_topology_host_count (topo))
+        result = encode_choice (&c, error);
+    else
+        result = json_null ();
+done:
+    free (c.allowed);
+    breakdown_list_destroy (bl);
+    return result;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The labels of rabbits that allocation sets ask for: which rabbits have them,
+ * and as an RFC 31 constraint on the job, that it is placed next to those.
+ */
+
+#ifndef LIBDWS_LABELS_H
+#define LIBDWS_LABELS_H
+
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/graph/topology.h"
+#include "libdws/util/error.h"
+
+/* The first of 'wanted' (array of "key=value", or NULL) that 'labels' (object, or
+ * NULL) do not have, or NULL. All sets want the label storage=Rabbit and all
+ * rabbits are taken to have it.
+ */
+const char *dws_labels_missing (json_t *wanted, json_t *labels);
+
+/* Where a job on 'nodes' nodes (INT32_MAX: not known) may run by the labels that
+ * the DirectiveBreakdowns ask for. 'storages' is an array of Storage objects; a
+ * rabbit that has none is taken to have all labels.
+ *
+ * A set that needs all rabbits of the job restricts it to the nodes of those that
+ * have the labels. One that needs some does so, too, while there are enough such
+ * nodes: a larger job gets others as well, and may have to be refused later.
+ *
+ * Returns the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null if
+ * there is nothing to ask for. Fails with EINVAL or EAGAIN as the breakdowns may,
+ * ENOSPC (there are not enough such nodes) or ENOMEM.
+ */
+json_t *dws_labels_constraint (json_t *breakdowns,
+                               json_t *storages,
+                               const struct dws_topology *topo,
+                               int64_t nodes,
+                               dws_error_t *error);
+
+#endif /* !LIBDWS_LABELS_H */
