@@ -109,9 +109,11 @@ def run(action: str, jobid: JobID, uid: int, host: str, alarm_s: int) -> int:
     script.
 
     A begin that fails for what is wrong with ATOM or its configuration drains
-    the node: what is wrong would fail the next job, too. What Flux does not
-    answer (OSError) fails the job alone.
+    the node: what is wrong would fail the next job, too. An end never fails, as
+    Flux drains each node on which the epilog does: the job has done well, and
+    there is nothing wrong with the node.
     """
+    failed = 1 if action == "begin" else 0
 
     def log(text: str) -> None:
         print(f"atom-{action}: {jobid.f58plain}: {text}", file=sys.stderr)
@@ -132,12 +134,12 @@ def run(action: str, jobid: JobID, uid: int, host: str, alarm_s: int) -> int:
             log(str(exc))
             if action == "begin":
                 drain(handle, host, str(exc))
-            return 1
+            return failed
         finally:
             signal.alarm(0)
     except OSError as exc:
         log(f"Flux does not answer: {exc}")
-        return 1
+        return failed
     return 0
 
 
