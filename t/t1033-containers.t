@@ -35,7 +35,7 @@ test_expect_success 'load everything, with the profile of the example' '
 	restrict_persistent_creation = false
 	daemons.copy-offload = "nnf-copy-offload.service"
 	EOT
-	dws_setup &&
+	dws_setup --nodes "node[0-1,3,2]" &&
 	kube patch nnfcontainerprofiles nnf-system foo \
 		"{\"data\": {\"retryLimit\": 2, \"preRunTimeoutSeconds\": 2,
 		  \"postRunTimeoutSeconds\": 2}}" &&
@@ -70,10 +70,25 @@ test_expect_success 'the example runs, with all of its variables' '
 	grep "^NNF_CONTAINER_PORTS_foo=4[0-9]*$" out
 '
 test_expect_success 'one tells which directory on a rabbit is whose' '
-	grep "^DW_RABBIT_NODES=rabbit0=node\[0-1\];rabbit1=node\[2-3\]$" out
+	grep "^DW_RABBIT_NODES=rabbit0=node\[0-1\];rabbit1=node\[3,2\]$" out
+'
+# directory NODE: the number of the one on its rabbit that is this node's storage
+directory () {
+	kube get clientmounts $1 default-$name-0-computes >mount &&
+	jq ".spec.mounts[0].device.deviceReference.data // 0" mount
+}
+test_expect_success 'it goes by the order in which the Storage has the nodes' '
+	done_well $jobid &&
+	ordered=$(flux submit -N4 -S dw="$LOCAL
+		#DW container name=mine profile=example-success DW_JOB_foo_local_storage=my-gfs2" \
+		sleep inf) &&
+	dws_wait_event $ordered start &&
+	name=$(dws_workflow $ordered) &&
+	test "$(directory node0) $(directory node1)" = "0 1" &&
+	test "$(directory node3) $(directory node2)" = "0 1" &&
+	flux cancel $ordered && dws_wait_event $ordered clean
 '
 test_expect_success 'also when the module is loaded again in the prolog' '
-	done_well $jobid &&
 	dws_ctl hold DataIn &&
 	again=$(flux submit -N4 -S dw="$LOCAL
 		#DW persistentdw name=some-lustre
@@ -83,7 +98,7 @@ test_expect_success 'also when the module is loaded again in the prolog' '
 	dws_wait_status ".agent.synced" &&
 	dws_ctl release DataIn &&
 	flux job attach $again >out &&
-	grep "^DW_RABBIT_NODES=rabbit0=node\[0-1\];rabbit1=node\[2-3\]$" out &&
+	grep "^DW_RABBIT_NODES=rabbit0=node\[0-1\];rabbit1=node\[3,2\]$" out &&
 	done_well $again
 '
 test_expect_success 'the ends of the logs of its containers stay with the job' '

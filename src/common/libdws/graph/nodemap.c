@@ -15,6 +15,7 @@
  */
 struct map {
     struct hostlist **hosts;    // by number of the rabbit, NULL: none
+    int *left_out;              // how many of these
     int *order;
     int count;
 };
@@ -29,7 +30,7 @@ static int add_host (struct map *map, int index, const char *host)
     return hostlist_append (map->hosts[index], host) < 0 ? -1 : 0;
 }
 
-static int fill (struct map *map, struct hostlist *all,
+static int fill (struct map *map, struct hostlist *all, struct hostlist *left,
                  const struct dws_topology *topo)
 {
     const char *host;
@@ -37,7 +38,59 @@ static int fill (struct map *map, struct hostlist *all,
     for (host = hostlist_first (all); host; host = hostlist_next (all)) {
         int index = dws_topology_find_host (topo, host);
 
-        if (index >= 0 && add_host (map, index, host) < 0)
+        if (index < 0)
+            continue;
+        if (add_host (map, index, host) < 0)
+            return -1;
+        if (hostlist_find (left, host) >= 0)
+            map->left_out[index]++;
+    }
+    return 0;
+}
+
+/* Put the hosts of a rabbit into the order in which its Storage has them.
+ */
+static int sort_hosts (struct hostlist **hosts, json_t *storage)
+{
+    struct hostlist *sorted;
+    json_t *computes = NULL;
+    json_t *entry;
+    size_t i;
+
+    (void)json_unpack (storage, "{s:{s:{s:o}}}",
+                       "status", "access", "computes", &computes);
+    if (json_array_size (computes) == 0)
+        return 0;
+    if (!(sorted = hostlist_create ()))
+        return -1;
+    json_array_foreach (computes, i, entry) {
+        const char *name = json_string_value (json_object_get (entry, "name"));
+
+        if (!name || hostlist_find (*hosts, name) < 0)
+            continue;
+        if (hostlist_append (sorted, name) < 0
+            || hostlist_delete (*hosts, name) < 0)
+            goto error;
+    }
+    if (hostlist_append_list (sorted, *hosts) < 0)
+        goto error;
+    hostlist_destroy (*hosts);
+    *hosts = sorted;
+    return 0;
+error:
+    hostlist_destroy (sorted);
+    return -1;
+}
+
+static int sort_all (struct map *map, const struct dws_topology *topo,
+                     json_t *storages)
+{
+    for (int i = 0; i < map->count; i++) {
+        int index = map->order[i];
+        const char *name = dws_topology_name (topo, index);
+
+        if (sort_hosts (&map->hosts[index],
+                        json_object_get (storages, name)) < 0)
             return -1;
     }
     return 0;
@@ -48,16 +101,21 @@ static char *encode_map (const struct map *map, const struct dws_topology *topo)
     char *result = NULL;
     size_t size;
     FILE *stream;
+    bool first = true;
     bool ok = true;
 
     if (!(stream = open_memstream (&result, &size)))
         return NULL;
     for (int i = 0; i < map->count && ok; i++) {
         int index = map->order[i];
-        char *s = hostlist_encode (map->hosts[index]);
+        char *s;
 
-        ok = s && fprintf (stream, "%s%s=%s", i > 0 ? ";" : "",
+        if (map->left_out[index] == hostlist_count (map->hosts[index]))
+            continue;
+        s = hostlist_encode (map->hosts[index]);
+        ok = s && fprintf (stream, "%s%s=%s", first ? "" : ";",
                            dws_topology_name (topo, index), s) > 0;
+        first = false;
         free (s);
     }
     if (fclose (stream) != 0 || !ok) {
@@ -67,28 +125,45 @@ static char *encode_map (const struct map *map, const struct dws_topology *topo)
     return result;
 }
 
-char *dws_nodemap (const char *hosts,
-                   const struct dws_topology *topo,
-                   dws_error_t *error)
+static char *make_map (struct hostlist *all, struct hostlist *left,
+                       const struct dws_topology *topo, json_t *storages)
 {
-    struct hostlist *all;
-    size_t count = dws_topology_count (topo);
-    struct map map = { 0 };
+    size_t count = dws_topology_count (topo) + 1;
+    struct map map = {
+        .hosts = calloc (count, sizeof (map.hosts[0])),
+        .left_out = calloc (count, sizeof (map.left_out[0])),
+        .order = calloc (count, sizeof (map.order[0])),
+    };
     char *result = NULL;
 
-    if (!(all = hostlist_decode (hosts))) {
-        dws_error (error, EINVAL, "malformed hostlist '%s'", hosts);
-        return NULL;
-    }
-    if (!(map.hosts = calloc (count + 1, sizeof (map.hosts[0])))
-        || !(map.order = calloc (count + 1, sizeof (map.order[0])))
-        || fill (&map, all, topo) < 0
-        || !(result = encode_map (&map, topo)))
-        dws_error_nomem (error);
+    if (map.hosts && map.left_out && map.order
+        && fill (&map, all, left, topo) == 0
+        && sort_all (&map, topo, storages) == 0)
+        result = encode_map (&map, topo);
     for (int i = 0; i < map.count; i++)
         hostlist_destroy (map.hosts[map.order[i]]);
     free (map.hosts);
+    free (map.left_out);
     free (map.order);
+    return result;
+}
+
+char *dws_nodemap (const char *hosts,
+                   const struct dws_topology *topo,
+                   const struct dws_nodemap_opts *opts,
+                   dws_error_t *error)
+{
+    const char *left_out = opts->left_out ? opts->left_out : "";
+    struct hostlist *all = hostlist_decode (hosts);
+    struct hostlist *left = hostlist_decode (left_out);
+    char *result = NULL;
+
+    if (!all || !left)
+        dws_error (error, EINVAL, "malformed hostlist '%s'",
+                   all ? left_out : hosts);
+    else if (!(result = make_map (all, left, topo, opts->storages)))
+        dws_error_nomem (error);
     hostlist_destroy (all);
+    hostlist_destroy (left);
     return result;
 }

@@ -7,16 +7,27 @@
 #ifndef LIBDWS_NODEMAP_H
 #define LIBDWS_NODEMAP_H
 
+#include <jansson.h>
+
 #include "libdws/util/error.h"
 #include "topology.h"
 
+struct dws_nodemap_opts {
+    const char *left_out;   // hosts that the job does without, or NULL
+    json_t *storages;       // borrowed: Storage objects by name, or NULL
+};
+
 /* "RABBIT=HOSTS;RABBIT=HOSTS" for the hosts of a job (a hostlist), each rabbit
  * once. The storage of host number N (from 0) in the list of a rabbit is the
- * directory RABBIT-N there. Hosts without a rabbit are left out.
+ * directory RABBIT-N there: NNF gives its allocations to the hosts in the order in
+ * which the rabbit's Storage has them. Hosts without a rabbit are not there, nor is a
+ * rabbit all of whose hosts are left out. One that is left out among others keeps
+ * its place: it has failed to mount what it was given.
  * The caller frees the result. Fails with EINVAL or ENOMEM.
  */
 char *dws_nodemap (const char *hosts,
                    const struct dws_topology *topo,
+                   const struct dws_nodemap_opts *opts,
                    dws_error_t *error);
 
 #endif /* !LIBDWS_NODEMAP_H */

@@ -131,6 +131,10 @@ static const char *storages_text =
     " {'metadata': {'name': 'r2'}, 'status': {'status': 'Ready',"
     "  'capacity': 107374182400}}]";
 
+static const char *accesses_text =
+    "{'r1': {'status': {'access': {'computes':"
+    " [{'name': 'a2'}, {'name': 'a1'}]}}}}";
+
 static const char *graph_text =
     "{'graph': {'nodes': ["
     " {'metadata': {'paths': {'containment': '/c/chassis0'},"
@@ -158,6 +162,7 @@ struct fixture {
     json_t *breakdowns;
     json_t *servers;
     json_t *storages;
+    json_t *accesses;
     json_t *dw;
     json_t *presets;
     json_t *resources;
@@ -349,7 +354,12 @@ static int drop_text (char *s)
 
 static int op_nodemap (struct fixture *f, dws_error_t *e)
 {
-    return drop_text (dws_nodemap ("b3,a[1-2]", f->topo, e));
+    struct dws_nodemap_opts opts = {
+        .left_out = "b3",
+        .storages = f->accesses,
+    };
+
+    return drop_text (dws_nodemap ("b3,a[1-2]", f->topo, &opts, e));
 }
 
 static int op_mounts (struct fixture *f, dws_error_t *e)
@@ -452,6 +462,7 @@ static void test_sweep (void **state)
     f.breakdowns = J (breakdowns_text);
     f.servers = J (servers_text);
     f.storages = J (storages_text);
+    f.accesses = J (accesses_text);
     f.dw = J (dw_text);
     f.presets = J ("{'small': ['#DW jobdw type=gfs2 capacity=1GB name=ab']}");
     f.resources = J ("[{'type': 'node', 'count': 3}]");
@@ -489,6 +500,7 @@ static void test_sweep (void **state)
     json_decref (f.presets);
     json_decref (f.dw);
     json_decref (f.storages);
+    json_decref (f.accesses);
     json_decref (f.servers);
     json_decref (f.breakdowns);
     json_decref (f.R);

@@ -14,7 +14,10 @@
 #include "act/action.h"
 #include "act/kvs.h"
 #include "act/objects.h"
+#include "act/storage.h"
 #include "facts/config.h"
+#include "facts/space.h"
+#include "facts/storages.h"
 #include "sched/holds.h"
 #include "tell/annotate.h"
 #include "tell/explain.h"
@@ -23,16 +26,25 @@
 /* Prolog
  */
 
-/* Containers see the storage of all nodes of their rabbit.
+/* Containers see the storage of all nodes of their rabbit. The Storage objects say
+ * in which order, so they have to be known.
  */
 static int add_nodemap (struct job *job, json_t *variables)
 {
+    struct dws_nodemap_opts opts = {
+        .left_out = storage_left_out (job),
+        .storages = storages_by_name (job->ctx->storages),
+    };
     char *s = NULL;
     int rc = 0;
 
     if (job->wf->containers && job->facts->hosts) {
+        if (!space_known (job->ctx->space)) {
+            errno = EAGAIN;
+            return -1;
+        }
         if (!(s = dws_nodemap (job->facts->hosts, job->ctx->config->topology,
-                               NULL)))
+                               &opts, NULL)))
             return -1;
         rc = json_object_set_new (variables, "DW_RABBIT_NODES",
                                   json_string (s));
