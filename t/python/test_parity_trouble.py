@@ -137,8 +137,12 @@ def test_without_computes_nothing_is_unmounted_in_teardown(
     admin.delete("computes", job.name).expect(200)
     job.go("Teardown")
     name = f"{job.name}-0-computes"
-    access = wait(admin, "nnfaccesses", name, lambda o: "error" in o["status"])
-    assert "deletionTimestamp" in access["metadata"]
+    access = wait(
+        admin,
+        "nnfaccesses",
+        name,
+        lambda o: "error" in o["status"] and "deletionTimestamp" in o["metadata"],
+    )
     missing = f'Computes.{DWS} "{job.name}" not found'
     assert access["status"]["error"]["debugMessage"] == missing
     job.saying("DriverWait", "DW Directive 0: delete")
