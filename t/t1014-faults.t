@@ -13,7 +13,8 @@
 #     was not copied yet is lost with them.
 #   teardown: completed: The job ends as it would have.
 # FAULT cancelled: the job is cancelled
-#   depend pending setup datain prerun running postrun dataout teardown: failed cancel: Straight to Teardown; nothing more is copied.
+#   depend pending setup datain prerun postrun dataout teardown: failed cancel: Straight to Teardown; nothing more is copied.
+#   running: failed cancel: As at any end: unmounted, copied out, torn down.
 # FAULT error: DWS reports an error in each state, in Teardown a passing one
 #   depend: failed dws-create: The job is refused, in the words of DWS.
 #   pending setup datain prerun: failed dws-setup: The job does not start, and is told in the words of DWS.
@@ -31,7 +32,8 @@
 #   postrun dataout: failed dws-timeout: Nothing more is copied; nodes that are still mounted are drained.
 #   teardown: completed: Teardown goes on until it succeeds, or the epilog times out.
 # FAULT epilog-timeout: the exception of the epilog timeout is raised
-#   depend pending setup datain prerun running: failed dws-epilog-timeout: Straight to Teardown; nothing more is copied.
+#   depend pending setup datain prerun: failed dws-epilog-timeout: Straight to Teardown; nothing more is copied.
+#   running: failed dws-epilog-timeout: As at any end: unmounted, copied out, torn down.
 #   postrun dataout teardown: failed dws-epilog-timeout: The job is let go; nodes that are still mounted are drained, rabbits with allocations are disabled.
 
 test_description='Deletion, cancellation, errors and limits in every phase'

@@ -101,6 +101,7 @@ class World:
         self._brokers: brokers.Brokers | None = None
         self._hold_fd = -1
         self._log_read = 0  # of the instance's log
+        self._log_start = 0  # where that of its latest start begins
         self._handle: flux.Flux | None = None
 
     # -- the cluster ------------------------------------------------------
@@ -163,6 +164,8 @@ class World:
             options.append(f"--statedir={self.workdir / 'state'}")
         else:
             options += brokers.options(self.workdir, len(self.nodes))
+        log = self.workdir / "instance.log"
+        self._log_start = log.stat().st_size if log.exists() else 0
         self.instance.spawn(
             [str(self.engine.flux), "start", *options, "sh", "-c", script],
             env=self._env(),
@@ -208,6 +211,13 @@ class World:
         os.kill(self._broker_pid, signal.SIGKILL)
         self._release()
         self.instance.wait()
+
+    def miscounts(self) -> bool:
+        """Whether flux-core would wait for ever for jobs that there are not, when it
+        is to end: see brokers.MISCOUNTED."""
+        with open(self.workdir / "instance.log", errors="replace") as log:
+            log.seek(self._log_start)
+            return brokers.MISCOUNTED.search(log.read()) is not None
 
     def stop_instance(self) -> None:
         """As an administrator does."""
@@ -355,6 +365,8 @@ class World:
         for process in (self.agent, self.sim, self.instance):
             process.send(signal.SIGCONT)
         self.agent.end(signal.SIGTERM)
-        if self.instance.alive:
+        if self.instance.alive and self.miscounts():
+            self.kill_instance()
+        elif self.instance.alive:
             self.stop_instance()
         self.sim.end(signal.SIGTERM)
