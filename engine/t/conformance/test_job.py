@@ -177,7 +177,7 @@ class TestEnd(Case):
 
     def test_timelimit(self):
         spec = self.jobspec("sleep", "inf")
-        spec.duration = "0.2s"
+        spec.duration = "2s"
         info = job.result(self.handle, job.submit(self.handle, spec))
         self.assertEqual((info.result, info.exception.type), ("TIMEOUT", "timeout"))
         self.assertIn("resource allocation expired", info.exception.note)
