@@ -76,9 +76,8 @@ struct row {
 static const struct row table[] = {
     /*   job is in         workflow goes to    and is     do */
     ROW (BEFORE,           NOWHERE,            ABSENT,    row_create),
-    ROW (DEPEND,           ANOTHERS,           ANY - DELETING, row_replace),
-    ROW (DEPEND,           ANOTHERS,           DELETING,  row_let_go),
-    ROW (BEFORE,           LIVE,               DELETING,  row_let_go),
+    ROW (BEFORE,           LIVE | ANOTHERS,    DELETING,  row_let_go),
+    ROW (DEPEND,           ANOTHERS,           ANY,       row_replace),
     ROW (BEFORE,           LIVE,               ERROR,     fail_message),
     ROW (BEFORE,           TEARDOWN,           READY,     row_remove_workflow),
     ROW (BEFORE,           TEARDOWN,           ANY,       row_begin_teardown),

@@ -76,8 +76,9 @@ uint64_t dws_commands_hash (json_t *directives)
     json_array_foreach (directives, index, value) {
         const char *s = json_is_string (value) ? json_string_value (value) : "";
 
-        for (size_t i = 0; i <= strlen (s); i++)
-            h = (h ^ (unsigned char)s[i]) * 0x100000001b3ULL;
+        do
+            h = (h ^ (unsigned char)*s) * 0x100000001b3ULL;
+        while (*s++);
     }
     return h;
 }

@@ -248,7 +248,10 @@ struct rival {
 
 static int is_created (unsigned command, const char *name, void *arg)
 {
-    return command == DWS_COMMAND_CREATE_PERSISTENT && !strcmp (arg, name);
+    const struct rival *rival = arg;
+
+    return command == DWS_COMMAND_CREATE_PERSISTENT
+        && !strcmp (rival->name, name);
 }
 
 /* The instance is made in Proposal.
@@ -262,7 +265,7 @@ static void find_rival (struct job *job, void *arg)
 
     if (job != rival->job && making
         && (job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
-        && each_named (job, is_created, (char *)rival->name))
+        && each_named (job, is_created, rival))
         rival->found = job;
 }
 
