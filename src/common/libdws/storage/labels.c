@@ -87,25 +87,18 @@ static bool choice_init (struct choice *c, const struct dws_topology *topo,
  */
 static void choice_restrict (struct choice *c, json_t *storages, json_t *wanted)
 {
-    size_t i;
-    json_t *storage;
+    for (size_t i = 0; i < dws_topology_count (c->topo); i++) {
+        json_t *storage = json_object_get (storages,
+                                           dws_topology_name (c->topo, i));
+        json_t *metadata = json_object_get (storage, "metadata");
 
-    json_array_foreach (storages, i, storage) {
-        const char *name = "";
-        json_t *labels = NULL;
-        int index;
-
-        (void)json_unpack (storage,
-                           "{s:{s:s s?o}}",
-                           "metadata",
-                             "name", &name,
-                             "labels", &labels);
-        if ((index = dws_topology_find (c->topo, name)) < 0
-            || !c->allowed[index]
-            || !dws_labels_missing (wanted, labels))
-            continue;
-        c->allowed[index] = false;
-        c->hosts -= count_hosts (c->topo, index);
+        if (storage
+            && c->allowed[i]
+            && dws_labels_missing (wanted,
+                                   json_object_get (metadata, "labels"))) {
+            c->allowed[i] = false;
+            c->hosts -= count_hosts (c->topo, i);
+        }
     }
 }
 

@@ -20,8 +20,8 @@
 const char *dws_labels_missing (json_t *wanted, json_t *labels);
 
 /* Where a job on 'nodes' nodes (INT32_MAX: not known) may run by the labels that
- * the DirectiveBreakdowns ask for. 'storages' is an array of Storage objects; a
- * rabbit that has none is taken to have all labels.
+ * the DirectiveBreakdowns ask for. 'storages' is an object of Storage objects by
+ * name; a rabbit that has none is taken to have all labels.
  *
  * A set that needs all rabbits of the job restricts it to the nodes of those that
  * have the labels. One that needs some does so, too, while there are enough such

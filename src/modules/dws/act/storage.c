@@ -56,7 +56,7 @@ static json_t *locate (struct job *job, json_t *breakdowns,
 {
     const struct dws_topology *topo = job->ctx->config->topology;
     int64_t nodes = dws_breakdown_nodes (resources);
-    json_t *storages = storages_array (job->ctx->storages);
+    json_t *storages = storages_by_name (job->ctx->storages);
     json_t *labels = NULL;
     json_t *location;
 
@@ -68,9 +68,8 @@ static json_t *locate (struct job *job, json_t *breakdowns,
         ERRNO_SAFE (json_decref (location));
         location = NULL;
     }
-    else if (json_is_null (location)) {
+    else if (json_is_null (location))
         location = json_incref (labels);
-    }
     else if (!json_is_null (labels)) {
         json_t *both = json_pack ("{s:[O,O]}", "and", location, labels);
 
@@ -80,7 +79,6 @@ static json_t *locate (struct job *job, json_t *breakdowns,
         location = both;
     }
     ERRNO_SAFE (json_decref (labels));
-    ERRNO_SAFE (json_decref (storages));
     return location;
 }
 

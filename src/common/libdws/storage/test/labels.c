@@ -31,10 +31,10 @@ static const char *mapping_text =
     "             'r4': {'capacity': 1, 'hostlist': 'd1'}}}";
 
 static const char *storages_text =
-    "[{'metadata': {'name': 'r1', 'labels': {'tier': 'fast'}}},"
-    " {'metadata': {'name': 'r2', 'labels': {'tier': 'fast', 'new': 'yes'}}},"
-    " {'metadata': {'name': 'r3', 'labels': {'tier': 'fastest'}}},"
-    " {'metadata': {'name': 'of-another-machine'}}]";
+    "{'r1': {'metadata': {'labels': {'tier': 'fast'}}},"
+    " 'r2': {'metadata': {'labels': {'tier': 'fast', 'new': 'yes'}}},"
+    " 'r3': {'metadata': {'labels': {'tier': 'fastest'}}},"
+    " 'of-another-machine': {'metadata': {}}}";
 
 static const struct {
     const char *breakdowns;
@@ -112,7 +112,7 @@ static void test_nowhere (void **state)
 {
     json_t *mapping = J ("{'computes': {'a1': 'r1'}, 'rabbits': {"
                          " 'r1': {'capacity': 1, 'hostlist': 'a1'}}}");
-    json_t *storages = J ("[{'metadata': {'name': 'r1'}}]");
+    json_t *storages = J ("{'r1': {'metadata': {}}}");
     json_t *breakdowns = J ("[" BREAKDOWN (SOME_FAST) "]");
     struct dws_topology *topo = dws_topology_create (mapping, NULL);
     dws_error_t e = { "" };
