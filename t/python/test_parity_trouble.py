@@ -123,7 +123,6 @@ def test_a_compute_that_nobody_knows(jobs: Jobs, machine: Machine, kind: str) ->
     )
 
 
-@pytest.mark.observed(14)
 @pytest.mark.parametrize("kind", ["xfs", "gfs2", "lustre"])
 def test_without_computes_nothing_is_unmounted_in_teardown(
     jobs: Jobs, machine: Machine, admin: User, kind: str
@@ -152,6 +151,7 @@ def test_without_computes_nothing_is_unmounted_in_teardown(
     job.at("Teardown")
 
 
+@pytest.mark.observed(14)
 def test_computes_may_come_later(jobs: Jobs, machine: Machine, admin: User) -> None:
     rabbit = machine.names[0]
     first, second = machine.rabbits[rabbit][:2]
