@@ -11,9 +11,6 @@ GFS2="#DW jobdw type=gfs2 capacity=10GiB name=scratch"
 COPY_IN='#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in'
 COPY_OUT='#DW copy_out source=$DW_JOB_scratch/out destination=/lus/global/out'
 
-kube () {
-	"$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/kube_object.py" "$PWD/kubeconfig" "$@"
-}
 # exception JOBID TYPE PATTERN...: the note of its fatal exception of that type
 exception () {
 	dws_wait_event -m type=$2 -m severity=0 $1 exception >exception &&
@@ -31,7 +28,7 @@ test_expect_success 'load everything' '
 	dws_setup
 '
 test_expect_success 'somebody else has a persistent file system' '
-	kube create persistentstorageinstances default theirs \
+	dws_kube create persistentstorageinstances default theirs \
 		"{\"spec\": {\"name\": \"theirs\", \"fsType\": \"lustre\",
 		  \"dwDirective\": \"#DW create_persistent\", \"userID\": 65533,
 		  \"state\": \"Active\"}}" &&
@@ -42,7 +39,7 @@ test_expect_success 'directives that cannot be served' '
 		"$DWS_SRCDIR/t/data/refusals/directives.txt"
 '
 test_expect_success 'nothing is left of them' '
-	kube delete persistentstorageinstances default theirs &&
+	dws_kube delete persistentstorageinstances default theirs &&
 	dws_clean
 '
 test_expect_success 'more than the rabbits have' '
@@ -116,7 +113,7 @@ computes () {
 	workflow=$(dws_workflow $1) &&
 	shift &&
 	data=$(printf "{\"name\": \"%s\"}," "$@") &&
-	kube patch computes default $workflow "{\"data\": [${data%,}]}"
+	dws_kube patch computes default $workflow "{\"data\": [${data%,}]}"
 }
 test_expect_success 'a controller that is dead: the rabbit is named' '
 	dws_ctl rabbit rabbit1 dead &&
@@ -134,7 +131,7 @@ test_expect_success 'a controller that is dead: the rabbit is named' '
 '
 # stamp JOBID: since when its workflow is in TransientCondition, as noted there
 stamp () {
-	kube get workflows default $(dws_workflow $1) >workflow &&
+	dws_kube get workflows default $(dws_workflow $1) >workflow &&
 	jq -er ".metadata.annotations[\"flux-framework.org/transient-since\"]" \
 		workflow
 }
@@ -161,7 +158,7 @@ test_expect_success 'its clock goes on when the module is loaded again' '
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_until stamp $jobid &&
 	flux module remove dws &&
-	kube patch workflows default $(dws_workflow $jobid) \
+	dws_kube patch workflows default $(dws_workflow $jobid) \
 		"{\"metadata\": {\"annotations\":
 		  {\"flux-framework.org/transient-since\": \"Setup 1000.0\"}}}" &&
 	flux module load "$DWS_MODULES/dws.so" &&

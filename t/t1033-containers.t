@@ -11,9 +11,6 @@ LOCAL="#DW jobdw type=gfs2 capacity=1GiB name=my-gfs2"
 SERVER="#DW container name=my-server profile=example-server DW_JOB_foo_local_storage=my-gfs2"
 MPI="#DW container name=my-mpi profile=example-mpi DW_JOB_foo_local_storage=my-gfs2"
 
-kube () {
-	"$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/kube_object.py" "$PWD/kubeconfig" "$@"
-}
 exception () {
 	dws_wait_event -m type=$2 -m severity=0 $1 exception >exception &&
 	shift 2 &&
@@ -36,7 +33,7 @@ test_expect_success 'load everything, with the profile of the example' '
 	daemons.copy-offload = "nnf-copy-offload.service"
 	EOT
 	dws_setup --nodes "node[0-1,3,2]" &&
-	kube patch nnfcontainerprofiles nnf-system foo \
+	dws_kube patch nnfcontainerprofiles nnf-system foo \
 		"{\"data\": {\"retryLimit\": 2, \"preRunTimeoutSeconds\": 2,
 		  \"postRunTimeoutSeconds\": 2}}" &&
 	jobid=$(flux submit -N1 \
@@ -74,7 +71,7 @@ test_expect_success 'one tells which directory on a rabbit is whose' '
 '
 # directory NODE: the number of the one on its rabbit that is this node's storage
 directory () {
-	kube get clientmounts $1 default-$name-0-computes >mount &&
+	dws_kube get clientmounts $1 default-$name-0-computes >mount &&
 	jq ".spec.mounts[0].device.deviceReference.data // 0" mount
 }
 test_expect_success 'it goes by the order in which the Storage has the nodes' '
@@ -155,7 +152,7 @@ test_expect_success 'one that fails as often as it may, with the log of each try
 	dws_ctl containers ok
 '
 test_expect_success 'no port is left' '
-	kube patch systemconfigurations default default \
+	dws_kube patch systemconfigurations default default \
 		"{\"spec\": {\"ports\": [5000]}}" &&
 	first=$(flux submit -N1 -S dw="$LOCAL
 		$SERVER" sleep inf) &&

@@ -6,12 +6,9 @@ test_description='Labels of rabbits that storage asks for'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
-kube () {
-	"$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/kube_object.py" "$PWD/kubeconfig" "$@"
-}
 # profile NAME DATA
 profile () {
-	kube create nnfstorageprofiles nnf-system $1 "{\"data\": $2}"
+	dws_kube create nnfstorageprofiles nnf-system $1 "{\"data\": $2}"
 }
 # runs_on NODES: the job is done, and well
 runs_on () {
@@ -31,7 +28,7 @@ test_expect_success 'load everything, a rabbit has a label' '
 	profile mixed "{\"lustreStorage\": {\"ostOptions\":
 		{\"storageLabels\": [\"tier=fast\"]}}}" &&
 	profile newest "{\"xfsStorage\": {\"storageLabels\": [\"tier=fast\", \"new=yes\"]}}" &&
-	kube patch storages default rabbit1 \
+	dws_kube patch storages default rabbit1 \
 		"{\"metadata\": {\"labels\": {\"tier\": \"fast\"}}}" &&
 	dws_load &&
 	dws_start_agent &&

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-import pathlib
 import re
 
 import pytest
+from page_support import TOP, is_there
 
-TOP = pathlib.Path(__file__).parents[2]
 LIBDWS = TOP / "src/common/libdws"
 STRUCTS = {
     "dws_job": "facts/job.h",
@@ -47,17 +46,6 @@ def test_every_field_has_a_row(struct: str) -> None:
 @pytest.mark.parametrize("struct", STRUCTS)
 def test_every_cell_is_filled(struct: str) -> None:
     assert [row for row in rows(struct) if len(row) != 9 or not all(row)] == []
-
-
-def is_there(reference: str) -> bool:
-    """Whether a test is: of a shell script by its title or the fault that it makes,
-    of C by its function."""
-    path, name = reference.strip("`").split(": ", 1)
-    lines = (TOP / path).read_text().splitlines()
-    if path.endswith(".c"):
-        return f"static void {name} (void **state)" in lines
-    starts = (f"test_expect_success '{name}'", f"{name} '")
-    return any(line.startswith(starts) for line in lines)
 
 
 @pytest.mark.parametrize("struct", STRUCTS)

@@ -4,27 +4,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pathlib
 import re
-import sys
 from types import ModuleType
 
 import pytest
+from page_support import load
 
 TOP = pathlib.Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
 def faults() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "faults", TOP / "scripts" / "lib" / "faults.py"
-    )
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["faults"] = module
-    spec.loader.exec_module(module)
-    return module
+    return load("faults")
 
 
 def test_page_is_up_to_date(faults: ModuleType) -> None:

@@ -4,29 +4,16 @@
 
 from __future__ import annotations
 
-import importlib.util
-import pathlib
 import re
-from types import ModuleType
 
 import pytest
 from flux_k8s import names
+from page_support import TOP, load
 
-TOP = pathlib.Path(__file__).parents[2]
 SOURCES = TOP / "src" / "modules"
 
 
-def load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "inputs", TOP / "scripts" / "lib" / "inputs.py"
-    )
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-inputs = load()
+inputs = load("inputs")
 
 
 def of_module() -> dict[str, str]:

@@ -8,14 +8,9 @@ import pathlib
 import re
 
 import pytest
+from page_support import TOP, is_there
 
-TOP = pathlib.Path(__file__).parents[2]
 PAGES = sorted((TOP / "doc" / "dev" / "spec").glob("*.rst"))
-TITLES = {
-    ".t": r"^test_expect_success (?:[A-Z_,]+ )?'{}'",
-    ".c": r"^static void {} \(void \*\*state\)",
-    ".py": r"^(?:    )?(?:async )?def {}\(",
-}
 
 
 def rows(page: pathlib.Path) -> list[list[str]]:
@@ -26,15 +21,6 @@ def rows(page: pathlib.Path) -> list[list[str]]:
         for row in re.findall(r"^   \* - (.*(?:\n     - ?.*)*)", text, re.MULTILINE)
         if not row.startswith("it asks\n")
     ]
-
-
-def is_there(reference: str) -> bool:
-    """Whether "FILE: TITLE" is a test."""
-    path, _, title = reference.partition(": ")
-    file = TOP / path
-    title = title.strip().replace("'", r"'\''")
-    wanted = TITLES[file.suffix].format(re.escape(title))
-    return file.is_file() and bool(re.search(wanted, file.read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)

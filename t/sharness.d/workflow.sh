@@ -132,6 +132,11 @@ dws_k8s () {
     "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/k8s.py" "$PWD/kubeconfig" "$@"
 }
 
+# dws_kube COMMAND...: the same for kinds of any group, see t/scripts/kube_object.py.
+dws_kube () {
+    "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/kube_object.py" "$PWD/kubeconfig" "$@"
+}
+
 # dws_crowd COMMAND: a job in every phase at once, see t/scripts/crowd.py.
 dws_crowd () {
     dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/crowd.py" "$@"
