@@ -12,9 +12,11 @@ import ssl
 import threading
 import time
 
+import kubernetes.config
 import pytest
 from flux_k8s import comeback, commands, kube, watch
-from flux_k8s.kube import UNREACHABLE, ApiError, ConfigError, Kube
+from flux_k8s.kube import UNREACHABLE, ApiError, Kube
+from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.watch import Sink, WatchThread, pause_s
 from sim_support import SOURCE, Sim, workflow
 
@@ -448,6 +450,23 @@ def test_a_proxy_that_is_none_names_the_kubeconfig(server, proxy):
     config["clusters"][0]["cluster"]["proxy-url"] = proxy
     path.write_text(json.dumps(config))
     with pytest.raises(ConfigError, match=str(path)):
+        Kube(str(path))
+
+
+def test_a_proxy_that_the_package_passes_over(server, monkeypatch):
+    """As that of Debian 12 does, which knows no proxy-url."""
+    path = pathlib.Path(server.kubeconfig())
+    config = json.loads(path.read_text())
+    config["clusters"][0]["cluster"]["proxy-url"] = "http://proxy:3128"
+    path.write_text(json.dumps(config))
+    load = kubernetes.config.load_kube_config
+
+    def load_without(config_file, client_configuration):
+        load(config_file=config_file, client_configuration=client_configuration)
+        client_configuration.proxy = None
+
+    monkeypatch.setattr(kubernetes.config, "load_kube_config", load_without)
+    with pytest.raises(ConfigError, match="proxy-url needs a newer Python package"):
         Kube(str(path))
 
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 from flux_k8s import configcheck
-from flux_k8s.kube import ConfigError, Kube
+from flux_k8s.kube import Kube
+from flux_k8s.kubeconfig import ConfigError
 
 KEY = "rabbit.allow_insecure_kubernetes"
 HTTP = "http"

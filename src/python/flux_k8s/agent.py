@@ -25,7 +25,8 @@ import flux.constants
 
 from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
-from flux_k8s.kube import ConfigError, Kube, Object
+from flux_k8s.kube import Kube, Object
+from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watchers, backoff_s
 

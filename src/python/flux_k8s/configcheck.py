@@ -10,7 +10,8 @@ import sys
 from typing import Any
 
 from flux_k8s import brokerconfig, dws, resourceconfig
-from flux_k8s.kube import ConfigError, Kube
+from flux_k8s.kube import Kube
+from flux_k8s.kubeconfig import ConfigError
 
 
 def _check_mapping(path: str) -> str | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import socket
 import threading
 import time
@@ -19,13 +18,12 @@ from typing import Any, Callable
 from urllib.parse import quote, urlencode
 
 import kubernetes.client
-import kubernetes.config
 import urllib3
-import yaml
-from kubernetes.config.config_exception import ConfigException
 
+from flux_k8s import kubeconfig
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
+from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.stats import Stats
 from flux_k8s.trust import insecurity
 
@@ -65,17 +63,6 @@ RELOAD_INTERVAL_S = 1.0
 # Reasons of ours, where there was no answer.
 UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
 BROKEN = "Broken"  # the connection, or the answer, ended early or never came
-
-# What the kubernetes package raises for a file that is not what it should be.
-KUBECONFIG_FAULTS = (
-    ConfigException,
-    OSError,
-    yaml.YAMLError,
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-)
 
 # How a refusal by a webhook begins, which no rule takes back.
 WEBHOOK = "admission webhook"
@@ -164,26 +151,12 @@ class ApiError(Exception):
         return cls(status, reason, message or f"HTTP status {status}", delay)
 
 
-class ConfigError(Exception):
-    """There is no usable kubeconfig; the text names the file."""
-
-
-class InsecureError(ConfigError):
-    """The kubeconfig would have the agent trust anybody."""
-
-
-def default_kubeconfig() -> str:
-    """The kubeconfig used when none is configured: $KUBECONFIG, then the
-    home directory of the user that the agent runs as."""
-    return os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
-
-
 class Kube:
     """Requests to one API server. May be used by any number of threads."""
 
     def __init__(
         self,
-        kubeconfig: str | None = None,
+        path: str | None = None,
         connections: int = 32,
         stats: Stats | None = None,
         insecure: bool = False,
@@ -191,14 +164,14 @@ class Kube:
         """Read the kubeconfig.
 
         Args:
-            kubeconfig: path, or None for the default one.
+            path: of the kubeconfig, or None for the default one.
             connections: how many connections are kept open.
             stats: where requests are counted.
             insecure: rabbit.allow_insecure_kubernetes.
         Raises:
             ConfigError: the file cannot be used.
         """
-        self.path = kubeconfig or default_kubeconfig()
+        self.path = path or kubeconfig.default()
         self.stats = stats or Stats()
         self.comeback = Comeback()
         self._connections = connections
@@ -212,15 +185,7 @@ class Kube:
     def _load(self) -> None:
         configuration = kubernetes.client.Configuration()
         configuration.connection_pool_maxsize = self._connections
-        try:
-            kubernetes.config.load_kube_config(
-                config_file=self.path, client_configuration=configuration
-            )
-            client = kubernetes.client.ApiClient(configuration)
-        except KUBECONFIG_FAULTS as exc:
-            known = isinstance(exc, (ConfigException, OSError, yaml.YAMLError))
-            text = exc if known else f"not a kubeconfig ({exc})"
-            raise ConfigError(f"kubeconfig {self.path}: {text}") from exc
+        client = kubeconfig.read(self.path, configuration)
         self._judge(insecurity(configuration.host, configuration.verify_ssl))
         self._configuration: Any = configuration
         pool = client.rest_client.pool_manager

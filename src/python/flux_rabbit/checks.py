@@ -252,7 +252,8 @@ def _nodes(site: Site) -> str:
 
 @check("kubeconfig")
 def _kubeconfig(site: Site) -> str:
-    from flux_k8s.kube import ConfigError, Kube
+    from flux_k8s.kube import Kube
+    from flux_k8s.kubeconfig import ConfigError
 
     path = site.table.get("kubeconfig")
     try:
