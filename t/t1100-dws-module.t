@@ -48,6 +48,25 @@ test_expect_success 'without rabbit.mapping it does not load' '
 	test_must_fail flux module load "$MODULE" &&
 	flux dmesg >dmesg && grep "rabbit.mapping: is required" dmesg
 '
+test_expect_success 'what it does not know keeps it from nothing, and is told' '
+	configure "mapping = \"$PWD/mapping.json\"" "tc_timeuot = 5" \
+		"nnf_api_version = \"v1alpha1\"" "restrict_persistent = true" &&
+	flux config reload &&
+	flux module load "$MODULE" &&
+	flux dmesg >dmesg &&
+	grep "rabbit.tc_timeuot: unknown key" dmesg &&
+	grep "rabbit.nnf_api_version: has no effect" dmesg &&
+	grep "rabbit.restrict_persistent: is now called" dmesg &&
+	flux module remove dws
+'
+test_expect_success 'two words for one thing have to agree' '
+	configure "mapping = \"$PWD/mapping.json\"" "restrict_persistent = false" \
+		"restrict_persistent_creation = true" &&
+	flux config reload &&
+	test_must_fail flux module load "$MODULE" &&
+	flux dmesg >dmesg &&
+	grep "rabbit.restrict_persistent: is the old name" dmesg
+'
 test_expect_success 'it loads' '
 	configure "mapping = \"$PWD/mapping.json\"" && flux config reload &&
 	flux module load "$MODULE"

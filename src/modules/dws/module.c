@@ -194,19 +194,37 @@ static void ctx_destroy (struct dws_ctx *ctx)
     }
 }
 
+/* An instance that starts does not do without storage for a word too many; it
+ * is told, and refused when the configuration is loaded again.
+ */
+static struct dws_config *first_config (flux_t *h)
+{
+    struct dws_config *config = NULL;
+    json_t *notes;
+    json_t *note;
+    size_t i;
+    dws_error_t error;
+
+    if (!(notes = json_array ()))
+        return NULL;
+    if (!(config = config_create (flux_get_conf (h), notes, &error)))
+        flux_log (h, LOG_ERR, "%s", error.text);
+    json_array_foreach (notes, i, note)
+        flux_log (h, LOG_WARNING, "%s", json_string_value (note));
+    ERRNO_SAFE (json_decref (notes));
+    return config;
+}
+
 static struct dws_ctx *ctx_create (flux_t *h)
 {
     struct dws_ctx *ctx;
-    dws_error_t error;
 
     if (!(ctx = calloc (1, sizeof (*ctx))))
         return NULL;
     ctx->h = h;
     ctx->events = &events;
-    if (!(ctx->config = config_create (flux_get_conf (h), &error))) {
-        flux_log (h, LOG_ERR, "%s", error.text);
+    if (!(ctx->config = first_config (h)))
         goto error;
-    }
     if (!(ctx->instance = kvs_instance (h))) {
         flux_log_error (h, "KVS " DWS_KEY_INSTANCE);
         goto error;

@@ -240,7 +240,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     bool tell_agent;
 
     if (flux_module_config_request_decode (msg, &conf) < 0
-        || !(config = config_create (conf, &error))) {
+        || !(config = config_create (conf, NULL, &error))) {
         ERRNO_SAFE_BLOCK;
         flux_conf_decref (conf);
         respond (h, msg, -1, error.text[0] ? error.text : NULL);

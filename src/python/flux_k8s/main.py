@@ -12,9 +12,52 @@ import flux
 
 from flux_k8s import configcheck
 from flux_k8s.agent import Agent, Overrides
-from flux_k8s.kube import ConfigError
+from flux_k8s.kubeconfig import ConfigError
 
 LOGGER = logging.getLogger("flux_k8s")
+
+# Options of the service of flux-coral2, which a site's unit may still have, and what
+# to do instead. How many values each has is as argparse says it.
+OLD_OPTIONS = (
+    (("-w", "--watch-interval"), 1, "nothing is polled any more"),
+    (
+        ("-m", "--min-allocation-size"),
+        1,
+        "sizes are those of the storage profiles of DWS",
+    ),
+    (("--drain-queues",), "+", "set rabbit.drain_queues in the configuration"),
+    (
+        ("--disable-fluxion",),
+        0,
+        "the scheduler gets a job's storage as resources; see flux-sched-rabbit(1)",
+    ),
+    (("--retry-delay",), 1, "pauses grow from a second up by themselves"),
+)
+
+
+def add_old_options(parser: argparse.ArgumentParser) -> None:
+    """Take the options of flux-coral2; those that are given go to args.old."""
+
+    class Old(argparse.Action):
+        def __call__(
+            self,
+            parser: argparse.ArgumentParser,
+            namespace: argparse.Namespace,
+            values: object,
+            option_string: str | None = None,
+        ) -> None:
+            namespace.old = [*namespace.old, f"{option_string}: {self.const}"]
+
+    parser.set_defaults(old=[])
+    for names, values, instead in OLD_OPTIONS:
+        parser.add_argument(
+            *names,
+            action=Old,
+            nargs=values if values != 1 else None,
+            default=argparse.SUPPRESS,
+            const=instead,
+            help=argparse.SUPPRESS,
+        )
 
 
 def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
@@ -54,6 +97,7 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         default=0,
         help="log more; twice: everything",
     )
+    add_old_options(parser)
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
         parser.error(f"--workers: expected 1 or more, got {args.workers}")
@@ -71,6 +115,8 @@ def main(argv: list[str] | None = None) -> int:
         format="flux-coral2-dws: %(levelname)s: %(message)s",
         stream=sys.stderr,
     )
+    for option in args.old:
+        LOGGER.warning("option of flux-coral2 without effect: %s", option)
     try:
         handle = flux.Flux()
         return Agent(handle, Overrides(args.kubeconfig, args.workers)).run()

@@ -17,6 +17,7 @@
 #include "libutil/errno_safe.h"
 #include "config.h"
 #include "config_checks_private.h"
+#include "config_old_private.h"
 
 enum type {
     TYPE_TEXT,
@@ -429,6 +430,15 @@ static int set_default (struct dws_config *config,
     return rc;
 }
 
+static int add_text (json_t *array, const char *text)
+{
+    if (array && json_array_append_new (array, json_string (text)) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
+}
+
 /* Note a fault, or with no place to note it give up. Lack of memory always
  * ends it.
  */
@@ -436,15 +446,41 @@ static int fault (json_t *faults, const dws_error_t *error)
 {
     if (!faults || errno == ENOMEM)
         return -1;
-    if (json_array_append_new (faults, json_string (error->text)) < 0) {
-        errno = ENOMEM;
+    return add_text (faults, error->text);
+}
+
+/* One key of the table. What is of no use is noted, an unknown key only if there
+ * is a place for notes.
+ */
+static int read_key (struct dws_config *config,
+                     json_t *table,
+                     const char *key,
+                     json_t *value,
+                     json_t *notes,
+                     dws_error_t *error)
+{
+    const struct option *opt;
+    const char *now = key;
+    char note[256];
+    int rc = dws_config_old_key (table, key, &now, note, sizeof (note), error);
+
+    if (rc < 0)
         return -1;
-    }
-    return 0;
+    if (rc > 0 && add_text (notes, note) < 0)
+        return dws_error_nomem (error);
+    if (!now)
+        return 0;
+    if ((opt = find_option (now)))
+        return set_option (config, opt, value, error);
+    snprintf (note, sizeof (note), "rabbit.%s: unknown key", key);
+    if (!notes)
+        return dws_error (error, EINVAL, "%s", note);
+    return add_text (notes, note) < 0 ? dws_error_nomem (error) : 0;
 }
 
 static struct dws_config *read_table (json_t *table,
                                       json_t *faults,
+                                      json_t *notes,
                                       dws_error_t *error)
 {
     struct dws_config *config;
@@ -466,14 +502,8 @@ static struct dws_config *read_table (json_t *table,
         return config;
     }
     json_object_foreach (table, key, value) {
-        const struct option *opt = find_option (key);
-        int rc;
-
-        if (opt)
-            rc = set_option (config, opt, value, error);
-        else
-            rc = dws_error (error, EINVAL, "rabbit.%s: unknown key", key);
-        if (rc < 0 && fault (faults, error) < 0)
+        if (read_key (config, table, key, value, notes, error) < 0
+            && fault (faults, error) < 0)
             goto error;
     }
     if (!json_object_get (table, "mapping")) {
@@ -487,9 +517,11 @@ error:
     return NULL;
 }
 
-struct dws_config *dws_config_create (json_t *table, dws_error_t *error)
+struct dws_config *dws_config_create (json_t *table,
+                                      json_t *notes,
+                                      dws_error_t *error)
 {
-    return read_table (table, NULL, error);
+    return read_table (table, NULL, notes, error);
 }
 
 void dws_config_destroy (struct dws_config *config)
@@ -518,7 +550,7 @@ json_t *dws_config_faults (json_t *table)
     json_t *faults;
 
     if (!(faults = json_array ())
-        || !(config = read_table (table, faults, &error))) {
+        || !(config = read_table (table, faults, faults, &error))) {
         json_decref (faults);
         errno = ENOMEM;
         return NULL;

@@ -46,12 +46,16 @@ struct dws_config {
 };
 
 /* Read the table (NULL: an empty one). The error begins with the full name of
- * the key at fault. Fails with EINVAL or ENOMEM.
+ * the key at fault. What is passed over, and keys of flux-coral2, are told in
+ * 'notes', an array of texts; without one (NULL) unknown keys are faults.
+ * Fails with EINVAL or ENOMEM.
  */
-struct dws_config *dws_config_create (json_t *table, dws_error_t *error);
+struct dws_config *dws_config_create (json_t *table,
+                                      json_t *notes,
+                                      dws_error_t *error);
 void dws_config_destroy (struct dws_config *config);
 
-/* Every fault of the table, as an array of texts.
+/* Every fault of the table and every note, as an array of texts.
  * Returns a new reference, or NULL with errno ENOMEM.
  */
 json_t *dws_config_faults (json_t *table);

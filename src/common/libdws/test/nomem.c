@@ -283,9 +283,15 @@ static int op_jgf (struct fixture *f, dws_error_t *e)
 
 static int op_config (struct fixture *f, dws_error_t *e)
 {
-    struct dws_config *config = dws_config_create (f->config, e);
+    json_t *notes = json_array ();
+    struct dws_config *config = NULL;
     int rc;
 
+    if (notes)
+        config = dws_config_create (f->config, notes, e);
+    else
+        dws_error_nomem (e);
+    json_decref (notes);
     if (!config)
         return -1;
     rc = drop (dws_config_agent (config));
@@ -467,7 +473,8 @@ static void test_sweep (void **state)
     f.presets = J ("{'small': ['#DW jobdw type=gfs2 capacity=1GB name=ab']}");
     f.resources = J ("[{'type': 'node', 'count': 3}]");
     f.nodes = J ("{'r1': 2, 'r2': 1}");
-    f.config = J ("{'mapping': '/m', 'tc_timeout': '5m',"
+    f.config = J ("{'mapping': '/m', 'tc_timeout': '5m', 'nonsense': 1,"
+                  " 'restrict_persistent': true,"
                   " 'presets': {'a': '#DW jobdw type=xfs capacity=1GB"
                   " name=ab'}}");
     f.graph = J (graph_text);

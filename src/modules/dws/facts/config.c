@@ -70,7 +70,9 @@ static int find_queues (struct dws_config *config, json_t *queues,
     return 0;
 }
 
-struct dws_config *config_create (const flux_conf_t *conf, dws_error_t *error)
+struct dws_config *config_create (const flux_conf_t *conf,
+                                  json_t *notes,
+                                  dws_error_t *error)
 {
     struct dws_config *config;
     json_t *table = NULL;
@@ -83,7 +85,7 @@ struct dws_config *config_create (const flux_conf_t *conf, dws_error_t *error)
         dws_error (error, errno, "%s", err.text);
         return NULL;
     }
-    if (!(config = dws_config_create (table, error)))
+    if (!(config = dws_config_create (table, notes, error)))
         return NULL;
     if (find_queues (config, queues, error) < 0
         || load_mapping (config, error) < 0) {

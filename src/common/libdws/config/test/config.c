@@ -34,8 +34,8 @@ static const struct {
       "rabbit.save_datamovements: expected an integer >= 0, got -1" },
     { "{'restrict_persistent_creation': 1}",
       "rabbit.restrict_persistent_creation: expected true or false, got 1" },
-    { "{'restrict_persistent': true}",
-      "rabbit.restrict_persistent: unknown key" },
+    { "{'restrict_persist': true}",
+      "rabbit.restrict_persist: unknown key" },
     { "{'environment': 'DW_*'}", "rabbit.environment: expected an array" },
     { "{'environment': ['DW_*', 5]}", "rabbit.environment: expected" },
     { "{'metrics': '9464'}", "rabbit.metrics: expected 127.0.0.1:PORT" },
@@ -64,7 +64,7 @@ static void test_faults (void **state)
         if (json_is_object (table) && !strstr (bad[i].error, "mapping"))
             json_object_set_new (table, "mapping", json_string ("m"));
         errno = 0;
-        assert_null (dws_config_create (table, &e));
+        assert_null (dws_config_create (table, NULL, &e));
         assert_int_equal (errno, EINVAL);
         assert_contains (e.text, bad[i].error);
         json_decref (table);
@@ -87,11 +87,53 @@ static void test_all_faults (void **state)
     json_decref (table);
 }
 
+/* At the start of an instance nothing stops for a word too many.
+ */
+static void test_notes (void **state)
+{
+    json_t *table = J ("{'mapping': 'm', 'nonsense': 1, 'nnf_api_version': 'v1',"
+                       " 'restrict_persistent': false}");
+    json_t *notes = json_array ();
+    struct dws_config *c = dws_config_create (table, notes, NULL);
+    json_t *faults = dws_config_faults (table);
+    dws_error_t e;
+
+    assert_non_null (c);
+    assert_false (c->restrict_persistent);
+    assert_json (notes,
+                 "['rabbit.nonsense: unknown key',"
+                 " 'rabbit.nnf_api_version: has no effect, the API server tells"
+                 " its versions',"
+                 " 'rabbit.restrict_persistent: is now called"
+                 " rabbit.restrict_persistent_creation']");
+    assert_true (json_equal (faults, notes));
+    dws_config_destroy (c);
+    json_decref (faults);
+    json_array_clear (notes);
+
+    json_object_set_new (table, "restrict_persistent_creation", json_true ());
+    assert_null (dws_config_create (table, notes, &e));
+    assert_contains (e.text, "rabbit.restrict_persistent: is the old name");
+    json_object_set_new (table, "restrict_persistent_creation", json_false ());
+    assert_non_null (c = dws_config_create (table, notes, NULL));
+    assert_false (c->restrict_persistent);
+    dws_config_destroy (c);
+    json_decref (notes);
+
+    /* With no place to say it only what is known passes. */
+    assert_null (dws_config_create (table, NULL, &e));
+    assert_contains (e.text, "rabbit.nonsense: unknown key");
+    json_object_del (table, "nonsense");
+    assert_non_null (c = dws_config_create (table, NULL, NULL));
+    dws_config_destroy (c);
+    json_decref (table);
+}
+
 static void test_defaults (void **state)
 {
     static const struct dws_policy policy = DWS_POLICY_DEFAULT;
     json_t *table = J ("{'mapping': '/m'}");
-    struct dws_config *c = dws_config_create (table, NULL);
+    struct dws_config *c = dws_config_create (table, NULL, NULL);
     json_t *agent;
 
     assert_non_null (c);
@@ -138,7 +180,7 @@ static void test_times (void **state)
         struct dws_config *c;
 
         json_object_set_new (table, "setup_timeout", J (times[i].value));
-        assert_non_null (c = dws_config_create (table, NULL));
+        assert_non_null (c = dws_config_create (table, NULL, NULL));
         assert_true (c->policy.setup_timeout == times[i].seconds);
         dws_config_destroy (c);
         json_decref (table);
@@ -155,7 +197,7 @@ static void test_zero (void **state)
                        " 'prolog_timeout': 0, 'orphan_grace': 0,"
                        " 'datamovement_grace': 0, 'offline_grace': '0m',"
                        " 'progress_interval': 0}");
-    struct dws_config *c = dws_config_create (table, NULL);
+    struct dws_config *c = dws_config_create (table, NULL, NULL);
 
     assert_non_null (c);
     assert_true (c->policy.tc_timeout == -1.);
@@ -183,7 +225,7 @@ static void test_values (void **state)
                        " 'daemons': {'scr': 'scr.service'},"
                        " 'presets': {'a': '#DW jobdw type=xfs"
                        " capacity=1GiB name=aa'}}");
-    struct dws_config *c = dws_config_create (table, NULL);
+    struct dws_config *c = dws_config_create (table, NULL, NULL);
     json_t *agent;
 
     assert_non_null (c);
@@ -226,6 +268,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_faults),
         cmocka_unit_test (test_all_faults),
+        cmocka_unit_test (test_notes),
         cmocka_unit_test (test_defaults),
         cmocka_unit_test (test_times),
         cmocka_unit_test (test_zero),

@@ -1,0 +1,35 @@
+# The command line of the agent.
+# SPDX-License-Identifier: LGPL-3.0-only
+import pytest
+from flux_k8s.main import OLD_OPTIONS, parse_args
+
+
+def test_options_of_flux_coral2_are_taken():
+    """A unit that gives them still starts; each is named, with what to do instead."""
+    given = "-w 5 --min-allocation-size=4 --retry-delay 10 --disable-fluxion -v"
+    given += " --drain-queues pbatch pdebug --workers 3"
+    args = parse_args(given.split())
+    assert args.verbose == 1
+    assert args.workers == 3
+    assert [text.split(":")[0] for text in args.old] == [
+        "-w",
+        "--min-allocation-size",
+        "--retry-delay",
+        "--disable-fluxion",
+        "--drain-queues",
+    ]
+    assert "--drain-queues: set rabbit.drain_queues in the configuration" in args.old
+
+
+def test_no_help_for_what_has_no_effect(capsys):
+    with pytest.raises(SystemExit):
+        parse_args(["--help"])
+    text = capsys.readouterr().out
+    assert "--workers" in text
+    assert not [names for names, _, _ in OLD_OPTIONS if names[-1] in text]
+
+
+def test_other_options_are_refused():
+    with pytest.raises(SystemExit) as info:
+        parse_args(["--wokers=3"])
+    assert info.value.code == 2
