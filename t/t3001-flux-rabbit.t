@@ -237,6 +237,22 @@ test_expect_success 'show: a job without rabbits is told apart' '
 	test_expect_code 1 flux rabbit show $plain 2>err &&
 	grep "is not a rabbit job" err
 '
+# An instance that is a job of this one, as flux alloc and flux batch start it.
+inside () {
+	flux run -N1 -t 5m flux start "$@"
+}
+test_expect_success FLUX_CORE 'in an allocation it shows the system instance, and says so' '
+	inside flux rabbit list --json >inside.json 2>err &&
+	flux rabbit list --json >json &&
+	test_cmp json inside.json &&
+	grep "flux rabbit: of the system instance, local://" err &&
+	inside flux rabbit show --json $broken >inside.json &&
+	says inside.json "(.errors | length) >= 1"
+'
+test_expect_success 'elsewhere it says nothing of that' '
+	flux rabbit list >out 2>err &&
+	test_must_be_empty err
+'
 test_expect_success 'a dead agent is a bad status' '
 	dws_kill_agent &&
 	test_expect_code 3 flux rabbit status >out &&

@@ -129,6 +129,10 @@ def main(argv: list[str] | None = None) -> int:
     name = next((word for word in argv if word in COMMANDS), None)
     args = parser_for(name).parse_args(argv)
     try:
+        uri = rpc.system_uri()
+        if uri:
+            os.environ["FLUX_URI"] = uri
+            print(f"{PROG}: of the system instance, {uri}", file=sys.stderr)
         return int(args.run(args) or 0)
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -70,9 +70,10 @@ class Pending:
 class Handle:
     """A connection to the Flux instance."""
 
-    def __init__(self) -> None:
-        """Connect. Raises OSError without an instance."""
-        self._handle = lib.flux_open(ffi.NULL, 0)
+    def __init__(self, uri: str | None = None) -> None:
+        """Connect to the instance that we are in, or that of an address ("/": the
+        one at the root of all). Raises OSError without an instance."""
+        self._handle = lib.flux_open(ffi.NULL if uri is None else uri.encode(), 0)
         if self._handle == ffi.NULL:
             raise OSError(ffi.errno, "cannot connect to a Flux instance")
 
@@ -94,6 +95,22 @@ class Handle:
         """A broker attribute, "" if there is none of that name."""
         value = lib.flux_attr_get(self._handle, name.encode())
         return "" if value == ffi.NULL else _text(value)
+
+
+def system_uri() -> str:
+    """In an instance that is a job and has no rabbits of its own: the address of the
+    system instance, at the root of all. Elsewhere "". Raises OSError."""
+    try:
+        here = Handle()
+    except OSError:
+        return ""  # whoever needs one says so
+    if not here.attribute("parent-uri"):
+        return ""
+    try:
+        status(here)
+    except Absent:
+        return Handle("/").attribute("local-uri")
+    return ""
 
 
 def jobid(text: str) -> int:
