@@ -1,0 +1,158 @@
+# shellcheck shell=bash
+# The harness of t/install/*.t: a site that installs flux-dws into its flux-core.
+# Each test file runs in a root of its own (see root), as root.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+DWS_SRCDIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+if test -z "$DWS_SITE"; then
+    cd "$DWS_SRCDIR" || exit 1
+    DWS_SITE=t exec t/install/root "$(realpath "$0")" "$@"
+fi
+. "$DWS_SRCDIR/scripts/lib/engines.sh"
+FLUX=$(find_flux_core)
+FLUX_PREFIX=$(cd "$(dirname "$FLUX")/.." && pwd)
+SITE_CONF=$(PKG_CONFIG_PATH=$FLUX_PREFIX/lib/pkgconfig pkg-config --variable=fluxconfdir flux-core)/system
+SITE_LIMIT=120
+# Those that the documentation names, for Debian 12.
+SITE_BUILD_PACKAGES="gcc pkg-config libjansson-dev python3-dev python3-docutils meson"
+SITE_PACKAGES="python3-cffi python3-kubernetes python3-prometheus-client"
+export FLUX FLUX_PREFIX DWS_SRCDIR
+
+# A site has only its own programs: the simulator is called by its path.
+DWS_SIM=${FLUX_DWS_PREFIX:-$DWS_SRCDIR/.venv}/bin/dws-sim
+PATH=$FLUX_PREFIX/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+PKG_CONFIG_PATH=$FLUX_PREFIX/lib/pkgconfig
+unset FLUX_URI PYTHONPATH LD_LIBRARY_PATH FLUX_DWS_PREFIX
+export PKG_CONFIG_PATH
+
+SHARNESS_TEST_DIRECTORY=$(mktemp -d /var/tmp/dws-site-XXXXXX)
+chmod 755 "$SHARNESS_TEST_DIRECTORY"
+SHARNESS_TEST_SRCDIR=$DWS_SRCDIR/t
+export PATH SHARNESS_TEST_DIRECTORY SHARNESS_TEST_SRCDIR
+cd "$SHARNESS_TEST_DIRECTORY" || exit 1
+. "${SHARNESS_PATH:-/usr/share/sharness/sharness.sh}"
+chain_lint=t
+# Each test needs what those before it have done.
+immediate=t
+
+# quietly COMMAND...: what it prints is shown only if it fails.
+quietly () {
+    "$@" >quietly.log 2>&1 || { cat quietly.log; return 1; }
+}
+
+# site_users: the user of the instance, and one of its users.
+site_users () {
+    useradd --system --create-home --home-dir /var/lib/flux flux &&
+    useradd --create-home alice
+}
+
+# site_packages NAME...: those of Debian.
+site_packages () {
+    { test -n "$(ls /var/lib/apt/lists/*Packages* 2>/dev/null)" || apt-get update; } &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
+}
+
+# site_as USER COMMAND...: with his rights, groups and home.
+site_as () {
+    site_user=$1
+    shift
+    setpriv --reuid "$site_user" --regid "$site_user" --init-groups \
+        env HOME="$(getent passwd "$site_user" | cut -d: -f6)" USER="$site_user" "$@"
+}
+
+# site_unit FILE: the command line that systemd runs for a unit.
+site_unit () {
+    sed -e ':a' -e '/\\$/{N;s/\\\n/ /;ba' -e '}' "$1" | sed -n 's/^ExecStart=//p'
+}
+
+# site_run NAME UNIT [VARIABLE=VALUE...]: what the unit runs, as flux, its output in
+# NAME.log, its process in NAME.pid.
+site_run () {
+    site_name=$1 site_line=$(site_unit "$2") || return 1
+    shift 2
+    test -n "$site_line" || return 1
+    site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
+        bash -c "exec $site_line" >"$site_name.log" 2>&1 &
+    echo $! >"$site_name.pid"
+}
+
+# site_wait COMMAND...: again and again until it succeeds, with a limit that only a
+# failure reaches.
+site_wait () {
+    site_end=$((SECONDS + SITE_LIMIT))
+    until "$@" >site_wait.out 2>&1; do
+        if test $SECONDS -ge $site_end; then
+            cat site_wait.out
+            echo "site_wait: not after $SITE_LIMIT s: $*"
+            return 1
+        fi
+        sleep 0.2
+    done
+}
+
+# site_cluster: a simulated cluster with one rabbit, next to this host. Its mounts
+# are where those of a node are.
+site_cluster () {
+    "$DWS_SIM" run --kubeconfig "$PWD/kubeconfig" --nodes node0 --nodes-per-rabbit 1 \
+        --root / --log "$PWD/sim.log" &
+    echo $! >sim.pid
+    site_wait test -s kubeconfig
+}
+
+# site_configure: as doc/admin/install.rst says, for Fluxion.
+site_configure () {
+    mkdir -p "$SITE_CONF/conf.d" &&
+    install -o flux -m 600 kubeconfig "$SITE_CONF/kubeconfig" &&
+    flux rabbitmapping --kubeconfig "$SITE_CONF/kubeconfig" >"$SITE_CONF/rabbitmapping.json" &&
+    flux R encode --local >R.local &&
+    flux dws2jgf "$SITE_CONF/rabbitmapping.json" <R.local >"$SITE_CONF/R.json" &&
+    sed -e "s,/etc/flux/system,$SITE_CONF," -e "s,^#kubeconfig,kubeconfig," \
+        "$FLUX_PREFIX/share/doc/flux-dws/examples/rabbit.toml" >"$SITE_CONF/conf.d/rabbit.toml" &&
+    cat >"$SITE_CONF/conf.d/system.toml" <<-EOF
+	[access]
+	allow-guest-user = true
+	allow-root-owner = true
+	[resource]
+	path = "$SITE_CONF/R.json"
+	[sched-fluxion-resource]
+	match-format = "rv1"
+	EOF
+}
+
+# site_forget: what site_configure has written.
+site_forget () {
+    (cd "$SITE_CONF" && rm -r conf.d kubeconfig rabbitmapping.json R.json)
+}
+
+# site_start: the instance and the agent, by their units.
+site_start () {
+    mkdir -p /run/flux && chown flux: /run/flux &&
+    site_run flux "$FLUX_PREFIX/lib/systemd/system/flux.service" STATE_DIRECTORY=/var/lib/flux &&
+    site_wait env FLUX_URI=local:///run/flux/local flux uptime &&
+    export FLUX_URI=local:///run/flux/local &&
+    site_run agent "$FLUX_PREFIX/lib/systemd/system/flux-coral2-dws.service" &&
+    site_wait site_ready
+}
+site_ready () {
+    test "$(site_as flux flux rabbit status --json | jq .synced)" = true
+}
+
+site_stop () {
+    kill "$(cat agent.pid)" && { wait "$(cat agent.pid)" || :; } &&
+    site_as flux flux shutdown --skip-gc >shutdown.out 2>&1
+    wait "$(cat flux.pid)"
+    test $? = 42 # broker.exit-norestart of the unit
+}
+
+# site_changed: the files below the prefix of flux-core that are new, or other than
+# the site had them.
+site_changed () {
+    (cd /run/changed && find ".$FLUX_PREFIX" ! -type d ! -name "*.pyc") | sed "s/^\.//" | sort
+}
+
+# site_places <PATHS: without the symbolic links on the way to each, and the folders.
+site_places () {
+    while read -r site_path; do
+        test -d "$site_path" || echo "$(realpath "$(dirname "$site_path")")/$(basename "$site_path")"
+    done | sort
+}

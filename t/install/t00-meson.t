@@ -1,0 +1,64 @@
+#!/bin/bash
+# From sources into the prefix of a flux-core, by doc/admin/install.rst: an
+# instance started from its own rc files, a job of each type, and back.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='meson install'
+. "$(dirname "$0")/site.sh"
+
+test_expect_success 'a site has a flux-core, and what is needed beside it' '
+	site_users &&
+	quietly site_packages $SITE_BUILD_PACKAGES $SITE_PACKAGES
+'
+test_expect_success 'it is built and installed' '
+	quietly meson setup build "$DWS_SRCDIR" --prefix="$FLUX_PREFIX" -Dflux=system \
+		-Dtests=false &&
+	quietly meson install -C build
+'
+test_expect_success 'only what is ours is new, and no file of flux-core other' '
+	grep "^/" build/meson-logs/install-log.txt | site_places >expected &&
+	site_changed >actual &&
+	test_cmp expected actual
+'
+test_expect_success 'nothing of the simulator, the stand-ins or the engine' '
+	test_must_fail grep -E "sim|solo|standin" actual
+'
+test_expect_success 'Flux finds its own packages and ours' '
+	flux python -c "import flux.constants, flux.job.frobnicator.plugins.defaults
+import flux_k8s._dws, flux_rabbit.cli, flux_sched_rabbit.scheduler
+import flux.job.frobnicator.plugins.rabbit"
+'
+test_expect_success 'every command has its help' '
+	for command in rabbit dws2jgf rabbitmapping getrabbit; do
+		flux $command --help >help.$command || return 1
+	done &&
+	flux-coral2-dws --help >help.agent
+'
+test_expect_success 'the instance is configured' '
+	site_cluster &&
+	site_configure
+'
+test_expect_success 'it starts from its units, with ours from rc1' '
+	site_start &&
+	flux module list >modules &&
+	grep -E "^dws " modules &&
+	grep sched-fluxion-resource modules &&
+	flux jobtap list >plugins &&
+	grep dws-jobtap.so plugins
+'
+test_expect_success 'flux rabbit selftest is all green' '
+	site_as flux flux rabbit selftest
+'
+test_expect_success 'so it is after all has been started again' '
+	site_stop &&
+	site_start &&
+	site_as flux flux rabbit selftest --types xfs
+'
+test_expect_success 'what was installed is removed, and nothing is left' '
+	site_stop &&
+	quietly ninja -C build uninstall &&
+	site_forget &&
+	site_changed >left &&
+	test_must_be_empty left
+'
+test_done

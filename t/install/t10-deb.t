@@ -1,0 +1,68 @@
+#!/bin/bash
+# As a Debian package: built by one command, installed with what it depends on,
+# started, removed.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='the Debian package'
+. "$(dirname "$0")/site.sh"
+
+# flux_core_package: dpkg learns of the flux-core of the site, which is in no package,
+# and that its folders are not ours.
+flux_core_package () {
+	mkdir -p flux-core/DEBIAN &&
+	(cd / && find ".$FLUX_PREFIX" -type d) | (cd flux-core && xargs mkdir -p) &&
+	cat >flux-core/DEBIAN/control <<-EOF &&
+	Package: flux-core
+	Version: 0.88.0
+	Architecture: all
+	Maintainer: the site <root@node0>
+	Description: the flux-core in $FLUX_PREFIX
+	EOF
+	dpkg-deb --build flux-core &&
+	dpkg -i flux-core.deb
+}
+
+test_expect_success 'it is built by one command' '
+	site_users &&
+	quietly site_packages dpkg-dev debhelper $SITE_BUILD_PACKAGES python3-cffi &&
+	quietly "$DWS_SRCDIR/packaging/deb" . &&
+	dpkg-deb -c flux-dws_*.deb >contents
+'
+test_expect_success 'nothing of the simulator, the stand-ins or the engine is in it' '
+	test_must_fail grep -E "sim|solo|standin" contents
+'
+test_expect_success 'it needs a flux-core' '
+	test_must_fail site_packages ./flux-dws_*.deb >refused 2>&1 &&
+	grep "Depends: flux-core" refused
+'
+test_expect_success 'it is installed with the Python packages that it needs' '
+	quietly flux_core_package &&
+	quietly site_packages ./flux-dws_*.deb &&
+	dpkg -l python3-kubernetes python3-prometheus-client
+'
+test_expect_success 'its files are the only ones that are new' '
+	dpkg -L flux-dws | site_places | grep "^$FLUX_PREFIX/" >expected &&
+	site_changed >actual &&
+	test_cmp expected actual
+'
+test_expect_success 'its Python is compiled' '
+	test -e "$FLUX_PREFIX"/lib/flux/python3*/flux_rabbit/__pycache__/cli.*.pyc
+'
+test_expect_success 'an instance and the agent start from their units' '
+	site_cluster &&
+	site_configure &&
+	site_start
+'
+test_expect_success 'flux rabbit selftest is all green' '
+	site_as flux flux rabbit selftest
+'
+test_expect_success 'it is removed, and nothing is left' '
+	site_stop &&
+	site_forget &&
+	quietly apt-get purge -y flux-dws &&
+	find "$FLUX_PREFIX" | sort >after &&
+	site_changed >left &&
+	test_must_be_empty left &&
+	test_must_fail grep -E "flux_(k8s|rabbit|atom|sched_rabbit)|flux-dws" after
+'
+test_done
