@@ -30,3 +30,10 @@ find_openpbs () {
     local path=${DWS_PBS:-/opt/openpbs}
     test -x "$path/pbs-cluster" && echo "$path"
 }
+
+# find_flux_coral2: the folder with flux-coral2 as it was installed for the flux-core,
+# apart from that: DWS_CORAL2, else the default place. Status 1: there is none.
+find_flux_coral2 () {
+    local path=${DWS_CORAL2:-/opt/flux-coral2}
+    test -x "$path/bin/coral2_dws.py" && echo "$path"
+}

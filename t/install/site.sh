@@ -52,6 +52,22 @@ site_packages () {
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "$@"
 }
 
+# site_flux_core_package: dpkg learns of the flux-core of the site, which is in no package,
+# and that its folders are not ours.
+site_flux_core_package () {
+    mkdir -p flux-core/DEBIAN &&
+    (cd / && find ".$FLUX_PREFIX" -type d) | (cd flux-core && xargs mkdir -p) &&
+    cat >flux-core/DEBIAN/control <<-EOF &&
+	Package: flux-core
+	Version: 0.88.0
+	Architecture: all
+	Maintainer: the site <root@node0>
+	Description: the flux-core in $FLUX_PREFIX
+	EOF
+    dpkg-deb --build flux-core &&
+    dpkg -i flux-core.deb
+}
+
 # site_as USER COMMAND...: with his rights, groups and home.
 site_as () {
     site_user=$1
@@ -83,6 +99,7 @@ site_wait () {
     until "$@" >site_wait.out 2>&1; do
         if test $SECONDS -ge $site_end; then
             cat site_wait.out
+            tail -n 20 -- *.log
             echo "site_wait: not after $SITE_LIMIT s: $*"
             return 1
         fi

@@ -6,22 +6,6 @@
 test_description='the Debian package'
 . "$(dirname "$0")/site.sh"
 
-# flux_core_package: dpkg learns of the flux-core of the site, which is in no package,
-# and that its folders are not ours.
-flux_core_package () {
-	mkdir -p flux-core/DEBIAN &&
-	(cd / && find ".$FLUX_PREFIX" -type d) | (cd flux-core && xargs mkdir -p) &&
-	cat >flux-core/DEBIAN/control <<-EOF &&
-	Package: flux-core
-	Version: 0.88.0
-	Architecture: all
-	Maintainer: the site <root@node0>
-	Description: the flux-core in $FLUX_PREFIX
-	EOF
-	dpkg-deb --build flux-core &&
-	dpkg -i flux-core.deb
-}
-
 test_expect_success 'it is built by one command' '
 	site_users &&
 	quietly site_packages dpkg-dev debhelper $SITE_BUILD_PACKAGES python3-cffi &&
@@ -36,7 +20,7 @@ test_expect_success 'it needs a flux-core' '
 	grep "Depends: flux-core" refused
 '
 test_expect_success 'it is installed with the Python packages that it needs' '
-	quietly flux_core_package &&
+	quietly site_flux_core_package &&
 	quietly site_packages ./flux-dws_*.deb &&
 	dpkg -l python3-kubernetes python3-prometheus-client
 '

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from flux_rabbit import rpc, status
@@ -140,6 +141,28 @@ def _owner(site: Site) -> str:
     return f"user id {owner}"
 
 
+@check("leftovers")
+def _leftovers(site: Site) -> str:
+    import flux_k8s
+
+    from flux_rabbit import leftovers
+
+    confdir: Path | None
+    try:
+        from flux.conf_builtin import conf_builtin_get
+
+        confdir = Path(conf_builtin_get("confdir") or "")
+    except (ImportError, OSError, ValueError):
+        confdir = None
+    found = leftovers.find(confdir, Path(flux_k8s.__file__).parent)
+    if found:
+        raise Wrong(
+            f"of flux-coral2 there is still {', '.join(map(str, found))}",
+            "remove its rabbit part; doc/admin/moving.rst says how",
+        )
+    return "nothing of flux-coral2 is in the way"
+
+
 @check("configuration")
 def _configuration(site: Site) -> str:
     from flux_k8s import configcheck
@@ -181,6 +204,11 @@ def _module(site: Site) -> str:
 @check("jobtap plugin")
 def _plugin(site: Site) -> str:
     answer = site.handle.call("job-manager.jobtap", {"query_only": True})
+    if "dws" in answer["plugins"]:
+        raise Wrong(
+            "the jobtap plugin of flux-coral2 is loaded",
+            "run: flux jobtap remove dws; flux jobtap load dws-jobtap.so",
+        )
     if not any(str(name).startswith("dws-jobtap") for name in answer["plugins"]):
         raise Wrong(
             "the jobtap plugin dws-jobtap.so is not loaded",

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# For selftest: files of flux-coral2 that must not be there beside ours.
+"""What a change from flux-coral2 has left behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+# Modules of its flux_k8s that ours does not have.
+MODULES = ("cleanup", "storage", "systemstatus", "workflow")
+UNIT = "flux-coral2-dws.service"
+# Its service, which the unit of the same name ran.
+SERVICE = "coral2_dws.py"
+# Where systemd reads units, and what an admin has put over them.
+UNIT_FOLDERS = tuple(
+    Path(folder) / "systemd" / "system" for folder in ("/etc", "/run", "/usr/lib")
+)
+# It has the option --coral2-chassis, too: flux submit has it from one of them only.
+CLI_PLUGIN = Path("cli") / "plugins" / "chassis.py"
+
+
+def _units(folders: tuple[Path, ...]) -> Iterator[Path]:
+    for folder in folders:
+        yield folder / UNIT
+        yield from sorted((folder / f"{UNIT}.d").glob("*.conf"))
+
+
+def _mentions(path: Path, text: str) -> bool:
+    try:
+        return text in path.read_text(encoding="utf8", errors="replace")
+    except OSError:
+        return False
+
+
+def find(
+    confdir: Path | None, package: Path, folders: tuple[Path, ...] = UNIT_FOLDERS
+) -> list[Path]:
+    """Files of flux-coral2 that stand in the way of ours.
+
+    Args:
+        confdir: Flux' own configuration folder (.../etc/flux), if that is known.
+        package: the folder of flux_k8s.
+        folders: where units are.
+    """
+    found = [package / f"{name}.py" for name in MODULES]
+    if confdir is not None:
+        found.append(confdir / CLI_PLUGIN)
+    there = [path for path in found if path.exists()]
+    return there + [path for path in _units(folders) if _mentions(path, SERVICE)]
