@@ -47,8 +47,12 @@ static const struct rule {
     { "insufficient capacity", FAULT_SITE,
       "ask for less, or submit again later" },
     { "InsufficientResources", FAULT_SITE,
-      "no port is free: submit again later" },
+      "no port is free, or the site has none for containers: submit again, and "
+      "if it fails again tell the administrators" },
+    { "Invalid NnfPortManager", FAULT_SITE, ask_site },
     { "user container(s) failed", FAULT_USER, see_log },
+    { "container job ", FAULT_USER, see_log },
+    { "container MPIJob ", FAULT_USER, see_log },
     { "data movement", FAULT_USER, check_paths },
     { "is not known on this system", FAULT_SITE, ask_site },
     { "belongs to another Flux instance", FAULT_SITE, ask_site },

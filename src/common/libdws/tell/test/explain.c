@@ -81,7 +81,17 @@ static void test_faults (void **state)
           "storage", "submit again" },
         { DWS_STATE_SETUP, "Internal error: could not request ports for"
           " container workflow: InsufficientResources", "site",
-          "no port is free" },
+          "no port is free, or the site has none" },
+        { DWS_STATE_SETUP, "User error: could not request ports for container"
+          " workflow: Invalid NnfPortManager configuration", "site",
+          "tell the administrators" },
+        { DWS_STATE_POSTRUN, "workflow error in PostRun: Internal error:"
+          " container job FailureTarget (BackoffLimitExceeded): Job has reached"
+          " the specified backoff limit", "user", "rabbit_container_log" },
+        { DWS_STATE_POSTRUN, "workflow error in PostRun: Internal error: user"
+          " container(s) failed to run successfully after 3 attempts (container"
+          " MPIJob Failed (BackoffLimitExceeded): x)", "user",
+          "rabbit_container_log" },
         { DWS_STATE_PRERUN, "Internal error: unable to mount file system on"
           " client nodes (namespaces \"n9\" not found)", "storage",
           "submit again" },
