@@ -144,7 +144,7 @@ test_expect_success 'one that fails as often as it may, with the log of each try
 	jobid=$(flux submit -N1 -S dw="$LOCAL
 		#DW persistentdw name=some-lustre
 		$FOO" true) &&
-	exception $jobid dws-epilog "failed to run successfully after 3 attempts" \
+	exception $jobid dws-epilog "container job .*BackoffLimitExceeded" \
 		"fault: user" &&
 	dws_wait_event $jobid clean &&
 	flux job info $jobid rabbit_container_log >log &&

@@ -11,6 +11,7 @@ import signal
 from collections.abc import Iterator
 
 import parity_nnf
+import parity_pods
 import parity_support
 import parity_trouble
 import pytest
@@ -76,3 +77,15 @@ def trouble(server: pathlib.Path) -> Iterator[parity_trouble.Trouble]:
     trouble = parity_trouble.of(server, simulated)
     yield trouble
     trouble.mend()
+
+
+@pytest.fixture
+def pods(
+    server: pathlib.Path, admin: parity_support.User
+) -> Iterator[parity_pods.Pods]:
+    """Plays the pods of containers."""
+    pods: parity_pods.Pods = parity_pods.RigPods(admin)
+    if "DWS_PARITY_KUBECONFIG" not in os.environ:
+        pods = parity_pods.SimPods(parity_trouble.SimTrouble(server).ctl)
+    yield pods
+    pods.mend()

@@ -30,6 +30,7 @@ XFS = "#DW jobdw type=xfs capacity=10GiB name=scratch"
 OTHERS = {
     **dict.fromkeys(("secrets", "pods", "namespaces", "nodes", "services"), "/api/v1"),
     "jobs": "/apis/batch/v1",
+    "mpijobs": "/apis/kubeflow.org/v2beta1",
     "lustrefilesystems": "/apis/lus.cray.hpe.com/v1beta1",
 }
 # A directive whose driver is the test.

@@ -53,7 +53,7 @@ class SimTrouble(Trouble):
         self._kubeconfig = kubeconfig
         self._dead: set[str] = set()
 
-    def _ctl(self, *words: str) -> None:
+    def ctl(self, *words: str) -> None:
         text = io.StringIO()
         with contextlib.redirect_stdout(text), contextlib.redirect_stderr(text):
             status = main(["ctl", "--kubeconfig", str(self._kubeconfig), *words])
@@ -61,20 +61,20 @@ class SimTrouble(Trouble):
 
     def kill(self, rabbit: str) -> None:
         self._dead.add(rabbit)
-        self._ctl("rabbit", rabbit, "dead")
+        self.ctl("rabbit", rabbit, "dead")
 
     def revive(self, rabbit: str) -> None:
         self._dead.discard(rabbit)
-        self._ctl("rabbit", rabbit, "up")
+        self.ctl("rabbit", rabbit, "up")
 
     def patience(self, seconds: int) -> None:
-        self._ctl("child-timeout", str(seconds))
+        self.ctl("child-timeout", str(seconds))
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
-        self._ctl("hold", "Proposal")
+        self.ctl("hold", "Proposal")
         yield
-        self._ctl("release", "Proposal")
+        self.ctl("release", "Proposal")
 
     def mend(self) -> None:
         for rabbit in list(self._dead):

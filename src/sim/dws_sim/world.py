@@ -13,6 +13,7 @@ from dws_sim import hostlist
 from dws_sim.controllers.common import (
     NNF_NAMESPACE,
     STORAGE_LABEL,
+    TLS_SECRET,
     owner_labels,
     owner_reference,
 )
@@ -33,7 +34,6 @@ NAMESPACES_OF_A_SYSTEM = (
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?$")
 # NNF's labels and taints never let a SystemConfiguration get ready.
 SYSTEM_STATUS = {"ready": False}
-TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 
 
 def parse_size(text: str) -> int:

@@ -29,6 +29,8 @@ OWNER_UID = f"{_OWNER}.uid"
 WORKFLOW_UID = f"{_WORKFLOW}.uid"
 STORAGE_LABEL = f"{DWS_GROUP}/storage"
 NNF_NAMESPACE = "nnf-system"
+# What containers that ask for a token identify themselves with.
+TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 
 
 class ResourceError(Exception):

@@ -15,6 +15,7 @@ from typing import Any
 
 from dws_sim.controllers.common import (
     CONTAINER_LABEL,
+    INDEX_LABEL,
     NNF_NAMESPACE,
     WORKFLOW_UID,
     ResourceError,
@@ -25,13 +26,16 @@ from dws_sim.controllers.common import (
     whole_labels,
 )
 from dws_sim.controllers.datamovement import GLOBAL_ROOTS
-from dws_sim.controllers.pods import SHUTDOWN
+from dws_sim.controllers.podspec import NODE_LABEL, Pods, Volume
 from dws_sim.controllers.ports import ports_of, release_ports, request_ports
 from dws_sim.controllers.profiles import pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.jsontree import Object, edit, parse_time
+from dws_sim.schema.resources import NNF_GROUP
 
 PROFILES = "nnfcontainerprofiles"
+_PINNED = f"{NNF_GROUP}/pinned_container_profile"
+_MPI_USER = "mpiuser"
 _PREFIXES = ("DW_JOB_", "DW_PERSISTENT_", "DW_GLOBAL_")
 _COMMANDS = {"DW_JOB_": "jobdw", "DW_PERSISTENT_": "persistentdw"}
 
@@ -88,11 +92,7 @@ class Container(Command):
         elif state == "PreRun":
             return await self._launch(step)
         elif state == "PostRun":
-            for job in await self._jobs(step):
-                if SHUTDOWN not in job["metadata"].get("annotations", {}):
-                    new = edit(job, "metadata")
-                    new["metadata"].setdefault("annotations", {})[SHUTDOWN] = "1"
-                    await step.cluster.update("jobs", new)
+            return await self._end(step)
         elif state == "Teardown":
             return await self.remove(step)
         return None
@@ -103,7 +103,7 @@ class Container(Command):
         if state == "PreRun":
             return await self._running(step)
         if state == "PostRun":
-            return await self._ended(step)
+            await self._results(step)
         return None
 
     async def remove(self, step: Step) -> Wait | None:
@@ -260,8 +260,10 @@ class Container(Command):
         if entry is None:
             # the port manager is not tied to one workflow
             return Wait("NnfPortManager allocation not ready", 0.05)
+        text = "could not request ports for container workflow"
+        if entry["status"] == "InvalidConfiguration":
+            raise fatal(f"{text}: Invalid NnfPortManager configuration")
         if entry["status"] != "InUse":
-            text = "could not request ports for container workflow"
             raise fatal(f"{text}: {entry['status']}", "Internal")
         return None
 
@@ -284,20 +286,16 @@ class Container(Command):
             rabbits[near[node["name"]]] = None
         return list(rabbits)
 
-    async def _volumes(self, step: Step, data: Object) -> list[Object] | Wait:
+    async def _volumes(self, step: Step, data: Object) -> list[Volume] | Wait:
         """What containers see of the workflow's storage: the mounts of the
         rabbits, which have to be there."""
         modes = {s["name"]: s.get("pvcMode") for s in data.get("storages", ())}
-        directives = step.directives()
-        volumes: list[Object] = []
+        volumes: list[Volume] = []
         for key, value in step.directive.args:
             prefix = next((p for p in _PREFIXES if key.startswith(p)), None)
             if prefix is None:
                 continue
-            volume: Object = {
-                "name": key[len(prefix) :].replace("_", "-"),
-                "variable": key,
-            }
+            name = key[len(prefix) :].replace("_", "-")
             if prefix == "DW_GLOBAL_":
                 root = next(
                     (r for r in GLOBAL_ROOTS if (value or "").startswith(r)), ""
@@ -306,78 +304,89 @@ class Container(Command):
                     raise fatal(_no_global(value or ""))
                 mode = (modes.get(key) or "ReadWriteMany").lower()
                 claim = f"{root.strip('/').replace('/', '-')}-default-{mode}-pvc"
-                volume.update(mountPath=root, claim=claim)
-            else:
-                command = _COMMANDS[prefix]
-                index = next(
-                    i
-                    for i, d in enumerate(directives)
-                    if d.command == command and d.get("name") == value
+                volumes.append(Volume(name, key, root, claim))
+                continue
+            command = _COMMANDS[prefix]
+            index = next(
+                i
+                for i, d in enumerate(step.directives())
+                if d.command == command and d.get("name") == value
+            )
+            of = f"{step.workflow['metadata']['name']}-{index}-servers"
+            access = await step.cluster.get("nnfaccesses", step.namespace, of)
+            if access is None:
+                raise not_mounted(step, of)
+            if not access.get("status", {}).get("ready"):
+                return Wait(
+                    f"NnfAccess '{of}' is not ready to be mounted into container"
                 )
-                name = f"{step.workflow['metadata']['name']}-{index}-servers"
-                access = await step.cluster.get("nnfaccesses", step.namespace, name)
-                if access is None:
-                    raise not_mounted(step, name)
-                if not access.get("status", {}).get("ready"):
-                    return Wait(
-                        f"NnfAccess '{name}' is not ready to be mounted into container"
-                    )
-                volume.update(
-                    mountPath=access["spec"]["mountPath"],
-                    command=command,
-                    directiveIndex=index,
-                )
-            volumes.append(volume)
+            path = access["spec"]["mountPath"]
+            volumes.append(Volume(name, key, path, "", command, index))
         return volumes
 
-    @staticmethod
-    def _with_volumes(template: Object, volumes: list[Object]) -> Object:
-        """A pod specification whose containers have the volumes."""
-        places: list[Object] = []
-        for volume in volumes:
-            place: Object = {"name": volume["name"]}
-            if "claim" in volume:
-                place["persistentVolumeClaim"] = {"claimName": volume["claim"]}
-            else:
-                place["hostPath"] = {"path": volume["mountPath"], "type": "Directory"}
-            places.append(place)
-        mounts = [{k: v[k] for k in ("name", "mountPath")} for v in volumes]
-        env = [{"name": v["variable"], "value": v["mountPath"]} for v in volumes]
-        containers = [
-            {
-                **c,
-                "volumeMounts": [*c.get("volumeMounts", ()), *mounts],
-                "env": [*c.get("env", ()), *env],
-            }
-            for c in template.get("containers", ())
-        ]
-        volumes_of = [*template.get("volumes", ()), *places]
-        return {**template, "containers": containers, "volumes": volumes_of}
+    async def _pods(
+        self, step: Step, data: Object, rabbits: list[str], volumes: list[Volume]
+    ) -> Pods:
+        """What the pods have in common."""
+        hosts, user = rabbits, Pods.user
+        if "mpiSpec" in data:
+            name = step.workflow["metadata"]["name"]
+            workers = [f"{name}-worker-{i}" for i in range(len(rabbits))]
+            hosts, user = [f"{name}-launcher", *workers], _MPI_USER
+        entry = await ports_of(step.cluster, self._requester(step))
+        every, each = (entry or {}).get("ports", []), data.get("numPorts") or 0
+        ports = {
+            container: every[i * each : (i + 1) * each]
+            for i, container in enumerate(self._port_users(data))
+            if every
+        }
+        auth = "container-auth" in step.workflow["status"].get("requires", ())
+        return Pods(step.workflow, volumes, hosts, ports, auth, user)
 
     async def _launch(self, step: Step) -> Wait | None:
         data, rabbits = await self._data(step), await self._rabbits(step)
         if not rabbits:
             raise fatal("there are no computes to run containers for", "WLM")
-        name = step.workflow["metadata"]["name"]
         volumes = await self._volumes(step, data)
         if isinstance(volumes, Wait):
             return volumes
-        await self._environment(step, data, rabbits)
-        if not data["createContainer"]:
-            keys = ("name", "command", "directiveIndex", "mountPath")
-            body = child(
-                step.workflow,
-                step.namespace,
-                step.name,
-                step.labels,
-                data={
-                    "volumes": [
-                        {k: v[k] for k in keys} for v in volumes if "command" in v
-                    ]
-                },
-            )
-            await step.cluster.create("nnfcontainerdata", body)
-            return None
+        pods = await self._pods(step, data, rabbits, volumes)
+        step.workflow["status"].setdefault("env", {}).update(pods.variables)
+        if "mpiSpec" not in data:
+            # mpi-operator makes its own
+            await self._make_service(step)
+        if data["createContainer"]:
+            await self._make_jobs(step, data, rabbits, pods)
+        else:
+            await self._make_data(step, volumes)
+        return None
+
+    @staticmethod
+    async def _make_data(step: Step, volumes: list[Volume]) -> None:
+        """What those need who make containers themselves. It is nobody's
+        directive, so that it stays as long as the workflow."""
+        known = [
+            {
+                "name": v.name,
+                "command": v.command,
+                "directiveIndex": v.index,
+                "mountPath": v.path,
+            }
+            for v in volumes
+            if v.command
+        ]
+        body = child(
+            step.workflow,
+            step.namespace,
+            step.name,
+            whole_labels(step.workflow),
+            data={"volumes": known},
+        )
+        await step.cluster.create("nnfcontainerdata", body)
+
+    @staticmethod
+    async def _make_service(step: Step) -> None:
+        name = step.workflow["metadata"]["name"]
         service = {"clusterIP": "None", "selector": {CONTAINER_LABEL: name}}
         meta = {
             "name": name,
@@ -385,55 +394,45 @@ class Container(Command):
             "ownerReferences": [owner_reference(step.workflow)],
         }
         await step.cluster.create("services", {"metadata": meta, "spec": service})
-        labels = {**step.labels, CONTAINER_LABEL: name}
-        templates = self._templates(data)
-        if "launcher" in templates:
-            jobs = {f"{name}-launcher": (rabbits[0], templates["launcher"])}
-            for i, rabbit in enumerate(rabbits):
-                jobs[f"{name}-worker-{i}"] = (rabbit, templates["worker"])
-        else:
-            jobs = {f"{name}-{rabbit}": (rabbit, templates[""]) for rabbit in rabbits}
-        spec = step.workflow["spec"]
-        for job, (rabbit, template) in jobs.items():
-            pod = {
-                **self._with_volumes(template, volumes),
-                "nodeName": rabbit,
-                "hostname": job if "launcher" in templates else rabbit,
-                "subdomain": name,
-                "restartPolicy": "Never",
-                "securityContext": {
-                    "runAsUser": spec["userID"],
-                    "runAsGroup": spec["groupID"],
-                },
-            }
-            body = {"backoffLimit": data["retryLimit"], "template": {"spec": pod}}
-            await step.cluster.create(
-                "jobs",
-                child(step.workflow, step.namespace, job, labels, spec=body),
-            )
-        return None
 
-    async def _environment(self, step: Step, data: Object, rabbits: list[str]) -> None:
-        name = step.workflow["metadata"]["name"]
-        env = step.workflow["status"].setdefault("env", {})
-        env["NNF_CONTAINER_SUBDOMAIN"] = name
-        env["NNF_CONTAINER_DOMAIN"] = f"{step.namespace}.svc.cluster.local"
-        hosts = rabbits
-        if "mpiSpec" in data:
-            env["NNF_CONTAINER_LAUNCHER"] = rabbits[0]
-            workers = [f"{name}-worker-{i}" for i in range(len(rabbits))]
-            hosts = [f"{name}-launcher", *workers]
-        env["NNF_CONTAINER_HOSTNAMES"] = ",".join(hosts)
-        entry = await ports_of(step.cluster, self._requester(step))
-        ports = [str(p) for p in (entry or {}).get("ports", ())]
-        if not ports:
-            return
-        env["NNF_CONTAINER_PORTS"] = ",".join(ports)
-        each = data["numPorts"]
-        for i, container in enumerate(self._port_users(data)):
-            own = ports[i * each : (i + 1) * each]
-            key = f"NNF_CONTAINER_PORTS_{container.replace('-', '_')}"
-            env[key] = ",".join(own)
+    async def _make_jobs(
+        self, step: Step, data: Object, rabbits: list[str], pods: Pods
+    ) -> None:
+        """A Job for each rabbit; for an MPI program those that mpi-operator makes
+        of NNF's MPIJob, which nobody sees here."""
+        name, templates = step.workflow["metadata"]["name"], self._templates(data)
+        if "launcher" in templates:
+            launcher = pods.spec(templates["launcher"])
+            worker = pods.spec(templates["worker"], worker=True)
+            jobs = {f"{name}-launcher": (rabbits[0], launcher)}
+            for i, rabbit in enumerate(rabbits):
+                jobs[f"{name}-worker-{i}"] = (rabbit, worker)
+        else:
+            pod = pods.spec(templates[""])
+            jobs = {
+                f"{name}-{rabbit}": (rabbit, {**pod, "hostname": rabbit})
+                for rabbit in rabbits
+            }
+        labels = {
+            **whole_labels(step.workflow),
+            CONTAINER_LABEL: name,
+            INDEX_LABEL: str(step.index),
+            f"{_PINNED}_name": step.name,
+            f"{_PINNED}_namespace": step.namespace,
+        }
+        for job, (rabbit, pod) in jobs.items():
+            body = child(step.workflow, step.namespace, job, labels)
+            spec = {
+                **pod,
+                "subdomain": name,
+                "nodeSelector": {**pod.get("nodeSelector", {}), NODE_LABEL: rabbit},
+            }
+            meta = {"labels": body["metadata"]["labels"]}
+            body["spec"] = {
+                "backoffLimit": data["retryLimit"],
+                "template": {"metadata": meta, "spec": spec},
+            }
+            await step.cluster.create("jobs", body)
 
     @staticmethod
     async def _jobs(step: Step) -> list[Object]:
@@ -441,59 +440,93 @@ class Container(Command):
         return await step.cluster.find("jobs", {WORKFLOW_UID: uid})
 
     @staticmethod
-    def _time_left(step: Step, limit: int) -> float:
-        began = parse_time(step.workflow["status"]["desiredStateChange"])
-        return began + limit - time.time()
+    async def _set_limit(step: Step, job: Object, seconds: float) -> None:
+        """Have Kubernetes end a Job so many seconds from now."""
+        if "activeDeadlineSeconds" in job["spec"]:
+            return
+        age = time.time() - parse_time(job["metadata"]["creationTimestamp"])
+        new = edit(job, "spec")
+        new["spec"]["activeDeadlineSeconds"] = int(age + seconds)
+        await step.cluster.update("jobs", new)
 
     async def _running(self, step: Step) -> Wait | None:
         data = await self._data(step)
-        pending = []
-        for job in await self._jobs(step):
+        jobs = await self._jobs(step)
+        limit = data["preRunTimeoutSeconds"]
+        left: float | None = None
+        if limit:
+            began = parse_time(step.workflow["status"]["desiredStateChange"])
+            left = began + limit - time.time()
+            if left <= 0 and jobs:
+                await self._too_late(step, jobs, limit)
+        for job in jobs:
             status = job.get("status", {})
-            if status.get("failed", 0) > job["spec"]["backoffLimit"]:
-                continue
-            if not (status.get("ready") or status.get("succeeded")):
-                pending.append(job["metadata"]["name"])
-        if not pending:
-            return None
-        text = f"pending container start for job '{pending[0]}'"
-        if "mpiSpec" in data:
-            text = f"pending MPIJob start for {self._of(step)}"
-        return self._limit(step, data["preRunTimeoutSeconds"], "start", text)
+            if not (status.get("conditions") or status.get("ready")):
+                text = f"pending container start for job '{job['metadata']['name']}'"
+                if "mpiSpec" in data:
+                    text = f"pending MPIJob start for {self._of(step)}"
+                return Wait(text, left)
+            if job["metadata"]["name"].endswith("-launcher"):
+                selected = job["spec"]["template"]["spec"]["nodeSelector"]
+                env = step.workflow["status"]["env"]
+                env["NNF_CONTAINER_LAUNCHER"] = selected[NODE_LABEL]
+        return None
+
+    async def _too_late(self, step: Step, jobs: list[Object], limit: int) -> None:
+        """All have to end, also those that have started meanwhile.
+
+        Raises:
+            ResourceError: always.
+        """
+        for job in jobs:
+            await self._set_limit(step, job, 0.001)
+        user = f"user container(s) failed to start after {limit} seconds"
+        raise fatal(user, "Internal", "job(s) timeout set")
 
     @staticmethod
     def _of(step: Step) -> str:
         name = step.workflow["metadata"]["name"]
         return f"workflow '{name}', index: {step.index}"
 
-    def _limit(self, step: Step, limit: int, what: str, text: str) -> Wait:
-        if not limit:
-            return Wait(text)
-        left = self._time_left(step, limit)
-        if left <= 0:
-            user = f"user container(s) failed to {what} after {limit} seconds"
-            raise fatal(user, "Internal", "job(s) timeout set")
-        return Wait(text, left)
-
     # -- PostRun ----------------------------------------------------------
 
-    async def _ended(self, step: Step) -> Wait | None:
+    async def _end(self, step: Step) -> Wait | None:
+        """Wait for the Jobs, for so long as the profile says."""
         data = await self._data(step)
         limit = data["postRunTimeoutSeconds"]
-        open_jobs = False
-        for job in await self._jobs(step):
-            status = job.get("status", {})
-            if status.get("failed", 0) > job["spec"]["backoffLimit"]:
-                attempts = job["spec"]["backoffLimit"] + 1
-                raise fatal(
-                    "user container(s) failed to run successfully after "
-                    f"{attempts} attempts",
-                    "Internal",
-                )
-            open_jobs |= not status.get("succeeded")
-        if not open_jobs or not limit:
+        if not limit:
             return None
-        text = "pending container finish"
+        left = [
+            job
+            for job in await self._jobs(step)
+            if not job.get("status", {}).get("conditions")
+        ]
+        for job in left:
+            await self._set_limit(step, job, limit)
+        if not left:
+            return None
         if "mpiSpec" in data:
-            text = f"pending MPIJob completion for {self._of(step)}"
-        return self._limit(step, limit, "complete", text)
+            return Wait(f"pending MPIJob completion for {self._of(step)}")
+        return Wait("pending container finish")
+
+    async def _results(self, step: Step) -> None:
+        """Raise ResourceError if a Job has failed. Users are told only of those
+        that took too long, or of an MPI program."""
+        data = await self._data(step)
+        for job in await self._jobs(step):
+            for each in job.get("status", {}).get("conditions", ()):
+                if each["type"] in ("Complete", "SuccessCriteriaMet"):
+                    continue
+                user, kind = "", "MPIJob" if "mpiSpec" in data else "job"
+                if each["reason"] == "DeadlineExceeded":
+                    limit = data["postRunTimeoutSeconds"]
+                    user = f"user container(s) failed to complete after {limit} seconds"
+                elif kind == "MPIJob":
+                    tries = data["retryLimit"] + 1
+                    user = (
+                        f"user container(s) failed to run successfully after {tries} "
+                        "attempts"
+                    )
+                words = f"{each['type']} ({each['reason']}): {each['message']}"
+                story = f"container {kind} {words}"
+                raise ResourceError(user, "Internal", "Fatal", story)

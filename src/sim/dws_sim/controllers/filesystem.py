@@ -9,6 +9,7 @@ from dws_sim.controllers.breakdown import requires_of
 from dws_sim.controllers.common import (
     BREAKDOWN_FINALIZER,
     TEARDOWN_LABEL,
+    TLS_SECRET,
     WORKFLOW_UID,
     ResourceError,
     child,
@@ -23,7 +24,6 @@ from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, edit
 
-TLS_SECRET = "nnf-dm-usercontainer-server-tls"
 MOVEMENTS = "nnfdatamovements"
 WITH_SERVER_MOUNT = ("gfs2", "lustre", "raw")
 _NO_SECRET = (

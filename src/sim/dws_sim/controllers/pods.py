@@ -1,18 +1,22 @@
-# What Kubernetes does with a Job: pods that start, run until they are asked
-# to stop, and are tried again when they fail. No process is started.
+# What Kubernetes does with a Job: pods that start, run until they end or are made
+# to, and are tried again when they fail. No process is started.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Jobs and their pods."""
 
 from __future__ import annotations
 
+import time
+
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import child, inherited_labels, is_deleting
 from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.controllers.podspec import NODE_LABEL
 from dws_sim.faults import Faults
-from dws_sim.jsontree import Object, clone, edit, now_seconds
+from dws_sim.jsontree import Object, clone, edit, now_seconds, parse_time
 
-# Set on a Job when its containers were told to shut down.
-SHUTDOWN = "dws-sim/shutdown"
+# The words of Kubernetes for a Job that has failed.
+BACKOFF = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
+DEADLINE = ("DeadlineExceeded", "Job was active longer than specified deadline")
 
 
 def pod_log_text(pod: Object) -> str:
@@ -23,6 +27,15 @@ def pod_log_text(pod: Object) -> str:
     if phase in ("Succeeded", "Failed"):
         lines.append(f"{name}: {phase.lower()}")
     return "".join(f"{line}\n" for line in lines if phase != "Pending")
+
+
+def _conditions(*kinds: str, reason: str = "", message: str = "") -> list[Object]:
+    words = {"reason": reason, "message": message} if reason else {}
+    now = now_seconds()
+    return [
+        {"type": kind, "status": "True", "lastTransitionTime": now, **words}
+        for kind in kinds
+    ]
 
 
 class JobController(Controller):
@@ -48,54 +61,74 @@ class JobController(Controller):
         # an API server leaves out what is zero
         status: Object = {"active": 0, "ready": 0, "failed": 0, "succeeded": 0}
         status.update(clone(job.get("status", {})))
-        if (
-            status.get("completionTime")
-            or status["failed"] > job["spec"]["backoffLimit"]
-        ):
+        if status.get("conditions"):
             return None
         before = clone(status)
+        status.setdefault("startTime", now_seconds())
         pod = await self._pod(job, status["failed"])
-        mode = self._faults.containers
-        phase = pod["status"]["phase"]
-        if phase == "Pending" and mode != "no-start":
-            phase = "Running"
-        if phase == "Running" and mode == "fail":
-            phase = "Failed"
-        elif phase == "Running" and mode != "no-stop" and self._told_to_stop(job):
-            phase = "Succeeded"
+        left = self._time_left(job, status)
+        phase = self._phase(pod, left)
         if phase != pod["status"]["phase"]:
             new = edit(pod, "status")
             new["status"]["phase"] = phase
             new["status"].setdefault("startTime", now_seconds())
             await self.cluster.update_status("pods", new)
-        if phase in ("Pending", "Running"):
+        alive = phase in ("Pending", "Running")
+        if alive:
             self._stuck.add((namespace, name))
-        status["active"] = int(phase in ("Pending", "Running"))
-        status["ready"] = int(phase == "Running")
-        status.setdefault("startTime", now_seconds())
+        status.update(active=int(alive), ready=int(phase == "Running"))
         if phase == "Succeeded":
-            now = now_seconds()
-            status.update(succeeded=1, completionTime=now)
-            status["conditions"] = [
-                {"type": word, "status": "True", "lastTransitionTime": now}
-                for word in ("SuccessCriteriaMet", "Complete")
-            ]
+            done = _conditions("SuccessCriteriaMet", "Complete")
+            status.update(succeeded=1, completionTime=now_seconds(), conditions=done)
         elif phase == "Failed":
-            status["failed"] += 1
+            self._failed(job, status, left)
         if status != before or "status" not in job:
             new = {**job, "status": status}
             await self.cluster.update_status("jobs", new)
-        return None
+        return left if alive else None
 
     @staticmethod
-    def _told_to_stop(job: Object) -> bool:
-        return bool(job["metadata"].get("annotations", {}).get(SHUTDOWN))
+    def _failed(job: Object, status: Object, left: float | None) -> None:
+        status["failed"] += 1
+        reason = None
+        if left is not None and left <= 0:
+            reason, message = DEADLINE
+        elif status["failed"] > job["spec"]["backoffLimit"]:
+            reason, message = BACKOFF
+        if reason:
+            status["conditions"] = _conditions(
+                "FailureTarget", "Failed", reason=reason, message=message
+            )
+
+    @staticmethod
+    def _time_left(job: Object, status: Object) -> float | None:
+        """Seconds until it is ended, or None: nobody has set a limit."""
+        limit = job["spec"].get("activeDeadlineSeconds")
+        if limit is None:
+            return None
+        began = parse_time(status["startTime"])
+        return max(0.0, began + float(limit) - time.time())
+
+    def _phase(self, pod: Object, left: float | None) -> str:
+        """What a pod comes to, with so many seconds left."""
+        phase, mode = str(pod["status"]["phase"]), self._faults.containers
+        expired = left is not None and left <= 0
+        if phase == "Pending" and mode != "no-start" and not expired:
+            phase = "Running"
+        if phase == "Running" and mode == "fail":
+            return "Failed"
+        # without a process to end by itself, it does so once somebody waits for it
+        if phase == "Running" and mode == "ok" and left is not None:
+            return "Succeeded"
+        return "Failed" if expired else phase
 
     async def _pod(self, job: Object, attempt: int) -> Object:
         meta = job["metadata"]
         name = f"{meta['name']}-{attempt}"
         template = job["spec"]["template"]["spec"]
-        body = child(job, meta["namespace"], name, inherited_labels(job), spec=template)
+        node = template.get("nodeSelector", {}).get(NODE_LABEL, "")
+        spec = {**template, "nodeName": node}
+        body = child(job, meta["namespace"], name, inherited_labels(job), spec=spec)
         pod = await self.cluster.create("pods", body)
         if "status" not in pod:
             new = {**pod, "status": {"phase": "Pending"}}

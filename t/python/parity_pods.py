@@ -1,0 +1,195 @@
+# The pods of containers in the server under test: dws-sim plays them as it is
+# told, on a rig nobody runs pods, so that the test writes what Kubernetes and the
+# mpi-operator would make of the Jobs.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Pods for the parity tests of containers."""
+
+from __future__ import annotations
+
+import abc
+import time
+from typing import Callable
+
+from parity_nnf import wait
+from parity_support import Object, User
+
+WORKFLOW = "dataworkflowservices.github.io/workflow.name"
+# The words of Kubernetes' Job controller.
+REASONS = {
+    "BackoffLimitExceeded": "Job has reached the specified backoff limit",
+    "DeadlineExceeded": "Job was active longer than specified deadline",
+}
+
+
+def jobs_of(user: User, name: str) -> list[Object]:
+    """The Kubernetes Jobs of a workflow."""
+    found: list[Object] = user.send(
+        "GET", user.path("jobs"), labelSelector=f"{WORKFLOW}={name}"
+    ).expect(200)["items"]
+    return found
+
+
+def has_limit(job: Object) -> bool:
+    """Whether Kubernetes is to end a Job. NNF tells it so for one of a workflow
+    after the other, in any order."""
+    return "activeDeadlineSeconds" in job["spec"]
+
+
+class Pods(abc.ABC):
+    """What becomes of the pods of a workflow, by its name, for which NNF has made
+    Jobs."""
+
+    @abc.abstractmethod
+    def hold(self) -> None:
+        """None starts from now on."""
+
+    @abc.abstractmethod
+    def run(self, name: str) -> None:
+        """They start, and do not end by themselves."""
+
+    @abc.abstractmethod
+    def succeed(self, name: str) -> None:
+        """They end well."""
+
+    @abc.abstractmethod
+    def fail(self, name: str) -> None:
+        """They fail as often as they may."""
+
+    @abc.abstractmethod
+    def expire(self, name: str) -> None:
+        """Their deadline, which NNF has set, comes."""
+
+    @abc.abstractmethod
+    def run_mpi(self, name: str, rabbit: str) -> None:
+        """Those of an MPI program start, its launcher on a rabbit."""
+
+    @abc.abstractmethod
+    def mend(self) -> None:
+        """As before the test."""
+
+
+class SimPods(Pods):
+    """Of dws-sim, for which all of this is a switch."""
+
+    def __init__(self, ctl: Callable[..., None]) -> None:
+        self._ctl = ctl
+
+    def hold(self) -> None:
+        self._ctl("containers", "no-start")
+
+    def run(self, name: str) -> None:
+        self._ctl("containers", "no-stop")
+
+    def succeed(self, name: str) -> None:
+        self._ctl("containers", "ok")
+
+    def fail(self, name: str) -> None:
+        self._ctl("containers", "fail")
+
+    def expire(self, name: str) -> None:
+        """It keeps the time itself."""
+
+    def run_mpi(self, name: str, rabbit: str) -> None:
+        self.run(name)
+
+    def mend(self) -> None:
+        self._ctl("containers", "ok")
+
+
+class RigPods(Pods):
+    """Of real controllers without a kubelet."""
+
+    def __init__(self, admin: User) -> None:
+        self._admin = admin
+
+    def hold(self) -> None:
+        """None ever starts here."""
+
+    def run(self, name: str) -> None:
+        self._write(jobs_of(self._admin, name), active=1, ready=1)
+
+    def succeed(self, name: str) -> None:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        self._write(
+            jobs_of(self._admin, name),
+            active=0,
+            ready=0,
+            succeeded=1,
+            completionTime=now,
+            conditions=self._conditions(SuccessCriteriaMet="", Complete=""),
+        )
+
+    def fail(self, name: str) -> None:
+        status = self._failed("BackoffLimitExceeded")
+        self._write(jobs_of(self._admin, name), **status)
+
+    def expire(self, name: str) -> None:
+        for each in jobs_of(self._admin, name):
+            made = wait(self._admin, "jobs", each["metadata"]["name"], has_limit)
+            self._write([made], **self._failed("DeadlineExceeded"))
+
+    def run_mpi(self, name: str, rabbit: str) -> None:
+        """What mpi-operator does, as far as NNF looks at it."""
+        mpi = self._admin.get("mpijobs", name).expect(200)
+        meta = mpi["metadata"]
+        owner = {
+            "apiVersion": mpi["apiVersion"],
+            "kind": "MPIJob",
+            "name": name,
+            "uid": meta["uid"],
+        }
+        pod = {
+            "containers": [{"name": "launcher", "image": "none"}],
+            "restartPolicy": "Never",
+            "nodeSelector": {"kubernetes.io/hostname": rabbit},
+        }
+        launcher = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "metadata": {
+                "name": f"{name}-launcher",
+                "namespace": "default",
+                "labels": {"app": name},
+                "ownerReferences": [owner],
+            },
+            "spec": {"template": {"spec": pod}},
+        }
+        self._admin.send("POST", self._admin.path("jobs"), launcher).expect(201)
+        mpi["status"] = {"conditions": self._conditions(Created="", Running="")}
+        path = self._admin.path("mpijobs", name)
+        self._admin.send("PUT", f"{path}/status", mpi).expect(200)
+
+    def mend(self) -> None:
+        """The Jobs go with their workflow."""
+
+    def _failed(self, reason: str) -> Object:
+        words = self._conditions(FailureTarget=reason, Failed=reason)
+        return {"active": 0, "ready": 0, "failed": 1, "conditions": words}
+
+    @staticmethod
+    def _conditions(**reasons: str) -> list[Object]:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        return [
+            {
+                "type": kind,
+                "status": "True",
+                "lastTransitionTime": now,
+                "reason": reason,
+                "message": REASONS.get(reason, ""),
+            }
+            for kind, reason in reasons.items()
+        ]
+
+    def _write(self, found: list[Object], **status: object) -> None:
+        assert found, "there is no Job"
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        for each in found:
+            # NNF writes to them, too: an answer of 409 is asked again
+            while True:
+                each = self._admin.get("jobs", each["metadata"]["name"]).expect(200)
+                each["status"] = {"startTime": now, **each["status"], **status}
+                path = self._admin.path("jobs", each["metadata"]["name"])
+                answer = self._admin.send("PUT", f"{path}/status", each)
+                if answer.code != 409:
+                    answer.expect(200)
+                    break
