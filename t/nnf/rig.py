@@ -12,7 +12,11 @@ until KIND NAME FILTER          wait until the jq filter is true of the object
 node RABBIT ready|offline|drained
 foreign NAME RABBIT CAPACITY    a raw file system of that size in state Setup
 remove NAME                     Teardown of a workflow, and its end
-containers WORKFLOW running|done    what a kubelet would say of its Jobs
+containers WORKFLOW running|done|failed|expired  what Kubernetes would say of its
+                                Jobs, failed: as often as they may, or expired: at
+                                the end of the time that NNF gives them
+profile NAME JSON               a container profile: example-success with other data
+ports [RANGE]                   what the SystemConfiguration has for containers
 allow RESOURCE VERB             one more right for the workload manager, of DWS' kinds
 tls                             the Secret that containers with a token ask for
 kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
@@ -36,6 +40,7 @@ import requests
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 
+from parity_pods import RigPods
 from parity_support import (
     DWS,
     LIMIT_S,
@@ -52,6 +57,8 @@ API_SERVER = "apiserver"
 NODE_STORAGE = "nnf.cray.hpe.com/nnf_node_storage"
 TEND_S = 1.0
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
+PROFILES = "nnfcontainerprofiles"
+SYSTEM = "nnf-system"
 DRAIN_KEY = "cray.nnf.node.drain"
 PAUSE_S = 0.05
 
@@ -203,36 +210,33 @@ def end_foreign(user: User, name: str) -> None:
 
 
 def containers(user: User, name: str, state: str) -> None:
-    """Play the pods, once the workflow waits for them: all of its Jobs have one
-    that runs, or are done."""
-    awaited = "start" if state == "running" else "finish"
+    """Play the pods, once the workflow waits for them."""
+    awaited = "finish" if state in ("done", "expired") else "start"
 
     def waits(obj: Object) -> bool:
         message = obj.get("status", {}).get("message", "")
         return f"pending container {awaited}" in message
 
     user.until("workflows", name, waits)
-    label = f"dataworkflowservices.github.io/workflow.name={name}"
-    jobs = user.send("GET", user.path("jobs"), labelSelector=label).expect(200)
-    assert jobs["items"], f"{name} waits for containers and has no Job"
-    for job in jobs["items"]:
-        play(user, job, state)
+    pods = RigPods(user)
+    {
+        "running": pods.run,
+        "done": pods.succeed,
+        "failed": pods.fail,
+        "expired": pods.expire,
+    }[state](name)
 
 
-def play(user: User, job: Object, state: str) -> None:
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    status = job["status"]
-    if state == "running":
-        status.update(active=1, ready=1)
-        status.setdefault("startTime", now)
-    else:
-        status.update(active=0, ready=0, succeeded=1, completionTime=now)
-        status["conditions"] = [
-            {"type": kind, "status": "True", "lastTransitionTime": now}
-            for kind in ("SuccessCriteriaMet", "Complete")
-        ]
-    path = user.path("jobs", job["metadata"]["name"])
-    user.send("PUT", f"{path}/status", job).expect(200)
+def profile(user: User, name: str, data: str) -> None:
+    """One of that name that is there is another run's, and the same."""
+    base = user.get(PROFILES, "example-success", SYSTEM).expect(200)["data"]
+    body = {
+        "kind": "NnfContainerProfile",
+        "metadata": {"name": name, "namespace": SYSTEM},
+        "data": {**base, **json.loads(data)},
+    }
+    made = user.create(PROFILES, body, SYSTEM)
+    assert made.code in (201, 409), made.object
 
 
 def free_lost(user: User) -> None:
@@ -304,6 +308,11 @@ def main() -> int:
         end_foreign(user, *args)
     elif command == "containers":
         containers(user, *args)
+    elif command == "profile":
+        profile(user, *args)
+    elif command == "ports":
+        change = {"spec": {"ports": args or None}}
+        user.merge("systemconfigurations", "default", change).expect(200)
     elif command == "allow":
         allow(user, *args)
     elif command == "tls":
