@@ -7,7 +7,7 @@ test_description='The commands of the documentation'
 test_under_flux 4
 
 test_expect_success 'load everything' '
-	dws_setup
+	dws_setup --containers run
 '
 for page in "$DWS_SRCDIR"/doc/user/*.rst "$DWS_SRCDIR"/doc/admin/*.rst \
 	"$DWS_SRCDIR"/doc/man*/*.rst; do

@@ -45,7 +45,9 @@ def main() -> int:
     parser.add_argument("--fast", action="store_true")
     args = parser.parse_args()
     preset = "instant" if args.fast else "demo"
-    cluster = Cluster(args.workdir, args.prefix, preset)
+    # the programs that containers.rst shows are to run
+    options = ("--root", str(args.workdir / "sim"), "--containers", "run")
+    cluster = Cluster(args.workdir, args.prefix, preset, options)
     try:
         cluster.start()
         cluster.wait_synced(flux.Flux())

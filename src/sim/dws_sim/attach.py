@@ -26,7 +26,7 @@ from dws_sim.mounts import Mounts
 from dws_sim.scenario import Step
 from dws_sim.schema.crd import custom_resources, definition
 from dws_sim.schema.resources import DWS_GROUP, Resource
-from dws_sim.serve import faults_of, machine_of, start_log
+from dws_sim.serve import faults_of, machine_of, runner_of, start_log
 from dws_sim.sim import Controllers
 from dws_sim.switches import Switches
 from dws_sim.tls import server_context
@@ -139,14 +139,19 @@ async def _attach(
         stack.push_async_callback(hooks.stop)
         if args.install:
             await _install(RemoteCluster(http, ()), args, machine, hooks)
+        mounts = Mounts(args.root, args.keep_data)
+        runner = runner_of(args, mounts)
         controllers = Controllers(
             cluster,
             machine,
             faults,
-            Mounts(args.root, args.keep_data),
+            mounts,
             dws=dws,
             tester=args.tester,
+            runner=runner,
         )
+        if runner is not None:
+            stack.push_async_callback(runner.stop)
         switches = Switches(controllers)
         switches.check(steps)
         await cluster.start()

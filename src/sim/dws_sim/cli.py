@@ -25,6 +25,12 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add("--preset", default="instant", choices=PRESETS)
     add("--mapping", metavar="FILE", help="write the rabbit mapping here")
     add("--no-system-status", action="store_true", help="start without SystemStatus")
+    add(
+        "--containers",
+        default="play",
+        choices=("play", "run"),
+        help="run: the command of a profile is a process of yours on this machine",
+    )
     add("--tester", action="store_true", help="also have DWS's driver for tests")
     add("--ready-fd", type=int, metavar="N", help='write "ready" here when serving')
     add("--log", metavar="FILE", help="log here instead of standard error")

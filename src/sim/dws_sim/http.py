@@ -131,7 +131,7 @@ class ApiServer:
         self.intercept: Callable[[web.Request, User], Awaitable[None]] | None = None
         # one more tree of paths, by its first word
         self.extensions: dict[str, Extension] = {}
-        self.pod_log: Callable[[str, str], str] = lambda namespace, name: ""
+        self.pod_log: Callable[[str, str, str], str] = lambda *pod: ""
         # seconds by which reads of users lag behind; admin users are spared
         self.stale_s = 0.0
         self._snapshots: OrderedDict[str, tuple[int, list[Object]]] = OrderedDict()
@@ -241,7 +241,9 @@ class ApiServer:
         if verb == "get":
             obj = past.get(namespace, target.name)
             if target.subresource == "log":
-                return web.Response(text=self.pod_log(namespace, target.name))
+                container = request.query.get("container", "")
+                text = self.pod_log(namespace, target.name, container)
+                return web.Response(text=text)
             return _json(to_version(res, obj, target.version))
         raw = await request.read()
         if verb in ("delete", "deletecollection"):

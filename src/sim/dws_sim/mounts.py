@@ -29,6 +29,8 @@ class Mounts:
         self._root = os.path.realpath(root) if root else None
         self._keep = keep
         self._users: dict[str, set[str]] = {}
+        # what is mounted at a path: the same on all nodes
+        self._names: dict[str, str] = {}
         self.count = 0
         if self._root:
             os.makedirs(self._root, mode=0o711, exist_ok=True)
@@ -92,7 +94,22 @@ class Mounts:
         if target is not None and real:
             os.symlink(target, path)
         users.add(node)
+        self._names[path] = name
         self.count += 1
+
+    def seen(self, node: str, path: str) -> dict[str, str]:
+        """What a node has mounted at a path ("") and below it, by the path from
+        there: directories that hold data."""
+        out: dict[str, str] = {}
+        for place, users in self._users.items():
+            target = self.backing(self._names.get(place, ""))
+            if node not in users or target is None:
+                continue
+            if place == path:
+                out[""] = target
+            elif place.startswith(f"{path}/"):
+                out[place[len(path) + 1 :]] = target
+        return out
 
     def has(self, node: str, path: str) -> bool:
         """Whether that is mounted on a node."""
@@ -107,6 +124,7 @@ class Mounts:
             self.count -= 1
         if not users:
             self._users.pop(path, None)
+            self._names.pop(path, None)
             if self._root and self._ours(path) and os.path.islink(path):
                 os.unlink(path)
 

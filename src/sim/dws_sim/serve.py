@@ -16,6 +16,7 @@ from dws_sim import kubeconfig, scenario
 from dws_sim.faults import Faults
 from dws_sim.mounts import Mounts
 from dws_sim.persist import StateFile
+from dws_sim.processes import Runner
 from dws_sim.sim import USERS, Simulator
 from dws_sim.world import Machine, parse_size
 
@@ -47,6 +48,19 @@ def machine_of(args: argparse.Namespace) -> Machine:
     return Machine.build(args.nodes, args.rabbits, args.nodes_per_rabbit, size)
 
 
+def runner_of(args: argparse.Namespace, mounts: Mounts) -> Runner | None:
+    """What runs containers, if that was asked for.
+
+    Raises:
+        ValueError: it has no folder for them.
+    """
+    if args.containers != "run":
+        return None
+    if not args.root:
+        raise ValueError("--containers run needs --root")
+    return Runner(mounts, os.path.join(args.root, "containers"))
+
+
 async def _serve(
     args: argparse.Namespace,
     machine: Machine,
@@ -60,7 +74,8 @@ async def _serve(
     mounts = Mounts(args.root, args.keep_data)
     state = StateFile(args.state) if args.state else None
     status = not args.no_system_status
-    sim = Simulator(machine, faults, mounts, status, state, args.tester)
+    runner = runner_of(args, mounts)
+    sim = Simulator(machine, faults, mounts, status, state, args.tester, runner)
     sim.server.watch_timeout_s = args.min_request_timeout
     context, ca_pem = None, None
     certificates: dict[str, tuple[bytes, bytes]] = {}

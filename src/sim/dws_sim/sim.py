@@ -42,6 +42,7 @@ from dws_sim.gc import Collector
 from dws_sim.http import ApiServer
 from dws_sim.mounts import Mounts
 from dws_sim.persist import StateFile
+from dws_sim.processes import Runner
 from dws_sim.rbac import ADMIN, Role, Users, wlm_role
 from dws_sim.schema.resources import RESOURCES
 from dws_sim.store import Store
@@ -79,6 +80,8 @@ class Controllers:
     dws: bool = True
     # whether there is the driver for tests
     tester: bool = False
+    # what runs containers, or None: nothing does
+    runner: Runner | None = None
     manager: Manager = field(default_factory=Manager)
     hardware: Hardware = field(default_factory=Hardware)
 
@@ -108,7 +111,7 @@ class Controllers:
         PersistentController(cluster, manager)
         MovementController(cluster, manager, faults)
         PortController(cluster, manager)
-        JobController(cluster, manager, faults)
+        JobController(cluster, manager, faults, self.runner)
         ClientMountController(self.cluster, manager, faults, self.mounts)
         self.health = HealthController(
             cluster, manager, self.machine, self.hardware, self.free
@@ -142,6 +145,7 @@ class Simulator:
         system_status: bool = True,
         state: StateFile | None = None,
         tester: bool = False,
+        runner: Runner | None = None,
     ) -> None:
         self.machine = machine
         self.faults = faults or Faults()
@@ -156,7 +160,12 @@ class Simulator:
         profile_admission.install(self.store)
         self.mounts = mounts or Mounts()
         self.controllers = Controllers(
-            LocalCluster(self.store), machine, self.faults, self.mounts, tester=tester
+            LocalCluster(self.store),
+            machine,
+            self.faults,
+            self.mounts,
+            tester=tester,
+            runner=runner,
         )
         known = state is not None and state.load(self.store)
         if state is not None:
@@ -218,11 +227,16 @@ class Simulator:
         await site.start()
         self.port = self._runner.addresses[0][1]
 
-    def _pod_log(self, namespace: str, name: str) -> str:
-        return pod_log_text(self.store.get(RESOURCES["pods"], namespace, name))
+    def _pod_log(self, namespace: str, name: str, container: str) -> str:
+        pod = self.store.get(RESOURCES["pods"], namespace, name)
+        runner = self.controllers.runner
+        text = runner.log(pod, container) if runner is not None else None
+        return pod_log_text(pod) if text is None else text
 
     async def stop(self) -> None:
         self.server.drop_watches()
         await self.controllers.manager.stop()
+        if self.controllers.runner is not None:
+            await self.controllers.runner.stop()
         if self._runner is not None:
             await self._runner.cleanup()

@@ -152,6 +152,16 @@ def template_profile(default: bool = True) -> Object:
     }
 
 
+# The program of doc/user/containers.rst.
+FOO = """\
+cd "$DW_JOB_foo_local_storage"
+for node in $NNF_NODE_NAME-*; do
+  until test -e $node/data; do sleep 0.1; done
+  echo "$node: $(cat $node/data)"
+done
+"""
+
+
 def container_profiles() -> dict[str, Object]:
     """Examples of container profiles."""
     storages = [
@@ -161,17 +171,23 @@ def container_profiles() -> dict[str, Object]:
     ]
     common = {"storages": storages, "retryLimit": 6, "createContainer": True}
 
-    def pod(name: str) -> Object:
-        return {"containers": [{"name": name, "image": "example"}]}
+    def pod(name: str, script: str = "") -> Object:
+        container: Object = {"name": name, "image": "alpine:latest"}
+        if script:
+            container["command"] = ["/bin/sh", "-c", script]
+        return {"containers": [container]}
 
     # the one of the user guide
     foo = [{**storage, "optional": False} for storage in storages[:2]]
     mpi = {"launcher": pod("example-mpi"), "worker": pod("example-mpi")}
     return {
-        "example-success": {**common, "spec": pod("example-success")},
+        "example-success": {
+            **common,
+            "spec": pod("example-success", "sleep 10 && exit 0"),
+        },
         "example-server": {**common, "spec": pod("example-server"), "numPorts": 1},
         "example-mpi": {**common, "mpiSpec": mpi, "numPorts": 1},
-        "foo": {**common, "storages": foo, "spec": pod("foo"), "numPorts": 1},
+        "foo": {**common, "storages": foo, "spec": pod("foo", FOO), "numPorts": 1},
     }
 
 

@@ -1,10 +1,13 @@
 # What Kubernetes does with a Job: pods that start, run until they end or are made
-# to, and are tried again when they fail. No process is started.
+# to, and are tried again when they fail. What becomes of one is a switch, or with
+# a Runner, what its processes do.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Jobs and their pods."""
 
 from __future__ import annotations
 
+import base64
+import functools
 import time
 
 from dws_sim.controllers.cluster import Cluster
@@ -12,15 +15,19 @@ from dws_sim.controllers.common import child, inherited_labels, is_deleting
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.podspec import NODE_LABEL
 from dws_sim.faults import Faults
-from dws_sim.jsontree import Object, clone, edit, now_seconds, parse_time
+from dws_sim.jsontree import Object, clone, dig, edit, now_seconds, parse_time
+from dws_sim.processes import Runner, Terms
+from dws_sim.schema.resources import DWS_GROUP
 
 # The words of Kubernetes for a Job that has failed.
 BACKOFF = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 DEADLINE = ("DeadlineExceeded", "Job was active longer than specified deadline")
+WORKFLOW = f"{DWS_GROUP}/workflow"
 
 
 def pod_log_text(pod: Object) -> str:
-    """The log of a pod, one line for each thing that happened to it."""
+    """The log of a pod without a process, one line for each thing that happened
+    to it."""
     name = pod["metadata"]["name"]
     lines = [f"{name}: started"]
     phase = pod.get("status", {}).get("phase")
@@ -43,9 +50,20 @@ class JobController(Controller):
 
     plural = "jobs"
 
-    def __init__(self, cluster: Cluster, manager: Manager, faults: Faults) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        manager: Manager,
+        faults: Faults,
+        runner: Runner | None = None,
+    ) -> None:
+        """
+        Args:
+            runner: what runs containers; None: nothing does.
+        """
         super().__init__(cluster, manager)
         self._faults = faults
+        self._runner = runner
         self._stuck: set[tuple[str, str]] = set()
         faults.listeners.append(self._released)
 
@@ -53,6 +71,10 @@ class JobController(Controller):
         stuck, self._stuck = self._stuck, set()
         for namespace, name in stuck:
             self.enqueue(namespace, name)
+
+    def forget(self, obj: Object) -> None:
+        if self._runner is not None:
+            self._runner.end_job(obj["metadata"]["uid"])
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
         job = await self.cluster.get("jobs", namespace, name)
@@ -67,7 +89,7 @@ class JobController(Controller):
         status.setdefault("startTime", now_seconds())
         pod = await self._pod(job, status["failed"])
         left = self._time_left(job, status)
-        phase = self._phase(pod, left)
+        phase = await self._phase(job, pod, left)
         if phase != pod["status"]["phase"]:
             new = edit(pod, "status")
             new["status"]["phase"] = phase
@@ -85,7 +107,8 @@ class JobController(Controller):
         if status != before or "status" not in job:
             new = {**job, "status": status}
             await self.cluster.update_status("jobs", new)
-        return left if alive else None
+        # one that is made to end says so itself
+        return left if alive and left else None
 
     @staticmethod
     def _failed(job: Object, status: Object, left: float | None) -> None:
@@ -109,10 +132,16 @@ class JobController(Controller):
         began = parse_time(status["startTime"])
         return max(0.0, began + float(limit) - time.time())
 
-    def _phase(self, pod: Object, left: float | None) -> str:
+    async def _phase(self, job: Object, pod: Object, left: float | None) -> str:
         """What a pod comes to, with so many seconds left."""
         phase, mode = str(pod["status"]["phase"]), self._faults.containers
         expired = left is not None and left <= 0
+        # pods of MPI programs, which nobody runs here, have no name of their own
+        named = "hostname" in pod["spec"]
+        if self._runner is not None and mode == "ok" and named:
+            meta, terms = job["metadata"], await self._terms(pod)
+            wake = functools.partial(self.enqueue, meta["namespace"], meta["name"])
+            return self._runner.phase(pod, terms, expired, wake)
         if phase == "Pending" and mode != "no-start" and not expired:
             phase = "Running"
         if phase == "Running" and mode == "fail":
@@ -121,6 +150,22 @@ class JobController(Controller):
         if phase == "Running" and mode == "ok" and left is not None:
             return "Succeeded"
         return "Failed" if expired else phase
+
+    async def _terms(self, pod: Object) -> Terms:
+        """Whose a pod is, and the files of the Secrets that it has."""
+        labels, out = pod["metadata"]["labels"], {}
+        of = (labels.get(f"{WORKFLOW}.namespace"), labels.get(f"{WORKFLOW}.name"))
+        workflow = await self.cluster.get("workflows", *of)
+        user = dig(workflow, "spec", "userID")
+        for volume in pod["spec"].get("volumes", ()):
+            name = dig(volume, "secret", "secretName")
+            if name is None:
+                continue
+            namespace = pod["metadata"]["namespace"]
+            found = await self.cluster.get("secrets", namespace, name) or {}
+            data = found.get("data", {})
+            out[name] = {k: base64.b64decode(v or "") for k, v in data.items()}
+        return Terms(-1 if user is None else user, out)
 
     async def _pod(self, job: Object, attempt: int) -> Object:
         meta = job["metadata"]
