@@ -83,9 +83,11 @@ def trouble(server: pathlib.Path) -> Iterator[parity_trouble.Trouble]:
 def pods(
     server: pathlib.Path, admin: parity_support.User
 ) -> Iterator[parity_pods.Pods]:
-    """Plays the pods of containers."""
+    """Plays the pods of containers; skips the test where somebody else does."""
     pods: parity_pods.Pods = parity_pods.RigPods(admin)
     if "DWS_PARITY_KUBECONFIG" not in os.environ:
         pods = parity_pods.SimPods(parity_trouble.SimTrouble(server).ctl)
+    elif not (server.parent / "run" / "slc.pid").exists():
+        pytest.skip("pods of this server do as they like")
     yield pods
     pods.mend()
