@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -143,8 +144,9 @@ def running(api: Api, **data: Any) -> tuple[Job, int]:
     belongs to it."""
     name = profile(api, shell("one", "sleep 1000 & echo $!; wait"), **data)
     job = start(api, name)
-    text = ""
+    text, limit = "", time.monotonic() + LIMIT_S
     while not text.endswith("\n"):
+        assert time.monotonic() < limit
         text = log(api, job, "one")
     return job, os.pidfd_open(int(text))
 
