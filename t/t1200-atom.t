@@ -8,13 +8,18 @@ test_under_flux 2
 
 ATOM_BIN=$DWS_PREFIX/libexec/flux-dws
 
-# atom_start [ANSWER...]: a stand-in that gives these answers, the last for ever
+# atom_start [--knows JOBID] [ANSWER...]: a stand-in that gives these answers, the last
+# for ever, or keeps jobs
 atom_start () {
+	knows= &&
+	if test "$1" = --knows; then
+		knows="--knows $2" && shift 2
+	fi &&
 	printf '%s\n' "$@" >answers &&
 	mkfifo atom.fifo &&
 	{
 		"$DWS_PYTHON" -m flux_atom.standin "$PWD/atom.sock" \
-			--answers answers >atom.fifo 2>atom.err &
+			--answers answers $knows >atom.fifo 2>atom.err &
 		echo $! >"$DWS_TMP/atom.pid"
 	} &&
 	{ exec 8<atom.fifo; read -r line <&8; } &&
@@ -81,9 +86,17 @@ for kind in alone full; do
 done
 test_expect_success '400 is repeated' '
 	jobid=$shared &&
-	atom_start "{\"status\": 400}" "{\"status\": 200}" &&
+	atom_start "{\"method\": \"POST\", \"status\": 400}" \
+		"{\"method\": \"POST\", \"status\": 200}" &&
 	atom_notice begin && atom_stop &&
-	test $(wc -l <requests) = 2
+	test "$(jq -r .method requests | xargs)" = "POST DELETE POST"
+'
+test_expect_success 'a job that ATOM knows from an earlier run is ended there first' '
+	atom_start --knows $(flux job id --to=f58plain $jobid) &&
+	atom_notice begin 2>err && atom_stop &&
+	grep "DELETE: ATOM answered 204" err &&
+	test "$(jq -r .method requests | xargs)" = "POST DELETE POST" &&
+	test -z "$(flux resource drain -no {nodelist})"
 '
 test_expect_success 'an end that fails is logged, and that is all' '
 	atom_start "{\"status\": 500, \"body\": {\"why\": \"asleep\"}}" &&

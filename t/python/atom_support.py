@@ -31,9 +31,9 @@ standin = load(SRC / "flux_atom" / "standin.py", "atom_standin", register=True)
 
 
 @contextlib.contextmanager
-def atom(path, answers=()):
+def atom(path, answers=(), jobs=None):
     """A stand-in ATOM on the socket `path`; yields it."""
-    server = standin.StandIn(list(answers))
+    server = standin.StandIn(list(answers), jobs)
     loop = asyncio.new_event_loop()
     ready = threading.Event()
 

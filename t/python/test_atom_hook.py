@@ -62,11 +62,60 @@ def test_end_deletes_the_job(sock, config):
 
 
 def test_begin_is_repeated_after_400(sock, config):
-    answers = [{"status": 400}, {"status": 400}, {"status": 200}]
+    answers = [{"method": "POST", "status": status} for status in (400, 400, 200)]
     pbs = fake_pbs("begin", USER, config=config())
-    with atom(sock, answers) as server:
+    with atom(sock, answers, jobs=set()) as server:
         assert run_hook(pbs) == "accept"
-    assert len(server.requests) == 3
+    # one end is enough: ATOM said that it does not have the job
+    assert methods(server) == ["POST", "DELETE", "POST", "POST"]
+
+
+def test_a_job_that_is_known_from_an_earlier_run_begins(sock, config):
+    """Its end was told, too late or in vain; ATOM knows the id."""
+    pbs = fake_pbs("begin", USER, config=config())
+    with atom(sock, jobs={"12.server", "13.server"}) as server:
+        assert run_hook(pbs) == "accept"
+    assert methods(server) == ["POST", "DELETE", "POST"]
+    assert server.requests[0] == server.requests[2]
+    assert server.requests[1]["path"] == "/rm/v1/jobs/12.server"
+    assert server.jobs == {"12.server", "13.server"}
+    assert "it may know 12.server" in log_of(pbs)
+
+
+def test_a_job_whose_begin_was_not_answered_in_time_begins_later(sock, config):
+    """ATOM has the job from then on; also the end that follows is not heard."""
+    path = config(post_timeout=0.05, delete_timeout=0.05)
+    answers = [{"delay_s": 30}, {"status": 500, "delay_s": 30}, {}]
+    with atom(sock, answers, jobs=set()) as server:
+        assert "no answer" in str(run_hook(fake_pbs("begin", USER, config=path)))
+        assert server.jobs == {"12.server"}
+        pbs = fake_pbs("begin", USER, config=config())
+        assert run_hook(pbs) == "accept"
+        assert server.jobs == {"12.server"}
+    assert methods(server) == ["POST", "DELETE"] + ["POST", "DELETE", "POST"]
+
+
+def test_an_end_that_fails_is_told_again_with_the_next_begin(sock, config):
+    answers = [{"method": "DELETE", "status": 500}, {"method": "DELETE"}]
+    pbs = fake_pbs("begin", USER, config=config())
+    with atom(sock, answers, jobs={"12.server"}) as server:
+        assert run_hook(pbs) == "accept"
+    assert methods(server) == ["POST", "DELETE"] * 2 + ["POST"]
+
+
+def test_an_end_without_an_answer_does_not_use_up_the_alarm(sock):
+    """In between, it has no more time than there is for the begin."""
+    conf = client.check_config(
+        {"unix_socket_file": str(sock), "delete_timeout": 3600}, "test"
+    )
+    answers = [{"method": "POST", "status": 400}, {"method": "DELETE", "delay_s": 600}]
+    with atom(sock, answers) as server:
+        began = time.monotonic()
+        with pytest.raises(client.AtomError, match="400 to the begin of 1 1 times"):
+            client.Atom(conf, lambda text: None, 2).begin("1", 2, False)
+        assert time.monotonic() - began < 2
+    # and there is time left for the one that is told when all was in vain
+    assert methods(server) == ["POST", "DELETE", "DELETE"]
 
 
 class Clock:
@@ -85,17 +134,17 @@ class Clock:
 def test_400_for_ever_ends_long_before_the_alarm(sock, monkeypatch):
     clock = Clock(monkeypatch)
     conf = client.check_config({"unix_socket_file": str(sock)}, "test")
-    answers = [{"status": 400}]
+    answers = [{"method": "POST", "status": 400}]
     with atom(sock, answers) as server, pytest.raises(client.AtomError, match="400"):
         client.Atom(conf, lambda text: None, sleep=clock.sleep).begin("1", 2, False)
     assert clock.pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0]
-    assert methods(server) == ["POST"] * 7 + ["DELETE"]
+    assert methods(server) == ["POST", "DELETE"] + ["POST"] * 6 + ["DELETE"]
 
 
 def test_a_short_alarm_ends_it_sooner(sock, monkeypatch):
     clock = Clock(monkeypatch)
     conf = client.check_config({"unix_socket_file": str(sock)}, "test")
-    answers = [{"status": 400}]
+    answers = [{"method": "POST", "status": 400}]
     with atom(sock, answers) as server, pytest.raises(client.AtomError, match="400"):
         told = client.Atom(conf, lambda text: None, 5, clock.sleep)
         told.begin("1", 2, False)

@@ -9,7 +9,12 @@ file is a JSON object and answers one request; the last one goes on for ever:
 
 `status` 0 closes the connection without an answer; `raw` is a body that is not
 JSON; `size` a body of so many bytes; with `drip_s` a body comes byte by byte for
-ever, one in so many seconds. The requests are printed as JSON lines.
+ever, one in so many seconds. A line with a `method` is passed over by requests of
+another. The requests are printed as JSON lines.
+
+With `--knows JOBID...` it keeps jobs, these from the beginning: what no line answers
+is answered by that, a begin of one that it has with 400, the end of one that it has
+not with 404.
 """
 
 from __future__ import annotations
@@ -42,18 +47,35 @@ class StandIn:
     Args:
         answers: what to answer, in order; the last one is repeated. An empty
             list answers as a healthy ATOM does.
+        jobs: the ids of those that it has; None: it keeps none.
     """
 
-    def __init__(self, answers: list[dict[str, Any]]) -> None:
+    def __init__(
+        self, answers: list[dict[str, Any]], jobs: set[str] | None = None
+    ) -> None:
         self._answers = list(answers)
+        self.jobs = jobs
         self.requests: list[dict[str, Any]] = []
 
     def _next(self, method: str) -> dict[str, Any]:
-        if not self._answers:
-            return {"status": OK_STATUS[method]}
-        if len(self._answers) == 1:
-            return self._answers[0]
-        return self._answers.pop(0)
+        of_method = [a for a in self._answers if a.get("method", method) == method]
+        if not of_method:
+            return {}
+        if len(of_method) > 1:
+            self._answers.remove(of_method[0])
+        return of_method[0]
+
+    def _status(self, method: str, jobid: str) -> int:
+        """What it answers by itself."""
+        if self.jobs is not None and method == "POST":
+            if jobid in self.jobs:
+                return 400
+            self.jobs.add(jobid)
+        elif self.jobs is not None:
+            if jobid not in self.jobs:
+                return 404
+            self.jobs.remove(jobid)
+        return OK_STATUS[method]
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         text = await request.text()
@@ -65,8 +87,12 @@ class StandIn:
         self.requests.append(seen)
         print(json.dumps(seen), flush=True)
         answer = self._next(request.method)
+        jobid = request.match_info.get("jobid") or seen["body"].get("jobid")
+        if "status" in answer:
+            status = answer["status"]
+        else:
+            status = self._status(request.method, jobid)
         await asyncio.sleep(answer.get("delay_s", 0))
-        status = answer.get("status", OK_STATUS[request.method])
         if status == 0:
             assert request.transport is not None
             request.transport.abort()
@@ -109,15 +135,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="atom-standin", description=__doc__)
     parser.add_argument("socket", help="path of the UNIX socket to make")
     parser.add_argument("--answers", metavar="FILE", help="JSON lines, see above")
+    parser.add_argument("--knows", metavar="JOBID", nargs="+", help="keep jobs")
     args = parser.parse_args()
     answers = []
     if args.answers:
         with open(args.answers) as stream:
             answers = [json.loads(line) for line in stream if line.strip()]
+    standin = StandIn(answers, set(args.knows) if args.knows else None)
     try:
-        asyncio.run(
-            serve(args.socket, StandIn(answers), lambda: print("ready", flush=True))
-        )
+        asyncio.run(serve(args.socket, standin, lambda: print("ready", flush=True)))
     except KeyboardInterrupt:
         pass
     return 0
