@@ -14,7 +14,7 @@ import select
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from parity_support import LIMIT_S
@@ -36,6 +36,10 @@ class Trouble(abc.ABC):
     def patience(self, seconds: int) -> None:
         """How long a child may go unnoticed by its rabbit."""
 
+    @abc.abstractmethod
+    def silence(self, *nodes: str) -> None:
+        """Only the mount daemons of these compute nodes are dead."""
+
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
         """Workflows that are made meanwhile begin Proposal together."""
@@ -52,6 +56,7 @@ class SimTrouble(Trouble):
     def __init__(self, kubeconfig: pathlib.Path) -> None:
         self._kubeconfig = kubeconfig
         self._dead: set[str] = set()
+        self._silent: set[str] = set()
 
     def ctl(self, *words: str) -> None:
         text = io.StringIO()
@@ -70,6 +75,11 @@ class SimTrouble(Trouble):
     def patience(self, seconds: int) -> None:
         self.ctl("child-timeout", str(seconds))
 
+    def silence(self, *nodes: str) -> None:
+        for node in self._silent | set(nodes):
+            self._ctl("hang-mount", node, "on" if node in nodes else "off")
+        self._silent = set(nodes)
+
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
         self.ctl("hold", "Proposal")
@@ -80,6 +90,7 @@ class SimTrouble(Trouble):
         for rabbit in list(self._dead):
             self.revive(rabbit)
         self.patience(300)
+        self.silence()
 
 
 @dataclass
@@ -151,6 +162,14 @@ class RigTrouble(Trouble):
         self._changed.setdefault("slc", process)
         more = {"NNF_CHILD_RESOURCE_TIMEOUT_SECONDS": str(seconds)}
         self._start("slc", process, **more)
+
+    def silence(self, *nodes: str) -> None:
+        process = self._end("mounts")
+        whole = self._changed.setdefault("mounts", process)
+        at = whole.command.index("--nodes") + 1
+        left = [n for n in whole.command[at].split(",") if n not in nodes]
+        command = [*whole.command[:at], ",".join(left), *whole.command[at + 1 :]]
+        self._start("mounts", replace(process, command=command))
 
     def mend(self) -> None:
         for rabbit in list(self._ended):

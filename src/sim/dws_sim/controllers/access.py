@@ -28,6 +28,7 @@ from dws_sim.controllers.common import (
     owner_of,
 )
 from dws_sim.controllers.devices import (
+    Place,
     lvm_device,
     mount_of,
     mount_of_lustre,
@@ -74,6 +75,22 @@ class Reach:
 
     rabbit: str = ""
     index: int = 0
+
+
+def _is_at(mount: Object, desired: str) -> bool:
+    """Whether all of a ClientMount is in a state."""
+    status = mount.get("status", {})
+    return bool(
+        status.get("allReady") and all(m["state"] == desired for m in status["mounts"])
+    )
+
+
+def _is_of(mounts: list[Object], near: list[Place], reach: Reach) -> bool:
+    """Whether what is mounted is the allocation that is for this compute."""
+    if len(mounts) != 1:
+        return False
+    found: Object = mounts[0]["device"]["deviceReference"]
+    return found == near[reach.index].reference()
 
 
 class LostNodes:
@@ -255,57 +272,76 @@ class AccessController(Controller):
         """Bring the ClientMounts to the desired state. Returns whether all are
         there, and when to look again without an event."""
         mounts = await self._mounts(obj)
+        storage = await self._storage_of(obj)
         if desired == "mounted":
-            await self._create(obj, mounts, reaches)
-        waiting = []
+            await self._create(obj, storage, mounts, reaches)
+        waiting = False
         delay: float | None = None
         what = f"unable to {'check' if desired == 'mounted' else 'get'} ClientMount"
         for node, mount in mounts.items():
-            if node not in reaches and desired == "mounted":
-                # off the list, but not unmounted before the end
+            if node not in reaches:
+                # off the list: it stays as it is until the end
                 continue
-            if mount["spec"]["desiredState"] != desired:
-                new = edit(mount, "metadata", "spec")
-                new["spec"]["desiredState"] = desired
-                # another directive may use it now
-                new["metadata"]["labels"].update(inherited_labels(obj))
-                mount = await self.cluster.update("clientmounts", new)
-            error = mount.get("status", {}).get("error")
-            if error and not mount["status"]["allReady"]:
+            mount = await self._update(obj, storage, mount, desired, reaches[node])
+            status = mount.get("status", {})
+            error = status.get("error")
+            if error and not status["allReady"]:
                 fault = ResourceError.of(error).within(f"Node: {node}")
                 raise fault.within(f"{what} status")
-            status = mount.get("status", {})
-            reached = status.get("allReady") and all(
-                m["state"] == desired for m in status["mounts"]
-            )
-            if reached:
-                continue
-            waiting.append(node)
             if not mount["metadata"].get("finalizers"):
                 left = self._faults.child_time_left(mount)
-                if left <= 0 and node not in self._lost:
+                if left <= 0:
                     fault = not_picked_up(node, "ClientMount", self._faults)
                     raise fault.within(f"{what} status")
                 delay = left if delay is None else min(delay, left)
+                waiting = True
+            elif not _is_at(mount, desired) and not (
+                desired == "unmounted" and status.get("mounts") and node in self._lost
+            ):
+                # nobody is passed by who has never answered
+                waiting = True
         if not waiting:
-            return True, None
-        if desired == "unmounted" and all(n in self._lost for n in waiting):
             return True, None
         return False, delay if delay is None else max(delay, 0.01)
 
+    async def _storage_of(self, obj: Object) -> Object:
+        target = obj["spec"]["storageReference"]
+        storage = await self.cluster.get(
+            "nnfstorages", target["namespace"], target["name"]
+        )
+        assert storage is not None
+        return storage
+
+    async def _update(
+        self, obj: Object, storage: Object, mount: Object, desired: str, reach: Reach
+    ) -> Object:
+        """Bring the spec of a ClientMount up to date. Which allocation a compute
+        has is counted anew: it is another one when one before it has left."""
+        meta, spec = mount["metadata"], mount["spec"]
+        mounts = spec["mounts"]
+        if reach.rabbit and not _is_of(mounts, places(storage, reach.rabbit), reach):
+            body = await self._body(obj, storage, meta["namespace"], reach)
+            mounts = body["spec"]["mounts"]
+        if spec["desiredState"] == desired and mounts is spec["mounts"]:
+            return mount
+        new = edit(mount, "metadata", "spec")
+        new["spec"].update(desiredState=desired, mounts=mounts)
+        # another directive may use it now
+        new["metadata"]["labels"].update(inherited_labels(obj))
+        return await self.cluster.update("clientmounts", new)
+
     async def _create(
-        self, obj: Object, mounts: dict[str, Object], reaches: dict[str, Reach]
+        self,
+        obj: Object,
+        storage: Object,
+        mounts: dict[str, Object],
+        reaches: dict[str, Reach],
     ) -> None:
         """Make the ClientMounts that are missing.
 
         Raises:
             ResourceError: one cannot be made; the others are.
         """
-        target = obj["spec"]["storageReference"]
-        storage = await self.cluster.get(
-            "nnfstorages", target["namespace"], target["name"]
-        )
-        assert storage is not None
         fault: ApiError | None = None
         for node, reach in reaches.items():
             if node in mounts:
