@@ -51,7 +51,9 @@ def seen(admin: User, job: Job, node: str, state: str, index: int = 0) -> Object
         mounts = obj.get("status", {}).get("mounts", ())
         return bool(mounts and all(m["state"] == state and m["ready"] for m in mounts))
 
-    return wait(admin, "clientmounts", f"default-{job.name}-{index}-computes", done, node)
+    return wait(
+        admin, "clientmounts", f"default-{job.name}-{index}-computes", done, node
+    )
 
 
 def clientmount(admin: User, job: Job, node: str, index: int = 0) -> Object:

@@ -61,10 +61,14 @@ static void on_job_changed (struct job *job)
         stamps_see_job (ctx->stamps, job);
     if (ctx->suspects && suspects_see_job (ctx->suspects, job))
         health_changed (ctx->health);
+    if (ctx->health)
+        health_see_job (ctx->health, job);
 }
 
 static void on_workflow_gone (struct job *job)
 {
+    if (job->ctx->health)
+        health_see_job (job->ctx->health, job);
     losses_vanished (job);
     holds_end (job);
 }

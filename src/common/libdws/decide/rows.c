@@ -41,9 +41,7 @@ void row_offer (struct view *v)
     act (v, DWS_ACT_RESOURCE_UPDATE);
 }
 
-/* The job's nodes, which a module that has just started has to read again.
- */
-static bool have_hosts (struct view *v)
+bool have_hosts (struct view *v)
 {
     if (v->job->hosts)
         return true;
@@ -52,20 +50,36 @@ static bool have_hosts (struct view *v)
     return false;
 }
 
-/* Leave the nodes that lag out of Computes. The job is told of them first: nobody
- * who starts anew in between knows which it has been told of. The property badrabbit
- * keeps jobs from nodes whose rabbit is known to be down, until it is back: only
- * others are drained.
+/* The job is told of the nodes that lag before anything else: nobody who starts anew
+ * in between knows which it has been told of. The property badrabbit keeps jobs from
+ * nodes whose rabbit is known to be down, until it is back: only others are drained.
  */
-static void leave_out (struct view *v)
+static bool have_told (struct view *v)
 {
     if (!v->wf->told) {
         act (v, DWS_ACT_NOTIFY);
-        return;
+        return false;
     }
     if (v->wf->state != DWS_STATE_PROPOSAL && !v->wf->drained)
         act (v, DWS_ACT_DRAIN);
-    act (v, DWS_ACT_EXCLUDE);
+    return true;
+}
+
+/* Leave the nodes that lag out of Computes.
+ */
+static void leave_out (struct view *v)
+{
+    if (have_told (v))
+        act (v, DWS_ACT_EXCLUDE);
+}
+
+/* Computes is left as it is once there are mounts: when it changes NNF counts the
+ * allocations of a rabbit out anew, and those nodes that are mounted get others'.
+ */
+static void waive (struct view *v)
+{
+    if (have_told (v))
+        act (v, DWS_ACT_FORCE_READY);
 }
 
 /* Whoever lays the storage out has found rabbits down, and their nodes may be
@@ -109,11 +123,12 @@ void row_place (struct view *v)
 }
 
 /* A state is ready, maybe without a forceReady: DWS takes a change of Computes up
- * by itself. Returns false if nodes are just being left out.
+ * by itself, and a node may mount in the last moment. Returns false if nodes are
+ * just being left out.
  */
 static bool settle_left_out (struct view *v)
 {
-    if (under_way (v, DWS_ACT_EXCLUDE)) {
+    if (under_way (v, DWS_ACT_EXCLUDE) || under_way (v, DWS_ACT_FORCE_READY)) {
         wait_for (v, "the nodes that failed to be left out");
         return false;
     }
@@ -128,16 +143,6 @@ void row_next (struct view *v)
     desire (v, v->wf->desired + 1);
 }
 
-void row_release_prolog (struct view *v)
-{
-    /* Containers are told which nodes there are on each rabbit. */
-    if (!settle_left_out (v) || (v->wf->containers && !have_hosts (v)))
-        return;
-    wait_for (v, "the prolog to be released");
-    save_timing (v);
-    act (v, DWS_ACT_PROLOG_REMOVE);
-}
-
 /* True when the nodes or rabbits that lag in this state have been read. Asks to
  * read them otherwise.
  */
@@ -149,6 +154,25 @@ static bool have_lagging (struct view *v)
     act (v, v->wf->state == DWS_STATE_SETUP ? DWS_ACT_ALLOCATIONS
                                             : DWS_ACT_MOUNTS);
     return false;
+}
+
+/* What is forced ready lacks the variables of all file systems after the one that was
+ * waited for. Where those are is read from the mounts.
+ */
+static bool have_places (struct view *v)
+{
+    return !v->wf->force_ready || v->wf->mounts < 2 || have_lagging (v);
+}
+
+void row_release_prolog (struct view *v)
+{
+    /* Containers are told which nodes there are on each rabbit. */
+    if (!settle_left_out (v) || (v->wf->containers && !have_hosts (v))
+        || !have_places (v))
+        return;
+    wait_for (v, "the prolog to be released");
+    save_timing (v);
+    act (v, DWS_ACT_PROLOG_REMOVE);
 }
 
 /* The state takes too long. If the job can do without the nodes that are to
@@ -173,10 +197,10 @@ static bool go_on_without (struct view *v)
         || (wf->shared && wf->state == DWS_STATE_SETUP))
         return false;
     wait_for (v, "the nodes that failed to be left out");
-    if (!wf->excluded)
+    if (wf->state == DWS_STATE_SETUP && !wf->excluded)
         leave_out (v);
     else
-        act (v, DWS_ACT_FORCE_READY);
+        waive (v);
     return true;
 }
 
@@ -378,6 +402,8 @@ void row_unmount (struct view *v)
         && expired (v, v->job->t_epilog, policy->teardown_after);
 
     wait_for (v, unmounting ? "the file systems to be unmounted" : what);
+    if (unmounting && pass_waived (v))
+        return;
     if ((mounts_late || late) && !transient_expired (v)
         && data_moves (v, mounts_late
                           ? v->wf->t_desired + policy->postrun_timeout
@@ -425,6 +451,7 @@ void row_begin_teardown (struct view *v)
     wait_for (v, "the workflow to be torn down");
     if (v->wf->state == DWS_STATE_TEARDOWN || v->wf->deleting)
         drop_finalizer (v);
+    keep_waived (v);
     keep_computes (v);
 }
 

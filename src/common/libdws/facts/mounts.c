@@ -159,3 +159,125 @@ char *dws_mounts_missing (json_t *clientmounts,
     free (hosts);
     return result;
 }
+
+static bool is_asked (json_t *object)
+{
+    const char *desired = "";
+    const char *deleted = NULL;
+
+    (void)json_unpack (object, "{s:{s?s} s:{s?s}}",
+                       "metadata", "deletionTimestamp", &deleted,
+                       "spec", "desiredState", &desired);
+    return deleted || !strcmp (desired, "unmounted");
+}
+
+/* Lustre is the same to all nodes.
+ */
+static bool is_counted_out (json_t *object)
+{
+    json_t *mounts = NULL;
+    json_t *mount;
+    size_t index;
+
+    (void)json_unpack (object, "{s:{s:o}}", "spec", "mounts", &mounts);
+    json_array_foreach (mounts, index, mount) {
+        const char *type = json_string_value (json_object_get (mount, "type"));
+
+        if (!type || strcmp (type, "lustre") != 0)
+            return true;
+    }
+    return false;
+}
+
+/* NNF passes a node by, if it is Disabled, that has answered once and has not
+ * reported a fault.
+ */
+static bool is_deaf (json_t *object)
+{
+    json_t *finalizers = NULL;
+    json_t *mounts = NULL;
+    json_t *fault = NULL;
+
+    (void)json_unpack (object, "{s:{s?o} s?{s?o s?o}}",
+                       "metadata", "finalizers", &finalizers,
+                       "status", "mounts", &mounts, "error", &fault);
+    return json_array_size (finalizers) == 0 || json_array_size (mounts) == 0
+        || json_is_object (fault);
+}
+
+enum dws_unmount dws_mounts_unmount (json_t *clientmounts,
+                                     const struct dws_workflow *wf)
+{
+    struct hostlist *waived = hostlist_decode (wf->waived ? wf->waived : "");
+    bool left = false;
+    bool busy = !waived;
+    bool after = false;
+    bool deaf = false;
+    json_t *object;
+    size_t index;
+
+    json_array_foreach (clientmounts, index, object) {
+        const char *node = compute_of (object);
+
+        if (!node || mounts_are (json_object_get (object, "status"),
+                                 "unmounted"))
+            continue;
+        if (waived && hostlist_find (waived, node) >= 0) {
+            left = true;
+            deaf = deaf || (is_asked (object) && is_deaf (object));
+        }
+        else if (is_asked (object))
+            busy = true;
+        else if (is_counted_out (object))
+            after = true;
+    }
+    hostlist_destroy (waived);
+    if (busy || !left)
+        return DWS_UNMOUNT_BUSY;
+    if (!after)
+        return DWS_UNMOUNT_WAIVED;
+    return deaf ? DWS_UNMOUNT_DEAF : DWS_UNMOUNT_FIRST;
+}
+
+/* The name of a ClientMount ends in "-INDEX-computes".
+ */
+static bool index_of (const char *name, char *buf, size_t size)
+{
+    size_t len = strlen (name) - strlen (COMPUTES_SUFFIX);
+    size_t start = len;
+
+    while (start > 0 && name[start - 1] >= '0' && name[start - 1] <= '9')
+        start--;
+    if (start == len || start == 0 || name[start - 1] != '-'
+        || len - start >= size)
+        return false;
+    memcpy (buf, name + start, len - start);
+    buf[len - start] = '\0';
+    return true;
+}
+
+json_t *dws_mounts_places (json_t *clientmounts)
+{
+    json_t *places = json_object ();
+    json_t *object;
+    size_t index;
+
+    json_array_foreach (clientmounts, index, object) {
+        const char *name = "";
+        const char *path = NULL;
+        char directive[16];
+
+        if (!compute_of (object))
+            continue;
+        (void)json_unpack (object, "{s:{s:s} s:{s:[{s:s}]}}",
+                           "metadata", "name", &name,
+                           "spec", "mounts", "mountPath", &path);
+        if (path && index_of (name, directive, sizeof (directive))
+            && json_object_set_new (places, directive,
+                                    json_string (path)) < 0) {
+            json_decref (places);
+            return NULL;
+        }
+    }
+    return places;
+}

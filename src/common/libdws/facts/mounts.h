@@ -34,4 +34,16 @@ char *dws_mounts_missing (json_t *clientmounts,
                           const struct dws_topology *topo,
                           dws_error_t *error);
 
+/* What unmounting waits for, of a workflow whose job does without wf->waived. As
+ * long as other nodes have mounts of a file system whose allocations are counted out
+ * to nodes, Computes must not change: the count would begin anew.
+ */
+enum dws_unmount dws_mounts_unmount (json_t *clientmounts,
+                                     const struct dws_workflow *wf);
+
+/* Where compute nodes have the file system of each directive: a new object
+ * {INDEX: path}. NULL for lack of memory.
+ */
+json_t *dws_mounts_places (json_t *clientmounts);
+
 #endif /* !LIBDWS_MOUNTS_H */

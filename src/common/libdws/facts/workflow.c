@@ -117,6 +117,8 @@ void dws_workflow_destroy (struct dws_workflow *wf)
         free (wf->computes);
         free (wf->computes_namespace);
         free (wf->failed);
+        free (wf->waived);
+        free (wf->places);
         free (wf->lagging);
         free (wf->allocated);
         free (wf->env);
@@ -215,6 +217,8 @@ static bool copy_strings (struct dws_workflow *wf,
         && copy_string (&wf->computes_namespace, cns ? cns : namespace)
         && copy_string (&wf->failed, get_annotation (object,
                                                      DWS_FAILED_ANNOTATION))
+        && copy_string (&wf->waived, get_annotation (object,
+                                                     DWS_WAIVED_ANNOTATION))
         && copy_string (&wf->token, token)
         && (!token
             || copy_string (&wf->token_namespace, tns ? tns : namespace))
@@ -262,6 +266,24 @@ static size_t count_mounted (json_t *directives)
     json_array_foreach (directives, index, value) {
         if (json_is_string (value)
             && (dws_command (json_string_value (value)) & mounted))
+            count++;
+    }
+    return count;
+}
+
+/* With such a daemon users start data movements themselves.
+ */
+static size_t count_requires (json_t *directives)
+{
+    size_t count = 0;
+    json_t *value;
+    size_t index;
+    char buf[64];
+
+    json_array_foreach (directives, index, value) {
+        if (json_is_string (value)
+            && dws_command_arg (json_string_value (value), "requires", buf,
+                                sizeof (buf)))
             count++;
     }
     return count;
@@ -320,6 +342,8 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->destroys = (commands & DWS_COMMAND_DESTROY_PERSISTENT) != 0;
     wf->containers = (commands & DWS_COMMAND_CONTAINER) != 0;
     wf->mounts = count_mounted (directives);
+    wf->moves = wf->containers || (commands & DWS_COMMAND_COPY_OUT)
+                || count_requires (directives) > 0;
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
     read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
@@ -332,6 +356,10 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
 static void inherit_lag (struct dws_workflow *wf, struct dws_workflow *old)
 {
     wf->lag_state = old->lag_state;
+    wf->t_lag = old->t_lag;
+    wf->unmount = old->unmount;
+    wf->places = old->places;
+    old->places = NULL;
     wf->lagging = old->lagging;
     old->lagging = NULL;
     wf->lagging_count = old->lagging_count;
@@ -347,19 +375,24 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
                               dws_error_t *error)
 {
     char *lagging;
+    bool same;
 
     if (!(lagging = dws_hosts_join (hosts, wf->failed, error)))
         return -1;
+    same = wf->lag_state == wf->state && wf->lagging
+           && !strcmp (wf->lagging, lagging);
     free (wf->lagging);
     wf->lagging = lagging;
     /* The text names hosts that have failed before, but they alone keep the
      * workflow waiting for nothing. */
     wf->lagging_count = *hosts ? dws_hosts_count (lagging) : 0;
     wf->shared = shared;
-    wf->told = false;
-    wf->excluded = false;
-    wf->drained = false;
     wf->lag_state = wf->state;
+    if (!same) {
+        wf->told = false;
+        wf->excluded = false;
+        wf->drained = false;
+    }
     return 0;
 }
 

@@ -28,6 +28,16 @@ enum dws_state {
     DWS_STATE_TEARDOWN,
 };
 
+/* Why DWS is still unmounting the nodes of a job that does without some of them.
+ */
+enum dws_unmount {
+    DWS_UNMOUNT_UNREAD,         // not known
+    DWS_UNMOUNT_BUSY,           // nodes that answer are being unmounted, or all are
+    DWS_UNMOUNT_WAIVED,         // the nodes that it does without are left
+    DWS_UNMOUNT_FIRST,          // they are, and other nodes' turn comes after them
+    DWS_UNMOUNT_DEAF,           // so, and DWS waits for them though they be Disabled
+};
+
 enum dws_status {
     DWS_STATUS_NONE,
     DWS_STATUS_DRIVERWAIT,
@@ -57,8 +67,10 @@ struct dws_workflow {
     bool force_ready;           // spec.forceReady
     bool destroys;              // its Teardown is a destroy_persistent
     bool containers;            // it has a container
+    bool moves;                 // data may be moved after PostRun, or in it
     size_t mounts;              // file systems that each of its nodes mounts
     char *failed;               // hosts that the job does without, or NULL
+    char *waived;               // those of them in Computes, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown
     double t_stamp;             // since when it was in TransientCondition, as
@@ -88,6 +100,10 @@ struct dws_workflow {
 
     /* What keeps the workflow in its state, read when that is asked for. */
     enum dws_state lag_state;   // the state it was read in, NONE: never
+    double t_lag;               // when it was read last, 0: never
+    enum dws_unmount unmount;
+    char *places;               // JSON: {DIRECTIVE: path} on compute nodes, or
+                                //  NULL
     char *lagging;              // hosts that are behind, and those failed
     size_t lagging_count;
     bool shared;                // no host can do without the others' storage
@@ -134,8 +150,8 @@ const char *dws_workflow_stamp (const struct dws_workflow *wf,
                                 char buf[DWS_STAMP_SIZE]);
 bool dws_workflow_is_stamped (const struct dws_workflow *wf);
 
-/* Note that 'hosts' (a hostlist) keep the workflow in the state it is in.
- * Fails with EINVAL or ENOMEM.
+/* Note that 'hosts' (a hostlist) keep the workflow in the state it is in. What has
+ * been done about the same hosts still holds. Fails with EINVAL or ENOMEM.
  */
 int dws_workflow_set_lagging (struct dws_workflow *wf,
                               const char *hosts,

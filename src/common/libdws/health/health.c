@@ -486,12 +486,15 @@ json_t *dws_health_constraint (json_t *constraint, dws_error_t *error)
  */
 
 static bool is_stuck (const struct node *node, const char *host,
-                      json_t *stuck)
+                      json_t *stuck, bool disabled)
 {
+    json_t *value = json_object_get (stuck, host);
+
     return node->reason
            && (!strncmp (node->reason, DWS_DRAIN_UNMOUNT,
                          strlen (DWS_DRAIN_UNMOUNT))
-               || json_object_get (stuck, host));
+               || json_is_true (value)
+               || (json_is_null (value) && disabled));
 }
 
 int dws_health_absent (json_t *since, const struct dws_nodes *nodes,
@@ -549,7 +552,7 @@ json_t *dws_health_systemstatus (const struct dws_nodes *nodes,
 
         if (!dws_topology_rabbit (topo, host))
             continue;
-        want = is_stuck (node, host, stuck)
+        want = is_stuck (node, host, stuck, disabled)
                || (node->offline && (disabled || is_due (absence, host)));
         if (want != disabled
             && json_object_set_new (changes, host,

@@ -112,8 +112,9 @@ int dws_health_absent (json_t *since, const struct dws_nodes *nodes,
 /* What has to change in SystemStatus.data.nodes ('known', NULL if empty): a
  * new object {HOST: "Disabled" or "Enabled"}, empty if nothing. Nodes are
  * Disabled while they are drained because they failed to unmount, or are in
- * the set 'stuck' (keys; NULL: none), and once their broker has been offline
- * for the grace. One that is Disabled stays so while it is offline.
+ * 'stuck' ({HOST: true}; null: what it is it stays while drained; NULL: none), and
+ * once their broker has been offline for the grace. One that is Disabled stays so
+ * while it is offline.
  * Fails with ENOMEM.
  */
 json_t *dws_health_systemstatus (const struct dws_nodes *nodes,

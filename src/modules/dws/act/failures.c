@@ -16,6 +16,7 @@
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/util/hosts.h"
+#include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/action.h"
@@ -78,18 +79,25 @@ bool failures_leave_out (struct job *job)
 
 /* A job's start is kept waiting by mounts that are missing, its end by mounts
  * that are still there. The job's phase tells which, as the workflow may never
- * have left PreRun.
+ * have left PreRun, and be torn down before the job has left its prolog.
  */
 static bool is_mounting (const struct job *job)
 {
-    return job->facts->phase <= DWS_PHASE_PROLOG;
+    return job->facts->phase <= DWS_PHASE_PROLOG
+        && job->wf->desired <= DWS_STATE_PRERUN;
 }
 
 static void mounts_listed (struct job *job, int index, json_t *objects)
 {
+    struct dws_workflow *wf = job->wf;
+    json_t *places = dws_mounts_places (objects);
     dws_error_t error;
     char *hosts;
 
+    wf->t_lag = flux_reactor_time ();
+    wf->unmount = dws_mounts_unmount (objects, wf);
+    (void)dws_jsontext_set (&wf->places, places);
+    json_decref (places);
     if (is_mounting (job))
         hosts = dws_mounts_missing (objects, job->facts, job->wf,
                                     job->ctx->config->topology, &error);
@@ -146,7 +154,8 @@ const struct action action_allocations = {
     .listed = allocations_listed,
 };
 
-/* Without them
+/* Without them. Nodes that have been waived are left out of Computes when others have
+ * been unmounted.
  */
 
 static int run_exclude (struct job *job, const struct dws_action *wanted)
@@ -191,11 +200,35 @@ const struct action action_exclude = {
     .done = exclude_done,
 };
 
+/* In PreRun the nodes stay in Computes. That they are waived is written with what is
+ * done about it: either both are known to whoever starts anew, or none.
+ */
+static json_t *note_waived (const struct dws_workflow *wf)
+{
+    dws_error_t error;
+    char *waived;
+    json_t *o;
+
+    if (!(waived = dws_hosts_subtract (wf->lagging, wf->failed, &error)))
+        return NULL;
+    o = json_pack ("{s:{s:s s:s}}", "annotations",
+                   DWS_FAILED_ANNOTATION, wf->lagging,
+                   DWS_WAIVED_ANNOTATION, waived);
+    free (waived);
+    return o;
+}
+
 static int run_force_ready (struct job *job, const struct dws_action *wanted)
 {
     struct dws_workflow *wf = job->wf;
     json_t *patch = json_pack ("{s:{s:b}}", "spec", "forceReady", 1);
 
+    if (wf->state == DWS_STATE_PRERUN
+        && json_object_set_new (patch, "metadata", note_waived (wf)) < 0) {
+        json_decref (patch);
+        errno = ENOMEM;
+        return -1;
+    }
     return act_send (job, &action_force_ready, 0,
                      command_create_with ("patch", "workflows",
                                           wf->namespace, wf->name,
@@ -262,7 +295,8 @@ const struct action action_drain = {
     .run = run_drain,
 };
 
-/* The nodes of a job that has ended without an epilog
+/* The nodes that others must not get before they are unmounted: of a job that has ended
+ * without an epilog, and those that a job did without.
  */
 
 static void mounted_reason (const struct job *job, char buf[128])
@@ -272,15 +306,20 @@ static void mounted_reason (const struct job *job, char buf[128])
 
 static int run_keep_nodes (struct job *job, const struct dws_action *wanted)
 {
+    const struct dws_workflow *wf = job->wf;
+    bool waived = wf->waived && !job->facts->stranded;
+    const char *hosts = waived ? wf->waived : wf->lagging;
     char label[JOB_LABEL_SIZE];
     char reason[128];
     flux_future_t *f;
 
     mounted_reason (job, reason);
-    flux_log (job->ctx->h, LOG_ERR, "%s: has ended without an epilog: drain %s",
-              job_label (job, label), job->wf->lagging);
+    flux_log (job->ctx->h, LOG_ERR, "%s: drain %s: still mounted, and %s",
+              job_label (job, label), hosts,
+              waived ? "not waited for"
+                     : "the job has ended without an epilog");
     f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
-                       "targets", job->wf->lagging,
+                       "targets", hosts,
                        "mode", "update",
                        "reason", reason);
     if (act_call (job, &action_keep_nodes, f, act_tried_cb) < 0)

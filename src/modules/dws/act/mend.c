@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/objects.h"
@@ -28,11 +29,29 @@ static int run_mend (struct job *job, const struct dws_action *wanted)
                                      job->wf->computes));
 }
 
+/* Those that were waived are in it as long as their place in it matters to others.
+ */
+static char *computes_hosts (const struct job *job)
+{
+    const struct dws_workflow *wf = job->wf;
+    dws_error_t error;
+    char *left_out;
+    char *hosts = NULL;
+
+    if (!wf->waived || wf->excluded)
+        return storage_hosts (job);
+    if ((left_out = dws_hosts_subtract (wf->failed ? wf->failed : "",
+                                        wf->waived, &error)))
+        hosts = dws_hosts_subtract (job->facts->hosts, left_out, &error);
+    free (left_out);
+    return hosts;
+}
+
 /* DWS and NNF find out whose it is by its labels.
  */
 static json_t *make_computes (struct job *job)
 {
-    char *hosts = storage_hosts (job);
+    char *hosts = computes_hosts (job);
     json_t *computes = NULL;
     json_t *metadata;
 

@@ -13,6 +13,7 @@
 
 #include "libdws/config/variables.h"
 #include "libdws/graph/topology.h"
+#include "libdws/facts/places.h"
 #include "libdws/util/jsontext.h"
 #include "act/objects.h"
 #include "agent/commands.h"
@@ -110,7 +111,22 @@ json_t *object_child (const struct dws_workflow *wf, const char *name,
     return o;
 }
 
-json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)
+static int complete_env (json_t *env, const struct dws_workflow *wf,
+                         const char *directives)
+{
+    json_t *list = dws_jsontext_get (directives);
+    json_t *places = dws_jsontext_get (wf->places);
+    int rc = -1;
+
+    if (list && places)
+        rc = dws_places_complete (env, list, places);
+    json_decref (places);
+    json_decref (list);
+    return rc;
+}
+
+json_t *object_variables (const struct dws_workflow *wf, const char *directives,
+                          json_t *patterns)
 {
     json_t *env = NULL;
     json_t *variables;
@@ -119,6 +135,9 @@ json_t *object_variables (const struct dws_workflow *wf, json_t *patterns)
 
     if (!(variables = json_object ())
         || (wf->env && !(env = dws_jsontext_get (wf->env))))
+        goto error;
+    if (env && wf->force_ready && wf->places && directives
+        && complete_env (env, wf, directives) < 0)
         goto error;
     json_object_foreach (env, name, value) {
         if (dws_variable_may_pass (patterns, name)

@@ -36,9 +36,11 @@ json_t *object_child (const struct dws_workflow *wf, const char *name,
                       const char *namespace);
 
 /* The variables of a workflow that may go to a job, by the patterns of the
- * configuration. The token is not among them.
+ * configuration. 'directives' is JSON text, of use where PreRun was forced ready. The
+ * token is not among them.
  */
-json_t *object_variables (const struct dws_workflow *wf, json_t *patterns);
+json_t *object_variables (const struct dws_workflow *wf, const char *directives,
+                          json_t *patterns);
 
 /* Merge patches of a Storage: it gives no storage to new workflows, with the
  * reason and date that admins look for; and it gives storage again.

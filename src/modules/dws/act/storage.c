@@ -233,8 +233,10 @@ static void recalled_cb (const struct call *call, flux_future_t *f)
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
     json_t *R = kvs_lookup_R_get (f);
 
-    if (job && R)
+    if (job && R) {
         storage_learn_R (job, R);
+        (void)dws_job_set_R (job->facts, R, NULL);
+    }
     json_decref (R);
     recalled (call->ctx);
 }

@@ -23,6 +23,7 @@
 #include "health/health.h"
 #include "health/suspects.h"
 #include "health/systemstatus.h"
+#include "health/waived.h"
 #include "sched/scheduler.h"
 
 #define DELAY_MIN 0.1
@@ -38,7 +39,10 @@ struct health {
     bool drains_stale;          // we have asked for changes of drains
     int draining;               // such requests under way
     struct dws_nodes *nodes;    // NULL: not yet known
-    json_t *stuck;              // a set, see dws_health_systemstatus()
+    json_t *stuck;              // a set of nodes that could not be unmounted
+    json_t *ignored;            // these and waived_nodes(), see
+                                //  dws_health_systemstatus()
+    bool waiving;               // there are some of the latter
     struct dws_health now;
     flux_watcher_t *kick;       // decides at the next turn of the reactor
     bool kicked;
@@ -89,6 +93,22 @@ static void set_drained (struct health *health, const char *hosts, bool drain)
 /* Deciding
  */
 
+static void tell_systemstatus (struct health *health)
+{
+    json_t *ignored = waived_nodes (health->ctx);
+
+    if (!ignored)
+        return;
+    health->waiving = json_object_size (ignored) > 0;
+    if (json_object_update (ignored, health->stuck) < 0) {
+        json_decref (ignored);
+        return;
+    }
+    systemstatus_update (health->ctx->systemstatus, health->nodes, ignored);
+    json_decref (health->ignored);
+    health->ignored = ignored;
+}
+
 static void decide_health (struct health *health)
 {
     struct dws_ctx *ctx = health->ctx;
@@ -106,7 +126,7 @@ static void decide_health (struct health *health)
 
     if (!health->nodes)
         return;
-    systemstatus_update (ctx->systemstatus, health->nodes, health->stuck);
+    tell_systemstatus (health);
     /* The effect of our own requests for drains is not known yet. */
     if (health->drains_stale || !space_known (ctx->space)
         || !(storages = storages_array (ctx->storages)))
@@ -130,6 +150,12 @@ static void health_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
     health->kicked = false;
     decide_health (health);
+}
+
+void health_see_job (struct health *health, const struct job *job)
+{
+    if (health->waiving || (job->wf && job->wf->waived))
+        health_changed (health);
 }
 
 void health_changed (struct health *health)
@@ -320,6 +346,7 @@ void health_destroy (struct health *health)
         dws_health_clear (&health->now);
         dws_nodes_destroy (health->nodes);
         json_decref (health->stuck);
+        json_decref (health->ignored);
         free (health);
     }
 }

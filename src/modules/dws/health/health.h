@@ -17,6 +17,7 @@
 #include <jansson.h>
 
 #include "base/ctx.h"
+#include "facts/jobs.h"
 
 struct health *health_create (struct dws_ctx *ctx);
 void health_destroy (struct health *health);
@@ -28,6 +29,10 @@ void health_start (struct health *health);
 /* Storage objects, or the configuration, have changed.
  */
 void health_changed (struct health *health);
+
+/* A job's workflow has changed, or is gone.
+ */
+void health_see_job (struct health *health, const struct job *job);
 
 /* The agent has attached.
  */

@@ -127,7 +127,7 @@ static void dump (const struct model *m)
                    "raised=%d hand=%d tolerance=%d patient=%d lag=%d excluded=%d "
                    "late=%d unmount=%d let_go=%d released=%d reported=%d "
                    "recalled=%d alone=%d kept=%d given=%d progress=%d "
-                   "lost=%d left_out=%d "
+                   "lost=%d left_out=%d only_waived=%d shrunk=%d "
                    "busy=%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
                    m->teardown, m->raised, m->hand, m->tolerance,
@@ -135,6 +135,7 @@ static void dump (const struct model *m)
                    m->excluded, m->late, m->unmount, m->let_go, m->released,
                    m->reported, m->recalled, m->alone, m->kept,
                    m->given, m->progress, m->lost, m->left_out,
+                   m->only_waived, m->shrunk,
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
                    | (unsigned int)m->busy[3] << 24);
     for (int i = 0; i < 2; i++) {

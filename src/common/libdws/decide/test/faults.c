@@ -34,10 +34,13 @@ static void test_failure_tolerance (void **state)
         f.wf.lagging_count = 2;
         assert_string_equal (decide (&f, 1030.), "notify");
         f.wf.told = true;
-        assert_string_equal (decide (&f, 1030.), "drain exclude");
+        /* where there are mounts Computes stays as it is */
+        assert_string_equal (decide (&f, 1030.),
+                             i == 0 ? "drain exclude" : "drain force-ready");
         f.wf.drained = true;
-        assert_string_equal (decide (&f, 1030.), "exclude");
-        f.wf.excluded = true;
+        assert_string_equal (decide (&f, 1030.),
+                             i == 0 ? "exclude" : "force-ready");
+        f.wf.excluded = i == 0;
         assert_string_equal (decide (&f, 1030.), "force-ready");
         f.wf.force_ready = true;
         assert_string_equal (decide (&f, 1030.), "");
@@ -55,7 +58,7 @@ static void test_failure_tolerance (void **state)
 }
 
 /* A state may get ready because nodes were left out of Computes, before it was
- * told to.
+ * told to. Whether it was told to is waited for: nodes are waived with that.
  */
 static void test_ready_without_nodes (void **state)
 {
@@ -66,10 +69,17 @@ static void test_ready_without_nodes (void **state)
     f.wf.lagging = "node0";
     f.wf.lagging_count = 1;
     assert_string_equal (decide (&f, 1030.), "save prolog-remove");
-    f.job.busy = DWS_BUSY (DWS_ACT_EXCLUDE);
+    f.job.busy = DWS_BUSY (DWS_ACT_FORCE_READY);
     assert_string_equal (decide (&f, 1030.), "");
     f.job.busy = 0;
-    f.wf.excluded = true;
+    f.wf.force_ready = true;
+    assert_string_equal (decide (&f, 1030.), "save prolog-remove");
+    /* after a restart: where the second file system is */
+    f.wf.mounts = 2;
+    assert_string_equal (decide (&f, 1030.), "save prolog-remove");
+    f.wf.lag_state = DWS_STATE_NONE;
+    assert_string_equal (decide (&f, 1030.), "mounts");
+    f.wf.force_ready = false;
     assert_string_equal (decide (&f, 1030.), "save prolog-remove");
 
     f = facts (DWS_PHASE_PROLOG, DWS_STATE_SETUP, true);
@@ -244,6 +254,78 @@ static void test_stranded_early (void **state)
     assert_string_equal (decide (&f, 1001.), "save teardown");
 }
 
+/* The mounts are looked at some time after PostRun has begun, and then from time to
+ * time, until none but nodes that the job does without are left.
+ */
+static void test_waived (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+
+    f.wf.waived = f.wf.failed = "node0";
+    assert_string_equal (decide (&f, 1001.), "");
+    assert_true (f.out.wake == 1002.);
+    assert_string_equal (decide (&f, 1002.), "mounts");
+    f.wf.lag_state = DWS_STATE_POSTRUN;
+    f.wf.lagging = "node[0-1]";
+    f.wf.lagging_count = 2;
+    f.wf.t_lag = 1002.;
+    f.wf.unmount = DWS_UNMOUNT_BUSY;
+    assert_string_equal (decide (&f, 1006.), "");
+    assert_true (f.out.wake == 1007.);
+    assert_string_equal (decide (&f, 1007.), "mounts");
+    f.wf.t_lag = 1007.;
+    f.wf.unmount = DWS_UNMOUNT_WAIVED;
+    assert_string_equal (decide (&f, 1008.), "keep-nodes");
+    f.wf.kept = true;
+    assert_string_equal (decide (&f, 1008.), "exclude");
+    f.job.hosts = NULL;
+    assert_string_equal (decide (&f, 1008.), "hosts");
+    f.job.hosts = "node[0-1]";
+    f.wf.excluded = true;
+    assert_string_equal (decide (&f, 1008.), "");
+    /* without a word from DWS of what it is about nothing is known */
+    f.wf.state = DWS_STATE_PRERUN;
+    f.wf.excluded = false;
+    assert_string_equal (decide (&f, 1008.), "");
+    f.wf.state = DWS_STATE_POSTRUN;
+    f.wf.waived = NULL;
+    assert_string_equal (decide (&f, 1008.), "");
+}
+
+/* Computes must not change as long as other nodes have mounts of another file
+ * system. One that has never answered is waited for as long as there is data to be
+ * moved.
+ */
+static void test_waived_before_others (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+
+    f.wf.waived = f.wf.failed = "node0";
+    f.wf.lag_state = DWS_STATE_POSTRUN;
+    f.wf.t_lag = 1002.;
+    f.wf.unmount = DWS_UNMOUNT_FIRST;
+    assert_string_equal (decide (&f, 1003.), "keep-nodes");
+    f.wf.kept = true;
+    assert_string_equal (decide (&f, 1003.), "");
+    assert_string_equal (decide (&f, 1007.), "mounts");
+    f.wf.unmount = DWS_UNMOUNT_DEAF;
+    f.wf.moves = true;
+    assert_string_equal (decide (&f, 1003.), "");
+    f.wf.moves = false;
+    assert_string_equal (decide (&f, 1003.), "save teardown");
+    /* there it is drained and looked at, no more */
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, false);
+    f.wf.finalizer = false;
+    f.wf.waived = f.wf.failed = "node0";
+    assert_string_equal (decide (&f, 1003.), "mounts");
+    f.wf.lag_state = DWS_STATE_TEARDOWN;
+    f.wf.t_lag = 1003.;
+    f.wf.unmount = DWS_UNMOUNT_WAIVED;
+    assert_string_equal (decide (&f, 1003.), "keep-nodes");
+    f.wf.kept = true;
+    assert_string_equal (decide (&f, 1009.), "");
+}
+
 /* A module that has just started does not know the nodes of a job in its prolog.
  */
 static void test_hosts_unknown (void **state)
@@ -276,6 +358,8 @@ int main (void)
         cmocka_unit_test (test_mend),
         cmocka_unit_test (test_stranded),
         cmocka_unit_test (test_stranded_early),
+        cmocka_unit_test (test_waived),
+        cmocka_unit_test (test_waived_before_others),
         cmocka_unit_test (test_hosts_unknown),
     };
 

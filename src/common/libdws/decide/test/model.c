@@ -51,10 +51,13 @@ bool model_over (const struct model *m)
  */
 static void set_lag (struct model *m, int lag)
 {
+    if (lag && lag == m->lag)
+        return;
     m->lag = lag;
     m->excluded = 0;
     m->told = 0;
     m->drained = 0;
+    m->only_waived = 0;
 }
 
 /* The module's view becomes what there is.
@@ -161,6 +164,9 @@ void model_run_side (struct model *m, int kind, int lagging)
         if (current && (kind == DWS_ACT_MOUNTS
                         || m->seen.state == DWS_STATE_SETUP))
             set_lag (m, lagging + 1);
+        if (current && kind == DWS_ACT_MOUNTS)
+            m->only_waived = m->seen.waived && m->seen.state > DWS_STATE_PRERUN
+                             && lagging <= m->tolerance;
         if (current && kind == DWS_ACT_ALLOCATIONS)
             m->allocated = 1;
         return;
@@ -176,8 +182,10 @@ void model_run_side (struct model *m, int kind, int lagging)
         m->real.servers = 1;
     if (kind == DWS_ACT_COMPUTES)
         m->real.computes = 1;
-    if (kind == DWS_ACT_EXCLUDE)
+    if (kind == DWS_ACT_EXCLUDE) {
         m->left_out = 1;
+        m->shrunk = m->real.waived;
+    }
     if (!current)
         return;
     if (kind == DWS_ACT_BREAKDOWNS)
@@ -236,8 +244,13 @@ void model_run_command (struct model *m, int kind, struct model_check *check)
         wf->desired = DWS_STATE_TEARDOWN;
     else if (kind == DWS_ACT_FINALIZER)
         wf->finalizer = 0;
-    else if (kind == DWS_ACT_FORCE_READY)
+    else if (kind == DWS_ACT_FORCE_READY) {
         wf->force = 1;
+        if (wf->state == DWS_STATE_PRERUN) {
+            wf->waived = 1;
+            m->left_out = 1;
+        }
+    }
     else if (kind == DWS_ACT_DELETE)
         wf->deleting = 1;
 }
@@ -303,6 +316,7 @@ void model_remove_real (struct model *m)
     m->same = 0;
     m->lost = 0;
     m->left_out = 0;
+    m->shrunk = 0;
 }
 
 /* Nothing is mounted or unmounted without it.
@@ -343,6 +357,8 @@ bool model_control (struct model *m, enum model_world world)
         return true;
     }
     if (m->lost && needs_computes (wf))
+        return false;
+    if (wf->waived && wf->state == DWS_STATE_POSTRUN && !m->shrunk)
         return false;
     if (world == WORLD_STUCK && model_has_timeout (wf->state))
         return false;
@@ -408,6 +424,7 @@ bool model_settle (struct model *m, enum model_world world,
         model_end_phase (m);
     else
         return model_decide (m, EARLY, check)
+            || model_decide (m, SOON, check)
             || model_decide (m, LATE, check)
             || model_decide (m, LATER, check)
             || model_decide (m, OVER, check);

@@ -25,6 +25,7 @@ struct model_workflow {
     uint8_t computes;
     uint8_t force;
     uint8_t other;          // made for another job that had its id
+    uint8_t waived;         // a node that the job does without is in Computes
 };
 
 #define MODEL_QUEUE 6
@@ -45,7 +46,9 @@ struct model {
     uint8_t patient;        // with data on the move
     uint8_t lag;            // read in this state: hosts that lag + 1
     uint8_t excluded;
-    uint8_t left_out;       // Computes is without them
+    uint8_t left_out;       // the job does without them
+    uint8_t only_waived;    // read: they alone are not unmounted
+    uint8_t shrunk;         // Computes is without those that were waived
     uint8_t told;           // the module has told the job of them
     uint8_t noted;          // which the eventlog has
     uint8_t allocated;      // read: rabbits hold allocations

@@ -172,9 +172,12 @@ static void check_action (const struct model *m,
                 model_fail (check, "deleted before Teardown");
             break;
         case DWS_ACT_FORCE_READY:
-            if (m->lag - 1 > m->tolerance || !m->excluded || wf->ready
+            if (m->lag - 1 > m->tolerance || wf->ready
+                || (wf->state == DWS_STATE_SETUP && !m->excluded)
                 || m->phase != DWS_PHASE_PROLOG)
                 model_fail (check, "forced ready without need");
+            if (!m->noted)
+                model_fail (check, "the job is not told of nodes left out");
             break;
         case DWS_ACT_NOTIFY:
             if (m->lag < 2 || m->phase != DWS_PHASE_PROLOG)
@@ -187,7 +190,7 @@ static void check_action (const struct model *m,
                 model_fail (check, "drain for a rabbit that is down");
             break;
         case DWS_ACT_KEEP_NODES:
-            if (!m->alone || m->lag < 2 || m->kept)
+            if (m->lag < 2 || m->kept || (!m->alone && !m->only_waived))
                 model_fail (check, "drain of nodes that may be used");
             break;
         case DWS_ACT_GIVE_NODES:
@@ -202,9 +205,15 @@ static void check_action (const struct model *m,
                 || (wf->ready && !wf->deleting))
                 model_fail (check, "Computes is looked for without need");
             break;
-        case DWS_ACT_MOUNTS:
         case DWS_ACT_EXCLUDE:
-            if (m->phase == DWS_PHASE_PROLOG && !m->hosts)
+            if (wf->state >= DWS_STATE_PRERUN && (!m->only_waived || !m->kept))
+                model_fail (check, "Computes changes under mounts");
+            if (!m->hosts)
+                model_fail (check, "the job's nodes are not known");
+            break;
+        case DWS_ACT_MOUNTS:
+            if (m->phase == DWS_PHASE_PROLOG && !m->hosts
+                && wf->desired == DWS_STATE_PRERUN)
                 model_fail (check, "the job's nodes are not known");
             break;
         case DWS_ACT_DISABLE:
@@ -345,6 +354,9 @@ static int ask (const struct model *m, double now,
         .t_transient = EARLY,
         .force_ready = seen->force,
         .lag_state = m->lag ? seen->state : DWS_STATE_NONE,
+        .t_lag = m->lag ? LATE : 0.,
+        .unmount = m->only_waived ? DWS_UNMOUNT_WAIVED : DWS_UNMOUNT_BUSY,
+        .waived = seen->waived ? "node0" : NULL,
         .lagging = "node0",
         .lagging_count = m->lag ? m->lag - 1 : 0,
         .told = m->told,
@@ -392,6 +404,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         uint8_t let_go = m->let_go;
         uint8_t alone = m->alone;
         uint8_t lost = m->lost;
+        uint8_t shrunk = m->shrunk;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
@@ -405,6 +418,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->let_go = let_go;
         m->alone = alone;
         m->lost = lost;
+        m->shrunk = shrunk;
         m->looked = !model_loses (m);
         return false;
     }

@@ -11,10 +11,11 @@
 
 #include "model.h"
 
-/* Times: before any time limit, after all of them, a step of the grace for
- * data on the move later, and after its end.
+/* Times: before any time limit, when mounts are looked at, after all limits, a step
+ * of the grace for data on the move later, and after its end.
  */
 #define EARLY 1.
+#define SOON 5.
 #define LATE 1000.
 #define LATER 3000.
 #define OVER 100000.

@@ -99,10 +99,72 @@ static void test_missing (void **state)
     json_decref (o);
 }
 
+#define WANT(index, node, type, desired, more) \
+    "{'metadata': {'name': 'default-fluxjob-1-" index "-computes'" more "," \
+    " 'spec': {'node': '" node "', 'desiredState': '" desired "'," \
+    "  'mounts': [{'type': '" type "'}]}"
+#define HEARD ", 'finalizers': ['x']}"
+#define DEAF "}"
+#define IS(state) STATUS (state, "true") "}"
+
+static void check_unmount (const char *text, enum dws_unmount want)
+{
+    struct dws_workflow wf = { .waived = "node0,node5" };
+    json_t *o = J (text);
+
+    assert_int_equal (dws_mounts_unmount (o, &wf), want);
+    json_decref (o);
+}
+
+static void test_unmount (void **state)
+{
+    static const char *const gone = ", 'deletionTimestamp': 'x'}";
+    char *text;
+
+    /* all are; the others are not yet; they are */
+    check_unmount ("[]", DWS_UNMOUNT_BUSY);
+    check_unmount ("[" WANT ("0", "node1", "xfs", "unmounted", HEARD)
+                   IS ("mounted") ","
+                   WANT ("0", "node0", "xfs", "unmounted", DEAF) "}]",
+                   DWS_UNMOUNT_BUSY);
+    check_unmount ("[" WANT ("0", "node1", "xfs", "unmounted", HEARD)
+                   IS ("unmounted") ","
+                   WANT ("0", "node0", "xfs", "unmounted", DEAF) "}]",
+                   DWS_UNMOUNT_WAIVED);
+    check_unmount ("[" WANT ("0", "node0", "xfs", "unmounted", HEARD)
+                   IS ("unmounted") "]", DWS_UNMOUNT_BUSY);
+    /* another file system has to wait for its turn */
+    check_unmount ("[" WANT ("0", "node0", "xfs", "unmounted", HEARD)
+                   IS ("mounted") ","
+                   WANT ("1", "node0", "xfs", "mounted", DEAF) "},"
+                   WANT ("1", "node1", "gfs2", "mounted", HEARD)
+                   IS ("mounted") "]", DWS_UNMOUNT_FIRST);
+    check_unmount ("[" WANT ("0", "node0", "xfs", "unmounted", HEARD) "},"
+                   WANT ("1", "node1", "gfs2", "mounted", HEARD)
+                   IS ("mounted") "]", DWS_UNMOUNT_DEAF);
+    check_unmount ("[" WANT ("0", "node0", "xfs", "unmounted", HEARD)
+                   ", 'status': {'mounts': [{'state': 'unmounted',"
+                   " 'ready': false}], 'error': {}}},"
+                   WANT ("1", "node1", "gfs2", "mounted", HEARD)
+                   IS ("mounted") "]", DWS_UNMOUNT_DEAF);
+    /* which matters to nobody where all have the same */
+    check_unmount ("[" WANT ("0", "node0", "xfs", "unmounted", HEARD) "},"
+                   WANT ("1", "node1", "lustre", "mounted", HEARD)
+                   IS ("mounted") "]", DWS_UNMOUNT_WAIVED);
+    /* Teardown deletes what it unmounts */
+    assert_true (asprintf (&text, "[" WANT ("0", "node1", "xfs", "mounted", "%s")
+                           IS ("mounted") ","
+                           WANT ("0", "node0", "xfs", "mounted", "%s")
+                           IS ("mounted") "]", gone, gone) > 0);
+    check_unmount (text, DWS_UNMOUNT_BUSY);
+    free (text);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_mounts),
+        cmocka_unit_test (test_unmount),
         cmocka_unit_test (test_missing),
     };
 

@@ -325,6 +325,11 @@ static void test_systemstatus (void **state)
     /* drained for another reason, and then found to be stuck */
     check_status (DRAINED ("2-3", "disk"), "{'node2': 'Enabled'}",
                   "{'node2': true, 'node0': true}", "{'node2': 'Disabled'}");
+    /* of some it is not known yet */
+    check_status (DRAINED ("0,2", "disk"),
+                  "{'node0': 'Disabled', 'node1': 'Disabled'}",
+                  "{'node0': null, 'node1': null, 'node2': null}",
+                  "{'node1': 'Enabled'}");
 }
 
 /* 'offline' at the time 'now', after what 'absence' has seen.
