@@ -21,6 +21,7 @@ allow RESOURCE VERB             one more right for the workload manager, of DWS'
 tls                             the Secret that containers with a token ask for
 kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
                                 start with these changes of its environment
+silence [NODE...]               only the mount daemons of these compute nodes are dead
 stop                            end what start has started
 tend                            until it is killed, free what NNF cannot end any
                                 more: see README.md
@@ -124,6 +125,19 @@ class Processes:
         (self._run / f"{part}.pid").write_text(f"{process.pid}\n")
         with self._started.open("a") as stream:
             stream.write(f"{process.pid}\n")
+
+    def silence(self, *nodes: str) -> None:
+        """One process is the mount daemon of all nodes, or of all but these."""
+        file = self._run / "mounts.whole"
+        self.kill("mounts")
+        saved = json.loads((self._run / "mounts.saved").read_text())
+        at = saved["command"].index("--nodes") + 1
+        if not file.exists():
+            file.write_text(saved["command"][at])
+        left = [n for n in file.read_text().split(",") if n not in nodes]
+        saved["command"][at] = ",".join(left)
+        (self._run / "mounts.saved").write_text(json.dumps(saved))
+        self.start("mounts")
 
     def stop(self) -> None:
         """Those that start has started: up knows nothing of them."""
@@ -323,6 +337,8 @@ def main() -> int:
         parts.start(*args)
         if args == [API_SERVER]:
             wait_ready(user)
+    elif command == "silence":
+        parts.silence(*args)
     elif command == "stop":
         parts.stop()
     elif command == "tend":
