@@ -38,8 +38,11 @@ contents () {
 	done
 }
 
+# Its plugins do not say where the libraries of flux-core are; the loader knows.
 test_expect_success 'a site has flux-coral2' '
 	site_users &&
+	echo "$FLUX_PREFIX/lib" >/etc/ld.so.conf.d/flux.conf &&
+	ldconfig &&
 	quietly site_packages dpkg-dev debhelper $SITE_BUILD_PACKAGES python3-cffi &&
 	quietly site_flux_core_package &&
 	quietly coral2_package &&
