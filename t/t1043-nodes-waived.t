@@ -22,7 +22,7 @@ limit () {
 waived () {
 	limit &&
 	dws_ctl hang-mount node0 on &&
-	jobid=$(flux submit -N4 -S dw="$1" -S dw_failure_tolerance=1 "${@:3}") &&
+	jobid=$(flux submit -N4 -n4 -S dw="$1" -S dw_failure_tolerance=1 "${@:3}") &&
 	dws_until dws_mounted $2 &&
 	limit prerun_timeout 0.5 &&
 	dws_wait_event $jobid start &&
@@ -135,7 +135,7 @@ test_expect_success 'it stays drained; what it had mounted is no more' '
 	flux resource undrain node0
 '
 test_expect_success 'a node that another job uses is waited for' '
-	other=$(flux submit -N1 --requires=rank:0 -S dw="$COPY" sleep inf) &&
+	other=$(flux submit -N1 -n1 --requires=rank:0 -S dw="$COPY" sleep inf) &&
 	dws_wait_event $other start &&
 	waived "$TWO" 7 sleep inf &&
 	dws_ctl hang-mount node0 off &&
@@ -153,12 +153,15 @@ test_expect_success 'a node that another job uses is waited for' '
 	flux resource undrain node0 &&
 	dws_clean
 '
+# Its servers are never ready: the state is, because it is forced.
 test_expect_success 'nodes of a rabbit that fails in Setup are left out of Computes' '
 	limit setup_timeout 1 &&
 	dws_ctl rabbit rabbit0 dead &&
 	jobid=$(flux submit -N4 -S dw="$TWO" -S dw_failure_tolerance=2 sleep inf) &&
-	dws_until workflow ".spec.forceReady and .status.state == \"Setup\"" &&
+	dws_wait_event $jobid start &&
 	dws_k8s get computes $(dws_workflow $jobid) >computes.out &&
-	jq -e "[.data[].name] | sort == [\"node2\", \"node3\"]" computes.out
+	jq -e "[.data[].name] | sort == [\"node2\", \"node3\"]" computes.out &&
+	workflow "[.metadata.annotations[\"flux-framework.org/failed-nodes\",
+		\"flux-framework.org/waived-nodes\"]] == [\"node[0-1]\", null]"
 '
 test_done
