@@ -77,7 +77,7 @@ class SimTrouble(Trouble):
 
     def silence(self, *nodes: str) -> None:
         for node in self._silent | set(nodes):
-            self._ctl("hang-mount", node, "on" if node in nodes else "off")
+            self.ctl("hang-mount", node, "on" if node in nodes else "off")
         self._silent = set(nodes)
 
     @contextlib.contextmanager
