@@ -191,7 +191,8 @@ class Cluster:
 
     def install(self):
         """Import our hook as the administrator's guide says."""
-        self.qmgr(f"create hook {HOOK}")
+        # it is there when tests are run again
+        self.qmgr(f"create hook {HOOK}", check=False)
         for attribute in ATTRIBUTES:
             self.qmgr(f"set hook {HOOK} {attribute}")
         self.import_hook(SRC / "PBS_cray_atom.PY")
@@ -217,11 +218,19 @@ class Cluster:
             self.qmgr(f"set hook {name} order = 50")
             self.qmgr(f"set hook {name} alarm = 200")
             self._import("application/x-python", path, f"{name}.PY")
+            for host in HOSTS:
+                wait(
+                    f"when to run {name} on {host}", lambda h=host: self._told(h, name)
+                )
             yield
         finally:
             self.qmgr(f"delete hook {name}")
             for host in HOSTS:
                 wait(f"{host} forgets {name}", lambda h=host: self._forgot(h, name))
+
+    def _told(self, host, name):
+        text = self.mom_file(host, f"{name}.HK")
+        return "alarm=200" in text and "execjob_begin" in text
 
     def _forgot(self, host, name):
         return not self.mom_file(host, f"{name}.PY")
