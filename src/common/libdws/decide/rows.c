@@ -41,15 +41,6 @@ void row_offer (struct view *v)
     act (v, DWS_ACT_RESOURCE_UPDATE);
 }
 
-bool have_hosts (struct view *v)
-{
-    if (v->job->hosts)
-        return true;
-    wait_for (v, "the resource set");
-    act (v, DWS_ACT_HOSTS);
-    return false;
-}
-
 /* The job is told of the nodes that lag before anything else: nobody who starts anew
  * in between knows which it has been told of. The property badrabbit keeps jobs from
  * nodes whose rabbit is known to be down, until it is back: only others are drained.
@@ -402,8 +393,14 @@ void row_unmount (struct view *v)
         && expired (v, v->job->t_epilog, policy->teardown_after);
 
     wait_for (v, unmounting ? "the file systems to be unmounted" : what);
-    if (unmounting && pass_waived (v))
-        return;
+    if (unmounting) {
+        enum waived waived = pass_waived (v);
+
+        if (waived == WAIVED_TEAR_DOWN)
+            row_tear_down (v);
+        if (waived != WAIVED_NONE)
+            return;
+    }
     if ((mounts_late || late) && !transient_expired (v)
         && data_moves (v, mounts_late
                           ? v->wf->t_desired + policy->postrun_timeout

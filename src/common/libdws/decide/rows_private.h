@@ -27,15 +27,15 @@ void row_replace (struct view *v);
 void row_let_go (struct view *v);
 void row_tear_down (struct view *v);
 
-/* Of use to more than one row. The nodes of the job: false if they have to be read
- * first, which a module that has just started has to do.
+/* The nodes that the job does without, in PostRun and in Teardown.
  */
-bool have_hosts (struct view *v);
+enum waived {
+    WAIVED_NONE,                // nothing is to be done about them
+    WAIVED_HANDLED,
+    WAIVED_TEAR_DOWN,           // nothing else helps
+};
 
-/* The nodes that the job does without, in PostRun: true if the rest of the row does
- * not apply. In Teardown.
- */
-bool pass_waived (struct view *v);
+enum waived pass_waived (struct view *v);
 void keep_waived (struct view *v);
 
 /* From the job's end on

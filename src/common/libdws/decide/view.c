@@ -88,6 +88,15 @@ bool expired (struct view *v, double start, double timeout)
     return false;
 }
 
+bool have_hosts (struct view *v)
+{
+    if (v->job->hosts)
+        return true;
+    wait_for (v, "the resource set");
+    act (v, DWS_ACT_HOSTS);
+    return false;
+}
+
 static void ask_to_save (struct view *v, uint32_t bit, bool whole)
 {
     struct dws_action *a;

@@ -35,6 +35,11 @@ void wait_for (struct view *v, const char *reason);
  */
 bool expired (struct view *v, double start, double timeout);
 
+/* The job's nodes: false if they have to be read first, which a module that has
+ * just started has to do.
+ */
+bool have_hosts (struct view *v);
+
 /* Save the timing of the state that was reached, or the last of the workflow
  * before its Teardown. Several may be under way.
  */

@@ -50,22 +50,21 @@ static bool are_left (struct view *v)
  * Teardown gets around it. If there is data to be moved, the node may come back within
  * the time limits.
  */
-bool pass_waived (struct view *v)
+enum waived pass_waived (struct view *v)
 {
     const struct dws_workflow *wf = v->wf;
 
     if (!is_due (v))
-        return false;
+        return WAIVED_NONE;
     if (!have_mounts (v))
-        return true;
+        return WAIVED_HANDLED;
     if (!are_left (v))
-        return false;
+        return WAIVED_NONE;
     if (wf->unmount == DWS_UNMOUNT_WAIVED && !wf->excluded && have_hosts (v))
         act (v, DWS_ACT_EXCLUDE);
     if (wf->unmount != DWS_UNMOUNT_DEAF || wf->moves)
-        return false;
-    row_tear_down (v);
-    return true;
+        return WAIVED_NONE;
+    return WAIVED_TEAR_DOWN;
 }
 
 void keep_waived (struct view *v)
