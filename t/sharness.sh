@@ -211,7 +211,7 @@ dws_use_fluxion () {
     dws_remove_scheduler &&
     cp "$1" "$DWS_TMP/R" &&
     flux module reload resource &&
-    flux module load sched-fluxion-resource match-format=rv1 &&
+    flux module load sched-fluxion-resource match-format=${DWS_MATCH_FORMAT:-rv1} &&
     flux module load sched-fluxion-qmanager
 }
 

@@ -167,7 +167,7 @@ test_expect_success FLUXION 'a Fluxion that is loaded again is told again' '
 	flux module remove sched-fluxion-qmanager &&
 	flux module remove sched-fluxion-resource &&
 	dws_wait_status ".health.scheduler == null" &&
-	flux module load sched-fluxion-resource match-format=rv1 &&
+	flux module load sched-fluxion-resource match-format=${DWS_MATCH_FORMAT:-rv1} &&
 	flux module load sched-fluxion-qmanager &&
 	settled ".scheduler == \"fluxion\"" &&
 	sed s/chassis0/chassis1/ ssds >expected &&

@@ -49,8 +49,10 @@ test_expect_success 'it starts from its units, with ours from rc1' '
 test_expect_success 'flux rabbit selftest is all green' '
 	site_as flux flux rabbit selftest
 '
-test_expect_success 'so it is after all has been started again' '
+test_expect_success 'so it is after all has been started again, with a shorter R' '
 	site_stop &&
+	sed -i "s/\"rv1\"/\"rv1_shorthand\"/" "$SITE_CONF/conf.d/system.toml" &&
+	grep rv1_shorthand "$SITE_CONF/conf.d/system.toml" &&
 	site_start &&
 	site_as flux flux rabbit selftest --types xfs
 '

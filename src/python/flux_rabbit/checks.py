@@ -37,6 +37,8 @@ RIGHTS = {
 # The role has the rights to these kinds in one namespace, not everywhere.
 NAMESPACES = {"pods": "default"}
 SCHEDULERS = ("sched-rabbit", "sched-fluxion-resource")
+# Others leave out of R which rabbits a job has; Fluxion's default is one of them.
+MATCH_FORMATS = ("rv1", "rv1_shorthand")
 
 
 @dataclass(frozen=True)
@@ -236,10 +238,12 @@ def _scheduler(site: Site) -> str:
 
 def _fluxion(site: Site) -> str:
     format = (site.config.get("sched-fluxion-resource") or {}).get("match-format")
-    if format not in (None, "rv1"):
+    if format not in MATCH_FORMATS:
         raise Wrong(
-            f'sched-fluxion-resource.match-format is "{format}"',
-            'with rabbits it has to be "rv1"',
+            f'sched-fluxion-resource.match-format is "{format}"'
+            if format
+            else "sched-fluxion-resource.match-format is not set",
+            f"with rabbits it has to be {' or '.join(MATCH_FORMATS)}",
         )
     resource = site.config.get("resource") or {}
     if not resource.get("scheduling") and not resource.get("path"):
