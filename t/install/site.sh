@@ -72,7 +72,7 @@ site_flux_core_package () {
 site_as () {
     site_user=$1
     shift
-    setpriv --reuid "$site_user" --regid "$site_user" --init-groups \
+    $site_exec setpriv --reuid "$site_user" --regid "$site_user" --init-groups \
         env HOME="$(getent passwd "$site_user" | cut -d: -f6)" USER="$site_user" "$@"
 }
 
@@ -87,7 +87,8 @@ site_run () {
     site_name=$1 site_line=$(site_unit "$2") || return 1
     shift 2
     test -n "$site_line" || return 1
-    site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
+    # In the place of this shell, so that its process is that of the program.
+    site_exec=exec site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
         bash -c "exec $site_line" >"$site_name.log" 2>&1 &
     echo $! >"$site_name.pid"
 }
