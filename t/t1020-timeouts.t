@@ -13,13 +13,6 @@ drained () {
 	echo "$@" | tr " " "\n" | sort >drained.want &&
 	test_cmp drained.want drained
 }
-# limit [KEY SECONDS]: the only time limit of a state from here on. A test that
-# is about what one node does sets it when the others are done: they may be slow.
-limit () {
-	sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
-	{ test $# = 0 || echo "$1 = $2" >>"$DWS_TMP/conf.d/test.toml"; } &&
-	flux config reload
-}
 exception () {
 	dws_wait_event -m type=$2 $1 exception >exception &&
 	grep "severity=$3" exception
@@ -35,7 +28,7 @@ test_expect_success 'load everything' '
 '
 test_expect_success 'a file system that is not made in time fails the job' '
 	dws_ctl hold Setup &&
-	limit setup_timeout "\"500ms\"" &&
+	dws_limit setup_timeout "\"500ms\"" &&
 	jobid=$(dws_submit true) &&
 	exception $jobid dws-timeout 0 &&
 	grep "creating file systems took longer" exception &&
@@ -45,7 +38,7 @@ test_expect_success 'a file system that is not made in time fails the job' '
 '
 test_expect_success 'a limit of 0 is none' '
 	for key in setup_timeout tc_timeout prerun_timeout postrun_timeout; do
-		limit $key 0 || return 1
+		dws_limit $key 0 || return 1
 		case $key in
 		setup_timeout) state=Setup ;;
 		postrun_timeout) state=PostRun ;;
@@ -69,11 +62,11 @@ test_expect_success 'a limit of 0 is none' '
 	dws_clean
 '
 test_expect_success 'so does a mount that hangs' '
-	limit &&
+	dws_limit &&
 	dws_ctl hang-mount node0 on &&
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_until dws_mounted 3 &&
-	limit prerun_timeout 0.5 &&
+	dws_limit prerun_timeout 0.5 &&
 	exception $jobid dws-timeout 0 &&
 	grep "mounting file systems took longer" exception &&
 	grep "(not ready: node0) .fault: storage" exception &&
@@ -82,12 +75,12 @@ test_expect_success 'so does a mount that hangs' '
 	dws_clean
 '
 test_expect_success 'but not when the job can do without the node' '
-	limit &&
+	dws_limit &&
 	dws_ctl hang-mount node0 on &&
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" \
 		--setattr=system.dw_failure_tolerance=1 sleep inf) &&
 	dws_until dws_mounted 3 &&
-	limit prerun_timeout 0.5 &&
+	dws_limit prerun_timeout 0.5 &&
 	exception $jobid dws-node-failure 1 &&
 	grep node0 exception &&
 	dws_wait_event $jobid start &&
@@ -104,13 +97,13 @@ test_expect_success 'which the workflow remembers' '
 	dws_clean
 '
 test_expect_success 'nor when the module is loaded again meanwhile' '
-	limit &&
+	dws_limit &&
 	dws_ctl hang-mount node0 on &&
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" \
 		--setattr=system.dw_failure_tolerance=1 sleep inf) &&
 	dws_until dws_mounted 3 &&
 	flux module remove dws &&
-	limit prerun_timeout 0.5 &&
+	dws_limit prerun_timeout 0.5 &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	exception $jobid dws-node-failure 1 &&
 	grep node0 exception &&
@@ -135,13 +128,13 @@ test_expect_success 'two nodes are too many' '
 	dws_clean
 '
 test_expect_success 'a node that does not unmount is drained' '
-	limit &&
+	dws_limit &&
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" sleep inf) &&
 	dws_wait_event $jobid start &&
 	dws_ctl hang-mount node3 on &&
 	flux cancel $jobid &&
 	dws_until dws_mounted 1 &&
-	limit postrun_timeout "\"0.5s\"" &&
+	dws_limit postrun_timeout "\"0.5s\"" &&
 	exception $jobid dws-timeout 0 &&
 	grep "unmounting took longer" exception &&
 	dws_ctl hang-mount node3 off &&
@@ -151,7 +144,7 @@ test_expect_success 'a node that does not unmount is drained' '
 	dws_clean
 '
 test_expect_success 'data that moves on is waited for beyond teardown_after' '
-	limit &&
+	dws_limit &&
 	dws_ctl latency copy 5 &&
 	DWS_DIRECTIVE="$DWS_DIRECTIVE
 #DW copy_out source=\$DW_JOB_scratch/ destination=/lus/global/out" &&

@@ -102,12 +102,6 @@ test_expect_success 'faults that healthy workflows pass through raise nothing' '
 	test_must_fail grep -i "error\|  ! " show &&
 	dws_clean
 '
-# limit [KEY SECONDS]: see t1020
-limit () {
-	sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
-	{ test $# = 0 || echo "$1 = $2" >>"$DWS_TMP/conf.d/test.toml"; } &&
-	flux config reload
-}
 # computes JOBID HOST...: what NNF is to mount on, put there by hand
 computes () {
 	workflow=$(dws_workflow $1) &&
@@ -118,14 +112,14 @@ computes () {
 test_expect_success 'a controller that is dead: the rabbit is named' '
 	dws_ctl rabbit rabbit1 dead &&
 	dws_ctl child-timeout 1 &&
-	limit tc_timeout 0.5 &&
+	dws_limit tc_timeout 0.5 &&
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	exception $jobid dws-setup "TransientCondition for longer than 0.5s" \
 		"could not allocate storage (rabbit1: NnfNodeBlockStorage has not" \
 		"(not ready: rabbit1) .fault: storage; submit again" &&
 	dws_ctl rabbit rabbit1 up &&
 	dws_ctl child-timeout 300 &&
-	limit &&
+	dws_limit &&
 	dws_wait_event $jobid clean &&
 	dws_clean
 '
@@ -138,7 +132,7 @@ stamp () {
 test_expect_success 'since when that lasts is noted' '
 	dws_ctl rabbit rabbit1 dead &&
 	dws_ctl child-timeout 1 &&
-	limit tc_timeout "\"1d\"" &&
+	dws_limit tc_timeout "\"1d\"" &&
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_until stamp $jobid >noted &&
 	grep "^Setup [0-9.]*$" noted
@@ -165,7 +159,7 @@ test_expect_success 'its clock goes on when the module is loaded again' '
 	exception $jobid dws-setup "TransientCondition for longer than 86400s" &&
 	dws_ctl rabbit rabbit1 up &&
 	dws_ctl child-timeout 300 &&
-	limit &&
+	dws_limit &&
 	dws_wait_event $jobid clean &&
 	dws_clean
 '
@@ -174,7 +168,7 @@ test_expect_success 'a node that NNF does not know' '
 	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_ctl wait-state $(dws_workflow $jobid) DataIn --timeout 300 &&
 	computes $jobid nosuch-compute &&
-	limit prerun_timeout 1 &&
+	dws_limit prerun_timeout 1 &&
 	dws_ctl release DataIn &&
 	exception $jobid dws-timeout "mounting file systems took longer than 1s" \
 		"unable to mount file system on client nodes" \
@@ -191,7 +185,7 @@ test_expect_success 'more nodes than there are allocations' '
 	dws_ctl release DataIn &&
 	exception $jobid dws-timeout "took longer than 1s: pending mount" \
 		"(not ready: node0) .fault: storage" &&
-	limit &&
+	dws_limit &&
 	dws_wait_event $jobid clean &&
 	dws_clean
 '

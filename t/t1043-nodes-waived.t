@@ -12,21 +12,16 @@ TWO='#DW jobdw type=xfs capacity=1GiB name=one
 COPY='#DW jobdw type=xfs capacity=1GiB name=one
 #DW copy_out source=$DW_JOB_one/ destination=/lus/global/out'
 
-limit () {
-	sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
-	{ test $# = 0 || echo "$1 = $2" >>"$DWS_TMP/conf.d/test.toml"; } &&
-	flux config reload
-}
 # waived DIRECTIVES COUNT COMMAND...: a job that runs without node0, when the others
 # have so many mounts
 waived () {
-	limit &&
+	dws_limit &&
 	dws_ctl hang-mount node0 on &&
 	jobid=$(flux submit -N4 -n4 -S dw="$1" -S dw_failure_tolerance=1 "${@:3}") &&
 	dws_until dws_mounted $2 &&
-	limit prerun_timeout 0.5 &&
+	dws_limit prerun_timeout 0.5 &&
 	dws_wait_event $jobid start &&
-	limit
+	dws_limit
 }
 # allocation NODE INDEX: which of its rabbit's allocations it has
 allocation () {
@@ -155,7 +150,7 @@ test_expect_success 'a node that another job uses is waited for' '
 '
 # Its servers are never ready: the state is, because it is forced.
 test_expect_success 'nodes of a rabbit that fails in Setup are left out of Computes' '
-	limit setup_timeout 1 &&
+	dws_limit setup_timeout 1 &&
 	dws_ctl rabbit rabbit0 dead &&
 	jobid=$(flux submit -N4 -S dw="$TWO" -S dw_failure_tolerance=2 sleep inf) &&
 	dws_wait_event $jobid start &&

@@ -12,11 +12,6 @@ TWO='#DW jobdw type=xfs capacity=1GiB name=one
 COPY='#DW jobdw type=xfs capacity=1GiB name=one
 #DW copy_out source=$DW_JOB_one/b destination=$DW_JOB_one/c'
 
-limit () {
-	sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
-	{ test $# = 0 || echo "$1 = $2" >>"$DWS_TMP/conf.d/test.toml"; } &&
-	flux config reload
-}
 # mounted NODE INDEX: it has that file system of the job
 mounted () {
 	dws_kube get clientmounts $1 default-$(dws_workflow $jobid)-$2-computes \
@@ -32,7 +27,7 @@ allocation () {
 # the others have mounted up to directive LAST
 waived () {
 	last=$1 &&
-	limit &&
+	dws_limit &&
 	rig silence compute-01 &&
 	jobid=$(nnf_submit "$2" -N4 -S dw_failure_tolerance=1 "${@:3}") &&
 	for node in compute-02 compute-03 compute-04; do
@@ -40,9 +35,9 @@ waived () {
 			dws_until mounted $node $i || return 1
 		done
 	done &&
-	limit prerun_timeout 1 &&
+	dws_limit prerun_timeout 1 &&
 	dws_wait_event $jobid start &&
-	limit
+	dws_limit
 }
 
 # A rig has none: without it NNF waits for nodes that are dead.

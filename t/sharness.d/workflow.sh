@@ -98,6 +98,14 @@ dws_until () {
     done
 }
 
+# dws_limit [KEY SECONDS]: the only time limit of a state from here on. A test that
+# is about what one node does sets it when the others are done: they may be slow.
+dws_limit () {
+    sed -i "/_timeout/d" "$DWS_TMP/conf.d/test.toml" &&
+    { test $# = 0 || echo "$1 = $2" >>"$DWS_TMP/conf.d/test.toml"; } &&
+    flux config reload
+}
+
 # dws_drained HOSTS: these nodes are drained for one reason, and no others.
 dws_drained () {
     test "$(flux resource drain -no '{nodelist}')" = "$1"
