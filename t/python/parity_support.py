@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 import json
 import os
@@ -301,3 +302,26 @@ def remove(user: User, name: str) -> None:
     """Delete a workflow that may be gone already."""
     assert user.delete("workflows", name).code in (200, 404)
     user.gone("workflows", name)
+
+
+@contextlib.contextmanager
+def profiles(admin: User, kind: str) -> Iterator[Callable[[Object], str]]:
+    """A function that makes a profile of a kind with some data, and returns its
+    name; they are gone in the end."""
+    resource, namespace = f"{kind.lower()}s", "nnf-system"
+    made: list[str] = []
+
+    def make(data: Object) -> str:
+        name = unique("profile")
+        body = {
+            "kind": kind,
+            "metadata": {"name": name, "namespace": namespace},
+            "data": data,
+        }
+        admin.create(resource, body, namespace).expect(201)
+        made.append(name)
+        return name
+
+    yield make
+    for name in made:
+        admin.send("DELETE", admin.path(resource, name, namespace)).expect(200)

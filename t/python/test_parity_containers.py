@@ -12,7 +12,7 @@ from typing import Any, Callable
 import pytest
 from parity_nnf import JOBDW, Job, Jobs, Machine, gone, patch, wait
 from parity_pods import Pods, has_limit, jobs_of
-from parity_support import DWS, NNF, Object, User, unique
+from parity_support import DWS, NNF, Object, User, profiles
 
 GFS2 = JOBDW.format("gfs2")
 PROFILES = "nnfcontainerprofiles"
@@ -26,25 +26,15 @@ Profile = Callable[..., str]
 @pytest.fixture
 def profile(admin: User) -> Iterator[Profile]:
     """Makes container profiles: example-success with other data."""
-    made: list[str] = []
+    with profiles(admin, "NnfContainerProfile") as made:
 
-    def make(**data: Any) -> str:
-        name = unique("profile")
-        base = admin.get(PROFILES, "example-success", SYSTEM).expect(200)["data"]
-        if "mpiSpec" in data:
-            base.pop("spec")
-        body = {
-            "kind": "NnfContainerProfile",
-            "metadata": {"name": name, "namespace": SYSTEM},
-            "data": {**base, **data},
-        }
-        admin.create(PROFILES, body, SYSTEM).expect(201)
-        made.append(name)
-        return name
+        def make(**data: Any) -> str:
+            base = admin.get(PROFILES, "example-success", SYSTEM).expect(200)["data"]
+            if "mpiSpec" in data:
+                base.pop("spec")
+            return made({**base, **data})
 
-    yield make
-    for name in made:
-        admin.send("DELETE", admin.path(PROFILES, name, SYSTEM)).expect(200)
+        yield make
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from flux_k8s.crd import RESOURCES
 from flux_rabbit.checks import NAMESPACES, RIGHTS
 from parity_nnf import JOBDW, Job, Jobs, Machine, gone, wait
-from parity_support import DWS, Object, User, unique
+from parity_support import DWS, Object, User, profiles, unique
 
 XFS = JOBDW.format("xfs")
 GFS2 = JOBDW.format("gfs2")
@@ -43,25 +43,15 @@ def workflow_labels(obj: Object) -> list[str]:
 @pytest.fixture
 def profile(admin: User) -> Iterator[Callable[..., str]]:
     """Makes storage profiles: the default one with other xfs options."""
-    made: list[str] = []
+    with profiles(admin, "NnfStorageProfile") as made:
 
-    def make(**options: Any) -> str:
-        name = unique("profile")
-        base = admin.get(PROFILES, "default", SYSTEM).expect(200)
-        data = {**base["data"], "default": False}
-        data["xfsStorage"] = {**data["xfsStorage"], **options}
-        body = {
-            "kind": "NnfStorageProfile",
-            "metadata": {"name": name, "namespace": SYSTEM},
-            "data": data,
-        }
-        admin.create(PROFILES, body, SYSTEM).expect(201)
-        made.append(name)
-        return name
+        def make(**options: Any) -> str:
+            base = admin.get(PROFILES, "default", SYSTEM).expect(200)
+            data = {**base["data"], "default": False}
+            data["xfsStorage"] = {**data["xfsStorage"], **options}
+            return made(data)
 
-    yield make
-    for name in made:
-        admin.send("DELETE", admin.path(PROFILES, name, SYSTEM)).expect(200)
+        yield make
 
 
 # -- what a job has --------------------------------------------------------
