@@ -17,6 +17,13 @@ find_flux_core () {
     return 1
 }
 
+# flux_core_pc FLUX: the folders that may have its flux-core.pc, for PKG_CONFIG_PATH.
+flux_core_pc () {
+    local prefix
+    prefix=$(cd "$(dirname "$1")/.." && pwd)
+    echo "$prefix/lib/pkgconfig:$prefix/lib64/pkgconfig"
+}
+
 # find_nnf_rig: the folder with the controllers of DWS and NNF: DWS_NNF_RIG,
 # else the default place. Status 1: there is none.
 find_nnf_rig () {

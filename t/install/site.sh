@@ -11,7 +11,9 @@ fi
 . "$DWS_SRCDIR/scripts/lib/engines.sh"
 FLUX=$(find_flux_core)
 FLUX_PREFIX=$(cd "$(dirname "$FLUX")/.." && pwd)
-SITE_CONF=$(PKG_CONFIG_PATH=$FLUX_PREFIX/lib/pkgconfig pkg-config --variable=fluxconfdir flux-core)/system
+PKG_CONFIG_PATH=$(flux_core_pc "$FLUX")
+export PKG_CONFIG_PATH
+SITE_CONF=$(pkg-config --variable=fluxconfdir flux-core)/system
 SITE_LIMIT=120
 # Those that the documentation names, for Debian 12.
 SITE_BUILD_PACKAGES="gcc pkg-config libjansson-dev python3-dev python3-docutils meson"
@@ -21,9 +23,7 @@ export FLUX FLUX_PREFIX DWS_SRCDIR
 # A site has only its own programs: the simulator is called by its path.
 DWS_SIM=${FLUX_DWS_PREFIX:-$DWS_SRCDIR/.venv}/bin/dws-sim
 PATH=$FLUX_PREFIX/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-PKG_CONFIG_PATH=$FLUX_PREFIX/lib/pkgconfig
 unset FLUX_URI PYTHONPATH LD_LIBRARY_PATH FLUX_DWS_PREFIX
-export PKG_CONFIG_PATH
 
 SHARNESS_TEST_DIRECTORY=$(mktemp -d /var/tmp/dws-site-XXXXXX)
 chmod 755 "$SHARNESS_TEST_DIRECTORY"
