@@ -17,12 +17,12 @@ from flux_k8s.kubeconfig import ConfigError
 LOGGER = logging.getLogger("flux_k8s")
 
 # Options of the service of flux-coral2, which a site's unit may still have, and what
-# to do instead. How many values each has is as argparse says it.
+# to do instead, with argparse's nargs of each.
 OLD_OPTIONS = (
-    (("-w", "--watch-interval"), 1, "nothing is polled any more"),
+    (("-w", "--watch-interval"), None, "nothing is polled any more"),
     (
         ("-m", "--min-allocation-size"),
-        1,
+        None,
         "sizes are those of the storage profiles of DWS",
     ),
     (("--drain-queues",), "+", "set rabbit.drain_queues in the configuration"),
@@ -31,7 +31,7 @@ OLD_OPTIONS = (
         0,
         "the scheduler gets a job's storage as resources; see flux-sched-rabbit(1)",
     ),
-    (("--retry-delay",), 1, "pauses grow from a second up by themselves"),
+    (("--retry-delay",), None, "pauses grow from a second up by themselves"),
 )
 
 
@@ -53,7 +53,7 @@ def add_old_options(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(
             *names,
             action=Old,
-            nargs=values if values != 1 else None,
+            nargs=values,
             default=argparse.SUPPRESS,
             const=instead,
             help=argparse.SUPPRESS,

@@ -153,7 +153,7 @@ def _leftovers(site: Site) -> str:
     try:
         from flux.conf_builtin import conf_builtin_get
 
-        confdir = Path(conf_builtin_get("confdir") or "")
+        confdir = Path(conf_builtin_get("confdir"))
     except (ImportError, OSError, ValueError):
         confdir = None
     found = leftovers.find(confdir, Path(flux_k8s.__file__).parent)

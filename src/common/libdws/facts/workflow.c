@@ -273,9 +273,8 @@ static size_t count_mounted (json_t *directives)
 
 /* With such a daemon users start data movements themselves.
  */
-static size_t count_requires (json_t *directives)
+static bool has_requires (json_t *directives)
 {
-    size_t count = 0;
     json_t *value;
     size_t index;
     char buf[64];
@@ -284,9 +283,9 @@ static size_t count_requires (json_t *directives)
         if (json_is_string (value)
             && dws_command_arg (json_string_value (value), "requires", buf,
                                 sizeof (buf)))
-            count++;
+            return true;
     }
-    return count;
+    return false;
 }
 
 struct dws_workflow *dws_workflow_decode (json_t *object,
@@ -343,7 +342,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->containers = (commands & DWS_COMMAND_CONTAINER) != 0;
     wf->mounts = count_mounted (directives);
     wf->moves = wf->containers || (commands & DWS_COMMAND_COPY_OUT)
-                || count_requires (directives) > 0;
+                || has_requires (directives);
     wf->t_desired = parse_time (get_string (object, "status",
                                             "desiredStateChange"));
     read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
