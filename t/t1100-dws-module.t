@@ -130,7 +130,7 @@ test_expect_success 'and goes on when one attaches' '
 '
 test_expect_success 'the job has a record, without foreign variables' '
 	flux job info $jobid rabbit_workflow >workflow.out &&
-	jq -e ".kind == null and
+	jq -e ".kind == \"Workflow\" and
 		.spec.desiredState == \"DataOut\"" <workflow.out &&
 	for state in proposal setup datain prerun postrun dataout teardown; do
 		flux job info $jobid rabbit_${state}_timing >timing || return 1
@@ -163,6 +163,21 @@ test_expect_success 'a list older than a result takes no workflow away' '
 	grep "\"op\": \"create\"" agent.log >created &&
 	test "$(wc -l <created)" = 1 &&
 	grep "\"desiredState\": \"Teardown\"" agent.log
+'
+# What the answer to a patch shows is not told again, whatever the patch is for.
+test_expect_success 'what is shown in the answer to any patch is learned' '
+	configure "mapping = \"$PWD/mapping.json\"" "setup_timeout = 0.2" &&
+	flux config reload &&
+	stop_agent &&
+	start_agent --no-storage --hold Setup --lagging rabbit1 --shown &&
+	jobid=$(flux submit -N3 -S dw="$DWS_DIRECTIVE" \
+		-S dw_failure_tolerance=1 true) &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	exception $jobid dws-node-failure &&
+	grep node2 exception &&
+	flux resource undrain node2 &&
+	configure "mapping = \"$PWD/mapping.json\"" && flux config reload
 '
 test_expect_success 'what the API server refuses reaches the user' '
 	stop_agent && start_agent --refuse "no such word" &&

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """An agent with a Kubernetes of its own, for tests of dws.so alone.
 
-Workflows reach each desired state at once, but for the states held, and those
-that end in an error. --state keeps the objects in a file from one agent to
-the next. --count ends the agent after so many workflows were deleted. --relist
-lists all anew during each patch of a workflow: the list is older than the patch,
-and told after it.
+Workflows reach each desired state at once, but for the states held until nodes are
+left out, and those that end in an error. --state keeps the objects in a file from
+one agent to the next. --count ends the agent after so many workflows were deleted.
+--relist lists all anew during each patch of a workflow: the list is older than the
+patch, and told after it. --shown answers a patch of a workflow when its controllers
+are through, and does not tell again what the answer shows.
 """
 
 import argparse
@@ -13,9 +14,12 @@ import json
 import os
 import sys
 from collections import deque
+from datetime import datetime, timezone
 
 import flux
 import flux.constants
+
+LEFT_OUT = "flux-framework.org/failed-nodes"
 
 
 class Refused(Exception):
@@ -76,7 +80,7 @@ class Cluster:
             )
         if (cmd["kind"], cmd["namespace"], cmd["name"]) in self.objects:
             raise Refused(409, "already exists")
-        obj = cmd["object"]
+        obj = {"kind": "Workflow", **cmd["object"]}
         obj["status"] = {"ready": False, "env": {}, "computes": {}}
         obj["metadata"]["finalizers"].append("dws")
         return self.add(cmd["kind"], obj)
@@ -115,6 +119,8 @@ class Cluster:
         return obj
 
     def do_list(self, cmd):
+        if cmd["kind"] == "servers" and self.args.lagging:
+            return [self.servers([self.args.lagging])]
         return [obj for key, obj in self.objects.items() if key[0] == cmd["kind"]]
 
     def control(self):
@@ -145,10 +151,15 @@ class Cluster:
     def advance(self, name, obj):
         status = obj["status"]
         desired = obj["spec"]["desiredState"]
+        annotations = obj["metadata"].get("annotations", {})
         if status.get("state") != desired:
             status.update(state=desired, ready=False, status="DriverWait", message="")
+            status["desiredStateChange"] = datetime.now(timezone.utc).strftime(
+                "%FT%T.%fZ"
+            )
             self.touch("workflows", obj, "MODIFIED")
-        if status["ready"] or desired in self.args.hold:
+        held = desired in self.args.hold and LEFT_OUT not in annotations
+        if status["ready"] or held:
             return
         if desired in self.args.error:
             if status["status"] != "Error":
@@ -189,11 +200,7 @@ class Cluster:
     def next_to_storage(self):
         """The constraint of storage that is there already, in Servers keep."""
         if self.args.next_to != ["nothing"]:
-            storage = [{"name": name} for name in self.args.next_to]
-            self.objects["servers", "default", "keep"] = {
-                "metadata": {"name": "keep", "namespace": "default"},
-                "spec": {"allocationSets": [{"label": "xfs", "storage": storage}]},
-            }
+            self.objects["servers", "default", "keep"] = self.servers(self.args.next_to)
         reference = {
             "kind": "Servers",
             "name": "keep",
@@ -203,6 +210,15 @@ class Cluster:
         access = [{"type": "physical", "priority": "mandatory"}]
         location = {"access": access, "reference": reference}
         return {"constraints": {"location": [location]}}
+
+    @staticmethod
+    def servers(rabbits):
+        """What is on these rabbits, and not said to be ready."""
+        storage = [{"name": name} for name in rabbits]
+        return {
+            "metadata": {"name": "keep", "namespace": "default"},
+            "spec": {"allocationSets": [{"label": "xfs", "storage": storage}]},
+        }
 
     @staticmethod
     def breakdown(name):
@@ -285,6 +301,9 @@ class Agent:
                 "status": exc.status,
                 "message": str(exc),
             }
+        if self.args.shown and (cmd["op"], cmd["kind"]) == ("patch", "workflows"):
+            self.cluster.control()
+            self.cluster.events.clear()
         result = {"type": "result", "seq": cmd["seq"], "ok": True}
         if isinstance(obj, list):
             result["objects"] = obj
@@ -300,6 +319,10 @@ def main():
     parser.add_argument("--error", action="append", default=[])
     parser.add_argument("--refuse")
     parser.add_argument("--relist", action="store_true")
+    parser.add_argument("--shown", action="store_true")
+    parser.add_argument(
+        "--lagging", metavar="RABBIT", help="the rabbit that makes no storage"
+    )
     parser.add_argument(
         "--no-storage",
         action="store_true",

@@ -75,8 +75,6 @@ static bool save_result (struct job *job, const struct result *result)
     if (!result->ok)
         return false;
     workflow_read (job, result, result->object);
-    if (result->object)
-        jobs_learn_workflow (job->ctx->jobs, result->object, false);
     return true;
 }
 

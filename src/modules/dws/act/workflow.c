@@ -131,7 +131,6 @@ static bool create_result (struct job *job, const struct result *result)
         return true;
     }
     if (ok) {
-        jobs_learn_workflow (job->ctx->jobs, result->object, false);
         if (result->ok && job->wf)
             job->wf->made = true;
         annotate_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name),
@@ -152,9 +151,7 @@ const struct action action_create = {
 
 bool workflow_result (struct job *job, const struct result *result)
 {
-    if (result->ok && result->object)
-        jobs_learn_workflow (job->ctx->jobs, result->object, false);
-    else if (!result->ok && result->status == 404) {
+    if (!result->ok && result->status == 404) {
         /* Somebody deleted the workflow. The watch has yet to tell. */
         if (result->current)
             jobs_forget_workflow (job);

@@ -379,7 +379,7 @@ static void answer_request (struct command *cmd, json_t *report)
 }
 
 /* The agent does not report a change of a workflow once more if the result of a
- * command has shown it.
+ * command has shown it, whatever that was for, also if it was given up.
  */
 static void learn_result (struct agent *agent, json_t *report)
 {
@@ -397,9 +397,10 @@ static void take_result (struct agent *agent, json_t *report)
     struct job *job;
 
     if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
-        if (cmd->request || cmd->is_query)
-            learn_result (agent, report);
         job = jobs_find (agent->ctx->jobs, cmd->jobid);
+        /* What is known of no job any more is not to come back as an orphan. */
+        if (job || cmd->request)
+            learn_result (agent, report);
         if (job && !cmd->is_query)
             job_set_trouble (job, NULL);
         if (cmd->request)
@@ -408,7 +409,6 @@ static void take_result (struct agent *agent, json_t *report)
             cmd->cb (agent->ctx, job, cmd, report);
         command_destroy (cmd);
     }
-    /* A command that was given up may have changed its workflow, too. */
     else
         learn_result (agent, report);
 }
