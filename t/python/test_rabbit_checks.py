@@ -5,11 +5,15 @@ from typing import Any
 import pytest
 from flux_rabbit import checks
 
+LIMIT = {"policy": {"limits": {"duration": "1h"}}}
+DEFAULT = {"policy": {"jobspec": {"defaults": {"system": {"duration": "1h"}}}}}
 
-def fluxion(**keys: str) -> str:
+
+def fluxion(more: dict[str, Any] | None = None, **keys: str) -> str | checks.Advice:
     """The verdict about Fluxion with these keys in its table."""
     table = {name.replace("_", "-"): value for name, value in keys.items()}
     config: dict[str, Any] = {"resource": {"path": "/R.json"}}
+    config.update(LIMIT if more is None else more)
     if table:
         config["sched-fluxion-resource"] = table
     return checks._fluxion(checks.Site(handle=None, config=config))
@@ -32,3 +36,38 @@ def test_formats_that_do_not(keys, text):
     with pytest.raises(checks.Wrong, match=text) as info:
         fluxion(**keys)
     assert info.value.hint == "with rabbits it has to be rv1 or rv1_shorthand"
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"sched-fluxion-qmanager": {"queue-policy": "easy"}},
+        {
+            "sched-fluxion-qmanager": {
+                "queue-policy": "conservative",
+                "queue-policy-per-queue": "batch:conservative debug:fcfs",
+            }
+        },
+        {"policy": {"limits": {"job-size": {"max": {"nnodes": 4}}}}},
+        {"queues": {"debug": LIMIT, "batch": {}}},
+    ],
+)
+def test_policies_that_refuse_jobs_while_nodes_are_busy(config):
+    found = fluxion(config, match_format="rv1")
+    assert isinstance(found, checks.Advice)
+    assert "may refuse jobs that use persistent storage" in found.text
+    assert "queue-policy" in found.hint and "policy.limits.duration" in found.hint
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"sched-fluxion-qmanager": {"queue-policy": "conservative"}},
+        LIMIT,
+        DEFAULT,
+        {"queues": {"debug": LIMIT, "batch": DEFAULT}},
+    ],
+)
+def test_policies_and_limits_that_do_not(config):
+    assert fluxion(config, match_format="rv1") == "Fluxion"

@@ -39,6 +39,9 @@ NAMESPACES = {"pods": "default"}
 SCHEDULERS = ("sched-rabbit", "sched-fluxion-resource")
 # Others leave out of R which rabbits a job has; Fluxion's default is one of them.
 MATCH_FORMATS = ("rv1", "rv1_shorthand")
+# Queue policies under which a job with a constraint is refused if what it asks for is
+# never free again as far as Fluxion sees.
+IMPATIENT_POLICIES = {"fcfs", "easy"}
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,14 @@ class Skip(Exception):
     """The check cannot be made; the text says why."""
 
 
+@dataclass(frozen=True)
+class Advice:
+    """All is in order, but something could be better."""
+
+    text: str
+    hint: str
+
+
 class Wrong(Exception):
     """The check has found something."""
 
@@ -88,13 +99,13 @@ class Wrong(Exception):
         self.hint = hint
 
 
-Check = Callable[[Site], str]
+Check = Callable[[Site], str | Advice]
 CHECKS: list[tuple[str, Check]] = []
 
 
 def check(name: str) -> Callable[[Check], Check]:
-    """Put a check on the list. It returns what it has found in order, or raises
-    Wrong or Skip."""
+    """Put a check on the list. It returns what it has found in order, with advice if
+    it has any, or raises Wrong or Skip."""
 
     def add(function: Check) -> Check:
         CHECKS.append((name, function))
@@ -107,7 +118,11 @@ def run(site: Site) -> Iterator[Verdict]:
     """Make all checks, one after the other."""
     for name, function in CHECKS:
         try:
-            yield Verdict(name, True, function(site))
+            found = function(site)
+            if isinstance(found, Advice):
+                yield Verdict(name, True, found.text, found.hint)
+            else:
+                yield Verdict(name, True, found)
         except Wrong as exc:
             yield Verdict(name, False, str(exc), exc.hint)
         except Skip as exc:
@@ -222,7 +237,7 @@ def _plugin(site: Site) -> str:
 
 
 @check("scheduler")
-def _scheduler(site: Site) -> str:
+def _scheduler(site: Site) -> str | Advice:
     modules = _modules(site)
     found = [name for name in SCHEDULERS if name in modules]
     if not found:
@@ -236,7 +251,26 @@ def _scheduler(site: Site) -> str:
     return "sched-rabbit"
 
 
-def _fluxion(site: Site) -> str:
+def _limited(table: Object) -> bool:
+    """Whether a policy table gives every job a time limit."""
+    policy = table.get("policy") or {}
+    system = ((policy.get("jobspec") or {}).get("defaults") or {}).get("system") or {}
+    return bool((policy.get("limits") or {}).get("duration") or system.get("duration"))
+
+
+def _refuses_busy(config: Object) -> bool:
+    """Whether Fluxion refuses what asks for certain nodes, such as those next to
+    persistent storage, while these are busy with jobs that have no time limit."""
+    table = config.get("sched-fluxion-qmanager") or {}
+    policies = {str(table.get("queue-policy") or "fcfs")}
+    for pair in str(table.get("queue-policy-per-queue") or "").split():
+        policies.add(pair.rpartition(":")[2])
+    queues = (config.get("queues") or {}).values()
+    limited = _limited(config) or (queues and all(_limited(q) for q in queues))
+    return not limited and not policies.isdisjoint(IMPATIENT_POLICIES)
+
+
+def _fluxion(site: Site) -> str | Advice:
     format = (site.config.get("sched-fluxion-resource") or {}).get("match-format")
     if format not in MATCH_FORMATS:
         raise Wrong(
@@ -250,6 +284,13 @@ def _fluxion(site: Site) -> str:
         raise Wrong(
             "Fluxion has no graph with rabbits",
             "write one with flux dws2jgf, and name it in resource.scheduling",
+        )
+    if _refuses_busy(site.config):
+        return Advice(
+            "Fluxion; it may refuse jobs that use persistent storage while nodes are "
+            "busy",
+            'set sched-fluxion-qmanager.queue-policy = "conservative", or a limit in '
+            "policy.limits.duration",
         )
     return "Fluxion"
 

@@ -21,6 +21,7 @@
 #include "base/calls.h"
 #include "facts/config.h"
 #include "facts/storages.h"
+#include "sched/scheduler.h"
 
 /* Smallest allocation on a rabbit, in GiB: rabbits refuse less for Lustre.
  */
@@ -82,7 +83,7 @@ static json_t *locate (struct job *job, json_t *breakdowns,
     return location;
 }
 
-/* Where the job may run, and only on nodes that have a rabbit.
+/* Where the job may run: next to its storage, and not where the rabbit is out of reach.
  */
 static json_t *make_constraint (struct job *job, json_t *breakdowns,
                                 json_t *resources, dws_error_t *error)
@@ -90,7 +91,8 @@ static json_t *make_constraint (struct job *job, json_t *breakdowns,
     json_t *location = locate (job, breakdowns, resources, error);
     json_t *o;
 
-    if (!location || json_array_size (breakdowns) == 0)
+    if (!location || json_array_size (breakdowns) == 0
+        || !scheduler_wants_constraint (job->ctx->scheduler))
         return location;
     o = dws_health_constraint (location, error);
     json_decref (location);

@@ -443,6 +443,19 @@ const char *scheduler_name (const struct scheduler *sched)
     return sched->current ? sched->current->backend->name : NULL;
 }
 
+/* Nodes that are drained do without the property.
+ */
+bool scheduler_wants_constraint (const struct scheduler *sched)
+{
+    const struct dws_config *config = sched->ctx->config;
+
+    if (!sched->current || sched->current->backend->push != push_fluxion
+        || (sched->unlinked && *sched->unlinked))
+        return true;
+    return config->soft_drain
+           && (!config->drain_compute_nodes || config->drain_properties);
+}
+
 bool scheduler_settled (const struct scheduler *sched)
 {
     return !sched->current

@@ -29,6 +29,13 @@ void scheduler_tell (struct scheduler *sched,
  */
 const char *scheduler_name (const struct scheduler *sched);
 
+/* True if jobs have to ask for nodes without the property badrabbit. Fluxion with
+ * queue-policy fcfs or easy refuses jobs with any constraint, while nodes that satisfy
+ * it are busy with jobs that have no time limit. So there they ask only if a node has
+ * the property, or may get it while they wait.
+ */
+bool scheduler_wants_constraint (const struct scheduler *sched);
+
 /* True when the scheduler has been told everything, and has agreed.
  */
 bool scheduler_settled (const struct scheduler *sched);
