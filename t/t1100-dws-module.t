@@ -168,7 +168,7 @@ test_expect_success 'a list older than a result takes no workflow away' '
 test_expect_success 'what is shown in the answer to any patch is learned' '
 	configure "mapping = \"$PWD/mapping.json\"" "setup_timeout = 0.2" &&
 	flux config reload &&
-	stop_agent &&
+	stop_agent && : >agent.log &&
 	start_agent --no-storage --hold Setup --lagging rabbit1 --shown &&
 	jobid=$(flux submit -N3 -S dw="$DWS_DIRECTIVE" \
 		-S dw_failure_tolerance=1 true) &&
@@ -176,6 +176,8 @@ test_expect_success 'what is shown in the answer to any patch is learned' '
 	flux job status $jobid &&
 	exception $jobid dws-node-failure &&
 	grep node2 exception &&
+	grep failed-nodes agent.log &&
+	test_must_fail grep forceReady agent.log &&
 	flux resource undrain node2 &&
 	configure "mapping = \"$PWD/mapping.json\"" && flux config reload
 '
