@@ -108,12 +108,12 @@ static uint64_t maybe_job (json_t *entry)
 
 json_t *dws_drained_maybe (json_t *status, dws_error_t *error)
 {
-    json_t *drain;
+    json_t *drain = NULL;
     json_t *entry;
     json_t *result;
     const char *ranks;
 
-    if (json_unpack (status, "{s:o}", "drain", &drain) < 0) {
+    if (json_unpack (status, "{s?o}", "drain", &drain) < 0) {
         dws_error (error, EPROTO, "resource.status: malformed response");
         return NULL;
     }

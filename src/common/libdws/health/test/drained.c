@@ -96,6 +96,7 @@ static void test_maybe (void **state)
 {
     dws_error_t error;
 
+    check_maybe ("{}", "{}");
     check_maybe (STATUS (DRAINS), "{}");
     check_maybe (STATUS (MAYBE ("0,2", "fluxjob-77") ","
                          MAYBE ("1", "fluxjob-5") ","
