@@ -483,8 +483,44 @@ test_expect_success 'a refused post_run does not hold the job for ever' '
 	grep "exception.*dws-epilog.*out-of-order" log &&
 	grep "epilog-finish.*status=1" log
 '
-test_expect_success 'unload everything' '
+test_expect_success 'its nodes are drained before: nobody knows what is mounted there' '
+	flux jobs -no "{ranks}" $jobid >ranks.exp &&
+	flux kvs get --raw resource.eventlog >resource.log &&
+	flux python "$DWS_SRCDIR/t/scripts/drained_at.py" $jobid \
+		<resource.log >ranks &&
+	test_cmp ranks.exp ranks &&
+	flux resource drain -no "{reason}" >reason &&
+	echo "rabbit: may be mounted by fluxjob-$(flux job id --to=dec $jobid)" >expected &&
+	test_cmp expected reason &&
+	flux resource undrain "$(cat ranks)"
+'
+test_expect_success 'so are they when the epilog times out and abort is refused' '
 	flux module remove dws &&
+	flux module load --name=dws $FAKE "fail-abort=busy" &&
+	jobid=$(submit_dw true) &&
+	release $jobid &&
+	expect $jobid prolog-start &&
+	prolog_remove $jobid &&
+	expect $jobid epilog-start &&
+	flux jobtap load -r dws-jobtap.so $PLUGIN epilog-timeout=0.01 &&
+	expect $jobid epilog-finish -m description=dws-epilog -m status=1 &&
+	expect $jobid clean &&
+	flux jobs -no "{ranks}" $jobid >ranks.exp &&
+	flux kvs get --raw resource.eventlog >resource.log &&
+	flux python "$DWS_SRCDIR/t/scripts/drained_at.py" $jobid \
+		<resource.log >ranks &&
+	test_cmp ranks.exp ranks &&
+	flux resource undrain "$(cat ranks)"
+'
+test_expect_success 'not those of a job that has not got that far' '
+	flux module remove dws &&
+	jobid=$(submit_dw true) &&
+	expect $jobid dependency-add &&
+	flux cancel $jobid &&
+	expect $jobid clean &&
+	test -z "$(flux resource drain -no "{reason}")"
+'
+test_expect_success 'unload everything' '
 	flux jobtap remove dws-jobtap.so
 '
 test_done

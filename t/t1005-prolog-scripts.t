@@ -109,6 +109,46 @@ test_expect_success 'required daemons run while the job does' '
 		"start nnf-clientmount" >daemons.exp &&
 	test_cmp daemons.exp calls
 '
+# unreadable: nobody says which daemons a job requires
+unreadable () {
+	cat >bin/flux <<-EOF &&
+	#!/bin/sh
+	case "\$*" in
+	"job info "*" rabbit_daemons") echo "flux-job: lost connection" >&2; exit 1 ;;
+	*) exec "$(command -v flux)" "\$@" ;;
+	esac
+	EOF
+	chmod +x bin/flux
+}
+test_expect_success 'a job does not start without them because nobody can say so' '
+	unreadable &&
+	rm calls &&
+	test_must_fail env FLUX_JOB_ID=$jobid $PROLOG 2>err &&
+	grep "lost connection" err &&
+	grep "could not read which daemons $jobid requires" err &&
+	printf "%s\n" "start nnf-clientmount" "stop nnf-clientmount" >daemons.exp &&
+	test_cmp daemons.exp calls
+'
+test_expect_success 'nor is it silent that they go on, and unmounting begins' '
+	rm calls &&
+	test_must_fail env FLUX_JOB_ID=$jobid $EPILOG 2>err &&
+	grep "lost connection" err &&
+	grep "could not read which daemons $jobid requires" err &&
+	echo "start nnf-clientmount" >daemons.exp &&
+	test_cmp daemons.exp calls &&
+	rm bin/flux && hash -r
+'
+test_expect_success 'what is no list of daemons is an error as well' '
+	daemons=$(flux job id --to=kvs $jobid).rabbit_daemons &&
+	flux kvs put $daemons=5 &&
+	test_must_fail env FLUX_JOB_ID=$jobid $PROLOG &&
+	test_must_fail env FLUX_JOB_ID=$jobid $EPILOG &&
+	flux kvs unlink $daemons &&
+	rm calls &&
+	FLUX_JOB_ID=$jobid $EPILOG &&
+	echo "start nnf-clientmount" >daemons.exp &&
+	test_cmp daemons.exp calls
+'
 test_expect_success 'an unknown job is an error' '
 	rm calls &&
 	test_must_fail env FLUX_JOB_ID=1 $PROLOG &&

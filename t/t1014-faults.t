@@ -34,7 +34,7 @@
 # FAULT epilog-timeout: the exception of the epilog timeout is raised
 #   depend pending setup datain prerun: failed dws-epilog-timeout: Straight to Teardown; nothing more is copied.
 #   running: failed dws-epilog-timeout: As at any end: unmounted, copied out, torn down.
-#   postrun dataout teardown: failed dws-epilog-timeout: The job is let go; nodes that are still mounted are drained, rabbits with allocations are disabled.
+#   postrun dataout teardown: failed dws-epilog-timeout: Nodes that are still mounted are drained, rabbits with allocations are disabled; the job is let go.
 
 test_description='Deletion, cancellation, errors and limits in every phase'
 . "$(dirname "$0")/sharness.sh"

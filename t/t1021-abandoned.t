@@ -11,18 +11,37 @@ disabled () {
 	dws_ctl state >state.out &&
 	jq -e ".health.Disabled == $1" <state.out >/dev/null
 }
-# stuck NODE: a job on all nodes, in its epilog, with one mount left
+# stuck NODE: a job on all nodes, in its epilog, with one mount left. The next one
+# wants all nodes for itself.
 stuck () {
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" sleep inf) &&
 	dws_wait_event $jobid start &&
 	dws_ctl hang-mount $1 on &&
 	flux cancel $jobid &&
-	dws_until dws_mounted 1
+	dws_until dws_mounted 1 &&
+	next=$(flux submit -N4 --exclusive true) &&
+	dws_wait_event $next priority
 }
 # What the timer of the plugin does, at a time of our own.
+give_up () {
+	flux job raise --type=dws-epilog-timeout --severity=0 $jobid
+}
 time_out () {
-	flux job raise --type=dws-epilog-timeout --severity=0 $jobid &&
+	give_up &&
 	dws_wait_event $jobid clean
+}
+# let_go_with RANKS: these were drained before the job was let go
+let_go_with () {
+	flux kvs get --raw resource.eventlog >resource.log &&
+	flux python "$DWS_SRCDIR/t/scripts/drained_at.py" $jobid \
+		<resource.log >ranks &&
+	echo "$1" >ranks.exp &&
+	test_cmp ranks.exp ranks
+}
+# told REGEX: what resource drain lists
+told () {
+	flux resource drain -no "{nodelist} {reason}" >drains &&
+	grep -x "$1" drains
 }
 # taken_out NODE: that one is drained, the rabbits have their allocations still
 taken_out () {
@@ -32,23 +51,38 @@ taken_out () {
 		reason &&
 	dws_until disabled 2
 }
-# mend NODES: all is well again, and the workflow goes.
+# mend NODES: all is well again, the workflow goes, the next job runs.
 mend () {
+	test "$(flux jobs -no "{state}" $next)" = SCHED &&
 	dws_hang off &&
 	dws_wait_status ".jobs == 0" &&
 	dws_ctl wait-idle --timeout $DWS_LIMIT &&
 	flux resource undrain "$1" &&
 	dws_k8s patch storages rabbit0 "{\"spec\": {\"state\": \"Enabled\"}}" >mended &&
-	dws_k8s patch storages rabbit1 "{\"spec\": {\"state\": \"Enabled\"}}" >>mended
+	dws_k8s patch storages rabbit1 "{\"spec\": {\"state\": \"Enabled\"}}" >>mended &&
+	dws_wait_event $next clean
 }
 
 test_expect_success 'load everything' '
 	dws_setup
 '
-test_expect_success 'the module was away when the job was let go' '
+test_expect_success 'the node that is stuck is drained before the job is let go' '
+	stuck node1 &&
+	time_out &&
+	let_go_with 1 &&
+	taken_out node1 &&
+	mend node1
+'
+test_expect_success 'the module was away when the job was let go: all its nodes are' '
 	stuck node2 &&
 	flux module remove dws &&
 	time_out &&
+	let_go_with 0-3 &&
+	flux resource drain -no "{reason}" >reason &&
+	echo "rabbit: may be mounted by $(dws_workflow $jobid)" >expected &&
+	test_cmp expected reason
+'
+test_expect_success 'and those that are clean are given back when it is there' '
 	flux module load "$DWS_MODULES/dws.so" &&
 	taken_out node2 &&
 	mend node2
@@ -57,13 +91,45 @@ test_expect_success 'the agent was' '
 	stuck node1 &&
 	dws_kill_agent &&
 	time_out &&
+	let_go_with 0-3 &&
+	flux module reload "$DWS_MODULES/dws.so" &&
+	dws_drained "node[0-3]" &&
 	dws_start_agent &&
 	taken_out node1 &&
 	mend node1
 '
+# unreadable: Kubernetes does not say which nodes are mounted
+unreadable () {
+	dws_ctl api --status 503 --count 1000000
+}
+test_expect_success 'nobody could say which node is stuck' '
+	stuck node2 &&
+	unreadable &&
+	time_out &&
+	let_go_with 0-3 &&
+	dws_drained "node[0-3]" &&
+	dws_ctl api --clear &&
+	taken_out node2 &&
+	mend node2
+'
+test_expect_success 'nor was one of them there to wait for that' '
+	stuck node3 &&
+	unreadable &&
+	give_up &&
+	flux jobtap load -r dws-jobtap.so "$DWS_PLUGINS/dws-jobtap.so" &&
+	flux rabbit show --json $jobid >show.json &&
+	flux module remove dws &&
+	dws_wait_event $jobid clean &&
+	let_go_with 0-3 &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_ctl api --clear &&
+	taken_out node3 &&
+	mend node3
+'
 test_expect_success 'module and agent restart afterwards' '
 	stuck node3 &&
 	time_out &&
+	let_go_with 3 &&
 	taken_out node3 &&
 	dws_kill_agent &&
 	flux module remove dws &&
@@ -78,6 +144,7 @@ test_expect_success 'the plugin was away, and finds the exception' '
 	flux job raise --type=dws-epilog-timeout --severity=0 $jobid &&
 	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
 	dws_wait_event $jobid clean &&
+	let_go_with 0 &&
 	taken_out node0 &&
 	mend node0
 '
@@ -89,10 +156,12 @@ test_expect_success 'all three were, and nobody saw the job end' '
 	dws_hang on &&
 	flux cancel $jobid &&
 	dws_wait_event $jobid epilog-start &&
+	next=$(flux submit -N4 --exclusive true) &&
 	time_out &&
+	let_go_with 0-3 &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	dws_start_agent &&
-	dws_until dws_drained "node[0-3]" &&
+	dws_until told "node.0-3. rabbit: failed to unmount in .* of $(dws_workflow $jobid)" &&
 	dws_until disabled 2
 '
 test_expect_success 'the mounts that were left are gone when they can be' '

@@ -7,9 +7,29 @@
 # Not a rabbit system?
 flux config get rabbit.mapping >/dev/null 2>&1 || exit 0
 
-if units=$(flux job info "${FLUX_JOB_ID:-none}" rabbit_daemons 2>/dev/null); then
-    for unit in $(jq -r '.[]' <<<"$units"); do
+# Print the daemons that the job's directives require. They must not go on because
+# nobody could be asked, unless somebody hears of it.
+required_daemons () {
+    local units
+    if units=$(flux job info "$FLUX_JOB_ID" rabbit_daemons 2>&1); then
+        jq -r '.[]' <<<"$units"
+    elif [[ $units != *"key not found"* ]]; then
+        echo "$units" >&2
+        return 1
+    fi
+}
+
+rc=0
+if test -n "$FLUX_JOB_ID"; then
+    if ! units=$(required_daemons); then
+        # They may go on running: the node is not to be given to the next job.
+        echo "$0: could not read which daemons $FLUX_JOB_ID requires" >&2
+        rc=1
+    fi
+    for unit in $units; do
         systemctl stop "$unit"
     done
 fi
-systemctl start nnf-clientmount
+# Whatever has failed, the file systems have to be unmounted.
+systemctl start nnf-clientmount || rc=1
+exit $rc

@@ -22,6 +22,18 @@ has_directives () {
             | any(. != null and (tostring | test("\\S")))'
 }
 
+# Print the daemons that the job's directives require. A job must not start without
+# them because nobody could be asked.
+required_daemons () {
+    local units
+    if units=$(flux job info "$FLUX_JOB_ID" rabbit_daemons 2>&1); then
+        jq -r '.[]' <<<"$units"
+    elif [[ $units != *"key not found"* ]]; then
+        echo "$units" >&2
+        return 1
+    fi
+}
+
 if ! dw=$(has_directives); then
     echo "$0: could not read the jobspec of $FLUX_JOB_ID" >&2
     exit 1
@@ -44,15 +56,18 @@ if test "$dw" = true; then
         exit 1
     fi
     # The key is there before the event, if any daemon is required.
-    if units=$(flux job info "$FLUX_JOB_ID" rabbit_daemons 2>/dev/null); then
-        for unit in $(jq -r '.[]' <<<"$units"); do
-            if ! systemctl start "$unit"; then
-                echo "$0: could not start $unit" >&2
-                systemctl stop nnf-clientmount
-                exit 1
-            fi
-        done
+    if ! units=$(required_daemons); then
+        echo "$0: could not read which daemons $FLUX_JOB_ID requires" >&2
+        systemctl stop nnf-clientmount
+        exit 1
     fi
+    for unit in $units; do
+        if ! systemctl start "$unit"; then
+            echo "$0: could not start $unit" >&2
+            systemctl stop nnf-clientmount
+            exit 1
+        fi
+    done
 fi
 # The mounts outlive the service.
 systemctl stop nnf-clientmount

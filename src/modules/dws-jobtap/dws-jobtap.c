@@ -17,6 +17,7 @@
 #include "libdws/directive/directive.h"
 #include "libdws/storage/ownrabbit.h"
 
+#include "abandon.h"
 #include "job.h"
 #include "rebuild.h"
 #include "request.h"
@@ -222,7 +223,7 @@ static int exception_event (struct jobtap_job *job, json_t *entry)
         flux_log_error (job->ctx->h, "dws: %s: finish prolog", job->idf58);
     if (jobtap_facts_epilog_held (&job->facts)) {
         if (jobtap_facts_is_timeout (&job->facts, entry))
-            jobtap_request_abandon (job);
+            jobtap_abandon (job);
         else
             jobtap_request_teardown (job);
     }

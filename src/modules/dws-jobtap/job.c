@@ -42,7 +42,9 @@ static void record_destroy (struct jobtap_job *job)
             job->next->prev = job->prev;
         flux_watcher_destroy (job->timer);
         flux_future_destroy (job->f_request);
+        flux_watcher_destroy (job->again);
         flux_future_destroy (job->f_rebuild);
+        flux_future_destroy (job->f_abandon);
         json_decref (job->dw);
         json_decref (job->resources);
         free (job->dw_error);
@@ -348,11 +350,12 @@ int jobtap_job_start_timer (struct jobtap_job *job)
 int jobtap_job_await (struct jobtap_job *job,
                       flux_future_t **slot,
                       flux_future_t *f,
+                      double timeout,
                       flux_continuation_f cb)
 {
     if (!f)
         return -1;
-    if (flux_future_then (f, -1., cb, job) < 0) {
+    if (flux_future_then (f, timeout, cb, job) < 0) {
         ERRNO_SAFE (flux_future_destroy (f));
         return -1;
     }

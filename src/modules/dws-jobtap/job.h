@@ -46,8 +46,10 @@ struct jobtap_job {
     bool known;                 // false until the eventlog has been read
     flux_future_t *f_request;   // the last request to the dws service
     flux_future_t *f_rebuild;   // reading the eventlog
+    flux_future_t *f_abandon;   // a step of abandon.h, or NULL
     const char *exception;      // what to raise when f_request fails
     flux_watcher_t *timer;      // epilog-timeout
+    flux_watcher_t *again;      // the next try of such a step
 };
 
 struct jobtap *jobtap_create (flux_plugin_t *p);
@@ -96,13 +98,15 @@ int jobtap_job_release_epilog (struct jobtap_job *job, int status);
  */
 int jobtap_job_start_timer (struct jobtap_job *job);
 
-/* Call 'cb' with the job when 'f' is ready. Takes over 'f', in place of the
- * future in 'slot', which is a member of the job; 'f' may be NULL with errno
- * set, which fails. Returns 0, or -1 with errno set.
+/* Call 'cb' with the job when 'f' is ready, or after 'timeout' (s, below zero:
+ * never). Takes over 'f', in place of the future in 'slot', which is a member of
+ * the job; 'f' may be NULL with errno set, which fails. Returns 0, or -1 with
+ * errno set.
  */
 int jobtap_job_await (struct jobtap_job *job,
                       flux_future_t **slot,
                       flux_future_t *f,
+                      double timeout,
                       flux_continuation_f cb);
 
 #endif /* !DWS_JOBTAP_JOB_H */

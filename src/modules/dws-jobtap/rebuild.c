@@ -9,6 +9,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "abandon.h"
 #include "rebuild.h"
 #include "request.h"
 #include "service.h"
@@ -22,7 +23,8 @@ static int await_kvs (struct jobtap_job *job,
     if (flux_job_kvs_key (key, sizeof (key), job->id, name) < 0)
         return -1;
     return jobtap_job_await (job, &job->f_rebuild,
-                             flux_kvs_lookup (job->ctx->h, NULL, 0, key), cb);
+                             flux_kvs_lookup (job->ctx->h, NULL, 0, key), -1.,
+                             cb);
 }
 
 /* The plugin was not there when the job's dependencies were collected. */
@@ -85,7 +87,7 @@ static int resume_cleanup (struct jobtap_job *job)
     if (facts->epilog_finished || !facts->epilog_started)
         return 0;
     if (jobtap_facts_abandoned (facts)) {
-        jobtap_request_abandon (job);
+        jobtap_abandon (job);
         return 0;
     }
     if (jobtap_job_start_timer (job) < 0)
@@ -242,7 +244,7 @@ int jobtap_rebuild (struct jobtap_job *job)
                                             "{s:I s:[s]}",
                                             "id", (json_int_t)job->id,
                                             "attrs", "eventlog"),
-                             getattr_cb);
+                             -1., getattr_cb);
 }
 
 // vi: ts=4 sw=4 expandtab

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "abandon.h"
 #include "request.h"
 
 static bool service_missing (int errnum)
@@ -23,7 +24,7 @@ static int await_request (struct jobtap_job *job,
                           flux_continuation_f cb,
                           const char *exception)
 {
-    if (jobtap_job_await (job, &job->f_request, f, cb) < 0)
+    if (jobtap_job_await (job, &job->f_request, f, -1., cb) < 0)
         return -1;
     job->exception = exception;
     return 0;
@@ -48,9 +49,8 @@ static void request_failed (struct jobtap_job *job,
     jobtap_job_raise (job, exception, buf);
     /* If even post_run is refused, nobody is left to release the epilog. */
     if (!strcmp (exception, DWS_EPILOG)
-        && (job = jobtap_job_lookup (ctx, id))
-        && jobtap_job_release_epilog (job, 1) < 0)
-        flux_log_error (ctx->h, "dws: job %ju: epilog", (uintmax_t)id);
+        && (job = jobtap_job_lookup (ctx, id)))
+        jobtap_let_go (job);
 }
 
 static void request_answer_cb (flux_future_t *f, void *arg)
@@ -137,33 +137,18 @@ int jobtap_request_post_run (struct jobtap_job *job)
                           DWS_EPILOG);
 }
 
-static void request_simple (struct jobtap_job *job, const char *topic)
+void jobtap_request_teardown (struct jobtap_job *job)
 {
     if (await_request (job,
                        flux_rpc_pack (job->ctx->h,
-                                      topic,
+                                      "dws.teardown",
                                       FLUX_NODEID_ANY,
                                       0,
                                       "{s:I}",
                                       "jobid", (json_int_t)job->id),
                        request_answer_cb,
                        NULL) < 0)
-        flux_log_error (job->ctx->h, "dws: %s: %s", job->idf58, topic);
-}
-
-void jobtap_request_teardown (struct jobtap_job *job)
-{
-    request_simple (job, "dws.teardown");
-}
-
-void jobtap_request_abandon (struct jobtap_job *job)
-{
-    struct jobtap *ctx = job->ctx;
-    flux_jobid_t id = job->id;
-
-    request_simple (job, "dws.abort");
-    if (jobtap_job_release_epilog (job, 1) < 0)
-        flux_log_error (ctx->h, "dws: job %ju: epilog", (uintmax_t)id);
+        flux_log_error (job->ctx->h, "dws: %s: dws.teardown", job->idf58);
 }
 
 // vi: ts=4 sw=4 expandtab

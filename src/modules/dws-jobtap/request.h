@@ -19,10 +19,8 @@ int jobtap_request_setup (struct jobtap_job *job);
 
 int jobtap_request_post_run (struct jobtap_job *job);
 
-/* Of these two, failure is logged only. The second lets the job go without the
- * consent of the dws service, so the record may not be used afterwards.
+/* Failure is logged only.
  */
 void jobtap_request_teardown (struct jobtap_job *job);
-void jobtap_request_abandon (struct jobtap_job *job);
 
 #endif /* !DWS_JOBTAP_REQUEST_H */

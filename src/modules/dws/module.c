@@ -20,6 +20,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "act/abort.h"
 #include "act/actions.h"
 #include "act/groups.h"
 #include "act/kvs.h"
@@ -63,6 +64,8 @@ static void on_job_changed (struct job *job)
         health_changed (ctx->health);
     if (ctx->health)
         health_see_job (ctx->health, job);
+    if (ctx->aborts)
+        aborts_see_job (ctx->aborts, job);
 }
 
 static void on_workflow_gone (struct job *job)
@@ -75,6 +78,8 @@ static void on_workflow_gone (struct job *job)
 
 static void on_job_forgotten (struct job *job)
 {
+    if (job->ctx->aborts)
+        aborts_forget_job (job->ctx->aborts, job);
     annotate_forget (job);
     explain_forget (job);
 }
@@ -84,6 +89,7 @@ static void on_jobs_listed (struct dws_ctx *ctx)
     if (agent_ready (ctx->agent))
         storage_recall (ctx);
     tokens_retry (ctx->tokens);
+    health_changed (ctx->health);
 }
 
 static void on_agent_ready (struct dws_ctx *ctx)
@@ -95,6 +101,7 @@ static void on_agent_ready (struct dws_ctx *ctx)
 
 static void on_agent_lost (struct dws_ctx *ctx)
 {
+    aborts_agent_lost (ctx->aborts);
     stamps_agent_lost (ctx->stamps);
     explain_agent_lost (ctx);
     annotate_agent_lost (ctx->annotate);
@@ -172,6 +179,8 @@ static void ctx_destroy (struct dws_ctx *ctx)
     if (ctx) {
         ERRNO_SAFE_BLOCK;
         flux_msg_handler_delvec (ctx->handlers);
+        aborts_destroy (ctx->aborts);
+        ctx->aborts = NULL;
         worker_destroy (ctx->worker);
         sync_destroy (ctx->sync);
         stamps_destroy (ctx->stamps);
@@ -251,6 +260,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->losses = losses_create (ctx))
         || !(ctx->tokens = tokens_create (ctx))
+        || !(ctx->aborts = aborts_create (ctx))
         || !(ctx->groups = groups_create (flux_get_reactor (h), ctx->worker,
                                           on_user_found, ctx))
         || !(ctx->troubles = troubles_create (ctx))

@@ -9,6 +9,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "act/abort.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "agent/agent.h"
@@ -114,40 +115,46 @@ static void post_run_cb (flux_t *h, flux_msg_handler_t *mh,
     respond (h, msg, rc, NULL);
 }
 
-/* A job has got an exception in its epilog: its workflow is to be torn down;
- * if the epilog was let go, nobody waits for that.
+/* A job has got an exception in its epilog: its workflow is to be torn down.
  */
-static void end_epilog (struct dws_ctx *ctx, const flux_msg_t *msg,
-                        bool abandoned)
+static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
+                         const flux_msg_t *msg, void *arg)
 {
+    struct dws_ctx *ctx = arg;
     json_int_t id;
     struct job *job;
     int rc;
 
-    /* Of a job that has ended without its epilog the workflow may be all that is
-     * known: it can be given up, too. */
     if ((rc = flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id)) == 0
-        && ((job = known_job (ctx, id)) || (job = jobs_find (ctx->jobs, id)))) {
+        && (job = known_job (ctx, id))) {
         job->facts->exception = true;
-        if (abandoned)
-            job->facts->abandoned = true;
-        else
-            job->facts->teardown = true;
+        job->facts->teardown = true;
         jobs_changed (job);
     }
-    respond (ctx->h, msg, rc, NULL);
+    respond (h, msg, rc, NULL);
 }
 
-static void teardown_cb (flux_t *h, flux_msg_handler_t *mh,
-                         const flux_msg_t *msg, void *arg)
-{
-    end_epilog (arg, msg, false);
-}
-
+/* It is the one for which nobody waits for that, as the epilog is let go. Of a job
+ * that has ended without its epilog the workflow may be all that is known: it can be
+ * given up, too.
+ */
 static void abort_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg)
 {
-    end_epilog (arg, msg, true);
+    struct dws_ctx *ctx = arg;
+    json_int_t id;
+    struct job *job;
+
+    if (flux_request_unpack (msg, NULL, "{s:I}", "jobid", &id) < 0) {
+        respond (h, msg, -1, NULL);
+        return;
+    }
+    if ((job = known_job (ctx, id)) || (job = jobs_find (ctx->jobs, id))) {
+        job->facts->exception = true;
+        job->facts->abandoned = true;
+        jobs_changed (job);
+    }
+    aborts_add (ctx->aborts, msg, job);
 }
 
 /* Of the plugin itself. Nobody waits for an answer.

@@ -46,8 +46,8 @@ ABOUT = {
     "release": (
         "Give up the workflow of a job that does not get on. A job that is not in its "
         "epilog yet is ended by an exception, after which its workflow is torn down. "
-        "A job in its epilog is let go at once: the nodes where something is still "
-        "mounted are drained, the rabbits where something is still allocated are "
+        "A job in its epilog is let go: the nodes where something is still mounted, or "
+        "may be, are drained first, the rabbits where something is still allocated are "
         "disabled, and Teardown goes on without the job. So is one that has ended "
         "while dws-jobtap.so was not loaded, which had no epilog. What will be left "
         "behind is printed and has to be confirmed.",

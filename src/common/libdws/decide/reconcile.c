@@ -116,7 +116,8 @@ static const struct row table[] = {
     ROW (STRANDED,         TEARDOWN,           READY,     row_give_nodes),
     ROW (EPILOG | CLEANUP | STRANDED, LIVE,    ANY,       row_tear_down),
 
-    ROW (LOST | GONE | ABANDONED, TEARDOWN,    READY,     row_remove_workflow),
+    ROW (GONE,             TEARDOWN,           READY,     row_remove_workflow),
+    ROW (ABANDONED,        TEARDOWN,           READY,     row_end_abandoned),
     ROW (RELEASED,         TEARDOWN,           READY,     row_finish),
     ROW (LOST,             LIVE | TEARDOWN,    ANY,       row_recall),
     ROW (GONE | RELEASED,  LIVE,               ANY,       row_orphan),

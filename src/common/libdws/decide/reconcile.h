@@ -159,6 +159,13 @@ int dws_reconcile (const struct dws_job *job,
                    double now,
                    struct dws_actions *out);
 
+/* Of a job that is let go by the epilog timeout: true if no node that has a mount
+ * of its workflow ('wf', NULL if there is none) can be given to another job. What is
+ * under way has been sent; the caller waits for the answer.
+ */
+bool dws_nodes_secured (const struct dws_job *job,
+                        const struct dws_workflow *wf);
+
 const char *dws_action_name (enum dws_action_kind kind);
 
 /* True if the agent carries it out.

@@ -495,7 +495,7 @@ static bool have_kept_nodes (struct view *v)
 {
     if (v->wf->kept)
         return true;
-    if (!have_lagging (v))
+    if (!have_mounted (v))
         return false;
     if (v->wf->lagging_count == 0)
         return true;
@@ -554,31 +554,4 @@ void row_orphan (struct view *v)
         return;
     }
     row_tear_down (v);
-}
-
-/* The epilog timeout has let the job go. Its nodes and rabbits go to other
- * jobs now, so take those away that are not clean.
- */
-static void quarantine (struct view *v)
-{
-    const struct dws_workflow *wf = v->wf;
-
-    if (wf->state >= DWS_STATE_PRERUN
-        && have_lagging (v) && wf->lagging_count > 0 && !wf->drained)
-        act (v, DWS_ACT_DRAIN);
-    if (!wf->allocated)
-        act (v, DWS_ACT_ALLOCATIONS);
-    else if (*wf->allocated && !wf->disabled)
-        act (v, DWS_ACT_DISABLE);
-}
-
-void row_abandon (struct view *v)
-{
-    quarantine (v);
-    if (v->wf->deleting)
-        row_let_go (v);
-    else if (v->wf->desired == DWS_STATE_TEARDOWN)
-        row_begin_teardown (v);
-    else
-        row_tear_down (v);
 }

@@ -59,5 +59,6 @@ void row_fetch_fail (struct view *v);
 void row_give_nodes (struct view *v);
 void row_orphan (struct view *v);
 void row_abandon (struct view *v);
+void row_end_abandoned (struct view *v);
 
 #endif /* !LIBDWS_ROWS_PRIVATE_H */

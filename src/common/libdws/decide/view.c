@@ -97,6 +97,20 @@ bool have_hosts (struct view *v)
     return false;
 }
 
+bool know_mounted (const struct dws_workflow *wf)
+{
+    return wf->lag_state == wf->state && !wf->lag_missing;
+}
+
+bool have_mounted (struct view *v)
+{
+    if (know_mounted (v->wf))
+        return true;
+    wait_for (v, "a list of the nodes that are still mounted");
+    act (v, DWS_ACT_MOUNTS);
+    return false;
+}
+
 static void ask_to_save (struct view *v, uint32_t bit, bool whole)
 {
     struct dws_action *a;

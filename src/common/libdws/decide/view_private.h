@@ -40,6 +40,12 @@ bool expired (struct view *v, double start, double timeout);
  */
 bool have_hosts (struct view *v);
 
+/* Is it known which nodes have mounts? What is read before the job has started is
+ * which lack them. have_mounted() asks to read that otherwise.
+ */
+bool know_mounted (const struct dws_workflow *wf);
+bool have_mounted (struct view *v);
+
 /* Save the timing of the state that was reached, or the last of the workflow
  * before its Teardown. Several may be under way.
  */

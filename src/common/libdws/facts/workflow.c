@@ -355,6 +355,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
 static void inherit_lag (struct dws_workflow *wf, struct dws_workflow *old)
 {
     wf->lag_state = old->lag_state;
+    wf->lag_missing = old->lag_missing;
     wf->t_lag = old->t_lag;
     wf->unmount = old->unmount;
     wf->places = old->places;

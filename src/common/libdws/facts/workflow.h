@@ -106,6 +106,7 @@ struct dws_workflow {
                                 //  NULL
     char *lagging;              // hosts that are behind, and those failed
     size_t lagging_count;
+    bool lag_missing;           // they lack mounts; else they have them still
     bool shared;                // no host can do without the others' storage
     bool told;                  // the job was told of those lagging
     bool excluded;              // Computes was written without them
@@ -114,7 +115,9 @@ struct dws_workflow {
     bool disabled;
     bool kept;                  // those mounted still by a job that ended
                                 //  without an epilog were drained
-    bool given;                 // and undrained: they are not mounted
+    bool given;                 // and undrained: they are not mounted. Or those
+                                //  the plugin has drained for a job that was
+                                //  let go
 
     /* Data on the move, read when a time limit has passed. */
     double t_progress;          // when it was read, 0: never

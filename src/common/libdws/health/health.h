@@ -31,6 +31,11 @@
  */
 #define DWS_DRAIN_MOUNTED "rabbit: still mounted by"
 
+/* Of a node that the jobtap plugin drains, as nobody could say whether it is: the
+ * name of the workflow of that job follows, without an instance.
+ */
+#define DWS_DRAIN_MAYBE "rabbit: may be mounted by"
+
 /* The nodes of this instance, as Flux sees them.
  */
 struct dws_nodes;

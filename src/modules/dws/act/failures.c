@@ -9,16 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <flux/hostlist.h>
-#include <flux/idset.h>
 
 #include "libdws/facts/mounts.h"
 #include "libdws/facts/servers.h"
+#include "libdws/health/drained.h"
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "act/abort.h"
 #include "act/action.h"
 #include "act/failures.h"
 #include "act/objects.h"
@@ -91,6 +92,7 @@ static void mounts_listed (struct job *job, int index, json_t *objects)
 {
     struct dws_workflow *wf = job->wf;
     json_t *places = dws_mounts_places (objects);
+    bool missing = is_mounting (job);
     dws_error_t error;
     char *hosts;
 
@@ -98,7 +100,11 @@ static void mounts_listed (struct job *job, int index, json_t *objects)
     wf->unmount = dws_mounts_unmount (objects, wf);
     (void)dws_jsontext_set (&wf->places, places);
     json_decref (places);
-    if (is_mounting (job))
+    /* What was done about those that lack mounts is nothing to those that have them. */
+    if (missing != wf->lag_missing)
+        wf->lag_state = DWS_STATE_NONE;
+    wf->lag_missing = missing;
+    if (missing)
         hosts = dws_mounts_missing (objects, job->facts, job->wf,
                                     job->ctx->config->topology, &error);
     else
@@ -267,26 +273,134 @@ const struct action action_notify = {
     .run = run_notify,
 };
 
-static int run_drain (struct job *job, const struct dws_action *wanted)
-{
-    struct dws_workflow *wf = job->wf;
-    char reason[256];
-    flux_future_t *f;
+#define DRAIN_REASON_SIZE 256
 
-    snprintf (reason, sizeof (reason), "%s in %s of %s",
+static void drain_reason (const struct job *job, char buf[DRAIN_REASON_SIZE])
+{
+    const struct dws_workflow *wf = job->wf;
+
+    snprintf (buf, DRAIN_REASON_SIZE, "%s in %s of %s",
               wf->desired <= DWS_STATE_SETUP ? "rabbit: no file system"
               : is_mounting (job) ? "rabbit: failed to mount"
                                   : DWS_DRAIN_UNMOUNT,
               dws_state_name (wf->state), wf->name);
-    f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
-                       "targets", wf->lagging,
-                       "mode", "update",
-                       "reason", reason);
-    if (act_call (job, &action_drain, f, act_tried_cb) < 0)
-        return -1;
-    wf->drained = true;
+}
+
+static flux_future_t *drain (const struct job *job, const char *targets,
+                             const char *mode)
+{
+    char reason[DRAIN_REASON_SIZE];
+
+    drain_reason (job, reason);
+    return flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0,
+                          "{s:s s:s s:s}",
+                          "targets", targets,
+                          "mode", mode,
+                          "reason", reason);
+}
+
+static void note_drained (struct job *job)
+{
+    job->wf->drained = true;
     if (!is_mounting (job))
-        health_stuck (job->ctx->health, wf->lagging);
+        health_stuck (job->ctx->health, job->wf->lagging);
+}
+
+/* Of a job that is let go: as long as the nodes cannot be drained it is not, or the
+ * plugin drains all of them. That it may have done so already shows in the reasons,
+ * which say then that they may be clean. They have the right one before DWS hears that
+ * it need not wait for them, as from then on nobody tells which are.
+ */
+static bool drained_well (struct job *job, const struct call *call,
+                          flux_future_t *f, const char *what)
+{
+    bool ok = flux_future_get (f, NULL) == 0;
+
+    if (ok && job->wf)
+        return true;
+    if (!ok)
+        aborts_failed (job->ctx->aborts, job);
+    act_end (job, call, f, what, ok);
+    return false;
+}
+
+static void overwritten_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+
+    if (!job || !drained_well (job, call, f, "resource.drain"))
+        return;
+    note_drained (job);
+    act_end (job, call, f, "resource.drain", true);
+}
+
+static void maybe_reason (const struct job *job, char buf[128])
+{
+    char name[DWS_NAME_SIZE];
+
+    snprintf (buf, 128, "%s %s", DWS_DRAIN_MAYBE,
+              dws_workflow_name (job->facts->id, NULL, name));
+}
+
+/* The list of nodes may be that of a later state by now: all of it is repeated.
+ */
+static bool overwrite (struct job *job, json_t *status)
+{
+    char reason[128];
+    char *stay = NULL;
+    char *clean = NULL;
+    dws_error_t error;
+    bool ok = true;
+
+    if (!job->wf->lagging || job->wf->lag_state != job->wf->state)
+        return true;
+    maybe_reason (job, reason);
+    if (dws_drained_for (status, reason, job->wf->lagging, &stay, &clean,
+                         &error) < 0)
+        return false;
+    if (!*stay)
+        note_drained (job);
+    else
+        ok = act_call (job, &action_drain, drain (job, stay, "overwrite"),
+                       overwritten_cb) == 0;
+    ERRNO_SAFE (free (stay));
+    ERRNO_SAFE (free (clean));
+    return ok;
+}
+
+static void reasons_read_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+    json_t *status;
+
+    if (!job || !drained_well (job, call, f, "resource.status"))
+        return;
+    act_end (job, call, f, "resource.status",
+             flux_rpc_get_unpack (f, "o", &status) == 0
+             && overwrite (job, status));
+}
+
+static void drained_cb (const struct call *call, flux_future_t *f)
+{
+    struct job *job = act_job (call);
+
+    if (!job || !drained_well (job, call, f, "resource.drain"))
+        return;
+    act_end (job, call, f, "resource.drain",
+             act_call (job, &action_drain,
+                       flux_rpc (job->ctx->h, "resource.status", NULL, 0, 0),
+                       reasons_read_cb) == 0);
+}
+
+static int run_drain (struct job *job, const struct dws_action *wanted)
+{
+    bool abandoned = job->facts->abandoned;
+
+    if (act_call (job, &action_drain, drain (job, job->wf->lagging, "update"),
+                  abandoned ? drained_cb : act_tried_cb) < 0)
+        return -1;
+    if (!abandoned)
+        note_drained (job);
     return 0;
 }
 
@@ -342,57 +456,54 @@ static void given_cb (const struct call *call, flux_future_t *f)
     act_tried_cb (call, f);
 }
 
-/* The ranks that are drained for this job, of "drain" in an answer to
- * resource.status. NULL with errno set if that is not understood.
+/* Those that were drained for another reason stay so: with those that could not be
+ * unmounted, of a job that was let go, also those that are not unmounted yet.
  */
-static char *kept_ranks (const struct job *job, json_t *drain)
+static bool give_nodes (struct job *job, json_t *status)
 {
-    struct idset *ids = idset_create (0, IDSET_FLAG_AUTOGROW);
-    char wanted[128];
-    const char *ranks;
-    json_t *entry;
-    char *s = NULL;
+    const struct dws_workflow *wf = job->wf;
+    const char *mounted = "";
+    char reason[128];
+    char *stay;
+    char *clean;
+    dws_error_t error;
+    bool ok = true;
 
-    mounted_reason (job, wanted);
-    json_object_foreach (drain, ranks, entry) {
-        const char *reason = "";
-
-        (void)json_unpack (entry, "{s?s}", "reason", &reason);
-        if (!strcmp (reason, wanted)
-            && idset_decode_add (ids, ranks, -1, NULL) < 0)
-            goto done;
+    if (!job->facts->abandoned)
+        mounted_reason (job, reason);
+    else if (dws_nodes_secured (job->facts, wf)) {
+        maybe_reason (job, reason);
+        if (!job_torn_down (job) && wf->state >= DWS_STATE_PRERUN
+            && wf->lagging_count > 0)
+            mounted = wf->lagging;
     }
-    s = idset_encode (ids, IDSET_FLAG_RANGE);
-done:
-    ERRNO_SAFE (idset_destroy (ids));
-    return s;
+    else
+        return true;    // DWS has gone on: that is read again first
+    if (dws_drained_for (status, reason, mounted, &stay, &clean, &error) < 0)
+        return false;
+    if (!*clean)
+        job->wf->given = true;
+    else
+        ok = act_call (job, &action_give_nodes,
+                       flux_rpc_pack (job->ctx->h, "resource.undrain", 0, 0,
+                                      "{s:s}", "targets", clean),
+                       given_cb) == 0;
+    ERRNO_SAFE (free (stay));
+    ERRNO_SAFE (free (clean));
+    return ok;
 }
 
-/* Those that were drained for another reason stay so.
- */
 static void drains_read_cb (const struct call *call, flux_future_t *f)
 {
     struct job *job = act_job (call);
-    json_t *drain;
-    char *ranks = NULL;
+    json_t *status;
     bool ok;
 
     if (!job)
         return;
-    ok = flux_rpc_get_unpack (f, "{s:o}", "drain", &drain) == 0
-        && (!job->wf || (ranks = kept_ranks (job, drain)));
-    if (ok && job->wf) {
-        if (!*ranks)
-            job->wf->given = true;
-        else
-            ok = act_call (job, &action_give_nodes,
-                           flux_rpc_pack (job->ctx->h, "resource.undrain", 0, 0,
-                                          "{s:s}",
-                                          "targets", ranks),
-                           given_cb) == 0;
-    }
+    ok = flux_rpc_get_unpack (f, "o", &status) == 0
+        && (!job->wf || give_nodes (job, status));
     act_end (job, call, f, "resource.status", ok);
-    free (ranks);
 }
 
 static int run_give_nodes (struct job *job, const struct dws_action *wanted)

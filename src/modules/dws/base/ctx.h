@@ -12,6 +12,7 @@
 #include "base/events.h"
 
 struct dws_config;
+struct aborts;
 struct agent;
 struct annotate;
 struct calls;
@@ -65,6 +66,7 @@ struct dws_ctx {
     struct losses *losses;      // what was not staged out
     struct tokens *tokens;      // what the shells of jobs ask for
 
+    struct aborts *aborts;      // of dws.abort, without an answer yet
     struct groups *groups;      // those of users
     struct troubles *troubles;  // what fails, and how often
 };

@@ -12,14 +12,17 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/health/drained.h"
 #include "libdws/health/health.h"
 #include "libutil/errno_safe.h"
+#include "agent/agent.h"
 #include "base/calls.h"
 #include "base/retry.h"
 #include "base/timer.h"
 #include "facts/config.h"
 #include "facts/space.h"
 #include "facts/storages.h"
+#include "facts/sync.h"
 #include "health/health.h"
 #include "health/suspects.h"
 #include "health/systemstatus.h"
@@ -39,6 +42,7 @@ struct health {
     bool drains_stale;          // we have asked for changes of drains
     int draining;               // such requests under way
     struct dws_nodes *nodes;    // NULL: not yet known
+    json_t *maybe;              // dws_drained_maybe()
     json_t *stuck;              // a set of nodes that could not be unmounted
     json_t *ignored;            // these and waived_nodes(), see
                                 //  dws_health_systemstatus()
@@ -68,15 +72,15 @@ static void drained_cb (const struct call *call, flux_future_t *f)
     retry_after (health->retry, DELAY_MAX);
 }
 
-static void set_drained (struct health *health, const char *hosts, bool drain)
+static void set_drained (struct health *health, const char *hosts, bool drain,
+                         const char *why)
 {
     flux_t *h = health->ctx->h;
     flux_future_t *f;
 
     if (!*hosts)
         return;
-    flux_log (h, LOG_INFO, "%s %s: PCIe link %s", drain ? "drain" : "undrain",
-              hosts, drain ? "lost" : "is back, or does not matter any more");
+    flux_log (h, LOG_INFO, "%s %s: %s", drain ? "drain" : "undrain", hosts, why);
     f = flux_rpc_pack (h, drain ? "resource.drain" : "resource.undrain", 0, 0,
                        "{s:s s:s s:s}",
                        "targets", hosts,
@@ -88,6 +92,45 @@ static void set_drained (struct health *health, const char *hosts, bool drain)
     }
     health->draining++;
     health->drains_stale = true;
+}
+
+/* The plugin has drained all nodes of jobs that it had to let go. Those with a workflow
+ * are seen to by the table of dws_reconcile(); without one nothing is mounted any more.
+ */
+static void give_maybe (struct health *health)
+{
+    struct dws_ctx *ctx = health->ctx;
+    const char *id;
+    json_t *ranks;
+
+    if (health->drains_stale || json_object_size (health->maybe) == 0
+        || !agent_ready (ctx->agent) || !sync_done (ctx->sync))
+        return;
+    json_object_foreach (health->maybe, id, ranks) {
+        const struct job *job = jobs_find (ctx->jobs, strtoull (id, NULL, 10));
+
+        if (!job || !job->wf)
+            set_drained (health, json_string_value (ranks), false,
+                         "its job has no workflow any more");
+    }
+}
+
+/* They may have been drained after those that are clean had been given back.
+ */
+static void see_maybe (struct health *health)
+{
+    const char *id;
+    json_t *ranks;
+
+    json_object_foreach (health->maybe, id, ranks) {
+        struct job *job = jobs_find (health->ctx->jobs,
+                                     strtoull (id, NULL, 10));
+
+        if (job && job->wf && job->wf->given) {
+            job->wf->given = false;
+            jobs_changed (job);
+        }
+    }
 }
 
 /* Deciding
@@ -127,6 +170,7 @@ static void decide_health (struct health *health)
     if (!health->nodes)
         return;
     tell_systemstatus (health);
+    give_maybe (health);
     /* The effect of our own requests for drains is not known yet. */
     if (health->drains_stale || !space_known (ctx->space)
         || !(storages = storages_array (ctx->storages)))
@@ -139,8 +183,9 @@ static void decide_health (struct health *health)
         return;
     }
     scheduler_tell (ctx->scheduler, &health->now);
-    set_drained (health, health->now.drain, true);
-    set_drained (health, health->now.undrain, false);
+    set_drained (health, health->now.drain, true, "PCIe link lost");
+    set_drained (health, health->now.undrain, false,
+                 "PCIe link is back, or does not matter any more");
 }
 
 static void health_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
@@ -154,7 +199,8 @@ static void health_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
 void health_see_job (struct health *health, const struct job *job)
 {
-    if (health->waiving || (job->wf && job->wf->waived))
+    if (health->waiving || json_object_size (health->maybe) > 0
+        || (job->wf && job->wf->waived))
         health_changed (health);
 }
 
@@ -170,12 +216,18 @@ void health_changed (struct health *health)
 static void learn_nodes (struct health *health, json_t *o)
 {
     struct dws_nodes *nodes;
+    json_t *maybe = NULL;
     dws_error_t error;
 
-    if (!(nodes = dws_nodes_create (o, &error))) {
+    if (!(nodes = dws_nodes_create (o, &error))
+        || !(maybe = dws_drained_maybe (o, &error))) {
         flux_log (health->ctx->h, LOG_ERR, "%s", error.text);
+        dws_nodes_destroy (nodes);
         return;
     }
+    json_decref (health->maybe);
+    health->maybe = maybe;
+    see_maybe (health);
     systemstatus_learn (health->ctx->systemstatus, nodes);
     dws_nodes_destroy (health->nodes);
     health->nodes = nodes;
@@ -345,6 +397,7 @@ void health_destroy (struct health *health)
         flux_watcher_destroy (health->kick);
         dws_health_clear (&health->now);
         dws_nodes_destroy (health->nodes);
+        json_decref (health->maybe);
         json_decref (health->stuck);
         json_decref (health->ignored);
         free (health);

@@ -5,10 +5,13 @@
  */
 
 #include "libdws/test/util.h"
+#include "agent/agent.h"
 #include "base/calls.h"
 #include "facts/config.h"
+#include "facts/jobs.h"
 #include "facts/space.h"
 #include "facts/storages.h"
+#include "facts/sync.h"
 #include "health/health.h"
 #include "health/systemstatus.h"
 #include "health/waived.h"
@@ -69,6 +72,32 @@ bool systemstatus_settled (const struct systemstatus *status)
 json_t *waived_nodes (struct dws_ctx *ctx)
 {
     return json_object ();
+}
+
+static bool known;              // all jobs and workflows are
+static struct job *job77;
+static int decisions;           // about that job
+
+bool agent_ready (const struct agent *agent)
+{
+    return known;
+}
+
+bool sync_done (const struct sync *sync)
+{
+    return known;
+}
+
+struct job *jobs_find (struct jobs *jobs, uint64_t id)
+{
+    assert_int_equal (id, 77);
+    return job77;
+}
+
+void jobs_changed (struct job *job)
+{
+    assert_ptr_equal (job, job77);
+    decisions++;
 }
 
 struct world {
@@ -283,6 +312,50 @@ static void test_flood (void **state)
     teardown (&w);
 }
 
+#define MAYBE_0 \
+    "'0': {'timestamp': 1.0, 'reason': '" DWS_DRAIN_MAYBE " fluxjob-77'}"
+
+/* The plugin has drained nodes. Whether they are clean is found out anew; when there is
+ * no workflow any more they are, but not before that is known.
+ */
+static void test_maybe (void **state)
+{
+    struct dws_workflow wf = { .given = true };
+    struct job job = { .wf = &wf };
+    struct world w;
+    flux_msg_t *msg;
+    const char *targets;
+
+    setup (&w);
+    w.config.drain_compute_nodes = false;
+    job77 = &job;
+    known = true;
+    decisions = 0;
+    answer (&w, expect (&w, "resource.journal"), "{'events': []}");
+    answer (&w, expect (&w, "resource.status"), NODES (MAYBE_0));
+    assert_null (next (&w));
+    assert_int_equal (decisions, 1);
+    assert_false (wf.given);
+
+    job.wf = NULL;
+    known = false;
+    health_see_job (w.ctx.health, &job);
+    assert_null (next (&w));
+    known = true;
+    health_agent_attached (w.ctx.health);
+    msg = expect (&w, "resource.undrain");
+    assert_int_equal (flux_request_unpack (msg, NULL, "{s:s}",
+                                           "targets", &targets), 0);
+    assert_string_equal (targets, "0");
+    health_see_job (w.ctx.health, &job);
+    assert_null (next (&w));
+    answer (&w, msg, "{}");
+    answer (&w, expect (&w, "resource.status"), NODES (""));
+    assert_null (next (&w));
+    assert_int_equal (decisions, 1);
+    teardown (&w);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,6 +363,7 @@ int main (void)
         cmocka_unit_test (test_drain_and_event),
         cmocka_unit_test (test_journal),
         cmocka_unit_test (test_flood),
+        cmocka_unit_test (test_maybe),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

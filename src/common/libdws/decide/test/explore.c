@@ -107,6 +107,8 @@ static void follow (struct set *set, size_t start, enum model_world world,
         if ((set->flags[index] & (1 << world)))
             break;
         path[count++] = index;
+        if (model_over (&m) && m.maybe)
+            check->failure = "nodes stay drained";
         if (model_over (&m))
             break;
         if (count == PATH_MAX_STEPS || !model_settle (&m, world, check)) {
@@ -126,14 +128,16 @@ static void dump (const struct model *m)
     print_message ("phase=%s known=%d ran=%d exception=%d teardown=%d "
                    "raised=%d hand=%d tolerance=%d patient=%d lag=%d excluded=%d "
                    "late=%d unmount=%d let_go=%d released=%d reported=%d "
-                   "recalled=%d alone=%d kept=%d given=%d progress=%d "
+                   "recalled=%d abandoned=%d maybe=%d drained=%d missing=%d "
+                   "alone=%d kept=%d given=%d progress=%d "
                    "lost=%d left_out=%d only_waived=%d shrunk=%d "
                    "busy=%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
                    m->teardown, m->raised, m->hand, m->tolerance,
                    m->patient, m->lag,
                    m->excluded, m->late, m->unmount, m->let_go, m->released,
-                   m->reported, m->recalled, m->alone, m->kept,
+                   m->reported, m->recalled, m->abandoned, m->maybe,
+                   m->drained, m->missing, m->alone, m->kept,
                    m->given, m->progress, m->lost, m->left_out,
                    m->only_waived, m->shrunk,
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16

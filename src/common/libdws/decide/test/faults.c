@@ -136,17 +136,87 @@ static void test_abandoned (void **state)
     f.job.exception = true;
     f.job.saved = DWS_SAVED_LAST;
     assert_string_equal (decide (&f, 1001.), "mounts allocations teardown");
+    assert_false (dws_nodes_secured (&f.job, &f.wf));
     f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
     f.wf.lag_state = DWS_STATE_POSTRUN;
     f.wf.lagging_count = 1;
     f.wf.allocated = "rabbit0";
     assert_string_equal (decide (&f, 1001.), "drain disable");
+    assert_false (dws_nodes_secured (&f.job, &f.wf));
     f.wf.drained = true;
     f.wf.disabled = true;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    assert_true (dws_nodes_secured (&f.job, &f.wf));
+    f.wf.given = true;
     assert_string_equal (decide (&f, 1001.), "");
     f.wf.allocated = "";
     f.wf.disabled = false;
     assert_string_equal (decide (&f, 1001.), "");
+}
+
+/* Before it is known which nodes are mounted the workflow stays.
+ */
+static void test_abandoned_in_teardown (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, false);
+
+    f.job.abandoned = true;
+    f.wf.finalizer = true;
+    f.wf.allocated = "";
+    assert_string_equal (decide (&f, 1001.), "mounts");
+    f.wf.deleting = true;
+    assert_string_equal (decide (&f, 1001.), "mounts");
+    f.wf.lag_state = DWS_STATE_TEARDOWN;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "finalizer");
+    f.wf.deleting = false;
+    assert_string_equal (decide (&f, 1001.), "finalizer");
+    /* then none is mounted */
+    f.wf.lag_state = DWS_STATE_NONE;
+    f.wf.given = false;
+    f.wf.ready = true;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "finalizer delete");
+}
+
+/* What is known of mounts from the job's start is who lacks them. Before PreRun there
+ * are none, unless it is on its way.
+ */
+static void test_abandoned_early (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_PRERUN, true);
+
+    f.job.abandoned = true;
+    f.wf.lag_state = DWS_STATE_PRERUN;
+    f.wf.lagging = "node0";
+    f.wf.lagging_count = 1;
+    f.wf.drained = true;
+    f.wf.lag_missing = true;
+    assert_false (dws_nodes_secured (&f.job, &f.wf));
+    f.wf.lag_missing = false;
+    assert_true (dws_nodes_secured (&f.job, &f.wf));
+
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_DATAIN, true);
+    f.job.abandoned = true;
+    assert_true (dws_nodes_secured (&f.job, &f.wf));
+    f.job.busy = DWS_BUSY (DWS_ACT_DESIRE);
+    assert_false (dws_nodes_secured (&f.job, &f.wf));
+    f.job.busy = 0;
+    f.wf.desired = DWS_STATE_PRERUN;
+    assert_false (dws_nodes_secured (&f.job, &f.wf));
+    f.wf.allocated = "";
+    f.wf.deleting = true;
+    f.wf.finalizer = true;
+    assert_true (dws_nodes_secured (&f.job, &f.wf));
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    f.wf.given = true;
+    assert_string_equal (decide (&f, 1001.), "finalizer");
+    f.wf.deleting = false;
+    f.wf.desired = DWS_STATE_TEARDOWN;
+    assert_true (dws_nodes_secured (&f.job, &f.wf));
+    assert_true (dws_nodes_secured (&f.job, NULL));
 }
 
 /* Computes is looked for in states that last and need it, from time to time.
@@ -215,6 +285,9 @@ static void test_stranded (void **state)
     assert_string_equal (decide (&f, 1001.), "mounts");
     f.wf.lag_state = DWS_STATE_PRERUN;
     f.wf.lagging_count = 2;
+    f.wf.lag_missing = true;    // from its start
+    assert_string_equal (decide (&f, 1001.), "mounts");
+    f.wf.lag_missing = false;
     assert_string_equal (decide (&f, 1001.), "keep-nodes");
     f.wf.kept = true;
     assert_string_equal (decide (&f, 1001.), "save desire");
@@ -355,6 +428,8 @@ int main (void)
         cmocka_unit_test (test_down),
         cmocka_unit_test (test_tolerant_transient),
         cmocka_unit_test (test_abandoned),
+        cmocka_unit_test (test_abandoned_in_teardown),
+        cmocka_unit_test (test_abandoned_early),
         cmocka_unit_test (test_mend),
         cmocka_unit_test (test_stranded),
         cmocka_unit_test (test_stranded_early),

@@ -54,6 +54,7 @@ static void set_lag (struct model *m, int lag)
     if (lag && lag == m->lag)
         return;
     m->lag = lag;
+    m->missing = 0;
     m->excluded = 0;
     m->told = 0;
     m->drained = 0;
@@ -90,6 +91,8 @@ void model_learn (struct model *m)
         m->saved = 0;
     }
     m->same = m->real.exists;
+    if (!m->real.exists)
+        m->maybe = 0;
 }
 
 /* One end of something under way
@@ -99,6 +102,35 @@ void model_end_phase (struct model *m)
 {
     m->ran = m->phase == DWS_PHASE_RUNNING;
     m->phase = DWS_PHASE_EPILOG;
+}
+
+/* The plugin asks the module to drain the nodes that are mounted.
+ */
+void model_time_out (struct model *m)
+{
+    m->exception = 1;
+    m->abandoned = 1;
+    m->late = 1;
+    m->hand = 1;
+}
+
+/* The module has said that they are.
+ */
+void model_abandon (struct model *m, struct model_check *check)
+{
+    if (model_exposed (m))
+        model_fail (check, "others may get nodes that are mounted");
+    m->phase = DWS_PHASE_GONE;
+}
+
+/* It has not, in time, and the plugin drains all nodes. The module sees that.
+ */
+void model_drain (struct model *m)
+{
+    m->phase = DWS_PHASE_GONE;
+    m->maybe = m->real.exists || m->seen.exists;
+    if (m->abandoned)
+        m->given = 0;
 }
 
 static void raise_exception (struct model *m)
@@ -137,12 +169,15 @@ void model_run_call (struct model *m, int kind)
         case DWS_ACT_EPILOG_REMOVE:
             if (m->phase == DWS_PHASE_EPILOG) {
                 m->phase = DWS_PHASE_GONE;
-                m->let_go = 1;
+                m->let_go = !m->late;
             }
             m->released = 1;
             break;
         case DWS_ACT_GIVE_NODES:
+            if (m->abandoned && !model_secured (m))
+                break;
             m->given = 1;
+            m->maybe = 0;
             break;
         case DWS_ACT_REPORT:
             m->reported = 1;
@@ -161,9 +196,15 @@ void model_run_side (struct model *m, int kind, int lagging)
 
     set_mask (m->stale, get_mask (m->stale) & ~BIT (kind));
     if (kind == DWS_ACT_MOUNTS || kind == DWS_ACT_ALLOCATIONS) {
+        bool missing = m->phase <= DWS_PHASE_PROLOG
+                       && m->seen.desired <= DWS_STATE_PRERUN;
+        if (current && kind == DWS_ACT_MOUNTS && missing != m->missing)
+            set_lag (m, 0);
         if (current && (kind == DWS_ACT_MOUNTS
                         || m->seen.state == DWS_STATE_SETUP))
             set_lag (m, lagging + 1);
+        if (current && kind == DWS_ACT_MOUNTS)
+            m->missing = missing;
         if (current && kind == DWS_ACT_MOUNTS)
             m->only_waived = m->seen.waived && m->seen.state > DWS_STATE_PRERUN
                              && lagging <= m->tolerance;
@@ -285,7 +326,7 @@ void model_restart_module (struct model *m)
     m->want = 0;
     set_mask (m->stale, 0);
     m->known = m->phase != DWS_PHASE_GONE;
-    m->abandoned = 0;
+    m->abandoned = m->phase == DWS_PHASE_EPILOG && m->late;
     m->raised = 0;
     m->refusal = 0;
     m->hosts = 0;
@@ -422,6 +463,9 @@ bool model_settle (struct model *m, enum model_world world,
     }
     else if (m->phase == DWS_PHASE_RUNNING)
         model_end_phase (m);
+    else if (m->phase == DWS_PHASE_EPILOG && m->abandoned
+             && model_secured (m))
+        model_abandon (m, check);
     else
         return model_decide (m, EARLY, check)
             || model_decide (m, SOON, check)

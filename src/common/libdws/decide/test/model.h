@@ -45,6 +45,7 @@ struct model {
     uint8_t tolerance;      // of node failures
     uint8_t patient;        // with data on the move
     uint8_t lag;            // read in this state: hosts that lag + 1
+    uint8_t missing;        // they lack mounts
     uint8_t excluded;
     uint8_t left_out;       // the job does without them
     uint8_t only_waived;    // read: they alone are not unmounted
@@ -58,6 +59,7 @@ struct model {
     uint8_t hand;           // somebody has interfered by hand
     uint8_t queue[MODEL_QUEUE]; // commands on the workflow, kind + 1
     uint8_t late;           // the epilog has timed out: the eventlog has it
+    uint8_t maybe;          // the plugin has drained the job's nodes
     uint8_t unmount;        // the nodes are released then
     uint8_t let_go;         // the epilog has ended: the eventlog has it
     uint8_t released;       // the module knows that

@@ -72,13 +72,13 @@ static void check_teardown (const struct model *m, double now,
     if (m->phase == DWS_PHASE_RUNNING)
         model_fail (check, "Teardown under a running job");
     if (m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
-        && wf->desired >= DWS_STATE_PRERUN
+        && !m->abandoned && wf->desired >= DWS_STATE_PRERUN
         && !reached (wf, DWS_STATE_DATAOUT)
         && !(wf->desired == DWS_STATE_PRERUN && !reached (wf, wf->desired))
         && wf->status != DWS_STATUS_ERROR
         && now == EARLY)
         model_fail (check, "data is lost");
-    if (m->phase == DWS_PHASE_EPILOG && !m->teardown
+    if (m->phase == DWS_PHASE_EPILOG && !m->teardown && !m->abandoned
         && m->progress == PROGRESS_MADE && now < OVER && !wf->ready
         && wf->status != DWS_STATUS_ERROR
         && wf->status != DWS_STATUS_TRANSIENT)
@@ -135,7 +135,7 @@ static void check_action (const struct model *m,
                 && !moves_on (m))
                 model_fail (check, "a state that the job does not need");
             if (m->alone && wf->desired == DWS_STATE_PRERUN
-                && !m->kept && m->lag != 1)
+                && !m->kept && (m->lag != 1 || m->missing))
                 model_fail (check, "others may get nodes that are mounted");
             if (m->alone && m->kept && !m->given
                 && wf->desired > DWS_STATE_PRERUN)
@@ -194,6 +194,11 @@ static void check_action (const struct model *m,
                 model_fail (check, "drain of nodes that may be used");
             break;
         case DWS_ACT_GIVE_NODES:
+            if (m->abandoned) {
+                if (m->given || model_exposed (m))
+                    model_fail (check, "nodes are given that may be mounted");
+                break;
+            }
             if (!m->alone || m->given
                 || !(reached (wf, DWS_STATE_POSTRUN)
                      || wf->desired == DWS_STATE_DATAOUT
@@ -251,7 +256,7 @@ static void check_duties (const struct model *m, struct model_check *check)
         && (m->phase >= DWS_PHASE_EPILOG || !m->exception)
         && (m->phase != DWS_PHASE_GONE || m->recalled || m->abandoned
             || m->released)
-        && !(m->stranded && !m->given)
+        && !((m->stranded || m->abandoned) && !m->given)
         && !is_busy (m, DWS_ACT_FINALIZER))
         model_fail (check, "the finalizer stays on in Teardown");
 }
@@ -306,10 +311,10 @@ static void perform (struct model *m, const struct dws_action *a)
     set_busy (m, get_busy (m) | BIT (a->kind));
 }
 
-static int ask (const struct model *m, double now,
-                struct model_check *check, struct dws_actions *out)
+static char dummy[] = "[]";
+
+static struct dws_job job_facts (const struct model *m)
 {
-    static char dummy[] = "[]";
     struct dws_job job = {
         .id = 1,
         .phase = m->known ? m->phase : DWS_PHASE_GONE,
@@ -331,10 +336,18 @@ static int ask (const struct model *m, double now,
         .stranded = m->stranded,
         .reported = m->reported,
     };
+
+    if (m->saved)
+        job.saved |= DWS_SAVED (DWS_STATE_TEARDOWN);
+    return job;
+}
+
+static struct dws_workflow workflow_facts (const struct model *m)
+{
     const struct model_workflow *seen = &m->seen;
     bool proposed = seen->state > DWS_STATE_PROPOSAL
         || (seen->state == DWS_STATE_PROPOSAL && seen->ready);
-    struct dws_workflow wf = {
+    return (struct dws_workflow){
         .name = "fluxjob-1",
         .userid = seen->other,
         .desired = seen->desired,
@@ -357,6 +370,7 @@ static int ask (const struct model *m, double now,
         .t_lag = m->lag ? LATE : 0.,
         .unmount = m->only_waived ? DWS_UNMOUNT_WAIVED : DWS_UNMOUNT_BUSY,
         .waived = seen->waived ? "node0" : NULL,
+        .lag_missing = m->missing,
         .lagging = "node0",
         .lagging_count = m->lag ? m->lag - 1 : 0,
         .told = m->told,
@@ -369,6 +383,33 @@ static int ask (const struct model *m, double now,
         .t_progress = m->progress != PROGRESS_UNREAD ? LATE : 0.,
         .advancing = m->progress == PROGRESS_MADE,
     };
+}
+
+bool model_secured (const struct model *m)
+{
+    struct dws_job job = job_facts (m);
+    struct dws_workflow wf = workflow_facts (m);
+
+    return dws_nodes_secured (&job, m->seen.exists ? &wf : NULL);
+}
+
+bool model_exposed (const struct model *m)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (!wf->exists || reached (wf, DWS_STATE_TEARDOWN))
+        return false;
+    if (wf->state < DWS_STATE_PRERUN)
+        return m->real.exists && m->real.state >= DWS_STATE_PRERUN
+            && m->real.state < DWS_STATE_TEARDOWN;
+    return !m->lag || m->missing || (m->lag > 1 && !m->drained);
+}
+
+static int ask (const struct model *m, double now,
+                struct model_check *check, struct dws_actions *out)
+{
+    struct dws_job job = job_facts (m);
+    struct dws_workflow wf = workflow_facts (m);
     struct dws_policy policy = limits;
     int row = -1;
 
@@ -376,9 +417,7 @@ static int ask (const struct model *m, double now,
         policy.release_nodes = DWS_RELEASE_UNMOUNT;
     if (m->patient)
         policy.datamovement_grace = GRACE;
-    if (m->saved)
-        job.saved |= DWS_SAVED (DWS_STATE_TEARDOWN);
-    if (reconcile_without (check->skip, &job, seen->exists ? &wf : NULL,
+    if (reconcile_without (check->skip, &job, m->seen.exists ? &wf : NULL,
                            &policy, now, out, &row) < 0)
         model_fail (check, "dws_reconcile() failed");
     return row;
@@ -405,6 +444,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         uint8_t alone = m->alone;
         uint8_t lost = m->lost;
         uint8_t shrunk = m->shrunk;
+        uint8_t maybe = m->maybe;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
@@ -419,6 +459,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->alone = alone;
         m->lost = lost;
         m->shrunk = shrunk;
+        m->maybe = maybe;
         m->looked = !model_loses (m);
         return false;
     }

@@ -82,6 +82,9 @@ void model_fail (struct model_check *check, const char *why);
  */
 void model_learn (struct model *m);             // the module sees what is
 void model_end_phase (struct model *m);         // CLEANUP begins
+void model_time_out (struct model *m);          // the epilog does
+void model_abandon (struct model *m, struct model_check *check);
+void model_drain (struct model *m);
 void model_run_call (struct model *m, int kind);
 void model_run_side (struct model *m, int kind, int lagging);
 void model_run_down (struct model *m);
@@ -91,6 +94,12 @@ void model_restart_agent (struct model *m);
 void model_restart_module (struct model *m);
 void model_remove_real (struct model *m);
 bool model_control (struct model *m, enum model_world world);
+
+/* Have the mounted nodes been drained, as dws_nodes_secured() has it? And may another
+ * job get one all the same?
+ */
+bool model_secured (const struct model *m);
+bool model_exposed (const struct model *m);
 
 bool model_arrived (const struct model_workflow *wf);
 bool model_has_timeout (int state);

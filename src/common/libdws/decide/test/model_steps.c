@@ -96,11 +96,17 @@ static void step_flux (struct steps *s)
     }
     m = *s->from;
     if (m.phase == DWS_PHASE_EPILOG && !m.hand) {
-        m.exception = 1;
-        m.abandoned = 1;        // the epilog timeout
-        m.late = 1;
-        m.phase = DWS_PHASE_GONE;
-        m.hand = 1;
+        model_time_out (&m);
+        step (s, &m);
+    }
+    m = *s->from;
+    if (m.phase == DWS_PHASE_EPILOG && m.abandoned && model_secured (&m)) {
+        model_abandon (&m, s->check);
+        step (s, &m);
+    }
+    m = *s->from;
+    if (m.phase == DWS_PHASE_EPILOG && m.late) {
+        model_drain (&m);
         step (s, &m);
     }
 }

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The epilog timeout lets a job go. Its nodes and rabbits go to other jobs then: those
+ * that are not clean are kept from them. See rows_private.h.
+ */
+
+#include "rows_private.h"
+
+/* DWS may be about to mount for a state that it has not taken up yet, unless the
+ * workflow is being deleted.
+ */
+bool dws_nodes_secured (const struct dws_job *job,
+                        const struct dws_workflow *wf)
+{
+    if (!wf || (wf->state == DWS_STATE_TEARDOWN && wf->ready))
+        return true;
+    if (wf->state < DWS_STATE_PRERUN)
+        return (wf->desired < DWS_STATE_PRERUN
+                || wf->desired == DWS_STATE_TEARDOWN || wf->deleting)
+            && !(job->busy & DWS_BUSY (DWS_ACT_DESIRE));
+    return know_mounted (wf) && (wf->lagging_count == 0 || wf->drained);
+}
+
+/* The nodes that are mounted are drained before the job is let go: here or, where that
+ * comes too late, all of its nodes by the plugin. Those that are clean are given back
+ * then.
+ */
+static void keep_mounted (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (dws_nodes_secured (v->job, wf)) {
+        if (!wf->given)
+            row_give_nodes (v);
+    }
+    else if (wf->state < DWS_STATE_PRERUN)
+        wait_for (v, "the workflow to be torn down");
+    else if (have_mounted (v))
+        act (v, DWS_ACT_DRAIN);
+}
+
+static void keep_allocated (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (!wf->allocated)
+        act (v, DWS_ACT_ALLOCATIONS);
+    else if (*wf->allocated && !wf->disabled)
+        act (v, DWS_ACT_DISABLE);
+}
+
+/* Without our finalizer the workflow may go before it is known which nodes are
+ * clean.
+ */
+void row_abandon (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    keep_mounted (v);
+    keep_allocated (v);
+    if (!wf->deleting && wf->desired != DWS_STATE_TEARDOWN)
+        row_tear_down (v);
+    else if (wf->given && wf->deleting)
+        row_let_go (v);
+    else if (wf->given)
+        row_begin_teardown (v);
+}
+
+void row_end_abandoned (struct view *v)
+{
+    keep_mounted (v);
+    if (v->wf->given)
+        row_remove_workflow (v);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See abort.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libutil/errno_safe.h"
+#include "act/abort.h"
+#include "agent/agent.h"
+#include "facts/sync.h"
+
+struct request {
+    const flux_msg_t *msg;
+    uint64_t jobid;
+    struct request *next;
+};
+
+struct aborts {
+    struct dws_ctx *ctx;
+    struct request *list;
+};
+
+static void respond (struct aborts *aborts, const flux_msg_t *msg, int errnum)
+{
+    flux_t *h = aborts->ctx->h;
+    const char *errstr = errnum == EAGAIN
+                         ? "which nodes are mounted is not known" : NULL;
+    int rc = errnum ? flux_respond_error (h, msg, errnum, errstr)
+                    : flux_respond (h, msg, NULL);
+
+    if (rc < 0)
+        flux_log_error (h, "error responding to dws.abort");
+}
+
+/* Those of one job, or all (NULL).
+ */
+static void answer (struct aborts *aborts, const struct job *job, int errnum)
+{
+    struct request **p = &aborts->list;
+
+    while (*p) {
+        struct request *r = *p;
+
+        if (job && r->jobid != job->facts->id) {
+            p = &r->next;
+            continue;
+        }
+        *p = r->next;
+        respond (aborts, r->msg, errnum);
+        flux_msg_decref (r->msg);
+        free (r);
+    }
+}
+
+static bool is_secured (const struct job *job)
+{
+    return !(job->facts->busy & DWS_BUSY (DWS_ACT_DRAIN))
+        && dws_nodes_secured (job->facts, job->wf);
+}
+
+/* Nobody waits for an answer about a job that is gone.
+ */
+void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job)
+{
+    struct dws_ctx *ctx = aborts->ctx;
+    struct request *r;
+
+    if (job && job->facts->phase == DWS_PHASE_GONE)
+        respond (aborts, msg, 0);
+    else if (!agent_ready (ctx->agent) || !sync_done (ctx->sync))
+        respond (aborts, msg, EAGAIN);
+    else if (!job || is_secured (job))
+        respond (aborts, msg, 0);
+    else if (!(r = calloc (1, sizeof (*r))))
+        respond (aborts, msg, ENOMEM);
+    else {
+        r->msg = flux_msg_incref (msg);
+        r->jobid = job->facts->id;
+        r->next = aborts->list;
+        aborts->list = r;
+    }
+}
+
+void aborts_see_job (struct aborts *aborts, const struct job *job)
+{
+    if (aborts->list && is_secured (job))
+        answer (aborts, job, 0);
+}
+
+void aborts_forget_job (struct aborts *aborts, const struct job *job)
+{
+    answer (aborts, job, 0);
+}
+
+void aborts_failed (struct aborts *aborts, const struct job *job)
+{
+    ERRNO_SAFE_BLOCK;
+
+    answer (aborts, job, errno);
+}
+
+void aborts_agent_lost (struct aborts *aborts)
+{
+    answer (aborts, NULL, EAGAIN);
+}
+
+struct aborts *aborts_create (struct dws_ctx *ctx)
+{
+    struct aborts *aborts;
+
+    if ((aborts = calloc (1, sizeof (*aborts))))
+        aborts->ctx = ctx;
+    return aborts;
+}
+
+void aborts_destroy (struct aborts *aborts)
+{
+    if (aborts) {
+        ERRNO_SAFE_BLOCK;
+        answer (aborts, NULL, ENOSYS);
+        free (aborts);
+    }
+}
