@@ -87,5 +87,6 @@ void dws_job_recall (struct dws_job *job, const char *eventlog, uint32_t owner)
         job->released = !job->abandoned;
         job->t_epilog = job->t_gone;
     }
+    job->remembered = eventlog && *eventlog;
     job->recalled = true;
 }

@@ -110,7 +110,11 @@ static void test_recall_owner (void **state)
 
     dws_job_recall (&job, SUBMIT EPILOG ("dws-epilog") FINISH, OWNER);
     assert_int_equal (job.userid, 42);
+    assert_true (job.remembered);
     assert_true (job.t_epilog == 1.);
+    job = (struct dws_job){ .id = 1 };
+    dws_job_recall (&job, NULL, OWNER);
+    assert_false (job.remembered);
 }
 
 int main (void)
