@@ -50,12 +50,15 @@ class ScriptedKube:
     def __init__(self, lists, streams):
         self.lists = list(lists)
         self.streams = list(streams)
+        self.strays = []  # objects without a label
         self.watched_from = []
         self.stats = Stats()
         self.comeback = Comeback()
         self.thread = None
 
     def list_all(self, plural, selector):
+        if selector.startswith("!"):
+            return list(self.strays), "1"
         answer = self.lists.pop(0)
         if isinstance(answer, ApiError):
             raise answer
@@ -231,7 +234,7 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
 
     class Meanwhile(ScriptedKube):
         def list_all(self, plural, selector):
-            for found in during:
+            for found in during if not selector.startswith("!") else ():
                 session._report(result(found))
             return super().list_all(plural, selector)
 
@@ -253,6 +256,28 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
     session.changed("workflows", "ADDED", workflow("new", 12))
     session.changed("workflows", "MODIFIED", workflow("new", 13))
     assert [r["object"] for r in box.take()] == [workflow("new", 13)]
+    session.close()
+    box.close()
+
+
+def test_workflows_without_a_label_are_in_each_list(monkeypatch):
+    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+    lists = [([obj("a", 1)], "3"), ([obj("a", 1), obj("b", 5)], "6")]
+    kube = ScriptedKube(lists, [])
+    kube.strays = [obj("b", 2), obj("c", 2)]
+    box = Mailbox()
+    session = Session(kube, "me", 1, box)
+    for plural in REPORT_TYPES:
+        if plural != "workflows":
+            session.listed(plural, [], "1")
+    thread = WatchThread(kube, "workflows", "instance=me", session)
+    thread._list()
+    (first,) = box.take()
+    assert first["workflows"] == [obj("a", 1), obj("b", 2), obj("c", 2)]
+    # one has got its label between the two questions
+    thread._list()
+    (second,) = box.take()
+    assert second["workflows"] == [obj("a", 1), obj("b", 5), obj("c", 2)]
     session.close()
     box.close()
 

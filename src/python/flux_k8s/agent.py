@@ -28,7 +28,7 @@ from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import Kube, Object
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.stats import Stats
-from flux_k8s.watch import Sink, Watchers, backoff_s
+from flux_k8s.watch import Sink, Watchers, backoff_s, trim
 
 if TYPE_CHECKING:
     from flux_k8s.metrics import MetricsServer
@@ -177,6 +177,8 @@ class Session(Sink):
         self._told: dict[Name, int] = {}
         # workflows that results have shown while all are being listed
         self._meanwhile: dict[Name, Object] | None = None
+        # workflows without a label, which flux-coral2 has made
+        self._strays: list[Object] = []
         selectors = dict.fromkeys(REPORT_TYPES, "")
         selectors["workflows"] = f"{names.INSTANCE_LABEL}={instance}"
         self._kinds = set(selectors)
@@ -225,10 +227,19 @@ class Session(Sink):
         if plural == "workflows":
             with self._lock:
                 self._meanwhile = {}
+            # First: one that gets its label now is in the other list.
+            self._strays, _ = self._kube.list_all(
+                "workflows", f"!{names.INSTANCE_LABEL}"
+            )
+            for obj in self._strays:
+                trim(obj)
 
     def _complete(self, workflows: list[Object], version: str) -> None:
         """A list is as of its beginning. Add what was made since, or the module
         would take it for gone after it has been told of it."""
+        labelled = {name_of(obj) for obj in workflows}
+        strays, self._strays = self._strays, []
+        workflows.extend(obj for obj in strays if name_of(obj) not in labelled)
         names = {name_of(obj) for obj in workflows}
         since, self._meanwhile = self._meanwhile or {}, None
         for name, obj in since.items():

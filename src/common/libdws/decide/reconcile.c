@@ -241,6 +241,10 @@ int reconcile_without (int skip,
     memset (out, 0, sizeof (*out));
     if (applied)
         *applied = -1;
+    if (wf && wf->stray) {
+        adopt (&v);
+        return 0;
+    }
     place = view_place (job, wf, policy);
     if (wf) {
         state = is_anothers (job, wf) ? ANOTHERS : 1U << wf->desired;

@@ -107,6 +107,8 @@ struct dws_policy {
     /* a job that was let go has lost data: text; keep that, then set \
      * reported */ \
     X (REPORT, report, "report", FLUX) \
+    /* take over a workflow that flux-coral2 has made */ \
+    X (ADOPT, adopt, "adopt", AGENT) \
     /* take our finalizer off */ \
     X (FINALIZER, finalizer, "finalizer", AGENT) \
     /* delete the workflow */ \
@@ -165,6 +167,16 @@ int dws_reconcile (const struct dws_job *job,
  */
 bool dws_nodes_secured (const struct dws_job *job,
                         const struct dws_workflow *wf);
+
+/* Is a workflow that flux-coral2 has made the one of this job? Of a job that is
+ * gone that is not known before its eventlog has been read: until then it may be.
+ */
+bool dws_adopt_fits (const struct dws_job *job, const struct dws_workflow *wf);
+
+/* It was made before Computes were written, and the job's nodes are to be mounted.
+ */
+bool dws_adopt_needs_computes (const struct dws_job *job,
+                               const struct dws_workflow *wf);
 
 const char *dws_action_name (enum dws_action_kind kind);
 

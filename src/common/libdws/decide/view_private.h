@@ -76,4 +76,8 @@ void fail_message (struct view *v);
 bool transient_expired (struct view *v);
 void fail_transient (struct view *v);
 
+/* The workflow is not ours yet (adopt.c).
+ */
+void adopt (struct view *v);
+
 #endif /* !LIBDWS_VIEW_PRIVATE_H */

@@ -26,6 +26,16 @@ static bool is_epilog (json_t *entry, const char *name)
         && !strcmp (description, DWS_EPILOG);
 }
 
+/* flux-coral2 lets go of an epilog whose workflow it does not know, too.
+ */
+static bool has_failed (json_t *entry)
+{
+    int status = 0;
+
+    (void)json_unpack (entry, "{s:{s:i}}", "context", "status", &status);
+    return status != 0;
+}
+
 static bool is_epilog_timeout (json_t *entry, uint32_t owner)
 {
     const char *type = NULL;
@@ -59,8 +69,10 @@ static void recall_entry (struct dws_job *job, json_t *entry, uint32_t owner,
         *epilog = true;
         (void)json_unpack (entry, "{s:F}", "timestamp", &job->t_epilog);
     }
-    else if (is_epilog (entry, "epilog-finish"))
+    else if (is_epilog (entry, "epilog-finish")) {
         job->released = *epilog && !job->abandoned;
+        *epilog = job->abandoned || !has_failed (entry);
+    }
     /* Raised before or after the epilog, by hand, an exception of this type is
      * like any other, and so is one that a guest has raised. */
     else if (is_epilog_timeout (entry, owner))
@@ -87,5 +99,6 @@ void dws_job_recall (struct dws_job *job, const char *eventlog, uint32_t owner)
         job->released = !job->abandoned;
         job->t_epilog = job->t_gone;
     }
+    job->remembered = eventlog && *eventlog;
     job->recalled = true;
 }

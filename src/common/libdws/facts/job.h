@@ -57,6 +57,7 @@ struct dws_job {
     bool raised;                // the workflow's error was raised
     bool reported;              // released: that data was lost is on record
     bool recalled;              // gone: what its eventlog says is known
+    bool remembered;            // and that there was one
     char *refusal;              // why the workflow can never serve the job
 };
 

@@ -301,6 +301,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
                                       "labels");
     const char *label = json_string_value (json_object_get (labels,
                                                        DWS_INSTANCE_LABEL));
+    const char *wlm = get_string (object, "spec", "wlmID");
     json_t *spec = json_object_get (object, "spec");
     json_t *directives = json_object_get (spec, "dwDirectives");
     json_t *userid = json_object_get (spec, "userID");
@@ -324,6 +325,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->jobid = jobid;
     wf->version = version ? strtoull (version, NULL, 10) : 0;
     wf->ours = instance && label && !strcmp (instance, label);
+    wf->stray = !label && wlm && !strcmp (wlm, "flux");
     wf->deleting = stamp != NULL;
     wf->finalizer = has_finalizer (object);
     wf->desired = state_parse (get_string (object, "spec", "desiredState"));

@@ -58,6 +58,7 @@ struct dws_workflow {
     int64_t userid;             // spec.userID, -1: none
     uint64_t directives_hash;   // dws_commands_hash()
     bool ours;                  // carries the label of this instance
+    bool stray;                 // carries none: flux-coral2 has made it
     bool deleting;
     bool finalizer;             // ours is on it
     enum dws_state desired;

@@ -215,11 +215,26 @@ static bool is_over (struct job *job)
         && !underway_any (&job->underway);
 }
 
+/* What is known of another's workflow is nobody's loss.
+ */
+static void drop_stray (struct job *job)
+{
+    dws_workflow_destroy (job->wf);
+    job->wf = NULL;
+    job->version = 0;
+    json_decref (job->object);
+    job->object = NULL;
+    tally_update (&job->ctx->jobs->tally, job);
+    job->ctx->events->job_changed (job);
+}
+
 static void decide_job (struct jobs *jobs, struct job *job)
 {
     struct dws_actions actions;
     double now = flux_reactor_time ();
 
+    if (job->wf && job->wf->stray && !dws_adopt_fits (job->facts, job->wf))
+        drop_stray (job);
     if (is_over (job)) {
         idmap_delete (jobs->map, job->facts->id);
         return;
@@ -363,6 +378,19 @@ bool job_torn_down (const struct job *job)
     return job->wf && job->wf->state == DWS_STATE_TEARDOWN && job->wf->ready;
 }
 
+/* Its name is for anybody to give; flux-coral2 notes the job in it, too.
+ */
+static bool may_be_adopted (const struct dws_workflow *wf, json_t *object)
+{
+    const char *text = NULL;
+    flux_jobid_t id;
+
+    return wf->stray
+        && json_unpack (object, "{s:{s:s}}", "spec", "jobID", &text) == 0
+        && flux_job_id_parse (text, &id) == 0
+        && id == wf->jobid;
+}
+
 void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
 {
     struct dws_workflow *wf;
@@ -374,7 +402,7 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
             flux_log_error (jobs->ctx->h, "workflow");
         return;
     }
-    if (!wf->ours
+    if (!(wf->ours || may_be_adopted (wf, object))
         || (!(job = jobs_find (jobs, wf->jobid))
             && (deleted || !(job = add_orphan (jobs, wf->jobid))))
         || is_second (job, wf)) {

@@ -107,6 +107,25 @@ static struct job *see (struct world *w, const char *uid, int version,
     return see_of (w, 77, uid, version, deleted);
 }
 
+/* A workflow of flux-coral2 is seen. Returns the job.
+ */
+static struct job *see_stray (struct world *w, const char *jobid)
+{
+    char text[512];
+    json_t *o;
+
+    snprintf (text, sizeof (text),
+              "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default',"
+              "  'uid': 'u', 'resourceVersion': '1'},"
+              " 'spec': {'desiredState': 'Setup', 'wlmID': 'flux',"
+              "  'jobID': '%s', 'userID': 100},"
+              " 'status': {'state': 'Setup', 'ready': false}}", jobid);
+    o = J (text);
+    jobs_learn_workflow (w->ctx.jobs, o, false);
+    json_decref (o);
+    return jobs_find (w->ctx.jobs, 77);
+}
+
 /* The Workflow object is read to be saved.
  */
 static void begin_read (struct job *job)
@@ -302,6 +321,35 @@ static void test_replaced (void **state)
     teardown (&w);
 }
 
+/* It is kept if it may be of a job here, and forgotten when it turns out not to be.
+ */
+static void test_stray (void **state)
+{
+    struct world w;
+    struct job *job;
+
+    setup (&w);
+    assert_null (see_stray (&w, "x"));
+    assert_null (see_stray (&w, "78"));
+    assert_non_null (job = see_stray (&w, "77"));
+    turn (&w);
+    assert_non_null (job = jobs_find (w.ctx.jobs, 77));
+    assert_true (job->wf->stray);
+    job->facts->recalled = true;
+    job->facts->remembered = true;
+    job->facts->userid = 100;
+    jobs_changed (job);
+    turn (&w);
+    assert_non_null (job = jobs_find (w.ctx.jobs, 77));
+    assert_non_null (job->wf);
+    job->facts->userid = 101;
+    jobs_changed (job);
+    turn (&w);
+    assert_null (jobs_find (w.ctx.jobs, 77));
+    assert_int_equal (ended, 0);
+    teardown (&w);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +359,7 @@ int main (void)
         cmocka_unit_test (test_late_result),
         cmocka_unit_test (test_backoff),
         cmocka_unit_test (test_replaced),
+        cmocka_unit_test (test_stray),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -20,6 +20,9 @@
 #define FINISH \
     "{\"timestamp\":3,\"name\":\"epilog-finish\",\"context\":" \
     "{\"description\":\"dws-epilog\",\"status\":0}}\n"
+#define FAILED \
+    "{\"timestamp\":3,\"name\":\"epilog-finish\",\"context\":" \
+    "{\"description\":\"dws-epilog\",\"status\":1}}\n"
 #define START "{\"timestamp\":1,\"name\":\"start\"}\n"
 #define CLEAN "{\"timestamp\":4,\"name\":\"clean\"}\n"
 #define SUBMIT "{\"timestamp\":1,\"name\":\"submit\",\"context\":" \
@@ -87,6 +90,10 @@ static void test_stranded (void **state)
         { SUBMIT START EPILOG ("other") CLEAN, true, true },
         { SUBMIT START EPILOG ("dws-epilog") FINISH CLEAN, true, false },
         { SUBMIT START EPILOG ("dws-epilog") CLEAN, true, false },
+        { SUBMIT START EPILOG ("dws-epilog") FAILED CLEAN, true, true },
+        { SUBMIT EPILOG ("dws-epilog") FAILED CLEAN, false, false },
+        { SUBMIT START EPILOG ("dws-epilog")
+          EXCEPTION ("dws-epilog-timeout", "0") FAILED CLEAN, true, false },
     };
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
@@ -110,7 +117,11 @@ static void test_recall_owner (void **state)
 
     dws_job_recall (&job, SUBMIT EPILOG ("dws-epilog") FINISH, OWNER);
     assert_int_equal (job.userid, 42);
+    assert_true (job.remembered);
     assert_true (job.t_epilog == 1.);
+    job = (struct dws_job){ .id = 1 };
+    dws_job_recall (&job, NULL, OWNER);
+    assert_false (job.remembered);
 }
 
 int main (void)

@@ -59,6 +59,36 @@ static void test_workflow (void **state)
     dws_workflow_destroy (NULL);
 }
 
+/* flux-coral2 gives no label, and other workload managers are none of ours.
+ */
+static void test_stray (void **state)
+{
+    static const struct {
+        const char *text;
+        bool stray;
+    } tab[] = {
+        { "{'metadata': {'name': 'fluxjob-1'}, 'spec': {'wlmID': 'flux'}}",
+          true },
+        { "{'metadata': {'name': 'fluxjob-1', 'labels': {'a': 'b'}},"
+          " 'spec': {'wlmID': 'flux'}}", true },
+        { "{'metadata': {'name': 'fluxjob-1',"
+          "  'labels': {'flux-framework.org/instance': 'x'}},"
+          " 'spec': {'wlmID': 'flux'}}", false },
+        { "{'metadata': {'name': 'fluxjob-1'}, 'spec': {'wlmID': 'pbs'}}",
+          false },
+        { "{'metadata': {'name': 'fluxjob-1'}}", false },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_workflow *wf = wf_decode (tab[i].text);
+
+        assert_non_null (wf);
+        assert_int_equal (wf->stray, tab[i].stray);
+        assert_false (wf->ours);
+        dws_workflow_destroy (wf);
+    }
+}
+
 /* A fresh object, and one with nonsense in it: whatever can not be read has
  * not happened.
  */
@@ -283,6 +313,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_workflow),
+        cmocka_unit_test (test_stray),
         cmocka_unit_test (test_workflow_tolerant),
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_inherit),

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Takes over a workflow that flux-coral2 has made: it gets our label, and what
+ * flux-coral2 would have written later. Its finalizer is the one that we use.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libdws/util/hosts.h"
+#include "libutil/errno_safe.h"
+#include "act/action.h"
+#include "act/objects.h"
+#include "act/storage.h"
+#include "act/workflow.h"
+#include "agent/commands.h"
+#include "facts/config.h"
+#include "tell/annotate.h"
+
+enum {
+    LOOK,
+    WRITE,
+    LABEL,
+};
+
+static int send_label (struct job *job)
+{
+    json_t *patch = json_pack ("{s:{s:{s:s}}}", "metadata", "labels",
+                               DWS_INSTANCE_LABEL, job->ctx->instance);
+
+    return act_send (job, &action_adopt, LABEL,
+                     command_create_with ("patch", "workflows",
+                                          job->wf->namespace, job->wf->name,
+                                          "patch", patch));
+}
+
+static int send_computes (struct job *job)
+{
+    char *hosts = storage_hosts (job);
+    json_t *patch;
+
+    if (!hosts)
+        return -1;
+    patch = object_computes (hosts, job->ctx->config->topology);
+    ERRNO_SAFE (free (hosts));
+    return act_send (job, &action_adopt, WRITE,
+                     command_create_with ("patch", "computes",
+                                          job->wf->computes_namespace,
+                                          job->wf->computes,
+                                          "patch", patch));
+}
+
+static int run_adopt (struct job *job, const struct dws_action *wanted)
+{
+    if (!dws_adopt_needs_computes (job->facts, job->wf))
+        return send_label (job);
+    return act_send (job, &action_adopt, LOOK,
+                     command_create ("get", "computes",
+                                     job->wf->computes_namespace,
+                                     job->wf->computes));
+}
+
+/* Those that flux-coral2 has written stay: it leaves out nodes that have failed.
+ */
+static bool has_computes (const struct result *result)
+{
+    return json_array_size (json_object_get (result->object, "data")) > 0;
+}
+
+static bool label_result (struct job *job, const struct result *result)
+{
+    char label[JOB_LABEL_SIZE];
+    char name[DWS_NAME_SIZE];
+
+    if (result->ok) {
+        flux_log (job->ctx->h, LOG_INFO, "%s: taken over from flux-coral2",
+                  job_label (job, label));
+        annotate_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name), false);
+    }
+    return workflow_result (job, result);
+}
+
+static bool adopt_result (struct job *job, const struct result *result)
+{
+    if (result->index == LABEL)
+        return label_result (job, result);
+    if (!result->current || !job->wf)
+        return true;
+    if (!result->ok && result->status != 404)
+        return false;
+    if (result->index == LOOK && result->ok && !has_computes (result))
+        return send_computes (job) == 0;
+    return send_label (job) == 0;
+}
+
+const struct action action_adopt = {
+    .kind = DWS_ACT_ADOPT,
+    .run = run_adopt,
+    .result = adopt_result,
+};
