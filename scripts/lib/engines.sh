@@ -45,10 +45,10 @@ find_flux_coral2 () {
     test -x "$path/bin/coral2_dws.py" && echo "$path"
 }
 
-# find_coral2_client: the folder with the package kubernetes that flux-coral2 can use,
-# which is 32 or older: newer ones refuse its arguments. DWS_CORAL2_CLIENT, else
-# the default place. Status 1: there is none.
+# find_coral2_client TOP: the folder with the package kubernetes that flux-coral2 can
+# use, which is 32 or older: newer ones refuse its arguments. That of the checkout TOP,
+# from scripts/setup --tests. Status 1: there is none.
 find_coral2_client () {
-    local path=${DWS_CORAL2_CLIENT:-/opt/flux-coral2-client}
+    local path=$1/.venv/coral2-client
     test -d "$path/kubernetes" && echo "$path"
 }

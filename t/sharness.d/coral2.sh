@@ -7,7 +7,7 @@
 # that it can use?
 coral2_found () {
 	dws_has_fluxion && CORAL2=$(find_flux_coral2) &&
-	CORAL2_CLIENT=$(find_coral2_client) && export CORAL2 CORAL2_CLIENT
+	CORAL2_CLIENT=$(find_coral2_client "$DWS_SRCDIR") && export CORAL2 CORAL2_CLIENT
 }
 
 # coral2_configure: a graph of flux-coral2 for Fluxion, and the table [rabbit].
