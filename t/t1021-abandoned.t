@@ -43,13 +43,25 @@ told () {
 	flux resource drain -no "{nodelist} {reason}" >drains &&
 	grep -x "$1" drains
 }
-# taken_out NODE: that one is drained, the rabbits have their allocations still
-taken_out () {
+# drained NODE: that one, and it is said why
+drained () {
 	dws_until dws_drained $1 &&
 	flux resource drain -no "{reason}" >reason &&
-	grep "^rabbit: failed to unmount in .* of $(dws_workflow $jobid)" \
-		reason &&
+	grep "^rabbit: failed to unmount in .* of $(dws_workflow $jobid)" reason
+}
+# taken_out NODE: it is drained, the rabbits have their allocations still
+taken_out () {
+	drained $1 &&
 	dws_until disabled 2
+}
+# Kubernetes was not heard for long: the allocations may be gone before we know of them.
+disabled_or_free () {
+	dws_ctl state >state.out &&
+	jq -e ".health.Disabled == 2 or .allocated == {}" <state.out >/dev/null
+}
+taken_out_late () {
+	drained $1 &&
+	dws_until disabled_or_free
 }
 # mend NODES: all is well again, the workflow goes, the next job runs.
 mend () {
@@ -109,7 +121,7 @@ test_expect_success 'nobody could say which node is stuck' '
 	let_go_with 0-3 &&
 	dws_drained "node[0-3]" &&
 	dws_ctl api --clear &&
-	taken_out node2 &&
+	taken_out_late node2 &&
 	mend node2
 '
 test_expect_success 'nor was one of them there to wait for that' '
@@ -123,7 +135,7 @@ test_expect_success 'nor was one of them there to wait for that' '
 	let_go_with 0-3 &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	dws_ctl api --clear &&
-	taken_out node3 &&
+	taken_out_late node3 &&
 	mend node3
 '
 test_expect_success 'module and agent restart afterwards' '
