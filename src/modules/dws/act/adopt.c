@@ -37,17 +37,13 @@ static int send_label (struct job *job)
 static int send_computes (struct job *job)
 {
     char *hosts = storage_hosts (job);
-    json_t *patch;
+    json_t *command;
 
     if (!hosts)
         return -1;
-    patch = object_computes (hosts, job->ctx->config->topology);
+    command = command_computes (job->wf, hosts, job->ctx->config->topology);
     ERRNO_SAFE (free (hosts));
-    return act_send (job, &action_adopt, WRITE,
-                     command_create_with ("patch", "computes",
-                                          job->wf->computes_namespace,
-                                          job->wf->computes,
-                                          "patch", patch));
+    return act_send (job, &action_adopt, WRITE, command);
 }
 
 static int run_adopt (struct job *job, const struct dws_action *wanted)

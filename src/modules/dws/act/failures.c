@@ -174,7 +174,7 @@ static int run_exclude (struct job *job, const struct dws_action *wanted)
 
     if (!(hosts = dws_hosts_subtract (job->facts->hosts, wf->lagging, &error)))
         return -1;
-    computes = object_computes (hosts, job->ctx->config->topology);
+    computes = command_computes (wf, hosts, job->ctx->config->topology);
     free (hosts);
     failed = json_pack ("{s:{s:{s:s}}}",
                         "metadata",
@@ -187,11 +187,7 @@ static int run_exclude (struct job *job, const struct dws_action *wanted)
         ERRNO_SAFE (json_decref (computes));
         return -1;
     }
-    return act_send (job, &action_exclude, 1,
-                     command_create_with ("patch", "computes",
-                                          wf->computes_namespace,
-                                          wf->computes,
-                                          "patch", computes));
+    return act_send (job, &action_exclude, 1, computes);
 }
 
 static bool exclude_done (struct job *job)

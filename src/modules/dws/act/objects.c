@@ -83,6 +83,14 @@ error:
     return NULL;
 }
 
+json_t *command_computes (const struct dws_workflow *wf, const char *hosts,
+                          const struct dws_topology *topo)
+{
+    return command_create_with ("patch", "computes", wf->computes_namespace,
+                                wf->computes,
+                                "patch", object_computes (hosts, topo));
+}
+
 #define OWNER_LABEL "dataworkflowservices.github.io/owner"
 
 json_t *object_child (const struct dws_workflow *wf, const char *name,

@@ -28,6 +28,11 @@ json_t *object_workflow (const struct dws_job *job,
 struct dws_topology;
 json_t *object_computes (const char *hosts, const struct dws_topology *topo);
 
+/* The command that puts them into the Computes of a workflow.
+ */
+json_t *command_computes (const struct dws_workflow *wf, const char *hosts,
+                          const struct dws_topology *topo);
+
 /* The metadata of an object that belongs to a workflow, as DWS has it: by its
  * labels the controllers find the workflow, by its owner Kubernetes does. The
  * agent adds the version of the owner.

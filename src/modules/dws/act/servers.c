@@ -221,17 +221,13 @@ const struct action action_servers = {
 static int run_computes (struct job *job, const struct dws_action *wanted)
 {
     char *hosts = storage_hosts (job);
-    json_t *patch;
+    json_t *command;
 
     if (!hosts)
         return -1;
-    patch = object_computes (hosts, job->ctx->config->topology);
+    command = command_computes (job->wf, hosts, job->ctx->config->topology);
     ERRNO_SAFE (free (hosts));
-    return act_send (job, &action_computes, 0,
-                     command_create_with ("patch", "computes",
-                                          job->wf->computes_namespace,
-                                          job->wf->computes,
-                                          "patch", patch));
+    return act_send (job, &action_computes, 0, command);
 }
 
 static bool computes_done (struct job *job)
