@@ -237,14 +237,14 @@ class Session(Sink):
     def _complete(self, workflows: list[Object], version: str) -> None:
         """A list is as of its beginning. Add what was made since, or the module
         would take it for gone after it has been told of it."""
-        labelled = {name_of(obj) for obj in workflows}
         strays, self._strays = self._strays, []
-        workflows.extend(obj for obj in strays if name_of(obj) not in labelled)
-        names = {name_of(obj) for obj in workflows}
         since, self._meanwhile = self._meanwhile or {}, None
-        for name, obj in since.items():
-            if name not in names and version_of(obj) > version_number(version):
-                names.add(name)
+        asof = version_number(version)
+        newer = (obj for obj in since.values() if version_of(obj) > asof)
+        names = {name_of(obj) for obj in workflows}
+        for obj in (*strays, *newer):
+            if name_of(obj) not in names:
+                names.add(name_of(obj))
                 workflows.append(obj)
         self._told = {name: v for name, v in self._told.items() if name in names}
 
