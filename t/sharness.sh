@@ -167,10 +167,9 @@ dws_ctl () {
     dws-sim ctl --kubeconfig "$PWD/kubeconfig" "$@"
 }
 
-# dws_load: sched-rabbit, or Fluxion where DWS_SCHEDULER says so, the broker
-# module, the jobtap plugin, configured for the cluster that dws_start_sim has
-# started.
-dws_load () {
+# dws_configure: the table [rabbit] for the cluster that dws_start_sim has started,
+# with what rabbit.toml has.
+dws_configure () {
     cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF &&
 
 	[rabbit]
@@ -178,7 +177,14 @@ dws_load () {
 	kubeconfig = "$PWD/kubeconfig"
 	$(cat rabbit.toml 2>/dev/null)
 	EOF
-    flux config reload &&
+    flux config reload
+}
+
+# dws_load: sched-rabbit, or Fluxion where DWS_SCHEDULER says so, the broker
+# module, the jobtap plugin, configured for the cluster that dws_start_sim has
+# started.
+dws_load () {
+    dws_configure &&
     if test "$DWS_SCHEDULER" = fluxion; then
         flux kvs get resource.R >R &&
         flux dws2jgf --cluster-name=c mapping.json <R >R.graph &&

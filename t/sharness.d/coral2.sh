@@ -12,14 +12,7 @@ coral2_found () {
 
 # coral2_configure: a graph of flux-coral2 for Fluxion, and the table [rabbit].
 coral2_configure () {
-	cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF &&
-
-	[rabbit]
-	mapping = "$PWD/mapping.json"
-	kubeconfig = "$PWD/kubeconfig"
-	$(cat rabbit.toml 2>/dev/null)
-	EOF
-	flux config reload &&
+	dws_configure &&
 	flux kvs get resource.R >R &&
 	coral2_graph <R >R.graph &&
 	dws_use_fluxion R.graph
