@@ -155,6 +155,40 @@ test_expect_success 'a newer agent replaces the older one' '
 	{ wait $old || :; } &&
 	grep "replaced by a newer agent" agent.err
 '
+# hello JSON: what an agent that says so is told first; ends when it may stay.
+hello () {
+	rm -f hello.out hello.err
+	flux python "$AGENT" --count 1 --hello "$1" >hello.out 2>hello.err &
+	echo $! >"$DWS_TMP/hello.pid"
+	dws_until grep -q . hello.out hello.err &&
+	{ kill "$(cat "$DWS_TMP/hello.pid")" || :; } &&
+	rm "$DWS_TMP/hello.pid"
+}
+test_expect_success 'a newer agent that speaks an older version, too, is told that' '
+	hello "{\"version\": 9, \"oldest\": 1, \"release\": \"9.9\"}" &&
+	head -n1 hello.out | jq -e ".op == \"hello\" and .version == 1" &&
+	start_agent --no-storage
+'
+test_expect_success 'one that speaks no version of ours is refused, with what to update' '
+	hello "{\"version\": 9, \"oldest\": 8, \"release\": \"9.9\"}" &&
+	grep "agent (release 9.9) speaks versions 8 to 9 .*update the module" hello.err &&
+	hello "{\"version\": 0}" &&
+	grep "agent (release unknown) .*update the agent" hello.err
+'
+future_agent () {
+	flux python -c "import flux_k8s.agent as agent
+from flux_k8s.main import main
+agent.PROTOCOL_NEWEST = agent.PROTOCOL_OLDEST = 9
+main()" >future.log 2>&1 &
+	echo $! >"$DWS_TMP/future.pid"
+}
+test_expect_success 'the agent waits for another module then' '
+	future_agent &&
+	dws_until grep "update the module, trying again until another is there" future.log &&
+	kill "$(cat "$DWS_TMP/future.pid")" &&
+	wait "$(cat "$DWS_TMP/future.pid")" &&
+	rm "$DWS_TMP/future.pid"
+'
 test_expect_success 'a list older than a result takes no workflow away' '
 	stop_agent && start_agent --no-storage --relist &&
 	: >agent.log &&

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from flux_k8s import names
 from flux_rabbit import checks
 
 LIMIT = {"policy": {"limits": {"duration": "1h"}}}
@@ -71,3 +72,32 @@ def test_policies_that_refuse_jobs_while_nodes_are_busy(config):
 )
 def test_policies_and_limits_that_do_not(config):
     assert fluxion(config, match_format="rv1") == "Fluxion"
+
+
+def releases(attached: bool = True, **parts: str | None) -> str | checks.Advice:
+    """The verdict about parts of these releases."""
+    status: dict[str, Any] = {"agent": {"attached": attached}}
+    if parts:
+        status["releases"] = parts
+    return checks._releases(checks.Site(handle=None, status=status))
+
+
+def test_parts_of_one_release():
+    same = names.RELEASE
+    assert isinstance(releases(module=same, plugin=same, agent=same), str)
+    assert isinstance(releases(False, module=same, plugin=same, agent=None), str)
+
+
+@pytest.mark.parametrize("part", ["module", "plugin", "agent"])
+@pytest.mark.parametrize("release", ["0.0.1", None])
+def test_a_part_of_another_release_is_named(part, release):
+    parts = dict.fromkeys(("module", "plugin", "agent"), names.RELEASE)
+    found = releases(**{**parts, part: release})
+    assert isinstance(found, checks.Advice)
+    assert f"{part}: {release or 'an older one'}" in found.text
+
+
+def test_a_module_that_does_not_tell():
+    found = releases()
+    assert isinstance(found, checks.Advice)
+    assert "module: an older one" in found.text

@@ -253,7 +253,9 @@ class Agent:
         self.handle = flux.Flux()
         self.cluster = Cluster(args)
         self.rpc = self.handle.rpc(
-            "dws.agent", {"version": 1}, flags=flux.constants.FLUX_RPC_STREAMING
+            "dws.agent",
+            json.loads(args.hello),
+            flags=flux.constants.FLUX_RPC_STREAMING,
         )
         self.rpc.then(self.command_cb)
 
@@ -314,6 +316,7 @@ class Agent:
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("--hello", default='{"version": 1}')
     parser.add_argument("--state")
     parser.add_argument("--hold", action="append", default=[])
     parser.add_argument("--error", action="append", default=[])

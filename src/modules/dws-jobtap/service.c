@@ -7,6 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libutil/names.h"
 #include "service.h"
 
 static void answer_empty (struct jobtap *ctx, const flux_msg_t *msg)
@@ -308,7 +309,8 @@ static void sync_cb (flux_t *h,
         answer_error (ctx, msg, NULL);
         return;
     }
-    if (flux_respond_pack (h, msg, "{s:o}", "jobs", jobs) < 0)
+    if (flux_respond_pack (h, msg, "{s:o s:s}", "jobs", jobs,
+                           "release", DWS_RELEASE) < 0)
         flux_log_error (h, "dws: respond");
 }
 

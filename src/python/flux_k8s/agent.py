@@ -35,7 +35,9 @@ if TYPE_CHECKING:
 
 LOGGER = logging.getLogger(__name__)
 
-PROTOCOL_VERSION = 1
+# The module chooses the newest version that both speak (doc/protocol.md).
+PROTOCOL_NEWEST = 1
+PROTOCOL_OLDEST = 1
 # systemd must not start an agent again that another has taken over from.
 EXIT_REPLACED = 3
 REPORT_TYPES = {
@@ -383,7 +385,11 @@ class Agent:
     def _attach(self) -> None:
         self._stream = self._handle.rpc(
             names.TOPIC_AGENT,
-            {"version": PROTOCOL_VERSION},
+            {
+                "version": PROTOCOL_NEWEST,
+                "oldest": PROTOCOL_OLDEST,
+                "release": names.RELEASE,
+            },
             nodeid=0,
             flags=flux.constants.FLUX_RPC_STREAMING,
         )
@@ -476,7 +482,7 @@ class Agent:
             self._exit_code = EXIT_REPLACED
             self._handle.reactor_stop()
             return
-        if error.errno in (errno.EPERM, errno.EPROTO):
+        if error.errno == errno.EPERM:
             LOGGER.error("dws.agent: %s", error.strerror or error)
             self._exit_code = 1
             self._handle.reactor_stop()
@@ -485,9 +491,12 @@ class Agent:
         if error.errno == errno.EAGAIN:
             LOGGER.info("dws.agent: %s", error.strerror or error)
         elif self._attempts == 1:
+            # EPROTO: the module is too old or too new; another one may be loaded.
+            wanted = "another" if error.errno == errno.EPROTO else "the module"
             LOGGER.warning(
-                "dws.agent: %s, trying again until the module is there",
+                "dws.agent: %s, trying again until %s is there",
                 error.strerror or error,
+                wanted,
             )
         self._timer = self._handle.timer_watcher_create(
             backoff_s(self._attempts, ATTACH_FIRST_S, ATTACH_CAP_S),

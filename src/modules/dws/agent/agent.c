@@ -21,7 +21,11 @@
 #include "facts/persistent.h"
 #include "facts/storages.h"
 
-#define PROTOCOL_VERSION 1
+/* An agent of a neighbouring release is served in the newest version that both
+ * speak; a version that no release of a site speaks any more is dropped here.
+ */
+#define PROTOCOL_NEWEST 1
+#define PROTOCOL_OLDEST 1
 
 struct agent {
     struct dws_ctx *ctx;
@@ -32,6 +36,7 @@ struct agent {
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
     json_t *stats;              // what the agent counts, or NULL
+    char *release;              // of the agent, or NULL
 };
 
 /* A request whose agent is lost may have been carried out or not.
@@ -66,6 +71,8 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
     agent->listing = false;
     json_decref (agent->stats);
     agent->stats = NULL;
+    free (agent->release);
+    agent->release = NULL;
     idmap_clear (agent->commands);
     jobs_agent_lost (agent->ctx->jobs);
     agent->ctx->events->agent_lost (agent->ctx);
@@ -99,6 +106,7 @@ void agent_destroy (struct agent *agent)
         }
         idmap_destroy (agent->commands);
         json_decref (agent->stats);
+        free (agent->release);
         free (agent);
     }
 }
@@ -106,6 +114,11 @@ void agent_destroy (struct agent *agent)
 bool agent_ready (const struct agent *agent)
 {
     return agent->ready;
+}
+
+const char *agent_release (const struct agent *agent)
+{
+    return agent->release;
 }
 
 json_t *agent_status (const struct agent *agent)
@@ -212,45 +225,70 @@ int agent_forward (struct agent *agent,
     return 0;
 }
 
+/* The newest version that we and an agent have in common, which has those from
+ * 'oldest' to 'newest'. Returns -1 with errno = EPROTO if there is none.
+ */
+static int common_version (int newest, int oldest, const char *release,
+                           dws_error_t *error)
+{
+    int version = newest < PROTOCOL_NEWEST ? newest : PROTOCOL_NEWEST;
+
+    if (version >= oldest && version >= PROTOCOL_OLDEST)
+        return version;
+    return dws_error (error, EPROTO,
+                      "the agent (release %s) speaks versions %d to %d of the "
+                      "protocol, module dws (release %s) speaks %d to %d: update "
+                      "the %s",
+                      release ? release : "unknown", oldest, newest,
+                      DWS_RELEASE, PROTOCOL_OLDEST, PROTOCOL_NEWEST,
+                      newest < PROTOCOL_OLDEST ? "agent" : "module");
+}
+
 void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg)
 {
     struct dws_ctx *ctx = arg;
     struct agent *agent = ctx->agent;
-    const char *errstr = NULL;
+    dws_error_t error = { "" };
+    const char *release = NULL;
     json_t *config;
+    int newest;
+    int oldest = -1;
     int version;
 
-    if (flux_request_unpack (msg, NULL, "{s:i}", "version", &version) < 0)
+    if (flux_request_unpack (msg, NULL, "{s:i s?i s?s}",
+                             "version", &newest,
+                             "oldest", &oldest,
+                             "release", &release) < 0)
         goto error;
     if (!flux_msg_is_streaming (msg)) {
-        errno = EPROTO;
-        errstr = "dws.agent is a streaming request";
+        dws_error (&error, EPROTO, "dws.agent is a streaming request");
         goto error;
     }
-    if (version != PROTOCOL_VERSION) {
-        errno = EPROTO;
-        errstr = "agent and module are of different versions";
+    version = common_version (newest, oldest < 0 ? newest : oldest, release,
+                              &error);
+    if (version < 0)
         goto error;
-    }
     if (agent->request)
         flux_log (h, LOG_INFO, "a newer agent replaces the one attached");
     detach_agent (agent, ESTALE, "replaced by a newer agent");
     if (!(config = dws_config_agent (ctx->config)))
         goto error;
-    if (flux_respond_pack (h, msg, "{s:s s:i s:s s:o}",
+    if (flux_respond_pack (h, msg, "{s:s s:i s:s s:s s:o}",
                            "op", "hello",
-                           "version", PROTOCOL_VERSION,
+                           "version", version,
+                           "release", DWS_RELEASE,
                            "instance", ctx->instance,
                            "config", config) < 0) {
         flux_log_error (h, DWS_TOPIC_AGENT);
         return;
     }
     agent->request = flux_msg_incref (msg);
+    agent->release = release ? strdup (release) : NULL;
     agent->reachable = true;
     return;
 error:
-    if (flux_respond_error (h, msg, errno, errstr) < 0)
+    if (flux_respond_error (h, msg, errno, error.text[0] ? error.text : NULL) < 0)
         flux_log_error (h, DWS_TOPIC_AGENT);
 }
 

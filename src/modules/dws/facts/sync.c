@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <jansson.h>
 
 #include "libutil/errno_safe.h"
@@ -27,6 +28,7 @@ struct sync {
     bool again;             // ask once more after the answer
     bool told;              // the absence of the plugin has been logged
     bool alive;             // the plugin has answered, and not left since
+    char *release;          // of the plugin, or NULL
     struct retry *retry;
 };
 
@@ -67,11 +69,13 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
 {
     struct dws_ctx *ctx = call->ctx;
     struct sync *sync = ctx->sync;
+    const char *release = NULL;
     json_t *array;
 
     sync->asked = false;
     sync->alive = false;
-    if (flux_rpc_get_unpack (f, "{s:o}", "jobs", &array) < 0) {
+    if (flux_rpc_get_unpack (f, "{s:o s?s}", "jobs", &array,
+                             "release", &release) < 0) {
         if (!sync->told)
             flux_log (ctx->h, LOG_INFO, "waiting for dws-jobtap.so: %s",
                       future_strerror (f, errno));
@@ -79,6 +83,8 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
         retry_later (sync->retry);
         return;
     }
+    free (sync->release);
+    sync->release = release ? strdup (release) : NULL;
     learn_jobs (sync, array);
     if (!sync->done)
         flux_log (ctx->h, LOG_DEBUG, "%zu jobs known", jobs_count (ctx->jobs));
@@ -119,6 +125,11 @@ void sync_plugin (struct sync *sync, bool loaded)
     sync_start (sync);
 }
 
+const char *sync_release (const struct sync *sync)
+{
+    return sync->alive ? sync->release : NULL;
+}
+
 bool sync_alive (const struct sync *sync)
 {
     return sync->alive;
@@ -154,6 +165,7 @@ void sync_destroy (struct sync *sync)
     if (sync) {
         ERRNO_SAFE_BLOCK;
         retry_destroy (sync->retry);
+        free (sync->release);
         free (sync);
     }
 }

@@ -29,6 +29,10 @@ void sync_plugin (struct sync *sync, bool loaded);
  */
 bool sync_alive (const struct sync *sync);
 
+/* The release of the plugin; NULL while it is not known, or if it does not say.
+ */
+const char *sync_release (const struct sync *sync);
+
 /* True once all jobs are known.
  */
 bool sync_done (const struct sync *sync);
