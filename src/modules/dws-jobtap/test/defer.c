@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/names.h"
 #include "../job.h"
 #include "../rebuild.h"
 #include "../service.h"
@@ -202,7 +203,7 @@ static void test_job_ends_while_it_is_read (void **state)
                                          FLUX_MATCH_RESPONSE,
                                          FLUX_O_NONBLOCK));
     assert_int_equal (flux_response_decode (answer, NULL, &s), 0);
-    assert_string_equal (s, "{\"jobs\":[]}");
+    assert_string_equal (s, "{\"jobs\":[],\"release\":\"" DWS_RELEASE "\"}");
 
     flux_msg_destroy (answer);
     flux_msg_destroy (sync);
