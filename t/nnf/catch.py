@@ -9,6 +9,7 @@ delete          its workflow is deleted, as by an admin
 kill:PART       a part of the rig is killed; for one PHASE
 spread:PART     the same, once jobs are at work in STATES, whichever those are; no
                 PHASE
+spread:FILE.pid the same, the process of that file is stopped
 
 Jobs are added to the file "crowd", a line for each: PHASE JOBID, for outcome of
 t/scripts/crowd.py. Prints the state in which each was found, which after spread is
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import sys
 import threading
 import time
@@ -86,7 +88,11 @@ class Crowd:
         print(f"{phase}: {self._action} in {state}", flush=True)
 
     def kill(self) -> None:
-        self._parts.kill(self._what)
+        if self._what.endswith(".pid"):
+            pid = pathlib.Path(self._what).read_text(encoding="ascii")
+            os.kill(int(pid), signal.SIGSTOP)
+        else:
+            self._parts.kill(self._what)
 
     def at_work(self) -> dict[str, str]:
         """The workflows that are not done with their state, and that."""
