@@ -11,6 +11,7 @@ def cluster():
     for host in HOSTS:
         cluster.start_atom(host)
     cluster.install()
+    cluster.wait_free()
     return cluster
 
 

@@ -7,6 +7,7 @@ All waiting is for something that can be seen, for LIMIT_S at the most.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -68,6 +69,7 @@ class Cluster:
         self.work.mkdir(exist_ok=True)
         # Of jobs without a script: the pipe that each reads, and what holds it open.
         self.pipes = {}
+        self.numbers = itertools.count()
         self.held = {}
 
     # Commands
@@ -92,7 +94,9 @@ class Cluster:
         it is released or deleted."""
         pipe = None
         if script is None:
-            pipe = self.work / f"pipe{len(self.pipes)}"
+            # Not by the job's id, which may come again after a restart of the server,
+            # and not as in an earlier run of a test.
+            pipe = self.work / f"pipe-{os.getpid()}-{next(self.numbers)}"
             os.mkfifo(pipe)
             pipe.chmod(0o666)
             script = f"cat {pipe}"

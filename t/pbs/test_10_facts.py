@@ -32,6 +32,7 @@ def test_numbers_and_vnodes_are_those_of_the_unit_tests(cluster):
     source = PROBE.format(host=OTHER, words=list(SHARING), out=str(out))
     with cluster.extra_hook("probe", source):
         job = cluster.submit("-l select=2:ncpus=1 -l place=scatter", "true")
+        cluster.schedule()
         wait("what the probe saw", out.exists)
         cluster.wait_job(job, "F")
     constants = {f"ND_{word.upper()}": number for word, number in SHARING.items()}

@@ -192,14 +192,6 @@ def left_behind(job: Object, nodelist: str) -> list[str]:
     return result
 
 
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        raise cli.Failure("not confirmed: say --yes where nobody can be asked")
-    print("Type yes to go on: ", end="", flush=True)
-    if sys.stdin.readline().strip() != "yes":
-        raise cli.Failure("not confirmed: nothing was done")
-
-
 def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
     """Run release."""
     number = cli.jobids([args.jobid])[0]
@@ -225,7 +217,7 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
         for text in left:
             print(f"  {term.clean(text)}")
     if not args.yes:
-        _confirm()
+        cli.confirm()
     why = args.reason or "given up with flux rabbit release"
     request = {
         "id": number,

@@ -31,6 +31,7 @@ COMMANDS = {
     "timeline": ("chart", "where the time of jobs went, as a picture"),
     "stats": ("stats", "how long finished jobs spent in each state"),
     "top": ("top", "live view of rabbits and jobs"),
+    "persistent": ("persistent", "file systems that outlive jobs: list, make, destroy"),
     "losses": ("losses", "list jobs whose data was not staged out"),
     "drain": ("admin", "drain the compute nodes next to rabbits"),
     "undrain": ("admin", "undrain the compute nodes next to rabbits"),
@@ -60,6 +61,8 @@ class Failure(Exception):
 class _Help(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30)
+        # It leaves room for the commands without their second indent.
+        self._action_max_length = max(map(len, COMMANDS)) + 2 * self._indent_increment
 
 
 def _common(parser: argparse.ArgumentParser) -> None:
@@ -147,6 +150,15 @@ def main(argv: list[str] | None = None) -> int:
 
 
 @functools.cache
+def confirm() -> None:
+    """Ask whether to go on. Raises Failure if not."""
+    if not sys.stdin.isatty():
+        raise Failure("not confirmed: say --yes where nobody can be asked")
+    print("Type yes to go on: ", end="", flush=True)
+    if sys.stdin.readline().strip() != "yes":
+        raise Failure("not confirmed: nothing was done")
+
+
 def user_name(userid: int) -> str:
     """The name of a user, or the number."""
     import pwd

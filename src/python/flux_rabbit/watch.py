@@ -121,10 +121,8 @@ def _json(line: Timeline, active: Object | None) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run the command."""
-    handle = rpc.Handle()
-    number = cli.jobids([args.jobid])[0]
+def follow(handle: rpc.Handle, number: int, args: argparse.Namespace) -> int:
+    """Show how a job gets on until it is over. Returns the exit status."""
     live = sys.stdout.isatty() and not args.json
     colour = cli.colour(args)
     printer = Printer()
@@ -149,3 +147,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         _json(line, None)
     return 0 if line.success else cli.EXIT_ERROR
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    return follow(rpc.Handle(), cli.jobids([args.jobid])[0], args)

@@ -9,12 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "libutil/errno_safe.h"
 #include "libdws/directive/command.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
+#include "libdws/util/timestamp.h"
 #include "drivers.h"
 #include "workflow.h"
 
@@ -140,27 +140,6 @@ static const char *get_string (json_t *o, const char *k1, const char *k2)
 static bool get_bool (json_t *o, const char *k1, const char *k2)
 {
     return json_is_true (json_object_get (json_object_get (o, k1), k2));
-}
-
-/* RFC 3339, in UTC as Kubernetes writes it, with or without a fraction.
- * Returns 0 for anything else.
- */
-static double parse_time (const char *s)
-{
-    struct tm tm = { 0 };
-    const char *rest;
-    double fraction = 0.;
-
-    if (!s || !(rest = strptime (s, "%Y-%m-%dT%H:%M:%S", &tm)))
-        return 0.;
-    if (*rest == '.') {
-        char *end;
-        fraction = strtod (rest, &end);
-        rest = end;
-    }
-    if (strcmp (rest, "Z") != 0)
-        return 0.;
-    return (double)timegm (&tm) + fraction;
 }
 
 static bool has_finalizer (json_t *object)
@@ -345,10 +324,10 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->mounts = count_mounted (directives);
     wf->moves = wf->containers || (commands & DWS_COMMAND_COPY_OUT)
                 || has_requires (directives);
-    wf->t_desired = parse_time (get_string (object, "status",
+    wf->t_desired = dws_timestamp (get_string (object, "status",
                                             "desiredStateChange"));
     read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
-    wf->t_ready = parse_time (get_string (object, "status", "readyChange"));
+    wf->t_ready = dws_timestamp (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));
     return wf;

@@ -10,6 +10,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/facts/workflow.h"
 #include "libdws/util/error.h"
+#include "libdws/util/timestamp.h"
 #include "persistent.h"
 
 /* A reference is to the breakdown of a directive: its workflow's name and
@@ -41,6 +42,7 @@ json_t *dws_persistent_describe (json_t *object)
     const char *namespace = "";
     const char *type = "";
     const char *state = "";
+    const char *created = NULL;
     json_int_t userid = -1;
     json_t *references = NULL;
     json_t *users;
@@ -48,8 +50,11 @@ json_t *dws_persistent_describe (json_t *object)
     json_t *value;
     size_t index;
 
-    json_unpack (object, "{s:{s?s s?s}}",
-                 "metadata", "name", &name, "namespace", &namespace);
+    json_unpack (object, "{s:{s?s s?s s?s}}",
+                 "metadata",
+                   "name", &name,
+                   "namespace", &namespace,
+                   "creationTimestamp", &created);
     json_unpack (object, "{s:{s?s s?I s?o}}",
                  "spec",
                    "fsType", &type,
@@ -66,12 +71,13 @@ json_t *dws_persistent_describe (json_t *object)
             goto nomem;
         }
     }
-    if (!(o = json_pack ("{s:s s:s s:s s:I s:s s:o}",
+    if (!(o = json_pack ("{s:s s:s s:s s:I s:s s:f s:o}",
                          "name", name,
                          "namespace", namespace,
                          "type", type,
                          "userid", userid,
                          "state", state,
+                         "created", dws_timestamp (created),
                          "users", users)))
         goto nomem;
     return o;

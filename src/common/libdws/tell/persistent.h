@@ -9,10 +9,11 @@
 #include <stddef.h>
 #include <jansson.h>
 
-/* Describe one: {"name", "namespace", "type", "userid", "state", "users"},
- * where users is an array of {"workflow", "jobid"?} for those that use it now;
- * jobid is there if the workflow is named like those of Flux jobs. Whatever
- * the object does not tell is "" or -1. Returns NULL with errno ENOMEM.
+/* Describe one: {"name", "namespace", "type", "userid", "state", "created",
+ * "users"}, where created is a time (s since the epoch), and users an array of
+ * {"workflow", "jobid"?} for those that use it now; jobid is there if the
+ * workflow is named like those of Flux jobs. Whatever the object does not tell
+ * is "" or -1, or 0 for the time. Returns NULL with errno ENOMEM.
  */
 json_t *dws_persistent_describe (json_t *object);
 

@@ -17,6 +17,7 @@
 #include "base/worker.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
+#include "facts/space.h"
 
 struct persistent {
     json_t *list;               // namespace/name -> description
@@ -167,7 +168,9 @@ void persistent_list (struct persistent *p, json_t *objects)
         learn_object (p, object, false);
 }
 
-json_t *persistent_status (const struct persistent *p, json_int_t userid)
+json_t *persistent_status (const struct persistent *p,
+                           const struct space *space,
+                           json_int_t userid)
 {
     json_t *array;
     const char *key;
@@ -176,9 +179,15 @@ json_t *persistent_status (const struct persistent *p, json_int_t userid)
     if (!(array = json_array ()))
         return NULL;
     json_object_foreach (p->list, key, o) {
-        if ((userid == -1
-             || json_integer_value (json_object_get (o, "userid")) == userid)
-            && json_array_append (array, o) < 0) {
+        const char *name = json_string_value (json_object_get (o, "name"));
+        json_t *copy;
+
+        if (userid != -1
+            && json_integer_value (json_object_get (o, "userid")) != userid)
+            continue;
+        copy = json_copy (o);
+        json_object_set_new (copy, "space", space_of_persistent (space, name));
+        if (json_array_append_new (array, copy) < 0) {
             json_decref (array);
             return NULL;
         }

@@ -21,10 +21,13 @@ void persistent_list (struct persistent *p, json_t *objects);
 void persistent_learn (struct persistent *p, json_t *object, bool deleted);
 
 /* For dws.status: an array of what libdws/tell/persistent.h describes, and
- * "user", the owner's name, or number where that is not known or not looked up yet;
- * only file systems of 'userid', unless that is -1.
+ * "user", the owner's name, or number where that is not known or not looked up yet,
+ * and "space", the bytes that it takes, by rabbit; only file systems of 'userid',
+ * unless that is -1.
  */
-json_t *persistent_status (const struct persistent *p, json_int_t userid);
+json_t *persistent_status (const struct persistent *p,
+                           const struct space *space,
+                           json_int_t userid);
 
 /* The file systems that a job's directives name, in words; "" if there is
  * nothing to tell. The caller frees it.

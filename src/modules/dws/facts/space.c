@@ -289,6 +289,19 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
     claim->bytes = NULL;
 }
 
+json_t *space_of_persistent (const struct space *space, const char *name)
+{
+    json_t *bytes;
+
+    if (!(bytes = json_object ()))
+        return NULL;
+    for (struct holding *h = space->list; h; h = h->next) {
+        if (h->persistent && !strcmp (h->persistent, name))
+            add_map (bytes, h->bytes, 1);
+    }
+    return bytes;
+}
+
 static int copy_label (json_t *labels, const char *label, char **copy)
 {
     const char *s = json_string_value (json_object_get (labels, label));

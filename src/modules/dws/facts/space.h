@@ -41,6 +41,11 @@ void space_destroy (struct space *space);
 json_t *space_used (const struct space *space);
 json_t *space_outside (const struct space *space);
 
+/* What persistent storage of that name takes: a new map, empty if it is nothing
+ * that is known. NULL: no memory.
+ */
+json_t *space_of_persistent (const struct space *space, const char *name);
+
 /* The job takes what a layout says, as dws_allocation_sets() makes it, in the
  * place of what its Servers objects took before. Fails with ENOMEM. Without
  * memory the sum may stay too low, which does no harm: the storage controllers

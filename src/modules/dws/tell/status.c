@@ -78,7 +78,8 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "states", states,
                    "agent", agent_status (ctx->agent),
                    "rabbits", list_totals (ctx),
-                   "persistent", persistent_status (ctx->persistent, owner),
+                   "persistent", persistent_status (ctx->persistent, ctx->space,
+                                                    owner),
                    "losses", losses_status (ctx->losses),
                    "health", health_status (ctx->health));
     if (o && seen.oldest

@@ -9,7 +9,8 @@
 static void test_describe (void **state)
 {
     json_t *object = J (
-        "{'metadata': {'name': 'keep', 'namespace': 'default'},"
+        "{'metadata': {'name': 'keep', 'namespace': 'default',"
+        " 'creationTimestamp': '2026-11-23T12:00:00Z'},"
         " 'spec': {'name': 'keep', 'fsType': 'lustre', 'userID': 1001,"
         " 'state': 'Active', 'consumerReferences': ["
         "   {'name': 'fluxjob-42-0'}, {'name': 'fluxjob-7-00c0ffee-1'},"
@@ -20,7 +21,7 @@ static void test_describe (void **state)
 
     assert_json (o, "{'name': 'keep', 'namespace': 'default',"
                  " 'type': 'lustre', 'userid': 1001, 'state': 'Active',"
-                 " 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
+                 " 'created': 1795435200.0, 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
                  " {'workflow': 'fluxjob-7-00c0ffee', 'jobid': 7},"
                  " {'workflow': 'other-thing'}]}");
     assert_string_equal (dws_persistent_text (o, "alice", buf),
@@ -45,7 +46,8 @@ static void test_bare (void **state)
         json_t *o = dws_persistent_describe (object);
 
         assert_json (o, "{'name': '', 'namespace': '', 'type': '',"
-                     " 'userid': -1, 'state': '', 'users': []}");
+                     " 'userid': -1, 'state': '', 'created': 0.0,"
+                     " 'users': []}");
         assert_string_equal (dws_persistent_text (o, "?", buf),
                              "file system '' (, state unknown, owner ?,"
                              " used by 0 jobs)");

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of timestamp.c.
+ */
+
+#include "libdws/test/util.h"
+#include "libdws/util/timestamp.h"
+
+static void test_timestamp (void **state)
+{
+    static const struct {
+        const char *text;
+        double seconds;
+    } tab[] = {
+        { "1970-01-01T00:00:01Z", 1. },
+        { "2026-11-23T12:00:00Z", 1795435200. },
+        { "2026-11-23T12:00:00.250000Z", 1795435200.25 },
+        { "2026-11-23T12:00:00", 0. },
+        { "2026-11-23T12:00:00+01:00", 0. },
+        { "2026-11-23", 0. },
+        { "soon", 0. },
+        { "", 0. },
+        { NULL, 0. },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++)
+        assert_true (dws_timestamp (tab[i].text) == tab[i].seconds);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_timestamp),
+    };
+
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}

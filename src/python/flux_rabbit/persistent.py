@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit persistent: file systems that stay when the job that made them is
+# over. Making and destroying one is a job, so Flux and DWS decide what is allowed.
+"""Persistent file systems."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from types import SimpleNamespace
+from typing import Any
+
+from flux_rabbit import cli, rpc, table, term, watch
+from flux_rabbit.term import Line
+from flux_rabbit.units import Seconds, Size
+
+Object = dict[str, Any]
+
+ACTIONS = ("list", "show", "create", "destroy")
+TYPES = ("xfs", "gfs2", "raw", "lustre")
+# Options that say what is to be made.
+MAKING = ("type", "capacity", "profile")
+LIST = table.Table(
+    "persistent",
+    {
+        "name": "NAME",
+        "type": "TYPE",
+        "size": "SIZE",
+        "state": "STATE",
+        "username": "USER",
+        "userid": "UID",
+        "age": "AGE",
+        "created": "CREATED",
+        "jobs": "JOBS",
+        "users": "USED BY",
+        "rabbits": "RABBITS",
+    },
+    {
+        "default": (
+            "Size, owner, age, how many use it",
+            "+:{name:<8} {type:<6} {size:>8} {state:<8} +:{username:<8} {age:>7} "
+            "{jobs:>4} +:{rabbits:<8}",
+        ),
+        "long": (
+            "With who uses it, and since when it is there",
+            "+:{name:<8} {type:<6} {size:>8} {state:<8} +:{username:<8} "
+            "{created:<19} +:{rabbits:<8} ?:{users}",
+        ),
+    },
+)
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options."""
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=ACTIONS,
+        metavar="ACTION",
+        help=f"one of {', '.join(ACTIONS)} (default: list)",
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a file system")
+    table.configure(parser)
+    making = parser.add_argument_group("what create makes")
+    making.add_argument("-t", "--type", choices=TYPES, help="of file system")
+    making.add_argument("-c", "--capacity", metavar="SIZE", help="such as 10TiB")
+    making.add_argument("--profile", metavar="NAME", help="of NNF")
+    job = parser.add_argument_group("the job that creates or destroys")
+    job.add_argument(
+        "-N", "--nodes", type=int, default=1, metavar="N", help="its nodes (default: 1)"
+    )
+    job.add_argument("-q", "--queue", metavar="NAME", help="its queue")
+    job.add_argument("-B", "--bank", metavar="NAME", help="its bank")
+    job.add_argument("--requires", metavar="CONSTRAINT", help="its nodes are like this")
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="destroy without asking"
+    )
+    parser.set_defaults(interval=0.5)
+    return (
+        "List file systems that stay when the job that made them is over, show one, "
+        "make one, or destroy it with all that is in it. create and destroy submit a "
+        "job and follow it to its end; the exit status is that of the job. A file "
+        "system of type xfs, gfs2 or raw is made next to the nodes of that job, and "
+        "can be mounted on as many nodes at each rabbit as it has. Users who do not "
+        "own the instance see their own.",
+        (
+            "flux rabbit persistent",
+            "flux rabbit persistent create results -t lustre -c 50GiB",
+            "flux rabbit persistent show results",
+            "flux rabbit persistent destroy results",
+        ),
+    )
+
+
+def _user(user: Object) -> str:
+    return rpc.f58(user["jobid"]) if "jobid" in user else str(user["workflow"])
+
+
+def _time(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
+
+
+def row_of(system: Object, now: float) -> table.Row:
+    """The fields of a file system."""
+    created = float(system.get("created") or 0)
+    space = system.get("space") or {}
+    return SimpleNamespace(
+        name=system["name"],
+        type=system["type"],
+        size=Size(sum(space.values())),
+        state=system["state"],
+        username=system["user"],
+        userid=system["userid"],
+        age=Seconds(max(0.0, now - created)) if created else "",
+        created=_time(created) if created else "",
+        jobs=len(system["users"]),
+        users=",".join(map(_user, system["users"])),
+        rabbits=_hostlist(space),
+    )
+
+
+def _hostlist(names: Object) -> str:
+    from flux.hostlist import Hostlist
+
+    return str(Hostlist(sorted(names)).sort())
+
+
+def screen(system: Object, rabbits: list[Object], now: float) -> list[Line]:
+    """Everything about a file system."""
+    row = row_of(system, now)
+    nodes = {rabbit["name"]: rabbit.get("nodes", "") for rabbit in rabbits}
+    lines: list[Line] = [
+        [(row.name, "bold"), (f"  {row.type}, {row.size}, ", ""), _state(row.state)],
+        [("Owner    ", "dim"), (str(row.username), "")],
+    ]
+    if row.created:
+        lines.append([("Since    ", "dim"), (f"{row.created} ({row.age})", "")])
+    lines.append([("Used by  ", "dim"), (row.users or "nobody", "")])
+    label = "On       "
+    for name, size in sorted((system.get("space") or {}).items()):
+        near = f", next to {nodes[name]}" if nodes.get(name) else ""
+        lines.append([(label, "dim"), (f"{name}: {Size(size)}{near}", "")])
+        label = " " * len(label)
+    return lines
+
+
+def _state(state: str) -> tuple[str, str]:
+    return (state or "state unknown", "good" if state == "Active" else "warn")
+
+
+def _find(systems: list[Object], name: str) -> Object:
+    for system in systems:
+        if system["name"] == name:
+            return system
+    there = ", ".join(sorted(s["name"] for s in systems)) or "none"
+    raise cli.Failure(f"there is no file system '{name}' that you may see: {there}")
+
+
+def _submit(directive: str, args: argparse.Namespace) -> int:
+    """Submit a job that does nothing but that. Raises Failure."""
+    import flux
+    import flux.job
+    from flux.job.Jobspec import MiniConstraintParser
+
+    try:
+        spec = flux.job.JobspecV1.from_command(["true"], num_nodes=args.nodes)
+        spec.setattr("system.dw", directive)
+        spec.setattr("system.job.name", f"{args.action}-{args.name}")
+        for key in ("queue", "bank"):
+            if getattr(args, key):
+                spec.setattr(f"system.{key}", getattr(args, key))
+        if args.requires:
+            constraint = MiniConstraintParser().parse(args.requires)
+            spec.setattr("system.constraints", constraint)
+        return int(flux.job.submit(flux.Flux(), spec))
+    except (OSError, ValueError, SyntaxError) as exc:
+        text = exc.strerror if isinstance(exc, OSError) else None
+        raise cli.Failure(text or str(exc)) from None
+
+
+def _directive(command: str, args: argparse.Namespace) -> str:
+    words = {"name": args.name}
+    words.update({key: getattr(args, key) for key in MAKING if getattr(args, key)})
+    for key, value in words.items():
+        if not value or any(char.isspace() for char in value):
+            raise cli.Failure(f"{key}: '{value}' is not one word")
+    return " ".join([f"#DW {command}", *(f"{k}={v}" for k, v in words.items())])
+
+
+def _create(handle: rpc.Handle, args: argparse.Namespace) -> int:
+    missing = [f"--{key}" for key in ("type", "capacity") if not getattr(args, key)]
+    if missing:
+        raise cli.Failure(f"create needs {' and '.join(missing)}")
+    number = _submit(_directive("create_persistent", args), args)
+    return watch.follow(handle, number, args)
+
+
+def _destroy(
+    handle: rpc.Handle, systems: list[Object], args: argparse.Namespace
+) -> int:
+    row = row_of(_find(systems, args.name), time.time())
+    if row.users:
+        raise cli.Failure(f"'{row.name}' is used by {row.users}: wait for their end")
+    if not args.yes:
+        print(f"{row.name} ({row.type}, {row.size}) is lost with all that is in it.")
+        cli.confirm()
+    number = _submit(_directive("destroy_persistent", args), args)
+    return watch.follow(handle, number, args)
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises Failure for words that do not go together."""
+    if args.action == "list" and args.name:
+        raise cli.Failure(f"list takes no name: show {args.name}?")
+    if args.action != "list" and not args.name:
+        raise cli.Failure(f"{args.action} needs the name of a file system")
+    for key in MAKING:
+        if args.action != "create" and getattr(args, key):
+            raise cli.Failure(f"--{key}: only create takes it")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    _check(args)
+    handle = rpc.Handle()
+    if args.action == "create":
+        return _create(handle, args)
+    systems: list[Object] = rpc.status(handle)["persistent"]
+    if args.action == "destroy":
+        return _destroy(handle, systems, args)
+    now = time.time()
+    if args.action == "show":
+        system = _find(systems, args.name)
+        if args.json:
+            cli.print_json(system)
+        else:
+            term.show(screen(system, rpc.rabbits(handle), now), cli.colour(args))
+    elif args.json:
+        cli.print_json({"persistent": systems})
+    else:
+        systems.sort(key=lambda system: str(system["name"]))
+        table.show(LIST, args, [[row_of(system, now) for system in systems]])
+    return 0
