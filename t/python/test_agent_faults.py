@@ -1,186 +1,34 @@
 # What can go wrong between the agent and the API server, each against a server
-# on a socket: a small one that can be made to do anything, and dws-sim.
+# on a socket: a small one that can be made to do anything.
 # SPDX-License-Identifier: LGPL-3.0-only
 import datetime
 import email.utils
-import http.server
 import json
 import pathlib
 import queue
 import socket
 import ssl
-import threading
-import time
 
+import faulty_server
 import kubernetes.config
 import pytest
-from flux_k8s import comeback, commands, kube, watch
+from faulty_server import (
+    GROUP,
+    LIMIT_S,
+    Server,
+    answer,
+    cut,
+    never,
+    run,
+)
+from flux_k8s import comeback, commands, kube
 from flux_k8s.kube import UNREACHABLE, ApiError, Kube
 from flux_k8s.kubeconfig import ConfigError
-from flux_k8s.watch import Sink, WatchThread, pause_s
-from sim_support import SOURCE, Sim, workflow
+from flux_k8s.watch import pause_s
+from sim_support import workflow
 
-LIMIT_S = 20
-GROUP = "/apis/dataworkflowservices.github.io"
-WORKFLOWS = f"{GROUP}/v1alpha7/workflows"
-VERSIONS = {"versions": [{"version": "v1alpha6"}, {"version": "v1alpha7"}]}
-assert SOURCE
-
-
-def status(code, reason, message):
-    return {
-        "kind": "Status",
-        "status": "Failure",
-        "code": code,
-        "reason": reason,
-        "message": message,
-    }
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def send(self, code, body, headers=()):
-        data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        self.send_response(code)
-        for name, value in headers:
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def stream(self, *events):
-        """Begin a watch and leave it open."""
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        for event in events:
-            data = json.dumps(event).encode() + b"\n"
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
-
-    def end_stream(self):
-        self.wfile.write(b"0\r\n\r\n")
-
-    def serve(self):
-        self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        self.server.seen.append((self.command, self.path, self.headers))
-        if self.path == GROUP and not self.server.no_discovery:
-            self.send(200, VERSIONS)
-            return
-        if not self.known():
-            self.send(401, status(401, "Unauthorized", "Unauthorized"))
-            return
-        if self.server.script:
-            self.server.script.pop(0)(self)
-        else:
-            self.send(200, {"kind": "Workflow", "metadata": {"name": "w"}})
-
-    def known(self):
-        """Has the client got the token, or the certificate, that it needs?"""
-        if self.server.subject is not None:
-            shown = self.connection.getpeercert()
-            return shown["subject"] == ((("commonName", self.server.subject),),)
-        return self.server.token in (None, self.headers.get("Authorization"))
-
-    do_GET = do_POST = do_PATCH = do_DELETE = serve
-
-    def log_message(self, *args):
-        pass
-
-
-class Server:
-    """An API server that does what its script says, then answers well."""
-
-    def __init__(self, directory, context=None):
-        self.directory = directory
-        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads = True
-        self.http.seen = []
-        self.http.script = []
-        self.http.token = None
-        self.http.subject = None
-        self.http.no_discovery = False
-        self.scheme = "http"
-        if context is not None:
-            self.scheme = "https"
-            self.http.socket = context.wrap_socket(self.http.socket, server_side=True)
-        self.port = self.http.server_address[1]
-        threading.Thread(target=self.http.serve_forever, daemon=True).start()
-
-    def kubeconfig(self, token="first", ca=None, user=None):
-        path = self.directory / "kubeconfig"
-        cluster = {"server": f"{self.scheme}://127.0.0.1:{self.port}"}
-        if ca is not None:
-            cluster["certificate-authority"] = str(ca)
-        config = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "current-context": "c",
-            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
-            "clusters": [{"name": "k", "cluster": cluster}],
-            "users": [{"name": "u", "user": user or {"token": token}}],
-        }
-        path.write_text(json.dumps(config))
-        return str(path)
-
-    def kube(self, **options):
-        return Kube(self.kubeconfig(**options))
-
-    def close(self):
-        self.http.shutdown()
-        self.http.server_close()
-
-
-@pytest.fixture
-def server(tmp_path):
-    made = Server(tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture(autouse=True)
-def fast(monkeypatch):
-    monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
-    monkeypatch.setattr(watch, "BACKOFF_FIRST_S", 0.001)
-    monkeypatch.setattr(kube, "RELOAD_INTERVAL_S", 0.0)
-
-
-def answer(code, reason="", message="no", headers=()):
-    return lambda handler: handler.send(code, status(code, reason, message), headers)
-
-
-def cut(handler):
-    """Close the connection in the middle of an answer."""
-    handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
-    handler.close_connection = True
-
-
-def never(handler):
-    """Say nothing until the client gives up."""
-    handler.connection.settimeout(LIMIT_S)
-    handler.rfile.read(1)
-    handler.close_connection = True
-
-
-def run(api, *todo):
-    """Have commands carried out; their results and what trouble they had."""
-    results, trouble = queue.Queue(), []
-    pool = commands.CommandQueue(api, 2, results.put, trouble.append)
-    for seq, command in enumerate(todo):
-        pool.submit(
-            {
-                "kind": "workflows",
-                "namespace": "default",
-                "name": "w",
-                "seq": seq,
-                **command,
-            }
-        )
-    got = [results.get(timeout=LIMIT_S) for _ in todo]
-    pool.stop()
-    return got, trouble
-
-
+server = pytest.fixture(faulty_server.server)
+fast = pytest.fixture(faulty_server.fast, autouse=True)
 GET = {"op": "get"}
 PATCH = {"op": "patch", "patch": {"spec": {"desiredState": "Setup"}}}
 
@@ -518,173 +366,3 @@ def test_a_client_certificate_of_another_authority(tmp_path):
         assert run(api, PATCH)[0][0]["ok"]
     finally:
         server.close()
-
-
-# Watches
-
-
-class Record(Sink):
-    def __init__(self):
-        self.got = queue.Queue()
-
-    def listing(self, plural):
-        pass
-
-    def listed(self, plural, objects, version):
-        self.got.put("listed")
-
-    def changed(self, plural, event, obj):
-        self.got.put((event, obj["metadata"]["name"]))
-
-    def health(self, plural, error):
-        self.got.put("well" if error is None else "ill")
-
-
-class Follow:
-    """A watch thread, and what it tells."""
-
-    def __init__(self, api):
-        self.sink = Record()
-        self.thread = WatchThread(api, "workflows", "", self.sink)
-        self.thread.start()
-
-    def next(self):
-        return self.sink.got.get(timeout=LIMIT_S)
-
-    def end(self):
-        self.thread.stop()
-        self.thread.join(LIMIT_S)
-        assert not self.thread.is_alive()
-
-
-LISTED = {"items": [], "metadata": {"resourceVersion": "5"}}
-
-
-def event(name, version):
-    meta = {"name": name, "resourceVersion": str(version)}
-    return {"type": "ADDED", "object": {"kind": "Workflow", "metadata": meta}}
-
-
-def test_a_watch_that_goes_silent_is_given_up(server, monkeypatch):
-    """Half-open: the server is there no more and nobody has said so."""
-    monkeypatch.setattr(watch, "WATCH_TIMEOUT_S", (0, 0))
-    monkeypatch.setattr(kube, "WATCH_SLACK_S", 0.3)
-    ended = threading.Event()
-
-    def silent(handler):
-        handler.stream(event("a", 6))
-        handler.rfile.read(1)
-        ended.set()
-        handler.close_connection = True
-
-    def next_stream(handler):
-        handler.stream(event("b", 7))
-        handler.rfile.read(1)
-
-    server.http.script = [lambda h: h.send(200, LISTED), silent, next_stream]
-    follow = Follow(server.kube())
-    assert [follow.next() for _ in range(5)] == [
-        "listed",
-        ("ADDED", "a"),
-        "ill",
-        "well",
-        ("ADDED", "b"),
-    ]
-    assert ended.wait(LIMIT_S)
-    follow.end()
-    # it went on where it was
-    assert "resourceVersion=6" in server.http.seen[-1][1]
-
-
-def test_dead_peers_are_looked_for():
-    options = {(level, name): value for level, name, value in kube.KEEPALIVE}
-    assert options[socket.SOL_SOCKET, socket.SO_KEEPALIVE] == 1
-    idle = options[socket.IPPROTO_TCP, socket.TCP_KEEPIDLE]
-    probes = options[socket.IPPROTO_TCP, socket.TCP_KEEPCNT]
-    interval = options[socket.IPPROTO_TCP, socket.TCP_KEEPINTVL]
-    assert idle + probes * interval <= 30
-
-
-@pytest.mark.parametrize("how", ["status", "event"])
-def test_410_both_ways(server, how):
-    def gone(handler):
-        if how == "status":
-            answer(410, "Expired", "too old resource version")(handler)
-        else:
-            error = {"type": "ERROR", "object": status(410, "Expired", "too old")}
-            handler.stream(error)
-            handler.end_stream()
-
-    def listed(handler):
-        handler.send(200, LISTED)
-
-    def open_stream(handler):
-        handler.stream(event("a", 6))
-        handler.rfile.read(1)
-
-    server.http.script = [listed, gone, listed, open_stream]
-    follow = Follow(server.kube())
-    assert [follow.next() for _ in range(3)] == ["listed", "listed", ("ADDED", "a")]
-    follow.end()
-
-
-def test_who_is_sent_away_again_and_again_slows_down(server, monkeypatch):
-    """A server or a proxy that ends every watch at once."""
-    paused = []
-    monkeypatch.setattr(
-        watch, "backoff_s", lambda n, first, cap: paused.append(n) or 0.001
-    )
-
-    def at_once(handler):
-        handler.stream()
-        handler.end_stream()
-
-    def open_stream(handler):
-        handler.stream(event("a", 6))
-        handler.rfile.read(1)
-
-    server.http.script = [lambda h: h.send(200, LISTED), *[at_once] * 5, open_stream]
-    follow = Follow(server.kube())
-    assert [follow.next(), follow.next()] == ["listed", ("ADDED", "a")]
-    follow.end()
-    assert paused == [1, 2, 3, 4]
-
-
-# The same against the simulator
-
-
-@pytest.fixture(scope="module")
-def sim(tmp_path_factory):
-    made = Sim(tmp_path_factory.mktemp("sim"), "--tls")
-    yield made
-    made.stop()
-
-
-def test_faults_of_the_simulator_pass(sim):
-    api = Kube(str(sim.kubeconfig))
-    name = "faulty"
-    create = {"op": "create", "name": name, "object": workflow(name)}
-    for code in (429, 500, 503, 401):
-        sim.ctl("api", "--status", str(code), "--count", "2")
-    got, trouble = run(api, create, {"op": "delete", "name": name})
-    assert [r["ok"] for r in got] == [True, True]
-    assert [t["status"] for t in trouble] == [429, 500, 503, 401]
-    assert api.stats.summary()["retries"] == 8
-
-
-def test_watches_that_the_simulator_drops_or_expires(sim):
-    api = Kube(str(sim.kubeconfig))
-    follow = Follow(api)
-    assert follow.next() == "listed"
-    for words in (["--drop-watches"], ["--expire"], ["--drop-watches"]):
-        deadline = time.monotonic() + LIMIT_S
-        while json.loads(sim.ctl("state"))["watches"] == 0:
-            assert time.monotonic() < deadline
-        sim.ctl("api", *words)
-    name = "watched"
-    run(api, {"op": "create", "name": name, "object": workflow(name)})
-    run(api, {"op": "delete", "name": name})
-    while True:
-        if follow.next() == ("DELETED", name):
-            break
-    follow.end()
