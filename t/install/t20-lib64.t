@@ -75,4 +75,47 @@ test_expect_success 'the programs run the Python of that flux-core, with its pac
 	grep "^ExecStart=/usr/bin/flux-coral2-dws" \
 		stage/usr/lib/systemd/system/flux-coral2-dws.service
 '
+# Now there is one to ask.
+test_expect_success 'an RPM is built for it' '
+	mkdir -p /usr/lib64/flux &&
+	cp -RL "$FLUX_PREFIX/lib/flux/python3.11" /usr/lib64/flux &&
+	cat >/usr/bin/flux <<-\EOF &&
+	#!/bin/sh
+	shift
+	PYTHONPATH=/usr/lib64/flux/python3.11 exec /usr/bin/python3 "$@"
+	EOF
+	chmod +x /usr/bin/flux &&
+	quietly site_packages rpm cpio &&
+	quietly "$DWS_SRCDIR/packaging/rpm/build" . --nodeps &&
+	rpm=$(ls flux-dws-*.rpm | grep -v src) &&
+	mkdir unpacked &&
+	(cd unpacked && rpm2cpio "../$rpm" | cpio -id) 2>cpio.log
+'
+# What flux-coral2 has, too, is in the package in a place of its own.
+test_expect_success 'its files are where those of the staged installation are' '
+	rpm -qp --list "$rpm" | grep -vE "^/usr/(share|lib64/flux/python3.11)/" >list &&
+	while read -r file; do
+		grep -Fx "$file" list || return 1
+	done <places &&
+	instead=unpacked/usr/libexec/flux-dws/instead &&
+	while read -r file; do
+		test -e unpacked$file || test -e $instead$file || return 1
+	done <places &&
+	test -e $instead/usr/lib64/flux/job-manager/plugins/dws-jobtap.so &&
+	test_must_fail test -e unpacked/usr/lib64/flux/job-manager/plugins/dws-jobtap.so
+'
+test_expect_success 'its configuration files are that, and none else' '
+	rpm -qp --configfiles "$rpm" | sort >actual &&
+	grep ^/etc/ places | grep -v 01-rabbit-rc >expected &&
+	test_cmp expected actual
+'
+if quietly site_packages rpmlint; then
+	test_set_prereq RPMLINT
+fi
+test_expect_success RPMLINT 'rpmlint finds no error' '
+	"$DWS_SRCDIR/packaging/rpm/spec" >flux-dws.spec &&
+	rpmlint -c "$DWS_SRCDIR/packaging/rpm/rpmlint.toml" flux-dws-*.rpm flux-dws.spec >lint || :
+	cat lint &&
+	tail -n 1 lint | grep " 2 packages and 1 specfiles checked; 0 errors,"
+'
 test_done
