@@ -37,6 +37,7 @@ test_expect_success 'it is built and staged' '
 '
 test_expect_success 'everything is where Flux and the system look for it' '
 	cat >places <<-EOF &&
+	/etc/bash_completion.d/flux-rabbit
 	/etc/flux/cli/plugins/coral2_chassis.py
 	/etc/flux/modprobe/modprobe.d/dws.toml
 	/etc/flux/modprobe/rc1.d/dws.py
