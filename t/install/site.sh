@@ -81,14 +81,15 @@ site_unit () {
     sed -e ':a' -e '/\\$/{N;s/\\\n/ /;ba' -e '}' "$1" | sed -n 's/^ExecStart=//p'
 }
 
-# site_run NAME UNIT [VARIABLE=VALUE...]: what the unit runs, as flux, its output in
-# NAME.log, its process in NAME.pid.
+# site_run NAME UNIT [VARIABLE=VALUE...]: what the unit runs, as flux and under what the
+# unit forbids, its output in NAME.log, its process in NAME.pid.
 site_run () {
     site_name=$1 site_line=$(site_unit "$2") || return 1
+    site_sandbox="$DWS_SRCDIR/t/install/sandbox $2"
     shift 2
     test -n "$site_line" || return 1
     # In the place of this shell, so that its process is that of the program.
-    site_exec=exec site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
+    site_exec="exec $site_sandbox" site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
         bash -c "exec $site_line" >"$site_name.log" 2>&1 &
     echo $! >"$site_name.pid"
 }
@@ -144,6 +145,7 @@ site_forget () {
 
 # site_start: the instance and the agent, by their units.
 site_start () {
+    quietly site_packages python3-seccomp systemd &&
     mkdir -p /run/flux && chown flux: /run/flux &&
     site_run flux "$FLUX_PREFIX/lib/systemd/system/flux.service" STATE_DIRECTORY=/var/lib/flux &&
     site_wait env FLUX_URI=local:///run/flux/local flux uptime &&
