@@ -186,7 +186,7 @@ site_start () {
     site_wait site_ready
 }
 site_ready () {
-    test "$(site_as flux flux rabbit status --json | jq .synced)" = true
+    test "$(site_as flux flux rabbit status --json | jq ".synced and .agent.synced")" = true
 }
 
 site_stop () {
