@@ -81,14 +81,47 @@ site_unit () {
     sed -e ':a' -e '/\\$/{N;s/\\\n/ /;ba' -e '}' "$1" | sed -n 's/^ExecStart=//p'
 }
 
-# site_run NAME UNIT [VARIABLE=VALUE...]: what the unit runs, as flux, its output in
-# NAME.log, its process in NAME.pid.
+# site_usr LIBDIR: a flux-core in /usr with its parts in LIBDIR, to build for. There is
+# none here: its flux-core.pc is that of the one there is, with other places. What is
+# linked with is still found.
+site_usr () {
+    mkdir pc &&
+    for site_lib in core idset hostlist; do
+        sed -e "s,^\(prefix\)=.*,\1=/usr," \
+            -e "s,^\(libdir\)=.*,\1=$1," \
+            -e "s,=$FLUX_PREFIX/lib/,=$1/," \
+            -e "s,=$FLUX_PREFIX/etc/,=/etc/," \
+            -e "s,=$FLUX_PREFIX/,=/usr/," \
+            -e "s,^Libs:.*-l,Libs: -L$FLUX_PREFIX/lib -l," \
+            -e "s,^Cflags:.*,Cflags: -I$FLUX_PREFIX/include," \
+            "$FLUX_PREFIX/lib/pkgconfig/flux-$site_lib.pc" >"pc/flux-$site_lib.pc" || return 1
+    done
+    export PKG_CONFIG_PATH="$PWD/pc"
+}
+
+# site_usr_command LIBDIR: its flux, as far as that is asked for its Python; and its
+# libraries, for those who look what links with them.
+site_usr_command () {
+    mkdir -p "$1/flux" &&
+    cp -RL "$FLUX_PREFIX/lib/flux/python3.11" "$1/flux" &&
+    cp -a "$FLUX_PREFIX"/lib/lib*.so* "$1" &&
+    cat >/usr/bin/flux <<-EOF &&
+	#!/bin/sh
+	shift
+	PYTHONPATH=$1/flux/python3.11 exec /usr/bin/python3 "\$@"
+	EOF
+    chmod +x /usr/bin/flux
+}
+
+# site_run NAME UNIT [VARIABLE=VALUE...]: what the unit runs, as flux and under what the
+# unit forbids, its output in NAME.log, its process in NAME.pid.
 site_run () {
     site_name=$1 site_line=$(site_unit "$2") || return 1
+    site_sandbox="$DWS_SRCDIR/t/install/sandbox $2"
     shift 2
     test -n "$site_line" || return 1
     # In the place of this shell, so that its process is that of the program.
-    site_exec=exec site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
+    site_exec="exec $site_sandbox" site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
         bash -c "exec $site_line" >"$site_name.log" 2>&1 &
     echo $! >"$site_name.pid"
 }
@@ -144,6 +177,7 @@ site_forget () {
 
 # site_start: the instance and the agent, by their units.
 site_start () {
+    quietly site_packages python3-seccomp systemd &&
     mkdir -p /run/flux && chown flux: /run/flux &&
     site_run flux "$FLUX_PREFIX/lib/systemd/system/flux.service" STATE_DIRECTORY=/var/lib/flux &&
     site_wait env FLUX_URI=local:///run/flux/local flux uptime &&
@@ -152,7 +186,7 @@ site_start () {
     site_wait site_ready
 }
 site_ready () {
-    test "$(site_as flux flux rabbit status --json | jq .synced)" = true
+    test "$(site_as flux flux rabbit status --json | jq ".synced and .agent.synced")" = true
 }
 
 site_stop () {

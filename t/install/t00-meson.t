@@ -34,6 +34,46 @@ test_expect_success 'every command has its help' '
 	done &&
 	flux-coral2-dws --help >help.agent
 '
+# Programs and man pages, which the units name, are where the links lead.
+test_expect_success 'systemd can read the unit, and finds it restricted' '
+	mkdir units &&
+	cp "$FLUX_PREFIX"/lib/systemd/system/*.service units &&
+	quietly site_packages systemd man-db &&
+	MANPATH=$FLUX_PREFIX/share/man systemd-analyze verify ./units/flux-coral2-dws.service \
+		>verify 2>&1 &&
+	test_must_fail grep flux-coral2-dws verify &&
+	systemd-analyze security --offline=true --threshold=20 --no-pager \
+		./units/flux-coral2-dws.service
+'
+# As bash-completion has it: ours when bash starts, that of flux-core when it is needed.
+test_expect_success 'bash completes flux rabbit, and the rest as before' '
+	quietly site_packages bash-completion &&
+	cat >complete.bash <<-EOF &&
+	. /usr/share/bash-completion/bash_completion
+	. $FLUX_PREFIX/etc/bash_completion.d/flux-rabbit
+	while read -ra COMP_WORDS; do
+		COMP_CWORD=\$((\${#COMP_WORDS[@]} - 1)) COMPREPLY=()
+		COMP_LINE=\${COMP_WORDS[*]} COMP_POINT=\${#COMP_LINE}
+		\$(complete -p flux | sed "s/.*-F \([^ ]*\).*/\1/") flux
+		echo \${COMPREPLY[*]}
+	done
+	EOF
+	XDG_DATA_DIRS=$FLUX_PREFIX/share bash --norc complete.bash >offered <<-EOF &&
+	flux rabbit tim
+	flux jobta
+	flux rabbi
+	flux module li
+	flux rabbit drain --rea
+	EOF
+	cat >expected <<-EOF &&
+	timeline
+	jobtap
+	rabbit rabbitmapping
+	list
+	--reason
+	EOF
+	test_cmp expected offered
+'
 test_expect_success 'the instance is configured' '
 	site_cluster &&
 	site_configure

@@ -6,21 +6,8 @@
 test_description='a flux-core in /usr with lib64'
 . "$(dirname "$0")/site.sh"
 
-# There is no such flux-core here: its flux-core.pc is that of the one there is, with
-# other places. What is linked with is still found.
 test_expect_success 'such a flux-core says where its parts are' '
-	mkdir pc &&
-	for lib in core idset hostlist; do
-		sed -e "s,^\(prefix\)=.*,\1=/usr," \
-			-e "s,^\(libdir\)=.*,\1=/usr/lib64," \
-			-e "s,=$FLUX_PREFIX/lib/,=/usr/lib64/," \
-			-e "s,=$FLUX_PREFIX/etc/,=/etc/," \
-			-e "s,=$FLUX_PREFIX/,=/usr/," \
-			-e "s,^Libs:.*-l,Libs: -L$FLUX_PREFIX/lib -l," \
-			-e "s,^Cflags:.*,Cflags: -I$FLUX_PREFIX/include," \
-			"$FLUX_PREFIX/lib/pkgconfig/flux-$lib.pc" >pc/flux-$lib.pc || return 1
-	done &&
-	export PKG_CONFIG_PATH="$PWD/pc" &&
+	site_usr /usr/lib64 &&
 	test "$(pkg-config --variable=fluxmoddir flux-core)" = /usr/lib64/flux/modules
 '
 test_expect_success 'it is not there to be asked, and the error says what to give' '
@@ -37,6 +24,7 @@ test_expect_success 'it is built and staged' '
 '
 test_expect_success 'everything is where Flux and the system look for it' '
 	cat >places <<-EOF &&
+	/etc/bash_completion.d/flux-rabbit
 	/etc/flux/cli/plugins/coral2_chassis.py
 	/etc/flux/modprobe/modprobe.d/dws.toml
 	/etc/flux/modprobe/rc1.d/dws.py
@@ -74,5 +62,40 @@ test_expect_success 'the programs run the Python of that flux-core, with its pac
 	done &&
 	grep "^ExecStart=/usr/bin/flux-coral2-dws" \
 		stage/usr/lib/systemd/system/flux-coral2-dws.service
+'
+# Now there is one to ask.
+test_expect_success 'an RPM is built for it' '
+	site_usr_command /usr/lib64 &&
+	quietly site_packages rpm cpio &&
+	quietly "$DWS_SRCDIR/packaging/rpm/build" . --nodeps &&
+	rpm=$(ls flux-dws-*.rpm | grep -v src) &&
+	mkdir unpacked &&
+	(cd unpacked && rpm2cpio "../$rpm" | cpio -id) 2>cpio.log
+'
+# What flux-coral2 has, too, is in the package in a place of its own.
+test_expect_success 'its files are where those of the staged installation are' '
+	rpm -qp --list "$rpm" | grep -vE "^/usr/(share|lib64/flux/python3.11)/" >list &&
+	while read -r file; do
+		grep -Fx "$file" list || return 1
+	done <places &&
+	instead=unpacked/usr/libexec/flux-dws/instead &&
+	while read -r file; do
+		test -e unpacked$file || test -e $instead$file || return 1
+	done <places &&
+	test -e $instead/usr/lib64/flux/job-manager/plugins/dws-jobtap.so &&
+	test_must_fail test -e unpacked/usr/lib64/flux/job-manager/plugins/dws-jobtap.so
+'
+test_expect_success 'its configuration files are that, and none else' '
+	rpm -qp --configfiles "$rpm" | sort >actual &&
+	grep ^/etc/ places | grep -v 01-rabbit-rc >expected &&
+	test_cmp expected actual
+'
+if quietly site_packages rpmlint; then
+	test_set_prereq RPMLINT
+fi
+test_expect_success RPMLINT 'rpmlint finds no error' '
+	"$DWS_SRCDIR/packaging/rpm/spec" >flux-dws.spec &&
+	quietly rpmlint -c "$DWS_SRCDIR/packaging/rpm/rpmlint.toml" flux-dws-*.rpm flux-dws.spec &&
+	tail -n 1 quietly.log | grep " 2 packages and 1 specfiles checked; 0 errors,"
 '
 test_done
