@@ -33,6 +33,7 @@ struct call {
     json_t *args[MAX_ARGS];       // NULL if absent
     struct dws_topology *topo;    // of the argument "rabbitmapping"
     int fd;
+    struct dws_directive_where where;     // of a fault in directives
     dws_error_t error;
 };
 
@@ -63,12 +64,15 @@ static json_t *encode_directives (struct dws_directives *dirs)
                 goto error;
         }
         if (json_array_append_new (list,
-                                   json_pack ("{s:s s:s s:O}",
+                                   json_pack ("{s:s s:s s:I s:O}",
                                               "text",
                                               dws_directives_text (dirs, i),
                                               "command",
                                               dws_directives_command (dirs,
                                                                       i),
+                                              "line",
+                                              (json_int_t)
+                                              dws_directives_line (dirs, i),
                                               "args", args)) < 0)
             goto error;
         json_decref (args);
@@ -94,10 +98,11 @@ static json_t *directives (struct call *call)
     struct dws_directives *dirs;
     json_t *result;
 
-    if (!(dirs = dws_directives_parse (call->args[0],
-                                       call->args[1],
-                                       NULL,
-                                       &call->error)))
+    if (!(dirs = dws_directives_parse_where (call->args[0],
+                                             call->args[1],
+                                             NULL,
+                                             &call->where,
+                                             &call->error)))
         return NULL;
     if (!(result = encode_directives (dirs)))
         dws_error_nomem (&call->error);
@@ -348,6 +353,8 @@ char *dws_text_call (const char *function,
         dws_error_nomem (&call.error);
     if (!text) {
         error->errnum = errno;
+        error->line = call.where.line;
+        error->other = call.where.other;
         memcpy (error->text, call.error.text, sizeof (error->text));
     }
     json_decref (result);

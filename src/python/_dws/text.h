@@ -10,6 +10,8 @@
 
 struct dws_text_error {
     int errnum;
+    size_t line;          // of directives: where the fault is, and with what it does
+    size_t other;         // not agree (see directive.h); 0 if on no line
     char text[256];
 };
 
@@ -18,7 +20,7 @@ struct dws_text_error {
  * 'error' filled in.
  *
  * directives (dw, presets)
- *     {"directives": [{"text", "command", "args": {}}], "warnings": []}
+ *     {"directives": [{"text", "command", "line", "args": {}}], "warnings": []}
  * breakdown_apply (resources, breakdowns, {"min_gib"?, "maximums"?})
  * allocation_nodes (R or hostlist, rabbitmapping)
  * allocation_sets (breakdowns, nodes per rabbit,

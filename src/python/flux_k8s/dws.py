@@ -14,10 +14,12 @@ Json = Any
 
 
 class Directive(TypedDict):
-    """One #DW directive. A bare key has the value ""."""
+    """One #DW directive, and the line on which it begins, from 1. A bare key has the
+    value ""."""
 
     text: str
     command: str
+    line: int
     args: dict[str, str]
 
 
@@ -55,6 +57,16 @@ class Drives(TypedDict):
 
     raw: int
     usable: int
+
+
+class DirectiveError(ValueError):
+    """A fault in directives. `line` is where, `other` that of a directive with which
+    it does not agree: counted from 1, 0 if there is none."""
+
+    def __init__(self, text: str, line: int, other: int) -> None:
+        super().__init__(text)
+        self.line = line
+        self.other = other
 
 
 class NotReadyError(RuntimeError):
@@ -108,6 +120,8 @@ def _call(
             raise NoSpaceError(message)
         if error.errnum != errno.EINVAL:
             raise OSError(error.errnum, message)
+        if function == "directives":
+            raise DirectiveError(message, error.line, error.other)
         raise ValueError(message)
     try:
         return json.loads(ffi.string(text))
@@ -118,7 +132,7 @@ def _call(
 def parse_directives(dw: Json, presets: Optional[dict[str, Json]] = None) -> Directives:
     """Parse the text of `attributes.system.dw`.
 
-    Raises ValueError with a text for the user, naming the word at fault.
+    Raises DirectiveError with a text for the user, naming the word at fault.
     """
     return cast(Directives, _call("directives", dw, presets))
 
