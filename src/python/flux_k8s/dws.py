@@ -12,14 +12,18 @@ from flux_k8s._dws import ffi, lib
 
 Json = Any
 
+# The smallest allocation on a rabbit, in GiB.
+MIN_GIB = int(lib.DWS_TEXT_MIN_GIB)
+
 
 class Directive(TypedDict):
-    """One #DW directive, and the line on which it begins, from 1. A bare key has the
-    value ""."""
+    """One #DW directive, the line on which it begins, from 1, and its capacity (0
+    without one). A bare key has the value ""."""
 
     text: str
     command: str
     line: int
+    bytes: int
     args: dict[str, str]
 
 
@@ -142,14 +146,15 @@ def apply_breakdowns(
     breakdowns: list[Json],
     min_gib: int = 0,
     maximums: Optional[dict[str, float]] = None,
+    rabbit_bytes: int = 0,
 ) -> list[Json]:
     """Return jobspec resources with the storage that the breakdowns ask for.
 
     `min_gib` is the smallest allocation, `maximums` maps a file system type
-    to GiB per node. Raises ValueError, or NotReadyError if a breakdown is
-    not ready.
+    to GiB per node, `rabbit_bytes` is the most that a job can have of one rabbit
+    (0: not known). Raises ValueError, or NotReadyError if a breakdown is not ready.
     """
-    opts: dict[str, Json] = {"min_gib": min_gib}
+    opts: dict[str, Json] = {"min_gib": min_gib, "rabbit_bytes": rabbit_bytes}
     if maximums is not None:
         opts["maximums"] = maximums
     return cast(list[Json], _call("breakdown_apply", resources, breakdowns, opts))
