@@ -34,6 +34,11 @@ test_expect_success 'every command has its help' '
 	done &&
 	flux-coral2-dws --help >help.agent
 '
+test_expect_success 'every user has the options of flux batch, without being told' '
+	site_as alice flux batch --help >help.batch && grep -e --dw-check help.batch &&
+	printf "%s\n" "#!/bin/sh" "#DW jobdw type=xfs capacity=1GiB name=aa" >job.sh &&
+	site_as alice flux batch -N1 --dry-run <job.sh >jobspec && grep capacity=1GiB jobspec
+'
 test_expect_success 'the instance is configured' '
 	site_cluster &&
 	site_configure
