@@ -94,6 +94,7 @@ dws_prepare () {
     done
     PYTHONPATH=$DWS_TMP/pkgs:$(echo "$DWS_SRCDIR"/.venv/lib/python3*/site-packages)
     export PYTHONPATH FLUX_MODPROBE_PATH_APPEND="$DWS_PREFIX/etc/flux/modprobe"
+    export FLUX_CLI_PLUGINPATH="$DWS_PREFIX/etc/flux/cli/plugins"
     export LD_LIBRARY_PATH="$DWS_FLUX_LIBDIR${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 }
 

@@ -74,6 +74,11 @@ test_expect_success 'bash completes flux rabbit, and the rest as before' '
 	EOF
 	test_cmp expected offered
 '
+test_expect_success 'every user has the options of flux batch, without being told' '
+	site_as alice flux batch --help >help.batch && grep -e --dw-check help.batch &&
+	printf "%s\n" "#!/bin/sh" "#DW jobdw type=xfs capacity=1GiB name=aa" >job.sh &&
+	site_as alice flux batch -N1 --dry-run <job.sh >jobspec && grep capacity=1GiB jobspec
+'
 test_expect_success 'the instance is configured' '
 	site_cluster &&
 	site_configure

@@ -26,6 +26,7 @@ test_expect_success 'everything is where Flux and the system look for it' '
 	cat >places <<-EOF &&
 	/etc/bash_completion.d/flux-rabbit
 	/etc/flux/cli/plugins/coral2_chassis.py
+	/etc/flux/cli/plugins/dws_directives.py
 	/etc/flux/modprobe/modprobe.d/dws.toml
 	/etc/flux/modprobe/rc1.d/dws.py
 	/etc/flux/rc1.d/01-rabbit-rc

@@ -336,10 +336,17 @@ def test_directives_parse_or_say_why(text):
     """Any text is refused with a message, or comes out the same once more."""
     try:
         first = dws.parse_directives(text)
-    except ValueError as err:
+    except dws.DirectiveError as err:
         assert str(err).startswith(("#DW directive ", "there are "))
+        assert 0 <= err.other <= text.count("\n") + 1
+        assert 0 <= err.line <= text.count("\n") + 1
         return
     again = dws.parse_directives([d["text"] for d in first["directives"]])
+    for directive in first["directives"]:
+        assert text.split("\n")[directive.pop("line") - 1].count("#DW")
+    assert [d.pop("line") for d in again["directives"]] == [
+        n + 1 for n in range(len(first["directives"]))
+    ]
     assert again == first
 
 

@@ -22,6 +22,7 @@ flux () {
     "rabbit jobs -no {id}") echo 7 ;;
     "rabbit jobs -no {id.f58}") echo ƒA ;;
     "rabbit jobs -no {id.f58plain}") echo fA ;;
+    "rabbit persistent -no {name}") echo keep ;;
     "rabbit list -no {name}") echo rabbit0; echo rabbit1 ;;
     esac
 }
@@ -34,6 +35,8 @@ def kind(command: str, action: argparse.Action) -> str:
     """What the value of an option, or an argument, is."""
     if action.choices:
         return ",".join(action.choices)
+    if not action.option_strings and action.metavar == "NAME":
+        return "NAME"
     if action.metavar == "STATE,...":
         return ",".join((*STATES.get(command, listing.RABBIT_STATES), "..."))
     if action.metavar == "TYPE,...":
@@ -109,6 +112,11 @@ done
         ("rabbit losses --ack 7", ["7"]),
         ("rabbit losses ", [""]),
         ("rabbit drain rabbit", ["rabbit0", "rabbit1"]),
+        ("rabbit drain rabbit0 rabbit", ["rabbit0", "rabbit1"]),
+        ("rabbit drain --reason x ", ["rabbit0", "rabbit1"]),
+        ("rabbit persistent de", ["destroy"]),
+        ("rabbit persistent destroy ", ["keep"]),
+        ("rabbit persistent create new -t l", ["lustre"]),
         (
             "rabbit list -s Ready,D",
             ["Ready,Disabled", "Ready,Degraded", "Ready,Drained"],

@@ -187,6 +187,8 @@ def test_parse_directives():
             {
                 "text": "#DW jobdw type=gfs2 capacity=1TiB name=ab flag",
                 "command": "jobdw",
+                "line": 1,
+                "bytes": 1024 * GIB,
                 "args": {
                     "type": "gfs2",
                     "capacity": "1TiB",
@@ -197,6 +199,8 @@ def test_parse_directives():
             {
                 "text": "#DW copy_in source=/a destination=$DW_JOB_ab/",
                 "command": "copy_in",
+                "line": 2,
+                "bytes": 0,
                 "args": {"source": "/a", "destination": "$DW_JOB_ab/"},
             },
         ],

@@ -12,6 +12,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/config/config.h"
+#include "libdws/directive/capacity.h"
 #include "libdws/directive/directive.h"
 #include "libdws/graph/jgf.h"
 #include "libdws/graph/topology.h"
@@ -27,18 +28,33 @@
 
 enum { MAX_ARGS = 3 };
 
+_Static_assert (DWS_TEXT_MIN_GIB == DWS_MIN_GIB, "text.h has an old value");
+
 /* One call: its decoded arguments, and what went wrong.
  */
 struct call {
     json_t *args[MAX_ARGS];       // NULL if absent
     struct dws_topology *topo;    // of the argument "rabbitmapping"
     int fd;
+    struct dws_directive_where where;     // of a fault in directives
     dws_error_t error;
 };
 
 /* Returns NULL with errno and call->error.
  */
 typedef json_t *(*function_f) (struct call *call);
+
+/* The directive's capacity in bytes, 0 without one.
+ */
+static json_int_t capacity_of (struct dws_directives *dirs, size_t index)
+{
+    const char *value = dws_directives_arg (dirs, index, "capacity");
+    int64_t bytes = 0;
+
+    if (value && dws_capacity_parse (value, &bytes) < 0)
+        return 0;
+    return bytes;
+}
 
 static json_t *encode_directives (struct dws_directives *dirs)
 {
@@ -63,12 +79,17 @@ static json_t *encode_directives (struct dws_directives *dirs)
                 goto error;
         }
         if (json_array_append_new (list,
-                                   json_pack ("{s:s s:s s:O}",
+                                   json_pack ("{s:s s:s s:I s:I s:O}",
                                               "text",
                                               dws_directives_text (dirs, i),
                                               "command",
                                               dws_directives_command (dirs,
                                                                       i),
+                                              "line",
+                                              (json_int_t)
+                                              dws_directives_line (dirs, i),
+                                              "bytes",
+                                              capacity_of (dirs, i),
                                               "args", args)) < 0)
             goto error;
         json_decref (args);
@@ -94,10 +115,11 @@ static json_t *directives (struct call *call)
     struct dws_directives *dirs;
     json_t *result;
 
-    if (!(dirs = dws_directives_parse (call->args[0],
-                                       call->args[1],
-                                       NULL,
-                                       &call->error)))
+    if (!(dirs = dws_directives_parse_where (call->args[0],
+                                             call->args[1],
+                                             NULL,
+                                             &call->where,
+                                             &call->error)))
         return NULL;
     if (!(result = encode_directives (dirs)))
         dws_error_nomem (&call->error);
@@ -111,6 +133,8 @@ static json_t *breakdown_apply (struct call *call)
     struct dws_breakdown_opts opts = {
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .maximums = json_object_get (o, "maximums"),
+        .rabbit_bytes = json_integer_value (json_object_get (o,
+                                                             "rabbit_bytes")),
     };
 
     return dws_breakdown_apply (call->args[0],
@@ -348,6 +372,8 @@ char *dws_text_call (const char *function,
         dws_error_nomem (&call.error);
     if (!text) {
         error->errnum = errno;
+        error->line = call.where.line;
+        error->other = call.where.other;
         memcpy (error->text, call.error.text, sizeof (error->text));
     }
     json_decref (result);

@@ -8,8 +8,14 @@
 
 #include <stddef.h>
 
+/* The smallest allocation on a rabbit, in GiB.
+ */
+enum { DWS_TEXT_MIN_GIB = 4 };
+
 struct dws_text_error {
     int errnum;
+    size_t line;          // of directives: where the fault is, and with what it does
+    size_t other;         // not agree (see directive.h); 0 if on no line
     char text[256];
 };
 
@@ -18,8 +24,10 @@ struct dws_text_error {
  * 'error' filled in.
  *
  * directives (dw, presets)
- *     {"directives": [{"text", "command", "args": {}}], "warnings": []}
- * breakdown_apply (resources, breakdowns, {"min_gib"?, "maximums"?})
+ *     {"directives": [{"text", "command", "line", "bytes", "args": {}}],
+ *      "warnings": []}
+ * breakdown_apply (resources, breakdowns,
+ *                  {"min_gib"?, "maximums"?, "rabbit_bytes"?})
  * allocation_nodes (R or hostlist, rabbitmapping)
  * allocation_sets (breakdowns, nodes per rabbit,
  *                  {"min_gib"?, "storages"?, "used"?, "resources"?,

@@ -12,12 +12,18 @@ from flux_k8s._dws import ffi, lib
 
 Json = Any
 
+# The smallest allocation on a rabbit, in GiB.
+MIN_GIB = int(lib.DWS_TEXT_MIN_GIB)
+
 
 class Directive(TypedDict):
-    """One #DW directive. A bare key has the value ""."""
+    """One #DW directive, the line on which it begins, from 1, and its capacity (0
+    without one). A bare key has the value ""."""
 
     text: str
     command: str
+    line: int
+    bytes: int
     args: dict[str, str]
 
 
@@ -55,6 +61,16 @@ class Drives(TypedDict):
 
     raw: int
     usable: int
+
+
+class DirectiveError(ValueError):
+    """A fault in directives. `line` is where, `other` that of a directive with which
+    it does not agree: counted from 1, 0 if there is none."""
+
+    def __init__(self, text: str, line: int, other: int) -> None:
+        super().__init__(text)
+        self.line = line
+        self.other = other
 
 
 class NotReadyError(RuntimeError):
@@ -108,6 +124,8 @@ def _call(
             raise NoSpaceError(message)
         if error.errnum != errno.EINVAL:
             raise OSError(error.errnum, message)
+        if function == "directives":
+            raise DirectiveError(message, error.line, error.other)
         raise ValueError(message)
     try:
         return json.loads(ffi.string(text))
@@ -118,7 +136,7 @@ def _call(
 def parse_directives(dw: Json, presets: Optional[dict[str, Json]] = None) -> Directives:
     """Parse the text of `attributes.system.dw`.
 
-    Raises ValueError with a text for the user, naming the word at fault.
+    Raises DirectiveError with a text for the user, naming the word at fault.
     """
     return cast(Directives, _call("directives", dw, presets))
 
@@ -128,14 +146,15 @@ def apply_breakdowns(
     breakdowns: list[Json],
     min_gib: int = 0,
     maximums: Optional[dict[str, float]] = None,
+    rabbit_bytes: int = 0,
 ) -> list[Json]:
     """Return jobspec resources with the storage that the breakdowns ask for.
 
     `min_gib` is the smallest allocation, `maximums` maps a file system type
-    to GiB per node. Raises ValueError, or NotReadyError if a breakdown is
-    not ready.
+    to GiB per node, `rabbit_bytes` is the most that a job can have of one rabbit
+    (0: not known). Raises ValueError, or NotReadyError if a breakdown is not ready.
     """
-    opts: dict[str, Json] = {"min_gib": min_gib}
+    opts: dict[str, Json] = {"min_gib": min_gib, "rabbit_bytes": rabbit_bytes}
     if maximums is not None:
         opts["maximums"] = maximums
     return cast(list[Json], _call("breakdown_apply", resources, breakdowns, opts))

@@ -68,13 +68,13 @@ def configure(
     making = parser.add_argument_group("what create makes")
     making.add_argument("-t", "--type", choices=TYPES, help="of file system")
     making.add_argument("-c", "--capacity", metavar="SIZE", help="such as 10TiB")
-    making.add_argument("--profile", metavar="NAME", help="of NNF")
+    making.add_argument("--profile", metavar="PROFILE", help="of NNF")
     job = parser.add_argument_group("the job that creates or destroys")
     job.add_argument(
         "-N", "--nodes", type=int, default=1, metavar="N", help="its nodes (default: 1)"
     )
-    job.add_argument("-q", "--queue", metavar="NAME", help="its queue")
-    job.add_argument("-B", "--bank", metavar="NAME", help="its bank")
+    job.add_argument("-q", "--queue", metavar="QUEUE", help="its queue")
+    job.add_argument("-B", "--bank", metavar="BANK", help="its bank")
     job.add_argument("--requires", metavar="CONSTRAINT", help="its nodes are like this")
     parser.add_argument(
         "-y", "--yes", action="store_true", help="destroy without asking"

@@ -21,6 +21,7 @@ struct dws_directives {
     size_t count;
     size_t alloc;
     size_t limit;
+    size_t line;          // of 'dw', presets have none of their own
     char **warnings;
     size_t warning_count;
 };
@@ -91,6 +92,7 @@ static int begin_directive (struct dws_directives *dirs)
     memset (dir, 0, sizeof (*dir));
     if (!(dir->text = strdup ("#DW")))
         return -1;
+    dir->line = dirs->line;
     dirs->count++;
     return 0;
 }
@@ -113,7 +115,8 @@ static int append_text (struct dws_directive *dir,
 
 static int append_arg (struct dws_directive *dir,
                        const char *word,
-                       size_t len)
+                       size_t len,
+                       size_t line)
 {
     const char *eq = memchr (word, '=', len);
     struct dws_arg *args;
@@ -124,6 +127,7 @@ static int append_arg (struct dws_directive *dir,
     dir->args = args;
     arg = &args[dir->nargs];
     arg->value = NULL;
+    arg->line = line;
     if (!(arg->key = strndup (word, eq ? (size_t)(eq - word) : len)))
         return -1;
     if (eq && !(arg->value = strndup (eq + 1, word + len - eq - 1))) {
@@ -146,7 +150,7 @@ static int append_word (struct dws_directives *dirs,
         return -1;
     if (!dir->command)
         return (dir->command = strndup (word, len)) ? 0 : -1;
-    return append_arg (dir, word, len);
+    return append_arg (dir, word, len, dirs->line);
 }
 
 static size_t next_word (const char **cursor, const char *end)
@@ -325,6 +329,8 @@ static int parse_string (struct parser *p, json_t *value)
 
         if (!eol)
             eol = end;
+        if (!p->preset)
+            p->dirs->line++;
         if (parse_line (p, s, eol) < 0)
             return -1;
         s = eol < end ? eol + 1 : end;
@@ -406,15 +412,17 @@ static int add_warning (void *arg, const char *text)
     return 0;
 }
 
-struct dws_directives *dws_directives_parse (
+struct dws_directives *dws_directives_parse_where (
     json_t *dw,
     json_t *presets,
     const struct dws_directive_limits *limits,
+    struct dws_directive_where *where,
     dws_error_t *error)
 {
     struct dws_directives *dirs;
     struct parser top = { .error = error };
 
+    *where = (struct dws_directive_where){ 0 };
     if (!limits)
         limits = &dws_directive_limits_max;
     if (check_size (dw, limits->bytes, error) < 0)
@@ -425,8 +433,10 @@ struct dws_directives *dws_directives_parse (
     }
     dirs->limit = limits->count;
     top.dirs = dirs;
-    if (parse_text (&top, presets, NULL, dw) < 0)
+    if (parse_text (&top, presets, NULL, dw) < 0) {
+        where->line = dirs->line;
         goto error;
+    }
     /* Flux would hold a job for its dw that no workflow is ever made for. */
     if (dirs->count == 0 && top.commented) {
         dws_error (error, EINVAL, "there are comments only, and no #DW directive");
@@ -437,15 +447,28 @@ struct dws_directives *dws_directives_parse (
                                      i,
                                      add_warning,
                                      dirs,
+                                     &where->line,
                                      error) < 0)
             goto error;
     }
-    if (structure_check (dirs->list, dirs->count, error) < 0)
+    where->line = 0;
+    if (structure_check (dirs->list, dirs->count, where, error) < 0)
         goto error;
     return dirs;
 error:
     dws_directives_destroy (dirs);
     return NULL;
+}
+
+struct dws_directives *dws_directives_parse (
+    json_t *dw,
+    json_t *presets,
+    const struct dws_directive_limits *limits,
+    dws_error_t *error)
+{
+    struct dws_directive_where where;
+
+    return dws_directives_parse_where (dw, presets, limits, &where, error);
 }
 
 size_t dws_directives_count (const struct dws_directives *dirs)
@@ -472,6 +495,11 @@ const char *dws_directives_arg (const struct dws_directives *dirs,
     if (index >= dirs->count)
         return NULL;
     return grammar_arg (&dirs->list[index], key);
+}
+
+size_t dws_directives_line (const struct dws_directives *dirs, size_t index)
+{
+    return index < dirs->count ? dirs->list[index].line : 0;
 }
 
 const char *dws_directives_key (const struct dws_directives *dirs,

@@ -31,6 +31,15 @@ struct dws_directive_limits {
 extern const struct dws_directive_limits dws_directive_limits_default;
 extern const struct dws_directive_limits dws_directive_limits_max;
 
+/* Where a fault is: lines of 'dw', counted from 1, each string of an array
+ * beginning a new one; 0 if it is on none. 'other' is that of the directive
+ * with which the one at fault does not agree.
+ */
+struct dws_directive_where {
+    size_t line;
+    size_t other;
+};
+
 /* Parse 'dw', a string or an array of strings. Each string holds directives
  * and names of presets, one or more to a line:
  * - the word "#DW" begins a directive, anywhere on a line;
@@ -43,12 +52,19 @@ extern const struct dws_directive_limits dws_directive_limits_max;
  * only is refused.
  * 'limits' may be NULL: the most that there can be. The time that is taken is linear
  * in what they allow.
- * Returns NULL with errno EINVAL and 'error' set to a text for the user.
+ * Returns NULL with errno EINVAL and 'error' set to a text for the user. The second
+ * fills in 'where', too, whether or not it fails.
  */
 struct dws_directives *dws_directives_parse (
     json_t *dw,
     json_t *presets,
     const struct dws_directive_limits *limits,
+    dws_error_t *error);
+struct dws_directives *dws_directives_parse_where (
+    json_t *dw,
+    json_t *presets,
+    const struct dws_directive_limits *limits,
+    struct dws_directive_where *where,
     dws_error_t *error);
 void dws_directives_destroy (struct dws_directives *dirs);
 
@@ -65,6 +81,11 @@ const char *dws_directives_command (const struct dws_directives *dirs,
 const char *dws_directives_arg (const struct dws_directives *dirs,
                                 size_t index,
                                 const char *key);
+
+/* The line of 'dw' on which a directive, or the preset that it is from, begins.
+ * 0 when 'index' is out of range.
+ */
+size_t dws_directives_line (const struct dws_directives *dirs, size_t index);
 
 /* The n-th key of a directive, for going through all of them.
  */

@@ -90,6 +90,7 @@ struct check {
     size_t index;
     grammar_warn_f warn;
     void *warn_arg;
+    size_t *line;         // of what is looked at
     dws_error_t *error;
 };
 
@@ -365,6 +366,7 @@ static int check_arg (struct check *c,
                       const struct command_rule *rule,
                       const struct dws_arg *arg)
 {
+    *c->line = arg->line;
     for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
         if (strcmp (arg->key, rule->keys[i].key) == 0)
             return check_value (c, &rule->keys[i], arg->value);
@@ -425,6 +427,7 @@ int grammar_check_directive (const struct dws_directive *dir,
                              size_t index,
                              grammar_warn_f warn,
                              void *arg,
+                             size_t *line,
                              dws_error_t *error)
 {
     struct check c = {
@@ -432,18 +435,22 @@ int grammar_check_directive (const struct dws_directive *dir,
         .index = index,
         .warn = warn,
         .warn_arg = arg,
+        .line = line,
         .error = error,
     };
     const struct command_rule *rule;
 
+    *line = dir->line;
     if (!dir->command)
         return FAULT (&c, "there is no command after '#DW'");
     for (size_t i = 0; i < dir->nargs; i++) {
         for (size_t j = 0; j < i; j++) {
-            if (strcmp (dir->args[i].key, dir->args[j].key) == 0)
+            if (strcmp (dir->args[i].key, dir->args[j].key) == 0) {
+                *line = dir->args[i].line;
                 return FAULT (&c,
                               "key '%.60s' is there twice",
                               dir->args[i].key);
+            }
         }
     }
     if (!(rule = find_rule (dir->command)))
@@ -452,6 +459,7 @@ int grammar_check_directive (const struct dws_directive *dir,
         if (check_arg (&c, rule, &dir->args[i]) < 0)
             return -1;
     }
+    *line = dir->line;
     for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
         if (rule->keys[i].required
             && !grammar_arg (dir, rule->keys[i].key))

@@ -14,6 +14,7 @@
 struct dws_arg {
     char *key;
     char *value;          // NULL for a bare key
+    size_t line;          // of the text that is parsed, from 1
 };
 
 struct dws_directive {
@@ -21,6 +22,7 @@ struct dws_directive {
     char *command;
     struct dws_arg *args;
     size_t nargs;
+    size_t line;          // that of its "#DW"
 };
 
 /* Called once for each thing that is passed on unknown. Returns -1 with
@@ -28,12 +30,14 @@ struct dws_directive {
  */
 typedef int (*grammar_warn_f) (void *arg, const char *text);
 
-/* Check directive 'index' by itself: command, keys, values.
+/* Check directive 'index' by itself: command, keys, values. 'line' becomes that of
+ * the fault.
  */
 int grammar_check_directive (const struct dws_directive *dir,
                              size_t index,
                              grammar_warn_f warn,
                              void *arg,
+                             size_t *line,
                              dws_error_t *error);
 
 /* Value of 'key', "" for a bare key, NULL if it is not there.

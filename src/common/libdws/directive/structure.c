@@ -15,15 +15,17 @@
 struct list {
     const struct dws_directive *dirs;
     size_t count;
+    struct dws_directive_where *where;
     dws_error_t *error;
 };
 
 #define FAULT(l, index, fmt, ...)                                           \
-    dws_error ((l)->error,                                                  \
-               EINVAL,                                                      \
-               "#DW directive %zu: " fmt,                                   \
-               (index) + 1,                                                 \
-               ##__VA_ARGS__)
+    ((l)->where->line = (l)->dirs[index].line,                              \
+     dws_error ((l)->error,                                                 \
+                EINVAL,                                                     \
+                "#DW directive %zu: " fmt,                                  \
+                (index) + 1,                                                \
+                ##__VA_ARGS__))
 
 static bool is_command (const struct dws_directive *dir, const char *command)
 {
@@ -70,12 +72,14 @@ static int check_unique (const struct list *l, size_t i)
         if (!is_command (&l->dirs[i], commands[k]) || !name)
             continue;
         first = find_named (l, commands[k], name, strlen (name), false);
-        if (first >= 0 && (size_t)first < i)
+        if (first >= 0 && (size_t)first < i) {
+            l->where->other = l->dirs[first].line;
             return FAULT (l,
                           i,
                           "name '%.60s' is that of directive %d already",
                           name,
                           first + 1);
+        }
     }
     return 0;
 }
@@ -84,13 +88,15 @@ static int check_alone (const struct list *l, size_t i)
 {
     if (l->count > 1
         && (is_command (&l->dirs[i], "create_persistent")
-            || is_command (&l->dirs[i], "destroy_persistent")))
+            || is_command (&l->dirs[i], "destroy_persistent"))) {
+        l->where->other = l->dirs[i == 0].line;
         return FAULT (l,
                       i,
                       "%s must be the only directive of a job, there are"
                       " %zu",
                       l->dirs[i].command,
                       l->count);
+    }
     return 0;
 }
 
@@ -245,9 +251,15 @@ static int check_container (const struct list *l, size_t i)
 
 int structure_check (const struct dws_directive *dirs,
                      size_t count,
+                     struct dws_directive_where *where,
                      dws_error_t *error)
 {
-    struct list l = { .dirs = dirs, .count = count, .error = error };
+    struct list l = {
+        .dirs = dirs,
+        .count = count,
+        .where = where,
+        .error = error,
+    };
 
     for (size_t i = 0; i < count; i++) {
         const struct dws_directive *dir = &dirs[i];

@@ -11,6 +11,10 @@
 
 #include "libdws/util/error.h"
 
+/* Smallest allocation on a rabbit, in GiB: rabbits refuse less for Lustre.
+ */
+#define DWS_MIN_GIB 4
+
 struct dws_breakdown_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: none)
     json_t *maximums;     // borrowed: [rabbit.policy.maximums], a map of

@@ -23,10 +23,6 @@
 #include "facts/storages.h"
 #include "sched/scheduler.h"
 
-/* Smallest allocation on a rabbit, in GiB: rabbits refuse less for Lustre.
- */
-#define MIN_GIB 4
-
 void demand_clear (struct demand *demand)
 {
     ERRNO_SAFE_BLOCK;
@@ -101,7 +97,7 @@ static json_t *make_constraint (struct job *job, json_t *breakdowns,
 
 int storage_foresee (struct job *job, dws_error_t *error)
 {
-    struct dws_breakdown_opts opts = { .min_gib = MIN_GIB };
+    struct dws_breakdown_opts opts = { .min_gib = DWS_MIN_GIB };
     json_t *resources = NULL;
     json_t *directives = NULL;
     bool known;
@@ -127,7 +123,7 @@ int storage_demand (struct job *job, struct demand *demand,
     struct dws_config *config = job->ctx->config;
     bool known;
     struct dws_breakdown_opts opts = {
-        .min_gib = MIN_GIB,
+        .min_gib = DWS_MIN_GIB,
         .maximums = config->maximums,
         .rabbit_bytes = storages_largest (job->ctx->storages,
                                           config->topology, &known),
@@ -173,9 +169,9 @@ json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
                         dws_error_t *error)
 {
     /* No maximums: the job was let in by those of the configuration then. */
-    struct dws_breakdown_opts bopts = { .min_gib = MIN_GIB };
+    struct dws_breakdown_opts bopts = { .min_gib = DWS_MIN_GIB };
     struct dws_allocation_opts opts = {
-        .min_gib = MIN_GIB,
+        .min_gib = DWS_MIN_GIB,
         .used = empty ? NULL : space_used (job->ctx->space),
         .reserved = job->reserved,
     };

@@ -330,6 +330,9 @@ static void test_access (void **state)
     assert_null (dws_directives_command (d, 2));
     assert_null (dws_directives_arg (d, 2, "name"));
     assert_null (dws_directives_key (d, 2, 0));
+    assert_int_equal (dws_directives_line (d, 0), 1);
+    assert_int_equal (dws_directives_line (d, 1), 2);
+    assert_int_equal (dws_directives_line (d, 2), 0);
     dws_directives_destroy (d);
     dws_directives_destroy (NULL);
     json_decref (dw);
@@ -442,6 +445,51 @@ static void test_quotes (void **state)
     }
 }
 
+/* 'line' is where the fault is, 'other' that of what it does not agree with.
+ */
+static const struct {
+    const char *dw;
+    size_t line;
+    size_t other;
+} places[] = {
+    { "'" XFS "\\n" GFS2 "'", 0, 0 },
+    { "'# nothing'", 0, 0 },
+    { "'" XFS "\\n\\n#DW jobwd'", 3, 0 },
+    { "'" XFS "\\n#dw jobdw'", 2, 0 },
+    { "['# one\\n# two\\n', '', '" XFS "', '#DW\\n']", 4, 0 },
+    // in a directive of several lines, that of the word
+    { "'#DW jobdw type=xfs \\\\\\n name=aa \\\\\\n capacity=1G'", 3, 0 },
+    { "'#DW jobdw type=xfs\\n name=aa\\n zz=1 type=raw'", 3, 0 },
+    { "'\\n#DW jobdw type=xfs\\n name=aa'", 2, 0 },
+    // a preset has the line of its name
+    { "'pair\\n#DW jobwd'", 2, 0 },
+    { "'\\nbad\\n" XFS "'", 2, 0 },
+    { "'" GFS2 "\\npair\\n'", 2, 1 },
+    { "'" XFS "\\n" GFS2 "\\n\\n" XFS "'", 4, 1 },
+    { "'#DW destroy_persistent name=pp\\n\\n" XFS "'", 1, 3 },
+    { "'" XFS "\\n#DW destroy_persistent name=pp'", 2, 1 },
+    { "'" XFS "\\n#DW copy_in source=/a destination=$DW_JOB_x'", 2, 0 },
+};
+
+static void test_where (void **state)
+{
+    json_t *p = J (presets);
+
+    for (size_t i = 0; i < sizeof (places) / sizeof (places[0]); i++) {
+        json_t *dw = J (places[i].dw);
+        struct dws_directive_where where = { 99, 99 };
+        dws_error_t error;
+
+        dws_directives_destroy (
+            dws_directives_parse_where (dw, p, NULL, &where, &error));
+        if (where.line != places[i].line || where.other != places[i].other)
+            fail_msg ("%s: lines %zu, %zu", places[i].dw, where.line,
+                      where.other);
+        json_decref (dw);
+    }
+    json_decref (p);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +500,7 @@ int main (void)
         cmocka_unit_test (test_long),
         cmocka_unit_test (test_limits),
         cmocka_unit_test (test_quotes),
+        cmocka_unit_test (test_where),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# #DW lines of scripts, and options --dw and --dw-check, for flux run, submit,
+# bulksubmit, alloc and batch. Every submission loads this file, most of them for
+# nothing: all that it needs only with directives is imported when there are some.
+"""Options --dw, --dw-check and --dw-check-json, and #DW lines in scripts."""
+
+import os
+
+from flux.cli.plugin import CLIPlugin
+
+MARKS = ("#DW", "#dw")  # the second is refused, with the right word
+# Of a program that is run, and may not be a script that somebody has written.
+MOST_BYTES = 1 << 20
+
+
+def batch_script(args, jobspec):
+    """The name and the text of what flux batch runs; None if that is no script."""
+    if getattr(args, "wrap", False):
+        return None
+    files = jobspec.attributes.get("system", {}).get("files", {})
+    text = files.get("script", {}).get("data")
+    if not isinstance(text, str):
+        return None
+    words = getattr(args, "SCRIPT", None)
+    return (words[0] if words else "stdin"), text
+
+
+def find_program(word, cwd):
+    """The path of a program as the job will find it, from here; None without one."""
+    folders = [cwd] if "/" in word else os.environ.get("PATH", "").split(":")
+    for folder in folders:
+        path = os.path.join(cwd, folder, word)
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def program_script(jobspec):
+    """The same of the others, where the program is a script."""
+    tasks = jobspec.jobspec.get("tasks") or [{}]
+    command = tasks[0].get("command")
+    if not command or not isinstance(command, list):
+        return None
+    cwd = jobspec.attributes.get("system", {}).get("cwd") or os.getcwd()
+    path = find_program(command[0], cwd)
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as stream:
+            if stream.read(2) != b"#!":
+                return None
+            text = b"#!" + stream.read(MOST_BYTES)
+    except OSError:
+        # What may be run need not be readable.
+        return None
+    return command[0], text.decode("utf-8", errors="replace")
+
+
+def wants_check(args):
+    return getattr(args, "dw_check", False) or getattr(args, "dw_check_json", False)
+
+
+class DirectivesPlugin(CLIPlugin):
+    """Ask for storage of rabbits by #DW lines.
+
+    A script may have its #DW directives as lines of their own, as with Slurm and
+    PBS. They are read from the first line to the first that is neither blank nor
+    begins with "#"; one that is further down is refused by flux batch. A line that
+    ends in "\\" goes on in the next one, which begins with #DW again. flux
+    run, submit and bulksubmit look into the program that they run if it begins
+    with "#!".
+
+    --dw=TEXT|FILE asks for what a text, or a file, says: #DW directives or the
+    name of a preset. It can be given several times. A FILE is a word that has a "/"
+    in it, or is the name of a file.
+
+    All of them together, and what -S dw= says, are what the job asks for. Where
+    they do not agree, as two file systems of one name, the job is refused.
+
+    --dw-check shows what the job would get, and submits nothing. What the storage
+    system adds by its profiles is known to it alone: sizes are the least that
+    there will be. --dw-check-json prints the same as JSON.
+
+    EXAMPLES
+    --------
+
+    Look, then submit::
+
+      flux batch -N4 --dw-check job.sh
+      flux batch -N4 job.sh
+
+    A directive on the command line::
+
+      flux run -N2 --dw="#DW jobdw type=xfs capacity=10GiB name=scratch" my-app
+    """
+
+    def __init__(self, prog):
+        super().__init__(prog, prefix="")
+        self.add_option(
+            "--dw",
+            action="append",
+            metavar="TEXT|FILE",
+            help="Ask for rabbit storage by #DW directives, or a file that has them,"
+            " besides the #DW lines of a script (multiple use OK)",
+        )
+        if self.prog == "bulksubmit":
+            return
+        self.add_option(
+            "--dw-check",
+            action="store_true",
+            help="Show what rabbit storage the job would get, without submitting it",
+        )
+        self.add_option(
+            "--dw-check-json",
+            action="store_true",
+            help="The same as JSON",
+        )
+
+    def preinit(self, args):
+        if wants_check(args):
+            # So that nothing is submitted, whatever else happens.
+            args.dry_run = True
+
+    def modify_jobspec(self, args, jobspec):
+        given = getattr(args, "dw", None) or []
+        check = wants_check(args)
+        script = None
+        if self.prog == "batch":
+            script = batch_script(args, jobspec)
+        elif self.prog != "alloc":
+            script = program_script(jobspec)
+        if script and not any(mark in script[1] for mark in MARKS):
+            script = None
+        if not (given or check or script):
+            return
+        # Not before: see above.
+        from flux_rabbit import request
+
+        if isinstance(given, str):
+            given = [given]
+        asked = request.Request(self.prog, script, given, jobspec)
+        asked.apply()
+        if check:
+            from flux_rabbit import foresee
+
+            # Other plugins may yet change the resources. The text of a jobspec is
+            # asked for after all of them.
+            as_json = getattr(args, "dw_check_json", False)
+            jobspec.dumps = lambda **_: foresee.report(asked, as_json)

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# What a job will get, before it is submitted (--dw-check). What only the storage
+# system knows, as what its profiles add, is named as unknown: it works that out
+# when a job has a Workflow, and nobody gets one by looking.
+"""Foresee what storage a job gets."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from flux_k8s import dws
+
+from flux_rabbit import request, rpc, term
+from flux_rabbit.units import Size
+
+Object = dict[str, Any]
+
+GIB = 1 << 30
+STORAGE = ("jobdw", "create_persistent")
+_PREFIXES = {"jobdw": "DW_JOB_", "persistentdw": "DW_PERSISTENT_"}
+_TOKEN = {"user-container-auth", "copy-offload"}
+
+
+@dataclasses.dataclass
+class Room:
+    """What the scheduler reserves, at least: `gib` of the rabbit of each of `groups`
+    of `nodes` nodes. With `chassis` each group has a rabbit of its own."""
+
+    groups: int
+    nodes: int
+    gib: int
+    chassis: bool
+
+
+def sets_of(directive: dws.Directive) -> list[Object]:
+    """The allocation sets that it will have whatever the profile, and the least
+    that each will be."""
+    kind, size = directive["args"].get("type", ""), directive["bytes"]
+    if directive["command"] not in STORAGE or not size:
+        return []
+    if kind == "lustre":
+        strategy, kind = "AllocateAcrossServers", "ost"
+    else:
+        strategy = "AllocatePerCompute"
+    return [{"allocationStrategy": strategy, "label": kind, "minimumCapacity": size}]
+
+
+def variables_of(directive: dws.Directive) -> list[str]:
+    """The names in the environment of the job that it is sure to bring."""
+    args = directive["args"]
+    result = []
+    prefix = _PREFIXES.get(directive["command"])
+    if prefix:
+        result.append(prefix + args["name"].replace("-", "_"))
+    if _TOKEN & set(args.get("requires", "").split(",")):
+        result.append("DW_WORKFLOW_TOKEN")
+    return result
+
+
+def unknown_of(directive: dws.Directive) -> str:
+    """What of its storage cannot be told here, "" if it has none."""
+    if directive["command"] not in STORAGE:
+        return ""
+    profile = directive["args"].get("profile")
+    who = f"profile {profile}" if profile else "the default profile"
+    if directive["args"].get("type") == "lustre":
+        return f"what {who} adds: mdt, mgt, more for ost"
+    return f"what {who} adds, as padding"
+
+
+def breakdown(sets: list[Object]) -> Object:
+    """The sets in the form in which the storage system has them."""
+    servers = {"kind": "Servers", "name": "none", "namespace": "default"}
+    storage = {"lifetime": "job", "reference": servers, "allocationSets": sets}
+    return {"status": {"ready": True, "storage": storage}}
+
+
+def room(resources: list[Any], before: list[Any]) -> Room:
+    """What resources with storage ask for; `before` is what they were without it."""
+    for top in resources:
+        inside = top.get("with", [])
+        ssds = [entry["count"] for entry in inside if entry["type"] == "ssd"]
+        nodes = [entry["count"] for entry in inside if entry["type"] == "node"]
+        if ssds and nodes:
+            chassis = top["type"] == "chassis"
+            return Room(top["count"], nodes[0], ssds[0], chassis)
+    counts = [top["count"] for top in before if top["type"] == "node"]
+    nodes_there = counts[0] if counts and isinstance(counts[0], int) else 0
+    return Room(nodes_there, 1, 0, False)
+
+
+def rabbits_needed(need: Room, rabbits: list[Object] | None) -> Object:
+    """How many rabbits the storage is on, from `least` to `most`, and, if the
+    rabbits are known, how many there are and have room now for a group."""
+    if need.gib == 0:
+        return {"least": 0, "most": 0}
+    most = need.groups
+    least = need.groups if need.chassis else 1
+    if not rabbits:
+        return {"least": least, "most": most}
+    largest = max(rabbit["capacity"] for rabbit in rabbits)
+    if largest:
+        least = max(least, -(-need.groups * need.gib * GIB // largest))
+    ready = [rabbit for rabbit in rabbits if rabbit["state"] == "Ready"]
+    return {
+        "least": least,
+        "most": max(least, min(most, len(rabbits))),
+        "there": len(rabbits),
+        "roomy": sum(rabbit["free"] >= need.gib * GIB for rabbit in ready),
+    }
+
+
+def ask_rabbits() -> list[Object] | None:
+    """The rabbits of the instance, None if it cannot be asked."""
+    try:
+        return rpc.rabbits(rpc.Handle())
+    except OSError:
+        return None
+
+
+def foresee(asked: request.Request) -> Object:
+    """All that can be told.
+
+    Raises ValueError if the job would be refused.
+    """
+    if asked.sources and asked.judged is None:
+        raise ValueError("there is no Flux instance to ask for its presets")
+    judged = asked.judged or {"directives": [], "warnings": []}
+    directives = judged["directives"]
+    before = asked.jobspec.jobspec["resources"]
+    rabbits = ask_rabbits() if directives else None
+    resources = dws.apply_breakdowns(
+        before,
+        [breakdown(sets) for sets in map(sets_of, directives) if sets],
+        dws.MIN_GIB,
+        request.configured("policy.maximums") if directives else None,
+        max((rabbit["capacity"] for rabbit in rabbits or []), default=0),
+    )
+    need = room(resources, before)
+    nodes = need.groups * need.nodes
+    return {
+        "directives": [
+            {
+                "place": asked.place(directive["line"]),
+                "text": directive["text"],
+                "sets": [
+                    {
+                        "label": entry["label"],
+                        "bytes": entry["minimumCapacity"],
+                        "count": nodes
+                        if entry["allocationStrategy"] == "AllocatePerCompute"
+                        else None,
+                    }
+                    for entry in sets_of(directive)
+                ],
+                "variables": variables_of(directive),
+                "unknown": unknown_of(directive),
+            }
+            for directive in directives
+        ],
+        "warnings": judged["warnings"],
+        "nodes": nodes,
+        "scheduled": {
+            "groups": need.groups if need.gib else 0,
+            "nodes": need.nodes,
+            "gib": need.gib,
+        },
+        "rabbits": rabbits_needed(need, rabbits),
+    }
+
+
+def _storage_lines(entry: Object) -> list[str]:
+    lines = []
+    for part in entry["sets"]:
+        size = Size(part["bytes"])
+        if part["count"] is None:
+            how = f"{size} or more, on the rabbits of the job together"
+        else:
+            how = f"{part['count']} x {size} or more, one for each node"
+        lines.append(f"{part['label']}: {how}")
+    if entry["unknown"]:
+        lines.append(f"not known before: {entry['unknown']}")
+    lines += [f"in the environment: {name}" for name in entry["variables"]]
+    return lines
+
+
+def _span(rabbits: Object) -> str:
+    least, most = rabbits["least"], rabbits["most"]
+    return str(least) if least == most else f"{least} to {most}"
+
+
+def lines(told: Object) -> list[str]:
+    """The same for people."""
+    if not told["directives"]:
+        return ["no #DW directives: the job gets no storage of rabbits"]
+    result = []
+    for entry in told["directives"]:
+        at = f"{entry['place']}: " if entry["place"] else ""
+        result.append(at + entry["text"])
+        result += [f"  {line}" for line in _storage_lines(entry)]
+    result += [f"warning: {text}" for text in told["warnings"]]
+    rabbits, scheduled = told["rabbits"], told["scheduled"]
+    result.append(f"nodes: {told['nodes']}")
+    if not scheduled["gib"]:
+        return result
+    per = "node" if scheduled["nodes"] == 1 else f"{scheduled['nodes']} nodes"
+    result.append(
+        f"reserved: {scheduled['gib']} GiB or more for each {per}, on its rabbit"
+    )
+    if "there" in rabbits:
+        result.append(
+            f"rabbits: {_span(rabbits)} of {rabbits['there']}; "
+            f"{rabbits['roomy']} have room for {scheduled['gib']} GiB now"
+        )
+    else:
+        result.append(f"rabbits: {_span(rabbits)} (which there are is not known)")
+    return result
+
+
+def report(asked: request.Request, as_json: bool) -> str:
+    """What to print. Raises ValueError if the job would be refused."""
+    told = foresee(asked)
+    if as_json:
+        return json.dumps(told)
+    return "\n".join(map(term.clean, lines(told)))

@@ -1,0 +1,247 @@
+# What a job asks for, wherever that is written, and what is foreseen of it.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""flux_rabbit.request and flux_rabbit.foresee, without an instance."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+from flux_rabbit import foresee, request
+
+XFS = "#DW jobdw type=xfs capacity=10GiB name=scratch"
+GFS2 = "#DW jobdw type=gfs2 capacity=1500MiB name=the-shared"
+GIB = 1 << 30
+
+
+class Jobspec:
+    """As much of one as is looked at."""
+
+    def __init__(self, resources: list[Any], dw: Any = None) -> None:
+        self.attributes: dict[str, Any] = {"system": {}}
+        self.jobspec = {"resources": resources}
+        if dw is not None:
+            self.attributes["system"]["dw"] = dw
+
+    def setattr(self, key: str, value: str) -> None:
+        assert key == "system.dw"
+        self.attributes["system"]["dw"] = value
+
+    @property
+    def dw(self) -> Any:
+        return self.attributes["system"].get("dw")
+
+
+def nodes(count: int) -> list[Any]:
+    core = {"type": "core", "count": 1}
+    return [
+        {
+            "type": "node",
+            "count": count,
+            "with": [{"type": "slot", "count": 1, "label": "task", "with": [core]}],
+        }
+    ]
+
+
+def asked(
+    *lines: str,
+    options: tuple[str, ...] = (),
+    dw: Any = None,
+    resources: list[Any] | None = None,
+) -> request.Request:
+    """A batch job with a script of these lines."""
+    script = ("job.sh", "\n".join(("#!/bin/sh", *lines))) if lines else None
+    spec = Jobspec(nodes(2) if resources is None else resources, dw)
+    found = request.Request("batch", script, list(options), spec)
+    found.apply()
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "configured", lambda key: None)
+    monkeypatch.setattr(foresee, "ask_rabbits", lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("lines", "numbers"),
+    [
+        ((XFS, "true"), [2]),
+        (("", "# comment", XFS, "", GFS2, "true"), [4, 6]),
+        (("true",), []),
+        ((f" {XFS}", "true"), []),
+        ((f"# {XFS}", f"#{XFS}", "#DWARF", "#dwarf"), []),
+        (("\t", XFS + "  "), [3]),
+        (("#DW jobdw type=xfs \\", "#DW capacity=1GiB\\", "#DW name=aa"), [2, 3, 4]),
+        (("#DW jobdw type=xfs \\", "capacity=1GiB name=aa", "true"), [2, 3]),
+    ],
+)
+def test_header(lines: tuple[str, ...], numbers: list[int]) -> None:
+    found, late = request.header("job.sh", "\n".join(("#!/bin/sh", *lines)))
+    assert [number for number, _ in found.lines] == numbers
+    assert not late
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("#DW jobdw type=xfs \\", "#DW capacity=10GiB\\", "#DW name=scratch", "true"),
+        ("#DW jobdw type=xfs\\", "  capacity=10GiB \\", "name=scratch", "true"),
+    ],
+)
+def test_continued(lines: tuple[str, ...]) -> None:
+    found = asked(*lines)
+    assert found.judged
+    assert [d["text"] for d in found.judged["directives"]] == [XFS]
+
+
+def test_late() -> None:
+    text = "\n".join(("#!/bin/sh", XFS, "", "cd /", GFS2, f"  {GFS2}", "#dw = 1", GFS2))
+    found, late = request.header("job.sh", text)
+    assert [number for number, _ in found.lines] == [2]
+    assert [line.split(" ")[0] for line in late] == ["job.sh:5:", "job.sh:8:"]
+    assert "on line 4" in late[0]
+    with pytest.raises(ValueError, match=r"^job.sh:3: .*on line 2; move it up"):
+        asked("cd /", XFS)
+
+
+@pytest.mark.parametrize(
+    "line", ["# capacity=1GiB", "my-app -n 4", "", "=x", "my-app a=b", "#dw a=b"]
+)
+def test_continuation_that_is_none(line: str) -> None:
+    with pytest.raises(ValueError, match=r"^job.sh:2: ends in .*, but line 3 "):
+        asked("#DW jobdw type=xfs \\", line, "true")
+
+
+@pytest.mark.parametrize(
+    ("value", "place"),
+    [
+        ("#DW jobdw type=zfs capacity=1GiB name=aa", "--dw: "),
+        (f"{XFS}\n\n#DW jobdw type=zfs capacity=1GiB name=aa", "--dw, line 3: "),
+    ],
+)
+def test_place_in_option(value: str, place: str) -> None:
+    with pytest.raises(ValueError, match=f"^{place}#DW directive .*zfs"):
+        asked(options=(value,))
+
+
+def test_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").write_text(f"# two\n{XFS}\n{GFS2}\n")
+    (tmp_path / "small").mkdir()
+    assert asked(options=("mine",)).jobspec.dw == f"# two\n{XFS}\n{GFS2}\n"
+    # no file: a preset, which nobody can be asked for here
+    assert asked(options=("small",)).jobspec.dw == "small"
+    with pytest.raises(FileNotFoundError):
+        asked(options=("./none",))
+    (tmp_path / "mine").write_text("\n\n#DW jobwd\n")
+    with pytest.raises(ValueError, match="^mine:3: .*jobwd"):
+        asked(options=("mine",))
+
+
+def test_together() -> None:
+    found = asked(XFS, "true", options=(GFS2,), dw=["#DW persistentdw name=pp", " "])
+    assert found.judged
+    assert [d["text"] for d in found.judged["directives"]] == [
+        XFS,
+        GFS2,
+        "#DW persistentdw name=pp",
+    ]
+    places = [found.place(d["line"]) for d in found.judged["directives"]]
+    assert places == ["job.sh:2", "--dw", "-S dw, line 1"]
+    assert found.place(0) == found.place(99) == ""
+
+
+@pytest.mark.parametrize("dw", [1, ["#DW", 2], {}])
+def test_no_text(dw: Any) -> None:
+    with pytest.raises(ValueError, match="-S dw: is not a text"):
+        asked(XFS, dw=dw)
+
+
+def test_contradiction() -> None:
+    with pytest.raises(
+        ValueError, match=r"^--dw: .*'scratch' is that of directive 1.* \(job.sh:3\)$"
+    ):
+        asked("", XFS, options=("#DW jobdw type=gfs2 capacity=1GiB name=scratch",))
+
+
+def test_presets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "configured", lambda key: {"tiny": XFS})
+    found = asked(options=("tiny",))
+    assert found.jobspec.dw == "tiny"
+    assert found.judged and found.judged["directives"][0]["text"] == XFS
+    with pytest.raises(ValueError, match="^--dw: .*'tinny' is not a preset.*'tiny'"):
+        asked(options=("tinny",))
+
+
+def test_what_flux_was_told_stays() -> None:
+    found = asked(dw=["tiny"])
+    assert found.jobspec.dw == ["tiny"]
+
+
+def test_foreseen() -> None:
+    told = foresee.foresee(asked(XFS, GFS2))
+    assert [entry["sets"] for entry in told["directives"]] == [
+        [{"label": "xfs", "bytes": 10 * GIB, "count": 2}],
+        [{"label": "gfs2", "bytes": 1500 << 20, "count": 2}],
+    ]
+    # 1500 MiB are less than the least that there is, 4 GiB
+    assert told["scheduled"] == {"groups": 2, "nodes": 1, "gib": 14}
+    assert told["rabbits"] == {"least": 1, "most": 2}
+    assert [entry["variables"] for entry in told["directives"]] == [
+        ["DW_JOB_scratch"],
+        ["DW_JOB_the_shared"],
+    ]
+
+
+def test_foreseen_chassis() -> None:
+    chassis = [{"type": "chassis", "count": 3, "with": nodes(4)}]
+    told = foresee.foresee(asked(XFS, resources=chassis))
+    assert told["scheduled"] == {"groups": 3, "nodes": 4, "gib": 40}
+    assert told["rabbits"] == {"least": 3, "most": 3}
+    assert told["nodes"] == 12
+    assert told["directives"][0]["sets"][0]["count"] == 12
+
+
+def test_foreseen_without_storage() -> None:
+    told = foresee.foresee(asked("#DW destroy_persistent name=pp"))
+    assert told["scheduled"]["gib"] == 0
+    assert told["rabbits"] == {"least": 0, "most": 0}
+    assert not told["directives"][0]["sets"]
+    assert foresee.lines(foresee.foresee(asked())) == [
+        "no #DW directives: the job gets no storage of rabbits"
+    ]
+
+
+def test_foreseen_rabbits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rabbit(free: int, state: str = "Ready") -> dict[str, Any]:
+        return {"state": state, "capacity": 12 * GIB, "free": free * GIB}
+
+    rabbits = [rabbit(12), rabbit(9), rabbit(12, "Disabled"), rabbit(10)]
+    monkeypatch.setattr(foresee, "ask_rabbits", lambda: rabbits)
+    told = foresee.foresee(asked(XFS, resources=nodes(8)))
+    # a rabbit has room for one of them
+    assert told["rabbits"] == {"least": 7, "most": 7, "there": 4, "roomy": 2}
+    told = foresee.foresee(asked(XFS))
+    assert told["rabbits"] == {"least": 2, "most": 2, "there": 4, "roomy": 2}
+    with pytest.raises(ValueError, match="no rabbit has more than 12 GiB"):
+        foresee.foresee(asked(XFS.replace("10GiB", "13GiB")))
+
+
+def test_foreseen_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "configured", lambda key: {"xfs": 9})
+    with pytest.raises(ValueError, match="more than the 9 GiB that this system allows"):
+        foresee.foresee(asked(XFS))
+
+
+def test_preset_that_nobody_knows() -> None:
+    with pytest.raises(ValueError, match="no Flux instance to ask for its presets"):
+        foresee.foresee(asked(options=("tiny",)))
+
+
+def test_report() -> None:
+    found = asked(XFS)
+    assert json.loads(foresee.report(found, True)) == foresee.foresee(found)
+    assert "reserved: 10 GiB or more for each node" in foresee.report(found, False)
