@@ -14,7 +14,7 @@ fi
 DWS_SHELL_PLUGINS=$NEIGHBOUR/shell
 test_under_flux 4
 
-RELEASE=$(flux python -c 'from flux_k8s import names; print(names.RELEASE)')
+RELEASE=$(flux python -c 'from flux_k8s.release import RELEASE; print(RELEASE)')
 
 # passable: the commands of both releases say how it is, a job runs through.
 passable () {

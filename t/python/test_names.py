@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import pathlib
-import re
 import subprocess
 import sys
 
@@ -30,12 +29,3 @@ def test_every_name_of_the_header_is_there() -> None:
     ]
     assert "EPILOG" in defined
     assert [name for name in defined if not isinstance(getattr(names, name), str)] == []
-
-
-def test_there_is_one_release() -> None:
-    from flux_k8s import names
-
-    for file in ("meson.build", "pyproject.toml"):
-        text = (TOP / file).read_text(encoding="utf-8")
-        found = re.search(r"^\s*version\s*[:=] ['\"]([^'\"]*)", text, re.M)
-        assert found and found[1] == names.RELEASE, file

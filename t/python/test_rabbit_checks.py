@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from flux_k8s import names
+from flux_k8s.release import RELEASE
 from flux_rabbit import checks
 
 LIMIT = {"policy": {"limits": {"duration": "1h"}}}
@@ -83,7 +83,7 @@ def releases(attached: bool = True, **parts: str | None) -> str | checks.Advice:
 
 
 def test_parts_of_one_release():
-    same = names.RELEASE
+    same = RELEASE
     assert isinstance(releases(module=same, plugin=same, agent=same), str)
     assert isinstance(releases(False, module=same, plugin=same, agent=None), str)
 
@@ -91,7 +91,7 @@ def test_parts_of_one_release():
 @pytest.mark.parametrize("part", ["module", "plugin", "agent"])
 @pytest.mark.parametrize("release", ["0.0.1", None])
 def test_a_part_of_another_release_is_named(part, release):
-    parts = dict.fromkeys(("module", "plugin", "agent"), names.RELEASE)
+    parts = dict.fromkeys(("module", "plugin", "agent"), RELEASE)
     found = releases(**{**parts, part: release})
     assert isinstance(found, checks.Advice)
     assert f"{part}: {release or 'an older one'}" in found.text

@@ -10,11 +10,6 @@
 #ifndef LIBUTIL_NAMES_H
 #define LIBUTIL_NAMES_H
 
-/* The release that this is part of: each part tells it the others, as they are
- * not replaced all at once.
- */
-#define DWS_RELEASE "0.1.0"
-
 /* What the jobtap plugin holds a job by (their "description"), and the event
  * that carries the job's variables.
  */

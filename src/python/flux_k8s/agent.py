@@ -27,6 +27,7 @@ from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import Kube, Object
 from flux_k8s.kubeconfig import ConfigError
+from flux_k8s.release import RELEASE
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watchers, backoff_s, trim
 
@@ -388,7 +389,7 @@ class Agent:
             {
                 "version": PROTOCOL_NEWEST,
                 "oldest": PROTOCOL_OLDEST,
-                "release": names.RELEASE,
+                "release": RELEASE,
             },
             nodeid=0,
             flags=flux.constants.FLUX_RPC_STREAMING,

@@ -3,10 +3,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Names of events, exceptions, keys, topics, and in Kubernetes objects."""
 
-# The release that this is part of: each part tells it the others, as they are
-# not replaced all at once.
-RELEASE = "0.1.0"
-
 # What the jobtap plugin holds a job by (their "description"), and the event
 # that carries the job's variables.
 DEPENDENCY = "dws-create"

@@ -446,17 +446,17 @@ def _agent(site: Site) -> str:
 
 @check("releases")
 def _releases(site: Site) -> str | Advice:
-    from flux_k8s import names
+    from flux_k8s.release import RELEASE
 
     if site.status is None:
         raise Skip("without the broker module")
     # Releases before 0.1.0 do not say which they are.
-    found = {"this command": names.RELEASE, **site.status.get("releases", {})}
+    found = {"this command": RELEASE, **site.status.get("releases", {})}
     told = {part: release or "an older one" for part, release in found.items()}
     if not site.status["agent"]["attached"]:
         told.pop("agent", None)
-    if set(told.values()) == {names.RELEASE} and "module" in told:
-        return f"all parts are of {names.RELEASE}"
+    if set(told.values()) == {RELEASE} and "module" in told:
+        return f"all parts are of {RELEASE}"
     told.setdefault("module", "an older one")
     return Advice(
         ", ".join(f"{part}: {release}" for part, release in told.items()),

@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# release.py is made when the project is built.
+"""The release that this is part of."""
+
+RELEASE: str
