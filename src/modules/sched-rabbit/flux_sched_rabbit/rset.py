@@ -14,7 +14,10 @@ from flux.idset import IDset
 from . import bits
 from .machine import NOBODY, Allocation, Machine
 
-WRITER = "sched-rabbit"
+# Fluxion, with which an instance inside a job may begin, refuses R of any writer but
+# this one, which has it read R_lite and nothing else
+# (doc/dev/upstream/fluxion-writer.rst).
+WRITER = "fluxion:jgf_shorthand"
 GIB = 1 << 30
 
 
@@ -112,9 +115,10 @@ def rabbits_of_mapping(mapping: Any) -> dict[str, tuple[int, list[str]]]:
 
 def gib_of_scheduling(scheduling: Any) -> dict[str, int]:
     """The GiB that encode() has put into R.scheduling; {} if it is not ours."""
-    if not isinstance(scheduling, dict) or scheduling.get("writer") != WRITER:
+    rabbits = scheduling.get("rabbits") if isinstance(scheduling, dict) else None
+    if not isinstance(rabbits, dict):
         return {}
-    return {str(k): int(v) for k, v in scheduling.get("rabbits", {}).items()}
+    return {str(k): int(v) for k, v in rabbits.items()}
 
 
 def parse_health(

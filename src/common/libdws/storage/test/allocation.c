@@ -525,7 +525,7 @@ static void test_reserved (void **state)
         VERTEX ("ssd", "ssd0", "743", "/c/chassis7/ssd0") ", "
         "{'id': '9'}, 5]}}}");
     json_t *none = J ("{'version': 1}");
-    json_t *counted = J ("{'scheduling': {'writer': 'sched-rabbit',"
+    json_t *counted = J ("{'scheduling': {'writer': 'fluxion:jgf_shorthand',"
                          " 'rabbits': {'r1': 3, 'r2': -1, 'r3': 'x'}}}");
     json_t *nodes = J ("{'r1': 2, 'r2': 1}");
     json_t *breakdowns = J ("[" BREAKDOWN ("w-0", SET ("AcrossServers",
