@@ -10,8 +10,13 @@ import sys
 PREFIX = pathlib.Path(__file__).resolve().parent
 
 
-def main() -> None:
+def main(*words: str) -> None:
     """Become the flux command, with the Python that we were installed for."""
     os.environ.setdefault("FLUX_PYTHON", sys.executable)
     flux = str(PREFIX / "bin" / "flux")
-    os.execv(flux, [flux, *sys.argv[1:]])
+    os.execv(flux, [flux, *words, *sys.argv[1:]])
+
+
+def agent() -> None:
+    """Become the agent, which needs the libraries that flux python knows."""
+    main("python", "-m", "flux_k8s.main")
