@@ -73,6 +73,9 @@ test_expect_success 'show says where it is, and who uses it' '
 	persistent show keep --json >json &&
 	jq -e ".space.rabbit1 == $(cat size) and .created > 1700000000" json
 '
+test_expect_success 'what dws.status tells is what doc/protocol.md says' '
+	flux python "$DWS_SRCDIR/t/scripts/protocol_keys.py" $jobid
+'
 test_expect_success 'the same after the module was reloaded' '
 	jq -S . json >before &&
 	flux module reload "$DWS_MODULES/dws.so" &&
