@@ -23,6 +23,7 @@ flux () {
     "rabbit jobs -no {id.f58}") echo ƒA ;;
     "rabbit jobs -no {id.f58plain}") echo fA ;;
     "rabbit persistent -no {name}") echo keep ;;
+    "rabbit presets") echo "tiny  #DW jobdw"; echo "      #DW copy_out" ;;
     "rabbit list -no {name}") echo rabbit0; echo rabbit1 ;;
     esac
 }
@@ -41,7 +42,13 @@ def kind(command: str, action: argparse.Action) -> str:
         return ",".join((*STATES.get(command, listing.RABBIT_STATES), "..."))
     if action.metavar == "TYPE,...":
         return ",".join(("none", *selftest.TYPES, "..."))
-    known = {"JOBID": "JOBID", "RABBITS": "RABBIT", "FILE": "FILE", "USER": "USER"}
+    known = {
+        "PRESET": "PRESET",
+        "JOBID": "JOBID",
+        "RABBITS": "RABBIT",
+        "FILE": "FILE",
+        "USER": "USER",
+    }
     return known.get(str(action.metavar), "")
 
 
@@ -114,6 +121,7 @@ done
         ("rabbit drain rabbit", ["rabbit0", "rabbit1"]),
         ("rabbit drain rabbit0 rabbit", ["rabbit0", "rabbit1"]),
         ("rabbit drain --reason x ", ["rabbit0", "rabbit1"]),
+        ("rabbit presets ", ["tiny"]),
         ("rabbit persistent de", ["destroy"]),
         ("rabbit persistent destroy ", ["keep"]),
         ("rabbit persistent create new -t l", ["lustre"]),
