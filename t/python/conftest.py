@@ -15,12 +15,17 @@ import parity_pods
 import parity_support
 import parity_trouble
 import pytest
+from hypothesis import settings
 from sim_support import Sim
 
 # A shell has commands in the background ignore SIGINT, and what these start
 # inherits that: the programs under test are to begin as they do for a user.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+# How long an example takes is this machine's affair.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="module")

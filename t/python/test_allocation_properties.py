@@ -103,7 +103,7 @@ def pairs(breakdowns, result):
         yield from zip(sets, servers["allocationSets"])
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(breakdown_lists(), machines(), st.integers(0, 8))
 def test_layout_never_breaks_a_limit(breakdowns, machine, min_gib):
     nodes, storages, used = machine
@@ -188,7 +188,7 @@ def fits_somehow(sizes, rooms):
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(exclusive_sets(), st.lists(st.integers(0, 50), min_size=1, max_size=6))
 def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms):
     breakdown = {
@@ -220,7 +220,7 @@ def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms):
     assert placed == fits_somehow(sizes, rooms)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 16), min_size=1),
     st.integers(1, 10),
@@ -256,7 +256,7 @@ def test_scale_is_monotonic_and_bounded(nodes, scale, gib):
         assert count(scale) <= count(scale + 1)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 16), min_size=1),
     st.integers(1, 64),
@@ -306,7 +306,7 @@ RESOURCES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(RESOURCES, breakdown_lists(), st.integers(0, 8))
 def test_rewriting_twice_changes_nothing(resources, breakdowns, min_gib):
     once = dws.apply_breakdowns(resources, breakdowns, min_gib)
@@ -330,7 +330,7 @@ def test_rewriting_twice_changes_nothing(resources, breakdowns, min_gib):
     assert ssd["count"] * top["count"] * GIB >= need
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(st.text(alphabet="#DWjobxfstyp=ecaiGB10 \\\n-_$", max_size=80))
 def test_directives_parse_or_say_why(text):
     """Any text is refused with a message, or comes out the same once more."""

@@ -58,7 +58,7 @@ def paths(rabbits, hosts, cores, chunks):
     return result
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.integers(0, 4), max_size=5),
     st.integers(0, 3),

@@ -610,7 +610,7 @@ def check_answer(machine, wanted, alloc):
             }
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(requests, st.integers(0, 3)), max_size=15))
 def test_nothing_is_given_twice(steps):
     machine = make(nodes=7, per_rabbit=3, gib=100, gpus=2, storage_nodes=True)
@@ -632,7 +632,7 @@ def test_nothing_is_given_twice(steps):
     assert machine.idle == machine.all_nodes
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(requests)
 def test_feasible_is_what_an_empty_machine_can_give(wanted):
     machine = make(nodes=7, per_rabbit=3, gib=100, gpus=2, storage_nodes=True)

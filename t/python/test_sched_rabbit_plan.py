@@ -297,7 +297,7 @@ shapes = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(shapes, min_size=1, max_size=14),
     st.sampled_from([1, 2, 8]),
@@ -335,7 +335,7 @@ def test_the_first_in_line_is_never_put_off(requests, depth, lengths):
     assert machine.idle == machine.all_nodes
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(shapes, min_size=1, max_size=14),
     st.sampled_from([0, 1, 2, 8]),

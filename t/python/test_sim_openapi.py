@@ -142,7 +142,6 @@ def test_any_request(http: Client, place: str, mode: Any) -> None:
 
         @settings(
             max_examples=EXAMPLES,
-            deadline=None,
             derandomize=True,
             database=None,
             suppress_health_check=list(HealthCheck),

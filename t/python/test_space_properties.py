@@ -229,13 +229,13 @@ def run(seed, steps, kinds):
     return placed
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 1 << 32))
 def test_what_is_promised_is_made(seed):
     assert run(seed, 60, ["xfs", "gfs2", "raw"]) > 0
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 1 << 32))
 def test_what_is_promised_is_made_with_lustre(seed):
     assert run(seed, 60, ["xfs", "gfs2", "raw", "lustre"]) > 0
