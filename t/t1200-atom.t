@@ -177,7 +177,7 @@ test_expect_success 'an end that hangs ends before the alarm, and drains nothing
 		"$DWS_TMP/conf.d/test.toml" &&
 	flux config reload &&
 	atom_start "{\"delay_s\": 600}" &&
-	atom_notice end --alarm 1 2>err && atom_stop &&
+	atom_notice end --alarm 4 2>err && atom_stop &&
 	grep "no answer in" err &&
 	test -z "$(flux resource drain -no {nodelist})"
 '
