@@ -168,31 +168,46 @@ void persistent_list (struct persistent *p, json_t *objects)
         learn_object (p, object, false);
 }
 
+/* 'o' is a description, 'taken' what all file systems take. Returns a copy with
+ * "space", or NULL.
+ */
+static json_t *with_space (json_t *o, json_t *taken)
+{
+    json_t *name = json_object_get (o, "name");
+    json_t *bytes = json_object_get (taken, json_string_value (name));
+    json_t *copy = json_copy (o);
+
+    if (json_object_set_new (copy, "space",
+                             bytes ? json_incref (bytes) : json_object ()) < 0) {
+        json_decref (copy);
+        return NULL;
+    }
+    return copy;
+}
+
 json_t *persistent_status (const struct persistent *p,
                            const struct space *space,
                            json_int_t userid)
 {
-    json_t *array;
+    json_t *taken = space_persistent (space);
+    json_t *array = json_array ();
     const char *key;
     json_t *o;
 
-    if (!(array = json_array ()))
-        return NULL;
+    if (!taken || !array)
+        goto nomem;
     json_object_foreach (p->list, key, o) {
-        const char *name = json_string_value (json_object_get (o, "name"));
-        json_t *copy;
-
-        if (userid != -1
-            && json_integer_value (json_object_get (o, "userid")) != userid)
-            continue;
-        copy = json_copy (o);
-        json_object_set_new (copy, "space", space_of_persistent (space, name));
-        if (json_array_append_new (array, copy) < 0) {
-            json_decref (array);
-            return NULL;
-        }
+        if ((userid == -1
+             || json_integer_value (json_object_get (o, "userid")) == userid)
+            && json_array_append_new (array, with_space (o, taken)) < 0)
+            goto nomem;
     }
+    json_decref (taken);
     return array;
+nomem:
+    json_decref (taken);
+    json_decref (array);
+    return NULL;
 }
 
 /* The description of a persistent file system; NULL if none has that name.

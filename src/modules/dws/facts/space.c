@@ -289,17 +289,27 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
     claim->bytes = NULL;
 }
 
-json_t *space_of_persistent (const struct space *space, const char *name)
+json_t *space_persistent (const struct space *space)
 {
-    json_t *bytes;
+    json_t *all;
 
-    if (!(bytes = json_object ()))
+    if (!(all = json_object ()))
         return NULL;
     for (struct holding *h = space->list; h; h = h->next) {
-        if (h->persistent && !strcmp (h->persistent, name))
-            add_map (bytes, h->bytes, 1);
+        json_t *bytes;
+
+        if (!h->persistent)
+            continue;
+        if (!(bytes = json_object_get (all, h->persistent))) {
+            bytes = json_object ();
+            if (json_object_set_new (all, h->persistent, bytes) < 0) {
+                json_decref (all);
+                return NULL;
+            }
+        }
+        add_map (bytes, h->bytes, 1);
     }
-    return bytes;
+    return all;
 }
 
 static int copy_label (json_t *labels, const char *label, char **copy)

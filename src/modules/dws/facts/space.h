@@ -41,10 +41,10 @@ void space_destroy (struct space *space);
 json_t *space_used (const struct space *space);
 json_t *space_outside (const struct space *space);
 
-/* What persistent storage of that name takes: a new map, empty if it is nothing
- * that is known. NULL: no memory.
+/* What persistent storage takes: a new object {NAME: {RABBIT: BYTES}}, without
+ * those of which nothing is known. NULL: no memory.
  */
-json_t *space_of_persistent (const struct space *space, const char *name);
+json_t *space_persistent (const struct space *space);
 
 /* The job takes what a layout says, as dws_allocation_sets() makes it, in the
  * place of what its Servers objects took before. Fails with ENOMEM. Without
