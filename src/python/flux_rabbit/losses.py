@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import errno
-import time
 from typing import Any
 
 from flux_k8s import names
 
 from flux_rabbit import cli, rpc, term
+from flux_rabbit.units import date
 
 Object = dict[str, Any]
 
@@ -40,9 +40,9 @@ def configure(
 
 def row(loss: Object) -> str:
     """A job in one line."""
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(loss["t"]))
     user = cli.user_name(loss["userid"])
-    return f"{rpc.f58(loss['id']):>13} {user:<8} {when}  {term.clean(loss['text'])}"
+    text = term.clean(loss["text"])
+    return f"{rpc.f58(loss['id']):>13} {user:<8} {date(loss['t'])}  {text}"
 
 
 def run(args: argparse.Namespace) -> int:

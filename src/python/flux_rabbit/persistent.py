@@ -12,13 +12,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from flux_rabbit import cli, rpc, table, term, watch
+from flux_rabbit.submit import TYPES, submit
 from flux_rabbit.term import Line
-from flux_rabbit.units import Seconds, Size
+from flux_rabbit.units import Seconds, Size, date
 
 Object = dict[str, Any]
 
 ACTIONS = ("list", "show", "create", "destroy")
-TYPES = ("xfs", "gfs2", "raw", "lustre")
 # Options that say what is to be made.
 MAKING = ("type", "capacity", "profile")
 LIST = table.Table(
@@ -100,10 +100,6 @@ def _user(user: Object) -> str:
     return rpc.f58(user["jobid"]) if "jobid" in user else str(user["workflow"])
 
 
-def _time(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
-
-
 def row_of(system: Object, now: float) -> table.Row:
     """The fields of a file system."""
     created = float(system.get("created") or 0)
@@ -116,7 +112,7 @@ def row_of(system: Object, now: float) -> table.Row:
         username=system["user"],
         userid=system["userid"],
         age=Seconds(max(0.0, now - created)) if created else "",
-        created=_time(created) if created else "",
+        created=date(created) if created else "",
         jobs=len(system["users"]),
         users=",".join(map(_user, system["users"])),
         rabbits=_hostlist(space),
@@ -162,21 +158,16 @@ def _find(systems: list[Object], name: str) -> Object:
 
 def _submit(directive: str, args: argparse.Namespace) -> int:
     """Submit a job that does nothing but that. Raises Failure."""
-    import flux
-    import flux.job
-    from flux.job.Jobspec import MiniConstraintParser
-
     try:
-        spec = flux.job.JobspecV1.from_command(["true"], num_nodes=args.nodes)
-        spec.setattr("system.dw", directive)
-        spec.setattr("system.job.name", f"{args.action}-{args.name}")
-        for key in ("queue", "bank"):
-            if getattr(args, key):
-                spec.setattr(f"system.{key}", getattr(args, key))
-        if args.requires:
-            constraint = MiniConstraintParser().parse(args.requires)
-            spec.setattr("system.constraints", constraint)
-        return int(flux.job.submit(flux.Flux(), spec))
+        return submit(
+            ["true"],
+            directive,
+            f"{args.action}-{args.name}",
+            args.nodes,
+            requires=args.requires,
+            queue=args.queue,
+            bank=args.bank,
+        )
     except (OSError, ValueError, SyntaxError) as exc:
         text = exc.strerror if isinstance(exc, OSError) else None
         raise cli.Failure(text or str(exc)) from None

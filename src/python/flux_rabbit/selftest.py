@@ -14,12 +14,12 @@ from typing import Any
 from flux_rabbit import checks, cli, rpc, term, timeline
 from flux_rabbit.checks import Verdict
 from flux_rabbit.listing import state_of, waits_for
+from flux_rabbit.submit import TYPES, submit
 from flux_rabbit.term import Line
 from flux_rabbit.units import duration
 
 Object = dict[str, Any]
 
-TYPES = ("xfs", "gfs2", "raw", "lustre")
 # Least there is, so that it fits on a full rabbit.
 CAPACITY = "1GiB"
 # Fails unless the job was told where its file system is, and it is there.
@@ -74,20 +74,13 @@ class Jobs:
 
     def _submit(self, kind: str) -> int:
         """Submit a job. Raises OSError or ValueError with why not."""
-        import flux
-        import flux.job
-        from flux.job.Jobspec import MiniConstraintParser
-
-        spec = flux.job.JobspecV1.from_command(["sh", "-c", TASK], num_nodes=1)
-        spec.setattr(
-            "system.dw", f"#DW jobdw type={kind} capacity={CAPACITY} name=selftest"
+        return submit(
+            ["sh", "-c", TASK],
+            f"#DW jobdw type={kind} capacity={CAPACITY} name=selftest",
+            f"rabbit-selftest-{kind}",
+            duration_s=max(60.0, self._timeout),
+            requires=self._requires,
         )
-        spec.setattr("system.job.name", f"rabbit-selftest-{kind}")
-        spec.duration = max(60.0, self._timeout)
-        if self._requires:
-            parser = MiniConstraintParser()
-            spec.setattr("system.constraints", parser.parse(self._requires))
-        return int(flux.job.submit(flux.Flux(), spec))
 
     def run(self, kinds: list[str]) -> Iterator[Verdict]:
         """Verdicts in the order of the types."""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _GO_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
@@ -42,6 +43,11 @@ class Seconds(float):
         if spec and spec[-1] in "eEfFgG":
             return float.__format__(self, spec)
         return format(str(self), spec)
+
+
+def date(seconds: float) -> str:
+    """A time, in seconds since the epoch, as that of this place."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(seconds))
 
 
 def duration(seconds: float) -> str:
