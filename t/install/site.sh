@@ -208,3 +208,11 @@ site_places () {
         test -d "$site_path" || echo "$(realpath "$(dirname "$site_path")")/$(basename "$site_path")"
     done | sort
 }
+
+# site_gone: nothing of a package is left, in this root and by name below Flux' prefix.
+site_gone () {
+    find "$FLUX_PREFIX" | sort >after &&
+    site_changed >left &&
+    test_must_be_empty left &&
+    test_must_fail grep -E "flux_(k8s|rabbit|atom|sched_rabbit)|flux-dws" after
+}

@@ -27,15 +27,10 @@ neighbour_agent () {
     if test -e "$DWS_TMP/agent.pid"; then
         dws_kill_agent || return 1
     fi
-    if test $1 = new; then
-        dws_start_agent
-        return
-    fi
-    env PYTHONPATH="$NEIGHBOUR/python:$PYTHONPATH" flux python -c "import sys
-from flux_k8s.main import main
-sys.exit(main())" --kubeconfig "$PWD/kubeconfig" -v >>old-agent.log 2>&1 &
-    echo $! >"$DWS_TMP/agent.pid"
-    dws_wait_status '.agent.synced == true'
+    case $1 in
+    new) dws_start_agent ;;
+    old) PYTHONPATH=$NEIGHBOUR/python:$PYTHONPATH dws_start_agent ;;
+    esac
 }
 neighbour_module () {
     flux module list >modules.out &&
