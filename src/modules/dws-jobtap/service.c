@@ -7,7 +7,6 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libutil/names.h"
 #include "service.h"
 
 static void answer_empty (struct jobtap *ctx, const flux_msg_t *msg)

@@ -325,7 +325,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->moves = wf->containers || (commands & DWS_COMMAND_COPY_OUT)
                 || has_requires (directives);
     wf->t_desired = dws_timestamp (get_string (object, "status",
-                                            "desiredStateChange"));
+                                               "desiredStateChange"));
     read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
     wf->t_ready = dws_timestamp (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,

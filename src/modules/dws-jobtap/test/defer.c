@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "libutil/names.h"
 #include "../job.h"
 #include "../rebuild.h"
 #include "../service.h"

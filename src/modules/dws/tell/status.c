@@ -63,7 +63,8 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (seen.counts.states[i]));
-    o = json_pack ("{s:s s:{s:s s:s? s:s?} s:b s:b s:i s:i s:i s:o s:o s:o s:o s:o s:o s:o}",
+    o = json_pack ("{s:s s:{s:s s:s? s:s?} s:b s:b s:i s:i s:i"
+                   " s:o s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "releases",
                      "module", DWS_RELEASE,

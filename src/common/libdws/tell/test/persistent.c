@@ -21,7 +21,8 @@ static void test_describe (void **state)
 
     assert_json (o, "{'name': 'keep', 'namespace': 'default',"
                  " 'type': 'lustre', 'userid': 1001, 'state': 'Active',"
-                 " 'created': 1795435200.0, 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
+                 " 'created': 1795435200.0,"
+                 " 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
                  " {'workflow': 'fluxjob-7-00c0ffee', 'jobid': 7},"
                  " {'workflow': 'other-thing'}]}");
     assert_string_equal (dws_persistent_text (o, "alice", buf),
