@@ -91,14 +91,7 @@ nnf_all_completed () {
 # nnf_outcome NAME FILE: the crowd ends as the comments of t/FILE say for the
 # fault NAME, and clean.
 nnf_outcome () {
-    (exec flux python "$DWS_SRCDIR/t/nnf/rig.py" "$DWS_NNF" tend) >tended 2>&1 &
-    tender=$!
-    flux python "$DWS_SRCDIR/t/scripts/crowd.py" outcome >outcome
-    crowd_ended=$?
-    kill $tender
-    wait $tender
-    cat tended
-    test $crowd_ended -eq 0 &&
+    flux python "$DWS_SRCDIR/t/scripts/crowd.py" outcome >outcome &&
     "$DWS_PYTHON" "$DWS_SRCDIR/scripts/lib/faults.py" --expect "$1" \
         "$DWS_SRCDIR/t/$2" >outcome.want &&
     diff -u outcome.want outcome &&

@@ -273,6 +273,16 @@ def free_lost(user: User) -> None:
                 print(f"{plural}: NNF has lost {name}, freed", flush=True)
 
 
+def tend(user: User) -> None:
+    """Also while tests have the API server go and come back."""
+    while True:
+        try:
+            free_lost(user)
+        except requests.ConnectionError:
+            pass
+        time.sleep(TEND_S)
+
+
 def allow(user: User, resource: str, verb: str) -> None:
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/nnf-workload-manager"
     role = user.send("GET", path).expect(200)
@@ -342,9 +352,7 @@ def main() -> int:
     elif command == "stop":
         parts.stop()
     elif command == "tend":
-        while True:
-            free_lost(user)
-            time.sleep(TEND_S)
+        tend(user)
     else:
         sys.exit(__doc__)
     return 0
