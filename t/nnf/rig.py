@@ -17,7 +17,7 @@ containers WORKFLOW running|done|failed|expired  what Kubernetes would say of it
                                 the end of the time that NNF gives them
 profile NAME JSON               a container profile: example-success with other data
 ports [RANGE]                   what the SystemConfiguration has for containers
-allow RESOURCE VERB             one more right for the workload manager, of DWS' kinds
+allow RESOURCE VERB             one more right for the workload manager
 tls                             the Secret that containers with a token ask for
 kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
                                 start with these changes of its environment
@@ -46,6 +46,7 @@ from parity_support import (
     DWS,
     LIMIT_S,
     MERGE,
+    NNF,
     Object,
     User,
     reached,
@@ -286,7 +287,8 @@ def tend(user: User) -> None:
 def allow(user: User, resource: str, verb: str) -> None:
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/nnf-workload-manager"
     role = user.send("GET", path).expect(200)
-    rule = {"apiGroups": [DWS], "resources": [resource], "verbs": [verb]}
+    group = NNF if resource.startswith("nnf") else DWS
+    rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
     role["rules"].append(rule)
     user.send("PUT", path, role).expect(200)
 

@@ -30,4 +30,10 @@ def test_denied_rights(tmp_path: pathlib.Path) -> None:
     sim.ctl("deny")
     assert kube.may(workflows, "list")
     assert kube.list_all("workflows")[0] == []
+    profiles = RESOURCES["nnfstorageprofiles"]
+    assert not kube.may(profiles, "list")
+    sim.ctl("grant", "nnfstorageprofiles:list", "computes:create")
+    assert kube.may(profiles, "list") and kube.may(RESOURCES["computes"], "create")
+    refused = sim.ctl("grant", "profiles:list", check=False)
+    assert "profiles:list: there is no such resource" in refused
     assert sim.stop() == 0

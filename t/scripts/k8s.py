@@ -3,8 +3,8 @@
 
 k8s.py KUBECONFIG get|create|patch|delete KIND [NAME] [JSON]
 
-KIND is a plural in namespace default, of the newest version. Prints the
-object, or the server's message (status 1).
+KIND is a plural of the newest version, in namespace default, or nnf-system if it
+is one of NNF. Prints the object, or the server's message (status 1).
 """
 
 import json
@@ -12,7 +12,8 @@ import sys
 import urllib.error
 import urllib.request
 
-GROUP = "/apis/dataworkflowservices.github.io/v1alpha7/namespaces/default"
+DWS = "/apis/dataworkflowservices.github.io/v1alpha7/namespaces/default"
+NNF = "/apis/nnf.cray.hpe.com/v1alpha11/namespaces/nnf-system"
 METHODS = {"get": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
 
 
@@ -28,9 +29,10 @@ def admin(path: str) -> tuple[str, str]:
 def main() -> int:
     kubeconfig, verb, kind, *rest = sys.argv[1:]
     server, token = admin(kubeconfig)
+    group = NNF if kind.startswith("nnf") else DWS
     body = rest.pop() if verb in ("create", "patch") else None
     request = urllib.request.Request(
-        "/".join([server + GROUP, kind, *rest]),
+        "/".join([server + group, kind, *rest]),
         method=METHODS[verb],
         data=body.encode() if body else None,
         headers={

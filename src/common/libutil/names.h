@@ -51,6 +51,7 @@
 #define DWS_TOPIC_AGENT "dws.agent"
 #define DWS_TOPIC_LOSSES "dws.losses"
 #define DWS_TOPIC_PLUGIN "dws.plugin"
+#define DWS_TOPIC_PROFILES "dws.profiles"
 #define DWS_TOPIC_RABBIT "dws.rabbit"
 #define DWS_TOPIC_REPORT "dws.report"
 #define DWS_TOPIC_STATUS "dws.status"

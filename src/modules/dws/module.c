@@ -48,6 +48,7 @@
 #include "tell/annotate.h"
 #include "tell/explain.h"
 #include "tell/losses.h"
+#include "tell/profiles.h"
 #include "tell/token.h"
 
 /* Who hears of what
@@ -106,6 +107,7 @@ static void on_agent_lost (struct dws_ctx *ctx)
     explain_agent_lost (ctx);
     annotate_agent_lost (ctx->annotate);
     tokens_agent_lost (ctx->tokens);
+    profiles_agent_lost (ctx->profiles);
 }
 
 static void on_link_changed (struct dws_ctx *ctx)
@@ -195,6 +197,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         groups_destroy (ctx->groups);
         losses_destroy (ctx->losses);
         tokens_destroy (ctx->tokens);
+        profiles_destroy (ctx->profiles);
         troubles_destroy (ctx->troubles);
         jobs_destroy (ctx->jobs);
         storages_destroy (ctx->storages);
@@ -260,6 +263,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->losses = losses_create (ctx))
         || !(ctx->tokens = tokens_create (ctx))
+        || !(ctx->profiles = profiles_create (ctx))
         || !(ctx->aborts = aborts_create (ctx))
         || !(ctx->groups = groups_create (flux_get_reactor (h), ctx->worker,
                                           on_user_found, ctx))

@@ -22,6 +22,7 @@
 #include "health/health.h"
 #include "service.h"
 #include "tell/losses.h"
+#include "tell/profiles.h"
 #include "tell/status.h"
 #include "tell/token.h"
 
@@ -221,6 +222,7 @@ static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
 
     agent_disconnect (ctx->agent, msg);
     tokens_disconnect (ctx->tokens, msg);
+    profiles_disconnect (ctx->profiles, msg);
 }
 
 static bool agent_concerned (const struct dws_config *before,
@@ -284,6 +286,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_STATUS, status_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOSSES, losses_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_PROFILES, profiles_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_TOKEN, token_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "dws.disconnect", disconnect_cb,
       FLUX_ROLE_USER },

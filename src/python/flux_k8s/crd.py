@@ -33,7 +33,11 @@ _DWS = {
     "systemconfigurations": "SystemConfiguration",
     "persistentstorageinstances": "PersistentStorageInstance",
 }
-_NNF = {"nnfdatamovements": "NnfDataMovement"}
+_NNF = {
+    "nnfdatamovements": "NnfDataMovement",
+    "nnfstorageprofiles": "NnfStorageProfile",
+    "nnfcontainerprofiles": "NnfContainerProfile",
+}
 _CORE = {"secrets": "Secret", "pods": "Pod"}
 
 RESOURCES: dict[str, Resource] = {

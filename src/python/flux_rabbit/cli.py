@@ -33,6 +33,7 @@ COMMANDS = {
     "top": ("top", "live view of rabbits and jobs"),
     "persistent": ("persistent", "file systems that outlive jobs: list, make, destroy"),
     "presets": ("presets", "what may be written in place of directives"),
+    "profiles": ("profiles", "what profile= of a directive chooses from"),
     "losses": ("losses", "list jobs whose data was not staged out"),
     "drain": ("admin", "drain the compute nodes next to rabbits"),
     "undrain": ("admin", "undrain the compute nodes next to rabbits"),

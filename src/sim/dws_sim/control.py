@@ -136,6 +136,9 @@ class Control(Switches):
         words = args.get("rights") or []
         if not all(isinstance(w, str) and w.count(":") == 1 for w in words):
             raise ValueError("a right is RESOURCE:VERB")
+        for word in words:
+            if word.split(":")[0].split("/")[0] not in RESOURCES:
+                raise ValueError(f"{word}: there is no such resource")
         return tuple(words)
 
     async def deny(self, args: Object) -> Object:

@@ -10,7 +10,7 @@ import secrets
 from dataclasses import dataclass, field
 
 from dws_sim.errors import ApiError, forbidden
-from dws_sim.schema.resources import DWS_GROUP, NNF_GROUP
+from dws_sim.schema.resources import DWS_GROUP, NNF_GROUP, RESOURCES
 
 _READ = "get list watch"
 _WRITE = "get list patch update watch"
@@ -43,7 +43,7 @@ def wlm_role(without: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Role:
 
     Args:
         without: "resource:verb" words to leave out.
-        more: those of DWS to add.
+        more: those to add.
     """
     rules: dict[Rule, frozenset[str]] = {}
 
@@ -69,7 +69,7 @@ def wlm_role(without: tuple[str, ...] = (), more: tuple[str, ...] = ()) -> Role:
     grant("", "pods pods/log", _READ, "default")
     for word in more:
         name, verb = word.split(":")
-        rule = (DWS_GROUP, name, "")
+        rule = (RESOURCES[name.split("/")[0]].group, name, "")
         rules[rule] = rules.get(rule, frozenset()) | {verb}
     return Role("wlm", rules)
 

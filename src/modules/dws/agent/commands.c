@@ -63,6 +63,26 @@ json_t *command_list (const struct dws_workflow *wf, const char *kind)
     return o;
 }
 
+json_t *command_list_all (const char *kind, const char **fields)
+{
+    json_t *paths = json_array ();
+    json_t *o;
+
+    for (; *fields; fields++) {
+        if (json_array_append_new (paths, json_string (*fields)) < 0) {
+            json_decref (paths);
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    if (!(o = json_pack ("{s:s s:s s:o}",
+                         "op", "list",
+                         "kind", kind,
+                         "fields", paths)))
+        errno = ENOMEM;
+    return o;
+}
+
 json_t *command_logs (const struct dws_workflow *wf, int bytes)
 {
     char selector[512];

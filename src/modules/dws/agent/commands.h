@@ -35,6 +35,11 @@ json_t *command_create_with (const char *op,
  */
 json_t *command_list (const struct dws_workflow *wf, const char *kind);
 
+/* A command to list all objects of one kind. 'fields' are the paths of the parts
+ * of them that are wanted, NULL at the end.
+ */
+json_t *command_list_all (const char *kind, const char **fields);
+
 /* A command to read the logs of a workflow's containers, the last so many bytes
  * of each.
  */

@@ -23,6 +23,7 @@ struct holds;
 struct jobs;
 struct losses;
 struct persistent;
+struct profiles;
 struct scheduler;
 struct space;
 struct stamps;
@@ -65,6 +66,7 @@ struct dws_ctx {
     struct annotate *annotate;  // what users see of their jobs
     struct losses *losses;      // what was not staged out
     struct tokens *tokens;      // what the shells of jobs ask for
+    struct profiles *profiles;  // requests for those of NNF
 
     struct aborts *aborts;      // of dws.abort, without an answer yet
     struct groups *groups;      // those of users

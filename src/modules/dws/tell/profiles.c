@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See profiles.h. Requests that come while the agent reads wait for what it is
+ * reading: users cannot make it read more than one thing at a time.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/util/error.h"
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "tell/profiles.h"
+
+enum kind {
+    STORAGE,
+    CONTAINERS,
+    KINDS,
+};
+
+/* What concerns users: neither the commands with which storage is made nor the
+ * pods, which can hold what is not for everybody's eyes.
+ */
+#define SIZES(type) \
+    "data." type ".allocationPadding", \
+    "data." type ".capacityScalingFactor", \
+    "data." type ".storageLabels"
+#define TARGETS(options) \
+    "data.lustreStorage." options ".count", \
+    "data.lustreStorage." options ".scale", \
+    "data.lustreStorage." options ".capacity", \
+    "data.lustreStorage." options ".colocateComputes", \
+    "data.lustreStorage." options ".storageLabels"
+
+static const char *storage_fields[] = {
+    "metadata.name",
+    "metadata.namespace",
+    "data.default",
+    "data.pinned",
+    SIZES ("xfsStorage"),
+    SIZES ("gfs2Storage"),
+    SIZES ("rawStorage"),
+    "data.lustreStorage.combinedMgtMdt",
+    TARGETS ("mgtOptions"),
+    "data.lustreStorage.mgtOptions.externalMgs",
+    "data.lustreStorage.mgtOptions.standaloneMgtPoolName",
+    TARGETS ("mdtOptions"),
+    "data.lustreStorage.mdtOptions.exclusive",
+    TARGETS ("mgtMdtOptions"),
+    TARGETS ("ostOptions"),
+    "data.lustreStorage.ostOptions.capacityScalingFactor",
+    NULL,
+};
+
+static const char *container_fields[] = {
+    "metadata.name",
+    "metadata.namespace",
+    "data.pinned",
+    "data.createContainer",
+    "data.retryLimit",
+    "data.numPorts",
+    "data.preRunTimeoutSeconds",
+    "data.postRunTimeoutSeconds",
+    "data.userID",
+    "data.groupID",
+    "data.storages",
+    NULL,
+};
+
+static void storage_read_cb (struct dws_ctx *ctx, struct job *job,
+                             const struct command *cmd, json_t *report);
+static void containers_read_cb (struct dws_ctx *ctx, struct job *job,
+                                const struct command *cmd, json_t *report);
+
+static const struct {
+    const char *name;           // in requests
+    const char *plural;
+    const char **fields;
+    command_f cb;
+} kinds[KINDS] = {
+    [STORAGE] = { "storage", "nnfstorageprofiles",
+                  storage_fields, storage_read_cb },
+    [CONTAINERS] = { "containers", "nnfcontainerprofiles",
+                     container_fields, containers_read_cb },
+};
+
+struct profiles {
+    struct dws_ctx *ctx;
+    struct flux_msglist *waiting[KINDS];
+    bool reading[KINDS];
+};
+
+static void refuse (flux_t *h, const flux_msg_t *msg, int errnum,
+                    const char *text)
+{
+    if (flux_respond_error (h, msg, errnum, text) < 0)
+        flux_log_error (h, DWS_TOPIC_PROFILES);
+}
+
+static void refuse_all (struct profiles *profiles, enum kind kind,
+                        int errnum, const char *text)
+{
+    const flux_msg_t *msg;
+
+    while ((msg = flux_msglist_pop (profiles->waiting[kind]))) {
+        refuse (profiles->ctx->h, msg, errnum, text);
+        flux_msg_decref (msg);
+    }
+}
+
+/* Copies that NNF has made for single workflows are pinned.
+ */
+static json_t *choose_profiles (json_t *objects)
+{
+    json_t *chosen = json_array ();
+    json_t *object;
+    size_t index;
+
+    json_array_foreach (objects, index, object) {
+        int pinned = 0;
+
+        (void)json_unpack (object, "{s:{s?b}}", "data", "pinned", &pinned);
+        if (!pinned && json_array_append (chosen, object) < 0) {
+            json_decref (chosen);
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    return chosen;
+}
+
+static void refuse_unread (struct profiles *profiles, enum kind kind,
+                           json_t *report)
+{
+    const char *message = "";
+    int status = 0;
+    dws_error_t error;
+
+    (void)json_unpack (report, "{s?i s?s}",
+                       "status", &status, "message", &message);
+    if (status == 403)
+        dws_error (&error, EACCES, "flux-coral2-dws may not read %s: its user "
+                   "lacks the right to list them (%s)",
+                   kinds[kind].plural, message);
+    else
+        dws_error (&error, status == 404 ? ENOENT : EINVAL, "%s: %s",
+                   kinds[kind].plural, message);
+    refuse_all (profiles, kind, errno, error.text);
+}
+
+static void take_read (struct profiles *profiles, enum kind kind, json_t *report)
+{
+    flux_t *h = profiles->ctx->h;
+    json_t *objects = json_object_get (report, "objects");
+    const flux_msg_t *msg;
+    json_t *chosen;
+
+    profiles->reading[kind] = false;
+    if (!json_is_array (objects)) {
+        refuse_unread (profiles, kind, report);
+        return;
+    }
+    if (!(chosen = choose_profiles (objects))) {
+        refuse_all (profiles, kind, errno, NULL);
+        return;
+    }
+    while ((msg = flux_msglist_pop (profiles->waiting[kind]))) {
+        if (flux_respond_pack (h, msg, "{s:O}", "profiles", chosen) < 0)
+            flux_log_error (h, DWS_TOPIC_PROFILES);
+        flux_msg_decref (msg);
+    }
+    json_decref (chosen);
+}
+
+static void storage_read_cb (struct dws_ctx *ctx, struct job *job,
+                             const struct command *cmd, json_t *report)
+{
+    take_read (ctx->profiles, STORAGE, report);
+}
+
+static void containers_read_cb (struct dws_ctx *ctx, struct job *job,
+                                const struct command *cmd, json_t *report)
+{
+    take_read (ctx->profiles, CONTAINERS, report);
+}
+
+static int read_profiles (struct profiles *profiles, enum kind kind)
+{
+    if (profiles->reading[kind])
+        return 0;
+    if (!agent_ready (profiles->ctx->agent)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (agent_query (profiles->ctx->agent, NULL, kinds[kind].cb,
+                     command_list_all (kinds[kind].plural,
+                                       kinds[kind].fields)) < 0)
+        return -1;
+    profiles->reading[kind] = true;
+    return 0;
+}
+
+void profiles_agent_lost (struct profiles *profiles)
+{
+    for (int i = 0; i < KINDS; i++) {
+        profiles->reading[i] = false;
+        refuse_all (profiles, i, EAGAIN, "the agent has gone: ask again");
+    }
+}
+
+void profiles_disconnect (struct profiles *profiles, const flux_msg_t *msg)
+{
+    for (int i = 0; i < KINDS; i++)
+        (void)flux_msglist_disconnect (profiles->waiting[i], msg);
+}
+
+void profiles_cb (flux_t *h, flux_msg_handler_t *mh,
+                  const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct profiles *profiles = ctx->profiles;
+    const char *errstr = NULL;
+    const char *name;
+    int kind = 0;
+
+    if (flux_request_unpack (msg, NULL, "{s:s}", "kind", &name) < 0)
+        goto error;
+    while (kind < KINDS && strcmp (kinds[kind].name, name) != 0)
+        kind++;
+    if (kind == KINDS) {
+        errstr = "kind is storage or containers";
+        errno = EINVAL;
+        goto error;
+    }
+    if (read_profiles (profiles, kind) < 0) {
+        if (errno == EAGAIN)
+            errstr = "no agent is attached: is flux-coral2-dws running?";
+        goto error;
+    }
+    if (flux_msglist_append (profiles->waiting[kind], msg) < 0)
+        goto error;
+    return;
+error:
+    refuse (h, msg, errno, errstr);
+}
+
+struct profiles *profiles_create (struct dws_ctx *ctx)
+{
+    struct profiles *profiles;
+
+    if (!(profiles = calloc (1, sizeof (*profiles))))
+        return NULL;
+    profiles->ctx = ctx;
+    for (int i = 0; i < KINDS; i++) {
+        if (!(profiles->waiting[i] = flux_msglist_create ())) {
+            profiles_destroy (profiles);
+            return NULL;
+        }
+    }
+    return profiles;
+}
+
+void profiles_destroy (struct profiles *profiles)
+{
+    if (profiles) {
+        ERRNO_SAFE_BLOCK;
+        for (int i = 0; i < KINDS; i++) {
+            if (profiles->waiting[i])
+                refuse_all (profiles, i, ENOSYS, "the dws module is unloaded");
+            flux_msglist_destroy (profiles->waiting[i]);
+        }
+        free (profiles);
+    }
+}

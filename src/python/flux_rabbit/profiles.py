@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit profiles: what the profile=NAME of a directive chooses from, and what
+# each means for the size and the place of storage, and for containers.
+"""Profiles of NNF."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from flux_k8s import names
+
+from flux_rabbit import cli, rpc, table
+
+Object = dict[str, Any]
+
+KINDS = ("storage", "containers")
+NODE_TYPES = ("xfs", "gfs2", "raw")
+# The targets of Lustre by the key of their options; a site chooses between the
+# first two and the third.
+APART = (("mgt", "mgtOptions"), ("mdt", "mdtOptions"))
+COMBINED = (("mgtmdt", "mgtMdtOptions"),)
+OST = ("ost", "ostOptions")
+
+STORAGE = table.Table(
+    "profiles-storage",
+    {
+        "name": "STORAGE",
+        "default": "DEFAULT",
+        "types": "TYPE",
+        "set": "SET",
+        "size": "SIZE",
+        "targets": "TARGETS",
+        "where": "WHERE",
+    },
+    {
+        "default": (
+            "Size and number of what is allocated",
+            "+:{name:<8} ?:{default:<7} +:{types:<6} ?+:{set:<3} +:{size:<8} "
+            "+:{targets:<7} ?:{where}",
+        ),
+    },
+)
+CONTAINERS = table.Table(
+    "profiles-containers",
+    {
+        "name": "CONTAINER",
+        "mount": "FILE SYSTEM",
+        "needed": "NEED",
+        "start": "START",
+        "end": "END",
+        "retries": "RETRY",
+        "ports": "PORTS",
+        "only": "ONLY FOR",
+        "starts": "CREATED",
+    },
+    {
+        "default": (
+            "The file systems that it uses, and its limits",
+            "+:{name:<9} +:{mount:<11} {needed:<4} {start:>5} {end:>4} {retries:>5} "
+            "{ports:>5} ?:{only}",
+        ),
+    },
+)
+TABLES = {"storage": STORAGE, "containers": CONTAINERS}
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options."""
+    parser.add_argument(
+        "kind",
+        nargs="?",
+        choices=KINDS,
+        metavar="KIND",
+        help=f"only those for {' or '.join(KINDS)}",
+    )
+    table.configure(parser)
+    return (
+        "List the profiles that profile=NAME of a directive chooses from, with what "
+        "they mean: those for storage, how much is allocated for the capacity of the "
+        "directive, and in how many targets; those for containers, which file systems "
+        "these use, for how many seconds NNF waits for their start and, after the "
+        "job, for their end (0: for ever). They are read from Kubernetes by "
+        "flux-coral2-dws, which needs the right to list them.",
+        (
+            "flux rabbit profiles",
+            "flux rabbit profiles containers",
+            "flux rabbit profiles storage -no '{name}'",
+        ),
+    )
+
+
+def size_of(options: Object) -> str:
+    """What is allocated for each byte of capacity."""
+    text = "capacity"
+    scaling = str(options.get("capacityScalingFactor") or "1.0")
+    if scaling not in ("1", "1.0"):
+        text += f" * {scaling}"
+    if options.get("allocationPadding"):
+        text += f" + {options['allocationPadding']}"
+    return text
+
+
+def where_of(options: Object) -> str:
+    """Which rabbits are meant."""
+    words = ["next to the nodes"] if options.get("colocateComputes") else []
+    words += [f"label {label}" for label in options.get("storageLabels") or []]
+    if options.get("exclusive"):
+        words.append("alone on its rabbit")
+    return ", ".join(words)
+
+
+def targets_of(options: Object) -> str:
+    """How many targets of Lustre there are, "" if the profile leaves it open."""
+    if options.get("scale"):
+        return f"scale {options['scale']}"
+    return str(options.get("count") or "")
+
+
+def storage_rows(profile: Object) -> Iterator[table.Row]:
+    """A row for each way in which something is allocated."""
+    data = profile["data"]
+    common = {
+        "name": profile["metadata"]["name"],
+        "default": "yes" if data.get("default") else "",
+    }
+    types: dict[tuple[str, str], list[str]] = {}
+    for kind in NODE_TYPES:
+        options = data.get(f"{kind}Storage") or {}
+        types.setdefault((size_of(options), where_of(options)), []).append(kind)
+    for (size, where), found in types.items():
+        yield SimpleNamespace(
+            **common,
+            types=",".join(found),
+            set="",
+            size=size,
+            targets="1/node",
+            where=where,
+        )
+    for label, size, targets, where in lustre_sets(data.get("lustreStorage") or {}):
+        yield SimpleNamespace(
+            **common,
+            types="lustre",
+            set=label,
+            size=size,
+            targets=targets,
+            where=where,
+        )
+
+
+def lustre_sets(lustre: Object) -> Iterator[tuple[str, str, str, str]]:
+    """(label, size, targets, where) of each kind of target that is made."""
+    mgt = lustre.get("mgtOptions") or {}
+    if mgt.get("standaloneMgtPoolName"):
+        pool = f"persistent, of pool {mgt['standaloneMgtPoolName']}"
+        yield "mgt", str(mgt.get("capacity", "")), targets_of(mgt), pool
+        return
+    for label, key in COMBINED if lustre.get("combinedMgtMdt") else APART:
+        options = lustre.get(key) or {}
+        if label == "mgt" and options.get("externalMgs"):
+            yield label, "none", "0", str(options["externalMgs"])
+            continue
+        size = str(options.get("capacity", ""))
+        yield label, size, targets_of(options), where_of(options)
+    label, key = OST
+    options = lustre.get(key) or {}
+    yield label, size_of(options), targets_of(options), where_of(options)
+
+
+def container_rows(profile: Object) -> Iterator[table.Row]:
+    """A row for each file system that it uses."""
+    data = profile["data"]
+    only = [
+        f"{word} {data[key]}"
+        for word, key in (("user", "userID"), ("group", "groupID"))
+        if data.get(key) is not None
+    ]
+    for storage in data.get("storages") or [{}]:
+        yield SimpleNamespace(
+            name=profile["metadata"]["name"],
+            mount=storage.get("name", ""),
+            needed="" if not storage else "no" if storage.get("optional") else "yes",
+            start=data.get("preRunTimeoutSeconds", ""),
+            end=data.get("postRunTimeoutSeconds", ""),
+            retries=data.get("retryLimit", ""),
+            ports=data.get("numPorts", 0),
+            only=", ".join(only),
+            starts="yes" if data.get("createContainer", True) else "no",
+        )
+
+
+ROWS = {"storage": storage_rows, "containers": container_rows}
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    kinds = [args.kind] if args.kind else KINDS
+    if not args.kind and (args.format != "default" or args.sort):
+        raise cli.Failure(f"--format and --sort need a kind: {' or '.join(KINDS)}")
+    handle = rpc.Handle()
+    found: dict[str, list[Object]] = {}
+    for kind in kinds:
+        answer = handle.call(names.TOPIC_PROFILES, {"kind": kind})
+        found[kind] = sorted(answer["profiles"], key=lambda p: p["metadata"]["name"])
+    if args.json:
+        cli.print_json(found)
+        return 0
+    for kind in kinds:
+        if kind != kinds[0]:
+            print()
+        rows = [row for profile in found[kind] for row in ROWS[kind](profile)]
+        table.show(TABLES[kind], args, [rows])
+    return 0
