@@ -58,6 +58,8 @@ LIST_TRIES = 4
 # A kubeconfig is not read again more often than this, however many workers
 # are refused at once.
 RELOAD_INTERVAL_S = 1.0
+# So long a token serves before the settings are asked for it again.
+AUTH_S = 1.0
 
 
 # Reasons of ours, where there was no answer.
@@ -179,6 +181,7 @@ class Kube:
         self._warned = ""
         self._lock = threading.Lock()
         self._loaded_at = 0.0
+        self._auth: tuple[Any, float, dict[str, str]] = (None, 0.0, {})
         self._versions: dict[str, str] = {}
         self._load()
 
@@ -215,11 +218,18 @@ class Kube:
             self._load()
 
     def _headers(self) -> dict[str, str]:
-        headers = {"Accept": "application/json"}
-        for auth in self._configuration.auth_settings().values():
-            if auth.get("in") == "header" and auth.get("value"):
-                headers[auth["key"]] = auth["value"]
-        return headers
+        """A new dictionary. Each look at the settings reads a token that is to be
+        renewed, and all of the environment: most of a request's own cost."""
+        configuration = self._configuration
+        asked, until, headers = self._auth
+        now = time.monotonic()
+        if asked is not configuration or now >= until:
+            headers = {"Accept": "application/json"}
+            for auth in configuration.auth_settings().values():
+                if auth.get("in") == "header" and auth.get("value"):
+                    headers[auth["key"]] = auth["value"]
+            self._auth = (configuration, now + AUTH_S, headers)
+        return dict(headers)
 
     def _open(
         self,
