@@ -129,7 +129,7 @@ def test_only_so_many_connections_at_once(server, caplog):
     assert "8 scrapers at the same time" in said.getMessage()
     for each in silent:
         each.close()
-    for thread in metrics_threads():
+    for thread in metrics_threads() - before:
         thread.join(LIMIT_S)
     connection = http.client.HTTPConnection(*address, timeout=LIMIT_S)
     assert scrape(connection)[0] == 200
