@@ -78,6 +78,20 @@ test_expect_success 'list: formats, sorting, states, hostlists' '
 	test_expect_code 1 flux rabbit list -s ready,broken 2>err &&
 	grep "there is no state .broken.: Degraded, Disabled" err
 '
+test_expect_success 'list: how worn the drives are' '
+	dws_ctl drive rabbit1 4 ok --wear 93 &&
+	dws_ctl drive rabbit1 9 ok --wear 12 &&
+	dws_ctl rabbit rabbit1 down &&
+	dws_wait_status ".rabbits.states.Offline == 1" &&
+	dws_ctl rabbit rabbit1 up &&
+	dws_wait_status ".rabbits.states.Ready == 2" &&
+	flux rabbit list -o long >out &&
+	grep "LINKS WEAR JOBS" out && grep "^rabbit0 .* 0%    0 node" out &&
+	grep "^rabbit1 .* 93%    0 node" out &&
+	flux rabbit list >out && test_must_fail grep WEAR out &&
+	test_expect_code 1 dws_ctl drive rabbit1 4 ok --wear -1 2>err &&
+	grep "wear is a number of percent" err
+'
 test_expect_success 'colour when asked for, and not with NO_COLOR' '
 	dws_ctl rabbit rabbit1 down &&
 	dws_wait_status ".rabbits.states.Offline == 1" &&

@@ -29,6 +29,7 @@ RABBIT_FIELDS = {
     "links": "LINKS",
     "broken": "BROKEN",
     "drives": "DRIVES",
+    "wear": "WEAR",
     "allocations": "JOBS",
     "nodes": "NODES",
     "reason": "REASON",
@@ -44,10 +45,10 @@ LIST = table.Table(
             "?:{drives:>6} ?:{allocations:>4} +:{nodes:<8}",
         ),
         "long": (
-            "With what is wrong",
+            "With what is wrong, and how worn the drives are",
             "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
-            "?:{drives:>6} ?:{allocations:>4} +:{nodes:<8} ?:{broken} ?:{reason} "
-            "?:{message}",
+            "?:{drives:>6} ?:{wear:>4} ?:{allocations:>4} +:{nodes:<8} ?:{broken} "
+            "?:{reason} ?:{message}",
         ),
     },
 )
@@ -203,6 +204,7 @@ def _rabbit_row(rabbit: Object) -> table.Row:
         broken=",".join(f"{host}:{state}" for host, state in broken.items()),
         # only what is not as it should be
         drives=f"{usable}/{drives}" if usable < drives else "",
+        wear=f"{rabbit['wear']}%" if "wear" in rabbit else "",
         allocations=rabbit.get("allocations", ""),
         nodes=rabbit.get("nodes", ""),
         reason=rabbit.get("reason", ""),

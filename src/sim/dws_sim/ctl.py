@@ -85,6 +85,7 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument("rabbit")
     cmd.add_argument("slot", type=int)
     cmd.add_argument("to", choices=["failed", "ok"])
+    cmd.add_argument("--wear", type=int, metavar="PERCENT", help="of its endurance")
     cmd = sub.add_parser("hang-mount", help="stop a node's mount daemon")
     cmd.add_argument("node")
     cmd.add_argument("to", choices=["on", "off"])

@@ -208,6 +208,11 @@ class Switches:
         if word not in ("failed", "ok"):
             raise ValueError("a drive is failed or ok")
         failed = self._hardware.drives.setdefault(name, set())
+        wear = args.get("wear")
+        if wear is not None:
+            if not isinstance(wear, int) or wear < 0:
+                raise ValueError("wear is a number of percent")
+            self._hardware.wear[name, slot] = wear
         (failed.add if word == "failed" else failed.discard)(slot)
         self._health.look(name)
         return {}

@@ -35,12 +35,15 @@ static void read_devices (json_t *devices, struct dws_drives *drives,
     json_array_foreach (devices, index, device) {
         const char *state = "";
         json_int_t size = 0;
+        int wear = -1;
 
-        (void)json_unpack (device, "{s?s s?I}", "status", &state,
-                           "capacity", &size);
+        (void)json_unpack (device, "{s?s s?I s?i}", "status", &state,
+                           "capacity", &size, "wearLevel", &wear);
         if (strcmp (state, "Ready") != 0 || size <= 0)
             continue;
         sizes[drives->ready++] = size;
+        if (drives->wear < wear)
+            drives->wear = wear;
         if (__builtin_add_overflow (drives->raw, size, &drives->raw))
             drives->raw = INT64_MAX;
     }
@@ -56,7 +59,7 @@ void dws_drives_read (json_t *status, struct dws_drives *drives)
     json_t *devices = json_object_get (status, "devices");
     size_t count = json_array_size (devices);
 
-    *drives = (struct dws_drives){ .width = DWS_DRIVES_OF_POOL };
+    *drives = (struct dws_drives){ .width = DWS_DRIVES_OF_POOL, .wear = -1 };
     if (count == 0 || count > DRIVES_MAX) {
         json_int_t capacity = 0;
 

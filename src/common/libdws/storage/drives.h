@@ -29,6 +29,7 @@
 struct dws_drives {
     int found;                  // drives that Storage lists
     int ready;                  // those that can be used
+    int wear;                   // percent, of the most worn of these; -1: not told
     int64_t raw;                // bytes of these
     int width;                  // drives that a pool gets, 0: too few
     int64_t usable;             // bytes that pools can have in all, for sure

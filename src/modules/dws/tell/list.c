@@ -204,7 +204,7 @@ nomem:
     return -1;
 }
 
-/* [USABLE, ALL], of a rabbit that lists its drives.
+/* [USABLE, ALL], of a rabbit that lists its drives, and how worn the worst is.
  */
 static int add_drives (json_t *o, const struct dws_drives *drives)
 {
@@ -213,6 +213,9 @@ static int add_drives (json_t *o, const struct dws_drives *drives)
 
     if (drives->found == 0)
         return 0;
+    if (drives->wear >= 0
+        && json_object_set_new (o, "wear", json_integer (drives->wear)) < 0)
+        return -1;
     return json_object_set_new (o, "drives", json_pack ("[ii]", drives->ready,
                                                         all));
 }

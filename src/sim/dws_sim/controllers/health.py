@@ -29,6 +29,8 @@ class Hardware:
     links: dict[str, str] = field(default_factory=dict)
     # failed drives: rabbit -> slots
     drives: dict[str, set[int]] = field(default_factory=dict)
+    # percent by rabbit and slot, of drives that are worn
+    wear: dict[tuple[str, int], int] = field(default_factory=dict)
     # rabbits that seem well, but whose controller has ended
     dead: set[str] = field(default_factory=set)
     # rabbits that were fenced and wait for a reboot
@@ -105,6 +107,9 @@ class HealthController(Controller):
             {"slot": d["slot"], "status": "Failed"} if d["slot"] in failed else d
             for d in status["devices"]
         ]
+        for d in status["devices"]:
+            if d["status"] == "Ready":
+                d["wearLevel"] = hardware.wear.get((name, int(d["slot"])), 0)
         if disabled:
             status.update(status="Disabled", message="Storage node manually disabled")
         elif name in hardware.down:

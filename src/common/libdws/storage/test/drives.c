@@ -47,6 +47,24 @@ static void fill (int64_t *sizes, size_t count, int64_t size)
         sizes[i] = size;
 }
 
+static void test_wear (void **state)
+{
+    struct dws_drives drives;
+    json_error_t error;
+    json_t *status = json_loads (
+        "{\"devices\": ["
+        "{\"status\": \"Ready\", \"capacity\": 5, \"wearLevel\": 7},"
+        "{\"status\": \"Ready\", \"capacity\": 5, \"wearLevel\": 103},"
+        "{\"status\": \"Ready\", \"capacity\": 5},"
+        "{\"status\": \"Failed\", \"capacity\": 5, \"wearLevel\": 120}]}",
+        0, &error);
+
+    assert_non_null (status);
+    dws_drives_read (status, &drives);
+    assert_int_equal (drives.wear, 103);
+    json_decref (status);
+}
+
 /* Numbers as seen on the real controllers.
  */
 static void test_observed (void **state)
@@ -58,6 +76,7 @@ static void test_observed (void **state)
     drives = read_drives (sizes, DRIVES);
     assert_int_equal (drives.found, 18);
     assert_int_equal (drives.ready, 18);
+    assert_int_equal (drives.wear, -1);
     assert_int_equal (drives.raw, 39582418599936);
     assert_int_equal (drives.width, 16);
     assert_int_equal (drives.usable, 35184372088832);
@@ -394,6 +413,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_observed),
+        cmocka_unit_test (test_wear),
         cmocka_unit_test (test_lost),
         cmocka_unit_test (test_no_list),
         cmocka_unit_test (test_take),
