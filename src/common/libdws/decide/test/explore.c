@@ -7,6 +7,14 @@
 #include "libdws/test/util.h"
 #include "model.h"
 
+/* Where a state is in the list, plus 1; 0: free. Most that are not looked for are
+ * told by the upper half of their hash.
+ */
+struct slot {
+    uint32_t place;
+    uint32_t upper;
+};
+
 /* A set of states, in the order in which they were added.
  */
 struct set {
@@ -14,7 +22,7 @@ struct set {
     uint8_t *flags;             // bit W: known to end in world W
     size_t count;
     size_t size;
-    uint32_t *slots;            // index + 1 in list
+    struct slot *slots;
     size_t nslots;              // a power of two
 };
 
@@ -23,9 +31,15 @@ static uint64_t hash (const struct model *m)
     const unsigned char *cp = (const unsigned char *)m;
     uint64_t h = 0xcbf29ce484222325ULL;
 
-    for (size_t i = 0; i < sizeof (*m); i++)
-        h = (h ^ cp[i]) * 0x100000001b3ULL;
-    return h ^ h >> 29;
+    for (size_t i = 0; i < sizeof (*m); i += sizeof (uint64_t)) {
+        uint64_t word = 0;
+
+        memcpy (&word, cp + i, sizeof (*m) - i < sizeof (word) ? sizeof (*m) - i
+                                                              : sizeof (word));
+        h = (h ^ word) * 0x9e3779b97f4a7c15ULL;
+        h ^= h >> 32;
+    }
+    return h;
 }
 
 static void set_init (struct set *set)
@@ -43,14 +57,23 @@ static void set_free (struct set *set)
     free (set->slots);
 }
 
-static uint32_t *find_slot (struct set *set, const struct model *m)
+/* Its slot, or the free one that it is to have, with 'upper' set.
+ */
+static struct slot *find_slot (struct set *set, const struct model *m)
 {
-    size_t i = hash (m) & (set->nslots - 1);
+    uint64_t h = hash (m);
+    uint32_t upper = h >> 32;
+    size_t i = h & (set->nslots - 1);
+    struct slot *slot = &set->slots[i];
 
-    while (set->slots[i]
-           && memcmp (&set->list[set->slots[i] - 1], m, sizeof (*m)) != 0)
+    while (slot->place
+           && (slot->upper != upper
+               || memcmp (&set->list[slot->place - 1], m, sizeof (*m)) != 0)) {
         i = (i + 1) & (set->nslots - 1);
-    return &set->slots[i];
+        slot = &set->slots[i];
+    }
+    slot->upper = upper;
+    return slot;
 }
 
 static void set_grow (struct set *set)
@@ -60,17 +83,17 @@ static void set_grow (struct set *set)
     set->slots = calloc (set->nslots, sizeof (set->slots[0]));
     assert_non_null (set->slots);
     for (size_t i = 0; i < set->count; i++)
-        *find_slot (set, &set->list[i]) = i + 1;
+        find_slot (set, &set->list[i])->place = i + 1;
 }
 
 /* The index of 'm', which is added if it is new.
  */
 static size_t set_add (struct set *set, const struct model *m)
 {
-    uint32_t *slot = find_slot (set, m);
+    struct slot *slot = find_slot (set, m);
 
-    if (*slot)
-        return *slot - 1;
+    if (slot->place)
+        return slot->place - 1;
     if (set->count == set->size) {
         set->size = set->size ? set->size * 2 : 1024;
         set->list = realloc (set->list, set->size * sizeof (*m));
@@ -80,7 +103,7 @@ static size_t set_add (struct set *set, const struct model *m)
     }
     set->list[set->count] = *m;
     set->flags[set->count] = 0;
-    *slot = ++set->count;
+    slot->place = ++set->count;
     if (set->count * 2 > set->nslots)
         set_grow (set);
     return set->count - 1;
