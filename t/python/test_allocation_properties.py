@@ -189,8 +189,12 @@ def fits_somehow(sizes, rooms):
 
 
 @settings(max_examples=300)
-@given(exclusive_sets(), st.lists(st.integers(0, 50), min_size=1, max_size=6))
-def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms):
+@given(
+    exclusive_sets(),
+    st.lists(st.integers(0, 50), min_size=1, max_size=6),
+    st.dictionaries(st.integers(0, 5), st.sampled_from(["k", "m"])),
+)
+def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms, others):
     breakdown = {
         "status": {
             "ready": True,
@@ -212,12 +216,21 @@ def test_exclusive_sets_are_placed_if_any_way_does(sets, rooms):
         for _ in range(s["constraints"]["count"])
     ]
     nodes = {s["metadata"]["name"]: 1 for s in storages}
+    held = [
+        {
+            "servers": {"name": f"other-{i}"},
+            "holder": "another",
+            "rabbits": {f"r{i}": {key: True}},
+        }
+        for i, key in others.items()
+    ]
+    free = [room for i, room in enumerate(rooms) if others.get(i) != "k"]
     try:
-        dws.allocation_sets([breakdown], nodes, storages=storages)
+        dws.allocation_sets([breakdown], nodes, storages=storages, held=held)
         placed = True
     except dws.NoSpaceError:
         placed = False
-    assert placed == fits_somehow(sizes, rooms)
+    assert placed == fits_somehow(sizes, free)
 
 
 @settings(max_examples=200)

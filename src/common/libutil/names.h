@@ -61,6 +61,7 @@
  */
 #define DWS_FINALIZER "flux-framework.readthedocs.io/workflow"
 #define DWS_INSTANCE_LABEL "flux-framework.org/instance"
+#define DWS_COLOCATION_ANNOTATION "flux-framework.org/colocation"
 #define DWS_FAILED_ANNOTATION "flux-framework.org/failed-nodes"
 #define DWS_WAIVED_ANNOTATION "flux-framework.org/waived-nodes"
 #define DWS_TRANSIENT_ANNOTATION "flux-framework.org/transient-since"

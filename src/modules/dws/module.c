@@ -39,6 +39,7 @@
 #include "facts/space.h"
 #include "facts/storages.h"
 #include "facts/sync.h"
+#include "facts/turns.h"
 #include "health/health.h"
 #include "health/suspects.h"
 #include "health/systemstatus.h"
@@ -59,6 +60,8 @@ static void on_job_changed (struct job *job)
     struct dws_ctx *ctx = job->ctx;
 
     annotate_start (ctx->annotate);
+    if (ctx->turns)
+        turns_see_job (ctx->turns, job);
     if (ctx->stamps)
         stamps_see_job (ctx->stamps, job);
     if (ctx->suspects && suspects_see_job (ctx->suspects, job))
@@ -81,6 +84,8 @@ static void on_job_forgotten (struct job *job)
 {
     if (job->ctx->aborts)
         aborts_forget_job (job->ctx->aborts, job);
+    if (job->ctx->turns)
+        turns_leave (job->ctx->turns, job);
     annotate_forget (job);
     explain_forget (job);
 }
@@ -134,6 +139,11 @@ static void on_jobs_recalled (struct dws_ctx *ctx)
 
 static void on_space_changed (struct dws_ctx *ctx)
 {
+    json_t *freed = space_freed (ctx->space);
+
+    if (freed)
+        turns_wake (ctx->turns, freed);
+    json_decref (freed);
     if (holds_changed (ctx->holds))
         health_changed (ctx->health);
 }
@@ -199,6 +209,8 @@ static void ctx_destroy (struct dws_ctx *ctx)
         tokens_destroy (ctx->tokens);
         profiles_destroy (ctx->profiles);
         troubles_destroy (ctx->troubles);
+        turns_destroy (ctx->turns);
+        ctx->turns = NULL;
         jobs_destroy (ctx->jobs);
         storages_destroy (ctx->storages);
         space_destroy (ctx->space);
@@ -248,6 +260,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
     if (!(ctx->commits = commits_create (h))
         || !(ctx->calls = calls_create ())
         || !(ctx->space = space_create ())
+        || !(ctx->turns = turns_create ())
         || !(ctx->storages = storages_create ())
         || !(ctx->worker = worker_create (flux_get_reactor (h)))
         || !(ctx->persistent = persistent_create (ctx->worker))

@@ -155,6 +155,7 @@ static json_t *allocation_sets (struct call *call)
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .storages = json_object_get (o, "storages"),
         .used = json_object_get (o, "used"),
+        .held = json_object_get (o, "held"),
         .resources = json_object_get (o, "resources"),
         .reserved = json_object_get (o, "reserved"),
     };

@@ -176,13 +176,16 @@ def allocation_sets(
     used: Optional[dict[str, int]] = None,
     resources: Optional[list[Json]] = None,
     reserved: Optional[dict[str, int]] = None,
+    held: Optional[list[Json]] = None,
 ) -> list[ServersAllocation]:
     """Lay out the storage of the breakdowns over the rabbits in `nodes`.
 
     `storages` are Storage objects as Kubernetes has them (None: every rabbit
     is taken as usable), `used` the bytes that others hold on each rabbit,
     `reserved` the bytes that the scheduler has set aside for the job, which
-    are used first, and which `resources` (with ssd) tell where it is empty.
+    are used first, and which `resources` (with ssd) tell where it is empty,
+    `held` what others have exclusively there: {"servers": {"name", "namespace"},
+    "holder": TEXT, "rabbits": {RABBIT: {KEY: true}}} for each of them.
     Raises ValueError, NoSpaceError or NotReadyError.
     """
     opts: dict[str, Json] = {"min_gib": min_gib}
@@ -194,6 +197,8 @@ def allocation_sets(
         opts["resources"] = resources
     if reserved is not None:
         opts["reserved"] = reserved
+    if held is not None:
+        opts["held"] = held
     return cast(
         list[ServersAllocation],
         _call("allocation_sets", breakdowns, nodes, opts),

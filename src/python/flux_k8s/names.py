@@ -48,6 +48,7 @@ TOPIC_TOKEN = "dws.token"
 # In Kubernetes: what our workflows carry, and where they are.
 FINALIZER = "flux-framework.readthedocs.io/workflow"
 INSTANCE_LABEL = "flux-framework.org/instance"
+COLOCATION_ANNOTATION = "flux-framework.org/colocation"
 FAILED_ANNOTATION = "flux-framework.org/failed-nodes"
 WAIVED_ANNOTATION = "flux-framework.org/waived-nodes"
 TRANSIENT_ANNOTATION = "flux-framework.org/transient-since"

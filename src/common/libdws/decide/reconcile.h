@@ -147,8 +147,9 @@ struct dws_actions {
     struct dws_action list[DWS_ACTIONS_MAX];    // in the order to do them
     size_t count;
     double wake;                // call again at this time at the latest, or 0
-    const char *reason;         // what is being waited for: a constant, or
-                                //  the workflow's message. Never NULL
+    const char *reason;         // what is being waited for: a constant, the
+                                //  workflow's message or what the job
+                                //  awaits. Never NULL
 };
 
 /* Compare and decide. 'wf' is NULL if the workflow does not exist (not: if

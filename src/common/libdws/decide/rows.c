@@ -106,7 +106,8 @@ void row_place (struct view *v)
         desire (v, DWS_STATE_SETUP);
         return;
     }
-    wait_for (v, "the servers and computes to be written");
+    wait_for (v, v->job->awaits ? v->job->awaits
+                                : "the servers and computes to be written");
     if (!v->wf->servers_written)
         act (v, DWS_ACT_SERVERS);
     if (!v->wf->computes_written)

@@ -48,6 +48,7 @@ void dws_job_destroy (struct dws_job *job)
         free (job->resources);
         free (job->hosts);
         free (job->refusal);
+        free (job->awaits);
         free (job);
     }
 }

@@ -59,6 +59,8 @@ struct dws_job {
     bool recalled;              // gone: what its eventlog says is known
     bool remembered;            // and that there was one
     char *refusal;              // why the workflow can never serve the job
+    char *awaits;               // what others have that its storage needs, and who,
+                                //  NULL: nothing is known of that
 };
 
 /* Decode one entry of a job-manager.dws.sync response, or the payload of

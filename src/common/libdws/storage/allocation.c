@@ -10,8 +10,10 @@
 
 #include "libdws/util/bounds.h"
 #include "libdws/util/strtab.h"
+#include "libutil/names.h"
 #include "allocation.h"
 #include "allocset_private.h"
+#include "colocation_private.h"
 #include "drives.h"
 #include "layout_private.h"
 #include "place_private.h"
@@ -340,21 +342,31 @@ static json_t *encode_breakdown (const struct layout *lay,
                                  const struct breakdown *b)
 {
     json_t *sets = json_array ();
+    json_t *keys = colocation_encode (b);
+    json_t *entry = NULL;
 
     for (size_t i = 0; sets && i < lay->nplaces; i++) {
         if (lay->places[i].breakdown != b)
             continue;
         if (json_array_append_new (sets,
-                                   encode_set (lay, &lay->places[i])) < 0) {
-            json_decref (sets);
-            return NULL;
-        }
+                                   encode_set (lay, &lay->places[i])) < 0)
+            goto done;
     }
-    return json_pack ("{s:{s:s s:s} s:o}",
-                      "servers",
-                        "name", b->servers,
-                        "namespace", b->servers_namespace,
-                      "allocationSets", sets);
+    if (keys)
+        entry = json_pack ("{s:{s:s s:s} s:O}",
+                           "servers",
+                             "name", b->servers,
+                             "namespace", b->servers_namespace,
+                           "allocationSets", sets);
+    if (entry && json_object_size (keys) > 0
+        && json_object_set (entry, "colocation", keys) < 0) {
+        json_decref (entry);
+        entry = NULL;
+    }
+done:
+    json_decref (keys);
+    json_decref (sets);
+    return entry;
 }
 
 static json_t *encode_all (const struct layout *lay,
@@ -403,6 +415,7 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         goto done;
     }
     if (fill_rabbits (lay, nodes_per_rabbit, opts, error) < 0
+        || colocation_fill (lay, bl, opts->held, opts->lasting, error) < 0
         || place_all (lay, error) < 0)
         goto done;
     if (!(result = encode_all (lay, bl)))
@@ -411,4 +424,35 @@ done:
     layout_destroy (lay);
     breakdown_list_destroy (bl);
     return result;
+}
+
+json_t *dws_allocation_patch (json_t *entry)
+{
+    json_t *sets = json_object_get (entry, "allocationSets");
+    json_t *keys = json_object_get (entry, "colocation");
+    json_t *patch;
+    char *text;
+
+    if (!json_is_array (sets)) {
+        errno = EINVAL;
+        return NULL;
+    }
+    patch = json_pack ("{s:{s:O}}", "spec", "allocationSets", sets);
+    if (patch && keys) {
+        text = json_dumps (keys, JSON_COMPACT | JSON_SORT_KEYS);
+        if (!text
+            || json_object_set_new (patch,
+                                    "metadata",
+                                    json_pack ("{s:{s:s}}",
+                                               "annotations",
+                                                 DWS_COLOCATION_ANNOTATION,
+                                                 text)) < 0) {
+            json_decref (patch);
+            patch = NULL;
+        }
+        free (text);
+    }
+    if (!patch)
+        errno = ENOMEM;
+    return patch;
 }

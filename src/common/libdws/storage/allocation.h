@@ -7,6 +7,7 @@
 #ifndef LIBDWS_ALLOCATION_H
 #define LIBDWS_ALLOCATION_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <jansson.h>
 
@@ -19,6 +20,14 @@ struct dws_allocation_opts {
                           // has them, or NULL: take every rabbit as usable
     json_t *used;         // borrowed: map of rabbit to bytes that are taken
                           // by others (drives.h), or NULL
+    json_t *held;         // borrowed: what others keep to themselves there, or
+                          // are to get before the job, or NULL:
+                          // [{"servers": {"name", "namespace"}, (if any)
+                          //   "holder": text that names them,
+                          //   "lasting": true if it may be for ever,
+                          //   "waits": true if they are to get it,
+                          //   "rabbits": dws_colocation_taken()}]
+    bool lasting;         // of that only what may be for ever
     json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
     json_t *reserved;     // borrowed: map of rabbit to bytes that the
                           // scheduler has set aside for the job, or NULL. If
@@ -55,10 +64,11 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error);
  * Returns a new array with one entry for each breakdown that has storage:
  *   {"servers": {"name", "namespace"},
  *    "allocationSets": [{"label", "allocationSize",
- *                        "storage": [{"name", "allocationCount"}]}]}
- * "allocationSets" is ready to be patched into Servers.spec. All allocations
- * of a set have the same size. A rabbit that is not Ready, or that lacks a
- * label that a set asks for, holds nothing of it.
+ *                        "storage": [{"name", "allocationCount"}]}],
+ *    "colocation": {LABEL: [KEY, ...]}}
+ * "colocation" is there if one of the sets has a key. All allocations of a set have
+ * the same size. A rabbit that is not Ready, that lacks a label that a set asks for,
+ * or where others have one of its keys, holds nothing of it.
  *
  * How many allocations a set of AllocateAcrossServers gets follows from its
  * 'count', or else from its 'scale': 1 means the fewest that fit, 5 one for
@@ -76,5 +86,10 @@ json_t *dws_allocation_sets (json_t *breakdowns,
                              json_t *nodes_per_rabbit,
                              const struct dws_allocation_opts *opts,
                              dws_error_t *error);
+
+/* The merge patch that writes an entry of that array into its Servers object: a
+ * new reference. Fails with EINVAL or ENOMEM.
+ */
+json_t *dws_allocation_patch (json_t *entry);
 
 #endif /* !LIBDWS_ALLOCATION_H */

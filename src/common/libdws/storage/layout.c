@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "colocation_private.h"
 #include "drives.h"
 #include "labels.h"
 #include "layout_private.h"
@@ -19,6 +20,8 @@ void layout_destroy (struct layout *lay)
         ERRNO_SAFE_BLOCK;
         for (size_t i = 0; i < lay->nplaces; i++)
             free (lay->places[i].counts);
+        for (size_t r = 0; lay->rabbits && r < lay->nrabbits; r++)
+            json_decref (lay->rabbits[r].keys);
         free (lay->places);
         free (lay->rabbits);
         free (lay);
@@ -54,23 +57,16 @@ error:
     return NULL;
 }
 
-static const char *key_of (json_t *colocation, size_t i)
-{
-    const char *key;
-
-    key = json_string_value (json_object_get (json_array_get (colocation, i),
-                                              "key"));
-    return key ? key : "";
-}
-
 const char *layout_shared_key (const struct alloc_set *a,
                                const struct alloc_set *b)
 {
-    for (size_t i = 0; i < json_array_size (a->colocation); i++) {
-        for (size_t j = 0; j < json_array_size (b->colocation); j++) {
-            if (strcmp (key_of (a->colocation, i),
-                        key_of (b->colocation, j)) == 0)
-                return key_of (a->colocation, i);
+    const char *one;
+    const char *other;
+
+    for (size_t i = 0; (one = colocation_key (a, i)); i++) {
+        for (size_t j = 0; (other = colocation_key (b, j)); j++) {
+            if (strcmp (one, other) == 0)
+                return one;
         }
     }
     return NULL;
@@ -78,7 +74,32 @@ const char *layout_shared_key (const struct alloc_set *a,
 
 bool layout_is_exclusive (const struct alloc_set *set)
 {
-    return json_array_size (set->colocation) > 0;
+    return colocation_key (set, 0) != NULL;
+}
+
+/* The text that says who else has a key of the set on a rabbit, or NULL.
+ */
+static const char *others_obstacle (const struct layout_place *p,
+                                    const struct layout_rabbit *rabbit,
+                                    char *buf,
+                                    size_t size)
+{
+    const char *key;
+
+    for (size_t i = 0; (key = colocation_key (p->set, i)); i++) {
+        const char *holder = json_string_value (
+            json_object_get (rabbit->keys, key));
+
+        if (holder) {
+            snprintf (buf,
+                      size,
+                      "has exclusive '%.40s' of %.96s",
+                      key,
+                      holder);
+            return buf;
+        }
+    }
+    return NULL;
 }
 
 const char *layout_obstacle (const struct layout *lay,
@@ -97,6 +118,8 @@ const char *layout_obstacle (const struct layout *lay,
         snprintf (buf, size, "lacks label %.80s", s);
         return buf;
     }
+    if ((s = others_obstacle (p, rabbit, buf, size)))
+        return s;
     for (size_t i = 0; i < lay->nplaces; i++) {
         const struct layout_place *other = &lay->places[i];
 
@@ -182,7 +205,7 @@ int layout_fail (const struct layout *lay,
                  dws_error_t *error)
 {
     char buf[160];
-    char because[200] = "";
+    char because[240] = "";
     int64_t fit = 0;
     bool down = false;
     size_t n_usable = layout_count_usable (lay, p);
@@ -193,7 +216,7 @@ int layout_fail (const struct layout *lay,
         if (s && !*because)
             snprintf (because,
                       sizeof (because),
-                      "; %.60s %.100s",
+                      "; %.60s %s",
                       lay->rabbits[r].name,
                       s);
         down |= lay->rabbits[r].fault != NULL;

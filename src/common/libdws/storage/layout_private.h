@@ -21,6 +21,7 @@ struct layout_rabbit {
     int64_t nodes;        // of the job
     const char *fault;    // why it cannot be used, or NULL
     json_t *labels;       // of its Storage, NULL if it has none
+    json_t *keys;         // owned: {KEY: who has it exclusively}, or NULL
     bool known;           // its Storage has been looked at: 'labels' are
                           //  all, 'room' is what is really left
     int width;            // drives of a pool

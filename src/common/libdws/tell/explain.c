@@ -77,6 +77,8 @@ static const struct rule {
     { "is Disabled", FAULT_STORAGE, retry },
     { "has no Storage object", FAULT_STORAGE, retry },
     { " GiB are left", FAULT_SITE, "ask for less, or submit again later" },
+    { "has exclusive", FAULT_SITE,
+      "ask for nodes of other rabbits, or have that destroyed" },
     { " rabbits: ", FAULT_SITE, "ask for less, or submit again later" },
     { "", FAULT_USER, correct },
 };

@@ -98,8 +98,12 @@ static void add_state (struct text *t, const struct dws_job *job,
     switch (wf->state) {
         case DWS_STATE_NONE:
         case DWS_STATE_PROPOSAL:
-            say (t, "%s", job->phase == DWS_PHASE_PROLOG
-                          ? "assigning storage" : "checking the directives");
+            if (job->phase != DWS_PHASE_PROLOG)
+                say (t, "checking the directives");
+            else if (job->awaits)
+                say (t, "waiting for %s", job->awaits);
+            else
+                say (t, "assigning storage");
             break;
         case DWS_STATE_SETUP:
             say (t, "%s", asks (job, DWS_COMMAND_CREATE_PERSISTENT)

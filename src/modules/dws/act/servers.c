@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "libdws/storage/allocation.h"
@@ -19,6 +20,7 @@
 #include "agent/commands.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
+#include "facts/turns.h"
 #include "sched/holds.h"
 #include "tell/annotate.h"
 
@@ -67,18 +69,18 @@ static int send_servers (struct job *job, json_t *sets)
     json_array_foreach (sets, index, entry) {
         const char *name;
         const char *namespace = DWS_NAMESPACE;
-        json_t *list;
+        json_t *patch;
 
-        if (json_unpack (entry, "{s:{s:s s?s} s:o}",
-                         "servers", "name", &name, "namespace", &namespace,
-                         "allocationSets", &list) < 0) {
+        if (json_unpack (entry, "{s:{s:s s?s}}",
+                         "servers", "name", &name,
+                         "namespace", &namespace) < 0) {
             errno = EPROTO;
             return -1;
         }
-        list = json_pack ("{s:{s:O}}", "spec", "allocationSets", list);
+        patch = dws_allocation_patch (entry);
         if (act_send (job, &action_servers, index,
                       command_create_with ("patch", "servers", namespace,
-                                           name, "patch", list)) < 0)
+                                           name, "patch", patch)) < 0)
             return -1;
     }
     return 0;
@@ -88,37 +90,85 @@ static int send_servers (struct job *job, json_t *sets)
  * may be over in a moment: the job waits for tc_timeout. After a restart of the
  * module that time begins anew.
  */
-static bool may_wait (struct job *job)
+static double time_left (struct job *job)
 {
     double now = flux_reactor_time ();
     double limit = job->ctx->config->policy.tc_timeout;
 
     if (job->t_down == 0.)
         job->t_down = now;
-    return limit < 0. || now - job->t_down < limit;
+    return limit < 0. ? HUGE_VAL : job->t_down + limit - now;
 }
 
-/* Is it only that others have the room? Some may be about to give it back: what
- * the scheduler has given away again was torn down a moment ago.
- */
-static bool is_crowded (struct job *job)
+static bool may_wait (struct job *job)
 {
-    json_t *nodes = NULL;
-    json_t *sets = storage_layout (job, true, &nodes, NULL);
-    bool fits = sets != NULL;
+    return time_left (job) > 0.;
+}
+
+static bool fits (struct job *job, json_t *nodes, const struct rivals *rivals,
+                  enum layout_view view, dws_error_t *error)
+{
+    json_t *sets = storage_layout (job, nodes, rivals, view, error);
+    bool found = sets != NULL;
 
     json_decref (sets);
-    json_decref (nodes);
-    return fits;
+    return found;
+}
+
+/* Is it that others have rabbits for themselves? The job waits for other jobs as long
+ * as they have them. For what may have them for ever it waits as for a rabbit that is
+ * down. It is woken when one is given back (turns.h), and now and then for the sake of
+ * other changes, such as a rabbit that is up again. Returns as run() does, or 1 if it
+ * is something else.
+ */
+#define LOOK_AGAIN 60.
+
+static int wait_turn (struct job *job, json_t *nodes,
+                      const struct rivals *rivals)
+{
+    dws_error_t error = { "" };
+    bool queued = fits (job, nodes, rivals, LAYOUT_LASTING, &error);
+    double left = LOOK_AGAIN;
+    char *text;
+    int rc;
+
+    if (!queued && !fits (job, nodes, rivals, LAYOUT_SHARED, NULL))
+        return 1;
+    if (queued)
+        job->t_down = 0.;
+    else if ((left = time_left (job)) <= 0.) {
+        act_refuse (job, error.text);
+        return 0;
+    }
+    if (!(text = storage_rival (job, nodes, rivals, !queued))) {
+        errno = ENOMEM;
+        return -1;
+    }
+    rc = turns_wait (job->ctx->turns, job, rivals->wanted, nodes, queued,
+                     text);
+    ERRNO_SAFE (free (text));
+    jobs_wake (job, left < LOOK_AGAIN ? left : LOOK_AGAIN);
+    job->ctx->events->job_changed (job);
+    return rc;
 }
 
 /* No layout was found, for which errno says why. Returns as run() does.
  */
-static int no_layout (struct job *job, const char *text)
+static int no_layout (struct job *job, json_t *nodes,
+                      const struct rivals *rivals, const char *text)
 {
     int saved_errno = errno;
+    int rc;
 
-    if ((errno == EHOSTDOWN || (errno == ENOSPC && is_crowded (job)))
+    if ((errno == ENOSPC || errno == EHOSTDOWN)
+        && json_array_size (rivals->held) > 0) {
+        if ((rc = wait_turn (job, nodes, rivals)) <= 0)
+            return rc;
+        errno = saved_errno;
+    }
+    ERRNO_SAFE (turns_leave (job->ctx->turns, job));
+    if ((errno == EHOSTDOWN
+         || (errno == ENOSPC && fits (job, nodes, rivals, LAYOUT_EMPTY, NULL)))
         && may_wait (job)) {
         errno = EAGAIN;
         return -1;
@@ -164,9 +214,32 @@ static int wait_unused (struct job *job)
     return 0;
 }
 
+/* Find a layout, and give up what the job has had. Fails as dws_allocation_sets()
+ * does.
+ */
+static json_t *lay_out (struct job *job, json_t **nodes,
+                        struct rivals *rivals, dws_error_t *error)
+{
+    struct space *space = job->ctx->space;
+    bool again = space_has_keys (space, &job->claim);
+    json_t *sets = NULL;
+
+    space_free (space, &job->claim, true);
+    if ((*nodes = storage_nodes (job, error))
+        && storage_rivals (job, *nodes, again, rivals, error) == 0)
+        sets = storage_layout (job, *nodes, rivals, LAYOUT_NOW, error);
+    if (again && !sets)
+        ERRNO_SAFE (job->ctx->events->space_changed (job->ctx));
+    return sets;
+}
+
+/* What is exclusive is taken on all rabbits at once, here, and a job that waits for
+ * it has none of it: so there is no deadlock.
+ */
 static int run_servers (struct job *job, const struct dws_action *wanted)
 {
     struct space *space = job->ctx->space;
+    struct rivals rivals = { 0 };
     dws_error_t error = { "" };
     json_t *nodes = NULL;
     json_t *sets = NULL;
@@ -181,13 +254,13 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
         errno = EAGAIN;
         return -1;
     }
-    space_free (space, &job->claim, true);
-    if (!(sets = storage_layout (job, false, &nodes, &error))) {
-        rc = no_layout (job, error.text);
+    if (!(sets = lay_out (job, &nodes, &rivals, &error))) {
+        rc = no_layout (job, nodes, &rivals, error.text);
         goto done;
     }
     job->t_down = 0.;
     (void)space_claim (space, &job->claim, sets);
+    turns_leave (job->ctx->turns, job);
     holds_claimed (job);
     if ((rabbits = dws_allocation_rabbits (nodes, &error))) {
         annotate_memo (job, "rabbits", rabbits, false);
@@ -198,6 +271,7 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
     else
         rc = send_servers (job, sets);
 done:
+    ERRNO_SAFE (rivals_clear (&rivals));
     ERRNO_SAFE (json_decref (nodes));
     ERRNO_SAFE (json_decref (sets));
     return rc;

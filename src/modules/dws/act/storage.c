@@ -5,10 +5,12 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/breakdown.h"
+#include "libdws/storage/colocation.h"
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/labels.h"
 #include "libdws/storage/location.h"
@@ -21,6 +23,7 @@
 #include "base/calls.h"
 #include "facts/config.h"
 #include "facts/storages.h"
+#include "facts/turns.h"
 #include "sched/scheduler.h"
 
 void demand_clear (struct demand *demand)
@@ -165,35 +168,166 @@ char *storage_hosts (const struct job *job)
                                &error);
 }
 
-json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
+json_t *storage_nodes (struct job *job, dws_error_t *error)
+{
+    char *names = storage_hosts (job);
+    json_t *hosts = names ? json_string (names) : NULL;
+    json_t *nodes = NULL;
+
+    if (!hosts)
+        dws_error (error, ENOMEM, "out of memory");
+    else
+        nodes = dws_allocation_nodes (hosts, job->ctx->config->topology,
+                                      error);
+    ERRNO_SAFE (json_decref (hosts));
+    ERRNO_SAFE (free (names));
+    return nodes;
+}
+
+/* What users know it by: its job, or the name of the storage. Jobs end, and so does
+ * what one has given up; anything else may be there for ever.
+ */
+static json_t *describe_holder (const struct job *job, json_t *entry)
+{
+    char label[JOB_LABEL_SIZE];
+    const char *workflow = NULL;
+    const char *persistent = NULL;
+    const char *servers = "";
+    struct job *other = NULL;
+    int released = 0;
+    json_t *name;
+
+    (void)json_unpack (entry, "{s:{s:s} s?s s?s s?b}",
+                       "servers", "name", &servers,
+                       "persistent", &persistent,
+                       "workflow", &workflow,
+                       "released", &released);
+    if (workflow) {
+        other = jobs_find (job->ctx->jobs, dws_workflow_jobid (workflow));
+        if (other && (!other->wf || strcmp (other->wf->name, workflow) != 0))
+            other = NULL;
+    }
+    if (persistent)
+        name = json_sprintf ("persistent storage '%s'", persistent);
+    else if (other)
+        name = json_sprintf ("job %s", job_label (other, label));
+    else
+        name = json_sprintf ("%s %s", workflow ? "workflow" : "Servers",
+                             workflow ? workflow : servers);
+    return json_pack ("{s:O s:O s:o s:b}",
+                      "servers", json_object_get (entry, "servers"),
+                      "rabbits", json_object_get (entry, "rabbits"),
+                      "holder", name,
+                      "lasting", persistent || (!other && !released));
+}
+
+static int add_before (struct job *other, json_t *wants, void *arg)
+{
+    char label[JOB_LABEL_SIZE];
+
+    return json_array_append_new (arg, json_pack ("{s:O s:o s:b}",
+                                                  "rabbits", wants,
+                                                  "holder",
+                                                  json_sprintf ("job %s",
+                                                    job_label (other, label)),
+                                                  "waits", true));
+}
+
+/* Those that may have it for ever, or the others.
+ */
+static int add_holders (json_t *held, const struct job *job, json_t *entries,
+                        bool lasting)
+{
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (entries, index, entry) {
+        json_t *o = describe_holder (job, entry);
+        bool match = json_is_true (json_object_get (o, "lasting")) == lasting;
+
+        if (!o || (match && json_array_append (held, o) < 0)) {
+            json_decref (o);
+            return -1;
+        }
+        json_decref (o);
+    }
+    return 0;
+}
+
+int storage_rivals (struct job *job, json_t *nodes, bool again,
+                    struct rivals *rivals, dws_error_t *error)
+{
+    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
+    json_t *entries = NULL;
+    int rc = -1;
+
+    *rivals = (struct rivals){ 0 };
+    if (!breakdowns)
+        dws_error (error, ENOMEM, "out of memory");
+    else if ((rivals->wanted = dws_colocation_wanted (breakdowns, error))) {
+        if (json_object_size (rivals->wanted) == 0)
+            rc = 0;
+        else if (!(rivals->held = json_array ())
+            || !(entries = space_keys (job->ctx->space, nodes))
+            || add_holders (rivals->held, job, entries, false) < 0
+            || (!again && turns_before (job->ctx->turns, job, nodes,
+                                        add_before, rivals->held) < 0)
+            || add_holders (rivals->held, job, entries, true) < 0)
+            dws_error (error, ENOMEM, "out of memory");
+        else
+            rc = 0;
+    }
+    ERRNO_SAFE (json_decref (entries));
+    ERRNO_SAFE (json_decref (breakdowns));
+    return rc;
+}
+
+void rivals_clear (struct rivals *rivals)
+{
+    ERRNO_SAFE_BLOCK;
+    json_decref (rivals->wanted);
+    json_decref (rivals->held);
+    *rivals = (struct rivals){ 0 };
+}
+
+char *storage_rival (struct job *job, json_t *nodes,
+                     const struct rivals *rivals, bool lasting)
+{
+    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
+    char *text = NULL;
+
+    if (breakdowns)
+        text = dws_colocation_holder (breakdowns, nodes, rivals->held,
+                                      lasting);
+    json_decref (breakdowns);
+    return text;
+}
+
+json_t *storage_layout (struct job *job, json_t *nodes,
+                        const struct rivals *rivals, enum layout_view view,
                         dws_error_t *error)
 {
     /* No maximums: the job was let in by those of the configuration then. */
     struct dws_breakdown_opts bopts = { .min_gib = DWS_MIN_GIB };
     struct dws_allocation_opts opts = {
         .min_gib = DWS_MIN_GIB,
-        .used = empty ? NULL : space_used (job->ctx->space),
+        .used = view == LAYOUT_EMPTY ? NULL : space_used (job->ctx->space),
+        .held = view <= LAYOUT_LASTING ? rivals->held : NULL,
+        .lasting = view == LAYOUT_LASTING,
         .reserved = job->reserved,
     };
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
-    char *names = storage_hosts (job);
-    json_t *hosts = names ? json_string (names) : NULL;
     json_t *sets = NULL;
 
-    *nodes = NULL;
     opts.storages = storages_array (job->ctx->storages);
-    if (!breakdowns || !resources || !hosts)
+    if (!breakdowns || !resources)
         dws_error (error, ENOMEM, "out of memory");
     else if ((opts.resources = dws_breakdown_apply (resources, breakdowns,
-                                                    &bopts, error))
-        && (*nodes = dws_allocation_nodes (hosts, job->ctx->config->topology,
-                                           error)))
-        sets = dws_allocation_sets (breakdowns, *nodes, &opts, error);
+                                                    &bopts, error)))
+        sets = dws_allocation_sets (breakdowns, nodes, &opts, error);
     ERRNO_SAFE (json_decref (opts.resources));
     ERRNO_SAFE (json_decref (opts.storages));
-    ERRNO_SAFE (json_decref (hosts));
-    ERRNO_SAFE (free (names));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));
     return sets;
@@ -203,6 +337,9 @@ void storage_learn_R (struct job *job, json_t *R)
 {
     dws_error_t error;
 
+    job->t_alloc = 0.;
+    (void)json_unpack (R, "{s:{s:F}}", "execution", "starttime",
+                       &job->t_alloc);
     json_decref (job->reserved);
     json_decref (job->ssds);
     job->ssds = NULL;

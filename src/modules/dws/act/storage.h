@@ -41,11 +41,42 @@ void demand_clear (struct demand *demand);
 const char *storage_left_out (const struct job *job);
 char *storage_hosts (const struct job *job);
 
-/* Lay the storage out on the rabbits of the job's hosts, which are counted in
- * '*nodes' (a new reference), or find out whether that could be if they were
- * 'empty'. Returns what dws_allocation_sets() does.
+/* The rabbits of the job's hosts, as dws_allocation_nodes() counts them.
  */
-json_t *storage_layout (struct job *job, bool empty, json_t **nodes,
+json_t *storage_nodes (struct job *job, dws_error_t *error);
+
+/* What the job wants to have rabbits for itself for, and what others have of that
+ * there, or are to get first, as libdws/storage/allocation.h has it: those that may
+ * have it for ever come last. A job that has had such storage before ('again') is not
+ * behind any that waits. Fails as dws_allocation_sets() does.
+ */
+struct rivals {
+    json_t *wanted;         // {KEY: true}
+    json_t *held;
+};
+
+int storage_rivals (struct job *job, json_t *nodes, bool again,
+                    struct rivals *rivals, dws_error_t *error);
+void rivals_clear (struct rivals *rivals);
+
+/* The text for the first of them, or of those that may be there for ever: the caller
+ * frees it. NULL: no memory.
+ */
+char *storage_rival (struct job *job, json_t *nodes,
+                     const struct rivals *rivals, bool lasting);
+
+/* Lay the storage out on the rabbits in 'nodes', as they are, or as they would be.
+ * Returns what dws_allocation_sets() does.
+ */
+enum layout_view {
+    LAYOUT_NOW,
+    LAYOUT_LASTING,         // without what jobs have for themselves
+    LAYOUT_SHARED,          // without what anybody has for themselves
+    LAYOUT_EMPTY,           // without what anybody has
+};
+
+json_t *storage_layout (struct job *job, json_t *nodes,
+                        const struct rivals *rivals, enum layout_view view,
                         dws_error_t *error);
 
 /* Note the bytes on rabbits that the scheduler has set aside for the job. Not

@@ -33,6 +33,7 @@ struct sync;
 struct systemstatus;
 struct tokens;
 struct troubles;
+struct turns;
 struct worker;
 
 struct dws_ctx {
@@ -49,6 +50,7 @@ struct dws_ctx {
     struct jobs *jobs;
     struct space *space;        // who holds what on rabbits
     int recalling;              // jobs whose R is being read (act/storage.h)
+    struct turns *turns;        // jobs that wait for what others have there
     struct storages *storages;  // what Kubernetes says of rabbits
     struct persistent *persistent;  // file systems that outlive jobs
     struct sync *sync;          // the way to learn the jobs from nothing

@@ -36,9 +36,11 @@ struct job {
     json_t *servers;                    // where storage is that is used
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
+    double t_alloc;                     // when it was given its nodes, from R
     double t_down;                      // since when it waits for a rabbit
                                         //  that is down, or a file system that
                                         //  is in use (s), 0: it does not
+    struct turn *turn;                  // facts/turns.h, or NULL
     struct claim claim;                 // what it holds on rabbits
     flux_watcher_t *wake;               // deadlines of the table
     struct retry *retry;                // of what has failed, or NULL

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/storage/allocation.h"
+#include "libdws/storage/colocation.h"
 #include "libdws/storage/drives.h"
 #include "libutil/errno_safe.h"
 #include "facts/space.h"
@@ -23,6 +25,7 @@ struct holding {
     char *workflow;             // that it goes with, NULL: persistent storage
     char *persistent;           // whose it is, NULL: of a workflow
     json_t *bytes;              // by rabbit
+    json_t *keys;               // {RABBIT: {KEY: true}}
     struct claim *claim;        // of the job that has it, NULL: of none
     bool seen;                  // Kubernetes has it
     bool released;              // the job has given it up: it is nobody's
@@ -36,6 +39,7 @@ struct space {
     json_t *used;               // the sum of all
     json_t *outside;            // the sum of what no job has
     json_t *held;               // job id -> what the claim is
+    json_t *freed;              // space_freed()
     void *tree;                 // of holdings, by key
     struct holding *list;
     bool known;
@@ -67,6 +71,7 @@ static void holding_destroy (struct holding *holding)
 {
     if (holding) {
         json_decref (holding->bytes);
+        json_decref (holding->keys);
         free (holding->key);
         free (holding->workflow);
         free (holding->persistent);
@@ -88,6 +93,7 @@ void space_destroy (struct space *space)
         json_decref (space->used);
         json_decref (space->outside);
         json_decref (space->held);
+        json_decref (space->freed);
         free (space);
     }
 }
@@ -178,6 +184,7 @@ static struct holding *add_holding (struct space *space, const char *key)
     if (!(holding = calloc (1, sizeof (*holding)))
         || !(holding->key = strdup (key))
         || !(holding->bytes = json_object ())
+        || !(holding->keys = json_object ())
         || !tsearch (holding, &space->tree, compare_keys)) {
         holding_destroy (holding);
         errno = ENOMEM;
@@ -189,8 +196,23 @@ static struct holding *add_holding (struct space *space, const char *key)
     return holding;
 }
 
+/* Without memory those that wait are not told, and try again with the next change.
+ */
+static void note_freed (struct space *space, const struct holding *holding)
+{
+    const char *rabbit;
+    json_t *keys;
+
+    if (json_object_size (holding->keys) == 0
+        || (!space->freed && !(space->freed = json_object ())))
+        return;
+    json_object_foreach (holding->keys, rabbit, keys)
+        (void)json_object_set_new (space->freed, rabbit, json_true ());
+}
+
 static void remove_holding (struct space *space, struct holding *holding)
 {
+    note_freed (space, holding);
     count_holding (space, holding, -1);
     if (holding->next)
         holding->next->prev = holding->prev;
@@ -202,15 +224,29 @@ static void remove_holding (struct space *space, struct holding *holding)
     holding_destroy (holding);
 }
 
-/* Takes over 'bytes'.
+/* Take in what a Servers object, or the patch of one, takes and keeps.
  */
-static void set_bytes (struct space *space, struct holding *holding,
-                       json_t *bytes)
+static int set_taken (struct space *space, struct holding *holding,
+                      json_t *servers)
 {
+    json_t *bytes = dws_drives_taken (servers, NULL);
+    json_t *keys = dws_colocation_taken (servers, NULL);
+
+    if (!bytes || !keys) {
+        json_decref (bytes);
+        json_decref (keys);
+        errno = ENOMEM;
+        return -1;
+    }
+    if (!json_equal (keys, holding->keys))
+        note_freed (space, holding);
     count_holding (space, holding, -1);
     json_decref (holding->bytes);
+    json_decref (holding->keys);
     holding->bytes = bytes;
+    holding->keys = keys;
     count_holding (space, holding, 1);
+    return 0;
 }
 
 static const char *make_key (char *buf, size_t size, const char *namespace,
@@ -229,32 +265,29 @@ static int claim_entry (struct space *space, struct claim *claim,
     const char *name;
     const char *namespace = SPACE_NAMESPACE;
     struct holding *holding;
-    json_t *servers;
-    json_t *bytes;
-    json_t *sets;
+    json_t *patch;
+    int rc;
 
-    if (json_unpack (entry, "{s:{s:s s?s} s:o}",
-                     "servers", "name", &name, "namespace", &namespace,
-                     "allocationSets", &sets) < 0)
+    if (json_unpack (entry, "{s:{s:s s?s}}",
+                     "servers", "name", &name, "namespace", &namespace) < 0)
         return 0;
-    if (!claim->bytes && !(claim->bytes = json_object ()))
-        goto nomem;
-    servers = json_pack ("{s:{s:O}}", "spec", "allocationSets", sets);
-    bytes = servers ? dws_drives_taken (servers, NULL) : NULL;
-    json_decref (servers);
+    if (!claim->bytes && !(claim->bytes = json_object ())) {
+        errno = ENOMEM;
+        return -1;
+    }
+    if (!(patch = dws_allocation_patch (entry)))
+        return errno == EINVAL ? 0 : -1;
     make_key (key, sizeof (key), namespace, name);
-    if (!bytes || (!(holding = find_holding (space, key))
-                   && !(holding = add_holding (space, key)))) {
-        json_decref (bytes);
-        goto nomem;
+    if (!(holding = find_holding (space, key))
+        && !(holding = add_holding (space, key))) {
+        ERRNO_SAFE (json_decref (patch));
+        return -1;
     }
     holding->released = false;
     give_to (space, holding, claim);
-    set_bytes (space, holding, bytes);
-    return 0;
-nomem:
-    errno = ENOMEM;
-    return -1;
+    rc = set_taken (space, holding, patch);
+    ERRNO_SAFE (json_decref (patch));
+    return rc;
 }
 
 int space_claim (struct space *space, struct claim *claim, json_t *layout)
@@ -338,7 +371,6 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
     const char *namespace = SPACE_NAMESPACE;
     struct holding *holding;
     json_t *labels = NULL;
-    json_t *bytes;
 
     if (json_unpack (servers, "{s:{s:s s?s s?o}}",
                      "metadata", "name", &name, "namespace", &namespace,
@@ -362,12 +394,7 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
     /* What was asked for counts before it can be seen. */
     if (!is_filled (servers) && holding->claim)
         return 0;
-    if (!(bytes = dws_drives_taken (servers, NULL))) {
-        errno = ENOMEM;
-        return -1;
-    }
-    set_bytes (space, holding, bytes);
-    return 0;
+    return set_taken (space, holding, servers);
 }
 
 int space_list (struct space *space, json_t *objects)
@@ -417,6 +444,70 @@ void space_settle (struct space *space, bool again, space_owner_f owner,
                 break;
         }
     }
+}
+
+/* What is exclusive
+ */
+
+static bool has_keys_on (const struct holding *holding, json_t *rabbits)
+{
+    const char *rabbit;
+    json_t *keys;
+
+    json_object_foreach (holding->keys, rabbit, keys) {
+        if (json_object_get (rabbits, rabbit))
+            return true;
+    }
+    return false;
+}
+
+/* The key of a holding is "namespace/name".
+ */
+static json_t *describe_keys (const struct holding *holding)
+{
+    const char *slash = strchr (holding->key, '/');
+
+    return json_pack ("{s:{s:s# s:s} s:s* s:s* s:b s:O}",
+                      "servers",
+                        "namespace", holding->key, (int)(slash - holding->key),
+                        "name", slash + 1,
+                      "workflow", holding->workflow,
+                      "persistent", holding->persistent,
+                      "released", holding->released,
+                      "rabbits", holding->keys);
+}
+
+json_t *space_keys (const struct space *space, json_t *rabbits)
+{
+    json_t *array = json_array ();
+
+    for (struct holding *h = space->list; array && h; h = h->next) {
+        if (has_keys_on (h, rabbits)
+            && json_array_append_new (array, describe_keys (h)) < 0) {
+            json_decref (array);
+            array = NULL;
+        }
+    }
+    if (!array)
+        errno = ENOMEM;
+    return array;
+}
+
+bool space_has_keys (const struct space *space, const struct claim *claim)
+{
+    for (struct holding *h = space->list; h; h = h->next) {
+        if (h->claim == claim && json_object_size (h->keys) > 0)
+            return true;
+    }
+    return false;
+}
+
+json_t *space_freed (struct space *space)
+{
+    json_t *freed = space->freed;
+
+    space->freed = NULL;
+    return freed;
 }
 
 /* Claims that the scheduler is told of

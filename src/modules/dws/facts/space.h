@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Who holds what on the rabbits: a ledger of all Servers objects, as maps
- * {RABBIT: BYTES} that count as NNF does (libdws/storage/drives.h). No other part
- * writes them.
+ * {RABBIT: BYTES} that count as NNF does (libdws/storage/drives.h), and what they
+ * keep from others there (libdws/storage/colocation.h). No other part writes them.
  *
  * An entry begins when storage is laid out for a job, or a Servers object is
  * seen that takes space, whoever has made it. It ends with the object, or as
@@ -40,6 +40,23 @@ void space_destroy (struct space *space);
  */
 json_t *space_used (const struct space *space);
 json_t *space_outside (const struct space *space);
+
+/* Who keeps what from others on any of 'rabbits', an object with their names: a new
+ * array of {"servers": {"name", "namespace"}, "workflow", "persistent", "released",
+ * "rabbits": {RABBIT: {KEY: true}}}. Of the two names those are there that the
+ * Servers object has; it is released if the job that had it has given it up. Returns
+ * NULL with errno ENOMEM.
+ */
+json_t *space_keys (const struct space *space, json_t *rabbits);
+
+/* Does a job have storage that it keeps others from?
+ */
+bool space_has_keys (const struct space *space, const struct claim *claim);
+
+/* The rabbits where somebody has kept less from others since this was called: an
+ * object with their names, a new reference, or NULL if there are none.
+ */
+json_t *space_freed (struct space *space);
 
 /* What persistent storage takes: a new object {NAME: {RABBIT: BYTES}}, without
  * those of which nothing is known. NULL: no memory.

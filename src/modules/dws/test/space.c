@@ -205,6 +205,112 @@ static void test_restart (void **state)
     space_destroy (space);
 }
 
+#define ANNOTATED(name, labels, text, rest) \
+    "{'metadata': {'name': '" name "', 'namespace': 'default', 'labels': {" \
+    labels "}, 'annotations': {'flux-framework.org/colocation': '" text "'}}," \
+    " 'spec': {'allocationSets': " SETS (G, "r1") "}" rest "}"
+#define KEYS "{\\\"xfs\\\":[\\\"k\\\"]}"
+#define EXCLUSIVE(name) \
+    "{'servers': {'name': '" name "'}, 'allocationSets': " SETS (G, "r1") "," \
+    " 'colocation': {'xfs': ['k']}}"
+#define GIVEN_BACK \
+    ", 'status': {'ready': true, 'allocationSets': [{'storage':" \
+    " {'r1': {'allocationSize': 0}}}]}"
+#define KEPT(name, owner, released) \
+    "{'servers': {'namespace': 'default', 'name': '" name "'}, " owner \
+    "'released': " released ", 'rabbits': {'r1': {'k': true}}}"
+
+static void assert_keys_on (struct space *space, const char *rabbits,
+                            const char *want)
+{
+    json_t *r = J (rabbits);
+    json_t *keys = space_keys (space, r);
+
+    assert_non_null (keys);
+    assert_json (keys, want);
+    json_decref (keys);
+    json_decref (r);
+}
+
+static void assert_keys (struct space *space, const char *want)
+{
+    assert_keys_on (space, "{'r0': 1, 'r1': 2}", want);
+}
+
+/* Since this was last called.
+ */
+static void assert_freed (struct space *space, const char *want)
+{
+    json_t *freed = space_freed (space);
+
+    if (want)
+        assert_json (freed, want);
+    else
+        assert_null (freed);
+    json_decref (freed);
+}
+
+/* What is kept from others is so from when it is laid out until the job has been torn
+ * down, or the object is gone.
+ */
+static void test_keys (void **state)
+{
+    struct space *space = make_space ();
+    struct claim one = { 0 };
+    struct claim other = { 0 };
+
+    assert_keys (space, "[]");
+    claim (space, &one, "[" EXCLUSIVE ("a") "]");
+    assert_keys (space, "[" KEPT ("a", "", "false") "]");
+    assert_keys_on (space, "{'r2': 1}", "[]");
+    assert_true (space_has_keys (space, &one));
+    assert_false (space_has_keys (space, &other));
+    // not filled in yet
+    learn (space, "{" META ("a", OF_WORKFLOW ("w")) "}", false);
+    assert_keys (space, "[" KEPT ("a", "'workflow': 'w', ", "false") "]");
+    learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, ""), false);
+    // the drives are given back before the rest is
+    learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, GIVEN_BACK), false);
+    assert_keys (space, "[" KEPT ("a", "'workflow': 'w', ", "false") "]");
+    assert_freed (space, NULL);
+    // its record goes before the objects do
+    space_free (space, &one, false);
+    assert_keys (space, "[" KEPT ("a", "'workflow': 'w', ", "true") "]");
+    assert_freed (space, NULL);
+    learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, ""), true);
+    assert_keys (space, "[]");
+    assert_freed (space, "{'r1': true}");
+    assert_freed (space, NULL);
+    space_destroy (space);
+}
+
+/* It is found again in the objects, also what is persistent, and that stays.
+ */
+static void test_keys_again (void **state)
+{
+    struct space *space = make_space ();
+    struct claim one = { 0 };
+
+    list (space, "[" ANNOTATED ("p", PERSISTENT ("p"), KEYS, "") ","
+                 SERVERS ("b", OF_WORKFLOW ("w"), G, "r1") "]");
+    assert_keys (space, "[" KEPT ("p", "'persistent': 'p', ", "false") "]");
+    assert_freed (space, NULL);
+    list (space, "[]");
+    assert_keys (space, "[]");
+    assert_freed (space, "{'r1': true}");
+    claim (space, &one, "[" EXCLUSIVE ("a") "," EXCLUSIVE ("p") "]");
+    learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, ""), false);
+    learn (space, ANNOTATED ("p", PERSISTENT ("p"), KEYS, ""), false);
+    space_free (space, &one, true);
+    assert_keys (space, "[" KEPT ("p", "'persistent': 'p', ", "true") "]");
+    assert_freed (space, "{'r1': true}");
+    // somebody has changed it by hand
+    learn (space, ANNOTATED ("p", PERSISTENT ("p"), "{}", ""), false);
+    assert_keys (space, "[]");
+    assert_freed (space, "{'r1': true}");
+    space_destroy (space);
+}
+
 /* What the scheduler is told of stays until it is let go, also if it has to be
  * told again.
  */
@@ -243,6 +349,8 @@ int main (void)
         cmocka_unit_test (test_seen),
         cmocka_unit_test (test_ends),
         cmocka_unit_test (test_restart),
+        cmocka_unit_test (test_keys),
+        cmocka_unit_test (test_keys_again),
         cmocka_unit_test (test_held),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

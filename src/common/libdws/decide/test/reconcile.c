@@ -166,6 +166,26 @@ static void test_refusal (void **state)
     check_raise (&f, "dws-setup", "no such directive");
 }
 
+/* A job that waits for what others have tries again whenever it is asked, and says
+ * what that is.
+ */
+static void test_awaits (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, true);
+
+    f.job.saved = ~0U;
+    f.job.awaits = "exclusive 'k' on rabbit0, which job f1 has";
+    f.wf.breakdowns = "[]";
+    f.wf.computes_written = true;
+    assert_string_equal (decide (&f, 1001.), "servers");
+    assert_string_equal (f.out.reason, f.job.awaits);
+    assert_string_equal (decide (&f, 90000.), "servers");
+    f.job.exception = true;
+    assert_string_equal (decide (&f, 1001.), "");
+    assert_string_equal (f.out.reason,
+                         "the job to end after an exception");
+}
+
 static void test_error (void **state)
 {
     static const struct {
@@ -421,6 +441,7 @@ int main (void)
         cmocka_unit_test (test_anothers),
         cmocka_unit_test (test_record_before_release),
         cmocka_unit_test (test_refusal),
+        cmocka_unit_test (test_awaits),
         cmocka_unit_test (test_error),
         cmocka_unit_test (test_long_message),
         cmocka_unit_test (test_timeouts),

@@ -121,27 +121,29 @@ static const struct {
     const char *reserved;
     const char *want;           // the sets, or NULL
     const char *text;           // else part of the message
+    const char *keys;           // beside the sets: what they keep others from
 } table[] = {
     // a count is one, whatever the scale
     { SET ("ost", G20, "'count': 2, 'scale': 10, 'labels': ['tier=fast']"),
-      NULL, WANT ("ost", G10, ON ("b", 1) "," ON ("c", 1)), NULL },
+      NULL, WANT ("ost", G10, ON ("b", 1) "," ON ("c", 1)), NULL, NULL },
     { SET ("ost", G20, "'scale': 10, 'count': 1, 'labels': ['tier=slow']"),
-      NULL, WANT ("ost", G20, ON ("a", 1)), NULL },
+      NULL, WANT ("ost", G20, ON ("a", 1)), NULL, NULL },
     // all labels, not any
     { SET ("ost", G10, "'labels': ['" RABBIT "=Rabbit', 'tier=fast',"
                        " 'zone=1']"),
-      NULL, WANT ("ost", G10, ON ("b", 1)), NULL },
+      NULL, WANT ("ost", G10, ON ("b", 1)), NULL, NULL },
     { SET ("ost", G10, "'labels': ['tier=fast', 'tier=slow']"),
-      NULL, NULL, "lacks label tier=" },
+      NULL, NULL, "lacks label tier=", NULL },
     // the label decides, though more is set aside elsewhere
     { SET ("mgt", G5, "'count': 1, 'labels': ['tier=slow'], " EXCLUSIVE) ","
       SET ("mdt", G5, "'count': 1, 'labels': ['tier=fast'], " EXCLUSIVE),
       "{'a': " G5 ", 'b': " G100 ", 'c': " G5 "}",
-      WANT ("mgt", G5, ON ("a", 1)) "," WANT ("mdt", G5, ON ("b", 1)), NULL },
+      WANT ("mgt", G5, ON ("a", 1)) "," WANT ("mdt", G5, ON ("b", 1)), NULL,
+      ", 'colocation': {'mgt': ['k'], 'mdt': ['k']}" },
     { SET ("mgt", G5, "'count': 1, 'labels': ['tier=slow'], " EXCLUSIVE) ","
       SET ("mdt", G5, "'count': 1, 'labels': ['tier=slow'], " EXCLUSIVE),
       "{'a': " G100 ", 'b': " G100 ", 'c': " G100 "}",
-      NULL, "w-0, set m" },
+      NULL, "w-0, set m", NULL },
 };
 
 static void test_together (void **state)
@@ -173,8 +175,8 @@ static void test_together (void **state)
             if (!o)
                 fail_msg ("row %zu: %s", i, e.text);
             snprintf (text, sizeof (text), "[{'servers': {'name': 'w-0',"
-                      " 'namespace': 'default'}, 'allocationSets': [%s]}]",
-                      table[i].want);
+                      " 'namespace': 'default'}, 'allocationSets': [%s]%s}]",
+                      table[i].want, table[i].keys ? table[i].keys : "");
             assert_json (o, text);
         }
         else {

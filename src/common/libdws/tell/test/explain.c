@@ -20,6 +20,10 @@ static void test_faults (void **state)
           " rabbit0, 3 GiB are left", "site", "ask for less" },
         { DWS_STATE_PROPOSAL, "w-0, set ost: 2 allocations of 9 GiB on 1 of 2"
           " rabbits: 1 fit; rabbit0 is Disabled", "storage", "submit again" },
+        { DWS_STATE_PROPOSAL, "w-0, set mgt: 1 allocation of 9 GiB (exclusive,"
+          " one a rabbit) on 0 of 1 rabbits: 0 fit; rabbit0 has exclusive"
+          " 'lustre-mgt' of persistent storage 'lus'", "site",
+          "ask for nodes of other rabbits, or have that destroyed" },
         { DWS_STATE_PROPOSAL, "workflow error in Proposal: "
           "User error: 'capacity' must be a non-zero value",
           "user", "correct the directive" },

@@ -18,6 +18,7 @@ struct test_case {
     struct dws_progress progress;
     enum dws_link link;
     const char *message;        // of a TransientCondition
+    char *awaits;
     const char *text;
     const char *kind;
 };
@@ -34,6 +35,9 @@ static const struct test_case cases[] = {
       .link = DWS_LINK_NO_SERVER, .text = "" },
     { DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, JOBDW,
       .text = "rabbit: assigning storage" },
+    { DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, JOBDW,
+      .awaits = "exclusive 'k' on rabbit0, which job f1 has",
+      .text = "rabbit: waiting for exclusive 'k' on rabbit0, which job f1 has" },
     { DWS_PHASE_PROLOG, DWS_STATE_SETUP, JOBDW,
       .text = "rabbit: creating file systems", .kind = "servers" },
     { DWS_PHASE_PROLOG, DWS_STATE_SETUP, JOBDW, .message = "no luck",
@@ -103,6 +107,7 @@ static void test_table (void **state)
         };
         struct dws_job job = {
             .phase = c->phase,
+            .awaits = c->awaits,
         };
         json_t *directives = json_pack ("[s]", c->directive);
         char buf[DWS_WAITING_SIZE];

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The jobs that wait for a rabbit on which others keep something to themselves
+ * (libdws/storage/colocation.h), in the order in which it is their turn.
+ *
+ * There is no deadlock: a job gets what is exclusive on all its rabbits at once,
+ * when its storage is laid out, and has none of it while it waits. And nobody waits
+ * for ever for jobs: who was given its nodes first is first, on each of its rabbits,
+ * and waits only for those that have what it wants, which end.
+ *
+ * Nothing of this is kept: a job that finds no rabbit gets in again, and its place
+ * follows from R.
+ */
+
+#ifndef DWS_TURNS_H
+#define DWS_TURNS_H
+
+#include <stdbool.h>
+#include <jansson.h>
+
+#include "facts/jobs.h"
+
+struct turns;
+
+struct turns *turns_create (void);
+void turns_destroy (struct turns *turns);
+
+/* The job waits for 'keys' ({KEY: true}) on 'rabbits', an object with their names,
+ * and 'text' says so to its owner. If it is not 'queued' others pass it: it waits for
+ * what may last for ever. A job that waits already keeps its place. Fails with ENOMEM.
+ */
+int turns_wait (struct turns *turns, struct job *job, json_t *keys,
+                json_t *rabbits, bool queued, const char *text);
+
+/* The job does not wait any more: those behind it look again.
+ */
+void turns_leave (struct turns *turns, struct job *job);
+
+/* Something about the job has changed: it may not wait any more.
+ */
+void turns_see_job (struct turns *turns, struct job *job);
+
+/* Those that wait for one of 'rabbits' look again.
+ */
+void turns_wake (struct turns *turns, json_t *rabbits);
+
+/* Call visit for each job that is before this one on one of 'rabbits', with what it
+ * wants there: {RABBIT: {KEY: true}}. Stops, and returns -1, when that does.
+ */
+typedef int (*turns_f)(struct job *other, json_t *wants, void *arg);
+
+int turns_before (const struct turns *turns, const struct job *job,
+                  json_t *rabbits, turns_f visit, void *arg);
+
+#endif /* !DWS_TURNS_H */
