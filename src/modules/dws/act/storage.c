@@ -194,15 +194,19 @@ static json_t *describe_holder (const struct job *job, json_t *entry)
     const char *persistent = NULL;
     const char *servers = "";
     struct job *other = NULL;
+    json_int_t id = 0;
     int released = 0;
     json_t *name;
 
-    (void)json_unpack (entry, "{s:{s:s} s?s s?s s?b}",
+    (void)json_unpack (entry, "{s:{s:s} s?I s?s s?s s?b}",
                        "servers", "name", &servers,
+                       "jobid", &id,
                        "persistent", &persistent,
                        "workflow", &workflow,
                        "released", &released);
-    if (workflow) {
+    if (id != 0)
+        other = jobs_find (job->ctx->jobs, id);
+    else if (workflow) {
         other = jobs_find (job->ctx->jobs, dws_workflow_jobid (workflow));
         if (other && (!other->wf || strcmp (other->wf->name, workflow) != 0))
             other = NULL;

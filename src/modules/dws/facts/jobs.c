@@ -295,6 +295,7 @@ static struct job *job_add (struct jobs *jobs, struct dws_job *facts)
         return NULL;
     }
     job->facts = facts;
+    job->claim.id = facts->id;
     return job;
 }
 

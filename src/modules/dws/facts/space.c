@@ -467,10 +467,12 @@ static json_t *describe_keys (const struct holding *holding)
 {
     const char *slash = strchr (holding->key, '/');
 
-    return json_pack ("{s:{s:s# s:s} s:s* s:s* s:b s:O}",
+    return json_pack ("{s:{s:s# s:s} s:I s:s* s:s* s:b s:O}",
                       "servers",
                         "namespace", holding->key, (int)(slash - holding->key),
                         "name", slash + 1,
+                      "jobid", holding->claim
+                               ? (json_int_t)holding->claim->id : 0,
                       "workflow", holding->workflow,
                       "persistent", holding->persistent,
                       "released", holding->released,

@@ -29,6 +29,7 @@ struct space;
 /* What one job holds on rabbits. Part of struct job.
  */
 struct claim {
+    uint64_t id;                // of the job
     json_t *bytes;              // by rabbit; NULL: nothing is known of
     bool held;                  // the scheduler is told (space_hold())
 };
@@ -42,10 +43,10 @@ json_t *space_used (const struct space *space);
 json_t *space_outside (const struct space *space);
 
 /* Who keeps what from others on any of 'rabbits', an object with their names: a new
- * array of {"servers": {"name", "namespace"}, "workflow", "persistent", "released",
- * "rabbits": {RABBIT: {KEY: true}}}. Of the two names those are there that the
- * Servers object has; it is released if the job that had it has given it up. Returns
- * NULL with errno ENOMEM.
+ * array of {"servers": {"name", "namespace"}, "jobid", "workflow", "persistent",
+ * "released", "rabbits": {RABBIT: {KEY: true}}}. The job is the one that has it, 0 if
+ * none has; of the two names those are there that the Servers object has; it is
+ * released if the job that had it has given it up. Returns NULL with errno ENOMEM.
  */
 json_t *space_keys (const struct space *space, json_t *rabbits);
 

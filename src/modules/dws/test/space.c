@@ -216,9 +216,9 @@ static void test_restart (void **state)
 #define GIVEN_BACK \
     ", 'status': {'ready': true, 'allocationSets': [{'storage':" \
     " {'r1': {'allocationSize': 0}}}]}"
-#define KEPT(name, owner, released) \
+#define KEPT(name, job, owner, released) \
     "{'servers': {'namespace': 'default', 'name': '" name "'}, " owner \
-    "'released': " released ", 'rabbits': {'r1': {'k': true}}}"
+    "'jobid': " job ", 'released': " released ", 'rabbits': {'r1': {'k': true}}}"
 
 static void assert_keys_on (struct space *space, const char *rabbits,
                             const char *want)
@@ -256,26 +256,26 @@ static void assert_freed (struct space *space, const char *want)
 static void test_keys (void **state)
 {
     struct space *space = make_space ();
-    struct claim one = { 0 };
+    struct claim one = { .id = 7 };
     struct claim other = { 0 };
 
     assert_keys (space, "[]");
     claim (space, &one, "[" EXCLUSIVE ("a") "]");
-    assert_keys (space, "[" KEPT ("a", "", "false") "]");
+    assert_keys (space, "[" KEPT ("a", "7", "", "false") "]");
     assert_keys_on (space, "{'r2': 1}", "[]");
     assert_true (space_has_keys (space, &one));
     assert_false (space_has_keys (space, &other));
     // not filled in yet
     learn (space, "{" META ("a", OF_WORKFLOW ("w")) "}", false);
-    assert_keys (space, "[" KEPT ("a", "'workflow': 'w', ", "false") "]");
+    assert_keys (space, "[" KEPT ("a", "7", "'workflow': 'w', ", "false") "]");
     learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, ""), false);
     // the drives are given back before the rest is
     learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, GIVEN_BACK), false);
-    assert_keys (space, "[" KEPT ("a", "'workflow': 'w', ", "false") "]");
+    assert_keys (space, "[" KEPT ("a", "7", "'workflow': 'w', ", "false") "]");
     assert_freed (space, NULL);
     // its record goes before the objects do
     space_free (space, &one, false);
-    assert_keys (space, "[" KEPT ("a", "'workflow': 'w', ", "true") "]");
+    assert_keys (space, "[" KEPT ("a", "0", "'workflow': 'w', ", "true") "]");
     assert_freed (space, NULL);
     learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, ""), true);
     assert_keys (space, "[]");
@@ -293,7 +293,7 @@ static void test_keys_again (void **state)
 
     list (space, "[" ANNOTATED ("p", PERSISTENT ("p"), KEYS, "") ","
                  SERVERS ("b", OF_WORKFLOW ("w"), G, "r1") "]");
-    assert_keys (space, "[" KEPT ("p", "'persistent': 'p', ", "false") "]");
+    assert_keys (space, "[" KEPT ("p", "0", "'persistent': 'p', ", "false") "]");
     assert_freed (space, NULL);
     list (space, "[]");
     assert_keys (space, "[]");
@@ -302,7 +302,7 @@ static void test_keys_again (void **state)
     learn (space, ANNOTATED ("a", OF_WORKFLOW ("w"), KEYS, ""), false);
     learn (space, ANNOTATED ("p", PERSISTENT ("p"), KEYS, ""), false);
     space_free (space, &one, true);
-    assert_keys (space, "[" KEPT ("p", "'persistent': 'p', ", "true") "]");
+    assert_keys (space, "[" KEPT ("p", "0", "'persistent': 'p', ", "true") "]");
     assert_freed (space, "{'r1': true}");
     // somebody has changed it by hand
     learn (space, ANNOTATED ("p", PERSISTENT ("p"), "{}", ""), false);
