@@ -355,6 +355,28 @@ def test_lustre_end_to_end(api: Api) -> None:
     job.through("Teardown", "PostRun")
 
 
+def test_a_rabbit_has_one_management_target(api: Api) -> None:
+    """The file system that comes second fails, and the first does not mind."""
+    text = "#DW jobdw type=lustre capacity=10GB name=aa"
+    one, two = (Job(api, a_name(), text) for _ in range(2))
+    for job in (one, two):
+        job.wait("Proposal")
+        job.give({"rabbit0": 1}, ["node0"])
+    one.to("Setup")
+    two.to("Setup", ready=False)
+    status = follow(api, two, lambda s: s.get("status") == "Error")
+    assert status["message"] == (
+        "DW Directive 0: WLM error: could not allocate storage"
+    )
+    (driver,) = [d for d in two.get()["status"]["drivers"] if d.get("error")]
+    assert driver["error"].endswith("multiple MGTs found for address rabbit0@tcp")
+    one.through("PreRun", "DataIn")
+    one.remove()
+    # it heals when there is one
+    two.wait("Setup")
+    two.remove()
+
+
 def test_zero_capacity_is_an_error_in_proposal(api: Api) -> None:
     job = Job(api, a_name(), "#DW jobdw type=xfs capacity=0GB name=aa")
     follow(api, job, lambda s: s.get("status") == "Error")

@@ -39,6 +39,10 @@ _NO_ROOM = (
     "Acceptable, Retry-Delay: 0s, Resource: #StorageService.v1_5_0.StorageService, "
     "Cause: Insufficient capacity available, Internal Error: {why}"
 )
+_TWO_MGTS = (
+    "could not get available fsname: could not get NnfLustreMGT for address: "
+    "{address}: multiple MGTs found for address {address}"
+)
 
 
 def backing_name(storage: Object) -> str:
@@ -73,6 +77,34 @@ def pools(storage: Object) -> list[list[Pool]]:
                 found.append(Pool(node["name"], f"{i}-{k}-{n}", n, each))
         out.append(found)
     return out
+
+
+def mgs_address(storage: Object) -> str:
+    """Where a Lustre file system would have its own management target, or "" if it
+    has none, or not yet."""
+    made = storage.get("status", {}).get("allocationSets", ())
+    for alloc, have in zip(storage["spec"]["allocationSets"], made):
+        if alloc["name"] in ("mgt", "mgtmdt") and have["ready"]:
+            return f"{alloc['nodes'][0]['name']}@tcp"
+    return ""
+
+
+async def find_mgs(cluster: Cluster, storage: Object) -> str:
+    """The address of a file system's own management target. It is looked for by
+    that, once.
+
+    Raises:
+        ResourceError: Fatal, another file system has one there.
+    """
+    address = str(storage.get("status", {}).get("mgsAddress") or "")
+    if address:
+        return address
+    address = mgs_address(storage)
+    uid = storage["metadata"]["uid"]
+    for other in await cluster.find("nnfstorages") if address else ():
+        if other["metadata"]["uid"] != uid and mgs_address(other) == address:
+            raise fatal("", "WLM", _TWO_MGTS.format(address=address))
+    return address
 
 
 async def recover(cluster: Cluster, ledger: Ledger) -> None:
@@ -147,7 +179,11 @@ class StorageController(Controller):
             return None
         sets, fault = await self._allocate(obj)
         done = fault is None and all(s["ready"] for s in sets)
+        mgs = str(obj.get("status", {}).get("mgsAddress") or "")
         try:
+            if fault is None and obj["spec"]["fileSystemType"] == "lustre":
+                now = {**obj.get("status", {}), "allocationSets": sets}
+                mgs = await find_mgs(self.cluster, {**obj, "status": now})
             await note_user(self.cluster, obj, True)
             if fault is not None:
                 raise fault
@@ -159,10 +195,11 @@ class StorageController(Controller):
                     done = await self._owner_group(obj)
         except ResourceError as exc:
             status = {"ready": False, "allocationSets": sets, "error": exc.to_object()}
-            await self._say(obj, status)
+            await self._say(obj, {**status, **({"mgsAddress": mgs} if mgs else {})})
             # space may become free
             return 1.0
-        await self._say(obj, {"ready": done, "allocationSets": sets})
+        status = {"ready": done, "allocationSets": sets}
+        await self._say(obj, {**status, **({"mgsAddress": mgs} if mgs else {})})
         return None if done else self._faults.child_time_left(obj)
 
     async def _say(self, obj: Object, status: Object) -> None:

@@ -176,6 +176,8 @@ NNF_STORAGE = {
     "status": {
         "ready": "bool",
         "error": ERROR,
+        # the management target that it has found by its address
+        "mgsAddress": "str",
         "allocationSets": [
             {
                 "ready": "bool",
