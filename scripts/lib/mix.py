@@ -20,6 +20,7 @@ from typing import Any
 import flux
 import flux.job
 from cluster import Cluster, Failed
+from elsewhere import PROFILE, make_profile
 from flux.job import JobspecV1
 
 KEPT = ["kept-xfs", "kept-lustre"]
@@ -32,7 +33,9 @@ CONTAINER = "#DW container name=cc profile={profile} DW_JOB_foo_local_storage=wo
 
 
 def create(name: str) -> str:
-    return f"#DW create_persistent type={name.split('-')[1]} capacity=5GiB name={name}"
+    kind = name.split("-")[1]
+    profile = f" profile={PROFILE}" if kind == "lustre" else ""
+    return f"#DW create_persistent type={kind} capacity=5GiB name={name}{profile}"
 
 
 def destroy(name: str) -> str:
@@ -135,6 +138,7 @@ def main() -> int:
     try:
         cluster.start()
         cluster.wait_synced(handle)
+        make_profile(cluster.kubeconfig)
         print(f"Running on {cluster.engine}")
         print(f"{args.jobs} jobs, seed {args.seed}", flush=True)
         wrong = mix(handle, cluster, args.jobs, args.seed)

@@ -16,6 +16,7 @@ from collections import Counter
 from typing import Any
 
 import flux.job
+from elsewhere import make_profile
 from flux_k8s.kube import Kube
 
 from soak.draws import Draws
@@ -146,6 +147,7 @@ class Run:
         for name in OTHERS:
             self._world.ctl("wait-state", name, "Proposal", "--ready")
         self._others = self._others_now()
+        make_profile(self._world.kubeconfig)
         self.submit(CREATE)
         self._world.until("jobs are active", self._stuck, RECOVERY_S)
 

@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+from elsewhere import PROFILE
 from flux.job import JobspecV1
 
 # Tasks prove that they have their file systems: each argument is a directory
@@ -97,7 +98,10 @@ KINDS = [
 ]
 
 
-CREATE = Kind("create", f"#DW create_persistent type=lustre capacity=9GiB name={KEPT}")
+CREATE = Kind(
+    "create",
+    f"#DW create_persistent type=lustre capacity=9GiB name={KEPT} profile={PROFILE}",
+)
 DESTROY = Kind("destroy", f"#DW destroy_persistent name={KEPT}")
 
 
