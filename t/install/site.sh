@@ -15,6 +15,9 @@ PKG_CONFIG_PATH=$(flux_core_pc "$FLUX")
 export PKG_CONFIG_PATH
 SITE_CONF=$(pkg-config --variable=fluxconfdir flux-core)/system
 SITE_LIMIT=120
+# Where ours is; and the environment of the instance, if it is in a prefix of its own.
+SITE_PREFIX=$FLUX_PREFIX
+SITE_ENVIRONMENT=
 # Those that the documentation names, for Debian 12.
 SITE_BUILD_PACKAGES="gcc pkg-config libjansson-dev python3-dev python3-docutils meson"
 SITE_PACKAGES="python3-cffi python3-kubernetes python3-prometheus-client"
@@ -158,7 +161,7 @@ site_configure () {
     flux R encode --local >R.local &&
     flux dws2jgf "$SITE_CONF/rabbitmapping.json" <R.local >"$SITE_CONF/R.json" &&
     sed -e "s,/etc/flux/system,$SITE_CONF," -e "s,^#kubeconfig,kubeconfig," \
-        "$FLUX_PREFIX/share/doc/flux-dws/examples/rabbit.toml" >"$SITE_CONF/conf.d/rabbit.toml" &&
+        "$SITE_PREFIX/share/doc/flux-dws/examples/rabbit.toml" >"$SITE_CONF/conf.d/rabbit.toml" &&
     cat >"$SITE_CONF/conf.d/system.toml" <<-EOF
 	[access]
 	allow-guest-user = true
@@ -179,10 +182,11 @@ site_forget () {
 site_start () {
     quietly site_packages python3-seccomp systemd &&
     mkdir -p /run/flux && chown flux: /run/flux &&
-    site_run flux "$FLUX_PREFIX/lib/systemd/system/flux.service" STATE_DIRECTORY=/var/lib/flux &&
+    site_run flux "$FLUX_PREFIX/lib/systemd/system/flux.service" STATE_DIRECTORY=/var/lib/flux \
+        ${SITE_ENVIRONMENT:+$(cat "$SITE_ENVIRONMENT")} &&
     site_wait env FLUX_URI=local:///run/flux/local flux uptime &&
     export FLUX_URI=local:///run/flux/local &&
-    site_run agent "$FLUX_PREFIX/lib/systemd/system/flux-coral2-dws.service" &&
+    site_run agent "$SITE_PREFIX/lib/systemd/system/flux-coral2-dws.service" &&
     site_wait site_ready
 }
 site_ready () {
@@ -207,6 +211,21 @@ site_places () {
     while read -r site_path; do
         test -d "$site_path" || echo "$(realpath "$(dirname "$site_path")")/$(basename "$site_path")"
     done | sort
+}
+
+# site_keep: from now on the prefix of flux-core cannot be written to, but for what a site
+# configures.
+site_keep () {
+    mount --bind "$FLUX_PREFIX" "$FLUX_PREFIX" &&
+    mount -o remount,bind,ro "$FLUX_PREFIX" &&
+    mount -t tmpfs -o mode=755 tmpfs "$SITE_CONF" &&
+    mkdir "$SITE_CONF/cron.d"
+}
+
+# site_environment: that of the instance, as doc/admin/install.rst says.
+site_environment () {
+    SITE_ENVIRONMENT=$SITE_CONF/environment
+    env | grep -E "^FLUX_(.*PATH|RC_EXTRA)" >"$SITE_ENVIRONMENT"
 }
 
 # site_gone: nothing of a package is left, in this root and by name below Flux' prefix.

@@ -6,9 +6,12 @@
 """Options --dw, --dw-check and --dw-check-json, and #DW lines in scripts."""
 
 import os
+import sys
 
 from flux.cli.plugin import CLIPlugin
 
+# Where ours are, if that is where Flux' Python does not look.
+PACKAGES = "@PACKAGES@"
 MARKS = ("#DW", "#dw")  # the second is refused, with the right word
 # Of a program that is run, and may not be a script that somebody has written.
 MOST_BYTES = 1 << 20
@@ -134,6 +137,8 @@ class DirectivesPlugin(CLIPlugin):
             script = None
         if not (given or check or script):
             return
+        if os.path.isabs(PACKAGES) and PACKAGES not in sys.path:
+            sys.path.insert(0, PACKAGES)
         # Not before: see above.
         from flux_rabbit import request
 

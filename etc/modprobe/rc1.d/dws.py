@@ -3,6 +3,10 @@
 
 from flux.modprobe import task
 
+JOBTAP = "@JOBTAP@"
+# A folder in which Flux does not look for plugins of the job shell, or nothing.
+SHELL_PLUGINS = "@SHELL_PLUGINS@"
+
 
 def setup(context):
     if context.conf_get("rabbit.mapping"):
@@ -21,4 +25,14 @@ def load_jobtap(context):
     # A configuration that loads it (to set epilog-timeout) has precedence.
     loaded = context.rpc("job-manager.jobtap", {"query_only": True}).get()
     if "dws-jobtap.so" not in loaded["plugins"]:
-        context.rpc("job-manager.jobtap", {"load": "dws-jobtap.so"}).get()
+        context.rpc("job-manager.jobtap", {"load": JOBTAP}).get()
+
+
+if SHELL_PLUGINS:
+
+    @task("dws-shell", ranks="all")
+    def find_shell_plugin(context):
+        path = context.attr_get("conf.shell_pluginpath", "").split(":")
+        if SHELL_PLUGINS not in path:
+            path.append(SHELL_PLUGINS)
+            context.handle.attr_set("conf.shell_pluginpath", ":".join(path))

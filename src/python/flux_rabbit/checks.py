@@ -220,16 +220,18 @@ def _module(site: Site) -> str:
 
 @check("jobtap plugin")
 def _plugin(site: Site) -> str:
+    from flux_k8s.release import JOBTAP
+
     answer = site.handle.call("job-manager.jobtap", {"query_only": True})
     if "dws" in answer["plugins"]:
         raise Wrong(
             "the jobtap plugin of flux-coral2 is loaded",
-            "run: flux jobtap remove dws; flux jobtap load dws-jobtap.so",
+            f"run: flux jobtap remove dws; flux jobtap load {JOBTAP}",
         )
     if not any(str(name).startswith("dws-jobtap") for name in answer["plugins"]):
         raise Wrong(
             "the jobtap plugin dws-jobtap.so is not loaded",
-            "run: flux jobtap load dws-jobtap.so, or name it in job-manager.plugins",
+            f"run: flux jobtap load {JOBTAP}, or name it in job-manager.plugins",
         )
     if site.status is not None and not site.status["synced"]:
         raise Wrong("dws-jobtap.so is loaded, but does not answer the module")
