@@ -45,6 +45,11 @@ find_flux_coral2 () {
     test -x "$path/bin/coral2_dws.py" && echo "$path"
 }
 
+# find_spack: the folder of a Spack: DWS_SPACK. Status 1: there is none.
+find_spack () {
+    test -x "${DWS_SPACK:-}/bin/spack" && echo "$DWS_SPACK"
+}
+
 # find_coral2_client TOP: the folder with the package kubernetes that flux-coral2 can
 # use, which is 32 or older: newer ones refuse its arguments. That of the checkout TOP,
 # from scripts/setup --tests. Status 1: there is none.
