@@ -84,7 +84,7 @@ test_expect_success 'it has the version of the project, and a changelog' '
 test_expect_success 'it needs a flux-core, and takes flux-coral2 from nobody' '
 	rpm -qp --requires "$RPM" >requires &&
 	grep "flux-core >= 0.80" requires &&
-	grep "python3.11dist(cffi)" requires &&
+	grep "python3.11dist(cffi)" requires && grep -x jq requires &&
 	rpm -qp --conflicts --obsoletes "$RPM" >against &&
 	test_must_be_empty against
 '
