@@ -88,7 +88,9 @@ static const struct option options[] = {
       .limit = true,
       .help = "How long a workflow may be in TransientCondition, and how "
         "long a job waits for a rabbit that is down when its storage is to "
-        "be made there." },
+        "be made there, or where persistent storage has what only one can "
+        "have, such as the management target of Lustre. For other jobs that "
+        "have it a job waits as long as they do." },
     { "setup_timeout", TYPE_SECONDS, "-1", ANY, OFFSET (policy.setup_timeout),
       .limit = true,
       .help = "How long making the file systems may take. Then the job ends "
