@@ -114,13 +114,13 @@ with_perilog () {
 		printf "#!/bin/sh\nexec %s --host node0\n" "$1" >$script &&
 		chmod +x $script &&
 		shift &&
-		atom_config <<-EOF || return 1
-
+		cat >"$DWS_TMP/conf.d/$script.toml" <<-EOF || return 1
 		[job-manager.$script]
 		per-rank = true
 		command = ["$PWD/$script"]
 		EOF
 	done &&
+	flux config reload &&
 	flux jobtap load perilog.so &&
 	perilog_job=$(flux submit -N1 true) &&
 	flux job wait-event -t 300 $perilog_job clean &&
@@ -133,6 +133,16 @@ test_expect_success PERILOG 'run by Flux, one that fails drains nothing' '
 	flux job status $perilog_job &&
 	test "$(jq -r .method requests | xargs)" = "POST DELETE" &&
 	test -z "$(flux resource drain -no {nodelist})"
+'
+test_expect_success PERILOG 'run by Flux, after a begin that failed the end is told again' '
+	atom_start "{\"status\": 500}" "{\"status\": 204}" "{\"status\": 404}" &&
+	with_perilog "$DWS_PYTHON $ATOM_BIN/atom-begin" "$DWS_PYTHON $ATOM_BIN/atom-end" &&
+	atom_stop &&
+	test_must_fail flux job status $perilog_job &&
+	test "$(jq -r .method requests | xargs)" = "POST DELETE DELETE" &&
+	flux resource drain -no "{nodelist} {reason}" >drained &&
+	grep "^node[01] atom: ATOM answered 500" drained && test $(wc -l <drained) = 1 &&
+	flux resource undrain $(cut -d" " -f1 drained)
 '
 test_expect_success 'a begin that fails drains the node, with the reason' '
 	atom_start "{\"status\": 500}" "{\"status\": 204}" &&

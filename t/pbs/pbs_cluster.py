@@ -394,6 +394,53 @@ class Cluster:
 
         self.restart_mom(OTHER, between=define)
 
+    @contextlib.contextmanager
+    def divided(self, lines, sharing):
+        """Have these vnodes on the second host, and their `sharing` by name."""
+
+        def seen():
+            nodes = self.nodes().items()
+            return {
+                name: node.get("sharing")
+                for name, node in nodes
+                if name != SERVER and node["state"] == "free"
+            }
+
+        self.vnodes(lines)
+        wait(f"vnodes {lines}", lambda: seen() == sharing)
+        try:
+            yield
+        finally:
+            self.vnodes([])
+            for name in sharing:
+                if name != OTHER:
+                    self.qmgr(f"delete node {name}")
+            wait(
+                "one vnode for each host",
+                lambda: (
+                    {n: v["sharing"] for n, v in self.nodes().items()}
+                    == dict.fromkeys(HOSTS, "default_shared")
+                ),
+            )
+
+    @contextlib.contextmanager
+    def alarm(self, seconds):
+        """Have PBS end our hook after this time, and not that of the guide."""
+
+        def set_to(value):
+            self.qmgr(f"set hook {HOOK} alarm = {value}")
+            for host in HOSTS:
+                wait(
+                    f"the alarm of the hook on {host}",
+                    lambda h=host: f"alarm={value}" in self.mom_file(h, f"{HOOK}.HK"),
+                )
+
+        set_to(seconds)
+        try:
+            yield
+        finally:
+            set_to(300)
+
     def repair(self):
         """After a test: no job, ATOM well, all nodes in use."""
         for host in HOSTS:

@@ -107,6 +107,19 @@ def test_packages_that_are_not_pythons_own_are_not_needed(cluster, tmp_path):
         cluster.wait_told(OTHER, job, ["POST", "DELETE"])
 
 
+def test_a_begin_that_the_alarm_ends(cluster):
+    """With the times of the guide the hook gives up before: PBS kills it, so that it
+    cannot send the DELETE."""
+    cluster.answer(OTHER, {"method": "POST", "delay_s": 3600})
+    with cluster.alarm(4):
+        job = cluster.submit(on_host(OTHER), "true")
+        cluster.wait_offline(OTHER, job)
+        assert cluster.methods(OTHER, job) == ["POST"]
+    cluster.answer(OTHER)
+    get_out(cluster, job)
+    cluster.wait_told(OTHER, job, ["POST", "POST", "DELETE"])
+
+
 @pytest.mark.parametrize("sister", [False, True], ids=["first host", "sister"])
 def test_a_user_without_an_account(cluster, tmp_path, sister):
     """The job is held after one attempt, the node stays."""

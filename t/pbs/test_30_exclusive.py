@@ -1,7 +1,7 @@
 # What our hook tells ATOM of a node that a job has for itself, and what PBS does.
 # SPDX-License-Identifier: LGPL-3.0-only
 import pytest
-from pbs_cluster import HOSTS, OTHER, SERVER, USER_ID, wait
+from pbs_cluster import OTHER, USER_ID, wait
 
 # The vnodes of the second host. A mom refuses to have ..._exclhost on some only.
 SHARED_VNODES = ("default_shared", "default_excl", "ignore_excl", "force_excl")
@@ -27,31 +27,9 @@ def vnodes_of(layout):
 
 @pytest.fixture(scope="module", params=LAYOUTS)
 def layout(cluster, request):
-    cluster.vnodes(LAYOUTS[request.param])
     expected = vnodes_of(request.param)
-    wait(
-        f"vnodes {request.param}",
-        lambda: (
-            {
-                name: node.get("sharing")
-                for name, node in cluster.nodes().items()
-                if name != SERVER and node["state"] == "free"
-            }
-            == expected
-        ),
-    )
-    yield expected
-    cluster.vnodes([])
-    for name in expected:
-        if name != OTHER:
-            cluster.qmgr(f"delete node {name}")
-    wait(
-        "one vnode for each host",
-        lambda: (
-            {n: v["sharing"] for n, v in cluster.nodes().items()}
-            == dict.fromkeys(HOSTS, "default_shared")
-        ),
-    )
+    with cluster.divided(LAYOUTS[request.param], expected):
+        yield expected
 
 
 @pytest.mark.parametrize("place", PLACES)
