@@ -10,7 +10,7 @@ if ! coral2_found; then
 	skip_all='no flux-coral2 with a package kubernetes for it, or no Fluxion'
 	test_done
 fi
-DWS_NODES=8
+DWS_NODES=12
 DWS_TMP=$(mktemp -d "${TMPDIR:-/tmp}/dws-state-XXXXXX") # no blank in its path
 dws_prepare
 
@@ -39,10 +39,18 @@ plugin () {
 in_state () {
 	dws_ctl wait-state $(dws_workflow $1) $2 --timeout 300
 }
-export -f kill_instance in_state
+# held_back: a job that waits for its urgency. Sets jobid.
+held_back () {
+	jobid=$(flux submit -N1 --urgency=0 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid depend
+}
+hold () {
+	dws_ctl hold $1 --workflow $(dws_workflow $jobid)
+}
+export -f kill_instance in_state held_back hold
 
 test_expect_success 'a cluster, and the configuration' '
-	dws_start_sim --rabbits "rabbit[0-3]" &&
+	dws_start_sim --rabbits "rabbit[0-5]" &&
 	coral2_graph <"$DWS_TMP/R" >R.graph &&
 	cp R.graph "$DWS_TMP/R" &&
 	cat >"$DWS_TMP/conf.d/test.toml" <<-EOF &&
@@ -57,10 +65,32 @@ test_expect_success 'a cluster, and the configuration' '
 	EOF
 	plugin "$CORAL2/lib/flux/job-manager/plugins/dws-jobtap.so"
 '
+# And one that has failed, one that is cancelled, one with a file system that lasts.
 test_expect_success 'Flux is killed with a job of flux-coral2 in every phase' '
 	cat >first.sh <<-\EOF &&
 	coral2_service
+	flux run -N1 --requires=rank:0 \
+		-S dw="#DW create_persistent type=xfs capacity=10GiB name=keep" true
+	lasting=$(flux submit -N1 --requires=rank:0 \
+		-S dw="#DW persistentdw name=keep" sleep inf)
+	dws_wait_event $lasting start
 	dws_crowd catch
+	echo "persistent $(flux job id --to=dec $lasting)" >>crowd
+	held_back
+	hold Teardown
+	dws_ctl fail Setup --workflow $(dws_workflow $jobid)
+	flux job urgency $jobid default
+	dws_wait_event -m type=exception $jobid exception
+	in_state $jobid Teardown
+	echo "error $(flux job id --to=dec $jobid)" >>crowd
+	held_back
+	hold PreRun
+	hold Teardown
+	flux job urgency $jobid default
+	in_state $jobid PreRun
+	flux cancel $jobid
+	in_state $jobid Teardown
+	echo "cancelled $(flux job id --to=dec $jobid)" >>crowd
 	kill_instance
 	EOF
 	modprobe=$FLUX_MODPROBE_PATH_APPEND &&
@@ -91,7 +121,11 @@ test_expect_success 'jobs end clean, none is lost' '
 	postrun completed
 	dataout completed
 	teardown completed
+	persistent failed exec
+	error failed exception
+	cancelled failed cancel
 	EOT
+	flux run -N1 -S dw="#DW destroy_persistent name=keep" true
 	dws_clean
 	for id in $(cut -d" " -f2 crowd); do
 		flux job eventlog $id >eventlog
