@@ -254,17 +254,27 @@ def profile(user: User, name: str, data: str) -> None:
     assert made.code in (201, 409), made.object
 
 
+def is_gone(user: User, plural: str, name: str, namespace: str) -> bool:
+    """That object, and not that a server which has just started knows no such kind."""
+    found = user.get(plural, name, namespace)
+    details = found.object.get("details") or {} if found.code == 404 else {}
+    return details.get("name") == name
+
+
 def free_lost(user: User) -> None:
     """A NnfNodeBlockStorage is kept by its NnfNodeStorage, which may have gone
     without it when both were deleted as they were made."""
     plural = "nnfnodeblockstorages"
-    for obj in user.list(plural, None).expect(200)["items"]:
+    found = user.list(plural, None)
+    if found.code != 200:
+        return
+    for obj in found.object["items"]:
         meta = obj["metadata"]
         place = meta["name"], meta["namespace"]
         if (
             "deletionTimestamp" in meta
             and NODE_STORAGE in meta.get("finalizers", [])
-            and user.get("nnfnodestorages", *place).code == 404
+            and is_gone(user, "nnfnodestorages", *place)
         ):
             left = [f for f in meta["finalizers"] if f != NODE_STORAGE]
             version = meta["resourceVersion"]
@@ -275,7 +285,7 @@ def free_lost(user: User) -> None:
 
 
 def tend(user: User) -> None:
-    """Also while tests have the API server go and come back."""
+    """Also while tests have the API server go and come back: see free_lost()."""
     while True:
         try:
             free_lost(user)
