@@ -237,23 +237,20 @@ static int add_before (struct job *other, json_t *wants, void *arg)
                                                   "waits", true));
 }
 
-/* Those that may have it for ever, or the others.
+/* Those that may have it for ever, and the others.
  */
-static int add_holders (json_t *held, const struct job *job, json_t *entries,
-                        bool lasting)
+static int add_holders (json_t *lasting, json_t *ending,
+                        const struct job *job, json_t *entries)
 {
     json_t *entry;
     size_t index;
 
     json_array_foreach (entries, index, entry) {
         json_t *o = describe_holder (job, entry);
-        bool match = json_is_true (json_object_get (o, "lasting")) == lasting;
+        bool lasts = json_is_true (json_object_get (o, "lasting"));
 
-        if (!o || (match && json_array_append (held, o) < 0)) {
-            json_decref (o);
+        if (json_array_append_new (lasts ? lasting : ending, o) < 0)
             return -1;
-        }
-        json_decref (o);
     }
     return 0;
 }
@@ -263,6 +260,7 @@ int storage_rivals (struct job *job, json_t *nodes, bool again,
 {
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *entries = NULL;
+    json_t *lasting = NULL;
     int rc = -1;
 
     *rivals = (struct rivals){ 0 };
@@ -272,15 +270,17 @@ int storage_rivals (struct job *job, json_t *nodes, bool again,
         if (json_object_size (rivals->wanted) == 0)
             rc = 0;
         else if (!(rivals->held = json_array ())
+            || !(lasting = json_array ())
             || !(entries = space_keys (job->ctx->space, nodes))
-            || add_holders (rivals->held, job, entries, false) < 0
+            || add_holders (lasting, rivals->held, job, entries) < 0
             || (!again && turns_before (job->ctx->turns, job, nodes,
                                         add_before, rivals->held) < 0)
-            || add_holders (rivals->held, job, entries, true) < 0)
+            || json_array_extend (rivals->held, lasting) < 0)
             dws_error (error, ENOMEM, "out of memory");
         else
             rc = 0;
     }
+    ERRNO_SAFE (json_decref (lasting));
     ERRNO_SAFE (json_decref (entries));
     ERRNO_SAFE (json_decref (breakdowns));
     return rc;

@@ -395,6 +395,18 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
 /* The result of a command that was sent for a request (agent_forward()) is the
  * answer to that request.
  */
+int agent_result_errno (int status)
+{
+    switch (status) {
+    case 403:
+        return EACCES;
+    case 404:
+        return ENOENT;
+    default:
+        return EINVAL;
+    }
+}
+
 static void answer_request (struct command *cmd, json_t *report)
 {
     const char *message = NULL;
@@ -408,8 +420,7 @@ static void answer_request (struct command *cmd, json_t *report)
         rc = flux_respond (cmd->h, cmd->request, NULL);
     else
         rc = flux_respond_error (cmd->h, cmd->request,
-                                 status == 404 ? ENOENT
-                                 : status == 403 ? EACCES : EINVAL, message);
+                                 agent_result_errno (status), message);
     if (rc < 0)
         flux_log_error (cmd->h, "response");
     flux_msg_decref (cmd->request);

@@ -75,6 +75,10 @@ int agent_forward (struct agent *agent,
                    const flux_msg_t *request,
                    json_t *command);
 
+/* The errno of an API server's answer with this HTTP status.
+ */
+int agent_result_errno (int status);
+
 /* The release of the attached agent; NULL if there is none, or it does not say.
  */
 const char *agent_release (const struct agent *agent);

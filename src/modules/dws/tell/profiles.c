@@ -143,13 +143,12 @@ static void refuse_unread (struct profiles *profiles, enum kind kind,
     (void)json_unpack (report, "{s?i s?s}",
                        "status", &status, "message", &message);
     if (status == 403)
-        dws_error (&error, EACCES, "flux-coral2-dws may not read %s: its user "
+        dws_error (&error, 0, "flux-coral2-dws may not read %s: its user "
                    "lacks the right to list them (%s)",
                    kinds[kind].plural, message);
     else
-        dws_error (&error, status == 404 ? ENOENT : EINVAL, "%s: %s",
-                   kinds[kind].plural, message);
-    refuse_all (profiles, kind, errno, error.text);
+        dws_error (&error, 0, "%s: %s", kinds[kind].plural, message);
+    refuse_all (profiles, kind, agent_result_errno (status), error.text);
 }
 
 static void take_read (struct profiles *profiles, enum kind kind, json_t *report)

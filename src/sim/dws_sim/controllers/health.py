@@ -108,8 +108,8 @@ class HealthController(Controller):
             for d in status["devices"]
         ]
         for d in status["devices"]:
-            if d["status"] == "Ready":
-                d["wearLevel"] = hardware.wear.get((name, int(d["slot"])), 0)
+            if d["status"] == "Ready" and (name, int(d["slot"])) in hardware.wear:
+                d["wearLevel"] = hardware.wear[name, int(d["slot"])]
         if disabled:
             status.update(status="Disabled", message="Storage node manually disabled")
         elif name in hardware.down:

@@ -179,11 +179,13 @@ class StorageController(Controller):
             return None
         sets, fault = await self._allocate(obj)
         done = fault is None and all(s["ready"] for s in sets)
-        mgs = str(obj.get("status", {}).get("mgsAddress") or "")
+        status: Object = {"ready": False, "allocationSets": sets}
+        if mgs := obj.get("status", {}).get("mgsAddress"):
+            status["mgsAddress"] = mgs
         try:
             if fault is None and obj["spec"]["fileSystemType"] == "lustre":
-                now = {**obj.get("status", {}), "allocationSets": sets}
-                mgs = await find_mgs(self.cluster, {**obj, "status": now})
+                if mgs := await find_mgs(self.cluster, {**obj, "status": status}):
+                    status["mgsAddress"] = mgs
             await note_user(self.cluster, obj, True)
             if fault is not None:
                 raise fault
@@ -194,12 +196,10 @@ class StorageController(Controller):
                 if spec["fileSystemType"] == "lustre":
                     done = await self._owner_group(obj)
         except ResourceError as exc:
-            status = {"ready": False, "allocationSets": sets, "error": exc.to_object()}
-            await self._say(obj, {**status, **({"mgsAddress": mgs} if mgs else {})})
+            await self._say(obj, {**status, "error": exc.to_object()})
             # space may become free
             return 1.0
-        status = {"ready": done, "allocationSets": sets}
-        await self._say(obj, {**status, **({"mgsAddress": mgs} if mgs else {})})
+        await self._say(obj, {**status, "ready": done})
         return None if done else self._faults.child_time_left(obj)
 
     async def _say(self, obj: Object, status: Object) -> None:
