@@ -72,7 +72,7 @@ test_expect_success 'a guest sees no job of others, nor who uses a rabbit' '
 	as_guest rpc dws.status "{\"list\": \"jobs\"}" >out &&
 	says out ".jobs == []" &&
 	as_guest rpc dws.status "{\"list\": \"rabbits\"}" >out &&
-	says out "all(.rabbits[]; keys == [\"capacity\", \"free\", \"name\",
+	says out "all(.rabbits[]; keys == [\"capacity\", \"free\", \"name\", \"nodes\",
 		\"state\"])" &&
 	test_must_fail as_guest rpc dws.status "{\"jobid\": $(head -1 listed)}"
 '

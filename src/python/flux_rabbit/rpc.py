@@ -221,10 +221,12 @@ class Lookup:
         self._handle = handle
         self._pending: dict[tuple[int, str], Pending] = {}
 
-    def ask(self, number: int, *keys: str) -> None:
-        """Ask for keys of a job."""
+    def ask(self, number: int, *keys: str, current: bool = False) -> None:
+        """Ask for keys of a job; with `current`, with all changes since it was
+        submitted."""
         for key in keys:
-            request = {"id": number, "keys": [key], "flags": 0}
+            flags = lib.FLUX_JOB_LOOKUP_CURRENT if current else 0
+            request = {"id": number, "keys": [key], "flags": flags}
             self._pending[number, key] = self._handle.send("job-info.lookup", request)
 
     def get(self, number: int, key: str) -> str | None:

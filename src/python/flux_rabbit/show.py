@@ -13,7 +13,7 @@ from typing import Any
 
 from flux_k8s import names
 
-from flux_rabbit import cli, picture, rpc, term, timeline
+from flux_rabbit import cli, pending, picture, rpc, term, timeline
 from flux_rabbit.listing import state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import MEANING, Timeline
@@ -29,10 +29,16 @@ def configure(
 ) -> tuple[str, tuple[str, ...]]:
     """Options."""
     parser.add_argument("jobid", metavar="JOBID", help="an active or finished job")
+    parser.add_argument(
+        "--why",
+        action="store_true",
+        help="of a job that has no nodes yet: what each rabbit has for it, and what "
+        "it lacks",
+    )
     return (
         "Tell everything about one rabbit job: what went wrong, what it waits for, "
         "its directives, rabbits and file systems, and where its time went.",
-        ("flux rabbit show ƒ2gVz", "flux rabbit show --json ƒ2gVz | jq .errors"),
+        ("flux rabbit show --why ƒ2gVz", "flux rabbit show --json ƒ2gVz | jq .errors"),
     )
 
 
@@ -71,6 +77,8 @@ class Report:
         self.job = rpc.job_list(handle, number)
         # Also one that is over: its data may still be on the way.
         self.active = rpc.active_job(handle, number)
+        queued = self.active and state_of(self.active) == "queued"
+        self.pending = pending.explain(handle, self.job) if queued else None
         self.workflow: Object = read.get(names.KEY_WORKFLOW) or {}
         movements = read.get(names.KEY_MOVEMENTS) or []
         given = (self.active or {}).get("directives")
@@ -123,7 +131,8 @@ class Report:
             "active": self.line.active,
             "where": self.where(),
             "errors": self.errors,
-            "waiting": waits_for(self.active) if self.active else "",
+            "waiting": self.waiting(),
+            "why": self.pending.lines if self.pending else [],
             "directives": self.directives,
             "rabbits": self.rabbits,
             "space": (self.active or {}).get("space") or {},
@@ -131,6 +140,12 @@ class Report:
             "variables": self.variables(),
             "timeline": self.line.as_json(),
         }
+
+    def waiting(self) -> str:
+        """What an active job waits for."""
+        if self.pending:
+            return self.pending.text
+        return waits_for(self.active) if self.active else ""
 
     def variables(self) -> dict[str, str]:
         """What the job was given to find its file systems."""
@@ -141,7 +156,7 @@ class Report:
             if name.startswith(("DW_JOB_", "DW_PERSISTENT_"))
         }
 
-    def screen(self, width: int) -> list[Line]:
+    def screen(self, width: int, why: bool) -> list[Line]:
         """What is shown."""
         user = cli.user_name(self.job["userid"])
         lines: list[Line] = [
@@ -156,7 +171,10 @@ class Report:
             current = self.active.get("workflow") or {}
             since = float(current.get("since") or 0)
             age = f" (for {duration(time.time() - since)})" if since else ""
-            lines.append(_row("waits for", waits_for(self.active) + age))
+            lines.append(_row("waits for", self.waiting() + age))
+            if why and self.pending:
+                for index, text in enumerate(self.pending.lines):
+                    lines.append(_row("why" if index == 0 else "", text))
             for key in ("lagging", "failed"):
                 if self.active.get(key):
                     lines.append(_row(f"{key} nodes", self.active[key]))
@@ -201,5 +219,5 @@ def run(args: argparse.Namespace) -> int:
         cli.print_json(report.as_json())
         return 0
     width = min(term.size(sys.stdout)[0], 160)
-    term.show(report.screen(width), cli.colour(args))
+    term.show(report.screen(width, args.why), cli.colour(args))
     return 0

@@ -247,17 +247,17 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
 
     find_storage (ctx, name, object, &storage);
     read_room (ctx, index, name, object, &room);
-    o = json_pack ("{s:s s:s s:I s:I}",
+    o = json_pack ("{s:s s:s s:I s:I s:s}",
                    "name", name,
                    "state", storage.status,
                    "capacity", room.capacity,
-                   "free", room_free (&room));
+                   "free", room_free (&room),
+                   "nodes", hosts ? hosts : "");
     if (!o || !asker->owner)
         return o;
-    more = json_pack ("{s:I s:I s:s s:s s:s s:I}",
+    more = json_pack ("{s:I s:I s:s s:s s:I}",
                       "used", room.used,
                       "foreign", room.foreign,
-                      "nodes", hosts ? hosts : "",
                       "message", storage.message,
                       "reason", storage.reason,
                       "allocations",

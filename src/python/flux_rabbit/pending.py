@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# What a job waits for whose storage is planned and which has no nodes yet
+# (flux rabbit show). The scheduler says nothing of it, so this looks at what the
+# scheduler looks at: nodes that are up and have nothing to do, and next to them
+# space on rabbits that work.
+"""Why a job has no nodes yet."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from flux_k8s import names
+
+from flux_rabbit import rpc
+from flux_rabbit.foresee import GIB
+from flux_rabbit.units import Size
+
+Object = dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Need:
+    """What the job asks for: `groups` times `nodes` nodes and `gib` of the rabbit next
+    to them, which with `chassis` is another one for each group. Of each node it wants
+    `cores`, or with 0 all of it."""
+
+    groups: int
+    nodes: int
+    gib: int
+    chassis: bool
+    cores: int
+
+    @property
+    def total(self) -> int:
+        """How many nodes in all."""
+        return self.groups * self.nodes
+
+
+@dataclasses.dataclass
+class Place:
+    """The nodes next to a rabbit that the job may have; `rabbit` is "" for those
+    next to none."""
+
+    rabbit: str
+    state: str = "Ready"
+    space: int = 0  # bytes
+    free: int = 0
+    busy: int = 0
+    down: int = 0
+
+    def groups(self, need: Need, gib: int) -> int:
+        """So many of the groups that the job needs, of `gib` each, fit here now."""
+        fit = self.free // need.nodes
+        if gib:
+            usable = self.space // GIB if self.rabbit and self.state == "Ready" else 0
+            fit = min(fit, usable // gib)
+        return min(fit, 1) if need.chassis else fit
+
+
+def need_of(resources: list[Any]) -> Need | None:
+    """What resources of a jobspec with storage ask for; None if they are of another
+    form."""
+    for top in resources:
+        inside = top.get("with") or []
+        here = top if top["type"] == "node" else None
+        node = here or next((e for e in inside if e["type"] == "node"), None)
+        if node is None or not isinstance(node["count"], int):
+            continue
+        gib = sum(entry["count"] for entry in inside if entry["type"] == "ssd")
+        cores = 0 if node.get("exclusive") else _cores(node.get("with") or [])
+        chassis = top["type"] == "chassis"
+        if here:
+            return Need(node["count"], 1, 0, False, cores)
+        return Need(top["count"], node["count"], gib, chassis, cores)
+    return None
+
+
+def _cores(entries: list[Any]) -> int:
+    """Cores below a vertex."""
+    total = 0
+    for entry in entries:
+        count = entry["count"] if isinstance(entry["count"], int) else 1
+        if entry["type"] == "core":
+            total += count
+        else:
+            total += count * _cores(entry.get("with") or [])
+    return total
+
+
+def cores_of(resources: Object | None) -> dict[str, int]:
+    """The hosts of an R (RFC 20), and how many cores of each it has."""
+    from flux.hostlist import Hostlist
+    from flux.idset import IDset
+
+    execution = (resources or {}).get("execution") or {}
+    ranks: dict[int, int] = {}
+    for entry in execution.get("R_lite") or []:
+        count = len(IDset(entry["children"].get("core", "")))
+        for rank in IDset(entry["rank"]):
+            ranks[int(rank)] = ranks.get(int(rank), 0) + count
+    hosts = [
+        host for text in execution.get("nodelist") or [] for host in Hostlist(text)
+    ]
+    return dict(zip(hosts, (ranks[rank] for rank in sorted(ranks)), strict=True))
+
+
+def places(
+    need: Need, status: Object, allowed: set[str], rabbits: Iterable[Object]
+) -> list[Place]:
+    """Where the job may run.
+
+    Args:
+        need: what it asks for.
+        status: the answer to resource.sched-status.
+        allowed: the hosts that satisfy the job's constraint.
+        rabbits: as dws.status lists them.
+    """
+    from flux.hostlist import Hostlist
+
+    taken, down = cores_of(status["allocated"]), cores_of(status["down"])
+    result = [Place(str(r["name"]), str(r["state"]), int(r["free"])) for r in rabbits]
+    by_host = {
+        host: place
+        for place, rabbit in zip(result, rabbits, strict=True)
+        for host in Hostlist(rabbit.get("nodes", ""))
+    }
+    other = Place("")
+    for host, cores in cores_of(status["all"]).items():
+        if host not in allowed:
+            continue
+        place = by_host.get(host, other)
+        left = cores - taken.get(host, 0)
+        if host in down:
+            place.down += 1
+        elif left >= (need.cores or cores) and left > 0:
+            place.free += 1
+        else:
+            place.busy += 1
+    return [p for p in (*result, other) if p.free or p.busy or p.down]
+
+
+def _nodes(count: int) -> str:
+    return f"{count} node{'' if count == 1 else 's'}"
+
+
+def _nodes_text(need: Need, where: list[Place], limited: bool) -> str:
+    free = sum(place.free for place in where)
+    busy = sum(place.busy for place in where)
+    down = sum(place.down for place in where)
+    every = f"{free + busy + down}{' that it may have' if limited else ''}"
+    if free + busy < need.total:
+        return (
+            f"nodes to come up: it needs {need.total}, "
+            f"and {free + busy} of {every} are up"
+        )
+    rest = (f"{busy} busy" if busy else "", f"{down} down or drained" if down else "")
+    why = ", ".join(filter(None, rest))
+    return f"nodes: it needs {need.total}, {free} of {every} are free ({why})"
+
+
+def told(need: Need, where: list[Place], limited: bool) -> str:
+    """What the job waits for, in one clause; `limited` says whether there are nodes
+    that it may not have."""
+    if sum(place.groups(need, 0) for place in where) < need.groups:
+        return _nodes_text(need, where, limited)
+    fit = sum(place.groups(need, need.gib) for place in where) * need.nodes
+    if fit < need.total:
+        each = f"each {need.nodes}" if need.nodes > 1 else "each"
+        next_to = "it" if need.total == 1 else each
+        return (
+            f"space: it needs {_nodes(need.total)} with {need.gib} GiB of the rabbit "
+            f"next to {next_to}, and there is room for {fit}"
+        )
+    return "its turn: nodes and space are there, but other jobs come first"
+
+
+def lacking(need: Need, place: Place) -> str:
+    """What a place lacks for one more group of nodes."""
+    fit = place.groups(need, need.gib)
+    if need.gib and place.state != "Ready":
+        return f"is {place.state}"
+    if need.chassis and fit:
+        return "has all that one rabbit gives to this job"
+    nodes = (fit + 1) * need.nodes - place.free
+    space = (fit + 1) * need.gib * GIB - place.space
+    more = [_nodes(nodes)] if nodes > 0 else []
+    if need.gib and space > 0:
+        more.append(str(Size(space)))
+    return f"lacks {', '.join(more)}"
+
+
+def reasons(need: Need, where: list[Place]) -> list[str]:
+    """A line for each place: what is there, and what it lacks."""
+    lines = []
+    gib = need.gib
+    where = sorted(where, key=lambda p: (-p.groups(need, gib), not p.rabbit, p.rabbit))
+    for place in where:
+        total = place.free + place.busy + place.down
+        text = f"{place.rabbit or 'no rabbit'}: {place.free} of {total} nodes"
+        if gib and not place.rabbit:
+            lines.append(f"{text} free, no storage")
+            continue
+        if gib:
+            text += f" and {Size(place.space)}"
+        fit = place.groups(need, gib) * need.nodes
+        lines.append(f"{text} free, fits {fit}; {lacking(need, place)}")
+    return lines
+
+
+def _limits(system: Object, job: Object, handle: rpc.Handle) -> str:
+    """What keeps the job from the scheduler, whatever is free; "" if nothing."""
+    if job.get("urgency") == 0 or job.get("priority") == 0:
+        return "its release: it is held, with urgency 0"
+    queue = str(system.get("queue") or "")
+    status = handle.call("job-manager.queue-status", {"name": queue} if queue else {})
+    if not status.get("start", True):
+        why = f" ({status['stop_reason']})" if status.get("stop_reason") else ""
+        return f"its queue, which is stopped{why}"
+    return ""
+
+
+@dataclasses.dataclass
+class Pending:
+    """Why a job has no nodes yet: in a clause, and by rabbit."""
+
+    text: str
+    lines: list[str] = dataclasses.field(default_factory=list)
+
+
+def explain(handle: rpc.Handle, job: Object) -> Pending | None:
+    """Why `job` (of job-list), which waits for the scheduler, has no nodes yet; None if
+    it asks for something else than nodes.
+
+    Raises RpcError.
+    """
+    lookup = rpc.Lookup(handle)
+    lookup.ask(job["id"], "jobspec", current=True)
+    rabbits = handle.send(names.TOPIC_STATUS, {"list": "rabbits"})
+    nodes = handle.send("resource.sched-status")
+    jobspec = json.loads(lookup.get(job["id"], "jobspec") or "{}")
+    need = need_of(jobspec.get("resources") or [])
+    if need is None:
+        return None
+    system = (jobspec.get("attributes") or {}).get("system") or {}
+    if held := _limits(system, job, handle):
+        return Pending(held)
+    status = nodes.get()
+    allowed, limited = _allowed(status["all"], system.get("constraints"))
+    where = places(need, status, allowed, rabbits.get()["rabbits"])
+    return Pending(told(need, where, limited), reasons(need, where))
+
+
+def _allowed(everything: Object, constraint: Object | None) -> tuple[set[str], bool]:
+    """The hosts of an R that satisfy a constraint (RFC 31), and whether others do
+    not."""
+    from flux.resource import ResourceSet
+
+    resources = ResourceSet(everything)
+    hosts = set(resources.nodelist)
+    if not constraint:
+        return hosts, False
+    allowed = set(resources.copy_constraint(constraint).nodelist)
+    return allowed, allowed != hosts
