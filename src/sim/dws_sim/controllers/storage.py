@@ -183,9 +183,11 @@ class StorageController(Controller):
         if mgs := obj.get("status", {}).get("mgsAddress"):
             status["mgsAddress"] = mgs
         try:
-            if fault is None and obj["spec"]["fileSystemType"] == "lustre":
-                if mgs := await find_mgs(self.cluster, {**obj, "status": status}):
-                    status["mgsAddress"] = mgs
+            lustre = fault is None and obj["spec"]["fileSystemType"] == "lustre"
+            if lustre and (
+                mgs := await find_mgs(self.cluster, {**obj, "status": status})
+            ):
+                status["mgsAddress"] = mgs
             await note_user(self.cluster, obj, True)
             if fault is not None:
                 raise fault
