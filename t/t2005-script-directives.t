@@ -242,7 +242,7 @@ test_expect_success FLUX_CORE 'the batch job has the storage' '
 test_expect_success FLUX_CORE 'a guest submits his script, and gets the storage' '
 	test_must_fail as_guest flux batch -N1 --dry-run bad.sh 2>err && grep "bad.sh:4: " err &&
 	as_guest flux submit -N1 --dry-run ./one.sh >jobspec &&
-	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" 4242 <jobspec) &&
+	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" $(id -u nobody) <jobspec) &&
 	dws_wait_event $jobid clean && dws_wait_event $jobid dws_environment >event &&
 	flux job eventlog $jobid >eventlog && grep DW_JOB_scratch eventlog && dws_clean
 '
