@@ -35,7 +35,7 @@ test_expect_success 'every command has help with examples' '
 		grep "^examples:" out &&
 		grep "flux rabbit $command" out || return 1
 	done &&
-	test $(wc -l <commands) = 19
+	test $(wc -l <commands) = 20
 '
 test_expect_success 'a typing mistake is a usage error' '
 	test_expect_code 2 flux rabbit lsit &&
@@ -156,8 +156,7 @@ test_expect_success 'top: one screen, of the size that was asked for' '
 '
 test_expect_success 'a guest sees rabbits, but no job of others' '
 	as_guest flux rabbit status >out && grep "Workflows  *0" out &&
-	as_guest flux rabbit list >out && grep "rabbit0 *Ready .*GiB" out &&
-	test_must_fail grep node0 out &&
+	as_guest flux rabbit list >out && grep "rabbit0 *Ready .*GiB.* node\[0-1\]" out &&
 	as_guest flux rabbit jobs -no "{id}" >out && test ! -s out
 '
 test_expect_success 'watch: a line for each state, and the exit status' '

@@ -30,6 +30,7 @@ COMMANDS = {
     "watch": ("watch", "follow a job until it ends"),
     "timeline": ("chart", "where the time of jobs went, as a picture"),
     "stats": ("stats", "how long finished jobs spent in each state"),
+    "report": ("report", "what became of the jobs of some days"),
     "top": ("top", "live view of rabbits and jobs"),
     "persistent": ("persistent", "file systems that outlive jobs: list, make, destroy"),
     "presets": ("presets", "what may be written in place of directives"),

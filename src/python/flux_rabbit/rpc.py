@@ -186,12 +186,15 @@ def job_list_or_none(handle: Handle, number: int) -> Object | None:
         raise
 
 
-def finished_jobs(handle: Handle, count: int, user: int | None) -> list[Object]:
+def finished_jobs(
+    handle: Handle, count: int, user: int | None, since: float = 0.0
+) -> list[Object]:
     """The latest jobs that are over and have used rabbits, latest first.
 
     Args:
-        count: look at so many finished jobs.
+        count: look at so many finished jobs, 0: at all.
         user: only those of this user id.
+        since: only those that ended after this time (s since the epoch).
     """
     constraint: Object = {"and": [{"states": ["inactive"]}]}
     if user is not None:
@@ -200,8 +203,8 @@ def finished_jobs(handle: Handle, count: int, user: int | None) -> list[Object]:
         "job-list.list",
         {
             "max_entries": count,
-            "attrs": ["annotations", "t_submit", "result", "userid"],
-            "since": 0.0,
+            "attrs": ["all"],
+            "since": since,
             "constraint": constraint,
         },
     )

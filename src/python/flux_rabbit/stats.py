@@ -11,6 +11,7 @@ import math
 import os
 import pathlib
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,18 +71,27 @@ class Distribution:
         return result
 
 
-def collect(handle: rpc.Handle, numbers: list[int]) -> list[Distribution]:
-    """The distribution of each state over these jobs."""
+def times_of(handle: rpc.Handle, numbers: list[int]) -> dict[int, dict[str, float]]:
+    """The seconds that each of these jobs spent in which state."""
     lookup = rpc.Lookup(handle)
-    values: dict[str, list[float]] = {state: [] for state in STATES}
     for number in numbers:
         lookup.ask(number, *map(timeline.key, STATES))
+    found: dict[int, dict[str, float]] = {}
     for number in numbers:
-        for state in STATES:
-            text = lookup.get(number, timeline.key(state))
-            seconds = go_duration((text or "").strip().strip('"'))
-            if seconds is not None:
-                values[state].append(seconds)
+        texts = {state: lookup.get(number, timeline.key(state)) for state in STATES}
+        seconds = {
+            s: go_duration((t or "").strip().strip('"')) for s, t in texts.items()
+        }
+        found[number] = {s: value for s, value in seconds.items() if value is not None}
+    return found
+
+
+def distributions(jobs: Iterable[dict[str, float]]) -> list[Distribution]:
+    """The distribution of each state over jobs."""
+    values: dict[str, list[float]] = {state: [] for state in STATES}
+    for job in jobs:
+        for state, seconds in job.items():
+            values[state].append(seconds)
     return [Distribution(state, sorted(v)) for state, v in values.items() if v]
 
 
@@ -181,7 +191,7 @@ def run(args: argparse.Namespace) -> int:
     else:
         user = None if cli.is_owner(handle) else os.getuid()
         numbers = [job["id"] for job in rpc.finished_jobs(handle, args.count, user)]
-    found = collect(handle, numbers)
+    found = distributions(times_of(handle, numbers).values())
     if args.json:
         states = [dist.as_json() for dist in found]
         cli.print_json({"jobs": len(numbers), "states": states})
