@@ -269,6 +269,16 @@ def plot(report: Report) -> str:
         f'font-size="11">{most}</text>',
         f'<line class="grid" x1="{left}" x2="{width - 20}" y1="{top}" y2="{top}"/>',
     ]
+    x = 160.0
+    for result in COLOURS:
+        if report.results[result]:
+            label = f"{result} {report.results[result]}"
+            body.append(
+                f'<rect x="{x:.0f}" y="12" width="11" height="11" rx="2" '
+                f'fill="{COLOURS[result]}"/><text class="fg" x="{x + 15:.0f}" y="22" '
+                f'font-size="12">{label}</text>'
+            )
+            x += 34 + len(label) * 7.4
     for index, (day, counts) in enumerate(days):
         x, y = left + index * step, height - 30
         tip = ", ".join(f"{n} {result}" for result, n in counts.most_common()) or "none"
