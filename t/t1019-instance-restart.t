@@ -291,6 +291,36 @@ test_expect_success 'started again, it goes on with that, and only then gives th
 	EOF
 	instance one moved.sh
 '
+test_expect_success 'it is killed while a job waits for the data of another' '
+	cat >waiting.sh <<-\EOF &&
+	begin
+	dws_wait_status ".health.settled"
+	dws_ctl hold DataOut
+	flux submit -N1 -S dw="$DWS_DIRECTIVE
+	#DW copy_out source=\$DW_JOB_scratch/out destination=/lus/global/out" true >jobid
+	wanted=dws-out:$(flux job id --to=f58 $(cat jobid))
+	flux submit -N1 --dependency=$wanted true >second
+	dws_wait_event -m description=$wanted $(cat second) dependency-add
+	dws_wait_event $(cat jobid) clean
+	dws_ctl wait-state $(dws_workflow $(cat jobid)) DataOut --timeout 300
+	end
+	kill_instance
+	EOF
+	test_expect_code 137 instance one waiting.sh $alone
+'
+test_expect_success 'started again, it lets that run when the data is out' '
+	cat >arrived.sh <<-\EOF &&
+	begin
+	dws_wait_status ".agent.synced and .workflows == 1"
+	test "$(flux jobs -no "{state}" $(cat second))" = DEPEND
+	dws_ctl release DataOut
+	dws_wait_event $(cat second) clean
+	flux job status $(cat second)
+	dws_clean
+	end
+	EOF
+	instance one arrived.sh
+'
 for pid in "$DWS_TMP"/*.pid "$DWS_TMP"/their/*.pid; do
 	test -f "$pid" && kill -9 "$(cat "$pid")"
 done

@@ -18,6 +18,7 @@
 #include "libdws/storage/ownrabbit.h"
 
 #include "abandon.h"
+#include "dependency.h"
 #include "job.h"
 #include "rebuild.h"
 #include "request.h"
@@ -137,6 +138,7 @@ static int depend_cb (flux_plugin_t *p,
 {
     struct jobtap_job *job;
 
+    jobtap_dependency_depend (arg, args);
     /* While the eventlog is read, the rest is up to rebuild.c. */
     if (!(job = current_job (arg)) || !job->known)
         return 0;
@@ -399,6 +401,14 @@ static int parse_plugin_conf (struct jobtap *ctx)
     return 0;
 }
 
+static void plugin_destroy (struct jobtap *ctx)
+{
+    if (ctx) {
+        jobtap_dependency_detach (ctx);
+        jobtap_destroy (ctx);
+    }
+}
+
 __attribute__ ((visibility ("default")))
 int flux_plugin_init (flux_plugin_t *p)
 {
@@ -408,8 +418,8 @@ int flux_plugin_init (flux_plugin_t *p)
         || flux_plugin_aux_set (p,
                                 "dws::ctx",
                                 ctx,
-                                (flux_free_f)jobtap_destroy) < 0) {
-        jobtap_destroy (ctx);
+                                (flux_free_f)plugin_destroy) < 0) {
+        plugin_destroy (ctx);
         return -1;
     }
     const struct flux_plugin_handler tab[] = {
@@ -418,7 +428,10 @@ int flux_plugin_init (flux_plugin_t *p)
         { "job.state.depend", depend_cb, ctx },
         { "job.state.run", run_cb, ctx },
         { "job.state.cleanup", cleanup_cb, ctx },
+        { "job.state.inactive", jobtap_dependency_inactive_cb, ctx },
         { "job.event.*", event_cb, ctx },
+        { "job.dependency.dws-in", jobtap_dependency_cb, ctx },
+        { "job.dependency.dws-out", jobtap_dependency_cb, ctx },
         { "conf.update", conf_update_cb, ctx },
         { "plugin.query", query_cb, ctx },
         { 0 },

@@ -4,7 +4,9 @@
  */
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "facts.h"
 
@@ -196,6 +198,60 @@ const char *jobtap_facts_phase (const struct jobtap_facts *facts,
             break;
     }
     return NULL;
+}
+
+static void read_exception (json_t *context, char *text, size_t size)
+{
+    const char *type;
+    const char *note = "";
+    int severity;
+
+    if (json_unpack (context, "{s:s s:i s?s}",
+                     "type", &type,
+                     "severity", &severity,
+                     "note", &note) == 0
+        && severity == 0
+        && !text[0])
+        snprintf (text, size, "%s%s%s", type, note[0] ? ": " : "", note);
+}
+
+static void read_finish (json_t *context, char *text, size_t size)
+{
+    int status;
+
+    if (json_unpack (context, "{s:i}", "status", &status) < 0 || status == 0
+        || text[0])
+        return;
+    if (WIFSIGNALED (status))
+        snprintf (text, size, "a task was killed by signal %d",
+                  WTERMSIG (status));
+    else
+        snprintf (text, size, "a task ended with exit code %d",
+                  WEXITSTATUS (status));
+}
+
+void jobtap_ending_read (struct jobtap_ending *ending, json_t *entries)
+{
+    struct jobtap_facts facts = { 0 };
+    size_t index;
+    json_t *entry;
+
+    memset (ending, 0, sizeof (*ending));
+    json_array_foreach (entries, index, entry) {
+        const char *name = "";
+        json_t *context = NULL;
+        char *text = facts.epilog_started ? ending->late : ending->run;
+
+        (void)json_unpack (entry, "{s:s s?o}", "name", &name,
+                           "context", &context);
+        (void)jobtap_facts_apply (&facts, entry);
+        if (!strcmp (name, "exception"))
+            read_exception (context, text, sizeof (ending->run));
+        else if (!strcmp (name, "finish"))
+            read_finish (context, text, sizeof (ending->run));
+    }
+    if (!facts.run_started && !ending->run[0])
+        snprintf (ending->run, sizeof (ending->run), "it has not started");
 }
 
 // vi: ts=4 sw=4 expandtab

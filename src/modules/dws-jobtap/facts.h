@@ -85,4 +85,17 @@ bool jobtap_facts_epilog_due (const struct jobtap_facts *facts);
 const char *jobtap_facts_phase (const struct jobtap_facts *facts,
                                 flux_job_state_t state);
 
+/* What went wrong with a job, "" for nothing: until its epilog began, and after
+ * that.
+ */
+struct jobtap_ending {
+    char run[256];
+    char late[256];
+};
+
+/* Read that from the eventlog of any job. The first of several reasons counts; for
+ * one that has not started, that.
+ */
+void jobtap_ending_read (struct jobtap_ending *ending, json_t *entries);
+
 #endif /* !DWS_JOBTAP_FACTS_H */

@@ -16,6 +16,8 @@
 #include "libdws/directive/directive.h"
 #include "facts.h"
 
+struct dependency;
+
 struct jobtap {
     flux_plugin_t *p;
     flux_t *h;
@@ -24,6 +26,7 @@ struct jobtap {
     bool rabbit_resources;      // jobs without directives may ask for rabbits
     double epilog_timeout;      // s; 0 = none
     struct jobtap_job *jobs;       // all active rabbit jobs
+    struct dependency *dependencies; // on the data of jobs, of any job
     struct flux_msglist *deferred; // requests that wait for a rebuild
     flux_watcher_t *retry;      // handles them once more, in a turn of its own
     bool greeted;               // the dws service knows that it is there

@@ -21,6 +21,12 @@ from flux_rabbit.units import Size, duration
 
 Object = dict[str, Any]
 
+# What a job waits for with these dependencies (see flux-jobtap-dws(1)).
+DATA_WAITS = {
+    "dws-in": "the data of {} to be staged in",
+    "dws-out": "the data of {} to be staged out",
+}
+
 RECORDS = ("jobspec", names.KEY_WORKFLOW, names.KEY_MOVEMENTS)
 
 
@@ -142,7 +148,14 @@ class Report:
         }
 
     def waiting(self) -> str:
-        """What an active job waits for."""
+        """What an active job waits for: first the data of other jobs."""
+        waits = []
+        for dependency in self.job.get("dependencies") or []:
+            scheme, _, job = str(dependency).partition(":")
+            if scheme in DATA_WAITS:
+                waits.append(DATA_WAITS[scheme].format(job))
+        if waits:
+            return ", ".join(waits)
         if self.pending:
             return self.pending.text
         return waits_for(self.active) if self.active else ""

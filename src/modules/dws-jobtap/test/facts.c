@@ -254,6 +254,48 @@ static void test_lost (void **state)
     assert_false (facts.epilog_finished);
 }
 
+/* What is said of the end of a job with these entries
+ */
+static void check_ending (json_t *entries, const char *run, const char *late)
+{
+    struct jobtap_ending ending;
+
+    jobtap_ending_read (&ending, entries);
+    assert_string_equal (ending.run, run);
+    assert_string_equal (ending.late, late);
+    json_decref (entries);
+}
+
+static void test_ending (void **state)
+{
+    const char *epilog = "{'description':'dws-epilog'}";
+
+    check_ending (json_array (), "it has not started", "");
+    check_ending (json_pack ("[o,o]", entry (1, "start", "{}"),
+                             entry (2, "finish", "{'status':0}")), "", "");
+    check_ending (json_pack ("[o,o]", entry (1, "start", "{}"),
+                             entry (2, "finish", "{'status':512}")),
+                  "a task ended with exit code 2", "");
+    check_ending (json_pack ("[o,o,o]", entry (1, "start", "{}"),
+                             entry (2, "exception",
+                                    "{'type':'cancel','severity':0,'note':''}"),
+                             entry (3, "finish", "{'status':9}")),
+                  "cancel", "");
+    check_ending (json_pack ("[o,o]", entry (1, "start", "{}"),
+                             entry (2, "finish", "{'status':9}")),
+                  "a task was killed by signal 9", "");
+    check_ending (json_pack ("[o,o,o,o]", entry (1, "start", "{}"),
+                             entry (2, "epilog-start", epilog),
+                             entry (3, "exception",
+                                    "{'type':'x','severity':1,'note':'y'}"),
+                             entry (4, "exception",
+                                    "{'type':'z','severity':0,'note':'full'}")),
+                  "", "z: full");
+    check_ending (json_pack ("[o]", entry (1, "exception",
+                                           "{'type':'a','severity':0}")),
+                  "a", "");
+}
+
 static void test_malformed (void **state)
 {
     static const char *table[] = {
@@ -287,6 +329,7 @@ int main (void)
         cmocka_unit_test (test_exception),
         cmocka_unit_test (test_killed),
         cmocka_unit_test (test_lost),
+        cmocka_unit_test (test_ending),
         cmocka_unit_test (test_malformed),
     };
 
