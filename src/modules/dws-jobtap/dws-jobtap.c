@@ -20,6 +20,7 @@
 #include "abandon.h"
 #include "dependency.h"
 #include "job.h"
+#include "limits.h"
 #include "rebuild.h"
 #include "request.h"
 #include "service.h"
@@ -55,6 +56,7 @@ static int validate_cb (flux_plugin_t *p,
     struct dws_directives *dirs;
     size_t count = 0;
     dws_error_t error;
+    int rc;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
@@ -72,7 +74,11 @@ static int validate_cb (flux_plugin_t *p,
                                            &error)))
             return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
         count = dws_directives_count (dirs);
+        rc = jobtap_limits_validate (ctx, args, current_job (ctx), dirs,
+                                     &error);
         dws_directives_destroy (dirs);
+        if (rc < 0)
+            return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
     }
     /* A job that is updated has been through this, and its resources have the
      * storage that its directives ask for. */
@@ -360,6 +366,7 @@ static int conf_update_cb (flux_plugin_t *p,
     json_t *presets;
     json_t *allow;
     struct dws_directive_limits limits;
+    struct dws_limits *storage_limits;
     dws_error_t error;
 
     if (flux_plugin_arg_unpack (args,
@@ -378,6 +385,12 @@ static int conf_update_cb (flux_plugin_t *p,
     if (allow && !json_is_boolean (allow))
         return flux_jobtap_error (p, args, "rabbit.allow_rabbit_resources must"
                                   " be true or false");
+    if (!(storage_limits = dws_limits_create (json_object_get (rabbit,
+                                                               "limits"),
+                                              &error)))
+        return flux_jobtap_error (p, args, "%s", error.text);
+    dws_limits_destroy (ctx->storage_limits);
+    ctx->storage_limits = storage_limits;
     ctx->rabbit_resources = json_is_true (allow);
     ctx->limits = limits;
     json_decref (ctx->presets);

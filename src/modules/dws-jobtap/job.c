@@ -114,6 +114,7 @@ void jobtap_destroy (struct jobtap *ctx)
         for (struct jobtap_job *job = ctx->jobs; job; job = job->next)
             job->ctx = NULL;
         json_decref (ctx->presets);
+        dws_limits_destroy (ctx->storage_limits);
         free (ctx);
     }
 }
@@ -241,15 +242,48 @@ int jobtap_job_state (struct jobtap_job *job)
     return state;
 }
 
+json_t *jobtap_args_place (flux_plugin_arg_t *args)
+{
+    const char *bank = NULL;
+    const char *queue = NULL;
+    json_t *o;
+
+    (void)flux_plugin_arg_unpack (args,
+                                  FLUX_PLUGIN_ARG_IN,
+                                  "{s:{s?{s?{s?s s?s}}}}",
+                                  "jobspec",
+                                  "attributes",
+                                  "system",
+                                  "bank", &bank,
+                                  "queue", &queue);
+    if (!(o = json_pack ("{s:s* s:s*}", "bank", bank, "queue", queue)))
+        errno = ENOMEM;
+    return o;
+}
+
+json_t *jobtap_job_place (struct jobtap_job *job)
+{
+    flux_plugin_arg_t *args;
+    json_t *o;
+
+    if (!(args = flux_jobtap_job_lookup (job->ctx->p, job->id)))
+        return json_object ();
+    o = jobtap_args_place (args);
+    flux_plugin_arg_destroy (args);
+    return o;
+}
+
 json_t *jobtap_job_encode (struct jobtap_job *job)
 {
     const struct jobtap_facts *facts = &job->facts;
     const char *phase;
-    json_t *o;
+    json_t *place;
+    json_t *o = NULL;
 
     if (!(phase = jobtap_facts_phase (facts, jobtap_job_state (job))))
         return json_null ();
-    if (!(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:b s:f}",
+    if (!(place = jobtap_job_place (job))
+        || !(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:b s:f}",
                          "id", (json_int_t)job->id,
                          "userid", job->userid,
                          "phase", phase,
@@ -261,8 +295,14 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
                          "exception", facts->exception,
                          "teardown", jobtap_facts_cut_short (facts),
                          "abandoned", jobtap_facts_abandoned (facts),
-                         "t_epilog", facts->t_epilog)))
+                         "t_epilog", facts->t_epilog))
+        || json_object_update (o, place) < 0) {
+        json_decref (place);
+        json_decref (o);
         errno = ENOMEM;
+        return NULL;
+    }
+    json_decref (place);
     return o;
 }
 

@@ -13,6 +13,7 @@
 #include <flux/core.h>
 #include <flux/jobtap.h>
 
+#include "libdws/config/limits.h"
 #include "libdws/directive/directive.h"
 #include "facts.h"
 
@@ -23,6 +24,7 @@ struct jobtap {
     flux_t *h;
     json_t *presets;            // [rabbit.presets], or NULL
     struct dws_directive_limits limits; // of what is submitted
+    struct dws_limits *storage_limits;  // [rabbit.limits], or NULL
     bool rabbit_resources;      // jobs without directives may ask for rabbits
     double epilog_timeout;      // s; 0 = none
     struct jobtap_job *jobs;       // all active rabbit jobs
@@ -78,6 +80,13 @@ struct jobtap_job *jobtap_job_lookup (struct jobtap *ctx, flux_jobid_t id);
 /* Return the state of the job, or -1.
  */
 int jobtap_job_state (struct jobtap_job *job);
+
+/* The bank and the queue of a job, as its jobspec has them now: a new object
+ * {"bank", "queue"} with those that there are, or NULL with errno ENOMEM. Other
+ * plugins may change them after submission, so they are not kept.
+ */
+json_t *jobtap_job_place (struct jobtap_job *job);
+json_t *jobtap_args_place (flux_plugin_arg_t *args);
 
 /* Return a new object as described for job-manager.dws.sync, JSON null if the
  * job need not be listed, or NULL with errno ENOMEM.

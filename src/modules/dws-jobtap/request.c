@@ -8,6 +8,8 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libutil/errno_safe.h"
+
 #include "abandon.h"
 #include "request.h"
 
@@ -94,21 +96,26 @@ static void setup_R_cb (flux_future_t *f, void *arg)
 
 int jobtap_request_create (struct jobtap_job *job)
 {
-    return await_request (job,
-                          flux_rpc_pack (job->ctx->h,
-                                         "dws.create",
-                                         FLUX_NODEID_ANY,
-                                         0,
-                                         "{s:I s:i s:O s:O s:i s:s*}",
-                                         "jobid", (json_int_t)job->id,
-                                         "userid", job->userid,
-                                         "dw_directives", job->dw,
-                                         "resources", job->resources,
-                                         "failure_tolerance",
-                                         job->failure_tolerance,
-                                         "group", job->group),
-                          request_answer_cb,
-                          DWS_DEPENDENCY);
+    json_t *place = jobtap_job_place (job);
+    flux_future_t *f = NULL;
+    json_t *o = NULL;
+
+    if (place
+        && (o = json_pack ("{s:I s:i s:O s:O s:i s:s*}",
+                           "jobid", (json_int_t)job->id,
+                           "userid", job->userid,
+                           "dw_directives", job->dw,
+                           "resources", job->resources,
+                           "failure_tolerance", job->failure_tolerance,
+                           "group", job->group))
+        && json_object_update (o, place) == 0)
+        f = flux_rpc_pack (job->ctx->h, "dws.create", FLUX_NODEID_ANY, 0,
+                           "O", o);
+    else
+        errno = ENOMEM;
+    ERRNO_SAFE (json_decref (o));
+    ERRNO_SAFE (json_decref (place));
+    return await_request (job, f, request_answer_cb, DWS_DEPENDENCY);
 }
 
 int jobtap_request_setup (struct jobtap_job *job)

@@ -24,6 +24,7 @@
 #include "act/actions.h"
 #include "act/groups.h"
 #include "act/kvs.h"
+#include "act/limits.h"
 #include "act/storage.h"
 #include "act/trouble.h"
 #include "agent/agent.h"
@@ -39,6 +40,7 @@
 #include "facts/space.h"
 #include "facts/storages.h"
 #include "facts/sync.h"
+#include "facts/totals.h"
 #include "facts/turns.h"
 #include "health/health.h"
 #include "health/suspects.h"
@@ -62,6 +64,7 @@ static void on_job_changed (struct job *job)
     annotate_start (ctx->annotate);
     if (ctx->turns)
         turns_see_job (ctx->turns, job);
+    totals_see_job (ctx->totals, job);
     if (ctx->stamps)
         stamps_see_job (ctx->stamps, job);
     if (ctx->suspects && suspects_see_job (ctx->suspects, job))
@@ -86,6 +89,7 @@ static void on_job_forgotten (struct job *job)
         aborts_forget_job (job->ctx->aborts, job);
     if (job->ctx->turns)
         turns_leave (job->ctx->turns, job);
+    totals_forget_job (job->ctx->totals, job);
     annotate_forget (job);
     explain_forget (job);
 }
@@ -129,6 +133,7 @@ static void on_storages_changed (struct dws_ctx *ctx)
 static void on_space_known (struct dws_ctx *ctx)
 {
     holds_learned (ctx->holds);
+    totals_space_known (ctx->totals);
     health_changed (ctx->health);
 }
 
@@ -144,6 +149,7 @@ static void on_space_changed (struct dws_ctx *ctx)
     if (freed)
         turns_wake (ctx->turns, freed);
     json_decref (freed);
+    totals_see_space (ctx->totals);
     if (holds_changed (ctx->holds))
         health_changed (ctx->health);
 }
@@ -211,6 +217,8 @@ static void ctx_destroy (struct dws_ctx *ctx)
         troubles_destroy (ctx->troubles);
         turns_destroy (ctx->turns);
         ctx->turns = NULL;
+        totals_destroy (ctx->totals);
+        ctx->totals = NULL;
         jobs_destroy (ctx->jobs);
         storages_destroy (ctx->storages);
         space_destroy (ctx->space);
@@ -261,6 +269,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->calls = calls_create ())
         || !(ctx->space = space_create ())
         || !(ctx->turns = turns_create ())
+        || !(ctx->totals = totals_create (ctx))
         || !(ctx->storages = storages_create ())
         || !(ctx->worker = worker_create (flux_get_reactor (h)))
         || !(ctx->persistent = persistent_create (ctx->worker))
@@ -312,6 +321,7 @@ mod_main (flux_t *h, int argc, char **argv)
     }
     if (!(ctx = ctx_create (h)))
         return -1;
+    limits_check_names (ctx);
     sync_start (ctx->sync);
     health_start (ctx->health);
     if (flux_reactor_run (flux_get_reactor (h), 0) < 0)

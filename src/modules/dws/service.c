@@ -10,6 +10,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/abort.h"
+#include "act/limits.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "agent/agent.h"
@@ -19,6 +20,7 @@
 #include "facts/persistent.h"
 #include "facts/storages.h"
 #include "facts/sync.h"
+#include "facts/totals.h"
 #include "health/health.h"
 #include "service.h"
 #include "tell/losses.h"
@@ -265,6 +267,8 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     tell_agent = agent_concerned (ctx->config, config);
     dws_config_destroy (ctx->config);
     ctx->config = config;
+    limits_check_names (ctx);
+    totals_recount (ctx->totals);
     storages_remap (ctx->storages);
     if (tell_agent)
         agent_reconfigure (ctx->agent);

@@ -203,6 +203,10 @@ static const struct option options[] = {
       .help = "Its table maximums is the largest capacity in GiB per node "
         "that a job may ask for, by type of file system: xfs, gfs2, raw, "
         "lustre. No limit for those that are not there." },
+    { "limits", TYPE_TABLE, NULL, ANY, OFFSET (limits_table),
+      dws_config_check_limits,
+      .help = "Who may have how much rabbit storage: a table for each rule, and "
+        "contact, a text that says whom to ask who is refused. See LIMITS." },
     { "daemons", TYPE_TABLE, NULL, ANY, OFFSET (daemons),
       dws_config_check_daemons,
       .help = "What users may write after requires= in a directive: the "
@@ -523,7 +527,15 @@ struct dws_config *dws_config_create (json_t *table,
                                       json_t *notes,
                                       dws_error_t *error)
 {
-    return read_table (table, NULL, notes, error);
+    struct dws_config *config = read_table (table, NULL, notes, error);
+
+    if (config && config->limits_table
+        && !(config->storage_limits =
+                 dws_limits_create (config->limits_table, error))) {
+        dws_config_destroy (config);
+        config = NULL;
+    }
+    return config;
 }
 
 void dws_config_destroy (struct dws_config *config)
@@ -538,6 +550,8 @@ void dws_config_destroy (struct dws_config *config)
         json_decref (config->maximums);
         json_decref (config->daemons);
         json_decref (config->presets);
+        json_decref (config->limits_table);
+        dws_limits_destroy (config->storage_limits);
         free (config->mapping);
         free (config->kubeconfig);
         free (config->metrics);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <jansson.h>
 
+#include "libdws/config/limits.h"
 #include "libdws/decide/reconcile.h"
 #include "libdws/directive/directive.h"
 #include "libdws/graph/topology.h"
@@ -41,6 +42,8 @@ struct dws_config {
     json_t *maximums;               // policy.maximums or NULL
     json_t *daemons;                // word of "requires=" -> unit, or NULL
     json_t *presets;                // or NULL
+    json_t *limits_table;           // or NULL
+    struct dws_limits *storage_limits;  // the same, compiled; NULL: none
     struct dws_topology *topology;  // NULL until the caller has read it; then
                                     //  it belongs to this struct
 };

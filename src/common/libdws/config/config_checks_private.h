@@ -33,4 +33,10 @@ int dws_config_check_presets (const char *name,
                               json_t *value,
                               dws_error_t *error);
 
+/* In limits.c.
+ */
+int dws_config_check_limits (const char *name,
+                             json_t *value,
+                             dws_error_t *error);
+
 #endif /* !LIBDWS_CONFIG_CHECKS_PRIVATE_H */

@@ -12,7 +12,8 @@
 
 void row_create (struct view *v)
 {
-    wait_for (v, "the workflow to be created");
+    wait_for (v, v->job->awaits ? v->job->awaits
+                                : "the workflow to be created");
     if (v->job->refusal)
         fail (v, NULL, "%s", v->job->refusal);
     else

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "capacity.h"
@@ -50,4 +51,35 @@ int dws_capacity_parse (const char *s, int64_t *bytes)
     }
     *bytes = n;
     return 0;
+}
+
+#define UNIT_COUNT (sizeof (units) / sizeof (units[0]))
+
+/* The longest whole number that is still easy to read.
+ */
+#define SHORT_MAX 99999
+
+const char *dws_capacity_text (int64_t bytes,
+                               char buf[DWS_CAPACITY_TEXT_SIZE])
+{
+    /* The largest first, of each pair the one that counts by 1024. */
+    static const size_t order[] = { 6, 7, 4, 5, 2, 3, 0, 1 };
+    size_t best = 0;
+
+    for (size_t i = 0; i < UNIT_COUNT; i++) {
+        int64_t unit = units[order[i]].bytes;
+
+        if (bytes % unit == 0 && bytes / unit <= SHORT_MAX) {
+            snprintf (buf, DWS_CAPACITY_TEXT_SIZE, "%lld %s",
+                      (long long)(bytes / unit), units[order[i]].name);
+            return buf;
+        }
+    }
+    for (size_t i = 0; i < UNIT_COUNT; i += 2) {
+        if (bytes >= units[i].bytes)
+            best = i;
+    }
+    snprintf (buf, DWS_CAPACITY_TEXT_SIZE, "%.4g %s",
+              (double)bytes / (double)units[best].bytes, units[best].name);
+    return buf;
 }

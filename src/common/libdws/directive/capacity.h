@@ -6,6 +6,7 @@
 #ifndef LIBDWS_CAPACITY_H
 #define LIBDWS_CAPACITY_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* The units, for messages.
@@ -16,5 +17,12 @@
  * ERANGE (more than can be counted).
  */
 int dws_capacity_parse (const char *s, int64_t *bytes);
+
+/* The same for people, in the unit in which it is a short whole number if there is
+ * one: sizes that differ, and were written by people, do not read the same.
+ */
+#define DWS_CAPACITY_TEXT_SIZE 32
+const char *dws_capacity_text (int64_t bytes,
+                               char buf[DWS_CAPACITY_TEXT_SIZE]);
 
 #endif /* !LIBDWS_CAPACITY_H */

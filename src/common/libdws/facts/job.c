@@ -45,6 +45,8 @@ void dws_job_destroy (struct dws_job *job)
         ERRNO_SAFE_BLOCK;
         free (job->directives);
         free (job->group);
+        free (job->bank);
+        free (job->queue);
         free (job->resources);
         free (job->hosts);
         free (job->refusal);
@@ -64,6 +66,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     json_t *resources = NULL;
     int tolerance = 0;
     const char *group = NULL;
+    const char *bank = NULL;
+    const char *queue = NULL;
     int run_started = 0;
     int exception = 0;
     int abandoned = 0;
@@ -72,7 +76,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     int index;
 
     if (json_unpack_ex (o, &err, 0,
-                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?b s?b s?b s?b s?F}",
+                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?s s?s"
+                        " s?b s?b s?b s?b s?F}",
                         "id", &id,
                         "jobid", &id,
                         "userid", &userid,
@@ -82,6 +87,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
                         "resources", &resources,
                         "failure_tolerance", &tolerance,
                         "group", &group,
+                        "bank", &bank,
+                        "queue", &queue,
                         "run_started", &run_started,
                         "exception", &exception,
                         "abandoned", &abandoned,
@@ -106,6 +113,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     }
     if (!(job = calloc (1, sizeof (*job)))
         || (group && !(job->group = strdup (group)))
+        || (bank && !(job->bank = strdup (bank)))
+        || (queue && !(job->queue = strdup (queue)))
         || dws_jsontext_set (&job->directives, directives) < 0
         || dws_jsontext_set (&job->resources, resources) < 0) {
         dws_job_destroy (job);
@@ -146,6 +155,8 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     take_over (&job->directives, &fresh->directives);
     take_over (&job->resources, &fresh->resources);
     take_over (&job->group, &fresh->group);
+    take_over (&job->bank, &fresh->bank);
+    take_over (&job->queue, &fresh->queue);
     job->userid = fresh->userid;
     job->commands = fresh->commands;
     job->directives_hash = fresh->directives_hash;

@@ -41,6 +41,8 @@ struct dws_job {
     char *hosts;                // RFC 29 hostlist of R, NULL until known
     int failure_tolerance;
     char *group;                // that the user asks for, or NULL
+    char *bank;                 // or NULL
+    char *queue;                // or NULL
     bool run_started;
     bool exception;             // a fatal exception was raised: CLEANUP is near
     bool abandoned;             // epilog timeout: the epilog was let go
@@ -60,7 +62,8 @@ struct dws_job {
     bool remembered;            // and that there was one
     char *refusal;              // why the workflow can never serve the job
     char *awaits;               // what others have that its storage needs, and who,
-                                //  NULL: nothing is known of that
+                                //  or what limits it is held back by; NULL:
+                                //  nothing is known of that
 };
 
 /* Decode one entry of a job-manager.dws.sync response, or the payload of

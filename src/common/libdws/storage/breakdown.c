@@ -489,6 +489,42 @@ int dws_breakdown_foresee (json_t *resources,
     return rc;
 }
 
+static int64_t add_sizes (int64_t a, int64_t b)
+{
+    return __builtin_add_overflow (a, b, &a) ? INT64_MAX : a;
+}
+
+void dws_breakdown_asked (json_t *resources,
+                          json_t *directives,
+                          struct dws_asked *asked)
+{
+    struct shape shape;
+    int64_t nodes = 1;
+    size_t i;
+    json_t *value;
+
+    *asked = (struct dws_asked){ 0 };
+    if (get_shape (&shape, resources, NULL) == 0
+        && __builtin_mul_overflow (shape.groups, shape.per_group, &nodes))
+        nodes = INT64_MAX;
+    json_array_foreach (directives, i, value) {
+        struct alloc_set set = { 0 };
+        int64_t node;
+        int64_t job;
+
+        if (!json_is_string (value)
+            || !foresee_set (&set, json_string_value (value)))
+            continue;
+        node = job = set.minimum;
+        if (set.strategy == ALLOC_ACROSS)
+            node = div_up (set.minimum, nodes);
+        else if (__builtin_mul_overflow (set.minimum, nodes, &job))
+            job = INT64_MAX;
+        asked->node = add_sizes (asked->node, node);
+        asked->job = add_sizes (asked->job, job);
+    }
+}
+
 int64_t dws_breakdown_nodes (json_t *resources)
 {
     struct shape shape;

@@ -51,6 +51,21 @@ int dws_breakdown_foresee (json_t *resources,
                            const struct dws_breakdown_opts *opts,
                            dws_error_t *error);
 
+/* What the directives themselves ask for, in bytes: no minimum, and nothing that a
+ * storage profile adds, is in it.
+ */
+struct dws_asked {
+    int64_t job;        // on all nodes, over all directives
+    int64_t node;       // on each of them; Lustre counts in equal parts
+};
+
+/* Of a job with these resources and directives (as for dws_breakdown_foresee()).
+ * Resources that dws_breakdown_apply() would refuse count as one node.
+ */
+void dws_breakdown_asked (json_t *resources,
+                          json_t *directives,
+                          struct dws_asked *asked);
+
 /* The number of nodes that 'resources' ask for, at least; INT32_MAX if they do
  * not tell.
  */

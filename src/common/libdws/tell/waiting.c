@@ -157,6 +157,8 @@ const char *dws_waiting_text (const struct dws_job *job,
         say (&t, "waiting for the rabbit agent flux-coral2-dws");
     else if (link == DWS_LINK_NO_SERVER)
         say (&t, "waiting for the Kubernetes API server");
+    else if (!wf && job->phase == DWS_PHASE_DEPEND && job->awaits)
+        say (&t, "waiting for %s", job->awaits);
     else if (!wf)
         say (&t, "%s", job->phase == DWS_PHASE_EPILOG ? "cleaning up"
                                                       : "creating a workflow");

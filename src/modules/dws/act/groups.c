@@ -22,6 +22,7 @@ struct answer {
     struct groups *groups;
     uint32_t userid;
     char *group;                // or NULL
+    char *user;                 // the name, NULL: it has none, or not known
     gid_t gid;
     int errnum;                 // 0: gid is known
     dws_error_t error;
@@ -152,7 +153,7 @@ static bool is_member (const struct user *user, gid_t gid)
     return rc == 0;
 }
 
-static int ask (uint32_t userid, const char *group, gid_t *gid,
+static int ask (uint32_t userid, const char *group, gid_t *gid, char **name,
                 dws_error_t *error)
 {
     struct user user = { 0 };
@@ -173,7 +174,7 @@ static int ask (uint32_t userid, const char *group, gid_t *gid,
     else if (group && *gid != user.gid && !is_member (&user, *gid))
         rc = dws_error (error, EPERM, "dw_group: %s is not a member of %s",
                         user.name, group);
-    ERRNO_SAFE (free (user.name));
+    *name = user.name;
     return rc;
 }
 
@@ -189,6 +190,7 @@ static void answer_destroy (void *arg)
     if (answer) {
         ERRNO_SAFE_BLOCK;
         free (answer->group);
+        free (answer->user);
         free (answer);
     }
 }
@@ -209,7 +211,7 @@ static struct answer *answer_create (struct groups *groups, uint32_t userid,
     return answer;
 }
 
-static struct answer *find_answer (struct groups *groups, uint32_t userid,
+static struct answer *find_answer (const struct groups *groups, uint32_t userid,
                                    const char *group)
 {
     struct answer *answer = groups->answers;
@@ -226,7 +228,8 @@ static void answer_run (void *task)
 {
     struct answer *answer = task;
 
-    if (ask (answer->userid, answer->group, &answer->gid, &answer->error) < 0)
+    if (ask (answer->userid, answer->group, &answer->gid, &answer->user,
+             &answer->error) < 0)
         answer->errnum = errno;
 }
 
@@ -239,6 +242,9 @@ static void answer_done (void *task, void *arg)
     if (!answer)
         return;
     answer->waiting = false;
+    free (answer->user);
+    answer->user = result->user;
+    result->user = NULL;
     answer->gid = result->gid;
     answer->errnum = result->errnum;
     answer->error = result->error;
@@ -309,6 +315,14 @@ int groups_find (struct groups *groups, uint32_t userid, const char *group,
         return dws_error (error, answer->errnum, "%s", answer->error.text);
     *gid = answer->gid;
     return 0;
+}
+
+const char *groups_user (const struct groups *groups, uint32_t userid,
+                         const char *group)
+{
+    const struct answer *answer = find_answer (groups, userid, group);
+
+    return answer && !answer->waiting ? answer->user : NULL;
 }
 
 struct groups *groups_create (flux_reactor_t *r, struct worker *worker,

@@ -45,4 +45,10 @@ bool groups_ready (struct groups *groups, uint32_t userid, const char *group);
 int groups_find (struct groups *groups, uint32_t userid, const char *group,
                  gid_t *gid, dws_error_t *error);
 
+/* The name of the user, as groups_find() with the same arguments has found it; NULL if
+ * that has failed.
+ */
+const char *groups_user (const struct groups *groups, uint32_t userid,
+                         const char *group);
+
 #endif /* !DWS_GROUPS_H */

@@ -9,6 +9,7 @@
 
 #include "act/action.h"
 #include "act/groups.h"
+#include "act/limits.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "act/workflow.h"
@@ -23,7 +24,8 @@
 static bool create_ready (struct job *job)
 {
     return groups_ready (job->ctx->groups, job->facts->userid,
-                         job->facts->group);
+                         job->facts->group)
+        && limits_ready (job);
 }
 
 static int run_create (struct job *job, const struct dws_action *wanted)
@@ -38,6 +40,10 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     if (persistent_permitted (job->ctx, job->facts, &error) < 0) {
         if (errno == ENOMEM)
             return -1;
+        act_refuse (job, error.text);
+        return 0;
+    }
+    if (limits_check (job, &error) < 0) {
         act_refuse (job, error.text);
         return 0;
     }

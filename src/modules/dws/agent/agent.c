@@ -19,6 +19,7 @@
 #include "base/idmap.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
+#include "facts/space.h"
 #include "facts/storages.h"
 
 /* An agent of a neighbouring release is served in the newest version that both
@@ -384,8 +385,11 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
     if (!strcmp (type, "storage"))
         note_storages (agent, storages_learn (agent->ctx->storages, object,
                                               deleted));
-    else if (!strcmp (type, "persistent"))
+    else if (!strcmp (type, "persistent")) {
         persistent_learn (agent->ctx->persistent, object, deleted);
+        if (space_known (agent->ctx->space))
+            agent->ctx->events->space_changed (agent->ctx);
+    }
     else if (!strcmp (type, "servers"))
         usage_learn (agent->ctx, object, deleted);
     else if (agent->ready)

@@ -32,6 +32,7 @@ struct suspects;
 struct sync;
 struct systemstatus;
 struct tokens;
+struct totals;
 struct troubles;
 struct turns;
 struct worker;
@@ -51,6 +52,7 @@ struct dws_ctx {
     struct space *space;        // who holds what on rabbits
     int recalling;              // jobs whose R is being read (act/storage.h)
     struct turns *turns;        // jobs that wait for what others have there
+    struct totals *totals;      // jobs that wait for limits
     struct storages *storages;  // what Kubernetes says of rabbits
     struct persistent *persistent;  // file systems that outlive jobs
     struct sync *sync;          // the way to learn the jobs from nothing

@@ -41,6 +41,7 @@ struct job {
                                         //  that is down, or a file system that
                                         //  is in use (s), 0: it does not
     struct turn *turn;                  // facts/turns.h, or NULL
+    struct share *share;                // facts/totals.h, or NULL
     struct claim claim;                 // what it holds on rabbits
     flux_watcher_t *wake;               // deadlines of the table
     struct retry *retry;                // of what has failed, or NULL

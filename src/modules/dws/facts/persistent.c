@@ -210,6 +210,26 @@ nomem:
     return NULL;
 }
 
+void persistent_each (const struct persistent *p,
+                      const struct space *space,
+                      persistent_f visit, void *arg)
+{
+    json_t *taken = space_persistent (space);
+    const char *key;
+    json_t *o;
+
+    json_object_foreach (p->list, key, o) {
+        const char *name = "";
+        json_int_t userid = -1;
+        json_t *by_rabbit;
+
+        (void)json_unpack (o, "{s:s s:I}", "name", &name, "userid", &userid);
+        if ((by_rabbit = json_object_get (taken, name)))
+            visit (userid, name, by_rabbit, arg);
+    }
+    json_decref (taken);
+}
+
 /* The description of a persistent file system; NULL if none has that name.
  */
 static json_t *find_persistent (const struct persistent *p, const char *name)

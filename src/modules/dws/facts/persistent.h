@@ -29,6 +29,16 @@ json_t *persistent_status (const struct persistent *p,
                            const struct space *space,
                            json_int_t userid);
 
+/* Call visit for each of which it is known what it takes: its owner, -1 if that is
+ * not known, its name, and the bytes by rabbit.
+ */
+typedef void (*persistent_f)(json_int_t userid, const char *name,
+                             json_t *by_rabbit, void *arg);
+
+void persistent_each (const struct persistent *p,
+                      const struct space *space,
+                      persistent_f visit, void *arg);
+
 /* The file systems that a job's directives name, in words; "" if there is
  * nothing to tell. The caller frees it.
  */

@@ -13,6 +13,7 @@
 #include "base/calls.h"
 #include "base/timer.h"
 #include "facts/config.h"
+#include "facts/totals.h"
 #include "tell/annotate.h"
 
 /* At most so many memos per interval, and queries under way.
@@ -178,6 +179,7 @@ static void tick_job (struct job *job, void *arg)
     char text[DWS_WAITING_SIZE];
     const char *shown = job->note ? job->note->text : NULL;
 
+    totals_update_text (job->ctx->totals, job);
     annotate_text (job, text);
     if (job->wf && job->wf->t_trouble > 0.)     // it may last
         annotate->again = true;

@@ -9,6 +9,7 @@
 #include "libdws/util/jsontext.h"
 #include "facts/config.h"
 #include "facts/sync.h"
+#include "facts/totals.h"
 #include "tell/annotate.h"
 #include "tell/describe.h"
 
@@ -84,6 +85,7 @@ json_t *describe_job (struct job *job)
     char note[DWS_WAITING_SIZE];
     json_t *o;
 
+    totals_update_text (job->ctx->totals, job);
     if (dws_reconcile (job->facts, wf, &job->ctx->config->policy,
                        flux_reactor_time (), &actions) < 0)
         return NULL;

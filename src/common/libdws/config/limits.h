@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * [rabbit.limits]: who may have how much rabbit storage.
+ *
+ * Each table in it is a rule: whom it is for (user, group, bank, queue: all of those
+ * that are there have to fit, none is everybody) and what it allows (allow, job,
+ * node, total). Each of these is decided by itself: by the first rule, in the order
+ * of the configuration, that fits and has it. There are two of total: what one user
+ * may have, and with per = "bank" what one bank may.
+ */
+
+#ifndef LIBDWS_LIMITS_H
+#define LIBDWS_LIMITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/storage/breakdown.h"
+#include "libdws/util/error.h"
+
+enum dws_limit {
+    DWS_LIMIT_ALLOW,
+    DWS_LIMIT_JOB,
+    DWS_LIMIT_NODE,
+    DWS_LIMIT_USER,             // total
+    DWS_LIMIT_BANK,             // total, per = "bank"
+    DWS_LIMIT_COUNT,
+};
+
+struct dws_limits;
+struct dws_limit_rule;
+
+/* Compile the table (NULL: none). The error begins with the full name of the key at
+ * fault. Fails with EINVAL or ENOMEM.
+ */
+struct dws_limits *dws_limits_create (json_t *table, dws_error_t *error);
+void dws_limits_destroy (struct dws_limits *limits);
+
+/* Is there any rule with this? False for NULL.
+ */
+bool dws_limits_have (const struct dws_limits *limits, enum dws_limit what);
+
+/* Is there any rule at all?
+ */
+bool dws_limits_any (const struct dws_limits *limits);
+
+enum dws_known {
+    DWS_KNOWN_NO,
+    DWS_KNOWN_YES,
+    DWS_KNOWN_NOT,              // not yet
+};
+
+/* Whose job it is. All is borrowed.
+ */
+struct dws_subject {
+    uint32_t userid;
+    const char *user;           // NULL: not known
+    const char *bank;           // NULL: none
+    const char *queue;          // NULL: none
+    bool bank_open;             // without a bank it may get one yet
+    enum dws_known (*member)(const char *group, void *arg);
+                                // NULL: not known
+    void *arg;
+};
+
+/* The rules that decide for a subject: NULL where none does. They belong to the
+ * limits. If it is not known which one does, 'open' is set.
+ */
+struct dws_applying {
+    const struct dws_limit_rule *rules[DWS_LIMIT_COUNT];
+    bool open[DWS_LIMIT_COUNT];
+};
+
+/* Returns true if nothing is open.
+ */
+bool dws_limits_find (const struct dws_limits *limits,
+                      const struct dws_subject *subject,
+                      struct dws_applying *out);
+
+/* May a job ever have what it asks for, as far as that is known? Fails with EPERM and
+ * a text for its owner.
+ */
+int dws_limits_check (const struct dws_limits *limits,
+                      const struct dws_applying *applying,
+                      const struct dws_asked *asked,
+                      dws_error_t *error);
+
+/* The bytes that are allowed, -1 if there is no limit.
+ */
+int64_t dws_limits_bytes (const struct dws_applying *applying,
+                          enum dws_limit what);
+
+/* What a user or a bank has.
+ */
+struct dws_in_use {
+    int64_t bytes;
+    size_t jobs;
+    size_t persistent;          // file systems
+};
+
+/* Why a job that asks for 'bytes' waits for a total, for dws_job.awaits. 'bank' is
+ * for that of a bank.
+ */
+#define DWS_LIMITS_TEXT_SIZE 384
+const char *dws_limits_text (const struct dws_applying *applying,
+                             enum dws_limit what,
+                             const char *bank,
+                             const struct dws_in_use *use,
+                             int64_t bytes,
+                             char buf[DWS_LIMITS_TEXT_SIZE]);
+
+#endif /* !LIBDWS_LIMITS_H */

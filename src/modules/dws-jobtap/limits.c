@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See limits.h.
+ */
+
+#include <errno.h>
+
+#include "libdws/config/limits.h"
+#include "libdws/directive/command.h"
+#include "libdws/storage/breakdown.h"
+#include "limits.h"
+
+static int check (struct jobtap *ctx,
+                  uint32_t userid,
+                  json_t *place,
+                  json_t *resources,
+                  json_t *directives,
+                  dws_error_t *error)
+{
+    struct dws_subject subject = { .userid = userid, .bank_open = true };
+    struct dws_applying applying;
+    struct dws_asked asked;
+
+    (void)json_unpack (place,
+                       "{s?s s?s}",
+                       "bank", &subject.bank,
+                       "queue", &subject.queue);
+    dws_breakdown_asked (resources, directives, &asked);
+    (void)dws_limits_find (ctx->storage_limits, &subject, &applying);
+    return dws_limits_check (ctx->storage_limits, &applying, &asked, error);
+}
+
+/* Is there anything but the destruction of storage?
+ */
+static bool has_storage (json_t *directives)
+{
+    return (dws_commands (directives) & ~DWS_COMMAND_DESTROY_PERSISTENT) != 0;
+}
+
+int jobtap_limits_validate (struct jobtap *ctx,
+                            flux_plugin_arg_t *args,
+                            struct jobtap_job *job,
+                            const struct dws_directives *dirs,
+                            dws_error_t *error)
+{
+    json_t *before;
+    json_t *directives = NULL;
+    json_t *resources;
+    json_t *place;
+    int userid;
+    int rc = 0;
+
+    if (!dws_limits_any (ctx->storage_limits))
+        return 0;
+    before = job ? jobtap_job_place (job) : NULL;
+    if (!(place = jobtap_args_place (args))
+        || !(directives = dws_directives_encode (dirs)))
+        rc = dws_error_nomem (error);
+    else if (!json_equal (before, place) && has_storage (directives)) {
+        if (flux_plugin_arg_unpack (args,
+                                    FLUX_PLUGIN_ARG_IN,
+                                    "{s:i s:{s:o}}",
+                                    "userid", &userid,
+                                    "jobspec",
+                                    "resources", &resources) < 0)
+            rc = dws_error (error, EPROTO, "resources: malformed");
+        else
+            rc = check (ctx, userid, place, resources, directives, error);
+    }
+    json_decref (place);
+    json_decref (directives);
+    json_decref (before);
+    return rc;
+}
+
+// vi: ts=4 sw=4 expandtab

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * [rabbit.limits] for jobs that have no workflow yet.
+ */
+
+#ifndef DWS_LIMITS_H
+#define DWS_LIMITS_H
+
+#include <stdbool.h>
+
+#include "libdws/util/error.h"
+#include "facts/jobs.h"
+
+/* Returns true if limits_check() has something to say, and the job, if it is not
+ * refused, has been let in. Otherwise names are being looked up, or the job waits for
+ * others (facts/totals.h); jobs_changed() is called when it is to be asked again.
+ * The job's user has been looked up (groups_ready()).
+ */
+bool limits_ready (struct job *job);
+
+/* May the job ever have what it asks for? Fails with EPERM and a text for its owner.
+ */
+int limits_check (struct job *job, dws_error_t *error);
+
+/* Log users and groups of the configuration that there are none of: no rule with them
+ * fits anybody.
+ */
+void limits_check_names (struct dws_ctx *ctx);
+
+#endif /* !DWS_LIMITS_H */

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What each user and each bank has of rabbit storage, and the line of jobs there that
+ * are not let in (totals.h, which alone changes the sums).
+ */
+
+#ifndef DWS_ACCOUNTS_H
+#define DWS_ACCOUNTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct accounts;
+struct job;
+
+struct account {
+    char *bank;                 // NULL: of a user
+    uint32_t userid;
+    int64_t bytes;              // of jobs
+    size_t jobs;
+    int64_t persistent_bytes;
+    int64_t persistent_before;  // when that was last added up
+    size_t persistent;          // file systems
+    struct job **line;          // in the order in which they were submitted
+    size_t waiting;             // so many
+    size_t size;
+    struct account *next;
+};
+
+struct accounts *accounts_create (void);
+void accounts_destroy (struct accounts *accounts);
+
+/* One that is not there is made, and stays for the next job. NULL: no memory.
+ */
+struct account *accounts_user (struct accounts *accounts, uint32_t userid);
+struct account *accounts_bank (struct accounts *accounts, const char *name);
+
+void accounts_each (struct accounts *accounts,
+                    void (*visit)(struct account *account));
+
+/* The first of the line, or NULL. 'account' may be NULL.
+ */
+struct job *account_first (const struct account *account);
+
+/* Put a job into the line, if it is not in it, or take it out. Returns true if it was
+ * the first.
+ */
+void account_enter (struct account *account, struct job *job);
+bool account_leave (struct account *account, struct job *job);
+
+#endif /* !DWS_ACCOUNTS_H */

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See totals.h. A job is seen whenever something about it has changed: that costs
+ * the same however many there are. Without limits nothing is counted.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/directive/command.h"
+#include "libdws/tell/persistent.h"
+#include "libdws/util/jsontext.h"
+#include "libutil/errno_safe.h"
+#include "facts/accounts.h"
+#include "facts/config.h"
+#include "facts/persistent.h"
+#include "facts/totals.h"
+
+/* More than any machine has: sums of this do not overflow.
+ */
+#define BYTES_MAX (INT64_C (1) << 56)
+
+/* What a job has to do with it. Until it has been looked at it is in the lines of
+ * its user and of its bank; then, if it waits, in the one for which it does.
+ */
+struct share {
+    struct account *user;
+    struct account *bank;       // or NULL
+    json_t *creates;            // names of persistent storage, or NULL
+    struct dws_asked asked;
+    int64_t bytes;              // that count
+    bool known;                 // its directives have been read
+    bool counted;
+    bool admitted;
+    bool lined;                 // it is in a line, or in both
+    bool found;                 // 'applying' is known
+    struct dws_applying applying;
+    struct account *awaited;    // for which it waits, or NULL
+    enum dws_limit what;
+};
+
+struct totals {
+    struct dws_ctx *ctx;
+    struct accounts *accounts;
+    json_t *creating;           // name of persistent storage -> jobs that make it
+    size_t waiting;
+    bool stale;                 // what persistent storage takes
+};
+
+/* Lines
+ */
+
+/* The first that waits there looks again. One that has not been looked at is going
+ * to be.
+ */
+static void wake_first (struct account *account)
+{
+    struct job *job = account_first (account);
+
+    if (job && job->share->awaited == account)
+        jobs_changed (job);
+}
+
+/* If the job was first, another one is now.
+ */
+static void leave_line (struct account *account, struct job *job)
+{
+    if (account && account_leave (account, job))
+        wake_first (account);
+}
+
+static void await (struct totals *totals, struct job *job,
+                   struct account *account)
+{
+    struct share *share = job->share;
+
+    if (share->awaited) {
+        totals->waiting--;
+        free (job->facts->awaits);
+        job->facts->awaits = NULL;
+    }
+    if ((share->awaited = account))
+        totals->waiting++;
+}
+
+static void leave_lines (struct totals *totals, struct job *job)
+{
+    struct share *share = job->share;
+
+    if (!share->lined)
+        return;
+    share->lined = false;
+    await (totals, job, NULL);
+    leave_line (share->user, job);
+    leave_line (share->bank, job);
+}
+
+static void enter_lines (struct totals *totals, struct job *job)
+{
+    const struct dws_limits *limits = totals->ctx->config->storage_limits;
+    struct share *share = job->share;
+
+    if (share->lined)
+        return;
+    share->lined = true;
+    if (dws_limits_have (limits, DWS_LIMIT_USER))
+        account_enter (share->user, job);
+    if (share->bank && dws_limits_have (limits, DWS_LIMIT_BANK))
+        account_enter (share->bank, job);
+}
+
+/* What a job asks for
+ */
+
+static json_t *names_created (json_t *directives)
+{
+    json_t *names = json_array ();
+    json_t *value;
+    size_t index;
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+        char name[DWS_PERSISTENT_NAME_SIZE];
+
+        if (s && dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT
+            && dws_persistent_name (s, name))
+            (void)json_array_append_new (names, json_string (name));
+    }
+    return names;
+}
+
+static int64_t sum_bytes (json_t *by_rabbit)
+{
+    const char *rabbit;
+    json_t *value;
+    int64_t sum = 0;
+
+    json_object_foreach (by_rabbit, rabbit, value)
+        sum += json_integer_value (value);
+    return sum;
+}
+
+static void read_directives (struct share *share, const struct dws_job *facts)
+{
+    json_t *resources = dws_jsontext_get (facts->resources);
+    json_t *directives = dws_jsontext_get (facts->directives);
+
+    dws_breakdown_asked (resources, directives, &share->asked);
+    share->bytes = share->asked.job < BYTES_MAX ? share->asked.job : BYTES_MAX;
+    if ((facts->commands & DWS_COMMAND_CREATE_PERSISTENT))
+        share->creates = names_created (directives);
+    json_decref (resources);
+    json_decref (directives);
+}
+
+/* Returns false if it is nobody's, or there is no memory.
+ */
+static bool learn (struct totals *totals, struct job *job)
+{
+    struct share *share = job->share;
+
+    if (share->known)
+        return true;
+    if (job->facts->directives) {
+        share->user = accounts_user (totals->accounts, job->facts->userid);
+        if (job->facts->bank)
+            share->bank = accounts_bank (totals->accounts, job->facts->bank);
+        if (!share->user || (job->facts->bank && !share->bank))
+            return false;
+        read_directives (share, job->facts);
+        share->known = true;
+        return true;
+    }
+    if (!job->wf || job->wf->userid < 0
+        || !(share->user = accounts_user (totals->accounts, job->wf->userid)))
+        return false;
+    share->bytes = sum_bytes (job->claim.bytes);
+    return true;
+}
+
+/* Counting
+ */
+
+static void note_creates (struct totals *totals, const struct share *share,
+                          int change)
+{
+    json_t *name;
+    size_t index;
+
+    json_array_foreach (share->creates, index, name) {
+        const char *s = json_string_value (name);
+        json_int_t n = json_integer_value (json_object_get (totals->creating,
+                                                            s)) + change;
+
+        if (n > 0)
+            json_object_set_new (totals->creating, s, json_integer (n));
+        else
+            json_object_del (totals->creating, s);
+        totals->stale = true;
+    }
+}
+
+static void account_add (struct account *account, const struct share *share,
+                         int sign)
+{
+    if (account) {
+        account->bytes += sign * share->bytes;
+        account->jobs += sign;
+    }
+}
+
+static void count_job (struct totals *totals, struct share *share)
+{
+    if (!share->counted) {
+        share->counted = true;
+        account_add (share->user, share, 1);
+        account_add (share->bank, share, 1);
+        note_creates (totals, share, 1);
+    }
+}
+
+static void uncount_job (struct totals *totals, struct share *share)
+{
+    if (share->counted) {
+        share->counted = false;
+        account_add (share->user, share, -1);
+        account_add (share->bank, share, -1);
+        note_creates (totals, share, -1);
+    }
+}
+
+static bool is_being_made (const struct job *job)
+{
+    return (job->facts->busy & DWS_BUSY (DWS_ACT_CREATE)) != 0;
+}
+
+/* Has it been let in, by this module or by one before?
+ */
+static bool is_admitted (const struct job *job)
+{
+    return job->share->admitted || job->wf || is_being_made (job)
+        || job->facts->phase > DWS_PHASE_DEPEND;
+}
+
+static bool has_storage (const struct job *job)
+{
+    if (!job->wf)
+        return job->facts->phase < DWS_PHASE_RUNNING
+            && (!job->facts->exception || is_being_made (job));
+    return !job_torn_down (job);
+}
+
+/* By these facts dws_reconcile() asks for CREATE.
+ */
+static bool may_wait (const struct job *job)
+{
+    return job->facts->directives && job->share->bytes > 0
+        && !job->facts->exception && !job->facts->abandoned
+        && !job->facts->refusal && !is_admitted (job);
+}
+
+static bool is_active (const struct totals *totals)
+{
+    return totals && dws_limits_any (totals->ctx->config->storage_limits);
+}
+
+/* Of a job that lacks its directives the bytes may be others by now.
+ */
+void totals_see_job (struct totals *totals, struct job *job)
+{
+    struct share *share = job->share;
+    bool counted;
+
+    if (!is_active (totals)
+        || (!share && !(share = job->share = calloc (1, sizeof (*share)))))
+        return;
+    counted = share->counted;
+    if (!share->known)
+        uncount_job (totals, share);
+    if (!learn (totals, job))
+        return;
+    if (is_admitted (job) && has_storage (job))
+        count_job (totals, share);
+    else
+        uncount_job (totals, share);
+    if (may_wait (job))
+        enter_lines (totals, job);
+    else
+        leave_lines (totals, job);
+    if (counted && !share->counted) {
+        wake_first (share->user);
+        wake_first (share->bank);
+    }
+}
+
+void totals_forget_job (struct totals *totals, struct job *job)
+{
+    struct share *share = job->share;
+
+    if (totals && share) {
+        ERRNO_SAFE_BLOCK;
+        bool counted = share->counted;
+
+        leave_lines (totals, job);
+        uncount_job (totals, share);
+        job->share = NULL;
+        if (counted) {
+            wake_first (share->user);
+            wake_first (share->bank);
+        }
+        json_decref (share->creates);
+        free (share);
+    }
+}
+
+/* Persistent storage
+ */
+
+static void forget_persistent (struct account *account)
+{
+    account->persistent_before = account->persistent_bytes;
+    account->persistent_bytes = 0;
+    account->persistent = 0;
+}
+
+static void add_persistent (json_int_t userid, const char *name,
+                            json_t *by_rabbit, void *arg)
+{
+    struct totals *totals = arg;
+    struct account *account;
+
+    if (userid < 0 || userid > UINT32_MAX
+        || json_object_get (totals->creating, name)
+        || !(account = accounts_user (totals->accounts, userid)))
+        return;
+    account->persistent_bytes += sum_bytes (by_rabbit);
+    account->persistent++;
+}
+
+static void wake_lighter (struct account *account)
+{
+    if (account->persistent_bytes < account->persistent_before)
+        wake_first (account);
+}
+
+/* Added up when somebody asks, or waits for less of it.
+ */
+static void update_persistent (struct totals *totals)
+{
+    if (totals->stale) {
+        totals->stale = false;
+        accounts_each (totals->accounts, forget_persistent);
+        persistent_each (totals->ctx->persistent, totals->ctx->space,
+                         add_persistent, totals);
+        accounts_each (totals->accounts, wake_lighter);
+    }
+}
+
+void totals_see_space (struct totals *totals)
+{
+    if (is_active (totals)) {
+        totals->stale = true;
+        if (totals->waiting > 0)
+            update_persistent (totals);
+    }
+}
+
+/* Letting in
+ */
+
+const struct dws_applying *totals_rules (const struct job *job)
+{
+    return job->share && job->share->found ? &job->share->applying : NULL;
+}
+
+const struct dws_asked *totals_asked (const struct job *job)
+{
+    return job->share && job->share->known ? &job->share->asked : NULL;
+}
+
+void totals_set_rules (struct totals *totals, struct job *job,
+                       const struct dws_applying *applying)
+{
+    if (job->share) {
+        job->share->applying = *applying;
+        job->share->found = true;
+    }
+}
+
+static struct account *account_of (const struct share *share,
+                                   enum dws_limit what)
+{
+    return what == DWS_LIMIT_BANK ? share->bank : share->user;
+}
+
+static int64_t in_use (const struct account *account)
+{
+    return account->bytes + account->persistent_bytes;
+}
+
+static bool has_room (const struct totals *totals, struct job *job,
+                      enum dws_limit what)
+{
+    const struct share *share = job->share;
+    const struct account *account = account_of (share, what);
+    int64_t limit = dws_limits_bytes (&share->applying, what);
+    struct job *first = account_first (account);
+
+    if (limit < 0 || !account)
+        return true;
+    return space_known (totals->ctx->space)
+        && (!first || first->facts->id >= job->facts->id)
+        && share->bytes <= limit && in_use (account) <= limit - share->bytes;
+}
+
+void totals_update_text (struct totals *totals, struct job *job)
+{
+    const struct share *share = job->share;
+    char text[DWS_LIMITS_TEXT_SIZE] = "what is in use of rabbit storage to be"
+                                      " known";
+    const struct account *account;
+    char *cpy;
+
+    if (!share || !(account = share->awaited))
+        return;
+    if (space_known (totals->ctx->space)) {
+        struct dws_in_use use;
+
+        update_persistent (totals);
+        use = (struct dws_in_use){
+            .bytes = in_use (account),
+            .jobs = account->jobs,
+            .persistent = account->persistent,
+        };
+        dws_limits_text (&share->applying, share->what, account->bank, &use,
+                         share->bytes, text);
+    }
+    if ((cpy = strdup (text))) {
+        free (job->facts->awaits);
+        job->facts->awaits = cpy;
+    }
+}
+
+/* It stays in one line. Those of the other need not wait for it.
+ */
+static void wait_for (struct totals *totals, struct job *job,
+                      enum dws_limit what)
+{
+    struct share *share = job->share;
+    struct account *account = account_of (share, what);
+    struct account *other = what == DWS_LIMIT_BANK ? share->user : share->bank;
+
+    share->lined = true;
+    share->what = what;
+    account_enter (account, job);
+    await (totals, job, account);
+    totals_update_text (totals, job);
+    leave_line (other, job);
+}
+
+bool totals_admit (struct totals *totals, struct job *job)
+{
+    struct share *share = job->share;
+
+    if (!share || share->admitted || share->bytes == 0)
+        return true;
+    update_persistent (totals);
+    for (int what = DWS_LIMIT_USER; what <= DWS_LIMIT_BANK; what++) {
+        if (!has_room (totals, job, what)) {
+            wait_for (totals, job, what);
+            return false;
+        }
+    }
+    share->admitted = true;
+    count_job (totals, share);
+    leave_lines (totals, job);
+    return true;
+}
+
+/* Everything
+ */
+
+static void forget_cb (struct job *job, void *arg)
+{
+    totals_forget_job (arg, job);
+}
+
+static void see_cb (struct job *job, void *arg)
+{
+    totals_see_job (arg, job);
+}
+
+/* Who was let in, and has no workflow yet, is still to get one.
+ */
+void totals_recount (struct totals *totals)
+{
+    jobs_each (totals->ctx->jobs, forget_cb, totals);
+    totals->stale = true;
+    if (is_active (totals))
+        jobs_each (totals->ctx->jobs, see_cb, totals);
+}
+
+void totals_space_known (struct totals *totals)
+{
+    if (!is_active (totals))
+        return;
+    totals->stale = true;
+    jobs_each (totals->ctx->jobs, see_cb, totals);
+    accounts_each (totals->accounts, wake_first);
+}
+
+static void empty_line (struct account *account)
+{
+    account->waiting = 0;
+}
+
+/* Nobody is woken any more.
+ */
+void totals_destroy (struct totals *totals)
+{
+    if (totals) {
+        ERRNO_SAFE_BLOCK;
+        if (totals->accounts)
+            accounts_each (totals->accounts, empty_line);
+        if (totals->ctx->jobs)
+            jobs_each (totals->ctx->jobs, forget_cb, totals);
+        accounts_destroy (totals->accounts);
+        json_decref (totals->creating);
+        free (totals);
+    }
+}
+
+struct totals *totals_create (struct dws_ctx *ctx)
+{
+    struct totals *totals;
+
+    if (!(totals = calloc (1, sizeof (*totals))))
+        return NULL;
+    totals->ctx = ctx;
+    totals->stale = true;
+    if (!(totals->accounts = accounts_create ())
+        || !(totals->creating = json_object ())) {
+        totals_destroy (totals);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return totals;
+}
