@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See config_options_private.h. The KEYS of flux-config-rabbit(5) are made from this
+ * table (scripts/lib/configkeys.py).
+ */
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+#include "libdws/util/bounds.h"
+#include "config.h"
+#include "config_options_private.h"
+
+#define ANY -INFINITY, INFINITY
+#define AT_LEAST(n) (n), INFINITY
+#define OFFSET(member) offsetof (struct dws_config, member)
+
+static const char *const release_choices[] = {
+    [DWS_RELEASE_TEARDOWN] = "teardown",
+    [DWS_RELEASE_UNMOUNT] = "unmount",
+    NULL,
+};
+
+const struct option config_options[] = {
+    { "mapping", TYPE_TEXT, NULL, ANY, OFFSET (mapping),
+      .help = "The file that flux-rabbitmapping(1) has written: which rabbit "
+        "serves which nodes. Required. The scheduler sched-rabbit(1) reads "
+        "it when it is loaded." },
+    { "kubeconfig", TYPE_TEXT, NULL, ANY, OFFSET (kubeconfig), .agent = true,
+      .help = "How the agent reaches Kubernetes. If it is not set: "
+        "$KUBECONFIG of the agent, then ~/.kube/config of the user that it "
+        "runs as. The file is read again when Kubernetes cannot be reached "
+        "or refuses the token." },
+    { "allow_insecure_kubernetes", TYPE_BOOL, "false", ANY,
+      OFFSET (insecure_kubernetes), .agent = true,
+      .help = "Let the agent use a kubeconfig with insecure-skip-tls-verify, "
+        "or with http to anything but the loopback: whoever is on the way, or "
+        "answers in the place of Kubernetes, gets the agent's token. The "
+        "agent's log says so. Otherwise such a file is refused." },
+    { "workers", TYPE_INTEGER, "16", 1, 1024, OFFSET (workers),
+      .agent = true,
+      .help = "How many requests to Kubernetes are under way at the same "
+        "time, besides the watches. More of them make up for an API server "
+        "that is slow to answer." },
+    { "metrics", TYPE_TEXT, NULL, ANY, OFFSET (metrics),
+      dws_config_check_metrics,
+      .agent = true,
+      .help = "Where the agent serves metrics for Prometheus: a port of the "
+        "loopback, such as \"127.0.0.1:9464\", or \"unix:\" and the path of "
+        "a socket, which only the instance owner can connect to. Any user "
+        "of the node can read a port; no job or user is named there. Not "
+        "served if it is not set." },
+    { "tc_timeout", TYPE_SECONDS, "10", AT_LEAST (0),
+      OFFSET (policy.tc_timeout),
+      .limit = true,
+      .help = "How long a workflow may be in TransientCondition, and how "
+        "long a job waits for a rabbit that is down when its storage is to "
+        "be made there, or where persistent storage has what only one can "
+        "have, such as the management target of Lustre. For other jobs that "
+        "have it a job waits as long as they do." },
+    { "setup_timeout", TYPE_SECONDS, "-1", ANY, OFFSET (policy.setup_timeout),
+      .limit = true,
+      .help = "How long making the file systems may take. Then the job ends "
+        "with an exception." },
+    { "prerun_timeout", TYPE_SECONDS, "-1", ANY,
+      OFFSET (policy.prerun_timeout),
+      .limit = true,
+      .help = "How long mounting them may take. Then the job ends with an "
+        "exception, or goes on without the nodes that are to blame." },
+    { "postrun_timeout", TYPE_SECONDS, "-1", ANY,
+      OFFSET (policy.postrun_timeout),
+      .limit = true,
+      .help = "How long unmounting them may take. After that the data of the "
+        "job is not moved any more, and nodes that still have a mount are "
+        "drained." },
+    { "teardown_after", TYPE_SECONDS, "-1", ANY,
+      OFFSET (policy.teardown_after),
+      .limit = true,
+      .help = "How long unmounting and moving data may take together, from "
+        "the job's end. Then the workflow is torn down. It should be larger "
+        "than postrun_timeout, and smaller than the epilog-timeout of "
+        "flux-jobtap-dws(1)." },
+    { "orphan_grace", TYPE_SECONDS, "10", AT_LEAST (0),
+      OFFSET (policy.orphan_grace),
+      .help = "After this a workflow of this instance whose job is not "
+        "active is torn down." },
+    { "datamovement_grace", TYPE_SECONDS, "0", AT_LEAST (0),
+      OFFSET (policy.datamovement_grace),
+      .help = "How much longer than postrun_timeout and teardown_after allow "
+        "data may be moved, as long as it makes progress." },
+    { "release_nodes", TYPE_CHOICE, "\"teardown\"", ANY,
+      OFFSET (policy.release_nodes), .choices = release_choices,
+      .expected = "\"teardown\" or \"unmount\"",
+      .help = "When the nodes of a job that has run are free for others: when "
+        "its storage is torn down, or as soon as it is unmounted. Then data "
+        "is staged out after the job's end, and flux rabbit losses lists "
+        "what failed of that. Not with Fluxion: it would give storage away "
+        "that is still in use." },
+    { "prolog_timeout", TYPE_SECONDS, "1800", AT_LEAST (0),
+      OFFSET (prolog_timeout),
+      .limit = true,
+      .help = "How long the prolog script of a rabbit job waits for the "
+        "mounts." },
+    { "progress_interval", TYPE_SECONDS, "2", ANY, OFFSET (progress_interval),
+      .help = "A job that waits for rabbit storage for longer than this has "
+        "an annotation that says for what, which flux jobs shows as "
+        "{user.rabbit}. It is brought up to date no more often than that. "
+        "Below zero there is none." },
+    { "drain_compute_nodes", TYPE_BOOL, "true", ANY,
+      OFFSET (drain_compute_nodes),
+      .help = "Drain compute nodes that have lost the PCIe link to their "
+        "rabbit, and undrain them when it is back. A node that an admin has "
+        "drained stays drained, and one that an admin has undrained is not "
+        "drained again for the same loss." },
+    { "drain_queues", TYPE_TEXTS, NULL, ANY, OFFSET (drain_queues),
+      .help = "Drain only nodes of these queues. If it is not set: all nodes "
+        "that have a rabbit." },
+    { "soft_drain", TYPE_BOOL, "true", ANY, OFFSET (soft_drain),
+      .help = "Give nodes that have lost the link the property badrabbit, "
+        "which keeps rabbit jobs away and no others." },
+    { "avoid_suspects", TYPE_BOOL, "false", ANY, OFFSET (avoid_suspects),
+      .help = "Give the nodes of rabbits whose controller does not answer, "
+        "which Kubernetes calls Ready, the property badrabbit. It is taken off "
+        "when the controller answers, or after an hour, so that a job may try." },
+    { "offline_grace", TYPE_SECONDS, "60", AT_LEAST (0),
+      OFFSET (offline_grace),
+      .help = "How long a node must be offline without a break before it is "
+        "Disabled in SystemStatus, which makes DWS unmount nothing there: "
+        "not for those that are only slow to come up when Flux starts." },
+    { "save_datamovements", TYPE_INTEGER, "0", 0, INT_MAX,
+      OFFSET (policy.save_datamovements),
+      .help = "So many data movements are recorded for each job, those that "
+        "failed first." },
+    { "container_log_bytes", TYPE_INTEGER, "4096", 0, 65536,
+      OFFSET (policy.container_log_bytes),
+      .help = "So many bytes are kept of the end of the log of each container "
+        "of a job." },
+    { "network_file_systems", TYPE_TEXTS, "[\"lustre\"]", ANY,
+      OFFSET (network_types),
+      .help = "Types of persistent file systems that every node reaches by "
+        "network. Jobs that use others run next to the rabbits that hold "
+        "them. The storage controllers ask for that with all types, Lustre "
+        "included, which does not need it." },
+    { "max_directives", TYPE_INTEGER, "64", 1, DWS_MAX_DIRECTIVE_COUNT,
+      OFFSET (limits.count),
+      .help = "A job that has more #DW directives than this is refused." },
+    { "max_directive_bytes", TYPE_INTEGER, "65536", 1,
+      DWS_MAX_DIRECTIVE_BYTES, OFFSET (limits.bytes),
+      .help = "A job is refused whose #DW directives are longer than this, all "
+        "together. The job manager reads them while all other jobs wait." },
+    { "allow_rabbit_resources", TYPE_BOOL, "false", ANY,
+      OFFSET (rabbit_resources),
+      .help = "Let jobs without directives ask for ssd, rabbit or storage_node "
+        "in their resources. No limit of policy holds for that storage." },
+    { "refuse_early", TYPE_BOOL, "true", ANY, OFFSET (refuse_early),
+      .help = "Refuse a job that by its directives alone asks for more than any "
+        "rabbit has before there is a workflow for it. Set it to false if a "
+        "storage profile makes less than users ask for, by a "
+        "capacityScalingFactor below 1: such a job may fit." },
+    { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
+      OFFSET (restrict_persistent),
+      .help = "Only the instance owner may create persistent file systems." },
+    { "environment", TYPE_TEXTS, "[\"DW_*\", \"NNF_*\"]", ANY,
+      OFFSET (environment),
+      .help = "Shell patterns of the variables that a job may get from "
+        "Kubernetes. Those that change how programs are found or loaded "
+        "(PATH, LD_* and the like) it never gets." },
+    { "policy", TYPE_TABLE, NULL, ANY, OFFSET (maximums),
+      dws_config_check_policy,
+      .help = "Its table maximums is the largest capacity in GiB per node "
+        "that a job may ask for, by type of file system: xfs, gfs2, raw, "
+        "lustre. No limit for those that are not there." },
+    { "limits", TYPE_TABLE, NULL, ANY, OFFSET (limits_table),
+      dws_config_check_limits,
+      .help = "Who may have how much rabbit storage: a table for each rule, and "
+        "contact, a text that says whom to ask who is refused. See LIMITS." },
+    { "daemons", TYPE_TABLE, NULL, ANY, OFFSET (daemons),
+      dws_config_check_daemons,
+      .help = "What users may write after requires= in a directive: the "
+        "systemd unit that is started on the nodes of such a job when its "
+        "file systems are mounted, and stopped when it ends. For what is not "
+        "listed here no unit is started: DWS judges it, and NNF makes what it "
+        "stands for (copy-offload is a user container there)." },
+    { "presets", TYPE_TABLE, NULL, ANY, OFFSET (presets),
+      dws_config_check_presets,
+      .help = "Names that users may write in place of directives: a text, or "
+        "an array of texts. See flux-jobtap-dws(1)." },
+};
+
+const size_t config_option_count =
+    sizeof (config_options) / sizeof (config_options[0]);
+
+const struct option *config_option_find (const char *name)
+{
+    for (size_t i = 0; i < config_option_count; i++) {
+        if (!strcmp (config_options[i].name, name))
+            return &config_options[i];
+    }
+    return NULL;
+}
