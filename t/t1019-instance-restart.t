@@ -321,6 +321,45 @@ test_expect_success 'started again, it lets that run when the data is out' '
 	EOF
 	instance one arrived.sh
 '
+# waits JOBID: for what its user may have at one time, and without a workflow
+waits () {
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $1 "15 GiB: 15 GiB of the 20 GiB" &&
+	! dws_k8s get workflows $(dws_workflow $1)
+}
+export -f waits
+
+test_expect_success 'it is killed while a job waits for its user to give storage back' '
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-EOF &&
+	[rabbit.limits.everybody]
+	total = "20GiB"
+	EOF
+	cat >limited.sh <<-\EOF &&
+	begin
+	dws_wait_status ".health.settled"
+	dws_ctl hold PreRun
+	large="#DW jobdw type=xfs capacity=15GiB name=scratch"
+	flux submit -N1 -S dw="$large" true >jobid
+	dws_ctl wait-state $(dws_workflow $(cat jobid)) PreRun --timeout 300
+	flux submit -N1 -S dw="$large" true >second
+	waits $(cat second)
+	end
+	kill_instance
+	EOF
+	test_expect_code 137 instance one limited.sh $alone
+'
+test_expect_success 'started again, it waits still, and goes on when that is done' '
+	cat >given-back.sh <<-\EOF &&
+	begin
+	dws_wait_status ".agent.synced and .workflows == 1"
+	waits $(cat second)
+	dws_ctl release PreRun
+	dws_wait_event $(cat second) clean
+	flux job status $(cat jobid) $(cat second)
+	dws_clean
+	end
+	EOF
+	instance one given-back.sh
+'
 for pid in "$DWS_TMP"/*.pid "$DWS_TMP"/their/*.pid; do
 	test -f "$pid" && kill -9 "$(cat "$pid")"
 done
