@@ -47,6 +47,9 @@ test_expect_success 'jobs of every type, and more than one directive' '
 #DW copy_in source=/lus/global/in destination=\$DW_JOB_fast/in
 #DW copy_out source=\$DW_JOB_fast/out destination=/lus/global/out" \
 		"echo \$DW_JOB_fast" &&
+	for way in in out; do
+		flux submit $NNF_OPTIONS -n1 --dependency=dws-$way:$(cat job.copy) true >job.after-$way || return 1
+	done &&
 	submit container "$FAST
 #DW container name=mine profile=example-success DW_JOB_foo_local_storage=fast" \
 		"echo \$NNF_CONTAINER_HOSTNAMES" &&
@@ -72,6 +75,21 @@ test_expect_success 'copy_in and copy_out' '
 	flux job info $(cat job.copy) rabbit_datamovements >movements &&
 	jq -e "map(.spec | .source.path, .destination.path)
 		| contains([\"/lus/global/in\", \"/lus/global/out\"])" movements
+'
+# when JOB EVENT: the time of the first such event
+when () {
+	flux job eventlog --format=json $(cat job.$1) >eventlog.$1 &&
+	jq -e -s "map(select(.name == \"$2\"))[0].timestamp" eventlog.$1
+}
+test_expect_success 'jobs that wait for its data begin when it is in, and when it is out' '
+	for way in in out; do
+		dws_wait_event $(cat job.after-$way) clean &&
+		flux job status $(cat job.after-$way) || return 1
+	done &&
+	submitted=$(when copy submit) && finished=$(when copy finish) &&
+	came_in=$(when after-in dependency-remove) &&
+	went_out=$(when after-out dependency-remove) &&
+	jq -en "$submitted < $came_in and $came_in < $went_out and $finished < $went_out"
 '
 test_expect_success 'a container runs beside the job' '
 	create lustre &&
