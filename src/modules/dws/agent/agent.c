@@ -396,9 +396,6 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
         jobs_learn_workflow (agent->ctx->jobs, object, deleted);
 }
 
-/* The result of a command that was sent for a request (agent_forward()) is the
- * answer to that request.
- */
 int agent_result_errno (int status)
 {
     switch (status) {
@@ -411,6 +408,9 @@ int agent_result_errno (int status)
     }
 }
 
+/* The result of a command that was sent for a request (agent_forward()) is the
+ * answer to that request.
+ */
 static void answer_request (struct command *cmd, json_t *report)
 {
     const char *message = NULL;
