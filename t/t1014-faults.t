@@ -113,13 +113,16 @@ dws_fault limits 'of all states that have one, for those that are held' '
 test_expect_success 'limits: drained nodes are given back' '
 	flux resource undrain "$(flux resource drain -no "{nodelist}")"
 '
-dws_fault epilog-timeout 'for all' '
-	each flux job raise --type=dws-epilog-timeout --severity=0
-'
 # On a busy machine the plugin drains it, not the module, which gives it back then.
-test_expect_success 'epilog-timeout: the job in PostRun had a mount' '
+postrun_drained () {
 	flux dmesg >dmesg &&
-	grep "resource.*drain .*reason=rabbit: .*fluxjob-$(job postrun)" dmesg &&
+	grep "resource.*drain .*reason=rabbit: .*fluxjob-$(job postrun)" dmesg
+}
+dws_fault epilog-timeout 'for all' '
+	each flux job raise --type=dws-epilog-timeout --severity=0 &&
+	dws_until postrun_drained
+'
+test_expect_success 'epilog-timeout: drained nodes are given back' '
 	nodes=$(flux resource drain -no "{nodelist}") &&
 	{ test -z "$nodes" || flux resource undrain $nodes; }
 '

@@ -12,6 +12,7 @@ ATOM_BIN=$DWS_PREFIX/libexec/flux-dws
 # for ever, or keeps jobs
 atom_start () {
 	knows= &&
+	atom_kill &&
 	if test "$1" = --knows; then
 		knows="--knows $2" && shift 2
 	fi &&
@@ -26,11 +27,18 @@ atom_start () {
 	rm atom.fifo &&
 	test "$line" = ready
 }
+# atom_kill: one that a failed test has left
+atom_kill () {
+	if test -e "$DWS_TMP/atom.pid"; then
+		kill -9 $(cat "$DWS_TMP/atom.pid") 2>/dev/null
+		rm -f "$DWS_TMP/atom.pid" atom.sock
+	fi
+}
 atom_stop () {
 	kill $(cat "$DWS_TMP/atom.pid") &&
 	cat <&8 >requests &&
 	exec 8<&- &&
-	rm -f atom.sock
+	rm -f "$DWS_TMP/atom.pid" atom.sock
 }
 atom_notice () {
 	action=$1 &&
@@ -108,7 +116,7 @@ if flux jobtap load perilog.so 2>perilog.err; then
 	test_set_prereq PERILOG
 	flux jobtap remove perilog.so
 fi
-# with_perilog PROLOG EPILOG: a job whose prolog and epilog are these on its node
+# with_perilog PROLOG EPILOG: a job on node0 whose prolog and epilog are these
 with_perilog () {
 	for script in prolog epilog; do
 		printf "#!/bin/sh\nexec %s --host node0\n" "$1" >$script &&
@@ -122,7 +130,7 @@ with_perilog () {
 	done &&
 	flux config reload &&
 	flux jobtap load perilog.so &&
-	perilog_job=$(flux submit -N1 true) &&
+	perilog_job=$(flux submit -N1 --requires=rank:0 true) &&
 	flux job wait-event -t 300 $perilog_job clean &&
 	flux jobtap remove perilog.so
 }
@@ -141,8 +149,8 @@ test_expect_success PERILOG 'run by Flux, after a begin that failed the end is t
 	test_must_fail flux job status $perilog_job &&
 	test "$(jq -r .method requests | xargs)" = "POST DELETE DELETE" &&
 	flux resource drain -no "{nodelist} {reason}" >drained &&
-	grep "^node[01] atom: ATOM answered 500" drained && test $(wc -l <drained) = 1 &&
-	flux resource undrain $(cut -d" " -f1 drained)
+	grep "^node0 atom: ATOM answered 500" drained && test $(wc -l <drained) = 1 &&
+	flux resource undrain node0
 '
 test_expect_success 'a begin that fails drains the node, with the reason' '
 	atom_start "{\"status\": 500}" "{\"status\": 204}" &&

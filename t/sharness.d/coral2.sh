@@ -47,10 +47,11 @@ coral2_serves () {
 	timeout 10 flux python "$DWS_SRCDIR/t/scripts/rpc.py" dws.status >/dev/null 2>&1
 }
 
-# coral2_stop: as systemd does, also when it was stopped with SIGSTOP.
+# coral2_stop: as systemd does, also when it was stopped with SIGSTOP; one that was
+# not may be gone before it is told to go on.
 coral2_stop () {
 	kill -TERM "$(cat "$DWS_TMP/coral2.pid")" &&
-	kill -CONT "$(cat "$DWS_TMP/coral2.pid")" &&
+	{ kill -CONT "$(cat "$DWS_TMP/coral2.pid")" || :; } &&
 	{ wait "$(cat "$DWS_TMP/coral2.pid")" || :; } &&
 	rm "$DWS_TMP/coral2.pid"
 }
