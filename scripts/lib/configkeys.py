@@ -15,7 +15,7 @@ from flux_k8s import dws
 
 PAGE = pathlib.Path(__file__).parents[2] / "doc" / "man5" / "flux-config-rabbit.rst"
 BEGIN = "KEYS\n====\n"
-END = "\nWHEN A NODE FAILS\n"
+NEXT = re.compile(r"\n[A-Z ]+\n=+\n")  # the heading of what follows
 
 
 def duration(seconds: float) -> str:
@@ -78,8 +78,9 @@ def keys() -> str:
 def page(text: str) -> str:
     """The manual page with its section KEYS made anew."""
     head, rest = text.split(BEGIN)
-    _, tail = rest.split(END)
-    return f"{head}{BEGIN}\n{keys()}{END}{tail}"
+    following = NEXT.search(rest)
+    assert following
+    return f"{head}{BEGIN}\n{keys()}{rest[following.start() :]}"
 
 
 def main() -> None:

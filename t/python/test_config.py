@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 
 import pytest
 from flux_k8s import configcheck, dws, main
@@ -44,6 +45,14 @@ def test_the_manual_page_is_that_of_the_table():
     configkeys = load("configkeys")
     text = configkeys.PAGE.read_text(encoding="utf8")
     assert configkeys.page(text) == text, "run scripts/lib/configkeys.py --write"
+
+
+def test_the_sections_that_keys_refer_to_are_there():
+    page = load("configkeys").PAGE.read_text(encoding="utf8")
+    names = re.findall(r"See ([A-Z]+(?:\s[A-Z]+)*)\.", page)
+    assert "LIMITS" in names
+    for name in names:
+        assert f"\n{' '.join(name.split())}\n====" in page, name
 
 
 def test_every_key_is_known_to_the_parser(table):

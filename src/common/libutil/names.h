@@ -52,6 +52,7 @@
 #define DWS_TOPIC_LOSSES "dws.losses"
 #define DWS_TOPIC_PLUGIN "dws.plugin"
 #define DWS_TOPIC_PROFILES "dws.profiles"
+#define DWS_TOPIC_QUOTA "dws.quota"
 #define DWS_TOPIC_RABBIT "dws.rabbit"
 #define DWS_TOPIC_REPORT "dws.report"
 #define DWS_TOPIC_STATUS "dws.status"

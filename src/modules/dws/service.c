@@ -25,6 +25,7 @@
 #include "service.h"
 #include "tell/losses.h"
 #include "tell/profiles.h"
+#include "tell/quota.h"
 #include "tell/status.h"
 #include "tell/token.h"
 
@@ -291,6 +292,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_STATUS, status_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOSSES, losses_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_PROFILES, profiles_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_QUOTA, quota_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_TOKEN, token_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "dws.disconnect", disconnect_cb,
       FLUX_ROLE_USER },

@@ -12,6 +12,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/config/config.h"
+#include "libdws/config/limits.h"
 #include "libdws/directive/capacity.h"
 #include "libdws/directive/directive.h"
 #include "libdws/graph/jgf.h"
@@ -297,6 +298,42 @@ static json_t *jgf (struct call *call)
     return result;
 }
 
+/* The groups are those of the subject.
+ */
+static enum dws_known is_member (const char *group, void *arg)
+{
+    return json_object_get (arg, group) ? DWS_KNOWN_YES : DWS_KNOWN_NO;
+}
+
+static json_t *limits_of (struct call *call)
+{
+    dws_error_t *error = &call->error;
+    struct dws_subject subject = { .member = is_member };
+    struct dws_applying applying;
+    struct dws_limits *limits;
+    json_int_t userid;
+    json_t *result = NULL;
+
+    if (!call->args[1]
+        || json_unpack (call->args[1], "{s:I s?s s?s s?s s:o}",
+                        "userid", &userid,
+                        "user", &subject.user,
+                        "bank", &subject.bank,
+                        "queue", &subject.queue,
+                        "groups", &subject.arg) < 0) {
+        dws_error (error, EINVAL, "subject: malformed");
+        return NULL;
+    }
+    subject.userid = userid;
+    if ((limits = dws_limits_create (call->args[0], error))) {
+        (void)dws_limits_find (limits, &subject, &applying);
+        if (!(result = dws_limits_describe (&applying)))
+            dws_error_nomem (error);
+    }
+    dws_limits_destroy (limits);
+    return result;
+}
+
 static const struct function {
     const char *name;
     function_f run;
@@ -316,6 +353,7 @@ static const struct function {
     { "taken", taken, { "servers" } },
     { "config_faults", config_faults, { "rabbit" } },
     { "config_describe", config_describe, { NULL } },
+    { "limits", limits_of, { "limits", "subject" } },
     { "jgf", jgf, { "R", "rabbitmapping", "options" } },
 };
 

@@ -6,6 +6,7 @@
 
 import errno
 import json
+from collections.abc import Iterable
 from typing import Any, Optional, TypedDict, cast
 
 from flux_k8s._dws import ffi, lib
@@ -89,6 +90,13 @@ class ConfigKey(TypedDict):
     default: Json
     bounds: str
     help: str
+
+
+class Limit(TypedDict):
+    """What the rule of that name says: bytes (None: unlimited), or whether at all."""
+
+    rule: str
+    value: Optional[int]
 
 
 class Raw(bytes):
@@ -255,6 +263,26 @@ def config_faults(table: Json) -> list[str]:
 def config_keys() -> list[ConfigKey]:
     """The keys of the configuration table [rabbit]."""
     return cast(list[ConfigKey], _call("config_describe"))
+
+
+def limits_of(
+    limits: Json,
+    userid: int,
+    user: Optional[str],
+    groups: Iterable[str],
+    bank: Optional[str] = None,
+    queue: Optional[str] = None,
+) -> dict[str, Limit]:
+    """What the table [rabbit.limits] says of a user's job in a bank and a queue: of
+    "allow", "job", "node", "user" and "bank" those that a rule decides.
+
+    `groups` are those of the user, in whatever form the rules have them. Raises
+    ValueError.
+    """
+    subject = {"userid": userid, "groups": dict.fromkeys(groups, True)}
+    names = {"user": user, "bank": bank, "queue": queue}
+    subject.update({k: v for k, v in names.items() if v is not None})
+    return cast(dict[str, Limit], _call("limits", limits, subject))
 
 
 def write_jgf(

@@ -33,6 +33,7 @@ COMMANDS = {
     "report": ("report", "what became of the jobs of some days"),
     "top": ("top", "live view of rabbits and jobs"),
     "persistent": ("persistent", "file systems that outlive jobs: list, make, destroy"),
+    "quota": ("quota", "how much storage you may have, and have"),
     "presets": ("presets", "what may be written in place of directives"),
     "profiles": ("profiles", "what profile= of a directive chooses from"),
     "losses": ("losses", "list jobs whose data was not staged out"),

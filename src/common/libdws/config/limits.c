@@ -351,6 +351,41 @@ int64_t dws_limits_bytes (const struct dws_applying *applying,
     return rule && rule->value[what] != UNLIMITED ? rule->value[what] : -1;
 }
 
+static json_t *describe_value (enum dws_limit what, int64_t value)
+{
+    if (what == DWS_LIMIT_ALLOW)
+        return json_boolean (value != 0);
+    return value == UNLIMITED ? json_null () : json_integer (value);
+}
+
+json_t *dws_limits_describe (const struct dws_applying *applying)
+{
+    static const char *const keys[DWS_LIMIT_COUNT] = {
+        [DWS_LIMIT_ALLOW] = "allow",
+        [DWS_LIMIT_JOB] = "job",
+        [DWS_LIMIT_NODE] = "node",
+        [DWS_LIMIT_USER] = "user",
+        [DWS_LIMIT_BANK] = "bank",
+    };
+    json_t *o = json_object ();
+
+    for (int what = 0; what < DWS_LIMIT_COUNT; what++) {
+        const struct dws_limit_rule *rule = applying->rules[what];
+
+        if (rule
+            && json_object_set_new (o, keys[what],
+                                    json_pack ("{s:s s:o}",
+                                               "rule", rule->name,
+                                               "value", describe_value (
+                                                   what, rule->value[what])))
+               < 0) {
+            json_decref (o);
+            return NULL;
+        }
+    }
+    return o;
+}
+
 int dws_limits_check (const struct dws_limits *limits,
                       const struct dws_applying *applying,
                       const struct dws_asked *asked,

@@ -86,6 +86,12 @@ int dws_limits_check (const struct dws_limits *limits,
                       const struct dws_asked *asked,
                       dws_error_t *error);
 
+/* For programs: {"allow", "job", "node", "user", "bank"}, each of them only where a
+ * rule decides, as {"rule": NAME, "value": B or BYTES, null for "unlimited"}. NULL: no
+ * memory.
+ */
+json_t *dws_limits_describe (const struct dws_applying *applying);
+
 /* The bytes that are allowed, -1 if there is no limit.
  */
 int64_t dws_limits_bytes (const struct dws_applying *applying,

@@ -95,21 +95,25 @@ struct account *accounts_bank (struct accounts *accounts, const char *name)
     return account;
 }
 
-typedef void (*visit_f)(struct account *account);
+struct visit {
+    account_f visit;
+    void *arg;
+};
 
 static void visit_cb (uint64_t id, void *value, void *arg)
 {
-    visit_f *visit = arg;
+    const struct visit *v = arg;
 
-    (*visit) (value);
+    v->visit (value, v->arg);
 }
 
-void accounts_each (struct accounts *accounts,
-                    void (*visit)(struct account *account))
+void accounts_each (struct accounts *accounts, account_f visit, void *arg)
 {
-    idmap_each (accounts->users, visit_cb, &visit);
+    struct visit v = { .visit = visit, .arg = arg };
+
+    idmap_each (accounts->users, visit_cb, &v);
     for (struct account *a = accounts->banks; a; a = a->next)
-        visit (a);
+        visit (a, arg);
 }
 
 struct job *account_first (const struct account *account)

@@ -36,8 +36,9 @@ void accounts_destroy (struct accounts *accounts);
 struct account *accounts_user (struct accounts *accounts, uint32_t userid);
 struct account *accounts_bank (struct accounts *accounts, const char *name);
 
-void accounts_each (struct accounts *accounts,
-                    void (*visit)(struct account *account));
+typedef void (*account_f)(struct account *account, void *arg);
+
+void accounts_each (struct accounts *accounts, account_f visit, void *arg);
 
 /* The first of the line, or NULL. 'account' may be NULL.
  */

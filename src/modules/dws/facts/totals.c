@@ -62,6 +62,11 @@ static void wake_first (struct account *account)
         jobs_changed (job);
 }
 
+static void wake_cb (struct account *account, void *arg)
+{
+    wake_first (account);
+}
+
 /* If the job was first, another one is now.
  */
 static void leave_line (struct account *account, struct job *job)
@@ -317,7 +322,7 @@ void totals_forget_job (struct totals *totals, struct job *job)
 /* Persistent storage
  */
 
-static void forget_persistent (struct account *account)
+static void forget_persistent (struct account *account, void *arg)
 {
     account->persistent_before = account->persistent_bytes;
     account->persistent_bytes = 0;
@@ -338,7 +343,7 @@ static void add_persistent (json_int_t userid, const char *name,
     account->persistent++;
 }
 
-static void wake_lighter (struct account *account)
+static void wake_lighter (struct account *account, void *arg)
 {
     if (account->persistent_bytes < account->persistent_before)
         wake_first (account);
@@ -350,10 +355,10 @@ static void update_persistent (struct totals *totals)
 {
     if (totals->stale) {
         totals->stale = false;
-        accounts_each (totals->accounts, forget_persistent);
+        accounts_each (totals->accounts, forget_persistent, NULL);
         persistent_each (totals->ctx->persistent, totals->ctx->space,
                          add_persistent, totals);
-        accounts_each (totals->accounts, wake_lighter);
+        accounts_each (totals->accounts, wake_lighter, NULL);
     }
 }
 
@@ -478,6 +483,12 @@ bool totals_admit (struct totals *totals, struct job *job)
     return true;
 }
 
+void totals_each (struct totals *totals, account_f visit, void *arg)
+{
+    update_persistent (totals);
+    accounts_each (totals->accounts, visit, arg);
+}
+
 /* Everything
  */
 
@@ -507,10 +518,10 @@ void totals_space_known (struct totals *totals)
         return;
     totals->stale = true;
     jobs_each (totals->ctx->jobs, see_cb, totals);
-    accounts_each (totals->accounts, wake_first);
+    accounts_each (totals->accounts, wake_cb, NULL);
 }
 
-static void empty_line (struct account *account)
+static void empty_line (struct account *account, void *arg)
 {
     account->waiting = 0;
 }
@@ -522,7 +533,7 @@ void totals_destroy (struct totals *totals)
     if (totals) {
         ERRNO_SAFE_BLOCK;
         if (totals->accounts)
-            accounts_each (totals->accounts, empty_line);
+            accounts_each (totals->accounts, empty_line, NULL);
         if (totals->ctx->jobs)
             jobs_each (totals->ctx->jobs, forget_cb, totals);
         accounts_destroy (totals->accounts);

@@ -21,6 +21,7 @@
 #include <jansson.h>
 
 #include "libdws/config/limits.h"
+#include "facts/accounts.h"
 #include "facts/jobs.h"
 
 struct totals;
@@ -67,5 +68,10 @@ bool totals_admit (struct totals *totals, struct job *job);
 /* Bring facts->awaits up to date.
  */
 void totals_update_text (struct totals *totals, struct job *job);
+
+/* What each user and each bank has, unless there are no rules: nothing is counted
+ * then.
+ */
+void totals_each (struct totals *totals, account_f visit, void *arg);
 
 #endif /* !DWS_TOTALS_H */

@@ -188,6 +188,26 @@ static void test_first (void **state)
     dws_limits_destroy (limits);
 }
 
+static void test_describe (void **state)
+{
+    struct dws_limits *limits = make ("{'u': {'user': '7', 'job': 'unlimited'},"
+                                      " 'all': {'allow': false, 'job': '1TiB',"
+                                      "         'total': '3TiB'},"
+                                      " 'b': {'per': 'bank', 'total': '4TiB'}}");
+    struct dws_subject subject = { .userid = 7, .bank = "x" };
+    struct dws_applying applying;
+    json_t *is;
+
+    assert_true (dws_limits_find (limits, &subject, &applying));
+    assert_non_null (is = dws_limits_describe (&applying));
+    assert_json (is, "{'allow': {'rule': 'all', 'value': false},"
+                 " 'job': {'rule': 'u', 'value': null},"
+                 " 'user': {'rule': 'all', 'value': 3298534883328},"
+                 " 'bank': {'rule': 'b', 'value': 4398046511104}}");
+    json_decref (is);
+    dws_limits_destroy (limits);
+}
+
 static void test_sizes (void **state)
 {
     struct dws_limits *limits = make ("{'contact': 'the storage desk',"
@@ -299,6 +319,7 @@ int main (void)
         cmocka_unit_test (test_none),
         cmocka_unit_test (test_whom),
         cmocka_unit_test (test_first),
+        cmocka_unit_test (test_describe),
         cmocka_unit_test (test_sizes),
         cmocka_unit_test (test_open),
         cmocka_unit_test (test_text),

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# flux rabbit quota: what [rabbit.limits] allows somebody, and what of it is in use.
+# The module counts; which rule is for whom is found here, as groups have to be asked
+# for, by the code that the module uses (libdws/config/limits.h).
+"""Limits, and what is in use."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pwd
+import sys
+from collections.abc import Iterable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+from flux_k8s import dws, names
+
+from flux_rabbit import cli, rpc, table
+from flux_rabbit.units import Size
+
+Object = dict[str, Any]
+
+LIST = table.Table(
+    "quota",
+    {
+        "limit": "LIMIT",
+        "whose": "WHOSE",
+        "max": "MAX",
+        "used": "USED",
+        "free": "FREE",
+        "jobs": "JOBS",
+        "persistent": "PERSIST",
+        "waiting": "WAITING",
+        "rule": "RULE",
+    },
+    {
+        "default": (
+            "What is allowed, in use and free, and by which rule",
+            "{limit:<8} +:{whose:<8} {max:>9} {used:>9} {free:>9} {jobs:>4} "
+            "{persistent:>7} {waiting:>7} ?:{rule}",
+        ),
+    },
+)
+NOTHING: Object = {"bytes": 0, "jobs": 0, "persistent": 0, "waiting": 0}
+
+
+def configure(
+    parser: argparse.ArgumentParser, command: str
+) -> tuple[str, tuple[str, ...]]:
+    """Options."""
+    table.configure(parser)
+    whose = parser.add_mutually_exclusive_group()
+    whose.add_argument("-u", "--user", metavar="USER", help="of this one (owner only)")
+    whose.add_argument(
+        "-A", "--all", action="store_true", help="of all users and banks (owner only)"
+    )
+    parser.add_argument("-q", "--queue", metavar="QUEUE", help="for jobs in this queue")
+    parser.add_argument("-B", "--bank", metavar="BANK", help="for jobs in this bank")
+    return (
+        "Tell what [rabbit.limits] allows you of rabbit storage: at one time, in a "
+        "job and on a node, and what of it is in use by jobs and by persistent file "
+        "systems. Rules may depend on queue and bank: without --queue it is the "
+        "default one, without --bank none, and each bank in which you have jobs is "
+        "listed with what it has at one time.",
+        (
+            "flux rabbit quota",
+            "flux rabbit quota --queue pdebug --bank chemistry",
+            "flux rabbit quota --all --sort=-used",
+        ),
+    )
+
+
+def groups_of(user: pwd.struct_passwd, wanted: Iterable[str]) -> Iterator[str]:
+    """Those of these groups, names or numbers, of which the user is a member."""
+    import grp
+
+    own = set(os.getgrouplist(user.pw_name, user.pw_gid))
+    for group in wanted:
+        try:
+            gid = int(group) if group.isdigit() else grp.getgrnam(group).gr_gid
+        except KeyError:
+            continue
+        if gid in own:
+            yield group
+
+
+class Rules:
+    """[rabbit.limits], for jobs in a queue."""
+
+    def __init__(self, limits: Object, queue: str | None) -> None:
+        rules = [rule for rule in limits.values() if isinstance(rule, dict)]
+        self.limits = limits
+        self.queue = queue
+        self.groups = {str(rule["group"]) for rule in rules if "group" in rule}
+
+    def find(self, userid: int, bank: str | None) -> dict[str, dws.Limit]:
+        """What they say of the jobs of a user in a bank."""
+        try:
+            user = pwd.getpwuid(userid)
+        except KeyError:
+            return dws.limits_of(self.limits, userid, None, [], bank, self.queue)
+        groups = groups_of(user, self.groups)
+        return dws.limits_of(
+            self.limits, userid, user.pw_name, groups, bank, self.queue
+        )
+
+
+def _row(
+    limit: str, whose: str, rule: dws.Limit | None, use: Object | None
+) -> table.Row:
+    """The fields of a limit. `use`: None where there is none, {} if it is not known."""
+    most = rule["value"] if rule else None
+    row = SimpleNamespace(
+        limit=limit,
+        whose=whose,
+        max="unlimited" if most is None else Size(most),
+        used="",
+        free="",
+        jobs="",
+        persistent="",
+        waiting="",
+        rule=rule["rule"] if rule else "",
+    )
+    if use:
+        row.used = Size(use["bytes"])
+        row.free = "" if most is None else Size(max(0, most - use["bytes"]))
+        for key in ("jobs", "persistent", "waiting"):
+            setattr(row, key, use.get(key, ""))
+    return row
+
+
+def rows_of_user(answer: Object, rules: Rules, userid: int, bank: str | None) -> Any:
+    """Everything that limits a user.
+
+    Args:
+        answer: of dws.quota.
+        bank: of the jobs that the user has in mind.
+    """
+    user = cli.user_name(userid)
+    found = rules.find(userid, bank)
+    allow = found.get("allow")
+    if allow:
+        row = _row("allowed", user, allow, None)
+        row.max = "yes" if allow["value"] else "no"
+        yield row
+    for use in answer["users"] or [NOTHING]:
+        yield _row("at once", user, found.get("user"), use)
+    banks = {use["bank"]: use for use in answer["banks"]}
+    if bank is not None:
+        banks.setdefault(bank, {})
+    for name, use in sorted(banks.items()):
+        yield _row("at once", f"bank {name}", rules.find(userid, name).get("bank"), use)
+    for key in ("job", "node"):
+        if key in found:
+            yield _row(f"per {key}", user, found[key], None)
+
+
+def rows_of_all(answer: Object, rules: Rules, bank: str | None) -> Iterator[table.Row]:
+    """What everybody has at one time who has something, or waits for it."""
+    for use in answer["users"]:
+        rule = rules.find(use["userid"], bank).get("user")
+        yield _row("at once", cli.user_name(use["userid"]), rule, use)
+    for use in sorted(answer["banks"], key=lambda use: str(use["bank"])):
+        rule = rules.find(os.getuid(), use["bank"]).get("bank")
+        yield _row("at once", f"bank {use['bank']}", rule, use)
+
+
+def _userid(user: str | None) -> int:
+    """Raises Failure."""
+    if user is None:
+        return os.getuid()
+    if user.isdigit():
+        return int(user)
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise cli.Failure(f"there is no user {user}") from None
+
+
+def _default_queue(handle: rpc.Handle) -> str | None:
+    value: Any = handle.call("config.get")
+    for key in ("policy", "jobspec", "defaults", "system", "queue"):
+        value = value.get(key, {}) if isinstance(value, dict) else {}
+    return value if isinstance(value, str) else None
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the command."""
+    handle = rpc.Handle()
+    userid = _userid(args.user)
+    request: Object = {"all": True} if args.all else {"userid": userid}
+    answer = handle.call(names.TOPIC_QUOTA, request)
+    rules = Rules(answer.get("limits", {}), args.queue or _default_queue(handle))
+    if args.all:
+        rows = list(rows_of_all(answer, rules, args.bank))
+    else:
+        rows = list(rows_of_user(answer, rules, userid, args.bank))
+    if args.json:
+        cli.print_json(
+            {"known": answer["known"], "limits": [vars(row) for row in rows]}
+        )
+        return 0
+    if not answer["known"]:
+        print(
+            "flux rabbit: what persistent storage takes is not known: is "
+            "flux-coral2-dws running?",
+            file=sys.stderr,
+        )
+    if any(isinstance(rule, dict) for rule in rules.limits.values()):
+        table.show(LIST, args, [rows])
+    else:
+        print("no limits: there is no rule in [rabbit.limits]")
+    return 0
