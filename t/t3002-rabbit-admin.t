@@ -35,8 +35,17 @@ test_expect_success 'undrain: only what was drained for a rabbit' '
 test_expect_success 'disable and enable, with the reason in the list' '
 	flux rabbit disable --reason "bad drive" rabbit0 &&
 	dws_wait_status ".rabbits.states.Disabled == 1" &&
-	flux rabbit list -no "{name} {state} {reason}" rabbit0 >out &&
-	echo "rabbit0 Disabled bad drive" >exp && test_cmp exp out &&
+	flux rabbit list -no "{name} {state} {reason} {by}" rabbit0 >out &&
+	echo "rabbit0 Disabled bad drive $(id -un)" >exp && test_cmp exp out &&
+	flux rabbit list -no "{since}" rabbit0 >out && grep "^$(date +%Y-)" out &&
+	flux rabbit list -o long >out && grep "REASON  *SINCE  *BY" out &&
+	flux rabbit enable rabbit0 &&
+	dws_wait_status ".rabbits.states.Ready == 2" &&
+	flux rabbit list -o long >out && test_must_fail grep REASON out &&
+	dws_k8s get storages rabbit0 >storage && test_must_fail grep "disable" storage &&
+	SUDO_USER=alice flux rabbit disable --reason "bad drive" rabbit0 &&
+	dws_wait_status ".rabbits.states.Disabled == 1" &&
+	flux rabbit list -no "{by}" rabbit0 >out && grep -Fx alice out &&
 	flux rabbit enable rabbit0 &&
 	dws_wait_status ".rabbits.states.Ready == 2" &&
 	test_expect_code 2 flux rabbit disable rabbit0 &&

@@ -65,6 +65,7 @@
 #define DWS_COLOCATION_ANNOTATION "flux-framework.org/colocation"
 #define DWS_FAILED_ANNOTATION "flux-framework.org/failed-nodes"
 #define DWS_WAIVED_ANNOTATION "flux-framework.org/waived-nodes"
+#define DWS_DISABLED_BY_ANNOTATION "flux-framework.org/disabled-by"
 #define DWS_TRANSIENT_ANNOTATION "flux-framework.org/transient-since"
 #define DWS_NAMESPACE "default"
 

@@ -185,10 +185,12 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
     const char *name;
     const char *state;
     const char *reason = NULL;
+    const char *user = NULL;
     json_t *patch;
 
-    if (flux_request_unpack (msg, NULL, "{s:s s:s s?s}", "rabbit", &name,
-                             "state", &state, "reason", &reason) < 0)
+    if (flux_request_unpack (msg, NULL, "{s:s s:s s?s s?s}", "rabbit", &name,
+                             "state", &state, "reason", &reason,
+                             "user", &user) < 0)
         goto error;
     if (strcmp (state, "Enabled") != 0 && strcmp (state, "Disabled") != 0) {
         errstr = "a rabbit is made Enabled or Disabled";
@@ -200,7 +202,7 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
         goto error;
     }
     if (!strcmp (state, "Disabled"))
-        patch = object_disabled (reason ? reason : "");
+        patch = object_disabled (reason ? reason : "", user);
     else
         patch = object_enabled ();
     if (agent_forward (ctx->agent, msg,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from typing import Any
 
@@ -145,6 +146,11 @@ def undrain(handle: rpc.Handle, rabbits: list[Object], everything: bool) -> str:
     return _encode(hosts)
 
 
+def who() -> str:
+    """Who does this: the one behind sudo, as the instance has one owner for all."""
+    return os.environ.get("SUDO_USER") or cli.user_name(os.getuid())
+
+
 def set_state(
     handle: rpc.Handle, rabbits: list[Object], state: str, reason: str
 ) -> list[str]:
@@ -152,6 +158,7 @@ def set_state(
     pending = {}
     for rabbit in rabbits:
         request = {"rabbit": rabbit["name"], "state": state, "reason": reason}
+        request["user"] = who()
         pending[rabbit["name"]] = handle.send(names.TOPIC_RABBIT, request)
     errors = []
     for name, answer in pending.items():

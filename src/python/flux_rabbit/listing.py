@@ -33,6 +33,8 @@ RABBIT_FIELDS = {
     "allocations": "JOBS",
     "nodes": "NODES",
     "reason": "REASON",
+    "since": "SINCE",
+    "by": "BY",
     "message": "MESSAGE",
 }
 LIST = table.Table(
@@ -48,7 +50,7 @@ LIST = table.Table(
             "With what is wrong, and how worn the drives are",
             "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
             "?:{drives:>6} ?:{wear:>4} ?:{allocations:>4} +:{nodes:<8} ?:{broken} "
-            "?:{reason} ?:{message}",
+            "?:{reason} ?:{since} ?:{by} ?:{message}",
         ),
     },
 )
@@ -208,6 +210,8 @@ def _rabbit_row(rabbit: Object) -> table.Row:
         allocations=rabbit.get("allocations", ""),
         nodes=rabbit.get("nodes", ""),
         reason=rabbit.get("reason", ""),
+        since=rabbit.get("since", ""),
+        by=rabbit.get("by", ""),
         message=rabbit.get("message", ""),
     )
 
@@ -231,6 +235,8 @@ def _sum_row(rows: list[table.Row]) -> table.Row:
         allocations="",
         nodes="",
         reason="",
+        since="",
+        by="",
         message="",
     )
 

@@ -536,7 +536,7 @@ static int run_disable (struct job *job, const struct dws_action *wanted)
         rc = act_send (job, &action_disable, index++,
                        command_create_with ("patch", "storages",
                                             DWS_NAMESPACE, rabbit, "patch",
-                                            object_disabled (reason)));
+                                            object_disabled (reason, NULL)));
     ERRNO_SAFE (hostlist_destroy (hl));
     return rc;
 }

@@ -15,6 +15,7 @@
 #include "libdws/graph/topology.h"
 #include "libdws/facts/places.h"
 #include "libdws/util/jsontext.h"
+#include "libutil/names.h"
 #include "act/objects.h"
 #include "agent/commands.h"
 
@@ -162,7 +163,7 @@ error:
     return NULL;
 }
 
-json_t *object_disabled (const char *reason)
+json_t *object_disabled (const char *reason, const char *user)
 {
     char date[64];
     time_t now = time (NULL);
@@ -171,11 +172,12 @@ json_t *object_disabled (const char *reason)
 
     strftime (date, sizeof (date), "%Y-%m-%d %H:%M:%S",
               localtime_r (&now, &tm));
-    if (!(o = json_pack ("{s:{s:{s:s s:s}} s:{s:s}}",
+    if (!(o = json_pack ("{s:{s:{s:s s:s s:s?}} s:{s:s}}",
                          "metadata",
                            "annotations",
                              "disable_reason", reason,
                              "disable_date", date,
+                             DWS_DISABLED_BY_ANNOTATION, user,
                          "spec",
                            "state", "Disabled")))
         errno = ENOMEM;
@@ -186,11 +188,12 @@ json_t *object_enabled (void)
 {
     json_t *o;
 
-    if (!(o = json_pack ("{s:{s:{s:n s:n}} s:{s:s}}",
+    if (!(o = json_pack ("{s:{s:{s:n s:n s:n}} s:{s:s}}",
                          "metadata",
                            "annotations",
                              "disable_reason",
                              "disable_date",
+                             DWS_DISABLED_BY_ANNOTATION,
                          "spec",
                            "state", "Enabled")))
         errno = ENOMEM;

@@ -48,9 +48,10 @@ json_t *object_variables (const struct dws_workflow *wf, const char *directives,
                           json_t *patterns);
 
 /* Merge patches of a Storage: it gives no storage to new workflows, with the
- * reason and date that admins look for; and it gives storage again.
+ * reason and date that admins look for, and who did it (NULL: this module); and it
+ * gives storage again.
  */
-json_t *object_disabled (const char *reason);
+json_t *object_disabled (const char *reason, const char *user);
 json_t *object_enabled (void);
 
 #endif /* !DWS_OBJECTS_H */

@@ -96,6 +96,8 @@ struct storage {
     const char *status;         // "Unknown" if it says nothing
     const char *message;
     const char *reason;         // why it was disabled
+    const char *since;          // when, and by whom
+    const char *by;
     json_t *computes;           // array of {name, status}, or NULL
     struct dws_drives drives;
     bool disabled;
@@ -108,7 +110,7 @@ static void read_storage (json_t *object, struct storage *storage)
     json_t *annotations;
 
     *storage = (struct storage){ .status = "Unknown", .message = "",
-                                  .reason = "" };
+                                  .reason = "", .since = "", .by = "" };
     (void)json_unpack (object, "{s?{s?s}}", "spec", "state", &state);
     dws_drives_read (status, &storage->drives);
     (void)json_unpack (status, "{s?s s?s s?{s?o}}",
@@ -121,8 +123,10 @@ static void read_storage (json_t *object, struct storage *storage)
     storage->disabled = !strcmp (state, "Disabled");
     if (storage->disabled) {
         storage->status = "Disabled";
-        (void)json_unpack (annotations, "{s?s}",
-                           "disable_reason", &storage->reason);
+        (void)json_unpack (annotations, "{s?s s?s s?s}",
+                           "disable_reason", &storage->reason,
+                           "disable_date", &storage->since,
+                           DWS_DISABLED_BY_ANNOTATION, &storage->by);
     }
 }
 
@@ -255,11 +259,13 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
                    "nodes", hosts ? hosts : "");
     if (!o || !asker->owner)
         return o;
-    more = json_pack ("{s:I s:I s:s s:s s:I}",
+    more = json_pack ("{s:I s:I s:s s:s s:s s:s s:I}",
                       "used", room.used,
                       "foreign", room.foreign,
                       "message", storage.message,
                       "reason", storage.reason,
+                      "since", storage.since,
+                      "by", storage.by,
                       "allocations",
                         json_integer_value (json_object_get (counts, name)));
     if (json_object_update (o, more) < 0
