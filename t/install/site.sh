@@ -20,7 +20,7 @@ SITE_PREFIX=$FLUX_PREFIX
 SITE_ENVIRONMENT=
 # Those that the documentation names, for Debian 12.
 SITE_BUILD_PACKAGES="gcc pkg-config libjansson-dev python3-dev python3-docutils meson"
-SITE_PACKAGES="python3-cffi python3-kubernetes python3-prometheus-client"
+SITE_PACKAGES="python3-cffi python3-kubernetes python3-prometheus-client python3-pycurl"
 export FLUX FLUX_PREFIX DWS_SRCDIR
 
 # A site has only its own programs: the simulator is called by its path.

@@ -22,7 +22,7 @@ test_expect_success 'it needs a flux-core' '
 test_expect_success 'it is installed with the Python packages that it needs' '
 	quietly site_flux_core_package &&
 	quietly site_packages ./flux-dws_*.deb &&
-	dpkg -l python3-kubernetes python3-prometheus-client
+	dpkg -l python3-kubernetes python3-prometheus-client python3-pycurl
 '
 test_expect_success 'its files are the only ones that are new' '
 	dpkg -L flux-dws | site_places | grep "^$FLUX_PREFIX/" >expected &&

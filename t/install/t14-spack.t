@@ -54,7 +54,8 @@ test_expect_success 'Spack is told what is there' '
 		external py-docutils "$(debian_version python3-docutils)" /usr &&
 		external py-cffi "$(debian_version python3-cffi)" /usr &&
 		external py-kubernetes "$(debian_version python3-kubernetes)" /usr &&
-		external py-prometheus-client "$(debian_version python3-prometheus-client)" /usr
+		external py-prometheus-client "$(debian_version python3-prometheus-client)" /usr &&
+		external py-pycurl "$(debian_version python3-pycurl)" /usr
 	} >$TREE/config/packages.yaml &&
 	quietly spack compiler find --scope site
 '

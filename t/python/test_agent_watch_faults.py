@@ -10,7 +10,7 @@ import time
 import faulty_server
 import pytest
 from faulty_server import LIMIT_S, answer, run, status
-from flux_k8s import kube, watch
+from flux_k8s import kube, transport, watch
 from flux_k8s.kube import Kube
 from flux_k8s.watch import Sink, WatchThread
 from sim_support import Sim, workflow
@@ -93,7 +93,7 @@ def test_a_watch_that_goes_silent_is_given_up(server, monkeypatch):
 
 
 def test_dead_peers_are_looked_for():
-    options = {(level, name): value for level, name, value in kube.KEEPALIVE}
+    options = {(level, name): value for level, name, value in transport.KEEPALIVE}
     assert options[socket.SOL_SOCKET, socket.SO_KEEPALIVE] == 1
     idle = options[socket.IPPROTO_TCP, socket.TCP_KEEPIDLE]
     probes = options[socket.IPPROTO_TCP, socket.TCP_KEEPCNT]

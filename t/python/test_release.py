@@ -141,4 +141,4 @@ def test_the_sdist_says_what_it_is(
     assert said["Requires-Python"] == ">=3.9"
     assert said["Description-Content-Type"] == "text/markdown"
     needs = {re.split("[^a-z-]", need)[0] for need in said.get_all("Requires-Dist", [])}
-    assert needs >= {"cffi", "kubernetes", "prometheus-client", "flux-python"}
+    assert needs >= {"cffi", "kubernetes", "prometheus-client", "pycurl", "flux-python"}

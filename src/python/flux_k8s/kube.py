@@ -1,6 +1,6 @@
 # A thin, thread-safe client for the Kubernetes API: paths, versions, errors.
-# Authentication, TLS and proxies are the kubernetes package's; requests carry
-# JSON as it is, without that package's model classes.
+# Authentication, trust and proxies are as the kubernetes package reads them from
+# the kubeconfig; transport.py has the connections.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Kubernetes requests for the agent."""
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -18,13 +17,13 @@ from typing import Any, Callable
 from urllib.parse import quote, urlencode
 
 import kubernetes.client
-import urllib3
 
 from flux_k8s import kubeconfig
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.stats import Stats
+from flux_k8s.transport import Answer, NoAnswer, Stream, Transport
 from flux_k8s.trust import insecurity
 
 LOGGER = logging.getLogger(__name__)
@@ -47,7 +46,6 @@ def is_object(answer: Mapping[str, Any]) -> bool:
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
-CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 60.0
 # A watch ends by itself after its time; so much later it must be dead.
 WATCH_SLACK_S = 10.0
@@ -69,22 +67,6 @@ BROKEN = "Broken"  # the connection, or the answer, ended early or never came
 # How a refusal by a webhook begins, which no rule takes back.
 WEBHOOK = "admission webhook"
 NOT_SERVED = "could not find the requested resource"
-NO_CONNECTION = (
-    urllib3.exceptions.NewConnectionError,
-    urllib3.exceptions.ConnectTimeoutError,
-    urllib3.exceptions.SSLError,
-    urllib3.exceptions.ProxyError,
-)
-
-# A peer that is gone without a word (power, a firewall that has forgotten the
-# connection) is noticed in half a minute, however long a watch may be silent.
-KEEPALIVE = [
-    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 15),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 5),
-    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
-    (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 30_000),
-]
 
 
 def retry_after_s(header: str | None) -> float | None:
@@ -192,11 +174,7 @@ class Kube:
         self._judge(insecurity(configuration.host, configuration.verify_ssl))
         self._configuration: Any = configuration
         pool = client.rest_client.pool_manager
-        pool.connection_pool_kw["socket_options"] = [
-            *urllib3.connection.HTTPConnection.default_socket_options,
-            *KEEPALIVE,
-        ]
-        self._pool = pool
+        self._transport = Transport(configuration.host, pool, self._connections)
         self._loaded_at = time.monotonic()
 
     def _judge(self, fault: str) -> None:
@@ -231,57 +209,64 @@ class Kube:
             self._auth = (configuration, now + AUTH_S, headers)
         return dict(headers)
 
-    def _open(
+    def _send(
         self,
         what: tuple[str, str],
         method: str,
         path: str,
         body: Any = None,
         content_type: str = "application/json",
-        stream: bool = False,
-        read_timeout_s: float | None = None,
-    ) -> urllib3.BaseHTTPResponse:
+    ) -> bytes:
+        """Repeating is the command queue's business, which knows what may be
+        repeated and when."""
         headers = self._headers()
         data = None
         if body is not None:
-            data = json.dumps(body).encode()
+            data = json.dumps(body, separators=(",", ":")).encode()
             headers["Content-Type"] = content_type
         began = time.monotonic()
         status = 0
         try:
-            response: urllib3.BaseHTTPResponse = self._pool.request(
-                method,
-                self._configuration.host.rstrip("/") + path,
-                body=data,
-                headers=headers,
-                preload_content=not stream,
-                timeout=urllib3.Timeout(
-                    connect=CONNECT_TIMEOUT_S, read=read_timeout_s or READ_TIMEOUT_S
-                ),
-                # Repeating is the command queue's business, which knows what
-                # may be repeated and when.
-                retries=False,
+            answer = self._transport.request(
+                method, path, headers, data, READ_TIMEOUT_S
             )
-            status = response.status
-        except (urllib3.exceptions.HTTPError, OSError) as exc:
-            self._try_reload()
-            self.comeback.lost()
-            reason = UNREACHABLE if isinstance(exc, NO_CONNECTION) else BROKEN
-            raise ApiError(0, reason, str(exc)) from exc
+            status = answer.status
+        except NoAnswer as exc:
+            raise self._no_answer(exc) from exc
         finally:
             self.stats.request(*what, status, time.monotonic() - began)
         if status >= 300:
-            raise self._refusal(response)
-        return response
+            raise self._refusal(answer)
+        return answer.data
 
-    def _refusal(self, response: urllib3.BaseHTTPResponse) -> ApiError:
+    def _open(self, what: tuple[str, str], path: str, timeout_s: float) -> Stream:
+        """Begin to read what goes on for so long."""
+        began = time.monotonic()
+        status = 0
         try:
-            error = ApiError.from_response(
-                response.status, response.data, response.headers.get("Retry-After")
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as exc:
-            return ApiError(0, BROKEN, str(exc))
-        response.release_conn()
+            stream = self._transport.stream(path, self._headers(), timeout_s)
+            status = stream.status
+        except NoAnswer as exc:
+            raise self._no_answer(exc) from exc
+        finally:
+            self.stats.request(*what, status, time.monotonic() - began)
+        if status < 300:
+            return stream
+        try:
+            answer = stream.answer()
+        except NoAnswer as exc:
+            raise ApiError(0, BROKEN, str(exc)) from exc
+        raise self._refusal(answer)
+
+    def _no_answer(self, error: NoAnswer) -> ApiError:
+        self._try_reload()
+        self.comeback.lost()
+        return ApiError(0, BROKEN if error.connected else UNREACHABLE, str(error))
+
+    def _refusal(self, answer: Answer) -> ApiError:
+        error = ApiError.from_response(
+            answer.status, answer.data, answer.header("Retry-After")
+        )
         if error.status == 401:
             self._try_reload()
         if (
@@ -320,7 +305,7 @@ class Kube:
         """Args:
         what: verb and plural name of the kind, for the statistics.
         """
-        data = self._open(what, method, path, *args).data
+        data = self._send(what, method, path, *args)
         try:
             answer = json.loads(data)
         except ValueError as exc:
@@ -463,8 +448,7 @@ class Kube:
             "limitBytes": str(limit_bytes),
         }
         path = self._path(RESOURCES["pods"], namespace, name)
-        response = self._open(("get", "pods"), "GET", f"{path}/log?{urlencode(query)}")
-        return response.data
+        return self._send(("get", "pods"), "GET", f"{path}/log?{urlencode(query)}")
 
     def _list_parts(
         self, plural: str, selector: str, limit: int, namespace: str = ""
@@ -501,30 +485,20 @@ class Kube:
         path = f"{self._path(RESOURCES[plural])}?{urlencode(query)}"
         # The server closes the stream after timeout_s: silence much beyond
         # that is a connection that died without a word.
-        return WatchStream(
-            self._open(
-                ("watch", plural),
-                "GET",
-                path,
-                stream=True,
-                read_timeout_s=timeout_s + WATCH_SLACK_S,
-            ),
-            self.comeback.lost,
-        )
+        stream = self._open(("watch", plural), path, timeout_s + WATCH_SLACK_S)
+        return WatchStream(stream, self.comeback.lost)
 
 
 class WatchStream:
     """The events of one watch request, as (type, object) pairs."""
 
     def __init__(
-        self,
-        response: urllib3.BaseHTTPResponse,
-        broken: Callable[[], None] = lambda: None,
+        self, stream: Stream, broken: Callable[[], None] = lambda: None
     ) -> None:
         """Args:
         broken: called when the connection breaks.
         """
-        self._response = response
+        self._stream = stream
         self._broken = broken
 
     def __iter__(self) -> Iterator[tuple[str, Object]]:
@@ -535,13 +509,12 @@ class WatchStream:
         """
         pending = b""
         try:
-            for chunk in self._response.stream(None, decode_content=True):
+            for chunk in self._stream:
                 *lines, pending = (pending + chunk).split(b"\n")
                 for line in lines:
                     if line.strip():
                         yield self._event(line)
-        except (urllib3.exceptions.HTTPError, OSError, AttributeError) as exc:
-            # urllib3 raises AttributeError when close () comes while it reads
+        except NoAnswer as exc:
             self._broken()
             raise ApiError(0, BROKEN, f"watch ended: {exc}") from exc
 
@@ -565,11 +538,4 @@ class WatchStream:
 
     def close(self) -> None:
         """End the stream, from any thread, even while another one reads."""
-        shutdown = getattr(self._response, "shutdown", None)
-        if shutdown is not None:  # urllib3 2.3 and newer
-            try:
-                shutdown()
-            except (ValueError, OSError, RuntimeError):
-                pass
-            return
-        self._response.close()
+        self._stream.close()

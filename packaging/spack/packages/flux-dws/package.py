@@ -41,6 +41,7 @@ class FluxDws(MesonPackage):
     # For the agent.
     depends_on("py-kubernetes@22:", type="run")
     depends_on("py-prometheus-client@0.16:", type="run")
+    depends_on("py-pycurl@7.43:", type="run")
     # For the scripts that Flux runs when an instance starts, and around jobs.
     depends_on("jq", type="run")
 

@@ -1,0 +1,218 @@
+# How the agent gets to the API server: proxies, names, and the end of a watch.
+# SPDX-License-Identifier: LGPL-3.0-only
+import http.server
+import json
+import pathlib
+import queue
+import socket
+import threading
+
+import faulty_server
+import pytest
+import urllib3
+from faulty_server import LIMIT_S, Server, answer
+from flux_k8s import transport
+from flux_k8s.kube import UNREACHABLE, ApiError, Kube
+
+server = pytest.fixture(faulty_server.server)
+
+
+def change(to, **cluster):
+    """A server's kubeconfig, with more said about the cluster."""
+    path = pathlib.Path(to.kubeconfig())
+    config = json.loads(path.read_text())
+    config["clusters"][0]["cluster"].update(cluster)
+    path.write_text(json.dumps(config))
+    return str(path)
+
+
+@pytest.fixture
+def proxy():
+    """One that refuses, and notes what it was asked."""
+
+    class Refusing(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.server.asked.append(f"{self.command} {self.path}")
+            self.send_error(403, "not through here")
+
+        do_CONNECT = do_GET
+
+        def log_message(self, *args):
+            pass
+
+    made = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    made.asked = []
+    threading.Thread(target=made.serve_forever, daemon=True).start()
+    made.url = f"http://127.0.0.1:{made.server_address[1]}"
+    yield made
+    made.shutdown()
+    made.server_close()
+
+
+def get(path):
+    return Kube(path).get("workflows", "default", "w")
+
+
+def test_the_proxy_of_the_kubeconfig_is_taken(server, proxy):
+    path = change(server, **{"proxy-url": proxy.url})
+    with pytest.raises(ApiError, match="not through here"):
+        get(path)
+    assert proxy.asked[0].startswith(f"GET http://127.0.0.1:{server.port}/apis/")
+    assert server.http.seen == []
+
+
+def test_a_proxy_that_refuses_a_tunnel_is_no_connection(server, proxy):
+    path = change(
+        server,
+        server=f"https://127.0.0.1:{server.port}",
+        **{"proxy-url": proxy.url},
+    )
+    with pytest.raises(ApiError) as error:
+        get(path)
+    assert proxy.asked == [f"CONNECT 127.0.0.1:{server.port}"]
+    assert (error.value.status, error.value.reason) == (0, UNREACHABLE)
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "all_proxy", "ALL_PROXY"])
+def test_the_environment_is_not_libcurls_to_read(server, proxy, monkeypatch, name):
+    """The kubernetes package has looked at it, and made a pool without a proxy."""
+    monkeypatch.setenv(name, proxy.url)
+    host = f"http://127.0.0.1:{server.port}"
+    reached = transport.Transport(host, urllib3.PoolManager(), 1)
+    assert reached.request("GET", "/x", {}, None, LIMIT_S).status == 200
+    assert proxy.asked == []
+
+
+def test_a_watch_through_a_tunnel(tmp_path):
+    """What the proxy says is not taken for what the server says."""
+    from dws_sim.tls import Authority
+
+    authority = Authority()
+    (tmp_path / "ca.pem").write_bytes(authority.pem)
+    server = Server(tmp_path, authority.server_context())
+    event = {"type": "ADDED", "object": {"metadata": {"name": "a"}}}
+
+    def gone(handler):
+        answer(410, "Expired", "too old")(handler)
+
+    def stream(handler):
+        handler.stream(event)
+        handler.end_stream()
+
+    server.http.script = [gone, stream]
+    tunnel = socket.create_server(("127.0.0.1", 0))
+    threading.Thread(
+        target=serve_tunnels, args=(tunnel, server.port), daemon=True
+    ).start()
+    try:
+        path = change(
+            server,
+            **{
+                "proxy-url": f"http://127.0.0.1:{tunnel.getsockname()[1]}",
+                "certificate-authority": str(tmp_path / "ca.pem"),
+            },
+        )
+        api = Kube(path)
+        with pytest.raises(ApiError) as error:
+            api.watch("workflows", "1", "", 600)
+        assert error.value.status == 410
+        assert list(api.watch("workflows", "1", "", 600)) == [
+            ("ADDED", event["object"])
+        ]
+    finally:
+        tunnel.close()
+        server.close()
+
+
+def serve_tunnels(listener, port):
+    """Take each connection to a port of this machine, wherever it wants to go."""
+
+    def copy(source, sink):
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+
+    while True:
+        try:
+            near, _ = listener.accept()
+        except OSError:
+            return
+        asked = b""
+        while b"\r\n\r\n" not in asked:
+            asked += near.recv(4096)
+        far = socket.create_connection(("127.0.0.1", port))
+        near.sendall(b"HTTP/1.1 200 Connection established\r\nVia: us\r\n\r\n")
+        for pair in ((near, far), (far, near)):
+            threading.Thread(target=copy, args=pair, daemon=True).start()
+
+
+@pytest.mark.parametrize("name, trusted", [("localhost", True), ("other", False)])
+def test_the_server_has_another_name_than_its_address(tmp_path, name, trusted):
+    from dws_sim.tls import Authority
+
+    authority = Authority()
+    (tmp_path / "ca.pem").write_bytes(authority.pem)
+    server = Server(tmp_path, authority.server_context())
+    try:
+        path = change(
+            server,
+            **{
+                "tls-server-name": name,
+                "certificate-authority": str(tmp_path / "ca.pem"),
+            },
+        )
+        if trusted:
+            assert get(path)
+            hosts = {headers["Host"] for _, _, headers in server.http.seen}
+            assert hosts == {f"127.0.0.1:{server.port}"}
+            return
+        with pytest.raises(ApiError) as error:
+            get(path)
+        assert (error.value.status, error.value.reason) == (0, UNREACHABLE)
+        assert server.http.seen == []
+    finally:
+        server.close()
+
+
+def test_a_server_of_an_unknown_authority_is_not_trusted(tmp_path):
+    from dws_sim.tls import Authority
+
+    server = Server(tmp_path, Authority().server_context())
+    try:
+        with pytest.raises(ApiError) as error:
+            get(server.kubeconfig())
+        assert (error.value.status, error.value.reason) == (0, UNREACHABLE)
+        assert server.http.seen == []
+    finally:
+        server.close()
+
+
+def test_a_watch_is_ended_while_it_is_read(server):
+    def silent(handler):
+        handler.stream()
+        handler.rfile.read(1)
+
+    server.http.script = [silent]
+    stream = server.kube().watch("workflows", "1", "", 600)
+    ended = queue.Queue()
+    reader = threading.Thread(target=lambda: ended.put(list(stream)), daemon=True)
+    reader.start()
+    stream.close()
+    assert ended.get(timeout=LIMIT_S) == []
+    stream.close()  # as often as one likes
+
+
+def test_an_event_comes_whole_however_it_is_cut(server):
+    event = {"type": "ADDED", "object": {"metadata": {"name": "a" * 100_000}}}
+
+    def in_pieces(handler):
+        handler.stream()
+        data = json.dumps(event).encode() + b"\n"
+        for at in range(0, len(data), 997):
+            part = data[at : at + 997]
+            handler.wfile.write(b"%x\r\n%s\r\n" % (len(part), part))
+        handler.end_stream()
+
+    server.http.script = [in_pieces]
+    stream = server.kube().watch("workflows", "1", "", 600)
+    assert list(stream) == [("ADDED", event["object"])]
