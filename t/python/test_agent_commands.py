@@ -52,6 +52,19 @@ class FakeKube:
         metadata.update(patch.get("metadata", {}))
         return self.objects[name]
 
+    def patch_json(self, plural, namespace, name, operations):
+        test, remove = operations
+        assert (test["op"], remove["op"]) == ("test", "remove")
+        assert test["path"] == remove["path"] == "/metadata/finalizers/0"
+        self._enter("patch-json", name)
+        if name not in self.objects:
+            raise ApiError(404, "NotFound", f"{plural} {name} not found")
+        finalizers = self.objects[name]["metadata"]["finalizers"]
+        if finalizers[:1] != [test["value"]]:
+            raise ApiError(422, "Invalid", "the test of a JSON patch has failed")
+        del finalizers[0]
+        return self.objects[name]
+
     def delete(self, plural, namespace, name):
         self._enter("delete", name)
         if name not in self.objects:
@@ -100,6 +113,20 @@ def test_patch_of_a_missing_object_is_an_error():
     assert (result["ok"], result["status"], result["message"]) == (False, 404, "gone")
 
 
+def test_drop_finalizer_is_one_request():
+    kube = FakeKube({"w": workflow(finalizers=["ours", "b"])})
+    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    assert result["object"]["metadata"]["finalizers"] == ["b"]
+    assert kube.calls == [("patch-json", "w")]
+
+
+def test_drop_finalizer_of_an_object_without_it():
+    kube = FakeKube({"w": workflow(finalizers=["a"])})
+    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    assert result["object"]["metadata"]["finalizers"] == ["a"]
+    assert [c[0] for c in kube.calls] == ["patch-json", "get"]
+
+
 def test_drop_finalizer_keeps_the_others():
     kube = FakeKube({"w": workflow(finalizers=["a", "ours", "b"], version="7")})
     result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
@@ -109,12 +136,12 @@ def test_drop_finalizer_keeps_the_others():
 
 def test_drop_finalizer_reads_again_after_a_conflict():
     kube = FakeKube(
-        {"w": workflow(finalizers=["ours"])},
-        faults=[None, ApiError(409, "Conflict", "changed"), None, None],
+        {"w": workflow(finalizers=["a", "ours"])},
+        faults=[None, None, ApiError(409, "Conflict", "changed"), None, None],
     )
     result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
     assert result["ok"]
-    assert [c[0] for c in kube.calls] == ["get", "patch", "get", "patch"]
+    assert [c[0] for c in kube.calls] == ["patch-json", "get", "patch", "get", "patch"]
 
 
 @pytest.mark.parametrize(

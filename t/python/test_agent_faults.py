@@ -202,6 +202,7 @@ def test_a_finalizer_list_that_somebody_else_changes(server, code, reason):
         return lambda h: h.send(200, {"kind": "Workflow", "metadata": meta})
 
     server.http.script = [
+        answer(422, "Invalid", "the server rejected our request"),
         obj(["ours", "theirs"]),
         answer(code, reason, "no new finalizers can be added"),
         obj(["ours"]),

@@ -138,14 +138,23 @@ def _logs(kube: Kube, command: Command) -> dict[str, Any]:
 def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     """Take one finalizer off, whoever else edits the list meanwhile.
 
-    The list is replaced whole by a merge patch, so it is read first and the
-    patch bound to that version. A list that brings back a finalizer which has
-    gone since is refused with 422, a changed object with 409: read again.
+    Ours is the first, as the object was made with it: the first is taken off if
+    that is so, and else (422) the list is read. It is replaced whole by a merge
+    patch, which is bound to the version that was read. A list that brings back
+    a finalizer which has gone since is refused with 422, a changed object with
+    409: read again.
     """
     plural, namespace = command["kind"], _word(command, "namespace")
     name, finalizer = _word(command, "name"), _word(command, "finalizer")
-    for attempt in itertools.count(1):
+    first = "/metadata/finalizers/0"
+    take = [
+        {"op": "test", "path": first, "value": finalizer},
+        {"op": "remove", "path": first},
+    ]
+    for attempt in itertools.count():
         try:
+            if attempt == 0:
+                return {"object": kube.patch_json(plural, namespace, name, take)}
             obj = kube.get(plural, namespace, name)
             metadata = obj["metadata"]
             finalizers = metadata.get("finalizers") or []

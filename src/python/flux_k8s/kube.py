@@ -405,6 +405,18 @@ class Kube:
             "application/merge-patch+json",
         )
 
+    def patch_json(
+        self, plural: str, namespace: str, name: str, operations: list[dict[str, Any]]
+    ) -> Object:
+        """Apply a JSON patch (RFC 6902): all of its operations, or none (422)."""
+        return self._request(
+            ("patch", plural),
+            "PATCH",
+            self._path(RESOURCES[plural], namespace, name),
+            operations,
+            "application/json-patch+json",
+        )
+
     def delete(self, plural: str, namespace: str, name: str) -> Object:
         """Delete an object; with finalizers it stays until they are gone."""
         path = self._path(RESOURCES[plural], namespace, name)
