@@ -73,6 +73,18 @@ test_expect_success FLUXION 'the job runs with its storage in its ssds' '
 	dws_wait_event $jobid clean &&
 	flux job status $jobid
 '
+test_expect_success FLUXION 'one goes next to the rabbits that its user names' '
+	for rabbit in 1 0; do
+		jobid=$(flux submit -N2 --dw="$DWS_DIRECTIVE" --dw-rabbits=rabbit$rabbit true) &&
+		dws_wait_event $jobid clean && flux job status $jobid &&
+		flux jobs -no "{nodelist}" $jobid >>nodes || return 1
+	done &&
+	jobid=$(flux submit -N2 --dw="$DWS_DIRECTIVE" --dw-near=$jobid true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	flux jobs -no "{nodelist}" $jobid >>nodes &&
+	printf "node[%s]\n" 2-3 0-1 0-1 >expected &&
+	test_cmp expected nodes
+'
 test_expect_success FLUXION 'all at once' '
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_wait_event $jobid clean &&

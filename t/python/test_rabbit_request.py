@@ -26,8 +26,9 @@ class Jobspec:
             self.attributes["system"]["dw"] = dw
 
     def setattr(self, key: str, value: str) -> None:
-        assert key == "system.dw"
-        self.attributes["system"]["dw"] = value
+        top, name = key.split(".")
+        assert top == "system"
+        self.attributes["system"][name] = value
 
     @property
     def dw(self) -> Any:
@@ -245,3 +246,40 @@ def test_report() -> None:
     found = asked(XFS)
     assert json.loads(foresee.report(found, True)) == foresee.foresee(found)
     assert "reserved: 10 GiB or more for each node" in foresee.report(found, False)
+
+
+def place(where: dict[str, Any], *lines: str) -> request.Request:
+    found = asked(*lines)
+    found.place_at(where)
+    return found
+
+
+def test_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = [{"name": f"rabbit{n}"} for n in range(3)]
+    monkeypatch.setattr(request, "rabbits_there", lambda: there)
+    found = place({"rabbits": "rabbit[1-2]", "near": None}, XFS)
+    assert found.rabbits == ["rabbit1", "rabbit2"]
+    assert found.jobspec.attributes["system"]["dw_rabbits"] == "rabbit[1-2]"
+    assert "dw_near" not in found.jobspec.attributes["system"]
+    with pytest.raises(ValueError, match=r"no rabbit 'r7', there are rabbit\[0-2\]"):
+        place({"rabbits": "rabbit1,r7"}, XFS)
+    for text in ("", "r["):
+        with pytest.raises(ValueError, match="is not a hostlist of rabbits"):
+            place({"rabbits": text}, XFS)
+    with pytest.raises(ValueError, match="--dw-near: there are no #DW directives"):
+        place({"near": "f1"})
+
+
+def test_place_without_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "rabbits_there", lambda: None)
+    assert place({"rabbits": "any"}, XFS).rabbits == ["any"]
+
+
+def test_foreseen_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = {"state": "Ready", "capacity": 99 * GIB, "free": 99 * GIB}
+    there = [{**one, "name": "rabbit0"}, {**one, "name": "rabbit1"}]
+    monkeypatch.setattr(request, "rabbits_there", lambda: there)
+    monkeypatch.setattr(foresee, "ask_rabbits", lambda: there)
+    told = foresee.foresee(place({"rabbits": "rabbit1", "near": "f1"}, XFS))
+    assert told["rabbits"] == {"least": 1, "most": 1, "there": 1, "roomy": 1}
+    assert "nodes: 2, next to rabbit1 and f1" in foresee.lines(told)

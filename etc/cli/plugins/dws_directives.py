@@ -12,6 +12,7 @@ from flux.cli.plugin import CLIPlugin
 
 # Where ours are, if that is where Flux' Python does not look.
 PACKAGES = "@PACKAGES@"
+WHERE = ("rabbits", "near")
 MARKS = ("#DW", "#dw")  # the second is refused, with the right word
 # Of a program that is run, and may not be a script that somebody has written.
 MOST_BYTES = 1 << 20
@@ -81,6 +82,10 @@ class DirectivesPlugin(CLIPlugin):
     All of them together, and what -S dw= says, are what the job asks for. Where
     they do not agree, as two file systems of one name, the job is refused.
 
+    --dw-rabbits=HOSTLIST takes nodes next to these rabbits, and no others.
+    --dw-near=JOBID|NAME does so with the rabbits of a job of one's own that has
+    started, or has ended, or of a persistent file system that one may use.
+
     --dw-check shows what the job would get, and submits nothing. What the storage
     system adds by its profiles is known to it alone: sizes are the least that
     there will be. --dw-check-json prints the same as JSON.
@@ -92,6 +97,11 @@ class DirectivesPlugin(CLIPlugin):
 
       flux batch -N4 --dw-check job.sh
       flux batch -N4 job.sh
+
+    Next to a rabbit, or to the data of another job::
+
+      flux batch -N2 --dw-rabbits=rabbit1 job.sh
+      flux batch -N2 --dw-near=f2dYpXz job.sh
 
     A directive on the command line::
 
@@ -106,6 +116,17 @@ class DirectivesPlugin(CLIPlugin):
             metavar="TEXT|FILE",
             help="Ask for rabbit storage by #DW directives, or a file that has them,"
             " besides the #DW lines of a script (multiple use OK)",
+        )
+        self.add_option(
+            "--dw-rabbits",
+            metavar="HOSTLIST",
+            help="Take nodes next to these rabbits only",
+        )
+        self.add_option(
+            "--dw-near",
+            metavar="JOBID|NAME",
+            help="Take nodes next to the rabbits of a job, or of a persistent file"
+            " system, only",
         )
         if self.prog == "bulksubmit":
             return
@@ -135,7 +156,13 @@ class DirectivesPlugin(CLIPlugin):
             script = program_script(jobspec)
         if script and not any(mark in script[1] for mark in MARKS):
             script = None
-        if not (given or check or script):
+        where = {key: getattr(args, f"dw_{key}", None) for key in WHERE}
+        attributes = jobspec.attributes.get("system", {})
+        where = {
+            key: attributes.get(f"dw_{key}") if value is None else value
+            for key, value in where.items()
+        }
+        if not (given or check or script or any(where.values())):
             return
         if os.path.isabs(PACKAGES) and PACKAGES not in sys.path:
             sys.path.insert(0, PACKAGES)
@@ -146,6 +173,7 @@ class DirectivesPlugin(CLIPlugin):
             given = [given]
         asked = request.Request(self.prog, script, given, jobspec)
         asked.apply()
+        asked.place_at(where)
         if check:
             from flux_rabbit import foresee
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <syslog.h>
+#include <flux/hostlist.h>
 
 #include "libdws/directive/directive.h"
 #include "libdws/storage/ownrabbit.h"
@@ -43,6 +44,34 @@ static int callback_failed (struct jobtap_job *job, const char *what)
     return -1;
 }
 
+/* Where the job's nodes are to be. Which rabbits there are is not known here.
+ */
+static int check_where (json_t *rabbits, json_t *near, bool storage,
+                        size_t limit, dws_error_t *error)
+{
+    const char *name = rabbits ? "dw_rabbits" : "dw_near";
+    struct hostlist *hl;
+
+    if (!rabbits && !near)
+        return 0;
+    if (!storage)
+        return dws_error (error, EINVAL, "%s: there are no #DW directives",
+                          name);
+    if (json_string_length (rabbits) > limit
+        || json_string_length (near) > limit)
+        return dws_error (error, EINVAL, "%s has more than %zu bytes, which is"
+                          " the limit", name, limit);
+    hl = hostlist_decode (json_string_value (rabbits));
+    hostlist_destroy (hl);
+    if (rabbits && (!hl || json_string_length (rabbits) == 0))
+        return dws_error (error, EINVAL, "dw_rabbits must be a hostlist of"
+                          " rabbits");
+    if (near && json_string_length (near) == 0)
+        return dws_error (error, EINVAL, "dw_near must be a job id or the name"
+                          " of a persistent file system");
+    return 0;
+}
+
 static int validate_cb (flux_plugin_t *p,
                         const char *topic,
                         flux_plugin_arg_t *args,
@@ -52,6 +81,8 @@ static int validate_cb (flux_plugin_t *p,
     json_t *dw = NULL;
     json_t *tolerance = NULL;
     json_t *group = NULL;
+    json_t *rabbits = NULL;
+    json_t *near = NULL;
     json_t *resources = NULL;
     struct dws_directives *dirs;
     size_t count = 0;
@@ -60,14 +91,16 @@ static int validate_cb (flux_plugin_t *p,
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:{s?o s?{s?{s?o s?o s?o}}}}",
+                                "{s:{s?o s?{s?{s?o s?o s?o s?o s?o}}}}",
                                 "jobspec",
                                 "resources", &resources,
                                 "attributes",
                                 "system",
                                 "dw", &dw,
                                 "dw_failure_tolerance", &tolerance,
-                                "dw_group", &group) < 0)
+                                "dw_group", &group,
+                                "dw_rabbits", &rabbits,
+                                "dw_near", &near) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
     if (dw) {
         if (!(dirs = dws_directives_parse (dw, ctx->presets, &ctx->limits,
@@ -85,6 +118,8 @@ static int validate_cb (flux_plugin_t *p,
     if (!current_job (ctx)
         && dws_ownrabbit_check (resources, count > 0, ctx->rabbit_resources,
                                 &error) < 0)
+        return flux_jobtap_reject_job (p, args, "%s", error.text);
+    if (check_where (rabbits, near, count > 0, ctx->limits.bytes, &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)
         return 0;

@@ -47,6 +47,7 @@ static void record_destroy (struct jobtap_job *job)
         flux_future_destroy (job->f_abandon);
         json_decref (job->dw);
         json_decref (job->resources);
+        json_decref (job->where);
         free (job->dw_error);
         free (job->group);
         free (job);
@@ -171,12 +172,14 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
     int userid;
     json_t *tolerance = NULL;
     json_t *group = NULL;
+    const char *rabbits = NULL;
+    const char *near = NULL;
     json_t *resources;
     json_t *dw = NULL;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:I s:i s:{s:o s?{s?{s?o s?o s?o}}}}",
+                                "{s:I s:i s:{s:o s?{s?{s?o s?o s?o s?s s?s}}}}",
                                 "id", &id,
                                 "userid", &userid,
                                 "jobspec",
@@ -185,7 +188,9 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
                                 "system",
                                 "dw", &dw,
                                 "dw_failure_tolerance", &tolerance,
-                                "dw_group", &group) < 0) {
+                                "dw_group", &group,
+                                "dw_rabbits", &rabbits,
+                                "dw_near", &near) < 0) {
         errno = EPROTO;
         return NULL;
     }
@@ -202,6 +207,8 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
     job->failure_tolerance = json_integer_value (tolerance);
     if (flux_job_id_encode (id, "f58", job->idf58, sizeof (job->idf58)) < 0
         || (group && !(job->group = group_text (group)))
+        || !(job->where = json_pack ("{s:s* s:s*}", "rabbits", rabbits,
+                                     "near", near))
         || job_parse_dw (job, dw) < 0
         || !(job->resources = json_deep_copy (resources)))
         goto error;
@@ -296,7 +303,8 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
                          "teardown", jobtap_facts_cut_short (facts),
                          "abandoned", jobtap_facts_abandoned (facts),
                          "t_epilog", facts->t_epilog))
-        || json_object_update (o, place) < 0) {
+        || json_object_update (o, place) < 0
+        || json_object_update (o, job->where) < 0) {
         json_decref (place);
         json_decref (o);
         errno = ENOMEM;

@@ -43,6 +43,7 @@ struct jobtap_job {
     int userid;
     int failure_tolerance;
     char *group;                // that the user asks for, or NULL
+    json_t *where;              // "rabbits" and "near", if it asks for them
     json_t *dw;                 // single directives, presets expanded
     json_t *resources;          // as submitted
     bool preset_used;

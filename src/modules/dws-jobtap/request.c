@@ -108,7 +108,8 @@ int jobtap_request_create (struct jobtap_job *job)
                            "resources", job->resources,
                            "failure_tolerance", job->failure_tolerance,
                            "group", job->group))
-        && json_object_update (o, place) == 0)
+        && json_object_update (o, place) == 0
+        && json_object_update (o, job->where) == 0)
         f = flux_rpc_pack (job->ctx->h, "dws.create", FLUX_NODEID_ANY, 0,
                            "O", o);
     else

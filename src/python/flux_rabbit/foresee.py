@@ -13,7 +13,7 @@ from typing import Any
 
 from flux_k8s import dws
 
-from flux_rabbit import request, rpc, term
+from flux_rabbit import request, term
 from flux_rabbit.units import Size
 
 Object = dict[str, Any]
@@ -115,10 +115,7 @@ def rabbits_needed(need: Room, rabbits: list[Object] | None) -> Object:
 
 def ask_rabbits() -> list[Object] | None:
     """The rabbits of the instance, None if it cannot be asked."""
-    try:
-        return rpc.rabbits(rpc.Handle())
-    except OSError:
-        return None
+    return request.rabbits_there()
 
 
 def foresee(asked: request.Request) -> Object:
@@ -132,6 +129,8 @@ def foresee(asked: request.Request) -> Object:
     directives = judged["directives"]
     before = asked.jobspec.jobspec["resources"]
     rabbits = ask_rabbits() if directives else None
+    if rabbits and asked.rabbits is not None:
+        rabbits = [entry for entry in rabbits if entry["name"] in asked.rabbits]
     resources = dws.apply_breakdowns(
         before,
         [breakdown(sets) for sets in map(sets_of, directives) if sets],
@@ -162,6 +161,7 @@ def foresee(asked: request.Request) -> Object:
             for directive in directives
         ],
         "warnings": judged["warnings"],
+        "where": asked.where,
         "nodes": nodes,
         "scheduled": {
             "groups": need.groups if need.gib else 0,
@@ -203,7 +203,9 @@ def lines(told: Object) -> list[str]:
         result += [f"  {line}" for line in _storage_lines(entry)]
     result += [f"warning: {text}" for text in told["warnings"]]
     rabbits, scheduled = told["rabbits"], told["scheduled"]
-    result.append(f"nodes: {told['nodes']}")
+    places = [told["where"][key] for key in ("rabbits", "near") if key in told["where"]]
+    at = f", next to {' and '.join(places)}" if places else ""
+    result.append(f"nodes: {told['nodes']}{at}")
     if not scheduled["gib"]:
         return result
     per = "node" if scheduled["nodes"] == 1 else f"{scheduled['nodes']} nodes"

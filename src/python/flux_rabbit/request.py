@@ -127,6 +127,39 @@ def configured(key: str) -> Any:
     return table
 
 
+@functools.cache
+def rabbits_there() -> list[dict[str, Any]] | None:
+    """The rabbits of the instance, None if it cannot be asked."""
+    try:
+        return rpc.rabbits(rpc.Handle())
+    except OSError:
+        return None
+
+
+def check_rabbits(text: str) -> list[str]:
+    """The rabbits that --dw-rabbits names. Raises ValueError, with the name of one
+    that there is not."""
+    from flux.hostlist import Hostlist
+
+    try:
+        chosen = list(Hostlist(text))
+    except (OSError, ValueError):
+        chosen = []
+    if not chosen:
+        raise ValueError(f"--dw-rabbits: '{text}' is not a hostlist of rabbits")
+    there = rabbits_there()
+    if there is None:
+        return chosen
+    known = {rabbit["name"] for rabbit in there}
+    for name in chosen:
+        if name not in known:
+            names = Hostlist(sorted(known)).encode() or "none"
+            raise ValueError(
+                f"--dw-rabbits: there is no rabbit '{name}', there are {names}"
+            )
+    return chosen
+
+
 class Request:
     """What one job asks for."""
 
@@ -147,6 +180,9 @@ class Request:
         self.judged: dws.Directives | None = None
         # Whether a line may be the name of a preset, which only the instance knows.
         self.presets = False
+        # What is asked for by --dw-rabbits and --dw-near, and which rabbits these are.
+        self.where: dict[str, str] = {}
+        self.rabbits: list[str] | None = None
         attributes = jobspec.attributes.get("system", {})
         if script:
             found, late = header(*script)
@@ -213,3 +249,15 @@ class Request:
         self.judge()
         if self.changed:
             self.jobspec.setattr("system.dw", self.text())
+
+    def place_at(self, where: dict[str, Any]) -> None:
+        """Note where the nodes are to be: by "rabbits", a hostlist, and "near", a
+        job or persistent storage, which only the instance knows. A value may be
+        None. Raises ValueError."""
+        self.where = {key: str(text) for key, text in where.items() if text is not None}
+        for key, text in self.where.items():
+            if not self.sources:
+                raise ValueError(f"--dw-{key}: there are no #DW directives")
+            self.jobspec.setattr(f"system.dw_{key}", text)
+        if "rabbits" in self.where:
+            self.rabbits = check_rabbits(self.where["rabbits"])

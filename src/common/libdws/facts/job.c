@@ -47,6 +47,8 @@ void dws_job_destroy (struct dws_job *job)
         free (job->group);
         free (job->bank);
         free (job->queue);
+        free (job->rabbits);
+        free (job->near);
         free (job->resources);
         free (job->hosts);
         free (job->refusal);
@@ -68,6 +70,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     const char *group = NULL;
     const char *bank = NULL;
     const char *queue = NULL;
+    const char *rabbits = NULL;
+    const char *near = NULL;
     int run_started = 0;
     int exception = 0;
     int abandoned = 0;
@@ -76,7 +80,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     int index;
 
     if (json_unpack_ex (o, &err, 0,
-                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?s s?s"
+                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?s s?s s?s s?s"
                         " s?b s?b s?b s?b s?F}",
                         "id", &id,
                         "jobid", &id,
@@ -89,6 +93,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
                         "group", &group,
                         "bank", &bank,
                         "queue", &queue,
+                        "rabbits", &rabbits,
+                        "near", &near,
                         "run_started", &run_started,
                         "exception", &exception,
                         "abandoned", &abandoned,
@@ -115,6 +121,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
         || (group && !(job->group = strdup (group)))
         || (bank && !(job->bank = strdup (bank)))
         || (queue && !(job->queue = strdup (queue)))
+        || (rabbits && !(job->rabbits = strdup (rabbits)))
+        || (near && !(job->near = strdup (near)))
         || dws_jsontext_set (&job->directives, directives) < 0
         || dws_jsontext_set (&job->resources, resources) < 0) {
         dws_job_destroy (job);
@@ -157,6 +165,8 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     take_over (&job->group, &fresh->group);
     take_over (&job->bank, &fresh->bank);
     take_over (&job->queue, &fresh->queue);
+    take_over (&job->rabbits, &fresh->rabbits);
+    take_over (&job->near, &fresh->near);
     job->userid = fresh->userid;
     job->commands = fresh->commands;
     job->directives_hash = fresh->directives_hash;

@@ -43,6 +43,8 @@ struct dws_job {
     char *group;                // that the user asks for, or NULL
     char *bank;                 // or NULL
     char *queue;                // or NULL
+    char *rabbits;              // that its nodes are to be next to, or NULL
+    char *near;                 // a job or persistent storage, likewise
     bool run_started;
     bool exception;             // a fatal exception was raised: CLEANUP is near
     bool abandoned;             // epilog timeout: the epilog was let go

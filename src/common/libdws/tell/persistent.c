@@ -13,6 +13,10 @@
 #include "libdws/util/timestamp.h"
 #include "persistent.h"
 
+/* Not only its owner may use it.
+ */
+#define DWS_ANNOTATION_SHARED "dataworkflowservices.github.io/ignore-uid"
+
 /* A reference is to the breakdown of a directive: its workflow's name and
  * "-INDEX".
  */
@@ -44,12 +48,15 @@ json_t *dws_persistent_describe (json_t *object)
     const char *state = "";
     const char *created = NULL;
     json_int_t userid = -1;
+    const char *shared = "";
     json_t *references = NULL;
     json_t *users;
     json_t *o;
     json_t *value;
     size_t index;
 
+    json_unpack (object, "{s:{s:{s:s}}}", "metadata", "annotations",
+                 DWS_ANNOTATION_SHARED, &shared);
     json_unpack (object, "{s:{s?s s?s s?s}}",
                  "metadata",
                    "name", &name,
@@ -80,6 +87,11 @@ json_t *dws_persistent_describe (json_t *object)
                          "created", dws_timestamp (created),
                          "users", users)))
         goto nomem;
+    if (!strcmp (shared, "true")
+        && json_object_set_new (o, "shared", json_true ()) < 0) {
+        json_decref (o);
+        goto nomem;
+    }
     return o;
 nomem:
     errno = ENOMEM;

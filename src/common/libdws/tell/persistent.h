@@ -10,9 +10,10 @@
 #include <jansson.h>
 
 /* Describe one: {"name", "namespace", "type", "userid", "state", "created",
- * "users"}, where created is a time (s since the epoch), and users an array of
+ * "users", "shared"?}, where created is a time (s since the epoch), and users an array of
  * {"workflow", "jobid"?} for those that use it now; jobid is there if the
- * workflow is named like those of Flux jobs. Whatever the object does not tell
+ * workflow is named like those of Flux jobs; shared, true, if others than its
+ * owner may use it. Whatever the object does not tell
  * is "" or -1, or 0 for the time. Returns NULL with errno ENOMEM.
  */
 json_t *dws_persistent_describe (json_t *object);

@@ -11,6 +11,7 @@
 #include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/kvs.h"
+#include "act/near.h"
 #include "act/storage.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -263,6 +264,7 @@ static bool resource_update_done (struct job *job)
 
 const struct action action_resource_update = {
     .kind = DWS_ACT_RESOURCE_UPDATE,
+    .ready = near_ready,
     .run = run_resource_update,
     .done = resource_update_done,
 };

@@ -14,11 +14,13 @@
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/labels.h"
 #include "libdws/storage/location.h"
+#include "libdws/storage/near.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/kvs.h"
+#include "act/near.h"
 #include "act/storage.h"
 #include "base/calls.h"
 #include "facts/config.h"
@@ -48,8 +50,19 @@ static json_t *all_breakdowns (struct job *job)
     return list;
 }
 
-/* Next to storage that exists already, and to rabbits with the labels that new
- * storage asks for.
+/* Takes over both.
+ */
+static json_t *join (json_t *a, json_t *b, int64_t nodes, dws_error_t *error)
+{
+    json_t *both = b ? dws_near_join (a, b, nodes, error) : NULL;
+
+    ERRNO_SAFE (json_decref (a));
+    ERRNO_SAFE (json_decref (b));
+    return both;
+}
+
+/* Next to storage that exists already, to rabbits with the labels that new storage
+ * asks for, and where its user wants it.
  */
 static json_t *locate (struct job *job, json_t *breakdowns,
                        json_t *resources, dws_error_t *error)
@@ -68,17 +81,12 @@ static json_t *locate (struct job *job, json_t *breakdowns,
         ERRNO_SAFE (json_decref (location));
         location = NULL;
     }
-    else if (json_is_null (location))
-        location = json_incref (labels);
-    else if (!json_is_null (labels)) {
-        json_t *both = json_pack ("{s:[O,O]}", "and", location, labels);
-
-        if (!both)
-            dws_error (error, ENOMEM, "out of memory");
-        ERRNO_SAFE (json_decref (location));
-        location = both;
-    }
+    else
+        location = join (location, json_incref (labels), nodes, error);
     ERRNO_SAFE (json_decref (labels));
+    if (location)
+        location = join (location, near_constraint (job, nodes, error), nodes,
+                         error);
     return location;
 }
 

@@ -10,6 +10,7 @@
 #include "act/action.h"
 #include "act/groups.h"
 #include "act/limits.h"
+#include "act/near.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "act/workflow.h"
@@ -25,7 +26,8 @@ static bool create_ready (struct job *job)
 {
     return groups_ready (job->ctx->groups, job->facts->userid,
                          job->facts->group)
-        && limits_ready (job);
+        && limits_ready (job)
+        && near_ready (job);
 }
 
 static int run_create (struct job *job, const struct dws_action *wanted)
@@ -56,7 +58,8 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     }
     /* A job that has been let in once is not refused for drives lost since. */
     if (job->facts->phase == DWS_PHASE_DEPEND
-        && storage_foresee (job, &error) < 0) {
+        && (near_check (job, &error) < 0
+            || storage_foresee (job, &error) < 0)) {
         if (errno == ENOMEM)
             return -1;
         act_refuse (job, error.text);

@@ -59,6 +59,8 @@ static void job_destroy (void *value)
         retry_destroy (job->retry);
         json_decref (job->breakdowns);
         free (job->trouble);
+        free (job->near);
+        free (job->near_fault);
         dws_workflow_destroy (job->wf);
         dws_job_destroy (job->facts);
         free (job);

@@ -36,6 +36,9 @@ struct job {
     json_t *servers;                    // where storage is that is used
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
+    char *near;                         // rabbits of what dw_near names
+    char *near_fault;                   // or why there are none
+    bool near_asked;
     double t_alloc;                     // when it was given its nodes, from R
     double t_down;                      // since when it waits for a rabbit
                                         //  that is down, or a file system that

@@ -240,6 +240,41 @@ static json_t *find_persistent (const struct persistent *p, const char *name)
     return json_object_get (p->list, key);
 }
 
+json_t *persistent_rabbits (const struct persistent *p,
+                            const struct space *space,
+                            const char *name,
+                            uint32_t userid,
+                            dws_error_t *error)
+{
+    json_t *o = find_persistent (p, name);
+    json_int_t owner = -1;
+    int shared = 0;
+    json_t *taken;
+    json_t *by_rabbit;
+
+    if (!o) {
+        dws_error (error, ENOENT, "there is no persistent file system '%.64s'",
+                   name);
+        return NULL;
+    }
+    (void)json_unpack (o, "{s:I s?b}", "userid", &owner, "shared", &shared);
+    if (owner != (json_int_t)userid && !shared) {
+        dws_error (error, EPERM, "persistent file system '%.64s' belongs to"
+                   " another user", name);
+        return NULL;
+    }
+    if (!(taken = space_persistent (space))) {
+        dws_error_nomem (error);
+        return NULL;
+    }
+    if ((by_rabbit = json_object_get (taken, name)))
+        json_incref (by_rabbit);
+    else if (!(by_rabbit = json_object ()))
+        dws_error_nomem (error);
+    json_decref (taken);
+    return by_rabbit;
+}
+
 static bool is_owner (flux_t *h, uint32_t userid)
 {
     const char *s = flux_attr_get (h, "security.owner");

@@ -39,6 +39,16 @@ void persistent_each (const struct persistent *p,
                       const struct space *space,
                       persistent_f visit, void *arg);
 
+/* What the file system 'name' takes, {RABBIT: BYTES}, a new reference: nothing while
+ * it is being made. Fails with ENOENT (there is none), EPERM ('userid' may not use
+ * it) or ENOMEM.
+ */
+json_t *persistent_rabbits (const struct persistent *p,
+                            const struct space *space,
+                            const char *name,
+                            uint32_t userid,
+                            dws_error_t *error);
+
 /* The file systems that a job's directives name, in words; "" if there is
  * nothing to tell. The caller frees it.
  */

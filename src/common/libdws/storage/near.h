@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Where users want their jobs to be, as an RFC 31 constraint: on the nodes next
+ * to rabbits, and on no others. Nodes without a rabbit are next to none.
+ */
+
+#ifndef LIBDWS_NEAR_H
+#define LIBDWS_NEAR_H
+
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/graph/topology.h"
+#include "libdws/util/error.h"
+
+/* The rabbits of 'hosts' (RFC 29), as a hostlist, each once, that the caller
+ * frees. A host may be a rabbit itself. Fails with ENOENT (there is none), EINVAL
+ * or ENOMEM.
+ */
+char *dws_near_rabbits (const char *hosts,
+                        const struct dws_topology *topo,
+                        dws_error_t *error);
+
+/* Return a new object {"hostlist": [HOSTS]}, the nodes next to 'rabbits' (RFC 29).
+ * 'nodes' is how many the job needs, INT32_MAX if that is not known. Fails with
+ * EINVAL (an unknown rabbit), ENOSPC (fewer nodes) or ENOMEM.
+ */
+json_t *dws_near_constraint (const char *rabbits,
+                             const struct dws_topology *topo,
+                             int64_t nodes,
+                             dws_error_t *error);
+
+/* Both of two constraints of this form, each of which may be a JSON null, as one:
+ * a new reference. Fails with ENOSPC if there are fewer such nodes than the job
+ * needs, or with ENOMEM.
+ */
+json_t *dws_near_join (json_t *a,
+                       json_t *b,
+                       int64_t nodes,
+                       dws_error_t *error);
+
+#endif /* !LIBDWS_NEAR_H */
