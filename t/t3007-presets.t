@@ -41,8 +41,85 @@ test_expect_success 'one that is not there' '
 	test_expect_code 1 flux rabbit presets scratsh 2>err &&
 	grep "there is no preset .scratsh.: saved, scratch" err
 '
+
+# reload TEXT: what follows [rabbit.presets]
+reload () {
+	sed -i "/rabbit.preset/,\$d" "$DWS_TMP/conf.d/test.toml" &&
+	cat >>"$DWS_TMP/conf.d/test.toml" && flux config reload
+}
+MINE='#DW copy_out source=$DW_JOB_st/o destination=$LUS/${UID}x/$JOBID/$QUEUE$$'
+test_expect_success 'variables are listed with what they are' '
+	reload <<-EOF &&
+	[rabbit.preset_variables]
+	LUS = "/lus/one"
+	[rabbit.presets]
+	mine = ["#DW jobdw type=xfs capacity=1GiB name=st", "$MINE"]
+	EOF
+	flux rabbit presets >out &&
+	grep "^mine  #DW jobdw" out &&
+	grep -F "      $MINE" out &&
+	grep -F "  \$UID: the number" out && grep -F "  \$LUS: \"/lus/one\"" out &&
+	test_must_fail grep DW_JOB_st: out
+'
+test_expect_success 'or as they would be for who asks' '
+	flux rabbit presets --expand >out &&
+	grep "destination=/lus/one/$(id -u)x/JOBID/QUEUE\\$\$" out
+'
+test_expect_success 'by --dw-check, too' '
+	flux submit -N1 --dw=mine -S queue=batch --dw-check true >out &&
+	grep "destination=/lus/one/$(id -u)x/jobid/batch\\$\$" out
+'
+test_expect_success 'a job has its own' '
+	dws_start_sim && dws_load && dws_start_agent && dws_wait_status ".agent.synced" &&
+	reload <<-EOF &&
+	[rabbit]
+	mapping = "$PWD/mapping.json"
+	[rabbit.preset_variables]
+	SIZE = "2GiB"
+	[rabbit.presets]
+	mine = "#DW jobdw type=xfs capacity=\$SIZE name=u\${UID}-\$JOBID"
+	banked = "#DW jobdw type=xfs capacity=1GiB name=\$BANK"
+	EOF
+	jobid=$(flux submit -N1 --dw=mine printenv) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	flux job eventlog $jobid >eventlog &&
+	grep "capacity=2GiB name=u$(id -u)-$(flux job id --to=dec $jobid)" eventlog &&
+	flux job attach $jobid >out && grep DW_JOB_u out
+'
+test_expect_success 'one that has none is refused with its name' '
+	test_must_fail flux submit -N1 -S dw=banked true 2>err &&
+	grep "(preset .banked.): .BANK: the job has none" err
+'
+test_expect_success 'nothing gets in by a value' '
+	test_must_fail flux submit -N1 -S dw=banked -S bank="a name=b" true 2>err &&
+	grep ".BANK: .a name=b. is not one word" err
+'
+test_expect_success 'the plugin starts again while such a job waits' '
+	dws_ctl hold Proposal &&
+	jobid=$(flux submit -N1 --dw=mine true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
+	flux jobtap remove dws-jobtap.so &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	flux module reload -f "$DWS_MODULES/dws.so" &&
+	dws_ctl release Proposal &&
+	dws_wait_event $jobid clean && flux job status $jobid
+'
+# bad TEXT TABLE: this is refused by the plugin and by the check
+bad () {
+	cp "$DWS_TMP/conf.d/test.toml" good.toml &&
+	printf "%b" "$2" >>"$DWS_TMP/conf.d/test.toml" &&
+	test_must_fail flux config reload 2>err && grep "$1" err &&
+	cp good.toml "$DWS_TMP/conf.d/test.toml"
+}
+test_expect_success 'a variable that there is not is a fault of the configuration' '
+	bad "presets.bad: .SIEZ is not a variable" \
+		"bad = \"#DW jobdw type=xfs capacity=\$SIEZ name=x\"\n" &&
+	sed -i "s/^SIZE.*/SIZE = \"2 GiB\"/" "$DWS_TMP/conf.d/test.toml" &&
+	test_must_fail flux config reload 2>err &&
+	grep "preset_variables.SIZE: expected one word" err
+'
 test_expect_success 'there are none' '
-	sed -i "/rabbit.presets/,\$d" "$DWS_TMP/conf.d/test.toml" && flux config reload &&
+	sed -i "/rabbit.preset/,\$d" "$DWS_TMP/conf.d/test.toml" && flux config reload &&
 	flux rabbit presets >out && test_must_be_empty out
 '
 test_done

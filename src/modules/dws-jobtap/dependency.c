@@ -70,17 +70,22 @@ int jobtap_dependency_inactive_cb (flux_plugin_t *p,
     return 0;
 }
 
-static bool has_command (struct jobtap *ctx, flux_jobid_t target, json_t *dw,
+static bool has_command (struct jobtap *ctx, flux_jobid_t target,
+                         flux_plugin_arg_t *args, json_t *dw,
                          unsigned int command)
 {
     struct jobtap_job *job = jobtap_job_lookup (ctx, target);
     struct dws_directives *dirs;
+    json_t *presets;
     json_t *o;
     bool found;
 
     if (job)
         return dws_commands (job->dw) & command;
-    if (!(dirs = dws_directives_parse (dw, ctx->presets, NULL, NULL)))
+    presets = jobtap_args_presets (ctx, args);
+    dirs = dws_directives_parse (dw, presets, NULL, NULL);
+    json_decref (presets);
+    if (!dirs)
         return false;
     o = dws_directives_encode (dirs);
     found = dws_commands (o) & command;
@@ -117,7 +122,7 @@ static int check_target (struct dependency *dep, dws_error_t *error)
         dws_error (error, EPERM, "job %s is another user's", dep->idf58);
     else if (!dw)
         dws_error (error, EINVAL, "job %s has no #DW directives", dep->idf58);
-    else if (!has_command (dep->ctx, dep->target, dw, kind->command))
+    else if (!has_command (dep->ctx, dep->target, args, dw, kind->command))
         dws_error (error, EINVAL, "job %s has no %s directive", dep->idf58,
                    kind->directive);
     else

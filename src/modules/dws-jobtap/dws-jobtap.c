@@ -16,6 +16,7 @@
 #include <flux/hostlist.h>
 
 #include "libdws/directive/directive.h"
+#include "libdws/directive/presets.h"
 #include "libdws/storage/ownrabbit.h"
 
 #include "abandon.h"
@@ -83,6 +84,7 @@ static int validate_cb (flux_plugin_t *p,
     json_t *group = NULL;
     json_t *rabbits = NULL;
     json_t *near = NULL;
+    json_t *presets;
     json_t *resources = NULL;
     struct dws_directives *dirs;
     size_t count = 0;
@@ -103,8 +105,10 @@ static int validate_cb (flux_plugin_t *p,
                                 "dw_near", &near) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
     if (dw) {
-        if (!(dirs = dws_directives_parse (dw, ctx->presets, &ctx->limits,
-                                           &error)))
+        presets = jobtap_args_presets (ctx, args);
+        dirs = dws_directives_parse (dw, presets, &ctx->limits, &error);
+        json_decref (presets);
+        if (!dirs)
             return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
         count = dws_directives_count (dirs);
         rc = jobtap_limits_validate (ctx, args, current_job (ctx), dirs,
@@ -341,21 +345,19 @@ static int query_cb (flux_plugin_t *p,
                                  "jobs", jobs);
 }
 
-static int check_presets (json_t *presets, dws_error_t *error)
+static int check_presets (json_t *presets, json_t *variables,
+                          dws_error_t *error)
 {
-    const char *name;
-    json_t *value;
+    dws_error_t e;
 
-    if (!json_is_object (presets))
-        return dws_error (error, EINVAL, "must be a table");
-    json_object_foreach (presets, name, value) {
-        struct dws_directives *dirs;
-        dws_error_t e;
-
-        if (!(dirs = dws_directives_parse (value, NULL, NULL, &e)))
-            return dws_error (error, EINVAL, "%s: %s", name, e.text);
-        dws_directives_destroy (dirs);
-    }
+    if (presets && !json_is_object (presets))
+        return dws_error (error, EINVAL, "presets must be a table");
+    if (variables && !json_is_object (variables))
+        return dws_error (error, EINVAL, "preset_variables must be a table");
+    if (dws_presets_check_variables (variables, &e) < 0)
+        return dws_error (error, EINVAL, "preset_variables.%s", e.text);
+    if (dws_presets_check (presets, variables, &e) < 0)
+        return dws_error (error, EINVAL, "presets.%s", e.text);
     return 0;
 }
 
@@ -399,6 +401,7 @@ static int conf_update_cb (flux_plugin_t *p,
     struct jobtap *ctx = arg;
     json_t *rabbit = NULL;
     json_t *presets;
+    json_t *variables;
     json_t *allow;
     struct dws_directive_limits limits;
     struct dws_limits *storage_limits;
@@ -412,8 +415,9 @@ static int conf_update_cb (flux_plugin_t *p,
         || (rabbit && !json_is_object (rabbit)))
         return flux_jobtap_error (p, args, "[rabbit] must be a table");
     presets = json_object_get (rabbit, "presets");
-    if (presets && check_presets (presets, &error) < 0)
-        return flux_jobtap_error (p, args, "rabbit.presets: %s", error.text);
+    variables = json_object_get (rabbit, "preset_variables");
+    if (check_presets (presets, variables, &error) < 0)
+        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
     if (read_limits (rabbit, &limits, &error) < 0)
         return flux_jobtap_error (p, args, "rabbit.%s", error.text);
     allow = json_object_get (rabbit, "allow_rabbit_resources");
@@ -430,6 +434,8 @@ static int conf_update_cb (flux_plugin_t *p,
     ctx->limits = limits;
     json_decref (ctx->presets);
     ctx->presets = json_incref (presets);
+    json_decref (ctx->preset_variables);
+    ctx->preset_variables = json_incref (variables);
     return 0;
 }
 

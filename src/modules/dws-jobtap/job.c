@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libdws/directive/directive.h"
+#include "libdws/directive/presets.h"
 #include "libutil/errno_safe.h"
 
 #include "job.h"
@@ -115,24 +116,62 @@ void jobtap_destroy (struct jobtap *ctx)
         for (struct jobtap_job *job = ctx->jobs; job; job = job->next)
             job->ctx = NULL;
         json_decref (ctx->presets);
+        json_decref (ctx->preset_variables);
         dws_limits_destroy (ctx->storage_limits);
         free (ctx);
     }
+}
+
+static json_t *number_text (json_int_t n)
+{
+    return json_sprintf ("%" JSON_INTEGER_FORMAT, n);
+}
+
+/* The name of the user is not among the variables: looking it up might keep the job
+ * manager waiting, and jobs come to it without their environment.
+ */
+json_t *jobtap_args_presets (struct jobtap *ctx, flux_plugin_arg_t *args)
+{
+    json_int_t id;
+    int userid;
+    json_t *place;
+    json_t *values = NULL;
+    json_t *bound = NULL;
+
+    if (!ctx->presets || !(place = jobtap_args_place (args)))
+        return NULL;
+    values = json_pack ("{s:O* s:O*}",
+                        "BANK", json_object_get (place, "bank"),
+                        "QUEUE", json_object_get (place, "queue"));
+    json_decref (place);
+    if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN, "{s:I s:i}",
+                                "id", &id, "userid", &userid) == 0) {
+        json_object_set_new (values, "JOBID", number_text (id));
+        json_object_set_new (values, "UID", number_text (userid));
+    }
+    if (values)
+        bound = dws_presets_bind (ctx->presets, ctx->preset_variables, values,
+                                  NULL);
+    ERRNO_SAFE (json_decref (values));
+    return bound;
 }
 
 /* A directive text that means something without the presets is taken as it
  * is, so that presets can change later without changing this job. So can the
  * limits: they were applied when the job was submitted.
  */
-static int job_parse_dw (struct jobtap_job *job, json_t *dw)
+static int job_parse_dw (struct jobtap_job *job, json_t *dw,
+                         flux_plugin_arg_t *args)
 {
-    const struct jobtap *ctx = job->ctx;
     struct dws_directives *dirs;
     dws_error_t error;
 
     if (!(dirs = dws_directives_parse (dw, NULL, NULL, NULL))) {
-        if (!(dirs = dws_directives_parse (dw, ctx->presets, NULL,
-                                           &error))) {
+        json_t *presets = jobtap_args_presets (job->ctx, args);
+
+        dirs = dws_directives_parse (dw, presets, NULL, &error);
+        ERRNO_SAFE (json_decref (presets));
+        if (!dirs) {
             if (errno != EINVAL
                 || !(job->dw_error = strdup (error.text))
                 || !(job->dw = json_array ()))
@@ -209,7 +248,7 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
         || (group && !(job->group = group_text (group)))
         || !(job->where = json_pack ("{s:s* s:s*}", "rabbits", rabbits,
                                      "near", near))
-        || job_parse_dw (job, dw) < 0
+        || job_parse_dw (job, dw, args) < 0
         || !(job->resources = json_deep_copy (resources)))
         goto error;
     if (json_array_size (job->dw) == 0 && !job->dw_error) {

@@ -23,6 +23,7 @@ struct jobtap {
     flux_plugin_t *p;
     flux_t *h;
     json_t *presets;            // [rabbit.presets], or NULL
+    json_t *preset_variables;   // [rabbit.preset_variables], or NULL
     struct dws_directive_limits limits; // of what is submitted
     struct dws_limits *storage_limits;  // [rabbit.limits], or NULL
     bool rabbit_resources;      // jobs without directives may ask for rabbits
@@ -65,6 +66,11 @@ void jobtap_destroy (struct jobtap *ctx);
  * more when the plugin goes.
  */
 void jobtap_hello (struct jobtap *ctx);
+
+/* The presets as they are for the job that 'args' describe (libdws/directive/presets.h):
+ * a new reference; NULL if there are none, or no memory.
+ */
+json_t *jobtap_args_presets (struct jobtap *ctx, flux_plugin_arg_t *args);
 
 /* Make the record of the job that 'args' describe, and attach it.
  * Returns the record; or NULL with errno 0 if it is not a rabbit job, or with

@@ -15,6 +15,7 @@
 #include "libdws/config/limits.h"
 #include "libdws/directive/capacity.h"
 #include "libdws/directive/directive.h"
+#include "libdws/directive/presets.h"
 #include "libdws/graph/jgf.h"
 #include "libdws/graph/topology.h"
 #include "libdws/storage/allocation.h"
@@ -114,13 +115,17 @@ error:
 static json_t *directives (struct call *call)
 {
     struct dws_directives *dirs;
+    json_t *presets = NULL;
     json_t *result;
 
-    if (!(dirs = dws_directives_parse_where (call->args[0],
-                                             call->args[1],
-                                             NULL,
-                                             &call->where,
-                                             &call->error)))
+    if (call->args[1]
+        && !(presets = dws_presets_bind (call->args[1], NULL, call->args[2],
+                                         &call->error)))
+        return NULL;
+    dirs = dws_directives_parse_where (call->args[0], presets, NULL,
+                                       &call->where, &call->error);
+    ERRNO_SAFE (json_decref (presets));
+    if (!dirs)
         return NULL;
     if (!(result = encode_directives (dirs)))
         dws_error_nomem (&call->error);
@@ -334,12 +339,20 @@ static json_t *limits_of (struct call *call)
     return result;
 }
 
+/* The presets with the values of variables in the place of these.
+ */
+static json_t *presets (struct call *call)
+{
+    return dws_presets_bind (call->args[0], NULL, call->args[1], &call->error);
+}
+
 static const struct function {
     const char *name;
     function_f run;
     const char *args[MAX_ARGS];   // their names, for error texts
 } functions[] = {
-    { "directives", directives, { "dw", "presets" } },
+    { "directives", directives, { "dw", "presets", "values" } },
+    { "presets", presets, { "presets", "values" } },
     { "breakdown_apply", breakdown_apply,
       { "resources", "breakdowns", "options" } },
     { "allocation_nodes", allocation_nodes, { "R", "rabbitmapping" } },

@@ -141,12 +141,21 @@ def _call(
         lib.dws_text_free(text)
 
 
-def parse_directives(dw: Json, presets: Optional[dict[str, Json]] = None) -> Directives:
-    """Parse the text of `attributes.system.dw`.
+def bind_presets(presets: dict[str, Json], values: dict[str, str]) -> dict[str, Json]:
+    """Presets with `values` of variables; one that needs others: {"error": TEXT}."""
+    return cast("dict[str, Json]", _call("presets", presets, values))
+
+
+def parse_directives(
+    dw: Json,
+    presets: Optional[dict[str, Json]] = None,
+    values: Optional[dict[str, str]] = None,
+) -> Directives:
+    """Parse the text of `attributes.system.dw`, with `values` of variables in presets.
 
     Raises DirectiveError with a text for the user, naming the word at fault.
     """
-    return cast(Directives, _call("directives", dw, presets))
+    return cast(Directives, _call("directives", dw, presets, values))
 
 
 def apply_breakdowns(

@@ -6,9 +6,21 @@
 from __future__ import annotations
 
 import argparse
+import os
+import re
 from typing import Any
 
+from flux_k8s import dws
+
 from flux_rabbit import cli, rpc, term
+
+VARIABLES = {
+    "UID": "the number of the job's user",
+    "JOBID": "the number of the job",
+    "QUEUE": "the job's queue",
+    "BANK": "the job's bank",
+}
+_VARIABLE = re.compile(r"\$(?:\$|\{?(\w+))")
 
 
 def configure(
@@ -16,11 +28,34 @@ def configure(
 ) -> tuple[str, tuple[str, ...]]:
     """Options."""
     parser.add_argument("names", nargs="*", metavar="PRESET", help="only these")
+    parser.add_argument(
+        "--expand",
+        action="store_true",
+        help="show them as they would be for you; what only a job has is its name",
+    )
     return (
         "List the presets of the site: names that may be written in place of #DW "
-        "directives, and the directives that they stand for.",
+        "directives, and the directives that they stand for. Below them is what the "
+        "variables in them are.",
         ("flux rabbit presets", "flux submit -N2 --dw=scratch ./app"),
     )
+
+
+def expanded(presets: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
+    """The presets as they would be for whoever asks."""
+    values = {name: name for name in VARIABLES}
+    values["UID"] = str(os.getuid())
+    bound = dws.bind_presets(presets, {**variables, **values})
+    for name, value in bound.items():
+        if isinstance(value, dict):
+            raise cli.Failure(f"preset '{name}': {value['error']}")
+    return bound
+
+
+def variables_of(lines: list[str]) -> set[str]:
+    """The variables in directives, but for those of the storage system."""
+    names = {name for line in lines for name in _VARIABLE.findall(line) if name}
+    return {name for name in names if not name.startswith("DW_")}
 
 
 def directives_of(value: Any) -> list[str]:
@@ -33,7 +68,11 @@ def directives_of(value: Any) -> list[str]:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     table = rpc.Handle().call("config.get").get("rabbit", {})
-    presets = {name: directives_of(v) for name, v in table.get("presets", {}).items()}
+    variables = table.get("preset_variables", {})
+    found = table.get("presets", {})
+    if args.expand and found:
+        found = expanded(found, variables)
+    presets = {name: directives_of(value) for name, value in found.items()}
     for name in args.names:
         if name not in presets:
             there = ", ".join(sorted(presets)) or "none"
@@ -46,4 +85,8 @@ def run(args: argparse.Namespace) -> int:
     for name, lines in chosen.items():
         for label, line in zip([name] + [""] * len(lines), lines):
             print(term.clean(f"{label:<{width}}  {line}"))
+    used = [] if args.expand else variables_of(sum(chosen.values(), []))
+    for name in sorted(used):
+        meaning = VARIABLES.get(name) or f'"{variables.get(name)}"'
+        print(term.clean(f"  ${name}: {meaning}"))
     return 0

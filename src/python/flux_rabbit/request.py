@@ -221,9 +221,22 @@ class Request:
             line -= len(source.lines) + 1
         return ""
 
+    def _values(self) -> dict[str, str]:
+        """What variables of presets stand for. What a job gets only when it is
+        submitted is its name here."""
+        system = self.jobspec.attributes.get("system", {})
+        return {
+            **(configured("preset_variables") or {}),
+            "UID": str(os.getuid()),
+            "JOBID": "jobid",
+            "QUEUE": system.get("queue") or "queue",
+            "BANK": system.get("bank") or "bank",
+        }
+
     def _parse(self, presets: dict[str, Any] | None) -> dws.Directives:
+        values = self._values() if presets else None
         try:
-            return dws.parse_directives(self.text(), presets)
+            return dws.parse_directives(self.text(), presets, values)
         except dws.DirectiveError as exc:
             at, other = self.place(exc.line), self.place(exc.other)
             text = f"{at}: {exc}" if at else str(exc)

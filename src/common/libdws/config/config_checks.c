@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/directive/directive.h"
+#include "libdws/directive/presets.h"
 #include "config_checks_private.h"
 
 int dws_config_expected (const char *name,
@@ -104,21 +104,13 @@ int dws_config_check_daemons (const char *name,
     return 0;
 }
 
-int dws_config_check_presets (const char *name,
-                              json_t *value,
-                              dws_error_t *error)
+int dws_config_check_variables (const char *name,
+                                json_t *value,
+                                dws_error_t *error)
 {
-    const char *key;
-    json_t *text;
+    dws_error_t detail;
 
-    json_object_foreach (value, key, text) {
-        struct dws_directives *dirs;
-        dws_error_t detail;
-
-        if (!(dirs = dws_directives_parse (text, NULL, NULL, &detail)))
-            return dws_error (error, errno, "rabbit.%s.%s: %s", name, key,
-                              detail.text);
-        dws_directives_destroy (dirs);
-    }
+    if (dws_presets_check_variables (value, &detail) < 0)
+        return dws_error (error, errno, "rabbit.%s.%s", name, detail.text);
     return 0;
 }

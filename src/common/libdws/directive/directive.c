@@ -368,6 +368,10 @@ static int parse_text (struct parser *parent,
                 return -1;
         }
     }
+    else if (preset && json_is_object (value)
+             && json_object_get (value, "error"))
+        return FAULT (&p, "%s", json_string_value (
+                          json_object_get (value, "error")));
     else if (preset || (value && !json_is_null (value)))
         return FAULT (&p, "must be a string or a list of strings");
     if (preset && p.dirs->count == first)

@@ -47,7 +47,8 @@ struct dws_directive_where {
  * - a line that ends in '\' goes on in the next one, as does a directive
  *   whose following line begins with a key=value word;
  * - a line without "#DW" is the name of a preset.
- * 'presets' maps a name to a string or an array of strings and may be NULL.
+ * 'presets' maps a name to a string or an array of strings, or, of one that this
+ * job cannot use, to {"error": TEXT} (presets.h), and may be NULL.
  * An empty or blank 'dw', or JSON null, gives an empty list; one with comments
  * only is refused.
  * 'limits' may be NULL: the most that there can be. The time that is taken is linear

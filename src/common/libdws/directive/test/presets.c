@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of presets.c.
+ */
+
+#include "libdws/directive/directive.h"
+#include "libdws/directive/presets.h"
+#include "libdws/test/util.h"
+
+static const char *variables_text = "{'SCRATCH': '/lus/one', 'N': '7'}";
+static const char *values_text =
+    "{'UID': '1000', 'JOBID': '99', 'BANK': 'a b'}";
+
+static const struct {
+    const char *preset;
+    const char *want;           // JSON; one that has an error: a part of that
+} table[] = {
+    { "'plain'", "'plain'" },
+    { "'$JOBID/$UID'", "'99/1000'" },
+    { "'${UID}_x$N'", "'1000_x7'" },
+    { "'a$$b$$UID'", "'a$b$UID'" },
+    { "'$DW_JOB_x/o ${DW_JOB_y}/$JOBID'", "'$DW_JOB_x/o ${DW_JOB_y}/99'" },
+    { "['$SCRATCH', 'b', '$UID']", "['/lus/one', 'b', '1000']" },
+    { "'$SCRATCH'", "'/lus/one'" },
+    { "'$QUEUE'", "!$QUEUE: the job has none" },
+    { "'$BANK'", "!$BANK: 'a b' is not one word" },
+    { "['x', '$HOME']", "!$HOME is not a variable" },
+    { "'$'", "!'$': a '$' begins the name" },
+    { "'$(id)'", "!a '$' begins the name" },
+    { "'${UID'", "!'${UID': a '$' begins the name" },
+    { "'${}'", "!a '$' begins the name" },
+    { "7", "7" },
+};
+
+static void test_bind (void **state)
+{
+    json_t *variables = J (variables_text);
+    json_t *values = J (values_text);
+
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        char text[256];
+        json_t *presets;
+        json_t *bound;
+        json_t *o;
+
+        snprintf (text, sizeof (text), "{'p': %s}", table[i].preset);
+        presets = J (text);
+        bound = dws_presets_bind (presets, variables, values, NULL);
+        assert_non_null (bound);
+        o = json_object_get (bound, "p");
+        if (table[i].want[0] == '!')
+            assert_contains (json_string_value (json_object_get (o, "error")),
+                             table[i].want + 1);
+        else {
+            snprintf (text, sizeof (text), "{'p': %s}", table[i].want);
+            assert_json (bound, text);
+        }
+        json_decref (bound);
+        json_decref (presets);
+    }
+    assert_null (dws_presets_bind (NULL, variables, values, NULL));
+    json_decref (variables);
+    json_decref (values);
+}
+
+/* Only who uses it is refused.
+ */
+static void test_parse (void **state)
+{
+    json_t *presets = J ("{'good': '#DW jobdw type=xfs capacity=1GiB name=n$UID',"
+                         " 'bad': '#DW jobdw type=$QUEUE'}");
+    json_t *values = J (values_text);
+    json_t *bound = dws_presets_bind (presets, NULL, values, NULL);
+    json_t *good = json_string ("good");
+    json_t *bad = json_string ("bad");
+    struct dws_directives *dirs;
+    dws_error_t e = { "" };
+
+    dirs = dws_directives_parse (good, bound, NULL, &e);
+    assert_non_null (dirs);
+    assert_string_equal (dws_directives_arg (dirs, 0, "name"), "n1000");
+    dws_directives_destroy (dirs);
+    assert_null (dws_directives_parse (bad, bound, NULL, &e));
+    assert_contains (e.text, "(preset 'bad'): $QUEUE: the job has none");
+    json_decref (good);
+    json_decref (bad);
+    json_decref (bound);
+    json_decref (values);
+    json_decref (presets);
+}
+
+static const struct {
+    const char *presets;
+    const char *variables;
+    const char *want;           // NULL: all is well
+} checks[] = {
+    { "{'a': '#DW jobdw type=xfs capacity=1GiB name=na$UID$N'}", "{'N': '1'}",
+      NULL },
+    { "{'a': '#DW jobdw type=xfs capacity=1GiB name=$N'}", "{}",
+      "a: $N is not a variable" },
+    { "{'a': '#DW jobdw tpye=xfs name=$UID'}", "{}", "a: #DW directive 1" },
+    { "{}", "{'BANK': 'x'}", "BANK: this variable has a meaning already" },
+    { "{}", "{'DW_X': 'x'}", "DW_X: this variable has a meaning already" },
+    { "{}", "{'A-B': 'x'}", "A-B: the name of a variable" },
+    { "{}", "{'A': 'x y'}", "A: expected one word" },
+    { "{}", "{'A': 'x\\\"'}", "A: expected one word" },
+    { "{}", "{'A': ''}", "A: expected one word" },
+    { "{}", "{'A': 1}", "A: expected one word" },
+};
+
+static void test_check (void **state)
+{
+    for (size_t i = 0; i < sizeof (checks) / sizeof (checks[0]); i++) {
+        json_t *presets = J (checks[i].presets);
+        json_t *variables = J (checks[i].variables);
+        dws_error_t e = { "" };
+        int rc = dws_presets_check_variables (variables, &e);
+
+        if (rc == 0)
+            rc = dws_presets_check (presets, variables, &e);
+        if (checks[i].want) {
+            assert_int_equal (rc, -1);
+            assert_int_equal (errno, EINVAL);
+            assert_contains (e.text, checks[i].want);
+        }
+        else if (rc < 0)
+            fail_msg ("row %zu: %s", i, e.text);
+        json_decref (presets);
+        json_decref (variables);
+    }
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_bind),
+        cmocka_unit_test (test_parse),
+        cmocka_unit_test (test_check),
+    };
+
+    return cmocka_run_group_tests_name ("presets", tests, NULL, NULL);
+}
