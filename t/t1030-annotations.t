@@ -56,7 +56,7 @@ test_expect_success 'data that is staged in and out shows its progress' '
 	jobid=$(flux submit -N2 -S dw="$GOOD
 		$IN
 		$OUT" true) &&
-	wait_note $jobid "^rabbit: staging in [0-9]+%, .*B/s, .*0/2 copies$"
+	wait_note $jobid "^rabbit: staging in 0%, 5.[0-9]+ MB/s, [0-9.]+[hm] left, 0/2 copies$"
 '
 test_expect_success 'one flux cancel ends it' '
 	flux cancel $jobid &&

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "copied.h"
 #include "movements.h"
 
 #define WHOLE 100
@@ -28,16 +29,21 @@ static int percent (json_t *status)
     return n < 0 ? 0 : n > WHOLE ? WHOLE : n;
 }
 
-int dws_movements_progress (json_t *movements)
+int dws_movements_progress (json_t *movements, double *bytes)
 {
     bool moving = false;
     int sum = 0;
+
+    *bytes = 0.;
     json_t *object;
     size_t index;
 
     json_array_foreach (movements, index, object) {
         json_t *status = json_object_get (object, "status");
+        struct dws_copied copied;
 
+        dws_copied_read (status, &copied);
+        *bytes += copied.bytes;
         if (has_ended (status))
             sum += WHOLE + 1;
         else {

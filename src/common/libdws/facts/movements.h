@@ -11,8 +11,9 @@
 
 /* How far data movements are, all together, in percent. A movement that has
  * ended counts as 100, however it ended. Returns -1 when no movement is under
- * way: all have ended, or there are none.
+ * way: all have ended, or there are none. 'bytes' is what they have moved, as far as
+ * they say that.
  */
-int dws_movements_progress (json_t *movements);
+int dws_movements_progress (json_t *movements, double *bytes);
 
 #endif /* !LIBDWS_MOVEMENTS_H */

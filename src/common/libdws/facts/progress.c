@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libdws/util/hosts.h"
+#include "copied.h"
 #include "mounts.h"
 #include "progress.h"
 #include "servers.h"
@@ -61,27 +62,15 @@ static bool is_of_state (json_t *movement, enum dws_state state)
                                                          : "copy_out");
 }
 
-/* Bytes per second in a text like "1.5 GiB/s", 0 if it is none.
+/* What the movements of one state add up to.
  */
-static double parse_rate (const char *s)
-{
-    static const char *const units = "KMGTPE";
-    const char *unit;
-    char *end;
-    double rate = strtod (s, &end);
-
-    if (end == s || !(rate > 0.))
-        return 0.;
-    end += strspn (end, " ");
-    if (*end && (unit = strchr (units, *end))) {
-        double base = end[1] == 'i' ? 1024. : 1000.;
-
-        for (; unit >= units; unit--)
-            rate *= base;
-        end += end[1] == 'i' ? 2 : 1;
-    }
-    return strcmp (end, "B/s") == 0 ? rate : 0.;
-}
+struct sum {
+    double percent;             // of each
+    double bytes;
+    double total;               // bytes that there are to move, as far as known
+    bool all_sized;             // all of them are known
+    bool all_timed;             // those that run say how long they will
+};
 
 static void set_failure (json_t *movement, const char *word,
                          struct dws_progress *p)
@@ -105,33 +94,45 @@ static void set_failure (json_t *movement, const char *word,
         dws_trim_utf8 (p->failure, sizeof (p->failure) - 1);
 }
 
+static void add_size (const struct dws_copied *copied, struct sum *sum)
+{
+    if (copied->bytes <= 0. || copied->percent < 1.) {
+        sum->all_sized = false;
+        return;
+    }
+    sum->bytes += copied->bytes;
+    sum->total += copied->bytes * 100. / copied->percent;
+}
+
 static void add_movement (json_t *movement, struct dws_progress *p,
-                          double *percent)
+                          struct sum *sum)
 {
     const char *state = "";
     const char *status = "";
-    const char *rate = "";
     json_int_t files = 0;
-    double done = 0.;
+    struct dws_copied copied;
 
-    json_unpack (movement, "{s:{s?s s?s s?{s?F s?s s?I}}}",
+    dws_copied_read (json_object_get (movement, "status"), &copied);
+    json_unpack (movement, "{s:{s?s s?s s?{s?I}}}",
                  "status",
                    "state", &state,
                    "status", &status,
                    "commandStatus",
-                     "progress", &done,
-                     "rate", &rate,
                      "files", &files);
     p->movements++;
     if (files > 0)
         p->files += files;
+    sum->percent += copied.percent;
+    add_size (&copied, sum);
     if (strcmp (state, "Finished") != 0) {
-        p->rate += parse_rate (rate);
-        *percent += done < 0. ? 0. : done > 100. ? 100. : done;
+        p->rate += copied.rate;
+        if (copied.left <= 0.)
+            sum->all_timed = false;
+        if (copied.left > p->left)
+            p->left = copied.left;
         return;
     }
     p->movements_done++;
-    *percent += 100.;
     if (*status && strcmp (status, "Success") != 0 && !*p->failure)
         set_failure (movement, status, p);
 }
@@ -140,15 +141,19 @@ void dws_progress_movements (json_t *movements,
                              enum dws_state state,
                              struct dws_progress *p)
 {
-    double percent = 0.;
+    struct sum sum = { .all_sized = true, .all_timed = true };
     json_t *movement;
     size_t index;
 
     *p = (struct dws_progress){ .state = state };
     json_array_foreach (movements, index, movement) {
         if (is_of_state (movement, state))
-            add_movement (movement, p, &percent);
+            add_movement (movement, p, &sum);
     }
-    if (p->movements > 0)
-        p->percent = percent / p->movements;
+    if (!sum.all_timed)
+        p->left = 0.;
+    if (sum.all_sized && sum.total > 0.)
+        p->percent = 100. * sum.bytes / sum.total;
+    else if (p->movements > 0)
+        p->percent = sum.percent / p->movements;
 }

@@ -19,8 +19,10 @@ struct dws_progress {
     size_t hosts_done;
     size_t movements;           // of this state
     size_t movements_done;      // ended, well or not
-    double percent;             // mean over the movements
+    double percent;             // of the bytes; where these are not known, mean
+                                //  over the movements
     double rate;                // bytes/s, the sum over those that run
+    double left;                // seconds until the last one ends, 0: not known
     double files;               // moved so far
     char behind[128];           // rabbits that have not made their storage, a
                                 //  hostlist; "" if it is too long

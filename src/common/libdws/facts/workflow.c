@@ -379,12 +379,15 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
 
 void dws_workflow_set_progress (struct dws_workflow *wf,
                                 int progress,
+                                double bytes,
                                 double now)
 {
     /* What was read first has nothing to be compared with: it advances. */
     wf->advancing = progress >= 0
-        && (wf->t_progress <= 0. || progress > wf->progress);
+        && (wf->t_progress <= 0. || progress > wf->progress
+            || bytes > wf->moved);
     wf->progress = progress;
+    wf->moved = bytes;
     wf->t_progress = now;
 }
 
@@ -422,6 +425,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
             wf->t_computes = old->t_computes;
             wf->t_progress = old->t_progress;
             wf->progress = old->progress;
+            wf->moved = old->moved;
             wf->advancing = old->advancing;
         }
     }

@@ -122,7 +122,8 @@ struct dws_workflow {
 
     /* Data on the move, read when a time limit has passed. */
     double t_progress;          // when it was read, 0: never
-    int progress;               // how far it had got (movements.h)
+    int progress;               // how far it had got (movements.h),
+    double moved;               //  and how many bytes these were
     bool advancing;             // further than when it was read before
 };
 
@@ -167,6 +168,7 @@ int dws_workflow_set_lagging (struct dws_workflow *wf,
  */
 void dws_workflow_set_progress (struct dws_workflow *wf,
                                 int progress,
+                                double bytes,
                                 double now);
 
 /* "fluxjob-ID", or where another instance on the cluster has a job with that

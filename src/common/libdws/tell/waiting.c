@@ -74,6 +74,16 @@ static void add_rate (struct text *t, double rate)
     say (t, ", %.3g %s/s", rate, units[i]);
 }
 
+static void add_left (struct text *t, double seconds)
+{
+    if (seconds < 59.5)
+        say (t, ", %.0fs left", seconds);
+    else if (seconds < 3570.)
+        say (t, ", %.0fm left", seconds / 60.);
+    else
+        say (t, ", %.1fh left", seconds / 3600.);
+}
+
 static void add_movements (struct text *t, const struct dws_workflow *wf,
                            const struct dws_progress *p)
 {
@@ -83,7 +93,9 @@ static void add_movements (struct text *t, const struct dws_workflow *wf,
     say (t, " %d%%", (int)p->percent);
     if (p->rate > 0.)
         add_rate (t, p->rate);
-    if (p->files > 0.)
+    if (p->left > 0.)
+        add_left (t, p->left);
+    else if (p->files > 0.)
         say (t, ", %.0f file%s", p->files, p->files == 1. ? "" : "s");
     if (p->movements > 1)
         say (t, ", %zu/%zu copies", p->movements_done, p->movements);

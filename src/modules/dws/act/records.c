@@ -176,8 +176,10 @@ static int run_progress (struct job *job, const struct dws_action *wanted)
 
 static void progress_listed (struct job *job, int index, json_t *objects)
 {
-    dws_workflow_set_progress (job->wf, dws_movements_progress (objects),
-                               flux_reactor_time ());
+    double bytes;
+    int progress = dws_movements_progress (objects, &bytes);
+
+    dws_workflow_set_progress (job->wf, progress, bytes, flux_reactor_time ());
 }
 
 const struct action action_progress = {

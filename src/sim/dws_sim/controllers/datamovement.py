@@ -48,7 +48,7 @@ _NO_RAW = "data movement can not be used with raw allocations"
 GLOBAL_ROOTS = ("/lus/global", "/p/lustre")
 # What each movement is said to carry.
 FILES = 1000
-DATA_GIB = 10.0
+DATA_MIB = 10240.0
 
 
 class End:
@@ -282,6 +282,28 @@ class Copy(Command):
         ]
 
 
+def command_status(part: float, elapsed_s: float) -> Object:
+    """What NNF reads from the output of dcp: a line while it runs, then a summary."""
+    status: Object = {
+        "command": "mpirun dcp",
+        "progress": int(part * 100),
+        "elapsedTime": f"{elapsed_s:.3f}s",
+    }
+    size = f"{part * DATA_MIB:.3f} MiB"
+    rate = f"{part * DATA_MIB / max(elapsed_s, 0.001):.3f} MiB/s"
+    if part < 1.0:
+        left_s = elapsed_s * (1.0 - part) / max(part, 1e-9)
+        status["lastMessage"] = (
+            f"Copied {size} ({int(part * 100)}%) in {elapsed_s:.3f} secs ({rate}) "
+            f"{left_s:.0f} secs left ...\n"
+        )
+        return status
+    moved = int(DATA_MIB * (1 << 20))
+    status["rate"] = f"{rate} ({moved} bytes in {elapsed_s:.3f} seconds)"
+    status["lastMessage"] = f"Rate: {status['rate']}\n"
+    return {**status, "files": FILES, "items": FILES, "data": f"{size} ({moved} bytes)"}
+
+
 class MovementController(Controller):
     """NnfDataMovement: progress over time, cancellation, the end."""
 
@@ -313,17 +335,7 @@ class MovementController(Controller):
         status = new.setdefault("status", {})
         status.setdefault("startTime", now_micro())
         part = 1.0 if takes <= 0 else min(1.0, (now - began) / takes)
-        status["commandStatus"] = {
-            "command": "mpirun dcp",
-            "progress": int(part * 100),
-            "elapsedTime": f"{now - began:.3f}s",
-            "files": int(part * FILES),
-            "items": int(part * FILES),
-            "data": f"{part * DATA_GIB:.3f} GiB",
-        }
-        if now > began:
-            rate = part * DATA_GIB / (now - began)
-            status["commandStatus"]["rate"] = f"{rate:.3f} GiB/s"
+        status["commandStatus"] = command_status(part, now - began)
         if obj["spec"].get("cancel"):
             self._finish(status, "Cancelled", "cancelled by request")
         elif part >= 1.0:

@@ -299,12 +299,12 @@ static void test_datamovement_grace (void **state)
     assert_string_equal (decide (&f, 1049.), "");
     assert_string_equal (decide (&f, 1050.), "progress");
     assert_true (f.out.wake == 1150.);
-    dws_workflow_set_progress (&f.wf, 20, 1051.);
+    dws_workflow_set_progress (&f.wf, 20, 0., 1051.);
     assert_string_equal (decide (&f, 1052.), "");
     assert_string_equal (f.out.reason, "data that is on the move still");
     assert_true (f.out.wake == 1061.);
     assert_string_equal (decide (&f, 1061.), "progress");
-    dws_workflow_set_progress (&f.wf, 21, 1061.);
+    dws_workflow_set_progress (&f.wf, 21, 0., 1061.);
     assert_string_equal (decide (&f, 1062.), "");
     f.wf.status = DWS_STATUS_TRANSIENT;
     f.wf.t_transient = 1040.;
@@ -314,11 +314,11 @@ static void test_datamovement_grace (void **state)
     assert_string_equal (decide (&f, 1150.), "raise save teardown");
     check_raise (&f, "dws-timeout", "data movement took longer than");
     /* no further than it was */
-    dws_workflow_set_progress (&f.wf, 21, 1072.);
+    dws_workflow_set_progress (&f.wf, 21, 0., 1072.);
     assert_string_equal (decide (&f, 1073.), "raise save teardown");
     /* nothing is on its way */
     f.wf.t_progress = 0.;
-    dws_workflow_set_progress (&f.wf, -1, 1072.);
+    dws_workflow_set_progress (&f.wf, -1, 0., 1072.);
     assert_string_equal (decide (&f, 1073.), "raise save teardown");
 }
 
@@ -333,9 +333,9 @@ static void test_grace_in_postrun (void **state)
     f.policy = &patient;
     f.job.t_epilog = 1000.;
     assert_string_equal (decide (&f, 1040.), "progress");
-    dws_workflow_set_progress (&f.wf, 20, 1041.);
+    dws_workflow_set_progress (&f.wf, 20, 0., 1041.);
     assert_string_equal (decide (&f, 1042.), "");
-    dws_workflow_set_progress (&f.wf, 20, 1051.);
+    dws_workflow_set_progress (&f.wf, 20, 0., 1051.);
     assert_string_equal (decide (&f, 1052.), "mounts");
 }
 

@@ -9,8 +9,9 @@
 static void check (const char *text, int want)
 {
     json_t *o = J (text);
+    double bytes;
 
-    assert_int_equal (dws_movements_progress (o), want);
+    assert_int_equal (dws_movements_progress (o, &bytes), want);
     json_decref (o);
 }
 
@@ -44,12 +45,27 @@ static void test_each_step_counts (void **state)
 
     for (size_t i = 0; i < sizeof (steps) / sizeof (steps[0]); i++) {
         json_t *o = J (steps[i]);
-        int progress = dws_movements_progress (o);
+        double bytes;
+        int progress = dws_movements_progress (o, &bytes);
 
         assert_true (progress > last);
         last = progress;
         json_decref (o);
     }
+}
+
+static void test_bytes (void **state)
+{
+    json_t *o = J ("[{'status': {'state': 'Running', 'commandStatus': {"
+                   "  'lastMessage': 'Copied 1.000 KiB (0%) in 1.0 secs"
+                   " (1.000 KiB/s) 9 secs left ...'}}},"
+                   " {'status': {'state': 'Finished', 'commandStatus': {"
+                   "  'data': '2.000 KiB (2048 bytes)'}}}, {}]");
+    double bytes = -1.;
+
+    assert_int_equal (dws_movements_progress (o, &bytes), 102);
+    assert_true (bytes == 3072.);
+    json_decref (o);
 }
 
 static void test_nonsense (void **state)
@@ -65,6 +81,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_nothing_moves),
         cmocka_unit_test (test_each_step_counts),
+        cmocka_unit_test (test_bytes),
         cmocka_unit_test (test_nonsense),
     };
 

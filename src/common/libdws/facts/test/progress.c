@@ -69,6 +69,47 @@ static void test_movements (void **state)
     assert_int_equal (p.movements, 0);
 }
 
+#define COPIED(bytes, percent, rate, left) \
+    "'commandStatus': {'progress': " percent ", 'lastMessage': 'Copied " bytes \
+    " (" percent "%) in 3.139 secs (" rate ") " left "\\n'}"
+
+/* Each counts by its bytes, and the last one to end by its time, if all say how much
+ * and how long.
+ */
+static void test_estimate (void **state)
+{
+    json_t *o = J ("["
+        MOVEMENT ("copy_in", "'state': 'Finished', 'status': 'Success',"
+                             " 'commandStatus': {"
+                             "  'data': '30.000 GB (30000000000 bytes)',"
+                             "  'rate': '9 GB/s (1 bytes in 2 seconds)'}") ","
+        MOVEMENT ("copy_in", "'state': 'Running', "
+                  COPIED ("1.000 GB", "10", "1.000 GB/s", "9 secs left ...")) ","
+        MOVEMENT ("copy_in", "'state': 'Running', "
+                  COPIED ("5.000 GB", "50", "250.000 MB/s", "20 secs left ..."))
+        "]");
+    struct dws_progress p;
+
+    dws_progress_movements (o, DWS_STATE_DATAIN, &p);
+    assert_int_equal ((int)p.percent, 72);
+    assert_true (p.rate == 1.25e9);
+    assert_true (p.left == 20.);
+    /* one that has not begun: nobody knows how much it is */
+    json_array_append_new (o, J (MOVEMENT ("copy_in", "")));
+    dws_progress_movements (o, DWS_STATE_DATAIN, &p);
+    assert_int_equal ((int)p.percent, 40);
+    assert_true (p.left == 0.);
+    json_decref (o);
+    o = J ("[" MOVEMENT ("copy_in", "'state': 'Running', "
+                         COPIED ("inf GB", "50", "nan GB/s", "inf secs left"))
+           "]");
+    dws_progress_movements (o, DWS_STATE_DATAIN, &p);
+    assert_int_equal ((int)p.percent, 50);
+    assert_true (p.rate == 0.);
+    assert_true (p.left == 0.);
+    json_decref (o);
+}
+
 static void check_failure (const char *text, const char *want)
 {
     json_t *o = J (text);
@@ -142,6 +183,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_mounts),
         cmocka_unit_test (test_movements),
+        cmocka_unit_test (test_estimate),
         cmocka_unit_test (test_failure),
         cmocka_unit_test (test_rate),
     };

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the program that copies says of itself, in an NnfDataMovement.
+ */
+
+#ifndef LIBDWS_COPIED_H
+#define LIBDWS_COPIED_H
+
+#include <jansson.h>
+
+/* What is not known is 0.
+ */
+struct dws_copied {
+    double bytes;               // so far
+    double percent;             // that this is of all
+    double rate;                // bytes/s, while it runs
+    double left;                // seconds, by the program's own estimate
+};
+
+/* Read it from 'status' of a movement: the last progress line of dcp while it runs,
+ * or its summary.
+ */
+void dws_copied_read (json_t *status, struct dws_copied *copied);
+
+/* Bytes in a text like "1.5 GiB", which 'after' is to follow; 0 if it is none.
+ */
+double dws_bytes_parse (const char *s, const char *after);
+
+#endif /* !LIBDWS_COPIED_H */
