@@ -181,6 +181,44 @@ test_expect_success 'data that does not is not' '
 *}" &&
 	dws_clean
 '
+# The prolog script, which the job manager of a real system runs on each node.
+PROLOG=$DWS_SRCDIR/etc/prolog.d/zstop_nnf_clientmount.sh
+
+test_expect_success 'the limit of the prolog does not end a copy_in that moves' '
+	mkdir bin &&
+	printf "#!/bin/sh\n" >bin/systemctl &&
+	chmod +x bin/systemctl &&
+	dws_limit prolog_timeout "\"20s\"" &&
+	dws_ctl latency copy 30 &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE
+#DW copy_in source=/lus/global/in destination=\$DW_JOB_scratch/" true) &&
+	dws_ctl wait-state $(dws_workflow $jobid) DataIn --timeout $DWS_LIMIT &&
+	flux module remove dws &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	FLUX_JOB_ID=$jobid PATH=$PWD/bin:$PATH "$PROLOG" &&
+	dws_ended_well $jobid
+'
+test_expect_success 'it ends one that stands still' '
+	dws_limit prolog_timeout "\"2s\"" &&
+	dws_ctl latency copy 36000 &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE
+#DW copy_in source=/lus/global/in destination=\$DW_JOB_scratch/" true) &&
+	exception $jobid dws-timeout 0 &&
+	grep "staging data in took longer than 2s, and does not get on" exception &&
+	dws_wait_event $jobid clean &&
+	dws_ctl latency copy 0 &&
+	dws_clean
+'
+test_expect_success 'and any other state' '
+	dws_ctl hold Setup &&
+	jobid=$(dws_submit true) &&
+	exception $jobid dws-timeout 0 &&
+	grep "file systems were not mounted within 2s" exception &&
+	dws_ctl release Setup &&
+	dws_wait_event $jobid clean &&
+	dws_limit &&
+	dws_clean
+'
 test_expect_success 'limits can be changed: no time limit for unmounting' '
 	sed -i "/teardown_after/d" "$DWS_TMP/conf.d/test.toml" &&
 	flux config reload

@@ -34,6 +34,16 @@ required_daemons () {
     fi
 }
 
+# True if the dws module ends the job itself when its prolog takes too long. It knows
+# whether data is still being staged in, which may take longer.
+is_limited () {
+    flux python -c '
+import sys, flux, flux.job
+number = int(flux.job.JobID(sys.argv[1]))
+job = flux.Flux().rpc("dws.status", {"jobid": number}).get()
+sys.exit(not job.get("limited") or job["exception"])' "$FLUX_JOB_ID" 2>/dev/null
+}
+
 if ! dw=$(has_directives); then
     echo "$0: could not read the jobspec of $FLUX_JOB_ID" >&2
     exit 1
@@ -48,13 +58,14 @@ if test "$dw" = true; then
     if [[ $timeout =~ ^0*(\.0*)?(ms|s|m|h|d)?$ ]]; then
         limit=()                # 0 is no limit
     fi
-    if ! flux job wait-event -q "${limit[@]}" "$FLUX_JOB_ID" dws_environment
-    then
+    while ! flux job wait-event -q "${limit[@]}" "$FLUX_JOB_ID" dws_environment
+    do
+        is_limited && continue
         flux job raise --severity=0 --type=prolog-timeout "$FLUX_JOB_ID" \
             "rabbit file systems were not mounted within $timeout"
         systemctl stop nnf-clientmount
         exit 1
-    fi
+    done
     # The key is there before the event, if any daemon is required.
     if ! units=$(required_daemons); then
         echo "$0: could not read which daemons $FLUX_JOB_ID requires" >&2

@@ -91,8 +91,12 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
     else if (!strcmp (name, "jobspec-update"))
         facts->resources_updated |= context
                                     && json_object_get (context, "resources");
-    else if (!strcmp (name, "prolog-start"))
-        facts->prolog_started |= describes (context, DWS_PROLOG);
+    else if (!strcmp (name, "prolog-start")) {
+        if (describes (context, DWS_PROLOG)) {
+            facts->prolog_started = true;
+            facts->t_prolog = timestamp;
+        }
+    }
     else if (!strcmp (name, "prolog-finish"))
         facts->prolog_finished |= describes (context, DWS_PROLOG);
     else if (!strcmp (name, DWS_ENVIRONMENT))

@@ -33,7 +33,8 @@ struct jobtap_facts {
     bool rebuild_started;
     bool rebuild_finished;
     bool exception;             // a fatal exception was raised
-    double t_epilog;            // when the epilog began (s since the epoch)
+    double t_prolog;            // when the prolog began (s since the epoch)
+    double t_epilog;            // and the epilog
     double t_timeout;           // when it was last said to take too long, or 0
     double t_exception;         // of the last fatal exception, or 0
 };

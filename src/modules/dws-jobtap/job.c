@@ -329,7 +329,7 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
     if (!(phase = jobtap_facts_phase (facts, jobtap_job_state (job))))
         return json_null ();
     if (!(place = jobtap_job_place (job))
-        || !(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:b s:f}",
+        || !(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:b s:f s:f}",
                          "id", (json_int_t)job->id,
                          "userid", job->userid,
                          "phase", phase,
@@ -341,6 +341,7 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
                          "exception", facts->exception,
                          "teardown", jobtap_facts_cut_short (facts),
                          "abandoned", jobtap_facts_abandoned (facts),
+                         "t_prolog", facts->t_prolog,
                          "t_epilog", facts->t_epilog))
         || json_object_update (o, place) < 0
         || json_object_update (o, job->where) < 0) {

@@ -92,7 +92,8 @@ static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
         && (job = known_job (ctx, id))
         && (rc = dws_job_set_R (job->facts, R, &error)) == 0) {
         storage_learn_R (job, R);
-        dws_job_advance (job->facts, DWS_PHASE_PROLOG);
+        if (dws_job_advance (job->facts, DWS_PHASE_PROLOG))
+            job->facts->t_prolog = flux_reactor_time ();
         jobs_changed (job);
     }
     respond (h, msg, rc, error.text[0] ? error.text : NULL);

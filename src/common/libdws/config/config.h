@@ -23,7 +23,6 @@ struct dws_config {
     char *kubeconfig;               // or NULL
     char *metrics;                  // address to serve them on, or NULL
     int workers;                    // of the agent
-    double prolog_timeout;
     double progress_interval;       // between annotations of a job
     double offline_grace;           // before DWS is told
     struct dws_directive_limits limits; // for the jobtap plugin

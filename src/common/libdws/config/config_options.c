@@ -98,10 +98,13 @@ const struct option config_options[] = {
         "what failed of that. Not with Fluxion: it would give storage away "
         "that is still in use." },
     { "prolog_timeout", TYPE_SECONDS, "1800", AT_LEAST (0),
-      OFFSET (prolog_timeout),
+      OFFSET (policy.prolog_timeout),
       .limit = true,
-      .help = "How long the prolog script of a rabbit job waits for the "
-        "mounts." },
+      .help = "How long the prolog of a rabbit job may take until its file "
+        "systems are mounted. Then the job ends with an exception. Data that is "
+        "staged in meanwhile is waited for longer, as long as it gets further at "
+        "least once in a tenth of this time; mounting then has all of it once "
+        "more." },
     { "progress_interval", TYPE_SECONDS, "2", ANY, OFFSET (progress_interval),
       .help = "A job that waits for rabbit storage for longer than this has "
         "an annotation that says for what, which flux jobs shows as "

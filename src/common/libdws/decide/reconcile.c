@@ -251,6 +251,8 @@ int reconcile_without (int skip,
         condition = view_condition (wf);
     }
     wait_for (&v, idle_reason (place));
+    if (place == PROLOG && prolog_overdue (&v))
+        return 0;
     for (size_t i = 0; i < ROWS; i++) {
         if ((int)i != skip
             && (table[i].places & place)

@@ -25,6 +25,7 @@ enum dws_release {
  */
 struct dws_policy {
     double tc_timeout;          // TransientCondition is tolerated this long
+    double prolog_timeout;      // until the job may run
     double setup_timeout;
     double prerun_timeout;
     double postrun_timeout;
@@ -38,6 +39,7 @@ struct dws_policy {
 
 #define DWS_POLICY_DEFAULT { \
     .tc_timeout = 10., \
+    .prolog_timeout = -1., \
     .setup_timeout = -1., \
     .prerun_timeout = -1., \
     .postrun_timeout = -1., \

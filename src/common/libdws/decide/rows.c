@@ -369,19 +369,10 @@ static void give_up_unmounting (struct view *v)
  */
 static bool data_moves (struct view *v, double limit)
 {
-    const struct dws_workflow *wf = v->wf;
     double grace = v->policy->datamovement_grace;
 
-    if (grace <= 0. || expired (v, limit, grace))
-        return false;
-    if (wf->t_progress <= 0. || expired (v, wf->t_progress, grace / 10.)) {
-        wait_for (v, "the progress of the data movement");
-        act (v, DWS_ACT_PROGRESS);
-        return true;
-    }
-    if (wf->advancing)
-        wait_for (v, "data that is on the move still");
-    return wf->advancing;
+    return grace > 0. && !expired (v, limit, grace)
+        && advances (v, grace / 10.);
 }
 
 void row_unmount (struct view *v)

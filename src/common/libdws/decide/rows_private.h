@@ -19,6 +19,15 @@ void row_next (struct view *v);
 void row_mount (struct view *v);
 void row_release_prolog (struct view *v);
 
+/* The prolog has taken too long: the job fails, and nothing else is to be done.
+ */
+bool prolog_overdue (struct view *v);
+
+/* Have the data movements got further than when they were last read? They are read
+ * anew 'every' so many seconds, and until they have been, they have.
+ */
+bool advances (struct view *v, double every);
+
 /* Trouble
  */
 void row_transient (struct view *v);

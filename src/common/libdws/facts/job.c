@@ -76,12 +76,13 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     int exception = 0;
     int abandoned = 0;
     int teardown = 0;
+    double t_prolog = 0.;
     double t_epilog = 0.;
     int index;
 
     if (json_unpack_ex (o, &err, 0,
                         "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?s s?s s?s s?s"
-                        " s?b s?b s?b s?b s?F}",
+                        " s?b s?b s?b s?b s?F s?F}",
                         "id", &id,
                         "jobid", &id,
                         "userid", &userid,
@@ -99,6 +100,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
                         "exception", &exception,
                         "abandoned", &abandoned,
                         "teardown", &teardown,
+                        "t_prolog", &t_prolog,
                         "t_epilog", &t_epilog) < 0) {
         dws_error (error, EPROTO, "malformed job facts: %s", err.text);
         return NULL;
@@ -139,6 +141,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     job->exception = exception;
     job->abandoned = abandoned;
     job->teardown = teardown;
+    job->t_prolog = t_prolog;
     job->t_epilog = t_epilog;
     return job;
 }
@@ -176,6 +179,8 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     job->exception |= fresh->exception;
     job->abandoned |= fresh->abandoned;
     job->teardown |= fresh->teardown;
+    if (fresh->t_prolog > 0.)
+        job->t_prolog = fresh->t_prolog;
     if (fresh->t_epilog > 0.)
         job->t_epilog = fresh->t_epilog;
 }

@@ -114,9 +114,12 @@ json_t *describe_job_fully (struct job *job)
 
     if (!(o = describe_job (job)))
         return NULL;
-    if ((job->facts->directives
-         && set_new (o, "directives",
-                     dws_jsontext_get (job->facts->directives)) < 0)
+    if ((job->facts->phase == DWS_PHASE_PROLOG
+         && set_new (o, "limited",
+                     json_boolean (job->facts->t_prolog > 0.)) < 0)
+        || (job->facts->directives
+            && set_new (o, "directives",
+                        dws_jsontext_get (job->facts->directives)) < 0)
         || (job->claim.bytes
             && json_object_set (o, "space", job->claim.bytes) < 0)
         || (wf && wf->lagging

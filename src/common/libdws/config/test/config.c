@@ -149,7 +149,7 @@ static void test_defaults (void **state)
     assert_true (c->restrict_persistent);
     assert_true (c->drain_compute_nodes);
     assert_true (c->soft_drain);
-    assert_true (c->prolog_timeout == 1800.);
+    assert_true (c->policy.prolog_timeout == 1800.);
     assert_null (c->kubeconfig);
     assert_null (c->maximums);
     assert_json (c->environment, "['DW_*', 'NNF_*']");
@@ -205,7 +205,7 @@ static void test_zero (void **state)
     assert_true (c->policy.prerun_timeout == -1.);
     assert_true (c->policy.postrun_timeout == -1.);
     assert_true (c->policy.teardown_after == -1.);
-    assert_true (c->prolog_timeout == -1.);
+    assert_true (c->policy.prolog_timeout == -1.);
     assert_true (c->policy.orphan_grace == 0.);
     assert_true (c->policy.datamovement_grace == 0.);
     assert_true (c->offline_grace == 0.);

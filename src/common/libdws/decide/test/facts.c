@@ -7,6 +7,7 @@
 
 const struct dws_policy policy = {
     .tc_timeout = 10.,
+    .prolog_timeout = 300.,
     .setup_timeout = 20.,
     .prerun_timeout = 30.,
     .postrun_timeout = 40.,

@@ -401,10 +401,12 @@ bool model_control (struct model *m, enum model_world world)
         return false;
     if (wf->waived && wf->state == DWS_STATE_POSTRUN && !m->shrunk)
         return false;
-    if (world == WORLD_STUCK && model_has_timeout (wf->state))
+    if (world == WORLD_STUCK
+        && (model_has_timeout (wf->state)
+            || (m->patient && wf->state == DWS_STATE_DATAIN)))
         return false;
     if (world == WORLD_MOVING && m->patient
-        && wf->state == DWS_STATE_DATAOUT
+        && (wf->state == DWS_STATE_DATAOUT || wf->state == DWS_STATE_DATAIN)
         && m->progress != PROGRESS_MADE)
         return false;
     if (world == WORLD_TRANSIENT && wf->state != DWS_STATE_TEARDOWN) {

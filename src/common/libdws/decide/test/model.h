@@ -43,7 +43,7 @@ struct model {
     uint8_t saved;          // the timing of Teardown
     uint8_t want;           // of the DESIRE in flight
     uint8_t tolerance;      // of node failures
-    uint8_t patient;        // with data on the move
+    uint8_t patient;        // with data on the move, but not with the prolog
     uint8_t lag;            // read in this state: hosts that lag + 1
     uint8_t missing;        // they lack mounts
     uint8_t excluded;
@@ -97,7 +97,7 @@ enum model_world {
     WORLD_WELL,             // everything works
     WORLD_STUCK,            // no state with a time limit ever completes
     WORLD_TRANSIENT,        // none but Teardown leaves TransientCondition
-    WORLD_MOVING,           // DataOut outlasts its time limit, and completes
+    WORLD_MOVING,           // data moves for longer than allowed, and arrives
     WORLD_COUNT,
 };
 

@@ -8,6 +8,7 @@
 
 static const struct dws_policy limits = {
     .tc_timeout = 10.,
+    .prolog_timeout = -1.,
     .setup_timeout = 10.,
     .prerun_timeout = 10.,
     .postrun_timeout = 10.,
@@ -78,8 +79,8 @@ static void check_teardown (const struct model *m, double now,
         && wf->status != DWS_STATUS_ERROR
         && now == EARLY)
         model_fail (check, "data is lost");
-    if (m->phase == DWS_PHASE_EPILOG && !m->teardown && !m->abandoned
-        && m->progress == PROGRESS_MADE && now < OVER && !wf->ready
+    if (m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
+        && !m->abandoned && m->progress == PROGRESS_MADE && now < OVER && !wf->ready
         && wf->status != DWS_STATUS_ERROR
         && wf->status != DWS_STATUS_TRANSIENT)
         model_fail (check, "data is lost on its way");
@@ -112,6 +113,13 @@ static void check_action (const struct model *m,
                 model_fail (check, "resource-update before Proposal");
             if (wf->other)
                 model_fail (check, "another job's workflow is used");
+            break;
+        case DWS_ACT_RAISE:
+            if (m->phase == DWS_PHASE_PROLOG && model_arrived (wf)
+                && wf->state == DWS_STATE_DATAIN
+                && wf->status == DWS_STATUS_DRIVERWAIT
+                && m->progress == PROGRESS_MADE)
+                model_fail (check, "a job ends while its data moves in");
             break;
         case DWS_ACT_REPORT:
             if (!moves_on (m) || m->reported)
@@ -324,6 +332,7 @@ static struct dws_job job_facts (const struct model *m)
         .exception = m->exception,
         .abandoned = m->abandoned,
         .teardown = m->teardown,
+        .t_prolog = EARLY,
         .t_epilog = m->phase >= DWS_PHASE_EPILOG ? EARLY : 0.,
         .t_gone = m->phase == DWS_PHASE_GONE ? EARLY : 0.,
         .busy = get_busy (m),
@@ -415,8 +424,10 @@ static int ask (const struct model *m, double now,
 
     if (m->unmount)
         policy.release_nodes = DWS_RELEASE_UNMOUNT;
-    if (m->patient)
+    if (m->patient) {
         policy.datamovement_grace = GRACE;
+        policy.prolog_timeout = SLOW;
+    }
     if (reconcile_without (check->skip, &job, m->seen.exists ? &wf : NULL,
                            &policy, now, out, &row) < 0)
         model_fail (check, "dws_reconcile() failed");

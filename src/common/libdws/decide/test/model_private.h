@@ -20,6 +20,7 @@
 #define LATER 3000.
 #define OVER 100000.
 #define GRACE 10000.
+#define SLOW 900.
 
 #define BIT(kind) DWS_BUSY (kind)
 

@@ -322,6 +322,55 @@ static void test_datamovement_grace (void **state)
     assert_string_equal (decide (&f, 1073.), "raise save teardown");
 }
 
+/* The prolog may take 300 s. Data that is staged in is looked at from 270 s on, and
+ * for as long as it gets on.
+ */
+static void test_prolog_limit (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_DATAIN, false);
+
+    f.job.t_prolog = 900.;
+    assert_string_equal (decide (&f, 1169.), "");
+    assert_true (f.out.wake == 1170.);
+    assert_string_equal (decide (&f, 1170.), "progress");
+    dws_workflow_set_progress (&f.wf, 20, 0., 1171.);
+    assert_string_equal (decide (&f, 1200.), "");
+    assert_string_equal (decide (&f, 1201.), "progress");
+    dws_workflow_set_progress (&f.wf, 21, 0., 1202.);
+    assert_string_equal (decide (&f, 1203.), "");
+    assert_string_equal (f.out.reason, "data that is on the move still");
+    /* also by bytes, which are less than one percent */
+    dws_workflow_set_progress (&f.wf, 21, 1e9, 1233.);
+    assert_string_equal (decide (&f, 1234.), "");
+    dws_workflow_set_progress (&f.wf, 21, 1e9, 1264.);
+    assert_string_equal (decide (&f, 1265.), "raise");
+    check_raise (&f, "dws-timeout", "does not get on: the driver's words");
+    /* it has arrived */
+    f.wf.ready = true;
+    assert_string_equal (decide (&f, 1265.), "save desire");
+    /* mounting has 300 s more, from when it begins */
+    f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
+    f.policy = &(struct dws_policy) { .prolog_timeout = 300.,
+                                      .prerun_timeout = -1. };
+    f.job.t_prolog = 600.;
+    assert_string_equal (decide (&f, 1299.), "mend");
+    assert_string_equal (decide (&f, 1300.), "raise");
+    check_raise (&f, "dws-timeout", "not mounted within 300s");
+    f.wf.ready = true;
+    assert_string_equal (decide (&f, 1300.), "save prolog-remove");
+    /* but not if it began in time */
+    f.wf.ready = false;
+    f.job.t_prolog = 900.;
+    assert_string_equal (decide (&f, 1200.), "raise");
+    /* in any other state */
+    f = facts (DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, true);
+    f.job.t_prolog = 900.;
+    assert_string_equal (decide (&f, 1200.), "raise");
+    f.wf.name = NULL;
+    assert_string_equal (decide (&f, 1200.), "raise");
+    check_raise (&f, "dws-timeout", "no workflow within 300s");
+}
+
 /* Data that the job itself has set moving is waited for in PostRun.
  */
 static void test_grace_in_postrun (void **state)
@@ -447,6 +496,7 @@ int main (void)
         cmocka_unit_test (test_timeouts),
         cmocka_unit_test (test_timeout_words),
         cmocka_unit_test (test_datamovement_grace),
+        cmocka_unit_test (test_prolog_limit),
         cmocka_unit_test (test_grace_in_postrun),
         cmocka_unit_test (test_transient),
         cmocka_unit_test (test_orphan_grace),
