@@ -13,7 +13,7 @@ from typing import Any
 
 from flux_k8s import names
 
-from flux_rabbit import cli, rpc, term
+from flux_rabbit import cli, hurry, rpc, term
 from flux_rabbit.listing import choose, state_of, waits_for
 from flux_rabbit.units import Size
 
@@ -51,8 +51,10 @@ ABOUT = {
         "may be, are drained first, the rabbits where something is still allocated are "
         "disabled, and Teardown goes on without the job. So is one that has ended "
         "while dws-jobtap.so was not loaded, which had no epilog. What will be left "
-        "behind is printed and has to be confirmed.",
-        ("flux rabbit release ƒ2gVz",),
+        "behind is printed and has to be confirmed. With --hurry, which the owner of "
+        "the job may say as well, data is not copied out any more, and no node is let "
+        "go that has a mount.",
+        ("flux rabbit release ƒ2gVz", "flux rabbit release --hurry ƒ2gVz"),
     ),
 }
 
@@ -65,6 +67,11 @@ def configure(
         parser.add_argument("jobid", metavar="JOBID", help="an active rabbit job")
         parser.add_argument("--reason", metavar="TEXT", help="for the job's eventlog")
         parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
+        parser.add_argument(
+            "--hurry",
+            action="store_true",
+            help="in the epilog: unmount and tear down, and copy nothing out any more",
+        )
     else:
         parser.add_argument(
             "rabbits", nargs="+", metavar="RABBITS", help="hostlists of rabbits"
@@ -247,7 +254,7 @@ def run(args: argparse.Namespace) -> int:
     """Run one of the commands."""
     handle = rpc.Handle()
     if args.command == "release":
-        return release(handle, args)
+        return hurry.release(handle, args) if args.hurry else release(handle, args)
     if not cli.is_owner(handle):
         raise cli.Failure("only the owner of the Flux instance may do that")
     rabbits = choose(rpc.rabbits(handle), args)

@@ -169,11 +169,14 @@ bool workflow_result (struct job *job, const struct result *result)
     return result->ok;
 }
 
+/* 'hurry' is allowed in Teardown alone.
+ */
 static int desire_state (struct job *job, const struct action *action,
-                         enum dws_state state)
+                         enum dws_state state, bool hurry)
 {
-    json_t *patch = json_pack ("{s:{s:s}}", "spec",
-                               "desiredState", dws_state_name (state));
+    json_t *patch = json_pack ("{s:{s:s s:o*}}", "spec",
+                               "desiredState", dws_state_name (state),
+                               "hurry", hurry ? json_true () : NULL);
 
     return act_send (job, action, 0,
                      command_create_with ("patch", "workflows",
@@ -184,7 +187,7 @@ static int desire_state (struct job *job, const struct action *action,
 
 static int run_desire (struct job *job, const struct dws_action *wanted)
 {
-    return desire_state (job, &action_desire, wanted->state);
+    return desire_state (job, &action_desire, wanted->state, false);
 }
 
 const struct action action_desire = {
@@ -193,9 +196,12 @@ const struct action action_desire = {
     .result = workflow_result,
 };
 
+/* A driver may skip what only costs time for who has cut the epilog short.
+ */
 static int run_teardown (struct job *job, const struct dws_action *wanted)
 {
-    return desire_state (job, &action_teardown, DWS_STATE_TEARDOWN);
+    return desire_state (job, &action_teardown, DWS_STATE_TEARDOWN,
+                         job->facts->teardown);
 }
 
 const struct action action_teardown = {
