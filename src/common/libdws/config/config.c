@@ -15,6 +15,7 @@
 
 #include "libdws/directive/presets.h"
 #include "libdws/util/bounds.h"
+#include "libdws/util/duration.h"
 #include "libutil/errno_safe.h"
 #include "config.h"
 #include "config_checks_private.h"
@@ -57,37 +58,6 @@ static int unexpected (const struct option *opt,
     return dws_config_expected (opt->name, what, value, error);
 }
 
-/* A Flux Standard Duration: a number with an optional unit ms, s, m, h, d, or
- * infinity.
- */
-static int parse_duration (const char *s, double *seconds)
-{
-    static const struct {
-        const char *unit;
-        double factor;
-    } units[] = {
-        { "", 1. }, { "ms", 1E-3 }, { "s", 1. }, { "m", 60. },
-        { "h", 3600. }, { "d", 86400. },
-    };
-    char *end;
-    double value;
-
-    if (!strcasecmp (s, "inf") || !strcasecmp (s, "infinity")) {
-        *seconds = INFINITY;
-        return 0;
-    }
-    value = strtod (s, &end);
-    if (end == s || !isfinite (value))
-        return -1;
-    for (size_t i = 0; i < sizeof (units) / sizeof (units[0]); i++) {
-        if (!strcmp (end, units[i].unit)) {
-            *seconds = value * units[i].factor;
-            return isfinite (*seconds) ? 0 : -1;
-        }
-    }
-    return -1;
-}
-
 static int set_seconds (const struct option *opt,
                         double *target,
                         json_t *value,
@@ -98,7 +68,7 @@ static int set_seconds (const struct option *opt,
     if (json_is_number (value))
         seconds = json_number_value (value);
     else if (!json_is_string (value)
-             || parse_duration (json_string_value (value), &seconds) < 0)
+             || dws_duration_parse (json_string_value (value), &seconds) < 0)
         return unexpected (opt, value, error);
     if (isinf (seconds) || (opt->limit && seconds == 0.)) {
         *target = -1.;          // never

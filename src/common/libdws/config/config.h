@@ -30,6 +30,8 @@ struct dws_config {
     bool rabbit_resources;          // for the jobtap plugin
     bool refuse_early;              // what no rabbit can hold
     bool restrict_persistent;
+    double persistent_lifetime;     // the longest, and the default; -1: for ever
+    double persistent_notice;       // before that is over
     bool drain_compute_nodes;
     bool soft_drain;
     bool avoid_suspects;

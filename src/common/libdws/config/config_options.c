@@ -164,6 +164,17 @@ const struct option config_options[] = {
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },
+    { "persistent_lifetime", TYPE_SECONDS, "-1", ANY,
+      OFFSET (persistent_lifetime),
+      .limit = true,
+      .help = "How long a persistent file system that is made from now on is kept, "
+        "if its directive has no expires=, and the most that this may say. When that "
+        "is over, and no job uses or names it, it is destroyed with all that is in "
+        "it. Those that were made before are kept." },
+    { "persistent_notice", TYPE_SECONDS, "259200", AT_LEAST (0),
+      OFFSET (persistent_notice),
+      .help = "So long before a persistent file system expires the log says so, and "
+        "flux rabbit persistent marks it." },
     { "environment", TYPE_TEXTS, "[\"DW_*\", \"NNF_*\"]", ANY,
       OFFSET (environment),
       .help = "Shell patterns of the variables that a job may get from "

@@ -3,10 +3,13 @@
  * See command.h.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/duration.h"
 #include "command.h"
 
 static const struct {
@@ -100,4 +103,66 @@ const char *dws_command_arg (const char *directive,
         }
     }
     return NULL;
+}
+
+double dws_command_lifetime (const char *directive)
+{
+    char buf[64];
+    double seconds;
+
+    if (dws_command (directive) != DWS_COMMAND_CREATE_PERSISTENT
+        || !dws_command_arg (directive, DWS_LIFETIME_KEY, buf, sizeof (buf))
+        || dws_duration_parse (buf, &seconds) < 0
+        || !(seconds > 0.))
+        return -1.;
+    return seconds;
+}
+
+/* A copy without the words that are for Flux, or NULL.
+ */
+static json_t *without_lifetime (const char *directive)
+{
+    size_t len = strlen (DWS_LIFETIME_KEY);
+    char *text;
+    char *to;
+    json_t *o;
+
+    if (!(text = to = malloc (strlen (directive) + 2)))
+        return NULL;
+    *to = '\0';
+    for (const char *s = directive; *s; s = word_after (s)) {
+        size_t n = strcspn (s, BLANKS);
+
+        if (!strncmp (s, DWS_LIFETIME_KEY, len) && s[len] == '=')
+            continue;
+        to += sprintf (to, "%s%.*s", to > text ? " " : "", (int)n, s);
+    }
+    o = json_string (text);
+    free (text);
+    return o;
+}
+
+json_t *dws_commands_for_dws (json_t *directives, double *lifetime)
+{
+    json_t *array = json_array ();
+    json_t *value;
+    size_t index;
+
+    *lifetime = -1.;
+    json_array_foreach (directives, index, value) {
+        const char *s = json_is_string (value) ? json_string_value (value) : "";
+        double found = dws_command_lifetime (s);
+
+        if (found > 0.)
+            *lifetime = found;
+        if (json_array_append_new (array, found > 0. ? without_lifetime (s)
+                                                     : json_incref (value)) < 0) {
+            json_decref (array);
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    if (!array)
+        errno = ENOMEM;
+    return array;
 }

@@ -44,4 +44,19 @@ const char *dws_command_arg (const char *directive,
                              char *buf,
                              size_t size);
 
+/* How long a persistent file system is to be kept. DWS has no such key: this is for
+ * Flux alone.
+ */
+#define DWS_LIFETIME_KEY "expires"
+
+/* How long the directive wants its file system to be kept (s): INFINITY for one that
+ * is never to go, or -1 if it does not say.
+ */
+double dws_command_lifetime (const char *directive);
+
+/* The directives as DWS is to see them: a new array without these words. '*lifetime'
+ * is set to what they say, -1 if none does. Returns NULL with errno ENOMEM.
+ */
+json_t *dws_commands_for_dws (json_t *directives, double *lifetime);
+
 #endif /* !LIBDWS_COMMAND_H */

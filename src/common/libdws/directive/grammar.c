@@ -14,7 +14,9 @@
 #include <strings.h>
 
 #include "libdws/util/bounds.h"
+#include "libdws/util/duration.h"
 #include "capacity.h"
+#include "command.h"
 #include "grammar_private.h"
 
 #define MAX_KEYS 6
@@ -25,6 +27,7 @@ enum value_type {
     V_WORDS,              // comma separated, sites may have more than 'words'
     V_NAME,
     V_CAPACITY,
+    V_LIFETIME,
     V_TEXT,               // anything but empty
 };
 
@@ -57,6 +60,7 @@ static const struct command_rule rules[] = {
         { "capacity", V_CAPACITY, false, { NULL } },
         { "name", V_NAME, true, { NULL } },
         { "profile", V_NAME, false, { NULL } },
+        { DWS_LIFETIME_KEY, V_LIFETIME, false, { NULL } },
     } },
     { "destroy_persistent", false, {
         { "name", V_NAME, true, { NULL } },
@@ -220,6 +224,21 @@ static int check_capacity (struct check *c,
     return 0;
 }
 
+static int check_lifetime (struct check *c,
+                           const char *key,
+                           const char *value)
+{
+    double seconds;
+
+    if (dws_duration_parse (value, &seconds) < 0 || !(seconds > 0.))
+        return FAULT (c,
+                      "%s '%.60s' must be how long the file system is kept,"
+                      " such as 30d, 12h or 90m",
+                      key,
+                      value);
+    return 0;
+}
+
 /* A list that is not closed may have the site's own words, of which one may well
  * be the beginning of a word that is known.
  */
@@ -311,6 +330,8 @@ static int check_value (struct check *c,
             return check_name (c, rule->key, value);
         case V_CAPACITY:
             return check_capacity (c, rule->key, value);
+        case V_LIFETIME:
+            return check_lifetime (c, rule->key, value);
         case V_TEXT:
             break;
     }

@@ -59,12 +59,14 @@ void dws_job_destroy (struct dws_job *job)
 
 struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
 {
-    struct dws_job *job;
+    struct dws_job *job = NULL;
     json_error_t err;
     json_int_t id = -1;
     json_int_t userid;
     const char *phase = phase_names[DWS_PHASE_DEPEND];
     json_t *directives = NULL;
+    json_t *for_dws = NULL;
+    double lifetime;
     json_t *resources = NULL;
     int tolerance = 0;
     const char *group = NULL;
@@ -119,23 +121,27 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
         dws_error (error, EPROTO, "dw_failure_tolerance must not be negative");
         return NULL;
     }
-    if (!(job = calloc (1, sizeof (*job)))
+    if (!(for_dws = dws_commands_for_dws (directives, &lifetime))
+        || !(job = calloc (1, sizeof (*job)))
         || (group && !(job->group = strdup (group)))
         || (bank && !(job->bank = strdup (bank)))
         || (queue && !(job->queue = strdup (queue)))
         || (rabbits && !(job->rabbits = strdup (rabbits)))
         || (near && !(job->near = strdup (near)))
-        || dws_jsontext_set (&job->directives, directives) < 0
+        || dws_jsontext_set (&job->directives, for_dws) < 0
         || dws_jsontext_set (&job->resources, resources) < 0) {
         dws_job_destroy (job);
+        json_decref (for_dws);
         dws_error (error, ENOMEM, "out of memory");
         return NULL;
     }
     job->id = id;
     job->userid = userid;
     job->phase = index;
-    job->commands = dws_commands (directives);
-    job->directives_hash = dws_commands_hash (directives);
+    job->lifetime = lifetime;
+    job->commands = dws_commands (for_dws);
+    job->directives_hash = dws_commands_hash (for_dws);
+    json_decref (for_dws);
     job->failure_tolerance = tolerance;
     job->run_started = run_started;
     job->exception = exception;
@@ -171,6 +177,7 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     take_over (&job->rabbits, &fresh->rabbits);
     take_over (&job->near, &fresh->near);
     job->userid = fresh->userid;
+    job->lifetime = fresh->lifetime;
     job->commands = fresh->commands;
     job->directives_hash = fresh->directives_hash;
     job->failure_tolerance = fresh->failure_tolerance;

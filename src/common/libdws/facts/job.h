@@ -33,8 +33,11 @@ struct dws_job {
     uint64_t id;
     uint32_t userid;
     enum dws_phase phase;
-    char *directives;           // JSON array of strings, presets expanded,
-                                //  NULL if Flux has not told of the job
+    char *directives;           // JSON array of strings, presets expanded, as
+                                //  DWS is to see them, NULL if Flux has not told of the job
+    double lifetime;            // of the persistent file system that it
+                                //  makes (s), INFINITY: for ever, -1: the
+                                //  directives, which do not have it, did not say
     unsigned int commands;      // enum dws_command: those of the directives
     uint64_t directives_hash;   // dws_commands_hash()
     char *resources;            // JSON: jobspec resources as submitted

@@ -35,6 +35,8 @@ static const struct rule {
 } rules[] = {
     { "took longer than", FAULT_STORAGE, retry },
     { "can mount it, the job has", FAULT_USER, "ask for fewer nodes" },
+    { "has expired", FAULT_USER,
+      "extend it while it is there, or create another" },
     { "is just being created", FAULT_USER, "submit again when that has ended" },
     { "is not allowed for this job by rabbit.limits.", FAULT_SITE,
       "submit without directives" },

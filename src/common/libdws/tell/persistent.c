@@ -47,6 +47,7 @@ json_t *dws_persistent_describe (json_t *object)
     const char *type = "";
     const char *state = "";
     const char *created = NULL;
+    const char *uid = "";
     json_int_t userid = -1;
     const char *shared = "";
     json_t *references = NULL;
@@ -57,9 +58,10 @@ json_t *dws_persistent_describe (json_t *object)
 
     json_unpack (object, "{s:{s:{s:s}}}", "metadata", "annotations",
                  DWS_ANNOTATION_SHARED, &shared);
-    json_unpack (object, "{s:{s?s s?s s?s}}",
+    json_unpack (object, "{s:{s?s s?s s?s s?s}}",
                  "metadata",
                    "name", &name,
+                   "uid", &uid,
                    "namespace", &namespace,
                    "creationTimestamp", &created);
     json_unpack (object, "{s:{s?s s?I s?o}}",
@@ -78,8 +80,9 @@ json_t *dws_persistent_describe (json_t *object)
             goto nomem;
         }
     }
-    if (!(o = json_pack ("{s:s s:s s:s s:I s:s s:f s:o}",
+    if (!(o = json_pack ("{s:s s:s s:s s:s s:I s:s s:f s:o}",
                          "name", name,
+                         "uid", uid,
                          "namespace", namespace,
                          "type", type,
                          "userid", userid,

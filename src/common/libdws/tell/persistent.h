@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <jansson.h>
 
-/* Describe one: {"name", "namespace", "type", "userid", "state", "created",
+/* Describe one: {"name", "uid", "namespace", "type", "userid", "state", "created",
  * "users", "shared"?}, where created is a time (s since the epoch), and users an array of
  * {"workflow", "jobid"?} for those that use it now; jobid is there if the
  * workflow is named like those of Flux jobs; shared, true, if others than its

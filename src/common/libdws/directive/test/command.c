@@ -3,6 +3,8 @@
  * Unit tests of command.c.
  */
 
+#include <math.h>
+
 #include "libdws/directive/command.h"
 #include "libdws/test/util.h"
 
@@ -44,6 +46,46 @@ static void test_commands (void **state)
                       DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN);
     json_decref (o);
     assert_int_equal (dws_commands (NULL), 0);
+}
+
+static void test_lifetime (void **state)
+{
+    static const struct {
+        const char *directive;
+        double lifetime;
+        const char *for_dws;
+    } tab[] = {
+        { "#DW create_persistent type=xfs name=aa expires=30d", 30 * 86400.,
+          "['#DW create_persistent type=xfs name=aa']" },
+        { "#DW create_persistent expires=90m name=aa", 5400.,
+          "['#DW create_persistent name=aa']" },
+        { "#DW create_persistent name=aa expires=inf", INFINITY,
+          "['#DW create_persistent name=aa']" },
+        { "#DW create_persistent name=aa", -1.,
+          "['#DW create_persistent name=aa']" },
+        /* What is not ours is for DWS to judge. */
+        { "#DW create_persistent name=aa expires=", -1.,
+          "['#DW create_persistent name=aa expires=']" },
+        { "#DW create_persistent name=aa expires=0", -1.,
+          "['#DW create_persistent name=aa expires=0']" },
+        { "#DW create_persistent name=aa expires=-1d", -1.,
+          "['#DW create_persistent name=aa expires=-1d']" },
+        { "#DW create_persistent name=aa expires=2w", -1.,
+          "['#DW create_persistent name=aa expires=2w']" },
+        { "#DW jobdw name=aa expires=30d", -1.,
+          "['#DW jobdw name=aa expires=30d']" },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *o = json_pack ("[s]", tab[i].directive);
+        double lifetime = 5.;
+        json_t *array = dws_commands_for_dws (o, &lifetime);
+
+        assert_true (lifetime == tab[i].lifetime);
+        assert_json (array, tab[i].for_dws);
+        json_decref (array);
+        json_decref (o);
+    }
 }
 
 static void test_hash (void **state)
@@ -99,6 +141,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_command),
         cmocka_unit_test (test_commands),
+        cmocka_unit_test (test_lifetime),
         cmocka_unit_test (test_hash),
         cmocka_unit_test (test_arg),
     };

@@ -49,6 +49,31 @@ static void test_create_payload (void **state)
     dws_job_destroy (job);
 }
 
+/* How long its file system is kept is between the user and Flux.
+ */
+static void test_lifetime (void **state)
+{
+    struct dws_job *job;
+    struct dws_job *plain;
+
+    job = job_decode ("{'id': 9, 'userid': 7, 'resources': [], 'dw': ["
+                      "'#DW create_persistent expires=2d type=xfs name=aa']}",
+                      NULL);
+    plain = job_decode ("{'id': 9, 'userid': 7, 'resources': [], 'dw': ["
+                        "'#DW create_persistent type=xfs name=aa']}", NULL);
+    assert_non_null (job);
+    assert_non_null (plain);
+    assert_true (job->lifetime == 2 * 86400.);
+    assert_true (plain->lifetime == -1.);
+    assert_string_equal (job->directives, plain->directives);
+    assert_true (job->directives_hash == plain->directives_hash);
+    assert_int_equal (job->commands, DWS_COMMAND_CREATE_PERSISTENT);
+    dws_job_update (plain, job);
+    assert_true (plain->lifetime == 2 * 86400.);
+    dws_job_destroy (plain);
+    dws_job_destroy (job);
+}
+
 static void test_job_refused (void **state)
 {
     static const char *const bad[] = {
@@ -128,6 +153,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_job),
         cmocka_unit_test (test_create_payload),
+        cmocka_unit_test (test_lifetime),
         cmocka_unit_test (test_job_refused),
         cmocka_unit_test (test_job_update),
         cmocka_unit_test (test_R),

@@ -9,7 +9,7 @@
 static void test_describe (void **state)
 {
     json_t *object = J (
-        "{'metadata': {'name': 'keep', 'namespace': 'default',"
+        "{'metadata': {'name': 'keep', 'uid': 'a-b', 'namespace': 'default',"
         " 'creationTimestamp': '2026-11-23T12:00:00Z'},"
         " 'spec': {'name': 'keep', 'fsType': 'lustre', 'userID': 1001,"
         " 'state': 'Active', 'consumerReferences': ["
@@ -19,7 +19,7 @@ static void test_describe (void **state)
     json_t *o = dws_persistent_describe (object);
     char buf[DWS_PERSISTENT_SIZE];
 
-    assert_json (o, "{'name': 'keep', 'namespace': 'default',"
+    assert_json (o, "{'name': 'keep', 'uid': 'a-b', 'namespace': 'default',"
                  " 'type': 'lustre', 'userid': 1001, 'state': 'Active',"
                  " 'created': 1795435200.0,"
                  " 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
@@ -46,7 +46,7 @@ static void test_bare (void **state)
         json_t *object = J (objects[i]);
         json_t *o = dws_persistent_describe (object);
 
-        assert_json (o, "{'name': '', 'namespace': '', 'type': '',"
+        assert_json (o, "{'name': '', 'uid': '', 'namespace': '', 'type': '',"
                      " 'userid': -1, 'state': '', 'created': 0.0,"
                      " 'users': []}");
         assert_string_equal (dws_persistent_text (o, "?", buf),
