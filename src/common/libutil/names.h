@@ -40,6 +40,7 @@
 #define DWS_KEY_INSTANCE "dws.instance"
 #define DWS_KEY_HELD "dws.held"
 #define DWS_KEY_LOSSES "dws.losses"
+#define DWS_KEY_EXPIRY "dws.expiry"
 #define DWS_KEY_WORKFLOW "rabbit_workflow"
 #define DWS_KEY_MOVEMENTS "rabbit_datamovements"
 #define DWS_KEY_CONTAINER_LOG "rabbit_container_log"
@@ -49,6 +50,7 @@
 /* Requests to dws.so, without those about a job that the jobtap plugin sends.
  */
 #define DWS_TOPIC_AGENT "dws.agent"
+#define DWS_TOPIC_EXPIRY "dws.expiry"
 #define DWS_TOPIC_LOSSES "dws.losses"
 #define DWS_TOPIC_PLUGIN "dws.plugin"
 #define DWS_TOPIC_PROFILES "dws.profiles"

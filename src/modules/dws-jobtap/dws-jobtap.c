@@ -111,8 +111,10 @@ static int validate_cb (flux_plugin_t *p,
         if (!dirs)
             return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
         count = dws_directives_count (dirs);
-        rc = jobtap_limits_validate (ctx, args, current_job (ctx), dirs,
-                                     &error);
+        rc = jobtap_limits_lifetime (ctx, dirs, &error);
+        if (rc == 0)
+            rc = jobtap_limits_validate (ctx, args, current_job (ctx), dirs,
+                                         &error);
         dws_directives_destroy (dirs);
         if (rc < 0)
             return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
@@ -405,6 +407,7 @@ static int conf_update_cb (flux_plugin_t *p,
     json_t *allow;
     struct dws_directive_limits limits;
     struct dws_limits *storage_limits;
+    double lifetime;
     dws_error_t error;
 
     if (flux_plugin_arg_unpack (args,
@@ -424,6 +427,8 @@ static int conf_update_cb (flux_plugin_t *p,
     if (allow && !json_is_boolean (allow))
         return flux_jobtap_error (p, args, "rabbit.allow_rabbit_resources must"
                                   " be true or false");
+    if (jobtap_limits_read_lifetime (rabbit, &lifetime, &error) < 0)
+        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
     if (!(storage_limits = dws_limits_create (json_object_get (rabbit,
                                                                "limits"),
                                               &error)))
@@ -432,6 +437,7 @@ static int conf_update_cb (flux_plugin_t *p,
     ctx->storage_limits = storage_limits;
     ctx->rabbit_resources = json_is_true (allow);
     ctx->limits = limits;
+    ctx->persistent_lifetime = lifetime;
     json_decref (ctx->presets);
     ctx->presets = json_incref (presets);
     json_decref (ctx->preset_variables);

@@ -24,6 +24,7 @@ struct jobtap {
     flux_t *h;
     json_t *presets;            // [rabbit.presets], or NULL
     json_t *preset_variables;   // [rabbit.preset_variables], or NULL
+    double persistent_lifetime; // (s), -1: no limit
     struct dws_directive_limits limits; // of what is submitted
     struct dws_limits *storage_limits;  // [rabbit.limits], or NULL
     bool rabbit_resources;      // jobs without directives may ask for rabbits

@@ -4,10 +4,12 @@
  */
 
 #include <errno.h>
+#include <math.h>
 
 #include "libdws/config/limits.h"
 #include "libdws/directive/command.h"
 #include "libdws/storage/breakdown.h"
+#include "libdws/util/duration.h"
 #include "limits.h"
 
 static int check (struct jobtap *ctx,
@@ -71,6 +73,46 @@ int jobtap_limits_validate (struct jobtap *ctx,
     json_decref (directives);
     json_decref (before);
     return rc;
+}
+
+#define LIFETIME "persistent_lifetime"
+
+int jobtap_limits_lifetime (const struct jobtap *ctx,
+                            const struct dws_directives *dirs,
+                            dws_error_t *error)
+{
+    for (size_t i = 0; i < dws_directives_count (dirs); i++) {
+        double lifetime = dws_command_lifetime (dws_directives_text (dirs, i));
+
+        if (ctx->persistent_lifetime > 0.
+            && lifetime > ctx->persistent_lifetime)
+            return dws_error (error, EPERM, "#DW directive %zu: "
+                              DWS_LIFETIME_KEY " '%.60s' is more than the %g d "
+                              "that the site allows (rabbit." LIFETIME ")",
+                              i + 1,
+                              dws_directives_arg (dirs, i, DWS_LIFETIME_KEY),
+                              ctx->persistent_lifetime / 86400.);
+    }
+    return 0;
+}
+
+int jobtap_limits_read_lifetime (json_t *rabbit,
+                                 double *lifetime,
+                                 dws_error_t *error)
+{
+    json_t *value = json_object_get (rabbit, LIFETIME);
+    const char *s = json_string_value (value);
+
+    *lifetime = -1.;
+    if (!value)
+        return 0;
+    if (json_is_number (value))
+        *lifetime = json_number_value (value);
+    else if (!s || dws_duration_parse (s, lifetime) < 0)
+        return dws_error (error, EINVAL, LIFETIME " must be a duration");
+    if (isinf (*lifetime) || *lifetime <= 0.)
+        *lifetime = -1.;
+    return 0;
 }
 
 // vi: ts=4 sw=4 expandtab

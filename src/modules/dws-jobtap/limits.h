@@ -21,4 +21,18 @@ int jobtap_limits_validate (struct jobtap *ctx,
                             const struct dws_directives *dirs,
                             dws_error_t *error);
 
+/* Does a directive want its persistent file system for longer than the site allows?
+ * Fails with EPERM and a text for the user.
+ */
+int jobtap_limits_lifetime (const struct jobtap *ctx,
+                            const struct dws_directives *dirs,
+                            dws_error_t *error);
+
+/* Read persistent_lifetime of [rabbit], which may be NULL: -1 if there is no limit.
+ * Fails with EINVAL.
+ */
+int jobtap_limits_read_lifetime (json_t *rabbit,
+                                 double *lifetime,
+                                 dws_error_t *error);
+
 #endif /* !DWS_JOBTAP_LIMITS_H */

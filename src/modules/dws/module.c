@@ -22,6 +22,7 @@
 #include "libutil/names.h"
 #include "act/abort.h"
 #include "act/actions.h"
+#include "act/expire.h"
 #include "act/groups.h"
 #include "act/kvs.h"
 #include "act/limits.h"
@@ -36,9 +37,11 @@
 #include "base/worker.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
+#include "facts/leases.h"
 #include "facts/persistent.h"
 #include "facts/space.h"
 #include "facts/storages.h"
+#include "facts/sweeps.h"
 #include "facts/sync.h"
 #include "facts/totals.h"
 #include "facts/turns.h"
@@ -73,6 +76,8 @@ static void on_job_changed (struct job *job)
         health_see_job (ctx->health, job);
     if (ctx->aborts)
         aborts_see_job (ctx->aborts, job);
+    if (ctx->expire)
+        expire_look (ctx->expire);
 }
 
 static void on_workflow_gone (struct job *job)
@@ -90,6 +95,8 @@ static void on_job_forgotten (struct job *job)
     if (job->ctx->turns)
         turns_leave (job->ctx->turns, job);
     totals_forget_job (job->ctx->totals, job);
+    if (job->ctx->expire)
+        expire_look (job->ctx->expire);
     annotate_forget (job);
     explain_forget (job);
 }
@@ -100,6 +107,7 @@ static void on_jobs_listed (struct dws_ctx *ctx)
         storage_recall (ctx);
     tokens_retry (ctx->tokens);
     health_changed (ctx->health);
+    expire_look (ctx->expire);
 }
 
 static void on_agent_ready (struct dws_ctx *ctx)
@@ -107,6 +115,7 @@ static void on_agent_ready (struct dws_ctx *ctx)
     storage_recall (ctx);
     tokens_retry (ctx->tokens);
     health_agent_attached (ctx->health);
+    expire_look (ctx->expire);
 }
 
 static void on_agent_lost (struct dws_ctx *ctx)
@@ -117,11 +126,14 @@ static void on_agent_lost (struct dws_ctx *ctx)
     annotate_agent_lost (ctx->annotate);
     tokens_agent_lost (ctx->tokens);
     profiles_agent_lost (ctx->profiles);
+    sweeps_agent_lost (ctx->sweeps);
+    expire_agent_lost (ctx->expire);
 }
 
 static void on_link_changed (struct dws_ctx *ctx)
 {
     annotate_start (ctx->annotate);
+    expire_look (ctx->expire);
 }
 
 static void on_storages_changed (struct dws_ctx *ctx)
@@ -159,6 +171,12 @@ static void on_scheduler_arrived (struct dws_ctx *ctx)
     holds_arrived (ctx->holds);
 }
 
+static void on_leases_changed (struct dws_ctx *ctx)
+{
+    if (ctx->expire)
+        expire_look (ctx->expire);
+}
+
 static const struct dws_events events = {
     .decided = actions_run,
     .job_changed = on_job_changed,
@@ -172,6 +190,7 @@ static const struct dws_events events = {
     .space_known = on_space_known,
     .jobs_recalled = on_jobs_recalled,
     .space_changed = on_space_changed,
+    .leases_changed = on_leases_changed,
     .scheduler_arrived = on_scheduler_arrived,
 };
 
@@ -199,6 +218,8 @@ static void ctx_destroy (struct dws_ctx *ctx)
         flux_msg_handler_delvec (ctx->handlers);
         aborts_destroy (ctx->aborts);
         ctx->aborts = NULL;
+        expire_destroy (ctx->expire);
+        ctx->expire = NULL;
         worker_destroy (ctx->worker);
         sync_destroy (ctx->sync);
         stamps_destroy (ctx->stamps);
@@ -209,6 +230,8 @@ static void ctx_destroy (struct dws_ctx *ctx)
         holds_destroy (ctx->holds);
         scheduler_destroy (ctx->scheduler);
         annotate_destroy (ctx->annotate);
+        leases_destroy (ctx->leases);
+        sweeps_destroy (ctx->sweeps);
         persistent_destroy (ctx->persistent);
         groups_destroy (ctx->groups);
         losses_destroy (ctx->losses);
@@ -273,6 +296,8 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->storages = storages_create ())
         || !(ctx->worker = worker_create (flux_get_reactor (h)))
         || !(ctx->persistent = persistent_create (ctx->worker))
+        || !(ctx->sweeps = sweeps_create (ctx))
+        || !(ctx->leases = leases_create (ctx))
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || !(ctx->agent = agent_create (ctx))
@@ -290,6 +315,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->groups = groups_create (flux_get_reactor (h), ctx->worker,
                                           on_user_found, ctx))
         || !(ctx->troubles = troubles_create (ctx))
+        || !(ctx->expire = expire_create (ctx))
         || service_start (ctx) < 0) {
         flux_log_error (h, "start");
         goto error;

@@ -10,6 +10,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/abort.h"
+#include "act/expire.h"
 #include "act/limits.h"
 #include "act/objects.h"
 #include "act/storage.h"
@@ -23,6 +24,7 @@
 #include "facts/totals.h"
 #include "health/health.h"
 #include "service.h"
+#include "tell/expiry.h"
 #include "tell/losses.h"
 #include "tell/profiles.h"
 #include "tell/quota.h"
@@ -277,6 +279,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     if (tell_agent)
         agent_reconfigure (ctx->agent);
     health_changed (ctx->health);
+    expire_look (ctx->expire);
     jobs_changed_all (ctx->jobs);
     respond (h, msg, 0, NULL);
 }
@@ -293,6 +296,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_REPORT, agent_report_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_STATUS, status_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_EXPIRY, expiry_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOSSES, losses_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_PROFILES, profiles_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_QUOTA, quota_cb, FLUX_ROLE_USER },

@@ -16,6 +16,7 @@
 #include "act/workflow.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "facts/leases.h"
 #include "facts/persistent.h"
 #include "tell/annotate.h"
 
@@ -27,7 +28,8 @@ static bool create_ready (struct job *job)
     return groups_ready (job->ctx->groups, job->facts->userid,
                          job->facts->group)
         && limits_ready (job)
-        && near_ready (job);
+        && near_ready (job)
+        && leases_promise (job);
 }
 
 static int run_create (struct job *job, const struct dws_action *wanted)
@@ -52,7 +54,8 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     /* Without a link to Kubernetes a file system that is not known may exist
      * all the same. */
     if (agent_link (job->ctx->agent) == DWS_LINK_UP
-        && persistent_check (job->ctx->persistent, job, &error) < 0) {
+        && (persistent_check (job->ctx->persistent, job, &error) < 0
+            || leases_check (job, &error) < 0)) {
         act_refuse (job, error.text);
         return 0;
     }

@@ -19,6 +19,7 @@
 #include "base/idmap.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
+#include "facts/sweeps.h"
 #include "facts/space.h"
 #include "facts/storages.h"
 
@@ -320,6 +321,12 @@ static void forget_unseen (struct job *job, void *arg)
         jobs_forget_workflow (job);
 }
 
+static void learn_workflow (struct agent *agent, json_t *object, bool deleted)
+{
+    if (!sweeps_learn (agent->ctx->sweeps, object, deleted))
+        jobs_learn_workflow (agent->ctx->jobs, object, deleted);
+}
+
 /* A snapshot comes in parts, so that nobody has to wait for all of it.
  */
 static void snapshot_workflows (struct agent *agent, json_t *workflows,
@@ -329,14 +336,17 @@ static void snapshot_workflows (struct agent *agent, json_t *workflows,
     json_t *object;
     size_t index;
 
-    if (!agent->listing)
+    if (!agent->listing) {
         jobs_each (jobs, unsee_job, NULL);
+        sweeps_unsee (agent->ctx->sweeps);
+    }
     agent->listing = more;
     json_array_foreach (workflows, index, object)
-        jobs_learn_workflow (jobs, object, false);
+        learn_workflow (agent, object, false);
     if (more)
         return;
     jobs_each (jobs, forget_unseen, NULL);
+    sweeps_forget_unseen (agent->ctx->sweeps);
     if (!agent->ready) {
         agent->ready = true;
         flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",
@@ -363,8 +373,10 @@ static void take_snapshot (struct agent *agent, json_t *report)
     json_t *persistent = json_object_get (report,
                                           "persistentstorageinstances");
 
-    if (json_is_array (persistent))
+    if (json_is_array (persistent)) {
         persistent_list (agent->ctx->persistent, persistent);
+        agent->ctx->events->leases_changed (agent->ctx);
+    }
     /* Storages first, as decisions about workflows look at them. */
     if (json_is_array (storages))
         note_storages (agent, storages_list (agent->ctx->storages,
@@ -387,13 +399,14 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
                                               deleted));
     else if (!strcmp (type, "persistent")) {
         persistent_learn (agent->ctx->persistent, object, deleted);
+        agent->ctx->events->leases_changed (agent->ctx);
         if (space_known (agent->ctx->space))
             agent->ctx->events->space_changed (agent->ctx);
     }
     else if (!strcmp (type, "servers"))
         usage_learn (agent->ctx, object, deleted);
     else if (agent->ready)
-        jobs_learn_workflow (agent->ctx->jobs, object, deleted);
+        learn_workflow (agent, object, deleted);
 }
 
 int agent_result_errno (int status)
@@ -440,7 +453,7 @@ static void learn_result (struct agent *agent, json_t *report)
     const char *kind = json_string_value (json_object_get (object, "kind"));
 
     if (agent->ready && kind && !strcmp (kind, "Workflow"))
-        jobs_learn_workflow (agent->ctx->jobs, object, false);
+        learn_workflow (agent, object, false);
 }
 
 static void take_result (struct agent *agent, json_t *report)

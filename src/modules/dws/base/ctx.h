@@ -17,10 +17,12 @@ struct agent;
 struct annotate;
 struct calls;
 struct commits;
+struct expire;
 struct groups;
 struct health;
 struct holds;
 struct jobs;
+struct leases;
 struct losses;
 struct persistent;
 struct profiles;
@@ -29,6 +31,7 @@ struct space;
 struct stamps;
 struct storages;
 struct suspects;
+struct sweeps;
 struct sync;
 struct systemstatus;
 struct tokens;
@@ -55,6 +58,8 @@ struct dws_ctx {
     struct totals *totals;      // jobs that wait for limits
     struct storages *storages;  // what Kubernetes says of rabbits
     struct persistent *persistent;  // file systems that outlive jobs
+    struct leases *leases;      // when they expire
+    struct sweeps *sweeps;      // what destroys them then
     struct sync *sync;          // the way to learn the jobs from nothing
 
     struct agent *agent;        // the way to Kubernetes
@@ -73,6 +78,7 @@ struct dws_ctx {
     struct profiles *profiles;  // requests for those of NNF
 
     struct aborts *aborts;      // of dws.abort, without an answer yet
+    struct expire *expire;      // of persistent file systems
     struct groups *groups;      // those of users
     struct troubles *troubles;  // what fails, and how often
 };

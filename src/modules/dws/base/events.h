@@ -48,6 +48,9 @@ struct dws_events {
     /* Somebody has taken space on a rabbit, or given it back. */
     void (*space_changed)(struct dws_ctx *ctx);
 
+    /* What is known of persistent file systems, or of when they expire, has changed. */
+    void (*leases_changed)(struct dws_ctx *ctx);
+
     /* A scheduler was loaded, which knows of nothing. */
     void (*scheduler_arrived)(struct dws_ctx *ctx);
 };

@@ -358,6 +358,7 @@ void jobs_forget_workflow (struct job *job)
         json_decref (job->object);
         job->object = NULL;
         job->generation++;
+        job->promised = PROMISE_NONE;
         underway_workflow_gone (&job->underway, job->facts);
         json_decref (job->servers);
         job->servers = NULL;

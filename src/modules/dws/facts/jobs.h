@@ -23,6 +23,14 @@
 #include "facts/tally.h"
 #include "facts/underway.h"
 
+/* Is it written down when the file system that a job creates expires? leases.h
+ */
+enum promise {
+    PROMISE_NONE,
+    PROMISE_UNDER_WAY,
+    PROMISE_MADE,
+};
+
 struct job {
     struct dws_ctx *ctx;
     struct dws_job *facts;
@@ -53,6 +61,7 @@ struct job {
     struct job *next;                   // in the list of changed jobs
     struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
+    enum promise promised;
     bool waited;                        // tell/annotate.h
     bool stamping;                      // agent/stamp.h
     bool daemons_saved;                 // the prolog will find them

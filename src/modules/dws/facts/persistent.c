@@ -230,9 +230,7 @@ void persistent_each (const struct persistent *p,
     json_decref (taken);
 }
 
-/* The description of a persistent file system; NULL if none has that name.
- */
-static json_t *find_persistent (const struct persistent *p, const char *name)
+json_t *persistent_find (const struct persistent *p, const char *name)
 {
     char key[512];
 
@@ -246,7 +244,7 @@ json_t *persistent_rabbits (const struct persistent *p,
                             uint32_t userid,
                             dws_error_t *error)
 {
-    json_t *o = find_persistent (p, name);
+    json_t *o = persistent_find (p, name);
     json_int_t owner = -1;
     int shared = 0;
     json_t *taken;
@@ -294,12 +292,8 @@ int persistent_permitted (const struct dws_ctx *ctx,
     return 0;
 }
 
-/* Call visit for every persistent file system that a job's directives make, use
- * or destroy, until it returns something else than 0, and return that.
- */
-typedef int (*visit_f)(unsigned command, const char *name, void *arg);
-
-static int each_named (const struct job *job, visit_f visit, void *arg)
+int persistent_each_named (const struct job *job,
+                           persistent_named_f visit, void *arg)
 {
     json_t *directives = dws_jsontext_get (job->facts->directives);
     char name[DWS_PERSISTENT_NAME_SIZE];
@@ -344,7 +338,7 @@ static void find_rival (struct job *job, void *arg)
 
     if (job != rival->job && making
         && (job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
-        && each_named (job, is_created, rival))
+        && persistent_each_named (job, is_created, rival))
         rival->found = job;
 }
 
@@ -363,7 +357,7 @@ static int check_create (const struct question *q, const char *name)
     struct rival rival = { .job = q->job, .name = name };
     char label[JOB_LABEL_SIZE];
 
-    if (find_persistent (q->p, name))
+    if (persistent_find (q->p, name))
         return 0;
     jobs_each (q->job->ctx->jobs, find_rival, &rival);
     if (!rival.found)
@@ -382,7 +376,7 @@ static int check_destroy (const struct question *q, const char *name)
     const char *user = "";
     json_t *o;
 
-    if (!(o = find_persistent (q->p, name)))
+    if (!(o = persistent_find (q->p, name)))
         return dws_error (q->error, EINVAL,
                           "there is no persistent file system '%s'", name);
     json_unpack (o, "{s:I s:s}", "userid", &userid, "user", &user);
@@ -407,7 +401,7 @@ int persistent_check (const struct persistent *p,
 {
     struct question q = { .p = p, .job = job, .error = error };
 
-    return each_named (job, check_named, &q);
+    return persistent_each_named (job, check_named, &q);
 }
 
 /* Those that use a file system, but for one job.
@@ -459,7 +453,7 @@ static int check_unused (unsigned command, const char *name, void *arg)
 
     if (command != DWS_COMMAND_DESTROY_PERSISTENT)
         return 0;
-    find_others (others, json_object_get (find_persistent (q->p, name),
+    find_others (others, json_object_get (persistent_find (q->p, name),
                                           "users"));
     if (others->count == 0)
         return 0;
@@ -476,7 +470,7 @@ int persistent_unused (const struct persistent *p,
         .question = { .p = p, .job = job, .error = error },
         .ending = true,
     };
-    int rc = each_named (job, check_unused, &others);
+    int rc = persistent_each_named (job, check_unused, &others);
 
     *ending = others.ending;
     return rc;
@@ -491,7 +485,7 @@ static int add_text (unsigned command, const char *name, void *arg)
 {
     struct text *t = arg;
     char one[DWS_PERSISTENT_SIZE];
-    json_t *o = find_persistent (t->p, name);
+    json_t *o = persistent_find (t->p, name);
     char *longer;
 
     (void)command;
@@ -511,6 +505,6 @@ char *persistent_of_job (const struct persistent *p, const struct job *job)
 {
     struct text t = { .p = p };
 
-    each_named (job, add_text, &t);
+    persistent_each_named (job, add_text, &t);
     return t.text;
 }

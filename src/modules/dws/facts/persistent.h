@@ -49,6 +49,18 @@ json_t *persistent_rabbits (const struct persistent *p,
                             uint32_t userid,
                             dws_error_t *error);
 
+/* The description of a persistent file system; NULL if none has that name.
+ */
+json_t *persistent_find (const struct persistent *p, const char *name);
+
+/* Call visit for every persistent file system that a job's directives make, use
+ * or destroy, until it returns something else than 0, and return that.
+ */
+typedef int (*persistent_named_f)(unsigned command, const char *name, void *arg);
+
+int persistent_each_named (const struct job *job,
+                           persistent_named_f visit, void *arg);
+
 /* The file systems that a job's directives name, in words; "" if there is
  * nothing to tell. The caller frees it.
  */

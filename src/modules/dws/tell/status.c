@@ -10,6 +10,7 @@
 #include "libutil/names.h"
 #include "agent/agent.h"
 #include "facts/config.h"
+#include "facts/leases.h"
 #include "facts/persistent.h"
 #include "facts/sync.h"
 #include "health/health.h"
@@ -64,7 +65,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (seen.counts.states[i]));
     o = json_pack ("{s:s s:{s:s s:s? s:s?} s:b s:b s:i s:i s:i"
-                   " s:o s:o s:o s:o s:o s:o s:o}",
+                   " s:o s:o s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "releases",
                      "module", DWS_RELEASE,
@@ -79,8 +80,9 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "states", states,
                    "agent", agent_status (ctx->agent),
                    "rabbits", list_totals (ctx),
-                   "persistent", persistent_status (ctx->persistent, ctx->space,
-                                                    owner),
+                   "persistent", leases_describe (ctx,
+                     persistent_status (ctx->persistent, ctx->space, owner)),
+                   "expiry", leases_status (ctx->leases),
                    "losses", losses_status (ctx->losses),
                    "health", health_status (ctx->health));
     if (o && seen.oldest

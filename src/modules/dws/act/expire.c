@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See expire.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "act/expire.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "base/retry.h"
+#include "base/timer.h"
+#include "facts/config.h"
+#include "facts/leases.h"
+#include "facts/persistent.h"
+#include "facts/sweeps.h"
+#include "facts/sync.h"
+
+/* So many file systems are destroyed at one time.
+ */
+#define EXPIRE_MAX 8
+
+/* Jobs change all the time: look no more often than this (s).
+ */
+#define PAUSE 0.5
+
+/* A workflow that has failed is made again after so long (s), a command that has failed
+ * is sent again sooner.
+ */
+#define FAILED_PAUSE 60.
+#define RETRY_MIN 1.
+#define RETRY_MAX 60.
+
+/* Nothing is made or mounted by such a workflow: the group is nobody's. The owner's may
+ * not be known any more, when he has left.
+ */
+#define NO_GROUP 65534
+
+struct expire {
+    struct dws_ctx *ctx;
+    flux_watcher_t *timer;
+    struct retry *retry;
+    json_t *busy;               // workflow -> what was asked for has no result yet,
+                                //  or has failed and is not to be repeated yet
+    json_t *failed;             // likewise -> when its last Proposal failed
+    double t_look;              // the last look
+    bool soon;                  // the next is not far
+};
+
+/* Results
+ */
+
+struct asked {
+    char workflow[DWS_NAME_SIZE];
+    char name[DWS_PERSISTENT_NAME_SIZE];
+    enum dws_lease_action action;
+};
+
+static const char *const asked_names[] = {
+    [DWS_LEASE_BEGIN] = "create",
+    [DWS_LEASE_DESTROY] = "tear down",
+    [DWS_LEASE_SPARE] = "delete",
+    [DWS_LEASE_END] = "delete",
+};
+
+/* There is no workflow, which the watch has yet to tell.
+ */
+static bool is_missing (const struct asked *asked, int status)
+{
+    return status == 404 && asked->action != DWS_LEASE_BEGIN;
+}
+
+static void take_result (struct expire *expire, const struct asked *asked,
+                         json_t *report)
+{
+    struct sweeps *sweeps = expire->ctx->sweeps;
+    json_t *object = json_object_get (report, "object");
+    const char *message = "";
+    int status = 0;
+    int ok = 0;
+
+    (void)json_unpack (report, "{s?b s?i s?s}", "ok", &ok, "status", &status,
+                       "message", &message);
+    /* With a refusal to create it, the one that is there. */
+    if (object && sweeps_learn (sweeps, object, false))
+        ok = true;
+    else if (is_missing (asked, status))
+        sweeps_forget (sweeps, asked->workflow);
+    else if (!ok) {
+        flux_log (expire->ctx->h, LOG_ERR, "persistent file system '%s' has "
+                  "expired: cannot %s workflow %s: %s", asked->name,
+                  asked_names[asked->action], asked->workflow, message);
+        retry_later (expire->retry);
+        return;
+    }
+    if (ok && (asked->action == DWS_LEASE_SPARE
+               || asked->action == DWS_LEASE_END))
+        sweeps_deleting (sweeps, asked->workflow);
+    json_object_del (expire->busy, asked->workflow);
+    retry_reset (expire->retry);
+    expire_look (expire);
+}
+
+static void result_cb (struct dws_ctx *ctx, struct job *job,
+                       const struct command *cmd, json_t *report)
+{
+    struct asked asked = { .action = cmd->index };
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (ctx->expire->busy, key, value) {
+        if (json_integer_value (json_object_get (value, "seq"))
+            == (json_int_t)cmd->seq) {
+            const char *name = "";
+
+            (void)json_unpack (value, "{s:s}", "name", &name);
+            snprintf (asked.workflow, sizeof (asked.workflow), "%s", key);
+            snprintf (asked.name, sizeof (asked.name), "%s", name);
+            take_result (ctx->expire, &asked, report);
+            return;
+        }
+    }
+}
+
+static void retry_cb (void *arg)
+{
+    struct expire *expire = arg;
+
+    json_object_clear (expire->busy);
+    expire_look (expire);
+}
+
+void expire_agent_lost (struct expire *expire)
+{
+    json_object_clear (expire->busy);
+}
+
+/* Commands
+ */
+
+static json_t *new_workflow (struct dws_ctx *ctx, const struct lease_of *of)
+{
+    json_t *directive = json_sprintf ("#DW destroy_persistent name=%s",
+                                      of->name);
+
+    return json_pack ("{s:{s:s s:s s:{s:s}} s:{s:s s:s s:s s:I s:i s:[o]}}",
+                      "metadata",
+                        "name", of->workflow,
+                        "namespace", DWS_NAMESPACE,
+                        "labels",
+                          DWS_INSTANCE_LABEL, ctx->instance,
+                      "spec",
+                        "desiredState", dws_state_name (DWS_STATE_PROPOSAL),
+                        "wlmID", "flux",
+                        "jobID", "expiry",
+                        "userID", of->userid,
+                        "groupID", NO_GROUP,
+                        "dwDirectives", directive);
+}
+
+static json_t *command_for (struct dws_ctx *ctx, const struct lease_of *of)
+{
+    if (of->lease.action == DWS_LEASE_BEGIN)
+        return command_create_with ("create", "workflows", DWS_NAMESPACE,
+                                    of->workflow, "object",
+                                    new_workflow (ctx, of));
+    if (of->lease.action == DWS_LEASE_DESTROY)
+        return command_create_with ("patch", "workflows", DWS_NAMESPACE,
+                                    of->workflow, "patch",
+                                    json_pack ("{s:{s:s}}", "spec",
+                                        "desiredState",
+                                        dws_state_name (DWS_STATE_TEARDOWN)));
+    return command_create ("delete", "workflows", DWS_NAMESPACE, of->workflow);
+}
+
+static void ask (struct expire *expire, const struct lease_of *of)
+{
+    struct dws_ctx *ctx = expire->ctx;
+    json_t *command = command_for (ctx, of);
+    json_int_t seq;
+
+    json_incref (command);
+    if (agent_send (ctx->agent, NULL, result_cb, NULL, of->lease.action,
+                    command) < 0) {
+        flux_log_error (ctx->h, "persistent file system '%s'", of->name);
+        retry_later (expire->retry);
+        seq = -1;
+    }
+    else
+        seq = json_integer_value (json_object_get (command, "seq"));
+    json_object_set_new (expire->busy, of->workflow,
+                         json_pack ("{s:s s:I}", "name", of->name, "seq", seq));
+    json_decref (command);
+}
+
+/* It was in Proposal, and could not go on.
+ */
+static void note_failure (struct expire *expire, const struct lease_of *of)
+{
+    const char *message = sweeps_message (expire->ctx->sweeps, of->workflow);
+
+    if (!of->lease.failed || of->lease.desired == DWS_STATE_TEARDOWN)
+        return;
+    flux_log (expire->ctx->h, LOG_ERR, "persistent file system '%s' has expired "
+              "and cannot be destroyed: workflow %s: %s", of->name, of->workflow,
+              message);
+    json_object_set_new (expire->failed, of->workflow,
+                         json_real (flux_reactor_time ()));
+}
+
+static void notice (struct expire *expire, const struct lease_of *of)
+{
+    struct dws_ctx *ctx = expire->ctx;
+    json_t *o = persistent_find (ctx->persistent, of->name);
+    const char *user = "";
+    double after = of->lease.expires - flux_reactor_time ();
+
+    (void)json_unpack (o, "{s:s}", "user", &user);
+    if (after > 0.)
+        flux_log (ctx->h, LOG_NOTICE, "persistent file system '%s' of user %s "
+                  "expires in %.1f h", of->name, user, after / 3600.);
+    else
+        flux_log (ctx->h, LOG_NOTICE, "persistent file system '%s' of user %s "
+                  "has expired%s", of->name, user,
+                  of->lease.wanted ? ", and is in use" : "");
+    leases_told (ctx, of->name);
+    expire_look (expire);
+}
+
+static void carry_out (struct expire *expire, const struct lease_of *of)
+{
+    if (of->lease.action == DWS_LEASE_NOTHING
+        || json_object_get (expire->busy, of->workflow))
+        return;
+    if (of->lease.action == DWS_LEASE_NOTICE) {
+        notice (expire, of);
+        return;
+    }
+    if (of->lease.action == DWS_LEASE_SPARE)
+        note_failure (expire, of);
+    ask (expire, of);
+}
+
+/* Look
+ */
+
+/* One whose workflow has failed just now is left alone for a while. Returns the end of
+ * that, or 0.
+ */
+static double leave_alone (struct expire *expire, struct lease_of *of,
+                           double now)
+{
+    json_t *failed = json_object_get (expire->failed, of->workflow);
+    double end = json_real_value (failed) + FAILED_PAUSE;
+
+    if (!failed || of->lease.has_workflow)
+        return 0.;
+    if (end > now) {
+        of->lease.wanted = true;
+        return end;
+    }
+    json_object_del (expire->failed, of->workflow);
+    return 0.;
+}
+
+/* Nothing is destroyed while it is not known of all jobs, workflows and file systems
+ * what they are.
+ */
+static bool all_known (const struct dws_ctx *ctx)
+{
+    return sync_done (ctx->sync) && sync_alive (ctx->sync)
+        && agent_link (ctx->agent) == DWS_LINK_UP;
+}
+
+static void look (struct expire *expire)
+{
+    struct dws_ctx *ctx = expire->ctx;
+    double now = flux_reactor_time ();
+    double wake = 0.;
+    double again = 0.;
+    struct dws_lease *leases = NULL;
+    struct lease_of *list = NULL;
+    size_t count = 0;
+
+    if (!all_known (ctx))
+        return;
+    if (!(list = leases_settle (ctx, now, &count))
+        || !(leases = calloc (count + 1, sizeof (*leases)))) {
+        flux_log_error (ctx->h, "expiry");
+        goto done;
+    }
+    for (size_t i = 0; i < count; i++) {
+        double end = leave_alone (expire, &list[i], now);
+
+        if (end > 0. && (again == 0. || end < again))
+            again = end;
+        leases[i] = list[i].lease;
+    }
+    wake = dws_leases_decide (leases, count, ctx->config->persistent_notice,
+                              EXPIRE_MAX, now);
+    if (again > 0. && (wake == 0. || again < wake))
+        wake = again;
+    for (size_t i = 0; i < count; i++) {
+        list[i].lease.action = leases[i].action;
+        carry_out (expire, &list[i]);
+    }
+    if (wake > now && !expire->soon)
+        timer_start (expire->timer, wake - now);
+done:
+    free (leases);
+    free (list);
+}
+
+static void timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                      void *arg)
+{
+    struct expire *expire = arg;
+
+    expire->soon = false;
+    expire->t_look = flux_reactor_time ();
+    look (expire);
+}
+
+void expire_look (struct expire *expire)
+{
+    double after;
+
+    if (expire->soon)
+        return;
+    expire->soon = true;
+    after = expire->t_look + PAUSE - flux_reactor_time ();
+    timer_start (expire->timer, after > 0. && after < PAUSE ? after : 0.);
+}
+
+struct expire *expire_create (struct dws_ctx *ctx)
+{
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+    struct expire *expire;
+
+    if (!(expire = calloc (1, sizeof (*expire))))
+        return NULL;
+    expire->ctx = ctx;
+    expire->busy = json_object ();
+    expire->failed = json_object ();
+    if (!expire->busy || !expire->failed
+        || !(expire->timer = flux_timer_watcher_create (r, 0., 0., timer_cb,
+                                                        expire))
+        || !(expire->retry = retry_create (r, RETRY_MIN, RETRY_MAX, retry_cb,
+                                           expire))) {
+        expire_destroy (expire);
+        return NULL;
+    }
+    return expire;
+}
+
+void expire_destroy (struct expire *expire)
+{
+    if (expire) {
+        ERRNO_SAFE_BLOCK;
+        flux_watcher_destroy (expire->timer);
+        retry_destroy (expire->retry);
+        json_decref (expire->busy);
+        json_decref (expire->failed);
+        free (expire);
+    }
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See sweeps.h.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/tell/persistent.h"
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "facts/sweeps.h"
+
+/* The uid of the file system follows.
+ */
+#define NAME_PREFIX "fluxexpiry-"
+
+struct sweeps {
+    struct dws_ctx *ctx;
+    json_t *workflows;          // name -> {"fs", "version", "desired", "ready",
+                                //  "failed", "deleting", "message", "seen"}
+    json_t *dead;               // name -> the version in which it was deleted:
+                                //  results may come after that
+    int destroyed;
+};
+
+struct sweeps *sweeps_create (struct dws_ctx *ctx)
+{
+    struct sweeps *sweeps;
+
+    if (!(sweeps = calloc (1, sizeof (*sweeps))))
+        return NULL;
+    sweeps->ctx = ctx;
+    if (!(sweeps->workflows = json_object ())
+        || !(sweeps->dead = json_object ())) {
+        sweeps_destroy (sweeps);
+        return NULL;
+    }
+    return sweeps;
+}
+
+void sweeps_destroy (struct sweeps *sweeps)
+{
+    if (sweeps) {
+        ERRNO_SAFE_BLOCK;
+        json_decref (sweeps->workflows);
+        json_decref (sweeps->dead);
+        free (sweeps);
+    }
+}
+
+const char *sweeps_name (const char *uid, char buf[DWS_NAME_SIZE])
+{
+    snprintf (buf, DWS_NAME_SIZE, NAME_PREFIX "%s", uid);
+    return buf;
+}
+
+static const char *text_of (json_t *object, const char *part, const char *key)
+{
+    const char *s = json_string_value (json_object_get (
+        json_object_get (object, part), key));
+
+    return s ? s : "";
+}
+
+static int state_of (const char *name)
+{
+    for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++) {
+        if (!strcmp (name, dws_state_name (i)))
+            return i;
+    }
+    return DWS_STATE_NONE;
+}
+
+static bool is_one (struct dws_ctx *ctx, json_t *object)
+{
+    json_t *labels = json_object_get (json_object_get (object, "metadata"),
+                                      "labels");
+    const char *label = json_string_value (json_object_get (labels,
+                                                       DWS_INSTANCE_LABEL));
+
+    return label && !strcmp (label, ctx->instance)
+        && !strncmp (text_of (object, "metadata", "name"), NAME_PREFIX,
+                     strlen (NAME_PREFIX));
+}
+
+static json_t *decode_workflow (json_t *object)
+{
+    json_t *status = json_object_get (object, "status");
+    const char *desired = text_of (object, "spec", "desiredState");
+    bool arrived = !strcmp (desired, text_of (object, "status", "state"));
+    const char *directive = "";
+    char fs[DWS_PERSISTENT_NAME_SIZE] = "";
+
+    (void)json_unpack (object, "{s:{s:[s]}}", "spec",
+                       "dwDirectives", &directive);
+    (void)dws_persistent_name (directive, fs);
+    return json_pack ("{s:s s:I s:i s:b s:b s:b s:s s:b}",
+                      "fs", fs,
+                      "version", (json_int_t)strtoll (
+                          text_of (object, "metadata", "resourceVersion"),
+                          NULL, 10),
+                      "desired", state_of (desired),
+                      "ready", arrived
+                          && json_is_true (json_object_get (status, "ready")),
+                      "failed", arrived
+                          && !strcmp (text_of (object, "status", "status"),
+                                      "Error"),
+                      "deleting",
+                          *text_of (object, "metadata", "deletionTimestamp")
+                          != '\0',
+                      "message", text_of (object, "status", "message"),
+                      "seen", 1);
+}
+
+static json_int_t version_of (json_t *wf)
+{
+    return json_integer_value (json_object_get (wf, "version"));
+}
+
+static void read_workflow (json_t *wf, struct dws_lease *lease)
+{
+    int desired = 0;
+    int ready = 0;
+    int failed = 0;
+    int deleting = 0;
+
+    lease->has_workflow = wf != NULL;
+    (void)json_unpack (wf, "{s:i s:b s:b s:b}", "desired", &desired,
+                       "ready", &ready, "failed", &failed,
+                       "deleting", &deleting);
+    lease->desired = desired;
+    lease->ready = ready;
+    lease->failed = failed;
+    lease->deleting = deleting;
+}
+
+static bool is_ready (json_t *wf)
+{
+    return json_is_true (json_object_get (wf, "ready"));
+}
+
+static bool is_torn_down (json_t *wf)
+{
+    struct dws_lease lease;
+
+    read_workflow (wf, &lease);
+    return lease.has_workflow && lease.desired == DWS_STATE_TEARDOWN;
+}
+
+/* It has done its work. One that had done that when it was first seen was counted then,
+ * by the module before this.
+ */
+static void note_end (struct sweeps *sweeps, json_t *before, json_t *wf)
+{
+    if (!is_torn_down (wf) || !is_ready (wf)
+        || !before || (is_torn_down (before) && is_ready (before)))
+        return;
+    sweeps->destroyed++;
+    flux_log (sweeps->ctx->h, LOG_NOTICE, "persistent file system '%s' has "
+              "expired and is destroyed",
+              json_string_value (json_object_get (wf, "fs")));
+}
+
+/* Takes over 'wf'.
+ */
+static void update (struct sweeps *sweeps, const char *name, json_t *wf,
+                    bool deleted)
+{
+    json_t *before = json_object_get (sweeps->workflows, name);
+    json_int_t dead = json_integer_value (json_object_get (sweeps->dead, name));
+
+    if (version_of (wf) <= dead)
+        json_decref (wf);
+    else if (deleted) {
+        json_object_set_new (sweeps->dead, name, json_integer (version_of (wf)));
+        json_decref (wf);
+        sweeps_forget (sweeps, name);
+    }
+    else if (before && version_of (before) > version_of (wf)) {
+        json_object_set_new (before, "seen", json_true ());
+        json_decref (wf);
+    }
+    else {
+        note_end (sweeps, before, wf);
+        json_object_set_new (sweeps->workflows, name, wf);
+        sweeps->ctx->events->leases_changed (sweeps->ctx);
+    }
+}
+
+bool sweeps_learn (struct sweeps *sweeps, json_t *object, bool deleted)
+{
+    json_t *wf;
+
+    if (!is_one (sweeps->ctx, object))
+        return false;
+    if ((wf = decode_workflow (object)))
+        update (sweeps, text_of (object, "metadata", "name"), wf, deleted);
+    return true;
+}
+
+void sweeps_agent_lost (struct sweeps *sweeps)
+{
+    const char *name;
+    json_t *wf;
+
+    json_object_clear (sweeps->dead);
+    json_object_foreach (sweeps->workflows, name, wf)
+        json_object_set_new (wf, "version", json_integer (0));
+}
+
+void sweeps_unsee (struct sweeps *sweeps)
+{
+    const char *name;
+    json_t *wf;
+
+    json_object_foreach (sweeps->workflows, name, wf)
+        json_object_set_new (wf, "seen", json_false ());
+}
+
+void sweeps_forget_unseen (struct sweeps *sweeps)
+{
+    const char *name;
+    json_t *wf;
+    void *next;
+
+    json_object_foreach_safe (sweeps->workflows, next, name, wf) {
+        if (!json_is_true (json_object_get (wf, "seen")))
+            json_object_del (sweeps->workflows, name);
+    }
+    sweeps->ctx->events->leases_changed (sweeps->ctx);
+}
+
+void sweeps_deleting (struct sweeps *sweeps, const char *name)
+{
+    json_t *wf = json_object_get (sweeps->workflows, name);
+
+    if (wf)
+        json_object_set_new (wf, "deleting", json_true ());
+}
+
+void sweeps_forget (struct sweeps *sweeps, const char *name)
+{
+    json_object_del (sweeps->workflows, name);
+    sweeps->ctx->events->leases_changed (sweeps->ctx);
+}
+
+void sweeps_read (const struct sweeps *sweeps, const char *name,
+                  struct dws_lease *lease)
+{
+    read_workflow (json_object_get (sweeps->workflows, name), lease);
+}
+
+const char *sweeps_message (const struct sweeps *sweeps, const char *name)
+{
+    const char *message = "";
+
+    (void)json_unpack (json_object_get (sweeps->workflows, name), "{s:s}",
+                       "message", &message);
+    return message;
+}
+
+void sweeps_each (const struct sweeps *sweeps, sweeps_f visit, void *arg)
+{
+    const char *name;
+    json_t *wf;
+
+    json_object_foreach (sweeps->workflows, name, wf)
+        visit (name, json_string_value (json_object_get (wf, "fs")), arg);
+}
+
+size_t sweeps_count (const struct sweeps *sweeps)
+{
+    return json_object_size (sweeps->workflows);
+}
+
+int sweeps_destroyed (const struct sweeps *sweeps)
+{
+    return sweeps->destroyed;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See expiry.h.
+ */
+
+#include <errno.h>
+
+#include "libutil/names.h"
+#include "agent/agent.h"
+#include "base/calls.h"
+#include "facts/leases.h"
+#include "facts/persistent.h"
+#include "tell/expiry.h"
+
+static void respond_error (flux_t *h, const flux_msg_t *msg, const char *text)
+{
+    if (flux_respond_error (h, msg, errno, text) < 0)
+        flux_log_error (h, DWS_TOPIC_EXPIRY);
+}
+
+/* It is set when it is written down.
+ */
+static void committed_cb (const struct call *call, flux_future_t *f)
+{
+    const flux_msg_t *msg = flux_future_aux_get (f, "dws::request");
+    flux_t *h = call->ctx->h;
+
+    if (flux_future_get (f, NULL) < 0)
+        respond_error (h, msg, future_strerror (f, errno));
+    else if (flux_respond (h, msg, NULL) < 0)
+        flux_log_error (h, DWS_TOPIC_EXPIRY);
+}
+
+static int keep_request (flux_future_t *f, const flux_msg_t *msg)
+{
+    const flux_msg_t *own = flux_msg_incref (msg);
+
+    if (flux_future_aux_set (f, "dws::request", (void *)own,
+                             (flux_free_f)flux_msg_decref) < 0) {
+        flux_msg_decref (own);
+        return -1;
+    }
+    return 0;
+}
+
+/* A file system of somebody else is refused in the same way as one that is not there.
+ */
+static int check_owner (struct dws_ctx *ctx, const struct flux_msg_cred *cred,
+                        const char *name, dws_error_t *error)
+{
+    json_t *o = persistent_find (ctx->persistent, name);
+    json_t *userid = json_object_get (o, "userid");
+
+    if (!o && agent_link (ctx->agent) != DWS_LINK_UP)
+        return dws_error (error, EAGAIN, "Kubernetes is out of reach");
+    if (!o || (!(cred->rolemask & FLUX_ROLE_OWNER)
+               && json_integer_value (userid) != (json_int_t)cred->userid))
+        return dws_error (error, ENOENT, "there is no file system '%s' of "
+                          "yours", name);
+    return 0;
+}
+
+void expiry_cb (flux_t *h, flux_msg_handler_t *mh,
+                const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct flux_msg_cred cred;
+    dws_error_t error = { "" };
+    flux_future_t *f = NULL;
+    const char *name;
+    double expires;
+
+    if (flux_request_unpack (msg, NULL, "{s:s s:F}", "name", &name,
+                             "expires", &expires) < 0
+        || flux_msg_get_cred (msg, &cred) < 0
+        || check_owner (ctx, &cred, name, &error) < 0
+        || !(f = leases_set (ctx, name, expires, &error))
+        || keep_request (f, msg) < 0
+        || calls_add (ctx, f, 0, 0, committed_cb) < 0) {
+        respond_error (h, msg, error.text[0] ? error.text : NULL);
+        return;
+    }
+    flux_log (h, LOG_INFO, "persistent file system '%s': its expiry is changed by "
+              "user %u", name, (unsigned)cred.userid);
+}
