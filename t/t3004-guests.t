@@ -35,7 +35,7 @@ test_expect_success 'what only the owner may send is refused, whatever is in it'
 '
 test_expect_success 'this is all that guests may send' '
 	methods any user | sort >any &&
-	printf "dws.%s\n" disconnect losses profiles quota status token >expected &&
+	printf "dws.%s\n" disconnect expiry losses profiles quota status token >expected &&
 	test_cmp expected any
 '
 test_expect_success 'a guest sees nothing of the job, and gets nothing of it' '
@@ -59,6 +59,11 @@ test_expect_success 'he sees no losses of others, and can not acknowledge them' 
 	test_must_fail as_guest rpc dws.losses "{\"ack\": 7}" 2>err &&
 	grep "nothing of that job is listed" err &&
 	rpc dws.losses "{\"ack\": 7}" >out && jq -e ".losses == []" out
+'
+test_expect_success 'he says of no file system of others when it expires' '
+	test_must_fail as_guest rpc dws.expiry "{\"name\": \"none\", \"expires\": 0}" \
+		2>err &&
+	grep "no file system .none. of yours" err
 '
 test_expect_success 'he is told of what he has, and not of what others have' '
 	as_guest rpc dws.quota >out && jq -e ".users == [] and .banks == []" out &&

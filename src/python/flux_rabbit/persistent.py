@@ -2,14 +2,18 @@
 #
 # flux rabbit persistent: file systems that stay when the job that made them is
 # over. Making and destroying one is a job, so Flux and DWS decide what is allowed.
+# When one expires is known to the module dws alone.
 """Persistent file systems."""
 
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from types import SimpleNamespace
 from typing import Any
+
+from flux_k8s import names
 
 from flux_rabbit import cli, rpc, table, term, watch
 from flux_rabbit.submit import TYPES, submit
@@ -18,9 +22,10 @@ from flux_rabbit.units import Seconds, Size, date
 
 Object = dict[str, Any]
 
-ACTIONS = ("list", "show", "create", "destroy")
+ACTIONS = ("list", "show", "create", "extend", "destroy")
 # Options that say what is to be made.
 MAKING = ("type", "capacity", "profile")
+NEVER = "never"
 LIST = table.Table(
     "persistent",
     {
@@ -32,20 +37,22 @@ LIST = table.Table(
         "userid": "UID",
         "age": "AGE",
         "created": "CREATED",
+        "left": "EXPIRES",
+        "expires": "EXPIRES",
         "jobs": "JOBS",
         "users": "USED BY",
         "rabbits": "RABBITS",
     },
     {
         "default": (
-            "Size, owner, age, how many use it",
+            "Size, owner, age, when it expires, how many use it",
             "+:{name:<8} {type:<6} {size:>8} {state:<8} +:{username:<8} {age:>7} "
-            "{jobs:>4} +:{rabbits:<8}",
+            "?+:{left:>7} {jobs:>4} +:{rabbits:<8}",
         ),
         "long": (
             "With who uses it, and since when it is there",
             "+:{name:<8} {type:<6} {size:>8} {state:<8} +:{username:<8} "
-            "{created:<19} +:{rabbits:<8} ?:{users}",
+            "{created:<19} ?+:{expires:<19} +:{rabbits:<8} ?:{users}",
         ),
     },
 )
@@ -69,6 +76,12 @@ def configure(
     making.add_argument("-t", "--type", choices=TYPES, help="of file system")
     making.add_argument("-c", "--capacity", metavar="SIZE", help="such as 10TiB")
     making.add_argument("--profile", metavar="PROFILE", help="of NNF")
+    parser.add_argument(
+        "--expires",
+        metavar="TIME",
+        help="when it is destroyed: so long after it is made (create) or from now "
+        "(extend), such as 30d, or a date, or 'never'",
+    )
     job = parser.add_argument_group("the job that creates or destroys")
     job.add_argument(
         "-N", "--nodes", type=int, default=1, metavar="N", help="its nodes (default: 1)"
@@ -82,14 +95,17 @@ def configure(
     parser.set_defaults(interval=0.5)
     return (
         "List file systems that stay when the job that made them is over, show one, "
-        "make one, or destroy it with all that is in it. create and destroy submit a "
-        "job and follow it to its end; the exit status is that of the job. A file "
-        "system of type xfs, gfs2 or raw is made next to the nodes of that job, and "
-        "can be mounted on as many nodes at each rabbit as it has. Users who do not "
-        "own the instance see their own.",
+        "make one, change when it expires, or destroy it with all that is in it. "
+        "create and destroy submit a job and follow it to its end; the exit status is "
+        "that of the job. A file system of type xfs, gfs2 or raw is made next to the "
+        "nodes of that job, and can be mounted on as many nodes at each rabbit as it "
+        "has. One that has expired is destroyed when no job uses or names it any more; "
+        "'!' marks what is going to expire soon. Users who do not own the instance see "
+        "their own.",
         (
             "flux rabbit persistent",
-            "flux rabbit persistent create results -t lustre -c 50GiB",
+            "flux rabbit persistent create results -t lustre -c 50GiB --expires 30d",
+            "flux rabbit persistent extend results --expires 60d",
             "flux rabbit persistent show results",
             "flux rabbit persistent destroy results",
         ),
@@ -98,6 +114,17 @@ def configure(
 
 def _user(user: Object) -> str:
     return rpc.f58(user["jobid"]) if "jobid" in user else str(user["workflow"])
+
+
+def _left(system: Object, now: float) -> str:
+    """How long it has still; '' for ever."""
+    expires = float(system.get("expires") or 0)
+    if not expires:
+        return ""
+    if system.get("destroying"):
+        return "going!"
+    left = str(Seconds(expires - now)) if expires > now else "over"
+    return left + ("!" if system.get("expiring") else "")
 
 
 def row_of(system: Object, now: float) -> table.Row:
@@ -113,6 +140,8 @@ def row_of(system: Object, now: float) -> table.Row:
         userid=system["userid"],
         age=Seconds(max(0.0, now - created)) if created else "",
         created=date(created) if created else "",
+        left=_left(system, now),
+        expires=date(float(system["expires"])) if system.get("expires") else "",
         jobs=len(system["users"]),
         users=",".join(map(_user, system["users"])),
         rabbits=_hostlist(space),
@@ -135,6 +164,11 @@ def screen(system: Object, rabbits: list[Object], now: float) -> list[Line]:
     ]
     if row.created:
         lines.append([("Since    ", "dim"), (f"{row.created} ({row.age})", "")])
+    if row.expires:
+        soon = "warn" if system.get("expiring") else ""
+        lines.append(
+            [("Expires  ", "dim"), (row.expires, ""), (f" ({row.left})", soon)]
+        )
     lines.append([("Used by  ", "dim"), (row.users or "nobody", "")])
     label = "On       "
     for name, size in sorted((system.get("space") or {}).items()):
@@ -173,9 +207,57 @@ def _submit(directive: str, args: argparse.Namespace) -> int:
         raise cli.Failure(text or str(exc)) from None
 
 
+def _when(text: str, now: float) -> float:
+    """A time, s since the epoch; 0 for never. Raises Failure."""
+    from flux.util import parse_datetime, parse_fsd
+
+    if text == NEVER:
+        return 0.0
+    try:
+        when = now + float(parse_fsd(text))
+    except ValueError:
+        try:
+            when = float(parse_datetime(text).timestamp())
+        except ValueError:
+            raise cli.Failure(
+                f"--expires: '{text}' is no time: say 30d, 2026-12-24, or never"
+            ) from None
+    if not when > now:
+        raise cli.Failure(f"--expires: '{text}' is over")
+    return when if math.isfinite(when) else 0.0
+
+
+def _lifetime(text: str) -> str:
+    """The value of expires= in a directive. Raises Failure."""
+    from flux.util import parse_fsd
+
+    now = time.time()
+    when = _when(text, now)
+    try:
+        parse_fsd(text)
+    except ValueError:
+        return f"{when - now:.0f}s" if when else "inf"
+    return text
+
+
+def _extend(handle: rpc.Handle, args: argparse.Namespace) -> int:
+    if not args.expires:
+        raise cli.Failure(f"extend needs --expires: for how long is {args.name} kept?")
+    request = {"name": args.name, "expires": _when(args.expires, time.time())}
+    try:
+        handle.call(names.TOPIC_EXPIRY, request)
+    except rpc.Absent:
+        raise
+    except rpc.RpcError as exc:
+        raise cli.Failure(exc.strerror) from None
+    return 0
+
+
 def _directive(command: str, args: argparse.Namespace) -> str:
     words = {"name": args.name}
     words.update({key: getattr(args, key) for key in MAKING if getattr(args, key)})
+    if args.expires:
+        words["expires"] = _lifetime(args.expires)
     for key, value in words.items():
         if not value or any(char.isspace() for char in value):
             raise cli.Failure(f"{key}: '{value}' is not one word")
@@ -212,6 +294,8 @@ def _check(args: argparse.Namespace) -> None:
     for key in MAKING:
         if args.action != "create" and getattr(args, key):
             raise cli.Failure(f"--{key}: only create takes it")
+    if args.expires and args.action not in ("create", "extend"):
+        raise cli.Failure("--expires: only create and extend take it")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -220,6 +304,8 @@ def run(args: argparse.Namespace) -> int:
     handle = rpc.Handle()
     if args.action == "create":
         return _create(handle, args)
+    if args.action == "extend":
+        return _extend(handle, args)
     systems: list[Object] = rpc.status(handle)["persistent"]
     if args.action == "destroy":
         return _destroy(handle, systems, args)
