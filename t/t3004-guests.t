@@ -35,7 +35,7 @@ test_expect_success 'what only the owner may send is refused, whatever is in it'
 '
 test_expect_success 'this is all that guests may send' '
 	methods any user | sort >any &&
-	printf "dws.%s\n" disconnect expiry losses profiles quota status token >expected &&
+	printf "dws.%s\n" disconnect expiry losses profiles quota retry status token >expected &&
 	test_cmp expected any
 '
 test_expect_success 'a guest sees nothing of the job, and gets nothing of it' '
@@ -47,6 +47,10 @@ test_expect_success 'a guest sees nothing of the job, and gets nothing of it' '
 test_expect_success 'he gets the profiles that the agent may read, without its rights' '
 	test_must_fail as_guest rpc dws.profiles "{\"kind\": \"storage\"}" 2>err &&
 	grep "its user lacks the right to list them" err
+'
+test_expect_success 'he cannot have stage-outs of others tried again' '
+	test_must_fail as_guest rpc dws.retry "{\"jobid\": 7}" 2>err &&
+	grep "no stage-out of that job can be tried again" err
 '
 test_expect_success 'he sees no losses of others, and can not acknowledge them' '
 	flux module remove dws &&

@@ -61,8 +61,9 @@ treeobj () {
 	jq -r .val.type treeobj.out
 }
 
+# One is only of jobs whose stage-out has failed: t3013 is about these.
 test_expect_success 'load everything' '
-	keys records >records && keys flux >flux && keys instance >instance &&
+	keys records | grep -v "^rabbit_stage_out " >records && keys flux >flux && keys instance >instance &&
 	cut -d" " -f1 flux | sort >flux.keys &&
 	cat >rabbit.toml <<-\EOT &&
 	save_datamovements = 5

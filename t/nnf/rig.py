@@ -15,6 +15,7 @@ remove NAME                     Teardown of a workflow, and its end
 containers WORKFLOW running|done|failed|expired  what Kubernetes would say of its
                                 Jobs, failed: as often as they may, or expired: at
                                 the end of the time that NNF gives them
+spoil WORKFLOW MESSAGE          its data movements have failed: nnf-dm (part dm) is dead
 profile NAME JSON               a container profile: example-success with other data
 ports [RANGE]                   what the SystemConfiguration has for containers
 allow RESOURCE VERB             one more right for the workload manager
@@ -56,6 +57,7 @@ from parity_support import (
 )
 
 API_SERVER = "apiserver"
+MOVEMENTS = "nnfdatamovements"
 NODE_STORAGE = "nnf.cray.hpe.com/nnf_node_storage"
 TEND_S = 1.0
 TLS_SECRET = "nnf-dm-usercontainer-server-tls"
@@ -242,6 +244,25 @@ def containers(user: User, name: str, state: str) -> None:
     }[state](name)
 
 
+def spoil(user: User, name: str, message: str) -> None:
+    """Say what nnf-dm would of movements that fail, once they are there."""
+
+    def waits(obj: Object) -> bool:
+        status = obj.get("status", {})
+        return status.get(
+            "state"
+        ) == "DataOut" and "pending data movement" in status.get("message", "")
+
+    user.until("workflows", name, waits)
+    path = user.path(MOVEMENTS).rsplit("/namespaces/", 1)[0] + "/" + MOVEMENTS
+    for obj in user.send("GET", path).expect(200)["items"]:
+        meta = obj["metadata"]
+        if meta["labels"].get(f"{DWS}/workflow.name") == name:
+            end = {"state": "Finished", "status": "Failed", "message": message}
+            where = user.path(MOVEMENTS, meta["name"], meta["namespace"])
+            user.send("PATCH", f"{where}/status", {"status": end}, MERGE).expect(200)
+
+
 def profile(user: User, name: str, data: str) -> None:
     """One of that name that is there is another run's, and the same."""
     base = user.get(PROFILES, "example-success", SYSTEM).expect(200)["data"]
@@ -344,6 +365,8 @@ def main() -> int:
         end_foreign(user, *args)
     elif command == "containers":
         containers(user, *args)
+    elif command == "spoil":
+        spoil(user, *args)
     elif command == "profile":
         profile(user, *args)
     elif command == "ports":

@@ -45,6 +45,7 @@
 #define DWS_KEY_MOVEMENTS "rabbit_datamovements"
 #define DWS_KEY_CONTAINER_LOG "rabbit_container_log"
 #define DWS_KEY_DAEMONS "rabbit_daemons"
+#define DWS_KEY_STAGE_OUT "rabbit_stage_out"
 #define DWS_KEY_TIMING "rabbit_%s_timing"
 
 /* Requests to dws.so, without those about a job that the jobtap plugin sends.
@@ -57,6 +58,7 @@
 #define DWS_TOPIC_QUOTA "dws.quota"
 #define DWS_TOPIC_RABBIT "dws.rabbit"
 #define DWS_TOPIC_REPORT "dws.report"
+#define DWS_TOPIC_RETRY "dws.retry"
 #define DWS_TOPIC_STATUS "dws.status"
 #define DWS_TOPIC_TOKEN "dws.token"
 
@@ -69,6 +71,8 @@
 #define DWS_WAIVED_ANNOTATION "flux-framework.org/waived-nodes"
 #define DWS_DISABLED_BY_ANNOTATION "flux-framework.org/disabled-by"
 #define DWS_TRANSIENT_ANNOTATION "flux-framework.org/transient-since"
+#define DWS_STAGE_OUT_FAILED_ANNOTATION "flux-framework.org/stage-out-failed"
+#define DWS_STAGE_OUT_RETRY_ANNOTATION "flux-framework.org/stage-out-retry"
 #define DWS_NAMESPACE "default"
 
 #endif /* !LIBUTIL_NAMES_H */

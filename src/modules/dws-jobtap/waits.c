@@ -228,7 +228,8 @@ static int await_record (struct dependency *dep)
     return dependency_await (dep, &dep->f_record, f, record_cb);
 }
 
-/* Returns what is said of the loss of the target's data, or NULL.
+/* Returns what is said of the loss of the target's data, or NULL. One that can be
+ * tried again is none yet.
  */
 static const char *find_loss (json_t *losses, flux_jobid_t target)
 {
@@ -240,6 +241,7 @@ static const char *find_loss (json_t *losses, flux_jobid_t target)
         const char *text;
 
         if (json_unpack (loss, "{s:I s:s}", "id", &id, "text", &text) == 0
+            && !json_object_get (loss, "until")
             && (flux_jobid_t)id == target)
             return text;
     }

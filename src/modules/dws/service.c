@@ -13,6 +13,7 @@
 #include "act/expire.h"
 #include "act/limits.h"
 #include "act/objects.h"
+#include "act/retry.h"
 #include "act/storage.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -298,6 +299,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_STATUS, status_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_EXPIRY, expiry_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOSSES, losses_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_RETRY, retry_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_PROFILES, profiles_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_QUOTA, quota_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_TOKEN, token_cb, FLUX_ROLE_USER },

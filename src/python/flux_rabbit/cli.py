@@ -37,6 +37,7 @@ COMMANDS = {
     "presets": ("presets", "what may be written in place of directives"),
     "profiles": ("profiles", "what profile= of a directive chooses from"),
     "losses": ("losses", "list jobs whose data was not staged out"),
+    "retry": ("retry", "try failed stage-outs of jobs again"),
     "drain": ("admin", "drain the compute nodes next to rabbits"),
     "undrain": ("admin", "undrain the compute nodes next to rabbits"),
     "disable": ("admin", "give no storage of rabbits to new jobs"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import os
 from typing import Any
 
 from flux_k8s import names
@@ -29,12 +30,16 @@ def configure(
         metavar="JOBID",
         help="take these jobs off the list",
     )
+    parser.add_argument(
+        "--mine", action="store_true", help="only your own jobs, also as owner"
+    )
     return (
         "List the jobs whose data was not staged out after they had given their "
         'nodes back, which they do with rabbit.release_nodes = "unmount" and when '
-        "they end while dws-jobtap.so is not loaded. A job stays listed until its "
-        "owner, or the owner of the instance, acknowledges it.",
-        ("flux rabbit losses", "flux rabbit losses --ack ƒ2gVz"),
+        "they end while dws-jobtap.so is not loaded, or when a failed stage-out can "
+        "be tried again with flux rabbit retry. A job stays listed until its owner, "
+        "or the owner of the instance, acknowledges it.",
+        ("flux rabbit losses --mine", "flux rabbit losses --ack ƒ2gVz"),
     )
 
 
@@ -42,7 +47,8 @@ def row(loss: Object) -> str:
     """A job in one line."""
     user = cli.user_name(loss["userid"])
     text = term.clean(loss["text"])
-    return f"{rpc.f58(loss['id']):>13} {user:<8} {date(loss['t'])}  {text}"
+    until = date(loss["until"]) if loss.get("until") else "-"
+    return f"{rpc.f58(loss['id']):>13} {user:<8} {date(loss['t'])}  {until:<19}  {text}"
 
 
 def run(args: argparse.Namespace) -> int:
@@ -58,10 +64,12 @@ def run(args: argparse.Namespace) -> int:
                 raise
             raise cli.Failure(f"{rpc.f58(number)} is not listed") from None
     losses = handle.call(names.TOPIC_LOSSES)["losses"]
+    if args.mine:
+        losses = [loss for loss in losses if loss["userid"] == os.getuid()]
     if args.json:
         cli.print_json(losses)
     elif losses and not args.ack:
-        print(f"{'JOBID':>13} {'USER':<8} {'WHEN':<19}  WHY")
+        print(f"{'JOBID':>13} {'USER':<8} {'WHEN':<19}  {'RETRY UNTIL':<19}  WHY")
         for loss in losses:
             print(row(loss))
     return 0

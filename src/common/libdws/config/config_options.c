@@ -89,6 +89,14 @@ const struct option config_options[] = {
       OFFSET (policy.datamovement_grace),
       .help = "How much longer than postrun_timeout and teardown_after allow "
         "data may be moved, as long as it makes progress." },
+    { "stage_out_retry", TYPE_SECONDS, "0", AT_LEAST (0),
+      OFFSET (policy.stage_out_retry),
+      .help = "How long the storage of a job whose data could not be staged "
+        "out is kept, from the first failure on, so that the job's owner can "
+        "have that tried again with flux rabbit retry. The job's nodes are "
+        "given back meanwhile. The agent must be allowed to delete "
+        "nnfdatamovements. Not with Fluxion, as release_nodes. 0: it is torn "
+        "down at once." },
     { "release_nodes", TYPE_CHOICE, "\"teardown\"", ANY,
       OFFSET (policy.release_nodes), .choices = release_choices,
       .expected = "\"teardown\" or \"unmount\"",

@@ -32,6 +32,8 @@ struct dws_policy {
     double teardown_after;      // PostRun and DataOut together
     double datamovement_grace;  // more for those that move data meanwhile
     double orphan_grace;        // before an unknown workflow is torn down
+    double stage_out_retry;     // kept so long when its stage-out has failed;
+                                //  0 or less: not at all
     int save_datamovements;     // so many are recorded before Teardown
     int container_log_bytes;    // of each container, likewise
     int release_nodes;          // enum dws_release
@@ -104,10 +106,14 @@ struct dws_policy {
     X (MOVEMENTS, movements, "movements", AGENT) \
     /* read how far data movements have got */ \
     X (PROGRESS, progress, "progress", AGENT) \
+    /* note in the workflow that its stage-out has failed now */ \
+    X (KEEP, keep, "keep", AGENT) \
+    /* try the stage-out again, then note in the workflow that this is done */ \
+    X (RETRY, retry, "retry", AGENT) \
     /* read the eventlog of a job that is gone */ \
     X (RECALL, recall, "recall", FLUX) \
-    /* a job that was let go has lost data: text; keep that, then set \
-     * reported */ \
+    /* a job that was let go has lost data: text, until; keep that, then set \
+     * reported, or with 'until' recorded. Without text: it is moved now */ \
     X (REPORT, report, "report", FLUX) \
     /* take over a workflow that flux-coral2 has made */ \
     X (ADOPT, adopt, "adopt", AGENT) \
@@ -140,6 +146,7 @@ struct dws_action {
     bool whole;                 // SAVE: the workflow object too
     int severity;               // RAISE
     const char *type;           // RAISE, a constant
+    double until;               // RAISE, REPORT: it can be tried again, 0: not
     char text[512];             // RAISE, REJECT, REPORT
 };
 

@@ -382,8 +382,8 @@ void row_unmount (struct view *v)
     const char *what = unmounting ? "unmounting" : "data movement";
     bool mounts_late = unmounting
         && expired (v, v->wf->t_desired, policy->postrun_timeout);
-    bool late = !mounts_late
-        && expired (v, v->job->t_epilog, policy->teardown_after);
+    double begin = unmounting ? v->job->t_epilog : stage_out_begin (v);
+    bool late = !mounts_late && expired (v, begin, policy->teardown_after);
 
     wait_for (v, unmounting ? "the file systems to be unmounted" : what);
     if (unmounting) {
@@ -394,10 +394,12 @@ void row_unmount (struct view *v)
         if (waived != WAIVED_NONE)
             return;
     }
+    else if (v->wf->retry)
+        act (v, DWS_ACT_RETRY);
     if ((mounts_late || late) && !transient_expired (v)
         && data_moves (v, mounts_late
                           ? v->wf->t_desired + policy->postrun_timeout
-                          : v->job->t_epilog + policy->teardown_after))
+                          : begin + policy->teardown_after))
         return;
     if (mounts_late) {
         give_up_unmounting (v);
@@ -408,8 +410,11 @@ void row_unmount (struct view *v)
                                  : "data movement took longer than %gs,"
                                    " skipping it",
                    policy->teardown_after);
-    else if (transient_expired (v))
+    else if (transient_expired (v)) {
+        if (keep_failed (v))
+            return;
         fail_transient (v);
+    }
     else {
         keep_computes (v);
         return;
@@ -419,6 +424,8 @@ void row_unmount (struct view *v)
 
 void row_give_up (struct view *v)
 {
+    if (keep_failed (v))
+        return;
     fail_message (v);
     row_tear_down (v);
 }
@@ -546,5 +553,7 @@ void row_orphan (struct view *v)
         wait_for (v, "the job of an orphan workflow to turn up");
         return;
     }
+    if (moved && v->job->released && !make_good (v))
+        return;
     row_tear_down (v);
 }

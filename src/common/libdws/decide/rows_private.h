@@ -47,6 +47,14 @@ enum waived {
 enum waived pass_waived (struct view *v);
 void keep_waived (struct view *v);
 
+/* A stage-out that has failed and may be tried again: keep_failed() returns false
+ * if it is to be given up, make_good() true when no loss is on record any more. Its
+ * time limit begins at stage_out_begin().
+ */
+bool keep_failed (struct view *v);
+bool make_good (struct view *v);
+double stage_out_begin (struct view *v);
+
 /* From the job's end on
  */
 void row_unmount (struct view *v);

@@ -3,6 +3,7 @@
  * See movements.h.
  */
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -11,12 +12,16 @@
 
 #define WHOLE 100
 
+static bool is_text (json_t *o, const char *key, const char *text)
+{
+    const char *s = json_string_value (json_object_get (o, key));
+
+    return s && !strcmp (s, text);
+}
+
 static bool has_ended (json_t *status)
 {
-    json_t *state = json_object_get (status, "state");
-
-    return json_is_string (state)
-        && !strcmp (json_string_value (state), "Finished");
+    return is_text (status, "state", "Finished");
 }
 
 /* Not above what is possible, whatever the object says.
@@ -53,4 +58,46 @@ int dws_movements_progress (json_t *movements, double *bytes)
         }
     }
     return moving ? sum : -1;
+}
+
+/* NNF finds those of a directive by this label, too.
+ */
+#define TEARDOWN_LABEL "nnf.cray.hpe.com/teardown_state"
+
+static bool has_failed (json_t *object)
+{
+    json_t *meta = json_object_get (object, "metadata");
+    json_t *status = json_object_get (object, "status");
+
+    return is_text (json_object_get (meta, "labels"), TEARDOWN_LABEL, "DataOut")
+        && has_ended (status) && !is_text (status, "status", "Success");
+}
+
+json_t *dws_movements_failed (json_t *movements)
+{
+    json_t *failed = json_array ();
+    json_t *object;
+    size_t index;
+
+    json_array_foreach (movements, index, object) {
+        const char *namespace;
+        const char *name;
+
+        if (has_failed (object)
+            && json_unpack (object, "{s:{s:s s:s}}",
+                            "metadata",
+                              "namespace", &namespace,
+                              "name", &name) == 0
+            && json_array_append_new (failed,
+                                      json_pack ("{s:s s:s}",
+                                                 "namespace", namespace,
+                                                 "name", name)) < 0) {
+            json_decref (failed);
+            failed = NULL;
+            break;
+        }
+    }
+    if (!failed)
+        errno = ENOMEM;
+    return failed;
 }

@@ -16,4 +16,9 @@
  */
 int dws_movements_progress (json_t *movements, double *bytes);
 
+/* Those of a stage-out that have failed: an array of {"namespace", "name"}. Movements
+ * that users have begun themselves are not among them. Returns NULL with errno ENOMEM.
+ */
+json_t *dws_movements_failed (json_t *movements);
+
 #endif /* !LIBDWS_MOVEMENTS_H */

@@ -221,6 +221,16 @@ static void read_stamp (struct dws_workflow *wf, const char *stamp)
     }
 }
 
+/* The time at which its stage-out has failed, as dws.so has noted it.
+ */
+static void read_failed (struct dws_workflow *wf, const char *s)
+{
+    double when;
+
+    if (s && sscanf (s, "%lf", &when) == 1 && isfinite (when) && when > 0.)
+        wf->t_failed = when;
+}
+
 const char *dws_workflow_stamp (const struct dws_workflow *wf,
                                 char buf[DWS_STAMP_SIZE])
 {
@@ -327,6 +337,8 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->t_desired = dws_timestamp (get_string (object, "status",
                                                "desiredStateChange"));
     read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
+    read_failed (wf, get_annotation (object, DWS_STAGE_OUT_FAILED_ANNOTATION));
+    wf->retry = get_annotation (object, DWS_STAGE_OUT_RETRY_ANNOTATION) != NULL;
     wf->t_ready = dws_timestamp (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));
@@ -414,6 +426,10 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         wf->servers_written = old->servers_written;
         wf->computes_written = old->computes_written;
         wf->movements = old->movements;
+        if (!strcmp (wf->message, old->message)) {
+            wf->recorded = old->recorded;
+            wf->recording = old->recording;
+        }
         wf->allocated = old->allocated;
         old->allocated = NULL;
         wf->disabled = old->disabled;

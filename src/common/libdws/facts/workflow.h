@@ -76,6 +76,8 @@ struct dws_workflow {
     double t_ready;             // when 'state' was reached, 0: unknown
     double t_stamp;             // since when it was in TransientCondition, as
     enum dws_state stamp_state; //  dws_workflow_stamp() has noted, 0: it has not
+    double t_failed;            // when its stage-out has failed first, 0: it has not
+    bool retry;                 // that is to be tried again, and has not been yet
     char *message;              // never NULL
     bool trouble;               // a driver reports an error
     char *silent;               // rabbit that does not answer, or NULL
@@ -96,6 +98,9 @@ struct dws_workflow {
     double t_computes;          // when that object was last looked for in this
                                 //  state, 0: never
     bool movements;             // data movements were recorded
+    bool recorded;              // how its stage-out fares is what the list of
+                                //  losses says
+    bool recording;             // so when what is being written is written
     double t_transient;         // since when in TransientCondition, or 0
     double t_trouble;           // since when a driver reports an error, or 0
 

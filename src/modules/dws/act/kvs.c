@@ -176,6 +176,13 @@ flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
     return save_record (commits, id, DWS_KEY_DAEMONS, units);
 }
 
+int kvs_put_stage_out (struct commits *commits, uint64_t id, json_t *record)
+{
+    flux_kvs_txn_t *txn = commits_txn (commits);
+
+    return txn ? put_record (txn, id, DWS_KEY_STAGE_OUT, record) : -1;
+}
+
 flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name)
 {
     char key[128];

@@ -49,6 +49,11 @@ flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
 flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
     json_t *units);
 
+/* Write how the stage-out of a job fares that has failed, as rabbit_stage_out, with the
+ * next commit.
+ */
+int kvs_put_stage_out (struct commits *commits, uint64_t id, json_t *record);
+
 /* Start to read a key in a job's directory: the eventlog, or R, which the
  * second function gets from the future (a new reference).
  */

@@ -165,23 +165,57 @@ const struct action action_raise = {
     .done = raise_done,
 };
 
+/* How a stage-out fares that could have been tried again is in the job's own
+ * directory, too.
+ */
+static int put_stage_out (struct job *job, const char *text, double until)
+{
+    json_t *record;
+    int rc;
+
+    if (job->wf->t_failed <= 0.)
+        return 0;
+    record = json_pack ("{s:s s:f}",
+                        "state", !*text ? "moved" : until > 0. ? "failed"
+                                                               : "lost",
+                        "t", flux_reactor_time ());
+    if (*text)
+        (void)json_object_set_new (record, "text", json_string (text));
+    if (until > 0.)
+        (void)json_object_set_new (record, "until", json_real (until));
+    rc = kvs_put_stage_out (job->ctx->commits, job->facts->id, record);
+    ERRNO_SAFE (json_decref (record));
+    return rc;
+}
+
 /* A job that has ended can have no exception any more: its loss is put on
- * record instead.
+ * record instead. Without a text it is taken off.
  */
 static int run_report (struct job *job, const struct dws_action *wanted)
 {
     char buf[DWS_EXPLAIN_SIZE];
     const char *text = wanted->text;
 
-    if (!job->wf->deleting)
+    if (*text && !job->wf->deleting)
         text = explain_text (job, text, buf);
-    return act_call (job, &action_report, losses_report (job, text),
+    if (put_stage_out (job, text, wanted->until) < 0)
+        return -1;
+    job->losing = *text && wanted->until <= 0.;
+    job->wf->recording = !job->losing;
+    return act_call (job, &action_report,
+                     *text ? losses_report (job, text, wanted->until)
+                           : losses_made_good (job),
                      act_done_cb);
 }
 
+/* Of a workflow that has gone on meanwhile 'recording' is false.
+ */
 static bool report_done (struct job *job)
 {
-    job->facts->reported = true;
+    if (job->losing)
+        job->facts->reported = true;
+    else if (job->wf)
+        job->wf->recorded = job->wf->recording;
     return true;
 }
 

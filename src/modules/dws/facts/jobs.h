@@ -64,6 +64,7 @@ struct job {
     enum promise promised;
     bool waited;                        // tell/annotate.h
     bool stamping;                      // agent/stamp.h
+    bool losing;                        // the loss being reported is for good
     bool daemons_saved;                 // the prolog will find them
     bool changed;
     bool listed;                        // in the latest answer to dws.sync

@@ -19,7 +19,7 @@
 
 struct losses {
     struct dws_ctx *ctx;
-    json_t *list;               // array of {"id", "userid", "t", "text"}
+    json_t *list;               // array of {"id", "userid", "t", "text", "until"?}
     int total;
 };
 
@@ -49,22 +49,33 @@ static flux_future_t *commit_losses (struct losses *losses)
     return commits_wait (losses->ctx->commits);
 }
 
-flux_future_t *losses_report (struct job *job, const char *text)
+static int append_loss (struct losses *losses, struct job *job,
+                        const char *text, double until)
+{
+    json_t *loss = json_pack ("{s:I s:I s:f s:s}",
+                              "id", (json_int_t)job->facts->id,
+                              "userid", (json_int_t)job->facts->userid,
+                              "t", flux_reactor_time (),
+                              "text", text);
+
+    if (!loss
+        || (until > 0.
+            && json_object_set_new (loss, "until", json_real (until)) < 0)) {
+        json_decref (loss);
+        errno = ENOMEM;
+        return -1;
+    }
+    return json_array_append_new (losses->list, loss);
+}
+
+flux_future_t *losses_report (struct job *job, const char *text, double until)
 {
     struct losses *losses = job->ctx->losses;
     char label[JOB_LABEL_SIZE];
     bool again = remove_id (losses, job->facts->id);
 
-    if (json_array_append_new (losses->list,
-                               json_pack ("{s:I s:I s:f s:s}",
-                                          "id", (json_int_t)job->facts->id,
-                                          "userid",
-                                            (json_int_t)job->facts->userid,
-                                          "t", flux_reactor_time (),
-                                          "text", text)) < 0) {
-        errno = ENOMEM;
+    if (append_loss (losses, job, text, until) < 0)
         return NULL;
-    }
     if (!again) {
         losses->total++;
         flux_log (job->ctx->h, LOG_ERR, "%s: not staged out: %s",
@@ -75,6 +86,17 @@ flux_future_t *losses_report (struct job *job, const char *text)
                   "is not listed any more", LOSSES_MAX);
         json_array_remove (losses->list, 0);
     }
+    return commit_losses (losses);
+}
+
+flux_future_t *losses_made_good (struct job *job)
+{
+    struct losses *losses = job->ctx->losses;
+    char label[JOB_LABEL_SIZE];
+
+    if (remove_id (losses, job->facts->id))
+        flux_log (job->ctx->h, LOG_INFO, "%s: staged out after all",
+                  job_label (job, label));
     return commit_losses (losses);
 }
 
@@ -96,7 +118,8 @@ void losses_vanished (struct job *job)
         return;
     job->facts->reported = true;
     if (calls_add (job->ctx,
-                   losses_report (job, "the workflow is not there any more"),
+                   losses_report (job, "the workflow is not there any more",
+                                  0.),
                    0, 0, losses_committed_cb) < 0)
         flux_log_error (job->ctx->h, DWS_KEY_LOSSES);
 }

@@ -19,9 +19,15 @@ struct losses *losses_create (struct dws_ctx *ctx);
 void losses_destroy (struct losses *losses);
 
 /* Put a loss on record. Returns the future of its commit, or NULL with errno
- * set. A later loss of the same job takes the place of the earlier.
+ * set. A later loss of the same job takes the place of the earlier. 'until': the
+ * stage-out can be tried again as long, 0: it cannot.
  */
-flux_future_t *losses_report (struct job *job, const char *text);
+flux_future_t *losses_report (struct job *job, const char *text, double until);
+
+/* The data of a job that may be on the list has been staged out all the same. As
+ * losses_report().
+ */
+flux_future_t *losses_made_good (struct job *job);
 
 /* A job's workflow does not exist any more: if data is lost by that, put it on
  * record.

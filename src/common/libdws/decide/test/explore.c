@@ -153,6 +153,7 @@ static void dump (const struct model *m)
                    "late=%d unmount=%d let_go=%d released=%d reported=%d "
                    "recalled=%d abandoned=%d maybe=%d drained=%d missing=%d "
                    "alone=%d kept=%d given=%d progress=%d "
+                   "keeps=%d failed=%d retry=%d recorded=%d recording=%d "
                    "lost=%d left_out=%d only_waived=%d shrunk=%d "
                    "busy=%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
@@ -161,7 +162,8 @@ static void dump (const struct model *m)
                    m->excluded, m->late, m->unmount, m->let_go, m->released,
                    m->reported, m->recalled, m->abandoned, m->maybe,
                    m->drained, m->missing, m->alone, m->kept,
-                   m->given, m->progress, m->lost, m->left_out,
+                   m->given, m->progress, m->keeps, m->seen.failed,
+                   m->seen.retry, m->recorded, m->recording, m->lost, m->left_out,
                    m->only_waived, m->shrunk,
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
                    | (unsigned int)m->busy[3] << 24);
@@ -175,26 +177,37 @@ static void dump (const struct model *m)
     }
 }
 
-/* Returns the number of states, or 0 at the first failure.
- */
-static size_t explore (struct model_check *check, int unmount, bool verbose)
+static void add_starts (struct set *set, int unmount)
 {
-    struct set set;
     struct model start = model_start (0, 0, unmount);
     struct model tolerant = model_start (1, 0, unmount);
     struct model patient = model_start (0, 1, unmount);
     struct model again = model_start_again (unmount);
+
+    set_add (set, &start);
+    /* With failing nodes or slow copies there is trouble enough. */
+    tolerant.hand = 1;
+    set_add (set, &tolerant);
+    patient.hand = 1;
+    set_add (set, &patient);
+    set_add (set, &again);
+}
+
+/* From 'start' on, if that is given. Returns the number of states, or 0 at the first
+ * failure.
+ */
+static size_t explore (struct model_check *check, int unmount,
+                       const struct model *start, bool verbose)
+{
+    struct set set;
     size_t count;
     size_t i;
 
     set_init (&set);
-    set_add (&set, &start);
-    /* With failing nodes or slow copies there is trouble enough. */
-    tolerant.hand = 1;
-    set_add (&set, &tolerant);
-    patient.hand = 1;
-    set_add (&set, &patient);
-    set_add (&set, &again);
+    if (start)
+        set_add (&set, start);
+    else
+        add_starts (&set, unmount);
     for (i = 0; i < set.count && !check->failure; i++) {
         struct model from = set.list[i];
         model_steps (&from, check, visit, &set);
@@ -217,7 +230,7 @@ static void test_every_state (void **state)
     struct model_check check = { .skip = -1 };
 
     for (int unmount = 0; unmount < 2; unmount++) {
-        size_t count = explore (&check, unmount, true);
+        size_t count = explore (&check, unmount, NULL, true);
 
         assert_null (check.failure);
         print_message ("%s: %zu states visited\n",
@@ -230,6 +243,22 @@ static void test_every_state (void **state)
     }
 }
 
+/* Those of a job whose stage-out may be tried again when it has failed.
+ */
+static void test_every_state_kept (void **state)
+{
+    for (int unmount = 0; unmount < 2; unmount++) {
+        struct model_check check = { .skip = -1 };
+        struct model kept = model_start_kept (unmount);
+        size_t count = explore (&check, unmount, &kept, true);
+
+        assert_null (check.failure);
+        print_message ("%s, stage-out tried again: %zu states visited\n",
+                       unmount ? "released when unmounted"
+                               : "released when torn down", count);
+    }
+}
+
 static void test_every_row_is_needed (void **state)
 {
     for (size_t row = 0; row < reconcile_rows (); row++) {
@@ -237,7 +266,7 @@ static void test_every_row_is_needed (void **state)
 
         /* Nearly all of them are needed there: the other is a long walk. */
         for (int unmount = 1; unmount >= 0 && !check.failure; unmount--)
-            explore (&check, unmount, false);
+            explore (&check, unmount, NULL, false);
         if (!check.failure)
             fail_msg ("not needed: %s", reconcile_row_name (row));
         print_message ("without %s: %s\n", reconcile_row_name (row),
@@ -323,6 +352,7 @@ int main (void)
         cmocka_unit_test (test_ordinary_course),
         cmocka_unit_test (test_tolerant_job_runs),
         cmocka_unit_test (test_data_on_the_move),
+        cmocka_unit_test (test_every_state_kept),
         cmocka_unit_test (test_every_state),
         cmocka_unit_test (test_every_row_is_needed),
     };

@@ -20,6 +20,30 @@ struct model model_start (int tolerance, int patient, int unmount)
     return m;
 }
 
+struct model model_start_kept (int unmount)
+{
+    struct model m = model_start (0, 0, unmount);
+
+    m.phase = DWS_PHASE_EPILOG;
+    m.ran = 1;
+    m.hosts = 1;
+    m.hand = 1;
+    m.keeps = 1;
+    m.looked = 1;
+    m.real = (struct model_workflow){
+        .exists = 1,
+        .desired = DWS_STATE_DATAOUT,
+        .state = DWS_STATE_DATAOUT,
+        .status = DWS_STATUS_DRIVERWAIT,
+        .finalizer = 1,
+        .breakdowns = 1,
+        .servers = 1,
+        .computes = 1,
+    };
+    model_learn (&m);
+    return m;
+}
+
 struct model model_start_again (int unmount)
 {
     struct model m = model_start (0, 0, unmount);
@@ -37,7 +61,7 @@ struct model model_start_again (int unmount)
  */
 bool model_loses (const struct model *m)
 {
-    return !m->tolerance && !m->patient;
+    return !m->tolerance && !m->patient && !m->keeps;
 }
 
 bool model_over (const struct model *m)
@@ -74,6 +98,10 @@ void model_learn (struct model *m)
     m->seen.breakdowns = keep ? old.breakdowns : 0;
     m->seen.servers = keep ? old.servers : 0;
     m->seen.computes = keep ? old.computes : 0;
+    if (!keep || old.status != m->real.status || old.ready != m->real.ready) {
+        m->recorded = 0;
+        m->current_record = 0;
+    }
     if (!keep || old.state != m->real.state)
         set_lag (m, 0);
     if (!keep || old.state != m->real.state || old.desired != m->real.desired) {
@@ -137,8 +165,9 @@ static void raise_exception (struct model *m)
 {
     m->exception = 1;
     m->raised = 1;
-    if (m->phase == DWS_PHASE_EPILOG)
+    if (m->phase == DWS_PHASE_EPILOG && !m->mild)
         m->teardown = 1;
+    m->mild = 0;
 }
 
 void model_run_call (struct model *m, int kind)
@@ -180,7 +209,11 @@ void model_run_call (struct model *m, int kind)
             m->maybe = 0;
             break;
         case DWS_ACT_REPORT:
-            m->reported = 1;
+            if (m->recording == RECORD_NONE || m->recording == RECORD_LOST)
+                m->reported = 1;
+            else
+                m->recorded = m->current_record;
+            m->listed = m->keeps && m->recording != RECORD_GOOD;
             break;
         default:
             break;
@@ -283,6 +316,13 @@ void model_run_command (struct model *m, int kind, struct model_check *check)
     }
     else if (kind == DWS_ACT_TEARDOWN)
         wf->desired = DWS_STATE_TEARDOWN;
+    else if (kind == DWS_ACT_KEEP)
+        wf->failed = 1;
+    else if (kind == DWS_ACT_RETRY) {
+        if (wf->retry && wf->state == DWS_STATE_DATAOUT && !wf->ready)
+            wf->status = DWS_STATUS_DRIVERWAIT;
+        wf->retry = 0;
+    }
     else if (kind == DWS_ACT_FINALIZER)
         wf->finalizer = 0;
     else if (kind == DWS_ACT_FORCE_READY) {
@@ -338,6 +378,10 @@ void model_restart_module (struct model *m)
     m->kept = 0;
     m->given = 0;
     m->reported = 0;
+    m->recorded = 0;
+    m->recording = 0;
+    m->current_record = 0;
+    m->mild = 0;
     m->progress = PROGRESS_UNREAD;
     m->looked = !model_loses (m);
     m->allocated = 0;

@@ -26,6 +26,8 @@ struct model_workflow {
     uint8_t force;
     uint8_t other;          // made for another job that had its id
     uint8_t waived;         // a node that the job does without is in Computes
+    uint8_t failed;         // its stage-out has, and that is noted
+    uint8_t retry;          // it is to be tried again
 };
 
 #define MODEL_QUEUE 6
@@ -61,6 +63,12 @@ struct model {
     uint8_t late;           // the epilog has timed out: the eventlog has it
     uint8_t maybe;          // the plugin has drained the job's nodes
     uint8_t unmount;        // the nodes are released then
+    uint8_t keeps;          // a stage-out that has failed can be tried again
+    uint8_t mild;           // the exception under way does not fail the job
+    uint8_t recorded;       // the list of losses is up to date
+    uint8_t recording;      // what is being written to it, enum in model_private.h
+    uint8_t current_record; // and is the case still
+    uint8_t listed;         // what that list has: a loss
     uint8_t let_go;         // the epilog has ended: the eventlog has it
     uint8_t released;       // the module knows that
     uint8_t alone;          // it ran and has had no epilog: the eventlog has it
@@ -100,6 +108,10 @@ enum model_world {
     WORLD_MOVING,           // data moves for longer than allowed, and arrives
     WORLD_COUNT,
 };
+
+/* A job that ran and whose stage-out may fail, which is kept then.
+ */
+struct model model_start_kept (int unmount);
 
 struct model model_start (int tolerance, int patient, int unmount);
 

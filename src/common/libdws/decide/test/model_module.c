@@ -70,6 +70,13 @@ static void check_teardown (const struct model *m, double now,
 
     if (wf->desired == DWS_STATE_TEARDOWN)
         model_fail (check, "Teardown is asked for twice");
+    if (m->keeps && m->ran && !m->abandoned && !m->teardown && now == EARLY
+        && !m->reported
+        && wf->desired == DWS_STATE_DATAOUT && !reached (wf, wf->desired))
+        model_fail (check, "data is lost that can be moved yet");
+    if (m->keeps && wf->failed && reached (wf, DWS_STATE_DATAOUT) && m->released
+        && m->listed)
+        model_fail (check, "a loss is on record that is none");
     if (m->phase == DWS_PHASE_RUNNING)
         model_fail (check, "Teardown under a running job");
     if (m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
@@ -122,8 +129,15 @@ static void check_action (const struct model *m,
                 model_fail (check, "a job ends while its data moves in");
             break;
         case DWS_ACT_REPORT:
+            if (!*a->text) {
+                if (!reached (wf, DWS_STATE_DATAOUT) || !wf->failed)
+                    model_fail (check, "a loss is taken back");
+                break;
+            }
             if (!moves_on (m) || m->reported)
                 model_fail (check, "a loss is reported without need");
+            if (m->keeps && now == EARLY && !wf->deleting && a->until == 0.)
+                model_fail (check, "data is given up that can be moved yet");
             if (!wf->deleting && wf->status != DWS_STATUS_ERROR
                 && now == EARLY)
                 model_fail (check, "data is lost without need");
@@ -160,6 +174,9 @@ static void check_action (const struct model *m,
                 model_fail (check, "the job is not told of nodes left out");
             break;
         case DWS_ACT_EPILOG_REMOVE:
+            if (m->keeps && wf->failed && m->raised
+                && wf->desired == DWS_STATE_DATAOUT)
+                break;
             if (m->unmount && m->ran
                 && (reached (wf, DWS_STATE_POSTRUN)
                     || wf->desired == DWS_STATE_DATAOUT))
@@ -249,6 +266,7 @@ static void check_duties (const struct model *m, struct model_check *check)
         && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)
         && !wf->deleting && !(wf->other && m->phase == DWS_PHASE_DEPEND)
         && !m->exception && !m->raised && !m->teardown
+        && !(m->keeps && !wf->failed) && !wf->retry
         && (m->phase != DWS_PHASE_EPILOG || m->ran)
         && !(m->unmount && m->phase == DWS_PHASE_EPILOG
              && wf->state == DWS_STATE_DATAOUT)
@@ -257,8 +275,13 @@ static void check_duties (const struct model *m, struct model_check *check)
     if (moves_on (m) && m->released && !m->abandoned
         && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && !m->reported && !is_busy (m, DWS_ACT_REPORT)
+        && !(m->keeps && (!wf->failed || wf->retry || m->recorded))
         && !is_busy (m, DWS_ACT_GIVE_NODES))
         model_fail (check, "a loss is not reported");
+    if (model_arrived (wf) && wf->state == DWS_STATE_DATAOUT && wf->retry
+        && !wf->ready && !wf->deleting && m->released && !m->abandoned
+        && !m->reported && !is_busy (m, DWS_ACT_RETRY))
+        model_fail (check, "another try is forgotten");
     if (model_arrived (wf) && wf->state == DWS_STATE_TEARDOWN && wf->finalizer
         && m->phase != DWS_PHASE_RUNNING
         && (m->phase >= DWS_PHASE_EPILOG || !m->exception)
@@ -312,6 +335,13 @@ static void perform (struct model *m, const struct dws_action *a)
     }
     if (a->kind == DWS_ACT_DESIRE)
         m->want = a->state;
+    if (a->kind == DWS_ACT_RAISE)
+        m->mild = a->severity > 0;
+    if (a->kind == DWS_ACT_REPORT && m->keeps) {
+        m->recording = !*a->text ? RECORD_GOOD
+                                 : a->until > 0. ? RECORD_KEPT : RECORD_LOST;
+        m->current_record = 1;
+    }
     if (!((CALLS | SIDE) & BIT (a->kind)))
         enqueue (m, a->kind);
     if (SIDE & BIT (a->kind))
@@ -389,6 +419,9 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .disabled = m->disabled,
         .kept = m->kept,
         .given = m->given,
+        .t_failed = seen->failed ? EARLY : 0.,
+        .retry = seen->retry,
+        .recorded = m->recorded,
         .t_progress = m->progress != PROGRESS_UNREAD ? LATE : 0.,
         .advancing = m->progress == PROGRESS_MADE,
     };
@@ -424,6 +457,8 @@ static int ask (const struct model *m, double now,
 
     if (m->unmount)
         policy.release_nodes = DWS_RELEASE_UNMOUNT;
+    if (m->keeps)
+        policy.stage_out_retry = 10.;
     if (m->patient) {
         policy.datamovement_grace = GRACE;
         policy.prolog_timeout = SLOW;
@@ -456,6 +491,8 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         uint8_t lost = m->lost;
         uint8_t shrunk = m->shrunk;
         uint8_t maybe = m->maybe;
+        uint8_t keeps = m->keeps;
+        uint8_t listed = m->listed;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
@@ -471,6 +508,8 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->lost = lost;
         m->shrunk = shrunk;
         m->maybe = maybe;
+        m->keeps = keeps;
+        m->listed = listed;
         m->looked = !model_loses (m);
         return false;
     }

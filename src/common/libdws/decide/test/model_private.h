@@ -47,6 +47,15 @@ enum {
     PROGRESS_NONE,
 };
 
+/* What 'recording' says.
+ */
+enum {
+    RECORD_NONE,
+    RECORD_LOST,
+    RECORD_KEPT,
+    RECORD_GOOD,
+};
+
 static inline uint32_t get_mask (const uint8_t mask[4])
 {
     return mask[0] | mask[1] << 8 | mask[2] << 16 | (uint32_t)mask[3] << 24;

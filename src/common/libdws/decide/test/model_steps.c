@@ -180,6 +180,22 @@ static bool may_mount (const struct model *m)
         && (m->phase != DWS_PHASE_GONE || m->let_go || m->alone);
 }
 
+/* The job's owner asks for another try, which is noted in the workflow.
+ */
+static void step_retry (struct steps *s)
+{
+    struct model m = *s->from;
+
+    if (!m.keeps || !m.real.failed || m.real.retry || m.real.ready
+        || m.real.status != DWS_STATUS_ERROR
+        || m.real.desired != DWS_STATE_DATAOUT)
+        return;
+    m.real.retry = 1;
+    step (s, &m);
+    model_learn (&m);
+    step (s, &m);
+}
+
 /* Somebody moves or deletes the workflow, or it is lost, or its Computes is. That,
  * or the epilog timeout, happens once in a job's life.
  */
@@ -225,6 +241,7 @@ void model_steps (const struct model *from, struct model_check *check,
     step_plugin (&s);
     step_status (&s);
     step_hand (&s);
+    step_retry (&s);
     m = *from;
     if (model_control (&m, WORLD_WELL)) {
         step (&s, &m);

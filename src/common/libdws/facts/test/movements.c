@@ -76,6 +76,34 @@ static void test_nonsense (void **state)
     check ("[7]", 0);
 }
 
+#define MOVEMENT(name, state, status, teardown) \
+    "{'metadata': {'namespace': 'rabbit0', 'name': '" name "'," \
+    "  'labels': {'nnf.cray.hpe.com/teardown_state': '" teardown "'}}," \
+    " 'status': {'state': '" state "', 'status': '" status "'}}"
+
+/* Those of a stage-out alone: what users have begun is theirs.
+ */
+static void test_failed (void **state)
+{
+    json_t *movements = J ("[" MOVEMENT ("a", "Finished", "Failed", "DataOut") ","
+                           MOVEMENT ("b", "Finished", "Success", "DataOut") ","
+                           MOVEMENT ("c", "Running", "", "DataOut") ","
+                           MOVEMENT ("d", "Finished", "Failed", "PostRun") ","
+                           MOVEMENT ("e", "Finished", "Invalid", "DataOut") ","
+                           "{'status': {'state': 'Finished'}}, 7]");
+    json_t *want = J ("[{'namespace': 'rabbit0', 'name': 'a'},"
+                      " {'namespace': 'rabbit0', 'name': 'e'}]");
+    json_t *failed = dws_movements_failed (movements);
+
+    assert_true (json_equal (failed, want));
+    json_decref (failed);
+    json_decref (want);
+    json_decref (movements);
+    failed = dws_movements_failed (NULL);
+    assert_int_equal (json_array_size (failed), 0);
+    json_decref (failed);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -83,6 +111,7 @@ int main (void)
         cmocka_unit_test (test_each_step_counts),
         cmocka_unit_test (test_bytes),
         cmocka_unit_test (test_nonsense),
+        cmocka_unit_test (test_failed),
     };
 
     return cmocka_run_group_tests_name ("movements", tests, NULL, NULL);

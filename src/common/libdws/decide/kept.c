@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * A stage-out that has failed, and may be tried again while the data is still
+ * there (policy stage_out_retry). See rows_private.h.
+ *
+ * The workflow itself says since when, and whether somebody has asked for that.
+ * NNF starts a data movement anew when a failed one is deleted, and the workflow
+ * leaves Error. Nothing is mounted on the job's nodes after PostRun, so they are
+ * given back, and the job is from then on like one with release_nodes.
+ */
+
+#include <stdio.h>
+#include <time.h>
+
+#include "rows_private.h"
+
+/* The action that was just asked for, if it tells of the failure.
+ */
+static void add_until (struct view *v, double until)
+{
+    struct dws_action *a;
+
+    if (v->out->count == 0)
+        return;
+    a = &v->out->list[v->out->count - 1];
+    a->severity = 1;            // the job has not failed, or not yet
+    a->until = until;
+}
+
+static void tell_failed (struct view *v, double until)
+{
+    time_t when = until;
+    struct tm tm;
+    char date[32];
+
+    strftime (date, sizeof (date), "%Y-%m-%d %H:%M:%S UTC",
+              gmtime_r (&when, &tm));
+    fail (v, NULL, "workflow error in DataOut, which flux rabbit retry tries "
+          "again until %s: %s", date, v->wf->message);
+    add_until (v, until);
+}
+
+bool keep_failed (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+    double limit = v->policy->stage_out_retry;
+
+    if (limit <= 0. || wf->desired != DWS_STATE_DATAOUT || v->job->reported)
+        return false;
+    if (wf->t_failed <= 0.) {
+        wait_for (v, "the failure of the stage-out to be noted");
+        act (v, DWS_ACT_KEEP);
+        return true;
+    }
+    if (wf->retry) {
+        wait_for (v, "the stage-out to be tried again");
+        act (v, DWS_ACT_RETRY);
+        return true;
+    }
+    if (expired (v, wf->t_failed, limit))
+        return false;
+    if (!(v->job->released ? wf->recorded : v->job->raised))
+        tell_failed (v, wf->t_failed + limit);
+    else if (!v->job->released)
+        act (v, DWS_ACT_EPILOG_REMOVE);
+    wait_for (v, "somebody to have the stage-out tried again");
+    return true;
+}
+
+bool make_good (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (wf->t_failed <= 0. || wf->recorded)
+        return true;
+    wait_for (v, "the loss that was none to be taken off the record");
+    act (v, DWS_ACT_REPORT);
+    return false;
+}
+
+double stage_out_begin (struct view *v)
+{
+    double limit = v->policy->stage_out_retry;
+
+    return v->wf->t_failed > 0. && limit > 0. ? v->wf->t_failed + limit
+                                              : v->job->t_epilog;
+}
