@@ -111,6 +111,8 @@ class Engine:
             found["PATH"] = f"{self.flux.parent}:{found['PATH']}"
             found["PYTHONPATH"] = ":".join(map(str, packages))
             found["LD_LIBRARY_PATH"] = str(self._libdir())
+            cli = self.prefix / "etc" / "flux" / "cli" / "plugins"
+            found["FLUX_CLI_PLUGINPATH"] = str(cli)
         return found
 
     def environment(self, workdir: pathlib.Path) -> dict[str, str]:

@@ -1,4 +1,5 @@
-# A page of the user guide, run command by command in a simulated cluster.
+# A page of the user guide, run command by command in a simulated cluster; or that
+# cluster alone, for the commands of somebody who reads one.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Run by scripts/demo NAME as the initial program of a Flux instance."""
 
@@ -17,6 +18,9 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "t" / "scripts"))
 
 import doc_examples  # noqa: E402 # it is where the tests run the same pages
+
+# No page: nothing is run.
+PLAYGROUND = "playground"
 
 
 def walk(page: pathlib.Path, workdir: pathlib.Path) -> bool:
@@ -52,10 +56,12 @@ def main() -> int:
         cluster.start()
         cluster.wait_synced(flux.Flux())
         say(f"Running on {cluster.engine}")
-        page = TOP / "doc" / "user" / f"{args.name}.rst"
-        good = walk(page, args.workdir)
-        cluster.ctl("wait-idle")
-        say(*((GOOD, " nothing is left") if good else (BAD, " it failed")))
+        good = True
+        if args.name != PLAYGROUND:
+            page = TOP / "doc" / "user" / f"{args.name}.rst"
+            good = walk(page, args.workdir)
+            cluster.ctl("wait-idle")
+            say(*((GOOD, " nothing is left") if good else (BAD, " it failed")))
         if args.keep:
             keep(args.workdir)
     except Failed as exc:
