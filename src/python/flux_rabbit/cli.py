@@ -11,8 +11,10 @@ import functools
 import importlib
 import json
 import os
+import shutil
 import signal
 import sys
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -101,7 +103,9 @@ def parser_for(name: str | None) -> argparse.ArgumentParser:
             found: Any = importlib.import_module(f"flux_rabbit.{module}")
             _common(sub)
             description, examples = found.configure(sub, command)
-            sub.description = description
+            # What the formatter leaves as it is, for the sake of the examples.
+            width = max(40, shutil.get_terminal_size().columns - 2)
+            sub.description = textwrap.fill(description, width)
             sub.epilog = "examples:\n" + "".join(
                 f"  {example}\n" for example in examples
             )

@@ -1,0 +1,53 @@
+# No command of flux rabbit is without its place in the manual page, in the page of
+# rights, a help with examples, and --json. That completion has it, and its words, is
+# in test_completion.py.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The list of commands."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import re
+
+import pytest
+from flux_rabbit import cli
+
+TOP = pathlib.Path(__file__).parents[2]
+MANUAL = (TOP / "doc" / "man1" / "flux-rabbit.rst").read_text(encoding="utf8")
+RIGHTS = (TOP / "doc" / "admin" / "rights.rst").read_text(encoding="utf8")
+
+
+def section(name: str) -> str:
+    return re.split(rf"^{name}\n=+\n", MANUAL, flags=re.MULTILINE)[1].split("\n\n\n")[0]
+
+
+def parser_of(command: str) -> argparse.ArgumentParser:
+    top = cli.parser_for(command)
+    (found,) = (a for a in top._actions if isinstance(a, argparse._SubParsersAction))
+    return found.choices[command]  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_the_manual_page_has_it(command: str) -> None:
+    synopsis = section("SYNOPSIS").split("DESCRIPTION\n")[0]
+    assert f"**{command}**" in synopsis
+    described = section("COMMANDS").split("OPTIONS\n")[0]
+    terms = re.findall(r"^([a-z][a-z, ]*)$", described, re.MULTILINE)
+    assert command in {word for term in terms for word in term.split(", ")}
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_the_page_of_rights_has_it(command: str) -> None:
+    assert re.search(rf"^   \* - ``{command}\b", RIGHTS, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_it_has_json_and_its_help_examples(
+    command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = parser_of(command).format_help()
+    assert "--json" in text and "-L" in text
+    assert f"  flux rabbit {command}" in text.split("examples:\n")[1]
+    assert max(map(len, text.splitlines())) <= 80
