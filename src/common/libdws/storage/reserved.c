@@ -27,6 +27,15 @@ static int add_to_key (json_t *object, const char *key, json_int_t n)
     return json_object_set_new (object, key, json_integer (n));
 }
 
+/* Fluxion leaves out names that are the type and the id: the path ends with the name.
+ */
+static const char *name_of (const char *name, const char *path)
+{
+    const char *slash = strrchr (path, '/');
+
+    return *name || !slash ? name : slash + 1;
+}
+
 /* Sort one vertex into 'gib' (path of chassis to GiB) or 'rabbits' (path of
  * chassis to name of rabbit).
  */
@@ -57,7 +66,7 @@ static int take_vertex (json_t *vertex,
     if (strcmp (type, "ssd") == 0)
         rc = add_to_key (gib, parent, size > 0 ? size : 0);
     else if (strcmp (type, "node") == 0
-             && (rabbit = dws_topology_rabbit (topo, name)))
+             && (rabbit = dws_topology_rabbit (topo, name_of (name, path))))
         rc = json_object_set_new (rabbits, parent, json_string (rabbit));
     free (parent);
     return rc;

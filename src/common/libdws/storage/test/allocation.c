@@ -520,7 +520,9 @@ static void test_reserved (void **state)
         VERTEX ("core", "core0", "1", "/c/chassis0/a1/core0") ", "
         VERTEX ("node", "a1", "1", "/c/chassis0/a1") ", "
         VERTEX ("node", "a2", "1", "/c/chassis0/a2") ", "
-        VERTEX ("node", "b3", "1", "/c/chassis1/b3") ", "
+        // Fluxion does not name it, as that is type and id
+        "{'id': '1', 'metadata': {'type': 'node', 'paths':"
+        " {'containment': '/c/chassis1/b3'}}}, "
         VERTEX ("ssd", "ssd9", "743", "/c/chassis1/ssd9") ", "
         VERTEX ("ssd", "ssd0", "743", "/c/chassis7/ssd0") ", "
         "{'id': '9'}, 5]}}}");
