@@ -139,6 +139,7 @@ static void on_link_changed (struct dws_ctx *ctx)
 static void on_storages_changed (struct dws_ctx *ctx)
 {
     (void)suspects_see_storages (ctx->suspects);
+    turns_wake_room (ctx->turns);
     health_changed (ctx->health);
 }
 
@@ -154,6 +155,12 @@ static void on_jobs_recalled (struct dws_ctx *ctx)
     usage_known (ctx);
 }
 
+/* Fluxion is told of what such jobs have besides what it gave them. */
+static bool lies_anywhere (const struct dws_ctx *ctx)
+{
+    return ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE;
+}
+
 static void on_space_changed (struct dws_ctx *ctx)
 {
     json_t *freed = space_freed (ctx->space);
@@ -161,8 +168,9 @@ static void on_space_changed (struct dws_ctx *ctx)
     if (freed)
         turns_wake (ctx->turns, freed);
     json_decref (freed);
+    turns_wake_room (ctx->turns);
     totals_see_space (ctx->totals);
-    if (holds_changed (ctx->holds))
+    if (holds_changed (ctx->holds) || lies_anywhere (ctx))
         health_changed (ctx->health);
 }
 

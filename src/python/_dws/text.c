@@ -141,6 +141,9 @@ static json_t *breakdown_apply (struct call *call)
         .maximums = json_object_get (o, "maximums"),
         .rabbit_bytes = json_integer_value (json_object_get (o,
                                                              "rabbit_bytes")),
+        .anywhere = json_is_true (json_object_get (o, "anywhere")),
+        .total_bytes = json_integer_value (json_object_get (o,
+                                                            "total_bytes")),
     };
 
     return dws_breakdown_apply (call->args[0],

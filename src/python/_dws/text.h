@@ -27,7 +27,8 @@ struct dws_text_error {
  *     {"directives": [{"text", "command", "line", "bytes", "args": {}}],
  *      "warnings": []}
  * breakdown_apply (resources, breakdowns,
- *                  {"min_gib"?, "maximums"?, "rabbit_bytes"?})
+ *                  {"min_gib"?, "maximums"?, "rabbit_bytes"?,
+ *                   "anywhere"?, "total_bytes"?})
  * allocation_nodes (R or hostlist, rabbitmapping)
  * allocation_sets (breakdowns, nodes per rabbit,
  *                  {"min_gib"?, "storages"?, "used"?, "resources"?,

@@ -164,14 +164,23 @@ def apply_breakdowns(
     min_gib: int = 0,
     maximums: Optional[dict[str, float]] = None,
     rabbit_bytes: int = 0,
+    anywhere: bool = False,
+    total_bytes: int = 0,
 ) -> list[Json]:
     """Return jobspec resources with the storage that the breakdowns ask for.
 
     `min_gib` is the smallest allocation, `maximums` maps a file system type
     to GiB per node, `rabbit_bytes` is the most that a job can have of one rabbit
-    (0: not known). Raises ValueError, or NotReadyError if a breakdown is not ready.
+    (0: not known). With `anywhere` storage that need not be next to the nodes may lie
+    on any rabbits, which have `total_bytes` together (0: not known). Raises ValueError,
+    or NotReadyError if a breakdown is not ready.
     """
-    opts: dict[str, Json] = {"min_gib": min_gib, "rabbit_bytes": rabbit_bytes}
+    opts: dict[str, Json] = {
+        "min_gib": min_gib,
+        "rabbit_bytes": rabbit_bytes,
+        "anywhere": anywhere,
+        "total_bytes": total_bytes,
+    }
     if maximums is not None:
         opts["maximums"] = maximums
     return cast(list[Json], _call("breakdown_apply", resources, breakdowns, opts))

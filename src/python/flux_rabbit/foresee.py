@@ -21,6 +21,7 @@ Object = dict[str, Any]
 GIB = 1 << 30
 STORAGE = ("jobdw", "create_persistent")
 _PREFIXES = {"jobdw": "DW_JOB_", "persistentdw": "DW_PERSISTENT_"}
+ANYWHERE = "anywhere"  # of rabbit.lustre_placement
 _TOKEN = {"user-container-auth", "copy-offload"}
 
 
@@ -129,6 +130,8 @@ def foresee(asked: request.Request) -> Object:
     directives = judged["directives"]
     before = asked.jobspec.jobspec["resources"]
     rabbits = ask_rabbits() if directives else None
+    anywhere = bool(directives) and request.configured("lustre_placement") == ANYWHERE
+    total = sum(rabbit["capacity"] for rabbit in rabbits or [])
     if rabbits and asked.rabbits is not None:
         rabbits = [entry for entry in rabbits if entry["name"] in asked.rabbits]
     resources = dws.apply_breakdowns(
@@ -137,6 +140,8 @@ def foresee(asked: request.Request) -> Object:
         dws.MIN_GIB,
         request.configured("policy.maximums") if directives else None,
         max((rabbit["capacity"] for rabbit in rabbits or []), default=0),
+        anywhere,
+        total,
     )
     need = room(resources, before)
     nodes = need.groups * need.nodes
@@ -162,6 +167,7 @@ def foresee(asked: request.Request) -> Object:
         ],
         "warnings": judged["warnings"],
         "where": asked.where,
+        "anywhere": anywhere,
         "nodes": nodes,
         "scheduled": {
             "groups": need.groups if need.gib else 0,
@@ -172,12 +178,13 @@ def foresee(asked: request.Request) -> Object:
     }
 
 
-def _storage_lines(entry: Object) -> list[str]:
+def _storage_lines(entry: Object, anywhere: bool) -> list[str]:
     lines = []
     for part in entry["sets"]:
         size = Size(part["bytes"])
         if part["count"] is None:
-            how = f"{size} or more, on the rabbits of the job together"
+            where = "any rabbits" if anywhere else "the rabbits of the job"
+            how = f"{size} or more, on {where} together"
         else:
             how = f"{part['count']} x {size} or more, one for each node"
         lines.append(f"{part['label']}: {how}")
@@ -200,7 +207,7 @@ def lines(told: Object) -> list[str]:
     for entry in told["directives"]:
         at = f"{entry['place']}: " if entry["place"] else ""
         result.append(at + entry["text"])
-        result += [f"  {line}" for line in _storage_lines(entry)]
+        result += [f"  {line}" for line in _storage_lines(entry, told["anywhere"])]
     result += [f"warning: {text}" for text in told["warnings"]]
     rabbits, scheduled = told["rabbits"], told["scheduled"]
     places = [told["where"][key] for key in ("rabbits", "near") if key in told["where"]]

@@ -17,6 +17,13 @@
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
 
+/* Where Lustre lies, and all that need not be next to the job's nodes.
+ */
+enum dws_placement {
+    DWS_PLACEMENT_NEAR,
+    DWS_PLACEMENT_ANYWHERE,
+};
+
 struct dws_config {
     struct dws_policy policy;
     char *mapping;                  // path of the rabbitmapping file
@@ -29,6 +36,8 @@ struct dws_config {
     bool insecure_kubernetes;
     bool rabbit_resources;          // for the jobtap plugin
     bool refuse_early;              // what no rabbit can hold
+    enum dws_placement lustre_placement;
+    double space_timeout;           // of jobs that lie anywhere
     bool restrict_persistent;
     double persistent_lifetime;     // the longest, and the default; -1: for ever
     double persistent_notice;       // before that is over

@@ -22,6 +22,12 @@ static const char *const release_choices[] = {
     NULL,
 };
 
+static const char *const placement_choices[] = {
+    [DWS_PLACEMENT_NEAR] = "near",
+    [DWS_PLACEMENT_ANYWHERE] = "anywhere",
+    NULL,
+};
+
 const struct option config_options[] = {
     { "mapping", TYPE_TEXT, NULL, ANY, OFFSET (mapping),
       .help = "The file that flux-rabbitmapping(1) has written: which rabbit "
@@ -169,6 +175,20 @@ const struct option config_options[] = {
         "rabbit has before there is a workflow for it. Set it to false if a "
         "storage profile makes less than users ask for, by a "
         "capacityScalingFactor below 1: such a job may fit." },
+    { "lustre_placement", TYPE_CHOICE, "\"near\"", ANY,
+      OFFSET (lustre_placement), .choices = placement_choices,
+      .expected = "\"near\" or \"anywhere\"",
+      .help = "Where Lustre file systems of jobs lie, and all storage that need "
+        "not be next to nodes: on the rabbits of the job's nodes, where the "
+        "scheduler has reserved it, or on any rabbits. Then the scheduler looks "
+        "for nodes only, and a job of one node can have more than one rabbit "
+        "holds; once it has its nodes, it waits for room for space_timeout." },
+    { "space_timeout", TYPE_SECONDS, "1200", AT_LEAST (0),
+      OFFSET (space_timeout),
+      .limit = true,
+      .help = "With lustre_placement anywhere: how long a job that has its nodes "
+        "waits for room on rabbits that others have. Then it ends with an "
+        "exception. It should be less than prolog_timeout." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },

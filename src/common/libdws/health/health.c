@@ -246,6 +246,24 @@ int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo,
     return largest;
 }
 
+int64_t dws_health_total (json_t *storages, const struct dws_topology *topo)
+{
+    int64_t total = 0;
+
+    for (size_t i = 0; i < dws_topology_count (topo); i++) {
+        json_t *storage = json_object_get (storages,
+                                           dws_topology_name (topo, i));
+
+        if (__builtin_add_overflow (total,
+                                    dws_health_capacity (
+                                        storage,
+                                        dws_topology_capacity (topo, i)),
+                                    &total))
+            return INT64_MAX;
+    }
+    return total;
+}
+
 static int read_storage (json_t *rabbits, json_t *lost, json_t *storage,
                          const struct dws_topology *topo)
 {

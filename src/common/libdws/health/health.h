@@ -81,6 +81,11 @@ int64_t dws_health_capacity (json_t *storage, int64_t mapped);
 int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo,
                             bool *known);
 
+/* What all rabbits of the mapping have together, in the same way; INT64_MAX if that
+ * is more than can be said.
+ */
+int64_t dws_health_total (json_t *storages, const struct dws_topology *topo);
+
 /* Decide. 'storages' is an array of Storage objects; without any, all rabbits
  * are taken to be well. 'health' has been zeroed, or holds the last decision.
  * It is unchanged on failure, with EINVAL or ENOMEM.

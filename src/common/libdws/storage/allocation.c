@@ -108,7 +108,26 @@ error:
     return NULL;
 }
 
-char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error)
+int dws_allocation_anywhere (json_t *nodes_per_rabbit,
+                             const struct dws_topology *topo,
+                             json_t *without,
+                             dws_error_t *error)
+{
+    for (size_t i = 0; i < dws_topology_count (topo); i++) {
+        const char *name = dws_topology_name (topo, i);
+
+        if (!json_object_get (nodes_per_rabbit, name)
+            && !json_object_get (without, name)
+            && json_object_set_new (nodes_per_rabbit, name,
+                                    json_integer (0)) < 0)
+            return dws_error_nomem (error);
+    }
+    return 0;
+}
+
+char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
+                              json_t *bytes,
+                              dws_error_t *error)
 {
     struct hostlist *hl;
     const char *name;
@@ -118,7 +137,8 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error)
     if (!(hl = hostlist_create ()))
         goto done;
     json_object_foreach (nodes_per_rabbit, name, value) {
-        if (hostlist_append (hl, name) < 0)
+        if ((json_integer_value (value) > 0 || json_object_get (bytes, name))
+            && hostlist_append (hl, name) < 0)
             goto done;
     }
     hostlist_sort (hl);
@@ -182,12 +202,14 @@ static void judge_rabbit (struct layout_rabbit *r,
     dws_drives_read (json_object_get (storage, "status"), &drives);
     r->labels = json_object_get (json_object_get (storage, "metadata"),
                                  "labels");
-    if (strcmp (state, "Disabled") == 0)
+    if (opts->ever)
+        r->fault = NULL;
+    else if (strcmp (state, "Disabled") == 0)
         r->fault = "is Disabled";
     else if (strcmp (status, "Ready") != 0)
         r->fault = "is not Ready";
     r->width = drives.width;
-    r->room = dws_drives_room (&drives, json_integer_value (
+    r->room = dws_drives_room (&drives, opts->ever ? 0 : json_integer_value (
                                    json_object_get (opts->used, r->name)));
     r->known = true;
 }
@@ -279,6 +301,7 @@ static int fill_rabbits (struct layout *lay,
     const char *name;
     json_t *value;
     size_t n = 0;
+    int least = opts->anywhere ? 0 : 1;
     struct strtab *tab = NULL;
     int rc = -1;
 
@@ -289,12 +312,13 @@ static int fill_rabbits (struct layout *lay,
 
         r->name = name;
         r->nodes = json_integer_value (value);
-        if (r->nodes < 1 || r->nodes > DWS_MAX_NODES_PER_RABBIT) {
+        if (!json_is_integer (value) || r->nodes < least || r->nodes > DWS_MAX_NODES_PER_RABBIT) {
             dws_error (error,
                        EINVAL,
                        "rabbit %s: the number of nodes is not an integer"
-                       " from 1 to %d",
+                       " from %d to %d",
                        name,
+                       least,
                        DWS_MAX_NODES_PER_RABBIT);
             goto done;
         }
@@ -387,6 +411,19 @@ static json_t *encode_all (const struct layout *lay,
     return result;
 }
 
+bool dws_allocation_roams (json_t *breakdowns)
+{
+    struct breakdown_list *bl = breakdown_list_create (breakdowns, NULL);
+    bool roams = false;
+
+    for (size_t i = 0; bl && i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nsets; j++)
+            roams |= alloc_set_roams (&bl->list[i].sets[j]);
+    }
+    breakdown_list_destroy (bl);
+    return roams;
+}
+
 json_t *dws_allocation_sets (json_t *breakdowns,
                              json_t *nodes_per_rabbit,
                              const struct dws_allocation_opts *opts,
@@ -410,7 +447,8 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         goto done;
     }
     lay->min_bytes = opts->min_gib * GIB;
-    if (bl->count > 0 && lay->nrabbits == 0) {
+    lay->anywhere = opts->anywhere;
+    if (bl->count > 0 && lay->nrabbits == 0 && !opts->anywhere) {
         dws_error (error, EINVAL, "the job has no node with a rabbit");
         goto done;
     }

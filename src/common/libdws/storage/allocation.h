@@ -28,6 +28,9 @@ struct dws_allocation_opts {
                           //   "waits": true if they are to get it,
                           //   "rabbits": dws_colocation_taken()}]
     bool lasting;         // of that only what may be for ever
+    bool anywhere;        // sets of AllocateAcrossServers and
+                          // AllocateSingleServer may lie on any rabbit
+    bool ever;            // as if all rabbits were in order, and empty
     json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
     json_t *reserved;     // borrowed: map of rabbit to bytes that the
                           // scheduler has set aside for the job, or NULL. If
@@ -45,6 +48,14 @@ json_t *dws_allocation_nodes (json_t *R,
                               const struct dws_topology *topo,
                               dws_error_t *error);
 
+/* Add all other rabbits of the mapping to that object, with 0 nodes, but those that
+ * are keys of 'without' (NULL: none). Fails with ENOMEM.
+ */
+int dws_allocation_anywhere (json_t *nodes_per_rabbit,
+                             const struct dws_topology *topo,
+                             json_t *without,
+                             dws_error_t *error);
+
 /* Those of 'hosts', a hostlist, whose rabbit cannot hold anything now by its
  * Storage object, as a hostlist that the caller frees. Fails with EINVAL or
  * ENOMEM.
@@ -55,9 +66,17 @@ char *dws_allocation_down (const char *hosts,
                            dws_error_t *error);
 
 /* The reverse view for people and for drains: the RFC 29 hostlist of the
- * rabbits in 'nodes_per_rabbit'. The caller frees it.
+ * rabbits in 'nodes_per_rabbit' that have nodes of the job, and of those in 'bytes'
+ * (keys; NULL: none). The caller frees it.
  */
-char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error);
+char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
+                              json_t *bytes,
+                              dws_error_t *error);
+
+/* Is there a set that need not be next to the nodes of the job? False if the
+ * breakdowns cannot be read.
+ */
+bool dws_allocation_roams (json_t *breakdowns);
 
 /* Lay out the storage of all 'breakdowns' (array of DirectiveBreakdown
  * objects) over the rabbits of the job. 'nodes_per_rabbit' is as above.
@@ -67,7 +86,8 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit, dws_error_t *error);
  *                        "storage": [{"name", "allocationCount"}]}],
  *    "colocation": {LABEL: [KEY, ...]}}
  * "colocation" is there if one of the sets has a key. All allocations of a set have
- * the same size. A rabbit that is not Ready, that lacks a label that a set asks for,
+ * the same size. With 'anywhere' rabbits may have 0 nodes of the job: these hold
+ * nothing of a set that is bound to nodes. A rabbit that is not Ready, that lacks a label that a set asks for,
  * or where others have one of its keys, holds nothing of it.
  *
  * How many allocations a set of AllocateAcrossServers gets follows from its

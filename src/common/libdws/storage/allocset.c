@@ -22,6 +22,11 @@ static const struct {
     { "AllocateSingleServer", ALLOC_SINGLE },
 };
 
+bool alloc_set_roams (const struct alloc_set *set)
+{
+    return set->strategy == ALLOC_ACROSS || set->strategy == ALLOC_SINGLE;
+}
+
 int64_t div_up (int64_t a, int64_t b)
 {
     return a / b + (a % b > 0);

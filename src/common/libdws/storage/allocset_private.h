@@ -55,6 +55,11 @@ struct breakdown_list *breakdown_list_create (json_t *breakdowns,
                                               dws_error_t *error);
 void breakdown_list_destroy (struct breakdown_list *bl);
 
+/* May the set lie on any rabbit, by its strategy? Others are bound to the nodes of
+ * the job.
+ */
+bool alloc_set_roams (const struct alloc_set *set);
+
 /* Bytes to GiB, rounded up. And a / b, rounded up, for positive numbers.
  */
 int64_t bytes_to_gib (int64_t bytes);

@@ -271,10 +271,11 @@ static int sum_ssd (const struct breakdown_list *bl,
 
     for (size_t i = 0; i < bl->count; i++) {
         for (size_t j = 0; j < bl->list[i].nsets; j++) {
-            int64_t gib = group_gib (&bl->list[i].sets[j],
-                                     shape,
-                                     opts->min_gib);
+            const struct alloc_set *set = &bl->list[i].sets[j];
+            int64_t gib = group_gib (set, shape, opts->min_gib);
 
+            if (opts->anywhere && alloc_set_roams (set))
+                continue;
             if (__builtin_add_overflow (total, gib, &total)
                 || total > INT32_MAX)
                 return dws_error (error,
@@ -309,6 +310,40 @@ static int check_rabbits (int64_t gib,
                       " more than %lld GiB (%.4g TiB)",
                       (long long)gib,
                       nodes,
+                      (long long)most,
+                      (double)most / 1024.);
+}
+
+/* What lies anywhere must fit on all rabbits together.
+ */
+static int check_total (const struct breakdown_list *bl,
+                        const struct dws_breakdown_opts *opts,
+                        dws_error_t *error)
+{
+    int64_t most = opts->total_bytes / GIB;
+    int64_t total = 0;
+
+    if (!opts->anywhere || opts->total_bytes <= 0)
+        return 0;
+    for (size_t i = 0; i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nsets; j++) {
+            const struct alloc_set *set = &bl->list[i].sets[j];
+
+            if (alloc_set_roams (set)
+                && __builtin_add_overflow (total,
+                                           alloc_gib (set->minimum,
+                                                      opts->min_gib),
+                                           &total))
+                total = INT64_MAX;
+        }
+    }
+    if (total <= most)
+        return 0;
+    return dws_error (error,
+                      EINVAL,
+                      "%lld GiB of rabbit storage are needed; all rabbits"
+                      " together have %lld GiB (%.4g TiB)",
+                      (long long)total,
                       (long long)most,
                       (double)most / 1024.);
 }
@@ -422,7 +457,8 @@ json_t *dws_breakdown_apply (json_t *resources,
         && (get_shape (&shape, plain, error) < 0
             || sum_ssd (bl, &shape, opts, &gib, error) < 0
             || check_limits (bl, &shape, opts, error) < 0
-            || check_rabbits (gib, &shape, opts, error) < 0))
+            || check_rabbits (gib, &shape, opts, error) < 0
+            || check_total (bl, opts, error) < 0))
         goto done;
     if (gib == 0)
         result = json_incref (plain);
@@ -483,7 +519,8 @@ int dws_breakdown_foresee (json_t *resources,
             b.nsets++;
     }
     if (sum_ssd (&bl, &shape, opts, &gib, error) < 0
-        || check_rabbits (gib, &shape, opts, error) < 0)
+        || check_rabbits (gib, &shape, opts, error) < 0
+        || check_total (&bl, opts, error) < 0)
         rc = -1;
     ERRNO_SAFE (free (b.sets));
     return rc;

@@ -6,6 +6,7 @@
 #ifndef LIBDWS_BREAKDOWN_H
 #define LIBDWS_BREAKDOWN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <jansson.h>
 
@@ -21,6 +22,10 @@ struct dws_breakdown_opts {
                           // file system type to GiB per node, or NULL
     int64_t rabbit_bytes; // the most that a job can have of one rabbit
                           // (0: not known)
+    bool anywhere;        // sets of AllocateAcrossServers and
+                          // AllocateSingleServer need not lie next to the
+                          // nodes: the scheduler is not asked for them
+    int64_t total_bytes;  // the same of all rabbits together
 };
 
 /* Return a new reference to the resources that 'resources' (jobspec V1,

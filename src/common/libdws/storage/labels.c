@@ -209,6 +209,7 @@ json_t *dws_labels_constraint (json_t *breakdowns,
                                json_t *storages,
                                const struct dws_topology *topo,
                                int64_t nodes,
+                               bool anywhere,
                                dws_error_t *error)
 {
     struct breakdown_list *bl;
@@ -226,7 +227,7 @@ json_t *dws_labels_constraint (json_t *breakdowns,
         goto done;
     }
     /* What the job cannot do without comes first. */
-    for (int all = 1; all >= 0; all--) {
+    for (int all = 1; all >= (anywhere ? 1 : 0); all--) {
         for (size_t i = 0; i < bl->count; i++) {
             const struct breakdown *b = &bl->list[i];
 

@@ -7,6 +7,7 @@
 #ifndef LIBDWS_LABELS_H
 #define LIBDWS_LABELS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <jansson.h>
 
@@ -25,7 +26,8 @@ const char *dws_labels_missing (json_t *wanted, json_t *labels);
  *
  * A set that needs all rabbits of the job restricts it to the nodes of those that
  * have the labels. One that needs some does so, too, while there are enough such
- * nodes: a larger job gets others as well, and may have to be refused later.
+ * nodes: a larger job gets others as well, and may have to be refused later. With
+ * 'anywhere' it does not, as it may lie on rabbits that are not the job's.
  *
  * Returns the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null if
  * there is nothing to ask for. Fails with EINVAL or EAGAIN as the breakdowns may,
@@ -35,6 +37,7 @@ json_t *dws_labels_constraint (json_t *breakdowns,
                                json_t *storages,
                                const struct dws_topology *topo,
                                int64_t nodes,
+                               bool anywhere,
                                dws_error_t *error);
 
 #endif /* !LIBDWS_LABELS_H */

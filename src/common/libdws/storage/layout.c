@@ -219,7 +219,7 @@ int layout_fail (const struct layout *lay,
                       "; %.60s %s",
                       lay->rabbits[r].name,
                       s);
-        down |= lay->rabbits[r].fault != NULL;
+        down |= lay->rabbits[r].fault && !lay->anywhere;
         if (!s)
             fit += layout_capacity_of (lay, p, r, size, false);
     }

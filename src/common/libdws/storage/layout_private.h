@@ -18,7 +18,8 @@
 
 struct layout_rabbit {
     const char *name;
-    int64_t nodes;        // of the job
+    int64_t nodes;        // of the job; 0: it is not the job's, and only
+                          //  sets that roam may lie there
     const char *fault;    // why it cannot be used, or NULL
     json_t *labels;       // of its Storage, NULL if it has none
     json_t *keys;         // owned: {KEY: who has it exclusively}, or NULL
@@ -43,6 +44,7 @@ struct layout {
     struct layout_place *places;
     size_t nplaces;
     int64_t min_bytes;
+    bool anywhere;        // sets that roam may lie on any of them
 };
 
 #define LAYOUT_UNLIMITED (INT64_MAX / 4)

@@ -49,6 +49,8 @@ static int place_bound (struct layout *lay,
         int64_t n = p->set->strategy == ALLOC_PER_COMPUTE ? rabbit->nodes
                                                           : 1;
 
+        if (rabbit->nodes == 0)
+            continue;
         if (s)
             return dws_error (error,
                               rabbit->fault ? EHOSTDOWN : ENOSPC,
@@ -100,6 +102,8 @@ static bool better_fixed (const struct layout *lay,
 
     if (p->counts[a] != p->counts[b])
         return p->counts[a] < p->counts[b];
+    if ((ra->nodes > 0) != (rb->nodes > 0))
+        return ra->nodes > 0;
     if (ra->known && rb->known && room_a != room_b)
         return room_a > room_b;
     return ra->nodes > rb->nodes;

@@ -13,6 +13,8 @@
  *   the steps between are even. Without 'scale' it is as with 5. All have
  *   the same size. If that many do not fit into what is set aside for the
  *   job, the nearest number that does is taken.
+ * Where sets may lie anywhere the job's own rabbits come first, then those with most
+ * room. There are more allocations than compute nodes then, if it takes more to fit.
  * A set with an exclusive colocation key has at most one allocation on a
  * rabbit, and shares no rabbit with another set that has the key.
  */

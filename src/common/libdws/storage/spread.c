@@ -11,11 +11,17 @@
 
 #define DEFAULT_SCALE 5
 
+/* Where a set may lie anywhere the room may be so uneven that it takes several
+ * allocations on a rabbit, of one size, to have it all. So many are tried.
+ */
+#define TARGETS_EACH 4
+
 /* The rabbits that a flexible set may use, best first.
  */
 struct choice {
     size_t *list;
     size_t count;
+    size_t near;          // those next to nodes of the job
     int64_t nodes;
     bool within_reserved;
 };
@@ -63,8 +69,11 @@ static void choose_rabbits (const struct layout *lay,
     else if (c->count > 1)
         c->count = 1;
     c->nodes = 0;
-    for (size_t i = 0; i < c->count; i++)
+    c->near = 0;
+    for (size_t i = 0; i < c->count; i++) {
         c->nodes += lay->rabbits[c->list[i]].nodes;
+        c->near += lay->rabbits[c->list[i]].nodes > 0;
+    }
 }
 
 static bool count_fits (const struct layout *lay,
@@ -106,6 +115,30 @@ static int64_t scaled_count (int scale,
     return middle + ((most - middle) * (scale - 5) + 2) / 5;
 }
 
+/* Is there so much room at all? Others need not be tried.
+ */
+static bool has_room (const struct layout *lay,
+                      const struct layout_place *p,
+                      const struct choice *c)
+{
+    int64_t left = p->set->minimum;
+
+    for (size_t i = 0; i < c->count && left > 0; i++)
+        left -= lay->rabbits[c->list[i]].room;
+    return left <= 0;
+}
+
+/* Allocations smaller than the least size make no sense.
+ */
+static int64_t within_least (const struct layout *lay,
+                             const struct layout_place *p,
+                             int64_t n)
+{
+    if (lay->min_bytes > 0 && p->set->minimum / lay->min_bytes < n)
+        n = p->set->minimum / lay->min_bytes;
+    return n < 1 ? 1 : n;
+}
+
 /* The best number of allocations, or 0 if none will do.
  */
 static int64_t choose_count (const struct layout *lay,
@@ -113,27 +146,57 @@ static int64_t choose_count (const struct layout *lay,
                              const struct choice *c)
 {
     int scale = p->set->scale ? p->set->scale : DEFAULT_SCALE;
-    int64_t most = layout_is_exclusive (p->set) ? (int64_t)c->count : c->nodes;
+    bool exclusive = layout_is_exclusive (p->set);
+    int64_t count = c->count;
+    int64_t most = exclusive && count == (int64_t)c->near ? count : c->nodes;
+    int64_t limit;
     int64_t fewest = 1;
     int64_t target;
 
-    // allocations smaller than the minimum make no sense
-    if (lay->min_bytes > 0 && p->set->minimum / lay->min_bytes < most)
-        most = p->set->minimum / lay->min_bytes;
-    if (most < 1)
-        most = 1;
-    while (fewest <= most && !count_fits (lay, p, c, fewest))
-        fewest++;
-    if (fewest > most)
+    if (!has_room (lay, p, c))
         return 0;
-    target = scaled_count (scale, fewest, c->count, most);
-    for (int64_t d = 0; d <= most; d++) {
-        if (target + d <= most && count_fits (lay, p, c, target + d))
+    most = within_least (lay, p, most);
+    limit = most;
+    if (count > (int64_t)c->near)
+        limit = within_least (lay, p, exclusive ? count
+                                                : most + TARGETS_EACH * count);
+    while (fewest <= limit && !count_fits (lay, p, c, fewest))
+        fewest++;
+    if (fewest > limit)
+        return 0;
+    if (most < fewest)
+        most = fewest;
+    target = scaled_count (scale, fewest, c->near, most);
+    for (int64_t d = 0; d <= limit; d++) {
+        if (target + d <= limit && count_fits (lay, p, c, target + d))
             return target + d;
         if (target - d >= fewest && count_fits (lay, p, c, target - d))
             return target - d;
     }
     return 0;
+}
+
+static int64_t weight (const struct layout *lay, size_t r)
+{
+    return lay->rabbits[r].nodes > 0 ? lay->rabbits[r].nodes : 1;
+}
+
+/* What fits next to the job's nodes goes there, and no further: then 'c' has only
+ * those rabbits.
+ */
+static int64_t choose_count_near (const struct layout *lay,
+                                  const struct layout_place *p,
+                                  struct choice *c)
+{
+    struct choice near = *c;
+    int64_t n;
+
+    if (c->near == 0 || c->near == c->count)
+        return 0;
+    near.count = c->near;
+    if ((n = choose_count (lay, p, &near)) > 0)
+        *c = near;
+    return n;
 }
 
 /* Hand out 'n' allocations: first one to each rabbit, then always to the one
@@ -164,25 +227,48 @@ static void hand_out (const struct layout *lay,
                 break;
             }
             if (best == lay->nrabbits
-                || lay->rabbits[r].nodes * (p->counts[best] + 1)
-                   > lay->rabbits[best].nodes * (have + 1))
+                || weight (lay, r) * (p->counts[best] + 1)
+                   > weight (lay, best) * (have + 1))
                 best = r;
         }
         p->counts[best]++;
     }
 }
 
+static void fail_anywhere (const struct layout *lay,
+                           const struct layout_place *p,
+                           const struct choice *c,
+                           dws_error_t *error)
+{
+    int64_t room = 0;
+
+    for (size_t i = 0; i < c->count; i++)
+        room += lay->rabbits[c->list[i]].room / GIB;
+    dws_error (error,
+               ENOSPC,
+               "%.64s, set %.16s: %lld GiB are needed, in allocations of one"
+               " size; %zu of %zu rabbits can be used for it and have %lld GiB"
+               " left",
+               p->breakdown->name,
+               p->set->label,
+               (long long)bytes_to_gib (p->set->minimum),
+               c->count,
+               lay->nrabbits,
+               (long long)room);
+}
+
 int spread_place (struct layout *lay,
                   struct layout_place *p,
                   dws_error_t *error)
 {
-    struct choice c = { .within_reserved = true };
+    struct choice c = { .within_reserved = !lay->anywhere };
     int64_t n;
 
     if (!(c.list = calloc (lay->nrabbits + 1, sizeof (*c.list))))
         return dws_error_nomem (error);
     choose_rabbits (lay, p, &c);
-    if ((n = choose_count (lay, p, &c)) == 0) {
+    if ((n = choose_count_near (lay, p, &c)) == 0
+        && (n = choose_count (lay, p, &c)) == 0) {
         c.within_reserved = false;
         n = choose_count (lay, p, &c);
     }
@@ -190,6 +276,8 @@ int spread_place (struct layout *lay,
         hand_out (lay, p, &c, n);
         layout_commit (lay, p, layout_size_of (lay, p, n));
     }
+    else if (lay->anywhere)
+        fail_anywhere (lay, p, &c, error);
     else {
         n = c.nodes > 0 ? c.nodes : 1;
         layout_fail (lay, p, n, layout_size_of (lay, p, n), error);

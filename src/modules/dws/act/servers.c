@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "libdws/storage/allocation.h"
@@ -90,19 +91,35 @@ static int send_servers (struct job *job, json_t *sets)
  * may be over in a moment: the job waits for tc_timeout. After a restart of the
  * module that time begins anew.
  */
-static double time_left (struct job *job)
+static double time_left_of (struct job *job, double limit)
 {
     double now = flux_reactor_time ();
-    double limit = job->ctx->config->policy.tc_timeout;
 
     if (job->t_down == 0.)
         job->t_down = now;
     return limit < 0. ? HUGE_VAL : job->t_down + limit - now;
 }
 
+static double time_left (struct job *job)
+{
+    return time_left_of (job, job->ctx->config->policy.tc_timeout);
+}
+
 static bool may_wait (struct job *job)
 {
     return time_left (job) > 0.;
+}
+
+/* For room that others have. Where storage lies anywhere these may have taken it in the
+ * moment before the scheduler was told.
+ */
+static double time_for_room (struct job *job)
+{
+    const struct dws_config *config = job->ctx->config;
+
+    return time_left_of (job, storage_anywhere (job)
+                              ? config->space_timeout
+                              : config->policy.tc_timeout);
 }
 
 static bool fits (struct job *job, json_t *nodes, const struct rivals *rivals,
@@ -152,6 +169,64 @@ static int wait_turn (struct job *job, json_t *nodes,
     return rc;
 }
 
+/* Wait for room on any rabbits, which 'text' says more about. The job has nothing
+ * meanwhile, and whoever was given its nodes first is first. Returns as run() does.
+ */
+static int wait_room (struct job *job, const char *text)
+{
+    double left = time_for_room (job);
+    char *awaits;
+    int rc;
+
+    if (left <= 0.) {
+        act_refuse (job, text);
+        return 0;
+    }
+    if (asprintf (&awaits, "room on rabbits: %s", text) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    holds_end (job);
+    rc = turns_wait_room (job->ctx->turns, job, awaits);
+    ERRNO_SAFE (free (awaits));
+    jobs_wake (job, left < LOOK_AGAIN ? left : LOOK_AGAIN);
+    job->ctx->events->job_changed (job);
+    return rc;
+}
+
+struct search {
+    const struct job *job;
+    struct job *first;
+};
+
+/* One whose breakdowns are yet to be read may want room.
+ */
+static void find_first (struct job *other, void *arg)
+{
+    struct search *search = arg;
+
+    if (turns_room_before (other, search->first ? search->first : search->job)
+        && (!other->wf->breakdowns || storage_roams (other)))
+        search->first = other;
+}
+
+/* Is another job to get room first? Returns as run() does, or 1 if there is none.
+ */
+static int wait_behind (struct job *job)
+{
+    struct search search = { .job = job };
+    char label[JOB_LABEL_SIZE];
+    dws_error_t error;
+    struct job *first;
+
+    jobs_each (job->ctx->jobs, find_first, &search);
+    if (!(first = search.first))
+        return 1;
+    dws_error (&error, ENOSPC, "job %s is to get it first",
+               job_label (first, label));
+    return wait_room (job, error.text);
+}
+
 /* No layout was found, for which errno says why. Returns as run() does.
  */
 static int no_layout (struct job *job, json_t *nodes,
@@ -166,10 +241,14 @@ static int no_layout (struct job *job, json_t *nodes,
             return rc;
         errno = saved_errno;
     }
+    if (errno == ENOSPC && storage_roams (job)
+        && fits (job, nodes, rivals, LAYOUT_EVER, NULL))
+        return wait_room (job, text);
+    errno = saved_errno;
     ERRNO_SAFE (turns_leave (job->ctx->turns, job));
-    if ((errno == EHOSTDOWN
-         || (errno == ENOSPC && fits (job, nodes, rivals, LAYOUT_EMPTY, NULL)))
-        && may_wait (job)) {
+    if ((errno == EHOSTDOWN && may_wait (job))
+        || (errno == ENOSPC && fits (job, nodes, rivals, LAYOUT_EMPTY, NULL)
+            && time_for_room (job) > 0.)) {
         errno = EAGAIN;
         return -1;
     }
@@ -244,6 +323,7 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
     json_t *nodes = NULL;
     json_t *sets = NULL;
     char *rabbits;
+    bool roams;
     int rc;
 
     if (job->wf->destroys && (rc = wait_unused (job)) <= 0)
@@ -254,6 +334,9 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
         errno = EAGAIN;
         return -1;
     }
+    roams = storage_roams (job);
+    if (roams && (rc = wait_behind (job)) <= 0)
+        return rc;
     if (!(sets = lay_out (job, &nodes, &rivals, &error))) {
         rc = no_layout (job, nodes, &rivals, error.text);
         goto done;
@@ -262,7 +345,9 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
     (void)space_claim (space, &job->claim, sets);
     turns_leave (job->ctx->turns, job);
     holds_claimed (job);
-    if ((rabbits = dws_allocation_rabbits (nodes, &error))) {
+    if (roams)
+        job->ctx->events->space_changed (job->ctx);
+    if ((rabbits = dws_allocation_rabbits (nodes, job->claim.bytes, &error))) {
         annotate_memo (job, "rabbits", rabbits, false);
         free (rabbits);
     }

@@ -26,6 +26,7 @@
 #include "facts/config.h"
 #include "facts/storages.h"
 #include "facts/turns.h"
+#include "health/suspects.h"
 #include "sched/scheduler.h"
 
 void demand_clear (struct demand *demand)
@@ -35,6 +36,24 @@ void demand_clear (struct demand *demand)
     json_decref (demand->constraint);
     json_decref (demand->units);
     *demand = (struct demand){ 0 };
+}
+
+bool storage_anywhere (const struct job *job)
+{
+    return job->ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE;
+}
+
+bool storage_roams (const struct job *job)
+{
+    json_t *breakdowns;
+    bool roams;
+
+    if (!storage_anywhere (job)
+        || !(breakdowns = dws_jsontext_get (job->wf->breakdowns)))
+        return false;
+    roams = dws_allocation_roams (breakdowns);
+    json_decref (breakdowns);
+    return roams;
 }
 
 /* The breakdowns of a job, none of which may have storage.
@@ -77,7 +96,7 @@ static json_t *locate (struct job *job, json_t *breakdowns,
                                               job->ctx->config->network_types,
                                               nodes, error))
         || !(labels = dws_labels_constraint (breakdowns, storages, topo, nodes,
-                                             error))) {
+                                             storage_anywhere (job), error))) {
         ERRNO_SAFE (json_decref (location));
         location = NULL;
     }
@@ -108,7 +127,12 @@ static json_t *make_constraint (struct job *job, json_t *breakdowns,
 
 int storage_foresee (struct job *job, dws_error_t *error)
 {
-    struct dws_breakdown_opts opts = { .min_gib = DWS_MIN_GIB };
+    struct dws_breakdown_opts opts = {
+        .min_gib = DWS_MIN_GIB,
+        .anywhere = storage_anywhere (job),
+        .total_bytes = storages_total (job->ctx->storages,
+                                       job->ctx->config->topology),
+    };
     json_t *resources = NULL;
     json_t *directives = NULL;
     bool known;
@@ -128,6 +152,27 @@ int storage_foresee (struct job *job, dws_error_t *error)
     return rc;
 }
 
+/* What may lie anywhere must fit when all rabbits are in order and empty.
+ */
+static int check_anywhere (struct job *job, dws_error_t *error)
+{
+    const struct rivals none = { 0 };
+    json_t *nodes;
+    json_t *sets = NULL;
+
+    if (!storage_anywhere (job)
+        || json_object_size (storages_by_name (job->ctx->storages)) == 0)
+        return 0;
+    if (!(nodes = json_object ()))
+        return dws_error (error, ENOMEM, "out of memory");
+    if (dws_allocation_anywhere (nodes, job->ctx->config->topology, NULL,
+                                 error) == 0)
+        sets = storage_layout (job, nodes, &none, LAYOUT_EVER, error);
+    ERRNO_SAFE (json_decref (nodes));
+    ERRNO_SAFE (json_decref (sets));
+    return sets ? 0 : -1;
+}
+
 int storage_demand (struct job *job, struct demand *demand,
                     dws_error_t *error)
 {
@@ -138,6 +183,8 @@ int storage_demand (struct job *job, struct demand *demand,
         .maximums = config->maximums,
         .rabbit_bytes = storages_largest (job->ctx->storages,
                                           config->topology, &known),
+        .anywhere = storage_anywhere (job),
+        .total_bytes = storages_total (job->ctx->storages, config->topology),
     };
     json_t *breakdowns;
     json_t *resources = NULL;
@@ -153,6 +200,7 @@ int storage_demand (struct job *job, struct demand *demand,
                                              error))
         || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
                                                       &opts, error))
+        || (job->wf->breakdowns && check_anywhere (job, error) < 0)
         || !(demand->constraint = make_constraint (job, breakdowns, resources,
                                                     error))) {
         demand_clear (demand);
@@ -187,6 +235,13 @@ json_t *storage_nodes (struct job *job, dws_error_t *error)
     else
         nodes = dws_allocation_nodes (hosts, job->ctx->config->topology,
                                       error);
+    if (nodes && storage_anywhere (job)
+        && dws_allocation_anywhere (nodes, job->ctx->config->topology,
+                                    suspects_names (job->ctx->suspects),
+                                    error) < 0) {
+        ERRNO_SAFE (json_decref (nodes));
+        nodes = NULL;
+    }
     ERRNO_SAFE (json_decref (hosts));
     ERRNO_SAFE (free (names));
     return nodes;
@@ -315,15 +370,57 @@ char *storage_rival (struct job *job, json_t *nodes,
     return text;
 }
 
+struct sum {
+    const struct job *job;
+    json_t *bytes;
+};
+
+/* What the scheduler has given to a job that has not taken it yet.
+ */
+static void add_reserved (struct job *job, void *arg)
+{
+    struct sum *sum = arg;
+    const char *rabbit;
+    json_t *value;
+
+    if (job == sum->job || job->claim.bytes
+        || job->facts->phase != DWS_PHASE_PROLOG)
+        return;
+    json_object_foreach (job->reserved, rabbit, value)
+        (void)json_object_set_new (
+            sum->bytes, rabbit,
+            json_integer (json_integer_value (value)
+                          + json_integer_value (
+                              json_object_get (sum->bytes, rabbit))));
+}
+
+/* What is taken of rabbits by others. Who may lie anywhere leaves alone what others
+ * have been promised.
+ */
+static json_t *taken (struct job *job)
+{
+    struct sum sum = { .job = job };
+
+    if (!storage_anywhere (job))
+        return json_incref (space_used (job->ctx->space));
+    if ((sum.bytes = json_copy (space_used (job->ctx->space))))
+        jobs_each (job->ctx->jobs, add_reserved, &sum);
+    return sum.bytes;
+}
+
 json_t *storage_layout (struct job *job, json_t *nodes,
                         const struct rivals *rivals, enum layout_view view,
                         dws_error_t *error)
 {
     /* No maximums: the job was let in by those of the configuration then. */
-    struct dws_breakdown_opts bopts = { .min_gib = DWS_MIN_GIB };
+    struct dws_breakdown_opts bopts = {
+        .min_gib = DWS_MIN_GIB,
+        .anywhere = storage_anywhere (job),
+    };
     struct dws_allocation_opts opts = {
         .min_gib = DWS_MIN_GIB,
-        .used = view == LAYOUT_EMPTY ? NULL : space_used (job->ctx->space),
+        .anywhere = storage_anywhere (job),
+        .ever = view == LAYOUT_EVER,
         .held = view <= LAYOUT_LASTING ? rivals->held : NULL,
         .lasting = view == LAYOUT_LASTING,
         .reserved = job->reserved,
@@ -333,12 +430,15 @@ json_t *storage_layout (struct job *job, json_t *nodes,
     json_t *sets = NULL;
 
     opts.storages = storages_array (job->ctx->storages);
-    if (!breakdowns || !resources)
+    if (view < LAYOUT_EMPTY)
+        opts.used = taken (job);
+    if (!breakdowns || !resources || (view < LAYOUT_EMPTY && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((opts.resources = dws_breakdown_apply (resources, breakdowns,
                                                     &bopts, error)))
         sets = dws_allocation_sets (breakdowns, nodes, &opts, error);
     ERRNO_SAFE (json_decref (opts.resources));
+    ERRNO_SAFE (json_decref (opts.used));
     ERRNO_SAFE (json_decref (opts.storages));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));

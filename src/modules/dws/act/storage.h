@@ -41,7 +41,16 @@ void demand_clear (struct demand *demand);
 const char *storage_left_out (const struct job *job);
 char *storage_hosts (const struct job *job);
 
-/* The rabbits of the job's hosts, as dws_allocation_nodes() counts them.
+/* May storage that is not bound to nodes lie on any rabbit?
+ */
+bool storage_anywhere (const struct job *job);
+
+/* And has the job such storage?
+ */
+bool storage_roams (const struct job *job);
+
+/* The rabbits of the job's hosts, as dws_allocation_nodes() counts them; where storage
+ * may lie anywhere, all others as well, with 0, but those that may be dead.
  */
 json_t *storage_nodes (struct job *job, dws_error_t *error);
 
@@ -73,6 +82,7 @@ enum layout_view {
     LAYOUT_LASTING,         // without what jobs have for themselves
     LAYOUT_SHARED,          // without what anybody has for themselves
     LAYOUT_EMPTY,           // without what anybody has
+    LAYOUT_EVER,            // and with all rabbits in order
 };
 
 json_t *storage_layout (struct job *job, json_t *nodes,

@@ -13,6 +13,7 @@
 struct storages {
     json_t *by_name;            // name -> object
     int64_t largest;            // dws_health_largest(), while 'counted'
+    int64_t total;              // dws_health_total(), likewise
     bool known;
     bool counted;
 };
@@ -94,14 +95,27 @@ json_t *storages_array (const struct storages *storages)
     return array;
 }
 
-int64_t storages_largest (struct storages *storages,
-                          const struct dws_topology *topo, bool *known)
+static void count (struct storages *storages, const struct dws_topology *topo)
 {
     if (!storages->counted) {
         storages->largest = dws_health_largest (storages->by_name, topo,
                                                 &storages->known);
+        storages->total = dws_health_total (storages->by_name, topo);
         storages->counted = true;
     }
+}
+
+int64_t storages_total (struct storages *storages,
+                        const struct dws_topology *topo)
+{
+    count (storages, topo);
+    return storages->total;
+}
+
+int64_t storages_largest (struct storages *storages,
+                          const struct dws_topology *topo, bool *known)
+{
+    count (storages, topo);
     *known = storages->known;
     return storages->largest;
 }

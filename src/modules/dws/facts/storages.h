@@ -30,12 +30,14 @@ json_t *storages_by_name (const struct storages *storages);
  */
 json_t *storages_array (const struct storages *storages);
 
-/* dws_health_largest() of the objects and a mapping, which is the same in every
+/* dws_health_largest() and dws_health_total() of the objects and a mapping, which is the same in every
  * call until storages_remap(). As every job asks, it is counted only when
  * something has changed.
  */
 int64_t storages_largest (struct storages *storages,
                           const struct dws_topology *topo, bool *known);
+int64_t storages_total (struct storages *storages,
+                        const struct dws_topology *topo);
 void storages_remap (struct storages *storages);
 
 #endif /* !DWS_STORAGES_H */

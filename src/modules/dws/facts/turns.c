@@ -14,6 +14,7 @@ struct turn {
     struct job *job;
     json_t *wants;              // {RABBIT: {KEY: true}}
     bool queued;
+    bool room;                  // it waits for room, and wants nothing else
     bool called;                // it is to look again
     struct turn *next;
 };
@@ -93,18 +94,21 @@ static struct turn *add_turn (struct turns *turns, struct job *job)
     return turn;
 }
 
-int turns_wait (struct turns *turns, struct job *job, json_t *keys,
-                json_t *rabbits, bool queued, const char *text)
+/* Takes over 'wants'.
+ */
+static int wait_for (struct turns *turns, struct job *job, json_t *wants,
+                     bool queued, bool room, const char *text)
 {
     struct turn *turn = job->turn;
-    json_t *wants;
     char *cpy;
     bool passed;
 
-    if (!(wants = make_wants (keys, rabbits)))
+    if (!wants || !(cpy = strdup (text))) {
+        json_decref (wants);
+        errno = ENOMEM;
         return -1;
-    if (!(cpy = strdup (text))
-        || (!turn && !(turn = add_turn (turns, job)))) {
+    }
+    if (!turn && !(turn = add_turn (turns, job))) {
         json_decref (wants);
         free (cpy);
         errno = ENOMEM;
@@ -116,9 +120,32 @@ int turns_wait (struct turns *turns, struct job *job, json_t *keys,
     json_decref (turn->wants);
     turn->wants = wants;
     turn->queued = queued;
+    turn->room = room;
     if (passed)
         turns_wake (turns, wants);
     return 0;
+}
+
+int turns_wait (struct turns *turns, struct job *job, json_t *keys,
+                json_t *rabbits, bool queued, const char *text)
+{
+    return wait_for (turns, job, make_wants (keys, rabbits), queued, false,
+                     text);
+}
+
+int turns_wait_room (struct turns *turns, struct job *job, const char *text)
+{
+    return wait_for (turns, job, json_object (), false, true, text);
+}
+
+void turns_wake_room (struct turns *turns)
+{
+    struct turn *turn = turns->list;
+
+    while (turn && !turn->room)
+        turn = turn->next;
+    if (turn)
+        jobs_changed (turn->job);
 }
 
 static bool shares (json_t *a, json_t *b)
@@ -167,6 +194,8 @@ void turns_leave (struct turns *turns, struct job *job)
     free (job->facts->awaits);
     job->facts->awaits = NULL;
     turns_wake (turns, turn->wants);
+    if (turn->room)
+        turns_wake_room (turns);
     turn_destroy (turn);
 }
 
@@ -188,6 +217,13 @@ void turns_see_job (struct turns *turns, struct job *job)
 {
     if (job->turn && !may_wait (job))
         turns_leave (turns, job);
+}
+
+bool turns_room_before (const struct job *other, const struct job *job)
+{
+    return other != job && is_before (other, job) && may_wait (other)
+        && json_object_size (other->claim.bytes) == 0
+        && (!other->turn || other->turn->room);
 }
 
 int turns_before (const struct turns *turns, const struct job *job,

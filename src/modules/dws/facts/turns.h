@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The jobs that wait for a rabbit on which others keep something to themselves
+ * The jobs that wait for room, if their storage may lie anywhere, or for a rabbit on which others keep something to themselves
  * (libdws/storage/colocation.h), in the order in which it is their turn.
  *
  * There is no deadlock: a job gets what is exclusive on all its rabbits at once,
@@ -31,6 +31,23 @@ void turns_destroy (struct turns *turns);
  */
 int turns_wait (struct turns *turns, struct job *job, json_t *keys,
                 json_t *rabbits, bool queued, const char *text);
+
+/* The job waits for room on any rabbits, and 'text' says so to its owner. It wants
+ * nothing that is exclusive, so it is before nobody in turns_before(). Fails with ENOMEM.
+ */
+int turns_wait_room (struct turns *turns, struct job *job, const char *text);
+
+/* Is 'other' to be given room before this job, if both want some? It is if it was given
+ * its nodes before and has not been given storage yet, nor waits for something else:
+ * who wants much is not passed by those who want less. That follows from the facts
+ * about them, also when it has not been looked at yet.
+ */
+bool turns_room_before (const struct job *other, const struct job *job);
+
+/* There may be more room: the first that waits for it looks again, and when it has
+ * left the next one.
+ */
+void turns_wake_room (struct turns *turns);
 
 /* The job does not wait any more: those behind it look again.
  */

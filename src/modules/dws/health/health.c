@@ -20,6 +20,7 @@
 #include "base/retry.h"
 #include "base/timer.h"
 #include "facts/config.h"
+#include "facts/jobs.h"
 #include "facts/space.h"
 #include "facts/storages.h"
 #include "facts/sync.h"
@@ -152,6 +153,40 @@ static void tell_systemstatus (struct health *health)
     health->ignored = ignored;
 }
 
+/* What a job has besides what the scheduler gave it.
+ */
+static void add_beyond (struct job *job, void *arg)
+{
+    json_t *outside = arg;
+    const char *rabbit;
+    json_t *value;
+
+    if (!job->reserved)
+        return;
+    json_object_foreach (job->claim.bytes, rabbit, value) {
+        json_int_t bytes = json_integer_value (value)
+            - json_integer_value (json_object_get (job->reserved, rabbit));
+
+        if (bytes > 0)
+            (void)json_object_set_new (
+                outside, rabbit,
+                json_integer (bytes + json_integer_value (
+                                  json_object_get (outside, rabbit))));
+    }
+}
+
+/* What is taken of rabbits and the scheduler did not give away. Without memory it may
+ * be too little: a job then waits for room in its prolog.
+ */
+static json_t *not_given (struct dws_ctx *ctx)
+{
+    json_t *outside = json_copy (space_outside (ctx->space));
+
+    if (outside && ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE)
+        jobs_each (ctx->jobs, add_beyond, outside);
+    return outside;
+}
+
 static void decide_health (struct health *health)
 {
     struct dws_ctx *ctx = health->ctx;
@@ -161,7 +196,6 @@ static void decide_health (struct health *health)
         .queues = ctx->config->drain_properties,
         .suspects = ctx->config->avoid_suspects
                   ? suspects_names (ctx->suspects) : NULL,
-        .outside = space_outside (ctx->space),
     };
     dws_error_t error;
     json_t *storages;
@@ -175,8 +209,10 @@ static void decide_health (struct health *health)
     if (health->drains_stale || !space_known (ctx->space)
         || !(storages = storages_array (ctx->storages)))
         return;
+    policy.outside = not_given (ctx);
     rc = dws_health_decide (&health->now, storages, ctx->config->topology,
                             health->nodes, &policy, &error);
+    json_decref (policy.outside);
     json_decref (storages);
     if (rc < 0) {
         flux_log (ctx->h, LOG_ERR, "health of rabbits: %s", error.text);

@@ -101,13 +101,14 @@ static void told_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
+/* Has it more than the scheduler gave it? Of a job of which it gave nothing, as its
+ * storage may lie anywhere, all of it.
+ */
 static bool exceeds (const struct job *job)
 {
     const char *rabbit;
     json_t *bytes;
 
-    if (json_object_size (job->reserved) == 0)
-        return false;
     json_object_foreach (job->claim.bytes, rabbit, bytes) {
         if (json_integer_value (bytes)
             > json_integer_value (json_object_get (job->reserved, rabbit)))

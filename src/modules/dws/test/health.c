@@ -94,6 +94,13 @@ struct job *jobs_find (struct jobs *jobs, uint64_t id)
     return job77;
 }
 
+void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
+                void *arg)
+{
+    if (job77)
+        cb (job77, arg);
+}
+
 void jobs_changed (struct job *job)
 {
     assert_ptr_equal (job, job77);

@@ -235,6 +235,42 @@ static void test_all_over (void **state)
     turns_destroy (NULL);
 }
 
+/* Room is given to the first that has its nodes, which is known before it has been
+ * looked at. Who waits for what others have for themselves is passed.
+ */
+static void test_room (void **state)
+{
+    struct world w;
+
+    setup (&w);
+    assert_true (turns_room_before (&w.jobs[0], &w.jobs[1]));
+    assert_false (turns_room_before (&w.jobs[1], &w.jobs[0]));
+    assert_false (turns_room_before (&w.jobs[0], &w.jobs[0]));
+    assert_int_equal (turns_wait_room (w.turns, &w.jobs[1], "room"), 0);
+    assert_int_equal (turns_wait_room (w.turns, &w.jobs[0], "room"), 0);
+    assert_string_equal (w.facts[0].awaits, "room");
+    assert_before (&w, 2, A, "");
+    assert_looked ("");
+    // the first looks again; the next when that has left
+    turns_wake_room (w.turns);
+    assert_looked ("0");
+    turns_leave (w.turns, &w.jobs[0]);
+    assert_looked ("1");
+    // one that has storage, or has ended, or waits for something else
+    w.jobs[0].claim.bytes = J ("{'a': 1}");
+    assert_false (turns_room_before (&w.jobs[0], &w.jobs[1]));
+    json_decref (w.jobs[0].claim.bytes);
+    w.jobs[0].claim.bytes = NULL;
+    w.facts[0].exception = true;
+    assert_false (turns_room_before (&w.jobs[0], &w.jobs[1]));
+    w.facts[0].exception = false;
+    await (&w, 0, A, true);
+    assert_false (turns_room_before (&w.jobs[0], &w.jobs[1]));
+    turns_wake_room (w.turns);
+    assert_looked ("1");
+    teardown (&w);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +279,7 @@ int main (void)
         cmocka_unit_test (test_wake),
         cmocka_unit_test (test_over),
         cmocka_unit_test (test_all_over),
+        cmocka_unit_test (test_room),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -423,6 +423,57 @@ static void test_rabbits (void **state)
     }
 }
 
+/* With storage anywhere the scheduler is asked for what is bound to nodes, and the rest
+ * must fit on all rabbits together.
+ */
+static void test_anywhere (void **state)
+{
+    static const struct {
+        const char *sets;
+        int64_t total;
+        int64_t ssd;          // in the result
+        const char *text;
+    } rows[] = {
+        { SET ("AcrossServers", "ost", 107374182400, ""), 100 * GIB, 0, NULL },
+        { SET ("AcrossServers", "ost", 107374182400, ""), 0, 0, NULL },
+        { SET ("AcrossServers", "ost", 107374182400, ""), 99 * GIB, 0,
+          "100 GiB of rabbit storage are needed; all rabbits together have"
+          " 99 GiB" },
+        { SET ("SingleServer", "mgt", 5368709120, "") ", "
+          SET ("PerCompute", "xfs", 10737418240, ""), 100 * GIB, 10, NULL },
+    };
+    json_t *resources = J ("[" NODES (4) "]");
+
+    for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++) {
+        struct dws_breakdown_opts opts = {
+            .rabbit_bytes = 20 * GIB,
+            .anywhere = true,
+            .total_bytes = rows[i].total,
+        };
+        json_t *breakdowns = make_breakdowns (rows[i].sets);
+        dws_error_t e = { "" };
+        json_t *o = dws_breakdown_apply (resources, breakdowns, &opts, &e);
+        json_int_t ssd = 0;
+
+        if (rows[i].text) {
+            assert_null (o);
+            assert_contains (e.text, rows[i].text);
+        }
+        else if (!o)
+            fail_msg ("row %zu: %s", i, e.text);
+        else if (rows[i].ssd == 0)
+            assert_true (json_equal (o, resources));
+        else {
+            assert_int_equal (json_unpack (o, "[{s:[{},{s:I}]}]",
+                                           "with", "count", &ssd), 0);
+            assert_int_equal (ssd, rows[i].ssd);
+        }
+        json_decref (o);
+        json_decref (breakdowns);
+    }
+    json_decref (resources);
+}
+
 /* What the directives alone say: NNF adds to that, and takes nothing away.
  */
 static void test_foresee (void **state)
@@ -568,6 +619,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_foresee),
+        cmocka_unit_test (test_anywhere),
         cmocka_unit_test (test_table),
         cmocka_unit_test (test_bad_resources),
         cmocka_unit_test (test_bad_breakdowns),

@@ -87,7 +87,7 @@ static void test_table (void **state)
 
         errno = 0;
         o = dws_labels_constraint (breakdowns, storages, topo, table[i].nodes,
-                                   &e);
+                                   false, &e);
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);
@@ -118,11 +118,15 @@ static void test_nowhere (void **state)
     dws_error_t e = { "" };
     json_t *o;
 
-    assert_null (dws_labels_constraint (breakdowns, storages, topo, 3, &e));
+    assert_null (dws_labels_constraint (breakdowns, storages, topo, 3, false, &e));
     assert_int_equal (errno, ENOSPC);
     assert_contains (e.text, "tier=fast have 0 nodes, the job needs 1");
+    // the rabbits that have it may be elsewhere
+    o = dws_labels_constraint (breakdowns, storages, topo, 3, true, &e);
+    assert_json (o, "null");
+    json_decref (o);
     // as long as no Storage is known nothing is asked for
-    o = dws_labels_constraint (breakdowns, NULL, topo, 3, &e);
+    o = dws_labels_constraint (breakdowns, NULL, topo, 3, false, &e);
     assert_json (o, "null");
     json_decref (o);
     dws_topology_destroy (topo);
