@@ -312,7 +312,8 @@ static int fill_rabbits (struct layout *lay,
 
         r->name = name;
         r->nodes = json_integer_value (value);
-        if (!json_is_integer (value) || r->nodes < least || r->nodes > DWS_MAX_NODES_PER_RABBIT) {
+        if (!json_is_integer (value) || r->nodes < least
+            || r->nodes > DWS_MAX_NODES_PER_RABBIT) {
             dws_error (error,
                        EINVAL,
                        "rabbit %s: the number of nodes is not an integer"
