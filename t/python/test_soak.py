@@ -9,7 +9,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts" / "lib"))
 
 from soak.draws import Draws  # noqa: E402 # it is a program, not a package
-from soak.jobs import DESTROY, KINDS, Job, verdict  # noqa: E402
+from soak.jobs import DESTROY, GIB, KINDS, LENT_S, Job, verdict  # noqa: E402
+from soak.rules import TOTAL_GIB, Rules  # noqa: E402
 
 FAULTS = [f"fault {n}" for n in range(20)]
 
@@ -25,9 +26,8 @@ def steps(draws, used):
 
 
 def jobs(draws, count):
-    return [
-        (kind.name, spec.dumps()) for kind, spec in (draws.job() for _ in range(count))
-    ]
+    drafts = [draws.job() for _ in range(count)]
+    return [(draft.kind.name, draft.spec.dumps(), draft.asked) for draft in drafts]
 
 
 def test_same_seed_draws_the_same():
@@ -45,7 +45,7 @@ def test_other_seed_draws_other():
 
 def test_a_wanted_kind_counts_as_a_job():
     some, others = Draws(7), Draws(7)
-    assert some.job(DESTROY)[0] is DESTROY
+    assert some.job(DESTROY).kind is DESTROY
     others.job()
     assert jobs(some, 5) == jobs(others, 5)
 
@@ -54,7 +54,7 @@ def ended(**what):
     """The verdict on a job that should complete, and has failed with this note."""
     note = what.pop("note")
     record = {"state": "INACTIVE", "result": "FAILED", "returncode": 1, "note": note}
-    return verdict(Job(1, KINDS[0], **what), record)
+    return verdict(Job(1, what.pop("kind", KINDS[0]), 0, **what), record)
 
 
 def test_a_job_may_fail_with_its_broker_and_not_otherwise():
@@ -69,3 +69,76 @@ def test_a_job_may_fail_with_the_instance_and_not_otherwise():
     assert not ended(note=note, restarted=True)
     assert ended(note=note)
     assert ended(note="no room", restarted=True)
+
+
+def test_who_borrows_may_come_too_late_and_not_miss_what_is_there():
+    (kind,) = [kind for kind in KINDS if kind.borrows]
+    gone = "there is no persistent file system 'lent1' [fault: user]"
+    assert not ended(note=gone, kind=kind, uses="lent1")
+    assert ended(note=gone, kind=kind, uses="lent11")
+    assert ended(note="", kind=kind, uses="lent1")  # exit code of a task
+
+
+class Cluster:
+    """Has the objects that a test says."""
+
+    def __init__(self):
+        self.workflows = []
+        self.persistentstorageinstances = []
+
+    def list_all(self, plural):
+        return getattr(self, plural), ""
+
+
+def workflow(number, state, *, ready=False):
+    return {
+        "metadata": {"name": f"fluxjob-{number}"},
+        "spec": {"desiredState": state},
+        "status": {"state": state, "ready": ready},
+    }
+
+
+def rules(*jobs, completed=True):
+    cluster = Cluster()
+    by_id = {job.id: job for job in jobs}
+    return cluster, Rules(lambda: cluster, by_id, lambda jobid: completed)
+
+
+def test_more_than_the_limit_is_seen():
+    jobs = [Job(n, KINDS[0], TOTAL_GIB * GIB // 2) for n in range(3)]
+    cluster, checked = rules(*jobs)
+    cluster.workflows = [workflow(0, "Setup"), workflow(1, "Teardown")]
+    assert checked.check(0) == []
+    cluster.workflows.append(workflow(2, "Proposal"))
+    (wrong,) = checked.check(0)
+    assert "fluxjob-0, fluxjob-1, fluxjob-2" in wrong
+    cluster.workflows[1] = workflow(1, "Teardown", ready=True)
+    assert checked.check(0) == []
+    cluster.workflows[1] = workflow(1, "DataOut", ready=True)
+    assert checked.check(0)
+    jobs[1].forgotten = True
+    assert checked.check(0) == []
+
+
+def lend(checked, cluster):
+    cluster.persistentstorageinstances = [
+        {"metadata": {"name": "lent1", "creationTimestamp": "1970-01-01T00:01:40Z"}}
+    ]
+    assert checked.check(100) == []
+    cluster.persistentstorageinstances = []
+
+
+def test_a_file_system_that_goes_too_early_is_seen():
+    job = Job(1, KINDS[0], GIB, makes="lent1")
+    cluster, checked = rules(job)
+    lend(checked, cluster)
+    assert checked.check(99 + LENT_S) == ["lent1 went 1.0 s before its time"]
+    assert checked.check(99 + LENT_S) == []
+    lend(checked, cluster)
+    assert checked.check(100 + LENT_S) == []
+    lend(checked, cluster)
+    job.struck.append("its workflow was deleted")
+    assert checked.check(101) == []
+    cluster, checked = rules(Job(1, KINDS[0], GIB, makes="lent1"), completed=False)
+    lend(checked, cluster)
+    assert checked.check(101) == []

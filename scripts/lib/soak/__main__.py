@@ -19,9 +19,10 @@ import flux.job
 from elsewhere import make_profile
 from flux_k8s.kube import Kube
 
+from soak import rules
 from soak.draws import Draws
 from soak.faults import Faults
-from soak.jobs import CREATE, DESTROY, Job, Kind, verdict
+from soak.jobs import CREATE, DESTROY, GIB, Job, Kind, verdict
 from soak.world import Lost, World
 
 RECOVERY_S = 300.0
@@ -52,6 +53,7 @@ class Run:
         self._counts: Counter[str] = Counter()
         self._wrong: list[str] = []
         self._others: dict[str, Any] = {}
+        self._rules = rules.Rules(self._kube, self._jobs, self._completed)
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -103,10 +105,11 @@ class Run:
     def submit(self, wanted: Kind | None = None) -> None:
         """Submit one job, of the kind that is wanted or of any; a wrong one must be
         refused."""
-        (kind, spec), error = self._draws.job(wanted), ""
+        draft, error = self._draws.job(wanted), ""
+        kind = draft.kind
         try:
-            jobid = int(flux.job.submit(self._world.handle, spec))
-            self._jobs[jobid] = Job(jobid, kind)
+            jobid = int(flux.job.submit(self._world.handle, draft.spec))
+            self._jobs[jobid] = draft.submitted(jobid)
         except OSError as exc:
             error = exc.strerror or str(exc)
         if kind.refused:
@@ -127,12 +130,12 @@ class Run:
 
     def start(self) -> None:
         self._world.start_sim()
-        self._world.write_config()
+        self._world.write_config(rules.CONFIG)
         self._world.start_instance()
         self.say(self._world.describe())
         self._world.start_agent()
         self._world.until("agent not in step", self._not_synced, RECOVERY_S)
-        kube = Kube(str(self._world.kubeconfig), connections=1)
+        kube = self._kube()
         for name, labels in OTHERS.items():
             spec = {
                 "desiredState": "Proposal",
@@ -152,8 +155,15 @@ class Run:
         self._world.until("jobs are active", self._stuck, RECOVERY_S)
 
     def _others_now(self) -> dict[str, Any]:
-        kube = Kube(str(self._world.kubeconfig), connections=1)
+        kube = self._kube()
         return {name: kube.get("workflows", "default", name) for name in OTHERS}
+
+    def _kube(self) -> Kube:
+        return Kube(str(self._world.kubeconfig), connections=1)
+
+    def _completed(self, jobid: int) -> bool:
+        record = self._records("inactive").get(jobid)
+        return record is not None and record["result"] == "COMPLETED"
 
     def _not_synced(self) -> str:
         agent = self._world.status()["agent"]
@@ -180,6 +190,7 @@ class Run:
                 self._counts[name] += 1
                 self.say(f"{name} {detail}")
             self._unblock()
+            self._wrong += self._rules.check(time.time())
             time.sleep(STEP_S)
 
     def _unblock(self) -> None:
@@ -227,6 +238,7 @@ class Run:
             "storages": cluster["storages"],
             "bytes by rabbit": cluster["allocated"],
             "jobs known to dws": status["jobs"],
+            "counted for limits": self._counted(),
             "files": cluster["backing"],
             "disabled": self._disabled(),
             "persistent file systems": status["persistent"],
@@ -242,9 +254,14 @@ class Run:
         }
         return ", ".join(f"{what}: {value}" for what, value in left.items() if value)
 
+    def _counted(self) -> list[Any]:
+        """What users still have, by the book that limits are kept in."""
+        quota = self._world.handle.rpc("dws.quota", {"all": True}).get()
+        return [u for u in quota["users"] if u["bytes"] or u["waiting"]]
+
     def _disabled(self) -> list[str]:
         """Nodes that DWS was told are down, and rabbits that are kept back."""
-        kube = Kube(str(self._world.kubeconfig), connections=1)
+        kube = self._kube()
         nodes = kube.get("systemstatuses", "default", "default")["data"]["nodes"]
         storages, _ = kube.list_all("storages")
         rabbits = {o["metadata"]["name"]: o["spec"]["state"] for o in storages}
@@ -255,6 +272,7 @@ class Run:
         kinds = Counter(job.kind.name for job in self._jobs.values()) + self._refused
         print("\njobs: " + ", ".join(f"{n} {name}" for name, n in kinds.items()))
         print("faults: " + ", ".join(f"{n} {name}" for name, n in self._counts.items()))
+        print(f"limit: at most {self._rules.most / GIB:g} of {rules.TOTAL_GIB} GiB")
         for text in self._wrong:
             print(f"\nwrong: {text}")
         print(f"\nseed {self._args.seed}, {self._world.engine.describe()}")

@@ -8,9 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from flux.job import JobspecV1
-
-from soak.jobs import KINDS, Kind, jobspec
+from soak.jobs import KINDS, LENT, Draft, Kind, draft
 
 
 class Draws:
@@ -24,15 +22,19 @@ class Draws:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._jobs = 0
+        self._lent = 0  # file systems that expire
         self._steps = 0
         self.rng = random.Random()
 
-    def job(self, kind: Kind | None = None) -> tuple[Kind, JobspecV1]:
+    def job(self, kind: Kind | None = None) -> Draft:
         """The next job, of this kind or of any."""
         rng = random.Random(f"{self._seed} job {self._jobs}")
         self._jobs += 1
         kind = kind or rng.choice(KINDS)
-        return kind, jobspec(kind, rng)
+        self._lent += kind.lends
+        newest = max(self._lent, 1)
+        number = rng.randint(max(newest - LENT, 0) + 1, newest)
+        return draft(kind, rng, f"lent{newest if kind.lends else number}")
 
     def step(self, faults: Sequence[str]) -> tuple[bool, str]:
         """Begin the next step: whether to cancel a job, and a fault or ""."""

@@ -40,11 +40,16 @@ class Kind:
 
     Attributes:
         name: for reports.
-        dw: the directives.
+        dw: the directives; LENT in it is replaced by the name of a file system that
+            expires.
         variables: of the job's environment, that name its directories.
         status: exit code of its tasks.
         refused: a word of the message with which submit refuses it.
         fatal: a word of the fatal exception that ends it, if one must.
+        node_gib: what it asks for on each of its nodes.
+        gib: what it asks for besides.
+        lends: it makes a file system that expires.
+        borrows: it uses one, if that is there.
     """
 
     name: str
@@ -53,6 +58,13 @@ class Kind:
     status: int = 0
     refused: str = ""
     fatal: str = ""
+    node_gib: int = 0
+    gib: int = 0
+    lends: bool = False
+    borrows: bool = False
+
+
+GIB = 1 << 30
 
 
 def _jobdw(type_: str, name: str = "scratch") -> str:
@@ -62,15 +74,19 @@ def _jobdw(type_: str, name: str = "scratch") -> str:
 SCRATCH = ("DW_JOB_scratch",)
 # A persistent file system that is there for the whole run.
 KEPT = "kept"
+# How long those are there that expire, and how many of the last may be asked for.
+LENT_S = 8
+LENT = 4
 KINDS = [
-    Kind("xfs", _jobdw("xfs"), SCRATCH),
-    Kind("gfs2", _jobdw("gfs2"), SCRATCH),
-    Kind("lustre", _jobdw("lustre"), SCRATCH),
-    Kind("raw", _jobdw("raw")),
+    Kind("xfs", _jobdw("xfs"), SCRATCH, node_gib=10),
+    Kind("gfs2", _jobdw("gfs2"), SCRATCH, node_gib=10),
+    Kind("lustre", _jobdw("lustre"), SCRATCH, gib=10),
+    Kind("raw", _jobdw("raw"), node_gib=10),
     Kind(
         "two file systems",
         f"{_jobdw('xfs')}\n{_jobdw('gfs2', 'more')}",
         ("DW_JOB_scratch", "DW_JOB_more"),
+        node_gib=20,
     ),
     Kind(
         "copies",
@@ -78,6 +94,7 @@ KINDS = [
         "#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in\n"
         "#DW copy_out source=$DW_JOB_scratch/out destination=/lus/global/out",
         SCRATCH,
+        node_gib=10,
     ),
     Kind(
         "container",
@@ -85,9 +102,28 @@ KINDS = [
         "#DW container name=cc profile=example-success "
         "DW_JOB_foo_local_storage=scratch",
         SCRATCH,
+        node_gib=10,
     ),
     Kind("persistent", f"#DW persistentdw name={KEPT}", (f"DW_PERSISTENT_{KEPT}",)),
-    Kind("task fails", _jobdw("xfs"), SCRATCH, status=3),
+    Kind("task fails", _jobdw("xfs"), SCRATCH, status=3, node_gib=10),
+    Kind(
+        "lends",
+        "#DW create_persistent type=lustre capacity=1GiB name=LENT "
+        f"profile={PROFILE} expires={LENT_S}s",
+        gib=1,
+        lends=True,
+    ),
+    Kind(
+        "borrows",
+        "#DW persistentdw name=LENT",
+        ("DW_PERSISTENT_LENT",),
+        borrows=True,
+    ),
+    Kind(
+        "too much",
+        "#DW jobdw type=xfs capacity=101GiB name=scratch",
+        refused="rabbit.limits.everybody.job",
+    ),
     Kind("mistyped", "#DW jobdw type=xfz capacity=10GiB name=a", refused="xfz"),
     Kind(
         "no such file system",
@@ -111,6 +147,11 @@ class Job:
 
     id: int
     kind: Kind
+    # bytes, as limits count them
+    asked: int
+    # the file system that it makes, or uses, and that expires
+    makes: str = ""
+    uses: str = ""
     cancelled: bool = False
     # the instance was restarted while it was active
     restarted: bool = False
@@ -128,15 +169,46 @@ class Job:
     def workflow(self) -> str:
         return f"fluxjob-{self.id}"
 
+    @property
+    def stands(self) -> bool:
+        """Nothing was done to it that may have ended it, or have it run again."""
+        return not (self.struck or self.taken_back or self.cancelled or self.forgotten)
 
-def jobspec(kind: Kind, rng: random.Random) -> JobspecV1:
-    """What to submit."""
-    paths = " ".join(f'"${name}"' for name in kind.variables)
+
+@dataclass(frozen=True)
+class Draft:
+    """A job that is to be submitted.
+
+    Attributes:
+        spec: the jobspec.
+        lent: the file system that expires which it makes or uses, or "".
+        asked: bytes, as limits count them.
+    """
+
+    kind: Kind
+    spec: JobspecV1
+    lent: str
+    asked: int
+
+    def submitted(self, jobid: int) -> Job:
+        makes, uses = self.lent if self.kind.lends else "", ""
+        if self.kind.borrows:
+            uses = self.lent
+        return Job(jobid, self.kind, self.asked, makes, uses)
+
+
+def draft(kind: Kind, rng: random.Random, lent: str) -> Draft:
+    """What to submit.
+
+    Args:
+        lent: the name that LENT in the kind stands for.
+    """
+    paths = " ".join(f'"${name}"' for name in kind.variables).replace("LENT", lent)
     nodes = rng.randint(1, 2)
     spec = JobspecV1.from_command(
         ["sh", "-c", f"set -- {paths}; {SCRIPT}"], num_tasks=nodes, num_nodes=nodes
     )
-    spec.setattr("system.dw", kind.dw)
+    spec.setattr("system.dw", kind.dw.replace("LENT", lent))
     spec.setattr("system.job.name", kind.name)
     spec.cwd = "/"
     spec.environment = {
@@ -144,7 +216,7 @@ def jobspec(kind: Kind, rng: random.Random) -> JobspecV1:
         "SOAK_SLEEP": rng.choice(["0", "0.1", "1", "3"]),
         "SOAK_EXIT": str(kind.status),
     }
-    return spec
+    return Draft(kind, spec, lent, (kind.node_gib * nodes + kind.gib) * GIB)
 
 
 def verdict(job: Job, record: dict[str, Any]) -> str:
@@ -163,6 +235,8 @@ def verdict(job: Job, record: dict[str, Any]) -> str:
         return ""
     if job.node_lost and note.startswith(ENDED_WITH_NODE):
         return ""
+    if job.uses and result == "FAILED" and f"'{job.uses}'" in note:
+        return ""  # it was not there, or not any more
     if job.kind.fatal:
         good = result == "FAILED" and job.kind.fatal in note
         wanted = f"failed with an exception about {job.kind.fatal}"
