@@ -11,7 +11,8 @@ LOCAL="#DW jobdw type=gfs2 capacity=1GiB name=my-gfs2
 #DW persistentdw name=kept"
 STORAGES="DW_JOB_foo_local_storage=my-gfs2 DW_PERSISTENT_foo_persistent_storage=kept"
 
-# profile NAME SCRIPT [DATA]: a shell script as a container.
+# profile NAME SCRIPT [DATA]: a shell script as a container. Kubernetes makes one
+# dollar of two, in a command.
 profile () {
 	jq -n --arg name $1 --arg script "$2" --argjson more "${3:-{\}}" "{data: ({
 		createContainer: true, retryLimit: 0, storages: [
@@ -103,22 +104,23 @@ test_expect_success 'nothing of a directive gets to a shell' '
 '
 test_expect_success 'one that goes on is told to end, and killed' '
 	profile stubborn "trap \"echo told\" TERM
-		echo \$\$ >\"\$DW_PERSISTENT_foo_persistent_storage/pid\"
+		echo \$\$\$\$ >\"\$DW_PERSISTENT_foo_persistent_storage/pid\"
 		while :; do sleep 1; done" "{\"postRunTimeoutSeconds\": 1}" &&
 	jobid=$(submit stubborn -N1 true) &&
 	exception $jobid "failed to complete after 1 seconds.*fault: user" &&
 	logs $jobid ".[0].phase == \"Failed\" and (.[0].log | contains(\"told\"))" &&
-	pid=$(kept "cat pid") &&
+	pid=$(kept "cat pid") && test $pid -gt 1 &&
 	is_gone $pid
 '
 test_expect_success 'none outlives the simulator' '
 	profile forever "sleep 1000 &
 		cd \"\$DW_PERSISTENT_foo_persistent_storage\"
-		echo \$\$ \$! >pids && wait" &&
+		echo \$\$\$\$ \$! >pids && wait" &&
 	jobid=$(submit forever -N1 sleep inf) &&
 	dws_wait_event $jobid start &&
-	dws_until grep . sim/backing/kept-*/pids &&
-	read leader child <$(echo sim/backing/kept-*/pids) &&
+	pids=$(echo sim/backing/kept-*)/pids &&
+	dws_until grep . $pids &&
+	read leader child <$pids &&
 	kill -0 $leader $child &&
 	dws_stop_sim &&
 	is_gone $leader &&

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # Checks t/*.t for habits that hide failures: a pipe drops the exit code of the
-# command before it, so none of ours stands there; and a file of tests that
-# cannot be executed is one that nobody has run by itself.
+# command before it, so none of ours stands there; a pattern of dws_until is read
+# once, before it waits for what should fit it; and a file of tests that cannot be
+# executed is one that nobody has run by itself.
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # Usage: shellhabits.py FILE...
@@ -23,6 +24,11 @@ OURS = {
 # Words before the command that is run.
 BEFORE = re.compile(
     r"^(\w+=.*|!|if|while|until|then|do|else|env|-u.*|exec|timeout|\d+)$"
+)
+
+# An unquoted pattern among the words that dws_until tries again and again.
+WAITS_FOR_PATTERN = re.compile(
+    r"""\bdws_until( +("[^"]*"|[^\s"*?|&;]+))* [^\s"|&;]*[*?]"""
 )
 
 
@@ -146,13 +152,18 @@ def main(paths: list[str]) -> int:
         for pipe in pipes(text):
             line = text.count("\n", 0, pipe.bar) + 1
             what = " ".join(text[pipe.start : pipe.bar].split())
-            print(f"{path}:{line}: the pipe drops the exit code of: {what}")
+            print(
+                f"{path}:{line}: the pipe drops the exit code of: {what}\n"
+                "Let the command write to a file, and the next one read that."
+            )
+            found += 1
+        for match in WAITS_FOR_PATTERN.finditer(text):
+            line = text.count("\n", 0, match.start()) + 1
+            print(f"{path}:{line}: the pattern is read once: {match.group()}")
             found += 1
         if path.endswith(".t") and not os.access(path, os.X_OK):
             print(f"{path}: is not executable: chmod +x")
             found += 1
-    if found:
-        print("Let the command write to a file, and the next one read that.")
     return min(found, 1)
 
 

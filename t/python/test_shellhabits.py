@@ -63,6 +63,15 @@ def test_left_alone(tmp_path: pathlib.Path, text: str) -> None:
     assert check(path) == []
 
 
+@pytest.mark.parametrize("words", ["grep . a/kept-*/pids", "test -e out.?"])
+def test_pattern_that_waits(tmp_path: pathlib.Path, words: str) -> None:
+    path = tmp_path / "a.sh"
+    path.write_text(f"true &&\n\tdws_until {words} &&\n\tls *\n")
+    assert "a.sh:2: the pattern is read once" in check(path)[0]
+    path.write_text('dws_until grep "a.*" out && ls *\n')
+    assert check(path) == []
+
+
 def test_is_executable(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "a.t"
     path.write_text("true\n")
