@@ -76,7 +76,7 @@ test_expect_success 'without the jobtap plugin no task runs without its storage'
 	test_must_fail test -e ran
 '
 # Only a flux-core has shells, and so watches, on other ranks.
-test_expect_success FLUX_CORE 'a watch that hears of nothing is begun again' '
+test_expect_success FLUX_CORE 'on a rank whose KVS lags the events are asked of rank 0' '
 	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&
 	flux exec -r 1 flux module remove job-info &&
 	flux exec -r 1 flux module load --name=job-info \

@@ -34,6 +34,24 @@ required_daemons () {
     fi
 }
 
+# The same, if rank 0 says that the file systems are mounted. The KVS of another rank
+# can miss a change (flux-core 0.88), and is as it was until the next one.
+ask_leader () {
+    flux python -c '
+import json, sys, flux, flux.job
+number, handle = int(flux.job.JobID(sys.argv[1])), flux.Flux()
+def look(key):
+    request = {"id": number, "keys": [key], "flags": 0}
+    return handle.rpc("job-info.lookup", request, nodeid=0).get()[key]
+events = [json.loads(line)["name"] for line in look("eventlog").splitlines()]
+if "dws_environment" not in events:
+    sys.exit(1)
+try:
+    print(" ".join(json.loads(look("rabbit_daemons"))))
+except FileNotFoundError:
+    pass' "$FLUX_JOB_ID" 2>/dev/null
+}
+
 # True if the dws module ends the job itself when its prolog takes too long. It knows
 # whether data is still being staged in, which may take longer.
 is_limited () {
@@ -42,6 +60,29 @@ import sys, flux, flux.job
 number = int(flux.job.JobID(sys.argv[1]))
 job = flux.Flux().rpc("dws.status", {"jobid": number}).get()
 sys.exit(not job.get("limited") or job["exception"])' "$FLUX_JOB_ID" 2>/dev/null
+}
+
+# ms BEGUN: how many have passed since that EPOCHREALTIME
+ms () {
+    echo $(((${EPOCHREALTIME/[.,]/} - ${1/[.,]/}) / 1000))
+}
+
+# wait_mounted LIMIT: wait until the file systems are mounted, for so many ms, 0 for
+# ever. After 10 s, and then less and less often, rank 0 is asked as well; units has
+# the daemons if that knew more.
+wait_mounted () {
+    local begun=$EPOCHREALTIME part=10000 before
+    unset units
+    while before=$(ms "$begun"); (($1 == 0 || before < $1)); do
+        (($1 == 0 || part < $1 - before)) || part=$(($1 - before))
+        flux job wait-event -q -t ${part}ms "$FLUX_JOB_ID" dws_environment && return
+        units=$(ask_leader) && return
+        unset units
+        # It has not waited?
+        (($(ms "$begun") >= before + part)) || return
+        ((part = part < 30000 ? part * 2 : 60000))
+    done
+    return 1
 }
 
 if ! dw=$(has_directives); then
@@ -54,12 +95,13 @@ if test "$dw" = true; then
     timeout=$(flux config get --default=1800 rabbit.prolog_timeout)
     # FSD in quotes is printed with them.
     timeout=${timeout//\"/}
-    limit=(-t "$timeout")
-    if [[ $timeout =~ ^0*(\.0*)?(ms|s|m|h|d)?$ ]]; then
-        limit=()                # 0 is no limit
-    fi
-    while ! flux job wait-event -q "${limit[@]}" "$FLUX_JOB_ID" dws_environment
-    do
+    limit=$(awk -v time="$timeout" 'BEGIN {
+        unit = time
+        sub(/^[0-9.]*/, "", unit)
+        ms["ms"] = 1; ms["m"] = 60000; ms["h"] = 3600000; ms["d"] = 86400000
+        printf "%.0f", time * (unit in ms ? ms[unit] : 1000) }')
+    [[ $limit =~ ^[0-9]+$ ]] || limit=0
+    while ! wait_mounted "$limit"; do
         is_limited && continue
         flux job raise --severity=0 --type=prolog-timeout "$FLUX_JOB_ID" \
             "rabbit file systems were not mounted within $timeout"
@@ -67,7 +109,7 @@ if test "$dw" = true; then
         exit 1
     done
     # The key is there before the event, if any daemon is required.
-    if ! units=$(required_daemons); then
+    if test -z "${units+set}" && ! units=$(required_daemons); then
         echo "$0: could not read which daemons $FLUX_JOB_ID requires" >&2
         systemctl stop nnf-clientmount
         exit 1

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <jansson.h>
 #include <flux/core.h>
@@ -28,10 +29,12 @@ static const char *future_text (flux_future_t *f, int errnum)
  */
 #define TOKEN_TIMEOUT 60.
 
-/* The events are written before the job's shells are started: seconds without
- * any mean that some were missed.
+/* The events are written before the job's shells are started: a second without
+ * any means that some were missed. Then rank 0 is asked for them, less and less
+ * often (s).
  */
-#define WATCH_TIMEOUT 5.
+#define WATCH_MIN 1.
+#define WATCH_MAX 30.
 
 /* The token is a secret of the job's owner: it is given in answer to a request,
  * whose sender is known, and is not in the eventlog.
@@ -119,14 +122,15 @@ static int handle_entry (flux_shell_t *shell, json_int_t id, const char *s)
 }
 
 /* Handle the events of one watch. Returns as handle_entry() does; 0 means that
- * none came for WATCH_TIMEOUT.
+ * none came for 'timeout' seconds.
  */
-static int handle_events (flux_shell_t *shell, json_int_t id, flux_future_t *f)
+static int handle_events (flux_shell_t *shell, json_int_t id, flux_future_t *f,
+                          double timeout)
 {
     const char *s;
     int rc;
 
-    while (flux_future_wait_for (f, WATCH_TIMEOUT) == 0
+    while (flux_future_wait_for (f, timeout) == 0
            && flux_job_event_watch_get (f, &s) == 0) {
         if ((rc = handle_entry (shell, id, s)) != 0)
             return rc;
@@ -142,13 +146,57 @@ static int handle_events (flux_shell_t *shell, json_int_t id, flux_future_t *f)
     return -1;
 }
 
-/* Events that are written while a watch begins can be missed by that watch for
- * good (flux-core 0.88, one job of some hundreds). A new one begins with the
- * first event.
+/* Handle the events that there are, as handle_events() does.
+ */
+static int handle_eventlog (flux_shell_t *shell, json_int_t id, const char *s)
+{
+    int rc = 0;
+    char *copy;
+    char *saveptr;
+
+    if (!(copy = strdup (s))) {
+        shell_log_errno ("reading the job's eventlog");
+        return -1;
+    }
+    for (char *line = strtok_r (copy, "\n", &saveptr);
+         line && rc == 0;
+         line = strtok_r (NULL, "\n", &saveptr))
+        rc = handle_entry (shell, id, line);
+    free (copy);
+    return rc;
+}
+
+/* Ask rank 0 for the events. Returns as handle_events() does.
+ */
+static int ask_leader (flux_shell_t *shell, json_int_t id, double timeout)
+{
+    flux_t *h = flux_shell_get_flux (shell);
+    flux_future_t *f;
+    const char *eventlog;
+    int rc = 0;
+
+    if (!(f = flux_rpc_pack (h, "job-info.lookup", 0, 0, "{s:I s:[s] s:i}",
+                             "id", id,
+                             "keys", "eventlog",
+                             "flags", 0))
+        || flux_future_wait_for (f, timeout) < 0
+        || flux_rpc_get_unpack (f, "{s:s}", "eventlog", &eventlog) < 0)
+        shell_warn ("asking rank 0 for the job's eventlog: %s",
+                    future_text (f, errno));
+    else
+        rc = handle_eventlog (shell, id, eventlog);
+    flux_future_destroy (f);
+    return rc;
+}
+
+/* The KVS of a rank can miss a change (flux-core 0.88, one job of some hundreds):
+ * until the next one, which may be hours later, all that is looked up or watched
+ * there is as before.
  */
 static int watch_eventlog (flux_shell_t *shell, json_int_t id)
 {
     flux_t *h = flux_shell_get_flux (shell);
+    double timeout = WATCH_MIN;
     flux_future_t *f;
     int rc;
 
@@ -157,10 +205,13 @@ static int watch_eventlog (flux_shell_t *shell, json_int_t id)
             shell_log_errno ("watching the job's eventlog");
             return -1;
         }
-        rc = handle_events (shell, id, f);
+        rc = handle_events (shell, id, f, timeout);
         if (flux_job_event_watch_cancel (f) < 0)
             shell_log_errno ("cancelling the watch of the eventlog");
         flux_future_destroy (f);
+        if (rc == 0)
+            rc = ask_leader (shell, id, timeout);
+        timeout = timeout < WATCH_MAX / 2. ? timeout * 2. : WATCH_MAX;
     } while (rc == 0);
     return rc < 0 ? -1 : 0;
 }

@@ -2,12 +2,13 @@
 """A stand-in for job-info on a rank other than 0, as a broker module.
 
 Load with ``flux module load --name=job-info deaf-job-info.py``. It passes all
-requests on to rank 0, but for the first watch of each eventlog of a job, which
-never hears of an event.
+requests on to rank 0, but hears of no event of a job: as on a rank whose KVS has
+missed a change. A watch of a job's eventlog has no answer, and a look at it finds none.
 """
 
 from __future__ import annotations
 
+import errno
 from typing import Any
 
 import flux.constants
@@ -15,10 +16,6 @@ from flux.brokermod import BrokerModule, request_handler
 
 
 class DeafJobInfo(BrokerModule):
-    def __init__(self, h: Any, *args: str) -> None:
-        super().__init__(h, *args)
-        self.deaf: list[tuple[int, str]] = []
-
     def pass_on(self, msg: Any, streaming: bool = True) -> None:
         flags = flux.constants.FLUX_RPC_STREAMING if streaming else 0
         future = self.handle.rpc(msg.topic, msg.payload, nodeid=0, flags=flags)
@@ -35,15 +32,17 @@ class DeafJobInfo(BrokerModule):
 
     @request_handler("eventlog-watch", allow_guest=True)
     def eventlog_watch(self, msg: Any) -> None:
-        key = (msg.payload["id"], msg.payload["path"])
-        if key in self.deaf:
+        if msg.payload["path"] != "eventlog":
             self.pass_on(msg)
-        else:
-            self.deaf.append(key)
 
     @request_handler("lookup", allow_guest=True)
     def lookup(self, msg: Any) -> None:
-        self.pass_on(msg, streaming=False)
+        if "eventlog" in msg.payload["keys"]:
+            self.handle.respond(msg, {"id": msg.payload["id"], "eventlog": ""})
+        elif "rabbit_daemons" in msg.payload["keys"]:
+            self.handle.respond_error(msg, errno.ENOENT, "")
+        else:
+            self.pass_on(msg, streaming=False)
 
     @request_handler("update-watch", allow_guest=True)
     def update_watch(self, msg: Any) -> None:
