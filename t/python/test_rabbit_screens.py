@@ -8,56 +8,22 @@ from __future__ import annotations
 import os
 import pathlib
 import re
-import subprocess
 from collections.abc import Iterator
 
 import instance_support
 import pytest
-from instance_support import Instance
 
 pytest.importorskip("pyte")
 
 # isort: split
-from pty_support import Terminal
+from machine_support import Machine
 
 HERE = pathlib.Path(__file__).resolve().parent
 SCREENS = HERE.parent / "data" / "screens"
-FAKE = HERE.parent / "scripts" / "fake-dws-status.py"
 SIZES = [(80, 24), (200, 50)]
 MACHINES = {"small": ("4", "9"), "large": ("696", "3000")}
 
 pytestmark = pytest.mark.skipif(not instance_support.available(), reason="no flux")
-
-
-class Machine:
-    """An instance with a made-up dws service."""
-
-    def __init__(self, rabbits: str, jobs: str) -> None:
-        self._instance = Instance()
-        self._before = os.environ.get("FLUX_URI")
-        os.environ["FLUX_URI"] = self._instance.uri
-        self._service = subprocess.Popen(
-            [instance_support.FLUX, "python", str(FAKE), rabbits, jobs],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self._service.stdout is not None
-        assert self._service.stdout.readline() == "ready\n"
-
-    def terminal(self, size: tuple[int, int], *words: str) -> Terminal:
-        return Terminal([instance_support.FLUX, "rabbit", *words], *size)
-
-    def change(self) -> None:
-        self._instance.open().rpc("dws.status", {"change": True}).get()
-
-    def close(self) -> None:
-        self._service.communicate("")
-        self._instance.close()
-        if self._before is None:
-            os.environ.pop("FLUX_URI", None)
-        else:
-            os.environ["FLUX_URI"] = self._before
 
 
 @pytest.fixture(scope="module", params=list(MACHINES))
@@ -144,8 +110,7 @@ def test_top_scrolls(machine: tuple[str, Machine]) -> None:
 def test_no_colour() -> None:
     made = Machine("4", "1")
     try:
-        env = ["env", "NO_COLOR=1", instance_support.FLUX, "rabbit", "list"]
-        terminal = Terminal(env, 80, 24)
+        terminal = made.terminal((80, 24), "list", NO_COLOR="1")
         assert terminal.end() == 0
         assert b"\033[" not in terminal.written
     finally:
