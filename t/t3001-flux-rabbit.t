@@ -58,9 +58,9 @@ test_expect_success 'status: all is well, and nothing is used' '
 '
 test_expect_success 'list: formats, sorting, states, hostlists' '
 	cat >list.exp <<-\EOT &&
-	RABBIT   STATE     CAPACITY     FREE  USE LINKS JOBS NODES
-	rabbit0  Ready       910GiB   910GiB   0%   2/2    0 node[0-1]
-	rabbit1  Ready       910GiB   910GiB   0%   2/2    0 node[2-3]
+	RABBIT   STATE     CAPACITY    FREE  USE LINKS JOBS NODES
+	rabbit0  Ready       910GiB  910GiB   0%   2/2    0 node[0-1]
+	rabbit1  Ready       910GiB  910GiB   0%   2/2    0 node[2-3]
 	EOT
 	flux rabbit list >out && test_cmp list.exp out &&
 	flux rabbit list -no "{name} {free:d} {nodes}" "rabbit[1]" >out &&

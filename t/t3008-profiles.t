@@ -43,17 +43,17 @@ test_expect_success 'storage: what is allocated for a capacity' '
 		\"lustreStorage\": {\"mgtOptions\": {\"standaloneMgtPoolName\": \"mgs\"}}}" &&
 	flux rabbit profiles storage >out &&
 	cat >expected <<-\EOF &&
-	STORAGE  DEFAULT TYPE         SET    SIZE                 TARGETS WHERE
-	default  yes     xfs,gfs2,raw        capacity + 300MiB    1/node
-	default  yes     lustre       mgtmdt 5GiB                 1
-	default  yes     lustre       ost    capacity             scale 5 next to the nodes
-	pool             xfs,gfs2,raw        capacity             1/node
-	pool             lustre       mgt    5GiB                         persistent, of pool mgs
-	wide             xfs                 capacity * 1.5 + 10% 1/node  label fast
-	wide             gfs2,raw            capacity             1/node
-	wide             lustre       mgt    none                 0       10.0.0.1@tcp
-	wide             lustre       mdt    5GiB                 2       alone on its rabbit
-	wide             lustre       ost    capacity             4
+	STORAGE  DEFAULT TYPE         SET    SIZE             TARGETS WHERE
+	default  yes     xfs,gfs2,raw        capacity+300MiB  1/node
+	default  yes     lustre       mgtmdt 5GiB             1
+	default  yes     lustre       ost    capacity         scale 5 near the nodes
+	pool             xfs,gfs2,raw        capacity         1/node
+	pool             lustre       mgt    5GiB                     persistent, of pool mgs
+	wide             xfs                 capacity*1.5+10% 1/node  label fast
+	wide             gfs2,raw            capacity         1/node
+	wide             lustre       mgt    none             0       10.0.0.1@tcp
+	wide             lustre       mdt    5GiB             2       alone on its rabbit
+	wide             lustre       ost    capacity         4
 	EOF
 	test_cmp expected out
 '

@@ -204,11 +204,36 @@ def test_texts_of_others_do_nothing_to_a_terminal(
         [[table.Row(note=EVIL)]],
     )
     loss = {"id": NUMBER, "userid": 0, "t": T0, "text": EVIL}
-    print(losses.row(loss))
+    print(term.plain(losses.row(loss)))
     out = capsys.readouterr().out
     assert out.count("\033") == 2, "that of our own style"
     assert "\x9b" not in out and "\nb" not in out
     assert out.count("a\ufffd[2J b\ufffd1m") == 5
+
+
+def test_long_lines_are_folded() -> None:
+    def folded(line: term.Line, width: int) -> list[str]:
+        lines = term.fold(line, width)
+        text = "".join("".join(term.plain(part).split()) for part in lines)
+        assert text == "".join(term.plain(line).split()), "nothing is lost"
+        return list(map(term.plain, lines))
+
+    line: term.Line = [("  ! ", "bad"), ("one two ", ""), ("three", "bold")]
+    assert folded(line, 17) == ["  ! one two three"]
+    assert folded(line, 16) == ["  ! one two", "    three"]
+    assert folded(line, 9) == ["  ! one", "    two", "    three"]
+    assert folded([("a label of its own", ""), ("text", "")], 20) == [
+        "a label of its",
+        "  owntext",
+    ]
+    assert folded([("  ! ", ""), ("x" * 10, "")], 8) == [
+        "  ! xxxx",
+        "    xxxx",
+        "    xx",
+    ]
+    assert term.fold(line, 16)[1] == [("    ", ""), ("three", "bold")]
+    for width in range(1, 20):
+        assert all(len(text) <= width for text in folded(line, width))
 
 
 @pytest.mark.parametrize("width", [80, 200])

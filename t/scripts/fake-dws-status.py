@@ -1,11 +1,15 @@
 # A made-up machine behind dws.status, the same at every start, for looking at
 # what commands make of it.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Answer dws.status: ``flux python fake-dws-status.py RABBITS JOBS``.
+"""Answer dws.status: ``flux python fake-dws-status.py RABBITS JOBS [wide]``.
 
 Prints "ready" when requests are answered, and ends with its standard input or
 the instance. With "change" as a payload key, the next answer differs: a job is
 gone, one is new, one has a new state and a rabbit is offline.
+
+``wide`` makes everything as long as it gets on a large machine: names, numbers,
+messages; and answers what else flux rabbit asks the module, of which there is none
+without it.
 """
 
 from __future__ import annotations
@@ -77,9 +81,164 @@ def job(n: int, now: float, changed: bool) -> dict[str, Any]:
     }
 
 
+# As long as it gets
+
+ERROR = (
+    "DW Directive 1: Internal error: copy of "
+    "/mnt/nnf/0cf1d9c5-9bbb-4a0c-8f12-1d1f0e4f6d36-0/hetchy1001-0/out to "
+    "/lus/global/climate/simulations/run-2026-11/out: dcp: Disk quota exceeded "
+    "[fault: user; make room at the destination]"
+)
+DIRECTIVES = [
+    "#DW jobdw type=lustre capacity=2000TiB name=checkpoint profile=large-striped",
+    "#DW copy_out source=$DW_JOB_checkpoint/climate/simulations/run-2026-11/out "
+    "destination=/lus/global/climate/simulations/run-2026-11/out",
+]
+# One that gets on with a fault.
+LOOKED_AT = 6
+PIB = 1 << 50
+NOTHING: dict[str, Any] = {
+    "persistent": [],
+    "space": {},
+    "dws.losses": {"losses": []},
+    "dws.quota": {"known": True, "limits": {}, "users": [], "banks": []},
+    "dws.profiles": {"storage": {"profiles": []}, "containers": {"profiles": []}},
+}
+
+
+def wide_name(n: int) -> str:
+    return f"hetchy{1001 + n}"
+
+
+def widened_rabbit(rabbit: dict[str, Any]) -> dict[str, Any]:
+    n = int(rabbit["name"].removeprefix("rabbit"))
+    wrong = rabbit["state"] != "Ready"
+    sizes = {key: rabbit[key] * 40 for key in ("capacity", "free", "used", "foreign")}
+    return {
+        **rabbit,
+        **sizes,
+        "name": wide_name(n),
+        "nodes": f"rzvernal[{1001 + n * 16}-{1016 + n * 16}]",
+        "drives": [14, 18] if wrong else [16, 16],
+        "wear": 103,
+        "broken": {f"rzvernal{1001 + n * 16}": "Degraded"} if wrong else {},
+        "reason": "drive 7 replaced, waits for the vendor" if wrong else "",
+        "message": ERROR if wrong else "",
+        "since": "2026-11-24T17:02:11Z" if wrong else "",
+        "by": "weissenberger" if wrong else "",
+    }
+
+
+def widened_job(job: dict[str, Any]) -> dict[str, Any]:
+    wrong = job["workflow"]["state"] == "DataOut"
+    return {
+        **job,
+        "userid": 4_200_000_000 + job["id"] % 7,
+        "rabbits": "hetchy[1001-1128,1130-1257]",
+        "waiting": f"{job['workflow']['desired']} to be done on 256 rabbits",
+        "note": job["note"] and f"{job['note']}, 12m left, 3 of 4096 copies",
+        "workflow": {
+            **job["workflow"],
+            "trouble": wrong,
+            "status": "Error" if wrong else job["workflow"]["status"],
+            "message": ERROR if wrong else "",
+        },
+    }
+
+
+def persistent(n: int, now: float, rabbits: int) -> dict[str, Any]:
+    on = [wide_name(i) for i in range(1 + n * 100 % max(1, rabbits))]
+    return {
+        "name": f"climate-{1000 + n}",
+        "uid": f"0cf1d9c5-9bbb-4a0c-8f12-{n:012}",
+        "namespace": "default",
+        "type": "lustre",
+        "userid": 4_200_000_000,
+        "user": "4200000000",
+        "state": "Active",
+        "created": now - 86400.0 * (n + 30),
+        "expires": now + 86400.0 * 20 if n % 2 else 0.0,
+        "expiring": n % 4 == 1,
+        "destroying": False,
+        "users": [{"workflow": f"fluxjob-{i}", "jobid": i} for i in range(n % 5)],
+        "space": dict.fromkeys(on, 3 * PIB // 100),
+    }
+
+
+def profile(n: int) -> dict[str, Any]:
+    size = {"capacityScalingFactor": "1.25", "allocationPadding": "300MiB"}
+    target = {"capacity": "5GiB", "scale": 10, "colocateComputes": True}
+    return {
+        "metadata": {"name": f"striped-{n}", "namespace": "nnf-system"},
+        "data": {
+            "default": n == 0,
+            **{f"{kind}Storage": size for kind in ("xfs", "gfs2", "raw")},
+            "lustreStorage": {
+                "mgtOptions": {"capacity": "5GiB", "count": 1},
+                "mdtOptions": target,
+                "ostOptions": {**size, **target},
+            },
+        },
+    }
+
+
+def container(n: int) -> dict[str, Any]:
+    names = ("DW_JOB_local_storage", "DW_PERSISTENT_shared", "DW_GLOBAL_lus")
+    return {
+        "metadata": {"name": f"reduce-{n}", "namespace": "nnf-system"},
+        "data": {
+            "preRunTimeoutSeconds": 3600,
+            "postRunTimeoutSeconds": 3600,
+            "retryLimit": 6,
+            "numPorts": 4,
+            "userID": 4_200_000_000 if n == 0 else None,
+            "storages": [{"name": name, "optional": True} for name in names],
+        },
+    }
+
+
+def asides(now: float, rabbits: int) -> dict[str, Any]:
+    """What else the module answers."""
+    rules = {
+        "everybody": {"total": "2048TiB", "job": "1024TiB", "node": "32TiB"},
+        "banks": {"total": "9000TiB", "per": "bank"},
+    }
+    use = {"bytes": 3 * PIB // 2, "jobs": 1000, "waiting": 1000}
+    user = {**use, "userid": 4_200_000_000, "persistent": 12}
+    return {
+        "persistent": [persistent(n, now, rabbits) for n in range(20)],
+        "space": {wide_name(n): 3 * PIB // 100 for n in range(6)},
+        "dws.losses": {
+            "losses": [
+                {
+                    "id": FIRST_ID + n * 4096,
+                    "userid": 4_200_000_000,
+                    "t": now,
+                    "text": ERROR,
+                    "until": now + 3600 if n % 2 else 0,
+                }
+                for n in range(256)
+            ]
+        },
+        "dws.quota": {
+            "known": True,
+            "limits": rules,
+            "users": [user],
+            "banks": [{**use, "bank": "climate"}],
+        },
+        "dws.profiles": {
+            "storage": {"profiles": [profile(n) for n in range(3)]},
+            "containers": {"profiles": [container(n) for n in range(3)]},
+        },
+    }
+
+
 class Service:
-    def __init__(self, handle: flux.Flux, rabbits: int, jobs: int) -> None:
+    def __init__(
+        self, handle: flux.Flux, rabbits: int, jobs: int, wide: bool = False
+    ) -> None:
         self._handle = handle
+        self._wide = wide
         self._changed = False
         now = time.time()
         self._rabbits = [
@@ -90,6 +249,10 @@ class Service:
             [job(n, now, False) for n in range(jobs)],
             [job(n, now, True) for n in range(1, last)],
         ]
+        if wide:
+            self._rabbits = [list(map(widened_rabbit, r)) for r in self._rabbits]
+            self._jobs = [list(map(widened_job, j)) for j in self._jobs]
+        self._more = asides(now, rabbits) if wide else NOTHING
 
     def _list(self, request: dict[str, Any]) -> dict[str, Any]:
         if request["list"] == "rabbits":
@@ -126,27 +289,37 @@ class Service:
                 "foreign": sum(rabbit["foreign"] for rabbit in rabbits),
                 "states": {word: words.count(word) for word in set(words)},
             },
-            "oldest": jobs[-1],
+            "persistent": self._more["persistent"],
+            **({"oldest": jobs[-1]} if jobs else {}),
         }
 
     def answer(
         self, handle: flux.Flux, watcher: object, msg: flux.message.Message, arg: object
     ) -> None:
+        if msg.topic == "dws.disconnect":
+            return
         request = msg.payload or {}
         if request.get("change"):
             self._changed = True
-        answer = self._list(request) if "list" in request else self._summary()
+        if msg.topic != "dws.status":
+            answer = self._more[msg.topic]
+            if msg.topic == "dws.profiles":
+                answer = answer[request["kind"]]
+        elif "jobid" in request:
+            answer = dict(self._jobs[0][LOOKED_AT], id=request["jobid"])
+            answer.update(directives=DIRECTIVES, space=self._more["space"])
+        else:
+            answer = self._list(request) if "list" in request else self._summary()
         handle.respond(msg, answer)
 
 
 def main() -> None:
     rabbits, jobs = map(int, sys.argv[1:3])
+    wide = sys.argv[3:] == ["wide"]
     handle = flux.Flux()
     handle.service_register("dws").get()
-    service = Service(handle, rabbits, jobs)
-    handle.msg_watcher_create(
-        service.answer, FLUX_MSGTYPE_REQUEST, "dws.status"
-    ).start()
+    service = Service(handle, rabbits, jobs, wide)
+    handle.msg_watcher_create(service.answer, FLUX_MSGTYPE_REQUEST, "dws.*").start()
     handle.fd_watcher_create(
         sys.stdin.fileno(), lambda *args: handle.reactor_stop()
     ).start()

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from flux_rabbit import cli, rpc, table
+from flux_rabbit import cli, rpc, table, term
 from flux_rabbit.term import STYLES
 from flux_rabbit.timeline import STATES
 from flux_rabbit.units import Seconds, Size, percent
@@ -43,12 +45,12 @@ LIST = table.Table(
     {
         "default": (
             "State and space",
-            "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
+            "+:{name:<8} {state:<9} {capacity:>8} {free:>7} {use:>4} ?:{links:>5} "
             "?:{drives:>6} ?:{allocations:>4} +:{nodes:<8}",
         ),
         "long": (
             "With what is wrong, and how worn the drives are",
-            "+:{name:<8} {state:<9} {capacity:>8} {free:>8} {use:>4} ?:{links:>5} "
+            "+:{name:<8} {state:<9} {capacity:>8} {free:>7} {use:>4} ?:{links:>5} "
             "?:{drives:>6} ?:{wear:>4} ?:{allocations:>4} +:{nodes:<8} ?:{broken} "
             "?:{reason} ?:{since} ?:{by} ?:{message}",
         ),
@@ -87,12 +89,12 @@ JOBS = table.Table(
     {
         "default": (
             "State, time in it, and what the job waits for",
-            "{id.f58:>12} {username:<8.8} {state:<9} {time:>7} {rabbits:<16.16+} "
+            "{id.f58:>12} {username:<8.8+} {state:<9} {time:>7} {rabbits:<16.16+} "
             "{waiting}",
         ),
         "long": (
             "With workflow and message",
-            "{id.f58:>12} {username:<8.8} {phase:<7} {state:<9} {status:<18} "
+            "{id.f58:>12} {username:<8.8+} {phase:<7} {state:<9} {status:<18} "
             "{time:>7} {rabbits:<16.16+} {workflow:<26} {waiting} {message}",
         ),
     },
@@ -241,6 +243,13 @@ def _sum_row(rows: list[table.Row]) -> table.Row:
     )
 
 
+def _summary(rows: list[table.Row]) -> str:
+    """What a list that is longer than the screen says."""
+    row = _sum_row(rows)
+    words = _in_words(Counter(str(row.state) for row in rows))
+    return f"{len(rows)} rabbits: {words}; {row.free} free"
+
+
 def _paint(style: str) -> tuple[str, str]:
     return (f"\033[{STYLES[style][0]}m", "\033[0m")
 
@@ -307,6 +316,24 @@ def _user_id(text: str | None) -> int | None:
         raise cli.Failure(f"there is no user {text}") from None
 
 
+def _counted(
+    pages: Iterable[list[Object]], counts: Counter[str]
+) -> Iterator[list[Object]]:
+    """The same pages, while jobs are counted by state."""
+    for page in pages:
+        counts.update(map(state_of, page))
+        yield page
+
+
+def _sums_up(rows: int) -> bool:
+    """Whether so many rows need a summary below them: the first are not seen."""
+    return sys.stdout.isatty() and rows >= term.size(sys.stdout)[1]
+
+
+def _in_words(counts: Counter[str]) -> str:
+    return ", ".join(f"{n} {word}" for word, n in counts.most_common())
+
+
 def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
     states = _states(args.states, set(JOB_STATES))
     user = _user_id(args.user)
@@ -324,8 +351,21 @@ def _run_jobs(args: argparse.Namespace) -> int:
     if args.json:
         table.stream_json("jobs", pages)
         return 0
-    rows = ([job_row(job, time.time()) for job in page] for page in pages)
-    table.show(JOBS, args, rows, _job_style if cli.colour(args) else None)
+    counts: Counter[str] = Counter()
+    rows = (
+        [job_row(job, time.time()) for job in page] for page in _counted(pages, counts)
+    )
+    chosen = args.states or args.user
+    shown = table.show(
+        JOBS,
+        args,
+        rows,
+        _job_style if cli.colour(args) else None,
+        f"no rabbit job is {'like that' if chosen else 'active'}",
+        cut=args.format == "default",
+    )
+    if _sums_up(shown) and not args.no_header:
+        term.show([[(f"{shown} jobs: {_in_words(counts)}", "")]], False)
     return 0
 
 
@@ -345,5 +385,11 @@ def run(args: argparse.Namespace) -> int:
     else:
         sums = []
     shown = DF if args.command == "df" else LIST
-    table.show(shown, args, [rows, sums], _rabbit_style if cli.colour(args) else None)
+    style = _rabbit_style if cli.colour(args) else None
+    nothing = (
+        f"no rabbit{' is like that' if args.states else 's: the mapping is empty'}"
+    )
+    table.show(shown, args, [rows, sums], style, nothing)
+    if args.command == "list" and _sums_up(len(rows)) and not args.no_header:
+        term.show([[(_summary(rows), "")]], False)
     return 0

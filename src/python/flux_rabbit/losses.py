@@ -10,11 +10,14 @@ from __future__ import annotations
 import argparse
 import errno
 import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from flux_k8s import names
 
 from flux_rabbit import cli, rpc, term
+from flux_rabbit.term import Line
 from flux_rabbit.units import date
 
 Object = dict[str, Any]
@@ -43,12 +46,26 @@ def configure(
     )
 
 
-def row(loss: Object) -> str:
+def row(loss: Object) -> Line:
     """A job in one line."""
     user = cli.user_name(loss["userid"])
-    text = term.clean(loss["text"])
     until = date(loss["until"]) if loss.get("until") else "-"
-    return f"{rpc.f58(loss['id']):>13} {user:<8} {date(loss['t'])}  {until:<19}  {text}"
+    when = f"{rpc.f58(loss['id']):>13} {user:<8} {date(loss['t'])}  {until:<19}  "
+    return [(when, ""), (str(loss["text"]), "")]
+
+
+def lines(losses: list[Object]) -> Iterator[Line]:
+    """What is shown: why is a line of its own where there is no room for it."""
+    head = f"{'JOBID':>13} {'USER':<8} {'WHEN':<19}  {'RETRY UNTIL':<19}  WHY"
+    yield [(head, "")]
+    columns = term.size(sys.stdout)[0] if sys.stdout.isatty() else 0
+    for loss in losses:
+        line = row(loss)
+        if 0 < columns < term.width_of(line):
+            yield [(line[0][0].rstrip(), "")]
+            yield [(" " * 14, ""), line[1]]
+        else:
+            yield line
 
 
 def run(args: argparse.Namespace) -> int:
@@ -69,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         cli.print_json(losses)
     elif losses and not args.ack:
-        print(f"{'JOBID':>13} {'USER':<8} {'WHEN':<19}  {'RETRY UNTIL':<19}  WHY")
-        for loss in losses:
-            print(row(loss))
+        term.show(list(lines(losses)), False)
+    elif not args.ack:
+        whose = "of yours " if args.mine else ""
+        print(f"no job {whose}has lost data")
     return 0

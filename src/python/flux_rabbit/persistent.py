@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,6 +27,8 @@ ACTIONS = ("list", "show", "create", "extend", "destroy")
 # Options that say what is to be made.
 MAKING = ("type", "capacity", "profile")
 NEVER = "never"
+# More rabbits than this are not shown one by one.
+MANY = 16
 LIST = table.Table(
     "persistent",
     {
@@ -41,13 +44,14 @@ LIST = table.Table(
         "expires": "EXPIRES",
         "jobs": "JOBS",
         "users": "USED BY",
+        "on": "ON",
         "rabbits": "RABBITS",
     },
     {
         "default": (
             "Size, owner, age, when it expires, how many use it",
-            "+:{name:<8} {type:<6} {size:>8} {state:<8} +:{username:<8} {age:>7} "
-            "?+:{left:>7} {jobs:>4} +:{rabbits:<8}",
+            "+:{name:<8} {type:<6} {size:>7} +:{state:<6} +:{username:<8} {age:>7} "
+            "?+:{left:>7} {jobs:>4} {on}",
         ),
         "long": (
             "With who uses it, and since when it is there",
@@ -144,6 +148,7 @@ def row_of(system: Object, now: float) -> table.Row:
         expires=date(float(system["expires"])) if system.get("expires") else "",
         jobs=len(system["users"]),
         users=",".join(map(_user, system["users"])),
+        on=next(iter(space)) if len(space) == 1 else f"{len(space)} rabbits",
         rabbits=_hostlist(space),
     )
 
@@ -171,11 +176,22 @@ def screen(system: Object, rabbits: list[Object], now: float) -> list[Line]:
         )
     lines.append([("Used by  ", "dim"), (row.users or "nobody", "")])
     label = "On       "
-    for name, size in sorted((system.get("space") or {}).items()):
-        near = f", next to {nodes[name]}" if nodes.get(name) else ""
-        lines.append([(label, "dim"), (f"{name}: {Size(size)}{near}", "")])
+    for text in _places(system.get("space") or {}, nodes):
+        lines.append([(label, "dim"), (text, "")])
         label = " " * len(label)
     return lines
+
+
+def _places(space: dict[str, int], nodes: dict[str, str]) -> Iterator[str]:
+    """Where it is: each rabbit, or if there are many those with as much of it."""
+    if len(space) <= MANY:
+        for name, size in sorted(space.items()):
+            near = f", next to {nodes[name]}" if nodes.get(name) else ""
+            yield f"{name}: {Size(size)}{near}"
+        return
+    for size in sorted(set(space.values()), reverse=True):
+        names = {name: n for name, n in space.items() if n == size}
+        yield f"{len(names)} x {Size(size)}: {_hostlist(names)}"
 
 
 def _state(state: str) -> tuple[str, str]:
@@ -320,5 +336,7 @@ def run(args: argparse.Namespace) -> int:
         cli.print_json({"persistent": systems})
     else:
         systems.sort(key=lambda system: str(system["name"]))
-        table.show(LIST, args, [[row_of(system, now) for system in systems]])
+        rows = [row_of(system, now) for system in systems]
+        whose = "" if cli.is_owner(handle) else " of yours"
+        table.show(LIST, args, [rows], nothing=f"no persistent file system{whose}")
     return 0

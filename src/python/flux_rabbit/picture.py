@@ -62,7 +62,7 @@ def text(line: Timeline, width: int) -> list[Line]:
     lines.append(fit(_axis(line, bar_width), width))
     for mark in line.marks:
         at = duration(mark.when - line.begin)
-        lines.append(fit([(f"  ! at {at}: ", "bad"), (mark.text, "")], width))
+        lines.append([(f"  ! at {at}: ", "bad"), (mark.text, "")])
     return lines
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from flux_k8s import dws
 
 from flux_rabbit import cli, rpc, term
+from flux_rabbit.term import Line
 
 VARIABLES = {
     "UID": "the number of the job's user",
@@ -81,12 +82,16 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         cli.print_json(chosen)
         return 0
+    if not chosen:
+        print("no presets: there are none in [rabbit.presets]")
     width = max(map(len, chosen), default=0)
+    shown: list[Line] = []
     for name, lines in chosen.items():
         for label, line in zip([name] + [""] * len(lines), lines):
-            print(term.clean(f"{label:<{width}}  {line}"))
+            shown.append([(f"{label:<{width}}  ", ""), (line, "")])
     used = [] if args.expand else variables_of(sum(chosen.values(), []))
     for name in sorted(used):
         meaning = VARIABLES.get(name) or f'"{variables.get(name)}"'
-        print(term.clean(f"  ${name}: {meaning}"))
+        shown.append([(f"  ${name}: ", ""), (meaning, "")])
+    term.show(shown, False)
     return 0

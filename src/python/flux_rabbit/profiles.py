@@ -100,15 +100,15 @@ def size_of(options: Object) -> str:
     text = "capacity"
     scaling = str(options.get("capacityScalingFactor") or "1.0")
     if scaling not in ("1", "1.0"):
-        text += f" * {scaling}"
+        text += f"*{scaling}"
     if options.get("allocationPadding"):
-        text += f" + {options['allocationPadding']}"
+        text += f"+{options['allocationPadding']}"
     return text
 
 
 def where_of(options: Object) -> str:
     """Which rabbits are meant."""
-    words = ["next to the nodes"] if options.get("colocateComputes") else []
+    words = ["near the nodes"] if options.get("colocateComputes") else []
     words += [f"label {label}" for label in options.get("storageLabels") or []]
     if options.get("exclusive"):
         words.append("alone on its rabbit")
@@ -214,5 +214,5 @@ def run(args: argparse.Namespace) -> int:
         if kind != kinds[0]:
             print()
         rows = [row for profile in found[kind] for row in ROWS[kind](profile)]
-        table.show(TABLES[kind], args, [rows])
+        table.show(TABLES[kind], args, [rows], nothing=f"no profiles for {kind}")
     return 0

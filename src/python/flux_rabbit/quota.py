@@ -38,7 +38,7 @@ LIST = table.Table(
     {
         "default": (
             "What is allowed, in use and free, and by which rule",
-            "{limit:<8} +:{whose:<8} {max:>9} {used:>9} {free:>9} {jobs:>4} "
+            "{limit:<8} +:{whose:<8} {max:>9} {used:>7} {free:>7} {jobs:>4} "
             "{persistent:>7} {waiting:>7} ?:{rule}",
         ),
     },
@@ -209,7 +209,7 @@ def run(args: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     if any(isinstance(rule, dict) for rule in rules.limits.values()):
-        table.show(LIST, args, [rows])
+        table.show(LIST, args, [rows], nothing="nobody has rabbit storage")
     else:
         print("no limits: there is no rule in [rabbit.limits]")
     return 0

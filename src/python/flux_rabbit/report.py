@@ -11,7 +11,6 @@ import html
 import os
 import pathlib
 import re
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -217,7 +216,7 @@ class Report:
         }
 
 
-def screen(report: Report, width: int) -> list[Line]:
+def screen(report: Report) -> list[Line]:
     """What is shown."""
     lines: list[Line] = [
         [("rabbit jobs ", "bold"), (_span(report), "bold")],
@@ -231,14 +230,12 @@ def screen(report: Report, width: int) -> list[Line]:
         slowest = rpc.f58(report.slowest[dist.state])
         lines.append([(f"{dist.state:9}", dist.state)])
         lines[-1].append((f" {len(dist.values):>6}{cells}  {slowest}", ""))
-    lines = [term.fit(line, width) for line in lines]
     causes = report.worst()
     if causes:
         lines += [[], [(f"{'FAILED':>6} {'LAST':>13}  CAUSE", "dim")]]
-    # Not cut off: what comes last in these texts says whose fault it is.
     for cause, numbers in causes[:MOST_CAUSES]:
-        text = f"{len(numbers):>6} {rpc.f58(max(numbers)):>13}  {cause}"
-        lines.append([(text, "")])
+        text = f"{len(numbers):>6} {rpc.f58(max(numbers)):>13}  "
+        lines.append([(text, ""), (cause, "")])
     if len(causes) > MOST_CAUSES:
         lines.append([(f"and {len(causes) - MOST_CAUSES} more causes (--json)", "dim")])
     return lines
@@ -351,6 +348,5 @@ def run(args: argparse.Namespace) -> int:
     elif not report.jobs:
         print(f"no rabbit job ended from {_span(report)}")
     else:
-        width = min(term.size(sys.stdout)[0], 160)
-        term.show(screen(report, width), cli.colour(args))
+        term.show(screen(report), cli.colour(args))
     return 0

@@ -196,15 +196,10 @@ def line_of(verdict: Verdict) -> list[Line]:
         verdict.good
     ]
     skipped = "not checked " if verdict.good is None else ""
-    lines: list[Line] = [
-        [
-            (f"{mark} ", style),
-            (f"{verdict.name:23} ", ""),
-            (skipped + verdict.text, style),
-        ]
-    ]
+    label = f"{mark} {verdict.name:23} "
+    lines: list[Line] = [[(label, style), (skipped + verdict.text, style)]]
     if verdict.hint:
-        lines.append([(" " * 26 + verdict.hint, "dim")])
+        lines.append([(" " * len(label), ""), (verdict.hint, "dim")])
     return lines
 
 

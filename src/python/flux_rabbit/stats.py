@@ -118,7 +118,7 @@ def screen(found: list[Distribution], jobs: int, width: int) -> list[Line]:
     """Table and plot."""
     head = "".join(f"{name:>9}" for name in QUANTILES)
     lines: list[Line] = [
-        [(f"{jobs} jobs", "bold")],
+        [(f"{jobs} job{'s' * (jobs != 1)}", "bold")],
         [(f"{'STATE':9} {'JOBS':>6}{head}", "dim")],
     ]
     for dist in found:

@@ -21,6 +21,8 @@ Object = dict[str, Any]
 # A state that lasts longer than this deserves a word.
 LONG_S = 60.0
 BAR = 30
+# So that the figures beside it are on the same line at 80 columns.
+BAR_SPACE = 20
 GROUPS = {
     "ready": ("Ready",),
     "degraded": ("Degraded", "Starting", "Suspect"),
@@ -68,13 +70,14 @@ def groups(states: dict[str, int]) -> dict[str, int]:
 
 
 def bar(parts: list[tuple[float, str]], whole: float, width: int) -> Line:
-    """Parts of a whole side by side; what is more than nothing is seen."""
+    """Parts of a whole side by side, told apart without colour, too; what is more
+    than nothing is seen."""
     line: Line = []
     left = width
-    for part, style in parts:
+    for (part, style), glyph in zip(parts, "█▒"):
         cells = round(part / whole * width) if whole > 0 else 0
         cells = min(left, max(cells, 1 if part > 0 else 0))
-        line.append(("█" * cells, style))
+        line.append((glyph * cells, style))
         left -= cells
     line.append(("░" * left, "dim"))
     return line
@@ -96,7 +99,7 @@ def screen(status: Object, now: float) -> list[Line]:
     capacity, used = rabbits["capacity"], rabbits["used"]
     foreign = rabbits["foreign"]
     row = [("Space       ", "dim")]
-    row += bar([(used, "run"), (foreign, "cleanup")], capacity, BAR)
+    row += bar([(used, "run"), (foreign, "cleanup")], capacity, BAR_SPACE)
     row.append((f"  {Size(used)} of {Size(capacity)} used", ""))
     if capacity:
         row.append((f" ({percent(used, capacity)})", ""))

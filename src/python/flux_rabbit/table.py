@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -107,31 +108,43 @@ def show(
     args: argparse.Namespace,
     pages: Iterable[list[Row]],
     style: Callable[[Row], tuple[str, str]] | None = None,
-) -> None:
-    """Print rows.
+    nothing: str = "",
+    cut: bool = False,
+) -> int:
+    """Print rows; returns how many.
 
     Args:
         style: what to print before and after a row.
+        nothing: what to say in place of a table without rows.
+        cut: cut off what a terminal has no room for: another command tells it.
     """
     form = _format(table, args)
     pages = ([_cleaned(row) for row in page] for page in pages)
+    columns = term.size(sys.stdout)[0] if cut and sys.stdout.isatty() else 0
+    count = 0
     if form.sort_keys or _NEEDS_ALL.search(form.get_format(orig=True)):
         rows = form.sort_items([row for page in pages for row in page])
         text = form.filter(rows, no_header=args.no_header)
         form = type(form)(text, headings=table.headings)
         pages = [rows]
-    if not args.no_header:
-        print(form.header().rstrip(), flush=True)
     for page in pages:
+        if page and not count and not args.no_header:
+            print(form.header().rstrip(), flush=True)
+        count += len(page)
         lines = []
         for row in page:
             line = form.format(row).rstrip()
+            if 0 < columns < len(line):
+                line = line[: columns - 1] + "+"
             if style and line:
                 before, after = style(row)
                 line = before + line + after
             lines.append(line)
         if lines:
             print("\n".join(lines), flush=True)
+    if not count and not args.no_header:
+        print(nothing or form.header().rstrip())
+    return count
 
 
 def stream_json(key: str, pages: Iterator[list[Any]]) -> None:

@@ -62,6 +62,11 @@ def use_colour(stream: IO[str], when: str = "auto") -> bool:
     )
 
 
+def moves(stream: IO[str]) -> bool:
+    """Whether it is a terminal where what is there can be drawn anew."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
 def clean(text: str) -> str:
     """A text without control characters, of the same length."""
     return text.translate(_CONTROLS)
@@ -88,6 +93,40 @@ def fit(line: Line, width: int) -> Line:
     return result
 
 
+def _part(line: Line, begin: int, end: int) -> Line:
+    """The columns from begin up to end."""
+    result: Line = []
+    at = 0
+    for text, style in line:
+        part = text[max(0, begin - at) : max(0, end - at)]
+        if part:
+            result.append((part, style))
+        at += len(text)
+    return result
+
+
+def fold(line: Line, width: int) -> list[Line]:
+    """A line in as many as it takes, broken between words where there are any. What
+    follows stands below the text behind the first part of the line, its label."""
+    text = "".join(text for text, _ in line)
+    label = len(line[0][0]) if len(line) > 1 else 2
+    if label > width // 2:
+        label = min(2, width // 2)
+    result: list[Line] = []
+    begin, room = 0, width
+    while len(text) - begin > room:
+        first = begin + (0 if result else label)
+        end = text.rfind(" ", first + 1, begin + room + 1)
+        if end < 0:
+            end = begin + room
+        result.append(_part(line, begin, end))
+        begin = end + (text[end] == " ")
+        room = width - label
+    result.append(_part(line, begin, len(text)))
+    below = [[(" " * label, ""), *part] for part in result[1:]]
+    return [result[0], *below]
+
+
 def ansi(line: Line, colour: bool = True) -> str:
     """A line as a terminal wants it."""
     if not colour:
@@ -101,8 +140,12 @@ def ansi(line: Line, colour: bool = True) -> str:
 
 
 def show(lines: list[Line], colour: bool, stream: IO[str] | None = None) -> None:
-    """Print lines."""
+    """Print lines. On a terminal one that is too long is folded; elsewhere a program
+    may look for what it says."""
     stream = stream or sys.stdout
+    if stream.isatty():
+        columns = size(stream)[0]
+        lines = [part for line in lines for part in fold(line, columns)]
     for line in lines:
         stream.write(ansi(line, colour).rstrip(" ") + "\n")
 

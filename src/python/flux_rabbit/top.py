@@ -38,6 +38,9 @@ SORTS: dict[str, Callable[[Object], Any]] = {
 FILTERS = ("", "depend", "queued", "run", *STATES)
 MAPS = ("use", "health")
 KEYS = "q:quit s:sort r:reverse f:state /:find h:map p:pause jk:scroll +-:speed"
+BLOCK = "■"
+# The same by how full or how bad, from heat0 on.
+BLOCKS = "·▁▃▅▆█"
 HEALTH = {"Ready": "heat1", "Disabled": "heat3", "Drained": "heat3"}
 EVENTS_KEPT = 200
 FASTEST_S, SLOWEST_S = 0.25, 60.0
@@ -68,7 +71,8 @@ def configure(
     return (
         "Watch rabbits and jobs: a map of all rabbits by how full or how healthy they "
         "are, the jobs in their states, and what has changed. Where the output is not "
-        "a terminal one screen is printed. Keys:\n  " + KEYS.replace(" ", "\n  "),
+        "a terminal, or one that cannot move, one screen is printed. Keys:\n  "
+        + KEYS.replace(" ", "\n  "),
         (
             "flux rabbit top -i 1",
             "flux rabbit top -c 1 --size 120x40",
@@ -104,6 +108,7 @@ class Model:
     interval: float = 2.0
     error: str = ""
     looks: int = 0
+    plain: bool = False  # without colour
 
     def update(
         self, now: float, state: Object, rabbits: list[Object], jobs: list[Object]
@@ -215,7 +220,7 @@ def screen(model: Model, width: int, height: int) -> list[Line]:
     lines = _head(model, width)
     lines += _map(model, width, max(2, height // 4))
     below = _events(model, max(2, min(len(model.events), height // 5)))
-    foot = _foot(model)
+    foot = _foot(model, width)
     room = max(2, height - len(lines) - len(below) - 1)
     lines += _queue(model, room)
     lines = lines[: height - len(below) - 1]
@@ -234,7 +239,7 @@ def _head(model: Model, width: int) -> list[Line]:
         line.append(("  paused", "warn"))
     if model.error:
         line = [("flux rabbit top ", "bold"), (clock, ""), (f" {model.error}", "bad")]
-    return [line, _space(model, width), _counts(model)]
+    return [line, _space(model, width), *_counts(model, width)]
 
 
 def _space(model: Model, width: int) -> Line:
@@ -244,7 +249,7 @@ def _space(model: Model, width: int) -> Line:
     line += status.bar(
         [(used, "run"), (foreign, "cleanup")],
         capacity,
-        max(10, min(50, width - 50)),
+        max(10, min(50, width - 60)),
     )
     line.append((f" {Size(used)} of {Size(capacity)}", ""))
     if foreign:
@@ -252,14 +257,21 @@ def _space(model: Model, width: int) -> Line:
     return line
 
 
-def _counts(model: Model) -> Line:
+def _counts(model: Model, width: int) -> list[Line]:
     line: Line = [("jobs ", "dim"), (f"{len(model.jobs)}", "bold")]
     for state in STATES:
         count = model.status["states"].get(state, 0)
         if count:
             line += [(f"  {state} ", state), (str(count), "bold")]
-    line.append((f"  {model.rate:.1f} changes/s", "dim"))
-    return line
+    rate = (f"  {model.rate:.1f} changes/s", "dim")
+    if term.width_of(line) + len(rate[0]) <= width:
+        line.append(rate)
+    return term.fold(line, width)
+
+
+def _block(model: Model, style: str) -> str:
+    """How a rabbit is drawn: without colour its shape tells."""
+    return BLOCKS[int(style[-1])] if model.plain else BLOCK
 
 
 def _heat(model: Model, rabbit: Object) -> str:
@@ -279,7 +291,8 @@ def _map(model: Model, width: int, rows: int) -> list[Line]:
     words = "  ".join(f"{n} {name}" for name, n in counts.items() if n)
     scale: Line = [(f"rabbits by {model.map}: ", "dim"), (words, ""), ("   ", "")]
     if model.map == "use":
-        scale += [("0% ", "dim"), *[("■", f"heat{n}") for n in range(6)]]
+        steps = [f"heat{n}" for n in range(6)]
+        scale += [("0% ", "dim"), *[(_block(model, s), s) for s in steps]]
         scale.append((" 100%", "dim"))
     lines: list[Line] = [[], scale]
     longest = max((len(r["name"]) for r in model.rabbits), default=0)
@@ -291,7 +304,8 @@ def _map(model: Model, width: int, rows: int) -> list[Line]:
             for rabbit in model.rabbits[at : at + across]:
                 used = 1 - rabbit["free"] / max(1, rabbit["capacity"])
                 word = "" if rabbit["state"] == "Ready" else rabbit["state"][:4]
-                line.append(("■ ", _heat(model, rabbit)))
+                style = _heat(model, rabbit)
+                line.append((f"{_block(model, style)} ", style))
                 line.append((f"{rabbit['name']:{longest}} ", ""))
                 line.append((f"{word or f'{100 * used:.0f}%':<5}", "dim"))
             lines.append(line)
@@ -299,12 +313,19 @@ def _map(model: Model, width: int, rows: int) -> list[Line]:
     # Shares of the map, so that a row is a row on the floor as far as it goes.
     cell = 2 if len(model.rabbits) <= width // 2 * rows else 1
     across = width // cell
-    for at in range(0, min(len(model.rabbits), across * rows), across):
-        part = model.rabbits[at : at + across]
-        lines.append([(f"{'■':{cell}}", _heat(model, r)) for r in part])
-    left = len(model.rabbits) - across * rows
-    if left > 0:
-        lines[-1] = [*lines[-1][: -12 // cell], (f" +{left + 12 // cell} more", "dim")]
+    # Where there is no room for all of them a block stands for neighbours, and
+    # shows the worst of them.
+    each = math.ceil(len(model.rabbits) / (across * rows))
+    styles = [_heat(model, rabbit) for rabbit in model.rabbits]
+    styles = [max(styles[at : at + each]) for at in range(0, len(styles), each)]
+    for at in range(0, len(styles), across):
+        part = styles[at : at + across]
+        lines.append([(f"{_block(model, style):{cell}}", style) for style in part])
+    if each > 1:
+        note = (f"  {each} rabbits a block, the worst shows", "dim")
+        if term.width_of(lines[-1]) + len(note[0]) > width:
+            lines.append([])
+        lines[-1].append(note)
     return lines
 
 
@@ -342,7 +363,7 @@ def _events(model: Model, count: int) -> list[Line]:
     return lines
 
 
-def _foot(model: Model) -> Line:
+def _foot(model: Model, width: int) -> Line:
     if not model.looks:
         return [("reading the jobs", "dim")]
     if model.typing:
@@ -350,7 +371,10 @@ def _foot(model: Model) -> Line:
     order = f"by {model.sort}{' reversed' if model.reverse else ''}"
     shown = f" only {model.only}" if model.only else ""
     shown += f" /{model.search}" if model.search else ""
-    return [(f"{order}{shown} {duration(model.interval)} ", ""), (KEYS, "dim")]
+    text = f"{order}{shown} {duration(model.interval)} "
+    room = width - len(text)
+    keys = KEYS if len(KEYS) <= room else KEYS[: room + 1].rpartition(" ")[0]
+    return [(text, ""), (keys, "dim")]
 
 
 # The terminal
@@ -455,13 +479,14 @@ def _size(args: argparse.Namespace) -> tuple[int, int]:
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     handle = rpc.Handle()
-    model = Model(interval=max(FASTEST_S, args.interval), sort=args.sort)
+    plain = not (args.svg or cli.colour(args))
+    model = Model(interval=max(FASTEST_S, args.interval), sort=args.sort, plain=plain)
     size = _size(args)
     if args.json:
         look(handle, model)
         parts = {"status": model.status, "rabbits": model.rabbits, "jobs": model.jobs}
         cli.print_json({**parts, "error": model.error})
-    elif sys.stdout.isatty() and sys.stdin.isatty() and not args.svg:
+    elif term.moves(sys.stdout) and sys.stdin.isatty() and not args.svg:
         size = _interact(handle, model, args, cli.colour(args))
     else:
         for n in range(args.count or 1):

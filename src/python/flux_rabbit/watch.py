@@ -79,9 +79,9 @@ def screen(
         row.append((f" {took:>7} ", ""))
         row += [*_bar(progress(text), name, tick), (f" {text}", "")]
         lines.append(term.fit(row, width))
-    lines += [
-        term.fit([("  ! ", "bad"), (mark.text, "bad")], width) for mark in line.marks
-    ]
+    for mark in line.marks:
+        # Not cut off: what comes last in these texts says whose fault it is.
+        lines += term.fold([("  ! ", "bad"), (mark.text, "bad")], width)
     return lines
 
 
@@ -112,7 +112,8 @@ class Printer:
         for mark in line.marks:
             if mark.text not in self._told:
                 self._told.add(mark.text)
-                print(f"! {mark.text}", flush=True)
+                term.show([[("! ", ""), (mark.text, "")]], False)
+                sys.stdout.flush()
 
 
 def _json(line: Timeline, active: Object | None) -> None:
@@ -123,7 +124,7 @@ def _json(line: Timeline, active: Object | None) -> None:
 
 def follow(handle: rpc.Handle, number: int, args: argparse.Namespace) -> int:
     """Show how a job gets on until it is over. Returns the exit status."""
-    live = sys.stdout.isatty() and not args.json
+    live = term.moves(sys.stdout) and not args.json
     colour = cli.colour(args)
     printer = Printer()
     height = tick = 0
