@@ -13,12 +13,15 @@ import pathlib
 import select
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 import pytest
-from parity_support import LIMIT_S
+from parity_support import LIMIT_S, MERGE, Object, User
 from sim_support import main
+
+# The part of the rig that moves data.
+MOVER = "dm"
 
 
 class Trouble(abc.ABC):
@@ -39,6 +42,18 @@ class Trouble(abc.ABC):
     @abc.abstractmethod
     def silence(self, *nodes: str) -> None:
         """Only the mount daemons of these compute nodes are dead."""
+
+    @abc.abstractmethod
+    def break_copies(self, message: str) -> None:
+        """Data movements end like this from now on, once spoil() has seen them."""
+
+    @abc.abstractmethod
+    def spoil(self, admin: User, movements: Iterable[Object]) -> None:
+        """These are there now."""
+
+    @abc.abstractmethod
+    def mend_copies(self) -> None:
+        """Data movements that are made from now on succeed."""
 
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
@@ -80,6 +95,15 @@ class SimTrouble(Trouble):
             self.ctl("hang-mount", node, "on" if node in nodes else "off")
         self._silent = set(nodes)
 
+    def break_copies(self, message: str) -> None:
+        self.ctl("fail-copy", "--message", message)
+
+    def spoil(self, admin: User, movements: Iterable[Object]) -> None:
+        pass  # they fail by themselves
+
+    def mend_copies(self) -> None:
+        self.ctl("fail-copy", "--clear")
+
     @contextlib.contextmanager
     def at_once(self) -> Iterator[None]:
         self.ctl("hold", "Proposal")
@@ -91,6 +115,7 @@ class SimTrouble(Trouble):
             self.revive(rabbit)
         self.patience(300)
         self.silence()
+        self.mend_copies()
 
 
 @dataclass
@@ -125,6 +150,7 @@ class RigTrouble(Trouble):
     run/NAME.pid."""
 
     folder: pathlib.Path
+    _message: str = ""
     _ended: dict[str, Process] = field(default_factory=dict)
     _changed: dict[str, Process] = field(default_factory=dict)
 
@@ -171,9 +197,24 @@ class RigTrouble(Trouble):
         command = [*whole.command[:at], ",".join(left), *whole.command[at + 1 :]]
         self._start("mounts", replace(process, command=command))
 
+    def break_copies(self, message: str) -> None:
+        # What moves data is away, and the test writes what it would.
+        self._message = message
+        self._ended[MOVER] = self._end(MOVER)
+
+    def spoil(self, admin: User, movements: Iterable[Object]) -> None:
+        end = {"state": "Finished", "status": "Failed", "message": self._message}
+        for obj in movements:
+            meta = obj["metadata"]
+            path = admin.path("nnfdatamovements", meta["name"], meta["namespace"])
+            admin.send("PATCH", f"{path}/status", {"status": end}, MERGE).expect(200)
+
+    def mend_copies(self) -> None:
+        self.revive(MOVER)
+
     def mend(self) -> None:
-        for rabbit in list(self._ended):
-            self.revive(rabbit)
+        for part in list(self._ended):
+            self.revive(part)
         for name, process in self._changed.items():
             self._end(name)
             self._start(name, process)

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 import pytest
-from parity_nnf import JOBDW, Job, Jobs, Machine
+from parity_nnf import JOBDW, Job, Jobs, Machine, wait
 from parity_support import NNF, Object, User
+from parity_trouble import Trouble
 
 IN = "#DW copy_in source=$DW_JOB_test/a destination=$DW_JOB_test/b"
 OUT = "#DW copy_out source=$DW_JOB_test/b destination=$DW_JOB_test/c"
@@ -127,3 +130,55 @@ def test_the_mount_of_a_copy_stays_unmounted(
     assert access["metadata"]["labels"][f"{NNF}/teardown_state"] == "Teardown"
     job.to("Teardown")
     admin.get("nnfaccesses", f"{job.name}-0-servers").refused(404, "NotFound")
+
+
+@pytest.mark.parametrize("kind", ["xfs", "lustre"])
+def test_a_failed_movement_that_is_deleted_is_made_anew(
+    wlm: User,
+    admin: User,
+    jobs: Jobs,
+    machine: Machine,
+    trouble: Trouble,
+    kind: str,
+) -> None:
+    """And the workflow leaves Error: flux rabbit retry stands on that."""
+    job = copying(jobs, machine, kind)
+    job.through("PostRun", "DataIn")
+    trouble.break_copies("dcp: quota exceeded")
+    job.go("DataOut")
+    places = [("nnf-dm-system", f"{job.name}-2")]
+    if kind == "xfs":
+        one, two = machine.names[:2]
+        places = [(one, f"{job.name}-2-{n}") for n in (0, 1)]
+        places.append((two, f"{job.name}-2-0"))
+    for rabbit, name in places:
+        wait(wlm, "nnfdatamovements", name, lambda obj: True, rabbit)
+    failed = movements(wlm, job, 2)
+    assert sorted(failed) == sorted(places)
+    trouble.spoil(admin, failed.values())
+    obj = job.until(lambda obj: obj["status"].get("status") == "Error")
+    assert "dcp: quota exceeded" in obj["status"]["message"]
+    trouble.mend_copies()
+    for rabbit, name in places:
+        wait(wlm, "nnfdatamovements", name, ended("Failed"), rabbit)
+        path = wlm.path("nnfdatamovements", name, rabbit)
+        wlm.send("DELETE", path).refused(403, "Forbidden")
+        admin.send("DELETE", path).expect(200)
+    obj = job.at("DataOut")
+    assert obj["status"]["status"] == "Completed"
+    anew = movements(wlm, job, 2)
+    assert sorted(anew) == sorted(places)
+    for place, movement in anew.items():
+        assert movement["metadata"]["uid"] != failed[place]["metadata"]["uid"]
+        assert movement["spec"] == failed[place]["spec"]
+        assert ended("Success")(movement)
+
+
+def ended(status: str) -> Callable[[Object], bool]:
+    """Whether a data movement has ended like that."""
+
+    def done(obj: Object) -> bool:
+        found = obj.get("status", {})
+        return (found.get("state"), found.get("status")) == ("Finished", status)
+
+    return done
