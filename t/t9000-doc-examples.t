@@ -7,7 +7,9 @@ test_description='The commands of the documentation'
 test_under_flux 4
 
 test_expect_success 'load everything' '
-	dws_setup --containers run
+	echo "stage_out_retry = \"1h\"" >rabbit.toml &&
+	dws_setup --containers run &&
+	dws_ctl grant nnfdatamovements:delete
 '
 for page in "$DWS_SRCDIR"/doc/user/*.rst "$DWS_SRCDIR"/doc/admin/*.rst \
 	"$DWS_SRCDIR"/doc/man*/*.rst; do

@@ -72,10 +72,13 @@ class Cluster:
         with os.fdopen(ready) as stream:
             if "ready" not in stream.readline():
                 raise Failed(f"dws-sim: {(self._workdir / 'dws-sim.log').read_text()}")
+        # What flux rabbit retry needs, which the role that NNF comes with has not.
+        self.ctl("grant", "nnfdatamovements:delete")
         config = json.loads(run("flux", "config", "get") or "{}")
         config["rabbit"] = {
             "mapping": str(self._workdir / "mapping.json"),
             "kubeconfig": str(self.kubeconfig),
+            "stage_out_retry": "1h",
         }
         path = self._workdir / "config.json"
         path.write_text(json.dumps(config))
