@@ -211,6 +211,12 @@ def test_texts_of_others_do_nothing_to_a_terminal(
     assert out.count("a\ufffd[2J b\ufffd1m") == 5
 
 
+def test_nodes_that_were_given_back_before_teardown() -> None:
+    timings = {**TIMINGS, "DataOut": None, "Teardown": None}
+    line = timeline.build(NUMBER, eventlog(EVENTS), timings)
+    assert [span.name for span in line.lane("rabbit")][-1] == "PostRun"
+
+
 def test_long_lines_are_folded() -> None:
     def folded(line: term.Line, width: int) -> list[str]:
         lines = term.fold(line, width)

@@ -244,7 +244,8 @@ def _states(
             start = after[-1].end if after else None
             if length is not None:
                 start = max(end - length, start or begin)
-            if start is not None or not after:
+            # Without its time it is still to come: nodes were given back before.
+            if length is not None or not after:
                 spans.append(Span("rabbit", "Teardown", start or begin, end))
     return spans
 
