@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from flux_rabbit import pending
+from flux_rabbit import pending, show
 from flux_rabbit.foresee import GIB
 from flux_rabbit.pending import Need, Place
 
@@ -141,3 +141,14 @@ def test_a_job_without_storage_of_its_own_needs_nodes_alone() -> None:
         "rabbit0: 1 of 4 nodes free, fits 1; lacks 1 node",
         "no rabbit: 1 of 1 nodes free, fits 1; lacks 1 node",
     ]
+
+
+def test_the_screen_has_not_each_of_many_rabbits() -> None:
+    need = Need(1, 1, 100, False, 0)
+    free = (n % 2 for n in range(696))
+    places = [Place(f"rabbit{n}", space=GIB, free=f) for n, f in enumerate(free)]
+    places[347] = Place("rabbit347", space=200 * GIB, free=1)
+    lines = show.shortened(pending.reasons(need, places))
+    assert lines[0].startswith("rabbit347: 1 of 1 nodes and 200GiB free, fits 1")
+    assert lines[20:] == ["and 676 more (--json)"]
+    assert show.shortened(["a"]) == ["a"]

@@ -27,6 +27,8 @@ DATA_WAITS = {
     "dws-out": "the data of {} to be staged out",
 }
 
+# Rabbits that --why tells of on the screen.
+MOST_PLACES = 20
 RECORDS = ("jobspec", names.KEY_WORKFLOW, names.KEY_MOVEMENTS)
 
 
@@ -186,7 +188,7 @@ class Report:
             age = f" (for {duration(time.time() - since)})" if since else ""
             lines.append(_row("waits for", self.waiting() + age))
             if why and self.pending:
-                for index, text in enumerate(self.pending.lines):
+                for index, text in enumerate(shortened(self.pending.lines)):
                     lines.append(_row("why" if index == 0 else "", text))
             for key in ("lagging", "failed"):
                 if self.active.get(key):
@@ -216,6 +218,14 @@ class Report:
         ready = "ready" if current["ready"] else current["status"] or "not taken up"
         text = f"{current['name']}, to {current['desired']}, {ready}"
         return f"{text}: {current['message']}" if current["message"] else text
+
+
+def shortened(places: list[str]) -> list[str]:
+    """What a screen shows of so many: those come first that have most for the job."""
+    more = len(places) - MOST_PLACES
+    if more <= 0:
+        return places
+    return [*places[:MOST_PLACES], f"and {more} more (--json)"]
 
 
 def _row(label: str, text: str) -> Line:
