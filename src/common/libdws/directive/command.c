@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,6 +104,34 @@ const char *dws_command_arg (const char *directive,
         }
     }
     return NULL;
+}
+
+json_t *dws_commands_copied_out (json_t *directives)
+{
+    json_t *array = json_array ();
+    json_t *value;
+    size_t index;
+    char source[PATH_MAX];
+    char destination[PATH_MAX];
+
+    json_array_foreach (directives, index, value) {
+        const char *s = json_string_value (value);
+
+        if (!s || dws_command (s) != DWS_COMMAND_COPY_OUT
+            || !dws_command_arg (s, "source", source, sizeof (source))
+            || !dws_command_arg (s, "destination", destination,
+                                 sizeof (destination)))
+            continue;
+        if (json_array_append_new (array, json_sprintf ("%s -> %s", source,
+                                                        destination)) < 0) {
+            json_decref (array);
+            array = NULL;
+            break;
+        }
+    }
+    if (!array)
+        errno = ENOMEM;
+    return array;
 }
 
 double dws_command_lifetime (const char *directive)

@@ -44,6 +44,11 @@ const char *dws_command_arg (const char *directive,
                              char *buf,
                              size_t size);
 
+/* What an array of directives has copied out: a new array of "SOURCE -> DESTINATION".
+ * Returns NULL with errno ENOMEM.
+ */
+json_t *dws_commands_copied_out (json_t *directives);
+
 /* How long a persistent file system is to be kept. DWS has no such key: this is for
  * Flux alone.
  */

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Notices, as the command gets them that tells users (rabbit.notice_command).
+ */
+
+#ifndef LIBDWS_NOTICE_H
+#define LIBDWS_NOTICE_H
+
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/facts/job.h"
+
+/* What has happened.
+ */
+#define DWS_NOTICE_FAILED "stage-out-failed"
+#define DWS_NOTICE_LOST "stage-out-lost"
+#define DWS_NOTICE_EXPIRING "file-system-expiring"
+#define DWS_NOTICE_DESTROYED "file-system-destroyed"
+
+/* These make {"id", "event", "t", "userid"?, "what", "where"?, "until"?, "message"}. The
+ * id is that of no other notice. what is an array of texts, where a hostlist of rabbits,
+ * from the bytes 'by_rabbit' ({RABBIT: BYTES} or NULL), until a time (s since the epoch).
+ * They return NULL with errno ENOMEM.
+ *
+ * The data of a job was not staged out, for the reason 'text'. 'until': it can be tried
+ * again as long; 0: it is lost. There are "jobid", and "job": 'f58', as users know it.
+ */
+json_t *dws_notice_stage_out (const struct dws_job *job,
+                              const char *f58,
+                              json_t *by_rabbit,
+                              const char *text,
+                              double until,
+                              double now);
+
+/* A persistent file system of the user ('userid', -1: not known) expires, or is
+ * destroyed, as 'event' says. 'expires' is when, 0 for one that is destroyed.
+ */
+json_t *dws_notice_file_system (const char *event,
+                                const char *name,
+                                int64_t userid,
+                                json_t *by_rabbit,
+                                double expires,
+                                double now);
+
+#endif /* !LIBDWS_NOTICE_H */
