@@ -36,7 +36,9 @@ test_expect_success 'words that do not go together are refused' '
 	refused "list takes no name: show keep" list keep &&
 	refused "there is no file system .keep. that you may see: none" show keep &&
 	refused "there is no file system .keep." destroy keep --yes &&
-	test_expect_code 2 flux rabbit persistent make keep
+	test_expect_code 2 flux rabbit persistent make keep &&
+	test_expect_code 2 flux rabbit persistent show keep --json more 2>err &&
+	grep "unrecognized arguments: more" err
 '
 test_expect_success 'what the site refuses is said' '
 	test_expect_code 1 flux rabbit persistent create keep -t xfs -c lots >out 2>&1 &&
@@ -95,7 +97,7 @@ test_expect_success 'destroy wants to be sure, and destroys' '
 	dws_wait_status ".persistent[0].users == []" &&
 	refused "not confirmed: say --yes" destroy keep </dev/null &&
 	persistent list -no "{name}" >out && grep keep out &&
-	persistent destroy keep --yes >out && grep "^Teardown " out &&
+	persistent destroy --yes keep >out && grep "^Teardown " out &&
 	dws_wait_status ".persistent == []" &&
 	dws_clean
 '

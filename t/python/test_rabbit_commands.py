@@ -51,3 +51,24 @@ def test_it_has_json_and_its_help_examples(
     assert "--json" in text and "-L" in text
     assert f"  flux rabbit {command}" in text.split("examples:\n")[1]
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["destroy keep --yes", "destroy --yes keep", "--yes destroy keep"],
+)
+def test_options_may_stand_before_the_name(words: str) -> None:
+    argv = ["persistent", *words.split()]
+    args = cli._parse(cli.parser_for("persistent"), argv)
+    assert (args.action, args.name, args.yes) == ("destroy", "keep", True)
+
+
+@pytest.mark.parametrize(
+    "words", ["destroy --yes keep more", "show keep --yes more", "list --what"]
+)
+def test_what_is_too_much_is_refused(
+    words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        cli._parse(cli.parser_for("persistent"), ["persistent", *words.split()])
+    assert f"unrecognized arguments: {words.split()[-1]}" in capsys.readouterr().err

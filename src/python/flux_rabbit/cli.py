@@ -131,6 +131,18 @@ def jobids(words: Iterable[str]) -> list[int]:
         raise Failure(str(exc)) from None
 
 
+def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespace:
+    """The arguments. Of words that may be left out argparse takes none after an option
+    if there was one before it: the default 'late' names one that it is taken for."""
+    args, rest = parser.parse_known_args(argv)
+    late = getattr(args, "late", "")
+    if late and getattr(args, late) is None and rest and not rest[0].startswith("-"):
+        setattr(args, late, rest.pop(0))
+    if rest:
+        parser.error(f"unrecognized arguments: {' '.join(rest)}")
+    return args
+
+
 def main(argv: list[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
@@ -139,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore
     name = next((word for word in argv if word in COMMANDS), None)
-    args = parser_for(name).parse_args(argv)
+    args = _parse(parser_for(name), argv)
     try:
         uri = rpc.system_uri()
         if uri:

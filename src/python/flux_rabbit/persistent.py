@@ -96,7 +96,7 @@ def configure(
     parser.add_argument(
         "-y", "--yes", action="store_true", help="destroy without asking"
     )
-    parser.set_defaults(interval=0.5)
+    parser.set_defaults(interval=0.5, late="name")
     return (
         "List file systems that stay when the job that made them is over, show one, "
         "make one, change when it expires, or destroy it with all that is in it. "
@@ -112,6 +112,7 @@ def configure(
             "flux rabbit persistent extend results --expires 60d",
             "flux rabbit persistent show results",
             "flux rabbit persistent destroy results",
+            "flux rabbit persistent destroy --yes results     without asking",
         ),
     )
 
