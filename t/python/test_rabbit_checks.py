@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from flux_k8s.crd import Resource
 from flux_k8s.release import RELEASE
 from flux_rabbit import checks
 
@@ -101,3 +102,100 @@ def test_a_module_that_does_not_tell():
     found = releases()
     assert isinstance(found, checks.Advice)
     assert "module: an older one" in found.text
+
+
+class Modules:
+    """A handle to an instance with these modules."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def send(self, topic: str, *_args: Any, **_keys: Any) -> "Modules":
+        assert topic == "module.list"
+        return self
+
+    def get(self) -> dict[str, Any]:
+        return {"mods": [{"name": name} for name in self._names]}
+
+
+def kept(scheduler: str, **table: Any) -> str | checks.Advice:
+    """The verdict about storage after the job."""
+    site = checks.Site(handle=Modules("kvs", scheduler), config={"rabbit": table})
+    return checks._kept(site)
+
+
+FLUXION = "sched-fluxion-resource"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {},
+        {"stage_out_retry": 0},
+        {"stage_out_retry": "0s", "release_nodes": "teardown"},
+        {"stage_out_retry": ["1h"]},
+    ],
+)
+def test_fluxion_and_no_storage_that_is_kept(table):
+    assert kept(FLUXION, **table).startswith("torn down before")
+
+
+@pytest.mark.parametrize(
+    "table, keys",
+    [
+        ({"stage_out_retry": "1d"}, ["stage_out_retry"]),
+        ({"stage_out_retry": 3600}, ["stage_out_retry"]),
+        ({"release_nodes": "unmount"}, ["release_nodes"]),
+        (
+            {"stage_out_retry": "1h", "release_nodes": "unmount"},
+            ["stage_out_retry", "release_nodes"],
+        ),
+    ],
+)
+def test_fluxion_gives_away_what_is_kept(table, keys):
+    with pytest.raises(checks.Wrong) as info:
+        kept(FLUXION, **table)
+    assert all(f"rabbit.{key}" in str(info.value) for key in keys)
+    assert f"take {' and '.join(keys)} out of [rabbit]" in info.value.hint
+    assert kept("sched-rabbit", **table).startswith(f"kept for {' and '.join(keys)};")
+
+
+class Rights:
+    """An API server that allows all but these."""
+
+    def __init__(self, *refused: str) -> None:
+        self._refused = refused
+
+    def may(self, res: Resource, verb: str, namespace: str, sub: str) -> bool:
+        return f"{verb} {res.plural}" not in self._refused
+
+
+def permissions(table: dict[str, Any], *refused: str) -> str | checks.Advice:
+    site = checks.Site(handle=None, config={"rabbit": table}, kube=Rights(*refused))
+    return checks._permissions(site)
+
+
+RETRY = {"stage_out_retry": "1h"}
+DELETE = "delete nnfdatamovements"
+
+
+def test_the_right_to_retry_is_asked_for_only_where_it_is_needed():
+    least = permissions({}, DELETE)
+    assert permissions({"stage_out_retry": 0}, DELETE) == least
+    with pytest.raises(checks.Wrong, match=f"may not: {DELETE}$") as info:
+        permissions(RETRY, DELETE)
+    assert "rabbit.stage_out_retry" in info.value.hint
+    assert "--verb=delete --resource=nnfdatamovements" in info.value.hint
+    assert "nnf-workload-manager" not in info.value.hint
+    count = int(str(least).split()[0])
+    assert permissions(RETRY) == f"{count + 1} rights"
+
+
+def test_rights_of_the_role_and_the_right_to_retry():
+    with pytest.raises(checks.Wrong) as info:
+        permissions(RETRY, DELETE, "patch workflows")
+    assert str(info.value) == f"may not: patch workflows, {DELETE}"
+    assert "nnf-workload-manager; flux rabbit retry" in info.value.hint
+    with pytest.raises(checks.Wrong) as info:
+        permissions(RETRY, "patch workflows")
+    assert "flux-retry" not in info.value.hint

@@ -34,6 +34,8 @@ RIGHTS = {
     "pods": "list",
     "pods/log": "get",
 }
+# What it does not allow, and rabbit.stage_out_retry needs.
+RETRY_RIGHTS = {"nnfdatamovements": "delete"}
 # The role has the rights to these kinds in one namespace, not everywhere.
 NAMESPACES = {"pods": "default"}
 SCHEDULERS = ("sched-rabbit", "sched-fluxion-resource")
@@ -297,6 +299,36 @@ def _fluxion(site: Site) -> str | Advice:
     return "Fluxion"
 
 
+def _seconds(value: Any) -> float:
+    """A time of the configuration, as [rabbit] has it. One that is no time is told of
+    by another check."""
+    from flux.util import parse_fsd
+
+    try:
+        return float(parse_fsd(value) if isinstance(value, str) else value or 0)
+    except (TypeError, ValueError):
+        return 0.0
+
+
+@check("storage after the job")
+def _kept(site: Site) -> str:
+    keys = []
+    if _seconds(site.table.get("stage_out_retry")) > 0:
+        keys.append("stage_out_retry")
+    if site.table.get("release_nodes") == "unmount":
+        keys.append("release_nodes")
+    if not keys:
+        return "torn down before the job gives its nodes back"
+    if "sched-fluxion-resource" in _modules(site):
+        raise Wrong(
+            f"with rabbit.{' and rabbit.'.join(keys)} jobs leave storage behind, which "
+            "Fluxion takes to be free: it gives it to others, whose prologs then wait "
+            "for it, and fail",
+            f"take {' and '.join(keys)} out of [rabbit], or use sched-rabbit",
+        )
+    return f"kept for {' and '.join(keys)}; the scheduler knows of it"
+
+
 @check("nodes in the mapping")
 def _nodes(site: Site) -> str:
     from flux.hostlist import Hostlist
@@ -380,24 +412,36 @@ def _permissions(site: Site) -> str:
     from flux_k8s.kube import ApiError
 
     kube = _kube(site)
-    missing = []
-    count = 0
-    for name, verbs in RIGHTS.items():
-        plural, _, sub = name.partition("/")
-        for verb in verbs.split():
-            count += 1
-            try:
-                place = NAMESPACES.get(plural, "")
-                if not kube.may(RESOURCES[plural], verb, place, sub):
-                    missing.append(f"{verb} {name}")
-            except ApiError as exc:
-                raise Wrong(f"cannot ask for rights: {exc.message}") from None
-    if missing:
-        raise Wrong(
-            f"may not: {', '.join(missing)}",
-            "give the user of the kubeconfig the role nnf-workload-manager",
+
+    def missing(rights: dict[str, str]) -> list[str]:
+        return [
+            f"{verb} {name}"
+            for name, verbs in rights.items()
+            for plural, _, sub in [name.partition("/")]
+            for verb in verbs.split()
+            if not kube.may(RESOURCES[plural], verb, NAMESPACES.get(plural, ""), sub)
+        ]
+
+    retry = _seconds(site.table.get("stage_out_retry")) > 0
+    try:
+        of_role = missing(RIGHTS)
+        of_retry = missing(RETRY_RIGHTS) if retry else []
+    except ApiError as exc:
+        raise Wrong(f"cannot ask for rights: {exc.message}") from None
+    hints = []
+    if of_role:
+        hints.append("give the user of the kubeconfig the role nnf-workload-manager")
+    if of_retry:
+        hints.append(
+            "flux rabbit retry (rabbit.stage_out_retry) needs a role besides: kubectl "
+            "create clusterrole flux-retry --verb=delete "
+            "--resource=nnfdatamovements.nnf.cray.hpe.com, and a clusterrolebinding "
+            "of it to that user"
         )
-    return f"{count} rights"
+    if hints:
+        raise Wrong(f"may not: {', '.join(of_role + of_retry)}", "; ".join(hints))
+    count = sum(len(verbs.split()) for verbs in RIGHTS.values())
+    return f"{count + retry} rights"
 
 
 @check("mapping of the cluster")
