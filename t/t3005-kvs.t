@@ -125,7 +125,7 @@ test_expect_success 'all of that is for the owner of the job, and no guest else'
 	done
 '
 test_expect_success 'the keys of the instance are for its owner' '
-	flux kvs put dws.losses="[]" dws.expiry="{}" && flux kvs ls -1 dws >found &&
+	flux kvs put dws.losses="[]" dws.expiry="{}" dws.notices="[]" && flux kvs ls -1 dws >found &&
 	sed -n "s/^dws\.\([a-z]*\) .*/\1/p" instance | sort >expected &&
 	test_cmp expected found &&
 	while read key type; do

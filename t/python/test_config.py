@@ -68,6 +68,30 @@ def test_the_example_configuration_is_right():
     assert dws.config_faults(tables["rabbit"]) == []
 
 
+def test_the_program_that_tells_users_is_looked_at(table, tmp_path):
+    program = tmp_path / "notice"
+    table["notice_command"] = [str(program), "--domain", "example.org"]
+    assert configcheck.faults(table) == [
+        f"rabbit.notice_command: {program}: No such file or directory"
+    ]
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o644)
+    (fault,) = configcheck.faults(table)
+    assert "is not a program that can be run" in fault
+    for mode in (0o775, 0o757):
+        program.chmod(mode)
+        (fault,) = configcheck.faults(table)
+        assert "can be written to by others: chown root, chmod go-w" in fault
+    program.chmod(0o755)
+    assert configcheck.faults(table) == []
+    table["notice_command"] = [str(tmp_path)]
+    (fault,) = configcheck.faults(table)
+    assert "is not a program that can be run" in fault
+    table["notice_command"] = ["notice"]
+    (fault,) = configcheck.faults(table)
+    assert "begins with an absolute path" in fault
+
+
 def test_files_are_looked_at(table, tmp_path):
     (tmp_path / "mapping.json").write_text('{"computes": 5}')
     (tmp_path / "kubeconfig").write_text("kind: Config\n")

@@ -41,6 +41,7 @@
 #define DWS_KEY_HELD "dws.held"
 #define DWS_KEY_LOSSES "dws.losses"
 #define DWS_KEY_EXPIRY "dws.expiry"
+#define DWS_KEY_NOTICES "dws.notices"
 #define DWS_KEY_WORKFLOW "rabbit_workflow"
 #define DWS_KEY_MOVEMENTS "rabbit_datamovements"
 #define DWS_KEY_CONTAINER_LOG "rabbit_container_log"

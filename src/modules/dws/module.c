@@ -18,6 +18,7 @@
 #include <string.h>
 #include <flux/core.h>
 
+#include "libdws/tell/notice.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/abort.h"
@@ -54,6 +55,7 @@
 #include "tell/annotate.h"
 #include "tell/explain.h"
 #include "tell/losses.h"
+#include "tell/notices.h"
 #include "tell/profiles.h"
 #include "tell/token.h"
 
@@ -185,6 +187,12 @@ static void on_leases_changed (struct dws_ctx *ctx)
         expire_look (ctx->expire);
 }
 
+static void on_file_system_destroyed (struct dws_ctx *ctx, const char *name,
+                                      int64_t userid)
+{
+    notices_file_system (ctx, DWS_NOTICE_DESTROYED, name, userid, 0.);
+}
+
 static const struct dws_events events = {
     .decided = actions_run,
     .job_changed = on_job_changed,
@@ -199,6 +207,7 @@ static const struct dws_events events = {
     .jobs_recalled = on_jobs_recalled,
     .space_changed = on_space_changed,
     .leases_changed = on_leases_changed,
+    .file_system_destroyed = on_file_system_destroyed,
     .scheduler_arrived = on_scheduler_arrived,
 };
 
@@ -243,6 +252,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         persistent_destroy (ctx->persistent);
         groups_destroy (ctx->groups);
         losses_destroy (ctx->losses);
+        notices_destroy (ctx->notices);
         tokens_destroy (ctx->tokens);
         profiles_destroy (ctx->profiles);
         troubles_destroy (ctx->troubles);
@@ -317,6 +327,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->health = health_create (ctx))
         || !(ctx->annotate = annotate_create (ctx))
         || !(ctx->losses = losses_create (ctx))
+        || !(ctx->notices = notices_create (ctx))
         || !(ctx->tokens = tokens_create (ctx))
         || !(ctx->profiles = profiles_create (ctx))
         || !(ctx->aborts = aborts_create (ctx))
@@ -358,6 +369,7 @@ mod_main (flux_t *h, int argc, char **argv)
     limits_check_names (ctx);
     sync_start (ctx->sync);
     health_start (ctx->health);
+    notices_start (ctx->notices);
     if (flux_reactor_run (flux_get_reactor (h), 0) < 0)
         flux_log_error (h, "reactor");
     else

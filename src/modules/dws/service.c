@@ -27,6 +27,7 @@
 #include "service.h"
 #include "tell/expiry.h"
 #include "tell/losses.h"
+#include "tell/notices.h"
 #include "tell/profiles.h"
 #include "tell/quota.h"
 #include "tell/status.h"
@@ -281,6 +282,7 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
         agent_reconfigure (ctx->agent);
     health_changed (ctx->health);
     expire_look (ctx->expire);
+    notices_start (ctx->notices);
     jobs_changed_all (ctx->jobs);
     respond (h, msg, 0, NULL);
 }

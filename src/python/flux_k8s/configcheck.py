@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import sys
 from typing import Any
 
@@ -23,6 +25,25 @@ def _check_mapping(path: str) -> str | None:
         return f"rabbit.mapping: {path}: {exc.strerror}"
     except ValueError as exc:
         return f"rabbit.mapping: {path}: {exc}"
+    return None
+
+
+def _check_command(command: Any) -> str | None:
+    """What is wrong with the program of notice_command, as the module has it."""
+    path = command[0] if isinstance(command, list) and command else None
+    if not isinstance(path, str) or not path.startswith("/"):
+        return None  # which libdws has told of, or there is no command
+    try:
+        found = os.stat(path)
+    except OSError as exc:
+        return f"rabbit.notice_command: {path}: {exc.strerror}"
+    if not stat.S_ISREG(found.st_mode) or not os.access(path, os.X_OK):
+        return f"rabbit.notice_command: {path} is not a program that can be run"
+    if found.st_uid not in (0, os.getuid()) or found.st_mode & 0o022:
+        return (
+            f"rabbit.notice_command: {path} can be written to by others: "
+            "chown root, chmod go-w"
+        )
     return None
 
 
@@ -50,6 +71,7 @@ def faults(table: Any, kubeconfig: str | None = None) -> list[str]:
     insecure = table.get("allow_insecure_kubernetes") is True
     for fault in (
         _check_mapping(mapping) if mapping and isinstance(mapping, str) else None,
+        _check_command(table.get("notice_command")),
         _check_kubeconfig(path, insecure)
         if path is None or isinstance(path, str)
         else None,

@@ -154,7 +154,8 @@ static int set_option (struct dws_config *config,
         case TYPE_CHOICE:
             return set_choice (opt, target, value, error);
         case TYPE_TEXTS:
-            if (check_texts (opt, value, error) < 0)
+            if (check_texts (opt, value, error) < 0
+                || (opt->check && opt->check (opt->name, value, error) < 0))
                 return -1;
             set_json (target, value);
             break;
@@ -322,6 +323,7 @@ void dws_config_destroy (struct dws_config *config)
         ERRNO_SAFE_BLOCK;
         dws_topology_destroy (config->topology);
         json_decref (config->environment);
+        json_decref (config->notice_command);
         json_decref (config->drain_queues);
         json_decref (config->drain_properties);
         json_decref (config->network_types);

@@ -41,6 +41,8 @@ struct dws_config {
     bool restrict_persistent;
     double persistent_lifetime;     // the longest, and the default; -1: for ever
     double persistent_notice;       // before that is over
+    json_t *notice_command;         // what tells users, or NULL
+    double notice_timeout;          // of it
     bool drain_compute_nodes;
     bool soft_drain;
     bool avoid_suspects;

@@ -88,6 +88,18 @@ int dws_config_check_policy (const char *name,
     return 0;
 }
 
+int dws_config_check_command (const char *name,
+                              json_t *value,
+                              dws_error_t *error)
+{
+    const char *path = json_string_value (json_array_get (value, 0));
+
+    if (path && *path == '/')
+        return 0;
+    return dws_config_expected (name, "an array that begins with an absolute path",
+                                value, error);
+}
+
 int dws_config_check_daemons (const char *name,
                               json_t *value,
                               dws_error_t *error)

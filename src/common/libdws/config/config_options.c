@@ -203,6 +203,15 @@ const struct option config_options[] = {
       OFFSET (persistent_notice),
       .help = "So long before a persistent file system expires the log says so, and "
         "flux rabbit persistent marks it." },
+    { "notice_command", TYPE_TEXTS, NULL, ANY, OFFSET (notice_command),
+      dws_config_check_command,
+      .help = "A command, and its arguments, that tells users what they have lost "
+        "or are going to lose: the absolute path of a program that only its owner, "
+        "root or the instance owner, can write to. See NOTICES." },
+    { "notice_timeout", TYPE_SECONDS, "60", ANY, OFFSET (notice_timeout),
+      .limit = true,
+      .help = "How long that command may take. Then it is killed, and started again "
+        "later." },
     { "environment", TYPE_TEXTS, "[\"DW_*\", \"NNF_*\"]", ANY,
       OFFSET (environment),
       .help = "Shell patterns of the variables that a job may get from "

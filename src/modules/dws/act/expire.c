@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/tell/notice.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/expire.h"
@@ -19,6 +20,7 @@
 #include "facts/persistent.h"
 #include "facts/sweeps.h"
 #include "facts/sync.h"
+#include "tell/notices.h"
 
 /* So many file systems are destroyed at one time.
  */
@@ -227,6 +229,8 @@ static void notice (struct expire *expire, const struct lease_of *of)
         flux_log (ctx->h, LOG_NOTICE, "persistent file system '%s' of user %s "
                   "has expired%s", of->name, user,
                   of->lease.wanted ? ", and is in use" : "");
+    notices_file_system (ctx, DWS_NOTICE_EXPIRING, of->name, of->userid,
+                         of->lease.expires);
     leases_told (ctx, of->name);
     expire_look (expire);
 }

@@ -24,6 +24,7 @@ struct holds;
 struct jobs;
 struct leases;
 struct losses;
+struct notices;
 struct persistent;
 struct profiles;
 struct scheduler;
@@ -74,6 +75,7 @@ struct dws_ctx {
 
     struct annotate *annotate;  // what users see of their jobs
     struct losses *losses;      // what was not staged out
+    struct notices *notices;    // what users are to be told of
     struct tokens *tokens;      // what the shells of jobs ask for
     struct profiles *profiles;  // requests for those of NNF
 

@@ -7,6 +7,8 @@
 #ifndef DWS_EVENTS_H
 #define DWS_EVENTS_H
 
+#include <stdint.h>
+
 struct dws_ctx;
 struct dws_actions;
 struct job;
@@ -50,6 +52,10 @@ struct dws_events {
 
     /* What is known of persistent file systems, or of when they expire, has changed. */
     void (*leases_changed)(struct dws_ctx *ctx);
+
+    /* A persistent file system has expired, and is destroyed. */
+    void (*file_system_destroyed)(struct dws_ctx *ctx, const char *name,
+                                  int64_t userid);
 
     /* A scheduler was loaded, which knows of nothing. */
     void (*scheduler_arrived)(struct dws_ctx *ctx);

@@ -5,6 +5,9 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "facts/config.h"
 
@@ -22,6 +25,42 @@ static int load_mapping (struct dws_config *config, dws_error_t *error)
     if (!config->topology)
         return dws_error (error, errno, "rabbit.mapping: %s: %s",
                           config->mapping, detail.text);
+    return 0;
+}
+
+/* It runs as the instance owner: nobody else may say what it does.
+ */
+static int check_program (const char *path, dws_error_t *error)
+{
+    struct stat st;
+
+    if (stat (path, &st) < 0)
+        return dws_error (error, EINVAL, "rabbit.notice_command: %s: %s", path,
+                          strerror (errno));
+    if (!S_ISREG (st.st_mode) || access (path, X_OK) < 0)
+        return dws_error (error, EINVAL, "rabbit.notice_command: %s is not a "
+                          "program that can be run", path);
+    if ((st.st_uid != 0 && st.st_uid != getuid ())
+        || (st.st_mode & (S_IWGRP | S_IWOTH)))
+        return dws_error (error, EINVAL, "rabbit.notice_command: %s can be written "
+                          "to by others: chown root, chmod go-w", path);
+    return 0;
+}
+
+/* An instance that starts does not do without storage because users cannot be told of
+ * something; the program may be there when it is needed.
+ */
+static int check_notice_command (const struct dws_config *config, json_t *notes,
+                                 dws_error_t *error)
+{
+    json_t *path = json_array_get (config->notice_command, 0);
+
+    if (!path || check_program (json_string_value (path), error) == 0)
+        return 0;
+    if (!notes)
+        return -1;
+    if (json_array_append_new (notes, json_string (error->text)) < 0)
+        return dws_error_nomem (error);
     return 0;
 }
 
@@ -88,7 +127,8 @@ struct dws_config *config_create (const flux_conf_t *conf,
     if (!(config = dws_config_create (table, notes, error)))
         return NULL;
     if (find_queues (config, queues, error) < 0
-        || load_mapping (config, error) < 0) {
+        || load_mapping (config, error) < 0
+        || check_notice_command (config, notes, error) < 0) {
         dws_config_destroy (config);
         return NULL;
     }

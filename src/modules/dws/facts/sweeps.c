@@ -19,7 +19,8 @@
 struct sweeps {
     struct dws_ctx *ctx;
     json_t *workflows;          // name -> {"fs", "version", "desired", "ready",
-                                //  "failed", "deleting", "message", "seen"}
+                                //  "failed", "userid", "deleting", "message",
+                                //  "seen"}
     json_t *dead;               // name -> the version in which it was deleted:
                                 //  results may come after that
     int destroyed;
@@ -92,11 +93,13 @@ static json_t *decode_workflow (json_t *object)
     bool arrived = !strcmp (desired, text_of (object, "status", "state"));
     const char *directive = "";
     char fs[DWS_PERSISTENT_NAME_SIZE] = "";
+    json_int_t userid = -1;
 
     (void)json_unpack (object, "{s:{s:[s]}}", "spec",
                        "dwDirectives", &directive);
+    (void)json_unpack (object, "{s:{s:I}}", "spec", "userID", &userid);
     (void)dws_persistent_name (directive, fs);
-    return json_pack ("{s:s s:I s:i s:b s:b s:b s:s s:b}",
+    return json_pack ("{s:s s:I s:i s:b s:b s:I s:b s:s s:b}",
                       "fs", fs,
                       "version", (json_int_t)strtoll (
                           text_of (object, "metadata", "resourceVersion"),
@@ -107,6 +110,7 @@ static json_t *decode_workflow (json_t *object)
                       "failed", arrived
                           && !strcmp (text_of (object, "status", "status"),
                                       "Error"),
+                      "userid", userid,
                       "deleting",
                           *text_of (object, "metadata", "deletionTimestamp")
                           != '\0',
@@ -149,18 +153,27 @@ static bool is_torn_down (json_t *wf)
     return lease.has_workflow && lease.desired == DWS_STATE_TEARDOWN;
 }
 
-/* It has done its work. One that had done that when it was first seen was counted then,
- * by the module before this.
+static bool has_done (json_t *wf)
+{
+    return is_torn_down (wf) && is_ready (wf);
+}
+
+/* It has done its work. If it was deleted after that when it was first seen, the module
+ * before this has seen it, too, and has told of it.
  */
 static void note_end (struct sweeps *sweeps, json_t *before, json_t *wf)
 {
-    if (!is_torn_down (wf) || !is_ready (wf)
-        || !before || (is_torn_down (before) && is_ready (before)))
+    const char *fs = json_string_value (json_object_get (wf, "fs"));
+    json_t *userid = json_object_get (wf, "userid");
+
+    if (!has_done (wf) || has_done (before)
+        || (!before && json_is_true (json_object_get (wf, "deleting"))))
         return;
     sweeps->destroyed++;
     flux_log (sweeps->ctx->h, LOG_NOTICE, "persistent file system '%s' has "
-              "expired and is destroyed",
-              json_string_value (json_object_get (wf, "fs")));
+              "expired and is destroyed", fs);
+    sweeps->ctx->events->file_system_destroyed (sweeps->ctx, fs,
+                                                json_integer_value (userid));
 }
 
 /* Takes over 'wf'.

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@
 #include "base/calls.h"
 #include "base/commits.h"
 #include "tell/losses.h"
+#include "tell/notices.h"
 
 /* So many losses are listed: the oldest give way.
  */
@@ -35,6 +37,25 @@ static bool remove_id (struct losses *losses, json_int_t id)
             json_array_remove (losses->list, i);
             return true;
         }
+    }
+    return false;
+}
+
+/* Whoever starts anew puts what is still so on record once more.
+ */
+static bool is_listed (struct losses *losses, json_int_t id, const char *text,
+                       double until)
+{
+    json_t *loss;
+    size_t index;
+
+    json_array_foreach (losses->list, index, loss) {
+        const char *s = "";
+        double t = 0.;
+
+        (void)json_unpack (loss, "{s:s s?F}", "text", &s, "until", &t);
+        if (id_of (loss) == id)
+            return !strcmp (s, text) && fabs (t - until) < 1.;
     }
     return false;
 }
@@ -72,6 +93,7 @@ flux_future_t *losses_report (struct job *job, const char *text, double until)
 {
     struct losses *losses = job->ctx->losses;
     char label[JOB_LABEL_SIZE];
+    bool known = is_listed (losses, job->facts->id, text, until);
     bool again = remove_id (losses, job->facts->id);
 
     if (append_loss (losses, job, text, until) < 0)
@@ -86,6 +108,8 @@ flux_future_t *losses_report (struct job *job, const char *text, double until)
                   "is not listed any more", LOSSES_MAX);
         json_array_remove (losses->list, 0);
     }
+    if (!known)
+        notices_stage_out (job, text, until);
     return commit_losses (losses);
 }
 

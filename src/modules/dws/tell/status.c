@@ -16,6 +16,7 @@
 #include "health/health.h"
 #include "tell/list.h"
 #include "tell/losses.h"
+#include "tell/notices.h"
 #include "tell/status.h"
 
 /* So many jobs are in one answer at most.
@@ -65,7 +66,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (seen.counts.states[i]));
     o = json_pack ("{s:s s:{s:s s:s? s:s?} s:b s:b s:i s:i s:i"
-                   " s:o s:o s:o s:o s:o s:o s:o s:o}",
+                   " s:o s:o s:o s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "releases",
                      "module", DWS_RELEASE,
@@ -84,6 +85,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                      persistent_status (ctx->persistent, ctx->space, owner)),
                    "expiry", leases_status (ctx->leases),
                    "losses", losses_status (ctx->losses),
+                   "notices", notices_status (ctx->notices),
                    "health", health_status (ctx->health));
     if (o && seen.oldest
         && json_object_set_new (o, "oldest", describe_job (seen.oldest)) < 0) {
