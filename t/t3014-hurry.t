@@ -43,6 +43,18 @@ test_expect_success 'it skips the copy, and the exception says what is lost' '
 	hurried &&
 	grep "type=\"dws-release\".*enough; not copied out: .*out -> /lus/global/out" log
 '
+# The first one has ended the tasks; see "no node is let go" for a job that still runs.
+test_expect_success 'flux cancel does the same, and says what is lost' '
+	stage_out &&
+	dws_ctl hold Teardown &&
+	flux cancel $jobid &&
+	hurried &&
+	grep "type=\"cancel\" severity=0" log &&
+	grep "type=\"dws-epilog\" severity=1.*ended by an exception.*not copied out" log &&
+	grep "out -> /lus/global/out .fault: user" log &&
+	flux rabbit show $jobid >show && cat show &&
+	grep "not copied out: .DW_JOB_scratch/out -> /lus/global/out" show
+'
 test_expect_success 'also when module and agent start anew in between' '
 	stage_out &&
 	dws_kill_agent &&

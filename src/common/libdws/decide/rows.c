@@ -4,7 +4,10 @@
  */
 
 #include <stddef.h>
+#include <stdio.h>
 
+#include "libdws/directive/command.h"
+#include "libdws/util/jsontext.h"
 #include "rows_private.h"
 
 /* The way to the job's start
@@ -279,8 +282,42 @@ static bool spares (struct view *v)
         && v->wf->desired < DWS_STATE_POSTRUN;
 }
 
+/* The job has got an exception in its epilog, by a second flux cancel or flux rabbit
+ * release --hurry: say what is not copied out for that.
+ */
+static void tell_skipped (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+    json_t *directives;
+    json_t *copies;
+    json_t *copy;
+    size_t index;
+    char text[512] = "";
+    size_t len = 0;
+
+    if (!v->job->teardown || !v->job->run_started
+        || v->job->phase != DWS_PHASE_EPILOG || v->job->raised
+        || !(v->job->commands & DWS_COMMAND_COPY_OUT) || !v->job->directives
+        || (wf->state == DWS_STATE_DATAOUT && wf->ready))
+        return;
+    directives = dws_jsontext_get (v->job->directives);
+    copies = dws_commands_copied_out (directives);
+    json_array_foreach (copies, index, copy) {
+        if (len < sizeof (text))
+            len += snprintf (text + len, sizeof (text) - len, "%s%s",
+                             index > 0 ? ", " : "", json_string_value (copy));
+    }
+    json_decref (copies);
+    json_decref (directives);
+    fail (v, NULL, "stage-out was ended by an exception, and this is not copied "
+          "out: %s", text);
+    if (v->out->count > 0)
+        v->out->list[v->out->count - 1].severity = 1;
+}
+
 void row_tear_down (struct view *v)
 {
+    tell_skipped (v);
     wait_for (v, "the workflow to be torn down");
     if (spares (v)) {
         act (v, DWS_ACT_DELETE);

@@ -33,6 +33,8 @@ static const struct rule {
     enum fault fault;
     const char *advice;
 } rules[] = {
+    { "stage-out was ended by an exception", FAULT_USER,
+      "in the epilog cancel only what may be lost" },
     { "took longer than", FAULT_STORAGE, retry },
     { "can mount it, the job has", FAULT_USER, "ask for fewer nodes" },
     { "has expired", FAULT_USER,

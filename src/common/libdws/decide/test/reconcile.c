@@ -5,6 +5,7 @@
  * That they add up is shown by explore.c.
  */
 
+#include "libdws/directive/command.h"
 #include "facts.h"
 
 /* The table of the design, row by row.
@@ -64,6 +65,36 @@ static void test_cancelled (void **state)
         f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
         f.job.saved = DWS_SAVED_LAST;
         assert_string_equal (decide (&f, 1001.), "");
+    }
+}
+
+/* A job that has run, and gets an exception in its epilog.
+ */
+static void test_skipped (void **state)
+{
+    static char directives[] =
+        "[\"#DW copy_out source=$DW_JOB_a/x destination=/lus/x\","
+        " \"#DW copy_out source=$DW_JOB_a/y destination=/lus/y\"]";
+
+    for (int s = DWS_STATE_PRERUN; s < DWS_STATE_TEARDOWN; s++) {
+        struct facts f = facts (DWS_PHASE_EPILOG, s, false);
+
+        f.job.exception = true;
+        f.job.teardown = true;
+        f.job.directives = directives;
+        assert_string_equal (decide (&f, 1001.), "save teardown");
+        f.job.commands = DWS_COMMAND_COPY_OUT;
+        assert_string_equal (decide (&f, 1001.), "raise save teardown");
+        assert_string_equal (f.out.list[0].type, "dws-epilog");
+        assert_int_equal (f.out.list[0].severity, 1);
+        assert_non_null (strstr (f.out.list[0].text, "not copied out: "
+                                 "$DW_JOB_a/x -> /lus/x, $DW_JOB_a/y -> /lus/y"));
+        f.job.raised = true;
+        assert_string_equal (decide (&f, 1001.), "save teardown");
+        f.job.raised = false;
+        f.wf.ready = true;
+        assert_string_equal (decide (&f, 1001.), s == DWS_STATE_DATAOUT
+                             ? "save teardown" : "raise save teardown");
     }
 }
 
@@ -485,6 +516,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_course),
         cmocka_unit_test (test_cancelled),
+        cmocka_unit_test (test_skipped),
         cmocka_unit_test (test_not_taken_up),
         cmocka_unit_test (test_steps_of_setup),
         cmocka_unit_test (test_anothers),
