@@ -72,7 +72,7 @@ test_expect_success 'so does a stage-out, and the job has run' '
 	jobid=$(flux submit -N1 -S dw="$GFS2
 		$COPY_OUT" true) &&
 	exception $jobid dws-epilog "error in DataOut" "dcp: quota exceeded" \
-		"fault: user" &&
+		"fault: user; make room at the destination" &&
 	flux job wait-event -t 300 $jobid finish &&
 	dws_wait_event $jobid clean &&
 	dws_clean

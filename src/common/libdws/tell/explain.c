@@ -26,6 +26,8 @@ static const char *const see_log =
     "see flux job info JOBID rabbit_container_log";
 static const char *const check_paths =
     "check that source and destination exist and that you may use them";
+static const char *const make_room =
+    "make room at the destination, or ask for more";
 static const char *const correct = "correct the directive and submit again";
 
 static const struct rule {
@@ -60,6 +62,8 @@ static const struct rule {
     { "user container(s) failed", FAULT_USER, see_log },
     { "container job ", FAULT_USER, see_log },
     { "container MPIJob ", FAULT_USER, see_log },
+    { "quota exceeded", FAULT_USER, make_room },
+    { "No space left", FAULT_USER, make_room },
     { "data movement", FAULT_USER, check_paths },
     { "is not known on this system", FAULT_SITE, ask_site },
     { "belongs to another Flux instance", FAULT_SITE, ask_site },
@@ -102,15 +106,31 @@ static const char *fault_name (enum fault fault)
     }
 }
 
+/* Rules for data on the move, which look at what its programs say as well.
+ */
+static bool is_for_moving (const struct rule *rule)
+{
+    return rule->advice == check_paths || rule->advice == make_room;
+}
+
+static bool fits (const struct rule *rule, const char *text,
+                  const char *movement, bool moving)
+{
+    if (is_for_moving (rule) && !moving)
+        return false;
+    return strstr (text, rule->text)
+           || (is_for_moving (rule) && movement
+               && strstr (movement, rule->text));
+}
+
 static const struct rule *find_advice (const struct dws_workflow *wf,
-                                     const char *text)
+                                       const char *text, const char *movement)
 {
     const struct rule *rule = rules;
     bool moving = wf && (wf->state == DWS_STATE_DATAIN
                          || wf->state == DWS_STATE_DATAOUT);
 
-    while (!strstr (text, rule->text)
-           || (rule->advice == check_paths && !moving))
+    while (!fits (rule, text, movement, moving))
         rule++;
     return rule;
 }
@@ -154,11 +174,12 @@ const char *dws_explain (const struct dws_workflow *wf,
                          char buf[DWS_EXPLAIN_SIZE])
 {
     static const struct dws_details none;
-    const struct rule *rule = find_advice (wf, text);
+    const struct rule *rule;
     size_t len = 0;
 
     if (!details)
         details = &none;
+    rule = find_advice (wf, text, details->movement);
     add_note (buf, &len, "%s", text);
     if (is_given (details->hosts))
         add_note (buf, &len, " (not ready: %s)", details->hosts);

@@ -42,6 +42,11 @@ static void test_faults (void **state)
           "storage", "submit again" },
         { DWS_STATE_DATAOUT, "workflow error in DataOut: Internal error: "
           "data movement failed", "user", "source and destination" },
+        { DWS_STATE_DATAIN, "workflow error in DataIn: Internal error: "
+          "data movement failed: dcp: No space left on device", "user",
+          "make room" },
+        { DWS_STATE_SETUP, "workflow error in Setup: Internal error: "
+          "No space left on device", "storage", "submit again" },
         { DWS_STATE_POSTRUN, "workflow error in PostRun: Internal error: "
           "data movement failed", "storage", "submit again" },
         { DWS_STATE_TEARDOWN, "User error: persistent storage cannot be deleted"
@@ -140,6 +145,13 @@ static void test_details (void **state)
                          " (file system 'keep' (lustre))"
                          " [fault: user; correct the directive and submit"
                          " again]");
+    /* what a movement says tells more than that it failed */
+    wf.state = DWS_STATE_DATAOUT;
+    details = (struct dws_details){
+        .movement = "Failed (fluxjob-1-0-0): dcp: Disk quota exceeded",
+    };
+    dws_explain (&wf, &details, "data movement failed", buf);
+    assert_contains (buf, "[fault: user; make room at the destination");
     /* what the text has already is not said twice */
     details = (struct dws_details){
         .movement = "Failed (fluxjob-1-0-0): no space",
