@@ -216,26 +216,48 @@ static const char *ssd_path (char *buf, size_t size, const char *path, int n)
     return buf;
 }
 
-/* Those that serve best to be down come first: that no job has, then that are
- * down already, then the last.
- */
-static int rank_ssd (const bool *down, bool busy, int n)
+void dws_fluxion_use (json_t *uses, json_t *ssds, enum dws_ssd_use use)
 {
-    return busy * 2 + !down[n];
+    const char *path;
+    json_t *value;
+
+    json_object_foreach (ssds, path, value)
+        (void)json_object_set_new (uses, path, json_integer (use));
+}
+
+/* Those that serve best to be down come first: of jobs that leave, then that no job
+ * has, of these those that are down already, and those that kept storage came with;
+ * then the last.
+ */
+#define RANKS 6
+
+static int rank_ssd (json_t *use, bool down)
+{
+    if (!use)
+        return down ? 1 : 3;
+    switch ((enum dws_ssd_use)json_integer_value (use)) {
+        case DWS_SSD_LEAVING:
+            return 0;
+        case DWS_SSD_KEPT:
+            return down ? 1 : 2;
+        case DWS_SSD_BUSY:
+            break;
+    }
+    return down ? 4 : 5;
 }
 
 /* Choose 'count' ssds to be down, in 'next'.
  */
 static void choose_down (const char *path, int ssds, int count,
-                         const bool *down, json_t *busy, bool *next)
+                         const bool *down, json_t *uses, bool *next)
 {
-    for (int rank = 0; rank < 4; rank++) {
+    for (int rank = 0; rank < RANKS; rank++) {
         for (int n = ssds - 1; n >= 0 && count > 0; n--) {
             char buf[PATH_SIZE];
-            bool used = json_object_get (busy, ssd_path (buf, sizeof (buf),
-                                                         path, n)) != NULL;
+            json_t *use = json_object_get (uses, ssd_path (buf, sizeof (buf),
+                                                           path, n));
 
-            if (!next[n] && rank_ssd (down, used, n) == rank) {
+            if (!next[n] && rank_ssd (use, down[n]) == rank) {
                 next[n] = true;
                 count--;
             }
@@ -274,7 +296,7 @@ static int keep_down (json_t *entry, int ssds, const bool *next)
 }
 
 static int change_rabbit (json_t *changes, json_t *entry, json_t *state,
-                          json_t *busy, int64_t mapped)
+                          json_t *uses, int64_t mapped)
 {
     bool down[SSDS_MAX] = { false };
     bool next[SSDS_MAX] = { false };
@@ -289,7 +311,7 @@ static int change_rabbit (json_t *changes, json_t *entry, json_t *state,
     known = (int)strlen (was) == ssds;
     for (int n = 0; known && n < ssds; n++)
         down[n] = was[n] == 'd';
-    choose_down (path, ssds, ssds - usable (state, ssds, mapped), down, busy,
+    choose_down (path, ssds, ssds - usable (state, ssds, mapped), down, uses,
                  next);
     if (list_changes (changes, path, ssds, known, down, next, false) < 0
         || list_changes (changes, path, ssds, known, down, next, true) < 0)
@@ -299,7 +321,7 @@ static int change_rabbit (json_t *changes, json_t *entry, json_t *state,
 
 json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
                           json_t *rabbits,
-                          json_t *busy,
+                          json_t *uses,
                           const struct dws_topology *topo,
                           dws_error_t *error)
 {
@@ -314,7 +336,7 @@ json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
 
         if (index >= 0
             && change_rabbit (changes, entry,
-                              json_object_get (rabbits, name), busy,
+                              json_object_get (rabbits, name), uses,
                               dws_topology_capacity (topo, index)) < 0)
             goto nomem;
     }

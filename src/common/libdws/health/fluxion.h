@@ -41,15 +41,29 @@ int dws_fluxion_properties (struct dws_fluxion *fx,
                             json_t **clear,
                             dws_error_t *error);
 
+/* What the ssds of a job are for it.
+ */
+enum dws_ssd_use {
+    DWS_SSD_BUSY = 0,   // it has them
+    DWS_SSD_LEAVING,    // it gives them back next, but its storage stays
+    DWS_SSD_KEPT,       // it has given them back, and its storage is still there
+};
+
+/* Note that of the ssds of one job ('ssds', a set of paths) in the object 'uses'. What
+ * is noted last counts. Without memory they are taken to be nobody's.
+ */
+void dws_fluxion_use (json_t *uses, json_t *ssds, enum dws_ssd_use use);
+
 /* Which ssds must change: an array of [PATH, "up" or "down"]. From now on that
  * is taken to be so. 'rabbits' is that of struct dws_health. Of a rabbit that
  * has lost capacity, or of which others than jobs have some, as many ssds are up
- * as find room. Those that jobs have ('busy', a set of paths, NULL: none) stay
- * up if others will do: each counts once, as taken or as down. Fails with ENOMEM.
+ * as find room. Those of jobs that leave are the first to be down: Fluxion can not
+ * have given them to others yet. Those that jobs have stay up if others will do: each
+ * counts once, as taken or as down. 'uses' may be NULL. Fails with ENOMEM.
  */
 json_t *dws_fluxion_ssds (struct dws_fluxion *fx,
                           json_t *rabbits,
-                          json_t *busy,
+                          json_t *uses,
                           const struct dws_topology *topo,
                           dws_error_t *error);
 

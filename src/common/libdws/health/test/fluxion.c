@@ -22,14 +22,14 @@ static const char *const mapping =
 struct fixture {
     struct dws_topology *topo;
     struct dws_fluxion *fx;
-    json_t *busy;
+    json_t *uses;
 };
 
 static void setup (struct fixture *f, const char *graph)
 {
     json_t *o = J (mapping);
 
-    f->busy = NULL;
+    f->uses = NULL;
     f->topo = dws_topology_create (o, NULL);
     assert_non_null (f->topo);
     json_decref (o);
@@ -80,7 +80,7 @@ static void test_properties (void **state)
 static void ssds (struct fixture *f, const char *rabbits, const char *want)
 {
     json_t *o = J (rabbits);
-    json_t *changes = dws_fluxion_ssds (f->fx, o, f->busy, f->topo, NULL);
+    json_t *changes = dws_fluxion_ssds (f->fx, o, f->uses, f->topo, NULL);
 
     assert_json (changes, want);
     json_decref (changes);
@@ -113,6 +113,14 @@ static void test_ssds (void **state)
     teardown (&f);
 }
 
+static void use (struct fixture *f, enum dws_ssd_use use, const char *ssds)
+{
+    json_t *o = J (ssds);
+
+    dws_fluxion_use (f->uses, o, use);
+    json_decref (o);
+}
+
 /* What others than jobs have goes off, from ssds that no job has: so a job's ssd
  * that comes free is not taken for one that is down.
  */
@@ -124,8 +132,9 @@ static void test_outside (void **state)
     struct fixture f;
 
     setup (&f, GRAPH (CHASSIS ("0", "r0")));
-    f.busy = J ("{'/c/chassis0/ssd3': true, '/c/chassis0/ssd1': true,"
-                " '/c/chassis1/ssd0': true}");
+    f.uses = json_object ();
+    use (&f, DWS_SSD_BUSY, "{'/c/chassis0/ssd3': true, '/c/chassis0/ssd1': true,"
+                           " '/c/chassis1/ssd0': true}");
     ssds (&f, half, "[" SSD ("0", "1", "up") "," SSD ("0", "3", "up") ","
                     SSD ("0", "0", "down") "," SSD ("0", "2", "down") "]");
     ssds (&f, half, "[]");
@@ -134,14 +143,54 @@ static void test_outside (void **state)
           "[" SSD ("0", "3", "down") "]");
     // a job ends, and what it had is down in its place
     ssds (&f, half, "[" SSD ("0", "3", "up") "]");
-    json_object_del (f.busy, "/c/chassis0/ssd1");
+    json_object_del (f.uses, "/c/chassis0/ssd1");
     ssds (&f, half, "[]");
     ssds (&f, "{'r0': {'up': true, 'capacity': 1000, 'outside': 750}}",
           "[" SSD ("0", "1", "down") "]");
     ssds (&f, "{'r0': {'up': true, 'capacity': 1000, 'outside': 2000}}",
           "[" SSD ("0", "3", "down") "]");
-    json_decref (f.busy);
-    f.busy = NULL;
+    json_decref (f.uses);
+    f.uses = NULL;
+    teardown (&f);
+}
+
+/* What a job has that leaves is down before it goes, whatever else could be: nobody
+ * else can have been given that.
+ */
+static void test_leaving (void **state)
+{
+    static const char *const held =
+        "{'r0': {'up': true, 'capacity': 1000, 'outside': 400}}";
+    static const char *const none = "{'r0': {'up': true, 'capacity': 1000}}";
+    struct fixture f;
+
+    setup (&f, GRAPH (CHASSIS ("0", "r0")));
+    f.uses = json_object ();
+    ssds (&f, none, "[" ALL ("0", "up") "]");
+    use (&f, DWS_SSD_LEAVING, "{'/c/chassis0/ssd0': true, '/c/chassis0/ssd1': true}");
+    ssds (&f, held, "[" SSD ("0", "0", "down") "," SSD ("0", "1", "down") "]");
+    // it is gone
+    use (&f, DWS_SSD_KEPT, "{'/c/chassis0/ssd0': true, '/c/chassis0/ssd1': true}");
+    ssds (&f, held, "[]");
+    // another leaves, with more than its storage takes
+    use (&f, DWS_SSD_LEAVING, "{'/c/chassis0/ssd2': true, '/c/chassis0/ssd3': true}");
+    ssds (&f, "{'r0': {'up': true, 'capacity': 1000, 'outside': 600}}",
+          "[" SSD ("0", "0", "up") "," SSD ("0", "2", "down") ","
+              SSD ("0", "3", "down") "]");
+    // the first has given its storage back, and others have its ssds
+    use (&f, DWS_SSD_KEPT, "{'/c/chassis0/ssd2': true, '/c/chassis0/ssd3': true}");
+    use (&f, DWS_SSD_BUSY, "{'/c/chassis0/ssd0': true, '/c/chassis0/ssd1': true}");
+    ssds (&f, held, "[" SSD ("0", "1", "up") "]");
+    ssds (&f, none, "[" SSD ("0", "2", "up") "," SSD ("0", "3", "up") "]");
+    json_decref (f.uses);
+    teardown (&f);
+    // after a restart, of a job that is gone those are found that it had
+    setup (&f, GRAPH (CHASSIS ("0", "r0")));
+    f.uses = json_object ();
+    use (&f, DWS_SSD_KEPT, "{'/c/chassis0/ssd0': true, '/c/chassis0/ssd1': true}");
+    ssds (&f, held, "[" SSD ("0", "2", "up") "," SSD ("0", "3", "up") ","
+                        SSD ("0", "0", "down") "," SSD ("0", "1", "down") "]");
+    json_decref (f.uses);
     teardown (&f);
 }
 
@@ -199,6 +248,7 @@ int main (void)
         cmocka_unit_test (test_properties),
         cmocka_unit_test (test_ssds),
         cmocka_unit_test (test_outside),
+        cmocka_unit_test (test_leaving),
         cmocka_unit_test (test_sizes),
         cmocka_unit_test (test_others),
     };
