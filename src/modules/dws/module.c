@@ -157,12 +157,6 @@ static void on_jobs_recalled (struct dws_ctx *ctx)
     usage_known (ctx);
 }
 
-/* Fluxion is told of what such jobs have besides what it gave them. */
-static bool lies_anywhere (const struct dws_ctx *ctx)
-{
-    return ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE;
-}
-
 static void on_space_changed (struct dws_ctx *ctx)
 {
     json_t *freed = space_freed (ctx->space);
@@ -172,13 +166,27 @@ static void on_space_changed (struct dws_ctx *ctx)
     json_decref (freed);
     turns_wake_room (ctx->turns);
     totals_see_space (ctx->totals);
-    if (holds_changed (ctx->holds) || lies_anywhere (ctx))
+    if (holds_changed (ctx->holds))
         health_changed (ctx->health);
+    else
+        health_see_space (ctx->health);
 }
 
 static void on_scheduler_arrived (struct dws_ctx *ctx)
 {
     holds_arrived (ctx->holds);
+    holds_told (ctx->holds);
+    health_changed (ctx->health);
+}
+
+static void on_scheduler_told (struct dws_ctx *ctx)
+{
+    holds_told (ctx->holds);
+}
+
+static void on_job_leaves (struct job *job)
+{
+    health_changed (job->ctx->health);
 }
 
 static void on_leases_changed (struct dws_ctx *ctx)
@@ -209,6 +217,8 @@ static const struct dws_events events = {
     .leases_changed = on_leases_changed,
     .file_system_destroyed = on_file_system_destroyed,
     .scheduler_arrived = on_scheduler_arrived,
+    .scheduler_told = on_scheduler_told,
+    .job_leaves = on_job_leaves,
 };
 
 /* Users are looked up for jobs that wait for their workflow.

@@ -101,16 +101,14 @@ const struct option config_options[] = {
         "out is kept, from the first failure on, so that the job's owner can "
         "have that tried again with flux rabbit retry. The job's nodes are "
         "given back meanwhile. The agent must be allowed to delete "
-        "nnfdatamovements. Not with Fluxion, as release_nodes. 0: it is torn "
-        "down at once." },
+        "nnfdatamovements. 0: it is torn down at once." },
     { "release_nodes", TYPE_CHOICE, "\"teardown\"", ANY,
       OFFSET (policy.release_nodes), .choices = release_choices,
       .expected = "\"teardown\" or \"unmount\"",
       .help = "When the nodes of a job that has run are free for others: when "
         "its storage is torn down, or as soon as it is unmounted. Then data "
         "is staged out after the job's end, and flux rabbit losses lists "
-        "what failed of that. Not with Fluxion: it would give storage away "
-        "that is still in use." },
+        "what failed of that." },
     { "prolog_timeout", TYPE_SECONDS, "1800", AT_LEAST (0),
       OFFSET (policy.prolog_timeout),
       .limit = true,

@@ -91,7 +91,8 @@ const struct action action_prolog_remove = {
 /* Epilog
  */
 
-/* The scheduler knows of the storage that is left: now the nodes may go.
+/* sched-rabbit knows of the storage that is left: now the nodes may go. For Fluxion
+ * that is waited for by holds_ready().
  */
 static void hold_told_cb (const struct call *call, flux_future_t *f)
 {
@@ -129,6 +130,7 @@ static bool epilog_remove_done (struct job *job)
 
 const struct action action_epilog_remove = {
     .kind = DWS_ACT_EPILOG_REMOVE,
+    .ready = holds_ready,
     .run = run_epilog_remove,
     .done = epilog_remove_done,
 };

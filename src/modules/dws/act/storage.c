@@ -473,14 +473,19 @@ static void recalled (struct dws_ctx *ctx)
         ctx->events->jobs_recalled (ctx);
 }
 
-/* Without R nothing is known of the job's ssds, as with sched-rabbit.
+/* Without R nothing is known of the job's ssds, as with sched-rabbit. One that is gone
+ * has only had them.
  */
 static void recalled_cb (const struct call *call, flux_future_t *f)
 {
     struct job *job = jobs_find (call->ctx->jobs, call->jobid);
     json_t *R = kvs_lookup_R_get (f);
 
-    if (job && R) {
+    if (job && R && job->facts->phase == DWS_PHASE_GONE) {
+        json_decref (job->ssds);
+        job->ssds = dws_reserved_ssds (R, NULL);
+    }
+    else if (job && R) {
         storage_learn_R (job, R);
         (void)dws_job_set_R (job->facts, R, NULL);
     }
@@ -488,12 +493,18 @@ static void recalled_cb (const struct call *call, flux_future_t *f)
     recalled (call->ctx);
 }
 
+static bool is_recalled (const struct job *job)
+{
+    if (job->facts->phase == DWS_PHASE_GONE)
+        return job->ssds || !job->wf || job_torn_down (job);
+    return job->reserved || job->facts->phase < DWS_PHASE_PROLOG;
+}
+
 static void recall_job (struct job *job, void *arg)
 {
     struct dws_ctx *ctx = arg;
 
-    if (job->reserved || job->facts->phase < DWS_PHASE_PROLOG
-        || job->facts->phase >= DWS_PHASE_GONE)
+    if (is_recalled (job))
         return;
     ctx->recalling++;
     if (calls_add (ctx, kvs_lookup_job (ctx->h, job->facts->id, "R"),

@@ -59,6 +59,12 @@ struct dws_events {
 
     /* A scheduler was loaded, which knows of nothing. */
     void (*scheduler_arrived)(struct dws_ctx *ctx);
+
+    /* It has been told all; or there is none. */
+    void (*scheduler_told)(struct dws_ctx *ctx);
+
+    /* A job is let go next, and its storage stays: Fluxion has to hear of it. */
+    void (*job_leaves)(struct job *job);
 };
 
 #endif /* !DWS_EVENTS_H */

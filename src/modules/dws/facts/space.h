@@ -32,6 +32,8 @@ struct claim {
     uint64_t id;                // of the job
     json_t *bytes;              // by rabbit; NULL: nothing is known of
     bool held;                  // the scheduler is told (space_hold())
+    unsigned int leaving;       // sched/holds.h: its job is let go next, 0: not yet
+    bool kept;                  // holds_kept(), when that was counted last
 };
 
 struct space *space_create (void);

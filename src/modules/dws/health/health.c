@@ -28,6 +28,7 @@
 #include "health/suspects.h"
 #include "health/systemstatus.h"
 #include "health/waived.h"
+#include "sched/holds.h"
 #include "sched/scheduler.h"
 
 #define DELAY_MIN 0.1
@@ -48,6 +49,7 @@ struct health {
     json_t *ignored;            // these and waived_nodes(), see
                                 //  dws_health_systemstatus()
     bool waiving;               // there are some of the latter
+    bool keeping;               // there are jobs with claim.kept
     struct dws_health now;
     flux_watcher_t *kick;       // decides at the next turn of the reactor
     bool kicked;
@@ -153,19 +155,31 @@ static void tell_systemstatus (struct health *health)
     health->ignored = ignored;
 }
 
-/* What a job has besides what the scheduler gave it.
+struct ungiven {
+    struct health *health;
+    json_t *outside;
+};
+
+/* What a job has besides what the scheduler gave it: all of it, if that is given back.
  */
 static void add_beyond (struct job *job, void *arg)
 {
-    json_t *outside = arg;
+    struct ungiven *sum = arg;
+    json_t *outside = sum->outside;
+    json_t *given = job->reserved;
     const char *rabbit;
     json_t *value;
 
-    if (!job->reserved)
+    if ((job->claim.kept = holds_kept (job))) {
+        sum->health->keeping = true;
+        given = NULL;
+    }
+    else if (!given || job->ctx->config->lustre_placement
+                       != DWS_PLACEMENT_ANYWHERE)
         return;
     json_object_foreach (job->claim.bytes, rabbit, value) {
         json_int_t bytes = json_integer_value (value)
-            - json_integer_value (json_object_get (job->reserved, rabbit));
+            - json_integer_value (json_object_get (given, rabbit));
 
         if (bytes > 0)
             (void)json_object_set_new (
@@ -178,13 +192,15 @@ static void add_beyond (struct job *job, void *arg)
 /* What is taken of rabbits and the scheduler did not give away. Without memory it may
  * be too little: a job then waits for room in its prolog.
  */
-static json_t *not_given (struct dws_ctx *ctx)
+static json_t *not_given (struct health *health)
 {
-    json_t *outside = json_copy (space_outside (ctx->space));
+    struct dws_ctx *ctx = health->ctx;
+    struct ungiven sum = { health, json_copy (space_outside (ctx->space)) };
 
-    if (outside && ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE)
-        jobs_each (ctx->jobs, add_beyond, outside);
-    return outside;
+    health->keeping = false;
+    if (sum.outside)
+        jobs_each (ctx->jobs, add_beyond, &sum);
+    return sum.outside;
 }
 
 static void decide_health (struct health *health)
@@ -209,7 +225,7 @@ static void decide_health (struct health *health)
     if (health->drains_stale || !space_known (ctx->space)
         || !(storages = storages_array (ctx->storages)))
         return;
-    policy.outside = not_given (ctx);
+    policy.outside = not_given (health);
     rc = dws_health_decide (&health->now, storages, ctx->config->topology,
                             health->nodes, &policy, &error);
     json_decref (policy.outside);
@@ -218,7 +234,7 @@ static void decide_health (struct health *health)
         flux_log (ctx->h, LOG_ERR, "health of rabbits: %s", error.text);
         return;
     }
-    scheduler_tell (ctx->scheduler, &health->now);
+    scheduler_tell (ctx->scheduler, &health->now, holds_version (ctx->holds));
     set_drained (health, health->now.drain, true, "PCIe link lost");
     set_drained (health, health->now.undrain, false,
                  "PCIe link is back, or does not matter any more");
@@ -236,7 +252,15 @@ static void health_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 void health_see_job (struct health *health, const struct job *job)
 {
     if (health->waiving || json_object_size (health->maybe) > 0
-        || (job->wf && job->wf->waived))
+        || (job->wf && job->wf->waived)
+        || holds_kept (job) != job->claim.kept)
+        health_changed (health);
+}
+
+void health_see_space (struct health *health)
+{
+    if (health->keeping
+        || health->ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE)
         health_changed (health);
 }
 

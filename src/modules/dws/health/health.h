@@ -34,6 +34,10 @@ void health_changed (struct health *health);
  */
 void health_see_job (struct health *health, const struct job *job);
 
+/* Somebody has taken space on a rabbit, or given it back.
+ */
+void health_see_space (struct health *health);
+
 /* The agent has attached.
  */
 void health_agent_attached (struct health *health);

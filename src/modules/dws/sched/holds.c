@@ -19,6 +19,7 @@
 struct holds {
     struct dws_ctx *ctx;
     bool due;                   // a scheduler has to hear of all of them
+    unsigned int version;       // of the last job that leaves
 };
 
 static bool listens (struct dws_ctx *ctx)
@@ -28,12 +29,63 @@ static bool listens (struct dws_ctx *ctx)
     return name && !strcmp (name, "sched-rabbit");
 }
 
-bool holds_needed (const struct job *job)
+static bool stays (const struct job *job)
 {
     return job->wf && job->wf->desired < DWS_STATE_TEARDOWN
-        && json_object_size (job->claim.bytes) > 0
-        && !job->claim.held && listens (job->ctx);
+        && json_object_size (job->claim.bytes) > 0;
 }
+
+bool holds_needed (const struct job *job)
+{
+    return stays (job) && !job->claim.held && listens (job->ctx);
+}
+
+/* Fluxion
+ */
+
+bool holds_ready (struct job *job)
+{
+    struct dws_ctx *ctx = job->ctx;
+
+    if (!stays (job))
+        return true;
+    if (!scheduler_sought (ctx->scheduler))
+        return false;
+    if (!scheduler_is_fluxion (ctx->scheduler))
+        return true;
+    if (!job->claim.leaving) {
+        job->claim.leaving = ++ctx->holds->version;
+        ctx->events->job_leaves (job);
+    }
+    return scheduler_knows (ctx->scheduler, job->claim.leaving);
+}
+
+static void look_again (struct job *job, void *arg)
+{
+    if (job->facts->phase == DWS_PHASE_EPILOG
+        && scheduler_knows (job->ctx->scheduler, job->claim.leaving))
+        jobs_changed (job);
+}
+
+void holds_told (struct holds *holds)
+{
+    jobs_each (holds->ctx->jobs, look_again, NULL);
+}
+
+bool holds_kept (const struct job *job)
+{
+    return scheduler_is_fluxion (job->ctx->scheduler)
+        && json_object_size (job->claim.bytes) > 0
+        && (job->claim.leaving || job->facts->phase == DWS_PHASE_GONE);
+}
+
+unsigned int holds_version (const struct holds *holds)
+{
+    return holds->version;
+}
+
+/* sched-rabbit
+ */
 
 static void committed_cb (const struct call *call, flux_future_t *f)
 {
@@ -136,6 +188,7 @@ void holds_end (struct job *job)
 {
     json_t *none = NULL;
 
+    job->claim.leaving = 0;
     if (!job->claim.held)
         return;
     space_let_go (job->ctx->space, job->facts->id, &job->claim);

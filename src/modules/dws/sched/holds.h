@@ -3,7 +3,8 @@
  * The scheduler must not give away the storage of jobs that give their nodes
  * back before it is torn down (rabbit.release_nodes), nor what no job has:
  * persistent storage and what other clients have. sched-rabbit is told here;
- * for Fluxion ssds are set down (libdws/health/fluxion.h).
+ * for Fluxion ssds are set down (libdws/health/fluxion.h): that is part of what it is
+ * told of rabbits (health/health.h), and a job is let go when it has been.
  */
 
 #ifndef DWS_HOLDS_H
@@ -21,6 +22,25 @@ void holds_destroy (struct holds *holds);
  * let go.
  */
 bool holds_needed (const struct job *job);
+
+/* With Fluxion: may this job be let go? If not, it is from now on one that leaves, and
+ * events->scheduler_told says when to look again.
+ */
+bool holds_ready (struct job *job);
+
+/* The scheduler has been told all, has just come, or there is none: look at those that
+ * leave.
+ */
+void holds_told (struct holds *holds);
+
+/* Does this job have storage that Fluxion gives, or gives next, to others, if nobody
+ * sets it down?
+ */
+bool holds_kept (const struct job *job);
+
+/* What goes with all jobs that leave up to now, for scheduler_tell().
+ */
+unsigned int holds_version (const struct holds *holds);
 
 /* Tell the scheduler of this job's storage. Returns the future of its answer,
  * or NULL with errno set.

@@ -39,6 +39,7 @@ struct link {
     const struct backend *backend;
     flux_future_t *stream;
     struct retry *retry;
+    bool sought;                // it was there, or was not
 };
 
 static void push_rabbit (struct scheduler *sched);
@@ -59,6 +60,9 @@ struct scheduler {
     json_t *rabbits;            // as in struct dws_health, NULL: not yet known
     char *bad;
     char *unlinked;
+    unsigned int version;       // that 'rabbits' came with
+    unsigned int planned;       // that of what is being told
+    unsigned int told;          // of what it has been told, 0: of nothing
     bool dirty;                 // it has to be told
     bool failed;                // it would not listen
     int under_way;              // requests without response
@@ -226,23 +230,33 @@ static bool send_properties (struct scheduler *sched, json_t *set,
     return ask_scheduler (sched, f, property_cb);
 }
 
+/* What jobs have now: others may have got what one that is gone has had.
+ */
 static void add_ssds (struct job *job, void *arg)
 {
     if (job->ssds && job->facts->phase < DWS_PHASE_GONE)
-        (void)json_object_update ((json_t *)arg, job->ssds);
+        dws_fluxion_use (arg, job->ssds,
+                         job->claim.leaving ? DWS_SSD_LEAVING : DWS_SSD_BUSY);
+}
+
+static void add_kept_ssds (struct job *job, void *arg)
+{
+    if (job->ssds && job->claim.kept && job->facts->phase == DWS_PHASE_GONE)
+        dws_fluxion_use (arg, job->ssds, DWS_SSD_KEPT);
 }
 
 /* What has to change of ssds: those that jobs have are best left alone.
  */
 static json_t *plan_ssds (struct scheduler *sched, dws_error_t *error)
 {
-    json_t *busy = json_object ();
+    json_t *uses = json_object ();
     json_t *queue;
 
-    jobs_each (sched->ctx->jobs, add_ssds, busy);
-    queue = dws_fluxion_ssds (sched->fx, sched->rabbits, busy,
+    jobs_each (sched->ctx->jobs, add_kept_ssds, uses);
+    jobs_each (sched->ctx->jobs, add_ssds, uses);
+    queue = dws_fluxion_ssds (sched->fx, sched->rabbits, uses,
                               sched->ctx->config->topology, error);
-    json_decref (busy);
+    json_decref (uses);
     return queue;
 }
 
@@ -266,6 +280,7 @@ static void plan_fluxion (struct scheduler *sched)
     }
     else {
         sched->dirty = false;
+        sched->planned = sched->version;
         sched->next = 0;
         if (json_array_size (sched->queue) > 0)
             flux_log (sched->ctx->h, LOG_DEBUG, "fluxion: %zu ssds change",
@@ -274,6 +289,14 @@ static void plan_fluxion (struct scheduler *sched)
     }
     json_decref (set);
     json_decref (clear);
+}
+
+static void note_told (struct scheduler *sched)
+{
+    if (sched->told == sched->planned)
+        return;
+    sched->told = sched->planned;
+    sched->ctx->events->scheduler_told (sched->ctx);
 }
 
 static bool send_status (struct scheduler *sched, const char *path,
@@ -304,6 +327,8 @@ static void pump_fluxion (struct scheduler *sched)
         json_decref (sched->queue);
         sched->queue = NULL;
     }
+    if (!sched->queue && sched->under_way == 0)
+        note_told (sched);
 }
 
 static void push_fluxion (struct scheduler *sched)
@@ -331,8 +356,14 @@ static void link_up (struct link *link)
     flux_log (sched->ctx->h, LOG_DEBUG, "the scheduler is %s",
               link->backend->name);
     sched->current = link;
+    link->sought = true;
     sched->dirty = true;
     sched->failed = false;
+    /* Of what is known now it may not have had to hear. */
+    if (scheduler_is_fluxion (sched)) {
+        json_decref (sched->rabbits);
+        sched->rabbits = NULL;
+    }
     for (size_t i = 0; i < COUNT; i++) {
         retry_reset (sched->links[i].retry);
         if (&sched->links[i] != link)
@@ -340,6 +371,17 @@ static void link_up (struct link *link)
     }
     push_news (sched);
     sched->ctx->events->scheduler_arrived (sched->ctx);
+}
+
+static void note_missing (struct link *link)
+{
+    struct scheduler *sched = link->sched;
+
+    if (link->sought)
+        return;
+    link->sought = true;
+    if (!sched->current && scheduler_sought (sched))
+        sched->ctx->events->scheduler_told (sched->ctx);
 }
 
 static void link_down (struct link *link)
@@ -351,12 +393,16 @@ static void link_down (struct link *link)
     if (sched->current != link) {
         if (!sched->current)
             retry_later (link->retry);
+        note_missing (link);
         return;
     }
     sched->current = NULL;
     sched->generation++;
     sched->under_way = 0;
+    sched->planned = 0;
+    sched->told = 0;
     forget_graph (sched);
+    sched->ctx->events->scheduler_told (sched->ctx);
     for (size_t i = 0; i < COUNT; i++) {
         if (!sched->links[i].stream) {
             retry_reset (sched->links[i].retry);
@@ -413,15 +459,21 @@ void scheduler_start (struct scheduler *sched)
     }
 }
 
-void scheduler_tell (struct scheduler *sched, const struct dws_health *health)
+void scheduler_tell (struct scheduler *sched, const struct dws_health *health,
+                     unsigned int version)
 {
     char *bad;
     char *unlinked = NULL;
 
+    sched->version = version;
     if (sched->rabbits && json_equal (sched->rabbits, health->rabbits)
         && !strcmp (sched->bad, health->bad)
-        && !strcmp (sched->unlinked, health->unlinked))
+        && !strcmp (sched->unlinked, health->unlinked)) {
+        if (!sched->dirty)
+            sched->planned = version;
+        push_news (sched);
         return;
+    }
     if (!(bad = strdup (health->bad))
         || !(unlinked = strdup (health->unlinked))) {
         flux_log_error (sched->ctx->h, "scheduler");
@@ -438,9 +490,28 @@ void scheduler_tell (struct scheduler *sched, const struct dws_health *health)
     push_news (sched);
 }
 
+bool scheduler_knows (const struct scheduler *sched, unsigned int version)
+{
+    return sched->told >= version;
+}
+
 const char *scheduler_name (const struct scheduler *sched)
 {
     return sched->current ? sched->current->backend->name : NULL;
+}
+
+bool scheduler_sought (const struct scheduler *sched)
+{
+    for (size_t i = 0; i < COUNT; i++) {
+        if (!sched->current && !sched->links[i].sought)
+            return false;
+    }
+    return true;
+}
+
+bool scheduler_is_fluxion (const struct scheduler *sched)
+{
+    return sched->current && sched->current->backend->push == push_fluxion;
 }
 
 /* Nodes that are drained do without the property.
@@ -449,7 +520,7 @@ bool scheduler_wants_constraint (const struct scheduler *sched)
 {
     const struct dws_config *config = sched->ctx->config;
 
-    if (!sched->current || sched->current->backend->push != push_fluxion
+    if (!scheduler_is_fluxion (sched)
         || (sched->unlinked && *sched->unlinked))
         return true;
     return config->soft_drain

@@ -20,14 +20,23 @@ void scheduler_destroy (struct scheduler *sched);
  */
 void scheduler_start (struct scheduler *sched);
 
-/* Tell the scheduler, now or when one is loaded. 'health' is copied.
+/* Tell the scheduler, now or when one is loaded. 'health' is copied. 'version' says
+ * which jobs of those that are let go it counts, see scheduler_knows().
  */
 void scheduler_tell (struct scheduler *sched,
-                     const struct dws_health *health);
+                     const struct dws_health *health, unsigned int version);
 
-/* The name of the scheduler that is loaded, or NULL.
+/* Has the scheduler that is loaded taken in all that it was told with this version or
+ * a later one?
+ */
+bool scheduler_knows (const struct scheduler *sched, unsigned int version);
+
+/* The name of the scheduler that is loaded, or NULL. Right after the start it may be
+ * that nobody has looked yet.
  */
 const char *scheduler_name (const struct scheduler *sched);
+bool scheduler_sought (const struct scheduler *sched);
+bool scheduler_is_fluxion (const struct scheduler *sched);
 
 /* True if jobs have to ask for nodes without the property badrabbit. Fluxion with
  * queue-policy fcfs or easy refuses jobs with any constraint, while nodes that satisfy

@@ -36,8 +36,19 @@ void scheduler_start (struct scheduler *sched)
 {
 }
 
-void scheduler_tell (struct scheduler *sched, const struct dws_health *health)
+void scheduler_tell (struct scheduler *sched, const struct dws_health *health,
+                     unsigned int version)
 {
+}
+
+bool holds_kept (const struct job *job)
+{
+    return false;
+}
+
+unsigned int holds_version (const struct holds *holds)
+{
+    return 0;
 }
 
 const char *scheduler_name (const struct scheduler *sched)
