@@ -34,19 +34,22 @@ ssds_of () {
 	jq -r ".scheduling.graph.nodes[].metadata
 		| select(.type == \"ssd\") | .paths.containment" R.out | sort
 }
-# ssds_down <LINES: these and no others are down
+# ssds_down: write their paths to down
 ssds_down () {
-	dws_wait_status ".health.settled" &&
 	rpc sched-fluxion-resource.find \
 		"{\"criteria\": \"status=down\", \"format\": \"jgf\"}" >found &&
 	jq -r "(.R // {} | .graph.nodes // [])[].metadata
 		| select(.type == \"ssd\") | .paths.containment" found | sort >down
 }
+# down_are FILE: these and no others
 down_are () {
-	ssds_down && test_cmp "$1" down
+	dws_wait_status ".health.settled" && ssds_down && test_cmp "$1" down
+}
+count_down_alone () {
+	ssds_down && test $(wc -l <down) = $1
 }
 count_down () {
-	ssds_down && test $(wc -l <down) = $1
+	dws_wait_status ".health.settled" && count_down_alone $1
 }
 pending () {
 	test "$(flux jobs -no "{state}" $1)" = SCHED
@@ -95,13 +98,22 @@ test_expect_success FLUXION 'one that wants less runs' '
 '
 restarted () {
 	dws_wait_status ".health.settled and .health.scheduler == \"fluxion\"" &&
-	dws_until down_are had && pending $second && in_state $first DataOut
+	dws_until count_down 3 && pending $second && in_state $first DataOut
 }
 test_expect_success FLUXION 'nothing changes when the module and the agent restart' '
 	dws_kill_agent &&
-	flux module reload dws &&
+	flux module remove dws &&
+	count_down_alone 3 && cp down before &&
+	flux dmesg -C &&
+	flux module load "$DWS_MODULES/dws.so" &&
 	dws_start_agent &&
-	restarted
+	restarted &&
+	test_cmp before down
+'
+test_expect_success FLUXION 'and nothing is said of ssds again' '
+	flux dmesg >dmesg.out &&
+	grep "the scheduler is fluxion" dmesg.out &&
+	test_must_fail grep "ssds change" dmesg.out
 '
 test_expect_success FLUXION 'nor when Fluxion is loaded again' '
 	reload_fluxion &&

@@ -55,7 +55,89 @@ static int learn_rabbit (struct dws_fluxion *fx, const char *path,
                                            "state", ""));
 }
 
-struct dws_fluxion *dws_fluxion_create (json_t *R, dws_error_t *error)
+/* The state of a rabbit's ssds is kept as a text with a letter for each.
+ */
+static int keep_down (json_t *entry, int ssds, const bool *next)
+{
+    char text[SSDS_MAX + 1];
+
+    for (int n = 0; n < ssds; n++)
+        text[n] = next && next[n] ? 'd' : 'u';
+    text[ssds] = '\0';
+    return json_object_set_new (entry, "state", json_string (text));
+}
+
+/* The rabbits by their path; all of their ssds are taken to be up.
+ */
+static json_t *index_paths (struct dws_fluxion *fx)
+{
+    json_t *paths = json_object ();
+    const char *name;
+    json_t *entry;
+
+    json_object_foreach (fx->rabbits, name, entry) {
+        const char *path = "";
+        int ssds = 0;
+
+        (void)json_unpack (entry, "{s:s s:i}", "path", &path, "ssds", &ssds);
+        if (keep_down (entry, ssds, NULL) < 0
+            || json_object_set (paths, path, entry) < 0) {
+            json_decref (paths);
+            return NULL;
+        }
+    }
+    return paths;
+}
+
+/* One of a rabbit's ssds, or something else that is down.
+ */
+static int note_down (json_t *paths, const char *path)
+{
+    const char *slash = strrchr (path, '/');
+    char *parent = strndup (path, slash ? slash - path : 0);
+    json_t *entry = parent ? json_object_get (paths, parent) : NULL;
+    const char *was = json_string_value (json_object_get (entry, "state"));
+    char *state = NULL;
+    int rc = parent ? 0 : -1;
+    int n = -1;
+
+    if (was && sscanf (slash, "/ssd%d", &n) == 1 && n >= 0
+        && n < (int)strlen (was)) {
+        rc = -1;
+        if ((state = strdup (was))) {
+            state[n] = 'd';
+            rc = json_object_set_new (entry, "state", json_string (state));
+        }
+    }
+    free (state);
+    free (parent);
+    return rc;
+}
+
+static int learn_down (struct dws_fluxion *fx, json_t *vertices)
+{
+    json_t *paths = index_paths (fx);
+    json_t *vertex;
+    size_t index;
+    int rc = paths ? 0 : -1;
+
+    json_array_foreach (vertices, index, vertex) {
+        const char *type = "";
+        const char *path = "";
+
+        (void)json_unpack (vertex, "{s:{s:s s:{s:s}}}",
+                           "metadata",
+                             "type", &type,
+                             "paths", "containment", &path);
+        if (rc == 0 && !strcmp (type, "ssd"))
+            rc = note_down (paths, path);
+    }
+    json_decref (paths);
+    return rc;
+}
+
+struct dws_fluxion *dws_fluxion_create (json_t *R, bool down,
+                                        dws_error_t *error)
 {
     struct dws_fluxion *fx;
     json_t *vertices = NULL;
@@ -83,6 +165,8 @@ struct dws_fluxion *dws_fluxion_create (json_t *R, dws_error_t *error)
         if (learn_rabbit (fx, path, properties) < 0)
             goto nomem;
     }
+    if (down && learn_down (fx, vertices) < 0)
+        goto nomem;
     return fx;
 nomem:
     dws_fluxion_destroy (fx);
@@ -281,18 +365,6 @@ static int list_changes (json_t *changes, const char *path, int ssds,
             return -1;
     }
     return 0;
-}
-
-/* The state of a rabbit's ssds is kept as a text with a letter for each.
- */
-static int keep_down (json_t *entry, int ssds, const bool *next)
-{
-    char text[SSDS_MAX + 1];
-
-    for (int n = 0; n < ssds; n++)
-        text[n] = next[n] ? 'd' : 'u';
-    text[ssds] = '\0';
-    return json_object_set_new (entry, "state", json_string (text));
 }
 
 static int change_rabbit (json_t *changes, json_t *entry, json_t *state,

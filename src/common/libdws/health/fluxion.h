@@ -7,6 +7,7 @@
 #ifndef LIBDWS_FLUXION_H
 #define LIBDWS_FLUXION_H
 
+#include <stdbool.h>
 #include <jansson.h>
 
 #include "libdws/graph/topology.h"
@@ -17,13 +18,20 @@
  */
 #define DWS_FLUXION_CRITERIA "property=rabbit or property=badrabbit"
 
+/* With these it also tells which ssds are down; and which nodes are, with all that is
+ * below them, so that it is for few such nodes only.
+ */
+#define DWS_FLUXION_CRITERIA_DOWN DWS_FLUXION_CRITERIA " or status=down"
+
 struct dws_fluxion;
 
 /* Decode the "R" of the response: the vertices with the property rabbit are
  * above the ssds and nodes of the rabbit that it names, and "ssdcount" of ssds.
- * Which ssds are up is not known yet. Fails with ENOMEM.
+ * With 'down' it is of the second criteria, else it is not known yet which ssds are up.
+ * Fails with ENOMEM.
  */
-struct dws_fluxion *dws_fluxion_create (json_t *R, dws_error_t *error);
+struct dws_fluxion *dws_fluxion_create (json_t *R, bool down,
+                                        dws_error_t *error);
 void dws_fluxion_destroy (struct dws_fluxion *fx);
 
 /* The number of rabbits in the graph.

@@ -413,7 +413,10 @@ static int decide_nodes (struct dws_health *next,
         const char *rabbit = dws_topology_rabbit (topo, host->name);
         json_t *state;
 
-        if (!rabbit || node->excluded)
+        if (node->excluded)
+            continue;
+        next->away += node->reason || node->offline;
+        if (!rabbit)
             continue;
         state = json_object_get (next->rabbits, rabbit);
         if (decide_node (next, last, sets, host->name, node,

@@ -58,6 +58,7 @@ struct dws_health_policy {
 struct dws_health {
     json_t *rabbits;        // {NAME: {"up": BOOL, "capacity": BYTES,
                             //  "outside"?: BYTES}}: of all
+    size_t away;            // nodes that are drained or offline
     char *bad;              // nodes that have no working rabbit
     char *unlinked;         // those of them whose rabbit is up, and that
                             //  are neither drained nor to be drained

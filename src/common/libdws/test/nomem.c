@@ -311,7 +311,7 @@ static int op_fluxion (struct fixture *f, dws_error_t *e)
     struct dws_fluxion *fx;
     int rc;
 
-    if (!(fx = dws_fluxion_create (f->graph, e)))
+    if (!(fx = dws_fluxion_create (f->graph, true, e)))
         return -1;
     rc = dws_fluxion_properties (fx, "a1,b3", f->topo, &set, &clear, e);
     json_decref (set);

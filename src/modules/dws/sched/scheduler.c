@@ -7,9 +7,10 @@
  * While none is loaded it is looked for again, with growing delay.
  *
  * sched-rabbit takes everything in one request. Fluxion takes all properties in
- * two requests, and tells in one which properties it has, so those that an
- * earlier life of this module has set there are found. Fluxion takes the state
- * of ssds one by one: only those that differ are sent, so many at a time.
+ * two requests, and tells in one which properties it has, and as long as few nodes are
+ * down which ssds are, so that what an earlier life of this module has set there is
+ * found. Fluxion takes the state of ssds one by one: only those that differ are sent, so
+ * many at a time.
  */
 
 #include <errno.h>
@@ -27,6 +28,7 @@
 #define DELAY_MIN 0.05
 #define DELAY_MAX 30.
 #define WINDOW 128              // requests under way at the same time
+#define AWAY_FEW 64             // nodes, see DWS_FLUXION_CRITERIA_DOWN
 
 struct backend {
     const char *name;
@@ -60,6 +62,8 @@ struct scheduler {
     json_t *rabbits;            // as in struct dws_health, NULL: not yet known
     char *bad;
     char *unlinked;
+    size_t away;                // nodes that are drained or offline
+    bool asked_down;            // the graph was asked for with what is down
     unsigned int version;       // that 'rabbits' came with
     unsigned int planned;       // that of what is being told
     unsigned int told;          // of what it has been told, 0: of nothing
@@ -169,7 +173,7 @@ static void find_cb (const struct call *call, flux_future_t *f)
     if (!take_response (call, f, sched, "find"))
         return;
     (void)flux_rpc_get_unpack (f, "{s?o}", "R", &R);
-    if (!(sched->fx = dws_fluxion_create (R, &error))) {
+    if (!(sched->fx = dws_fluxion_create (R, sched->asked_down, &error))) {
         flux_log (call->ctx->h, LOG_ERR, "fluxion: %s", error.text);
         push_later (sched);
         return;
@@ -183,10 +187,13 @@ static void find_cb (const struct call *call, flux_future_t *f)
 
 static void find_graph (struct scheduler *sched)
 {
+    sched->asked_down = sched->away <= AWAY_FEW;
     ask_scheduler (sched,
                    flux_rpc_pack (sched->ctx->h, "sched-fluxion-resource.find",
                                   FLUX_NODEID_ANY, 0, "{s:s s:s}",
-                                  "criteria", DWS_FLUXION_CRITERIA,
+                                  "criteria", sched->asked_down
+                                              ? DWS_FLUXION_CRITERIA_DOWN
+                                              : DWS_FLUXION_CRITERIA,
                                   "format", "jgf"),
                    find_cb);
 }
@@ -466,6 +473,7 @@ void scheduler_tell (struct scheduler *sched, const struct dws_health *health,
     char *unlinked = NULL;
 
     sched->version = version;
+    sched->away = health->away;
     if (sched->rabbits && json_equal (sched->rabbits, health->rabbits)
         && !strcmp (sched->bad, health->bad)
         && !strcmp (sched->unlinked, health->unlinked)) {

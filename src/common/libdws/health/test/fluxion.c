@@ -34,7 +34,7 @@ static void setup (struct fixture *f, const char *graph)
     assert_non_null (f->topo);
     json_decref (o);
     o = J (graph);
-    f->fx = dws_fluxion_create (o, NULL);
+    f->fx = dws_fluxion_create (o, false, NULL);
     assert_non_null (f->fx);
     json_decref (o);
 }
@@ -194,6 +194,74 @@ static void test_leaving (void **state)
     teardown (&f);
 }
 
+#define DOWN(type, path) "{'id': '1', 'metadata': {'type': '" type "'," \
+    " 'paths': {'containment': '" path "'}}}"
+
+/* The graph may say which are down: only those that differ are told then.
+ */
+static void test_down (void **state)
+{
+    json_t *R = J (GRAPH (DOWN ("ssd", "/c/chassis0/ssd1") ","
+                          DOWN ("ssd", "/c/chassis0/ssd7") ","
+                          DOWN ("ssd", "/c/chassis9/ssd1") ","
+                          DOWN ("ssd", "ssd") "," DOWN ("ssd", "/c/chassis0/x") ","
+                          DOWN ("node", "/c/chassis0/ssd0") "," CHASSIS ("0", "r0")
+                          "," CHASSIS ("1", "r1") "," DOWN ("ssd", "/c/chassis1/ssd3")));
+    struct fixture f;
+
+    setup (&f, NULL);
+    dws_fluxion_destroy (f.fx);
+    f.fx = dws_fluxion_create (R, true, NULL);
+    ssds (&f, "{'r0': {'up': true, 'capacity': 500},"
+              " 'r1': {'up': true, 'capacity': 2000}}",
+          "[" SSD ("0", "3", "down") "," SSD ("1", "3", "up") "]");
+    json_decref (R);
+    teardown (&f);
+}
+
+/* As after a reload of Fluxion on a machine of 696 rabbits, and one of the module.
+ */
+static void test_many (void **state)
+{
+    json_t *mapping = J ("{'computes': {}, 'rabbits': {}}");
+    json_t *R = J (GRAPH (""));
+    json_t *nodes = json_object_get (json_object_get (R, "graph"), "nodes");
+    json_t *rabbits = json_object ();
+    json_t *changes;
+    struct fixture f = { 0 };
+
+    for (int i = 0; i < 696; i++) {
+        char name[16];
+
+        snprintf (name, sizeof (name), "r%d", i);
+        json_object_set_new (json_object_get (mapping, "rabbits"), name,
+                             J ("{'capacity': 36000, 'hostlist': ''}"));
+        json_object_set_new (rabbits, name,
+                             json_pack ("{s:b s:i}", "up", 1, "capacity",
+                                        i == 5 ? 34000 : 36000));
+        json_array_append_new (nodes,
+            json_pack ("{s:{s:s s:{s:o} s:{s:s s:s}}}", "metadata", "type", "chassis",
+                       "paths", "containment", json_sprintf ("/c/chassis%d", i),
+                       "properties", "rabbit", name, "ssdcount", "36"));
+    }
+    f.topo = dws_topology_create (mapping, NULL);
+    f.fx = dws_fluxion_create (R, false, NULL);
+    assert_true (f.topo && f.fx);
+    changes = dws_fluxion_ssds (f.fx, rabbits, NULL, f.topo, NULL);
+    assert_int_equal (json_array_size (changes), 696 * 36);
+    json_decref (changes);
+    dws_fluxion_destroy (f.fx);
+    json_array_append_new (nodes, J (DOWN ("ssd", "/c/chassis5/ssd35")));
+    f.fx = dws_fluxion_create (R, true, NULL);
+    changes = dws_fluxion_ssds (f.fx, rabbits, NULL, f.topo, NULL);
+    assert_json (changes, "[" SSD ("5", "34", "down") "]");
+    json_decref (changes);
+    json_decref (rabbits);
+    json_decref (R);
+    json_decref (mapping);
+    teardown (&f);
+}
+
 /* An ssd has whole GiB: 36 of 910 GiB are less than 32 TiB in all, and that much
  * may be lost before one has to go down.
  */
@@ -208,7 +276,7 @@ static void test_sizes (void **state)
     json_t *changes;
 
     f.topo = dws_topology_create (mapping, NULL);
-    f.fx = dws_fluxion_create (R, NULL);
+    f.fx = dws_fluxion_create (R, false, NULL);
     assert_true (f.topo && f.fx);
     changes = J ("{'r0': {'up': true, 'capacity': 35184372088832}}");
     json_decref (dws_fluxion_ssds (f.fx, changes, NULL, f.topo, NULL));
@@ -249,6 +317,8 @@ int main (void)
         cmocka_unit_test (test_ssds),
         cmocka_unit_test (test_outside),
         cmocka_unit_test (test_leaving),
+        cmocka_unit_test (test_down),
+        cmocka_unit_test (test_many),
         cmocka_unit_test (test_sizes),
         cmocka_unit_test (test_others),
     };
