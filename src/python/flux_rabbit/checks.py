@@ -203,7 +203,8 @@ def _configuration(site: Site) -> str:
     return f"{len(site.table)} keys in [rabbit]"
 
 
-def _modules(site: Site) -> set[str]:
+def modules(site: Site) -> set[str]:
+    """What is loaded on rank 0."""
     answer = site.handle.send("module.list", {}, nodeid=0).get()
     return {str(module["name"]) for module in answer["mods"]}
 
@@ -242,10 +243,10 @@ def _plugin(site: Site) -> str:
 
 @check("scheduler")
 def _scheduler(site: Site) -> str | Advice:
-    modules = _modules(site)
-    found = [name for name in SCHEDULERS if name in modules]
+    loaded = modules(site)
+    found = [name for name in SCHEDULERS if name in loaded]
     if not found:
-        others = sorted(name for name in modules if name.startswith("sched"))
+        others = sorted(name for name in loaded if name.startswith("sched"))
         raise Wrong(
             f"the scheduler ({', '.join(others) or 'none'}) knows no rabbits",
             "load sched-rabbit.py, or Fluxion with a graph of flux dws2jgf",

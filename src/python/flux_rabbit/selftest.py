@@ -11,7 +11,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from flux_rabbit import checks, cli, rpc, term, timeline
+# graphcheck puts its checks on the list.
+from flux_rabbit import checks, cli, graphcheck, rpc, term, timeline  # noqa: F401
 from flux_rabbit.checks import Verdict
 from flux_rabbit.listing import state_of, waits_for
 from flux_rabbit.submit import TYPES, submit
