@@ -50,7 +50,11 @@ static void act_result_cb (struct dws_ctx *ctx, struct job *job,
                            const struct command *cmd, json_t *report)
 {
     const struct action *action = cmd->arg;
-    struct result result = { .message = "", .index = cmd->index };
+    struct result result = {
+        .message = "",
+        .index = cmd->index,
+        .workflow = cmd->workflow,
+    };
     int ok = 0;
 
     if (!job)

@@ -22,6 +22,7 @@ struct result {
     int status;                 // of HTTP, 0: none
     const char *message;        // never NULL
     json_t *object;             // or NULL
+    struct dws_text workflow;   // all of it, if it is a Workflow; borrowed
     json_t *objects;            // or NULL
     int index;                  // of the command
     bool current;               // the job's workflow is the one it was then

@@ -8,6 +8,8 @@
 #include <errno.h>
 
 #include "libdws/facts/movements.h"
+#include "libdws/util/jsontext.h"
+#include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/kvs.h"
 #include "agent/agent.h"
@@ -44,17 +46,19 @@ static int read_workflow (struct job *job, uint32_t bit)
  */
 static int run_save (struct job *job, const struct dws_action *wanted)
 {
-    json_t *object = wanted->whole ? job->object : NULL;
+    json_t *object = NULL;
+    int rc = 0;
 
     if (!job->wf)
         return 0;
-    if (wanted->whole && !object && read_workflow (job, wanted->bit) < 0)
-        return -1;
-    if ((object || job->wf->elapsed)
-        && store_workflow (job, wanted->state, object) < 0)
-        return -1;
-    underway_save (&job->underway, job->facts, wanted->bit);
-    return 0;
+    if (wanted->whole && !(object = dws_jsontext_get (job->object)))
+        rc = read_workflow (job, wanted->bit);
+    if (rc == 0 && (object || job->wf->elapsed))
+        rc = store_workflow (job, wanted->state, object);
+    if (rc == 0)
+        underway_save (&job->underway, job->facts, wanted->bit);
+    ERRNO_SAFE (json_decref (object));
+    return rc;
 }
 
 /* The Workflow object was read to be stored. If it could not be, 'object' is
@@ -72,9 +76,13 @@ static void workflow_read (struct job *job, const struct result *result,
 
 static bool save_result (struct job *job, const struct result *result)
 {
+    json_t *object;
+
     if (!result->ok)
         return false;
-    workflow_read (job, result, result->object);
+    object = dws_text_parse (result->workflow);
+    workflow_read (job, result, object);
+    json_decref (object);
     return true;
 }
 

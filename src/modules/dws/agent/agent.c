@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/facts/report.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent.h"
@@ -39,6 +40,7 @@ struct agent {
     struct idmap *commands;     // seq -> struct command
     json_t *stats;              // what the agent counts, or NULL
     char *release;              // of the agent, or NULL
+    struct dws_reports *reports;
 };
 
 /* A request whose agent is lost may have been carried out or not.
@@ -88,7 +90,8 @@ struct agent *agent_create (struct dws_ctx *ctx)
         return NULL;
     agent->ctx = ctx;
     agent->reachable = true;
-    if (!(agent->commands = idmap_create (command_destroy))) {
+    if (!(agent->commands = idmap_create (command_destroy))
+        || !(agent->reports = dws_reports_create ())) {
         agent_destroy (agent);
         errno = ENOMEM;
         return NULL;
@@ -109,6 +112,7 @@ void agent_destroy (struct agent *agent)
         idmap_destroy (agent->commands);
         json_decref (agent->stats);
         free (agent->release);
+        dws_reports_destroy (agent->reports);
         free (agent);
     }
 }
@@ -321,10 +325,13 @@ static void forget_unseen (struct job *job, void *arg)
         jobs_forget_workflow (job);
 }
 
-static void learn_workflow (struct agent *agent, json_t *object, bool deleted)
+/* 'text' is the same object, or there is none.
+ */
+static void learn_workflow (struct agent *agent, json_t *object,
+                            struct dws_text text, bool deleted)
 {
     if (!sweeps_learn (agent->ctx->sweeps, object, deleted))
-        jobs_learn_workflow (agent->ctx->jobs, object, deleted);
+        jobs_learn_workflow (agent->ctx->jobs, object, text, deleted);
 }
 
 /* A snapshot comes in parts, so that nobody has to wait for all of it.
@@ -342,7 +349,7 @@ static void snapshot_workflows (struct agent *agent, json_t *workflows,
     }
     agent->listing = more;
     json_array_foreach (workflows, index, object)
-        learn_workflow (agent, object, false);
+        learn_workflow (agent, object, dws_text (NULL), false);
     if (more)
         return;
     jobs_each (jobs, forget_unseen, NULL);
@@ -388,10 +395,12 @@ static void take_snapshot (struct agent *agent, json_t *report)
                             json_is_true (json_object_get (report, "more")));
 }
 
-static void take_event (struct agent *agent, const char *type, json_t *report)
+static void take_event (struct agent *agent, const char *type,
+                        const struct dws_report *report)
 {
-    json_t *object = json_object_get (report, "object");
-    const char *event = json_string_value (json_object_get (report, "event"));
+    json_t *object = json_object_get (report->o, "object");
+    const char *event = json_string_value (json_object_get (report->o,
+                                                            "event"));
     bool deleted = event && !strcmp (event, "DELETED");
 
     if (!strcmp (type, "storage"))
@@ -406,7 +415,7 @@ static void take_event (struct agent *agent, const char *type, json_t *report)
     else if (!strcmp (type, "servers"))
         usage_learn (agent->ctx, object, deleted);
     else if (agent->ready)
-        learn_workflow (agent, object, deleted);
+        learn_workflow (agent, object, report->workflow, deleted);
 }
 
 int agent_result_errno (int status)
@@ -447,18 +456,18 @@ static void answer_request (struct command *cmd, json_t *report)
 /* The agent does not report a change of a workflow once more if the result of a
  * command has shown it, whatever that was for, also if it was given up.
  */
-static void learn_result (struct agent *agent, json_t *report)
+static void learn_result (struct agent *agent, const struct dws_report *report)
 {
-    json_t *object = json_object_get (report, "object");
+    json_t *object = json_object_get (report->o, "object");
     const char *kind = json_string_value (json_object_get (object, "kind"));
 
     if (agent->ready && kind && !strcmp (kind, "Workflow"))
-        learn_workflow (agent, object, false);
+        learn_workflow (agent, object, report->workflow, false);
 }
 
-static void take_result (struct agent *agent, json_t *report)
+static void take_result (struct agent *agent, const struct dws_report *report)
 {
-    json_int_t seq = json_integer_value (json_object_get (report, "seq"));
+    json_int_t seq = json_integer_value (json_object_get (report->o, "seq"));
     struct command *cmd;
     struct job *job;
 
@@ -470,9 +479,11 @@ static void take_result (struct agent *agent, json_t *report)
         if (job && !cmd->is_query)
             job_set_trouble (job, NULL);
         if (cmd->request)
-            answer_request (cmd, report);
-        else
-            cmd->cb (agent->ctx, job, cmd, report);
+            answer_request (cmd, report->o);
+        else {
+            cmd->workflow = report->workflow;
+            cmd->cb (agent->ctx, job, cmd, report->o);
+        }
         command_destroy (cmd);
     }
     else
@@ -520,9 +531,9 @@ static void take_stats (struct agent *agent, json_t *report)
     agent->stats = json_incref (json_object_get (report, "stats"));
 }
 
-static void take_report (struct agent *agent, json_t *report)
+static void take_report (struct agent *agent, const struct dws_report *report)
 {
-    const char *type = json_string_value (json_object_get (report, "type"));
+    const char *type = json_string_value (json_object_get (report->o, "type"));
 
     if (!type)
         type = "";
@@ -532,15 +543,29 @@ static void take_report (struct agent *agent, json_t *report)
              || !strcmp (type, "persistent") || !strcmp (type, "servers"))
         take_event (agent, type, report);
     else if (!strcmp (type, "snapshot"))
-        take_snapshot (agent, report);
+        take_snapshot (agent, report->o);
     else if (!strcmp (type, "health"))
-        take_health (agent, report);
+        take_health (agent, report->o);
     else if (!strcmp (type, "trouble"))
-        take_trouble (agent, report);
+        take_trouble (agent, report->o);
     else if (!strcmp (type, "stats"))
-        take_stats (agent, report);
+        take_stats (agent, report->o);
     else
         flux_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
+}
+
+/* One by one: all of them as values would be large.
+ */
+static int take_reports (struct agent *agent, const char *payload)
+{
+    struct dws_report report;
+    int rc;
+
+    if (dws_reports_begin (agent->reports, payload) < 0)
+        return -1;
+    while ((rc = dws_reports_next (agent->reports, &report)) > 0)
+        take_report (agent, &report);
+    return rc;
 }
 
 void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -548,11 +573,9 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct dws_ctx *ctx = arg;
     const char *errstr = NULL;
-    json_t *reports;
-    json_t *report;
-    size_t index;
+    const char *payload;
 
-    if (flux_request_unpack (msg, NULL, "{s:o}", "reports", &reports) < 0)
+    if (flux_request_decode (msg, NULL, &payload) < 0)
         goto error;
     if (!ctx->agent->request
         || !flux_disconnect_match (msg, ctx->agent->request)) {
@@ -560,8 +583,11 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
         errstr = "this agent is not attached";
         goto error;
     }
-    json_array_foreach (reports, index, report)
-        take_report (ctx->agent, report);
+    if (take_reports (ctx->agent, payload) < 0) {
+        if (errno == EINVAL)
+            errno = EPROTO;
+        goto error;
+    }
     jobs_keep_up (ctx->jobs);
     if (flux_respond (h, msg, NULL) < 0)
         flux_log_error (h, DWS_TOPIC_REPORT);

@@ -12,6 +12,7 @@
 #include <flux/core.h>
 
 #include "libdws/tell/waiting.h"
+#include "libdws/util/jsonscan.h"
 #include "base/ctx.h"
 #include "facts/jobs.h"
 
@@ -33,6 +34,7 @@ struct command {
     const void *arg;            // the caller's own
     int index;                  // likewise
     bool is_query;              // agent_query()
+    struct dws_text workflow;   // that of the result, all of it, for 'cb'
     flux_t *h;
     const flux_msg_t *request;  // or else: to be answered with the result
 };

@@ -53,7 +53,7 @@ static void job_destroy (void *value)
         space_free (job->ctx->space, &job->claim, false);
         json_decref (job->reserved);
         json_decref (job->ssds);
-        json_decref (job->object);
+        free (job->object);
         json_decref (job->servers);
         flux_watcher_destroy (job->wake);
         retry_destroy (job->retry);
@@ -224,7 +224,7 @@ static void drop_stray (struct job *job)
     dws_workflow_destroy (job->wf);
     job->wf = NULL;
     job->version = 0;
-    json_decref (job->object);
+    free (job->object);
     job->object = NULL;
     tally_update (&job->ctx->jobs->tally, job);
     job->ctx->events->job_changed (job);
@@ -251,7 +251,7 @@ static void decide_job (struct jobs *jobs, struct job *job)
     else if (job->wake)
         flux_watcher_stop (job->wake);
     jobs->ctx->events->decided (job, &actions);
-    json_decref (job->object);
+    free (job->object);
     job->object = NULL;
 }
 
@@ -355,7 +355,7 @@ void jobs_forget_workflow (struct job *job)
         job->ctx->events->workflow_gone (job);
         dws_workflow_destroy (job->wf);
         job->wf = NULL;
-        json_decref (job->object);
+        free (job->object);
         job->object = NULL;
         job->generation++;
         job->promised = PROMISE_NONE;
@@ -395,7 +395,8 @@ static bool may_be_adopted (const struct dws_workflow *wf, json_t *object)
         && id == wf->jobid;
 }
 
-void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
+void jobs_learn_workflow (struct jobs *jobs, json_t *object,
+                          struct dws_text text, bool deleted)
 {
     struct dws_workflow *wf;
     struct job *job;
@@ -431,8 +432,10 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted)
     dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
     dws_workflow_destroy (job->wf);
     job->wf = wf;
-    json_decref (job->object);
-    job->object = facts_complete (jobs) ? json_incref (object) : NULL;
+    free (job->object);
+    job->object = NULL;
+    if (facts_complete (jobs) && text.s && (wf->ready || wf->deleting))
+        job->object = strndup (text.s, text.len);
     if (job_torn_down (job))
         free_space (job, true);
     jobs_changed (job);

@@ -18,6 +18,7 @@
 #include "libdws/decide/reconcile.h"
 #include "libdws/facts/job.h"
 #include "libdws/facts/workflow.h"
+#include "libdws/util/jsonscan.h"
 #include "base/ctx.h"
 #include "facts/space.h"
 #include "facts/tally.h"
@@ -38,8 +39,9 @@ struct job {
     uint64_t version;                   // newest seen of the workflow
     unsigned int generation;            // workflows that came and went
     struct underway underway;           // what was asked for
-    json_t *object;                     // the Workflow that 'wf' was decoded
-                                        //  from, until that is decided on
+    char *object;                       // text of the Workflow that 'wf' was
+                                        //  decoded from, where it may be saved,
+                                        //  until that is decided on
     json_t *breakdowns;                 // those read so far
     json_t *servers;                    // where storage is that is used
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
@@ -97,11 +99,13 @@ bool jobs_each_part (struct jobs *jobs, size_t *place, size_t count,
  */
 struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
 
-/* Note a Workflow object, if it is ours and not older than what is known.
+/* Note a Workflow object, if it is ours and not older than what is known. 'text'
+ * is all of it, where it is at hand: it may be saved.
  * With 'deleted' set it is the last version of one that is gone. A workflow
  * whose job is not known gets a record in phase gone.
  */
-void jobs_learn_workflow (struct jobs *jobs, json_t *object, bool deleted);
+void jobs_learn_workflow (struct jobs *jobs, json_t *object,
+                          struct dws_text text, bool deleted);
 
 /* Have the storage controllers given back all but persistent storage?
  */

@@ -96,7 +96,7 @@ static struct job *see_of (struct world *w, int jobid, const char *uid,
               " 'status': {'state': 'Setup', 'ready': false}}",
               jobid, uid, version);
     o = J (text);
-    jobs_learn_workflow (w->ctx.jobs, o, deleted);
+    jobs_learn_workflow (w->ctx.jobs, o, dws_text (NULL), deleted);
     json_decref (o);
     return jobs_find (w->ctx.jobs, jobid);
 }
@@ -121,7 +121,7 @@ static struct job *see_stray (struct world *w, const char *jobid)
               "  'jobID': '%s', 'userID': 100},"
               " 'status': {'state': 'Setup', 'ready': false}}", jobid);
     o = J (text);
-    jobs_learn_workflow (w->ctx.jobs, o, false);
+    jobs_learn_workflow (w->ctx.jobs, o, dws_text (NULL), false);
     json_decref (o);
     return jobs_find (w->ctx.jobs, 77);
 }

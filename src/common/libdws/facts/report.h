@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the agent reports (doc/protocol.md). A workflow is reported thirty times in the
+ * life of a job, and most of it is of no interest to anybody here: of Workflow
+ * objects, and of Servers objects that have changed, only what is read is parsed. Who
+ * reads more of them has to name it in report.c.
+ */
+
+#ifndef LIBDWS_REPORT_H
+#define LIBDWS_REPORT_H
+
+#include "libdws/util/jsonscan.h"
+
+struct dws_report {
+    json_t *o;                  // with the parts of objects that are read
+    struct dws_text workflow;   // its Workflow object, all of it, if it has one
+};
+
+/* Goes through the reports of one request after the other. It keeps the memory that
+ * it needs for that.
+ */
+struct dws_reports;
+
+struct dws_reports *dws_reports_create (void);
+void dws_reports_destroy (struct dws_reports *reports);
+
+/* Begin with a request. The payload is borrowed. Fails with ENOMEM.
+ */
+int dws_reports_begin (struct dws_reports *reports, const char *payload);
+
+/* The next report, which is valid until the one after. Returns 1 if there was one, 0
+ * after the last one, and -1 with errno: ENOMEM, or EINVAL if it is malformed.
+ */
+int dws_reports_next (struct dws_reports *reports, struct dws_report *report);
+
+#endif /* !LIBDWS_REPORT_H */

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Tests of report.c.
+ */
+
+#include "libdws/facts/report.h"
+#include "libdws/facts/workflow.h"
+#include "libdws/test/util.h"
+
+static char *quoted (const char *text)
+{
+    json_t *o = J (text);
+    char *s = json_dumps (o, JSON_COMPACT);
+
+    json_decref (o);
+    return s;
+}
+
+/* The only report of a request.
+ */
+static json_t *only (const char *text, char **workflow)
+{
+    char *s = quoted (text);
+    char *payload = malloc (strlen (s) + 32);
+    struct dws_reports *reports;
+    struct dws_report report;
+    json_t *o;
+
+    sprintf (payload, "{\"reports\":[%s]}", s);
+    assert_non_null (reports = dws_reports_create ());
+    assert_int_equal (dws_reports_begin (reports, payload), 0);
+    assert_int_equal (dws_reports_next (reports, &report), 1);
+    o = json_incref (report.o);
+    if (workflow)
+        *workflow = report.workflow.s ? strndup (report.workflow.s,
+                                                 report.workflow.len) : NULL;
+    assert_int_equal (dws_reports_next (reports, &report), 0);
+    dws_reports_destroy (reports);
+    free (payload);
+    free (s);
+    return o;
+}
+
+/* All that is decoded of a workflow, but for pointers.
+ */
+static void assert_same (const struct dws_workflow *a,
+                         const struct dws_workflow *b)
+{
+#define SAME(x) assert_true (a->x == b->x)
+#define SAME_TEXT(x) \
+    assert_string_equal (a->x ? a->x : "none", b->x ? b->x : "none")
+    SAME_TEXT (name);
+    SAME_TEXT (namespace);
+    SAME_TEXT (uid);
+    SAME_TEXT (message);
+    SAME_TEXT (silent);
+    SAME_TEXT (elapsed);
+    SAME_TEXT (computes);
+    SAME_TEXT (computes_namespace);
+    SAME_TEXT (failed);
+    SAME_TEXT (waived);
+    SAME_TEXT (env);
+    SAME_TEXT (token);
+    SAME_TEXT (token_namespace);
+    SAME_TEXT (breakdown_refs);
+    SAME (jobid);
+    SAME (version);
+    SAME (ours);
+    SAME (stray);
+    SAME (deleting);
+    SAME (finalizer);
+    SAME (desired);
+    SAME (state);
+    SAME (status);
+    SAME (trouble);
+    SAME (ready);
+    SAME (force_ready);
+    SAME (userid);
+    SAME (directives_hash);
+    SAME (destroys);
+    SAME (containers);
+    SAME (mounts);
+    SAME (moves);
+    SAME (t_desired);
+    SAME (stamp_state);
+    SAME (t_stamp);
+    SAME (t_failed);
+    SAME (retry);
+    SAME (t_ready);
+    SAME (breakdown_count);
+}
+
+#define WORKFLOW(DRIVERS, MORE) \
+    "{'apiVersion': 'v1', 'kind': 'Workflow'," \
+    " 'metadata': {'name': 'fluxjob-77', 'namespace': 'ns', 'uid': 'u1'," \
+    "  'generation': 7, 'resourceVersion': '123', " MORE \
+    "  'labels': {'flux-framework.org/instance': 'me'}, 'annotations': {" \
+    "   'flux-framework.org/failed-nodes': 'a', " \
+    "   'flux-framework.org/waived-nodes': 'b', " \
+    "   'flux-framework.org/transient-since': 'Setup 5.5', " \
+    "   'flux-framework.org/stage-out-failed': '7.5', " \
+    "   'flux-framework.org/stage-out-retry': '1'}," \
+    "  'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']}," \
+    " 'spec': {'desiredState': 'Setup', 'userID': 5000, 'hurry': false," \
+    "  'forceReady': true, 'groupID': 5, 'wlmID': 'flux', 'jobID': 'f2'," \
+    "  'dwDirectives': ['#DW jobdw type=xfs name=a', '#DW container name=b'," \
+    "   '#DW destroy_persistent name=x', '#DW copy_out source=/a', 5]}," \
+    " 'status': {'state': 'Setup', 'ready': true, 'status': 'DriverWait'," \
+    "  'message': 'DW Directive 3: m', 'elapsedTimeLastState': '1s'," \
+    "  'desiredStateChange': '2026-01-02T03:04:05.250000Z'," \
+    "  'readyChange': '2026-01-02T03:04:06.250000Z'," \
+    "  'computes': {'kind': 'Computes', 'name': 'c', 'namespace': 'n'}," \
+    "  'env': {'DW_JOB_a': '/b'}, 'workflowToken': {" \
+    "   'secretName': 's', 'secretNamespace': 'sn'}," \
+    "  'directiveBreakdowns': [{'name': 'b', 'namespace': 'n'}]," \
+    "  'drivers': " DRIVERS "}}"
+
+#define SILENT \
+    "[{'watchState': 'Setup', 'completed': false, 'error': 'internal error: " \
+    "Node: rabbit-1: default/x has not been reconciled after 600 s'}]"
+
+static const char *const workflows[] = {
+    WORKFLOW ("[]", ""),
+    WORKFLOW ("[]", "'deletionTimestamp': '2026-01-02T03:04:05Z',"),
+    WORKFLOW ("[{'watchState': 'Setup', 'completed': false,"
+              " 'message': 'allocation set not ready'}]", ""),
+    WORKFLOW ("[{'watchState': 'Setup', 'completed': false, 'message': ''}]",
+              ""),
+    WORKFLOW ("[{'watchState': 'Setup', 'completed': true, 'message': 'x'},"
+              " {'watchState': 'Setup', 'completed': false,"
+              "  'status': 'Error'}]", ""),
+    WORKFLOW ("[{'watchState': 'Setup', 'status': 'TransientCondition'}]", ""),
+    WORKFLOW (SILENT, ""),
+};
+
+static void check_decoded (const char *text, const char *report)
+{
+    json_t *whole = J (text);
+    char *found = NULL;
+    char *s = json_dumps (whole, JSON_COMPACT);
+    json_t *o = only (report, &found);
+    struct dws_workflow *a = dws_workflow_decode (whole, "me", NULL);
+    struct dws_workflow *b = dws_workflow_decode (json_object_get (o, "object"),
+                                                  "me", NULL);
+
+    assert_non_null (a);
+    assert_non_null (b);
+    assert_same (a, b);
+    assert_string_equal (found, s);
+    dws_workflow_destroy (a);
+    dws_workflow_destroy (b);
+    json_decref (whole);
+    json_decref (o);
+    free (found);
+    free (s);
+}
+
+/* The parts that are read make the same of it as the whole.
+ */
+static void test_workflow (void **state)
+{
+    for (size_t i = 0; i < sizeof (workflows) / sizeof (workflows[0]); i++) {
+        char buf[4096];
+
+        snprintf (buf, sizeof (buf), "{'type': 'workflow', 'event': 'MODIFIED',"
+                  " 'object': %s}", workflows[i]);
+        check_decoded (workflows[i], buf);
+        snprintf (buf, sizeof (buf), "{'type': 'result', 'seq': 7, 'ok': true,"
+                  " 'object': %s}", workflows[i]);
+        check_decoded (workflows[i], buf);
+    }
+}
+
+static void test_left_out (void **state)
+{
+    json_t *o = only ("{'object': {'kind': 'Workflow', 'x': 1, 'status':"
+                      " {'drivers': [{'status': 'Pending', 'message': ''}],"
+                      "  'y': 1}}, 'type': 'result', 'seq': 7, 'ok': false,"
+                      " 'status': 409, 'reason': 'r', 'message': 'm'}", NULL);
+    json_t *e = J ("{'object': {'kind': 'Workflow', 'status': {'drivers': []}},"
+                   " 'type': 'result', 'seq': 7, 'ok': false,"
+                   " 'status': 409, 'reason': 'r', 'message': 'm'}");
+
+    assert_true (json_equal (o, e));
+    json_decref (o);
+    json_decref (e);
+}
+
+/* Of other objects, and of any that is read, all is there.
+ */
+static void test_whole (void **state)
+{
+    static const char *const texts[] = {
+        "{'type': 'result', 'seq': 1, 'ok': true, 'object':"
+        " {'kind': 'Servers', 'metadata': {'x': 1}, 'y': 2}}",
+        "{'type': 'result', 'seq': 1, 'ok': true, 'objects': [{'x': 1}]}",
+        "{'type': 'storage', 'event': 'ADDED', 'object': {'x': {'y': []}}}",
+        "{'type': 'health', 'ok': false, 'message': 'm'}",
+        "{'type': 'unheard of', 'x': 1}",
+        "{}",
+    };
+
+    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
+        char *workflow = NULL;
+        json_t *o = only (texts[i], &workflow);
+        json_t *e = J (texts[i]);
+
+        assert_true (json_equal (o, e));
+        assert_null (workflow);
+        json_decref (o);
+        json_decref (e);
+    }
+}
+
+static void test_servers (void **state)
+{
+    json_t *o = only ("{'type': 'snapshot', 'more': true, 'servers': [{'kind':"
+                      " 'Servers', 'metadata': {'name': 'n', 'uid': 'u',"
+                      "  'labels': {'a': 'b'}}, 'spec': {'x': 1}, 'status':"
+                      " {'ready': true, 'lastUpdate': 't', 'allocationSets':"
+                      "  [{'label': 'xfs'}]}}],"
+                      " 'workflows': [{'kind': 'Workflow', 'x': 1}],"
+                      " 'storages': [{'x': 1}]}", NULL);
+    json_t *e = J ("{'type': 'snapshot', 'more': true, 'servers':"
+                   " [{'metadata': {'name': 'n', 'labels': {'a': 'b'}},"
+                   "   'spec': {'x': 1}, 'status': {'ready': true,"
+                   "   'allocationSets': [{'label': 'xfs'}]}}],"
+                   " 'workflows': [{'kind': 'Workflow'}],"
+                   " 'storages': [{'x': 1}]}");
+
+    assert_true (json_equal (o, e));
+    json_decref (o);
+    json_decref (e);
+}
+
+static void test_malformed (void **state)
+{
+    static const char *const payloads[] = {
+        NULL, "", "x", "{}", "{\"reports\": {}}", "{\"reports\": [",
+        "{\"reports\": [{\"type\": \"workflow\", \"object\": {]}]}",
+        "{\"reports\": [{\"type\": x}]}",
+        "{\"reports\": [{\"type\": \"health\", \"x\": \"\\q\"}]}",
+    };
+
+    struct dws_reports *reports = dws_reports_create ();
+    struct dws_report report;
+
+    assert_non_null (reports);
+    for (size_t i = 0; i < sizeof (payloads) / sizeof (payloads[0]); i++) {
+        assert_int_equal (dws_reports_begin (reports, payloads[i]), 0);
+        errno = 0;
+        assert_int_equal (dws_reports_next (reports, &report), -1);
+        assert_int_equal (errno, EINVAL);
+    }
+    dws_reports_destroy (reports);
+    dws_reports_destroy (NULL);
+}
+
+static void test_several (void **state)
+{
+    static const struct {
+        const char *payload;
+        const char *types;
+    } tab[] = {
+        { "{\"reports\":[{\"type\":\"x\"}]}", "x" },
+        { "{ \"reports\" : [ {\"type\": \"a\"} , {\"type\": \"b\"} ] }",
+          "ab" },
+        { "{\"reports\":[]}", "" },
+        { "{\"reports\":[{\"type\":\"y\"}]}", "y" },
+    };
+    struct dws_reports *reports = dws_reports_create ();
+    struct dws_report report;
+
+    assert_non_null (reports);
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        assert_int_equal (dws_reports_begin (reports, tab[i].payload), 0);
+        for (const char *type = tab[i].types; *type; type++) {
+            json_t *found;
+
+            assert_int_equal (dws_reports_next (reports, &report), 1);
+            found = json_object_get (report.o, "type");
+            assert_int_equal (*json_string_value (found), *type);
+        }
+        assert_int_equal (dws_reports_next (reports, &report), 0);
+    }
+    dws_reports_destroy (reports);
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_workflow),
+        cmocka_unit_test (test_left_out),
+        cmocka_unit_test (test_whole),
+        cmocka_unit_test (test_servers),
+        cmocka_unit_test (test_malformed),
+        cmocka_unit_test (test_several),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
