@@ -33,8 +33,14 @@ struct holding {
     bool listed;                // it is in the latest list
     struct holding *next;
     struct holding *prev;
+    struct holding **group;     // of its claim, or one of those below
+    struct holding *group_next;
+    struct holding *group_prev;
 };
 
+/* There may be ten thousand holdings, and a change is about one of them or one job's:
+ * they are also in a list for each claim, and of those that no job has in one of two.
+ */
 struct space {
     json_t *used;               // the sum of all
     json_t *outside;            // the sum of what no job has
@@ -42,6 +48,8 @@ struct space {
     json_t *freed;              // space_freed()
     void *tree;                 // of holdings, by key
     struct holding *list;
+    struct holding *unsettled;  // nobody's yet, to be asked for
+    struct holding *others;
     bool known;
 };
 
@@ -154,6 +162,36 @@ static void count_holding (struct space *space, struct holding *holding,
              holding->bytes, sign);
 }
 
+static void leave_group (struct holding *holding)
+{
+    if (!holding->group)
+        return;
+    if (holding->group_next)
+        holding->group_next->group_prev = holding->group_prev;
+    if (holding->group_prev)
+        holding->group_prev->group_next = holding->group_next;
+    else
+        *holding->group = holding->group_next;
+    holding->group = NULL;
+}
+
+/* To be called when 'claim', 'released' or 'settled' has changed.
+ */
+static void regroup (struct space *space, struct holding *holding)
+{
+    leave_group (holding);
+    if (holding->claim)
+        holding->group = &holding->claim->holdings;
+    else if (holding->released || holding->settled)
+        holding->group = &space->others;
+    else
+        holding->group = &space->unsettled;
+    holding->group_prev = NULL;
+    if ((holding->group_next = *holding->group))
+        holding->group_next->group_prev = holding;
+    *holding->group = holding;
+}
+
 static void give_to (struct space *space, struct holding *holding,
                      struct claim *claim)
 {
@@ -164,6 +202,7 @@ static void give_to (struct space *space, struct holding *holding,
     count_holding (space, holding, -1);
     holding->claim = claim;
     count_holding (space, holding, 1);
+    regroup (space, holding);
 }
 
 /* Holdings
@@ -193,6 +232,7 @@ static struct holding *add_holding (struct space *space, const char *key)
     if ((holding->next = space->list))
         holding->next->prev = holding;
     space->list = holding;
+    regroup (space, holding);
     return holding;
 }
 
@@ -220,6 +260,7 @@ static void remove_holding (struct space *space, struct holding *holding)
         holding->prev->next = holding->next;
     else
         space->list = holding->next;
+    leave_group (holding);
     tdelete (holding, &space->tree, compare_keys);
     holding_destroy (holding);
 }
@@ -307,13 +348,11 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
     struct holding *holding;
     struct holding *next;
 
-    for (holding = space->list; holding; holding = next) {
-        next = holding->next;
-        if (holding->claim != claim)
-            continue;
+    for (holding = claim->holdings; holding; holding = next) {
+        next = holding->group_next;
         if (holding->seen && (holding->persistent || !torn_down)) {
-            give_to (space, holding, NULL);
             holding->released = true;
+            give_to (space, holding, NULL);
         }
         else
             remove_holding (space, holding);
@@ -425,12 +464,12 @@ void space_settle (struct space *space, bool again, space_owner_f owner,
     struct holding *holding;
     struct holding *next;
 
-    for (holding = space->list; holding; holding = next) {
+    for (holding = again ? space->list : space->unsettled; holding;
+         holding = next) {
         struct claim *claim = NULL;
 
-        next = holding->next;
-        if (holding->claim || holding->released
-            || (holding->settled && !again))
+        next = again ? holding->next : holding->group_next;
+        if (holding->claim || holding->released)
             continue;
         switch (owner (arg, holding->workflow, holding->persistent, &claim)) {
             case SPACE_OF_JOB:
@@ -441,6 +480,7 @@ void space_settle (struct space *space, bool again, space_owner_f owner,
                 break;
             case SPACE_OF_NOBODY:
                 holding->settled = true;
+                regroup (space, holding);
                 break;
         }
     }
@@ -497,8 +537,8 @@ json_t *space_keys (const struct space *space, json_t *rabbits)
 
 bool space_has_keys (const struct space *space, const struct claim *claim)
 {
-    for (struct holding *h = space->list; h; h = h->next) {
-        if (h->claim == claim && json_object_size (h->keys) > 0)
+    for (struct holding *h = claim->holdings; h; h = h->group_next) {
+        if (json_object_size (h->keys) > 0)
             return true;
     }
     return false;

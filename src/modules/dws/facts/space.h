@@ -25,12 +25,14 @@
     "dataworkflowservices.github.io/persistentstorage.name"
 
 struct space;
+struct holding;
 
 /* What one job holds on rabbits. Part of struct job.
  */
 struct claim {
     uint64_t id;                // of the job
     json_t *bytes;              // by rabbit; NULL: nothing is known of
+    struct holding *holdings;   // what these are from
     bool held;                  // the scheduler is told (space_hold())
     unsigned int leaving;       // sched/holds.h: its job is let go next, 0: not yet
     bool kept;                  // holds_kept(), when that was counted last
