@@ -66,7 +66,7 @@ static void on_job_changed (struct job *job)
 {
     struct dws_ctx *ctx = job->ctx;
 
-    annotate_start (ctx->annotate);
+    annotate_see_job (ctx->annotate, job);
     if (ctx->turns)
         turns_see_job (ctx->turns, job);
     totals_see_job (ctx->totals, job);
@@ -99,7 +99,7 @@ static void on_job_forgotten (struct job *job)
     totals_forget_job (job->ctx->totals, job);
     if (job->ctx->expire)
         expire_look (job->ctx->expire);
-    annotate_forget (job);
+    annotate_leave (job);
     explain_forget (job);
 }
 
@@ -134,7 +134,7 @@ static void on_agent_lost (struct dws_ctx *ctx)
 
 static void on_link_changed (struct dws_ctx *ctx)
 {
-    annotate_start (ctx->annotate);
+    annotate_see_all (ctx->annotate);
     expire_look (ctx->expire);
 }
 
@@ -257,6 +257,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         holds_destroy (ctx->holds);
         scheduler_destroy (ctx->scheduler);
         annotate_destroy (ctx->annotate);
+        ctx->annotate = NULL;
         leases_destroy (ctx->leases);
         sweeps_destroy (ctx->sweeps);
         persistent_destroy (ctx->persistent);

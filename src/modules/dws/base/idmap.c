@@ -175,14 +175,3 @@ void idmap_each (struct idmap *map, idmap_each_f cb, void *arg)
     for (size_t i = 0; i < map->size; i++)
         each_in_slot (map, i, cb, arg);
 }
-
-/* When the table doubles, an entry stays in its slot or goes to one of the new
- * slots behind all old ones: a walk may meet it twice, and does not miss it.
- */
-bool idmap_each_part (struct idmap *map, size_t *place, size_t slots,
-                      idmap_each_f cb, void *arg)
-{
-    for (; slots > 0 && *place < map->size; slots--)
-        each_in_slot (map, (*place)++, cb, arg);
-    return *place < map->size;
-}

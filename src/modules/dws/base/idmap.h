@@ -39,12 +39,4 @@ size_t idmap_count (const struct idmap *map);
  */
 void idmap_each (struct idmap *map, idmap_each_f cb, void *arg);
 
-/* The same in parts, between which the map may change: go on from '*place',
- * which is 0 at first, through so many slots, each with about one entry.
- * Returns false at the end. An entry that stays in the map during the walk is
- * met, maybe twice.
- */
-bool idmap_each_part (struct idmap *map, size_t *place, size_t slots,
-                      idmap_each_f cb, void *arg);
-
 #endif /* !DWS_IDMAP_H */

@@ -122,14 +122,6 @@ void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
     idmap_each (jobs->map, each_cb, &each);
 }
 
-bool jobs_each_part (struct jobs *jobs, size_t *place, size_t count,
-                     void (*cb)(struct job *job, void *arg), void *arg)
-{
-    struct each each = { cb, arg };
-
-    return idmap_each_part (jobs->map, place, count, each_cb, &each);
-}
-
 /* Deciding
  */
 
@@ -434,7 +426,8 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object,
     job->wf = wf;
     free (job->object);
     job->object = NULL;
-    if (facts_complete (jobs) && text.s && (wf->ready || wf->deleting))
+    if (facts_complete (jobs) && text.s
+        && (wf->status != DWS_STATUS_DRIVERWAIT || wf->deleting))
         job->object = strndup (text.s, text.len);
     if (job_torn_down (job))
         free_space (job, true);

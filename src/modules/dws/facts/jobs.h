@@ -59,6 +59,8 @@ struct job {
     flux_watcher_t *wake;               // deadlines of the table
     struct retry *retry;                // of what has failed, or NULL
     struct note *note;                  // tell/annotate.h, or NULL
+    struct job *look_next;              // in a list of annotate.c
+    struct job **look_at;               // what points to it there, or NULL
     struct explanation *explanation;    // tell/explain.h, or NULL
     struct job *next;                   // in the list of changed jobs
     struct counted counted;             // tally.h
@@ -87,12 +89,6 @@ const struct tally *jobs_tally (const struct jobs *jobs);
 
 void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
                 void *arg);
-
-/* jobs_each() in parts of about so many jobs (idmap.h). Returns false at the
- * end.
- */
-bool jobs_each_part (struct jobs *jobs, size_t *place, size_t count,
-                     void (*cb)(struct job *job, void *arg), void *arg);
 
 /* Note what Flux says about a job: a new record, or an update of the old one.
  * Takes over 'facts'. Returns NULL with errno ENOMEM.

@@ -419,7 +419,7 @@ static bool has_room (const struct totals *totals, struct job *job,
         && share->bytes <= limit && in_use (account) <= limit - share->bytes;
 }
 
-void totals_update_text (struct totals *totals, struct job *job)
+bool totals_update_text (struct totals *totals, struct job *job)
 {
     const struct share *share = job->share;
     char text[DWS_LIMITS_TEXT_SIZE] = "what is in use of rabbit storage to be"
@@ -428,7 +428,7 @@ void totals_update_text (struct totals *totals, struct job *job)
     char *cpy;
 
     if (!share || !(account = share->awaited))
-        return;
+        return false;
     if (space_known (totals->ctx->space)) {
         struct dws_in_use use;
 
@@ -445,6 +445,7 @@ void totals_update_text (struct totals *totals, struct job *job)
         free (job->facts->awaits);
         job->facts->awaits = cpy;
     }
+    return true;
 }
 
 /* It stays in one line. Those of the other need not wait for it.
@@ -460,7 +461,7 @@ static void wait_for (struct totals *totals, struct job *job,
     share->what = what;
     account_enter (account, job);
     await (totals, job, account);
-    totals_update_text (totals, job);
+    (void)totals_update_text (totals, job);
     leave_line (other, job);
 }
 

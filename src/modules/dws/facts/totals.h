@@ -65,9 +65,9 @@ const struct dws_asked *totals_asked (const struct job *job);
  */
 bool totals_admit (struct totals *totals, struct job *job);
 
-/* Bring facts->awaits up to date.
+/* Bring facts->awaits up to date. Returns false if the job does not wait.
  */
-void totals_update_text (struct totals *totals, struct job *job);
+bool totals_update_text (struct totals *totals, struct job *job);
 
 /* What each user and each bank has, unless there are no rules: nothing is counted
  * then.

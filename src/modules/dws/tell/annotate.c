@@ -30,8 +30,7 @@
  */
 #define OBJECTS_PER_INTERVAL 256
 
-/* The shortest interval (s), whatever the configuration says: each is a walk
- * over all jobs.
+/* The shortest interval (s), whatever the configuration says.
  */
 #define INTERVAL_MIN 0.05
 
@@ -39,13 +38,35 @@ struct annotate {
     struct dws_ctx *ctx;
     flux_watcher_t *timer;
     bool running;
-    size_t place;               // in the jobs, 0: at the next interval
+    struct job *list;           // to be looked at: they have changed, or may
+    struct job *due;            // those of this interval
     int memos;                  // still allowed in this interval
     int queries;                // under way
     bool again;                 // there is more to do at the next interval
 };
 
-void annotate_forget (struct job *job)
+/* Ten thousand jobs may wait, and only what has changed is looked at.
+ */
+static void enter_list (struct job **list, struct job *job)
+{
+    if (job->look_at)
+        return;
+    if ((job->look_next = *list))
+        job->look_next->look_at = &job->look_next;
+    job->look_at = list;
+    *list = job;
+}
+
+static void leave_list (struct job *job)
+{
+    if (!job->look_at)
+        return;
+    if ((*job->look_at = job->look_next))
+        job->look_next->look_at = job->look_at;
+    job->look_at = NULL;
+}
+
+static void forget_note (struct job *job)
 {
     if (job->note) {
         ERRNO_SAFE_BLOCK;
@@ -53,6 +74,12 @@ void annotate_forget (struct job *job)
         free (job->note);
         job->note = NULL;
     }
+}
+
+void annotate_leave (struct job *job)
+{
+    leave_list (job);
+    forget_note (job);
 }
 
 static void memo_done_cb (const struct call *call, flux_future_t *f)
@@ -95,7 +122,7 @@ void annotate_clear (struct job *job)
     job->waited = false;
     if (job->note && job->note->text)
         annotate_memo (job, "rabbit", NULL, true);
-    annotate_forget (job);
+    forget_note (job);
 }
 
 const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
@@ -140,6 +167,12 @@ static void progress_cb (struct dws_ctx *ctx, struct job *job,
         learn_progress (job, objects);
 }
 
+static void look_again (struct annotate *annotate, struct job *job)
+{
+    enter_list (&annotate->list, job);
+    annotate->again = true;
+}
+
 static void ask_progress (struct annotate *annotate, struct job *job)
 {
     const char *kind = dws_waiting_kind (job->facts, job->wf);
@@ -147,7 +180,7 @@ static void ask_progress (struct annotate *annotate, struct job *job)
 
     if (!kind || !agent_ready (job->ctx->agent))
         return;
-    annotate->again = true;
+    look_again (annotate, job);
     if (job->note->asking || annotate->queries >= QUERIES_MAX)
         return;
     if (job->note->age > 0) {
@@ -173,24 +206,24 @@ static void ask_progress (struct annotate *annotate, struct job *job)
 /* The interval
  */
 
-static void tick_job (struct job *job, void *arg)
+static void tick_job (struct annotate *annotate, struct job *job)
 {
-    struct annotate *annotate = arg;
     char text[DWS_WAITING_SIZE];
     const char *shown = job->note ? job->note->text : NULL;
 
-    totals_update_text (job->ctx->totals, job);
+    if (totals_update_text (job->ctx->totals, job))     // others have a part in it
+        enter_list (&annotate->list, job);
     annotate_text (job, text);
     if (job->wf && job->wf->t_trouble > 0.)     // it may last
-        annotate->again = true;
+        look_again (annotate, job);
     if (*text && !job->waited) {    // it may be over by the next time
         job->waited = true;
-        annotate->again = true;
+        look_again (annotate, job);
         return;
     }
     if (strcmp (text, shown ? shown : "") != 0) {
         if (annotate->memos == 0) {
-            annotate->again = true;
+            look_again (annotate, job);
             return;
         }
         annotate->memos--;
@@ -206,32 +239,10 @@ static void tick_job (struct job *job, void *arg)
     ask_progress (annotate, job);
 }
 
-static void annotate_tick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
-                              void *arg)
-{
-    struct annotate *annotate = arg;
-
-    if (annotate->place == 0) {
-        annotate->again = false;
-        annotate->memos = MEMOS_MAX;
-    }
-    if (jobs_each_part (annotate->ctx->jobs, &annotate->place, JOBS_PER_TURN,
-                        tick_job, annotate)) {
-        timer_start (annotate->timer, 0.);
-        return;
-    }
-    annotate->place = 0;
-    annotate->running = false;
-    if (annotate->again)
-        annotate_start (annotate);
-}
-
-void annotate_start (struct annotate *annotate)
+static void start (struct annotate *annotate)
 {
     double interval;
 
-    if (!annotate)
-        return;
     if (annotate->running) {
         annotate->again = true;
         return;
@@ -245,6 +256,50 @@ void annotate_start (struct annotate *annotate)
     annotate->running = true;
 }
 
+static void annotate_tick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                              void *arg)
+{
+    struct annotate *annotate = arg;
+    struct job *job;
+
+    if (!annotate->due) {
+        annotate->again = false;
+        annotate->memos = MEMOS_MAX;
+        if ((annotate->due = annotate->list))
+            annotate->due->look_at = &annotate->due;
+        annotate->list = NULL;
+    }
+    for (int i = 0; i < JOBS_PER_TURN && (job = annotate->due); i++) {
+        leave_list (job);
+        tick_job (annotate, job);
+    }
+    if (annotate->due) {
+        timer_start (annotate->timer, 0.);
+        return;
+    }
+    annotate->running = false;
+    if (annotate->again)
+        start (annotate);
+}
+
+void annotate_see_job (struct annotate *annotate, struct job *job)
+{
+    if (annotate) {
+        enter_list (&annotate->list, job);
+        start (annotate);
+    }
+}
+
+static void see_cb (struct job *job, void *arg)
+{
+    annotate_see_job (arg, job);
+}
+
+void annotate_see_all (struct annotate *annotate)
+{
+    jobs_each (annotate->ctx->jobs, see_cb, annotate);
+}
+
 static void annotate_lost_cb (struct job *job, void *arg)
 {
     if (job->note)
@@ -255,7 +310,7 @@ void annotate_agent_lost (struct annotate *annotate)
 {
     annotate->queries = 0;
     jobs_each (annotate->ctx->jobs, annotate_lost_cb, NULL);
-    annotate_start (annotate);
+    annotate_see_all (annotate);
 }
 
 struct annotate *annotate_create (struct dws_ctx *ctx)
@@ -278,6 +333,10 @@ void annotate_destroy (struct annotate *annotate)
 {
     if (annotate) {
         ERRNO_SAFE_BLOCK;
+        while (annotate->list)
+            leave_list (annotate->list);
+        while (annotate->due)
+            leave_list (annotate->due);
         flux_watcher_destroy (annotate->timer);
         free (annotate);
     }

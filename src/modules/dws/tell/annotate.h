@@ -29,10 +29,11 @@ struct note {
 struct annotate *annotate_create (struct dws_ctx *ctx);
 void annotate_destroy (struct annotate *annotate);
 
-/* A job, or the link to Kubernetes, has changed: look at all jobs at the next
- * interval.
+/* A job, or the link to Kubernetes, has changed: look at that job, or at all, at the
+ * next interval.
  */
-void annotate_start (struct annotate *annotate);
+void annotate_see_job (struct annotate *annotate, struct job *job);
+void annotate_see_all (struct annotate *annotate);
 
 /* Take the annotation away at once, as the job goes on.
  */
@@ -40,7 +41,7 @@ void annotate_clear (struct job *job);
 
 /* The job's record goes away.
  */
-void annotate_forget (struct job *job);
+void annotate_leave (struct job *job);
 
 /* Queries to the agent will not be answered any more.
  */
