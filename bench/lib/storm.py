@@ -20,6 +20,8 @@ import flux
 import flux.job
 from cluster import Cluster, Failed, run
 from flux.job import JobspecV1
+from flux_k8s.agent import STATS_INTERVAL_S
+from flux_k8s.kube import Kube
 
 DIRECTIVE = "#DW jobdw type=xfs capacity=10GiB name=scratch"
 LIMIT_S = 1800.0
@@ -121,6 +123,23 @@ class Storm:
         cpu["submitter"] = time.process_time()
         return cpu
 
+    def counts(self) -> Counter[str]:
+        """What has been asked of and written to stores so far: requests of the agent,
+        versions of the API server's (writes of all, the controllers included), and
+        bytes of the KVS, which only a flux-core has."""
+        kube = Kube(str(self.cluster.kubeconfig))
+        _, version = kube.list_all("workflows", "")
+        counts = Counter(api_writes=int(version))
+        time.sleep(STATS_INTERVAL_S + 1.0)
+        counts["api_requests"] = self.status()["agent"]["api"]["requests"]
+        try:
+            self.handle.rpc("content.flush", {}).get()
+            stored = self.handle.rpc("content-sqlite.stats-get", {}).get()
+            counts["kvs_bytes"] = stored["dbfile_size"]
+        except OSError:
+            pass
+        return counts
+
     def status(self) -> dict[str, Any]:
         answer: dict[str, Any] = self.handle.rpc("dws.status", {}).get()
         return answer
@@ -169,6 +188,7 @@ class Storm:
 
     def batch(self, count: int, dw: str | None = DIRECTIVE) -> dict[str, Any]:
         """Submit so many together and wait until all is over."""
+        counts = self.counts()
         before, outcome = self.cpu(), self.stats()
         began = time.monotonic()
         self.submit(count, dw)
@@ -186,6 +206,7 @@ class Storm:
             "submitted_s": submitted,
             "clean_s": clean,
             "cpu_s": {k: v for k, v in (after - before).items() if v >= 0.01},
+            "per_job": {k: v / count for k, v in (self.counts() - counts).items()},
         }
 
     def slow_api(self, count: int) -> dict[str, Any]:
