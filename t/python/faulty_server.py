@@ -5,10 +5,13 @@
 import http.server
 import json
 import queue
+import select
 import threading
+import time
 
 from flux_k8s import commands, kube, watch
 from flux_k8s.kube import Kube
+from flux_k8s.loop import Loop
 
 LIMIT_S = 20
 GROUP = "/apis/dataworkflowservices.github.io"
@@ -137,10 +140,36 @@ def never(handler):
     handler.close_connection = True
 
 
-def run(api, *todo):
-    """Have commands carried out; their results and what trouble they had."""
-    results, trouble = queue.Queue(), []
-    pool = commands.CommandQueue(api, 2, results.put, trouble.append)
+class Results:
+    """What a loop's command queue reports. To get something is to let the loop turn
+    until it is there."""
+
+    def __init__(self, loop=None):
+        self.loop = loop or Loop()
+        self.reports = []
+        self.put = self.reports.append
+
+    def get(self, timeout=LIMIT_S):
+        deadline = time.monotonic() + timeout
+        while True:
+            self.loop.turn()
+            if self.reports:
+                return self.reports.pop(0)
+            now = time.monotonic()
+            if now > deadline:
+                raise queue.Empty
+            wait_s = max(0, min(self.loop.due, deadline) - now)
+            select.select([self.loop.fd], [], [], wait_s)
+
+    def empty(self):
+        return not self.reports
+
+
+def run(api, *todo, loop=None):
+    """Have commands carried out; their results and what trouble they had. With a loop
+    of the caller's its connections are used again."""
+    results, trouble = Results(loop), []
+    pool = commands.CommandQueue(api, results.loop, 2, results.put, trouble.append)
     for seq, command in enumerate(todo):
         pool.submit(
             {
@@ -153,6 +182,8 @@ def run(api, *todo):
         )
     got = [results.get(timeout=LIMIT_S) for _ in todo]
     pool.stop()
+    if loop is None:
+        results.loop.close()
     return got, trouble
 
 

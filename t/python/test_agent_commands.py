@@ -1,16 +1,15 @@
 # The agent's command queue: order, repetition, answers that count as success.
 # SPDX-License-Identifier: LGPL-3.0-only
-import queue
 import threading
 import time
 
 import pytest
+from faulty_server import LIMIT_S, Results
 from flux_k8s import commands
 from flux_k8s.comeback import Comeback
 from flux_k8s.kube import UNREACHABLE, ApiError
+from flux_k8s.loop import Loop
 from flux_k8s.stats import Stats
-
-LIMIT_S = 20
 
 
 class FakeKube:
@@ -32,13 +31,13 @@ class FakeKube:
                 if fault is not None:
                     raise fault
 
-    def get(self, plural, namespace, name):
+    async def aget(self, plural, namespace, name):
         self._enter("get", name)
         if name not in self.objects:
             raise ApiError(404, "NotFound", f"{plural} {name} not found")
         return self.objects[name]
 
-    def create(self, plural, namespace, obj):
+    async def acreate(self, plural, namespace, obj):
         name = obj["metadata"]["name"]
         self._enter("create", name)
         if name in self.objects:
@@ -46,13 +45,13 @@ class FakeKube:
         self.objects[name] = obj
         return obj
 
-    def patch(self, plural, namespace, name, patch):
+    async def apatch(self, plural, namespace, name, patch):
         self._enter("patch", name, patch)
         metadata = self.objects[name]["metadata"]
         metadata.update(patch.get("metadata", {}))
         return self.objects[name]
 
-    def patch_json(self, plural, namespace, name, operations):
+    async def apatch_json(self, plural, namespace, name, operations):
         test, remove = operations
         assert (test["op"], remove["op"]) == ("test", "remove")
         assert test["path"] == remove["path"] == "/metadata/finalizers/0"
@@ -65,11 +64,15 @@ class FakeKube:
         del finalizers[0]
         return self.objects[name]
 
-    def delete(self, plural, namespace, name):
+    async def adelete(self, plural, namespace, name):
         self._enter("delete", name)
         if name not in self.objects:
             raise ApiError(404, "NotFound", f"{name} not found")
         return {"kind": "Status", "status": "Success"} if self.objects.pop(name) else {}
+
+
+def execute(kube, cmd):
+    return Loop().run(commands.execute(kube, cmd))
 
 
 def command(op, name="w", **keys):
@@ -90,46 +93,46 @@ def workflow(name="w", finalizers=(), version="1"):
 
 def test_create_reports_the_existing_object():
     kube = FakeKube({"w": workflow()})
-    result = commands.execute(kube, command("create", object=workflow()))
+    result = execute(kube, command("create", object=workflow()))
     assert (result["ok"], result["status"]) == (False, 409)
     assert result["object"]["metadata"]["name"] == "w"
 
 
 def test_results_carry_no_managed_fields():
     kube = FakeKube({"w": workflow()})
-    result = commands.execute(kube, command("get"))
+    result = execute(kube, command("get"))
     assert result["ok"] and "managedFields" not in result["object"]["metadata"]
 
 
 @pytest.mark.parametrize("op,keys", [("delete", {}), ("drop-finalizer", {})])
 def test_what_is_gone_already_is_success(op, keys):
-    result = commands.execute(FakeKube(), command(op, finalizer="ours", **keys))
+    result = execute(FakeKube(), command(op, finalizer="ours", **keys))
     assert result == {"ok": True}
 
 
 def test_patch_of_a_missing_object_is_an_error():
     kube = FakeKube(faults=[ApiError(404, "NotFound", "gone")])
-    result = commands.execute(kube, command("patch", patch={}))
+    result = execute(kube, command("patch", patch={}))
     assert (result["ok"], result["status"], result["message"]) == (False, 404, "gone")
 
 
 def test_drop_finalizer_is_one_request():
     kube = FakeKube({"w": workflow(finalizers=["ours", "b"])})
-    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    result = execute(kube, command("drop-finalizer", finalizer="ours"))
     assert result["object"]["metadata"]["finalizers"] == ["b"]
     assert kube.calls == [("patch-json", "w")]
 
 
 def test_drop_finalizer_of_an_object_without_it():
     kube = FakeKube({"w": workflow(finalizers=["a"])})
-    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    result = execute(kube, command("drop-finalizer", finalizer="ours"))
     assert result["object"]["metadata"]["finalizers"] == ["a"]
     assert [c[0] for c in kube.calls] == ["patch-json", "get"]
 
 
 def test_drop_finalizer_keeps_the_others():
     kube = FakeKube({"w": workflow(finalizers=["a", "ours", "b"], version="7")})
-    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    result = execute(kube, command("drop-finalizer", finalizer="ours"))
     assert result["object"]["metadata"]["finalizers"] == ["a", "b"]
     assert kube.calls[-1][2]["metadata"]["resourceVersion"] == "7"
 
@@ -139,7 +142,7 @@ def test_drop_finalizer_reads_again_after_a_conflict():
         {"w": workflow(finalizers=["a", "ours"])},
         faults=[None, None, ApiError(409, "Conflict", "changed"), None, None],
     )
-    result = commands.execute(kube, command("drop-finalizer", finalizer="ours"))
+    result = execute(kube, command("drop-finalizer", finalizer="ours"))
     assert result["ok"]
     assert [c[0] for c in kube.calls] == ["patch-json", "get", "patch", "get", "patch"]
 
@@ -154,7 +157,7 @@ def test_drop_finalizer_reads_again_after_a_conflict():
     ],
 )
 def test_senseless_commands_name_the_word(bad, word):
-    result = commands.execute(FakeKube(), bad)
+    result = execute(FakeKube(), bad)
     assert (result["ok"], result["status"]) == (False, 400)
     assert word in result["message"]
 
@@ -203,7 +206,7 @@ def token_secret():
 
 def read_token(secret, **args):
     cmd = command("secret", "s", key="token", workflow=OF)
-    return commands.execute(FakeKube({"s": secret}), {**cmd, "kind": "secrets", **args})
+    return execute(FakeKube({"s": secret}), {**cmd, "kind": "secrets", **args})
 
 
 def spoil(secret, *path, to=None):
@@ -255,7 +258,7 @@ def test_a_secret_of_something_else_is_not_read(path, to, said):
 def test_nor_one_in_another_namespace():
     kube = FakeKube({"s": token_secret()})
     cmd = {**command("secret", "s", key="token", workflow=OF), "namespace": "other"}
-    result = commands.execute(kube, {**cmd, "kind": "secrets"})
+    result = execute(kube, {**cmd, "kind": "secrets"})
     assert "value" not in result and result["status"] == 403
     assert "namespace" in result["message"] and kube.calls == []
 
@@ -267,8 +270,8 @@ def test_nor_for_a_workflow_that_is_not_named(of):
 
 
 def run_queue(kube, todo, workers=4):
-    results = queue.Queue()
-    pool = commands.CommandQueue(kube, workers, results.put)
+    results = Results()
+    pool = commands.CommandQueue(kube, results.loop, workers, results.put)
     for seq, cmd in enumerate(todo):
         pool.submit({**cmd, "seq": seq})
     got = [results.get(timeout=LIMIT_S) for _ in todo]
@@ -298,13 +301,13 @@ def test_one_object_in_trouble_does_not_hold_another(monkeypatch):
     stuck = threading.Event()
 
     class HalfDead(FakeKube):
-        def get(self, plural, namespace, name):
+        async def aget(self, plural, namespace, name):
             if name == "bad" and not stuck.is_set():
                 raise ApiError(500, "InternalError", "no")
             return workflow(name)
 
-    results = queue.Queue()
-    pool = commands.CommandQueue(HalfDead(), 1, results.put)
+    results = Results()
+    pool = commands.CommandQueue(HalfDead(), results.loop, 1, results.put)
     pool.submit({**command("get", "bad"), "seq": 1})
     pool.submit({**command("get", "good"), "seq": 2})
     assert results.get(timeout=LIMIT_S)["seq"] == 2
@@ -324,9 +327,9 @@ def test_a_conflict_of_writers_is_nobodys_business(monkeypatch):
 def test_trouble_is_told_once_for_each_reason(monkeypatch):
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
     faults = [ApiError(s, "x", m) for s, m in ((500, "a"), (500, "a"), (503, "b"))]
-    results, told = queue.Queue(), []
+    results, told = Results(), []
     kube = FakeKube({"w": workflow()}, faults=faults)
-    pool = commands.CommandQueue(kube, 1, results.put, told.append)
+    pool = commands.CommandQueue(kube, results.loop, 1, results.put, told.append)
     pool.submit({**command("get"), "seq": 7})
     assert results.get(timeout=LIMIT_S)["ok"]
     pool.stop()
@@ -350,8 +353,10 @@ def test_in_an_outage_one_tries_for_all(monkeypatch, caplog):
                 raise ApiError(0, UNREACHABLE, "connection refused")
 
     kube = Dead({name: workflow(name) for name in names})
-    results, outage = queue.Queue(), []
-    pool = commands.CommandQueue(kube, 4, results.put, outage=outage.append)
+    results, outage = Results(), []
+    pool = commands.CommandQueue(
+        kube, results.loop, 4, results.put, outage=outage.append
+    )
     for seq, name in enumerate(names):
         pool.submit({**command("get", name), "seq": seq})
     got = [results.get(timeout=LIMIT_S) for _ in names]
@@ -370,9 +375,10 @@ def test_in_an_outage_one_tries_for_all(monkeypatch, caplog):
 def test_who_waits_tries_again_when_somebody_gets_through(monkeypatch):
     monkeypatch.setattr(commands, "pause_s", lambda *args: 3600.0)
     kube = FakeKube({"w": workflow()}, faults=[ApiError(500, "x", "boom")] * 2)
-    results, trouble, back = queue.Queue(), queue.Queue(), []
+    results, back = Results(), []
+    trouble = Results(results.loop)
     kube.comeback.listen(lambda: back.append(True))
-    pool = commands.CommandQueue(kube, 1, results.put, trouble.put)
+    pool = commands.CommandQueue(kube, results.loop, 1, results.put, trouble.put)
     pool.submit({**command("get"), "seq": 1})
     trouble.get(timeout=LIMIT_S)
     kube.faults.clear()
@@ -389,8 +395,9 @@ def test_who_was_told_when_to_come_back_keeps_to_that(monkeypatch):
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
     fault = ApiError(429, "TooManyRequests", "later", retry_after_s=0.5)
     kube = FakeKube({"w": workflow()}, faults=[fault])
-    results, trouble = queue.Queue(), queue.Queue()
-    pool = commands.CommandQueue(kube, 1, results.put, trouble.put)
+    results = Results()
+    trouble = Results(results.loop)
+    pool = commands.CommandQueue(kube, results.loop, 1, results.put, trouble.put)
     began = time.monotonic()
     pool.submit({**command("get"), "seq": 1})
     trouble.get(timeout=LIMIT_S)
@@ -406,13 +413,15 @@ def test_a_slow_object_is_no_outage(monkeypatch):
     stuck = threading.Event()
 
     class Slow(FakeKube):
-        def get(self, plural, namespace, name):
+        async def aget(self, plural, namespace, name):
             if name == "bad" and not stuck.is_set():
                 raise ApiError(0, "Broken", "read timed out")
             return workflow(name)
 
-    results, outage = queue.Queue(), []
-    pool = commands.CommandQueue(Slow(), 1, results.put, outage=outage.append)
+    results, outage = Results(), []
+    pool = commands.CommandQueue(
+        Slow(), results.loop, 1, results.put, outage=outage.append
+    )
     pool.submit({**command("get", "bad"), "seq": 1})
     pool.submit({**command("get", "good"), "seq": 2})
     assert results.get(timeout=LIMIT_S)["seq"] == 2
@@ -434,29 +443,37 @@ def test_log_lines_name_the_job(monkeypatch, caplog):
     assert "over after 5" in lines[1]
 
 
+class Held:
+    """An answer that comes when a test says so: done(None)."""
+
+    done = None
+
+    def __await__(self):
+        yield self
+
+    def start(self, loop, done):
+        self.done = done
+
+
 def test_nothing_is_reported_after_stop():
-    began, go_on = threading.Event(), threading.Event()
+    held = Held()
 
     class Slow(FakeKube):
-        def get(self, plural, namespace, name):
-            began.set()
-            assert go_on.wait(LIMIT_S)
+        async def aget(self, plural, namespace, name):
+            await held
             return workflow(name)
 
-    results = queue.Queue()
-    pool = commands.CommandQueue(Slow(), 1, results.put)
+    results = Results()
+    pool = commands.CommandQueue(Slow(), results.loop, 1, results.put)
     pool.submit({**command("get"), "seq": 1})
-    assert began.wait(LIMIT_S)
     pool.stop()
-    go_on.set()
-    for thread in pool._threads:
-        thread.join(LIMIT_S)
+    held.done(None)
     assert results.empty()
 
 
 def test_a_list_can_be_cut_down_to_fields():
     class Lister(FakeKube):
-        def list_all(self, plural, selector):
+        async def alist_all(self, plural, selector):
             obj = {
                 "metadata": {"name": "m", "uid": "u", "managedFields": []},
                 "spec": {"node": "n0", "mounts": [1, 2, 3]},
@@ -464,7 +481,7 @@ def test_a_list_can_be_cut_down_to_fields():
             return [obj, {"metadata": {"name": "bare"}, "spec": None}], "7"
 
     wanted = {"fields": ["metadata.name", "spec.node", "status"]}
-    result = commands.execute(Lister(), command("list", selector="a=b", **wanted))
+    result = execute(Lister(), command("list", selector="a=b", **wanted))
     assert result["objects"] == [
         {"metadata": {"name": "m"}, "spec": {"node": "n0"}},
         {"metadata": {"name": "bare"}, "spec": {}},
@@ -481,30 +498,26 @@ def test_a_name_that_is_no_job_id_stops_no_worker(monkeypatch):
 
 
 def test_the_last_word_about_an_outage_is_true(monkeypatch):
-    """Two workers: one has no connection, the other is answered meanwhile."""
+    """Two at a time: one has no connection, the other is answered meanwhile."""
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
-    in_outage, answered, words = threading.Event(), threading.Event(), []
+    held, words = Held(), []
 
     class Flapping(FakeKube):
-        def get(self, plural, namespace, name):
+        async def aget(self, plural, namespace, name):
             if name == "slow":
-                assert in_outage.wait(LIMIT_S)
-            elif not in_outage.is_set():
+                await held
+            elif not words:
                 raise ApiError(0, UNREACHABLE, "connection refused")
             return workflow(name)
 
-    def outage(error):
-        if error is not None:
-            in_outage.set()
-            answered.wait(0.3)  # as long as it takes others to overtake
-        words.append(error)
-        if error is None:
-            answered.set()
-
-    results = queue.Queue()
-    pool = commands.CommandQueue(Flapping(), 2, results.put, outage=outage)
+    results = Results()
+    pool = commands.CommandQueue(
+        Flapping(), results.loop, 2, results.put, outage=words.append
+    )
     pool.submit({**command("get", "slow"), "seq": 1})
     pool.submit({**command("get", "quick"), "seq": 2})
+    held.done(None)
+    assert words == ["connection refused", None]
     assert {results.get(timeout=LIMIT_S)["seq"] for _ in range(2)} == {1, 2}
     pool.stop()
     assert words == ["connection refused", None]
@@ -516,7 +529,7 @@ def test_an_answer_that_is_no_object_is_asked_for_again(monkeypatch, answer):
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
 
     class Odd(FakeKube):
-        def get(self, plural, namespace, name):
+        async def aget(self, plural, namespace, name):
             self._enter("get", name)
             return workflow(name) if len(self.calls) > 2 else answer
 

@@ -5,7 +5,6 @@ import datetime
 import email.utils
 import json
 import pathlib
-import queue
 import socket
 import ssl
 
@@ -15,6 +14,7 @@ import pytest
 from faulty_server import (
     GROUP,
     LIMIT_S,
+    Results,
     Server,
     answer,
     cut,
@@ -24,6 +24,7 @@ from faulty_server import (
 from flux_k8s import comeback, commands, kube
 from flux_k8s.kube import UNREACHABLE, ApiError, Kube
 from flux_k8s.kubeconfig import ConfigError
+from flux_k8s.loop import Loop
 from flux_k8s.watch import pause_s
 from sim_support import workflow
 
@@ -101,8 +102,8 @@ def test_a_refusal_that_stands_is_not_waited_for_again(server):
         tried.append(report)
         now[0] += comeback.SETTLE_S * 0.6
 
-    results = queue.Queue()
-    pool = commands.CommandQueue(api, 1, results.put, tell)
+    results = Results()
+    pool = commands.CommandQueue(api, results.loop, 1, results.put, tell)
     pool.submit({"kind": "workflows", "namespace": "default", "name": "w", **PATCH})
     assert results.get(timeout=LIMIT_S)["status"] == 403
     assert len(tried) == 2
@@ -341,10 +342,11 @@ def test_a_rotated_client_certificate(tmp_path):
     try:
         user = renew(tmp_path, authority.client("old"))
         api = server.kube(ca=tmp_path / "ca.pem", user=user)
-        assert api.get("workflows", "default", "w")
+        loop = Loop()
+        assert run(api, GET, loop=loop)[0][0]["ok"]
         server.http.subject = "new"
         renew(tmp_path, authority.client("new"))
-        got, trouble = run(api, PATCH)
+        got, trouble = run(api, PATCH, loop=loop)
         assert got[0]["ok"] and [t["status"] for t in trouble] == [401]
     finally:
         server.close()

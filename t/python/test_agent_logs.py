@@ -3,6 +3,7 @@
 import pytest
 from flux_k8s import logs
 from flux_k8s.kube import UNREACHABLE, ApiError
+from flux_k8s.loop import Loop
 
 
 @pytest.mark.parametrize(
@@ -22,12 +23,16 @@ def test_tail(text, limit, want):
     assert logs.tail(text, limit) == want
 
 
+def read_logs(*args):
+    return Loop().run(logs.read_logs(*args))
+
+
 class Pods:
     def __init__(self, texts, fault=None):
         self.texts = texts
         self.fault = fault
 
-    def list_in(self, plural, namespace, selector):
+    async def alist_in(self, plural, namespace, selector):
         assert (plural, namespace, selector) == ("pods", "default", "a=b")
         return [
             {
@@ -38,7 +43,7 @@ class Pods:
             for name in sorted(self.texts, reverse=True)
         ]
 
-    def pod_log(self, namespace, name, container, lines, limit_bytes):
+    async def apod_log(self, namespace, name, container, lines, limit_bytes):
         if self.fault:
             raise self.fault
         # as the API server has it: the last lines, and their beginning
@@ -47,7 +52,7 @@ class Pods:
 
 
 def test_each_container_once_in_order():
-    entries = logs.read_logs(Pods({"p1": "x\n", "p2": "y\n"}), "default", "a=b", 10)
+    entries = read_logs(Pods({"p1": "x\n", "p2": "y\n"}), "default", "a=b", 10)
     assert [(e["pod"], e["container"], e["log"]) for e in entries] == [
         ("p1", "c", "x\n"),
         ("p2", "c", "y\n"),
@@ -58,14 +63,14 @@ def test_each_container_once_in_order():
 def test_the_sum_is_bounded(monkeypatch):
     monkeypatch.setattr(logs, "TOTAL_BYTES", 15)
     pods = Pods({f"p{i}": "0123456789" for i in range(3)})
-    entries = logs.read_logs(pods, "default", "a=b", 10)
+    entries = read_logs(pods, "default", "a=b", 10)
     assert [len(e["log"]) for e in entries] == [10, 5, 0]
     assert [e["truncated"] for e in entries] == [False, True, True]
 
 
 def test_a_log_that_cannot_be_read_is_named():
     pods = Pods({"p": ""}, ApiError(400, "BadRequest", "container is waiting"))
-    (entry,) = logs.read_logs(pods, "default", "a=b", 10)
+    (entry,) = read_logs(pods, "default", "a=b", 10)
     assert entry["error"] == "container is waiting"
     assert entry["log"] == ""
 
@@ -80,7 +85,7 @@ def test_a_log_that_cannot_be_read_is_named():
 )
 def test_trouble_of_the_server_is_for_the_command_queue(fault):
     with pytest.raises(ApiError) as raised:
-        logs.read_logs(Pods({"p": ""}, fault), "default", "a=b", 10)
+        read_logs(Pods({"p": ""}, fault), "default", "a=b", 10)
     assert raised.value is fault
 
 
@@ -95,30 +100,30 @@ def test_trouble_of_the_server_is_for_the_command_queue(fault):
 )
 def test_a_dead_node_is_not_waited_for(fault):
     """Its log can not be had for as long as it is dead; the job's end waits."""
-    (entry,) = logs.read_logs(Pods({"p": ""}, fault), "default", "a=b", 10)
+    (entry,) = read_logs(Pods({"p": ""}, fault), "default", "a=b", 10)
     assert (entry["error"], entry["log"]) == (fault.message, "")
 
 
 def test_a_node_that_answers_the_second_time_is_heard():
     class Once(Pods):
-        def pod_log(self, *args):
+        async def apod_log(self, *args):
             fault, self.fault = self.fault, None
             if fault:
                 raise fault
-            return super().pod_log(*args)
+            return await super().apod_log(*args)
 
     pods = Once({"p": "x"}, ApiError(500, "InternalError", "connection reset"))
-    assert logs.read_logs(pods, "default", "a=b", 10)[0]["log"] == "x"
+    assert read_logs(pods, "default", "a=b", 10)[0]["log"] == "x"
 
 
 def test_long_lines_do_not_hide_the_end(monkeypatch):
     monkeypatch.setattr(logs, "READ_BYTES", 1000)
     text = "".join(f"{n:099}\n" for n in range(50)) + "the end\n"
-    (entry,) = logs.read_logs(Pods({"p": text}), "default", "a=b", 8)
+    (entry,) = read_logs(Pods({"p": text}), "default", "a=b", 8)
     assert (entry["log"], entry["truncated"]) == ("the end\n", True)
 
 
 def test_lines_that_were_not_asked_for_are_missing():
     pods = Pods({"p": "x\n" * 2000, "q": "x\n" * 500})
-    entries = logs.read_logs(pods, "default", "a=b", 10_000)
+    entries = read_logs(pods, "default", "a=b", 10_000)
     assert [e["truncated"] for e in entries] == [True, False]

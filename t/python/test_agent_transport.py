@@ -3,7 +3,6 @@
 import http.server
 import json
 import pathlib
-import queue
 import socket
 import threading
 
@@ -13,6 +12,7 @@ import urllib3
 from faulty_server import LIMIT_S, Server, answer
 from flux_k8s import transport
 from flux_k8s.kube import UNREACHABLE, ApiError, Kube
+from flux_k8s.loop import Loop
 
 server = pytest.fixture(faulty_server.server)
 
@@ -49,6 +49,19 @@ def proxy():
     made.server_close()
 
 
+async def events_of(stream):
+    """All events, to the end of a watch."""
+    events = []
+    while (more := await stream.next()) is not None:
+        events += more
+    return events
+
+
+async def watch(api):
+    """The events of a watch from its beginning to its end."""
+    return await events_of(await api.awatch("workflows", "1", "", 600))
+
+
 def get(path):
     return Kube(path).get("workflows", "default", "w")
 
@@ -79,7 +92,12 @@ def test_the_environment_is_not_libcurls_to_read(server, proxy, monkeypatch, nam
     monkeypatch.setenv(name, proxy.url)
     host = f"http://127.0.0.1:{server.port}"
     reached = transport.Transport(host, urllib3.PoolManager(), 1)
-    assert reached.request("GET", "/x", {}, None, LIMIT_S).status == 200
+    asked = transport.Request(reached, "GET", "/x", {}, None, LIMIT_S)
+
+    async def ask():
+        return await asked
+
+    assert Loop().run(ask()).status == 200
     assert proxy.asked == []
 
 
@@ -116,9 +134,7 @@ def test_a_watch_through_a_tunnel(tmp_path):
         with pytest.raises(ApiError) as error:
             api.watch("workflows", "1", "", 600)
         assert error.value.status == 410
-        assert list(api.watch("workflows", "1", "", 600)) == [
-            ("ADDED", event["object"])
-        ]
+        assert Loop().run(watch(api)) == [("ADDED", event["object"])]
     finally:
         tunnel.close()
         server.close()
@@ -193,13 +209,16 @@ def test_a_watch_is_ended_while_it_is_read(server):
         handler.rfile.read(1)
 
     server.http.script = [silent]
-    stream = server.kube().watch("workflows", "1", "", 600)
-    ended = queue.Queue()
-    reader = threading.Thread(target=lambda: ended.put(list(stream)), daemon=True)
-    reader.start()
-    stream.close()
-    assert ended.get(timeout=LIMIT_S) == []
-    stream.close()  # as often as one likes
+    ended, loop, api = [], Loop(), server.kube()
+
+    async def follow():
+        stream = await api.awatch("workflows", "1", "", 600)
+        loop.call_soon(stream.close)
+        ended.append(await events_of(stream))
+        stream.close()  # as often as one likes
+
+    loop.run(follow())
+    assert ended == [[]]
 
 
 def test_an_event_comes_whole_however_it_is_cut(server):
@@ -214,5 +233,4 @@ def test_an_event_comes_whole_however_it_is_cut(server):
         handler.end_stream()
 
     server.http.script = [in_pieces]
-    stream = server.kube().watch("workflows", "1", "", 600)
-    assert list(stream) == [("ADDED", event["object"])]
+    assert Loop().run(watch(server.kube())) == [("ADDED", event["object"])]

@@ -1,9 +1,6 @@
 # The agent's watch threads and the way of their findings to the reactor.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
-import queue
-import select
-import threading
 
 import pytest
 from flux_k8s import watch
@@ -20,10 +17,9 @@ from flux_k8s.agent import (
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import newest
 from flux_k8s.kube import UNREACHABLE, ApiError, Object, WatchStream
+from flux_k8s.loop import Loop
 from flux_k8s.stats import Stats
-from flux_k8s.watch import Sink, WatchThread, trim
-
-LIMIT_S = 20
+from flux_k8s.watch import Sink, Watch, Watchers, trim
 
 
 def obj(name, version):
@@ -37,8 +33,16 @@ class Stream(list):
         super().__init__(events)
         self.end = end
 
-    def __iter__(self):
-        yield from super().__iter__()
+        self.told = False
+
+    async def next(self):
+        if self.told:
+            return None
+        self.told = True
+        return self.events()
+
+    def events(self):
+        yield from self
         if self.end is not None:
             raise self.end
 
@@ -54,9 +58,9 @@ class ScriptedKube:
         self.watched_from = []
         self.stats = Stats()
         self.comeback = Comeback()
-        self.thread = None
+        self.following = None
 
-    def list_all(self, plural, selector):
+    async def alist_all(self, plural, selector):
         if selector.startswith("!"):
             return list(self.strays), "1"
         answer = self.lists.pop(0)
@@ -64,40 +68,37 @@ class ScriptedKube:
             raise answer
         return answer
 
-    def watch(self, plural, version, selector, timeout_s):
+    async def awatch(self, plural, version, selector, timeout_s):
         self.watched_from.append(version)
         if not self.streams:
-            self.thread.stop()
+            self.following.stop()
             return Stream([])
         return self.streams.pop(0)
 
 
 class Record(Sink):
     def __init__(self):
-        self.got = queue.Queue()
+        self.got = []
 
-    def listing(self, plural):
+    async def listing(self, plural):
         pass
 
     def listed(self, plural, objects, version):
-        self.got.put(("listed", [o["metadata"]["name"] for o in objects]))
+        self.got.append(("listed", [o["metadata"]["name"] for o in objects]))
 
     def changed(self, plural, event, obj):
-        self.got.put((event, obj["metadata"]["name"]))
+        self.got.append((event, obj["metadata"]["name"]))
 
     def health(self, plural, error):
-        self.got.put(("health", error))
+        self.got.append(("health", error))
 
 
 def run(kube, monkeypatch):
     monkeypatch.setattr(watch, "BACKOFF_FIRST_S", 0.001)
     sink = Record()
-    thread = WatchThread(kube, "workflows", "", sink)
-    kube.thread = thread
-    thread.start()
-    thread.join(LIMIT_S)
-    assert not thread.is_alive()
-    return list(sink.got.queue)
+    kube.following = Watch(kube, "workflows", "", sink)
+    Loop().run(kube.following.run())
+    return sink.got
 
 
 def test_list_then_watch_from_its_version(monkeypatch):
@@ -157,23 +158,15 @@ def event(kind, name, version):
 
 
 def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
-    paused = threading.Event()
-
-    def pause(*args):
-        paused.set()
-        return 3600.0
-
-    monkeypatch.setattr(watch, "pause_s", pause)
+    monkeypatch.setattr(watch, "pause_s", lambda *args: 3600.0)
+    monkeypatch.setattr(watch, "BACKOFF_FIRST_S", 0.001)
     kube = ScriptedKube([ApiError(0, UNREACHABLE, "refused"), ([], "5")], [])
-    sink, back = Record(), []
+    sink, back, loop = Record(), [], Loop()
     kube.comeback.listen(lambda: back.append(True))
-    kube.thread = WatchThread(kube, "workflows", "", sink)
-    kube.thread.start()
-    assert paused.wait(LIMIT_S)
-    kube.comeback.back()
-    kube.thread.join(LIMIT_S)
-    assert not kube.thread.is_alive()
-    assert list(sink.got.queue) == [
+    kube.following = Watch(kube, "workflows", "", sink)
+    loop.call_soon(kube.comeback.back)
+    loop.run(kube.following.run())
+    assert sink.got == [
         ("health", "refused"),
         ("health", None),
         ("listed", []),
@@ -182,15 +175,12 @@ def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
     assert len(back) == 2
 
 
-def test_mailbox_wakes_its_reader_and_keeps_order():
+def test_mailbox_keeps_order():
     box = Mailbox()
     box.put(event("ADDED", "a", 1))
     box.put({"type": "result", "seq": 1, "ok": True})
-    assert select.select([box.fd], [], [], LIMIT_S)[0]
     assert [r["type"] for r in box.take()] == ["workflow", "result"]
-    assert not select.select([box.fd], [], [], 0)[0]
     assert box.take() == []
-    box.close()
 
 
 def test_mailbox_keeps_only_the_newest_state_of_an_object():
@@ -203,7 +193,6 @@ def test_mailbox_keeps_only_the_newest_state_of_an_object():
         ("ADDED", "4"),
         ("MODIFIED", "5"),
     ]
-    box.close()
 
 
 def test_mailbox_does_not_merge_across_deletion_or_snapshot():
@@ -220,11 +209,10 @@ def test_mailbox_does_not_merge_across_deletion_or_snapshot():
         None,
         "MODIFIED",
     ]
-    box.close()
 
 
 def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
-    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
 
     def workflow(name, version):
         return Object({"kind": "Workflow", **obj(name, version)})
@@ -233,23 +221,23 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
         return {"type": "result", "seq": 1, "ok": True, "object": found}
 
     class Meanwhile(ScriptedKube):
-        def list_all(self, plural, selector):
+        async def alist_all(self, plural, selector):
             for found in during if not selector.startswith("!") else ():
                 session._report(result(found))
-            return super().list_all(plural, selector)
+            return await super().alist_all(plural, selector)
 
     during = []
     kube = Meanwhile([([workflow("a", 1)], "3"), ([workflow("a", 4)], "10")], [])
     box = Mailbox()
-    session = Session(kube, "me", 1, box)
+    session = Session(kube, "me", Loop(), 1, box)
     for plural in REPORT_TYPES:
         if plural != "workflows":
             session.listed(plural, [], "1")
-    thread = WatchThread(kube, "workflows", "", session)
-    assert thread._list() == "3"
+    follow = Watch(kube, "workflows", "", session)
+    assert Loop().run(follow._list()) == "3"
     # one is patched, one is made, one had gone before the list began
     during += [workflow("a", 11), workflow("new", 12), workflow("gone", 9)]
-    assert thread._list() == "10"
+    assert Loop().run(follow._list()) == "10"
     *_, snapshot = box.take()
     assert snapshot["workflows"] == [workflow("a", 4), workflow("new", 12)]
     # the watch from there on shows it once more
@@ -257,29 +245,27 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
     session.changed("workflows", "MODIFIED", workflow("new", 13))
     assert [r["object"] for r in box.take()] == [workflow("new", 13)]
     session.close()
-    box.close()
 
 
 def test_workflows_without_a_label_are_in_each_list(monkeypatch):
-    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
     lists = [([obj("a", 1)], "3"), ([obj("a", 1), obj("b", 5)], "6")]
     kube = ScriptedKube(lists, [])
     kube.strays = [obj("b", 2), obj("c", 2)]
     box = Mailbox()
-    session = Session(kube, "me", 1, box)
+    session = Session(kube, "me", Loop(), 1, box)
     for plural in REPORT_TYPES:
         if plural != "workflows":
             session.listed(plural, [], "1")
-    thread = WatchThread(kube, "workflows", "instance=me", session)
-    thread._list()
+    follow = Watch(kube, "workflows", "instance=me", session)
+    Loop().run(follow._list())
     (first,) = box.take()
     assert first["workflows"] == [obj("a", 1), obj("b", 2), obj("c", 2)]
     # one has got its label between the two questions
-    thread._list()
+    Loop().run(follow._list())
     (second,) = box.take()
     assert second["workflows"] == [obj("a", 1), obj("b", 5), obj("c", 2)]
     session.close()
-    box.close()
 
 
 def in_namespace(namespace, version):
@@ -289,9 +275,9 @@ def in_namespace(namespace, version):
 
 
 def test_objects_of_one_name_in_two_namespaces_are_two(monkeypatch):
-    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
     box = Mailbox()
-    session = Session(ScriptedKube([], []), "me", 1, box)
+    session = Session(ScriptedKube([], []), "me", Loop(), 1, box)
     kind = "persistentstorageinstances"
     session.listed(kind, [in_namespace("x", 1), in_namespace("y", 2)], "2")
     session.changed(kind, "MODIFIED", in_namespace("x", 3))
@@ -307,7 +293,6 @@ def test_objects_of_one_name_in_two_namespaces_are_two(monkeypatch):
         in_namespace("y", 5),
     ]
     session.close()
-    box.close()
 
 
 def test_newest_version_is_kubernetes_order():
@@ -356,9 +341,9 @@ def test_a_large_snapshot_comes_in_parts():
 
 
 def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
-    monkeypatch.setattr(WatchThread, "start", lambda self: None)
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
     box = Mailbox()
-    session = Session(ScriptedKube([], []), "me", 1, box)
+    session = Session(ScriptedKube([], []), "me", Loop(), 1, box)
     for plural in REPORT_TYPES:
         session.listed(plural, [], "1")
 
@@ -377,7 +362,6 @@ def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
         ("workflow", "DELETED", workflow(7)),
     ]
     session.close()
-    box.close()
 
 
 def test_numbers_do_not_pile_up_for_a_module_that_is_slow():

@@ -2,17 +2,16 @@
 # can be made to do anything, and dws-sim.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
-import queue
 import socket
 import threading
 import time
 
 import faulty_server
 import pytest
-from faulty_server import LIMIT_S, answer, run, status
+from faulty_server import LIMIT_S, Results, answer, run, status
 from flux_k8s import kube, transport, watch
 from flux_k8s.kube import Kube
-from flux_k8s.watch import Sink, WatchThread
+from flux_k8s.watch import Sink, Watch
 from sim_support import Sim, workflow
 
 server = pytest.fixture(faulty_server.server)
@@ -21,9 +20,9 @@ fast = pytest.fixture(faulty_server.fast, autouse=True)
 
 class Record(Sink):
     def __init__(self):
-        self.got = queue.Queue()
+        self.got = Results()
 
-    def listing(self, plural):
+    async def listing(self, plural):
         pass
 
     def listed(self, plural, objects, version):
@@ -37,20 +36,27 @@ class Record(Sink):
 
 
 class Follow:
-    """A watch thread, and what it tells."""
+    """A watch, and what it tells."""
 
     def __init__(self, api):
         self.sink = Record()
-        self.thread = WatchThread(api, "workflows", "", self.sink)
-        self.thread.start()
+        self.watch = Watch(api, "workflows", "", self.sink)
+        self.ended = False
+        self.loop = self.sink.got.loop
+        self.loop.spawn(self.run())
+
+    async def run(self):
+        await self.watch.run()
+        self.ended = True
 
     def next(self):
         return self.sink.got.get(timeout=LIMIT_S)
 
     def end(self):
-        self.thread.stop()
-        self.thread.join(LIMIT_S)
-        assert not self.thread.is_alive()
+        self.watch.stop()
+        self.loop.turn()
+        assert self.ended
+        self.loop.close()
 
 
 LISTED = {"items": [], "metadata": {"resourceVersion": "5"}}
@@ -175,6 +181,7 @@ def test_watches_that_the_simulator_drops_or_expires(sim):
     for words in (["--drop-watches"], ["--expire"], ["--drop-watches"]):
         deadline = time.monotonic() + LIMIT_S
         while json.loads(sim.ctl("state"))["watches"] == 0:
+            follow.loop.turn()
             assert time.monotonic() < deadline
         sim.ctl("api", *words)
     name = "watched"

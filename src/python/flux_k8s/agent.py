@@ -1,11 +1,11 @@
-# The agent's reactor side: attaches to the broker module, hands its commands
-# to worker threads, and reports what watch threads and workers find.
+# The agent's reactor side: attaches to the broker module, has its commands carried
+# out, and reports what comes of them and what watches find.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The agent between dws.so and Kubernetes (doc/protocol.md).
 
-Only the reactor thread touches Flux. Other threads put reports on a list and
-write a byte to a pipe that the reactor watches. Nothing is kept that a new
-attachment would need: it starts with a full snapshot.
+All happens in the reactor's thread: what waits for Kubernetes is a coroutine
+(flux_k8s.loop). Nothing is kept that a new attachment would need: it starts with a
+full snapshot.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from __future__ import annotations
 import errno
 import json
 import logging
-import os
+import math
 import signal
-import threading
+import time
 from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,7 @@ from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import Kube, Object
 from flux_k8s.kubeconfig import ConfigError
+from flux_k8s.loop import Loop
 from flux_k8s.release import RELEASE
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watchers, backoff_s, trim
@@ -119,37 +120,21 @@ def in_parts(snapshot: dict[str, list[Object]]) -> list[Report]:
 
 
 class Mailbox:
-    """Reports on their way from any thread to the reactor thread.
+    """Reports that are to be sent.
 
     A change of an object that waits here already takes the older one's place:
     the receiver acts on what is, not on what was.
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._reports: list[Report] = []
         self._place: dict[tuple[str, Name], int] = {}
-        self.fd, self._wake_fd = os.pipe()
-        os.set_blocking(self.fd, False)
-        os.set_blocking(self._wake_fd, False)
-
-    def close(self) -> None:
-        os.close(self.fd)
-        os.close(self._wake_fd)
 
     def put(self, *reports: Report) -> None:
-        """Add reports, with nothing between them. Any thread."""
-        with self._lock:
-            wake = not self._reports
-            for report in reports:
-                if not self._merge(report):
-                    self._reports.append(report)
-            if not wake:
-                return
-        try:
-            os.write(self._wake_fd, b"\0")
-        except BlockingIOError:
-            pass  # a full pipe wakes the reader as well
+        """Add reports, with nothing between them."""
+        for report in reports:
+            if not self._merge(report):
+                self._reports.append(report)
 
     def _merge(self, report: Report) -> bool:
         if report.get("event") is None:
@@ -168,25 +153,20 @@ class Mailbox:
         return False
 
     def take(self) -> list[Report]:
-        """All reports so far, in order. Reactor thread."""
-        try:
-            while os.read(self.fd, 4096):
-                pass
-        except BlockingIOError:
-            pass
-        with self._lock:
-            reports, self._reports = self._reports, []
-            self._place = {}
+        """All reports so far, in order."""
+        reports, self._reports = self._reports, []
+        self._place = {}
         return reports
 
 
 class Session(Sink):
     """One attachment: its watches, its commands, its first snapshot."""
 
-    def __init__(self, kube: Kube, instance: str, workers: int, box: Mailbox) -> None:
+    def __init__(
+        self, kube: Kube, instance: str, loop: Loop, workers: int, box: Mailbox
+    ) -> None:
         self._kube = kube
         self._box = box
-        self._lock = threading.Lock()
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
@@ -202,17 +182,17 @@ class Session(Sink):
         self._watchers = Watchers(kube, selectors, self)
         self.commands = CommandQueue(
             kube,
+            loop,
             workers,
             self._report,
             trouble=self._report,
             outage=lambda error: self.health("commands", error),
         )
-        self._watchers.start()
+        self._watchers.start(loop)
 
     def close(self) -> None:
-        """Report nothing more and end the threads, without waiting."""
-        with self._lock:
-            self._open = False
+        """Report nothing more."""
+        self._open = False
         self.commands.stop()
         self._watchers.stop()
 
@@ -222,12 +202,11 @@ class Session(Sink):
 
     def _report(self, report: Report) -> None:
         obj = report.get("object")
-        with self._lock:
-            if not self._open:
-                return
-            if isinstance(obj, Object) and obj.get("kind") == "Workflow":
-                self._tell(obj)
-            self._box.put(report)
+        if not self._open:
+            return
+        if isinstance(obj, Object) and obj.get("kind") == "Workflow":
+            self._tell(obj)
+        self._box.put(report)
 
     def _tell(self, workflow: Object) -> None:
         """A result shows this workflow."""
@@ -240,12 +219,11 @@ class Session(Sink):
         if version > self._told.get(name, 0):
             self._told[name] = version
 
-    def listing(self, plural: str) -> None:
+    async def listing(self, plural: str) -> None:
         if plural == "workflows":
-            with self._lock:
-                self._meanwhile = {}
+            self._meanwhile = {}
             # First: one that gets its label now is in the other list.
-            self._strays, _ = self._kube.list_all(
+            self._strays, _ = await self._kube.alist_all(
                 "workflows", f"!{names.INSTANCE_LABEL}"
             )
             for obj in self._strays:
@@ -266,35 +244,33 @@ class Session(Sink):
         self._told = {name: v for name, v in self._told.items() if name in names}
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
-        with self._lock:
-            if not self._open:
-                return
-            if plural == "workflows":
-                self._complete(objects, version)
-            if self._first is None:
-                self._box.put(*in_parts({plural: objects}))
-                return
-            self._first[plural] = objects
-            if set(self._first) == self._kinds:
-                self._box.put(*in_parts(self._first))
-                self._first = None
+        if not self._open:
+            return
+        if plural == "workflows":
+            self._complete(objects, version)
+        if self._first is None:
+            self._box.put(*in_parts({plural: objects}))
+            return
+        self._first[plural] = objects
+        if set(self._first) == self._kinds:
+            self._box.put(*in_parts(self._first))
+            self._first = None
 
     def changed(self, plural: str, event: str, obj: Object) -> None:
-        with self._lock:
-            if not self._open:
-                return
-            if self._first is not None:
-                # The snapshot waits for another kind: bring it up to date.
-                name = name_of(obj)
-                objects = self._first[plural]
-                objects[:] = [o for o in objects if name_of(o) != name]
-                if event != "DELETED":
-                    objects.append(obj)
-                return
-            if plural == "workflows" and self._is_told(event, obj):
-                return
-            report = {"type": REPORT_TYPES[plural], "event": event, "object": obj}
-            self._box.put(report)
+        if not self._open:
+            return
+        if self._first is not None:
+            # The snapshot waits for another kind: bring it up to date.
+            name = name_of(obj)
+            objects = self._first[plural]
+            objects[:] = [o for o in objects if name_of(o) != name]
+            if event != "DELETED":
+                objects.append(obj)
+            return
+        if plural == "workflows" and self._is_told(event, obj):
+            return
+        report = {"type": REPORT_TYPES[plural], "event": event, "object": obj}
+        self._box.put(report)
 
     def _is_told(self, event: str, obj: Object) -> bool:
         """The result of a command has shown this workflow as new, or newer."""
@@ -305,18 +281,17 @@ class Session(Sink):
         return version_of(obj) <= self._told.get(name, 0)
 
     def health(self, plural: str, error: str | None) -> None:
-        with self._lock:
-            if not self._open:
-                return
-            before = bool(self._unhealthy)
-            if error is None:
-                self._unhealthy.pop(plural, None)
-            else:
-                self._unhealthy[plural] = error
-            after = bool(self._unhealthy)
-            if before != after:
-                report = {"type": "health", "ok": not after, "message": error or ""}
-                self._box.put(report)
+        if not self._open:
+            return
+        before = bool(self._unhealthy)
+        if error is None:
+            self._unhealthy.pop(plural, None)
+        else:
+            self._unhealthy[plural] = error
+        after = bool(self._unhealthy)
+        if before != after:
+            report = {"type": "health", "ok": not after, "message": error or ""}
+            self._box.put(report)
 
 
 @dataclass(frozen=True)
@@ -347,6 +322,9 @@ class Agent:
         # where metrics are to be served as soon as it is free
         self._metrics_wanted: str | None = None
         self._box = Mailbox()
+        self._loop = Loop()
+        self._alarm: Any = None  # the timer of the loop
+        self._alarm_due = math.inf
         self._session: Session | None = None
         self._waiting: deque[Report] = deque()
         self._batch: list[bytes] = []
@@ -366,8 +344,8 @@ class Agent:
             OSError: the connection to the broker broke.
             ConfigError: the kubeconfig cannot be used.
         """
-        watcher = self._handle.fd_watcher_create(
-            self._box.fd, self._on_mail, flux.constants.FLUX_POLLIN
+        requests = self._handle.fd_watcher_create(
+            self._loop.fd, self._on_turn, flux.constants.FLUX_POLLIN
         )
         watchdog = None
         interval = systemd.watchdog_interval_s()
@@ -383,7 +361,7 @@ class Agent:
             STATS_INTERVAL_S, self._on_stats_timer, repeat=STATS_INTERVAL_S
         )
         try:
-            with watcher, sigterm, stats_timer:
+            with requests, sigterm, stats_timer:
                 self._attach()
                 self._handle.reactor_run()
         finally:
@@ -392,7 +370,7 @@ class Agent:
             self._serve_metrics(None)
             if watchdog is not None:
                 watchdog.stop()
-            self._box.close()
+            self._loop.close()
         if self._config_error is not None:
             raise self._config_error
         return self._exit_code
@@ -420,7 +398,30 @@ class Agent:
             self._begin_session(str(command["instance"]), command.get("config") or {})
         elif self._session is not None:
             self._session.commands.submit(command)
+            self._on_turn()
         future.reset()
+
+    def _on_turn(self, *_: Any) -> None:
+        """Have the loop do what it can, send what has come of it, and wake up when
+        it wants to be."""
+        self._loop.turn()
+        self._waiting.extend(self._box.take())
+        self._send()
+        due = self._loop.due
+        # One that comes too early is set anew then: most are put off.
+        if due >= self._alarm_due:
+            return
+        self._alarm_due = due
+        if self._alarm is not None:
+            self._alarm.stop()
+        self._alarm = self._handle.timer_watcher_create(
+            max(0.0, due - time.monotonic()), self._on_alarm
+        )
+        self._alarm.start()
+
+    def _on_alarm(self, *_: Any) -> None:
+        self._alarm_due = math.inf
+        self._on_turn()
 
     def _begin_session(self, instance: str, config: dict[str, Any]) -> None:
         self._end_session()
@@ -438,7 +439,8 @@ class Agent:
             self._config_error = exc
             self._handle.reactor_stop()
             return
-        self._session = Session(kube, instance, workers, self._box)
+        self._session = Session(kube, instance, self._loop, workers, self._box)
+        self._on_turn()
         self._serve_metrics(config.get("metrics"))
         systemd.notify("READY=1")
 
@@ -518,10 +520,6 @@ class Agent:
             lambda *_: self._attach(),
         )
         self._timer.start()
-
-    def _on_mail(self, *_: Any) -> None:
-        self._waiting.extend(self._box.take())
-        self._send()
 
     def _send(self) -> None:
         """Send what waits in requests that are full, and the rest when none is

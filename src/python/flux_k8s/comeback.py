@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import threading
 import time
 from typing import Callable
 
@@ -16,7 +15,7 @@ SETTLE_S = 30.0
 
 
 class Comeback:
-    """What the threads that talk to one API server tell each other. Any thread.
+    """What those who talk to one API server tell each other.
 
     Args:
         clock: monotonic seconds.
@@ -24,7 +23,6 @@ class Comeback:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
         self._trouble_at = -math.inf
         self._listeners: list[Callable[[], None]] = []
 
@@ -35,8 +33,7 @@ class Comeback:
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Have this called, by whoever gets through, when the server is back."""
-        with self._lock:
-            self._listeners.append(listener)
+        self._listeners.append(listener)
 
     def lost(self) -> None:
         """A connection was lost, or could not be made; or there was no answer
@@ -45,7 +42,5 @@ class Comeback:
 
     def back(self) -> None:
         """Something has succeeded that had failed before."""
-        with self._lock:
-            listeners = list(self._listeners)
-        for listener in listeners:
+        for listener in self._listeners:
             listener()

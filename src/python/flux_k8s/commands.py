@@ -1,5 +1,5 @@
-# Carries out the broker module's commands on Kubernetes objects in a pool of
-# worker threads: in order for each object, at the same time for different ones.
+# Carries out the broker module's commands on Kubernetes objects: in order for each
+# object, at the same time for different ones.
 # SPDX-License-Identifier: LGPL-3.0-only
 """The command queue (doc/protocol.md, "Module and agent")."""
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 import re
-import threading
 import time
 from collections import deque
 from typing import Any, Callable
@@ -19,6 +19,7 @@ from flux.job import JobID
 from flux_k8s.crd import RESOURCES
 from flux_k8s.kube import BROKEN, UNREACHABLE, ApiError, Kube, Object, is_object
 from flux_k8s.logs import read_logs
+from flux_k8s.loop import Loop, Task
 from flux_k8s.problems import Problems
 from flux_k8s.secret import SecretError, read_secret
 from flux_k8s.watch import PROBE_CAP_S, backoff_s, pause_s, trim
@@ -59,24 +60,28 @@ def _object(command: Command, key: str) -> dict[str, Any]:
     return value
 
 
-def _create(kube: Kube, command: Command) -> dict[str, Any]:
+async def _create(kube: Kube, command: Command) -> dict[str, Any]:
     plural, namespace = command["kind"], _word(command, "namespace")
     try:
-        return {"object": kube.create(plural, namespace, _object(command, "object"))}
+        return {
+            "object": await kube.acreate(plural, namespace, _object(command, "object"))
+        }
     except ApiError as exc:
         if exc.status != 409:
             raise
         result = failure(exc)
         try:
-            result["object"] = kube.get(plural, namespace, _word(command, "name"))
+            result["object"] = await kube.aget(
+                plural, namespace, _word(command, "name")
+            )
         except ApiError as missing:
             if missing.transient:
                 raise missing from exc
         return result
 
 
-def _patch(kube: Kube, command: Command) -> dict[str, Any]:
-    obj = kube.patch(
+async def _patch(kube: Kube, command: Command) -> dict[str, Any]:
+    obj = await kube.apatch(
         command["kind"],
         _word(command, "namespace"),
         _word(command, "name"),
@@ -85,25 +90,27 @@ def _patch(kube: Kube, command: Command) -> dict[str, Any]:
     return {} if command["kind"] in WRITE_ONLY else {"object": obj}
 
 
-def _get(kube: Kube, command: Command) -> dict[str, Any]:
+async def _get(kube: Kube, command: Command) -> dict[str, Any]:
     return {
-        "object": kube.get(
+        "object": await kube.aget(
             command["kind"], _word(command, "namespace"), _word(command, "name")
         )
     }
 
 
-def _secret(kube: Kube, command: Command) -> dict[str, Any]:
+async def _secret(kube: Kube, command: Command) -> dict[str, Any]:
     """One value of a Secret of a workflow. It is not to be found in any log."""
     workflow = _object(command, "workflow")
     namespace, name = _word(command, "namespace"), _word(command, "name")
     return {
-        "value": read_secret(kube, workflow, namespace, name, _word(command, "key"))
+        "value": await read_secret(
+            kube, workflow, namespace, name, _word(command, "key")
+        )
     }
 
 
-def _list(kube: Kube, command: Command) -> dict[str, Any]:
-    objects, _ = kube.list_all(command["kind"], command.get("selector") or "")
+async def _list(kube: Kube, command: Command) -> dict[str, Any]:
+    objects, _ = await kube.alist_all(command["kind"], command.get("selector") or "")
     for obj in objects:
         trim(obj)
     fields = command.get("fields")
@@ -127,15 +134,15 @@ def _pick(obj: Object, paths: list[list[str]]) -> dict[str, Any]:
     return result
 
 
-def _logs(kube: Kube, command: Command) -> dict[str, Any]:
+async def _logs(kube: Kube, command: Command) -> dict[str, Any]:
     limit = command.get("bytes")
     if not isinstance(limit, int) or limit < 0:
         raise CommandError(f"command logs: bytes is {limit!r}")
     namespace, selector = _word(command, "namespace"), _word(command, "selector")
-    return {"objects": read_logs(kube, namespace, selector, limit)}
+    return {"objects": await read_logs(kube, namespace, selector, limit)}
 
 
-def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
+async def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     """Take one finalizer off, whoever else edits the list meanwhile.
 
     Ours is the first, as the object was made with it: the first is taken off if
@@ -154,8 +161,8 @@ def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     for attempt in itertools.count():
         try:
             if attempt == 0:
-                return {"object": kube.patch_json(plural, namespace, name, take)}
-            obj = kube.get(plural, namespace, name)
+                return {"object": await kube.apatch_json(plural, namespace, name, take)}
+            obj = await kube.aget(plural, namespace, name)
             metadata = obj["metadata"]
             finalizers = metadata.get("finalizers") or []
             if finalizer not in finalizers:
@@ -164,7 +171,11 @@ def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
                 "resourceVersion": metadata["resourceVersion"],
                 "finalizers": [f for f in finalizers if f != finalizer],
             }
-            return {"object": kube.patch(plural, namespace, name, {"metadata": patch})}
+            return {
+                "object": await kube.apatch(
+                    plural, namespace, name, {"metadata": patch}
+                )
+            }
         except ApiError as exc:
             if exc.status == 404:
                 return {}
@@ -175,9 +186,9 @@ def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     raise AssertionError("unreachable")
 
 
-def _delete(kube: Kube, command: Command) -> dict[str, Any]:
+async def _delete(kube: Kube, command: Command) -> dict[str, Any]:
     try:
-        answer = kube.delete(
+        answer = await kube.adelete(
             command["kind"], _word(command, "namespace"), _word(command, "name")
         )
     except ApiError as exc:
@@ -188,7 +199,8 @@ def _delete(kube: Kube, command: Command) -> dict[str, Any]:
     return {"object": answer} if answer.get("kind") != "Status" else {}
 
 
-_OPERATIONS: dict[str, Callable[[Kube, Command], dict[str, Any]]] = {
+_Operation = Callable[[Kube, Command], Task[dict[str, Any]]]
+_OPERATIONS: dict[str, _Operation] = {
     "create": _create,
     "patch": _patch,
     "get": _get,
@@ -210,7 +222,7 @@ def failure(error: ApiError) -> dict[str, Any]:
     }
 
 
-def execute(kube: Kube, command: Command) -> dict[str, Any]:
+async def execute(kube: Kube, command: Command) -> dict[str, Any]:
     """Carry out one command once.
 
     Returns:
@@ -225,7 +237,7 @@ def execute(kube: Kube, command: Command) -> dict[str, Any]:
         if command.get("kind") not in RESOURCES:
             raise CommandError(f"unknown kind {command.get('kind')!r}")
         result: dict[str, Any] = {"ok": True}
-        result.update(operation(kube, command))
+        result.update(await operation(kube, command))
     except CommandError as exc:
         return failure(ApiError(400, "BadRequest", str(exc)))
     except SecretError as exc:
@@ -258,34 +270,38 @@ def label(key: Key) -> str:
 
 
 class CommandQueue:
-    """Worker threads and the commands that wait for them.
+    """The commands that have no result yet. For the loop's thread, in which all
+    that is handed over here is called.
 
     Args:
         kube: where the commands go.
+        loop: carries them out.
         workers: how many run at the same time.
-        done: called in a worker thread with a command's result report.
-        trouble: called in a worker thread with a report when a command has to
-            be repeated for the first time, or for another reason than before.
-        outage: called in a worker thread, under the queue's lock, so that the
-            last word is true, with what prevents any connection from being
-            made, or with None when one could be made again.
+        done: called with a command's result report.
+        trouble: called with a report when a command has to be repeated for the
+            first time, or for another reason than before.
+        outage: called with what prevents any connection from being made, or with
+            None when one could be made again.
     """
 
     def __init__(
         self,
         kube: Kube,
+        loop: Loop,
         workers: int,
         done: Callable[[dict[str, Any]], None],
         trouble: Callable[[dict[str, Any]], None] = lambda report: None,
         outage: Callable[[str | None], None] = lambda error: None,
     ) -> None:
         self._kube = kube
+        self._loop = loop
+        self._workers = workers
         self._done = done
         self._trouble = trouble
         self._outage = outage
         self._problems = Problems(LOGGER)
-        self._cond = threading.Condition()
         self._stopped = False
+        self._starting = False
         self._running = 0
         self._queues: dict[Key, deque[Command]] = {}
         self._failures: dict[Key, int] = {}
@@ -293,81 +309,84 @@ class CommandQueue:
         # before when the server does not want to be asked again
         self._not_before: dict[Key, float] = {}
         self._ready: list[tuple[float, int, Key]] = []
+        # when the loop is to call, for what is ready only then
+        self._alarm = math.inf
         # In an outage: the object that tries, those that wait for it, and how
         # often it has tried.
         self._probe: Key | None = None
         self._parked: list[Key] = []
         self._probes = 0
         self._order = itertools.count()
-        kube.comeback.listen(self._hasten)
-        self._threads = [
-            threading.Thread(target=self._work, name=f"worker-{i}", daemon=True)
-            for i in range(workers)
-        ]
-        for thread in self._threads:
-            thread.start()
+        kube.comeback.listen(lambda: loop.call_soon(self._hasten))
 
     def submit(self, command: Command) -> None:
-        """Queue a command behind others on the same object. Any thread."""
+        """Queue a command behind others on the same object."""
         key = (
             str(command.get("kind")),
             str(command.get("namespace")),
             str(command.get("name") or command.get("selector")),
         )
-        with self._cond:
-            queue = self._queues.get(key)
-            if queue is not None:
-                queue.append(command)
-                return
-            self._queues[key] = deque([command])
-            self._make_ready(key, 0.0)
+        queue = self._queues.get(key)
+        if queue is not None:
+            queue.append(command)
+            return
+        self._queues[key] = deque([command])
+        self._make_ready(key, 0.0)
+        self._start()
 
     def depth(self) -> int:
         """How many commands have no result yet."""
-        with self._cond:
-            return sum(len(queue) for queue in self._queues.values())
+        return sum(len(queue) for queue in self._queues.values())
 
     def depths(self) -> dict[str, int]:
         """The same by what they do: running, waiting to be repeated, queued."""
-        with self._cond:
-            total = sum(len(queue) for queue in self._queues.values())
-            failed = len(self._failures)
-            running = self._running
-        repeated = max(0, failed - running)
+        repeated = max(0, len(self._failures) - self._running)
         return {
-            "running": running,
+            "running": self._running,
             "repeated": repeated,
-            "queued": max(0, total - running - repeated),
+            "queued": max(0, self.depth() - self._running - repeated),
         }
 
     def stop(self) -> None:
-        """Forget what has not begun and end the workers, without waiting. No
-        result is reported from now on, of a command under way either."""
-        with self._cond:
-            self._stopped = True
-            self._cond.notify_all()
+        """Forget what has not begun. No result is reported from now on, of a
+        command under way either."""
+        self._stopped = True
 
     def _make_ready(self, key: Key, delay_s: float) -> None:
         due = time.monotonic() + delay_s
         heapq.heappush(self._ready, (due, next(self._order), key))
-        self._cond.notify()
 
-    def _next(self) -> tuple[Key, Command] | None:
-        """Wait for an object whose turn it is; None when stopped."""
-        with self._cond:
-            while not self._stopped:
-                timeout = None
-                if self._ready:
-                    timeout = self._ready[0][0] - time.monotonic()
-                    if timeout <= 0:
-                        key = heapq.heappop(self._ready)[2]
-                        if self._probe is not None and key != self._probe:
-                            self._parked.append(key)
-                            continue
-                        self._running += 1
-                        return key, self._queues[key][0]
-                self._cond.wait(timeout)
-            return None
+    def _start(self) -> None:
+        """Begin with all whose turn it is, and for whom there is room."""
+        if self._starting:
+            return  # what has just ended without a request: the next is begun there
+        self._starting = True
+        try:
+            self._start_ready()
+        finally:
+            self._starting = False
+
+    def _start_ready(self) -> None:
+        while self._ready and self._running < self._workers and not self._stopped:
+            due, _, key = self._ready[0]
+            if due > time.monotonic():
+                self._call_at(due)
+                return
+            heapq.heappop(self._ready)
+            if self._probe is not None and key != self._probe:
+                self._parked.append(key)
+                continue
+            self._running += 1
+            self._loop.spawn(self._run(key, self._queues[key][0]))
+
+    def _call_at(self, due: float) -> None:
+        if due < self._alarm:
+            self._alarm = due
+            self._loop.call_at(due, self._on_alarm)
+
+    def _on_alarm(self) -> None:
+        self._alarm = math.inf
+        self._start()
 
     def _end_outage(self) -> None:
         """The server has answered: everybody may try again."""
@@ -383,46 +402,35 @@ class CommandQueue:
     def _hasten(self) -> None:
         """Somebody has got through: what waits to be repeated may try again."""
         now = time.monotonic()
-        with self._cond:
-            self._ready = [
-                (min(due, max(now, self._not_before.get(key, 0.0))), order, key)
-                for due, order, key in self._ready
-            ]
-            heapq.heapify(self._ready)
-            self._cond.notify_all()
+        self._ready = [
+            (min(due, max(now, self._not_before.get(key, 0.0))), order, key)
+            for due, order, key in self._ready
+        ]
+        heapq.heapify(self._ready)
+        self._start()
 
     def _finish(self, key: Key, result: dict[str, Any]) -> None:
-        with self._cond:
-            self._running -= 1
-            if self._stopped:
-                return
-            self._end_outage()
-            queue = self._queues[key]
-            command = queue.popleft()
-            self._failures.pop(key, None)
-            self._not_before.pop(key, None)
-            status, _ = self._told.pop(key, (HTTP_CONFLICT, ""))
+        self._end_outage()
+        queue = self._queues[key]
+        command = queue.popleft()
+        self._failures.pop(key, None)
+        self._not_before.pop(key, None)
+        status, _ = self._told.pop(key, (HTTP_CONFLICT, ""))
         self._problems.clear(key)
         if status != HTTP_CONFLICT:
             self._kube.comeback.back()
+        if queue:
+            self._make_ready(key, 0.0)
+        else:
+            del self._queues[key]
         self._done({"type": "result", "seq": command.get("seq"), **result})
-        # Only now may the next on this object begin: results keep their order.
-        with self._cond:
-            if queue:
-                self._make_ready(key, 0.0)
-            else:
-                del self._queues[key]
 
     def _postpone(self, key: Key, command: Command, error: ApiError) -> None:
         unreachable = error.status == 0 and error.reason == UNREACHABLE
-        with self._cond:
-            self._running -= 1
-            if self._stopped:
-                return
-            failures = self._failures[key] = self._failures.get(key, 0) + 1
-            cause = (error.status, error.message)
-            news = not unreachable and self._told.get(key) != cause
-            self._told[key] = cause
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        cause = (error.status, error.message)
+        news = not unreachable and self._told.get(key) != cause
+        self._told[key] = cause
         self._kube.stats.retry(error.status)
         if unreachable:
             problem, text = "Kubernetes cannot be reached", error.message
@@ -440,37 +448,36 @@ class CommandQueue:
                     "message": error.message,
                 }
             )
-        # Only now: what is said of this try comes before what the next one says.
-        with self._cond:
-            if not unreachable:
-                self._end_outage()
-                delay = pause_s(error, failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
-                if error.retry_after_s is not None:
-                    self._not_before[key] = time.monotonic() + delay
-                self._make_ready(key, delay)
-            elif self._probe in (None, key):
-                if self._probe is None:
-                    self._outage(error.message)
-                self._probe = key
-                self._probes += 1
-                self._make_ready(
-                    key, backoff_s(self._probes, BACKOFF_FIRST_S, PROBE_CAP_S)
-                )
-            else:
-                self._parked.append(key)
+        if not unreachable:
+            self._end_outage()
+            delay = pause_s(error, failures, BACKOFF_FIRST_S, BACKOFF_CAP_S)
+            if error.retry_after_s is not None:
+                self._not_before[key] = time.monotonic() + delay
+            self._make_ready(key, delay)
+        elif self._probe in (None, key):
+            if self._probe is None:
+                self._outage(error.message)
+            self._probe = key
+            self._probes += 1
+            self._make_ready(key, backoff_s(self._probes, BACKOFF_FIRST_S, PROBE_CAP_S))
+        else:
+            self._parked.append(key)
 
-    def _work(self) -> None:
-        while True:
-            task = self._next()
-            if task is None:
-                return
-            key, command = task
-            try:
-                result = execute(self._kube, command)
-            except ApiError as exc:
-                self._postpone(key, command, exc)
-                continue
-            except Exception as exc:
-                LOGGER.exception("%s %s", command.get("op"), label(key))
-                result = failure(ApiError(500, "Internal", f"agent: {exc!r}"))
+    async def _run(self, key: Key, command: Command) -> None:
+        """Carry out a command once, and go on with the next."""
+        error = None
+        try:
+            result = await execute(self._kube, command)
+        except ApiError as exc:
+            error = exc
+        except Exception as exc:
+            LOGGER.exception("%s %s", command.get("op"), label(key))
+            result = failure(ApiError(500, "Internal", f"agent: {exc!r}"))
+        self._running -= 1
+        if self._stopped:
+            return
+        if error is not None:
+            self._postpone(key, command, error)
+        else:
             self._finish(key, result)
+        self._start()

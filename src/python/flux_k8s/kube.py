@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
@@ -22,8 +21,9 @@ from flux_k8s import kubeconfig
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.kubeconfig import ConfigError, InsecureError
+from flux_k8s.loop import Loop
 from flux_k8s.stats import Stats
-from flux_k8s.transport import Answer, NoAnswer, Stream, Transport
+from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
 
 LOGGER = logging.getLogger(__name__)
@@ -136,7 +136,11 @@ class ApiError(Exception):
 
 
 class Kube:
-    """Requests to one API server. May be used by any number of threads."""
+    """Requests to one API server, for one thread.
+
+    Methods with an "a" before their name are coroutines, for a loop of the caller,
+    that do the same as those without, which wait for the answer.
+    """
 
     def __init__(
         self,
@@ -161,10 +165,10 @@ class Kube:
         self._connections = connections
         self._insecure = insecure
         self._warned = ""
-        self._lock = threading.Lock()
         self._loaded_at = 0.0
         self._auth: tuple[Any, float, dict[str, str]] = (None, 0.0, {})
         self._versions: dict[str, str] = {}
+        self._waiting = Loop()
         self._load()
 
     def _load(self) -> None:
@@ -189,11 +193,10 @@ class Kube:
 
     def _reload(self) -> None:
         """Read the kubeconfig again: its token or certificate may be new."""
-        with self._lock:
-            if time.monotonic() - self._loaded_at < RELOAD_INTERVAL_S:
-                return
-            self._loaded_at = time.monotonic()
-            self._load()
+        if time.monotonic() - self._loaded_at < RELOAD_INTERVAL_S:
+            return
+        self._loaded_at = time.monotonic()
+        self._load()
 
     def _headers(self) -> dict[str, str]:
         """A new dictionary. Each look at the settings reads a token that is to be
@@ -209,7 +212,7 @@ class Kube:
             self._auth = (configuration, now + AUTH_S, headers)
         return dict(headers)
 
-    def _send(
+    async def _send(
         self,
         what: tuple[str, str],
         method: str,
@@ -227,8 +230,8 @@ class Kube:
         began = time.monotonic()
         status = 0
         try:
-            answer = self._transport.request(
-                method, path, headers, data, READ_TIMEOUT_S
+            answer = await Request(
+                self._transport, method, path, headers, data, READ_TIMEOUT_S
             )
             status = answer.status
         except NoAnswer as exc:
@@ -239,23 +242,24 @@ class Kube:
             raise self._refusal(answer)
         return answer.data
 
-    def _open(self, what: tuple[str, str], path: str, timeout_s: float) -> Stream:
+    async def _open(self, what: tuple[str, str], path: str, timeout_s: float) -> Stream:
         """Begin to read what goes on for so long."""
         began = time.monotonic()
-        status = 0
+        stream = self._transport.stream(path, self._headers(), timeout_s)
         try:
-            stream = self._transport.stream(path, self._headers(), timeout_s)
-            status = stream.status
+            await stream.open()
         except NoAnswer as exc:
             raise self._no_answer(exc) from exc
         finally:
-            self.stats.request(*what, status, time.monotonic() - began)
-        if status < 300:
+            self.stats.request(*what, stream.status, time.monotonic() - began)
+        if stream.status < 300:
             return stream
         try:
-            answer = stream.answer()
+            answer = await stream.answer()
         except NoAnswer as exc:
             raise ApiError(0, BROKEN, str(exc)) from exc
+        finally:
+            stream.close()
         raise self._refusal(answer)
 
     def _no_answer(self, error: NoAnswer) -> ApiError:
@@ -299,13 +303,13 @@ class Kube:
             # The file is being written, or gone: go on with what we have.
             pass
 
-    def _request(
+    async def _request(
         self, what: tuple[str, str], method: str, path: str, *args: Any
     ) -> Object:
         """Args:
         what: verb and plural name of the kind, for the statistics.
         """
-        data = self._send(what, method, path, *args)
+        data = await self._send(what, method, path, *args)
         try:
             answer = json.loads(data)
         except ValueError as exc:
@@ -314,7 +318,7 @@ class Kube:
             raise ApiError(0, BROKEN, f"{method} {path}: not a JSON object")
         return Object(answer, data)
 
-    def version(self, group: str) -> str:
+    async def aversion(self, group: str) -> str:
         """The newest version of an API group that the server offers.
 
         Raises:
@@ -326,7 +330,7 @@ class Kube:
         if version is None:
             try:
                 what = ("get", "apis")
-                answer = self._request(what, "GET", f"/apis/{quote(group)}")
+                answer = await self._request(what, "GET", f"/apis/{quote(group)}")
             except ApiError as exc:
                 if exc.status != 404:
                     raise
@@ -341,20 +345,20 @@ class Kube:
             self._versions[group] = version
         return version
 
-    def _path(self, res: Resource, namespace: str = "", name: str = "") -> str:
-        version = self.version(res.group)
+    async def _path(self, res: Resource, namespace: str = "", name: str = "") -> str:
+        version = await self.aversion(res.group)
         root = f"/apis/{res.group}/{version}" if res.group else f"/api/{version}"
         if namespace:
             root += f"/namespaces/{quote(namespace, safe='')}"
         root += f"/{res.plural}"
         return root + f"/{quote(name, safe='')}" if name else root
 
-    def may(
+    async def amay(
         self, res: Resource, verb: str, namespace: str = "", subresource: str = ""
     ) -> bool:
         """Whether we may do that, as the API server says; namespace "" is
         everywhere."""
-        review = self._request(
+        review = await self._request(
             ("create", "selfsubjectaccessreviews"),
             "POST",
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
@@ -374,55 +378,55 @@ class Kube:
         )
         return bool((review.get("status") or {}).get("allowed"))
 
-    def get(self, plural: str, namespace: str, name: str) -> Object:
+    async def aget(self, plural: str, namespace: str, name: str) -> Object:
         """Read one object."""
-        path = self._path(RESOURCES[plural], namespace, name)
-        return self._request(("get", plural), "GET", path)
+        path = await self._path(RESOURCES[plural], namespace, name)
+        return await self._request(("get", plural), "GET", path)
 
-    def create(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
+    async def acreate(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
         """Create an object; apiVersion and kind are filled in, and the
         apiVersion of owners of the same group."""
         res = RESOURCES[plural]
-        version = self.version(res.group)
+        version = await self.aversion(res.group)
         body = dict(obj)
         body["apiVersion"] = f"{res.group}/{version}" if res.group else version
         body["kind"] = res.kind
         owners = body.get("metadata", {}).get("ownerReferences", [])
         for owner in owners:
             owner.setdefault("apiVersion", body["apiVersion"])
-        path = self._path(res, namespace)
-        return self._request(("create", plural), "POST", path, body)
+        path = await self._path(res, namespace)
+        return await self._request(("create", plural), "POST", path, body)
 
-    def patch(
+    async def apatch(
         self, plural: str, namespace: str, name: str, patch: dict[str, Any]
     ) -> Object:
         """Apply a JSON merge patch (RFC 7396)."""
-        return self._request(
+        return await self._request(
             ("patch", plural),
             "PATCH",
-            self._path(RESOURCES[plural], namespace, name),
+            await self._path(RESOURCES[plural], namespace, name),
             patch,
             "application/merge-patch+json",
         )
 
-    def patch_json(
+    async def apatch_json(
         self, plural: str, namespace: str, name: str, operations: list[dict[str, Any]]
     ) -> Object:
         """Apply a JSON patch (RFC 6902): all of its operations, or none (422)."""
-        return self._request(
+        return await self._request(
             ("patch", plural),
             "PATCH",
-            self._path(RESOURCES[plural], namespace, name),
+            await self._path(RESOURCES[plural], namespace, name),
             operations,
             "application/json-patch+json",
         )
 
-    def delete(self, plural: str, namespace: str, name: str) -> Object:
+    async def adelete(self, plural: str, namespace: str, name: str) -> Object:
         """Delete an object; with finalizers it stays until they are gone."""
-        path = self._path(RESOURCES[plural], namespace, name)
-        return self._request(("delete", plural), "DELETE", path)
+        path = await self._path(RESOURCES[plural], namespace, name)
+        return await self._request(("delete", plural), "DELETE", path)
 
-    def list_all(
+    async def alist_all(
         self, plural: str, selector: str = "", limit: int = 500
     ) -> tuple[list[Object], str]:
         """All objects of a kind in every namespace.
@@ -438,18 +442,20 @@ class Kube:
         """
         for _ in range(LIST_TRIES):
             try:
-                return self._list_parts(plural, selector, limit)
+                return await self._list_parts(plural, selector, limit)
             except ApiError as exc:
                 if exc.status != 410:
                     raise
                 expired = exc
         raise ApiError(0, BROKEN, expired.message) from expired
 
-    def list_in(self, plural: str, namespace: str, selector: str) -> list[Object]:
+    async def alist_in(
+        self, plural: str, namespace: str, selector: str
+    ) -> list[Object]:
         """The objects of a kind in one namespace that a label selector names."""
-        return self._list_parts(plural, selector, 500, namespace)[0]
+        return (await self._list_parts(plural, selector, 500, namespace))[0]
 
-    def pod_log(
+    async def apod_log(
         self, namespace: str, name: str, container: str, lines: int, limit_bytes: int
     ) -> bytes:
         """The last lines that a container has written; of them the beginning,
@@ -459,13 +465,15 @@ class Kube:
             "tailLines": str(lines),
             "limitBytes": str(limit_bytes),
         }
-        path = self._path(RESOURCES["pods"], namespace, name)
-        return self._send(("get", "pods"), "GET", f"{path}/log?{urlencode(query)}")
+        path = await self._path(RESOURCES["pods"], namespace, name)
+        return await self._send(
+            ("get", "pods"), "GET", f"{path}/log?{urlencode(query)}"
+        )
 
-    def _list_parts(
+    async def _list_parts(
         self, plural: str, selector: str, limit: int, namespace: str = ""
     ) -> tuple[list[Object], str]:
-        path = self._path(RESOURCES[plural], namespace)
+        path = await self._path(RESOURCES[plural], namespace)
         objects: list[Object] = []
         token = ""
         while True:
@@ -475,14 +483,14 @@ class Kube:
             if token:
                 query["continue"] = token
             url = f"{path}?{urlencode(query)}"
-            answer = self._request(("list", plural), "GET", url)
+            answer = await self._request(("list", plural), "GET", url)
             objects.extend(Object(o) for o in answer.get("items") or [])
             metadata = answer.get("metadata") or {}
             token = metadata.get("continue") or ""
             if not token:
                 return objects, str(metadata.get("resourceVersion") or "")
 
-    def watch(
+    async def awatch(
         self, plural: str, resource_version: str, selector: str, timeout_s: int
     ) -> WatchStream:
         """Open a watch of a kind in every namespace, with bookmarks."""
@@ -494,11 +502,47 @@ class Kube:
         }
         if selector:
             query["labelSelector"] = selector
-        path = f"{self._path(RESOURCES[plural])}?{urlencode(query)}"
+        path = f"{await self._path(RESOURCES[plural])}?{urlencode(query)}"
         # The server closes the stream after timeout_s: silence much beyond
         # that is a connection that died without a word.
-        stream = self._open(("watch", plural), path, timeout_s + WATCH_SLACK_S)
+        stream = await self._open(("watch", plural), path, timeout_s + WATCH_SLACK_S)
         return WatchStream(stream, self.comeback.lost)
+
+    # For who waits
+
+    def version(self, group: str) -> str:
+        return self._waiting.run(self.aversion(group))
+
+    def may(
+        self, res: Resource, verb: str, namespace: str = "", subresource: str = ""
+    ) -> bool:
+        return self._waiting.run(self.amay(res, verb, namespace, subresource))
+
+    def get(self, plural: str, namespace: str, name: str) -> Object:
+        return self._waiting.run(self.aget(plural, namespace, name))
+
+    def create(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
+        return self._waiting.run(self.acreate(plural, namespace, obj))
+
+    def patch(
+        self, plural: str, namespace: str, name: str, patch: dict[str, Any]
+    ) -> Object:
+        return self._waiting.run(self.apatch(plural, namespace, name, patch))
+
+    def delete(self, plural: str, namespace: str, name: str) -> Object:
+        return self._waiting.run(self.adelete(plural, namespace, name))
+
+    def list_all(
+        self, plural: str, selector: str = "", limit: int = 500
+    ) -> tuple[list[Object], str]:
+        return self._waiting.run(self.alist_all(plural, selector, limit))
+
+    def watch(
+        self, plural: str, resource_version: str, selector: str, timeout_s: int
+    ) -> WatchStream:
+        return self._waiting.run(
+            self.awatch(plural, resource_version, selector, timeout_s)
+        )
 
 
 class WatchStream:
@@ -512,23 +556,22 @@ class WatchStream:
         """
         self._stream = stream
         self._broken = broken
+        self._pending = b""
 
-    def __iter__(self) -> Iterator[tuple[str, Object]]:
-        """Yield events until the server ends the stream.
+    async def next(self) -> Iterator[tuple[str, Object]] | None:
+        """Those that come next; None when the server, or close(), has ended it.
+        Iterating raises ApiError at an ERROR event.
 
         Raises:
-            ApiError: the stream broke, or carried an ERROR event.
+            ApiError: the stream broke.
         """
-        pending = b""
         try:
-            for chunk in self._stream:
-                *lines, pending = (pending + chunk).split(b"\n")
-                for line in lines:
-                    if line.strip():
-                        yield self._event(line)
+            chunk = await self._stream.chunk()
         except NoAnswer as exc:
             self._broken()
             raise ApiError(0, BROKEN, f"watch ended: {exc}") from exc
+        *lines, self._pending = (self._pending + chunk).split(b"\n")
+        return (self._event(line) for line in lines if line.strip()) if chunk else None
 
     @staticmethod
     def _event(line: bytes) -> tuple[str, Object]:
@@ -549,5 +592,5 @@ class WatchStream:
         return kind, Object(obj, text)
 
     def close(self) -> None:
-        """End the stream, from any thread, even while another one reads."""
+        """End the stream, also while a coroutine reads it."""
         self._stream.close()

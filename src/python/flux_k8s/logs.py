@@ -27,11 +27,13 @@ def _is_of_node(error: ApiError) -> bool:
     )
 
 
-def _ask(kube: Kube, namespace: str, pod: str, container: str, lines: int) -> bytes:
+async def _ask(
+    kube: Kube, namespace: str, pod: str, container: str, lines: int
+) -> bytes:
     """The job's end waits for a log, so it is not asked of a dead node for ever."""
     for _ in range(NODE_TRIES):
         try:
-            return kube.pod_log(namespace, pod, container, lines, READ_BYTES)
+            return await kube.apod_log(namespace, pod, container, lines, READ_BYTES)
         except ApiError as exc:
             if not _is_of_node(exc):
                 raise
@@ -39,12 +41,14 @@ def _ask(kube: Kube, namespace: str, pod: str, container: str, lines: int) -> by
     raise ApiError(404, error.reason, error.message) from error
 
 
-def _read(kube: Kube, namespace: str, pod: str, container: str) -> tuple[str, bool]:
+async def _read(
+    kube: Kube, namespace: str, pod: str, container: str
+) -> tuple[str, bool]:
     """The end of a log, and whether there may be more before it. Where lines are
     so long that the end is cut off, fewer."""
     data, lines = b"", 0
     for lines in TAIL_LINES:
-        data = _ask(kube, namespace, pod, container, lines)
+        data = await _ask(kube, namespace, pod, container, lines)
         if len(data) < READ_BYTES:
             break
     more = len(data) >= READ_BYTES or len(data.splitlines()) >= lines
@@ -64,7 +68,7 @@ def tail(text: str, limit_bytes: int) -> tuple[str, bool]:
     return end.decode(errors="ignore"), True
 
 
-def read_logs(
+async def read_logs(
     kube: Kube, namespace: str, selector: str, limit_bytes: int
 ) -> list[dict[str, Any]]:
     """The end of the log of each container of the pods that are selected.
@@ -79,7 +83,7 @@ def read_logs(
     """
     entries: list[dict[str, Any]] = []
     left = TOTAL_BYTES
-    pods = kube.list_in("pods", namespace, selector)
+    pods = await kube.alist_in("pods", namespace, selector)
     pods.sort(key=lambda pod: str(pod["metadata"]["name"]))
     for pod in pods:
         name = str(pod["metadata"]["name"])
@@ -93,7 +97,7 @@ def read_logs(
             }
             limit = min(limit_bytes, left)
             try:
-                text, more = _read(kube, namespace, name, entry["container"])
+                text, more = await _read(kube, namespace, name, entry["container"])
                 entry["log"], cut = tail(text, limit)
                 entry["truncated"] = cut or more
                 left -= len(entry["log"].encode(errors="replace"))

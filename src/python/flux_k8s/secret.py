@@ -55,7 +55,7 @@ def _objection(secret: Object, workflow: dict[str, Any]) -> str:
     return ""
 
 
-def read_secret(
+async def read_secret(
     kube: Kube, workflow: dict[str, Any], namespace: str, name: str, key: str
 ) -> str:
     """One value of a workflow's Secret, as text.
@@ -75,7 +75,7 @@ def read_secret(
     whose = f"Secret {namespace}/{name} is not of workflow {workflow['name']}"
     if namespace != workflow["namespace"]:
         raise SecretError(403, "Forbidden", f"{whose}: it is in another namespace")
-    secret = kube.get("secrets", namespace, name)
+    secret = await kube.aget("secrets", namespace, name)
     objection = _objection(secret, workflow)
     if objection:
         raise SecretError(403, "Forbidden", f"{whose}: {objection}")

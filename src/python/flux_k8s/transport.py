@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 import os
-import select
 import socket
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, Callable, Protocol
 from urllib.parse import urlsplit
 
 import pycurl
+
+if TYPE_CHECKING:
+    from flux_k8s.loop import Loop
 
 CONNECT_TIMEOUT_S = 5.0
 
@@ -60,6 +62,35 @@ class Answer:
         return None
 
 
+# Called once, in a turn of the loop, with what has come of it: NoAnswer is raised
+# where a coroutine waits.
+Done = Callable[[Any], None]
+
+
+class Waited(Protocol):
+    """What a coroutine of a loop can await."""
+
+    def start(self, loop: Loop, done: Done) -> None: ...
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a server is to be asked. Who awaits it gets an Answer, or NoAnswer."""
+
+    transport: Transport
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes | None
+    read_timeout_s: float  # how long the server may be silent
+
+    def __await__(self) -> Generator[Request, Answer, Answer]:
+        return (yield self)
+
+    def start(self, loop: Loop, done: Done) -> None:
+        self.transport.begin(self, loop, done)
+
+
 def _keep_alive(fd: int, _purpose: int) -> int:
     with_options = socket.socket(fileno=fd)
     try:
@@ -75,7 +106,7 @@ def _text(value: Any) -> str:
 
 
 class Transport:
-    """Connections to one server. Any thread.
+    """Connections to one server.
 
     Args:
         host: the server's address, as the kubeconfig has it.
@@ -93,6 +124,7 @@ class Transport:
         if name:
             self._rename(_text(name))
         self._idle: list[pycurl.Curl] = []
+        self._multi: Multi | None = None
 
     def _rename(self, name: str) -> None:
         """The server's certificate has another name than its address: ask for
@@ -125,134 +157,219 @@ class Transport:
         curl.setopt(pycurl.HTTPHEADER, [*lines, *self._own_headers, "Expect:"])
         return curl
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        headers: Mapping[str, str],
-        body: bytes | None,
-        read_timeout_s: float,
-    ) -> Answer:
-        """Send a request and wait for its answer.
-
-        Args:
-            read_timeout_s: how long the server may be silent.
-        Raises:
-            NoAnswer: there is none.
-        """
-        curl = self._prepare(method, path, headers, body)
+    def begin(self, request: Request, loop: Loop, done: Done) -> None:
+        """Send a request in the turns of a loop."""
+        curl = self._prepare(
+            request.method, request.path, request.headers, request.body
+        )
         curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
-        curl.setopt(pycurl.LOW_SPEED_TIME, max(1, math.ceil(read_timeout_s)))
-        data: list[bytes] = []
-        lines: list[bytes] = []
-        curl.setopt(pycurl.WRITEFUNCTION, data.append)
-        curl.setopt(pycurl.HEADERFUNCTION, lines.append)
-        try:
-            curl.perform()
-        except pycurl.error as exc:
-            raise _no_answer(curl, *exc.args) from exc
-        answer = Answer(curl.getinfo(pycurl.RESPONSE_CODE), b"".join(data), lines)
-        if len(self._idle) < self._connections:
-            self._idle.append(curl)
-        return answer
+        curl.setopt(pycurl.LOW_SPEED_TIME, max(1, math.ceil(request.read_timeout_s)))
+        self.multi(loop).add(Transfer(self, curl, done))
 
     def stream(self, path: str, headers: Mapping[str, str], timeout_s: float) -> Stream:
-        """Send a request whose answer goes on for at most so long.
-
-        Raises:
-            NoAnswer: it does not begin.
-        """
+        """A request whose answer goes on for at most so long: see Stream.open()."""
         curl = self._prepare("GET", path, headers, None)
         curl.setopt(pycurl.LOW_SPEED_TIME, 0)
         curl.setopt(pycurl.TIMEOUT_MS, int(1000 * timeout_s))
-        return Stream(curl)
+        return Stream(self, curl)
+
+    def multi(self, loop: Loop) -> Multi:
+        if self._multi is None or self._multi.loop is not loop:
+            self._multi = Multi(loop, self._connections)
+        return self._multi
+
+    def give_back(self, curl: pycurl.Curl) -> None:
+        """It has done its work, and may do more."""
+        if len(self._idle) < self._connections:
+            self._idle.append(curl)
+
+
+class Transfer:
+    """A request under way, and what has come of its answer."""
+
+    def __init__(self, transport: Transport, curl: pycurl.Curl, done: Done) -> None:
+        self.curl = curl
+        self._transport = transport
+        self._done = done
+        self._data: list[bytes] = []
+        self._headers: list[bytes] = []
+        curl.setopt(pycurl.WRITEFUNCTION, self._data.append)
+        curl.setopt(pycurl.HEADERFUNCTION, self._headers.append)
+
+    def ended(self, error: NoAnswer | None) -> None:
+        if error is not None:
+            self._done(error)
+            return
+        status = self.curl.getinfo(pycurl.RESPONSE_CODE)
+        answer = Answer(status, b"".join(self._data), self._headers)
+        self._transport.give_back(self.curl)
+        self._done(answer)
+
+
+class Multi:
+    """The transfers of one transport that a loop carries out. The connections are
+    its own: who has another certificate has another one of these."""
+
+    def __init__(self, loop: Loop, connections: int) -> None:
+        self.loop = loop
+        self._under_way: dict[pycurl.Curl, Transfer | Stream] = {}
+        self._news: list[Stream] = []
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, connections)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        loop.multis.add(self)
+
+    def add(self, transfer: Transfer | Stream) -> None:
+        self._under_way[transfer.curl] = transfer
+        self._multi.add_handle(transfer.curl)
+
+    def remove(self, transfer: Transfer | Stream) -> None:
+        if self._under_way.pop(transfer.curl, None) is not None:
+            self._multi.remove_handle(transfer.curl)
+
+    def note(self, stream: Stream) -> None:
+        """From where libcurl cannot be called: something has come."""
+        self._news.append(stream)
+
+    def act(self, fd: int, readable: bool, writable: bool) -> None:
+        """Something has happened on a socket."""
+        events = pycurl.CSELECT_IN * readable | pycurl.CSELECT_OUT * writable
+        self._multi.socket_action(fd, events)
+        self._tell()
+
+    def act_on_time(self) -> None:
+        """The time has come that libcurl has asked for."""
+        self._multi.socket_action(pycurl.SOCKET_TIMEOUT, 0)
+        self._tell()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, []
+        more = True
+        while more:
+            more, ended, failed = self._multi.info_read()
+            for curl in ended:
+                self._end(curl, None)
+            for curl, code, message in failed:
+                self._end(curl, _no_answer(curl, code, message))
+        for stream in news:
+            stream.tell()
+
+    def _end(self, curl: pycurl.Curl, error: NoAnswer | None) -> None:
+        transfer = self._under_way.get(curl)
+        if transfer is not None:
+            self.remove(transfer)
+            transfer.ended(error)
+
+    def _on_socket(self, what: int, fd: int, _multi: object, _data: object) -> None:
+        if what == pycurl.POLL_REMOVE:
+            self.loop.unwatch(fd)
+        else:
+            self.loop.watch(
+                self, fd, bool(what & pycurl.POLL_IN), bool(what & pycurl.POLL_OUT)
+            )
+
+    def _on_timer(self, wait_ms: int) -> None:
+        self.loop.time(self, None if wait_ms < 0 else wait_ms / 1000)
+
+    def close(self) -> None:
+        for transfer in list(self._under_way.values()):
+            self.remove(transfer)
+        self._multi.close()
 
 
 class Stream:
-    """An answer that goes on: iterate over it in one thread."""
+    """An answer that goes on, for one coroutine."""
 
-    def __init__(self, curl: pycurl.Curl) -> None:
-        self._curl = curl
+    def __init__(self, transport: Transport, curl: pycurl.Curl) -> None:
+        self.curl = curl
+        self.status = 0
+        self._transport = transport
+        self._multi: Multi | None = None
         self._chunks: list[bytes] = []
         self._headers: list[bytes] = []
-        self._done = False
-        self._closed = False
-        self._waker, self._wake = socket.socketpair()
-        self._wake.setblocking(False)
-        curl.setopt(pycurl.WRITEFUNCTION, self._chunks.append)
-        curl.setopt(pycurl.HEADERFUNCTION, self._headers.append)
-        self._multi = pycurl.CurlMulti()
-        self._multi.add_handle(curl)
-        try:
-            while not self._done and not self._begun:
-                self._turn()
-        except NoAnswer:
-            self._free()
-            raise
-        self.status: int = curl.getinfo(pycurl.RESPONSE_CODE)
+        self._over = False
+        self._error: NoAnswer | None = None
+        self._done: Done | None = None  # of who waits for more
+        curl.setopt(pycurl.WRITEFUNCTION, self._on_data)
+        curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
+
+    def _on_data(self, data: bytes) -> None:
+        self._chunks.append(data)
+        if self._multi is not None:
+            self._multi.note(self)
+
+    def _on_header(self, line: bytes) -> None:
+        self._headers.append(line)
+        if self._multi is not None and line in (b"\r\n", b"\n"):
+            self._multi.note(self)
 
     @property
     def _begun(self) -> bool:
         """An empty line ends the headers; those of an answer that comes before
         the real one (1xx, or that of a proxy) are passed over."""
         ended = bool(self._headers) and self._headers[-1] in (b"\r\n", b"\n")
-        return ended and self._curl.getinfo(pycurl.RESPONSE_CODE) >= 200
+        return ended and self.curl.getinfo(pycurl.RESPONSE_CODE) >= 200
 
-    def _turn(self) -> None:
-        """Wait for something to happen, and let it."""
-        _, active = self._multi.perform()
-        if not active:
-            self._done = True
-            _, _, failed = self._multi.info_read()
-            for curl, code, message in failed:
-                raise _no_answer(curl, code, message)
-            return
-        if self._chunks or self._begun and not hasattr(self, "status"):
-            return
-        readable, writable, odd = self._multi.fdset()
-        wait_ms = self._multi.timeout()
-        wait_s = None if wait_ms < 0 else wait_ms / 1000
-        if not readable and not writable:
-            # Nothing to wait for yet: a name is being looked up.
-            wait_s = min(0.01 if wait_s is None else wait_s, 0.01)
-        select.select([*readable, self._waker], writable, odd, wait_s)
+    def __await__(self) -> Generator[Stream, None, None]:
+        yield self
 
-    def __iter__(self) -> Iterator[bytes]:
-        """Yield what comes until the server, or close(), ends it.
+    def start(self, loop: Loop, done: Done) -> None:
+        """Have it called when more has come, or the end."""
+        self._done = done
+        if self._multi is None:
+            self._multi = self._transport.multi(loop)
+            self._multi.add(self)
+
+    def tell(self) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done(None)
+
+    def ended(self, error: NoAnswer | None) -> None:
+        self._over, self._error = True, error
+        self.tell()
+
+    async def open(self) -> None:
+        """Send the request.
+
+        Raises:
+            NoAnswer: the answer does not begin.
+        """
+        while not self._over and not self._begun:
+            await self
+        if self._error is not None and not self._begun:
+            raise self._error
+        self.status = self.curl.getinfo(pycurl.RESPONSE_CODE)
+
+    async def chunk(self) -> bytes:
+        """What comes next; nothing when the server, or close(), has ended it.
 
         Raises:
             NoAnswer: the connection broke.
         """
-        try:
-            while not self._closed:
-                if self._chunks:
-                    chunk = b"".join(self._chunks)
-                    self._chunks.clear()
-                    yield chunk
-                elif self._done:
-                    return
-                else:
-                    self._turn()
-        finally:
-            self._free()
+        while not self._chunks and not self._over:
+            await self
+        if not self._chunks and self._error is not None:
+            raise self._error
+        chunk = b"".join(self._chunks)
+        self._chunks.clear()
+        return chunk
 
-    def answer(self) -> Answer:
+    async def answer(self) -> Answer:
         """All of it, of a refusal."""
-        data = b"".join(self)
+        data = b""
+        while chunk := await self.chunk():
+            data += chunk
         return Answer(self.status, data, self._headers)
 
-    def _free(self) -> None:
-        self._multi.remove_handle(self._curl)
-        self._multi.close()
-        self._curl.close()
-
     def close(self) -> None:
-        """End it, from any thread, even while another one reads."""
-        self._closed = True
-        try:
-            self._wake.send(b"\0")
-        except OSError:
-            pass  # it is awake, or has ended
+        """End it; as often as one likes."""
+        if self._multi is not None:
+            self._multi.remove(self)
+        self._chunks.clear()
+        self._over = True
+        self.tell()
 
 
 # Errors after which there was no connection, however far it had come.

@@ -1,5 +1,5 @@
-# Threads that list and watch Kubernetes objects, one per kind. They own a
-# connection and nothing else: what they see is handed to a callback.
+# Lists and watches Kubernetes objects, a coroutine for each kind: what it sees is
+# handed to a callback.
 # SPDX-License-Identifier: LGPL-3.0-only
 """List+watch with resource versions, bookmarks and 410 recovery."""
 
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import logging
 import random
-import threading
 import time
-from collections.abc import Iterable
 from typing import Any, Callable
 
 from flux_k8s.kube import UNREACHABLE, ApiError, Kube, Object, WatchStream
+from flux_k8s.loop import Loop, Pause
 
 LOGGER = logging.getLogger(__name__)
 
@@ -43,9 +42,9 @@ def pause_s(error: ApiError, attempt: int, first_s: float, cap_s: float) -> floa
 
 
 class Sink:
-    """What a watch tells its owner. Called in the watch's thread."""
+    """What a watch tells its owner, in turns of its loop."""
 
-    def listing(self, plural: str) -> None:
+    async def listing(self, plural: str) -> None:
         """Every object of the kind is about to be asked for."""
         raise NotImplementedError
 
@@ -62,7 +61,7 @@ class Sink:
         raise NotImplementedError
 
 
-class WatchThread(threading.Thread):
+class Watch:
     """Lists a kind once, then follows its changes until stopped.
 
     A broken connection resumes where it stopped; only when the server has
@@ -70,15 +69,15 @@ class WatchThread(threading.Thread):
     """
 
     def __init__(self, kube: Kube, plural: str, selector: str, sink: Sink) -> None:
-        super().__init__(name=f"watch-{plural}", daemon=True)
         self._kube = kube
         self._plural = plural
         self._selector = selector
         self._sink = sink
-        self._stopped = threading.Event()
-        # set to end a pause: the server is back, or the thread is to end
-        self._wake = threading.Event()
-        kube.comeback.listen(self._wake.set)
+        self._stopped = False
+        # the server is back, or all is to end: no pause is needed any more
+        self._hurry = False
+        self._paused: Pause | None = None
+        kube.comeback.listen(self._wake)
         self._stream: WatchStream | None = None
         self._resume_from = ""
         self._failures = 0
@@ -86,39 +85,44 @@ class WatchThread(threading.Thread):
         self._idle_turns = 0
 
     def stop(self) -> None:
-        """Ask the thread to end; nothing more is reported. Any thread."""
-        self._stopped.set()
-        self._wake.set()
-        stream = self._stream
-        if stream is not None:
-            stream.close()
+        """Ask it to end; nothing more is reported."""
+        self._stopped = True
+        if self._paused is not None:
+            self._paused.end()
+        if self._stream is not None:
+            self._stream.close()
 
-    def run(self) -> None:
+    def _wake(self) -> None:
+        self._hurry = True
+        if self._paused is not None:
+            self._paused.end()
+
+    async def run(self) -> None:
         version = ""
-        while not self._stopped.is_set():
-            self._wake.clear()
+        while not self._stopped:
+            self._hurry = False
             try:
                 if not version:
-                    version = self._list()
-                version = self._follow(version)
+                    version = await self._list()
+                version = await self._follow(version)
             except ApiError as exc:
-                if self._stopped.is_set():
+                if self._stopped:
                     return
                 if exc.status == HTTP_GONE:
                     version = ""
-                    self._slow_down()
+                    await self._slow_down()
                     continue
                 version = self._resume_from or version
-                self._pause(exc)
+                await self._pause(exc)
             except Exception:
                 LOGGER.exception("watch of %s failed, listing anew", self._plural)
                 version = ""
-                self._pause(ApiError(0, "Internal", "internal error"))
+                await self._pause(ApiError(0, "Internal", "internal error"))
 
-    def _list(self) -> str:
-        self._sink.listing(self._plural)
-        objects, version = self._kube.list_all(self._plural, self._selector)
-        if not self._stopped.is_set():
+    async def _list(self) -> str:
+        await self._sink.listing(self._plural)
+        objects, version = await self._kube.alist_all(self._plural, self._selector)
+        if not self._stopped:
             self._recovered()
             self._kube.stats.listed(self._plural)
             for obj in objects:
@@ -126,44 +130,57 @@ class WatchThread(threading.Thread):
             self._sink.listed(self._plural, objects, version)
         return version
 
-    def _follow(self, version: str) -> str:
+    async def _follow(self, version: str) -> str:
         """Watch until the server ends the stream; the version to go on from."""
         self._resume_from = version
-        self._stream = self._kube.watch(
+        stream = self._stream = await self._kube.awatch(
             self._plural, version, self._selector, random.randint(*WATCH_TIMEOUT_S)
         )
         told = False
         began = time.monotonic()
         try:
-            if self._stopped.is_set():
+            if self._stopped:
                 return version
             self._recovered()
-            for event, obj in self._stream:
-                if self._stopped.is_set():
-                    break
-                told = True
-                self._idle_turns = 0
-                seen = (obj.get("metadata") or {}).get("resourceVersion")
-                if seen:
-                    self._resume_from = str(seen)
-                if event in ("ADDED", "MODIFIED", "DELETED"):
-                    trim(obj)
-                    self._kube.stats.event(self._plural)
-                    self._sink.changed(self._plural, event, obj)
+            while (events := await stream.next()) is not None:
+                for event, obj in events:
+                    told = True
+                    self._see(event, obj)
         finally:
-            self._stream.close()
+            stream.close()
             self._stream = None
         if not told and time.monotonic() - began < SHORT_WATCH_S:
-            self._slow_down()
+            await self._slow_down()
         return self._resume_from
 
-    def _slow_down(self) -> None:
+    def _see(self, event: str, obj: Object) -> None:
+        self._idle_turns = 0
+        seen = (obj.get("metadata") or {}).get("resourceVersion")
+        if seen:
+            self._resume_from = str(seen)
+        if event in ("ADDED", "MODIFIED", "DELETED") and not self._stopped:
+            trim(obj)
+            self._kube.stats.event(self._plural)
+            self._sink.changed(self._plural, event, obj)
+
+    async def _slow_down(self) -> None:
         """Once is nothing; but who is sent away again and again without having
         heard anything waits before asking again."""
         self._idle_turns += 1
         if self._idle_turns > 1:
             turns = self._idle_turns - 1
-            self._stopped.wait(backoff_s(turns, BACKOFF_FIRST_S, BACKOFF_CAP_S))
+            await self._wait(backoff_s(turns, BACKOFF_FIRST_S, BACKOFF_CAP_S), False)
+
+    async def _wait(self, seconds: float, hurry: bool = True) -> None:
+        """Until we are stopped, or, if that is wanted, until the server is back."""
+        end = time.monotonic() + seconds
+        while not self._stopped and not (hurry and self._hurry):
+            left_s = end - time.monotonic()
+            if left_s <= 0:
+                break
+            self._paused = Pause(left_s)
+            await self._paused
+            self._paused = None
 
     def _recovered(self) -> None:
         if self._failures:
@@ -176,7 +193,7 @@ class WatchThread(threading.Thread):
             self._failures = 0
             self._kube.comeback.back()
 
-    def _pause(self, error: ApiError) -> None:
+    async def _pause(self, error: ApiError) -> None:
         self._failures += 1
         if self._failures == 1:
             LOGGER.warning("watch of %s: %s", self._plural, error.message)
@@ -185,10 +202,12 @@ class WatchThread(threading.Thread):
         cap_s = PROBE_CAP_S if unreachable else BACKOFF_CAP_S
         delay = pause_s(error, self._failures, BACKOFF_FIRST_S, cap_s)
         if error.retry_after_s is not None:
-            self._stopped.wait(delay)
-        # Somebody may have got through since this request was begun.
-        elif self._wake.wait(delay):
-            self._stopped.wait(backoff_s(1, BACKOFF_FIRST_S, cap_s))
+            await self._wait(delay, False)
+            return
+        await self._wait(delay)
+        if self._hurry:
+            # Somebody may have got through since this request was begun.
+            await self._wait(backoff_s(1, BACKOFF_FIRST_S, cap_s), False)
 
 
 def trim(obj: dict[str, Any]) -> None:
@@ -201,34 +220,28 @@ def trim(obj: dict[str, Any]) -> None:
 
 
 class Watchers:
-    """The watch threads of one attachment to the broker module."""
+    """The watches of one attachment to the broker module."""
 
     def __init__(
         self,
         kube: Kube,
         selectors: dict[str, str],
         sink: Sink,
-        thread: Callable[[Kube, str, str, Sink], WatchThread] = WatchThread,
+        watch: Callable[[Kube, str, str, Sink], Watch] = Watch,
     ) -> None:
         """Args:
         selectors: plural name of a kind -> label selector ("" for all).
         """
-        self._threads = [
-            thread(kube, plural, selector, sink)
+        self._watches = [
+            watch(kube, plural, selector, sink)
             for plural, selector in selectors.items()
         ]
 
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
+    def start(self, loop: Loop) -> None:
+        for watch in self._watches:
+            loop.spawn(watch.run())
 
     def stop(self) -> None:
-        """End all threads without waiting: they are daemons, and silent."""
-        for thread in self._threads:
-            thread.stop()
-
-    def join(self, timeout_s: float) -> Iterable[str]:
-        """Wait for the threads; the names of those that are still there."""
-        for thread in self._threads:
-            thread.join(timeout_s)
-        return [t.name for t in self._threads if t.is_alive()]
+        """They are silent from now on."""
+        for watch in self._watches:
+            watch.stop()
