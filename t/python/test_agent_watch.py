@@ -16,14 +16,15 @@ from flux_k8s.agent import (
 )
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import newest
-from flux_k8s.kube import UNREACHABLE, ApiError, Object, WatchStream
+from flux_k8s.kube import UNREACHABLE, ApiError, WatchStream
 from flux_k8s.loop import Loop
+from flux_k8s.objects import Object
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watch, Watchers, trim
 
 
 def obj(name, version):
-    return {"metadata": {"name": name, "resourceVersion": str(version)}}
+    return Object({"metadata": {"name": name, "resourceVersion": str(version)}})
 
 
 class Stream(list):
@@ -378,3 +379,54 @@ def test_numbers_do_not_pile_up_for_a_module_that_is_slow():
     for _ in range(100):
         agent._on_stats_timer()
     assert len(agent._waiting) == 1
+
+
+MANAGED = {"manager": "m", "fieldsV1": {"f:spec": {}}}
+
+
+def as_text(version, **metadata):
+    """A workflow as the API server has it."""
+    found = {"kind": "Workflow", **obj("a", version), "spec": {"desiredState": "Setup"}}
+    found["metadata"].update(namespace="default", **metadata)
+    return json.dumps(found, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize("more", [{}, {"managedFields": [MANAGED]}])
+def test_what_is_passed_on_is_not_decoded(more):
+    text = as_text(7, **more)
+    passed = Object.skimmed(text)
+    meta = {"name": "a", "resourceVersion": "7", "namespace": "default"}
+    assert passed == {"kind": "Workflow", "metadata": meta}
+    want = json.loads(as_text(7))
+    assert passed.whole() == want
+    assert json.loads(encode({"type": "workflow", "object": passed}))["object"] == want
+
+
+@pytest.mark.parametrize("text", [b"[]", b"{", b'{"metadata":1}', as_text(1) + b"x"])
+def test_what_is_no_object_is_not_skimmed(text):
+    assert Object.skimmed(text) is None
+
+
+def test_an_event_that_cannot_be_skimmed_is_decoded():
+    line = b'{"type":"ADDED","object":%s}' % as_text(7).replace(b'"a"', b'"\\u0061"')
+    kind, found = WatchStream._event(line)
+    assert (kind, found["spec"]["desiredState"]) == ("ADDED", "Setup")
+
+
+@pytest.mark.parametrize("version", [6, 7])
+def test_a_snapshot_has_all_of_each_object(monkeypatch, version):
+    """Also of one that a result, or a change, shows while it is being made."""
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+    box = Mailbox()
+    session = Session(ScriptedKube([], []), "me", Loop(), 1, box)
+    Loop().run(session.listing("workflows"))
+    session._report({"type": "result", "seq": 1, "object": Object.skimmed(as_text(6))})
+    session.listed("workflows", [], "5")
+    if version == 7:
+        session.changed("workflows", "MODIFIED", Object.skimmed(as_text(7)))
+    for plural in REPORT_TYPES:
+        if plural != "workflows":
+            session.listed(plural, [], "1")
+    *_, snapshot = box.take()
+    assert snapshot["workflows"] == [json.loads(as_text(version))]
+    session.close()

@@ -25,6 +25,7 @@
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
 #include "libdws/util/error.h"
+#include "libdws/util/skim.h"
 
 #include "text.h"
 
@@ -441,4 +442,21 @@ char *dws_text_call (const char *function,
 void dws_text_free (char *s)
 {
     free (s);
+}
+
+int dws_text_skim (const char *text, size_t size, size_t parts[12])
+{
+    struct dws_skim skim;
+    const struct dws_span *spans[] = {
+        &skim.kind, &skim.name, &skim.namespace,
+        &skim.version, &skim.deleted, &skim.managed,
+    };
+
+    if (dws_skim (text, size, &skim) < 0)
+        return -1;
+    for (int i = 0; i < 6; i++) {
+        parts[2 * i] = spans[i]->at;
+        parts[2 * i + 1] = spans[i]->size;
+    }
+    return 0;
 }

@@ -64,4 +64,10 @@ char *dws_text_call (const char *function,
 
 void dws_text_free (char *s);
 
+/* dws_skim() of a Kubernetes object's text (libdws/util/skim.h). Fills in where
+ * kind, name, namespace, resourceVersion, deletionTimestamp and managedFields
+ * are: for each its beginning and its size. Returns -1 if that cannot be said.
+ */
+int dws_text_skim (const char *text, size_t size, size_t parts[12]);
+
 #endif /* !DWS_TEXT_H */

@@ -26,9 +26,10 @@ from flux.core.inner import ffi, lib
 
 from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
-from flux_k8s.kube import Kube, Object
+from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.loop import Loop
+from flux_k8s.objects import Object
 from flux_k8s.release import RELEASE
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watchers, backoff_s, trim
@@ -240,7 +241,7 @@ class Session(Sink):
         for obj in (*strays, *newer):
             if name_of(obj) not in names:
                 names.add(name_of(obj))
-                workflows.append(obj)
+                workflows.append(obj.whole())
         self._told = {name: v for name, v in self._told.items() if name in names}
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
@@ -265,7 +266,7 @@ class Session(Sink):
             objects = self._first[plural]
             objects[:] = [o for o in objects if name_of(o) != name]
             if event != "DELETED":
-                objects.append(obj)
+                objects.append(obj.whole())
             return
         if plural == "workflows" and self._is_told(event, obj):
             return

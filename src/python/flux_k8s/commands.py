@@ -17,9 +17,10 @@ from typing import Any, Callable
 from flux.job import JobID
 
 from flux_k8s.crd import RESOURCES
-from flux_k8s.kube import BROKEN, UNREACHABLE, ApiError, Kube, Object, is_object
+from flux_k8s.kube import BROKEN, UNREACHABLE, ApiError, Kube
 from flux_k8s.logs import read_logs
 from flux_k8s.loop import Loop, Task
+from flux_k8s.objects import Object, is_object
 from flux_k8s.problems import Problems
 from flux_k8s.secret import SecretError, read_secret
 from flux_k8s.watch import PROBE_CAP_S, backoff_s, pause_s, trim

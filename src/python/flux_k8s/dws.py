@@ -141,6 +141,31 @@ def _call(
         lib.dws_text_free(text)
 
 
+def skim(text: bytes) -> Optional[tuple[dict[str, Json], bytes]]:
+    """Of an object's text as Kubernetes has it: its kind and, of its metadata, name,
+    namespace, resourceVersion and deletionTimestamp, where they are there; and the text
+    without managedFields. None if it has to be decoded to be sure."""
+    parts = ffi.new("size_t[12]")
+    if lib.dws_text_skim(text, len(text), parts) < 0:
+        return None
+    k, kind, n, name, s, space, v, version, d, deleted, m, managed = ffi.unpack(
+        parts, 12
+    )
+    metadata: dict[str, Json] = {}
+    if name:
+        metadata["name"] = text[n : n + name].decode()
+    if space:
+        metadata["namespace"] = text[s : s + space].decode()
+    if version:
+        metadata["resourceVersion"] = text[v : v + version].decode()
+    if deleted:
+        metadata["deletionTimestamp"] = text[d : d + deleted].decode()
+    found: dict[str, Json] = {"metadata": metadata}
+    if kind:
+        found["kind"] = text[k : k + kind].decode()
+    return found, text[:m] + text[m + managed :] if managed else text
+
+
 def bind_presets(presets: dict[str, Json], values: dict[str, str]) -> dict[str, Json]:
     """Presets with `values` of variables; one that needs others: {"error": TEXT}."""
     return cast("dict[str, Json]", _call("presets", presets, values))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Callable
@@ -22,28 +22,12 @@ from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop
+from flux_k8s.objects import Object
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
 
 LOGGER = logging.getLogger(__name__)
-
-
-class Object(dict[str, Any]):
-    """A JSON object, with the text that it was read from as long as nobody has
-    changed it: what is only passed on need not be encoded again."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, values: Mapping[str, Any], text: bytes | None = None) -> None:
-        super().__init__(values)
-        self.text = text
-
-
-def is_object(answer: Mapping[str, Any]) -> bool:
-    """Whether it is a Kubernetes object with a name."""
-    metadata = answer.get("metadata")
-    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
 READ_TIMEOUT_S = 60.0
@@ -310,12 +294,25 @@ class Kube:
         what: verb and plural name of the kind, for the statistics.
         """
         data = await self._send(what, method, path, *args)
+        return self._decoded(data, f"{method} {path}")
+
+    async def _change(
+        self, what: tuple[str, str], method: str, path: str, *args: Any
+    ) -> Object:
+        """The same where the answer is the object that has been changed, which is
+        only passed on."""
+        data = await self._send(what, method, path, *args)
+        obj = Object.skimmed(data)
+        return self._decoded(data, f"{method} {path}") if obj is None else obj
+
+    @staticmethod
+    def _decoded(data: bytes, what: str) -> Object:
         try:
             answer = json.loads(data)
         except ValueError as exc:
-            raise ApiError(0, BROKEN, f"{method} {path}: {exc}") from exc
+            raise ApiError(0, BROKEN, f"{what}: {exc}") from exc
         if not isinstance(answer, dict):
-            raise ApiError(0, BROKEN, f"{method} {path}: not a JSON object")
+            raise ApiError(0, BROKEN, f"{what}: not a JSON object")
         return Object(answer, data)
 
     async def aversion(self, group: str) -> str:
@@ -395,13 +392,13 @@ class Kube:
         for owner in owners:
             owner.setdefault("apiVersion", body["apiVersion"])
         path = await self._path(res, namespace)
-        return await self._request(("create", plural), "POST", path, body)
+        return await self._change(("create", plural), "POST", path, body)
 
     async def apatch(
         self, plural: str, namespace: str, name: str, patch: dict[str, Any]
     ) -> Object:
         """Apply a JSON merge patch (RFC 7396)."""
-        return await self._request(
+        return await self._change(
             ("patch", plural),
             "PATCH",
             await self._path(RESOURCES[plural], namespace, name),
@@ -413,7 +410,7 @@ class Kube:
         self, plural: str, namespace: str, name: str, operations: list[dict[str, Any]]
     ) -> Object:
         """Apply a JSON patch (RFC 6902): all of its operations, or none (422)."""
-        return await self._request(
+        return await self._change(
             ("patch", plural),
             "PATCH",
             await self._path(RESOURCES[plural], namespace, name),
@@ -424,7 +421,7 @@ class Kube:
     async def adelete(self, plural: str, namespace: str, name: str) -> Object:
         """Delete an object; with finalizers it stays until they are gone."""
         path = await self._path(RESOURCES[plural], namespace, name)
-        return await self._request(("delete", plural), "DELETE", path)
+        return await self._change(("delete", plural), "DELETE", path)
 
     async def alist_all(
         self, plural: str, selector: str = "", limit: int = 500
@@ -545,6 +542,13 @@ class Kube:
         )
 
 
+# How lines begin as the API server writes them.
+_EVENTS = {
+    f'{{"type":"{kind}'.encode(): kind
+    for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
+}
+
+
 class WatchStream:
     """The events of one watch request, as (type, object) pairs."""
 
@@ -575,6 +579,11 @@ class WatchStream:
 
     @staticmethod
     def _event(line: bytes) -> tuple[str, Object]:
+        # All of the line but for what is before the object and after it.
+        head, _, rest = line.partition(b'","object":')
+        obj = Object.skimmed(rest[:-1]) if head in _EVENTS else None
+        if obj is not None and rest.endswith(b"}"):
+            return _EVENTS[head], obj
         try:
             event = json.loads(line)
             kind, obj = event["type"], event["object"]
@@ -586,10 +595,7 @@ class WatchStream:
                 str(obj.get("reason") or ""),
                 str(obj.get("message") or "watch error"),
             )
-        # All of the line but for what is before the object and after it.
-        head = f'{{"type":"{kind}","object":{{'.encode()
-        text = line[len(head) - 1 : -1] if line.startswith(head) else None
-        return kind, Object(obj, text)
+        return kind, Object(obj)
 
     def close(self) -> None:
         """End the stream, also while a coroutine reads it."""

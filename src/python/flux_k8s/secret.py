@@ -8,7 +8,8 @@ import base64
 from typing import Any
 
 from flux_k8s.crd import DWS_GROUP
-from flux_k8s.kube import Kube, Object
+from flux_k8s.kube import Kube
+from flux_k8s.objects import Object
 
 
 class SecretError(Exception):

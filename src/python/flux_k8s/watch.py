@@ -10,8 +10,9 @@ import random
 import time
 from typing import Any, Callable
 
-from flux_k8s.kube import UNREACHABLE, ApiError, Kube, Object, WatchStream
+from flux_k8s.kube import UNREACHABLE, ApiError, Kube, WatchStream
 from flux_k8s.loop import Loop, Pause
+from flux_k8s.objects import Object
 
 LOGGER = logging.getLogger(__name__)
 

@@ -1,0 +1,39 @@
+# Kubernetes objects, decoded no further than needed.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Objects as Kubernetes has them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from flux_k8s.dws import skim
+
+
+class Object(dict[str, Any]):
+    """A JSON object, with the text that it was read from as long as nobody has
+    changed it: what is only passed on need not be encoded again."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, values: Mapping[str, Any], text: bytes | None = None) -> None:
+        super().__init__(values)
+        self.text = text
+
+    @classmethod
+    def skimmed(cls, text: bytes) -> Object | None:
+        """Of what is only passed on no more than what and which it is (dws.skim());
+        whole() has the rest. None if that is not enough to be sure of it."""
+        found = skim(text)
+        return None if found is None else cls(*found)
+
+    def whole(self) -> Object:
+        """All of it."""
+        return self if self.text is None else Object(json.loads(self.text), self.text)
+
+
+def is_object(answer: Mapping[str, Any]) -> bool:
+    """Whether it is a Kubernetes object with a name."""
+    metadata = answer.get("metadata")
+    return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
