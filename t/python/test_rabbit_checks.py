@@ -104,62 +104,6 @@ def test_a_module_that_does_not_tell():
     assert "module: an older one" in found.text
 
 
-class Modules:
-    """A handle to an instance with these modules."""
-
-    def __init__(self, *names: str) -> None:
-        self._names = names
-
-    def send(self, topic: str, *_args: Any, **_keys: Any) -> "Modules":
-        assert topic == "module.list"
-        return self
-
-    def get(self) -> dict[str, Any]:
-        return {"mods": [{"name": name} for name in self._names]}
-
-
-def kept(scheduler: str, **table: Any) -> str | checks.Advice:
-    """The verdict about storage after the job."""
-    site = checks.Site(handle=Modules("kvs", scheduler), config={"rabbit": table})
-    return checks._kept(site)
-
-
-FLUXION = "sched-fluxion-resource"
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        {},
-        {"stage_out_retry": 0},
-        {"stage_out_retry": "0s", "release_nodes": "teardown"},
-        {"stage_out_retry": ["1h"]},
-    ],
-)
-def test_fluxion_and_no_storage_that_is_kept(table):
-    assert kept(FLUXION, **table).startswith("torn down before")
-
-
-@pytest.mark.parametrize(
-    "table, keys",
-    [
-        ({"stage_out_retry": "1d"}, ["stage_out_retry"]),
-        ({"stage_out_retry": 3600}, ["stage_out_retry"]),
-        ({"release_nodes": "unmount"}, ["release_nodes"]),
-        (
-            {"stage_out_retry": "1h", "release_nodes": "unmount"},
-            ["stage_out_retry", "release_nodes"],
-        ),
-    ],
-)
-def test_fluxion_gives_away_what_is_kept(table, keys):
-    with pytest.raises(checks.Wrong) as info:
-        kept(FLUXION, **table)
-    assert all(f"rabbit.{key}" in str(info.value) for key in keys)
-    assert f"take {' and '.join(keys)} out of [rabbit]" in info.value.hint
-    assert kept("sched-rabbit", **table).startswith(f"kept for {' and '.join(keys)};")
-
-
 class Rights:
     """An API server that allows all but these."""
 

@@ -311,25 +311,6 @@ def _seconds(value: Any) -> float:
         return 0.0
 
 
-@check("storage after the job")
-def _kept(site: Site) -> str:
-    keys = []
-    if _seconds(site.table.get("stage_out_retry")) > 0:
-        keys.append("stage_out_retry")
-    if site.table.get("release_nodes") == "unmount":
-        keys.append("release_nodes")
-    if not keys:
-        return "torn down before the job gives its nodes back"
-    if "sched-fluxion-resource" in _modules(site):
-        raise Wrong(
-            f"with rabbit.{' and rabbit.'.join(keys)} jobs leave storage behind, which "
-            "Fluxion takes to be free: it gives it to others, whose prologs then wait "
-            "for it, and fail",
-            f"take {' and '.join(keys)} out of [rabbit], or use sched-rabbit",
-        )
-    return f"kept for {' and '.join(keys)}; the scheduler knows of it"
-
-
 @check("nodes in the mapping")
 def _nodes(site: Site) -> str:
     from flux.hostlist import Hostlist
