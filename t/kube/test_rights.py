@@ -19,6 +19,7 @@ from dws_sim.rbac import wlm_role
 from flux_k8s.commands import execute
 from flux_k8s.crd import RESOURCES
 from flux_k8s.kube import ApiError, Kube
+from flux_k8s.loop import Loop
 from role import take
 
 KUBECONFIG = pathlib.Path(os.environ["DWS_PARITY_KUBECONFIG"])
@@ -88,7 +89,7 @@ def test_the_module_is_told_so(kube: Kube) -> None:
         "name": NAME,
         "object": {"metadata": {"name": NAME}},
     }
-    result = execute(kube, command)
+    result = Loop().run(execute(kube, command))
     assert (result["ok"], result["status"]) == (False, 403)
     assert result["reason"] == "Forbidden"
     assert f'{WHO} create resource "workflows"' in result["message"]

@@ -51,7 +51,7 @@ test_expect_success 'with the right they are listed as NNF has them' '
 '
 test_expect_success 'a profile asks for what its line says' '
 	flux rabbit profiles storage -no "{name}|{types}|{set}|{size}" >lines &&
-	grep "^wide|xfs||capacity \* 1.5 + 10%$" lines &&
+	grep "^wide|xfs||capacity\*1.5+10%$" lines &&
 	breakdown xfs wide >out && cat out &&
 	echo "xfs $((10 * 15 * 11 * 1024 * 1024 * 1024 / 100))" >want && test_cmp want out &&
 	grep "^wide|gfs2,raw||capacity$" lines &&
