@@ -19,6 +19,7 @@ import flux.job
 from cluster import LIMIT_S, Cluster, Failed, run
 from flux.eventlog import EventLogEvent
 from flux_k8s.kube import ApiError, Kube
+from flux_k8s.loop import Loop
 from flux_rabbit.term import use_colour
 from instance import kept
 from say import BAD, GOOD, say
@@ -58,15 +59,19 @@ class Follower:
         threading.Thread(target=self._watch_job, daemon=True).start()
 
     def _watch_workflow(self) -> None:
+        try:
+            Loop().run(self._watch())
+        except ApiError as exc:
+            self._queue.put(("error", time.time(), exc.message))
+
+    async def _watch(self) -> None:
         while True:
-            try:
-                for kind, obj in self._kube.watch("workflows", self._version, "", 60):
+            stream = await self._kube.awatch("workflows", self._version, "", 60)
+            while (events := await stream.next()) is not None:
+                for kind, obj in events:
                     self._version = obj["metadata"]["resourceVersion"]
                     if kind != "BOOKMARK":
-                        self._queue.put(("workflow", time.time(), (kind, obj)))
-            except ApiError as exc:
-                self._queue.put(("error", time.time(), exc.message))
-                return
+                        self._queue.put(("workflow", time.time(), (kind, obj.whole())))
 
     def _watch_job(self) -> None:
         for event in flux.job.event_watch(flux.Flux(), self._jobid):
