@@ -19,6 +19,7 @@ spoil WORKFLOW MESSAGE          its data movements have failed: nnf-dm (part dm)
 profile NAME JSON               a container profile: example-success with other data
 ports [RANGE]                   what the SystemConfiguration has for containers
 allow RESOURCE VERB             one more right for the workload manager
+forbid RESOURCE VERB            and that taken back
 tls                             the Secret that containers with a token ask for
 kill|start PART [NAME=VALUE...] RABBIT, apiserver, or another of DIR/run/*.pid;
                                 start with these changes of its environment
@@ -315,12 +316,14 @@ def tend(user: User) -> None:
         time.sleep(TEND_S)
 
 
-def allow(user: User, resource: str, verb: str) -> None:
+def change_right(user: User, command: str, resource: str, verb: str) -> None:
     path = "/apis/rbac.authorization.k8s.io/v1/clusterroles/nnf-workload-manager"
     role = user.send("GET", path).expect(200)
     group = NNF if resource.startswith("nnf") else DWS
     rule = {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
-    role["rules"].append(rule)
+    role["rules"] = [other for other in role["rules"] if other != rule]
+    if command == "allow":
+        role["rules"].append(rule)
     user.send("PUT", path, role).expect(200)
 
 
@@ -372,8 +375,8 @@ def main() -> int:
     elif command == "ports":
         change = {"spec": {"ports": args or None}}
         user.merge("systemconfigurations", "default", change).expect(200)
-    elif command == "allow":
-        allow(user, *args)
+    elif command in ("allow", "forbid"):
+        change_right(user, command, *args)
     elif command == "tls":
         make_tls(user)
     elif command == "kill":

@@ -120,4 +120,7 @@ test_expect_success 'a mount whose workflow is no more is named, and can be take
 	grep "NNF has lost rabbit-node-1/lost, taken away" err &&
 	flux rabbit selftest --types none
 '
+test_expect_success 'the role is as NNF installs it again' '
+	rig forbid computes create
+'
 test_done

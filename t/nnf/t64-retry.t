@@ -45,4 +45,7 @@ test_expect_success 'when what was wrong is mended the data gets out' '
 	flux job info $jobid rabbit_stage_out >record &&
 	jq -e ".state == \"moved\"" record
 '
+test_expect_success 'the role is as NNF installs it again' '
+	rig forbid nnfdatamovements delete
+'
 test_done

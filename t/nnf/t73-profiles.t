@@ -66,4 +66,8 @@ test_expect_success 'a profile asks for what its line says' '
 test_expect_success 'nothing is left' '
 	nnf_clean
 '
+test_expect_success 'the role is as NNF installs it again' '
+	rig forbid nnfstorageprofiles list &&
+	rig forbid nnfcontainerprofiles list
+'
 test_done
