@@ -7,6 +7,8 @@ test_description='Prolog and epilog scripts'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 2
 
+# As the tests have a bin/flux of their own.
+REAL_FLUX=$(command -v flux)
 PROLOG=$DWS_SRCDIR/etc/prolog.d/zstop_nnf_clientmount.sh
 EPILOG=$DWS_SRCDIR/etc/epilog.d/start_nnf_clientmount.sh
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
@@ -57,7 +59,7 @@ test_expect_success 'a prolog_timeout of 0 is none' '
 	#!/bin/sh
 	case "\$*" in
 	"job wait-event"*) echo "\$@" >>"$PWD/waits" ;;
-	*) exec "$(command -v flux)" "\$@" ;;
+	*) exec "$REAL_FLUX" "\$@" ;;
 	esac
 	EOF
 	chmod +x bin/flux &&
@@ -70,15 +72,16 @@ test_expect_success 'a prolog_timeout of 0 is none' '
 	FLUX_JOB_ID=$jobid $PROLOG &&
 	prolog_timeout 10m &&
 	FLUX_JOB_ID=$jobid $PROLOG &&
-	sed "s/.* -t \([^ ]*\) .*/\1/" waits >parts &&
-	test_cmp - parts <<-EOF &&
+	rm bin/flux && hash -r &&
+	# What is left of a limit is a little less than it.
+	sed "s/.* -t \([^ ]*\) .*/\1/; s/^2[0-9][0-9][0-9]ms/3000ms/" waits >parts &&
+	test_cmp - parts <<-EOF
 	10000ms
 	10000ms
 	10000ms
 	3000ms
 	10000ms
 	EOF
-	rm bin/flux && hash -r
 '
 test_expect_success 'that of a rabbit job fails when the mounts do not come' '
 	rm calls &&
@@ -138,7 +141,7 @@ unreadable () {
 	#!/bin/sh
 	case "\$*" in
 	"job info "*" rabbit_daemons") echo "flux-job: lost connection" >&2; exit 1 ;;
-	*) exec "$(command -v flux)" "\$@" ;;
+	*) exec "$REAL_FLUX" "\$@" ;;
 	esac
 	EOF
 	chmod +x bin/flux
