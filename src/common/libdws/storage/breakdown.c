@@ -274,7 +274,7 @@ static int sum_ssd (const struct breakdown_list *bl,
             const struct alloc_set *set = &bl->list[i].sets[j];
             int64_t gib = group_gib (set, shape, opts->min_gib);
 
-            if (opts->anywhere && alloc_set_roams (set))
+            if (opts->placed || (opts->anywhere && alloc_set_roams (set)))
                 continue;
             if (__builtin_add_overflow (total, gib, &total)
                 || total > INT32_MAX)

@@ -25,6 +25,8 @@ struct dws_breakdown_opts {
     bool anywhere;        // sets of AllocateAcrossServers and
                           // AllocateSingleServer need not lie next to the
                           // nodes: the scheduler is not asked for them
+    bool placed;          // all storage is there already: the scheduler is
+                          // not asked for any
     int64_t total_bytes;  // the same of all rabbits together
 };
 

@@ -13,7 +13,19 @@
 
 #include "allocset_private.h"
 #include "drives.h"
+#include "first.h"
 #include "location.h"
+
+/* What is looked for: storage that is there already, or with 'own' that which was made
+ * for the job.
+ */
+struct view {
+    const struct dws_topology *topo;
+    json_t *network;
+    json_t *goodness;     // {HOST: INTEGER}, or NULL
+    int64_t nodes;
+    bool own;
+};
 
 /* A location that restricts the nodes.
  */
@@ -62,6 +74,7 @@ static bool is_own (const struct breakdown_list *bl,
  */
 static int decode_location (const struct breakdown_list *bl,
                             const struct breakdown *b,
+                            bool own,
                             json_t *value,
                             struct location *loc,
                             dws_error_t *error)
@@ -87,7 +100,7 @@ static int decode_location (const struct breakdown_list *bl,
                           EINVAL,
                           "%s: malformed location constraint",
                           b->name);
-    return is_strict (access) && !is_own (bl, loc);
+    return is_strict (access) && is_own (bl, loc) == own;
 }
 
 static bool is_listed (json_t *list, const struct location *loc)
@@ -124,7 +137,8 @@ json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error)
         goto nomem;
     for (size_t i = 0; i < bl->count; i++) {
         json_array_foreach (bl->list[i].locations, j, value) {
-            int rc = decode_location (bl, &bl->list[i], value, &loc, error);
+            int rc = decode_location (bl, &bl->list[i], false, value, &loc,
+                                      error);
 
             if (rc < 0)
                 goto error;
@@ -266,42 +280,65 @@ static int restrict_rabbits (int64_t *allowed,
     return 1;
 }
 
-/* Add the hosts of a rabbit that a job of 'nodes' nodes may have: the first ones
- * where it could otherwise get more than can mount. Returns how many can.
+static int goodness (const struct view *v, const char *host)
+{
+    json_t *value = json_object_get (v->goodness, host);
+
+    return value ? (int)json_integer_value (value) : -1;
+}
+
+/* Append the first 'allowed' hosts, the best of them where they are known to differ.
+ * Returns how many, or -1.
+ */
+static int64_t append_best (struct hostlist *hl, struct hostlist *list,
+                            int64_t allowed, const struct view *v)
+{
+    int64_t n = 0;
+    int best = v->goodness ? DWS_POOL_IDLE : -1;
+    const char *host;
+
+    for (int good = best; good >= -1; good--) {
+        for (host = hostlist_first (list); host && n < allowed;
+             host = hostlist_next (list)) {
+            if (v->goodness && goodness (v, host) != good)
+                continue;
+            if (hostlist_append (hl, host) < 0)
+                return -1;
+            n++;
+        }
+    }
+    return n;
+}
+
+/* Add the hosts of a rabbit that the job may have: only some where it could otherwise
+ * get more than can mount. Returns how many can.
  */
 static int64_t append_hosts (struct hostlist *hl,
                              const char *hosts,
                              int64_t allowed,
-                             int64_t nodes)
+                             const struct view *v)
 {
     struct hostlist *list = hostlist_decode (hosts);
     int64_t count = list ? hostlist_count (list) : -1;
-    const char *host;
     int64_t n = 0;
 
-    if (list && (allowed >= nodes || allowed >= count)) {
+    if (list && (allowed >= v->nodes || allowed >= count)) {
         if (hostlist_append_list (hl, list) < 0)
             count = -1;
         n = count;
     }
-    else {
-        for (host = hostlist_first (list); host && n < allowed;
-             host = hostlist_next (list), n++) {
-            if (hostlist_append (hl, host) < 0) {
-                n = -1;
-                break;
-            }
-        }
-    }
+    else if (list)
+        n = append_best (hl, list, allowed, v);
     hostlist_destroy (list);
     return count < 0 ? -1 : n;
 }
 
 static json_t *encode_hosts (const int64_t *allowed,
-                             int64_t nodes,
-                             const struct dws_topology *topo,
+                             const struct view *v,
                              dws_error_t *error)
 {
+    const struct dws_topology *topo = v->topo;
+    int64_t nodes = v->nodes;
     struct hostlist *hl = hostlist_create ();
     json_t *result = NULL;
     char *s = NULL;
@@ -316,15 +353,16 @@ static json_t *encode_hosts (const int64_t *allowed,
         if (allowed[i] <= 0)
             continue;
         limited |= allowed[i] < INT32_MAX;
-        if (append_hosts (hl, hosts, allowed[i], nodes) < 0)
+        if (append_hosts (hl, hosts, allowed[i], v) < 0)
             goto nomem;
     }
     count = hostlist_count (hl);
     if (count == 0) {
         dws_error (error,
                    ENOSPC,
-                   "no compute node has physical access to all of the"
-                   " persistent storage that the job uses");
+                   "no compute node has physical access to all of the%s"
+                   " storage that the job uses",
+                   v->own ? "" : " persistent");
         goto done;
     }
     if (limited && nodes < INT32_MAX && count < nodes) {
@@ -349,14 +387,10 @@ nomem:
     goto done;
 }
 
-json_t *dws_location_constraint (json_t *breakdowns,
-                                 json_t *servers,
-                                 const struct dws_topology *topo,
-                                 json_t *network,
-                                 int64_t nodes,
-                                 dws_error_t *error)
+static json_t *locate (json_t *breakdowns, json_t *servers,
+                       const struct view *v, dws_error_t *error)
 {
-    size_t count = dws_topology_count (topo);
+    size_t count = dws_topology_count (v->topo);
     struct breakdown_list *bl;
     struct location loc;
     json_t *result = NULL;
@@ -375,19 +409,77 @@ json_t *dws_location_constraint (json_t *breakdowns,
         allowed[i] = INT32_MAX;
     for (size_t i = 0; i < bl->count; i++) {
         json_array_foreach (bl->list[i].locations, j, value) {
-            int rc = decode_location (bl, &bl->list[i], value, &loc, error);
+            int rc = decode_location (bl, &bl->list[i], v->own, value, &loc,
+                                      error);
 
             if (rc > 0)
-                rc = restrict_rabbits (allowed, topo, servers, &loc, network,
-                                       error);
+                rc = restrict_rabbits (allowed, v->topo, servers, &loc,
+                                       v->network, error);
             if (rc < 0)
                 goto done;
             any |= rc > 0;
         }
     }
-    result = any ? encode_hosts (allowed, nodes, topo, error) : json_null ();
+    result = any ? encode_hosts (allowed, v, error) : json_null ();
 done:
     free (allowed);
+    breakdown_list_destroy (bl);
+    return result;
+}
+
+json_t *dws_location_constraint (json_t *breakdowns,
+                                 json_t *servers,
+                                 const struct dws_topology *topo,
+                                 json_t *network,
+                                 int64_t nodes,
+                                 dws_error_t *error)
+{
+    struct view v = { .topo = topo, .network = network, .nodes = nodes };
+
+    return locate (breakdowns, servers, &v, error);
+}
+
+json_t *dws_location_first (json_t *breakdowns,
+                            json_t *servers,
+                            const struct dws_topology *topo,
+                            json_t *goodness,
+                            int64_t nodes,
+                            dws_error_t *error)
+{
+    struct view v = {
+        .topo = topo,
+        .goodness = goodness,
+        .nodes = nodes,
+        .own = true,
+    };
+
+    return locate (breakdowns, servers, &v, error);
+}
+
+json_t *dws_location_own (json_t *breakdowns, dws_error_t *error)
+{
+    struct breakdown_list *bl;
+    json_t *result = json_array ();
+
+    if (!(bl = breakdown_list_create (breakdowns, error))) {
+        json_decref (result);
+        return NULL;
+    }
+    for (size_t i = 0; result && i < bl->count; i++) {
+        const struct breakdown *b = &bl->list[i];
+
+        if (b->servers
+            && json_array_append_new (result,
+                                      json_pack ("{s:s s:s}",
+                                                 "name", b->servers,
+                                                 "namespace",
+                                                 b->servers_namespace)) < 0) {
+            json_decref (result);
+            result = NULL;
+        }
+    }
+    if (!result)
+        dws_error_nomem (error);
     breakdown_list_destroy (bl);
     return result;
 }

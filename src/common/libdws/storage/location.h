@@ -48,4 +48,19 @@ json_t *dws_location_constraint (json_t *breakdowns,
                                  int64_t nodes,
                                  dws_error_t *error);
 
+/* The Servers objects of the job's own storage, in the form of dws_location_servers().
+ */
+json_t *dws_location_own (json_t *breakdowns, dws_error_t *error);
+
+/* The same as dws_location_constraint() of storage that was made for the job before it
+ * has nodes: 'servers' are its own, as they were written. Where a rabbit has fewer
+ * allocations than nodes, those that are best by 'goodness' (first.h) are let in.
+ */
+json_t *dws_location_first (json_t *breakdowns,
+                            json_t *servers,
+                            const struct dws_topology *topo,
+                            json_t *goodness,
+                            int64_t nodes,
+                            dws_error_t *error);
+
 #endif /* !LIBDWS_LOCATION_H */

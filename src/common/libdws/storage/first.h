@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Where the storage of a job is to go that has no nodes yet, so that nodes can be found
+ * next to it.
+ */
+
+#ifndef LIBDWS_FIRST_H
+#define LIBDWS_FIRST_H
+
+#include <stdint.h>
+#include <jansson.h>
+
+#include "libdws/graph/topology.h"
+#include "libdws/util/error.h"
+#include "allocation.h"
+
+/* The nodes of an instance, as its scheduler sees them.
+ */
+struct dws_pool;
+
+/* Decode a response to resource.sched-status: keys all, allocated, down, each an R
+ * (RFC 20). Fails with EPROTO, EINVAL or ENOMEM.
+ */
+struct dws_pool *dws_pool_create (json_t *status, dws_error_t *error);
+void dws_pool_destroy (struct dws_pool *pool);
+
+/* How good each node is for a job: a new object {HOST: GOODNESS} of those that it may
+ * have by 'constraint' (RFC 31, NULL: all) and 'allowed' ({"hostlist": [HOSTS]}, or a
+ * JSON null: all). Fails with EINVAL (a constraint that cannot be read) or ENOMEM.
+ */
+enum dws_goodness {
+    DWS_POOL_DOWN,              // or drained
+    DWS_POOL_BUSY,
+    DWS_POOL_IDLE,
+};
+
+json_t *dws_pool_nodes (const struct dws_pool *pool, json_t *constraint,
+                        json_t *allowed, dws_error_t *error);
+
+/* Choose rabbits for 'nodes' nodes out of those, and say how many nodes are to be next to
+ * each: an object as dws_allocation_nodes() makes it; empty if nothing of 'breakdowns'
+ * is bound to nodes. All on one rabbit if that can be, on one with most idle nodes, and
+ * of these with most room; else on as few as will do, each with as many as it has nodes
+ * and room for. 'opts' as for dws_allocation_sets(), without resources.
+ *
+ * Fails with ENOSPC (there is no room, or there are not so many nodes; text for the
+ * user), EINVAL, EAGAIN or ENOMEM.
+ */
+json_t *dws_first_nodes (json_t *breakdowns,
+                         json_t *goodness,
+                         int64_t nodes,
+                         const struct dws_topology *topo,
+                         const struct dws_allocation_opts *opts,
+                         dws_error_t *error);
+
+#endif /* !LIBDWS_FIRST_H */
