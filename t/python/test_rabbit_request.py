@@ -283,3 +283,11 @@ def test_foreseen_place(monkeypatch: pytest.MonkeyPatch) -> None:
     told = foresee.foresee(place({"rabbits": "rabbit1", "near": "f1"}, XFS))
     assert told["rabbits"] == {"least": 1, "most": 1, "there": 1, "roomy": 1}
     assert "nodes: 2, next to rabbit1 and f1" in foresee.lines(told)
+
+
+def test_data_first() -> None:
+    found = place({}, XFS)
+    found.data_first()
+    assert found.jobspec.attributes["system"]["dw_data_first"] is True
+    with pytest.raises(ValueError, match="--dw-data-first: there are no #DW direc"):
+        place({}).data_first()

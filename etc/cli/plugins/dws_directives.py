@@ -86,6 +86,9 @@ class DirectivesPlugin(CLIPlugin):
     --dw-near=JOBID|NAME does so with the rabbits of a job of one's own that has
     started, or has ended, or of a persistent file system that one may use.
 
+    --dw-data-first has the data of copy_in staged in before the job has nodes. It then
+    waits in the queue for nodes next to that.
+
     --dw-check shows what the job would get, and submits nothing. What the storage
     system adds by its profiles is known to it alone: sizes are the least that
     there will be. --dw-check-json prints the same as JSON.
@@ -128,6 +131,11 @@ class DirectivesPlugin(CLIPlugin):
             help="Take nodes next to the rabbits of a job, or of a persistent file"
             " system, only",
         )
+        self.add_option(
+            "--dw-data-first",
+            action="store_true",
+            help="Stage data in before there are nodes, then take some next to it",
+        )
         if self.prog == "bulksubmit":
             return
         self.add_option(
@@ -162,7 +170,8 @@ class DirectivesPlugin(CLIPlugin):
             key: attributes.get(f"dw_{key}") if value is None else value
             for key, value in where.items()
         }
-        if not (given or check or script or any(where.values())):
+        first = getattr(args, "dw_data_first", False)
+        if not (given or check or script or first or any(where.values())):
             return
         if os.path.isabs(PACKAGES) and PACKAGES not in sys.path:
             sys.path.insert(0, PACKAGES)
@@ -174,6 +183,8 @@ class DirectivesPlugin(CLIPlugin):
         asked = request.Request(self.prog, script, given, jobspec)
         asked.apply()
         asked.place_at(where)
+        if first:
+            asked.data_first()
         if check:
             from flux_rabbit import foresee
 

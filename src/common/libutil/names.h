@@ -74,6 +74,7 @@
 #define DWS_TRANSIENT_ANNOTATION "flux-framework.org/transient-since"
 #define DWS_STAGE_OUT_FAILED_ANNOTATION "flux-framework.org/stage-out-failed"
 #define DWS_STAGE_OUT_RETRY_ANNOTATION "flux-framework.org/stage-out-retry"
+#define DWS_DATA_FIRST_ANNOTATION "flux-framework.org/data-first"
 #define DWS_NAMESPACE "default"
 
 #endif /* !LIBUTIL_NAMES_H */

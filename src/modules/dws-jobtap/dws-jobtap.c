@@ -15,6 +15,7 @@
 #include <syslog.h>
 #include <flux/hostlist.h>
 
+#include "libdws/directive/command.h"
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
 #include "libdws/storage/ownrabbit.h"
@@ -73,6 +74,35 @@ static int check_where (json_t *rabbits, json_t *near, bool storage,
     return 0;
 }
 
+/* Can the job have its data before it has nodes, if it asks for that?
+ */
+static int check_first (json_t *first, json_t *commands, json_t *resources,
+                        dws_error_t *error)
+{
+    const unsigned int good = DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN
+                            | DWS_COMMAND_COPY_OUT;
+    const char *type = "";
+
+    if (first && !json_is_boolean (first)
+        && (!json_is_integer (first) || json_integer_value (first) > 1
+            || json_integer_value (first) < 0))
+        return dws_error (error, EINVAL, "dw_data_first must be true or false");
+    if (!first || (!json_is_true (first) && json_integer_value (first) == 0))
+        return 0;
+    if (!(dws_commands (commands) & DWS_COMMAND_COPY_IN))
+        return dws_error (error, EINVAL, "dw_data_first: there is no copy_in"
+                          " directive");
+    if (dws_commands (commands) & ~good)
+        return dws_error (error, EINVAL, "dw_data_first: only jobdw, copy_in and"
+                          " copy_out can be in a job that has its data before it"
+                          " has nodes");
+    (void)json_unpack (resources, "[{s:s}]", "type", &type);
+    if (!strcmp (type, "chassis"))
+        return dws_error (error, EINVAL, "dw_data_first: a job that has its data"
+                          " before it has nodes cannot ask for chassis");
+    return 0;
+}
+
 static int validate_cb (flux_plugin_t *p,
                         const char *topic,
                         flux_plugin_arg_t *args,
@@ -84,6 +114,8 @@ static int validate_cb (flux_plugin_t *p,
     json_t *group = NULL;
     json_t *rabbits = NULL;
     json_t *near = NULL;
+    json_t *first = NULL;
+    json_t *commands = NULL;
     json_t *presets;
     json_t *resources = NULL;
     struct dws_directives *dirs;
@@ -93,7 +125,7 @@ static int validate_cb (flux_plugin_t *p,
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:{s?o s?{s?{s?o s?o s?o s?o s?o}}}}",
+                                "{s:{s?o s?{s?{s?o s?o s?o s?o s?o s?o}}}}",
                                 "jobspec",
                                 "resources", &resources,
                                 "attributes",
@@ -102,7 +134,8 @@ static int validate_cb (flux_plugin_t *p,
                                 "dw_failure_tolerance", &tolerance,
                                 "dw_group", &group,
                                 "dw_rabbits", &rabbits,
-                                "dw_near", &near) < 0)
+                                "dw_near", &near,
+                                "dw_data_first", &first) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
     if (dw) {
         presets = jobtap_args_presets (ctx, args);
@@ -111,6 +144,8 @@ static int validate_cb (flux_plugin_t *p,
         if (!dirs)
             return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
         count = dws_directives_count (dirs);
+        if (first)
+            commands = dws_directives_encode (dirs);
         rc = jobtap_limits_lifetime (ctx, dirs, &error);
         if (rc == 0)
             rc = jobtap_limits_validate (ctx, args, current_job (ctx), dirs,
@@ -125,7 +160,10 @@ static int validate_cb (flux_plugin_t *p,
         && dws_ownrabbit_check (resources, count > 0, ctx->rabbit_resources,
                                 &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
-    if (check_where (rabbits, near, count > 0, ctx->limits.bytes, &error) < 0)
+    rc = check_first (first, commands, resources, &error);
+    json_decref (commands);
+    if (rc < 0
+        || check_where (rabbits, near, count > 0, ctx->limits.bytes, &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)
         return 0;
@@ -296,6 +334,18 @@ static int release_event (struct jobtap_job *job, json_t *entry)
     return 0;
 }
 
+/* Who holds the job besides us has changed: only data that is staged in first waits for
+ * that, and the dws service is told so by asking it again.
+ */
+static void see_waiting (struct jobtap_job *job, bool waited)
+{
+    if (jobtap_facts_waits (&job->facts) != waited
+        && jobtap_facts_depend_held (&job->facts)
+        && jobtap_job_state (job) == FLUX_JOB_STATE_DEPEND
+        && jobtap_request_create (job) < 0)
+        flux_log_error (job->ctx->h, "dws: %s: dws.create", job->idf58);
+}
+
 static int event_cb (flux_plugin_t *p,
                      const char *topic,
                      flux_plugin_arg_t *args,
@@ -304,9 +354,11 @@ static int event_cb (flux_plugin_t *p,
     const char *name = topic + strlen ("job.event.");
     struct jobtap_job *job;
     json_t *entry;
+    bool waited;
 
     if (!(job = current_job (arg)))
         return 0;
+    waited = jobtap_facts_waits (&job->facts);
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
                                 "{s:o}",
@@ -319,6 +371,7 @@ static int event_cb (flux_plugin_t *p,
         return release_event (job, entry);
     if (!job->known)
         return 0;
+    see_waiting (job, waited);
     if (!strcmp (name, "finish"))
         return begin_epilog (job);
     if (!strcmp (name, "exception"))

@@ -70,6 +70,38 @@ static void apply_exception (struct jobtap_facts *facts, double timestamp,
         facts->t_timeout = timestamp;
 }
 
+/* An event may be seen twice, in the eventlog and as it happens. Without memory
+ * nobody is waited for.
+ */
+static void apply_other (struct jobtap_facts *facts, json_t *context, bool holds)
+{
+    const char *s = json_string_value (json_object_get (context, "description"));
+
+    if (!s || !strcmp (s, DWS_DEPENDENCY)
+        || (!facts->others && !(facts->others = json_object ())))
+        return;
+    if (!holds || !json_object_get (facts->others, s))
+        (void)json_object_set_new (facts->others, s, json_boolean (holds));
+}
+
+void jobtap_facts_clear (struct jobtap_facts *facts)
+{
+    json_decref (facts->others);
+    facts->others = NULL;
+}
+
+bool jobtap_facts_waits (const struct jobtap_facts *facts)
+{
+    const char *name;
+    json_t *holds;
+
+    json_object_foreach (facts->others, name, holds) {
+        if (json_is_true (holds))
+            return true;
+    }
+    return facts->urgency == FLUX_JOB_URGENCY_HOLD;
+}
+
 int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
 {
     double timestamp;
@@ -84,10 +116,16 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
         errno = EPROTO;
         return -1;
     }
-    if (!strcmp (name, "dependency-add"))
+    if (!strcmp (name, "submit") || !strcmp (name, "urgency"))
+        (void)json_unpack (context, "{s:i}", "urgency", &facts->urgency);
+    else if (!strcmp (name, "dependency-add")) {
         facts->depend_added |= describes (context, DWS_DEPENDENCY);
-    else if (!strcmp (name, "dependency-remove"))
+        apply_other (facts, context, true);
+    }
+    else if (!strcmp (name, "dependency-remove")) {
         facts->depend_removed |= describes (context, DWS_DEPENDENCY);
+        apply_other (facts, context, false);
+    }
     else if (!strcmp (name, "jobspec-update"))
         facts->resources_updated |= context
                                     && json_object_get (context, "resources");
@@ -256,6 +294,7 @@ void jobtap_ending_read (struct jobtap_ending *ending, json_t *entries)
     }
     if (!facts.run_started && !ending->run[0])
         snprintf (ending->run, sizeof (ending->run), "it has not started");
+    jobtap_facts_clear (&facts);
 }
 
 // vi: ts=4 sw=4 expandtab

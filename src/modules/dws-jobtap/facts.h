@@ -32,6 +32,9 @@ struct jobtap_facts {
     bool epilog_finished;
     bool rebuild_started;
     bool rebuild_finished;
+    json_t *others;             // {DESCRIPTION: BOOL}: dependencies besides ours,
+                                //  true of those that hold the job
+    int urgency;                // 0: the job is held
     bool exception;             // a fatal exception was raised
     double t_prolog;            // when the prolog began (s since the epoch)
     double t_epilog;            // and the epilog
@@ -44,6 +47,14 @@ struct jobtap_facts {
  * is not an eventlog entry.
  */
 int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry);
+
+/* Free what they own.
+ */
+void jobtap_facts_clear (struct jobtap_facts *facts);
+
+/* Is the job held by somebody else: by another dependency, or as its urgency is 0?
+ */
+bool jobtap_facts_waits (const struct jobtap_facts *facts);
 
 /* The same for a whole eventlog: 'entries' is an array.
  */

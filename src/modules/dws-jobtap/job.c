@@ -47,6 +47,8 @@ static void record_destroy (struct jobtap_job *job)
         flux_future_destroy (job->f_rebuild);
         flux_future_destroy (job->f_abandon);
         json_decref (job->dw);
+        json_decref (job->constraints);
+        jobtap_facts_clear (&job->facts);
         json_decref (job->resources);
         json_decref (job->where);
         free (job->dw_error);
@@ -215,12 +217,14 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
     const char *near = NULL;
     json_t *resources;
     json_t *dw = NULL;
+    int urgency = FLUX_JOB_URGENCY_DEFAULT;
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:I s:i s:{s:o s?{s?{s?o s?o s?o s?s s?s}}}}",
+                                "{s:I s:i s?i s:{s:o s?{s?{s?o s?o s?o s?s s?s}}}}",
                                 "id", &id,
                                 "userid", &userid,
+                                "urgency", &urgency,
                                 "jobspec",
                                 "resources", &resources,
                                 "attributes",
@@ -243,6 +247,7 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
     job->id = id;
     job->userid = userid;
     job->facts.owner = getuid (); // the job manager runs as the instance owner
+    job->facts.urgency = urgency;
     job->failure_tolerance = json_integer_value (tolerance);
     if (flux_job_id_encode (id, "f58", job->idf58, sizeof (job->idf58)) < 0
         || (group && !(job->group = group_text (group)))
@@ -307,14 +312,46 @@ json_t *jobtap_args_place (flux_plugin_arg_t *args)
     return o;
 }
 
+/* Its user's word, until the dws service has said how it is. An attribute that is given
+ * to flux submit without a value is 1.
+ */
+static json_t *encode_first (json_t *value)
+{
+    if (!value)
+        return json_null ();
+    return json_boolean (json_is_true (value) || json_integer_value (value) != 0);
+}
+
 json_t *jobtap_job_place (struct jobtap_job *job)
 {
     flux_plugin_arg_t *args;
+    json_t *first = NULL;
+    json_t *constraints = NULL;
     json_t *o;
 
     if (!(args = flux_jobtap_job_lookup (job->ctx->p, job->id)))
         return json_object ();
     o = jobtap_args_place (args);
+    (void)flux_plugin_arg_unpack (args,
+                                  FLUX_PLUGIN_ARG_IN,
+                                  "{s:{s?{s?{s?o s?o}}}}",
+                                  "jobspec",
+                                  "attributes",
+                                  "system",
+                                  "dw_data_first", &first,
+                                  "constraints", &constraints);
+    if (job->facts.resources_updated)
+        constraints = job->constraints;
+    if (o
+        && (json_object_set_new (o, "first", encode_first (first)) < 0
+            || json_object_set_new (o, "waits", json_boolean (
+                                        jobtap_facts_waits (&job->facts))) < 0
+            || (constraints
+                && json_object_set (o, "constraints", constraints) < 0))) {
+        json_decref (o);
+        o = NULL;
+        errno = ENOMEM;
+    }
     flux_plugin_arg_destroy (args);
     return o;
 }

@@ -48,6 +48,7 @@ struct jobtap_job {
     json_t *where;              // "rabbits" and "near", if it asks for them
     json_t *dw;                 // single directives, presets expanded
     json_t *resources;          // as submitted
+    json_t *constraints;        // before ours were added, once they are, or NULL
     bool preset_used;
     char *dw_error;             // why 'dw' could not be parsed, or NULL
     struct jobtap_facts facts;
@@ -91,7 +92,8 @@ int jobtap_job_state (struct jobtap_job *job);
 
 /* The bank and the queue of a job, as its jobspec has them now: a new object
  * {"bank", "queue"} with those that there are, or NULL with errno ENOMEM. Other
- * plugins may change them after submission, so they are not kept.
+ * plugins may change them after submission, so they are not kept. The first also has
+ * "first" and "constraints" (doc/protocol.md).
  */
 json_t *jobtap_job_place (struct jobtap_job *job);
 json_t *jobtap_args_place (flux_plugin_arg_t *args);

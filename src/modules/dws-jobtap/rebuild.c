@@ -148,11 +148,18 @@ static void jobspec_cb (flux_future_t *f, void *arg)
 {
     struct jobtap_job *job = arg;
     json_t *resources;
+    json_t *constraints = NULL;
 
-    if (flux_kvs_lookup_get_unpack (f, "{s:o}", "resources", &resources) < 0) {
+    if (flux_kvs_lookup_get_unpack (f, "{s:o s?{s?{s?o}}}",
+                                    "resources", &resources,
+                                    "attributes",
+                                    "system",
+                                    "constraints", &constraints) < 0) {
         rebuild_failed (job, "jobspec");
         return;
     }
+    json_decref (job->constraints);
+    job->constraints = json_incref (constraints);
     json_decref (job->resources);
     job->resources = json_incref (resources);
     rebuild_done (job);

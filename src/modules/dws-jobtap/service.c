@@ -56,7 +56,8 @@ static json_t *or_rabbits (json_t *constraints)
     return o;
 }
 
-/* The constraint that the user asked for stays in force: both must hold.
+/* The constraint that the user asked for stays in force: both must hold. What was
+ * joined to it before does not.
  */
 static json_t *join_constraints (struct jobtap_job *job, json_t *exclude)
 {
@@ -74,38 +75,88 @@ static json_t *join_constraints (struct jobtap_job *job, json_t *exclude)
                                 "attributes",
                                 "system",
                                 "constraints", &constraints,
-                                "allow_rabbits", &rabbits) < 0)
+                                "allow_rabbits", &rabbits) < 0) {
         errno = EPROTO;
+        goto done;
+    }
+    if (job->facts.resources_updated)
+        constraints = job->constraints;
+    else {
+        json_decref (job->constraints);
+        job->constraints = json_incref (constraints);
+    }
+    if (!exclude || json_is_null (exclude))
+        joined = constraints ? json_incref (constraints) : json_object ();
     else if (!constraints)
         joined = json_incref (exclude);
     else if (!(joined = json_pack ("{s:[O,O]}", "and", constraints, exclude)))
         errno = ENOMEM;
-    if (joined && is_set (rabbits))
+    if (joined && is_set (rabbits) && json_object_size (joined) > 0)
         joined = or_rabbits (joined);
+done:
     flux_plugin_arg_destroy (args);
     return joined;
 }
 
-static int update_jobspec (struct jobtap_job *job,
-                           json_t *resources,
-                           json_t *exclude)
+/* 'first' is NULL if it is not said. Constraints that are not to be there any more are
+ * replaced, as a key can not be taken out.
+ */
+static int update_jobspec (struct jobtap_job *job, json_t *resources,
+                           json_t *exclude, json_t *first)
 {
-    json_t *constraints = NULL;
+    bool again = job->facts.resources_updated;
+    bool limited = exclude && !json_is_null (exclude);
+    json_t *constraints;
     int rc;
 
-    if (exclude
-        && !json_is_null (exclude)
-        && !(constraints = join_constraints (job, exclude)))
+    if (!(constraints = join_constraints (job, exclude)))
         return -1;
+    if (!limited && !again) {
+        json_decref (constraints);
+        constraints = NULL;
+    }
     rc = flux_jobtap_jobspec_update_id_pack (job->ctx->p,
                                              job->id,
-                                             "{s:O s:o*}",
+                                             "{s:O s:o* s:O*}",
                                              "resources", resources,
                                              "attributes.system.constraints",
-                                             constraints);
+                                             constraints,
+                                             "attributes.system.dw_data_first",
+                                             first);
     if (rc == 0)
         job->facts.resources_updated = true;
     return rc;
+}
+
+static bool is_queued (struct jobtap_job *job)
+{
+    int state = jobtap_job_state (job);
+
+    return state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
+}
+
+/* A job in the queue is not to wait for nodes next to its data any more. If it has its
+ * nodes by now that comes too late.
+ */
+static void unstage (struct jobtap *ctx, struct jobtap_job *job,
+                     const flux_msg_t *msg, json_t *resources, json_t *exclude)
+{
+    const char *error = NULL;
+
+    if (!is_queued (job)) {
+        errno = EBUSY;
+        error = "the job has its nodes, or has ended";
+    }
+    else if (!json_is_array (resources)) {
+        errno = EPROTO;
+        error = "resources must be an array";
+    }
+    else if (update_jobspec (job, resources, exclude, json_false ()) < 0)
+        error = "could not update the jobspec";
+    if (error)
+        answer_error (ctx, msg, error);
+    else
+        answer_empty (ctx, msg);
 }
 
 static void resource_update_cb (flux_t *h,
@@ -118,19 +169,26 @@ static void resource_update_cb (flux_t *h,
     json_int_t id;
     json_t *resources = NULL;
     json_t *exclude = NULL;
+    json_t *first = NULL;
     const char *errmsg = NULL;
     const char *error = NULL;
 
     if (flux_msg_unpack (msg,
-                         "{s:I s?o s?o s?s}",
+                         "{s:I s?o s?o s?s s?o}",
                          "id", &id,
                          "resources", &resources,
                          "exclude", &exclude,
-                         "errmsg", &errmsg) < 0)
+                         "errmsg", &errmsg,
+                         "first", &first) < 0)
         goto error;
     job = jobtap_job_lookup (ctx, id);
     if (defer_request (ctx, job, msg))
         return;
+    if (job && !jobtap_facts_depend_held (&job->facts) && json_is_false (first)
+        && !errmsg) {
+        unstage (ctx, job, msg, resources, exclude);
+        return;
+    }
     if (!job || !jobtap_facts_depend_held (&job->facts)) {
         answer_empty (ctx, msg);
         return;
@@ -146,16 +204,19 @@ static void resource_update_cb (flux_t *h,
         return;
     }
     if (!json_is_array (resources)
-        || (exclude && !json_is_object (exclude) && !json_is_null (exclude))) {
-        error = "resources must be an array, exclude an object or null";
+        || (exclude && !json_is_object (exclude) && !json_is_null (exclude))
+        || (first && !json_is_boolean (first))) {
+        error = "resources must be an array, exclude an object or null, first true"
+                " or false";
         errno = EPROTO;
         goto error;
     }
     /* A jobspec that is updated already was so just before a restart: only the
-     * dependency is left to be removed.
+     * dependency is left to be removed. That may have been for storage that is
+     * not there any more, of a job that is to have it first.
      */
-    if (!job->facts.resources_updated
-        && update_jobspec (job, resources, exclude) < 0) {
+    if ((!job->facts.resources_updated || first)
+        && update_jobspec (job, resources, exclude, first) < 0) {
         error = "could not update the jobspec";
         goto error;
     }

@@ -50,6 +50,7 @@
 #include "health/suspects.h"
 #include "health/systemstatus.h"
 #include "sched/holds.h"
+#include "sched/pool.h"
 #include "sched/scheduler.h"
 #include "service.h"
 #include "tell/annotate.h"
@@ -255,6 +256,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         suspects_destroy (ctx->suspects);
         systemstatus_destroy (ctx->systemstatus);
         holds_destroy (ctx->holds);
+        pool_destroy (ctx->pool);
         scheduler_destroy (ctx->scheduler);
         annotate_destroy (ctx->annotate);
         ctx->annotate = NULL;
@@ -333,6 +335,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->stamps = stamps_create (ctx))
         || !(ctx->scheduler = scheduler_create (ctx))
         || !(ctx->holds = holds_create (ctx))
+        || !(ctx->pool = pool_create (ctx))
         || !(ctx->systemstatus = systemstatus_create (ctx))
         || !(ctx->suspects = suspects_create (ctx))
         || !(ctx->health = health_create (ctx))

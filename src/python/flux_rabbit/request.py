@@ -274,3 +274,9 @@ class Request:
             self.jobspec.setattr(f"system.dw_{key}", text)
         if "rabbits" in self.where:
             self.rabbits = check_rabbits(self.where["rabbits"])
+
+    def data_first(self) -> None:
+        """Have data staged in before there are nodes. Raises ValueError."""
+        if not self.sources:
+            raise ValueError("--dw-data-first: there are no #DW directives")
+        self.jobspec.setattr("system.dw_data_first", True)

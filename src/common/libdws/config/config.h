@@ -24,6 +24,14 @@ enum dws_placement {
     DWS_PLACEMENT_ANYWHERE,
 };
 
+/* Which jobs with copy_in have their storage and data before they have nodes.
+ */
+enum dws_data_first {
+    DWS_DATA_FIRST_NEVER,
+    DWS_DATA_FIRST_ASKED,
+    DWS_DATA_FIRST_ALWAYS,
+};
+
 struct dws_config {
     struct dws_policy policy;
     char *mapping;                  // path of the rabbitmapping file
@@ -37,6 +45,7 @@ struct dws_config {
     bool rabbit_resources;          // for the jobtap plugin
     bool refuse_early;              // what no rabbit can hold
     enum dws_placement lustre_placement;
+    enum dws_data_first data_first;
     double space_timeout;           // of jobs that lie anywhere
     bool restrict_persistent;
     double persistent_lifetime;     // the longest, and the default; -1: for ever

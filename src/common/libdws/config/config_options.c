@@ -28,6 +28,13 @@ static const char *const placement_choices[] = {
     NULL,
 };
 
+static const char *const data_first_choices[] = {
+    [DWS_DATA_FIRST_NEVER] = "never",
+    [DWS_DATA_FIRST_ASKED] = "asked",
+    [DWS_DATA_FIRST_ALWAYS] = "always",
+    NULL,
+};
+
 const struct option config_options[] = {
     { "mapping", TYPE_TEXT, NULL, ANY, OFFSET (mapping),
       .help = "The file that flux-rabbitmapping(1) has written: which rabbit "
@@ -181,12 +188,26 @@ const struct option config_options[] = {
         "scheduler has reserved it, or on any rabbits. Then the scheduler looks "
         "for nodes only, and a job of one node can have more than one rabbit "
         "holds; once it has its nodes, it waits for room for space_timeout." },
+    { "data_first", TYPE_CHOICE, "\"asked\"", ANY, OFFSET (data_first),
+      .choices = data_first_choices,
+      .expected = "\"never\", \"asked\" or \"always\"",
+      .help = "Which jobs with copy_in get their storage and their data before they "
+        "get nodes, which are then allocated next to these: none, those that ask for "
+        "it (--dw-data-first), or all but those that do not want it." },
+    { "data_first_timeout", TYPE_SECONDS, "3600", ANY,
+      OFFSET (policy.data_first_timeout),
+      .limit = true,
+      .help = "How long storage with the data of a job is kept while the job waits for "
+        "nodes next to it. Then it is given back, and the job waits for nodes as "
+        "others do, and for its data when it has them." },
     { "space_timeout", TYPE_SECONDS, "1200", AT_LEAST (0),
       OFFSET (space_timeout),
       .limit = true,
-      .help = "With lustre_placement anywhere: how long a job that has its nodes "
-        "waits for room on rabbits that others have. Then it ends with an "
-        "exception. It should be less than prolog_timeout." },
+      .help = "With lustre_placement anywhere, and where jobs have their data first: "
+        "how long a job that has its nodes waits for room on rabbits that others "
+        "have. Then it ends with an exception. It should be less than "
+        "prolog_timeout. A job that is to have its data first waits as long for "
+        "room; then it gets its nodes first." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,
       OFFSET (restrict_persistent),
       .help = "Only the instance owner may create persistent file systems." },

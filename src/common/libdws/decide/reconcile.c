@@ -29,6 +29,10 @@ enum {
     UNMOUNTED = 1 << 10,        // epilog: it ends here by release_nodes
     RELEASED = 1 << 11, // gone, and its epilog has ended: data may still move
     STRANDED = 1 << 12, // gone without an epilog: mounted, or not known to be not
+    FIRST = 1 << 13,    // depend: it gets its data before it has nodes
+    STAGED = 1 << 14,   // pending: for nodes next to its data
+    BACK = 1 << 15,     // pending or prolog: what it was given first is given back
+    BEREFT = 1 << 16,   // pending for nodes next to data that is not there any more
 };
 
 /* Where the workflow is going, by desiredState.
@@ -60,7 +64,9 @@ enum {
     ANY = BUSY | READY | TRANSIENT | ERROR | DELETING,
 };
 
-#define BEFORE (DEPEND | PENDING | PROLOG)
+#define DEPENDING (DEPEND | FIRST)
+#define QUEUED (PENDING | STAGED | BEREFT)
+#define BEFORE (DEPENDING | QUEUED | BACK | PROLOG)
 
 struct row {
     unsigned int places;
@@ -77,18 +83,25 @@ static const struct row table[] = {
     /*   job is in         workflow goes to    and is     do */
     ROW (BEFORE,           NOWHERE,            ABSENT,    row_create),
     ROW (BEFORE,           LIVE | ANOTHERS,    DELETING,  row_let_go),
-    ROW (DEPEND,           ANOTHERS,           ANY,       row_replace),
+    ROW (DEPENDING,        ANOTHERS,           ANY,       row_replace),
     ROW (BEFORE,           LIVE,               ERROR,     fail_message),
     ROW (BEFORE,           TEARDOWN,           READY,     row_remove_workflow),
     ROW (BEFORE,           TEARDOWN,           ANY,       row_begin_teardown),
+    ROW (BACK,             LIVE,               ANY,       row_start_over),
     ROW (DEPEND,           PROPOSAL,           READY,     row_offer),
+    ROW (FIRST,            PROPOSAL,           READY,     row_reserve),
+    ROW (FIRST | PROLOG,   SETUP,              BUSY,      row_set_up),
+    ROW (FIRST | PROLOG,   SETUP,              READY,     row_next),
+    ROW (FIRST,            DATAIN,             READY,     row_offer_staged),
+    ROW (STAGED,           DATAIN,             READY,     row_keep_staged),
+    ROW (STAGED | BEREFT,  PROPOSAL,           READY,     row_unstage),
     ROW (PROLOG,           PROPOSAL,           READY,     row_place),
-    ROW (PROLOG,           SETUP,              BUSY,      row_set_up),
-    ROW (PROLOG,           SETUP | DATAIN,     READY,     row_next),
+    ROW (PROLOG,           DATAIN,             READY,     row_next),
     ROW (PROLOG,           PRERUN,             BUSY,      row_mount),
     ROW (PROLOG,           PRERUN,             READY,     row_release_prolog),
     ROW (PROLOG,           POSTRUN | DATAOUT,  ANY,       row_start_over),
-    ROW (DEPEND | PENDING, LIVE - PROPOSAL - UNSET, ANY,  row_start_over),
+    ROW (DEPEND | PENDING | BEREFT, LIVE - PROPOSAL - UNSET, ANY, row_start_over),
+    ROW (FIRST | STAGED,   PRERUN | POSTRUN | DATAOUT, ANY, row_start_over),
     ROW (BEFORE,           LIVE,               TRANSIENT, row_transient),
 
     ROW (RUNNING,          LIVE,               ERROR,     fail_message),
@@ -169,6 +182,24 @@ static bool is_unmounted (const struct dws_workflow *wf,
                 && view_condition (wf) == READY));
 }
 
+/* The job has no exception, and does not run yet.
+ */
+static unsigned int view_early_place (const struct dws_job *job,
+                                      const struct dws_workflow *wf)
+{
+    bool first = dws_is_first (job, wf);
+
+    if (job->phase == DWS_PHASE_DEPEND)
+        return first ? FIRST : DEPEND;
+    if (wf && wf->first && !first)
+        return BACK;
+    if (job->phase == DWS_PHASE_PROLOG)
+        return PROLOG;
+    if (first)
+        return STAGED;
+    return wf && job->first == DWS_FIRST_YES ? BEREFT : PENDING;
+}
+
 static unsigned int view_place (const struct dws_job *job,
                                 const struct dws_workflow *wf,
                                 const struct dws_policy *policy)
@@ -192,15 +223,15 @@ static unsigned int view_place (const struct dws_job *job,
         return RUNNING;
     if (job->exception)
         return DYING;
-    if (job->phase == DWS_PHASE_PROLOG)
-        return PROLOG;
-    return job->phase == DWS_PHASE_PENDING ? PENDING : DEPEND;
+    return view_early_place (job, wf);
 }
 
 static const char *idle_reason (unsigned int place)
 {
     switch (place) {
         case PENDING:
+        case STAGED:
+        case BEREFT:
             return "the job to be allocated resources";
         case DYING:
             return "the job to end after an exception";
@@ -251,7 +282,7 @@ int reconcile_without (int skip,
         condition = view_condition (wf);
     }
     wait_for (&v, idle_reason (place));
-    if (place == PROLOG && prolog_overdue (&v))
+    if ((place & (PROLOG | BACK)) && prolog_overdue (&v))
         return 0;
     for (size_t i = 0; i < ROWS; i++) {
         if ((int)i != skip

@@ -34,6 +34,7 @@ struct dws_policy {
     double orphan_grace;        // before an unknown workflow is torn down
     double stage_out_retry;     // kept so long when its stage-out has failed;
                                 //  0 or less: not at all
+    double data_first_timeout;  // so long storage with data waits for nodes
     int save_datamovements;     // so many are recorded before Teardown
     int container_log_bytes;    // of each container, likewise
     int release_nodes;          // enum dws_release
@@ -48,6 +49,7 @@ struct dws_policy {
     .teardown_after = -1., \
     .datamovement_grace = -1., \
     .orphan_grace = 10., \
+    .data_first_timeout = -1., \
 }
 
 /* The actions. Of each: its kind, what it is called in code and in text, and
@@ -59,7 +61,7 @@ struct dws_policy {
     X (CREATE, create, "create", AGENT) \
     /* read the DirectiveBreakdowns */ \
     X (BREAKDOWNS, breakdowns, "breakdowns", AGENT) \
-    /* let the job into the queue */ \
+    /* let the job into the queue, or change what it waits for there: first */ \
     X (RESOURCE_UPDATE, resource_update, "resource-update", FLUX) \
     /* refuse the job in depend: text */ \
     X (REJECT, reject, "reject", FLUX) \
@@ -144,6 +146,8 @@ struct dws_action {
     enum dws_state state;       // DESIRE: the new one, SAVE: the one done
     uint32_t bit;               // SAVE
     bool whole;                 // SAVE: the workflow object too
+    enum dws_first first;       // RESOURCE_UPDATE: its data is there (YES), or it
+                                //  is to have nodes first after all (NO)
     int severity;               // RAISE
     const char *type;           // RAISE, a constant
     double until;               // RAISE, REPORT: it can be tried again, 0: not
@@ -170,6 +174,10 @@ int dws_reconcile (const struct dws_job *job,
                    const struct dws_policy *policy,
                    double now,
                    struct dws_actions *out);
+
+/* Is this workflow to have the job's data before the job has nodes?
+ */
+bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf);
 
 /* Of a job that is let go by the epilog timeout: true if no node that has a mount
  * of its workflow ('wf', NULL if there is none) can be given to another job. What is

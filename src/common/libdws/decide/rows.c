@@ -23,15 +23,6 @@ void row_create (struct view *v)
         act (v, DWS_ACT_CREATE);
 }
 
-static bool have_breakdowns (struct view *v)
-{
-    if (v->wf->breakdowns || v->wf->breakdown_count == 0)
-        return true;
-    wait_for (v, "the directive breakdowns");
-    act (v, DWS_ACT_BREAKDOWNS);
-    return false;
-}
-
 void row_offer (struct view *v)
 {
     if (v->job->refusal) {
@@ -41,8 +32,7 @@ void row_offer (struct view *v)
     save_timing (v);
     if (!have_breakdowns (v))
         return;
-    wait_for (v, "the job's resources to be updated");
-    act (v, DWS_ACT_RESOURCE_UPDATE);
+    offer (v);
 }
 
 /* The job is told of the nodes that lag before anything else: nobody who starts anew
@@ -133,7 +123,7 @@ static bool settle_left_out (struct view *v)
 
 void row_next (struct view *v)
 {
-    if (!settle_left_out (v))
+    if (!settle_left_out (v) || !have_computes (v))
         return;
     save_timing (v);
     desire (v, v->wf->desired + 1);
@@ -180,7 +170,8 @@ static bool go_on_without (struct view *v)
 
     /* In a state that DWS has not taken up nothing lags, and a forceReady
      * would be lost. */
-    if (v->job->failure_tolerance <= 0 || wf->state != wf->desired)
+    if (v->job->failure_tolerance <= 0 || wf->state != wf->desired
+        || v->job->phase != DWS_PHASE_PROLOG)
         return false;
     if (wf->force_ready) {
         wait_for (v, "the workflow to go on without the nodes that failed");

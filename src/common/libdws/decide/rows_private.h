@@ -13,11 +13,24 @@
  */
 void row_create (struct view *v);
 void row_offer (struct view *v);
+void row_reserve (struct view *v);
+void row_offer_staged (struct view *v);
+void row_keep_staged (struct view *v);
+void row_unstage (struct view *v);
 void row_place (struct view *v);
 void row_set_up (struct view *v);
 void row_next (struct view *v);
 void row_mount (struct view *v);
 void row_release_prolog (struct view *v);
+
+/* Let the job into the queue, for nodes and storage (first.c).
+ */
+void offer (struct view *v);
+
+/* Of a workflow that had its data before the job had nodes: has Computes been
+ * written? Asks to do that otherwise.
+ */
+bool have_computes (struct view *v);
 
 /* The prolog has taken too long: the job fails, and nothing else is to be done.
  */

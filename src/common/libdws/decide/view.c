@@ -30,6 +30,11 @@ bool dws_action_needs_agent (enum dws_action_kind kind)
     return (size_t)kind < DWS_ACT_COUNT && actions[kind].needs_agent;
 }
 
+bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf)
+{
+    return wf && wf->first && job->first != DWS_FIRST_NO;
+}
+
 bool under_way (struct view *v, enum dws_action_kind kind)
 {
     return (v->job->busy & DWS_BUSY (kind)) != 0;
@@ -94,6 +99,15 @@ bool have_hosts (struct view *v)
         return true;
     wait_for (v, "the resource set");
     act (v, DWS_ACT_HOSTS);
+    return false;
+}
+
+bool have_breakdowns (struct view *v)
+{
+    if (v->wf->breakdowns || v->wf->breakdown_count == 0)
+        return true;
+    wait_for (v, "the directive breakdowns");
+    act (v, DWS_ACT_BREAKDOWNS);
     return false;
 }
 

@@ -40,6 +40,10 @@ bool expired (struct view *v, double start, double timeout);
  */
 bool have_hosts (struct view *v);
 
+/* Have the breakdowns been read, if there are any? Asks to read them otherwise.
+ */
+bool have_breakdowns (struct view *v);
+
 /* Is it known which nodes have mounts? What is read before the job has started is
  * which lack them. have_mounted() asks to read that otherwise.
  */

@@ -49,12 +49,22 @@ void dws_job_destroy (struct dws_job *job)
         free (job->queue);
         free (job->rabbits);
         free (job->near);
+        free (job->constraints);
         free (job->resources);
         free (job->hosts);
         free (job->refusal);
         free (job->awaits);
         free (job);
     }
+}
+
+/* A plugin that does not know of this does not say anything, and could not do it.
+ */
+static enum dws_first first_decode (json_t *value)
+{
+    if (!value || json_is_false (value))
+        return DWS_FIRST_NO;
+    return json_is_true (value) ? DWS_FIRST_YES : DWS_FIRST_UNSAID;
 }
 
 struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
@@ -74,6 +84,9 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     const char *queue = NULL;
     const char *rabbits = NULL;
     const char *near = NULL;
+    json_t *first = NULL;
+    json_t *constraints = NULL;
+    int waits = 0;
     int run_started = 0;
     int exception = 0;
     int abandoned = 0;
@@ -84,7 +97,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
 
     if (json_unpack_ex (o, &err, 0,
                         "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?s s?s s?s s?s"
-                        " s?b s?b s?b s?b s?F s?F}",
+                        " s?o s?o s?b s?b s?b s?b s?b s?F s?F}",
                         "id", &id,
                         "jobid", &id,
                         "userid", &userid,
@@ -98,6 +111,9 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
                         "queue", &queue,
                         "rabbits", &rabbits,
                         "near", &near,
+                        "first", &first,
+                        "constraints", &constraints,
+                        "waits", &waits,
                         "run_started", &run_started,
                         "exception", &exception,
                         "abandoned", &abandoned,
@@ -128,6 +144,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
         || (queue && !(job->queue = strdup (queue)))
         || (rabbits && !(job->rabbits = strdup (rabbits)))
         || (near && !(job->near = strdup (near)))
+        || dws_jsontext_set (&job->constraints, constraints) < 0
         || dws_jsontext_set (&job->directives, for_dws) < 0
         || dws_jsontext_set (&job->resources, resources) < 0) {
         dws_job_destroy (job);
@@ -143,6 +160,8 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     job->directives_hash = dws_commands_hash (for_dws);
     json_decref (for_dws);
     job->failure_tolerance = tolerance;
+    job->first = first_decode (first);
+    job->waits = waits;
     job->run_started = run_started;
     job->exception = exception;
     job->abandoned = abandoned;
@@ -176,6 +195,10 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     take_over (&job->queue, &fresh->queue);
     take_over (&job->rabbits, &fresh->rabbits);
     take_over (&job->near, &fresh->near);
+    take_over (&job->constraints, &fresh->constraints);
+    if (job->first != DWS_FIRST_NO)
+        job->first = fresh->first;
+    job->waits = fresh->waits;
     job->userid = fresh->userid;
     job->lifetime = fresh->lifetime;
     job->commands = fresh->commands;

@@ -25,6 +25,15 @@ enum dws_phase {
     DWS_PHASE_GONE,
 };
 
+/* Is the job to have its storage and its data before it has nodes? Once the job has been
+ * let into the queue its jobspec says which it was, and that is never YES again after NO.
+ */
+enum dws_first {
+    DWS_FIRST_NO,               // nodes first, as its user or this module says
+    DWS_FIRST_UNSAID,           // what the site does
+    DWS_FIRST_YES,
+};
+
 /* The first part comes from Flux and can be asked for again
  * at any time. The second is what this process has set going: it may be
  * forgotten (all zero) at any time, the price is work done twice.
@@ -48,6 +57,9 @@ struct dws_job {
     char *queue;                // or NULL
     char *rabbits;              // that its nodes are to be next to, or NULL
     char *near;                 // a job or persistent storage, likewise
+    enum dws_first first;
+    char *constraints;          // JSON (RFC 31) of its user and queue, or NULL
+    bool waits;                 // others hold it: a dependency, or urgency 0
     bool run_started;
     bool exception;             // a fatal exception was raised: CLEANUP is near
     bool abandoned;             // epilog timeout: the epilog was let go
@@ -66,6 +78,7 @@ struct dws_job {
     bool reported;              // released: that data was lost is on record
     bool recalled;              // gone: what its eventlog says is known
     bool remembered;            // and that there was one
+    bool crowded;               // there is no room to have its data first
     char *refusal;              // why the workflow can never serve the job
     char *awaits;               // what others have that its storage needs, and who,
                                 //  or what limits it is held back by; NULL:

@@ -339,6 +339,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
     read_failed (wf, get_annotation (object, DWS_STAGE_OUT_FAILED_ANNOTATION));
     wf->retry = get_annotation (object, DWS_STAGE_OUT_RETRY_ANNOTATION) != NULL;
+    wf->first = get_annotation (object, DWS_DATA_FIRST_ANNOTATION) != NULL;
     wf->t_ready = dws_timestamp (get_string (object, "status", "readyChange"));
     wf->breakdown_count = json_array_size (json_object_get (status,
                                                   "directiveBreakdowns"));

@@ -77,6 +77,8 @@ struct dws_workflow {
     double t_stamp;             // since when it was in TransientCondition, as
     enum dws_state stamp_state; //  dws_workflow_stamp() has noted, 0: it has not
     double t_failed;            // when its stage-out has failed first, 0: it has not
+    bool first;                 // made for a job that is to have its data before
+                                //  it has nodes
     bool retry;                 // that is to be tried again, and has not been yet
     char *message;              // never NULL
     bool trouble;               // a driver reports an error

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libdws/decide/reconcile.h"
 #include "libdws/directive/command.h"
 #include "waiting.h"
 
@@ -103,6 +104,21 @@ static void add_movements (struct text *t, const struct dws_workflow *wf,
         say (t, ", one failed");
 }
 
+/* A job that is to have its data before it has nodes.
+ */
+static void add_first (struct text *t, const struct dws_job *job,
+                       const struct dws_workflow *wf)
+{
+    if (!wf->breakdowns)
+        say (t, "checking the directives");
+    else if (job->awaits)
+        say (t, "waiting for %s", job->awaits);
+    else if (job->waits)
+        say (t, "waiting for its other dependencies, or to be released");
+    else
+        say (t, "choosing rabbits");
+}
+
 static void add_state (struct text *t, const struct dws_job *job,
                        const struct dws_workflow *wf,
                        const struct dws_progress *p, double now)
@@ -110,7 +126,9 @@ static void add_state (struct text *t, const struct dws_job *job,
     switch (wf->state) {
         case DWS_STATE_NONE:
         case DWS_STATE_PROPOSAL:
-            if (job->phase != DWS_PHASE_PROLOG)
+            if (job->phase == DWS_PHASE_DEPEND && dws_is_first (job, wf))
+                add_first (t, job, wf);
+            else if (job->phase != DWS_PHASE_PROLOG)
                 say (t, "checking the directives");
             else if (job->awaits)
                 say (t, "waiting for %s", job->awaits);
@@ -128,7 +146,10 @@ static void add_state (struct text *t, const struct dws_job *job,
             break;
         case DWS_STATE_DATAIN:
         case DWS_STATE_DATAOUT:
-            add_movements (t, wf, p);
+            if (job->phase == DWS_PHASE_PENDING)
+                say (t, "waiting for nodes next to its data");
+            else
+                add_movements (t, wf, p);
             break;
         case DWS_STATE_PRERUN:
         case DWS_STATE_POSTRUN:
@@ -145,9 +166,11 @@ static void add_state (struct text *t, const struct dws_job *job,
         say (t, ": %s", wf->message);
 }
 
-static bool is_held (const struct dws_job *job)
+static bool is_held (const struct dws_job *job, const struct dws_workflow *wf)
 {
     return job->phase == DWS_PHASE_DEPEND || job->phase == DWS_PHASE_PROLOG
+        || (job->phase == DWS_PHASE_PENDING && dws_is_first (job, wf)
+            && wf->desired >= DWS_STATE_DATAIN)
         || (job->phase == DWS_PHASE_EPILOG && !job->abandoned);
 }
 
@@ -162,7 +185,7 @@ const char *dws_waiting_text (const struct dws_job *job,
     struct text t = { buf, 0 };
 
     buf[0] = '\0';
-    if (!is_held (job))
+    if (!is_held (job, wf))
         return buf;
     say (&t, "rabbit: ");
     if (link == DWS_LINK_NO_AGENT)
@@ -184,7 +207,7 @@ const char *dws_waiting_text (const struct dws_job *job,
 const char *dws_waiting_kind (const struct dws_job *job,
                               const struct dws_workflow *wf)
 {
-    if (!wf || wf->ready || wf->state != wf->desired || !is_held (job))
+    if (!wf || wf->ready || wf->state != wf->desired || !is_held (job, wf))
         return NULL;
     switch (wf->state) {
         case DWS_STATE_SETUP:

@@ -10,6 +10,7 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
+#include "act/first.h"
 #include "act/kvs.h"
 #include "act/near.h"
 #include "act/storage.h"
@@ -39,7 +40,8 @@ static int read_object (struct job *job, size_t index, const char *kind,
 
 /* Which Servers hold the storage that the nodes must be next to is known once
  * the breakdowns have been read; they are counted on from these. They are
- * needed only until the job has its nodes.
+ * needed only until the job has its nodes. Of a job that is to have its data before,
+ * it is its own storage, which may have been written before this start of the module.
  */
 static int read_servers (struct job *job)
 {
@@ -52,6 +54,8 @@ static int read_servers (struct job *job)
 
     if (job->facts->phase != DWS_PHASE_DEPEND)
         refs = json_array ();
+    else if (dws_is_first (job->facts, job->wf))
+        refs = dws_location_own (job->breakdowns, &error);
     else if (!(refs = dws_location_servers (job->breakdowns, &error))
              && errno == EINVAL) {
         act_refuse (job, error.text);
@@ -203,12 +207,16 @@ const struct action action_breakdowns = {
 static int send_resources (struct job *job, const struct demand *demand)
 {
     flux_future_t *f;
+    json_t *first = NULL;
 
+    if (job->offering != DWS_FIRST_UNSAID)
+        first = json_boolean (job->offering == DWS_FIRST_YES);
     f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
-                       FLUX_NODEID_ANY, 0, "{s:I s:O s:O}",
+                       FLUX_NODEID_ANY, 0, "{s:I s:O s:O s:o*}",
                        "id", (json_int_t)job->facts->id,
                        "resources", demand->resources,
-                       "exclude", demand->constraint);
+                       "exclude", demand->constraint,
+                       "first", first);
     return act_call (job, &action_resource_update, f, act_done_cb);
 }
 
@@ -231,7 +239,9 @@ static int run_resource_update (struct job *job,
     dws_error_t error;
     int rc;
 
-    if (storage_demand (job, &demand, &error) < 0) {
+    job->offering = wanted->first;
+    if (storage_demand (job, wanted->first == DWS_FIRST_YES, &demand,
+                        &error) < 0) {
         if (errno == EINVAL || errno == ENOSPC) {
             act_refuse (job, error.text);
             return 0;
@@ -256,15 +266,23 @@ static int run_resource_update (struct job *job,
 
 static bool resource_update_done (struct job *job)
 {
+    if (job->offering != DWS_FIRST_UNSAID
+        && job->facts->first != DWS_FIRST_NO)
+        job->facts->first = job->offering;
     dws_job_advance (job->facts, DWS_PHASE_PENDING);
     json_decref (job->servers);
     job->servers = NULL;
     return true;
 }
 
+static bool resource_update_ready (struct job *job)
+{
+    return near_ready (job) && first_ready (job);
+}
+
 const struct action action_resource_update = {
     .kind = DWS_ACT_RESOURCE_UPDATE,
-    .ready = near_ready,
+    .ready = resource_update_ready,
     .run = run_resource_update,
     .done = resource_update_done,
 };

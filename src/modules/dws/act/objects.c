@@ -23,6 +23,7 @@ json_t *object_workflow (const struct dws_job *job,
                          const char *name,
                          gid_t gid,
                          const char *instance,
+                         bool first,
                          dws_error_t *error)
 {
     char f58[64];
@@ -52,6 +53,13 @@ json_t *object_workflow (const struct dws_job *job,
                      "userID", (json_int_t)job->userid,
                      "groupID", (json_int_t)gid,
                      "dwDirectives", directives);
+    if (o && first
+        && json_object_set_new (json_object_get (o, "metadata"), "annotations",
+                                json_pack ("{s:s}", DWS_DATA_FIRST_ANNOTATION,
+                                           "true")) < 0) {
+        json_decref (o);
+        o = NULL;
+    }
     if (!o)
         dws_error (error, ENOMEM, "out of memory");
     return o;

@@ -14,12 +14,13 @@
 #include "libdws/facts/workflow.h"
 
 /* A new Workflow object of that name, whose file systems belong to the group
- * 'gid'.
+ * 'gid'. With 'first' the job is to have its data before it has nodes.
  */
 json_t *object_workflow (const struct dws_job *job,
                          const char *name,
                          gid_t gid,
                          const char *instance,
+                         bool first,
                          dws_error_t *error);
 
 /* {"data": [{"name": HOST}, ...]} for a hostlist, without the rabbits that

@@ -15,7 +15,9 @@
 #include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/failures.h"
+#include "act/first.h"
 #include "act/kvs.h"
+#include "act/near.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "agent/commands.h"
@@ -110,14 +112,14 @@ static bool may_wait (struct job *job)
     return time_left (job) > 0.;
 }
 
-/* For room that others have. Where storage lies anywhere these may have taken it in the
- * moment before the scheduler was told.
+/* For room that others have. Where storage lies anywhere, or comes before nodes, these
+ * may have taken it in the moment before the scheduler was told.
  */
 static double time_for_room (struct job *job)
 {
     const struct dws_config *config = job->ctx->config;
 
-    return time_left_of (job, storage_anywhere (job)
+    return time_left_of (job, storage_anywhere (job) || job->ctx->early
                               ? config->space_timeout
                               : config->policy.tc_timeout);
 }
@@ -169,6 +171,22 @@ static int wait_turn (struct job *job, json_t *nodes,
     return rc;
 }
 
+/* The job cannot have its data before it has nodes: it goes the way of others.
+ */
+static int nodes_first (struct job *job, const char *why)
+{
+    char label[JOB_LABEL_SIZE];
+
+    flux_log (job->ctx->h, LOG_INFO, "%s: gets its nodes before its data: %s",
+              job_label (job, label), why);
+    holds_end (job);
+    job->facts->crowded = true;
+    job->t_down = 0.;
+    turns_leave (job->ctx->turns, job);
+    jobs_changed (job);
+    return 0;
+}
+
 /* Wait for room on any rabbits, which 'text' says more about. The job has nothing
  * meanwhile, and whoever was given its nodes first is first. Returns as run() does.
  */
@@ -178,6 +196,8 @@ static int wait_room (struct job *job, const char *text)
     char *awaits;
     int rc;
 
+    if (left <= 0. && job->facts->phase == DWS_PHASE_DEPEND)
+        return nodes_first (job, text);
     if (left <= 0.) {
         act_refuse (job, text);
         return 0;
@@ -206,7 +226,8 @@ static void find_first (struct job *other, void *arg)
     struct search *search = arg;
 
     if (turns_room_before (other, search->first ? search->first : search->job)
-        && (!other->wf->breakdowns || storage_roams (other)))
+        && (!other->wf->breakdowns || storage_roams (other)
+            || other->facts->phase == DWS_PHASE_DEPEND))
         search->first = other;
 }
 
@@ -312,64 +333,168 @@ static json_t *lay_out (struct job *job, json_t **nodes,
     return sets;
 }
 
-/* What is exclusive is taken on all rabbits at once, here, and a job that waits for
- * it has none of it: so there is no deadlock.
+/* The job takes what the layout says. Returns as run() does.
  */
-static int run_servers (struct job *job, const struct dws_action *wanted)
+static int take (struct job *job, json_t *nodes, json_t *sets)
 {
-    struct space *space = job->ctx->space;
-    struct rivals rivals = { 0 };
-    dws_error_t error = { "" };
-    json_t *nodes = NULL;
-    json_t *sets = NULL;
+    dws_error_t error;
     char *rabbits;
-    bool roams;
-    int rc;
 
-    if (job->wf->destroys && (rc = wait_unused (job)) <= 0)
-        return rc;
-    if (!job->wf->breakdowns)       // none of the directives has storage
-        return nothing_to_write (job);
-    if (!space_known (space)) {
-        errno = EAGAIN;
-        return -1;
-    }
-    roams = storage_roams (job);
-    if (roams && (rc = wait_behind (job)) <= 0)
-        return rc;
-    if (!(sets = lay_out (job, &nodes, &rivals, &error))) {
-        rc = no_layout (job, nodes, &rivals, error.text);
-        goto done;
-    }
     job->t_down = 0.;
-    (void)space_claim (space, &job->claim, sets);
+    (void)space_claim (job->ctx->space, &job->claim, sets);
     turns_leave (job->ctx->turns, job);
     holds_claimed (job);
-    if (roams)
+    if (storage_anywhere (job))
         job->ctx->events->space_changed (job->ctx);
     if ((rabbits = dws_allocation_rabbits (nodes, job->claim.bytes, &error))) {
         annotate_memo (job, "rabbits", rabbits, false);
         free (rabbits);
     }
     if (json_array_size (sets) == 0)
-        rc = nothing_to_write (job);
+        return nothing_to_write (job);
+    return send_servers (job, sets);
+}
+
+/* Has all of the job's storage been written, maybe before this start of the module?
+ */
+static bool is_reserved (const struct job *job)
+{
+    json_t *servers;
+    size_t index;
+
+    json_array_foreach (job->servers, index, servers) {
+        json_t *sets = NULL;
+
+        (void)json_unpack (servers, "{s:{s:o}}", "spec", "allocationSets",
+                           &sets);
+        if (json_array_size (sets) == 0)
+            return false;
+    }
+    return json_array_size (job->servers) > 0;
+}
+
+/* The layout as Servers objects have it, for when they will have been written.
+ */
+static void note_sent (struct job *job, json_t *sets)
+{
+    json_t *entry;
+    size_t index;
+
+    json_decref (job->sent);
+    job->sent = json_array ();
+    json_array_foreach (sets, index, entry)
+        (void)json_array_append_new (job->sent,
+                                     json_pack ("{s:O s:{s:O}}",
+                                                "metadata",
+                                                json_object_get (entry,
+                                                                 "servers"),
+                                                "spec", "allocationSets",
+                                                json_object_get (
+                                                    entry, "allocationSets")));
+}
+
+/* There is no place for the job's storage, which errno says more about.
+ */
+static int no_reserve (struct job *job, const char *text)
+{
+    json_t *nodes;
+
+    if (errno == EAGAIN) {          // read the breakdowns once more
+        ERRNO_SAFE (dws_jsontext_set (&job->wf->breakdowns, NULL));
+        return -1;
+    }
+    if (errno != ENOSPC && errno != EHOSTDOWN)
+        return errno == ENOMEM ? -1 : nodes_first (job, text);
+    if (!(nodes = storage_first_nodes (job, true, NULL)))
+        return nodes_first (job, text);
+    json_decref (nodes);
+    return wait_room (job, text);
+}
+
+/* The job has no nodes yet: they are to be found next to its storage.
+ */
+static int run_reserve (struct job *job)
+{
+    struct rivals rivals = { 0 };
+    dws_error_t error = { "" };
+    json_t *nodes;
+    json_t *sets = NULL;
+    int rc;
+
+    if (is_reserved (job))
+        return nothing_to_write (job);
+    if ((rc = wait_behind (job)) <= 0)
+        return rc;
+    space_free (job->ctx->space, &job->claim, true);
+    if ((nodes = storage_first_nodes (job, false, &error))
+        && storage_rivals (job, nodes, false, &rivals, &error) == 0)
+        sets = storage_layout (job, nodes, &rivals, LAYOUT_NOW, &error);
+    if (sets) {
+        note_sent (job, sets);
+        rc = take (job, nodes, sets);
+    }
     else
-        rc = send_servers (job, sets);
-done:
+        rc = no_reserve (job, error.text);
     ERRNO_SAFE (rivals_clear (&rivals));
     ERRNO_SAFE (json_decref (nodes));
     ERRNO_SAFE (json_decref (sets));
     return rc;
 }
 
+/* What is exclusive is taken on all rabbits at once, here, and a job that waits for
+ * it has none of it: so there is no deadlock.
+ */
+static int run_servers (struct job *job, const struct dws_action *wanted)
+{
+    struct rivals rivals = { 0 };
+    dws_error_t error = { "" };
+    json_t *nodes = NULL;
+    json_t *sets;
+    int rc;
+
+    if (job->wf->destroys && (rc = wait_unused (job)) <= 0)
+        return rc;
+    if (!job->wf->breakdowns)       // none of the directives has storage
+        return nothing_to_write (job);
+    if (!space_known (job->ctx->space)) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (job->facts->phase == DWS_PHASE_DEPEND)
+        return run_reserve (job);
+    if (storage_roams (job) && (rc = wait_behind (job)) <= 0)
+        return rc;
+    if ((sets = lay_out (job, &nodes, &rivals, &error)))
+        rc = take (job, nodes, sets);
+    else
+        rc = no_layout (job, nodes, &rivals, error.text);
+    ERRNO_SAFE (rivals_clear (&rivals));
+    ERRNO_SAFE (json_decref (nodes));
+    ERRNO_SAFE (json_decref (sets));
+    return rc;
+}
+
+/* Of a job that has no nodes yet, where it may have them and what is idle is known.
+ */
+static bool servers_ready (struct job *job)
+{
+    return near_ready (job) && first_ready (job);
+}
+
 static bool servers_done (struct job *job)
 {
     job->wf->servers_written = true;
+    if (job->sent) {
+        json_decref (job->servers);
+        job->servers = job->sent;
+        job->sent = NULL;
+    }
     return true;
 }
 
 const struct action action_servers = {
     .kind = DWS_ACT_SERVERS,
+    .ready = servers_ready,
     .run = run_servers,
     .done = servers_done,
 };

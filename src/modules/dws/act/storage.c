@@ -12,6 +12,7 @@
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/daemons.h"
+#include "libdws/storage/first.h"
 #include "libdws/storage/labels.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/near.h"
@@ -19,6 +20,7 @@
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "act/first.h"
 #include "act/kvs.h"
 #include "act/near.h"
 #include "act/storage.h"
@@ -38,9 +40,14 @@ void demand_clear (struct demand *demand)
     *demand = (struct demand){ 0 };
 }
 
-bool storage_anywhere (const struct job *job)
+static bool site_anywhere (const struct job *job)
 {
     return job->ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE;
+}
+
+bool storage_anywhere (const struct job *job)
+{
+    return site_anywhere (job) || dws_is_first (job->facts, job->wf);
 }
 
 bool storage_roams (const struct job *job)
@@ -80,29 +87,46 @@ static json_t *join (json_t *a, json_t *b, int64_t nodes, dws_error_t *error)
     return both;
 }
 
-/* Next to storage that exists already, to rabbits with the labels that new storage
- * asks for, and where its user wants it.
+/* Next to the job's own storage, if it is there, or to what exists already.
  */
-static json_t *locate (struct job *job, json_t *breakdowns,
+static json_t *locate_storage (struct job *job, bool staged,
+                               json_t *breakdowns, int64_t nodes,
+                               dws_error_t *error)
+{
+    const struct dws_topology *topo = job->ctx->config->topology;
+    json_t *goodness;
+    json_t *location = NULL;
+
+    if (!staged)
+        return dws_location_constraint (breakdowns, job->servers, topo,
+                                        job->ctx->config->network_types,
+                                        nodes, error);
+    if ((goodness = first_goodness (job, error)))
+        location = dws_location_first (breakdowns, job->servers, topo,
+                                       goodness, nodes, error);
+    ERRNO_SAFE (json_decref (goodness));
+    return location;
+}
+
+/* Next to storage, to rabbits with the labels that new storage asks for, and where its
+ * user wants it.
+ */
+static json_t *locate (struct job *job, bool staged, json_t *breakdowns,
                        json_t *resources, dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
     int64_t nodes = dws_breakdown_nodes (resources);
     json_t *storages = storages_by_name (job->ctx->storages);
-    json_t *labels = NULL;
+    json_t *labels;
     json_t *location;
 
-    if (!(location = dws_location_constraint (breakdowns, job->servers, topo,
-                                              job->ctx->config->network_types,
-                                              nodes, error))
-        || !(labels = dws_labels_constraint (breakdowns, storages, topo, nodes,
-                                             storage_anywhere (job), error))) {
-        ERRNO_SAFE (json_decref (location));
-        location = NULL;
+    if (!(location = locate_storage (job, staged, breakdowns, nodes, error)))
+        return NULL;
+    if (!staged) {
+        labels = dws_labels_constraint (breakdowns, storages, topo, nodes,
+                                        site_anywhere (job), error);
+        location = join (location, labels, nodes, error);
     }
-    else
-        location = join (location, json_incref (labels), nodes, error);
-    ERRNO_SAFE (json_decref (labels));
     if (location)
         location = join (location, near_constraint (job, nodes, error), nodes,
                          error);
@@ -111,10 +135,11 @@ static json_t *locate (struct job *job, json_t *breakdowns,
 
 /* Where the job may run: next to its storage, and not where the rabbit is out of reach.
  */
-static json_t *make_constraint (struct job *job, json_t *breakdowns,
-                                json_t *resources, dws_error_t *error)
+static json_t *make_constraint (struct job *job, bool staged,
+                                json_t *breakdowns, json_t *resources,
+                                dws_error_t *error)
 {
-    json_t *location = locate (job, breakdowns, resources, error);
+    json_t *location = locate (job, staged, breakdowns, resources, error);
     json_t *o;
 
     if (!location || json_array_size (breakdowns) == 0
@@ -129,7 +154,7 @@ int storage_foresee (struct job *job, dws_error_t *error)
 {
     struct dws_breakdown_opts opts = {
         .min_gib = DWS_MIN_GIB,
-        .anywhere = storage_anywhere (job),
+        .anywhere = site_anywhere (job),
         .total_bytes = storages_total (job->ctx->storages,
                                        job->ctx->config->topology),
     };
@@ -160,7 +185,7 @@ static int check_anywhere (struct job *job, dws_error_t *error)
     json_t *nodes;
     json_t *sets = NULL;
 
-    if (!storage_anywhere (job)
+    if (!site_anywhere (job)
         || json_object_size (storages_by_name (job->ctx->storages)) == 0)
         return 0;
     if (!(nodes = json_object ()))
@@ -173,7 +198,7 @@ static int check_anywhere (struct job *job, dws_error_t *error)
     return sets ? 0 : -1;
 }
 
-int storage_demand (struct job *job, struct demand *demand,
+int storage_demand (struct job *job, bool staged, struct demand *demand,
                     dws_error_t *error)
 {
     struct dws_config *config = job->ctx->config;
@@ -183,7 +208,8 @@ int storage_demand (struct job *job, struct demand *demand,
         .maximums = config->maximums,
         .rabbit_bytes = storages_largest (job->ctx->storages,
                                           config->topology, &known),
-        .anywhere = storage_anywhere (job),
+        .anywhere = site_anywhere (job),
+        .placed = staged,
         .total_bytes = storages_total (job->ctx->storages, config->topology),
     };
     json_t *breakdowns;
@@ -200,9 +226,9 @@ int storage_demand (struct job *job, struct demand *demand,
                                              error))
         || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
                                                       &opts, error))
-        || (job->wf->breakdowns && check_anywhere (job, error) < 0)
-        || !(demand->constraint = make_constraint (job, breakdowns, resources,
-                                                    error))) {
+        || (job->wf->breakdowns && !staged && check_anywhere (job, error) < 0)
+        || !(demand->constraint = make_constraint (job, staged, breakdowns,
+                                                   resources, error))) {
         demand_clear (demand);
         rc = -1;
     }
@@ -406,6 +432,39 @@ static json_t *taken (struct job *job)
     if ((sum.bytes = json_copy (space_used (job->ctx->space))))
         jobs_each (job->ctx->jobs, add_reserved, &sum);
     return sum.bytes;
+}
+
+json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
+{
+    const struct dws_topology *topo = job->ctx->config->topology;
+    struct dws_allocation_opts opts = { .min_gib = DWS_MIN_GIB, .ever = ever };
+    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
+    json_t *resources = dws_jsontext_get (job->facts->resources);
+    json_t *goodness = NULL;
+    json_t *nodes = NULL;
+
+    opts.storages = storages_array (job->ctx->storages);
+    if (!ever)
+        opts.used = taken (job);
+    if (!breakdowns || !resources || (!ever && !opts.used))
+        dws_error (error, ENOMEM, "out of memory");
+    else if ((goodness = first_goodness (job, error)))
+        nodes = dws_first_nodes (breakdowns, goodness,
+                                 dws_breakdown_nodes (resources), topo, &opts,
+                                 error);
+    if (nodes
+        && dws_allocation_anywhere (nodes, topo,
+                                    suspects_names (job->ctx->suspects),
+                                    error) < 0) {
+        ERRNO_SAFE (json_decref (nodes));
+        nodes = NULL;
+    }
+    ERRNO_SAFE (json_decref (goodness));
+    ERRNO_SAFE (json_decref (opts.used));
+    ERRNO_SAFE (json_decref (opts.storages));
+    ERRNO_SAFE (json_decref (resources));
+    ERRNO_SAFE (json_decref (breakdowns));
+    return nodes;
 }
 
 json_t *storage_layout (struct job *job, json_t *nodes,

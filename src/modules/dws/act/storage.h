@@ -28,10 +28,11 @@ struct demand {
     json_t *units;          // systemd units, an array
 };
 
-/* Work out the demand from the breakdowns of the job. Fails with EINVAL or
- * ENOSPC (text for the user), EAGAIN (a breakdown is not ready) or ENOMEM.
+/* Work out the demand from the breakdowns of the job; with 'staged' its storage is there,
+ * and nodes next to it are wanted. Fails with EINVAL or ENOSPC (text for the user),
+ * EAGAIN (a breakdown is not ready) or ENOMEM.
  */
-int storage_demand (struct job *job, struct demand *demand,
+int storage_demand (struct job *job, bool staged, struct demand *demand,
                     dws_error_t *error);
 void demand_clear (struct demand *demand);
 
@@ -41,7 +42,8 @@ void demand_clear (struct demand *demand);
 const char *storage_left_out (const struct job *job);
 char *storage_hosts (const struct job *job);
 
-/* May storage that is not bound to nodes lie on any rabbit?
+/* May storage that is not bound to nodes lie on any rabbit? That of a job that has it
+ * before it has nodes always may.
  */
 bool storage_anywhere (const struct job *job);
 
@@ -53,6 +55,11 @@ bool storage_roams (const struct job *job);
  * may lie anywhere, all others as well, with 0, but those that may be dead.
  */
 json_t *storage_nodes (struct job *job, dws_error_t *error);
+
+/* The same for a job that has no nodes yet: as they are to be (libdws/storage/first.h),
+ * with all rabbits as they are, or 'ever' in order and empty.
+ */
+json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error);
 
 /* What the job wants to have rabbits for itself for, and what others have of that
  * there, or are to get first, as libdws/storage/allocation.h has it: those that may

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "act/action.h"
+#include "act/first.h"
 #include "act/groups.h"
 #include "act/limits.h"
 #include "act/near.h"
@@ -62,6 +63,7 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     /* A job that has been let in once is not refused for drives lost since. */
     if (job->facts->phase == DWS_PHASE_DEPEND
         && (near_check (job, &error) < 0
+            || first_check (job, &error) < 0
             || storage_foresee (job, &error) < 0)) {
         if (errno == ENOMEM)
             return -1;
@@ -77,7 +79,8 @@ static int run_create (struct job *job, const struct dws_action *wanted)
         return -1;
     }
     if (!(object = object_workflow (job->facts, job_workflow (job, name), gid,
-                                    job->ctx->instance, &error)))
+                                    job->ctx->instance, first_wanted (job),
+                                    &error)))
         return -1;
     return act_send (job, &action_create, 0,
                      command_create_with ("create", "workflows",

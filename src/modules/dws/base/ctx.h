@@ -26,6 +26,7 @@ struct leases;
 struct losses;
 struct notices;
 struct persistent;
+struct pool;
 struct profiles;
 struct scheduler;
 struct space;
@@ -54,6 +55,8 @@ struct dws_ctx {
     struct dws_config *config;
     struct jobs *jobs;
     struct space *space;        // who holds what on rabbits
+    bool early;                 // there are, or were, jobs with storage and no
+                                //  nodes yet: the scheduler did not give it
     int recalling;              // jobs whose R is being read (act/storage.h)
     struct turns *turns;        // jobs that wait for what others have there
     struct totals *totals;      // jobs that wait for limits
@@ -68,6 +71,7 @@ struct dws_ctx {
 
     struct scheduler *scheduler;        // what it knows of rabbits
     struct holds *holds;        // what it is told not to give away
+    struct pool *pool;          // the nodes, as it sees them
 
     struct systemstatus *systemstatus;  // what DWS knows of nodes
     struct suspects *suspects;  // rabbits that may be dead

@@ -55,6 +55,7 @@ static void job_destroy (void *value)
         json_decref (job->ssds);
         free (job->object);
         json_decref (job->servers);
+        json_decref (job->sent);
         flux_watcher_destroy (job->wake);
         retry_destroy (job->retry);
         json_decref (job->breakdowns);
@@ -354,6 +355,8 @@ void jobs_forget_workflow (struct job *job)
         underway_workflow_gone (&job->underway, job->facts);
         json_decref (job->servers);
         job->servers = NULL;
+        json_decref (job->sent);
+        job->sent = NULL;
         json_decref (job->breakdowns);
         job->breakdowns = NULL;
     }
@@ -408,6 +411,7 @@ void jobs_learn_workflow (struct jobs *jobs, json_t *object,
     }
     /* Also when a list is older than what the result of a command has shown. */
     job->seen = true;
+    jobs->ctx->early |= wf->first;
     if (wf->version < job->version) {
         dws_workflow_destroy (wf);
         return;

@@ -43,7 +43,11 @@ struct job {
                                         //  decoded from, where it may be saved,
                                         //  until that is decided on
     json_t *breakdowns;                 // those read so far
-    json_t *servers;                    // where storage is that is used
+    json_t *servers;                    // where storage is that is used, or the
+                                        //  job's own, if that comes first
+    json_t *sent;                       // the latter, as it is being written
+    enum dws_first offering;            // of the resource-update under way
+    bool awaits_pool;                   // sched/pool.h
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
     char *near;                         // rabbits of what dw_near names

@@ -51,10 +51,16 @@ void turns_destroy (struct turns *turns)
     }
 }
 
-/* Jobs that were given their nodes at the same time go by their ids.
+/* Jobs that were given their nodes at the same time go by their ids, and so do those
+ * that have none yet, which come after all others.
  */
 static bool is_before (const struct job *a, const struct job *b)
 {
+    bool early_a = a->facts->phase == DWS_PHASE_DEPEND;
+    bool early_b = b->facts->phase == DWS_PHASE_DEPEND;
+
+    if (early_a != early_b)
+        return early_b;
     if (a->t_alloc != b->t_alloc)
         return a->t_alloc < b->t_alloc;
     return a->facts->id < b->facts->id;
@@ -203,8 +209,13 @@ void turns_leave (struct turns *turns, struct job *job)
  */
 static bool may_wait (const struct job *job)
 {
+    bool early = job->facts->phase == DWS_PHASE_DEPEND
+        && dws_is_first (job->facts, job->wf)
+        && job->wf->state == DWS_STATE_PROPOSAL && job->wf->ready
+        && !job->facts->crowded && !job->facts->waits;
+
     return job->wf
-        && job->facts->phase == DWS_PHASE_PROLOG
+        && (job->facts->phase == DWS_PHASE_PROLOG || early)
         && !job->facts->exception
         && !job->facts->abandoned
         && !job->facts->refusal

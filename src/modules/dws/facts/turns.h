@@ -33,7 +33,9 @@ int turns_wait (struct turns *turns, struct job *job, json_t *keys,
                 json_t *rabbits, bool queued, const char *text);
 
 /* The job waits for room on any rabbits, and 'text' says so to its owner. It wants
- * nothing that is exclusive, so it is before nobody in turns_before(). Fails with ENOMEM.
+ * nothing that is exclusive, so it is before nobody in turns_before(). Jobs that are to
+ * have their data before they have nodes wait here, too, behind all that have nodes.
+ * Fails with ENOMEM.
  */
 int turns_wait_room (struct turns *turns, struct job *job, const char *text);
 

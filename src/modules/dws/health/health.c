@@ -160,7 +160,16 @@ struct ungiven {
     json_t *outside;
 };
 
-/* What a job has besides what the scheduler gave it: all of it, if that is given back.
+/* Whether jobs can have storage that the scheduler did not give them.
+ */
+static bool lies_anywhere (const struct dws_ctx *ctx)
+{
+    return ctx->early
+        || ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE;
+}
+
+/* What a job has besides what the scheduler gave it: all of it, if that is given back,
+ * or if the job has no nodes yet.
  */
 static void add_beyond (struct job *job, void *arg)
 {
@@ -174,8 +183,8 @@ static void add_beyond (struct job *job, void *arg)
         sum->health->keeping = true;
         given = NULL;
     }
-    else if (!given || job->ctx->config->lustre_placement
-                       != DWS_PLACEMENT_ANYWHERE)
+    else if (!lies_anywhere (sum->health->ctx)
+             || (!given && job->facts->phase >= DWS_PHASE_PROLOG))
         return;
     json_object_foreach (job->claim.bytes, rabbit, value) {
         json_int_t bytes = json_integer_value (value)
@@ -259,8 +268,7 @@ void health_see_job (struct health *health, const struct job *job)
 
 void health_see_space (struct health *health)
 {
-    if (health->keeping
-        || health->ctx->config->lustre_placement == DWS_PLACEMENT_ANYWHERE)
+    if (health->keeping || lies_anywhere (health->ctx))
         health_changed (health);
 }
 

@@ -155,6 +155,7 @@ static void dump (const struct model *m)
                    "alone=%d kept=%d given=%d progress=%d "
                    "keeps=%d failed=%d retry=%d recorded=%d recording=%d "
                    "lost=%d left_out=%d only_waived=%d shrunk=%d "
+                   "first=%d want_first=%d crowded=%d "
                    "busy=%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
                    m->teardown, m->raised, m->hand, m->tolerance,
@@ -164,16 +165,17 @@ static void dump (const struct model *m)
                    m->drained, m->missing, m->alone, m->kept,
                    m->given, m->progress, m->keeps, m->seen.failed,
                    m->seen.retry, m->recorded, m->recording, m->lost, m->left_out,
-                   m->only_waived, m->shrunk,
+                   m->only_waived, m->shrunk, m->first, m->want_first,
+                   m->crowded,
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
                    | (unsigned int)m->busy[3] << 24);
     for (int i = 0; i < 2; i++) {
         const struct model_workflow *wf = i ? &m->seen : &m->real;
         print_message ("%s: exists=%d desired=%s state=%s ready=%d status=%d "
-                       "deleting=%d finalizer=%d\n", i ? "seen" : "real",
+                       "deleting=%d finalizer=%d first=%d\n", i ? "seen" : "real",
                        wf->exists, dws_state_name (wf->desired),
                        dws_state_name (wf->state), wf->ready, wf->status,
-                       wf->deleting, wf->finalizer);
+                       wf->deleting, wf->finalizer, wf->first);
     }
 }
 
@@ -228,6 +230,7 @@ static size_t explore (struct model_check *check, int unmount,
 static void test_every_state (void **state)
 {
     struct model_check check = { .skip = -1 };
+    struct model first;
 
     for (int unmount = 0; unmount < 2; unmount++) {
         size_t count = explore (&check, unmount, NULL, true);
@@ -237,6 +240,9 @@ static void test_every_state (void **state)
                        unmount ? "released when unmounted"
                                : "released when torn down", count);
     }
+    first = model_start_first (0, 0);
+    explore (&check, 0, &first, true);
+    assert_null (check.failure);
     for (size_t row = 0; row < reconcile_rows (); row++) {
         if (!(check.rows[row / 32] & (1U << (row % 32))))
             fail_msg ("row never applied: %s", reconcile_row_name (row));
@@ -259,11 +265,58 @@ static void test_every_state_kept (void **state)
     }
 }
 
+/* Those of a job that is to have its data before it has nodes.
+ */
+static void test_every_state_first (void **state)
+{
+    for (int tolerance = 0; tolerance < 2; tolerance++) {
+        struct model_check check = { .skip = -1 };
+        struct model first = model_start_first (tolerance, 0);
+        size_t count;
+
+        first.hand = tolerance;     // with failing nodes there is trouble enough
+        count = explore (&check, 0, &first, true);
+        assert_null (check.failure);
+        print_message ("data first%s: %zu states visited\n",
+                       tolerance ? ", nodes may fail" : "", count);
+    }
+}
+
+/* Its nodes are idle while file systems are mounted, and no longer.
+ */
+static void test_course_first (void **state)
+{
+    struct model_check check = { .skip = -1 };
+    struct model m = model_start_first (0, 0);
+    uint8_t reached = DWS_STATE_NONE;
+
+    for (int i = 0; i < PATH_MAX_STEPS && !model_over (&m); i++) {
+        if (m.phase < DWS_PHASE_PROLOG)
+            reached = m.real.state;
+        assert_true (model_settle (&m, WORLD_WELL, &check));
+        assert_null (check.failure);
+        assert_false (m.exception);
+    }
+    assert_true (model_over (&m));
+    assert_int_equal (reached, DWS_STATE_DATAIN);
+}
+
+/* Rows that no other job gets to.
+ */
+static bool is_about_first (const char *row)
+{
+    return strstr (row, "FIRST") || strstr (row, "STAGED")
+        || strstr (row, "BACK") || strstr (row, "BEREFT");
+}
+
 static void test_every_row_is_needed (void **state)
 {
     for (size_t row = 0; row < reconcile_rows (); row++) {
         struct model_check check = { .skip = row };
+        struct model first = model_start_first (0, 0);
 
+        if (is_about_first (reconcile_row_name (row)))
+            explore (&check, 0, &first, false);
         /* Nearly all of them are needed there: the other is a long walk. */
         for (int unmount = 1; unmount >= 0 && !check.failure; unmount--)
             explore (&check, unmount, NULL, false);
@@ -352,7 +405,9 @@ int main (void)
         cmocka_unit_test (test_ordinary_course),
         cmocka_unit_test (test_tolerant_job_runs),
         cmocka_unit_test (test_data_on_the_move),
+        cmocka_unit_test (test_course_first),
         cmocka_unit_test (test_every_state_kept),
+        cmocka_unit_test (test_every_state_first),
         cmocka_unit_test (test_every_state),
         cmocka_unit_test (test_every_row_is_needed),
     };

@@ -44,6 +44,15 @@ struct model model_start_kept (int unmount)
     return m;
 }
 
+struct model model_start_first (int tolerance, int unmount)
+{
+    struct model m = model_start (tolerance, 0, unmount);
+
+    m.asks = 1;
+    m.first = DWS_FIRST_UNSAID;
+    return m;
+}
+
 struct model model_start_again (int unmount)
 {
     struct model m = model_start (0, 0, unmount);
@@ -61,7 +70,7 @@ struct model model_start_again (int unmount)
  */
 bool model_loses (const struct model *m)
 {
-    return !m->tolerance && !m->patient && !m->keeps;
+    return !m->tolerance && !m->patient && !m->keeps && !m->asks;
 }
 
 bool model_over (const struct model *m)
@@ -174,8 +183,12 @@ void model_run_call (struct model *m, int kind)
 {
     switch (kind) {
         case DWS_ACT_RESOURCE_UPDATE:
-            if (m->phase == DWS_PHASE_DEPEND)
-                m->phase = DWS_PHASE_PENDING;
+            if (m->phase > DWS_PHASE_PENDING)
+                break;
+            if (m->want_first != DWS_FIRST_UNSAID
+                && (m->first != DWS_FIRST_NO))
+                m->first = m->want_first;
+            m->phase = DWS_PHASE_PENDING;
             break;
         case DWS_ACT_REJECT:
         case DWS_ACT_RAISE:
@@ -302,6 +315,7 @@ void model_run_command (struct model *m, int kind, struct model_check *check)
             wf->exists = 1;
             wf->desired = DWS_STATE_PROPOSAL;
             wf->finalizer = 1;
+            wf->first = m->make_first;
             m->same = 0;
         }
         return;
@@ -310,8 +324,11 @@ void model_run_command (struct model *m, int kind, struct model_check *check)
         return;
     if (kind == DWS_ACT_DESIRE && model_accepts (wf, m->want)) {
         if (m->want == DWS_STATE_SETUP && m->same
-            && (!wf->servers || !wf->computes))
+            && (!wf->servers || (!wf->computes && !wf->first)))
             model_fail (check, "Setup before Servers and Computes were written");
+        if (m->want == DWS_STATE_PRERUN && m->same && wf->first
+            && !wf->computes)
+            model_fail (check, "PreRun before Computes was written");
         wf->desired = m->want;
     }
     else if (kind == DWS_ACT_TEARDOWN)
@@ -354,6 +371,7 @@ void model_restart_agent (struct model *m)
     memset (m->queue, 0, sizeof (m->queue));
     set_busy (m, get_busy (m) & CALLS);
     m->want = 0;
+    m->make_first = 0;
     set_mask (m->stale, 0);
     model_learn (m);
 }
@@ -367,6 +385,9 @@ void model_restart_module (struct model *m)
     set_mask (m->stale, 0);
     m->known = m->phase != DWS_PHASE_GONE;
     m->abandoned = m->phase == DWS_PHASE_EPILOG && m->late;
+    m->crowded = 0;
+    m->want_first = 0;
+    m->make_first = 0;
     m->raised = 0;
     m->refusal = 0;
     m->hosts = 0;

@@ -28,6 +28,7 @@ struct model_workflow {
     uint8_t waived;         // a node that the job does without is in Computes
     uint8_t failed;         // its stage-out has, and that is noted
     uint8_t retry;          // it is to be tried again
+    uint8_t first;          // made to have the data before there are nodes
 };
 
 #define MODEL_QUEUE 6
@@ -80,6 +81,11 @@ struct model {
     uint8_t progress;       // read in this state, enum in model_private.h
     uint8_t lost;           // somebody has deleted Computes
     uint8_t looked;         // the module has looked for it in this state
+    uint8_t asks;           // it is to have its data before it has nodes
+    uint8_t first;          // enum dws_first: its jobspec
+    uint8_t want_first;     // of the RESOURCE_UPDATE in flight
+    uint8_t make_first;     // of the CREATE in flight
+    uint8_t crowded;        // there is no room for that
     uint8_t busy[4];        // a bit mask, low byte first
     uint8_t stale[4];       // of these, for an earlier workflow
     struct model_workflow real;
@@ -114,6 +120,10 @@ enum model_world {
 struct model model_start_kept (int unmount);
 
 struct model model_start (int tolerance, int patient, int unmount);
+
+/* A job that is to have its data before it has nodes.
+ */
+struct model model_start_first (int tolerance, int unmount);
 
 /* Flux has crashed, forgotten a job, and given its id to a new one.
  */

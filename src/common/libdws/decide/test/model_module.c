@@ -16,6 +16,7 @@ static const struct dws_policy limits = {
     .teardown_after = 10.,
     .datamovement_grace = -1.,
     .orphan_grace = 10.,
+    .data_first_timeout = 10.,
 };
 
 void model_fail (struct model_check *check, const char *why)
@@ -96,6 +97,41 @@ static void check_teardown (const struct model *m, double now,
         model_fail (check, "data is lost silently");
 }
 
+/* Does this workflow have the job's data before the job has nodes?
+ */
+static bool is_early (const struct model *m)
+{
+    return m->seen.first && m->first != DWS_FIRST_NO;
+}
+
+static void check_update (const struct model *m, const struct dws_action *a,
+                          double now, struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (wf->other)
+        model_fail (check, "another job's workflow is used");
+    if (!wf->breakdowns)
+        model_fail (check, "resource-update without breakdowns");
+    if (a->first == DWS_FIRST_YES
+        && (m->phase != DWS_PHASE_DEPEND || !is_early (m)
+            || !reached (wf, DWS_STATE_DATAIN)))
+        model_fail (check, "nodes are asked for before the data is there");
+    if (a->first == DWS_FIRST_YES)
+        return;
+    if (m->phase == DWS_PHASE_DEPEND && !reached (wf, DWS_STATE_PROPOSAL))
+        model_fail (check, "resource-update before Proposal");
+    if (m->phase == DWS_PHASE_DEPEND && is_early (m) && !m->crowded)
+        model_fail (check, "a job is to have its data first and does not");
+    if (m->phase > DWS_PHASE_DEPEND
+        && (m->phase != DWS_PHASE_PENDING || m->first != DWS_FIRST_YES
+            || a->first != DWS_FIRST_NO))
+        model_fail (check, "resource-update in the queue");
+    if (m->phase == DWS_PHASE_PENDING && is_early (m)
+        && reached (wf, DWS_STATE_DATAIN) && now < SOON + 5.)
+        model_fail (check, "data that is there is given back too early");
+}
+
 static void check_action (const struct model *m,
                           const struct dws_action *a,
                           double now,
@@ -116,11 +152,11 @@ static void check_action (const struct model *m,
                 model_fail (check, "create for a job that ends");
             break;
         case DWS_ACT_RESOURCE_UPDATE:
-            if (m->phase != DWS_PHASE_DEPEND
-                || !reached (wf, DWS_STATE_PROPOSAL) || !wf->breakdowns)
-                model_fail (check, "resource-update before Proposal");
-            if (wf->other)
-                model_fail (check, "another job's workflow is used");
+            check_update (m, a, now, check);
+            break;
+        case DWS_ACT_COMPUTES:
+            if (!m->hosts || m->phase != DWS_PHASE_PROLOG)
+                model_fail (check, "Computes without nodes");
             break;
         case DWS_ACT_RAISE:
             if (m->phase == DWS_PHASE_PROLOG && model_arrived (wf)
@@ -148,12 +184,16 @@ static void check_action (const struct model *m,
                 || !reached (wf, wf->desired))
                 model_fail (check, "a state is skipped, taken back or too early");
             if (a->state == DWS_STATE_SETUP
-                && (!wf->servers || !wf->computes))
+                && (!wf->servers || (!wf->computes && !is_early (m))))
                 model_fail (check, "Setup without Servers and Computes");
             if (wf->desired == DWS_STATE_TEARDOWN
                 || is_busy (m, DWS_ACT_TEARDOWN))
                 model_fail (check, "Teardown is undone");
+            if (a->state == DWS_STATE_PRERUN && !wf->computes && wf->first)
+                model_fail (check, "PreRun without Computes");
             if (m->phase != DWS_PHASE_PROLOG
+                && !(m->phase == DWS_PHASE_DEPEND && is_early (m)
+                     && a->state <= DWS_STATE_DATAIN)
                 && !(m->phase == DWS_PHASE_EPILOG && m->ran)
                 && !moves_on (m))
                 model_fail (check, "a state that the job does not need");
@@ -256,13 +296,34 @@ static void check_action (const struct model *m,
     }
 }
 
+/* A job in the queue neither keeps storage for ever nor waits for nodes next to storage
+ * that is not there.
+ */
+static void check_queue (const struct model *m, double now,
+                         struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (m->phase != DWS_PHASE_PENDING || m->exception || wf->deleting
+        || wf->status == DWS_STATUS_ERROR || m->first != DWS_FIRST_YES
+        || is_busy (m, DWS_ACT_RESOURCE_UPDATE)
+        || is_busy (m, DWS_ACT_BREAKDOWNS))
+        return;
+    if (wf->first && reached (wf, DWS_STATE_DATAIN) && now >= LATE)
+        model_fail (check, "data waits for nodes for ever");
+    if (reached (wf, DWS_STATE_PROPOSAL))
+        model_fail (check, "a job waits for nodes next to what is not there");
+}
+
 /* What must be on its way in this state, whichever row does it.
  */
-static void check_duties (const struct model *m, struct model_check *check)
+static void check_duties (const struct model *m, double now,
+                          struct model_check *check)
 {
     const struct model_workflow *wf = &m->seen;
     bool live = m->phase != DWS_PHASE_GONE && !m->abandoned;
 
+    check_queue (m, now, check);
     if (live && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)
         && !wf->deleting && !(wf->other && m->phase == DWS_PHASE_DEPEND)
@@ -336,6 +397,11 @@ static void perform (struct model *m, const struct dws_action *a)
     }
     if (a->kind == DWS_ACT_DESIRE)
         m->want = a->state;
+    if (a->kind == DWS_ACT_RESOURCE_UPDATE)
+        m->want_first = a->first;
+    if (a->kind == DWS_ACT_CREATE)
+        m->make_first = m->asks && m->phase == DWS_PHASE_DEPEND
+                        && m->first != DWS_FIRST_NO;
     if (a->kind == DWS_ACT_RAISE)
         m->mild = a->severity > 0;
     if (a->kind == DWS_ACT_REPORT && m->keeps) {
@@ -376,6 +442,8 @@ static struct dws_job job_facts (const struct model *m)
         .released = m->released,
         .stranded = m->stranded,
         .reported = m->reported,
+        .first = m->first,
+        .crowded = m->crowded,
     };
 
     if (m->saved)
@@ -423,6 +491,8 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .given = m->given,
         .t_failed = seen->failed ? EARLY : 0.,
         .retry = seen->retry,
+        .first = seen->first,
+        .t_ready = seen->ready ? EARLY : 0.,
         .recorded = m->recorded,
         .t_progress = m->progress != PROGRESS_UNREAD ? LATE : 0.,
         .advancing = m->progress == PROGRESS_MADE,
@@ -479,6 +549,15 @@ bool model_decide (struct model *m, double now, struct model_check *check)
 
     if (!is_busy (m, DWS_ACT_DESIRE))
         m->want = 0;
+    if (!is_busy (m, DWS_ACT_RESOURCE_UPDATE))
+        m->want_first = 0;
+    if (!is_busy (m, DWS_ACT_CREATE))
+        m->make_first = 0;
+    if (m->phase > DWS_PHASE_DEPEND)
+        m->crowded = 0;
+    /* From then on it does not matter. */
+    if (m->phase >= DWS_PHASE_RUNNING)
+        m->first = 0;
     /* The record goes when nothing is left to do. */
     if ((m->phase == DWS_PHASE_GONE) && !m->seen.exists
         && get_busy (m) == 0) {
@@ -495,6 +574,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         uint8_t maybe = m->maybe;
         uint8_t keeps = m->keeps;
         uint8_t listed = m->listed;
+        uint8_t asks = m->asks;
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
@@ -512,6 +592,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->maybe = maybe;
         m->keeps = keeps;
         m->listed = listed;
+        m->asks = asks;
         m->looked = !model_loses (m);
         return false;
     }
@@ -529,6 +610,6 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         check_action (m, &out.list[i], now, check);
         perform (m, &out.list[i]);
     }
-    check_duties (m, check);
+    check_duties (m, now, check);
     return out.count > 0;
 }

@@ -49,6 +49,12 @@ static void step_results (struct steps *s)
             model_run_down (&down);
             step (s, &down);
         }
+        if (kind == DWS_ACT_SERVERS && m.phase == DWS_PHASE_DEPEND) {
+            struct model full = *s->from;
+            set_busy (&full, get_busy (&full) & ~BIT (kind));
+            full.crowded = 1;       // there is no room
+            step (s, &full);
+        }
         model_restart_module (&m);    // it succeeded and nobody heard of it
         step (s, &m);
     }
@@ -95,7 +101,7 @@ static void step_flux (struct steps *s)
         step (s, &m);
     }
     m = *s->from;
-    if (m.phase == DWS_PHASE_EPILOG && !m.hand) {
+    if (m.phase == DWS_PHASE_EPILOG && !m.hand && !m.asks) {
         model_time_out (&m);
         step (s, &m);
     }
@@ -147,7 +153,7 @@ static void check_restart (const struct model *before,
     }
     if (a.phase != b.phase || a.abandoned != b.abandoned
         || (!a.abandoned && a.released != b.released)
-        || a.stranded != b.stranded
+        || a.stranded != b.stranded || (!gone && a.first != b.first)
         || (!gone && (a.ran != b.ran || a.exception != b.exception
                       || a.teardown != b.teardown || a.hosts != b.hosts)))
         model_fail (check, "a fact is forgotten by a restart");
@@ -203,7 +209,8 @@ static void step_hand (struct steps *s)
 {
     struct model m = *s->from;
 
-    if (m.hand || !m.real.exists)
+    if (m.hand || !m.real.exists
+        || (m.asks && m.phase > DWS_PHASE_PROLOG))
         return;
     m.hand = 1;
     m.real.deleting = 1;
@@ -236,6 +243,9 @@ void model_steps (const struct model *from, struct model_check *check,
     struct steps s = { from, check, cb, arg };
     struct model m;
 
+    /* A job that runs is like any other. */
+    if (from->asks && (from->ran || from->phase == DWS_PHASE_RUNNING))
+        return;
     step_results (&s);
     step_flux (&s);
     step_plugin (&s);

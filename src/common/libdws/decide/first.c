@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Data first, nodes later: a job gets its storage and its data while it is in
+ * depend, and waits in the queue for nodes next to them. Who holds nodes never waits
+ * for a job that waits for nodes for longer than data_first_timeout: then what it was
+ * given is given back, and it asks for nodes first, as others do, and for good.
+ */
+
+#include "rows_private.h"
+
+static void update (struct view *v, enum dws_first first)
+{
+    struct dws_action *a;
+
+    wait_for (v, "the job's resources to be updated");
+    if ((a = act (v, DWS_ACT_RESOURCE_UPDATE)))
+        a->first = first;
+}
+
+/* Nodes first. That is to be known later of a job that might have had it otherwise.
+ */
+void offer (struct view *v)
+{
+    bool said = v->job->first == DWS_FIRST_YES || v->wf->first;
+
+    update (v, said ? DWS_FIRST_NO : DWS_FIRST_UNSAID);
+}
+
+/* Storage is chosen and written before there are nodes.
+ */
+void row_reserve (struct view *v)
+{
+    if (v->job->refusal) {
+        fail (v, NULL, "%s", v->job->refusal);
+        return;
+    }
+    save_timing (v);
+    if (!have_breakdowns (v))
+        return;
+    if (v->wf->servers_written)
+        desire (v, DWS_STATE_SETUP);
+    else if (v->job->waits)
+        wait_for (v, "the job's other dependencies, or to be released");
+    else if (v->job->crowded && !under_way (v, DWS_ACT_SERVERS))
+        offer (v);
+    else {
+        wait_for (v, v->job->awaits ? v->job->awaits
+                                    : "rabbits to be chosen");
+        act (v, DWS_ACT_SERVERS);
+    }
+}
+
+void row_offer_staged (struct view *v)
+{
+    if (v->job->refusal) {
+        fail (v, NULL, "%s", v->job->refusal);
+        return;
+    }
+    save_timing (v);
+    if (have_breakdowns (v))
+        update (v, DWS_FIRST_YES);
+}
+
+/* In the queue, what it was given first is gone, or is not to be used.
+ */
+void row_unstage (struct view *v)
+{
+    if (have_breakdowns (v))
+        update (v, DWS_FIRST_NO);
+}
+
+void row_keep_staged (struct view *v)
+{
+    wait_for (v, "nodes next to the job's data");
+    if (expired (v, v->wf->t_ready, v->policy->data_first_timeout))
+        row_unstage (v);
+}
+
+/* The nodes that are to mount are known only now.
+ */
+bool have_computes (struct view *v)
+{
+    if (!v->wf->first || v->wf->computes_written
+        || v->wf->desired != DWS_STATE_DATAIN)
+        return true;
+    if (have_hosts (v)) {
+        wait_for (v, "the computes to be written");
+        act (v, DWS_ACT_COMPUTES);
+    }
+    return false;
+}

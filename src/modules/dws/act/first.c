@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See first.h.
+ */
+
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "libdws/directive/command.h"
+#include "libdws/storage/breakdown.h"
+#include "libdws/storage/first.h"
+#include "libdws/util/jsontext.h"
+#include "libutil/errno_safe.h"
+#include "act/first.h"
+#include "act/near.h"
+#include "facts/config.h"
+#include "sched/pool.h"
+
+/* A job that asks for a number of nodes.
+ */
+static bool asks_for_nodes (const struct job *job)
+{
+    json_t *resources = dws_jsontext_get (job->facts->resources);
+    const char *type = "";
+    bool ok;
+
+    (void)json_unpack (resources, "[{s:s}]", "type", &type);
+    ok = dws_breakdown_nodes (resources) < INT32_MAX
+        && strcmp (type, "chassis") != 0;
+    json_decref (resources);
+    return ok;
+}
+
+bool first_wanted (const struct job *job)
+{
+    const unsigned int good = DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN
+                            | DWS_COMMAND_COPY_OUT;
+    const struct dws_job *facts = job->facts;
+    enum dws_data_first site = job->ctx->config->data_first;
+
+    if (facts->phase != DWS_PHASE_DEPEND || facts->first == DWS_FIRST_NO
+        || site == DWS_DATA_FIRST_NEVER
+        || (facts->first == DWS_FIRST_UNSAID && site != DWS_DATA_FIRST_ALWAYS))
+        return false;
+    return (facts->commands & DWS_COMMAND_COPY_IN)
+        && (facts->commands & DWS_COMMAND_JOBDW)
+        && !(facts->commands & ~good)
+        && asks_for_nodes (job);
+}
+
+int first_check (const struct job *job, dws_error_t *error)
+{
+    if (job->facts->first == DWS_FIRST_YES
+        && job->ctx->config->data_first == DWS_DATA_FIRST_NEVER)
+        return dws_error (error, EINVAL, "dw_data_first: here jobs get their"
+                          " nodes before their data (rabbit.data_first)");
+    return 0;
+}
+
+bool first_ready (struct job *job)
+{
+    return job->facts->phase != DWS_PHASE_DEPEND
+        || !dws_is_first (job->facts, job->wf)
+        || pool_get (job->ctx->pool, job) != NULL;
+}
+
+json_t *first_goodness (struct job *job, dws_error_t *error)
+{
+    const struct dws_pool *pool = pool_last (job->ctx->pool);
+    json_t *resources = dws_jsontext_get (job->facts->resources);
+    json_t *constraints = NULL;
+    json_t *near = NULL;
+    json_t *goodness = NULL;
+
+    if (!pool || !resources
+        || (job->facts->constraints
+            && !(constraints = dws_jsontext_get (job->facts->constraints))))
+        dws_error (error, ENOMEM, "out of memory");
+    else if ((near = near_constraint (job, dws_breakdown_nodes (resources),
+                                      error)))
+        goodness = dws_pool_nodes (pool, constraints, near, error);
+    ERRNO_SAFE (json_decref (near));
+    ERRNO_SAFE (json_decref (constraints));
+    ERRNO_SAFE (json_decref (resources));
+    return goodness;
+}

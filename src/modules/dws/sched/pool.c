@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See pool.h. One request is under way at a time; all jobs share its answer.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libutil/errno_safe.h"
+#include "base/calls.h"
+#include "sched/pool.h"
+
+/* So old may an answer be (s), and so much later a scheduler is asked again that is
+ * not there.
+ */
+#define FRESH 1.
+#define AGAIN 1.
+
+struct pool {
+    struct dws_ctx *ctx;
+    struct dws_pool *last;
+    double t_last;
+    bool asking;
+    bool failing;               // that it has been logged
+};
+
+static void learn (struct pool *pool, flux_future_t *f)
+{
+    struct dws_pool *fresh = NULL;
+    dws_error_t error = { "" };
+    json_t *o;
+
+    if (flux_rpc_get_unpack (f, "o", &o) < 0)
+        dws_error (&error, errno, "%s", future_strerror (f, errno));
+    else
+        fresh = dws_pool_create (o, &error);
+    if (fresh) {
+        dws_pool_destroy (pool->last);
+        pool->last = fresh;
+        pool->t_last = flux_reactor_time ();
+    }
+    else if (!pool->failing)
+        flux_log (pool->ctx->h, LOG_ERR, "resource.sched-status: %s",
+                  error.text);
+    pool->failing = !fresh;
+}
+
+static void see_job (struct job *job, void *arg)
+{
+    if (!job->awaits_pool)
+        return;
+    job->awaits_pool = false;
+    if (job->ctx->pool->failing)
+        jobs_wake (job, AGAIN);
+    else
+        jobs_changed (job);
+}
+
+static void status_cb (const struct call *call, flux_future_t *f)
+{
+    struct pool *pool = call->ctx->pool;
+
+    pool->asking = false;
+    learn (pool, f);
+    jobs_each (call->ctx->jobs, see_job, NULL);
+}
+
+const struct dws_pool *pool_get (struct pool *pool, struct job *job)
+{
+    struct dws_ctx *ctx = pool->ctx;
+
+    if (pool->last && flux_reactor_time () < pool->t_last + FRESH)
+        return pool->last;
+    if (!pool->asking) {
+        if (calls_add (ctx, flux_rpc (ctx->h, "resource.sched-status", NULL,
+                                      FLUX_NODEID_ANY, 0),
+                       0, 0, status_cb) < 0) {
+            flux_log_error (ctx->h, "resource.sched-status");
+            jobs_wake (job, AGAIN);
+            return NULL;
+        }
+        pool->asking = true;
+    }
+    job->awaits_pool = true;
+    return NULL;
+}
+
+const struct dws_pool *pool_last (const struct pool *pool)
+{
+    return pool->last;
+}
+
+struct pool *pool_create (struct dws_ctx *ctx)
+{
+    struct pool *pool;
+
+    if ((pool = calloc (1, sizeof (*pool))))
+        pool->ctx = ctx;
+    return pool;
+}
+
+void pool_destroy (struct pool *pool)
+{
+    if (pool) {
+        ERRNO_SAFE_BLOCK;
+        dws_pool_destroy (pool->last);
+        free (pool);
+    }
+}
