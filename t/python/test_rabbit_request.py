@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import pathlib
+import pwd
+import types
 from typing import Any
 
 import pytest
@@ -175,6 +177,23 @@ def test_presets(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.judged and found.judged["directives"][0]["text"] == XFS
     with pytest.raises(ValueError, match="^--dw: .*'tinny' is not a preset.*'tiny'"):
         asked(options=("tinny",))
+
+
+def test_preset_with_the_users_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = [XFS, "#DW copy_out source=$DW_JOB_scratch/o destination=/lus/$USER"]
+    monkeypatch.setattr(request, "configured", lambda key: {"mine": mine})
+    entry = types.SimpleNamespace(pw_name="ann")
+    monkeypatch.setattr(pwd, "getpwuid", lambda userid: entry)
+    found = asked(options=("mine",))
+    assert found.judged
+    assert found.judged["directives"][1]["text"].endswith(" destination=/lus/ann")
+
+    def unknown(userid: int) -> None:
+        raise KeyError(userid)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(ValueError, match=r"preset 'mine'\): \$USER: the job has none"):
+        asked(options=("mine",))
 
 
 def test_what_flux_was_told_stays() -> None:

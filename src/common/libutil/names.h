@@ -62,6 +62,7 @@
 #define DWS_TOPIC_RETRY "dws.retry"
 #define DWS_TOPIC_STATUS "dws.status"
 #define DWS_TOPIC_TOKEN "dws.token"
+#define DWS_TOPIC_USER "dws.user"
 
 /* In Kubernetes: what our workflows carry, and where they are.
  */

@@ -9,6 +9,7 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/directive/directive.h"
+#include "libdws/directive/presets.h"
 
 #include "dependency.h"
 #include "waits.h"
@@ -82,7 +83,7 @@ static bool has_command (struct jobtap *ctx, flux_jobid_t target,
 
     if (job)
         return dws_commands (job->dw) & command;
-    presets = jobtap_args_presets (ctx, args);
+    presets = jobtap_args_presets (ctx, args, DWS_PRESETS_USER);
     dirs = dws_directives_parse (dw, presets, NULL, NULL);
     json_decref (presets);
     if (!dirs)

@@ -27,6 +27,7 @@
 #include "rebuild.h"
 #include "request.h"
 #include "service.h"
+#include "user.h"
 
 #define PLUGIN_NAME "dws"
 
@@ -138,7 +139,7 @@ static int validate_cb (flux_plugin_t *p,
                                 "dw_data_first", &first) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
     if (dw) {
-        presets = jobtap_args_presets (ctx, args);
+        presets = jobtap_args_presets (ctx, args, DWS_PRESETS_USER);
         dirs = dws_directives_parse (dw, presets, &ctx->limits, &error);
         json_decref (presets);
         if (!dirs)
@@ -234,6 +235,11 @@ static int depend_cb (flux_plugin_t *p,
     if (flux_jobtap_dependency_add (p, job->id, DWS_DEPENDENCY) < 0)
         return callback_failed (job, "adding the dws-create dependency");
     job->facts.depend_added = true;
+    if (job->nameless) {
+        if (jobtap_user_request (job) < 0)
+            return callback_failed (job, DWS_TOPIC_USER);
+        return 0;
+    }
     if (job->preset_used
         && flux_jobtap_jobspec_update_pack (p,
                                             "{s:O}",

@@ -129,10 +129,12 @@ static json_t *number_text (json_int_t n)
     return json_sprintf ("%" JSON_INTEGER_FORMAT, n);
 }
 
-/* The name of the user is not among the variables: looking it up might keep the job
- * manager waiting, and jobs come to it without their environment.
+/* The name of the user is not looked up here, as that might keep the job manager
+ * waiting (user.h).
  */
-json_t *jobtap_args_presets (struct jobtap *ctx, flux_plugin_arg_t *args)
+json_t *jobtap_args_presets (struct jobtap *ctx,
+                             flux_plugin_arg_t *args,
+                             const char *user)
 {
     json_int_t id;
     int userid;
@@ -142,7 +144,8 @@ json_t *jobtap_args_presets (struct jobtap *ctx, flux_plugin_arg_t *args)
 
     if (!ctx->presets || !(place = jobtap_args_place (args)))
         return NULL;
-    values = json_pack ("{s:O* s:O*}",
+    values = json_pack ("{s:s* s:O* s:O*}",
+                        "USER", user,
                         "BANK", json_object_get (place, "bank"),
                         "QUEUE", json_object_get (place, "queue"));
     json_decref (place);
@@ -158,21 +161,36 @@ json_t *jobtap_args_presets (struct jobtap *ctx, flux_plugin_arg_t *args)
     return bound;
 }
 
+static struct dws_directives *parse_presets (struct jobtap *ctx, json_t *dw,
+                                             flux_plugin_arg_t *args,
+                                             const char *user,
+                                             dws_error_t *error)
+{
+    json_t *presets = jobtap_args_presets (ctx, args, user);
+    struct dws_directives *dirs = dws_directives_parse (dw, presets, NULL,
+                                                        error);
+
+    ERRNO_SAFE (json_decref (presets));
+    return dirs;
+}
+
 /* A directive text that means something without the presets is taken as it
  * is, so that presets can change later without changing this job. So can the
- * limits: they were applied when the job was submitted.
+ * limits: they were applied when the job was submitted. Text that is good only
+ * with some name of the user has to wait for the right one.
  */
 static int job_parse_dw (struct jobtap_job *job, json_t *dw,
-                         flux_plugin_arg_t *args)
+                         flux_plugin_arg_t *args, const char *user)
 {
     struct dws_directives *dirs;
     dws_error_t error;
 
     if (!(dirs = dws_directives_parse (dw, NULL, NULL, NULL))) {
-        json_t *presets = jobtap_args_presets (job->ctx, args);
-
-        dirs = dws_directives_parse (dw, presets, NULL, &error);
-        ERRNO_SAFE (json_decref (presets));
+        dirs = parse_presets (job->ctx, dw, args, user, &error);
+        if (!dirs && !user) {
+            dirs = parse_presets (job->ctx, dw, args, DWS_PRESETS_USER, &error);
+            job->nameless = dirs != NULL;
+        }
         if (!dirs) {
             if (errno != EINVAL
                 || !(job->dw_error = strdup (error.text))
@@ -253,7 +271,7 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
         || (group && !(job->group = group_text (group)))
         || !(job->where = json_pack ("{s:s* s:s*}", "rabbits", rabbits,
                                      "near", near))
-        || job_parse_dw (job, dw, args) < 0
+        || job_parse_dw (job, dw, args, NULL) < 0
         || !(job->resources = json_deep_copy (resources)))
         goto error;
     if (json_array_size (job->dw) == 0 && !job->dw_error) {
@@ -270,6 +288,44 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
 error:
     record_destroy (job);
     return NULL;
+}
+
+static int read_again (struct jobtap_job *job, flux_plugin_arg_t *args,
+                       const char *user)
+{
+    json_t *dw;
+
+    if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN,
+                                "{s:{s:{s:{s:o}}}}",
+                                "jobspec",
+                                "attributes",
+                                "system",
+                                "dw", &dw) < 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    json_decref (job->dw);
+    job->dw = NULL;
+    return job_parse_dw (job, dw, args, user);
+}
+
+int jobtap_job_name (struct jobtap_job *job, const char *user)
+{
+    flux_plugin_arg_t *args;
+    int rc;
+
+    if (!(args = flux_jobtap_job_lookup (job->ctx->p, job->id)))
+        return -1;
+    rc = read_again (job, args, user);
+    ERRNO_SAFE (flux_plugin_arg_destroy (args));
+    if (rc < 0 || job->dw_error)
+        return rc;
+    if (flux_jobtap_jobspec_update_id_pack (job->ctx->p, job->id, "{s:O}",
+                                            "attributes.system.dw",
+                                            job->dw) < 0)
+        return -1;
+    job->nameless = false;
+    return 0;
 }
 
 struct jobtap_job *jobtap_job_lookup (struct jobtap *ctx, flux_jobid_t id)
@@ -291,6 +347,18 @@ int jobtap_job_state (struct jobtap_job *job)
         state = -1;
     flux_plugin_arg_destroy (args);
     return state;
+}
+
+bool jobtap_job_is_early (struct jobtap_job *job)
+{
+    switch (jobtap_job_state (job)) {
+        case FLUX_JOB_STATE_NEW:
+        case FLUX_JOB_STATE_DEPEND:
+        case FLUX_JOB_STATE_PRIORITY:
+        case FLUX_JOB_STATE_SCHED:
+            return true;
+    }
+    return false;
 }
 
 json_t *jobtap_args_place (flux_plugin_arg_t *args)
@@ -360,17 +428,24 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
 {
     const struct jobtap_facts *facts = &job->facts;
     const char *phase;
+    json_t *dw = job->dw;
     json_t *place;
     json_t *o = NULL;
 
     if (!(phase = jobtap_facts_phase (facts, jobtap_job_state (job))))
         return json_null ();
+    /* There is no workflow before there is a name. */
+    if (job->nameless) {
+        if (jobtap_job_is_early (job))
+            return json_null ();
+        dw = NULL;
+    }
     if (!(place = jobtap_job_place (job))
-        || !(o = json_pack ("{s:I s:i s:s s:O s:O s:i s:s* s:b s:b s:b s:b s:f s:f}",
+        || !(o = json_pack ("{s:I s:i s:s s:o s:O s:i s:s* s:b s:b s:b s:b s:f s:f}",
                          "id", (json_int_t)job->id,
                          "userid", job->userid,
                          "phase", phase,
-                         "dw", job->dw,
+                         "dw", dw ? json_incref (dw) : json_array (),
                          "resources", job->resources,
                          "failure_tolerance", job->failure_tolerance,
                          "group", job->group,

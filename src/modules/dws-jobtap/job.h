@@ -50,6 +50,7 @@ struct jobtap_job {
     json_t *resources;          // as submitted
     json_t *constraints;        // before ours were added, once they are, or NULL
     bool preset_used;
+    bool nameless;              // a preset needs the user's name: not in 'dw' yet
     char *dw_error;             // why 'dw' could not be parsed, or NULL
     struct jobtap_facts facts;
     bool known;                 // false until the eventlog has been read
@@ -70,9 +71,12 @@ void jobtap_destroy (struct jobtap *ctx);
 void jobtap_hello (struct jobtap *ctx);
 
 /* The presets as they are for the job that 'args' describe (libdws/directive/presets.h):
- * a new reference; NULL if there are none, or no memory.
+ * a new reference; NULL if there are none, or no memory. 'user' is the name of the
+ * user, or NULL.
  */
-json_t *jobtap_args_presets (struct jobtap *ctx, flux_plugin_arg_t *args);
+json_t *jobtap_args_presets (struct jobtap *ctx,
+                             flux_plugin_arg_t *args,
+                             const char *user);
 
 /* Make the record of the job that 'args' describe, and attach it.
  * Returns the record; or NULL with errno 0 if it is not a rabbit job, or with
@@ -80,6 +84,12 @@ json_t *jobtap_args_presets (struct jobtap *ctx, flux_plugin_arg_t *args);
  */
 struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
                                       flux_plugin_arg_t *args);
+
+/* The name of a nameless job's user is known: read its directives once more, and
+ * record them in its jobspec. They may have a fault with it: job->dw_error. Returns 0,
+ * or -1 with errno set.
+ */
+int jobtap_job_name (struct jobtap_job *job, const char *user);
 
 /* Return the record of an active rabbit job, or NULL. 'id' may be
  * FLUX_JOBTAP_CURRENT_JOB.
@@ -97,6 +107,11 @@ int jobtap_job_state (struct jobtap_job *job);
  */
 json_t *jobtap_job_place (struct jobtap_job *job);
 json_t *jobtap_args_place (flux_plugin_arg_t *args);
+
+/* Has the job not been through the queue, and no exception? Then it waits for the name
+ * of its user, if it has none.
+ */
+bool jobtap_job_is_early (struct jobtap_job *job);
 
 /* Return a new object as described for job-manager.dws.sync, JSON null if the
  * job need not be listed, or NULL with errno ENOMEM.

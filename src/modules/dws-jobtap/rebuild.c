@@ -13,6 +13,7 @@
 #include "rebuild.h"
 #include "request.h"
 #include "service.h"
+#include "user.h"
 
 static int await_kvs (struct jobtap_job *job,
                       const char *name,
@@ -43,6 +44,8 @@ static int resume_depend (struct jobtap_job *job)
     }
     if (!jobtap_facts_depend_held (&job->facts))
         return 0;
+    if (job->nameless)
+        return jobtap_user_request (job);
     return jobtap_request_create (job);
 }
 

@@ -8,6 +8,7 @@
 #include <syslog.h>
 
 #include "service.h"
+#include "user.h"
 
 static void answer_empty (struct jobtap *ctx, const flux_msg_t *msg)
 {
@@ -372,6 +373,7 @@ static void sync_cb (flux_t *h,
     if (flux_respond_pack (h, msg, "{s:o s:s}", "jobs", jobs,
                            "release", DWS_RELEASE) < 0)
         flux_log_error (h, "dws: respond");
+    jobtap_user_request_all (ctx);
 }
 
 static const struct {

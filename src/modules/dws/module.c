@@ -29,6 +29,7 @@
 #include "act/limits.h"
 #include "act/storage.h"
 #include "act/trouble.h"
+#include "act/users.h"
 #include "agent/agent.h"
 #include "agent/stamp.h"
 #include "agent/usage.h"
@@ -237,6 +238,7 @@ static void on_user_found (uint32_t userid, void *arg)
     struct dws_ctx *ctx = arg;
 
     jobs_each (ctx->jobs, user_found_cb, &userid);
+    users_found (ctx->users, userid);
 }
 
 static void ctx_destroy (struct dws_ctx *ctx)
@@ -263,6 +265,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         leases_destroy (ctx->leases);
         sweeps_destroy (ctx->sweeps);
         persistent_destroy (ctx->persistent);
+        users_destroy (ctx->users);
         groups_destroy (ctx->groups);
         losses_destroy (ctx->losses);
         notices_destroy (ctx->notices);
@@ -347,6 +350,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->aborts = aborts_create (ctx))
         || !(ctx->groups = groups_create (flux_get_reactor (h), ctx->worker,
                                           on_user_found, ctx))
+        || !(ctx->users = users_create (ctx))
         || !(ctx->troubles = troubles_create (ctx))
         || !(ctx->expire = expire_create (ctx))
         || service_start (ctx) < 0) {

@@ -15,6 +15,7 @@
 #include "act/objects.h"
 #include "act/retry.h"
 #include "act/storage.h"
+#include "act/users.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "facts/config.h"
@@ -295,6 +296,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.abort", abort_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_PLUGIN, plugin_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_RABBIT, rabbit_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_USER, users_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_AGENT, agent_attach_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_REPORT, agent_report_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },

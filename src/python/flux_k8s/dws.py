@@ -6,6 +6,8 @@
 
 import errno
 import json
+import os
+import pwd
 from collections.abc import Iterable
 from typing import Any, Optional, TypedDict, cast
 
@@ -169,6 +171,17 @@ def skim(text: bytes) -> Optional[tuple[dict[str, Json], bytes]]:
 def bind_presets(presets: dict[str, Json], values: dict[str, str]) -> dict[str, Json]:
     """Presets with `values` of variables; one that needs others: {"error": TEXT}."""
     return cast("dict[str, Json]", _call("presets", presets, values))
+
+
+def own_variables() -> dict[str, str]:
+    """The variables in presets that are known without a job: those of the caller."""
+    userid = os.getuid()
+    values = {"UID": str(userid)}
+    try:
+        values["USER"] = pwd.getpwuid(userid).pw_name
+    except KeyError:
+        pass
+    return values
 
 
 def parse_directives(

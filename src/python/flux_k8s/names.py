@@ -50,6 +50,7 @@ TOPIC_REPORT = "dws.report"
 TOPIC_RETRY = "dws.retry"
 TOPIC_STATUS = "dws.status"
 TOPIC_TOKEN = "dws.token"
+TOPIC_USER = "dws.user"
 
 # In Kubernetes: what our workflows carry, and where they are.
 FINALIZER = "flux-framework.readthedocs.io/workflow"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from typing import Any
 
@@ -17,6 +16,7 @@ from flux_rabbit.term import Line
 
 VARIABLES = {
     "UID": "the number of the job's user",
+    "USER": "the name of the job's user",
     "JOBID": "the number of the job",
     "QUEUE": "the job's queue",
     "BANK": "the job's bank",
@@ -45,7 +45,7 @@ def configure(
 def expanded(presets: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
     """The presets as they would be for whoever asks."""
     values = {name: name for name in VARIABLES}
-    values["UID"] = str(os.getuid())
+    values.update(dws.own_variables())
     bound = dws.bind_presets(presets, {**variables, **values})
     for name, value in bound.items():
         if isinstance(value, dict):

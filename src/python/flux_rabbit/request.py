@@ -227,7 +227,7 @@ class Request:
         system = self.jobspec.attributes.get("system", {})
         return {
             **(configured("preset_variables") or {}),
-            "UID": str(os.getuid()),
+            **dws.own_variables(),
             "JOBID": "jobid",
             "QUEUE": system.get("queue") or "queue",
             "BANK": system.get("bank") or "bank",

@@ -254,8 +254,8 @@ const struct option config_options[] = {
         "stands for (copy-offload is a user container there)." },
     { "presets", TYPE_TABLE, NULL, ANY, OFFSET (presets),
       .help = "Names that users may write in place of directives: a text, or "
-        "an array of texts. $UID, $JOBID, $QUEUE and $BANK in it stand for "
-        "what the job has, and $$ for a dollar. See flux-jobtap-dws(1)." },
+        "an array of texts. $UID, $USER, $JOBID, $QUEUE and $BANK in it stand "
+        "for what the job has, and $$ for a dollar. See flux-jobtap-dws(1)." },
     { "preset_variables", TYPE_TABLE, NULL, ANY, OFFSET (preset_variables),
       dws_config_check_variables,
       .help = "Other variables for presets, and what they stand for: one word "

@@ -24,6 +24,7 @@ static const struct {
     const char *sample;
 } builtins[] = {
     { "UID", "1000" },
+    { "USER", DWS_PRESETS_USER },
     { "JOBID", "1" },
     { "QUEUE", "queue" },
     { "BANK", "bank" },

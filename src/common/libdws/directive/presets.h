@@ -2,7 +2,7 @@
  *
  * Variables in presets. In the text of a preset $NAME or ${NAME} stands for a
  * value, and $$ for a dollar. Names that begin with DW_ are the storage system's,
- * and stay as they are. Those of flux-dws are UID, JOBID, QUEUE and BANK; a
+ * and stay as they are. Those of flux-dws are UID, USER, JOBID, QUEUE and BANK; a
  * site may have others ([rabbit.preset_variables]). A value is one word of letters,
  * digits and "._-/:@+,", so that it cannot become anything but a part of a word.
  */
@@ -13,6 +13,10 @@
 #include <jansson.h>
 
 #include "libdws/util/error.h"
+
+/* In the place of $USER, to judge presets for a job whose user has no known name yet.
+ */
+#define DWS_PRESETS_USER "user"
 
 /* Are the variables of a site ({NAME: VALUE}, or NULL) and all presets as they should
  * be? Fails with EINVAL and the preset or variable at fault, or with ENOMEM.

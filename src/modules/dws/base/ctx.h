@@ -40,6 +40,7 @@ struct tokens;
 struct totals;
 struct troubles;
 struct turns;
+struct users;
 struct worker;
 
 struct dws_ctx {
@@ -86,6 +87,7 @@ struct dws_ctx {
     struct aborts *aborts;      // of dws.abort, without an answer yet
     struct expire *expire;      // of persistent file systems
     struct groups *groups;      // those of users
+    struct users *users;        // requests for their names
     struct troubles *troubles;  // what fails, and how often
 };
 

@@ -23,6 +23,7 @@ static const struct {
     { "['$SCRATCH', 'b', '$UID']", "['/lus/one', 'b', '1000']" },
     { "'$SCRATCH'", "'/lus/one'" },
     { "'$QUEUE'", "!$QUEUE: the job has none" },
+    { "'/lus/$USER'", "!$USER: the job has none" },
     { "'$BANK'", "!$BANK: 'a b' is not one word" },
     { "['x', '$HOME']", "!$HOME is not a variable" },
     { "'$'", "!'$': a '$' begins the name" },
@@ -61,6 +62,38 @@ static void test_bind (void **state)
     assert_null (dws_presets_bind (NULL, variables, values, NULL));
     json_decref (variables);
     json_decref (values);
+}
+
+/* The name of a user is a word, too.
+ */
+static void test_user (void **state)
+{
+    static const struct {
+        const char *name;
+        const char *want;
+    } names[] = {
+        { "ann", "/lus/ann/x" },
+        { "Ann.B-1@lab", "/lus/Ann.B-1@lab/x" },
+        { "ann b", "!$USER: 'ann b' is not one word" },
+        { "a$UID", "!$USER: 'a$UID' is not one word" },
+        { "", "!$USER: '' is not one word" },
+    };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        json_t *presets = J ("{'p': '/lus/${USER}/x'}");
+        json_t *values = json_pack ("{s:s}", "USER", names[i].name);
+        json_t *bound = dws_presets_bind (presets, NULL, values, NULL);
+        json_t *o = json_object_get (bound, "p");
+
+        if (names[i].want[0] == '!')
+            assert_contains (json_string_value (json_object_get (o, "error")),
+                             names[i].want + 1);
+        else
+            assert_string_equal (json_string_value (o), names[i].want);
+        json_decref (bound);
+        json_decref (values);
+        json_decref (presets);
+    }
 }
 
 /* Only who uses it is refused.
@@ -134,6 +167,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_bind),
+        cmocka_unit_test (test_user),
         cmocka_unit_test (test_parse),
         cmocka_unit_test (test_check),
     };

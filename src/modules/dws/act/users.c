@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See users.h.
+ */
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <jansson.h>
+
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "act/groups.h"
+#include "act/users.h"
+#include "base/timer.h"
+
+struct request {
+    const flux_msg_t *msg;
+    uint32_t userid;
+    struct request *next;
+};
+
+struct users {
+    struct dws_ctx *ctx;
+    struct request *waiting;
+    flux_watcher_t *again;      // when the name service has failed
+};
+
+static void refuse (flux_t *h, const flux_msg_t *msg, int errnum,
+                    const char *text)
+{
+    if (flux_respond_error (h, msg, errnum, text) < 0)
+        flux_log_error (h, DWS_TOPIC_USER);
+}
+
+static void request_destroy (struct request *request)
+{
+    flux_msg_decref (request->msg);
+    free (request);
+}
+
+/* Returns false if there is no answer yet.
+ */
+static bool answer (struct users *users, const struct request *request)
+{
+    struct groups *groups = users->ctx->groups;
+    flux_t *h = users->ctx->h;
+    dws_error_t error;
+    gid_t gid;
+
+    if (!groups_ready (groups, request->userid, NULL))
+        return false;
+    if (groups_find (groups, request->userid, NULL, &gid, &error) == 0) {
+        if (flux_respond_pack (h, request->msg, "{s:s}", "user",
+                               groups_user (groups, request->userid, NULL)) < 0)
+            flux_log_error (h, DWS_TOPIC_USER);
+        return true;
+    }
+    if (errno == ENOENT) {
+        refuse (h, request->msg, ENOENT, error.text);
+        return true;
+    }
+    timer_start (users->again, GROUPS_LIFETIME_FAILED);
+    return false;
+}
+
+/* Answer those about one user, or all: NULL.
+ */
+static void look (struct users *users, const uint32_t *userid)
+{
+    struct request **pp = &users->waiting;
+
+    while (*pp) {
+        struct request *request = *pp;
+
+        if ((!userid || request->userid == *userid)
+            && answer (users, request)) {
+            *pp = request->next;
+            request_destroy (request);
+        }
+        else
+            pp = &request->next;
+    }
+}
+
+void users_found (struct users *users, uint32_t userid)
+{
+    look (users, &userid);
+}
+
+static void again_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                      void *arg)
+{
+    look (arg, NULL);
+}
+
+void users_cb (flux_t *h, flux_msg_handler_t *mh,
+               const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct users *users = ctx->users;
+    struct request *request;
+    json_int_t userid;
+
+    if (flux_request_unpack (msg, NULL, "{s:I}", "userid", &userid) < 0) {
+        refuse (h, msg, errno, NULL);
+        return;
+    }
+    if (userid < 0 || userid >= UINT32_MAX) {
+        refuse (h, msg, EPROTO, "userid: this is not the number of a user");
+        return;
+    }
+    if (!(request = calloc (1, sizeof (*request)))) {
+        refuse (h, msg, ENOMEM, NULL);
+        return;
+    }
+    request->msg = flux_msg_incref (msg);
+    request->userid = userid;
+    request->next = users->waiting;
+    users->waiting = request;
+    if (answer (users, request)) {
+        users->waiting = request->next;
+        request_destroy (request);
+    }
+}
+
+struct users *users_create (struct dws_ctx *ctx)
+{
+    struct users *users;
+
+    if (!(users = calloc (1, sizeof (*users))))
+        return NULL;
+    users->ctx = ctx;
+    if (!(users->again = flux_timer_watcher_create (flux_get_reactor (ctx->h),
+                                                    0., 0., again_cb,
+                                                    users))) {
+        users_destroy (users);
+        return NULL;
+    }
+    return users;
+}
+
+void users_destroy (struct users *users)
+{
+    if (users) {
+        ERRNO_SAFE_BLOCK;
+        while (users->waiting) {
+            struct request *request = users->waiting;
+
+            users->waiting = request->next;
+            refuse (users->ctx->h, request->msg, ENOSYS, NULL);
+            request_destroy (request);
+        }
+        flux_watcher_destroy (users->again);
+        free (users);
+    }
+}
