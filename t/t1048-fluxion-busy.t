@@ -93,6 +93,16 @@ test_expect_success FLUXION 'so does one of a user who asks for certain nodes' '
 	waits $jobid &&
 	test "$(flux jobs -no "{nodelist}" $jobid)" = "node[1-2]"
 '
+test_expect_success FLUXION 'so does one of these for room on their rabbit' '
+	holder=$(flux submit -N1 -t 1h --requires=rank:1 \
+		-S dw="#DW jobdw type=xfs capacity=600GiB name=large" sleep inf) &&
+	dws_wait_event $holder start &&
+	fillers=$holder &&
+	jobid=$(flux submit -N1 -t 5m --requires=rank:0 \
+		-S dw="#DW jobdw type=xfs capacity=600GiB name=large" true) &&
+	waits $jobid &&
+	test "$(flux jobs -no "{nodelist}" $jobid)" = node0
+'
 test_expect_success FLUXION 'while a node has no link, jobs avoid it' '
 	dws_ctl link node1 down &&
 	dws_wait_status ".health.settled and .health.badrabbit == \"node1\"" &&
