@@ -409,7 +409,7 @@ static void add_reserved (struct job *job, void *arg)
     const char *rabbit;
     json_t *value;
 
-    if (job == sum->job || job->claim.bytes
+    if (job == sum->job || json_object_size (job->claim.bytes) > 0
         || job->facts->phase != DWS_PHASE_PROLOG)
         return;
     json_object_foreach (job->reserved, rabbit, value)
