@@ -401,37 +401,77 @@ struct sum {
     json_t *bytes;
 };
 
+static void add_bytes (json_t *sum, json_t *bytes)
+{
+    const char *rabbit;
+    json_t *value;
+
+    json_object_foreach (bytes, rabbit, value)
+        (void)json_object_set_new (
+            sum, rabbit,
+            json_integer (json_integer_value (value)
+                          + json_integer_value (json_object_get (sum,
+                                                                 rabbit))));
+}
+
+/* What such a job was given is to be found in the ledger, if it has it still.
+ */
+static bool has_taken (const struct job *job)
+{
+    return json_object_size (job->claim.bytes) > 0
+        || job->facts->phase > DWS_PHASE_PROLOG;
+}
+
 /* What the scheduler has given to a job that has not taken it yet.
  */
 static void add_reserved (struct job *job, void *arg)
 {
     struct sum *sum = arg;
-    const char *rabbit;
-    json_t *value;
 
-    if (job == sum->job || json_object_size (job->claim.bytes) > 0
-        || job->facts->phase != DWS_PHASE_PROLOG)
-        return;
-    json_object_foreach (job->reserved, rabbit, value)
-        (void)json_object_set_new (
-            sum->bytes, rabbit,
-            json_integer (json_integer_value (value)
-                          + json_integer_value (
-                              json_object_get (sum->bytes, rabbit))));
+    if (job != sum->job && !has_taken (job))
+        add_bytes (sum->bytes, job->reserved);
+}
+
+/* The same as the scheduler says it, also of jobs that are not known here yet.
+ */
+static void add_given (struct sum *sum, json_t *given)
+{
+    const char *id;
+    json_t *bytes;
+
+    json_object_foreach (given, id, bytes) {
+        struct job *job = jobs_find (sum->job->ctx->jobs,
+                                     strtoull (id, NULL, 10));
+
+        if (job != sum->job && (!job || !has_taken (job)))
+            add_bytes (sum->bytes, bytes);
+    }
+}
+
+/* What others have been promised and have not taken, by what is 'given' (storage_grow),
+ * is added to 'bytes', which is returned. NULL: no memory.
+ */
+static json_t *add_promised (struct job *job, json_t *given, json_t *bytes)
+{
+    struct sum sum = { .job = job, .bytes = bytes };
+
+    if (bytes && given)
+        add_given (&sum, given);
+    else if (bytes)
+        jobs_each (job->ctx->jobs, add_reserved, &sum);
+    return bytes;
 }
 
 /* What is taken of rabbits by others. Who may lie anywhere leaves alone what others
  * have been promised.
  */
-static json_t *taken (struct job *job)
+static json_t *taken (struct job *job, json_t *given)
 {
-    struct sum sum = { .job = job };
+    json_t *used = space_used (job->ctx->space);
 
     if (!storage_anywhere (job))
-        return json_incref (space_used (job->ctx->space));
-    if ((sum.bytes = json_copy (space_used (job->ctx->space))))
-        jobs_each (job->ctx->jobs, add_reserved, &sum);
-    return sum.bytes;
+        return json_incref (used);
+    return add_promised (job, given, json_copy (used));
 }
 
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
@@ -445,7 +485,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
 
     opts.storages = storages_array (job->ctx->storages);
     if (!ever)
-        opts.used = taken (job);
+        opts.used = taken (job, NULL);
     if (!breakdowns || !resources || (!ever && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((goodness = first_goodness (job, error)))
@@ -467,9 +507,9 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
     return nodes;
 }
 
-json_t *storage_layout (struct job *job, json_t *nodes,
+static json_t *lay_out (struct job *job, json_t *nodes,
                         const struct rivals *rivals, enum layout_view view,
-                        dws_error_t *error)
+                        const struct growth_view *growth, dws_error_t *error)
 {
     /* No maximums: the job was let in by those of the configuration then. */
     struct dws_breakdown_opts bopts = {
@@ -483,25 +523,46 @@ json_t *storage_layout (struct job *job, json_t *nodes,
         .held = view <= LAYOUT_LASTING ? rivals->held : NULL,
         .lasting = view == LAYOUT_LASTING,
         .reserved = job->reserved,
+        .ranges = growth ? growth->ranges : NULL,
+        .most = growth ? growth->most : NULL,
     };
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *sets = NULL;
 
     opts.storages = storages_array (job->ctx->storages);
+    if (growth && !storage_anywhere (job))
+        opts.promised = add_promised (job, growth->given, json_object ());
     if (view < LAYOUT_EMPTY)
-        opts.used = taken (job);
+        opts.used = taken (job, growth ? growth->given : NULL);
     if (!breakdowns || !resources || (view < LAYOUT_EMPTY && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((opts.resources = dws_breakdown_apply (resources, breakdowns,
                                                     &bopts, error)))
         sets = dws_allocation_sets (breakdowns, nodes, &opts, error);
     ERRNO_SAFE (json_decref (opts.resources));
+    ERRNO_SAFE (json_decref (opts.promised));
     ERRNO_SAFE (json_decref (opts.used));
     ERRNO_SAFE (json_decref (opts.storages));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));
     return sets;
+}
+
+json_t *storage_layout (struct job *job, json_t *nodes,
+                        const struct rivals *rivals, enum layout_view view,
+                        dws_error_t *error)
+{
+    return lay_out (job, nodes, rivals, view, NULL, error);
+}
+
+json_t *storage_grow (struct job *job, json_t *nodes,
+                      const struct rivals *rivals,
+                      const struct growth_view *growth)
+{
+    dws_error_t error;
+
+    return lay_out (job, nodes, rivals, LAYOUT_NOW, growth, &error);
 }
 
 void storage_learn_R (struct job *job, json_t *R)

@@ -15,6 +15,7 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/drives.h"
+#include "libdws/storage/growth.h"
 #include "libutil/errno_safe.h"
 #include "facts/space.h"
 
@@ -26,6 +27,7 @@ struct holding {
     char *persistent;           // whose it is, NULL: of a workflow
     json_t *bytes;              // by rabbit
     json_t *keys;               // {RABBIT: {KEY: true}}
+    json_t *sizes;              // {LABEL: {"size", "count"}}
     struct claim *claim;        // of the job that has it, NULL: of none
     bool seen;                  // Kubernetes has it
     bool released;              // the job has given it up: it is nobody's
@@ -80,6 +82,7 @@ static void holding_destroy (struct holding *holding)
     if (holding) {
         json_decref (holding->bytes);
         json_decref (holding->keys);
+        json_decref (holding->sizes);
         free (holding->key);
         free (holding->workflow);
         free (holding->persistent);
@@ -272,10 +275,12 @@ static int set_taken (struct space *space, struct holding *holding,
 {
     json_t *bytes = dws_drives_taken (servers, NULL);
     json_t *keys = dws_colocation_taken (servers, NULL);
+    json_t *sizes = dws_growth_sizes (servers);
 
-    if (!bytes || !keys) {
+    if (!bytes || !keys || !sizes) {
         json_decref (bytes);
         json_decref (keys);
+        json_decref (sizes);
         errno = ENOMEM;
         return -1;
     }
@@ -285,7 +290,9 @@ static int set_taken (struct space *space, struct holding *holding,
     json_decref (holding->bytes);
     json_decref (holding->keys);
     holding->bytes = bytes;
+    json_decref (holding->sizes);
     holding->keys = keys;
+    holding->sizes = sizes;
     count_holding (space, holding, 1);
     return 0;
 }
@@ -544,6 +551,24 @@ bool space_has_keys (const struct space *space, const struct claim *claim)
     return false;
 }
 
+json_t *space_sizes (const struct space *space, const struct claim *claim)
+{
+    json_t *o = json_object ();
+
+    for (struct holding *h = space->list; o && h; h = h->next) {
+        const char *slash = strrchr (h->key, '/');
+
+        if (h->claim == claim
+            && json_object_set (o, slash ? slash + 1 : h->key, h->sizes) < 0) {
+            json_decref (o);
+            o = NULL;
+        }
+    }
+    if (!o)
+        errno = ENOMEM;
+    return o;
+}
+
 json_t *space_freed (struct space *space)
 {
     json_t *freed = space->freed;
@@ -560,12 +585,13 @@ json_t *space_held (const struct space *space)
     return space->held;
 }
 
-int space_hold (struct space *space, uint64_t jobid, struct claim *claim)
+int space_hold (struct space *space, uint64_t jobid, struct claim *claim,
+                json_t *bytes)
 {
     char key[32];
 
     snprintf (key, sizeof (key), "%" PRIu64, jobid);
-    if (json_object_set_new (space->held, key, json_copy (claim->bytes)) < 0) {
+    if (json_object_set_new (space->held, key, json_copy (bytes)) < 0) {
         errno = ENOMEM;
         return -1;
     }
