@@ -385,7 +385,7 @@ json_t *job_growth_given (const struct job *job)
 {
     json_t *ranges = dws_jsontext_get (job->facts->ranges);
     json_t *directives = dws_jsontext_get (job->facts->directives);
-    json_t *sizes = space_sizes (job->ctx->space, &job->claim);
+    json_t *sizes = space_sizes (&job->claim);
     json_t *given = NULL;
 
     if (ranges && directives && sizes)

@@ -551,15 +551,14 @@ bool space_has_keys (const struct space *space, const struct claim *claim)
     return false;
 }
 
-json_t *space_sizes (const struct space *space, const struct claim *claim)
+json_t *space_sizes (const struct claim *claim)
 {
     json_t *o = json_object ();
 
-    for (struct holding *h = space->list; o && h; h = h->next) {
+    for (struct holding *h = claim->holdings; o && h; h = h->group_next) {
         const char *slash = strrchr (h->key, '/');
 
-        if (h->claim == claim
-            && json_object_set (o, slash ? slash + 1 : h->key, h->sizes) < 0) {
+        if (json_object_set (o, slash ? slash + 1 : h->key, h->sizes) < 0) {
             json_decref (o);
             o = NULL;
         }

@@ -49,7 +49,7 @@ json_t *space_outside (const struct space *space);
 /* The allocations of a job's Servers objects: a new object {NAME: {LABEL: {"size",
  * "count"}}} (libdws/storage/growth.h). Returns NULL with errno ENOMEM.
  */
-json_t *space_sizes (const struct space *space, const struct claim *claim);
+json_t *space_sizes (const struct claim *claim);
 
 /* Who keeps what from others on any of 'rabbits', an object with their names: a new
  * array of {"servers": {"name", "namespace"}, "jobid", "workflow", "persistent",
