@@ -251,13 +251,19 @@ test_expect_success 'the site decides for all jobs with copy_in, but those that 
 	grep "dw_data_first: here jobs get their nodes before their data" exception &&
 	set_key data_first "\"asked\"" && dws_clean
 '
+test_expect_success 'one that stages nothing in may ask for its storage first' '
+	plain 8 && all=$jobid &&
+	jobid=$(flux submit -N1 -t 1h --dw="$DWS_DIRECTIVE" --dw-data-first true) &&
+	staged $jobid && in_state $jobid DataIn &&
+	ends $all && done_well $jobid && dws_clean
+'
 # refused DIRECTIVES TEXT: at once
 refused () {
 	test_must_fail flux submit -N1 --dw="$1" --dw-data-first true 2>err &&
 	grep "$2" err
 }
 test_expect_success 'what cannot be is refused when it is submitted' '
-	refused "$DWS_DIRECTIVE" "dw_data_first: there is no copy_in directive" &&
+	refused "#DW persistentdw name=keep" "dw_data_first: there is no jobdw directive" &&
 	refused "$DWS_DIRECTIVE
 $COPY
 #DW persistentdw name=keep" "dw_data_first: only jobdw, copy_in and copy_out" &&

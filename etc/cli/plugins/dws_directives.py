@@ -86,8 +86,8 @@ class DirectivesPlugin(CLIPlugin):
     --dw-near=JOBID|NAME does so with the rabbits of a job of one's own that has
     started, or has ended, or of a persistent file system that one may use.
 
-    --dw-data-first has the data of copy_in staged in before the job has nodes. It then
-    waits in the queue for nodes next to that.
+    --dw-data-first has the storage made, and the data of copy_in staged in, before the
+    job has nodes. It then waits in the queue for nodes next to that.
 
     --dw-check shows what the job would get, and submits nothing. What the storage
     system adds by its profiles is known to it alone: sizes are the least that
@@ -134,7 +134,7 @@ class DirectivesPlugin(CLIPlugin):
         self.add_option(
             "--dw-data-first",
             action="store_true",
-            help="Stage data in before there are nodes, then take some next to it",
+            help="Make storage and stage data in, then take nodes next to it",
         )
         if self.prog == "bulksubmit":
             return

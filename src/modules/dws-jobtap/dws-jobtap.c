@@ -90,8 +90,8 @@ static int check_first (json_t *first, json_t *commands, json_t *resources,
         return dws_error (error, EINVAL, "dw_data_first must be true or false");
     if (!first || (!json_is_true (first) && json_integer_value (first) == 0))
         return 0;
-    if (!(dws_commands (commands) & DWS_COMMAND_COPY_IN))
-        return dws_error (error, EINVAL, "dw_data_first: there is no copy_in"
+    if (!(dws_commands (commands) & DWS_COMMAND_JOBDW))
+        return dws_error (error, EINVAL, "dw_data_first: there is no jobdw"
                           " directive");
     if (dws_commands (commands) & ~good)
         return dws_error (error, EINVAL, "dw_data_first: only jobdw, copy_in and"

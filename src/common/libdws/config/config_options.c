@@ -191,9 +191,9 @@ const struct option config_options[] = {
     { "data_first", TYPE_CHOICE, "\"asked\"", ANY, OFFSET (data_first),
       .choices = data_first_choices,
       .expected = "\"never\", \"asked\" or \"always\"",
-      .help = "Which jobs with copy_in get their storage and their data before they "
-        "get nodes, which are then allocated next to these: none, those that ask for "
-        "it (--dw-data-first), or all but those that do not want it." },
+      .help = "Which jobs get their storage and their data before they get nodes, which "
+        "are then allocated next to these: none, those that ask for it "
+        "(--dw-data-first), or also all with copy_in that do not refuse it." },
     { "data_first_timeout", TYPE_SECONDS, "3600", ANY,
       OFFSET (policy.data_first_timeout),
       .limit = true,

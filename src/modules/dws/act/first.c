@@ -43,7 +43,8 @@ bool first_wanted (const struct job *job)
         || site == DWS_DATA_FIRST_NEVER
         || (facts->first == DWS_FIRST_UNSAID && site != DWS_DATA_FIRST_ALWAYS))
         return false;
-    return (facts->commands & DWS_COMMAND_COPY_IN)
+    return (facts->first == DWS_FIRST_YES
+            || (facts->commands & DWS_COMMAND_COPY_IN))
         && (facts->commands & DWS_COMMAND_JOBDW)
         && !(facts->commands & ~good)
         && asks_for_nodes (job);
