@@ -22,6 +22,9 @@ int flux_jobtap_service_register_ex (flux_plugin_t *p, const char *method,
                                      uint32_t rolemask,
                                      flux_msg_handler_f cb, void *arg);
 
+/* Ask all plugins for the priorities of all jobs. */
+int flux_jobtap_reprioritize_all (flux_plugin_t *p);
+
 /* Errors. */
 int flux_jobtap_error (flux_plugin_t *p, flux_plugin_arg_t *args,
                        const char *fmt, ...)

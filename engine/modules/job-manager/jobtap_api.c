@@ -154,6 +154,11 @@ int flux_jobtap_dependency_remove (flux_plugin_t *p, flux_jobid_t id,
     return dependency (p, id, false, description);
 }
 
+int flux_jobtap_reprioritize_all (flux_plugin_t *p)
+{
+    return reprioritize_all (jobtap_of (p)->jm, jobtap_get_priority);
+}
+
 static struct job_aux **aux_find (struct job *job, flux_plugin_t *p,
                                   const char *name, void *val)
 {

@@ -19,9 +19,10 @@ def setup(context):
     needs_config=["rabbit.mapping"],
     requires=["job-manager"],
     after=["job-manager"],
-    before=["dws"],
+    before=["dws", "sched"],
 )
 def load_jobtap(context):
+    # Before the scheduler: it keeps jobs from one that would refuse them.
     # A configuration that loads it (to set epilog-timeout) has precedence.
     loaded = context.rpc("job-manager.jobtap", {"query_only": True}).get()
     if "dws-jobtap.so" not in loaded["plugins"]:

@@ -24,6 +24,7 @@
 #include "dependency.h"
 #include "job.h"
 #include "limits.h"
+#include "queue.h"
 #include "rebuild.h"
 #include "request.h"
 #include "service.h"
@@ -204,7 +205,8 @@ static int new_cb (flux_plugin_t *p,
                                      strerror (errno));
         return -1;
     }
-    if (flux_jobtap_job_subscribe (p, job->id) < 0
+    if (jobtap_queue_new (job, args) < 0
+        || flux_jobtap_job_subscribe (p, job->id) < 0
         || flux_plugin_arg_unpack (args,
                                    FLUX_PLUGIN_ARG_IN,
                                    "{s:i}",
@@ -545,6 +547,8 @@ int flux_plugin_init (flux_plugin_t *p)
         { "job.validate", validate_cb, ctx },
         { "job.new", new_cb, ctx },
         { "job.state.depend", depend_cb, ctx },
+        { "job.state.priority", jobtap_queue_priority_cb, ctx },
+        { "job.priority.get", jobtap_queue_priority_cb, ctx },
         { "job.state.run", run_cb, ctx },
         { "job.state.cleanup", cleanup_cb, ctx },
         { "job.state.inactive", jobtap_dependency_inactive_cb, ctx },
@@ -555,6 +559,7 @@ int flux_plugin_init (flux_plugin_t *p)
         { "plugin.query", query_cb, ctx },
         { 0 },
     };
+    jobtap_queue_start (ctx);
     if (parse_plugin_conf (ctx) < 0
         || flux_plugin_register (p, PLUGIN_NAME, tab) < 0
         || jobtap_service_register (ctx) < 0)

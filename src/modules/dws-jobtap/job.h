@@ -34,6 +34,7 @@ struct jobtap {
     struct flux_msglist *deferred; // requests that wait for a rebuild
     flux_watcher_t *retry;      // handles them once more, in a turn of its own
     bool greeted;               // the dws service knows that it is there
+    int64_t up;                 // nodes, see queue.h
 };
 
 struct jobtap_job {
@@ -54,6 +55,7 @@ struct jobtap_job {
     char *dw_error;             // why 'dw' could not be parsed, or NULL
     struct jobtap_facts facts;
     bool known;                 // false until the eventlog has been read
+    bool kept;                  // its priority is 0, see queue.h
     flux_future_t *f_request;   // the last request to the dws service
     flux_future_t *f_rebuild;   // reading the eventlog
     flux_future_t *f_abandon;   // a step of abandon.h, or NULL

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "queue.h"
 #include "service.h"
 #include "user.h"
 
@@ -376,6 +377,24 @@ static void sync_cb (flux_t *h,
     jobtap_user_request_all (ctx);
 }
 
+/* No number: the scheduler keeps jobs that need more nodes than are up.
+ */
+static void nodes_cb (flux_t *h,
+                      flux_msg_handler_t *mh,
+                      const flux_msg_t *msg,
+                      void *arg)
+{
+    struct jobtap *ctx = arg;
+    json_int_t up = JOBTAP_QUEUE_OPEN;
+
+    if (flux_request_unpack (msg, NULL, "{s?I}", "up", &up) < 0) {
+        answer_error (ctx, msg, NULL);
+        return;
+    }
+    jobtap_queue_set (ctx, up);
+    answer_empty (ctx, msg);
+}
+
 static const struct {
     const char *name;
     flux_msg_handler_f cb;
@@ -384,6 +403,7 @@ static const struct {
     { "prolog-remove", prolog_remove_cb },
     { "epilog-remove", epilog_remove_cb },
     { "sync", sync_cb },
+    { "nodes", nodes_cb },
 };
 
 #define METHOD_COUNT (sizeof (methods) / sizeof (methods[0]))

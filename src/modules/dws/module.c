@@ -110,7 +110,7 @@ static void on_jobs_listed (struct dws_ctx *ctx)
     if (agent_ready (ctx->agent))
         storage_recall (ctx);
     tokens_retry (ctx->tokens);
-    health_changed (ctx->health);
+    health_plugin_arrived (ctx->health);
     expire_look (ctx->expire);
 }
 

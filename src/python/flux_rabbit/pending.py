@@ -213,7 +213,7 @@ def reasons(need: Need, where: list[Place]) -> list[str]:
 
 def _limits(system: Object, job: Object, handle: rpc.Handle) -> str:
     """What keeps the job from the scheduler, whatever is free; "" if nothing."""
-    if job.get("urgency") == 0 or job.get("priority") == 0:
+    if job.get("urgency") == 0:
         return "its release: it is held, with urgency 0"
     queue = str(system.get("queue") or "")
     status = handle.call("job-manager.queue-status", {"name": queue} if queue else {})

@@ -41,6 +41,18 @@ void dws_nodes_destroy (struct dws_nodes *nodes)
     }
 }
 
+size_t dws_nodes_up (const struct dws_nodes *nodes)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < nodes->rs->count; i++) {
+        const struct node *node = &nodes->list[i];
+
+        count += !node->offline && !node->excluded && !node->reason;
+    }
+    return count;
+}
+
 static struct idset *decode_idset (const char *s, dws_error_t *error)
 {
     struct idset *ids = idset_decode (s);

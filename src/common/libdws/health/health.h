@@ -46,6 +46,10 @@ struct dws_nodes;
 struct dws_nodes *dws_nodes_create (json_t *status, dws_error_t *error);
 void dws_nodes_destroy (struct dws_nodes *nodes);
 
+/* How many can be given to jobs: online, not drained and not excluded.
+ */
+size_t dws_nodes_up (const struct dws_nodes *nodes);
+
 struct dws_health_policy {
     bool drain;             // drain nodes that lost their link
     bool soft_drain;        // give them the property

@@ -31,6 +31,11 @@ flux_t *flux_jobtap_get_flux (flux_plugin_t *p)
     return handle;
 }
 
+int flux_jobtap_reprioritize_all (flux_plugin_t *p)
+{
+    return 0;
+}
+
 int flux_jobtap_service_register (flux_plugin_t *p,
                                   const char *method,
                                   flux_msg_handler_f cb,

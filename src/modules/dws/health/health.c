@@ -34,6 +34,9 @@
 #define DELAY_MIN 0.1
 #define DELAY_MAX 5.
 
+#define UP_UNTOLD -2
+#define UP_ANY -1               // the scheduler keeps all jobs
+
 struct health {
     struct dws_ctx *ctx;
     flux_future_t *journal;
@@ -51,6 +54,7 @@ struct health {
     bool waiving;               // there are some of the latter
     bool keeping;               // there are jobs with claim.kept
     struct dws_health now;
+    int64_t told_up;            // nodes, to the plugin; UP_UNTOLD: nothing
     flux_watcher_t *kick;       // decides at the next turn of the reactor
     bool kicked;
 };
@@ -212,6 +216,42 @@ static json_t *not_given (struct health *health)
     return sum.outside;
 }
 
+/* How many nodes are up, for jobs that Fluxion would refuse while there are fewer. A
+ * scheduler that is being loaded does not change what was told.
+ */
+static void up_told_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_DEBUG, "job-manager.dws.nodes: %s",
+                  future_strerror (f, errno));
+}
+
+static void tell_up (struct health *health)
+{
+    struct dws_ctx *ctx = health->ctx;
+    int64_t up = scheduler_is_fluxion (ctx->scheduler)
+               ? (int64_t)dws_nodes_up (health->nodes) : UP_ANY;
+    flux_future_t *f;
+
+    if (!scheduler_name (ctx->scheduler) || up == health->told_up
+        || !sync_alive (ctx->sync))
+        return;
+    f = up == UP_ANY
+      ? flux_rpc (ctx->h, "job-manager.dws.nodes", "{}", FLUX_NODEID_ANY, 0)
+      : flux_rpc_pack (ctx->h, "job-manager.dws.nodes", FLUX_NODEID_ANY, 0,
+                       "{s:I}", "up", (json_int_t)up);
+    if (calls_add (ctx, f, 0, 0, up_told_cb) < 0)
+        flux_log_error (ctx->h, "job-manager.dws.nodes");
+    else
+        health->told_up = up;
+}
+
+void health_plugin_arrived (struct health *health)
+{
+    health->told_up = UP_UNTOLD;
+    health_changed (health);
+}
+
 static void decide_health (struct health *health)
 {
     struct dws_ctx *ctx = health->ctx;
@@ -229,6 +269,7 @@ static void decide_health (struct health *health)
     if (!health->nodes)
         return;
     tell_systemstatus (health);
+    tell_up (health);
     give_maybe (health);
     /* The effect of our own requests for drains is not known yet. */
     if (health->drains_stale || !space_known (ctx->space)
@@ -443,6 +484,7 @@ struct health *health_create (struct dws_ctx *ctx)
     if (!(health = calloc (1, sizeof (*health))))
         return NULL;
     health->ctx = ctx;
+    health->told_up = UP_UNTOLD;
     if (!(health->stuck = json_object ())
         || !(health->retry = retry_create (r, DELAY_MIN, DELAY_MAX,
                                            health_retry_cb, health))

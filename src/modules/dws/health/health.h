@@ -42,6 +42,10 @@ void health_see_space (struct health *health);
  */
 void health_agent_attached (struct health *health);
 
+/* The plugin has told of all jobs; it may be another than before.
+ */
+void health_plugin_arrived (struct health *health);
+
 /* These nodes (a hostlist) could not be unmounted and are being drained.
  */
 void health_stuck (struct health *health, const char *hosts);

@@ -51,9 +51,16 @@ unsigned int holds_version (const struct holds *holds)
     return 0;
 }
 
+static const char *scheduler;
+
 const char *scheduler_name (const struct scheduler *sched)
 {
-    return NULL;
+    return scheduler;
+}
+
+bool scheduler_is_fluxion (const struct scheduler *sched)
+{
+    return scheduler && !strcmp (scheduler, "fluxion");
 }
 
 bool scheduler_settled (const struct scheduler *sched)
@@ -92,6 +99,11 @@ static int decisions;           // about that job
 bool agent_ready (const struct agent *agent)
 {
     return known;
+}
+
+bool sync_alive (const struct sync *sync)
+{
+    return true;
 }
 
 bool sync_done (const struct sync *sync)
@@ -181,7 +193,8 @@ static flux_msg_t *next (struct world *w)
     while ((msg = flux_recv (w->resource, FLUX_MATCH_REQUEST,
                              FLUX_O_NONBLOCK))) {
         assert_int_equal (flux_msg_get_topic (msg, &topic), 0);
-        if (!strncmp (topic, "resource.", 9))
+        if (!strncmp (topic, "resource.", 9)
+            || !strcmp (topic, "job-manager.dws.nodes"))
             break;
         flux_msg_destroy (msg);
     }
@@ -374,6 +387,51 @@ static void test_maybe (void **state)
     teardown (&w);
 }
 
+static void expect_up (struct world *w, const char *text)
+{
+    flux_msg_t *msg = expect (w, "job-manager.dws.nodes");
+    const char *payload;
+
+    assert_int_equal (flux_msg_get_string (msg, &payload), 0);
+    assert_string_equal (payload, text);
+    answer (w, msg, "{}");
+}
+
+/* The plugin is told how many nodes are up, once: when that is known, when the scheduler
+ * is, when either changes, and when the plugin comes again.
+ */
+static void test_nodes_up (void **state)
+{
+    struct world w;
+    flux_msg_t *journal;
+
+    setup (&w);
+    w.config.drain_compute_nodes = false;
+    journal = expect (&w, "resource.journal");
+    answer (&w, flux_msg_copy (journal, true), "{'events': []}");
+    answer (&w, expect (&w, "resource.status"), NODES (""));
+    assert_null (next (&w));
+    scheduler = "fluxion";
+    health_changed (w.ctx.health);
+    expect_up (&w, "{\"up\":2}");
+    health_changed (w.ctx.health);
+    assert_null (next (&w));
+    answer (&w, journal, "{'events': [{}]}");
+    answer (&w, expect (&w, "resource.status"),
+            NODES ("'1': {'timestamp': 1.0, 'reason': ''}"));
+    expect_up (&w, "{\"up\":1}");
+    scheduler = NULL;
+    health_changed (w.ctx.health);
+    assert_null (next (&w));
+    scheduler = "sched-rabbit";
+    health_changed (w.ctx.health);
+    expect_up (&w, "{}");
+    health_plugin_arrived (w.ctx.health);
+    expect_up (&w, "{}");
+    scheduler = NULL;
+    teardown (&w);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -382,6 +440,7 @@ int main (void)
         cmocka_unit_test (test_journal),
         cmocka_unit_test (test_flood),
         cmocka_unit_test (test_maybe),
+        cmocka_unit_test (test_nodes_up),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See queue.h.
+ */
+
+#include <errno.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "libdws/health/health.h"
+#include "libdws/storage/breakdown.h"
+
+#include "queue.h"
+
+#define ANSWER_S 1.
+
+/* Fewer nodes are up than the job needs. Resources that do not tell are not ours to
+ * judge.
+ */
+static bool too_few (const struct jobtap_job *job)
+{
+    int64_t nodes = dws_breakdown_nodes (job->resources);
+
+    return nodes < INT32_MAX && nodes > job->ctx->up;
+}
+
+static bool is_queued (struct jobtap_job *job)
+{
+    int state = jobtap_job_state (job);
+
+    return state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
+}
+
+void jobtap_queue_set (struct jobtap *ctx, int64_t up)
+{
+    bool changed = false;
+
+    ctx->up = up;
+    for (struct jobtap_job *job = ctx->jobs; job && !changed; job = job->next)
+        changed = job->kept != too_few (job) && is_queued (job);
+    /* What the priority of a job is otherwise is known to other plugins only. */
+    if (changed && flux_jobtap_reprioritize_all (ctx->p) < 0)
+        flux_log_error (ctx->h, "dws: priorities of jobs that wait for nodes");
+}
+
+/* This waits for the answer, as the job manager asks for all priorities next. There is
+ * none where the job manager loads the plugin, before there is a resource module.
+ */
+void jobtap_queue_start (struct jobtap *ctx)
+{
+    flux_future_t *f = flux_rpc (ctx->h, "resource.status", NULL, 0, 0);
+    struct dws_nodes *nodes = NULL;
+    dws_error_t error;
+    json_t *o;
+
+    if (!f || flux_future_wait_for (f, ANSWER_S) < 0
+        || flux_rpc_get_unpack (f, "o", &o) < 0)
+        flux_log (ctx->h, LOG_DEBUG, "dws: resource.status: %s",
+                  strerror (errno));
+    else if (!(nodes = dws_nodes_create (o, &error)))
+        flux_log (ctx->h, LOG_ERR, "dws: %s", error.text);
+    else
+        ctx->up = dws_nodes_up (nodes);
+    dws_nodes_destroy (nodes);
+    flux_future_destroy (f);
+}
+
+int jobtap_queue_new (struct jobtap_job *job, flux_plugin_arg_t *args)
+{
+    json_int_t priority = FLUX_JOB_PRIORITY_MIN;
+
+    if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN, "{s?I}",
+                                "priority", &priority) < 0)
+        return -1;
+    job->kept = priority == FLUX_JOB_PRIORITY_MIN
+                && job->facts.urgency != FLUX_JOB_URGENCY_HOLD;
+    return 0;
+}
+
+int jobtap_queue_priority_cb (flux_plugin_t *p,
+                              const char *topic,
+                              flux_plugin_arg_t *args,
+                              void *arg)
+{
+    struct jobtap *ctx = arg;
+    struct jobtap_job *job = jobtap_job_lookup (ctx, FLUX_JOBTAP_CURRENT_JOB);
+
+    if (!job)
+        return 0;
+    job->kept = too_few (job);
+    if (!job->kept)
+        return 0;
+    return flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_OUT, "{s:I}",
+                                 "priority",
+                                 (json_int_t)FLUX_JOB_PRIORITY_MIN);
+}
+
+// vi: ts=4 sw=4 expandtab

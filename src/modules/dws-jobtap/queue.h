@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Keep jobs from a scheduler that would refuse them. While fewer nodes are up than a
+ * job needs, Fluxion may end it with an exception, so that a restart of Flux could
+ * empty the queue (doc/admin/schedulers.rst). Such a job has priority 0, with which
+ * the job manager does not ask the scheduler for nodes, until enough are up.
+ *
+ * What is known of jobs is their priority: nothing is lost when the plugin is reloaded.
+ */
+
+#ifndef DWS_JOBTAP_QUEUE_H
+#define DWS_JOBTAP_QUEUE_H
+
+#include "job.h"
+
+/* With any scheduler that keeps such jobs itself. */
+#define JOBTAP_QUEUE_OPEN INT64_MAX
+
+/* Ask the resource module how many nodes are up: none if it does not say.
+ */
+void jobtap_queue_start (struct jobtap *ctx);
+
+/* So many nodes are up, or JOBTAP_QUEUE_OPEN.
+ */
+void jobtap_queue_set (struct jobtap *ctx, int64_t up);
+
+/* For job.new: 'args' describe the job, which another instance of the plugin may have
+ * kept. Returns 0, or -1 with errno set.
+ */
+int jobtap_queue_new (struct jobtap_job *job, flux_plugin_arg_t *args);
+
+/* For job.state.priority and job.priority.get, after all others.
+ */
+int jobtap_queue_priority_cb (flux_plugin_t *p,
+                              const char *topic,
+                              flux_plugin_arg_t *args,
+                              void *arg);
+
+#endif /* !DWS_JOBTAP_QUEUE_H */
