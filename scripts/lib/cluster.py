@@ -16,6 +16,14 @@ import flux
 from instance import here
 
 LIMIT_S = 120.0
+# Each is removed before what it stands on.
+SCHEDULERS = (
+    "sched-rabbit",
+    "sched-simple",
+    "sched-fluxion-qmanager",
+    "sched-fluxion-feasibility",
+    "sched-fluxion-resource",
+)
 
 
 class Failed(Exception):
@@ -40,13 +48,26 @@ class Cluster:
         preset: str,
         sim_options: tuple[str, ...] = (),
         agent_options: tuple[str, ...] = (),
+        rabbit: dict[str, Any] | None = None,
+        fluxion: dict[str, str] | None = None,
     ) -> None:
+        """
+        Args:
+            preset: of dws-sim; "" for what sim_options have.
+            rabbit: more of the table [rabbit].
+            fluxion: the options of Fluxion's queue, where that is to be loaded and
+                not sched-rabbit.
+        """
         self.kubeconfig = workdir / "kubeconfig"
+        self.mapping = workdir / "mapping.json"
         self._workdir = workdir
+        self._R = workdir / "R"  # where the configuration of the instance says
         self._prefix = prefix
         self._preset = preset
         self._sim_options = sim_options or ("--root", str(workdir / "sim"))
         self._agent_options = agent_options
+        self._rabbit = rabbit or {}
+        self._fluxion = fluxion
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self.engine = ""  # after start(): of the instance, with version, scheduler
 
@@ -63,8 +84,9 @@ class Cluster:
         ready, theirs = os.pipe()
         self._spawn(
             *["dws-sim", "run", "--nodes", "node[0-3]", "--nodes-per-rabbit", "2"],
-            *["--kubeconfig", str(self.kubeconfig), "--preset", self._preset],
-            *["--mapping", str(self._workdir / "mapping.json")],
+            *["--kubeconfig", str(self.kubeconfig)],
+            *(["--preset", self._preset] if self._preset else []),
+            *["--mapping", str(self.mapping)],
             *["--ready-fd", str(theirs), *self._sim_options],
             pass_fds=[theirs],
         )
@@ -76,24 +98,62 @@ class Cluster:
         self.ctl("grant", "nnfdatamovements:delete")
         config = json.loads(run("flux", "config", "get") or "{}")
         config["rabbit"] = {
-            "mapping": str(self._workdir / "mapping.json"),
+            "mapping": str(self.mapping),
             "kubeconfig": str(self.kubeconfig),
             "stage_out_retry": "1h",
+            **self._rabbit,
         }
         path = self._workdir / "config.json"
         path.write_text(json.dumps(config))
         run("flux", "config", "load", str(path))
-        lib = self._prefix / "lib" / "flux"
-        loaded = run("flux", "module", "list").split()
-        for scheduler in ("sched-rabbit", "sched-simple"):
-            if scheduler in loaded:
-                run("flux", "module", "remove", scheduler)
-        run("flux", "module", "load", str(lib / "modules" / "sched-rabbit.py"))
-        run("flux", "module", "load", str(lib / "modules" / "dws.so"))
-        plugins = lib / "job-manager" / "plugins"
+        if self._fluxion is None:
+            self.remove_scheduler()
+            run("flux", "module", "load", self._module("sched-rabbit.py"))
+        else:
+            self.load_machine(self._with_graph())
+            self.load_fluxion()
+        run("flux", "module", "load", self._module("dws.so"))
+        plugins = self._prefix / "lib" / "flux" / "job-manager" / "plugins"
         run("flux", "jobtap", "load", str(plugins / "dws-jobtap.so"))
         self.engine = here()
         self.start_agent()
+
+    def _module(self, name: str) -> str:
+        return str(self._prefix / "lib" / "flux" / "modules" / name)
+
+    def remove_scheduler(self) -> None:
+        """Whichever is loaded."""
+        listing = run("flux", "module", "list")
+        loaded = {line.split()[0] for line in listing.splitlines()}
+        for name in SCHEDULERS:
+            if name in loaded:
+                run("flux", "module", "remove", name)
+
+    def load_machine(self, R: bytes) -> None:
+        """Take this R, whose nodes are all up, for what the instance has."""
+        self.remove_scheduler()
+        run("flux", "module", "remove", "resource")
+        self._R.write_bytes(R)
+        run("flux", "module", "load", "resource", "noverify", "monitor-force-up")
+
+    def _with_graph(self) -> bytes:
+        """R with the graph that has the rabbits."""
+        return subprocess.run(
+            ["flux", "dws2jgf", "--cluster-name=machine", str(self.mapping)],
+            input=self._R.read_bytes(),
+            capture_output=True,
+            check=True,
+        ).stdout
+
+    def load_fluxion(self) -> None:
+        """Fluxion; if it is loaded, anew."""
+        self.remove_scheduler()
+        run("flux", "module", "load", "sched-fluxion-resource", "match-format=rv1")
+        options = [f"{key}={value}" for key, value in (self._fluxion or {}).items()]
+        run("flux", "module", "load", "sched-fluxion-qmanager", *options)
+
+    def reload_dws(self) -> None:
+        run("flux", "module", "reload", self._module("dws.so"))
 
     def start_agent(self) -> None:
         self._spawn(
