@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/jsonparse.h"
 #include "libutil/errno_safe.h"
 #include "report.h"
 
@@ -210,8 +211,7 @@ int dws_reports_next (struct dws_reports *reports, struct dws_report *report)
     reports->begun = true;
     if (dws_text_excerpt (text, parts_of (text), excerpt) < 0)
         return -1;
-    text = (struct dws_text){ excerpt->buf, excerpt->len };
-    if (!(reports->o = dws_text_parse (text)))
+    if (!(reports->o = dws_json_parse (excerpt->buf, excerpt->len)))
         return -1;
     *report = (struct dws_report){ reports->o, excerpt->marked };
     return 1;

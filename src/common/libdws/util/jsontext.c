@@ -5,7 +5,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "jsonparse.h"
 #include "jsontext.h"
 
 int dws_jsontext_set (char **text, const json_t *value)
@@ -31,15 +33,5 @@ int dws_jsontext_set (char **text, const json_t *value)
 
 json_t *dws_jsontext_get (const char *text)
 {
-    json_error_t error;
-    json_t *value;
-
-    if (!text) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (!(value = json_loads (text, JSON_DECODE_ANY, &error)))
-        errno = json_error_code (&error) == json_error_out_of_memory
-                ? ENOMEM : EINVAL;
-    return value;
+    return dws_json_parse (text, text ? strlen (text) : 0);
 }
