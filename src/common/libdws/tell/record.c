@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "libdws/util/error.h"
+#include "libdws/util/jsonparse.h"
+#include "libutil/errno_safe.h"
 #include "record.h"
 
 /* One movement out of many is worth so much.
@@ -128,6 +130,28 @@ json_t *dws_record_object (json_t *object)
         return NULL;
     }
     return bounded (object, DWS_RECORD_MAX);
+}
+
+char *dws_record_text (struct dws_text object)
+{
+    json_t *o;
+    json_t *record = NULL;
+    char *text = NULL;
+
+    if (object.len == 0 || *object.s != '{') {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (object.len <= LENGTH_MAX)       // nothing in it is too long
+        return strndup (object.s, object.len);
+    if (!(o = dws_json_parse (object.s, object.len)))
+        return NULL;
+    if ((record = dws_record_object (o))
+        && !(text = json_dumps (record, JSON_COMPACT)))
+        errno = ENOMEM;
+    ERRNO_SAFE (json_decref (record));
+    ERRNO_SAFE (json_decref (o));
+    return text;
 }
 
 static bool has_failed (json_t *movement)

@@ -9,6 +9,8 @@
 
 #include <jansson.h>
 
+#include "libdws/util/jsonscan.h"
+
 /* Bytes of compact JSON, of a workflow's record and of all movements of a job.
  */
 #define DWS_RECORD_MAX 65536
@@ -17,6 +19,12 @@
  * long texts and arrays first, and has "truncated": true. Fails with ENOMEM.
  */
 json_t *dws_record_object (json_t *object);
+
+/* The same from text to text, to be freed. That of Kubernetes is valid: no more is
+ * looked at than whether it begins as an object, if it is small enough as it is. Fails
+ * with ENOMEM or EINVAL.
+ */
+char *dws_record_text (struct dws_text object);
 
 /* An array of up to 'max' of these NnfDataMovements, those that have failed
  * first, each a bounded copy, and no more than fit. Fails with ENOMEM.

@@ -14,17 +14,10 @@ int dws_jsontext_set (char **text, const json_t *value)
 {
     char *fresh = NULL;
 
-    /* What jansson gives is larger than the text, for good. */
-    if (value) {
-        size_t size = json_dumpb (value, NULL, 0,
-                                  JSON_COMPACT | JSON_ENCODE_ANY);
-
-        if (size == 0 || !(fresh = malloc (size + 1))) {
-            errno = ENOMEM;
-            return -1;
-        }
-        json_dumpb (value, fresh, size, JSON_COMPACT | JSON_ENCODE_ANY);
-        fresh[size] = '\0';
+    if (value
+        && !(fresh = json_dumps (value, JSON_COMPACT | JSON_ENCODE_ANY))) {
+        errno = ENOMEM;
+        return -1;
     }
     free (*text);
     *text = fresh;

@@ -80,18 +80,33 @@ char *kvs_instance (flux_t *h)
     return id;
 }
 
-static int put_record (flux_kvs_txn_t *txn, uint64_t id, const char *name,
-                       json_t *value)
+static int put_text (flux_kvs_txn_t *txn, uint64_t id, const char *name,
+                     const char *text)
 {
     char path[128];
     char key[256];
 
     snprintf (path, sizeof (path), "data.dws.%s", name);
     if (flux_job_kvs_key (key, sizeof (key), id, name) < 0
-        || flux_kvs_txn_pack (txn, 0, key, "O", value) < 0
+        || flux_kvs_txn_put (txn, 0, key, text) < 0
         || flux_job_kvs_key (key, sizeof (key), id, path) < 0)
         return -1;
-    return flux_kvs_txn_pack (txn, 0, key, "O", value);
+    return flux_kvs_txn_put (txn, 0, key, text);
+}
+
+static int put_record (flux_kvs_txn_t *txn, uint64_t id, const char *name,
+                       json_t *value)
+{
+    char *text = json_dumps (value, JSON_COMPACT | JSON_ENCODE_ANY);
+    int rc;
+
+    if (!text) {
+        errno = ENOMEM;
+        return -1;
+    }
+    rc = put_text (txn, id, name, text);
+    ERRNO_SAFE (free (text));
+    return rc;
 }
 
 static int put_timing (flux_kvs_txn_t *txn,
@@ -119,24 +134,22 @@ flux_future_t *kvs_save (struct commits *commits,
                          uint64_t id,
                          const struct dws_workflow *wf,
                          enum dws_state state,
-                         json_t *object)
+                         struct dws_text object)
 {
     flux_kvs_txn_t *txn;
-    json_t *record = NULL;
-    int rc;
+    char *record = NULL;
+    int rc = -1;
 
-    if ((object && !(record = dws_record_object (object)))
+    if ((object.s && !(record = dws_record_text (object)))
         || !(txn = commits_txn (commits)))
-        goto error;
+        goto done;
     if (wf && wf->state == state && wf->ready && wf->elapsed
         && put_timing (txn, id, state, wf->elapsed) < 0)
-        goto error;
-    rc = record ? put_record (txn, id, DWS_KEY_WORKFLOW, record) : 0;
-    json_decref (record);
+        goto done;
+    rc = record ? put_text (txn, id, DWS_KEY_WORKFLOW, record) : 0;
+done:
+    ERRNO_SAFE (free (record));
     return rc < 0 ? NULL : commits_wait (commits);
-error:
-    ERRNO_SAFE (json_decref (record));
-    return NULL;
 }
 
 static flux_future_t *save_record (struct commits *commits, uint64_t id,

@@ -11,6 +11,7 @@
 #include <flux/core.h>
 
 #include "libdws/facts/workflow.h"
+#include "libdws/util/jsonscan.h"
 #include "base/commits.h"
 
 /* Read dws.instance, or make one and store it. Waits for the KVS, so call it
@@ -19,7 +20,7 @@
 char *kvs_instance (flux_t *h);
 
 /* Start to store rabbit_<state>_timing (if 'wf' is not NULL and has completed
- * 'state') and rabbit_workflow (if 'object' is not NULL) of job 'id', bounded
+ * 'state') and rabbit_workflow (if there is an 'object') of job 'id', bounded
  * as libdws/tell/record.h says. Both are stored in the job's directory, where
  * its owner can read them with flux job info, and once more in data.dws below
  * that, the place for records of services.
@@ -28,7 +29,7 @@ flux_future_t *kvs_save (struct commits *commits,
                          uint64_t id,
                          const struct dws_workflow *wf,
                          enum dws_state state,
-                         json_t *object);
+                         struct dws_text object);
 
 /* Start to store up to 'max' of a workflow's NnfDataMovement objects as
  * rabbit_datamovements, those that have failed first.

@@ -8,8 +8,6 @@
 #include <errno.h>
 
 #include "libdws/facts/movements.h"
-#include "libdws/util/jsontext.h"
-#include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/kvs.h"
 #include "agent/agent.h"
@@ -20,10 +18,10 @@
  */
 
 /* Store the timing of 'state', unless that is DWS_STATE_NONE, and the Workflow
- * object, unless it is NULL.
+ * object, if there is one.
  */
 static int store_workflow (struct job *job, enum dws_state state,
-                           json_t *object)
+                           struct dws_text object)
 {
     return act_call (job, &action_save,
                      kvs_save (job->ctx->commits, job->facts->id, job->wf,
@@ -46,49 +44,44 @@ static int read_workflow (struct job *job, uint32_t bit)
  */
 static int run_save (struct job *job, const struct dws_action *wanted)
 {
-    json_t *object = NULL;
+    struct dws_text object = dws_text (wanted->whole ? job->object : NULL);
     int rc = 0;
 
     if (!job->wf)
         return 0;
-    if (wanted->whole && !(object = dws_jsontext_get (job->object)))
+    if (wanted->whole && !object.s)
         rc = read_workflow (job, wanted->bit);
-    if (rc == 0 && (object || job->wf->elapsed))
+    if (rc == 0 && (object.s || job->wf->elapsed))
         rc = store_workflow (job, wanted->state, object);
     if (rc == 0)
         underway_save (&job->underway, job->facts, wanted->bit);
-    ERRNO_SAFE (json_decref (object));
     return rc;
 }
 
 /* The Workflow object was read to be stored. If it could not be, 'object' is
- * NULL.
+ * not there.
  */
 static void workflow_read (struct job *job, const struct result *result,
-                           json_t *object)
+                           struct dws_text object)
 {
     if (!result->current
         || !underway_read_end (&job->underway, (uint32_t)result->index))
         return;
-    if (!object || store_workflow (job, DWS_STATE_NONE, object) < 0)
+    if (!object.s || store_workflow (job, DWS_STATE_NONE, object) < 0)
         flux_log (job->ctx->h, LOG_ERR, "rabbit_workflow could not be saved");
 }
 
 static bool save_result (struct job *job, const struct result *result)
 {
-    json_t *object;
-
     if (!result->ok)
         return false;
-    object = dws_text_parse (result->workflow);
-    workflow_read (job, result, object);
-    json_decref (object);
+    workflow_read (job, result, result->workflow);
     return true;
 }
 
 static bool save_failed (struct job *job, const struct result *result)
 {
-    workflow_read (job, result, NULL);
+    workflow_read (job, result, dws_text (NULL));
     return true;
 }
 

@@ -152,6 +152,40 @@ static void test_movements (void **state)
     json_decref (list);
 }
 
+static void test_text (void **state)
+{
+    static const char *const small = "{\"a\": [1, {\"b\": null}]}, and more";
+    json_t *o = json_pack ("{s:s s:o}", "name", "keep",
+                           "message", text_of (1000000, 'x'));
+    char *large = json_dumps (o, JSON_COMPACT);
+    char *text = dws_record_text ((struct dws_text){ small, 23 });
+    json_t *record;
+
+    assert_non_null (text);
+    assert_string_equal (text, "{\"a\": [1, {\"b\": null}]}");
+    free (text);
+
+    assert_non_null (text = dws_record_text (dws_text (large)));
+    assert_true (strlen (text) <= DWS_RECORD_MAX);
+    record = dws_record_object (o);
+    json_decref (o);
+    assert_non_null (o = json_loads (text, 0, NULL));
+    assert_true (json_equal (record, o));
+    free (text);
+
+    large[strlen (large) - 1] = ']';
+    errno = 0;
+    assert_null (dws_record_text (dws_text (large)));
+    assert_int_equal (errno, EINVAL);
+    free (large);
+    json_decref (record);
+    json_decref (o);
+
+    assert_null (dws_record_text (dws_text (NULL)));
+    assert_null (dws_record_text (dws_text ("[]")));
+    assert_int_equal (errno, EINVAL);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -159,6 +193,7 @@ int main (void)
         cmocka_unit_test (test_large_is_cut),
         cmocka_unit_test (test_utf8),
         cmocka_unit_test (test_not_an_object),
+        cmocka_unit_test (test_text),
         cmocka_unit_test (test_movements),
     };
 
