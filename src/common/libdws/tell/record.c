@@ -10,6 +10,7 @@
 
 #include "libdws/util/error.h"
 #include "libdws/util/jsonparse.h"
+#include "libdws/util/jsonwrite.h"
 #include "libutil/errno_safe.h"
 #include "record.h"
 
@@ -146,9 +147,8 @@ char *dws_record_text (struct dws_text object)
         return strndup (object.s, object.len);
     if (!(o = dws_json_parse (object.s, object.len)))
         return NULL;
-    if ((record = dws_record_object (o))
-        && !(text = json_dumps (record, JSON_COMPACT)))
-        errno = ENOMEM;
+    if ((record = dws_record_object (o)))
+        text = dws_json_write (record);
     ERRNO_SAFE (json_decref (record));
     ERRNO_SAFE (json_decref (o));
     return text;

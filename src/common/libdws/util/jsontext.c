@@ -9,16 +9,14 @@
 
 #include "jsonparse.h"
 #include "jsontext.h"
+#include "jsonwrite.h"
 
 int dws_jsontext_set (char **text, const json_t *value)
 {
     char *fresh = NULL;
 
-    if (value
-        && !(fresh = json_dumps (value, JSON_COMPACT | JSON_ENCODE_ANY))) {
-        errno = ENOMEM;
+    if (value && !(fresh = dws_json_write (value)))
         return -1;
-    }
     free (*text);
     *text = fresh;
     return 0;

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "libdws/tell/record.h"
+#include "libdws/util/jsonwrite.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/kvs.h"
@@ -97,13 +98,11 @@ static int put_text (flux_kvs_txn_t *txn, uint64_t id, const char *name,
 static int put_record (flux_kvs_txn_t *txn, uint64_t id, const char *name,
                        json_t *value)
 {
-    char *text = json_dumps (value, JSON_COMPACT | JSON_ENCODE_ANY);
+    char *text = dws_json_write (value);
     int rc;
 
-    if (!text) {
-        errno = ENOMEM;
+    if (!text)
         return -1;
-    }
     rc = put_text (txn, id, name, text);
     ERRNO_SAFE (free (text));
     return rc;

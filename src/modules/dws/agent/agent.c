@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "libdws/facts/report.h"
+#include "libdws/util/jsonwrite.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent.h"
@@ -142,6 +143,8 @@ json_t *agent_status (const struct agent *agent)
 static int send_command (struct agent *agent, struct command *cmd,
                          json_t *command)
 {
+    char *text = NULL;
+
     if (!command || !cmd) {
         errno = ENOMEM;
         goto error;
@@ -156,13 +159,16 @@ static int send_command (struct agent *agent, struct command *cmd,
         errno = ENOMEM;
         goto error;
     }
-    if (flux_respond_pack (agent->ctx->h, agent->request, "O", command) < 0) {
+    if (!(text = dws_json_write (command))
+        || flux_respond (agent->ctx->h, agent->request, text) < 0) {
         ERRNO_SAFE (idmap_take (agent->commands, cmd->seq));
         goto error;
     }
+    free (text);
     json_decref (command);
     return 0;
 error:
+    ERRNO_SAFE (free (text));
     ERRNO_SAFE (free (cmd));
     ERRNO_SAFE (json_decref (command));
     return -1;
