@@ -130,22 +130,40 @@ void dws_workflow_destroy (struct dws_workflow *wf)
     }
 }
 
-/* The string at a path of two keys, or NULL. 'o' may be anything.
+/* The halves of the object. All that is taken from them may be anything.
  */
-static const char *get_string (json_t *o, const char *k1, const char *k2)
+struct object {
+    json_t *metadata;
+    json_t *annotations;
+    json_t *spec;
+    json_t *status;
+};
+
+static struct object halves (json_t *o)
 {
-    return json_string_value (json_object_get (json_object_get (o, k1), k2));
+    json_t *metadata = json_object_get (o, "metadata");
+
+    return (struct object){
+        .metadata = metadata,
+        .annotations = json_object_get (metadata, "annotations"),
+        .spec = json_object_get (o, "spec"),
+        .status = json_object_get (o, "status"),
+    };
 }
 
-static bool get_bool (json_t *o, const char *k1, const char *k2)
+static const char *get_string (json_t *o, const char *key)
 {
-    return json_is_true (json_object_get (json_object_get (o, k1), k2));
+    return json_string_value (json_object_get (o, key));
 }
 
-static bool has_finalizer (json_t *object)
+static bool get_bool (json_t *o, const char *key)
 {
-    json_t *list = json_object_get (json_object_get (object, "metadata"),
-                                    "finalizers");
+    return json_is_true (json_object_get (o, key));
+}
+
+static bool has_finalizer (json_t *metadata)
+{
+    json_t *list = json_object_get (metadata, "finalizers");
     json_t *entry;
     size_t index;
 
@@ -155,13 +173,6 @@ static bool has_finalizer (json_t *object)
             return true;
     }
     return false;
-}
-
-static const char *get_annotation (json_t *object, const char *key)
-{
-    json_t *metadata = json_object_get (object, "metadata");
-
-    return get_string (metadata, "annotations", key);
 }
 
 /* strdup() where NULL is a value. Returns false only if out of memory.
@@ -175,35 +186,34 @@ static bool copy_string (char **dst, const char *src)
 static bool copy_strings (struct dws_workflow *wf,
                           const char *name,
                           const char *namespace,
-                          json_t *object)
+                          const struct object *o)
 {
-    json_t *status = json_object_get (object, "status");
-    const char *elapsed =
-        json_string_value (json_object_get (status, "elapsedTimeLastState"));
-    const char *cname = get_string (status, "computes", "name");
-    const char *cns = get_string (status, "computes", "namespace");
-    const char *token = get_string (status, "workflowToken", "secretName");
+    json_t *computes = json_object_get (o->status, "computes");
+    json_t *secret = json_object_get (o->status, "workflowToken");
+    const char *cns = get_string (computes, "namespace");
+    const char *token = get_string (secret, "secretName");
+    const char *tns = get_string (secret, "secretNamespace");
     char rabbit[DWS_RABBIT_SIZE];
-    const char *tns = get_string (status, "workflowToken", "secretNamespace");
 
     return copy_string (&wf->name, name)
         && copy_string (&wf->namespace, namespace)
-        && copy_string (&wf->uid, get_string (object, "metadata", "uid"))
-        && (wf->message = dws_drivers_text (status))
-        && copy_string (&wf->silent, dws_drivers_silent (status, rabbit))
-        && copy_string (&wf->elapsed, elapsed)
-        && copy_string (&wf->computes, cname)
+        && copy_string (&wf->uid, get_string (o->metadata, "uid"))
+        && (wf->message = dws_drivers_text (o->status))
+        && copy_string (&wf->silent, dws_drivers_silent (o->status, rabbit))
+        && copy_string (&wf->elapsed, get_string (o->status,
+                                                  "elapsedTimeLastState"))
+        && copy_string (&wf->computes, get_string (computes, "name"))
         && copy_string (&wf->computes_namespace, cns ? cns : namespace)
-        && copy_string (&wf->failed, get_annotation (object,
-                                                     DWS_FAILED_ANNOTATION))
-        && copy_string (&wf->waived, get_annotation (object,
-                                                     DWS_WAIVED_ANNOTATION))
+        && copy_string (&wf->failed, get_string (o->annotations,
+                                                 DWS_FAILED_ANNOTATION))
+        && copy_string (&wf->waived, get_string (o->annotations,
+                                                 DWS_WAIVED_ANNOTATION))
         && copy_string (&wf->token, token)
         && (!token
             || copy_string (&wf->token_namespace, tns ? tns : namespace))
-        && dws_jsontext_set (&wf->env, json_object_get (status, "env")) == 0
+        && dws_jsontext_set (&wf->env, json_object_get (o->status, "env")) == 0
         && dws_jsontext_set (&wf->breakdown_refs,
-                             json_object_get (status,
+                             json_object_get (o->status,
                                               "directiveBreakdowns")) == 0;
 }
 
@@ -281,20 +291,16 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
                                           const char *instance,
                                           dws_error_t *error)
 {
+    const struct object o = halves (object);
     struct dws_workflow *wf;
-    const char *name = get_string (object, "metadata", "name");
-    const char *namespace = get_string (object, "metadata", "namespace");
-    const char *version = get_string (object, "metadata", "resourceVersion");
-    const char *stamp = get_string (object, "metadata", "deletionTimestamp");
-    json_t *labels = json_object_get (json_object_get (object, "metadata"),
-                                      "labels");
-    const char *label = json_string_value (json_object_get (labels,
-                                                       DWS_INSTANCE_LABEL));
-    const char *wlm = get_string (object, "spec", "wlmID");
-    json_t *spec = json_object_get (object, "spec");
-    json_t *directives = json_object_get (spec, "dwDirectives");
-    json_t *userid = json_object_get (spec, "userID");
-    json_t *status = json_object_get (object, "status");
+    const char *name = get_string (o.metadata, "name");
+    const char *namespace = get_string (o.metadata, "namespace");
+    const char *version = get_string (o.metadata, "resourceVersion");
+    const char *label = get_string (json_object_get (o.metadata, "labels"),
+                                    DWS_INSTANCE_LABEL);
+    const char *wlm = get_string (o.spec, "wlmID");
+    json_t *directives = json_object_get (o.spec, "dwDirectives");
+    json_t *userid = json_object_get (o.spec, "userID");
     unsigned int commands;
     uint64_t jobid;
     int index;
@@ -306,7 +312,7 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     }
     if (!(wf = calloc (1, sizeof (*wf)))
         || !copy_strings (wf, name, namespace ? namespace : DWS_NAMESPACE,
-                          object)) {
+                          &o)) {
         dws_workflow_destroy (wf);
         dws_error (error, ENOMEM, "out of memory");
         return NULL;
@@ -315,17 +321,17 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->version = version ? strtoull (version, NULL, 10) : 0;
     wf->ours = instance && label && !strcmp (instance, label);
     wf->stray = !label && wlm && !strcmp (wlm, "flux");
-    wf->deleting = stamp != NULL;
-    wf->finalizer = has_finalizer (object);
-    wf->desired = state_parse (get_string (object, "spec", "desiredState"));
-    wf->state = state_parse (get_string (object, "status", "state"));
+    wf->deleting = get_string (o.metadata, "deletionTimestamp") != NULL;
+    wf->finalizer = has_finalizer (o.metadata);
+    wf->desired = state_parse (get_string (o.spec, "desiredState"));
+    wf->state = state_parse (get_string (o.status, "state"));
     index = name_index (status_names, COUNT (status_names),
-                        get_string (object, "status", "status"));
+                        get_string (o.status, "status"));
     wf->status = index < 0 ? DWS_STATUS_NONE : (enum dws_status)index;
     wf->trouble = wf->status == DWS_STATUS_TRANSIENT
-                  || dws_drivers_trouble (status);
-    wf->ready = get_bool (object, "status", "ready");
-    wf->force_ready = get_bool (object, "spec", "forceReady");
+                  || dws_drivers_trouble (o.status);
+    wf->ready = get_bool (o.status, "ready");
+    wf->force_ready = get_bool (o.spec, "forceReady");
     wf->userid = json_is_integer (userid) ? json_integer_value (userid) : -1;
     wf->directives_hash = dws_commands_hash (directives);
     commands = dws_commands (directives);
@@ -334,14 +340,16 @@ struct dws_workflow *dws_workflow_decode (json_t *object,
     wf->mounts = count_mounted (directives);
     wf->moves = wf->containers || (commands & DWS_COMMAND_COPY_OUT)
                 || has_requires (directives);
-    wf->t_desired = dws_timestamp (get_string (object, "status",
+    wf->t_desired = dws_timestamp (get_string (o.status,
                                                "desiredStateChange"));
-    read_stamp (wf, get_annotation (object, DWS_TRANSIENT_ANNOTATION));
-    read_failed (wf, get_annotation (object, DWS_STAGE_OUT_FAILED_ANNOTATION));
-    wf->retry = get_annotation (object, DWS_STAGE_OUT_RETRY_ANNOTATION) != NULL;
-    wf->first = get_annotation (object, DWS_DATA_FIRST_ANNOTATION) != NULL;
-    wf->t_ready = dws_timestamp (get_string (object, "status", "readyChange"));
-    wf->breakdown_count = json_array_size (json_object_get (status,
+    read_stamp (wf, get_string (o.annotations, DWS_TRANSIENT_ANNOTATION));
+    read_failed (wf, get_string (o.annotations,
+                                 DWS_STAGE_OUT_FAILED_ANNOTATION));
+    wf->retry = get_string (o.annotations,
+                            DWS_STAGE_OUT_RETRY_ANNOTATION) != NULL;
+    wf->first = get_string (o.annotations, DWS_DATA_FIRST_ANNOTATION) != NULL;
+    wf->t_ready = dws_timestamp (get_string (o.status, "readyChange"));
+    wf->breakdown_count = json_array_size (json_object_get (o.status,
                                                   "directiveBreakdowns"));
     return wf;
 }

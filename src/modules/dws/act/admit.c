@@ -211,12 +211,12 @@ static int send_resources (struct job *job, const struct demand *demand)
 
     if (job->offering != DWS_FIRST_UNSAID)
         first = json_boolean (job->offering == DWS_FIRST_YES);
-    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
-                       FLUX_NODEID_ANY, 0, "{s:I s:O s:O s:o*}",
-                       "id", (json_int_t)job->facts->id,
-                       "resources", demand->resources,
-                       "exclude", demand->constraint,
-                       "first", first);
+    f = calls_rpc (job->ctx->h, "job-manager.dws.resource-update",
+                   "{s:I s:O s:O s:o*}",
+                   "id", (json_int_t)job->facts->id,
+                   "resources", demand->resources,
+                   "exclude", demand->constraint,
+                   "first", first);
     return act_call (job, &action_resource_update, f, act_done_cb);
 }
 
@@ -296,12 +296,12 @@ static int run_reject (struct job *job, const struct dws_action *wanted)
     if (job->facts->resources
         && !(resources = dws_jsontext_get (job->facts->resources)))
         return -1;
-    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.resource-update",
-                       FLUX_NODEID_ANY, 0, "{s:I s:o? s:n s:s}",
-                       "id", (json_int_t)job->facts->id,
-                       "resources", resources,
-                       "exclude",
-                       "errmsg", explain_text (job, wanted->text, text));
+    f = calls_rpc (job->ctx->h, "job-manager.dws.resource-update",
+                   "{s:I s:o? s:n s:s}",
+                   "id", (json_int_t)job->facts->id,
+                   "resources", resources,
+                   "exclude",
+                   "errmsg", explain_text (job, wanted->text, text));
     return act_call (job, &action_reject, f, act_done_cb);
 }
 

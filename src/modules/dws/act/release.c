@@ -70,11 +70,11 @@ static int run_prolog_remove (struct job *job, const struct dws_action *wanted)
         return -1;
     }
     annotate_clear (job);
-    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.prolog-remove",
-                       FLUX_NODEID_ANY, 0, "{s:I s:o s:b}",
-                       "id", (json_int_t)job->facts->id,
-                       "variables", variables,
-                       "token", job->wf->token != NULL);
+    f = calls_rpc (job->ctx->h, "job-manager.dws.prolog-remove",
+                   "{s:I s:o s:b}",
+                   "id", (json_int_t)job->facts->id,
+                   "variables", variables,
+                   "token", job->wf->token != NULL);
     return act_call (job, &action_prolog_remove, f, act_done_cb);
 }
 
@@ -116,9 +116,9 @@ static int run_epilog_remove (struct job *job, const struct dws_action *wanted)
         return act_call (job, &action_epilog_remove, holds_tell (job),
                          hold_told_cb);
     annotate_clear (job);
-    f = flux_rpc_pack (job->ctx->h, "job-manager.dws.epilog-remove",
-                       FLUX_NODEID_ANY, 0, "{s:I}",
-                       "id", (json_int_t)job->facts->id);
+    f = calls_rpc (job->ctx->h, "job-manager.dws.epilog-remove",
+                   "{s:I}",
+                   "id", (json_int_t)job->facts->id);
     return act_call (job, &action_epilog_remove, f, act_done_cb);
 }
 

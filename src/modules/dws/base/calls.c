@@ -4,8 +4,11 @@
  */
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
+#include <jansson.h>
 
+#include "libdws/util/jsonwrite.h"
 #include "libutil/errno_safe.h"
 #include "base/calls.h"
 #include "base/ctx.h"
@@ -54,6 +57,27 @@ void calls_destroy (struct calls *calls)
         idmap_destroy (calls->pending);
         free (calls);
     }
+}
+
+flux_future_t *calls_rpc (flux_t *h, const char *topic, const char *fmt, ...)
+{
+    flux_future_t *f = NULL;
+    json_error_t error;
+    json_t *payload;
+    char *text = NULL;
+    va_list ap;
+
+    va_start (ap, fmt);
+    payload = json_vpack_ex (&error, 0, fmt, ap);
+    va_end (ap);
+    if (!payload)
+        errno = json_error_code (&error) == json_error_out_of_memory
+                ? ENOMEM : EINVAL;
+    else if ((text = dws_json_write (payload)))
+        f = flux_rpc (h, topic, text, FLUX_NODEID_ANY, 0);
+    ERRNO_SAFE (free (text));
+    ERRNO_SAFE (json_decref (payload));
+    return f;
 }
 
 static void call_ready_cb (flux_future_t *f, void *arg)

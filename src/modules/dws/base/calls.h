@@ -26,6 +26,11 @@ typedef void (*call_f)(const struct call *call, flux_future_t *f);
 struct calls *calls_create (void);
 void calls_destroy (struct calls *calls);
 
+/* Send a request to the next module of that name, with a payload that is packed as by
+ * flux_rpc_pack(), for less: these are for every job. Returns NULL with errno.
+ */
+flux_future_t *calls_rpc (flux_t *h, const char *topic, const char *fmt, ...);
+
 /* Call 'cb' when 'f' is ready, then destroy 'f'. Takes over 'f', also on
  * failure; 'f' may be NULL with errno set, which fails.
  */

@@ -94,11 +94,10 @@ void annotate_memo (struct job *job, const char *key, const char *value,
 {
     flux_future_t *f;
 
-    f = flux_rpc_pack (job->ctx->h, "job-manager.memo", FLUX_NODEID_ANY, 0,
-                       "{s:I s:b s:{s:s?}}",
-                       "id", (json_int_t)job->facts->id,
-                       "volatile", volat,
-                       "memo", key, value);
+    f = calls_rpc (job->ctx->h, "job-manager.memo", "{s:I s:b s:{s:s?}}",
+                   "id", (json_int_t)job->facts->id,
+                   "volatile", volat,
+                   "memo", key, value);
     if (calls_add (job->ctx, f, job->facts->id, 0, memo_done_cb) < 0)
         flux_log_error (job->ctx->h, "memo");
 }
