@@ -93,10 +93,16 @@ static const struct dws_part workflow[] = {
     { 0 },
 };
 
+static const struct dws_part servers_labels[] = {
+    { .key = DWS_LABEL_WORKFLOW },
+    { .key = DWS_LABEL_PERSISTENT },
+    { 0 },
+};
+
 static const struct dws_part servers_metadata[] = {
     { .key = "name" },
     { .key = "namespace" },
-    { .key = "labels" },
+    { .key = "labels", .parts = servers_labels },
     { .key = "annotations" },
     { 0 },
 };
@@ -111,6 +117,13 @@ static const struct dws_part servers[] = {
     { .key = "metadata", .parts = servers_metadata },
     { .key = "spec" },
     { .key = "status", .parts = servers_status },
+    { 0 },
+};
+
+static const struct dws_part breakdown[] = {
+    { .key = "kind" },
+    { .key = "metadata", .parts = name },
+    { .key = "status" },
     { 0 },
 };
 
@@ -129,6 +142,12 @@ static const struct dws_part of_workflow[] = {
 static const struct dws_part of_servers[] = {
     REPORT,
     { .key = "object", .parts = servers },
+    { 0 },
+};
+
+static const struct dws_part of_breakdown[] = {
+    REPORT,
+    { .key = "object", .parts = breakdown },
     { 0 },
 };
 
@@ -152,6 +171,17 @@ static bool is (struct dws_text text, const char *key, const char *value)
 
 /* The result of a command may be about an object of any kind.
  */
+static const struct dws_part *parts_of_result (struct dws_text text)
+{
+    struct dws_text object = dws_text_find (text, "object");
+
+    if (is (object, "kind", "\"Workflow\""))
+        return of_workflow;
+    if (is (object, "kind", "\"DirectiveBreakdown\""))
+        return of_breakdown;
+    return NULL;
+}
+
 static const struct dws_part *parts_of (struct dws_text text)
 {
     if (is (text, "type", "\"workflow\""))
@@ -160,9 +190,8 @@ static const struct dws_part *parts_of (struct dws_text text)
         return of_servers;
     if (is (text, "type", "\"snapshot\""))
         return of_snapshot;
-    if (is (text, "type", "\"result\"")
-        && is (dws_text_find (text, "object"), "kind", "\"Workflow\""))
-        return of_workflow;
+    if (is (text, "type", "\"result\""))
+        return parts_of_result (text);
     return NULL;
 }
 

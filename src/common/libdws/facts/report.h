@@ -11,6 +11,13 @@
 
 #include "libdws/util/jsonscan.h"
 
+/* The labels of Servers objects that are read: what DWS names a workflow and a
+ * persistent file system by.
+ */
+#define DWS_LABEL_WORKFLOW "dataworkflowservices.github.io/workflow.name"
+#define DWS_LABEL_PERSISTENT \
+    "dataworkflowservices.github.io/persistentstorage.name"
+
 struct dws_report {
     json_t *o;                  // with the parts of objects that are read
     struct dws_text workflow;   // its Workflow object, all of it, if it has one

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/facts/report.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/drives.h"
@@ -433,8 +434,8 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
         return -1;
     holding->seen = true;
     holding->listed = true;
-    if (copy_label (labels, SPACE_LABEL_WORKFLOW, &holding->workflow) < 0
-        || copy_label (labels, SPACE_LABEL_PERSISTENT,
+    if (copy_label (labels, DWS_LABEL_WORKFLOW, &holding->workflow) < 0
+        || copy_label (labels, DWS_LABEL_PERSISTENT,
                        &holding->persistent) < 0)
         return -1;
     /* What was asked for counts before it can be seen. */

@@ -20,9 +20,6 @@
 #include <jansson.h>
 
 #define SPACE_NAMESPACE "default"
-#define SPACE_LABEL_WORKFLOW "dataworkflowservices.github.io/workflow.name"
-#define SPACE_LABEL_PERSISTENT \
-    "dataworkflowservices.github.io/persistentstorage.name"
 
 struct space;
 struct holding;

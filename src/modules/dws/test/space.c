@@ -3,6 +3,7 @@
  * Unit tests of space.c.
  */
 
+#include "libdws/facts/report.h"
 #include "libdws/test/util.h"
 #include "facts/space.h"
 
@@ -19,8 +20,8 @@
 #define META(name, labels) \
     "'metadata': {'name': '" name "', 'namespace': 'default'," \
     " 'labels': {" labels "}}"
-#define OF_WORKFLOW(name) "'" SPACE_LABEL_WORKFLOW "': '" name "'"
-#define PERSISTENT(name) "'" SPACE_LABEL_PERSISTENT "': '" name "'"
+#define OF_WORKFLOW(name) "'" DWS_LABEL_WORKFLOW "': '" name "'"
+#define PERSISTENT(name) "'" DWS_LABEL_PERSISTENT "': '" name "'"
 #define SERVERS(name, labels, size, rabbit) \
     "{" META (name, labels) ", 'spec': {'allocationSets': " \
     SETS (size, rabbit) "}}"

@@ -216,17 +216,36 @@ static void test_servers (void **state)
 {
     json_t *o = only ("{'type': 'snapshot', 'more': true, 'servers': [{'kind':"
                       " 'Servers', 'metadata': {'name': 'n', 'uid': 'u',"
-                      "  'labels': {'a': 'b'}}, 'spec': {'x': 1}, 'status':"
+                      "  'labels': {'a': 'b', '" DWS_LABEL_WORKFLOW "': 'w',"
+                      "   '" DWS_LABEL_PERSISTENT "': 'p'}},"
+                      " 'spec': {'x': 1}, 'status':"
                       " {'ready': true, 'lastUpdate': 't', 'allocationSets':"
                       "  [{'label': 'xfs'}]}}],"
                       " 'workflows': [{'kind': 'Workflow', 'x': 1}],"
                       " 'storages': [{'x': 1}]}", NULL);
     json_t *e = J ("{'type': 'snapshot', 'more': true, 'servers':"
-                   " [{'metadata': {'name': 'n', 'labels': {'a': 'b'}},"
+                   " [{'metadata': {'name': 'n', 'labels':"
+                   "    {'" DWS_LABEL_WORKFLOW "': 'w',"
+                   "     '" DWS_LABEL_PERSISTENT "': 'p'}},"
                    "   'spec': {'x': 1}, 'status': {'ready': true,"
                    "   'allocationSets': [{'label': 'xfs'}]}}],"
                    " 'workflows': [{'kind': 'Workflow'}],"
                    " 'storages': [{'x': 1}]}");
+
+    assert_true (json_equal (o, e));
+    json_decref (o);
+    json_decref (e);
+}
+
+static void test_breakdown (void **state)
+{
+    json_t *o = only ("{'type': 'result', 'seq': 7, 'ok': true, 'object':"
+                      " {'apiVersion': 'v1', 'kind': 'DirectiveBreakdown',"
+                      "  'metadata': {'name': 'n', 'labels': {'a': 'b'}},"
+                      "  'spec': {'x': 1}, 'status': {'y': 1}}}", NULL);
+    json_t *e = J ("{'type': 'result', 'seq': 7, 'ok': true, 'object':"
+                   " {'kind': 'DirectiveBreakdown', 'metadata': {'name': 'n'},"
+                   "  'status': {'y': 1}}}");
 
     assert_true (json_equal (o, e));
     json_decref (o);
@@ -293,6 +312,7 @@ int main (void)
         cmocka_unit_test (test_left_out),
         cmocka_unit_test (test_whole),
         cmocka_unit_test (test_servers),
+        cmocka_unit_test (test_breakdown),
         cmocka_unit_test (test_malformed),
         cmocka_unit_test (test_several),
     };
