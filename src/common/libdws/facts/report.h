@@ -9,6 +9,8 @@
 #ifndef LIBDWS_REPORT_H
 #define LIBDWS_REPORT_H
 
+#include <jansson.h>
+
 #include "libdws/util/jsonscan.h"
 
 /* The labels of Servers objects that are read: what DWS names a workflow and a

@@ -314,18 +314,3 @@ int dws_text_excerpt (struct dws_text text, const struct dws_part *parts,
     excerpt->rest = between (after, end);
     return 0;
 }
-
-json_t *dws_text_parse (struct dws_text text)
-{
-    json_error_t error;
-    json_t *value;
-
-    if (text.len == 0) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (!(value = json_loadb (text.s, text.len, JSON_DECODE_ANY, &error)))
-        errno = json_error_code (&error) == json_error_out_of_memory
-                ? ENOMEM : EINVAL;
-    return value;
-}

@@ -10,7 +10,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-#include <jansson.h>
 
 /* A value as it is written, borrowed. It has no NUL at its end.
  */
@@ -69,9 +68,5 @@ struct dws_excerpt {
  */
 int dws_text_excerpt (struct dws_text text, const struct dws_part *parts,
                       struct dws_excerpt *excerpt);
-
-/* A new value, or NULL with errno EINVAL or ENOMEM.
- */
-json_t *dws_text_parse (struct dws_text text);
 
 #endif /* !LIBDWS_JSONSCAN_H */
