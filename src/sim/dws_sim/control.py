@@ -15,12 +15,13 @@ from aiohttp import web
 
 from dws_sim import errors
 from dws_sim.admission import Unreachable
-from dws_sim.errors import ApiError
+from dws_sim.errors import RETRY_AFTER_S
 from dws_sim.faults import (
     check_state,
 )
 from dws_sim.jsontree import Object, encode
 from dws_sim.rbac import User, wlm_role
+from dws_sim.refusals import Refusal, Refusals
 from dws_sim.schema.resources import RESOURCES, Resource
 from dws_sim.store import Event
 from dws_sim.switches import Switches, number_of, text_of
@@ -39,7 +40,7 @@ class Control(Switches):
     def __init__(self, sim: Simulator) -> None:
         super().__init__(sim.controllers)
         self._sim = sim
-        self._status_faults: list[list[int]] = []
+        self._refusals = Refusals(sim.faults.seed)
         self._slow_s = 0.0
         self._admission = sim.store.admission["workflows"]
         sim.server.extensions["dws-sim"] = self._handle
@@ -82,29 +83,26 @@ class Control(Switches):
             return
         if self._slow_s:
             await asyncio.sleep(self._slow_s)
-        if self._status_faults:
-            entry = self._status_faults[0]
-            entry[1] -= 1
-            if entry[1] <= 0:
-                self._status_faults.pop(0)
-            reasons = {
-                429: "TooManyRequests",
-                500: "InternalError",
-                401: "Unauthorized",
-            }
-            reason = reasons.get(entry[0], "ServiceUnavailable")
-            raise ApiError(entry[0], reason, "simulated fault")
+        await self._refusals.meet(request)
 
     # -- the API ----------------------------------------------------------
+
+    @staticmethod
+    def _refusal(args: Object) -> Refusal:
+        status = int(number_of(args, "status"))
+        if not 400 <= status <= 599:
+            raise ValueError("status must be an HTTP error")
+        rate = float(number_of(args, "rate", 0.0))
+        if rate > 1:
+            raise ValueError("rate must be between 0 and 1")
+        after = int(number_of(args, "retry_after", RETRY_AFTER_S))
+        return Refusal(status, int(number_of(args, "count", 1)), rate, after)
 
     async def api(self, args: Object) -> Object:
         server = self._sim.server
         result: Object = {}
         if "status" in args:
-            status = int(number_of(args, "status"))
-            if not 400 <= status <= 599:
-                raise ValueError("status must be an HTTP error")
-            self._status_faults.append([status, int(number_of(args, "count", 1))])
+            self._refusals.add(self._refusal(args))
         if "slow" in args:
             self._slow_s = float(number_of(args, "slow"))
         if "stale" in args:
@@ -120,7 +118,7 @@ class Control(Switches):
         elif args.get("drop_watches"):
             result["watches"] = server.drop_watches()
         if args.get("clear"):
-            self._status_faults.clear()
+            self._refusals.clear()
             self._slow_s = server.stale_s = 0.0
             self._sim.store.admission["workflows"] = self._admission
         return result
@@ -178,6 +176,8 @@ class Control(Switches):
             "health": dict(health),
             "watches": len(sim.server.watches),
             "requests": sim.server.requests,
+            "refused": self._refusals.refused,
+            "early": self._refusals.early,
             "objects": sum(len(t.objects) for t in sim.store.tables.values()),
             "version": sim.store.version,
             "held": {s: len(h) for s, h in sim.faults.holds.items() if h},

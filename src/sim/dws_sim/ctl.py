@@ -96,6 +96,10 @@ def _add_commands(sub: Any) -> None:
     cmd = sub.add_parser("api", help="faults of the API server")
     cmd.add_argument("--status", type=int, help="answer this to the next requests")
     cmd.add_argument("--count", type=int, default=1, help="how many requests")
+    cmd.add_argument("--rate", type=float, help="this part of all, until --clear")
+    cmd.add_argument(
+        "--retry-after", type=int, metavar="S", help="asked for with 429 and 503 (1)"
+    )
     cmd.add_argument("--slow", type=float, help="seconds before each answer")
     cmd.add_argument(
         "--stale", type=float, metavar="S", help="show what was S seconds ago"

@@ -11,6 +11,9 @@ from typing import Any
 
 from dws_sim.jsontree import Object
 
+# What the API server asks for with 429 and 503.
+RETRY_AFTER_S = 1
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -28,13 +31,24 @@ class ApiError(Exception):
     """A refusal, with the HTTP status and the words of the Status object."""
 
     def __init__(
-        self, code: int, reason: str, message: str, details: Object | None = None
+        self,
+        code: int,
+        reason: str,
+        message: str,
+        details: Object | None = None,
+        retry_after_s: int = RETRY_AFTER_S,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.reason = reason
         self.message = message
         self.details = details
+        self.retry_after_s = retry_after_s
+
+    @property
+    def has_retry_after(self) -> bool:
+        """Whether who gets it is told when to come again."""
+        return self.code in (429, 503)
 
     def status(self) -> Object:
         """The Status object."""

@@ -150,8 +150,8 @@ class ApiServer:
             return await self._route(request)
         except ApiError as exc:
             response = _json(exc.status(), exc.code)
-            if exc.code in (429, 503):
-                response.headers["Retry-After"] = "1"
+            if exc.has_retry_after:
+                response.headers["Retry-After"] = str(exc.retry_after_s)
             return response
         except web.HTTPRequestEntityTooLarge:
             error = ApiError(413, "RequestEntityTooLarge", "the body is too large")
