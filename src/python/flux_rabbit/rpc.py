@@ -17,6 +17,12 @@ from flux_k8s import names
 Object = dict[str, Any]
 
 NODEID_ANY = 0xFFFFFFFF
+# What is looked at of jobs that are over: a week may have many.
+ENDED_ATTRIBUTES = [
+    *("userid", "nnodes", "t_submit", "t_run", "t_cleanup", "t_inactive", "result"),
+    *("exception_occurred", "exception_severity", "exception_type", "exception_note"),
+    "annotations",
+]
 # Jobs in one answer: the first page is on the screen while others come.
 PAGE = 500
 
@@ -203,7 +209,7 @@ def finished_jobs(
         "job-list.list",
         {
             "max_entries": count,
-            "attrs": ["all"],
+            "attrs": ENDED_ATTRIBUTES,
             "since": since,
             "constraint": constraint,
         },
@@ -223,6 +229,8 @@ class Lookup:
     def __init__(self, handle: Handle) -> None:
         self._handle = handle
         self._pending: dict[tuple[int, str], Pending] = {}
+        self._together: dict[int, tuple[tuple[str, ...], Pending]] = {}
+        self._found: dict[tuple[int, str], str] = {}
 
     def ask(self, number: int, *keys: str, current: bool = False) -> None:
         """Ask for keys of a job; with `current`, with all changes since it was
@@ -232,12 +240,35 @@ class Lookup:
             request = {"id": number, "keys": [key], "flags": flags}
             self._pending[number, key] = self._handle.send("job-info.lookup", request)
 
+    def ask_together(self, number: int, *keys: str) -> None:
+        """Ask for keys of a job that most jobs have all of, in one request."""
+        request = {"id": number, "keys": keys, "flags": 0}
+        self._together[number] = (keys, self._handle.send("job-info.lookup", request))
+
+    def _part(self, number: int) -> None:
+        """Take apart what was asked for together. Without one of the keys there is
+        none of them in the answer: ask for each."""
+        keys, pending = self._together.pop(number)
+        try:
+            answer = pending.get()
+        except RpcError as exc:
+            if exc.errno != errno.ENOENT:
+                raise
+            self.ask(number, *keys)
+            return
+        for key in keys:
+            self._found[number, key] = str(answer[key])
+
     def get(self, number: int, key: str) -> str | None:
         """The text of a key that was asked for; None if it is not there.
 
         Raises:
             RpcError: the job is not there, or somebody else's.
         """
+        if number in self._together:
+            self._part(number)
+        if (number, key) in self._found:
+            return self._found.pop((number, key))
         try:
             return str(self._pending.pop((number, key)).get()[key])
         except RpcError as exc:

@@ -74,11 +74,12 @@ class Distribution:
 def times_of(handle: rpc.Handle, numbers: list[int]) -> dict[int, dict[str, float]]:
     """The seconds that each of these jobs spent in which state."""
     lookup = rpc.Lookup(handle)
+    keys = {state: timeline.key(state) for state in STATES}
     for number in numbers:
-        lookup.ask(number, *map(timeline.key, STATES))
+        lookup.ask_together(number, *keys.values())
     found: dict[int, dict[str, float]] = {}
     for number in numbers:
-        texts = {state: lookup.get(number, timeline.key(state)) for state in STATES}
+        texts = {state: lookup.get(number, key) for state, key in keys.items()}
         seconds = {
             s: go_duration((t or "").strip().strip('"')) for s, t in texts.items()
         }
