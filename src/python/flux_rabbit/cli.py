@@ -180,6 +180,7 @@ def confirm() -> None:
         raise Failure("not confirmed: nothing was done")
 
 
+@functools.cache
 def user_name(userid: int) -> str:
     """The name of a user, or the number."""
     import pwd

@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -98,6 +99,32 @@ def _format(table: Table, args: argparse.Namespace) -> Any:
     return result
 
 
+def _row_format(form: Any) -> Callable[[Row], str]:
+    """What form.format() makes of a row, with the format read once and not for each
+    row: two thirds of what ten thousand rows cost. Texts are cleaned."""
+    formatter = form.formatter()
+    parts = [
+        (text, field and attrgetter(field.removeprefix("0.")), conv or None, spec)
+        for text, field, spec, conv in form.format_list
+    ]
+
+    def cell(row: Row, get: Callable[[Row], Any], conv: str | None, spec: str) -> str:
+        value = get(row)
+        if type(value) is str:
+            value = term.clean(value)
+        if conv is not None:
+            value = formatter.convert_field(value, conv)
+        return str(formatter.format_field(value, spec))
+
+    def line(row: Row) -> str:
+        return "".join(
+            text + cell(row, get, conv, spec) if get else text
+            for text, get, conv, spec in parts
+        )
+
+    return line
+
+
 def _cleaned(row: Row) -> Row:
     texts = {k: term.clean(v) for k, v in vars(row).items() if type(v) is str}
     return Row(**{**vars(row), **texts})
@@ -119,21 +146,21 @@ def show(
         cut: cut off what a terminal has no room for: another command tells it.
     """
     form = _format(table, args)
-    pages = ([_cleaned(row) for row in page] for page in pages)
     columns = term.size(sys.stdout)[0] if cut and sys.stdout.isatty() else 0
     count = 0
     if form.sort_keys or _NEEDS_ALL.search(form.get_format(orig=True)):
-        rows = form.sort_items([row for page in pages for row in page])
+        rows = form.sort_items([_cleaned(row) for page in pages for row in page])
         text = form.filter(rows, no_header=args.no_header)
         form = type(form)(text, headings=table.headings)
         pages = [rows]
+    to_line = _row_format(form)
     for page in pages:
         if page and not count and not args.no_header:
             print(form.header().rstrip(), flush=True)
         count += len(page)
         lines = []
         for row in page:
-            line = form.format(row).rstrip()
+            line = to_line(row).rstrip()
             if 0 < columns < len(line):
                 line = line[: columns - 1] + "+"
             if style and line:
