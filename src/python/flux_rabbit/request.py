@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import re
@@ -16,24 +15,26 @@ from typing import Any
 
 from flux_k8s import dws
 
-from flux_rabbit import rpc
-
+# Imported by each submission with a directive, which need not wait for what only
+# some of them use: compiled patterns, dataclasses, a connection to the instance.
 _MARK = "#DW"
 # "#dw" is one that libdws refuses, with the right word.
-_DIRECTIVE = re.compile(r"#DW(?=\s|$)", re.IGNORECASE)
-_UNCERTAIN = re.compile(r"#DW\S+\s.*=")
-_STRAY = re.compile(r"#DW(?=\s|$)")
-_CONTINUES = re.compile(r"\s*[^\s=#]+=")
+_DIRECTIVE = r"(?i:#DW)(?=\s|$)"
+_UNCERTAIN = r"#DW\S+\s.*="
+_STRAY = r"#DW(?=\s|$)"
+_CONTINUES = r"\s*[^\s=#]+="
 
 
-@dataclasses.dataclass
 class Source:
     """Text from one place, as lines with their numbers. `of_file` is false for
     the words of an option."""
 
-    name: str
-    lines: list[tuple[int, str]]
-    of_file: bool = True
+    def __init__(
+        self, name: str, lines: list[tuple[int, str]], of_file: bool = True
+    ) -> None:
+        self.name = name
+        self.lines = lines
+        self.of_file = of_file
 
     def place(self, number: int) -> str:
         """Where a line is, for a message."""
@@ -65,17 +66,17 @@ def header(name: str, text: str) -> tuple[Source, list[str]]:
     for number, line in numbered(text):
         line = line.rstrip()
         if command:
-            if _STRAY.match(line):
+            if re.match(_STRAY, line):
                 late.append(
                     f"{found.place(number)}: '{_MARK}' is not read below the first "
                     f"command, which is on line {command}"
                 )
             continue
-        directive = _DIRECTIVE.match(line) or _UNCERTAIN.match(line)
+        directive = re.match(_DIRECTIVE, line) or re.match(_UNCERTAIN, line)
         if continued:
-            if _STRAY.match(line):
+            if re.match(_STRAY, line):
                 line = " " * len(_MARK) + line[len(_MARK) :]
-            elif not _CONTINUES.match(line):
+            elif not re.match(_CONTINUES, line):
                 raise ValueError(
                     f"{found.place(number - 1)}: ends in '\\', but line {number} "
                     f"does not go on with '{_MARK}' and a key=value word"
@@ -112,6 +113,8 @@ def attribute(value: Any) -> Source:
 @functools.cache
 def _site() -> Any:
     """The table [rabbit] of the instance. One submission may be of many jobs."""
+    from flux_rabbit import rpc
+
     try:
         return rpc.Handle().call("config.get").get("rabbit", {})
     except OSError:
@@ -130,6 +133,8 @@ def configured(key: str) -> Any:
 @functools.cache
 def rabbits_there() -> list[dict[str, Any]] | None:
     """The rabbits of the instance, None if it cannot be asked."""
+    from flux_rabbit import rpc
+
     try:
         return rpc.rabbits(rpc.Handle())
     except OSError:
