@@ -21,6 +21,10 @@ forbidden () {
 	flux dmesg >dmesg.out &&
 	grep "create: .*forbidden" <dmesg.out >lines
 }
+# too_early: how many requests that were refused came again before Retry-After.
+too_early () {
+	dws_ctl state >state.out && jq .early state.out
+}
 # scrape: the metrics, from the socket.
 scrape () {
 	flux python -c "
@@ -74,6 +78,29 @@ test_expect_success 'when it is back, all go on' '
 		dws_wait_event $id clean && flux job status $id || return 1
 	done &&
 	dws_clean
+'
+test_expect_success 'many jobs of which each third request is refused for now' '
+	too_early >before &&
+	dws_ctl api --status 429 --rate 0.33 &&
+	flux submit --cc=1-40 -N1 -S dw="$DWS_DIRECTIVE" true >jobids &&
+	for id in $(cat jobids); do
+		dws_wait_event $id clean && flux job status $id || return 1
+	done &&
+	dws_ctl api --clear &&
+	dws_clean &&
+	dws_wait_status ".agent.api.errors.\"429\" >= 40
+		and .agent.api.queue == {running: 0, repeated: 0, queued: 0}"
+'
+test_expect_success 'no request came again before it had been asked to' '
+	too_early >after && test_cmp before after
+'
+test_expect_success 'many jobs whose API server goes away for a moment' '
+	flux submit --cc=1-40 -N1 -S dw="$DWS_DIRECTIVE" true >jobids &&
+	dws_ctl api --away 1 &&
+	for id in $(cat jobids); do
+		dws_wait_event $id clean && flux job status $id || return 1
+	done &&
+	dws_until dws_clean
 '
 test_expect_success 'a token that is not valid any more is read again' '
 	dws_ctl hold PreRun &&

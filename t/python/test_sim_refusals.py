@@ -1,20 +1,23 @@
 # What dws-sim refuses on purpose: how much of all, what it asks for, and whether
 # who was refused keeps to that.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""dws-sim ctl api --status, --rate, --retry-after."""
+"""dws-sim ctl api --status, --rate, --retry-after, --away."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import time
 import urllib.error
 import urllib.request
 from typing import Any
 
+import pytest
+import urllib3
 from aiohttp.test_utils import make_mocked_request
 from dws_sim.errors import ApiError
 from dws_sim.refusals import Refusal, Refusals
-from sim_support import LIMIT_S, Sim
+from sim_support import DWS, LIMIT_S, VERSIONS, Api, Sim
 
 
 class Clock:
@@ -90,6 +93,8 @@ def ask(sim: Sim) -> tuple[int, str | None]:
     except urllib.error.HTTPError as exc:
         exc.close()
         return exc.code, exc.headers["Retry-After"]
+    except OSError:
+        return 0, None
 
 
 def test_clients_are_told_when_to_come_again(sim: Sim) -> None:
@@ -107,3 +112,18 @@ def test_clients_are_told_when_to_come_again(sim: Sim) -> None:
 def test_a_rate_is_a_part(sim: Sim) -> None:
     text = sim.ctl("api", "--status", "429", "--rate", "1.5", check=False)
     assert "rate must be between 0 and 1" in text
+
+
+def test_a_server_that_is_away_comes_back_with_all_it_had(sim: Sim) -> None:
+    before = sim.state()
+    stream = Api(sim).custom.list_cluster_custom_object(
+        DWS, VERSIONS[DWS], "storages", watch=True, _preload_content=False
+    )
+    sim.ctl("api", "--away", "0.5")
+    with pytest.raises(urllib3.exceptions.HTTPError):
+        for _ in stream.stream():
+            pass
+    limit = time.monotonic() + LIMIT_S
+    while ask(sim)[0] == 0:
+        assert time.monotonic() < limit
+    assert sim.state()["objects"] == before["objects"]

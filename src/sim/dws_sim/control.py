@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("dws-sim.control")
 
+# An answer has got through after this time.
+ANSWER_S = 0.2
+
 Handler = Callable[[Object], Awaitable[Object]]
 
 
@@ -107,6 +110,8 @@ class Control(Switches):
             self._slow_s = float(number_of(args, "slow"))
         if "stale" in args:
             server.stale_s = float(number_of(args, "stale"))
+        if "away" in args:
+            self._sim.go_away(ANSWER_S, float(number_of(args, "away")))
         if args.get("webhook_down"):
             self._sim.store.admission["workflows"] = Unreachable()
         if args.get("expire"):

@@ -104,6 +104,7 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument(
         "--stale", type=float, metavar="S", help="show what was S seconds ago"
     )
+    cmd.add_argument("--away", type=float, metavar="S", help="no connection so long")
     cmd.add_argument(
         "--webhook-down", action="store_true", help="no Workflow can be written"
     )

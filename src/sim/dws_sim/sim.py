@@ -173,6 +173,9 @@ class Simulator:
         if not known:
             world.populate(self.store, machine, system_status, tester)
         self._runner: web.AppRunner | None = None
+        self._site: web.TCPSite | None = None
+        self._context: ssl.SSLContext | None = None
+        self._away: asyncio.Future[None] | None = None
         self.port = 0
         self.control = Control(self)
         self.server.pod_log = self._pod_log
@@ -217,15 +220,37 @@ class Simulator:
             self.server.application(), access_log=None, handler_cancellation=True
         )
         await self._runner.setup()
-        site = web.TCPSite(
-            self._runner,
+        self._context = context
+        await self._listen(self._runner, port)
+        self.port = self._runner.addresses[0][1]
+
+    async def _listen(self, runner: web.AppRunner, port: int) -> None:
+        self._site = web.TCPSite(
+            runner,
             "127.0.0.1",
             port,
             shutdown_timeout=1.0,
-            ssl_context=context,
+            ssl_context=self._context,
         )
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        await self._site.start()
+
+    def go_away(self, after_s: float, seconds: float) -> None:
+        """Break all connections and take none for so long, in a moment: the answer
+        to who has asked for that still gets through. The controllers go on."""
+        if self._away is not None and not self._away.done():
+            raise ValueError("the API server is away, or about to be")
+        self._away = asyncio.ensure_future(self._be_away(after_s, seconds))
+
+    async def _be_away(self, after_s: float, seconds: float) -> None:
+        await asyncio.sleep(after_s)
+        if self._runner is None or self._runner.server is None or self._site is None:
+            return
+        await self._site.stop()
+        for connection in list(self._runner.server.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await asyncio.sleep(seconds)
+        await self._listen(self._runner, self.port)
 
     def _pod_log(self, namespace: str, name: str, container: str) -> str:
         pod = self.store.get(RESOURCES["pods"], namespace, name)
@@ -234,6 +259,8 @@ class Simulator:
         return pod_log_text(pod) if text is None else text
 
     async def stop(self) -> None:
+        if self._away is not None:
+            self._away.cancel()
         self.server.drop_watches()
         await self.controllers.manager.stop()
         if self.controllers.runner is not None:
