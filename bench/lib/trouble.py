@@ -1,0 +1,161 @@
+# Many rabbit jobs with an API server in trouble; run by bench/trouble.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The same jobs with a healthy API server, one that answers late, one that refuses
+a part of all requests with 429 and Retry-After, and one that is away for a while.
+Of each: the throughput as a part of what arithmetic allows, requests for each job,
+and how long the slowest job took beside the median. All jobs have to succeed, and
+nothing may be left."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import threading
+from typing import Any
+
+from cluster import Failed
+from storm import Storm, quantile, show
+
+AWAY_AT = 0.4  # of the time that the jobs take otherwise
+
+
+class Trouble(Storm):
+    then: threading.Timer | None = None  # begins when jobs are submitted
+
+    def submit(self, count: int, dw: str | None) -> None:
+        if self.then is not None:
+            self.then.start()
+        super().submit(count, dw)
+
+    def refusals(self) -> tuple[int, int]:
+        """How many requests the simulator has refused, and how many came again
+        before they had been asked to."""
+        state = json.loads(self.cluster.ctl("state"))
+        return state["refused"], state["early"]
+
+    def spans(self, count: int) -> list[float]:
+        """Seconds from submission to the end of the latest jobs, sorted."""
+        request = {
+            "max_entries": count,
+            "attrs": ["t_submit", "t_inactive"],
+            "constraint": {"states": ["inactive"]},
+        }
+        jobs = self.handle.rpc("job-list.list", request).get()["jobs"]
+        return sorted(job["t_inactive"] - job["t_submit"] for job in jobs)
+
+    def run(self, count: int) -> dict[str, Any]:
+        """So many jobs; raises Failed if one of them fails or leaves anything."""
+        refused, early = self.refusals()
+        batch = self.batch(count)
+        queue = self.status()["agent"]["api"]["queue"]
+        if any(queue.values()):
+            raise Failed(f"commands are left in the agent: {queue}")
+        took = self.spans(count)
+        refused_now, early_now = self.refusals()
+        median = statistics.median(took)
+        return {
+            "jobs": count,
+            "clean_s": batch["clean_s"],
+            "jobs_per_s": count / batch["clean_s"],
+            "requests_per_job": batch["per_job"]["api_requests"],
+            "agent_cpu_ms_per_job": 1000 * batch["cpu_s"].get("agent", 0.0) / count,
+            "median_s": median,
+            "slowest_s": took[-1],
+            "p99_to_median": quantile(took, 0.99) / median,
+            "slowest_to_median": took[-1] / median,
+            "refused": refused_now - refused,
+            "too_early": early_now - early,
+        }
+
+    def with_trouble(self, count: int, *words: str) -> dict[str, Any]:
+        """The same with a fault of the API server."""
+        self.cluster.ctl("api", *words)
+        try:
+            return self.run(count)
+        finally:
+            self.cluster.ctl("api", "--clear")
+
+    def with_absence(self, count: int, after_s: float, away_s: float) -> dict[str, Any]:
+        """The same while it goes away once."""
+        words = ("api", "--away", str(away_s))
+        self.then = threading.Timer(after_s, self.cluster.ctl, words)
+        result = {"away_s": away_s, **self.run(count)}
+        if result["slowest_s"] < after_s + away_s:
+            raise Failed("the jobs were over before the API server went away")
+        return result
+
+
+def ratios(args: argparse.Namespace, result: dict[str, Any]) -> dict[str, float]:
+    """What the figures come to, whatever the machine: 1 is all that can be had."""
+    healthy, late, refused, away = (
+        result[key] for key in ("healthy", "late answers", "some refused", "away")
+    )
+    allowed = args.workers / (args.latency * late["requests_per_job"])
+    allowed = min(allowed, healthy["jobs_per_s"])
+    requests = healthy["requests_per_job"]
+    return {
+        "late_jobs_per_s_allowed": allowed,
+        "late_to_allowed": late["jobs_per_s"] / allowed,
+        "refused_to_healthy": refused["jobs_per_s"] / healthy["jobs_per_s"],
+        "away_to_healthy_and_absence": (healthy["clean_s"] + away["away_s"])
+        / away["clean_s"],
+        "requests_refused_to_healthy": refused["requests_per_job"] / requests,
+        "requests_away_to_healthy": away["requests_per_job"] / requests,
+    }
+
+
+def parse_args() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="bench/trouble", description=__doc__)
+    add = parser.add_argument
+    for name in ("workdir", "prefix"):
+        add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
+    add("-n", "--jobs", type=int, default=1000, help="submitted together")
+    add("--latency", type=float, default=0.1, help="of late answers (s)")
+    add("--rate", type=float, default=0.05, help="this part is refused")
+    add("--away", type=float, default=20.0, help="seconds, as 300")
+    add("--workers", type=int, default=16, help="of the agent")
+    add("--rabbits", type=int, default=2, help="all but two are of other nodes")
+    add("--solo", action="store_true", help="on the embedded engine in any case")
+    add("--json", action="store_true")
+    args = parser.parse_args()
+    args.shell = False  # for Storm
+    return args
+
+
+def main() -> int:
+    args = parse_args()
+    trouble = Trouble(args)
+    result: dict[str, Any] = {}
+
+    def note(name: str, part: dict[str, Any]) -> None:
+        result[name] = part
+        if not args.json:
+            show(name, part)
+
+    try:
+        trouble.cluster.start()
+        if not args.json:
+            print(f"Running on {trouble.cluster.engine}", flush=True)
+        trouble.wait_synced()
+        trouble.batch(20)
+        count = args.jobs
+        note("healthy", trouble.run(count))
+        late = ("--slow", str(args.latency))
+        note("late answers", trouble.with_trouble(count, *late))
+        refused = ("--status", "429", "--rate", str(args.rate))
+        note("some refused", trouble.with_trouble(count, *refused))
+        after_s = AWAY_AT * result["healthy"]["clean_s"]
+        note("away", trouble.with_absence(count, after_s, args.away))
+    finally:
+        trouble.cluster.stop()
+    note("ratios", ratios(args, result))
+    if args.json:
+        print(json.dumps(result, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
