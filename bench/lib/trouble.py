@@ -46,9 +46,22 @@ class Trouble(Storm):
         jobs = self.handle.rpc("job-list.list", request).get()["jobs"]
         return sorted(job["t_inactive"] - job["t_submit"] for job in jobs)
 
+    def answer_s(self, before: dict[str, Any]) -> float:
+        """How long answers took since then: the medians of the latest requests,
+        weighted by how many there were."""
+        verbs = self.status()["agent"]["api"]["latency"]
+        counts = {
+            verb: numbers["count"] - before.get(verb, {"count": 0})["count"]
+            for verb, numbers in verbs.items()
+            if verb != "watch"
+        }
+        total = sum(verbs[verb]["p50"] * number for verb, number in counts.items())
+        return total / sum(counts.values())
+
     def run(self, count: int) -> dict[str, Any]:
         """So many jobs; raises Failed if one of them fails or leaves anything."""
         refused, early = self.refusals()
+        answers = self.status()["agent"]["api"]["latency"]
         batch = self.batch(count)
         queue = self.status()["agent"]["api"]["queue"]
         if any(queue.values()):
@@ -61,6 +74,7 @@ class Trouble(Storm):
             "clean_s": batch["clean_s"],
             "jobs_per_s": count / batch["clean_s"],
             "requests_per_job": batch["per_job"]["api_requests"],
+            "answers_after_s": self.answer_s(answers),
             "agent_cpu_ms_per_job": 1000 * batch["cpu_s"].get("agent", 0.0) / count,
             "median_s": median,
             "slowest_s": took[-1],
@@ -93,7 +107,8 @@ def ratios(args: argparse.Namespace, result: dict[str, Any]) -> dict[str, float]
     healthy, late, refused, away = (
         result[key] for key in ("healthy", "late answers", "some refused", "away")
     )
-    allowed = args.workers / (args.latency * late["requests_per_job"])
+    # What is simulated answers a little later than it was told to.
+    allowed = args.workers / (late["answers_after_s"] * late["requests_per_job"])
     allowed = min(allowed, healthy["jobs_per_s"])
     requests = healthy["requests_per_job"]
     return {
