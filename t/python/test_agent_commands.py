@@ -391,6 +391,23 @@ def test_who_waits_tries_again_when_somebody_gets_through(monkeypatch):
     assert len(back) == 2
 
 
+def test_many_who_get_through_do_not_send_the_others_each_time(monkeypatch):
+    """Where a part of all requests fails, somebody recovers all the time."""
+    monkeypatch.setattr(commands, "pause_s", lambda *args: 3600.0)
+    monkeypatch.setattr(commands, "HASTEN_S", 3600.0)
+    kube = FakeKube({"w": workflow()}, faults=[ApiError(500, "x", "boom")] * 9)
+    results = Results()
+    trouble = Results(results.loop)
+    pool = commands.CommandQueue(kube, results.loop, 1, results.put, trouble.put)
+    pool.submit({**command("get"), "seq": 1})
+    trouble.get(timeout=LIMIT_S)
+    for _ in range(5):
+        kube.comeback.back()
+        results.loop.turn()
+    pool.stop()
+    assert len(kube.calls) == 2
+
+
 def test_who_was_told_when_to_come_back_keeps_to_that(monkeypatch):
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
     fault = ApiError(429, "TooManyRequests", "later", retry_after_s=0.5)

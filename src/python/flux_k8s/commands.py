@@ -29,6 +29,9 @@ LOGGER = logging.getLogger(__name__)
 
 BACKOFF_FIRST_S = 0.25
 BACKOFF_CAP_S = 60.0
+# Who waits to be repeated is not hastened more often: where some requests of many
+# fail and others succeed that would be with each of them.
+HASTEN_S = 1.0
 # Conflicting writers of a finalizer list are few; beyond this many refusals
 # something else is wrong and the ordinary pause applies.
 FINALIZER_TRIES = 5
@@ -318,7 +321,10 @@ class CommandQueue:
         self._parked: list[Key] = []
         self._probes = 0
         self._order = itertools.count()
-        kube.comeback.listen(lambda: loop.call_soon(self._hasten))
+        # when those that wait may be hastened, and whether they are going to be
+        self._hasten_at = 0.0
+        self._hastening = False
+        kube.comeback.listen(self._on_comeback)
 
     def submit(self, command: Command) -> None:
         """Queue a command behind others on the same object."""
@@ -400,9 +406,16 @@ class CommandQueue:
             self._make_ready(key, 0.0)
         self._parked = []
 
+    def _on_comeback(self) -> None:
+        if not self._hastening:
+            self._hastening = True
+            self._loop.call_at(self._hasten_at, self._hasten)
+
     def _hasten(self) -> None:
         """Somebody has got through: what waits to be repeated may try again."""
         now = time.monotonic()
+        self._hastening = False
+        self._hasten_at = now + HASTEN_S
         self._ready = [
             (min(due, max(now, self._not_before.get(key, 0.0))), order, key)
             for due, order, key in self._ready
