@@ -100,8 +100,6 @@ json_t *command_computes (const struct dws_workflow *wf, const char *hosts,
                                 "patch", object_computes (hosts, topo));
 }
 
-#define OWNER_LABEL "dataworkflowservices.github.io/owner"
-
 json_t *object_child (const struct dws_workflow *wf, const char *name,
                       const char *namespace)
 {

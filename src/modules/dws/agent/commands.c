@@ -63,7 +63,7 @@ json_t *command_list (const struct dws_workflow *wf, const char *kind)
     return o;
 }
 
-json_t *command_list_all (const char *kind, const char **fields)
+json_t *command_list_unowned (const char *kind, const char **fields)
 {
     json_t *paths = json_array ();
     json_t *o;
@@ -75,9 +75,10 @@ json_t *command_list_all (const char *kind, const char **fields)
             return NULL;
         }
     }
-    if (!(o = json_pack ("{s:s s:s s:o}",
+    if (!(o = json_pack ("{s:s s:s s:s s:o}",
                          "op", "list",
                          "kind", kind,
+                         "selector", "!" OWNER_LABEL ".name",
                          "fields", paths)))
         errno = ENOMEM;
     return o;

@@ -15,6 +15,7 @@
  * and .namespace.
  */
 #define WORKFLOW_LABEL "dataworkflowservices.github.io/workflow"
+#define OWNER_LABEL "dataworkflowservices.github.io/owner"
 
 /* A command. 'key' and 'value' are its argument, if it has one; the reference
  * on 'value' is taken over, and NULL fails.
@@ -35,10 +36,11 @@ json_t *command_create_with (const char *op,
  */
 json_t *command_list (const struct dws_workflow *wf, const char *kind);
 
-/* A command to list all objects of one kind. 'fields' are the paths of the parts
+/* A command to list the objects of one kind that NNF has not made for others, as it
+ * makes a copy of a profile for each workflow. 'fields' are the paths of the parts
  * of them that are wanted, NULL at the end.
  */
-json_t *command_list_all (const char *kind, const char **fields);
+json_t *command_list_unowned (const char *kind, const char **fields);
 
 /* A command to read the logs of a workflow's containers, the last so many bytes
  * of each.

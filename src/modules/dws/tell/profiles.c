@@ -196,8 +196,8 @@ static int read_profiles (struct profiles *profiles, enum kind kind)
         return -1;
     }
     if (agent_query (profiles->ctx->agent, NULL, kinds[kind].cb,
-                     command_list_all (kinds[kind].plural,
-                                       kinds[kind].fields)) < 0)
+                     command_list_unowned (kinds[kind].plural,
+                                           kinds[kind].fields)) < 0)
         return -1;
     profiles->reading[kind] = true;
     return 0;
