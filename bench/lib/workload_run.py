@@ -29,6 +29,7 @@ CAPACITY = "32TiB"
 SIZES = [1, 1, 1, 2, 2, 4, 4, 8, 16]  # nodes of a job
 # How long a job computes (s), before it is scaled
 COMPUTE = Latency.parse({"median": 240.0, "p95": 900.0})
+STAGE_OUT_LIMIT_S = 900.0  # after the last job: few copies take very long
 KEPT = ["kept-xfs", "kept-lustre"]
 IN = "#DW copy_in source=/lus/global/in destination=$DW_JOB_work/in"
 OUT = "#DW copy_out source=$DW_JOB_work/out destination=/lus/global/out"
@@ -200,7 +201,7 @@ class Workload:
         if killer:
             killer.stop()
             wrong += [killer.trouble] if killer.trouble else []
-        wrong += settle(self.handle, self.cluster, KEPT)
+        wrong += settle(self.handle, self.cluster, KEPT, STAGE_OUT_LIMIT_S)
         jobs = [self.job(jobid) for jobid in jobids]
         held = [job for job in jobs if isinstance(job, Held)]
         wrong += [job for job in jobs if isinstance(job, str)]

@@ -102,9 +102,11 @@ def left_over(handle: flux.Flux, cluster: Cluster, wanted: list[str]) -> list[st
     return wrong
 
 
-def settle(handle: flux.Flux, cluster: Cluster, wanted: list[str]) -> list[str]:
+def settle(
+    handle: flux.Flux, cluster: Cluster, wanted: list[str], limit_s: float = 60
+) -> list[str]:
     """Wait until nothing is left over, within a limit; what still is."""
-    limit = time.monotonic() + 60
+    limit = time.monotonic() + limit_s
     while (wrong := left_over(handle, cluster, wanted)) and time.monotonic() < limit:
         time.sleep(0.05)
     return wrong
