@@ -31,6 +31,9 @@
 #include "libdws/tell/persistent.h"
 #include "libdws/tell/record.h"
 #include "libdws/test/util.h"
+#include "libdws/util/jsonparse.h"
+#include "libdws/util/jsonwrite.h"
+#include "libutil/errno_safe.h"
 
 static bool armed;            // the next of these allocations may fail:
 static bool jansson;          // jansson's, not ours
@@ -430,6 +433,19 @@ static int op_record (struct fixture *f, dws_error_t *e)
     return 0;
 }
 
+static int op_json (struct fixture *f, dws_error_t *e)
+{
+    char *text = dws_json_write (f->breakdowns);
+    json_t *o = text ? dws_json_parse (text, strlen (text)) : NULL;
+    char *record = o ? dws_record_text (dws_text ("{}")) : NULL;
+    int rc = record ? 0 : dws_error (e, errno, "JSON");
+
+    ERRNO_SAFE (free (record));
+    ERRNO_SAFE (json_decref (o));
+    ERRNO_SAFE (free (text));
+    return rc;
+}
+
 static void *jansson_malloc (size_t size)
 {
     return must_fail (true) ? NULL : __real_malloc (size);
@@ -452,6 +468,7 @@ static void test_sweep (void **state)
         { "jgf", op_jgf },
         { "config", op_config },
         { "record", op_record },
+        { "json", op_json },
         { "fluxion", op_fluxion },
         { "health", op_health },
         { "nodemap", op_nodemap },

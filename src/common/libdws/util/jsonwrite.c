@@ -137,10 +137,10 @@ char *dws_json_write (const json_t *value)
     struct output out = { 0 };
     char *exact;
 
-    if (put_value (&out, value) < 0 || put (&out, "", 1) < 0) {
+    if (put_value (&out, value) < 0 || put (&out, "", 1) < 0
+        || !(exact = realloc (out.s, out.len))) {
         ERRNO_SAFE (free (out.s));
         return NULL;
     }
-    exact = realloc (out.s, out.len);
-    return exact ? exact : out.s;
+    return exact;
 }
