@@ -8,17 +8,15 @@ from flux_k8s.agent import (
     REPORT_TYPES,
     RPCS_UNDER_WAY,
     Agent,
-    Mailbox,
     Overrides,
     Session,
-    encode,
-    in_parts,
 )
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import newest
 from flux_k8s.kube import UNREACHABLE, ApiError, WatchStream
 from flux_k8s.loop import Loop
 from flux_k8s.objects import Object
+from flux_k8s.reports import Mailbox, encode, in_parts
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watch, Watchers, trim
 
@@ -176,12 +174,16 @@ def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
     assert len(back) == 2
 
 
+def take(box):
+    return [box.take() for _ in range(len(box))]
+
+
 def test_mailbox_keeps_order():
     box = Mailbox()
     box.put(event("ADDED", "a", 1))
     box.put({"type": "result", "seq": 1, "ok": True})
-    assert [r["type"] for r in box.take()] == ["workflow", "result"]
-    assert box.take() == []
+    assert [r["type"] for r in take(box)] == ["workflow", "result"]
+    assert take(box) == []
 
 
 def test_mailbox_keeps_only_the_newest_state_of_an_object():
@@ -189,11 +191,32 @@ def test_mailbox_keeps_only_the_newest_state_of_an_object():
     for version in range(1, 5):
         box.put(event("ADDED" if version == 1 else "MODIFIED", "a", version))
     box.put(event("MODIFIED", "b", 5))
-    got = box.take()
+    got = take(box)
     assert [(r["event"], r["object"]["metadata"]["resourceVersion"]) for r in got] == [
         ("ADDED", "4"),
         ("MODIFIED", "5"),
     ]
+
+
+def test_mailbox_merges_across_results():
+    """The module never goes back to an older version than a result has shown."""
+    box = Mailbox()
+    box.put(event("MODIFIED", "a", 1))
+    box.put({"type": "result", "seq": 1, "ok": True})
+    box.put(event("MODIFIED", "a", 2))
+    assert take(box) == [
+        event("MODIFIED", "a", 2),
+        {"type": "result", "seq": 1, "ok": True},
+    ]
+
+
+def test_mailbox_does_not_merge_with_what_has_been_sent():
+    box = Mailbox()
+    box.put(event("ADDED", "a", 1))
+    sent = box.take()
+    box.put(event("MODIFIED", "a", 2))
+    assert sent == event("ADDED", "a", 1)
+    assert take(box) == [event("MODIFIED", "a", 2)]
 
 
 def test_mailbox_does_not_merge_across_deletion_or_snapshot():
@@ -203,7 +226,7 @@ def test_mailbox_does_not_merge_across_deletion_or_snapshot():
     box.put(event("ADDED", "a", 3))
     box.put({"type": "snapshot", "workflows": []})
     box.put(event("MODIFIED", "a", 4))
-    assert [r.get("event") for r in box.take()] == [
+    assert [r.get("event") for r in take(box)] == [
         "MODIFIED",
         "DELETED",
         "ADDED",
@@ -239,12 +262,12 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
     # one is patched, one is made, one had gone before the list began
     during += [workflow("a", 11), workflow("new", 12), workflow("gone", 9)]
     assert Loop().run(follow._list()) == "10"
-    *_, snapshot = box.take()
+    *_, snapshot = take(box)
     assert snapshot["workflows"] == [workflow("a", 4), workflow("new", 12)]
     # the watch from there on shows it once more
     session.changed("workflows", "ADDED", workflow("new", 12))
     session.changed("workflows", "MODIFIED", workflow("new", 13))
-    assert [r["object"] for r in box.take()] == [workflow("new", 13)]
+    assert [r["object"] for r in take(box)] == [workflow("new", 13)]
     session.close()
 
 
@@ -260,11 +283,11 @@ def test_workflows_without_a_label_are_in_each_list(monkeypatch):
             session.listed(plural, [], "1")
     follow = Watch(kube, "workflows", "instance=me", session)
     Loop().run(follow._list())
-    (first,) = box.take()
+    (first,) = take(box)
     assert first["workflows"] == [obj("a", 1), obj("b", 2), obj("c", 2)]
     # one has got its label between the two questions
     Loop().run(follow._list())
-    (second,) = box.take()
+    (second,) = take(box)
     assert second["workflows"] == [obj("a", 1), obj("b", 5), obj("c", 2)]
     session.close()
 
@@ -287,7 +310,7 @@ def test_objects_of_one_name_in_two_namespaces_are_two(monkeypatch):
             session.listed(plural, [], "1")
     session.changed(kind, "MODIFIED", in_namespace("x", 4))
     session.changed(kind, "MODIFIED", in_namespace("y", 5))
-    snapshot, *changes = box.take()
+    snapshot, *changes = take(box)
     assert snapshot[kind] == [in_namespace("y", 2), in_namespace("x", 3)]
     assert [c["object"] for c in changes] == [
         in_namespace("x", 4),
@@ -355,7 +378,7 @@ def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
     for version in (4, 5, 6):
         session.changed("workflows", "MODIFIED", workflow(version))
     session.changed("workflows", "DELETED", workflow(7))
-    told = [(r["type"], r.get("event"), r.get("object")) for r in box.take()]
+    told = [(r["type"], r.get("event"), r.get("object")) for r in take(box)]
     assert told == [
         ("snapshot", None, None),
         ("result", None, workflow(5)),
@@ -378,7 +401,7 @@ def test_numbers_do_not_pile_up_for_a_module_that_is_slow():
     agent._under_way = RPCS_UNDER_WAY
     for _ in range(100):
         agent._on_stats_timer()
-    assert len(agent._waiting) == 1
+    assert len(agent._box) == 1
 
 
 MANAGED = {"manager": "m", "fieldsV1": {"f:spec": {}}}
@@ -427,6 +450,6 @@ def test_a_snapshot_has_all_of_each_object(monkeypatch, version):
     for plural in REPORT_TYPES:
         if plural != "workflows":
             session.listed(plural, [], "1")
-    *_, snapshot = box.take()
+    *_, snapshot = take(box)
     assert snapshot["workflows"] == [json.loads(as_text(version))]
     session.close()

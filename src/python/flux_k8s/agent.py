@@ -16,7 +16,6 @@ import logging
 import math
 import signal
 import time
-from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +28,9 @@ from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.loop import Loop
-from flux_k8s.objects import Object
+from flux_k8s.objects import Name, Object, name_of, version_number, version_of
 from flux_k8s.release import RELEASE
+from flux_k8s.reports import Mailbox, Report, encode, in_parts
 from flux_k8s.stats import Stats
 from flux_k8s.watch import Sink, Watchers, backoff_s, trim
 
@@ -52,34 +52,16 @@ REPORT_TYPES = {
 }
 # A request takes the module's time in proportion: enough to share what each
 # costs among many reports, little enough to answer others in between. The next
-# ones are made while it works on the first.
+# ones are made while it works on the first, of so many reports at least: while
+# they wait, those of the same object become one.
 BYTES_PER_RPC = 16 << 10
 RPCS_UNDER_WAY = 3
-OBJECTS_PER_PART = 8
+REPORTS_PER_RPC = 16
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
 STATS_INTERVAL_S = 2.0
 ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
-
-Report = dict[str, Any]
-Name = tuple[str, str]  # namespace and name
-
-
-def name_of(obj: dict[str, Any]) -> Name:
-    """Raises KeyError if an object has none."""
-    metadata = obj["metadata"]
-    return str(metadata.get("namespace") or ""), metadata["name"]
-
-
-def version_of(obj: dict[str, Any]) -> int:
-    """An object's resource version, 0 if it has none that is a number."""
-    return version_number((obj.get("metadata") or {}).get("resourceVersion"))
-
-
-def version_number(text: Any) -> int:
-    digits = isinstance(text, str) and text.isascii() and text.isdigit()
-    return int(text) if digits else 0
 
 
 def payload(future: Any) -> bytes:
@@ -93,71 +75,6 @@ def payload(future: Any) -> bytes:
     if lib.flux_rpc_get(future.pimpl.handle, text) < 0:
         future.get_str()  # has the words for it
     return ffi.string(text[0]) if text[0] != ffi.NULL else b""
-
-
-def encode(report: Report) -> bytes:
-    """The JSON text of a report. An object that comes from the API server as it
-    is goes on as it is."""
-    obj = report.get("object")
-    if not isinstance(obj, Object) or obj.text is None:
-        return json.dumps(report, separators=(",", ":")).encode()
-    rest = {k: v for k, v in report.items() if k != "object"}
-    head = json.dumps(rest, separators=(",", ":"))[:-1]
-    return b'%s,"object":%s}' % (head.encode(), obj.text)
-
-
-def in_parts(snapshot: dict[str, list[Object]]) -> list[Report]:
-    """Reports of a snapshot that is too large for one."""
-    workflows = snapshot.get("workflows", [])
-    starts = range(0, len(workflows), OBJECTS_PER_PART)
-    parts: list[Report] = [
-        {"type": "snapshot", "workflows": workflows[i : i + OBJECTS_PER_PART]}
-        for i in starts
-    ] or [{"type": "snapshot"}]
-    parts[0].update(snapshot, **parts[0])
-    for part in parts[:-1]:
-        part["more"] = True
-    return parts
-
-
-class Mailbox:
-    """Reports that are to be sent.
-
-    A change of an object that waits here already takes the older one's place:
-    the receiver acts on what is, not on what was.
-    """
-
-    def __init__(self) -> None:
-        self._reports: list[Report] = []
-        self._place: dict[tuple[str, Name], int] = {}
-
-    def put(self, *reports: Report) -> None:
-        """Add reports, with nothing between them."""
-        for report in reports:
-            if not self._merge(report):
-                self._reports.append(report)
-
-    def _merge(self, report: Report) -> bool:
-        if report.get("event") is None:
-            # A snapshot or a result: changes after it must stay after it.
-            self._place.clear()
-            return False
-        key = (report["type"], name_of(report["object"]))
-        place = self._place.get(key)
-        if place is not None and report["event"] == "MODIFIED":
-            self._reports[place]["object"] = report["object"]
-            return True
-        if report["event"] == "DELETED":
-            self._place.pop(key, None)
-        else:
-            self._place[key] = len(self._reports)
-        return False
-
-    def take(self) -> list[Report]:
-        """All reports so far, in order."""
-        reports, self._reports = self._reports, []
-        self._place = {}
-        return reports
 
 
 class Session(Sink):
@@ -327,9 +244,6 @@ class Agent:
         self._alarm: Any = None  # the timer of the loop
         self._alarm_due = math.inf
         self._session: Session | None = None
-        self._waiting: deque[Report] = deque()
-        self._batch: list[bytes] = []
-        self._batch_size = 0
         self._under_way = 0
         self._attempts = 0
         self._timer: Any = None
@@ -406,7 +320,6 @@ class Agent:
         """Have the loop do what it can, send what has come of it, and wake up when
         it wants to be."""
         self._loop.turn()
-        self._waiting.extend(self._box.take())
         self._send()
         due = self._loop.due
         # One that comes too early is set anew then: most are put off.
@@ -473,12 +386,12 @@ class Agent:
         if self._metrics_wanted is not None:
             self._serve_metrics(self._metrics_wanted)
         # A module that does not answer is not told the same again and again.
-        if self._session is None or self._waiting:
+        if self._session is None or self._box:
             return
         stats = self._session.summary()
         if stats != self._sent_stats:
             self._sent_stats = stats
-            self._waiting.append({"type": "stats", "stats": stats})
+            self._box.put({"type": "stats", "stats": stats})
             self._send()
 
     def _end_session(self) -> None:
@@ -487,10 +400,7 @@ class Agent:
             self._session.close()
             self._session = None
         # What was found for the old attachment means nothing to the next.
-        self._box.take()
-        self._waiting.clear()
-        self._batch = []
-        self._batch_size = 0
+        self._box.clear()
 
     def _on_detached(self, error: OSError) -> None:
         self._end_session()
@@ -525,18 +435,18 @@ class Agent:
     def _send(self) -> None:
         """Send what waits in requests that are full, and the rest when none is
         under way: until then it grows."""
-        while self._waiting and self._under_way < RPCS_UNDER_WAY:
-            self._batch.append(encode(self._waiting.popleft()))
-            self._batch_size += len(self._batch[-1])
-            if self._batch_size >= BYTES_PER_RPC:
-                self._send_batch()
-        if self._batch and self._under_way == 0:
+        while self._box and self._under_way < RPCS_UNDER_WAY:
+            if self._under_way > 0 and len(self._box) < REPORTS_PER_RPC:
+                return
             self._send_batch()
 
     def _send_batch(self) -> None:
-        payload = b'{"reports":[%s]}' % b",".join(self._batch)
-        self._batch = []
-        self._batch_size = 0
+        batch: list[bytes] = []
+        size = 0
+        while self._box and size < BYTES_PER_RPC:
+            batch.append(encode(self._box.take()))
+            size += len(batch[-1])
+        payload = b'{"reports":[%s]}' % b",".join(batch)
         self._under_way += 1
         self._handle.rpc(names.TOPIC_REPORT, payload, nodeid=0).then(self._on_sent)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from flux_k8s.dws import skim
 
+Name = tuple[str, str]  # namespace and name
+
 
 class Object(dict[str, Any]):
     """A JSON object, with the text that it was read from as long as nobody has
@@ -37,3 +39,19 @@ def is_object(answer: Mapping[str, Any]) -> bool:
     """Whether it is a Kubernetes object with a name."""
     metadata = answer.get("metadata")
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
+
+
+def name_of(obj: dict[str, Any]) -> Name:
+    """Raises KeyError if an object has none."""
+    metadata = obj["metadata"]
+    return str(metadata.get("namespace") or ""), metadata["name"]
+
+
+def version_of(obj: dict[str, Any]) -> int:
+    """An object's resource version, 0 if it has none that is a number."""
+    return version_number((obj.get("metadata") or {}).get("resourceVersion"))
+
+
+def version_number(text: Any) -> int:
+    digits = isinstance(text, str) and text.isascii() and text.isdigit()
+    return int(text) if digits else 0
