@@ -92,13 +92,44 @@ def test_the_environment_is_not_libcurls_to_read(server, proxy, monkeypatch, nam
     monkeypatch.setenv(name, proxy.url)
     host = f"http://127.0.0.1:{server.port}"
     reached = transport.Transport(host, urllib3.PoolManager(), 1)
-    asked = transport.Request(reached, "GET", "/x", {}, None, LIMIT_S)
+    asked = transport.Request(reached, "GET", "/x", (), None, LIMIT_S)
 
     async def ask():
         return await asked
 
     assert Loop().run(ask()).status == 200
     assert proxy.asked == []
+
+
+def test_a_request_has_nothing_of_the_one_before(server):
+    """Which may have gone through the same handle of libcurl."""
+    host = f"http://127.0.0.1:{server.port}"
+    reached = transport.Transport(host, urllib3.PoolManager(), 2)
+    bodies = []
+
+    def note(handler):
+        bodies.append(handler.body)
+        handler.send(200 if handler.body != b"1" else 409, {"n": len(bodies)})
+
+    async def ask(method, token, body):
+        lines = (f"Authorization: {token}",)
+        return await transport.Request(reached, method, "/x", lines, body, LIMIT_S)
+
+    asked = [
+        *[("PATCH", "a", b"1"), ("PATCH", "a", b"22"), ("GET", "a", None)],
+        *[("DELETE", "a", None), ("PATCH", "b", b"3"), ("PATCH", "a", b"4")],
+    ]
+    server.http.script = [note] * len(asked)
+    loop = Loop()
+    answers = [loop.run(ask(*how)) for how in asked]
+    assert [a.status for a in answers] == [409, 200, 200, 200, 200, 200]
+    assert [json.loads(a.data)["n"] for a in answers] == [1, 2, 3, 4, 5, 6]
+    seen = [
+        (method, headers["Authorization"]) for method, _, headers in server.http.seen
+    ]
+    assert seen == [how[:2] for how in asked]
+    assert bodies == [how[2] or b"" for how in asked]
+    assert sum(len(idle) for idle in reached._idle.values()) <= 2
 
 
 def test_a_watch_through_a_tunnel(tmp_path):

@@ -313,13 +313,17 @@ class Agent:
             self._begin_session(str(command["instance"]), command.get("config") or {})
         elif self._session is not None:
             self._session.commands.submit(command)
-            self._on_turn()
+            self._loop.begin()
+            self._go_on()
         future.reset()
 
     def _on_turn(self, *_: Any) -> None:
-        """Have the loop do what it can, send what has come of it, and wake up when
-        it wants to be."""
         self._loop.turn()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Send what has come of a turn of the loop, and wake up when it wants to
+        be."""
         self._send()
         due = self._loop.due
         # One that comes too early is set anew then: most are put off.

@@ -427,17 +427,22 @@ class CommandQueue:
         self._end_outage()
         queue = self._queues[key]
         command = queue.popleft()
-        self._failures.pop(key, None)
-        self._not_before.pop(key, None)
-        status, _ = self._told.pop(key, (HTTP_CONFLICT, ""))
-        self._problems.clear(key)
-        if status != HTTP_CONFLICT:
-            self._kube.comeback.back()
+        if key in self._failures:
+            self._recover(key)
         if queue:
             self._make_ready(key, 0.0)
         else:
             del self._queues[key]
         self._done({"type": "result", "seq": command.get("seq"), **result})
+
+    def _recover(self, key: Key) -> None:
+        """What had to be repeated has succeeded."""
+        del self._failures[key]
+        self._not_before.pop(key, None)
+        status, _ = self._told.pop(key)
+        self._problems.clear(key)
+        if status != HTTP_CONFLICT:
+            self._kube.comeback.back()
 
     def _postpone(self, key: Key, command: Command, error: ApiError) -> None:
         unreachable = error.status == 0 and error.reason == UNREACHABLE

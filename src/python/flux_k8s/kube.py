@@ -22,7 +22,7 @@ from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop
-from flux_k8s.objects import Object
+from flux_k8s.objects import Object, to_json
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
@@ -150,8 +150,12 @@ class Kube:
         self._insecure = insecure
         self._warned = ""
         self._loaded_at = 0.0
-        self._auth: tuple[Any, float, dict[str, str]] = (None, 0.0, {})
+        # headers for a content type, as the settings were until when
+        self._headers: dict[str, tuple[str, ...]] = {}
+        self._headers_until = 0.0
         self._versions: dict[str, str] = {}
+        # paths of kinds in namespaces, with these versions
+        self._roots: dict[tuple[str, str], str] = {}
         self._waiting = Loop()
         self._load()
 
@@ -163,6 +167,7 @@ class Kube:
         self._configuration: Any = configuration
         pool = client.rest_client.pool_manager
         self._transport = Transport(configuration.host, pool, self._connections)
+        self._headers_until = 0.0
         self._loaded_at = time.monotonic()
 
     def _judge(self, fault: str) -> None:
@@ -182,19 +187,24 @@ class Kube:
         self._loaded_at = time.monotonic()
         self._load()
 
-    def _headers(self) -> dict[str, str]:
-        """A new dictionary. Each look at the settings reads a token that is to be
-        renewed, and all of the environment: most of a request's own cost."""
-        configuration = self._configuration
-        asked, until, headers = self._auth
+    def _header_lines(self, content_type: str = "") -> tuple[str, ...]:
+        """Each look at the settings reads a token that is to be renewed, and all of
+        the environment: most of a request's own cost."""
         now = time.monotonic()
-        if asked is not configuration or now >= until:
+        if now >= self._headers_until:
+            self._headers.clear()
+            self._headers_until = now + AUTH_S
+        lines = self._headers.get(content_type)
+        if lines is None:
             headers = {"Accept": "application/json"}
-            for auth in configuration.auth_settings().values():
+            for auth in self._configuration.auth_settings().values():
                 if auth.get("in") == "header" and auth.get("value"):
                     headers[auth["key"]] = auth["value"]
-            self._auth = (configuration, now + AUTH_S, headers)
-        return dict(headers)
+            if content_type:
+                headers["Content-Type"] = content_type
+            lines = tuple(f"{name}: {value}" for name, value in headers.items())
+            self._headers[content_type] = lines
+        return lines
 
     async def _send(
         self,
@@ -206,11 +216,8 @@ class Kube:
     ) -> bytes:
         """Repeating is the command queue's business, which knows what may be
         repeated and when."""
-        headers = self._headers()
-        data = None
-        if body is not None:
-            data = json.dumps(body, separators=(",", ":")).encode()
-            headers["Content-Type"] = content_type
+        data = None if body is None else to_json(body).encode()
+        headers = self._header_lines("" if body is None else content_type)
         began = time.monotonic()
         status = 0
         try:
@@ -229,7 +236,7 @@ class Kube:
     async def _open(self, what: tuple[str, str], path: str, timeout_s: float) -> Stream:
         """Begin to read what goes on for so long."""
         began = time.monotonic()
-        stream = self._transport.stream(path, self._headers(), timeout_s)
+        stream = self._transport.stream(path, self._header_lines(), timeout_s)
         try:
             await stream.open()
         except NoAnswer as exc:
@@ -271,6 +278,7 @@ class Kube:
             # Not that the object is missing: the server does not serve this
             # version (any more), or not yet. Find out anew which one it does.
             self._versions.clear()
+            self._roots.clear()
             return ApiError(0, BROKEN, f"not served: {error.message}")
         if error.reason == BROKEN and not error.transient:
             # Who says no here is not the API server, and knows no better.
@@ -343,11 +351,14 @@ class Kube:
         return version
 
     async def _path(self, res: Resource, namespace: str = "", name: str = "") -> str:
-        version = await self.aversion(res.group)
-        root = f"/apis/{res.group}/{version}" if res.group else f"/api/{version}"
-        if namespace:
-            root += f"/namespaces/{quote(namespace, safe='')}"
-        root += f"/{res.plural}"
+        root = self._roots.get((res.plural, namespace))
+        if root is None:
+            version = await self.aversion(res.group)
+            root = f"/apis/{res.group}/{version}" if res.group else f"/api/{version}"
+            if namespace:
+                root += f"/namespaces/{quote(namespace, safe='')}"
+            root += f"/{res.plural}"
+            self._roots[res.plural, namespace] = root
         return root + f"/{quote(name, safe='')}" if name else root
 
     async def amay(

@@ -103,6 +103,11 @@ class Loop:
             multi = self._by_socket.get(fd)
             if multi is not None:
                 multi.act(fd, bool(events & _IN), bool(events & _OUT))
+        self.begin()
+
+    def begin(self) -> None:
+        """Send what is to be sent, and do all else that is due: a turn without a
+        look at what has come."""
         while self.due <= time.monotonic():
             self._run_timers()
 

@@ -12,6 +12,9 @@ from flux_k8s.dws import skim
 
 Name = tuple[str, str]  # namespace and name
 
+# Compact. json.dumps() would make an encoder each time.
+to_json = json.JSONEncoder(separators=(",", ":")).encode
+
 
 class Object(dict[str, Any]):
     """A JSON object, with the text that it was read from as long as nobody has

@@ -5,17 +5,14 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from typing import Any
 
-from flux_k8s.objects import Name, Object, name_of
+from flux_k8s.objects import Name, Object, name_of, to_json
 
 OBJECTS_PER_PART = 8
 
 Report = dict[str, Any]
-
-_to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def encode(report: Report) -> bytes:
@@ -23,9 +20,9 @@ def encode(report: Report) -> bytes:
     is goes on as it is."""
     obj = report.get("object")
     if not isinstance(obj, Object) or obj.text is None:
-        return _to_json(report).encode()
+        return to_json(report).encode()
     rest = {k: v for k, v in report.items() if k != "object"}
-    return b'%s,"object":%s}' % (_to_json(rest)[:-1].encode(), obj.text)
+    return b'%s,"object":%s}' % (to_json(rest)[:-1].encode(), obj.text)
 
 
 def in_parts(snapshot: dict[str, list[Object]]) -> list[Report]:

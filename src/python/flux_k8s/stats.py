@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,7 +49,7 @@ class Stats:
         self.lock = threading.Lock()
         # by verb, plural name and HTTP status (0: there was no answer)
         self.requests: Counter[tuple[str, str, int]] = Counter()
-        self.latency: dict[str, Latency] = {}
+        self.latency: defaultdict[str, Latency] = defaultdict(Latency)
         # by HTTP status, or 0: commands that had to be repeated
         self.retries: Counter[int] = Counter()
         self.events: Counter[str] = Counter()
@@ -59,7 +59,7 @@ class Stats:
         """A request has been answered, or given up."""
         with self.lock:
             self.requests[verb, plural, status] += 1
-            self.latency.setdefault(verb, Latency()).add(seconds)
+            self.latency[verb].add(seconds)
 
     def retry(self, status: int) -> None:
         with self.lock:

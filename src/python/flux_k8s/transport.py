@@ -73,6 +73,11 @@ class Waited(Protocol):
     def start(self, loop: Loop, done: Done) -> None: ...
 
 
+# What requests have in common that one handle of libcurl can carry out one after
+# the other: method, headers, whether there is no body, and the time limit.
+Kind = tuple[str, tuple[str, ...], bool, float]
+
+
 @dataclass(frozen=True)
 class Request:
     """What a server is to be asked. Who awaits it gets an Answer, or NoAnswer."""
@@ -80,12 +85,16 @@ class Request:
     transport: Transport
     method: str
     path: str
-    headers: Mapping[str, str]
+    headers: tuple[str, ...]  # lines
     body: bytes | None
     read_timeout_s: float  # how long the server may be silent
 
     def __await__(self) -> Generator[Request, Answer, Answer]:
         return (yield self)
+
+    @property
+    def kind(self) -> Kind:
+        return self.method, self.headers, self.body is None, self.read_timeout_s
 
     def start(self, loop: Loop, done: Done) -> None:
         self.transport.begin(self, loop, done)
@@ -123,7 +132,8 @@ class Transport:
         name = pool.connection_pool_kw.get("server_hostname")
         if name:
             self._rename(_text(name))
-        self._idle: list[pycurl.Curl] = []
+        self._idle: dict[Kind, list[Transfer]] = {}
+        self._idle_count = 0
         self._multi: Multi | None = None
 
     def _rename(self, name: str) -> None:
@@ -138,38 +148,45 @@ class Transport:
         self._own_headers = [f"Host: {parts.netloc}"]
         self._host = f"{parts.scheme}://{name}:{port}{parts.path}"
 
-    def _prepare(
-        self, method: str, path: str, headers: Mapping[str, str], body: bytes | None
+    def _handle(
+        self, method: str, headers: tuple[str, ...], no_body: bool
     ) -> pycurl.Curl:
-        try:
-            curl = self._idle.pop()
-        except IndexError:
-            curl = pycurl.Curl()
-            for option, value in self._options:
-                curl.setopt(option, value)
-        curl.setopt(pycurl.URL, self._host + path)
-        if body is None:
+        curl = pycurl.Curl()
+        for option, value in self._options:
+            curl.setopt(option, value)
+        if no_body:
             curl.setopt(pycurl.HTTPGET, 1)
         else:
-            curl.setopt(pycurl.POSTFIELDS, body)
+            curl.setopt(pycurl.POST, 1)
         curl.setopt(pycurl.CUSTOMREQUEST, method)
-        lines = [f"{name}: {value}" for name, value in headers.items()]
-        curl.setopt(pycurl.HTTPHEADER, [*lines, *self._own_headers, "Expect:"])
+        curl.setopt(pycurl.HTTPHEADER, [*headers, *self._own_headers, "Expect:"])
         return curl
+
+    def _transfer(self, kind: Kind) -> Transfer:
+        """For a request of that kind: one that has done its work, or a new one."""
+        idle = self._idle.get(kind)
+        if idle:
+            self._idle_count -= 1
+            return idle.pop()
+        method, headers, no_body, read_timeout_s = kind
+        curl = self._handle(method, headers, no_body)
+        curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
+        curl.setopt(pycurl.LOW_SPEED_TIME, max(1, math.ceil(read_timeout_s)))
+        return Transfer(self, kind, curl)
 
     def begin(self, request: Request, loop: Loop, done: Done) -> None:
         """Send a request in the turns of a loop."""
-        curl = self._prepare(
-            request.method, request.path, request.headers, request.body
-        )
-        curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
-        curl.setopt(pycurl.LOW_SPEED_TIME, max(1, math.ceil(request.read_timeout_s)))
-        self.multi(loop).add(Transfer(self, curl, done))
+        transfer = self._transfer(request.kind)
+        transfer.curl.setopt(pycurl.URL, self._host + request.path)
+        if request.body is not None:
+            transfer.curl.setopt(pycurl.POSTFIELDS, request.body)
+        transfer.done = done
+        self.multi(loop).add(transfer)
 
-    def stream(self, path: str, headers: Mapping[str, str], timeout_s: float) -> Stream:
+    def stream(self, path: str, headers: tuple[str, ...], timeout_s: float) -> Stream:
         """A request whose answer goes on for at most so long: see Stream.open()."""
-        curl = self._prepare("GET", path, headers, None)
-        curl.setopt(pycurl.LOW_SPEED_TIME, 0)
+        curl = self._handle("GET", headers, True)
+        curl.setopt(pycurl.URL, self._host + path)
         curl.setopt(pycurl.TIMEOUT_MS, int(1000 * timeout_s))
         return Stream(self, curl)
 
@@ -178,32 +195,42 @@ class Transport:
             self._multi = Multi(loop, self._connections)
         return self._multi
 
-    def give_back(self, curl: pycurl.Curl) -> None:
+    def give_back(self, transfer: Transfer) -> None:
         """It has done its work, and may do more."""
-        if len(self._idle) < self._connections:
-            self._idle.append(curl)
+        if self._idle_count >= self._connections:
+            # Most are of a kind that nobody asks for any more: of an old token.
+            self._idle.clear()
+            self._idle_count = 0
+        self._idle.setdefault(transfer.kind, []).append(transfer)
+        self._idle_count += 1
 
 
 class Transfer:
-    """A request under way, and what has come of its answer."""
+    """A request under way, and what has come of its answer; then the next one of
+    the same kind."""
 
-    def __init__(self, transport: Transport, curl: pycurl.Curl, done: Done) -> None:
+    def __init__(self, transport: Transport, kind: Kind, curl: pycurl.Curl) -> None:
+        self.kind = kind
         self.curl = curl
+        self.done: Done | None = None
         self._transport = transport
-        self._done = done
         self._data: list[bytes] = []
         self._headers: list[bytes] = []
         curl.setopt(pycurl.WRITEFUNCTION, self._data.append)
         curl.setopt(pycurl.HEADERFUNCTION, self._headers.append)
 
     def ended(self, error: NoAnswer | None) -> None:
+        done, self.done = self.done, None
+        assert done is not None
         if error is not None:
-            self._done(error)
+            done(error)
             return
         status = self.curl.getinfo(pycurl.RESPONSE_CODE)
-        answer = Answer(status, b"".join(self._data), self._headers)
-        self._transport.give_back(self.curl)
-        self._done(answer)
+        answer = Answer(status, b"".join(self._data), self._headers[:])
+        self._data.clear()
+        self._headers.clear()
+        self._transport.give_back(self)
+        done(answer)
 
 
 class Multi:
