@@ -305,7 +305,7 @@ class Agent:
 
     def _on_command(self, future: Any) -> None:
         try:
-            command = json.loads(payload(future))
+            command = json.loads(payload(future).decode())
         except OSError as exc:
             self._on_detached(exc)
             return

@@ -554,10 +554,10 @@ class Kube:
 
 
 # How lines begin as the API server writes them.
-_EVENTS = {
-    f'{{"type":"{kind}'.encode(): kind
-    for kind in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK")
-}
+_HEADS = [
+    (f'{{"type":"{kind}","object":'.encode(), kind)
+    for kind in ("MODIFIED", "ADDED", "DELETED", "BOOKMARK")
+]
 
 
 class WatchStream:
@@ -591,10 +591,11 @@ class WatchStream:
     @staticmethod
     def _event(line: bytes) -> tuple[str, Object]:
         # All of the line but for what is before the object and after it.
-        head, _, rest = line.partition(b'","object":')
-        obj = Object.skimmed(rest[:-1]) if head in _EVENTS else None
-        if obj is not None and rest.endswith(b"}"):
-            return _EVENTS[head], obj
+        for head, kind in _HEADS:
+            if line.startswith(head) and line.endswith(b"}"):
+                obj = Object.skimmed(line[len(head) : -1])
+                if obj is not None:
+                    return kind, obj
         try:
             event = json.loads(line)
             kind, obj = event["type"], event["object"]

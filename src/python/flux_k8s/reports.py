@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import cache
 from typing import Any
 
 from flux_k8s.objects import Name, Object, name_of, to_json
@@ -21,8 +22,15 @@ def encode(report: Report) -> bytes:
     obj = report.get("object")
     if not isinstance(obj, Object) or obj.text is None:
         return to_json(report).encode()
-    rest = {k: v for k, v in report.items() if k != "object"}
-    return b'%s,"object":%s}' % (to_json(rest)[:-1].encode(), obj.text)
+    rest = tuple((k, v) for k, v in report.items() if k != "object")
+    head = _head(rest) if "event" in report else to_json(dict(rest))[:-1].encode()
+    return b'%s,"object":%s}' % (head, obj.text)
+
+
+@cache
+def _head(keys: tuple[tuple[str, str], ...]) -> bytes:
+    """The beginning of a report of a change, which has few forms."""
+    return to_json(dict(keys))[:-1].encode()
 
 
 def in_parts(snapshot: dict[str, list[Object]]) -> list[Report]:
