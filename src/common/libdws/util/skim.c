@@ -30,6 +30,8 @@ static bool pass_value (struct text *t);
 
 static bool is_space (char c)
 {
+    if ((unsigned char)c > ' ')
+        return false; // nearly always
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
@@ -92,11 +94,27 @@ static bool pass_utf8 (struct text *t, unsigned char first)
     return true;
 }
 
+/* The characters of a string that stand for themselves: most of any text.
+ */
+static void pass_plain (struct text *t)
+{
+    const char *p = t->p;
+
+    while (p < t->end) {
+        unsigned char c = *p;
+
+        if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
+            break;
+        p++;
+    }
+    t->p = p;
+}
+
 static bool pass_string (struct text *t, bool *escaped)
 {
     if (!pass_char (t, '"'))
         return false;
-    while (t->p < t->end) {
+    for (pass_plain (t); t->p < t->end; pass_plain (t)) {
         unsigned char c = *t->p++;
 
         if (c == '"')
