@@ -37,6 +37,9 @@ class FakeKube:
             raise ApiError(404, "NotFound", f"{plural} {name} not found")
         return self.objects[name]
 
+    async def apass(self, plural, namespace, name):
+        return await self.aget(plural, namespace, name)
+
     async def acreate(self, plural, namespace, obj):
         name = obj["metadata"]["name"]
         self._enter("create", name)

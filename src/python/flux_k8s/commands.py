@@ -75,7 +75,7 @@ async def _create(kube: Kube, command: Command) -> dict[str, Any]:
             raise
         result = failure(exc)
         try:
-            result["object"] = await kube.aget(
+            result["object"] = await kube.apass(
                 plural, namespace, _word(command, "name")
             )
         except ApiError as missing:
@@ -96,7 +96,7 @@ async def _patch(kube: Kube, command: Command) -> dict[str, Any]:
 
 async def _get(kube: Kube, command: Command) -> dict[str, Any]:
     return {
-        "object": await kube.aget(
+        "object": await kube.apass(
             command["kind"], _word(command, "namespace"), _word(command, "name")
         )
     }

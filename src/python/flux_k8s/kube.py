@@ -304,11 +304,10 @@ class Kube:
         data = await self._send(what, method, path, *args)
         return self._decoded(data, f"{method} {path}")
 
-    async def _change(
+    async def _passed(
         self, what: tuple[str, str], method: str, path: str, *args: Any
     ) -> Object:
-        """The same where the answer is the object that has been changed, which is
-        only passed on."""
+        """The same where the answer is an object that is only passed on."""
         data = await self._send(what, method, path, *args)
         obj = Object.skimmed(data)
         return self._decoded(data, f"{method} {path}") if obj is None else obj
@@ -391,6 +390,11 @@ class Kube:
         path = await self._path(RESOURCES[plural], namespace, name)
         return await self._request(("get", plural), "GET", path)
 
+    async def apass(self, plural: str, namespace: str, name: str) -> Object:
+        """The same of an object that is only passed on."""
+        path = await self._path(RESOURCES[plural], namespace, name)
+        return await self._passed(("get", plural), "GET", path)
+
     async def acreate(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
         """Create an object; apiVersion and kind are filled in, and the
         apiVersion of owners of the same group."""
@@ -403,13 +407,13 @@ class Kube:
         for owner in owners:
             owner.setdefault("apiVersion", body["apiVersion"])
         path = await self._path(res, namespace)
-        return await self._change(("create", plural), "POST", path, body)
+        return await self._passed(("create", plural), "POST", path, body)
 
     async def apatch(
         self, plural: str, namespace: str, name: str, patch: dict[str, Any]
     ) -> Object:
         """Apply a JSON merge patch (RFC 7396)."""
-        return await self._change(
+        return await self._passed(
             ("patch", plural),
             "PATCH",
             await self._path(RESOURCES[plural], namespace, name),
@@ -421,7 +425,7 @@ class Kube:
         self, plural: str, namespace: str, name: str, operations: list[dict[str, Any]]
     ) -> Object:
         """Apply a JSON patch (RFC 6902): all of its operations, or none (422)."""
-        return await self._change(
+        return await self._passed(
             ("patch", plural),
             "PATCH",
             await self._path(RESOURCES[plural], namespace, name),
@@ -432,7 +436,7 @@ class Kube:
     async def adelete(self, plural: str, namespace: str, name: str) -> Object:
         """Delete an object; with finalizers it stays until they are gone."""
         path = await self._path(RESOURCES[plural], namespace, name)
-        return await self._change(("delete", plural), "DELETE", path)
+        return await self._passed(("delete", plural), "DELETE", path)
 
     async def alist_all(
         self, plural: str, selector: str = "", limit: int = 500
