@@ -22,7 +22,7 @@ from elsewhere import PROFILE, make_profile
 from flux.hostlist import Hostlist
 from flux.job import JobspecV1
 from held import Held, Object, Sums, given_twice, times_of, trouble_of
-from mix import create, left_over, settle
+from mix import create, settle
 
 NODES, NODES_PER_RABBIT, CORES = 64, 8, 8
 CAPACITY = "32TiB"

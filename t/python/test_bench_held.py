@@ -9,8 +9,8 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench" / "lib"))
 
-import held  # noqa: E402
-from held import Held, Sums, Times  # noqa: E402
+import held
+from held import Held, Sums, Times
 
 
 def log(*names: str, status: int = 0) -> list[held.Object]:
