@@ -35,7 +35,7 @@
 #define DELAY_MAX 5.
 
 #define UP_UNTOLD -2
-#define UP_ANY -1               // the scheduler keeps all jobs
+#define UP_ANY -1               // the scheduler keeps jobs that need more
 
 struct health {
     struct dws_ctx *ctx;
@@ -216,9 +216,6 @@ static json_t *not_given (struct health *health)
     return sum.outside;
 }
 
-/* How many nodes are up, for jobs that Fluxion would refuse while there are fewer. A
- * scheduler that is being loaded does not change what was told.
- */
 static void up_told_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
@@ -226,15 +223,18 @@ static void up_told_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
+/* How many nodes are up, for jobs that Fluxion would refuse while there are fewer: it may
+ * be the one that is to be loaded.
+ */
 static void tell_up (struct health *health)
 {
     struct dws_ctx *ctx = health->ctx;
-    int64_t up = scheduler_is_fluxion (ctx->scheduler)
-               ? (int64_t)dws_nodes_up (health->nodes) : UP_ANY;
+    bool keeps = scheduler_name (ctx->scheduler)
+                 && !scheduler_is_fluxion (ctx->scheduler);
+    int64_t up = keeps ? UP_ANY : (int64_t)dws_nodes_up (health->nodes);
     flux_future_t *f;
 
-    if (!scheduler_name (ctx->scheduler) || up == health->told_up
-        || !sync_alive (ctx->sync))
+    if (up == health->told_up || !sync_alive (ctx->sync))
         return;
     f = up == UP_ANY
       ? flux_rpc (ctx->h, "job-manager.dws.nodes", "{}", FLUX_NODEID_ANY, 0)
