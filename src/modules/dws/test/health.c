@@ -386,6 +386,8 @@ static void test_maybe (void **state)
     answer (&w, expect (&w, "resource.status"), NODES (""));
     assert_null (next (&w));
     assert_int_equal (decisions, 1);
+    job77 = NULL;
+    known = false;
     teardown (&w);
 }
 
