@@ -178,7 +178,7 @@ class Workload:
     def run(self) -> Object:
         rng = random.Random(self.args.seed)
         wrong: list[str] = []
-        self.submit([jobspec(8, [create(name)], 0.1, False) for name in KEPT])
+        self.submit([jobspec(max(SIZES), [create(k)], 0.1, False) for k in KEPT])
         self.drain()
         wrong += settle(self.handle, self.cluster, KEPT)
         specs = [
