@@ -123,7 +123,7 @@ test_expect_success 'sync tells all about it' '
 			and (.userid | type) == \"number\"" sync.out
 '
 test_expect_success 'only the owner may ask' '
-	for method in sync resource-update prolog-remove epilog-remove; do
+	for method in sync nodes resource-update prolog-remove epilog-remove; do
 		test_must_fail env FLUX_HANDLE_ROLEMASK=0x2 \
 			FLUX_HANDLE_USERID=4242 flux python \
 			"$DWS_SRCDIR/t/scripts/rpc.py" job-manager.dws.$method \
@@ -135,6 +135,26 @@ test_expect_success 'reloaded with the service there, it is created' '
 	flux module load --name=dws $FAKE auto &&
 	flux jobtap load -r dws-jobtap.so $PLUGIN &&
 	expect $waiting clean
+'
+# priorities JOBID: that it has had
+priorities () {
+	flux job eventlog --format=json $1 >eventlog.out &&
+	jq -s -c "[.[] | select(.name == \"priority\").context.priority]" eventlog.out
+}
+test_expect_success 'with fewer nodes up than it needs a job has priority 0' '
+	test_must_fail rpc job-manager.dws.nodes "{\"up\": \"x\"}" &&
+	rpc job-manager.dws.nodes "{\"up\": 1}" &&
+	one=$(submit_dw -N1 true) && two=$(submit_dw -N2 true) &&
+	expect $one clean && expect $two priority &&
+	test "$(priorities $one)" = "[16]" && test "$(priorities $two)" = "[0]" &&
+	rpc job-manager.dws.nodes "{\"up\": 2}" &&
+	expect $two clean && test "$(priorities $two)" = "[0,16]"
+'
+test_expect_success 'not where the scheduler keeps such jobs' '
+	rpc job-manager.dws.nodes "{\"up\": 0}" &&
+	one=$(submit_dw -N1 true) && expect $one priority &&
+	rpc job-manager.dws.nodes "{}" &&
+	expect $one clean
 '
 test_expect_success 'its events are in order' '
 	flux job eventlog $waiting >log &&
