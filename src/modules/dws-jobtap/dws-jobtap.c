@@ -205,8 +205,7 @@ static int new_cb (flux_plugin_t *p,
                                      strerror (errno));
         return -1;
     }
-    if (jobtap_queue_new (job, args) < 0
-        || flux_jobtap_job_subscribe (p, job->id) < 0
+    if (flux_jobtap_job_subscribe (p, job->id) < 0
         || flux_plugin_arg_unpack (args,
                                    FLUX_PLUGIN_ARG_IN,
                                    "{s:i}",

@@ -65,18 +65,6 @@ void jobtap_queue_start (struct jobtap *ctx)
     flux_future_destroy (f);
 }
 
-int jobtap_queue_new (struct jobtap_job *job, flux_plugin_arg_t *args)
-{
-    json_int_t priority = FLUX_JOB_PRIORITY_MIN;
-
-    if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN, "{s?I}",
-                                "priority", &priority) < 0)
-        return -1;
-    job->kept = priority == FLUX_JOB_PRIORITY_MIN
-                && job->facts.urgency != FLUX_JOB_URGENCY_HOLD;
-    return 0;
-}
-
 int jobtap_queue_priority_cb (flux_plugin_t *p,
                               const char *topic,
                               flux_plugin_arg_t *args,

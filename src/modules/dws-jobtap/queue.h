@@ -5,7 +5,8 @@
  * empty the queue (doc/admin/schedulers.rst). Such a job has priority 0, with which
  * the job manager does not ask the scheduler for nodes, until enough are up.
  *
- * What is known of jobs is their priority: nothing is lost when the plugin is reloaded.
+ * The job manager asks for all priorities when it has loaded the plugin: nothing has to
+ * be known of what one before it has done.
  */
 
 #ifndef DWS_JOBTAP_QUEUE_H
@@ -23,11 +24,6 @@ void jobtap_queue_start (struct jobtap *ctx);
 /* So many nodes are up, or JOBTAP_QUEUE_OPEN.
  */
 void jobtap_queue_set (struct jobtap *ctx, int64_t up);
-
-/* For job.new: 'args' describe the job, which another instance of the plugin may have
- * kept. Returns 0, or -1 with errno set.
- */
-int jobtap_queue_new (struct jobtap_job *job, flux_plugin_arg_t *args);
 
 /* For job.state.priority and job.priority.get, after all others.
  */
