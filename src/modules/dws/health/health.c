@@ -236,10 +236,8 @@ static void tell_up (struct health *health)
 
     if (up == health->told_up || !sync_alive (ctx->sync))
         return;
-    f = up == UP_ANY
-      ? flux_rpc (ctx->h, "job-manager.dws.nodes", "{}", FLUX_NODEID_ANY, 0)
-      : flux_rpc_pack (ctx->h, "job-manager.dws.nodes", FLUX_NODEID_ANY, 0,
-                       "{s:I}", "up", (json_int_t)up);
+    f = calls_rpc (ctx->h, "job-manager.dws.nodes", "{s:o*}",
+                   "up", up == UP_ANY ? NULL : json_integer (up));
     if (calls_add (ctx, f, 0, 0, up_told_cb) < 0)
         flux_log_error (ctx->h, "job-manager.dws.nodes");
     else
