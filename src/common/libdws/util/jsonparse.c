@@ -203,21 +203,6 @@ static int take_entry (struct input *in, json_t *array)
     return 0;
 }
 
-static json_t *take_array (struct input *in)
-{
-    json_t *array = made (json_array ());
-    bool first = true;
-    int rc;
-
-    for (; array && (rc = go_on (in, ']', first)) != 0; first = false) {
-        if (rc < 0 || take_entry (in, array) < 0) {
-            ERRNO_SAFE (json_decref (array));
-            return NULL;
-        }
-    }
-    return array;
-}
-
 /* A key that is not plain, or long. The same as set_member().
  */
 static int set_odd (json_t *object, const char *key, size_t len, json_t *value)
@@ -273,19 +258,21 @@ static int take_member (struct input *in, json_t *object)
            : set_odd (object, begin, after - begin, value);
 }
 
-static json_t *take_object (struct input *in)
+/* Fill 'container', which is new (NULL: out of memory), and go past its end.
+ */
+static json_t *take_all (struct input *in, json_t *container, char close,
+                         int (*take_one)(struct input *in, json_t *container))
 {
-    json_t *object = made (json_object ());
     bool first = true;
     int rc;
 
-    for (; object && (rc = go_on (in, '}', first)) != 0; first = false) {
-        if (rc < 0 || take_member (in, object) < 0) {
-            ERRNO_SAFE (json_decref (object));
+    for (; container && (rc = go_on (in, close, first)) != 0; first = false) {
+        if (rc < 0 || take_one (in, container) < 0) {
+            ERRNO_SAFE (json_decref (container));
             return NULL;
         }
     }
-    return object;
+    return container;
 }
 
 static json_t *take_nested (struct input *in)
@@ -297,7 +284,9 @@ static json_t *take_nested (struct input *in)
         return invalid ();
     in->depth++;
     in->s++;
-    value = is_object ? take_object (in) : take_array (in);
+    value = is_object
+            ? take_all (in, made (json_object ()), '}', take_member)
+            : take_all (in, made (json_array ()), ']', take_entry);
     in->depth--;
     return value;
 }
