@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pathlib
 import statistics
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from dataclasses import dataclass
 
 import flux.job
 from cluster import Failed, run
-from storm import DIRECTIVE, Storm
+from storm import DIRECTIVE, Storm, new_parser
 
 BASE = {
     "python -c ''": ["python", "-c", ""],
@@ -155,18 +154,13 @@ def show_submits(result: dict[str, dict[str, float]]) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/commands", description=__doc__)
+    parser = new_parser("bench/commands", __doc__, rabbits=696)
     add = parser.add_argument
-    for name in ("workdir", "prefix"):
-        add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
     add("--few", type=int, default=10, help="jobs that are held first")
     add("--live", type=int, default=10000, help="jobs that are held then")
     add("--finished", type=int, default=1000, help="jobs that have run before")
     add("--repeats", type=int, default=9, help="of each command")
     add("--submits", type=int, default=100, help="repeats of each flux submit")
-    add("--rabbits", type=int, default=696, help="all but two are of other nodes")
-    add("--solo", action="store_true", help="on the embedded engine in any case")
-    add("--json", action="store_true")
     args = parser.parse_args()
     # What Storm goes by besides.
     args.latency, args.workers, args.shell = 0.0, 0, False

@@ -17,7 +17,7 @@ from typing import Any
 
 import flux.job
 from cluster import Failed, run
-from storm import DIRECTIVE, LIMIT_S, Storm, jobspec
+from storm import DIRECTIVE, LIMIT_S, Storm, jobspec, new_parser
 
 # What a site pays for. The simulator and what submits are not there.
 SHOWN = {"dws": "dws.so", "agent": "agent", "job-manager": "job manager", "kvs": "KVS"}
@@ -148,17 +148,13 @@ def plot(rows: list[dict[str, Any]], where: str) -> str:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/growth", description=__doc__)
+    parser = new_parser("bench/growth", __doc__)
     add = parser.add_argument
-    for name in ("workdir", "prefix", "from"):
-        add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
+    add("--from", type=pathlib.Path, help=argparse.SUPPRESS)
     add("--live", default="10,100,1000,10000", help="workflows at a time")
     add("-n", "--jobs", type=int, default=100, help="that are measured beside them")
     add("--runs", type=int, default=3, help="of which the median counts")
-    add("--rabbits", type=int, default=2, help="all but two are of other nodes")
     add("--svg", metavar="FILE", help="where to draw it")
-    add("--solo", action="store_true", help="on the embedded engine in any case")
-    add("--json", action="store_true")
     return parser.parse_args()
 
 

@@ -294,20 +294,56 @@ def show(name: str, result: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/storm", description=__doc__)
+class Notes(dict[str, Any]):
+    """Results by name, each of them shown as it comes, or all in the end as JSON."""
+
+    def __init__(self, as_json: bool) -> None:
+        super().__init__()
+        self._as_json = as_json
+
+    def begin(self, storm: Storm) -> None:
+        """Start the cluster, and get past what only first jobs cost."""
+        storm.cluster.start()
+        self["engine"] = storm.cluster.engine
+        if not self._as_json:
+            print(f"Running on {storm.cluster.engine}", flush=True)
+        storm.wait_synced()
+        storm.batch(20)
+
+    def note(self, name: str, part: dict[str, Any]) -> None:
+        self[name] = part
+        if not self._as_json:
+            show(name, part)
+
+    def end(self) -> None:
+        if self._as_json:
+            print(json.dumps(self, indent=1))
+
+
+def new_parser(
+    prog: str, description: str | None, rabbits: int = 2
+) -> argparse.ArgumentParser:
+    """With the options that all have that make a Storm."""
+    parser = argparse.ArgumentParser(prog=prog, description=description)
     add = parser.add_argument
     for name in ("workdir", "prefix"):
         add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
+    elsewhere = "all but two are of other nodes"
+    add("--rabbits", type=int, default=rabbits, help=elsewhere)
+    add("--solo", action="store_true", help="on the embedded engine in any case")
+    add("--json", action="store_true")
+    return parser
+
+
+def parse_args() -> argparse.Namespace:
+    parser = new_parser("bench/storm", __doc__)
+    add = parser.add_argument
     add("--ask-status", action="store_true", help=argparse.SUPPRESS)
     add("-n", "--jobs", type=int, default=1000, help="submitted together")
     add("--live", type=int, default=10000, help="workflows at a time, 0: none")
     add("--latency", type=float, default=0.5, help="of the API (s), 0: leave out")
-    add("--rabbits", type=int, default=2, help="all but two are of other nodes")
-    add("--solo", action="store_true", help="on the embedded engine in any case")
     add("--workers", type=int, default=256, help="of the agent, for --latency")
     add("--shell", action="store_true", help="run the jobs instead of pretending")
-    add("--json", action="store_true")
     return parser.parse_args()
 
 
@@ -336,20 +372,10 @@ def main() -> int:
         ask_status()
         return 0
     storm = Storm(args)
-    result: dict[str, Any] = {}
-
-    def note(name: str, part: dict[str, Any]) -> None:
-        result[name] = part
-        if not args.json:
-            show(name, part)
-
+    notes = Notes(args.json)
+    note = notes.note
     try:
-        storm.cluster.start()
-        result["engine"] = storm.cluster.engine
-        if not args.json:
-            print(f"Running on {storm.cluster.engine}", flush=True)
-        storm.wait_synced()
-        storm.batch(20)
+        notes.begin(storm)
         note("plain jobs", storm.batch(args.jobs, None))
         note("few rabbit jobs", storm.batch(max(1, args.jobs // 10)))
         note("rabbit jobs", storm.batch(args.jobs))
@@ -360,9 +386,8 @@ def main() -> int:
             note("the same run", storm.release(args.live))
     finally:
         storm.cluster.stop()
-    note("ratios", ratios(result))
-    if args.json:
-        print(json.dumps(result, indent=1))
+    note("ratios", ratios(notes))
+    notes.end()
     return 0
 
 

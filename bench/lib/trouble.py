@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import pathlib
 import statistics
 import sys
 import threading
 from typing import Any
 
 from cluster import Failed
-from storm import Storm, quantile, show
+from storm import Notes, Storm, new_parser, quantile
 
 AWAY_AT = 0.4  # of the time that the jobs take otherwise
 
@@ -123,18 +122,13 @@ def ratios(args: argparse.Namespace, result: dict[str, Any]) -> dict[str, float]
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/trouble", description=__doc__)
+    parser = new_parser("bench/trouble", __doc__)
     add = parser.add_argument
-    for name in ("workdir", "prefix"):
-        add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
     add("-n", "--jobs", type=int, default=1000, help="submitted together")
     add("--latency", type=float, default=0.1, help="of late answers (s)")
     add("--rate", type=float, default=0.05, help="this part is refused")
     add("--away", type=float, default=20.0, help="seconds, as 300")
     add("--workers", type=int, default=16, help="of the agent")
-    add("--rabbits", type=int, default=2, help="all but two are of other nodes")
-    add("--solo", action="store_true", help="on the embedded engine in any case")
-    add("--json", action="store_true")
     args = parser.parse_args()
     args.shell = False  # for Storm
     return args
@@ -143,32 +137,22 @@ def parse_args() -> argparse.Namespace:
 def main() -> int:
     args = parse_args()
     trouble = Trouble(args)
-    result: dict[str, Any] = {}
-
-    def note(name: str, part: dict[str, Any]) -> None:
-        result[name] = part
-        if not args.json:
-            show(name, part)
-
+    notes = Notes(args.json)
+    note = notes.note
     try:
-        trouble.cluster.start()
-        if not args.json:
-            print(f"Running on {trouble.cluster.engine}", flush=True)
-        trouble.wait_synced()
-        trouble.batch(20)
+        notes.begin(trouble)
         count = args.jobs
         note("healthy", trouble.run(count))
         late = ("--slow", str(args.latency))
         note("late answers", trouble.with_trouble(count, *late))
         refused = ("--status", "429", "--rate", str(args.rate))
         note("some refused", trouble.with_trouble(count, *refused))
-        after_s = AWAY_AT * result["healthy"]["clean_s"]
+        after_s = AWAY_AT * notes["healthy"]["clean_s"]
         note("away", trouble.with_absence(count, after_s, args.away))
     finally:
         trouble.cluster.stop()
-    note("ratios", ratios(args, result))
-    if args.json:
-        print(json.dumps(result, indent=1))
+    note("ratios", ratios(args, notes))
+    notes.end()
     return 0
 
 
