@@ -12,6 +12,9 @@ NNF_NODES=$((2 * ${DWS_NNF_RABBITS:-2}))
 NNF_RABBITS=$(seq -s ' ' -f 'rabbit-node-%g' ${DWS_NNF_RABBITS:-2})
 export DWS_HOSTS=$(printf 'compute-[01-%02d]' $NNF_NODES)
 
+# What the mocked drives of a rabbit hold, in bytes.
+NNF_RAW=39582418599936
+
 # What a job makes in Kubernetes.
 NNF_KINDS='workflows directivebreakdowns servers computes clientmounts
 persistentstorageinstances nnfaccesses nnfstorages nnfnodestorages
@@ -96,4 +99,43 @@ nnf_outcome () {
         "$DWS_SRCDIR/t/$2" >outcome.want &&
     diff -u outcome.want outcome &&
     nnf_clean
+}
+
+# nnf_ten_jobs SEED [KEEP]: see random_jobs.py; all do well, and what they are is
+# shown. The largest: Fluxion has 36 parts of whole GiB, and a little is padding.
+nnf_ten_jobs () {
+    set -- $1 "$2" $NNF_RABBITS
+    nnf_rc=0
+    flux python "$DWS_SRCDIR/t/nnf/random_jobs.py" $1 $(($# - 2)) 10 32759 "$2" \
+        >jobs.out || nnf_rc=1
+    cat jobs.out
+    return $nnf_rc
+}
+
+# nnf_agrees: jobs have given back all storage of theirs, and each node controller
+# that starts counts as free what we do, which is the same after a restart of ours.
+nnf_agrees () {
+    dws_until nnf_given_back &&
+    flux rabbit list --json >before &&
+    for rabbit in $NNF_RABBITS; do
+        have=$(jq ".rabbits[] | select(.name == \"$rabbit\") | .used + .foreign" \
+            before) &&
+        rig kill $rabbit &&
+        rig start $rabbit &&
+        rig until storages $rabbit ".status.status == \"Ready\" and
+            .status.capacity == $NNF_RAW - $have" || return 1
+    done &&
+    flux module reload dws &&
+    dws_wait_status ".agent.synced and .health.settled" $DWS_LIMIT &&
+    dws_until nnf_unchanged
+}
+nnf_given_back () {
+    dws_status >status.out &&
+    jq -e ".rabbits.used == 0" <status.out
+}
+nnf_unchanged () {
+    flux rabbit list --json >after &&
+    jq -c ".rabbits[] | [.name, .used, .foreign]" before >before.out &&
+    jq -c ".rabbits[] | [.name, .used, .foreign]" after >after.out &&
+    test_cmp before.out after.out
 }

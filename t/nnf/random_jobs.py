@@ -1,20 +1,29 @@
 # Jobs at random for tier nnf: of all types and sizes, up to the largest that a
-# rabbit can make, for one node or for all (two to a rabbit).
+# rabbit can make, for one node or for all (two to a rabbit); some stage data in, which
+# is there before they have nodes, some out.
 # SPDX-License-Identifier: LGPL-3.0-only
 """random_jobs.py SEED RABBITS COUNT LARGEST_GIB KEEP
 
 Submits COUNT jobs, waits for their end, and says how each ended: a line with id,
-outcome, directive and number of nodes. With KEEP (a name, or "") one of them
+outcome, directive and number of nodes; and which nodes two of them had at once. With
+KEEP (a name, or "") one of them
 creates persistent storage, and the others leave room for it."""
 
 from __future__ import annotations
 
+import json
+import pathlib
 import random
 import sys
 
 import flux
 import flux.job
-from flux.job import JobspecV1
+from flux.hostlist import Hostlist
+from flux.job import JobID, JobspecV1
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/lib"))
+
+from held import Held, given_twice, times_of, trouble_of
 
 # Fluxion gives a rabbit away in 36 parts of 910 GiB: less than two of them.
 KEEP_GIB = 1800
@@ -25,6 +34,7 @@ LIMIT_S = 300
 
 # All mocked MGTs have one address, so there may be one Lustre at a time.
 KINDS = ["xfs", "gfs2", "raw"]
+COPY = "\n#DW copy_{} source=$DW_JOB_random/a destination=$DW_JOB_random/b"
 
 
 def directive(
@@ -38,14 +48,36 @@ def directive(
         gib = gib // 2 * nodes // 2
     elif nodes > rabbits:
         gib //= 2  # two of them share a rabbit
-    return f"#DW jobdw type={kind} capacity={max(gib, 1)}GiB name=random"
+    line = f"#DW jobdw type={kind} capacity={max(gib, 1)}GiB name=random"
+    copy = draw.choice(["", "in", "out"])
+    return line + (COPY.format(copy) if copy and kind != "raw" else "")
 
 
 def submit(handle: flux.Flux, line: str, nodes: int) -> int:
-    spec = JobspecV1.from_command(["true"], num_tasks=nodes, num_nodes=nodes)
+    spec = JobspecV1.from_command(
+        ["true"], num_tasks=nodes, num_nodes=nodes, exclusive=True
+    )
     spec.duration = LIMIT_S
     spec.setattr("system.dw", line)
+    if "copy_in" in line:
+        spec.setattr("system.dw_data_first", True)
     return int(flux.job.submit(handle, spec))
+
+
+def ended(handle: flux.Flux, jobid: int) -> tuple[str, Held | None]:
+    """How it ends, and what it has held; None if it never had nodes."""
+    eventlog = []
+    for event in flux.job.event_watch(handle, JobID(jobid)):
+        eventlog.append(dict(event))
+        if event.name == "clean":
+            break
+    trouble, times = trouble_of(eventlog), times_of(eventlog)
+    if not times:
+        return trouble or "it has never had nodes", None
+    request = {"id": jobid, "keys": ["R"], "flags": 0}
+    R = json.loads(handle.rpc("job-info.lookup", request).get()["R"])
+    nodes = tuple(Hostlist(R["execution"]["nodelist"]))
+    return trouble or "completed", Held(jobid, nodes, times, trouble)
 
 
 def main() -> int:
@@ -66,16 +98,15 @@ def main() -> int:
         line = directive(draw, kind, size, rabbits, largest_gib)
         jobs.append((submit(handle, line, size), line, size))
     bad = 0
+    held = []
     for jobid, line, size in jobs:
-        outcome = "completed"
-        for event in flux.job.event_watch(handle, flux.job.JobID(jobid)):
-            if event.name == "exception" and event.context["severity"] == 0:
-                outcome = f"{event.context['type']}: {event.context['note']}"
-            if event.name == "clean":
-                break
+        outcome, had = ended(handle, jobid)
+        held += [had] if had else []
         bad += outcome != "completed"
-        print(flux.job.JobID(jobid).f58plain, outcome, line, size, flush=True)
-    return 1 if bad else 0
+        print(JobID(jobid).f58plain, outcome, repr(line), size, flush=True)
+    twice = given_twice(held)
+    print(*twice, sep="\n", end="")
+    return 1 if bad or twice else 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ test_description='Space on rabbits with the controllers of NNF'
 test_under_flux 4
 
 RABBIT=rabbit-node-1
-RAW=39582418599936
 
 # taken: bytes of the rabbit that we know to be in use
 taken () {
@@ -23,7 +22,7 @@ agrees () {
 	rig kill $RABBIT &&
 	rig start $RABBIT &&
 	rig until storages $RABBIT ".status.status == \"Ready\" and
-		.status.capacity == $RAW - $have" &&
+		.status.capacity == $NNF_RAW - $have" &&
 	flux module reload dws &&
 	dws_wait_status ".agent.synced" $DWS_LIMIT &&
 	dws_until same $have

@@ -1,4 +1,4 @@
-# bench/lib/held.py: what is computed from eventlogs.
+# scripts/lib/held.py: what is computed from eventlogs.
 # SPDX-License-Identifier: LGPL-3.0-only
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench" / "lib"))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "scripts" / "lib"))
 
 import held
 from held import Held, Sums, Times

@@ -1,4 +1,5 @@
-# What jobs have held nodes for, out of their eventlogs (RFC 21); for bench/workload.
+# What jobs have held nodes for, out of their eventlogs (RFC 21); for bench/workload and
+# tier nnf.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Node-seconds that jobs compute, and that they hold nodes without computing; and
 whether a node was ever given to two of them at once."""
