@@ -25,7 +25,6 @@ from instance import Engine
 
 GIB_PER_NODE = 100
 JOB_NODES = (1, 64, 560)
-FILL_NODES = 64
 RESOURCE = "sched-fluxion-resource"
 
 Object = dict[str, Any]
@@ -91,9 +90,9 @@ class Client:
 
     def _fill(self) -> None:
         """Give half of the machine to jobs, in patches."""
-        spec = jobspec(FILL_NODES, self.args.gib)
+        spec = jobspec(self.args.fill, self.args.gib)
         nodes = self.args.rabbits * self.args.nodes_per_rabbit
-        count = nodes // FILL_NODES
+        count = nodes // self.args.fill
         jobs = [self._allocate(spec)[0] for _ in range(count * 3 // 4)]
         random.Random(1).shuffle(jobs)
         for jobid in jobs[: count // 4]:
@@ -157,7 +156,7 @@ class Bench:
         text = re.sub(rb', ?"status": ?1\b', b"", graph)
         R = self.folder / "R.next"
         R.write_bytes(text)
-        numbers = ("rabbits", "nodes_per_rabbit", "jobs", "format", "policy")
+        numbers = ("rabbits", "nodes_per_rabbit", "fill", "jobs", "format", "policy")
         words = [
             f"--{key.replace('_', '-')}={getattr(self.args, key)}" for key in numbers
         ]
@@ -229,6 +228,13 @@ def parse_args() -> argparse.Namespace:
     )
     parser.add_argument(
         "--jobs", type=int, default=10, metavar="N", help="of each size (default: 10)"
+    )
+    parser.add_argument(
+        "--fill",
+        type=int,
+        default=64,
+        metavar="NODES",
+        help="of each job that fills the machine before (default: 64)",
     )
     parser.add_argument("--format", default="rv1", help="match-format (default: rv1)")
     parser.add_argument(
