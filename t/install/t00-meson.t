@@ -6,6 +6,11 @@
 test_description='meson install'
 . "$(dirname "$0")/site.sh"
 
+waits_for_nodes () {
+	site_as alice flux rabbit show $(cat jobid) >show &&
+	grep "nodes to come up" show
+}
+
 test_expect_success 'a site has a flux-core, and what is needed beside it' '
 	site_users &&
 	quietly site_packages $SITE_BUILD_PACKAGES $SITE_PACKAGES
@@ -100,6 +105,17 @@ test_expect_success 'so it is after all has been started again, with a shorter R
 	grep rv1_shorthand "$SITE_CONF/conf.d/system.toml" &&
 	site_start &&
 	site_as flux flux rabbit selftest --types xfs
+'
+# Fluxion would end a job that comes to it while all nodes are drained.
+test_expect_success 'so it is with all nodes drained: rabbit jobs stay in the queue' '
+	site_as flux flux resource drain 0 &&
+	site_as alice flux submit -N1 -t 1m -S dw="#DW jobdw type=xfs capacity=1GiB name=a" \
+		true >jobid &&
+	site_wait waits_for_nodes &&
+	site_stop && site_start &&
+	site_wait waits_for_nodes &&
+	site_as flux flux resource undrain 0 &&
+	site_as alice flux job attach $(cat jobid)
 '
 test_expect_success 'what was installed is removed, and nothing is left' '
 	site_stop &&
