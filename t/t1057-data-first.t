@@ -316,6 +316,18 @@ test_expect_success FLUXION 'data is given back in the queue, and nodes come wit
 	log $one && test_must_fail grep " exception " eventlog &&
 	dws_clean
 '
+# Fluxion's default policy, fcfs, lets nobody pass the first in the queue.
+test_expect_success FLUXION 'it is given back while nodes are idle and another waits for its storage' '
+	set_key data_first_yield "\"1s\"" &&
+	plain 8 && all=$jobid &&
+	first xfs 40 -N8 && one=$jobid && staged $one &&
+	two=$(flux submit -t 1h -N2 --urgency=20 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $two priority &&
+	ends $all &&
+	dws_wait_event -m attributes.system.dw_data_first=false $one jobspec-update &&
+	done_well $two && done_well $one &&
+	dws_clean
+'
 test_expect_success FLUXION 'unload' '
 	flux module remove sched-fluxion-qmanager &&
 	flux module remove sched-fluxion-resource &&

@@ -31,7 +31,7 @@ restart_agent () {
 # kill_until FILE: one part at a time at random moments, until the file is there
 kill_until () {
 	parts=(reload_scheduler reload_module restart_agent)
-	until test -e $1; do
+	until test -e "$1"; do
 		# Any moment will do.
 		sleep $((RANDOM % BETWEEN_S)).$((RANDOM % 10)) &&
 		part=${parts[RANDOM % 3]} && echo $part && $part || return 1
@@ -46,7 +46,7 @@ under_kills () {
 }
 
 test_expect_success 'load everything' '
-	nnf_setup
+	nnf_setup "data_first_yield = \"10s\""
 '
 for round in $(seq ${DWS_NNF_ROUNDS:-2}); do
 	test_expect_success "ten jobs at random end well (seed $((SEED + round)))" '

@@ -27,6 +27,7 @@
 #include "act/groups.h"
 #include "act/kvs.h"
 #include "act/limits.h"
+#include "act/standoff.h"
 #include "act/storage.h"
 #include "act/trouble.h"
 #include "act/users.h"
@@ -272,6 +273,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         tokens_destroy (ctx->tokens);
         profiles_destroy (ctx->profiles);
         troubles_destroy (ctx->troubles);
+        standoff_destroy (ctx->standoff);
         turns_destroy (ctx->turns);
         ctx->turns = NULL;
         totals_destroy (ctx->totals);
@@ -352,6 +354,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
                                           on_user_found, ctx))
         || !(ctx->users = users_create (ctx))
         || !(ctx->troubles = troubles_create (ctx))
+        || !(ctx->standoff = standoff_create (ctx))
         || !(ctx->expire = expire_create (ctx))
         || service_start (ctx) < 0) {
         flux_log_error (h, "start");

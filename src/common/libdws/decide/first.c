@@ -71,8 +71,13 @@ void row_unstage (struct view *v)
 
 void row_keep_staged (struct view *v)
 {
-    wait_for (v, "nodes next to the job's data");
-    if (expired (v, v->wf->t_ready, v->policy->data_first_timeout))
+    wait_for (v, v->job->standoff
+                     ? "nodes next to the job's data, which are idle: a job"
+                       " before it may wait for its storage"
+                     : "nodes next to the job's data");
+    if (expired (v, v->wf->t_ready, v->policy->data_first_timeout)
+        || (v->job->standoff
+            && expired (v, v->wf->t_ready, v->policy->data_first_yield)))
         row_unstage (v);
 }
 

@@ -35,6 +35,7 @@ struct dws_policy {
     double stage_out_retry;     // kept so long when its stage-out has failed;
                                 //  0 or less: not at all
     double data_first_timeout;  // so long storage with data waits for nodes
+    double data_first_yield;    // and so long for nodes that are idle
     int save_datamovements;     // so many are recorded before Teardown
     int container_log_bytes;    // of each container, likewise
     int release_nodes;          // enum dws_release
@@ -50,6 +51,7 @@ struct dws_policy {
     .datamovement_grace = -1., \
     .orphan_grace = 10., \
     .data_first_timeout = -1., \
+    .data_first_yield = -1., \
 }
 
 /* The actions. Of each: its kind, what it is called in code and in text, and

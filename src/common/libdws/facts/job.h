@@ -81,6 +81,8 @@ struct dws_job {
     bool recalled;              // gone: what its eventlog says is known
     bool remembered;            // and that there was one
     bool crowded;               // there is no room to have its data first
+    bool standoff;              // it has its data, its nodes are idle, and the
+                                //  scheduler does not let it have them
     char *refusal;              // why the workflow can never serve the job
     char *awaits;               // what others have that its storage needs, and who,
                                 //  or what limits it is held back by; NULL:

@@ -84,6 +84,7 @@ struct dws_ctx {
     struct tokens *tokens;      // what the shells of jobs ask for
     struct profiles *profiles;  // requests for those of NNF
 
+    struct standoff *standoff;  // jobs whose data keeps others from idle nodes
     struct aborts *aborts;      // of dws.abort, without an answer yet
     struct expire *expire;      // of persistent file systems
     struct groups *groups;      // those of users

@@ -21,6 +21,7 @@ struct pool {
     struct dws_pool *last;
     double t_last;
     bool asking;
+    pool_f told;                // who else is to hear of the next answer
     bool failing;               // that it has been logged
 };
 
@@ -59,30 +60,47 @@ static void see_job (struct job *job, void *arg)
 static void status_cb (const struct call *call, flux_future_t *f)
 {
     struct pool *pool = call->ctx->pool;
+    pool_f told = pool->told;
 
     pool->asking = false;
+    pool->told = NULL;
     learn (pool, f);
     jobs_each (call->ctx->jobs, see_job, NULL);
+    if (told && !pool->failing)
+        told (call->ctx, pool->last);
+}
+
+static int ask (struct pool *pool)
+{
+    flux_t *h = pool->ctx->h;
+
+    if (pool->asking)
+        return 0;
+    if (calls_add (pool->ctx, flux_rpc (h, "resource.sched-status", NULL,
+                                        FLUX_NODEID_ANY, 0),
+                   0, 0, status_cb) < 0) {
+        flux_log_error (h, "resource.sched-status");
+        return -1;
+    }
+    pool->asking = true;
+    return 0;
 }
 
 const struct dws_pool *pool_get (struct pool *pool, struct job *job)
 {
-    struct dws_ctx *ctx = pool->ctx;
-
     if (pool->last && flux_reactor_time () < pool->t_last + FRESH)
         return pool->last;
-    if (!pool->asking) {
-        if (calls_add (ctx, flux_rpc (ctx->h, "resource.sched-status", NULL,
-                                      FLUX_NODEID_ANY, 0),
-                       0, 0, status_cb) < 0) {
-            flux_log_error (ctx->h, "resource.sched-status");
-            jobs_wake (job, AGAIN);
-            return NULL;
-        }
-        pool->asking = true;
-    }
-    job->awaits_pool = true;
+    if (ask (pool) < 0)
+        jobs_wake (job, AGAIN);
+    else
+        job->awaits_pool = true;
     return NULL;
+}
+
+void pool_ask (struct pool *pool, pool_f told)
+{
+    if (ask (pool) == 0)
+        pool->told = told;
 }
 
 const struct dws_pool *pool_last (const struct pool *pool)

@@ -18,6 +18,12 @@ void pool_destroy (struct pool *pool);
  */
 const struct dws_pool *pool_get (struct pool *pool, struct job *job);
 
+/* Ask what they are now; 'told' is called with that, if it becomes known.
+ */
+typedef void (*pool_f)(struct dws_ctx *ctx, const struct dws_pool *nodes);
+
+void pool_ask (struct pool *pool, pool_f told);
+
 /* The last that is known, however old, or NULL.
  */
 const struct dws_pool *pool_last (const struct pool *pool);

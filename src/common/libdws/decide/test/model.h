@@ -86,6 +86,7 @@ struct model {
     uint8_t want_first;     // of the RESOURCE_UPDATE in flight
     uint8_t make_first;     // of the CREATE in flight
     uint8_t crowded;        // there is no room for that
+    uint8_t standoff;       // it has that, and idle nodes are kept from it
     uint8_t busy[4];        // a bit mask, low byte first
     uint8_t stale[4];       // of these, for an earlier workflow
     struct model_workflow real;

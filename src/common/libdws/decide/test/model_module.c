@@ -17,6 +17,7 @@ static const struct dws_policy limits = {
     .datamovement_grace = -1.,
     .orphan_grace = 10.,
     .data_first_timeout = 10.,
+    .data_first_yield = 3.,
 };
 
 void model_fail (struct model_check *check, const char *why)
@@ -128,7 +129,8 @@ static void check_update (const struct model *m, const struct dws_action *a,
             || a->first != DWS_FIRST_NO))
         model_fail (check, "resource-update in the queue");
     if (m->phase == DWS_PHASE_PENDING && is_early (m)
-        && reached (wf, DWS_STATE_DATAIN) && now < SOON + 5.)
+        && reached (wf, DWS_STATE_DATAIN)
+        && now < (m->standoff ? SOON : SOON + 5.))
         model_fail (check, "data that is there is given back too early");
 }
 
@@ -309,7 +311,8 @@ static void check_queue (const struct model *m, double now,
         || is_busy (m, DWS_ACT_RESOURCE_UPDATE)
         || is_busy (m, DWS_ACT_BREAKDOWNS))
         return;
-    if (wf->first && reached (wf, DWS_STATE_DATAIN) && now >= LATE)
+    if (wf->first && reached (wf, DWS_STATE_DATAIN)
+        && now >= (m->standoff ? SOON : LATE))
         model_fail (check, "data waits for nodes for ever");
     if (reached (wf, DWS_STATE_PROPOSAL))
         model_fail (check, "a job waits for nodes next to what is not there");
@@ -444,6 +447,7 @@ static struct dws_job job_facts (const struct model *m)
         .reported = m->reported,
         .first = m->first,
         .crowded = m->crowded,
+        .standoff = m->standoff,
     };
 
     if (m->saved)
@@ -555,6 +559,8 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->make_first = 0;
     if (m->phase > DWS_PHASE_DEPEND)
         m->crowded = 0;
+    if (m->phase != DWS_PHASE_PENDING)
+        m->standoff = 0;
     /* From then on it does not matter. */
     if (m->phase >= DWS_PHASE_RUNNING)
         m->first = 0;

@@ -90,6 +90,11 @@ static void step_flux (struct steps *s)
         step (s, &m);
     }
     m = *s->from;
+    if (m.phase == DWS_PHASE_PENDING && m.seen.first) {
+        m.standoff = !m.standoff;     // seen by the module
+        step (s, &m);
+    }
+    m = *s->from;
     if (m.phase < DWS_PHASE_EPILOG) {
         model_end_phase (&m);         // cancelled, or finished
         step (s, &m);

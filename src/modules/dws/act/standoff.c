@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See standoff.h. It is one if it is seen at two looks, one after the other: idle nodes
+ * may be on their way to a job.
+ */
+
+#include <stdlib.h>
+
+#include "libdws/decide/reconcile.h"
+#include "libdws/directive/command.h"
+#include "libdws/storage/breakdown.h"
+#include "libdws/util/jsontext.h"
+#include "libutil/errno_safe.h"
+#include "act/standoff.h"
+#include "base/timer.h"
+#include "facts/config.h"
+#include "facts/jobs.h"
+#include "sched/pool.h"
+
+/* Seconds from one look to the next, and how many jobs may be parsed in one.
+ */
+#define LOOK 10.
+#define PARSED_MAX 100
+
+struct standoff {
+    struct dws_ctx *ctx;
+    flux_watcher_t *timer;
+};
+
+struct look {
+    struct dws_topology *topo;
+    int64_t *idle;              // nodes of each rabbit
+    int64_t all;                // idle nodes
+    int parsed;
+    bool rival;                 // a job could start there, but for its storage
+};
+
+static bool has_data (const struct job *job)
+{
+    return job->facts->phase == DWS_PHASE_PENDING
+        && dws_is_first (job->facts, job->wf)
+        && job->wf->desired == DWS_STATE_DATAIN && job->wf->ready;
+}
+
+static int64_t nodes_of (struct job *job, struct look *look)
+{
+    json_t *resources;
+
+    if (job->nodes == 0 && look->parsed < PARSED_MAX) {
+        look->parsed++;
+        resources = dws_jsontext_get (job->facts->resources);
+        job->nodes = dws_breakdown_nodes (resources);
+        json_decref (resources);
+    }
+    return job->nodes > 0 ? job->nodes : INT64_MAX;
+}
+
+static void find_rival (struct job *job, void *arg)
+{
+    const unsigned int storage = DWS_COMMAND_JOBDW | DWS_COMMAND_CREATE_PERSISTENT;
+    struct look *look = arg;
+
+    if (!look->rival && job->facts->phase == DWS_PHASE_PENDING
+        && (job->facts->commands & storage) && !job->facts->waits
+        && !has_data (job))
+        look->rival = nodes_of (job, look) <= look->all;
+}
+
+/* Idle nodes next to its storage, as many as it asks for.
+ */
+static bool could_start (struct job *job, struct look *look)
+{
+    int64_t count = 0;
+    const char *rabbit;
+    json_t *value;
+
+    json_object_foreach (job->claim.bytes, rabbit, value) {
+        int index = dws_topology_find (look->topo, rabbit);
+
+        if (index >= 0)
+            count += look->idle[index];
+    }
+    return count >= nodes_of (job, look);
+}
+
+static void judge (struct job *job, void *arg)
+{
+    struct look *look = arg;
+    bool before = job->could_start;
+    char label[JOB_LABEL_SIZE];
+
+    job->could_start = look->rival && has_data (job)
+                    && could_start (job, look);
+    if (job->facts->standoff == (before && job->could_start))
+        return;
+    job->facts->standoff = before && job->could_start;
+    if (job->facts->standoff)
+        flux_log (job->ctx->h, LOG_INFO, "%s: nodes next to its data are idle, and"
+                  " the scheduler lets nobody start there",
+                  job_label (job, label));
+    jobs_changed (job);
+}
+
+static int count_idle (struct look *look, const struct dws_pool *nodes,
+                       dws_error_t *error)
+{
+    json_t *null = json_null ();
+    json_t *goodness = dws_pool_nodes (nodes, NULL, null, error);
+    const char *host;
+    json_t *value;
+
+    if (!goodness)
+        return -1;
+    json_object_foreach (goodness, host, value) {
+        const char *rabbit = dws_topology_rabbit (look->topo, host);
+
+        if (json_integer_value (value) != DWS_POOL_IDLE)
+            continue;
+        look->all++;
+        if (rabbit)
+            look->idle[dws_topology_find (look->topo, rabbit)]++;
+    }
+    json_decref (goodness);
+    return 0;
+}
+
+static void told (struct dws_ctx *ctx, const struct dws_pool *nodes)
+{
+    struct look look = { .topo = ctx->config->topology };
+    dws_error_t error = { "out of memory" };
+
+    if (!look.topo)
+        return;
+    if (!(look.idle = calloc (dws_topology_count (look.topo) + 1,
+                              sizeof (*look.idle)))
+        || count_idle (&look, nodes, &error) < 0)
+        flux_log (ctx->h, LOG_ERR, "idle nodes: %s", error.text);
+    else {
+        jobs_each (ctx->jobs, find_rival, &look);
+        jobs_each (ctx->jobs, judge, &look);
+    }
+    free (look.idle);
+}
+
+static void see_job (struct job *job, void *arg)
+{
+    bool *any = arg;
+
+    *any = *any || has_data (job);
+}
+
+static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                     void *arg)
+{
+    struct standoff *standoff = arg;
+    bool any = false;
+
+    jobs_each (standoff->ctx->jobs, see_job, &any);
+    if (any)
+        pool_ask (standoff->ctx->pool, told);
+    timer_start (w, LOOK);
+}
+
+struct standoff *standoff_create (struct dws_ctx *ctx)
+{
+    flux_reactor_t *r = flux_get_reactor (ctx->h);
+    struct standoff *standoff;
+
+    if (!(standoff = calloc (1, sizeof (*standoff))))
+        return NULL;
+    standoff->ctx = ctx;
+    if (!(standoff->timer = flux_timer_watcher_create (r, LOOK, 0., look_cb,
+                                                       standoff))) {
+        standoff_destroy (standoff);
+        return NULL;
+    }
+    flux_watcher_start (standoff->timer);
+    return standoff;
+}
+
+void standoff_destroy (struct standoff *standoff)
+{
+    if (standoff) {
+        ERRNO_SAFE_BLOCK;
+        flux_watcher_destroy (standoff->timer);
+        free (standoff);
+    }
+}
