@@ -143,6 +143,7 @@ class Bench:
         engine.prepare(folder, 1, 1)
         self.env = engine.environment(folder)
         self.options = engine.options(folder, 1)
+        self.first_R = (folder / "R").read_bytes()
         libs = str(pathlib.Path(__file__).parent.parent.parent / "scripts" / "lib")
         self.env["PYTHONPATH"] = f"{libs}:{self.env['PYTHONPATH']}"
         R, mapping = jgf.make_input(args)
@@ -156,6 +157,8 @@ class Bench:
         text = re.sub(rb', ?"status": ?1\b', b"", graph)
         R = self.folder / "R.next"
         R.write_bytes(text)
+        # Memory that the one before has left to malloc would be taken for none.
+        (self.folder / "R").write_bytes(self.first_R)
         numbers = ("rabbits", "nodes_per_rabbit", "fill", "jobs", "format", "policy")
         words = [
             f"--{key.replace('_', '-')}={getattr(self.args, key)}" for key in numbers
@@ -227,7 +230,11 @@ def parse_args() -> argparse.Namespace:
         help="parts that dws2jgf splits each rabbit into (default: 36)",
     )
     parser.add_argument(
-        "--jobs", type=int, default=10, metavar="N", help="of each size (default: 10)"
+        "--jobs",
+        type=int,
+        default=10,
+        metavar="N",
+        help="of each size, 2 or more (default: 10)",
     )
     parser.add_argument(
         "--fill",
