@@ -1,7 +1,7 @@
 #!/bin/bash
-# The scheduler, the broker module dws and the agent are killed at random under jobs
-# at random: none is lost, no node given twice, and NNF's account of what is taken is ours. By hand, with
-# other jobs, and so many rounds as there is time for:
+# The scheduler, the broker module dws and the agent are killed at random under jobs at
+# random: none is lost, no node given twice, and NNF's account of what is taken is ours.
+# By hand, with other jobs, and as many rounds as there is time for:
 #   DWS_NNF_SEED=$(date +%s) DWS_NNF_ROUNDS=30 t/nnf/run --under fluxion t/nnf/t75-kills.t
 # SPDX-License-Identifier: LGPL-3.0-only
 
