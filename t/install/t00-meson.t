@@ -7,7 +7,7 @@ test_description='meson install'
 . "$(dirname "$0")/site.sh"
 
 waits_for_nodes () {
-	site_as alice flux rabbit show $(cat jobid) >show &&
+	site_as flux flux rabbit show $(cat jobid) >show &&
 	grep "nodes to come up" show
 }
 
@@ -109,13 +109,13 @@ test_expect_success 'so it is after all has been started again, with a shorter R
 # Fluxion would end a job that comes to it while all nodes are drained.
 test_expect_success 'so it is with all nodes drained: rabbit jobs stay in the queue' '
 	site_as flux flux resource drain 0 &&
-	site_as alice flux submit -N1 -t 1m -S dw="#DW jobdw type=xfs capacity=1GiB name=a" \
+	site_as flux flux submit -N1 -t 1m -S dw="#DW jobdw type=xfs capacity=1GiB name=scratch" \
 		true >jobid &&
 	site_wait waits_for_nodes &&
 	site_stop && site_start &&
 	site_wait waits_for_nodes &&
 	site_as flux flux resource undrain 0 &&
-	site_as alice flux job attach $(cat jobid)
+	site_as flux flux job attach $(cat jobid)
 '
 test_expect_success 'what was installed is removed, and nothing is left' '
 	site_stop &&
