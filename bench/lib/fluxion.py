@@ -93,7 +93,8 @@ class Client:
         spec = jobspec(self.args.fill, self.args.gib)
         nodes = self.args.rabbits * self.args.nodes_per_rabbit
         count = nodes // self.args.fill
-        jobs = [self._allocate(spec)[0] for _ in range(count * 3 // 4)]
+        tried = [self._allocate(spec) for _ in range(count * 3 // 4)]
+        jobs = [jobid for jobid, seconds in tried if seconds is not None]
         random.Random(1).shuffle(jobs)
         for jobid in jobs[: count // 4]:
             self._cancel(jobid)

@@ -15,6 +15,10 @@ import time
 from typing import Any
 
 
+def idset(count: int) -> str:
+    return f"0-{count - 1}" if count > 1 else "0"
+
+
 def make_input(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """R and mapping of a machine whose nodes are the same everywhere."""
     computes: dict[str, str] = {}
@@ -30,9 +34,9 @@ def make_input(args: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
             "hostlist": ",".join(f"fig{n}" for n in hosts),
         }
         computes.update((f"fig{n}", rabbit) for n in hosts)
-    children = {"core": f"0-{args.cores - 1}"}
+    children = {"core": idset(args.cores)}
     if args.gpus:
-        children["gpu"] = f"0-{args.gpus - 1}"
+        children["gpu"] = idset(args.gpus)
     R = {
         "version": 1,
         "execution": {

@@ -108,10 +108,11 @@ test_expect_success 'so it is after all has been started again, with a shorter R
 '
 # Fluxion would end a job that comes to it while all nodes are drained.
 test_expect_success 'so it is with all nodes drained: rabbit jobs stay in the queue' '
-	site_as flux flux resource drain 0 &&
+	site_as flux flux queue stop --nocheckpoint &&
 	site_as flux flux submit -N1 -t 1m -S dw="#DW jobdw type=xfs capacity=1GiB name=scratch" \
 		true >jobid &&
-	site_wait waits_for_nodes &&
+	flux job wait-event $(cat jobid) priority &&
+	site_as flux flux resource drain 0 &&
 	site_stop && site_start &&
 	site_wait waits_for_nodes &&
 	site_as flux flux resource undrain 0 &&
