@@ -218,8 +218,13 @@ dws_use_fluxion () {
     dws_remove_scheduler &&
     cp "$1" "$DWS_TMP/R" &&
     flux module reload resource &&
+    dws_load_fluxion
+}
+
+# By what the environment says: DWS_MATCH_FORMAT, DWS_QUEUE_POLICY.
+dws_load_fluxion () {
     flux module load sched-fluxion-resource match-format=${DWS_MATCH_FORMAT:-rv1} &&
-    flux module load sched-fluxion-qmanager
+    flux module load sched-fluxion-qmanager queue-policy=${DWS_QUEUE_POLICY:-fcfs}
 }
 
 # dws_start_agent: returns when the agent is attached and has reported what

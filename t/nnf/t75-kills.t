@@ -16,8 +16,8 @@ BETWEEN_S=6 # from the end of one kill to the next, at most
 reload_scheduler () {
 	if test "$DWS_SCHEDULER" = fluxion; then
 		flux module remove sched-fluxion-qmanager &&
-		flux module reload sched-fluxion-resource match-format=rv1 &&
-		flux module load sched-fluxion-qmanager
+		flux module remove sched-fluxion-resource &&
+		dws_load_fluxion
 	else
 		flux module reload sched-rabbit
 	fi
