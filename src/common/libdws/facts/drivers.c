@@ -16,7 +16,6 @@
  * drive of a rabbit.
  */
 #define DETAIL_MAX 200
-#define TEXT_SIZE 480
 
 #define NODE "Node: "
 #define UNANSWERED " has not been reconciled after "
@@ -46,16 +45,15 @@ static int rank_entry (json_t *entry)
 
 /* Entries of other states are about the past, or have not begun.
  */
-static json_t *entry_at_fault (json_t *status)
+static json_t *entry_at_fault (json_t *drivers, struct dws_text state)
 {
-    const char *state = text_of (status, "state");
     json_t *found = NULL;
     json_t *entry;
     size_t index;
     int best = 0;
 
-    json_array_foreach (json_object_get (status, "drivers"), index, entry) {
-        if (!strcmp (text_of (entry, "watchState"), state)
+    json_array_foreach (drivers, index, entry) {
+        if (dws_text_is (state, text_of (entry, "watchState"))
             && !json_is_true (json_object_get (entry, "completed"))
             && rank_entry (entry) > best) {
             best = rank_entry (entry);
@@ -117,11 +115,11 @@ static bool names_node (const char *text, const char *node)
  * about; one that has not is told behind the message, but for a rabbit's long
  * story when the message names the rabbit.
  */
-static void join_entry (json_t *entry, char buf[TEXT_SIZE])
+static void join_entry (json_t *entry, char buf[DWS_DRIVERS_TEXT_SIZE])
 {
     const char *message = text_of (entry, "message");
     const char *error = text_of (entry, "error");
-    char head[TEXT_SIZE - DETAIL_MAX - 8];
+    char head[DWS_DRIVERS_TEXT_SIZE - DETAIL_MAX - 8];
     char detail[DETAIL_MAX];
     int kind;
     int length;
@@ -133,54 +131,60 @@ static void join_entry (json_t *entry, char buf[TEXT_SIZE])
     cut_text (head, sizeof (head), message);
     if (!*detail || strstr (text, detail)
         || (*text && node && names_node (text, node)))
-        snprintf (buf, TEXT_SIZE, "%s", head);
+        snprintf (buf, DWS_DRIVERS_TEXT_SIZE, "%s", head);
     else if (!*text || strstr (detail, text))
-        snprintf (buf, TEXT_SIZE, "%s%s",
+        snprintf (buf, DWS_DRIVERS_TEXT_SIZE, "%s%s",
                   kind || length ? kind_name (kind ? message : error) : "",
                   detail);
     else
-        snprintf (buf, TEXT_SIZE, "%s (%s)", head, detail);
+        snprintf (buf, DWS_DRIVERS_TEXT_SIZE, "%s (%s)", head, detail);
 }
 
-static const char *skip_directive (const char *message)
+static struct dws_text skip_directive (struct dws_text message)
 {
-    const char *rest;
+    size_t at = strlen (DIRECTIVE);
 
-    if (strncmp (message, DIRECTIVE, strlen (DIRECTIVE)) != 0)
+    if (message.len < at || memcmp (message.s, DIRECTIVE, at) != 0)
         return message;
-    rest = message + strlen (DIRECTIVE);
-    rest += strspn (rest, "0123456789");
-    return strncmp (rest, ": ", 2) == 0 ? rest + 2 : message;
+    while (at < message.len && message.s[at] >= '0' && message.s[at] <= '9')
+        at++;
+    if (message.len - at < 2 || memcmp (message.s + at, ": ", 2) != 0)
+        return message;
+    at += 2;
+    return (struct dws_text){ message.s + at, message.len - at };
 }
 
-char *dws_drivers_text (json_t *status)
+struct dws_text dws_drivers_text (json_t *drivers, struct dws_text state,
+                                  struct dws_text message,
+                                  char buf[DWS_DRIVERS_TEXT_SIZE])
 {
-    json_t *entry = entry_at_fault (status);
-    char buf[TEXT_SIZE] = "";
+    json_t *entry = entry_at_fault (drivers, state);
 
+    *buf = '\0';
     if (entry)
         join_entry (entry, buf);
-    return strdup (*buf ? buf : skip_directive (text_of (status, "message")));
+    return *buf || !message.s ? dws_text (buf) : skip_directive (message);
 }
 
-bool dws_drivers_trouble (json_t *status)
+bool dws_drivers_trouble (json_t *drivers, struct dws_text state)
 {
-    json_t *entry = entry_at_fault (status);
+    json_t *entry = entry_at_fault (drivers, state);
 
     return entry && rank_entry (entry) > 1;
 }
 
-const char *dws_drivers_silent (json_t *status, char buf[DWS_RABBIT_SIZE])
+const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
+                                char buf[DWS_RABBIT_SIZE])
 {
     json_t *entry;
     size_t index;
 
-    json_array_foreach (json_object_get (status, "drivers"), index, entry) {
+    json_array_foreach (drivers, index, entry) {
         const char *error = text_of (entry, "error");
         const char *node = after (error, NODE);
         size_t len = node ? strcspn (node, ":") : 0;
 
-        if (!strcmp (text_of (entry, "watchState"), text_of (status, "state"))
+        if (dws_text_is (state, text_of (entry, "watchState"))
             && !json_is_true (json_object_get (entry, "completed"))
             && strstr (error, UNANSWERED)
             && len > 0 && len < DWS_RABBIT_SIZE) {

@@ -11,22 +11,28 @@
 #include <stdbool.h>
 #include <jansson.h>
 
-/* The driver at fault in 'status', that of a Workflow, in words for the owner of
- * the job: "KIND error: TEXT", with the name of what is at fault where only the
- * driver's error has it; or what the driver waits for; or the workflow's message
- * without the number of a directive. "" if nobody says anything. The caller
- * frees it. Returns NULL with errno ENOMEM.
+#include "libdws/util/jsonscan.h"
+
+/* The driver at fault, in words for the owner of the job: "KIND error: TEXT", with the
+ * name of what is at fault where only the driver's error has it; or what the driver
+ * waits for; or the workflow's message without the number of a directive. "" if nobody
+ * says anything. 'drivers', 'state' and 'message' are of the Workflow's status. What is
+ * returned is in 'buf' or 'message'.
  */
-char *dws_drivers_text (json_t *status);
+#define DWS_DRIVERS_TEXT_SIZE 480
+struct dws_text dws_drivers_text (json_t *drivers, struct dws_text state,
+                                  struct dws_text message,
+                                  char buf[DWS_DRIVERS_TEXT_SIZE]);
 
 /* Does a driver report an error, which may pass by itself?
  */
-bool dws_drivers_trouble (json_t *status);
+bool dws_drivers_trouble (json_t *drivers, struct dws_text state);
 
 /* The rabbit whose controller a driver has waited for in vain, which nothing
  * else tells: copied to 'buf' and returned, or NULL.
  */
 #define DWS_RABBIT_SIZE 256
-const char *dws_drivers_silent (json_t *status, char buf[DWS_RABBIT_SIZE]);
+const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
+                                char buf[DWS_RABBIT_SIZE]);
 
 #endif /* !LIBDWS_DRIVERS_H */

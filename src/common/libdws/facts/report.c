@@ -3,93 +3,50 @@
  * See report.h.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/jsonexcerpt.h"
 #include "libdws/util/jsonparse.h"
 #include "libutil/errno_safe.h"
 #include "report.h"
+#include "workflow_private.h"
 
 struct dws_reports {
+    const char *instance;
     struct dws_excerpt excerpt; // of the last one
     size_t size;                // of its buffer
     bool begun;
-    json_t *o;                  // the same, parsed
+    struct dws_report report;
+    json_t *decoded;            // texts of 'report.wf'
 };
 
-static bool says (struct dws_text key, struct dws_text value)
-{
-    if (dws_text_is (key, "status"))
-        return dws_text_is (value, "\"Error\"")
-            || dws_text_is (value, "\"TransientCondition\"");
-    return (dws_text_is (key, "error") || dws_text_is (key, "message"))
-        && !dws_text_is (value, "\"\"");
-}
-
-/* Drivers have an entry for each state, and most of them say nothing (drivers.c).
+/* A report with a Workflow object.
  */
-static bool says_something (struct dws_text entry)
-{
-    struct dws_text key;
-    struct dws_text value;
-    size_t at = 0;
-
-    while (dws_text_next (entry, &at, &key, &value) > 0) {
-        if (says (key, value))
-            return true;
-    }
-    return false;
-}
-
-static const struct dws_part metadata[] = {
-    { .key = "name" },
-    { .key = "namespace" },
-    { .key = "uid" },
-    { .key = "resourceVersion" },
-    { .key = "deletionTimestamp" },
-    { .key = "labels" },
-    { .key = "annotations" },
-    { .key = "finalizers" },
-    { 0 },
+struct about_workflow {
+    struct workflow_text object;
+    struct dws_text whole;
+    struct dws_text type;
+    struct dws_text event;
+    struct dws_text message;
+    bool ok;
+    json_int_t seq;
+    json_int_t status;
 };
 
-static const struct dws_part spec[] = {
-    { .key = "desiredState" },
-    { .key = "dwDirectives" },
-    { .key = "forceReady" },
-    { .key = "jobID" },
-    { .key = "userID" },
-    { .key = "wlmID" },
-    { 0 },
-};
+#define MEMBER(NAME, TYPE, FIELD, ...) \
+    { .key = NAME, .type = DWS_PICK_##TYPE, \
+      .offset = offsetof (struct about_workflow, FIELD), ##__VA_ARGS__ }
 
-static const struct dws_part name[] = {
-    { .key = "name" },
-    { .key = "namespace" },
-    { 0 },
-};
-
-static const struct dws_part status[] = {
-    { .key = "state" },
-    { .key = "status" },
-    { .key = "ready" },
-    { .key = "message" },
-    { .key = "desiredStateChange" },
-    { .key = "readyChange" },
-    { .key = "elapsedTimeLastState" },
-    { .key = "drivers", .wanted = says_something },
-    { .key = "directiveBreakdowns", .parts = name },
-    { .key = "computes", .parts = name },
-    { .key = "env" },
-    { .key = "workflowToken" },
-    { 0 },
-};
-
-static const struct dws_part workflow[] = {
-    { .key = "kind" },
-    { .key = "metadata", .parts = metadata },
-    { .key = "spec", .parts = spec },
-    { .key = "status", .parts = status },
+static const struct dws_member about_workflow[] = {
+    MEMBER ("type", STRING, type),
+    MEMBER ("event", STRING, event),
+    MEMBER ("seq", INTEGER, seq),
+    MEMBER ("ok", TRUE, ok),
+    MEMBER ("status", INTEGER, status),
+    MEMBER ("message", STRING, message),
+    MEMBER ("object", VALUE, whole, .members = workflow_members),
     { 0 },
 };
 
@@ -120,9 +77,15 @@ static const struct dws_part servers[] = {
     { 0 },
 };
 
+static const struct dws_part breakdown_metadata[] = {
+    { .key = "name" },
+    { .key = "namespace" },
+    { 0 },
+};
+
 static const struct dws_part breakdown[] = {
     { .key = "kind" },
-    { .key = "metadata", .parts = name },
+    { .key = "metadata", .parts = breakdown_metadata },
     { .key = "status" },
     { 0 },
 };
@@ -132,12 +95,6 @@ static const struct dws_part breakdown[] = {
 #define REPORT \
     { .key = "type" }, { .key = "event" }, { .key = "seq" }, { .key = "ok" }, \
     { .key = "status" }, { .key = "reason" }, { .key = "message" }
-
-static const struct dws_part of_workflow[] = {
-    REPORT,
-    { .key = "object", .parts = workflow, .marked = true },
-    { 0 },
-};
 
 static const struct dws_part of_servers[] = {
     REPORT,
@@ -151,10 +108,12 @@ static const struct dws_part of_breakdown[] = {
     { 0 },
 };
 
+static const struct dws_part none[] = { { 0 } };
+
 static const struct dws_part of_snapshot[] = {
     { .key = "type" },
     { .key = "more" },
-    { .key = "workflows", .parts = workflow },
+    { .key = "workflows", .parts = none, .marked = true },
     { .key = "servers", .parts = servers },
     { .key = "storages" },
     { .key = "persistentstorageinstances" },
@@ -169,35 +128,49 @@ static bool is (struct dws_text text, const char *key, const char *value)
         && !memcmp (found.s, value, strlen (value));
 }
 
+static bool is_result (struct dws_text text)
+{
+    return is (text, "type", "\"result\"");
+}
+
 /* The result of a command may be about an object of any kind.
  */
-static const struct dws_part *parts_of_result (struct dws_text text)
+static bool has_workflow (struct dws_text text)
 {
-    struct dws_text object = dws_text_find (text, "object");
-
-    if (is (object, "kind", "\"Workflow\""))
-        return of_workflow;
-    if (is (object, "kind", "\"DirectiveBreakdown\""))
-        return of_breakdown;
-    return NULL;
+    if (is_result (text))
+        return is (dws_text_find (text, "object"), "kind", "\"Workflow\"");
+    return is (text, "type", "\"workflow\"");
 }
 
 static const struct dws_part *parts_of (struct dws_text text)
 {
-    if (is (text, "type", "\"workflow\""))
-        return of_workflow;
     if (is (text, "type", "\"servers\""))
         return of_servers;
     if (is (text, "type", "\"snapshot\""))
         return of_snapshot;
-    if (is (text, "type", "\"result\""))
-        return parts_of_result (text);
+    if (is_result (text)
+        && is (dws_text_find (text, "object"), "kind",
+               "\"DirectiveBreakdown\""))
+        return of_breakdown;
     return NULL;
 }
 
-struct dws_reports *dws_reports_create (void)
+struct dws_reports *dws_reports_create (const char *instance)
 {
-    return calloc (1, sizeof (struct dws_reports));
+    struct dws_reports *reports = calloc (1, sizeof (*reports));
+
+    if (reports)
+        reports->instance = instance;
+    return reports;
+}
+
+static void forget_report (struct dws_reports *reports)
+{
+    json_decref (reports->report.o);
+    dws_workflow_destroy (reports->report.wf);
+    json_decref (reports->decoded);
+    reports->decoded = NULL;
+    reports->report = (struct dws_report){ NULL };
 }
 
 int dws_reports_begin (struct dws_reports *reports, const char *payload)
@@ -221,27 +194,82 @@ void dws_reports_destroy (struct dws_reports *reports)
 {
     if (reports) {
         ERRNO_SAFE_BLOCK;
-        json_decref (reports->o);
+        forget_report (reports);
         free (reports->excerpt.buf);
         free (reports);
     }
 }
 
-int dws_reports_next (struct dws_reports *reports, struct dws_report *report)
+static int set_new (json_t *o, const char *key, json_t *value)
+{
+    return json_object_set_new_nocheck (o, key, value);
+}
+
+/* The result of a command, without its object.
+ */
+static json_t *result_of (const struct about_workflow *about)
+{
+    json_t *o = json_object ();
+
+    if (!o || set_new (o, "type", json_string ("result")) < 0
+        || set_new (o, "seq", json_integer (about->seq)) < 0
+        || set_new (o, "ok", json_boolean (about->ok)) < 0
+        || set_new (o, "status", json_integer (about->status)) < 0
+        || set_new (o, "message", json_stringn_nocheck (about->message.s
+                                                        ? about->message.s : "",
+                                                        about->message.len)) < 0) {
+        json_decref (o);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return o;
+}
+
+static int read_workflow (struct dws_reports *reports, struct dws_text text)
+{
+    struct dws_report *report = &reports->report;
+    struct about_workflow about = { .object = workflow_unread };
+
+    if (dws_text_pick (&text, about_workflow, &about, &reports->decoded) < 0)
+        return -1;
+    reports->excerpt.rest = text;
+    if (dws_text_is (about.type, "result")
+        && !(report->o = result_of (&about)))
+        return -1;
+    report->workflow = about.whole;
+    report->deleted = dws_text_is (about.event, "DELETED");
+    report->wf = workflow_create (&about.object, reports->instance,
+                                  &reports->decoded, NULL);
+    if (!report->wf && errno == EPROTO)
+        errno = EINVAL;
+    else if (!report->wf && errno == EINVAL)
+        return 0;               // of somebody else, or no object at all
+    return report->wf ? 0 : -1;
+}
+
+static int read_other (struct dws_reports *reports, struct dws_text text)
 {
     struct dws_excerpt *excerpt = &reports->excerpt;
-    struct dws_text text = excerpt->rest;
+
+    if (dws_text_excerpt (text, parts_of (text), excerpt) < 0
+        || !(reports->report.o = dws_json_parse (excerpt->buf, excerpt->len)))
+        return -1;
+    reports->report.workflows = excerpt->marked;
+    return 0;
+}
+
+int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
+{
+    struct dws_text text = reports->excerpt.rest;
     int rc;
 
-    json_decref (reports->o);
-    reports->o = NULL;
+    forget_report (reports);
     if ((rc = dws_text_advance (&text, reports->begun)) <= 0)
         return rc;
     reports->begun = true;
-    if (dws_text_excerpt (text, parts_of (text), excerpt) < 0)
+    if ((has_workflow (text) ? read_workflow (reports, text)
+                             : read_other (reports, text)) < 0)
         return -1;
-    if (!(reports->o = dws_json_parse (excerpt->buf, excerpt->len)))
-        return -1;
-    *report = (struct dws_report){ reports->o, excerpt->marked };
+    *report = &reports->report;
     return 1;
 }

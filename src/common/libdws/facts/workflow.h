@@ -10,10 +10,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <jansson.h>
 
 #include "libutil/names.h"
 #include "libdws/util/error.h"
+#include "libdws/util/jsonscan.h"
 
 /* Workflow states, in their order. NONE: not yet given one by DWS.
  */
@@ -46,8 +46,9 @@ enum dws_status {
     DWS_STATUS_ERROR,
 };
 
-/* The first part is in the Workflow object. The second part is not, and is kept
- * as long as the object is the same one (by uid).
+/* The first part is in the Workflow object, and its texts are in one piece of memory
+ * with the record. The second part is not, and is kept as long as the object is the
+ * same one (by uid).
  */
 struct dws_workflow {
     char *name;
@@ -90,6 +91,7 @@ struct dws_workflow {
     char *token;                // name of the Secret with it, or NULL
     char *token_namespace;
     char *breakdown_refs;       // JSON: status.directiveBreakdowns, or NULL
+    char *noted;                // spec.jobID, of a stray one, or NULL
 
     bool made;                  // by this process, for the job that has it
     size_t breakdown_count;     // references in breakdown_refs
@@ -134,13 +136,14 @@ struct dws_workflow {
     bool advancing;             // further than when it was read before
 };
 
-/* Decode a Workflow object as Kubernetes has it: whatever is missing has not
- * happened yet. Ten thousand of these records may have to be kept, so they
- * hold what is needed and not the object.
+/* Decode the Workflow object that the text begins with, as Kubernetes has it: whatever
+ * is missing has not happened yet. Ten thousand of these records may have to be kept,
+ * so they hold what is needed and not the object.
  * 'instance' (may be NULL) is the value that makes the workflow ours.
- * Fails with EINVAL if it is no workflow of a Flux job, or ENOMEM.
+ * Fails with EINVAL if it is no workflow of a Flux job, EPROTO if it is no JSON, or
+ * ENOMEM.
  */
-struct dws_workflow *dws_workflow_decode (json_t *object,
+struct dws_workflow *dws_workflow_decode (struct dws_text object,
                                           const char *instance,
                                           dws_error_t *error);
 void dws_workflow_destroy (struct dws_workflow *wf);

@@ -9,6 +9,7 @@
 
 #include "libutil/errno_safe.h"
 #include "jsonparse.h"
+#include "jsonstring.h"
 
 /* As jansson's own parser has it.
  */
@@ -70,24 +71,6 @@ static json_t *load (const char *s, size_t len)
     return value;
 }
 
-/* Pass over plain ASCII, for which a character is as negative as it is beyond that.
- */
-static const char *skip_plain (const char *s, const char *end)
-{
-    while (s < end && (signed char)*s >= ' ' && *s != '"' && *s != '\\')
-        s++;
-    return s;
-}
-
-/* Returns what comes after the string whose rest begins at 's', or NULL.
- */
-static const char *skip_string (const char *s, const char *end)
-{
-    while (s < end && *s != '"')
-        s += *s == '\\' && s + 1 < end ? 2 : 1;
-    return s < end ? s + 1 : NULL;
-}
-
 /* Go past a string. If it is plain, '*plain' is its text without quotes, else NULL.
  * Returns all of it, or NULL.
  */
@@ -95,7 +78,7 @@ static const char *pass_string (struct input *in, const char **plain,
                                 size_t *len)
 {
     const char *begin = in->s;
-    const char *end = skip_plain (begin + 1, in->end);
+    const char *end = dws_string_plain (begin + 1, in->end);
 
     *plain = NULL;
     if (end < in->end && *end == '"') {
@@ -103,7 +86,7 @@ static const char *pass_string (struct input *in, const char **plain,
         *len = end - *plain;
         in->s = end + 1;
     }
-    else if (!(in->s = skip_string (end, in->end)))
+    else if (!(in->s = dws_string_end (end, in->end)))
         return NULL;
     return begin;
 }

@@ -6,7 +6,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "jsonscan.h"
+#include "jsonscan_private.h"
+#include "jsonstring.h"
 
 struct dws_text dws_text (const char *s)
 {
@@ -18,11 +19,6 @@ bool dws_text_is (struct dws_text text, const char *s)
     return text.s && text.len == strlen (s) && !memcmp (text.s, s, text.len);
 }
 
-static struct dws_text between (const char *s, const char *end)
-{
-    return (struct dws_text){ s, end - s };
-}
-
 /* These return what comes after that which is at 's', or NULL.
  */
 static const char *skip_space (const char *s, const char *end)
@@ -32,26 +28,6 @@ static const char *skip_space (const char *s, const char *end)
     return s;
 }
 
-static bool is_escaped (const char *begin, const char *s)
-{
-    const char *first = s;
-
-    while (first > begin && first[-1] == '\\')
-        first--;
-    return (s - first) % 2 == 1;
-}
-
-static const char *skip_string (const char *s, const char *end)
-{
-    const char *begin = s + 1;
-
-    for (s = begin; s < end && (s = memchr (s, '"', end - s)); s++) {
-        if (!is_escaped (begin, s))
-            return s + 1;
-    }
-    return NULL;
-}
-
 static const char *skip_nested (const char *s, const char *end)
 {
     size_t depth = 0;
@@ -59,7 +35,7 @@ static const char *skip_nested (const char *s, const char *end)
     while (s && s < end) {
         switch (*s) {
             case '"':
-                s = skip_string (s, end);
+                s = dws_string_end (s + 1, end);
                 continue;
             case '{':
             case '[':
@@ -85,49 +61,28 @@ static const char *skip_word (const char *s, const char *end)
     return s > begin ? s : NULL;
 }
 
-static bool is_nested (const char *s)
-{
-    return *s == '{' || *s == '[';
-}
-
-static const char *skip_value (const char *s, const char *end)
+const char *skip_value (const char *s, const char *end)
 {
     if (s == end)
         return NULL;
     if (*s == '"')
-        return skip_string (s, end);
+        return dws_string_end (s + 1, end);
     return is_nested (s) ? skip_nested (s, end) : skip_word (s, end);
 }
 
 static const char *take_key (const char *s, const char *end,
                              struct dws_text *key)
 {
-    const char *after = s < end && *s == '"' ? skip_string (s, end) : NULL;
+    const char *after;
 
-    if (!after)
+    if (s == end || *s != '"' || !(after = dws_string_end (s + 1, end)))
         return NULL;
     *key = between (s + 1, after - 1);
     s = skip_space (after, end);
     return s < end && *s == ':' ? skip_space (s + 1, end) : NULL;
 }
 
-/* A place among the members of an object, or the entries of an array.
- */
-struct place {
-    const char *s;
-    const char *end;            // of the text
-    char close;
-    bool begun;
-};
-
-static void enter (struct place *place, const char *s, const char *end)
-{
-    *place = (struct place){ s + 1, end, *s == '{' ? '}' : ']', false };
-}
-
-/* Go on to the value of the next one. Returns 1, 0 after the last one, or -1.
- */
-static int advance (struct place *place, struct dws_text *key)
+int advance (struct place *place, struct dws_text *key)
 {
     const char *s = skip_space (place->s, place->end);
 
@@ -217,100 +172,4 @@ struct dws_text dws_text_find (struct dws_text text, const char *key)
         }
     }
     return (struct dws_text){ NULL, 0 };
-}
-
-/* Excerpts
- */
-
-static void add (struct dws_excerpt *excerpt, const char *s, size_t len)
-{
-    memcpy (excerpt->buf + excerpt->len, s, len);
-    excerpt->len += len;
-}
-
-static const struct dws_part *find_part (const struct dws_part *parts,
-                                         struct dws_text key)
-{
-    for (; parts->key; parts++) {
-        if (dws_text_is (key, parts->key))
-            return parts;
-    }
-    return NULL;
-}
-
-static bool is_wanted (struct dws_text entry, const struct dws_part *of)
-{
-    return !of->wanted || of->wanted (entry);
-}
-
-static const char *copy_value (struct dws_excerpt *excerpt, const char *s,
-                               const char *end, const struct dws_part *of);
-
-/* Returns what comes after the value, or NULL.
- */
-static const char *copy_next (struct dws_excerpt *excerpt, struct place *place,
-                              struct dws_text key, const struct dws_part *of,
-                              bool *some)
-{
-    const struct dws_part entries = { .parts = of->parts };
-    const struct dws_part *part = &entries;
-    const char *after;
-
-    if (key.s ? of->parts && !(part = find_part (of->parts, key))
-              : of->wanted != NULL) {
-        after = skip_value (place->s, place->end);
-        if (key.s || !after || !is_wanted (between (place->s, after), of))
-            return after;
-    }
-    if (*some)
-        add (excerpt, ",", 1);
-    *some = true;
-    if (key.s) {
-        add (excerpt, key.s - 1, key.len + 2);
-        add (excerpt, ":", 1);
-    }
-    after = copy_value (excerpt, place->s, place->end, part);
-    if (after && part->marked)
-        excerpt->marked = between (place->s, after);
-    return after;
-}
-
-static const char *copy_value (struct dws_excerpt *excerpt, const char *s,
-                               const char *end, const struct dws_part *of)
-{
-    const char *begin = s;
-    struct place place;
-    struct dws_text key;
-    bool some = false;
-    int rc;
-
-    if ((!of->parts && !of->wanted) || s == end || !is_nested (s)) {
-        if ((s = skip_value (s, end)))
-            add (excerpt, begin, s - begin);
-        return s;
-    }
-    add (excerpt, s, 1);
-    enter (&place, s, end);
-    while ((rc = advance (&place, &key)) > 0) {
-        if (!(place.s = copy_next (excerpt, &place, key, of, &some)))
-            return NULL;
-    }
-    add (excerpt, &place.close, 1);
-    return rc < 0 ? NULL : place.s;
-}
-
-int dws_text_excerpt (struct dws_text text, const struct dws_part *parts,
-                      struct dws_excerpt *excerpt)
-{
-    const struct dws_part all = { .parts = parts };
-    const char *end = text.s + text.len;
-    const char *after = NULL;
-
-    excerpt->len = 0;
-    excerpt->marked = (struct dws_text){ NULL, 0 };
-    if (text.len == 0
-        || !(after = copy_value (excerpt, text.s, end, &all)))
-        return malformed ();
-    excerpt->rest = between (after, end);
-    return 0;
 }

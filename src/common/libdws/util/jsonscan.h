@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * JSON as text, of which only those parts are parsed that somebody reads: to pass
- * over a value costs a tenth of parsing it. What is passed over is not checked
- * beyond its quotes and brackets.
+ * JSON as text, to be gone through without parsing it: to pass over a value costs a
+ * tenth of that. What is passed over is not checked beyond its quotes and brackets.
  */
 
 #ifndef LIBDWS_JSONSCAN_H
@@ -43,30 +42,5 @@ int dws_text_advance (struct dws_text *rest, bool begun);
  * in 'text'; or one that is not there. No more is read than what is before it.
  */
 struct dws_text dws_text_find (struct dws_text text, const char *key);
-
-/* The members that are wanted of an object, or of each object of an array. The last
- * has no key.
- */
-struct dws_part {
-    const char *key;
-    const struct dws_part *parts;       // of that member, NULL: all of it
-    bool (*wanted)(struct dws_text);    // entries of an array, NULL: all
-    bool marked;                        // struct dws_excerpt
-};
-
-/* The wanted parts of a value, as text.
- */
-struct dws_excerpt {
-    char *buf;                  // the caller's, at least as large as the text
-    size_t len;                 // what of it is used
-    struct dws_text marked;     // all of the marked part, where there is one
-    struct dws_text rest;       // what follows the value
-};
-
-/* Take of the value that 'text' begins with what 'parts' has (NULL: all). Fails with
- * EINVAL.
- */
-int dws_text_excerpt (struct dws_text text, const struct dws_part *parts,
-                      struct dws_excerpt *excerpt);
 
 #endif /* !LIBDWS_JSONSCAN_H */

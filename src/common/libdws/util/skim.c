@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "libdws/util/jsonstring.h"
 #include "libdws/util/skim.h"
 
 /* Nothing that the API server has goes deeper.
@@ -94,27 +95,11 @@ static bool pass_utf8 (struct text *t, unsigned char first)
     return true;
 }
 
-/* The characters of a string that stand for themselves: most of any text.
- */
-static void pass_plain (struct text *t)
-{
-    const char *p = t->p;
-
-    while (p < t->end) {
-        unsigned char c = *p;
-
-        if (c < 0x20 || c >= 0x80 || c == '"' || c == '\\')
-            break;
-        p++;
-    }
-    t->p = p;
-}
-
 static bool pass_string (struct text *t, bool *escaped)
 {
     if (!pass_char (t, '"'))
         return false;
-    for (pass_plain (t); t->p < t->end; pass_plain (t)) {
+    while ((t->p = dws_string_plain (t->p, t->end)) < t->end) {
         unsigned char c = *t->p++;
 
         if (c == '"')

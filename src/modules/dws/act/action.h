@@ -21,8 +21,8 @@ struct result {
     bool ok;
     int status;                 // of HTTP, 0: none
     const char *message;        // never NULL
-    json_t *object;             // or NULL
-    struct dws_text workflow;   // all of it, if it is a Workflow; borrowed
+    json_t *object;             // if it is no Workflow, or NULL
+    struct dws_text workflow;   // all of it, if it is; borrowed
     json_t *objects;            // or NULL
     int index;                  // of the command
     bool current;               // the job's workflow is the one it was then

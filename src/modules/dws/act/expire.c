@@ -77,10 +77,9 @@ static bool is_missing (const struct asked *asked, int status)
 }
 
 static void take_result (struct expire *expire, const struct asked *asked,
-                         json_t *report)
+                         const struct command *cmd, json_t *report)
 {
     struct sweeps *sweeps = expire->ctx->sweeps;
-    json_t *object = json_object_get (report, "object");
     const char *message = "";
     int status = 0;
     int ok = 0;
@@ -88,7 +87,7 @@ static void take_result (struct expire *expire, const struct asked *asked,
     (void)json_unpack (report, "{s?b s?i s?s}", "ok", &ok, "status", &status,
                        "message", &message);
     /* With a refusal to create it, the one that is there. */
-    if (object && sweeps_learn (sweeps, object, false))
+    if (sweeps_learn (sweeps, cmd->workflow, false))
         ok = true;
     else if (is_missing (asked, status))
         sweeps_forget (sweeps, asked->workflow);
@@ -122,7 +121,7 @@ static void result_cb (struct dws_ctx *ctx, struct job *job,
             (void)json_unpack (value, "{s:s}", "name", &name);
             snprintf (asked.workflow, sizeof (asked.workflow), "%s", key);
             snprintf (asked.name, sizeof (asked.name), "%s", name);
-            take_result (ctx->expire, &asked, report);
+            take_result (ctx->expire, &asked, cmd, report);
             return;
         }
     }

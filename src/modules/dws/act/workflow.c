@@ -98,7 +98,7 @@ static bool is_users_fault (int status, const char *message)
         || (status == 403 && strstr (message, "admission webhook") != NULL);
 }
 
-static bool is_ours (struct dws_ctx *ctx, json_t *object)
+static bool is_ours (struct dws_ctx *ctx, struct dws_text object)
 {
     struct dws_workflow *wf = dws_workflow_decode (object, ctx->instance,
                                                    NULL);
@@ -134,8 +134,8 @@ static bool create_result (struct job *job, const struct result *result)
     bool ok = result->ok;
     char name[DWS_NAME_SIZE];
 
-    if (!ok && result->status == 409 && result->object) {
-        if (!is_ours (job->ctx, result->object)) {
+    if (!ok && result->status == 409 && result->workflow.s) {
+        if (!is_ours (job->ctx, result->workflow)) {
             take_other_name (job);
             return true;
         }

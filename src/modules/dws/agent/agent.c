@@ -92,7 +92,7 @@ struct agent *agent_create (struct dws_ctx *ctx)
     agent->ctx = ctx;
     agent->reachable = true;
     if (!(agent->commands = idmap_create (command_destroy))
-        || !(agent->reports = dws_reports_create ())) {
+        || !(agent->reports = dws_reports_create (ctx->instance))) {
         agent_destroy (agent);
         errno = ENOMEM;
         return NULL;
@@ -331,33 +331,61 @@ static void forget_unseen (struct job *job, void *arg)
         jobs_forget_workflow (job);
 }
 
-/* 'text' is the same object, or there is none.
- */
-static void learn_workflow (struct agent *agent, json_t *object,
-                            struct dws_text text, bool deleted)
+static void learn_workflow (struct agent *agent, struct dws_report *report)
 {
-    if (!sweeps_learn (agent->ctx->sweeps, object, deleted))
-        jobs_learn_workflow (agent->ctx->jobs, object, text, deleted);
+    if (report->wf)
+        jobs_learn_workflow (agent->ctx->jobs, report->wf, report->workflow,
+                             report->deleted);
+    else
+        sweeps_learn (agent->ctx->sweeps, report->workflow, report->deleted);
+    report->wf = NULL;
+}
+
+/* One of a snapshot.
+ */
+static int learn_listed (struct agent *agent, struct dws_text text)
+{
+    struct dws_ctx *ctx = agent->ctx;
+    struct dws_workflow *wf = dws_workflow_decode (text, ctx->instance, NULL);
+
+    if (wf)
+        jobs_learn_workflow (ctx->jobs, wf, dws_text (NULL), false);
+    else if (errno == EINVAL)
+        sweeps_learn (ctx->sweeps, text, false);
+    else
+        return -1;
+    return 0;
+}
+
+static int learn_all (struct agent *agent, struct dws_text workflows)
+{
+    struct dws_text text;
+    size_t at = 0;
+    int rc;
+
+    while ((rc = dws_text_next (workflows, &at, NULL, &text)) > 0) {
+        if (learn_listed (agent, text) < 0)
+            return -1;
+    }
+    return rc;
 }
 
 /* A snapshot comes in parts, so that nobody has to wait for all of it.
  */
-static void snapshot_workflows (struct agent *agent, json_t *workflows,
-                                bool more)
+static int snapshot_workflows (struct agent *agent, struct dws_text workflows,
+                               bool more)
 {
     struct jobs *jobs = agent->ctx->jobs;
-    json_t *object;
-    size_t index;
 
     if (!agent->listing) {
         jobs_each (jobs, unsee_job, NULL);
         sweeps_unsee (agent->ctx->sweeps);
     }
     agent->listing = more;
-    json_array_foreach (workflows, index, object)
-        learn_workflow (agent, object, dws_text (NULL), false);
+    if (learn_all (agent, workflows) < 0)
+        return -1;
     if (more)
-        return;
+        return 0;
     jobs_each (jobs, forget_unseen, NULL);
     sweeps_forget_unseen (agent->ctx->sweeps);
     if (!agent->ready) {
@@ -367,6 +395,7 @@ static void snapshot_workflows (struct agent *agent, json_t *workflows,
         jobs_all_known (jobs, JOBS_OF_KUBERNETES);
         agent->ctx->events->agent_ready (agent->ctx);
     }
+    return 0;
 }
 
 /* 'rc' is what storages_learn() or storages_list() has returned.
@@ -378,13 +407,12 @@ static void note_storages (struct agent *agent, int rc)
     agent->ctx->events->storages_changed (agent->ctx);
 }
 
-static void take_snapshot (struct agent *agent, json_t *report)
+static int take_snapshot (struct agent *agent, const struct dws_report *report)
 {
-    json_t *storages = json_object_get (report, "storages");
-    json_t *workflows = json_object_get (report, "workflows");
-    json_t *servers = json_object_get (report, "servers");
-    json_t *persistent = json_object_get (report,
-                                          "persistentstorageinstances");
+    json_t *o = report->o;
+    json_t *storages = json_object_get (o, "storages");
+    json_t *servers = json_object_get (o, "servers");
+    json_t *persistent = json_object_get (o, "persistentstorageinstances");
 
     if (json_is_array (persistent)) {
         persistent_list (agent->ctx->persistent, persistent);
@@ -396,17 +424,16 @@ static void take_snapshot (struct agent *agent, json_t *report)
                                              storages));
     if (json_is_array (servers))
         usage_list (agent->ctx, servers);
-    if (json_is_array (workflows))
-        snapshot_workflows (agent, workflows,
-                            json_is_true (json_object_get (report, "more")));
+    if (!json_is_array (json_object_get (o, "workflows")))
+        return 0;
+    return snapshot_workflows (agent, report->workflows,
+                               json_is_true (json_object_get (o, "more")));
 }
 
-static void take_event (struct agent *agent, const char *type,
-                        const struct dws_report *report)
+static void take_event (struct agent *agent, const char *type, json_t *report)
 {
-    json_t *object = json_object_get (report->o, "object");
-    const char *event = json_string_value (json_object_get (report->o,
-                                                            "event"));
+    json_t *object = json_object_get (report, "object");
+    const char *event = json_string_value (json_object_get (report, "event"));
     bool deleted = event && !strcmp (event, "DELETED");
 
     if (!strcmp (type, "storage"))
@@ -418,10 +445,8 @@ static void take_event (struct agent *agent, const char *type,
         if (space_known (agent->ctx->space))
             agent->ctx->events->space_changed (agent->ctx);
     }
-    else if (!strcmp (type, "servers"))
+    else
         usage_learn (agent->ctx, object, deleted);
-    else if (agent->ready)
-        learn_workflow (agent, object, report->workflow, deleted);
 }
 
 int agent_result_errno (int status)
@@ -462,16 +487,13 @@ static void answer_request (struct command *cmd, json_t *report)
 /* The agent does not report a change of a workflow once more if the result of a
  * command has shown it, whatever that was for, also if it was given up.
  */
-static void learn_result (struct agent *agent, const struct dws_report *report)
+static void learn_result (struct agent *agent, struct dws_report *report)
 {
-    json_t *object = json_object_get (report->o, "object");
-    const char *kind = json_string_value (json_object_get (object, "kind"));
-
-    if (agent->ready && kind && !strcmp (kind, "Workflow"))
-        learn_workflow (agent, object, report->workflow, false);
+    if (agent->ready && report->workflow.s)
+        learn_workflow (agent, report);
 }
 
-static void take_result (struct agent *agent, const struct dws_report *report)
+static void take_result (struct agent *agent, struct dws_report *report)
 {
     json_int_t seq = json_integer_value (json_object_get (report->o, "seq"));
     struct command *cmd;
@@ -537,19 +559,24 @@ static void take_stats (struct agent *agent, json_t *report)
     agent->stats = json_incref (json_object_get (report, "stats"));
 }
 
-static void take_report (struct agent *agent, const struct dws_report *report)
+static int take_report (struct agent *agent, struct dws_report *report)
 {
     const char *type = json_string_value (json_object_get (report->o, "type"));
 
+    if (!report->o) {
+        if (agent->ready)
+            learn_workflow (agent, report);
+        return 0;
+    }
     if (!type)
         type = "";
     if (!strcmp (type, "result"))
         take_result (agent, report);
-    else if (!strcmp (type, "workflow") || !strcmp (type, "storage")
-             || !strcmp (type, "persistent") || !strcmp (type, "servers"))
-        take_event (agent, type, report);
+    else if (!strcmp (type, "storage") || !strcmp (type, "persistent")
+             || !strcmp (type, "servers"))
+        take_event (agent, type, report->o);
     else if (!strcmp (type, "snapshot"))
-        take_snapshot (agent, report->o);
+        return take_snapshot (agent, report);
     else if (!strcmp (type, "health"))
         take_health (agent, report->o);
     else if (!strcmp (type, "trouble"))
@@ -558,19 +585,22 @@ static void take_report (struct agent *agent, const struct dws_report *report)
         take_stats (agent, report->o);
     else
         flux_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
+    return 0;
 }
 
 /* One by one: all of them as values would be large.
  */
 static int take_reports (struct agent *agent, const char *payload)
 {
-    struct dws_report report;
+    struct dws_report *report;
     int rc;
 
     if (dws_reports_begin (agent->reports, payload) < 0)
         return -1;
-    while ((rc = dws_reports_next (agent->reports, &report)) > 0)
-        take_report (agent, &report);
+    while ((rc = dws_reports_next (agent->reports, &report)) > 0) {
+        if (take_report (agent, report) < 0)
+            return -1;
+    }
     return rc;
 }
 

@@ -19,7 +19,7 @@
 struct command;
 
 /* Called with the result of a command; 'job' is NULL if it is not known any
- * more.
+ * more. A Workflow object is not in the report: it is in 'cmd'.
  */
 typedef void (*command_f)(struct dws_ctx *ctx, struct job *job,
                           const struct command *cmd, json_t *report);

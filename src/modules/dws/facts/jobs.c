@@ -405,40 +405,39 @@ bool job_torn_down (const struct job *job)
 
 /* Its name is for anybody to give; flux-coral2 notes the job in it, too.
  */
-static bool may_be_adopted (const struct dws_workflow *wf, json_t *object)
+static bool may_be_adopted (const struct dws_workflow *wf)
 {
-    const char *text = NULL;
     flux_jobid_t id;
 
-    return wf->stray
-        && json_unpack (object, "{s:{s:s}}", "spec", "jobID", &text) == 0
-        && flux_job_id_parse (text, &id) == 0
+    return wf->noted
+        && flux_job_id_parse (wf->noted, &id) == 0
         && id == wf->jobid;
 }
 
-void jobs_learn_workflow (struct jobs *jobs, json_t *object,
-                          struct dws_text text, bool deleted)
+/* The job of a workflow, or NULL if it is not to be learned.
+ */
+static struct job *job_of (struct jobs *jobs, const struct dws_workflow *wf,
+                           bool deleted)
 {
-    struct dws_workflow *wf;
     struct job *job;
-    dws_error_t error;
 
-    if (!(wf = dws_workflow_decode (object, jobs->ctx->instance, &error))) {
-        if (errno == ENOMEM)
-            flux_log_error (jobs->ctx->h, "workflow");
-        return;
-    }
-    if (!(wf->ours || may_be_adopted (wf, object))
+    if (!(wf->ours || may_be_adopted (wf))
         || (!(job = jobs_find (jobs, wf->jobid))
             && (deleted || !(job = add_orphan (jobs, wf->jobid))))
-        || is_second (job, wf)) {
-        dws_workflow_destroy (wf);
-        return;
-    }
+        || is_second (job, wf))
+        return NULL;
     /* Also when a list is older than what the result of a command has shown. */
     job->seen = true;
     jobs->ctx->early |= wf->first;
-    if (wf->version < job->version) {
+    return wf->version < job->version ? NULL : job;
+}
+
+void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
+                          struct dws_text text, bool deleted)
+{
+    struct job *job = job_of (jobs, wf, deleted);
+
+    if (!job) {
         dws_workflow_destroy (wf);
         return;
     }

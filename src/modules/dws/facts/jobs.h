@@ -112,12 +112,12 @@ void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
  */
 struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
 
-/* Note a Workflow object, if it is ours and not older than what is known. 'text'
- * is all of it, where it is at hand: it may be saved.
+/* Note a workflow, if it is ours and not older than what is known. Takes over 'wf'.
+ * 'text' is all of its object, where it is at hand: it may be saved.
  * With 'deleted' set it is the last version of one that is gone. A workflow
  * whose job is not known gets a record in phase gone.
  */
-void jobs_learn_workflow (struct jobs *jobs, json_t *object,
+void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
                           struct dws_text text, bool deleted);
 
 /* What directives with two sizes have got (libdws/storage/growth.h): a new object.

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libdws/tell/persistent.h"
+#include "libdws/util/jsonparse.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "facts/sweeps.h"
@@ -202,15 +203,16 @@ static void update (struct sweeps *sweeps, const char *name, json_t *wf,
     }
 }
 
-bool sweeps_learn (struct sweeps *sweeps, json_t *object, bool deleted)
+bool sweeps_learn (struct sweeps *sweeps, struct dws_text text, bool deleted)
 {
+    json_t *object = dws_json_parse (text.s, text.len);
+    bool found = is_one (sweeps->ctx, object);
     json_t *wf;
 
-    if (!is_one (sweeps->ctx, object))
-        return false;
-    if ((wf = decode_workflow (object)))
+    if (found && (wf = decode_workflow (object)))
         update (sweeps, text_of (object, "metadata", "name"), wf, deleted);
-    return true;
+    json_decref (object);
+    return found;
 }
 
 void sweeps_agent_lost (struct sweeps *sweeps)

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "libdws/decide/leases.h"
+#include "libdws/util/jsonscan.h"
 #include "base/ctx.h"
 
 struct sweeps;
@@ -23,9 +24,9 @@ void sweeps_destroy (struct sweeps *sweeps);
  */
 const char *sweeps_name (const char *uid, char buf[DWS_NAME_SIZE]);
 
-/* Note a Workflow object. Returns false if it is of another kind.
+/* Note a Workflow object. Returns false if it is of another kind, or none at all.
  */
-bool sweeps_learn (struct sweeps *sweeps, json_t *object, bool deleted);
+bool sweeps_learn (struct sweeps *sweeps, struct dws_text text, bool deleted);
 
 /* All workflows are about to be listed; they have been.
  */

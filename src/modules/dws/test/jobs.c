@@ -80,13 +80,25 @@ static void turn (struct world *w)
                                        FLUX_REACTOR_NOWAIT) >= 0);
 }
 
+static void learn (struct world *w, const char *text, bool deleted)
+{
+    json_t *o = J (text);
+    char *s = json_dumps (o, JSON_COMPACT);
+    struct dws_workflow *wf = dws_workflow_decode (dws_text (s),
+                                                   w->ctx.instance, NULL);
+
+    assert_non_null (wf);
+    jobs_learn_workflow (w->ctx.jobs, wf, dws_text (NULL), deleted);
+    free (s);
+    json_decref (o);
+}
+
 /* A workflow is seen. Returns the job.
  */
 static struct job *see_of (struct world *w, int jobid, const char *uid,
                            int version, bool deleted)
 {
     char text[512];
-    json_t *o;
 
     snprintf (text, sizeof (text),
               "{'metadata': {'name': 'fluxjob-%d', 'namespace': 'default',"
@@ -95,9 +107,7 @@ static struct job *see_of (struct world *w, int jobid, const char *uid,
               " 'spec': {'desiredState': 'Setup'},"
               " 'status': {'state': 'Setup', 'ready': false}}",
               jobid, uid, version);
-    o = J (text);
-    jobs_learn_workflow (w->ctx.jobs, o, dws_text (NULL), deleted);
-    json_decref (o);
+    learn (w, text, deleted);
     return jobs_find (w->ctx.jobs, jobid);
 }
 
@@ -112,7 +122,6 @@ static struct job *see (struct world *w, const char *uid, int version,
 static struct job *see_stray (struct world *w, const char *jobid)
 {
     char text[512];
-    json_t *o;
 
     snprintf (text, sizeof (text),
               "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default',"
@@ -120,9 +129,7 @@ static struct job *see_stray (struct world *w, const char *jobid)
               " 'spec': {'desiredState': 'Setup', 'wlmID': 'flux',"
               "  'jobID': '%s', 'userID': 100},"
               " 'status': {'state': 'Setup', 'ready': false}}", jobid);
-    o = J (text);
-    jobs_learn_workflow (w->ctx.jobs, o, dws_text (NULL), false);
-    json_decref (o);
+    learn (w, text, false);
     return jobs_find (w->ctx.jobs, 77);
 }
 

@@ -99,17 +99,37 @@ static const struct {
       "pending mount", false, NULL },
 };
 
+static struct dws_text state_of (json_t *status)
+{
+    const char *s = json_string_value (json_object_get (status, "state"));
+
+    return dws_text (s ? s : "");
+}
+
+static char *text_of (json_t *status)
+{
+    json_t *message = json_object_get (status, "message");
+    char buf[DWS_DRIVERS_TEXT_SIZE];
+    struct dws_text text = dws_drivers_text (
+        json_object_get (status, "drivers"), state_of (status),
+        dws_text (json_string_value (message)), buf);
+
+    return strndup (text.s, text.len);
+}
+
 static void test_drivers (void **state)
 {
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
         json_t *status = J (tab[i].status);
-        char *text = dws_drivers_text (status);
+        json_t *drivers = json_object_get (status, "drivers");
+        struct dws_text in = state_of (status);
+        char *text = text_of (status);
         char rabbit[DWS_RABBIT_SIZE];
-        const char *silent = dws_drivers_silent (status, rabbit);
+        const char *silent = dws_drivers_silent (drivers, in, rabbit);
 
         assert_non_null (text);
         assert_string_equal (text, tab[i].text);
-        assert_int_equal (dws_drivers_trouble (status), tab[i].trouble);
+        assert_int_equal (dws_drivers_trouble (drivers, in), tab[i].trouble);
         assert_int_equal (silent != NULL, tab[i].silent != NULL);
         if (silent)
             assert_string_equal (silent, tab[i].silent);
@@ -130,7 +150,7 @@ static void check_cut (const char *message, const char *error,
                                   "status", "Error",
                                   "message", message,
                                   "error", error);
-    char *text = dws_drivers_text (status);
+    char *text = text_of (status);
     json_t *s = json_string (text);
 
     assert_non_null (s);

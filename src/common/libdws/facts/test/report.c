@@ -18,27 +18,56 @@ static char *quoted (const char *text)
 
 /* The only report of a request.
  */
-static json_t *only (const char *text, char **workflow)
+struct only {
+    json_t *o;
+    struct dws_workflow *wf;
+    char *workflow;
+    bool deleted;
+};
+
+static void read_only (const char *text, struct only *only)
 {
     char *s = quoted (text);
     char *payload = malloc (strlen (s) + 32);
     struct dws_reports *reports;
-    struct dws_report report;
-    json_t *o;
+    struct dws_report *report;
 
     sprintf (payload, "{\"reports\":[%s]}", s);
-    assert_non_null (reports = dws_reports_create ());
+    assert_non_null (reports = dws_reports_create ("me"));
     assert_int_equal (dws_reports_begin (reports, payload), 0);
     assert_int_equal (dws_reports_next (reports, &report), 1);
-    o = json_incref (report.o);
-    if (workflow)
-        *workflow = report.workflow.s ? strndup (report.workflow.s,
-                                                 report.workflow.len) : NULL;
+    *only = (struct only){
+        .o = json_incref (report->o),
+        .wf = report->wf,
+        .workflow = report->workflow.s ? strndup (report->workflow.s,
+                                                  report->workflow.len) : NULL,
+        .deleted = report->deleted,
+    };
+    report->wf = NULL;
     assert_int_equal (dws_reports_next (reports, &report), 0);
     dws_reports_destroy (reports);
     free (payload);
     free (s);
-    return o;
+}
+
+static void forget_only (struct only *only)
+{
+    dws_workflow_destroy (only->wf);
+    json_decref (only->o);
+    free (only->workflow);
+}
+
+/* One without a workflow.
+ */
+static void assert_report (const char *text, const char *expected)
+{
+    struct only only;
+
+    read_only (text, &only);
+    assert_json (only.o, expected);
+    assert_null (only.wf);
+    assert_null (only.workflow);
+    forget_only (&only);
 }
 
 /* All that is decoded of a workflow, but for pointers.
@@ -63,6 +92,7 @@ static void assert_same (const struct dws_workflow *a,
     SAME_TEXT (token);
     SAME_TEXT (token_namespace);
     SAME_TEXT (breakdown_refs);
+    SAME_TEXT (noted);
     SAME (jobid);
     SAME (version);
     SAME (ours);
@@ -133,26 +163,22 @@ static const char *const workflows[] = {
     WORKFLOW (SILENT, ""),
 };
 
+/* What is reported is the same as what is decoded of the object alone.
+ */
 static void check_decoded (const char *text, const char *report)
 {
-    json_t *whole = J (text);
-    char *found = NULL;
-    char *s = json_dumps (whole, JSON_COMPACT);
-    json_t *o = only (report, &found);
-    struct dws_workflow *a = dws_workflow_decode (whole, "me", NULL);
-    struct dws_workflow *b = dws_workflow_decode (json_object_get (o, "object"),
-                                                  "me", NULL);
+    char *object = quoted (text);
+    struct dws_workflow *a = dws_workflow_decode (dws_text (object), "me", NULL);
+    struct only only;
 
     assert_non_null (a);
-    assert_non_null (b);
-    assert_same (a, b);
-    assert_string_equal (found, s);
+    read_only (report, &only);
+    assert_non_null (only.wf);
+    assert_same (a, only.wf);
+    assert_string_equal (only.workflow, object);
+    forget_only (&only);
     dws_workflow_destroy (a);
-    dws_workflow_destroy (b);
-    json_decref (whole);
-    json_decref (o);
-    free (found);
-    free (s);
+    free (object);
 }
 
 /* The parts that are read make the same of it as the whole.
@@ -171,19 +197,39 @@ static void test_workflow (void **state)
     }
 }
 
-static void test_left_out (void **state)
+/* Of the result of a command there is the rest, too.
+ */
+static void test_result (void **state)
 {
-    json_t *o = only ("{'object': {'kind': 'Workflow', 'x': 1, 'status':"
-                      " {'drivers': [{'status': 'Pending', 'message': ''}],"
-                      "  'y': 1}}, 'type': 'result', 'seq': 7, 'ok': false,"
-                      " 'status': 409, 'reason': 'r', 'message': 'm'}", NULL);
-    json_t *e = J ("{'object': {'kind': 'Workflow', 'status': {'drivers': []}},"
-                   " 'type': 'result', 'seq': 7, 'ok': false,"
-                   " 'status': 409, 'reason': 'r', 'message': 'm'}");
+    struct only only;
 
-    assert_true (json_equal (o, e));
-    json_decref (o);
-    json_decref (e);
+    read_only ("{'object': {'kind': 'Workflow', 'metadata': {'name': 'x'}},"
+               " 'type': 'result', 'seq': 7, 'ok': false,"
+               " 'status': 409, 'reason': 'r', 'message': 'm'}", &only);
+    assert_json (only.o, "{'type': 'result', 'seq': 7, 'ok': false,"
+                 " 'status': 409, 'message': 'm'}");
+    assert_null (only.wf);
+    assert_string_equal (only.workflow,
+                         "{\"kind\":\"Workflow\",\"metadata\":{\"name\":\"x\"}}");
+    forget_only (&only);
+}
+
+static void test_deleted (void **state)
+{
+    struct only only;
+
+    read_only ("{'type': 'workflow', 'event': 'DELETED', 'object':"
+               " {'metadata': {'name': 'fluxjob-1'}}}", &only);
+    assert_null (only.o);
+    assert_non_null (only.wf);
+    assert_true (only.deleted);
+    forget_only (&only);
+    read_only ("{'type': 'workflow', 'event': 'ADDED'}", &only);
+    assert_null (only.o);
+    assert_null (only.wf);
+    assert_null (only.workflow);
+    assert_false (only.deleted);
+    forget_only (&only);
 }
 
 /* Of other objects, and of any that is read, all is there.
@@ -200,56 +246,55 @@ static void test_whole (void **state)
         "{}",
     };
 
-    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
-        char *workflow = NULL;
-        json_t *o = only (texts[i], &workflow);
-        json_t *e = J (texts[i]);
-
-        assert_true (json_equal (o, e));
-        assert_null (workflow);
-        json_decref (o);
-        json_decref (e);
-    }
+    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++)
+        assert_report (texts[i], texts[i]);
 }
 
 static void test_servers (void **state)
 {
-    json_t *o = only ("{'type': 'snapshot', 'more': true, 'servers': [{'kind':"
-                      " 'Servers', 'metadata': {'name': 'n', 'uid': 'u',"
-                      "  'labels': {'a': 'b', '" DWS_LABEL_WORKFLOW "': 'w',"
-                      "   '" DWS_LABEL_PERSISTENT "': 'p'}},"
-                      " 'spec': {'x': 1}, 'status':"
-                      " {'ready': true, 'lastUpdate': 't', 'allocationSets':"
-                      "  [{'label': 'xfs'}]}}],"
-                      " 'workflows': [{'kind': 'Workflow', 'x': 1}],"
-                      " 'storages': [{'x': 1}]}", NULL);
-    json_t *e = J ("{'type': 'snapshot', 'more': true, 'servers':"
+    assert_report ("{'type': 'snapshot', 'more': true, 'servers': [{'kind':"
+                   " 'Servers', 'metadata': {'name': 'n', 'uid': 'u',"
+                   "  'labels': {'a': 'b', '" DWS_LABEL_WORKFLOW "': 'w',"
+                   "   '" DWS_LABEL_PERSISTENT "': 'p'}},"
+                   " 'spec': {'x': 1}, 'status':"
+                   " {'ready': true, 'lastUpdate': 't', 'allocationSets':"
+                   "  [{'label': 'xfs'}]}}],"
+                   " 'storages': [{'x': 1}]}",
+                   "{'type': 'snapshot', 'more': true, 'servers':"
                    " [{'metadata': {'name': 'n', 'labels':"
                    "    {'" DWS_LABEL_WORKFLOW "': 'w',"
                    "     '" DWS_LABEL_PERSISTENT "': 'p'}},"
                    "   'spec': {'x': 1}, 'status': {'ready': true,"
                    "   'allocationSets': [{'label': 'xfs'}]}}],"
-                   " 'workflows': [{'kind': 'Workflow'}],"
                    " 'storages': [{'x': 1}]}");
-
-    assert_true (json_equal (o, e));
-    json_decref (o);
-    json_decref (e);
 }
 
 static void test_breakdown (void **state)
 {
-    json_t *o = only ("{'type': 'result', 'seq': 7, 'ok': true, 'object':"
-                      " {'apiVersion': 'v1', 'kind': 'DirectiveBreakdown',"
-                      "  'metadata': {'name': 'n', 'labels': {'a': 'b'}},"
-                      "  'spec': {'x': 1}, 'status': {'y': 1}}}", NULL);
-    json_t *e = J ("{'type': 'result', 'seq': 7, 'ok': true, 'object':"
+    assert_report ("{'type': 'result', 'seq': 7, 'ok': true, 'object':"
+                   " {'apiVersion': 'v1', 'kind': 'DirectiveBreakdown',"
+                   "  'metadata': {'name': 'n', 'labels': {'a': 'b'}},"
+                   "  'spec': {'x': 1}, 'status': {'y': 1}}}",
+                   "{'type': 'result', 'seq': 7, 'ok': true, 'object':"
                    " {'kind': 'DirectiveBreakdown', 'metadata': {'name': 'n'},"
                    "  'status': {'y': 1}}}");
+}
 
-    assert_true (json_equal (o, e));
-    json_decref (o);
-    json_decref (e);
+/* The workflows of a snapshot are there as text.
+ */
+static void test_snapshot (void **state)
+{
+    struct dws_reports *reports = dws_reports_create ("me");
+    struct dws_report *report;
+
+    assert_non_null (reports);
+    assert_int_equal (dws_reports_begin (reports, "{\"reports\":[{\"type\":"
+                                         "\"snapshot\",\"workflows\":[{\"x\":1},"
+                                         "{}]}]}"), 0);
+    assert_int_equal (dws_reports_next (reports, &report), 1);
+    assert_true (dws_text_is (report->workflows, "[{\"x\":1},{}]"));
+    assert_json (report->o, "{'type': 'snapshot', 'workflows': [{}, {}]}");
+    dws_reports_destroy (reports);
 }
 
 static void test_malformed (void **state)
@@ -258,11 +303,16 @@ static void test_malformed (void **state)
         NULL, "", "x", "{}", "{\"reports\": {}}", "{\"reports\": [",
         "{\"reports\": [{\"type\": \"workflow\", \"object\": {]}]}",
         "{\"reports\": [{\"type\": x}]}",
+        "{\"reports\": [{\"type\": \"workflow\", \"object\": x}]}",
+        "{\"reports\": [{\"type\": \"workflow\", \"object\": {\"metadata\":"
+        " {\"name\": \"fluxjob-1\"}, \"spec\": {\"dwDirectives\": [x]}}}]}",
+        "{\"reports\": [{\"type\": \"workflow\", \"object\": {\"metadata\":"
+        " {\"name\": \"fluxjob-1\", \"uid\": \"\\q\"}}}]}",
         "{\"reports\": [{\"type\": \"health\", \"x\": \"\\q\"}]}",
     };
 
-    struct dws_reports *reports = dws_reports_create ();
-    struct dws_report report;
+    struct dws_reports *reports = dws_reports_create ("me");
+    struct dws_report *report;
 
     assert_non_null (reports);
     for (size_t i = 0; i < sizeof (payloads) / sizeof (payloads[0]); i++) {
@@ -287,8 +337,8 @@ static void test_several (void **state)
         { "{\"reports\":[]}", "" },
         { "{\"reports\":[{\"type\":\"y\"}]}", "y" },
     };
-    struct dws_reports *reports = dws_reports_create ();
-    struct dws_report report;
+    struct dws_reports *reports = dws_reports_create ("me");
+    struct dws_report *report;
 
     assert_non_null (reports);
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
@@ -297,7 +347,7 @@ static void test_several (void **state)
             json_t *found;
 
             assert_int_equal (dws_reports_next (reports, &report), 1);
-            found = json_object_get (report.o, "type");
+            found = json_object_get (report->o, "type");
             assert_int_equal (*json_string_value (found), *type);
         }
         assert_int_equal (dws_reports_next (reports, &report), 0);
@@ -309,10 +359,12 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_workflow),
-        cmocka_unit_test (test_left_out),
+        cmocka_unit_test (test_result),
+        cmocka_unit_test (test_deleted),
         cmocka_unit_test (test_whole),
         cmocka_unit_test (test_servers),
         cmocka_unit_test (test_breakdown),
+        cmocka_unit_test (test_snapshot),
         cmocka_unit_test (test_malformed),
         cmocka_unit_test (test_several),
     };

@@ -5,6 +5,7 @@
 
 #include "libdws/facts/workflow.h"
 #include "libdws/test/util.h"
+#include "libdws/util/test/texts.h"
 
 #define WORKFLOW \
     "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default'," \
@@ -21,11 +22,17 @@
     "  'env': {'DW_JOB_a': '/b'}," \
     "  'directiveBreakdowns': [{'name': 'b'}]}}"
 
+#define OTHER \
+    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u2'}," \
+    " 'spec': {'desiredState': 'Proposal'}}"
+
 static struct dws_workflow *wf_decode (const char *text)
 {
     json_t *o = J (text);
-    struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
+    char *s = json_dumps (o, JSON_COMPACT | JSON_ENCODE_ANY);
+    struct dws_workflow *wf = dws_workflow_decode (dws_text (s), "me", NULL);
 
+    free (s);
     json_decref (o);
     return wf;
 }
@@ -185,9 +192,7 @@ static void test_inherit (void **state)
 
     /* Another object of that name starts from nothing. */
     old = wf;
-    wf = wf_decode (WORKFLOW);
-    free (wf->uid);
-    wf->uid = strdup ("u2");
+    wf = wf_decode (OTHER);
     wf->status = DWS_STATUS_TRANSIENT;
     dws_workflow_inherit (wf, old, 80.);
     assert_false (wf->servers_written);
@@ -274,8 +279,11 @@ static void test_stamp (void **state)
                                "status",
                                  "state", "Setup",
                                  "status", "TransientCondition");
-        struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
-        struct dws_workflow *next = dws_workflow_decode (o, "me", NULL);
+        char *text = json_dumps (o, JSON_COMPACT);
+        struct dws_workflow *wf = dws_workflow_decode (dws_text (text), "me",
+                                                       NULL);
+        struct dws_workflow *next = dws_workflow_decode (dws_text (text), "me",
+                                                         NULL);
 
         assert_non_null (wf);
         assert_non_null (next);
@@ -291,6 +299,80 @@ static void test_stamp (void **state)
         dws_workflow_destroy (next);
         dws_workflow_destroy (wf);
         json_decref (o);
+        free (text);
+    }
+}
+
+static void check_broken (const char *text, size_t len)
+{
+    json_t *o = json_loadb (text, len, JSON_REJECT_DUPLICATES, NULL);
+    struct dws_workflow *wf = dws_workflow_decode ((struct dws_text){ text, len },
+                                                   "me", NULL);
+
+    if (o && !wf && errno != EINVAL)
+        fail_msg ("'%.*s' is refused", (int)len, text);
+    dws_workflow_destroy (wf);
+    json_decref (o);
+}
+
+/* However a text is broken, nothing beyond is read, and what is JSON is taken.
+ */
+static void test_broken (void **state)
+{
+    static const char *const texts[] = {
+        WORKFLOW,
+        TROUBLE ("Setup", "internal error: \\n no"),
+    };
+
+    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
+        json_t *o = J (texts[i]);
+        char *text = json_dumps (o, JSON_COMPACT);
+
+        break_text (text, check_broken);
+        free (text);
+        json_decref (o);
+    }
+}
+
+/* Texts that are not plain, in each place where they are copied from.
+ */
+static void test_escaped (void **state)
+{
+    static const char text[] =
+        "{\"metadata\":{\"name\":\"fluxjob-\\u0037\",\"uid\":\"\\u00e9\\n\","
+        "\"finalizers\":[\"flux-framework.readthedocs.io\\/workflow\"]},"
+        "\"spec\":{\"desiredState\":\"Set\\u0075p\"},"
+        "\"status\":{\"state\":\"Setup\",\"message\":\"DW Directive 1: \\\"x\\\"\"}}";
+    struct dws_workflow *wf = dws_workflow_decode (dws_text (text), "me", NULL);
+
+    assert_non_null (wf);
+    assert_string_equal (wf->name, "fluxjob-7");
+    assert_true (wf->jobid == 7);
+    assert_string_equal (wf->uid, "\xc3\xa9\n");
+    assert_true (wf->finalizer);
+    assert_int_equal (wf->desired, DWS_STATE_SETUP);
+    assert_string_equal (wf->message, "\"x\"");
+    dws_workflow_destroy (wf);
+}
+
+static void test_malformed (void **state)
+{
+    static const char *const texts[] = {
+        "", "{", "x", "{\"metadata\":{\"name\":\"fluxjob-7\",\"uid\":x}}",
+        "{\"metadata\":{\"name\":\"fluxjob-7\",\"finalizers\":[x]}}",
+        "{\"metadata\":{\"name\":\"fluxjob-7\"},\"spec\":{\"userID\":01}}",
+        "{\"metadata\":{\"name\":\"fluxjob-7\"},"
+        "\"status\":{\"drivers\":[{\"error\":\"\\q\"}]}}",
+        "{\"metadata\":{\"name\":\"fluxjob-7\"},\"metadata\":{}}",
+    };
+
+    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
+        dws_error_t error;
+
+        errno = 0;
+        assert_null (dws_workflow_decode (dws_text (texts[i]), "me", &error));
+        assert_int_equal (errno, EPROTO);
+        assert_contains (error.text, "malformed");
     }
 }
 
@@ -319,6 +401,9 @@ int main (void)
         cmocka_unit_test (test_inherit),
         cmocka_unit_test (test_trouble),
         cmocka_unit_test (test_stamp),
+        cmocka_unit_test (test_broken),
+        cmocka_unit_test (test_escaped),
+        cmocka_unit_test (test_malformed),
         cmocka_unit_test (test_names),
     };
 
