@@ -7,10 +7,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <flux/hostlist.h>
 
 #include "libutil/errno_safe.h"
 #include "libdws/directive/command.h"
+#include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "job.h"
 
@@ -226,34 +226,18 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
 int dws_job_set_R (struct dws_job *job, json_t *R, dws_error_t *error)
 {
     json_t *nodelist;
-    json_t *entry;
-    size_t index;
-    struct hostlist *hl;
-    char *hosts = NULL;
+    char *hosts;
 
     if (json_unpack (R, "{s:{s:o}}", "execution", "nodelist", &nodelist) < 0
         || !json_is_array (nodelist))
         return dws_error (error, EINVAL, "R has no execution.nodelist");
-    if (!(hl = hostlist_create ()))
-        return dws_error (error, ENOMEM, "out of memory");
-    json_array_foreach (nodelist, index, entry) {
-        const char *s = json_string_value (entry);
-        if (!s || hostlist_append (hl, s) < 0) {
-            dws_error (error, EINVAL, "R has a malformed nodelist");
-            goto error;
-        }
-    }
     /* A host may appear once per slot. */
-    hostlist_uniq (hl);
-    if (!(hosts = hostlist_encode (hl))) {
-        dws_error (error, ENOMEM, "out of memory");
-        goto error;
+    if (!(hosts = dws_hosts_merge_json (nodelist, error))) {
+        if (errno == EINVAL)
+            dws_error (error, EINVAL, "R has a malformed nodelist");
+        return -1;
     }
-    hostlist_destroy (hl);
     free (job->hosts);
     job->hosts = hosts;
     return 0;
-error:
-    ERRNO_SAFE (hostlist_destroy (hl));
-    return -1;
 }

@@ -9,7 +9,9 @@
 #include <flux/hostlist.h>
 
 #include "libdws/util/bounds.h"
+#include "libdws/util/hosts.h"
 #include "libdws/util/strtab.h"
+#include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "allocation.h"
 #include "allocset_private.h"
@@ -19,72 +21,25 @@
 #include "layout_private.h"
 #include "place_private.h"
 
-/* Add the hosts of one RFC 29 hostlist to 'hl'.
+/* Count the hosts of one list. 'seen' has those of the lists before.
  */
-static int append_hosts (struct hostlist *hl,
-                         json_t *value,
-                         dws_error_t *error)
+static int count_nodes (json_t *result, json_t *seen, const char *hosts,
+                        const struct dws_topology *topo, int *count,
+                        dws_error_t *error)
 {
-    const char *s = json_string_value (value);
+    struct hosts_walk walk;
+    const char *host;
+    int rc = 0;
 
-    if (!s || hostlist_append (hl, s) < 0)
+    if (!hosts || hosts_walk_begin (&walk, hosts) < 0)
         return dws_error (error,
                           EINVAL,
                           "R: '%.60s' is not a hostlist",
-                          s ? s : "nodelist");
-    return 0;
-}
-
-static struct hostlist *get_hosts (json_t *R, dws_error_t *error)
-{
-    struct hostlist *hl;
-    json_t *nodelist;
-    json_t *value;
-    size_t i;
-
-    if (!(hl = hostlist_create ())) {
-        dws_error_nomem (error);
-        return NULL;
-    }
-    if (json_is_string (R)) {
-        if (append_hosts (hl, R, error) < 0)
-            goto error;
-        return hl;
-    }
-    nodelist = json_object_get (json_object_get (R, "execution"),
-                                "nodelist");
-    if (!json_is_array (nodelist)) {
-        dws_error (error, EINVAL, "R has no execution.nodelist");
-        goto error;
-    }
-    json_array_foreach (nodelist, i, value) {
-        if (append_hosts (hl, value, error) < 0)
-            goto error;
-    }
-    return hl;
-error:
-    hostlist_destroy (hl);
-    return NULL;
-}
-
-json_t *dws_allocation_nodes (json_t *R,
-                              const struct dws_topology *topo,
-                              dws_error_t *error)
-{
-    struct hostlist *hl;
-    json_t *result = NULL;
-    json_t *seen = NULL;
-    const char *host;
-
-    if (!(hl = get_hosts (R, error)))
-        return NULL;
-    if (hostlist_count (hl) > DWS_MAX_HOSTS) {
-        dws_error (error, EINVAL, "R: more than %d hosts", DWS_MAX_HOSTS);
-        goto error;
-    }
-    if (!(result = json_object ()) || !(seen = json_object ()))
-        goto nomem;
-    for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
+                          hosts ? hosts : "nodelist");
+    if (walk.count > DWS_MAX_HOSTS - *count)
+        rc = dws_error (error, EINVAL, "R: more than %d hosts", DWS_MAX_HOSTS);
+    *count += walk.count;
+    while (rc == 0 && (host = hosts_walk_next (&walk))) {
         const char *rabbit = dws_topology_rabbit (topo, host);
         json_int_t n;
 
@@ -95,18 +50,50 @@ json_t *dws_allocation_nodes (json_t *R,
             || json_object_set_new (result,
                                     rabbit,
                                     json_integer (n + 1)) < 0)
-            goto nomem;
+            rc = dws_error_nomem (error);
     }
-    json_decref (seen);
-    hostlist_destroy (hl);
+    hosts_walk_end (&walk);
+    return rc;
+}
+
+static int count_all (json_t *result, json_t *seen, json_t *R,
+                      const struct dws_topology *topo, dws_error_t *error)
+{
+    json_t *nodelist;
+    json_t *value;
+    size_t i;
+    int count = 0;
+
+    if (json_is_string (R))
+        return count_nodes (result, seen, json_string_value (R), topo, &count,
+                            error);
+    nodelist = json_object_get (json_object_get (R, "execution"),
+                                "nodelist");
+    if (!json_is_array (nodelist))
+        return dws_error (error, EINVAL, "R has no execution.nodelist");
+    json_array_foreach (nodelist, i, value) {
+        if (count_nodes (result, seen, json_string_value (value), topo, &count,
+                         error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+json_t *dws_allocation_nodes (json_t *R,
+                              const struct dws_topology *topo,
+                              dws_error_t *error)
+{
+    json_t *result = json_object ();
+    json_t *seen = json_object ();
+    int rc = result && seen ? count_all (result, seen, R, topo, error)
+                            : dws_error_nomem (error);
+
+    ERRNO_SAFE (json_decref (seen));
+    if (rc < 0) {
+        ERRNO_SAFE (json_decref (result));
+        return NULL;
+    }
     return result;
-nomem:
-    dws_error_nomem (error);
-error:
-    json_decref (seen);
-    json_decref (result);
-    hostlist_destroy (hl);
-    return NULL;
 }
 
 int dws_allocation_anywhere (json_t *nodes_per_rabbit,
@@ -130,24 +117,21 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
                               json_t *bytes,
                               dws_error_t *error)
 {
-    struct hostlist *hl;
+    const char **names = calloc (json_object_size (nodes_per_rabbit) + 1,
+                                 sizeof (names[0]));
+    size_t count = 0;
     const char *name;
     json_t *value;
     char *s = NULL;
 
-    if (!(hl = hostlist_create ()))
-        goto done;
     json_object_foreach (nodes_per_rabbit, name, value) {
-        if ((json_integer_value (value) > 0 || json_object_get (bytes, name))
-            && hostlist_append (hl, name) < 0)
-            goto done;
+        if (names
+            && (json_integer_value (value) > 0 || json_object_get (bytes, name)))
+            names[count++] = name;
     }
-    hostlist_sort (hl);
-    s = hostlist_encode (hl);
-done:
-    hostlist_destroy (hl);
-    if (!s)
+    if (!names || !(s = dws_hosts_merge (names, count, NULL)))
         dws_error (error, ENOMEM, "could not encode the list of rabbits");
+    ERRNO_SAFE (free (names));
     return s;
 }
 

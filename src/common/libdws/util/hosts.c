@@ -4,6 +4,8 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <flux/hostlist.h>
 
 #include "libutil/errno_safe.h"
@@ -41,17 +43,138 @@ char *hosts_list_finish (struct hostlist *hl, bool ok, dws_error_t *error)
     return s;
 }
 
+/* The same in a list as it is here?
+ */
+static bool is_one_host (const char *hosts)
+{
+    return *hosts && !strpbrk (hosts, "[], \t\n");
+}
+
+int hosts_walk_begin (struct hosts_walk *walk, const char *hosts)
+{
+    *walk = (struct hosts_walk){ .count = 1 };
+    if (is_one_host (hosts))
+        walk->one = hosts;
+    else {
+        if (!(walk->hl = hostlist_decode (hosts)))
+            return -1;
+        walk->count = hostlist_count (walk->hl);
+    }
+    return 0;
+}
+
+const char *hosts_walk_next (struct hosts_walk *walk)
+{
+    const char *one = walk->one;
+
+    walk->one = NULL;
+    if (!walk->hl)
+        return one;
+    if (walk->begun)
+        return hostlist_next (walk->hl);
+    walk->begun = true;
+    return hostlist_first (walk->hl);
+}
+
+void hosts_walk_end (struct hosts_walk *walk)
+{
+    ERRNO_SAFE (hostlist_destroy (walk->hl));
+}
+
+/* Two lists that are malformed may make one that is not.
+ */
+static bool is_balanced (const char *hosts)
+{
+    bool open = false;
+
+    for (; *hosts; hosts++) {
+        if (*hosts == (open ? '[' : ']'))
+            return false;
+        open = *hosts == '[' || (open && *hosts != ']');
+    }
+    return !open;
+}
+
+/* A list of several, to be decoded at once.
+ */
+static char *join_lists (const char *const *lists, size_t count)
+{
+    size_t size = 1;
+    char *text;
+    char *to;
+
+    for (size_t i = 0; i < count; i++)
+        size += strlen (lists[i]) + 1;
+    if (!(text = to = malloc (size)))
+        return NULL;
+    *to = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (to > text && *lists[i])
+            *to++ = ',';
+        to = stpcpy (to, lists[i]);
+    }
+    return text;
+}
+
+char *dws_hosts_merge (const char *const *lists, size_t count,
+                       dws_error_t *error)
+{
+    struct hostlist *hl = NULL;
+    char *text;
+
+    for (size_t i = 0; i < count; i++) {
+        if (!is_balanced (lists[i])) {
+            dws_error (error, EINVAL, "malformed hostlist '%.60s'", lists[i]);
+            return NULL;
+        }
+    }
+    if (!(text = join_lists (lists, count))) {
+        dws_error (error, ENOMEM, "out of memory");
+        return NULL;
+    }
+    if (!*text || is_one_host (text))
+        return text;
+    if (!(hl = hostlist_decode (text)))
+        dws_error (error, errno == ENOMEM ? ENOMEM : EINVAL,
+                   "malformed hostlist '%.60s'", text);
+    ERRNO_SAFE (free (text));
+    return hosts_list_finish (hl, hl != NULL, error);
+}
+
+char *dws_hosts_merge_json (json_t *lists, dws_error_t *error)
+{
+    size_t size = json_object_size (lists) + json_array_size (lists);
+    const char **texts = calloc (size + 1, sizeof (texts[0]));
+    size_t count = 0;
+    char *merged = NULL;
+    const char *key;
+    json_t *value;
+    size_t i;
+
+    if (!texts) {
+        dws_error (error, ENOMEM, "out of memory");
+        return NULL;
+    }
+    json_object_foreach (lists, key, value)
+        texts[count++] = key;
+    json_array_foreach (lists, i, value) {
+        if (json_is_string (value))
+            texts[count++] = json_string_value (value);
+    }
+    if (count < size)
+        dws_error (error, EINVAL, "a hostlist is no string");
+    else
+        merged = dws_hosts_merge (texts, count, error);
+    ERRNO_SAFE (free (texts));
+    return merged;
+}
+
 char *dws_hosts_join (const char *hosts, const char *more,
                       dws_error_t *error)
 {
-    struct hostlist *hl;
-    bool ok;
+    const char *lists[] = { hosts ? hosts : "", more ? more : "" };
 
-    if (!(hl = hosts_list_create (error)))
-        return NULL;
-    ok = (!hosts || hosts_list_append (hl, hosts, error) == 0)
-        && (!more || hosts_list_append (hl, more, error) == 0);
-    return hosts_list_finish (hl, ok, error);
+    return dws_hosts_merge (lists, 2, error);
 }
 
 char *dws_hosts_subtract (const char *hosts, const char *less,
@@ -85,9 +208,10 @@ char *dws_hosts_subtract (const char *hosts, const char *less,
 
 size_t dws_hosts_count (const char *hosts)
 {
-    struct hostlist *hl = hosts ? hostlist_decode (hosts) : NULL;
-    int count = hl ? hostlist_count (hl) : 0;
+    struct hosts_walk walk;
 
-    hostlist_destroy (hl);
-    return count > 0 ? count : 0;
+    if (!hosts || hosts_walk_begin (&walk, hosts) < 0)
+        return 0;
+    hosts_walk_end (&walk);
+    return walk.count;
 }

@@ -9,9 +9,38 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <jansson.h>
 #include <flux/hostlist.h>
 
 #include "error.h"
+
+/* To decode a list costs flux-core a quarter of a megabyte that it clears. So lists are
+ * decoded together here, and a list of a single host is not decoded at all.
+ */
+
+/* Go through the hosts of a list. 'hosts' is borrowed. begin fails with EINVAL (it is
+ * malformed) or ENOMEM; else end is to be called. next returns NULL after the last one.
+ */
+struct hosts_walk {
+    const char *one;            // the only host, which is not decoded, until it
+                                //  was returned
+    struct hostlist *hl;        // or else all
+    bool begun;
+    int count;                  // of all hosts
+};
+
+int hosts_walk_begin (struct hosts_walk *walk, const char *hosts);
+const char *hosts_walk_next (struct hosts_walk *walk);
+void hosts_walk_end (struct hosts_walk *walk);
+
+/* The hosts of all these lists in order, each once. Fails with EINVAL or ENOMEM.
+ */
+char *dws_hosts_merge (const char *const *lists, size_t count,
+                       dws_error_t *error);
+
+/* Likewise of the lists that are the keys of an object, or the entries of an array.
+ */
+char *dws_hosts_merge_json (json_t *lists, dws_error_t *error);
 
 /* The hosts in 'hosts' or 'more' (NULL is the same as ""), or in 'hosts' but
  * not in 'less'. Fails with EINVAL or ENOMEM.

@@ -9,11 +9,11 @@
 #include <string.h>
 #include <time.h>
 #include <flux/core.h>
-#include <flux/hostlist.h>
 
 #include "libdws/config/variables.h"
 #include "libdws/graph/topology.h"
 #include "libdws/facts/places.h"
+#include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/names.h"
 #include "act/objects.h"
@@ -67,29 +67,29 @@ json_t *object_workflow (const struct dws_job *job,
 
 json_t *object_computes (const char *hosts, const struct dws_topology *topo)
 {
-    struct hostlist *hl;
+    struct hosts_walk walk;
     json_t *data;
     const char *host;
 
-    if (!(data = json_array ()) || !(hl = hostlist_decode (hosts))) {
+    if (!(data = json_array ()) || hosts_walk_begin (&walk, hosts) < 0) {
         json_decref (data);
         errno = ENOMEM;
         return NULL;
     }
-    for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
+    while ((host = hosts_walk_next (&walk))) {
         if (dws_topology_find_host (topo, host) < 0)
             continue;
         if (json_array_append_new (data, json_pack ("{s:s}",
                                                     "name", host)) < 0)
-            goto error;
+            break;
     }
-    hostlist_destroy (hl);
+    hosts_walk_end (&walk);
+    if (host) {
+        json_decref (data);
+        errno = ENOMEM;
+        return NULL;
+    }
     return json_pack ("{s:o}", "data", data);
-error:
-    hostlist_destroy (hl);
-    json_decref (data);
-    errno = ENOMEM;
-    return NULL;
 }
 
 json_t *command_computes (const struct dws_workflow *wf, const char *hosts,

@@ -1,37 +1,30 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See idmap.h: hashing with chains, the table doubles when it is full.
+ * See idmap.h: an array in the order of ids. What was taken out leaves a place without
+ * a value, until there is no room for more.
  */
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libutil/errno_safe.h"
 #include "base/idmap.h"
 
-#define INITIAL_SLOTS 64
+#define INITIAL_SIZE 64
 
 struct entry {
     uint64_t id;
-    void *value;
-    struct entry *next;
+    void *value;            // NULL: it was taken out
 };
 
 struct idmap {
-    struct entry **slots;
-    size_t size;            // a power of two
-    size_t count;
+    struct entry *entries;
+    size_t size;
+    size_t used;            // of these, with or without a value
+    size_t count;           // with a value
     idmap_free_f destroy;
 };
-
-/* Job ids differ mostly in their upper bits: mix before masking.
- */
-static size_t slot_of (uint64_t id, size_t size)
-{
-    id ^= id >> 32;
-    id *= 0x9e3779b97f4a7c15ULL;
-    return (id >> 32) & (size - 1);
-}
 
 struct idmap *idmap_create (idmap_free_f destroy)
 {
@@ -39,9 +32,9 @@ struct idmap *idmap_create (idmap_free_f destroy)
 
     if (!(map = calloc (1, sizeof (*map))))
         return NULL;
-    map->size = INITIAL_SLOTS;
+    map->size = INITIAL_SIZE;
     map->destroy = destroy;
-    if (!(map->slots = calloc (map->size, sizeof (map->slots[0])))) {
+    if (!(map->entries = calloc (map->size, sizeof (map->entries[0])))) {
         free (map);
         return NULL;
     }
@@ -53,95 +46,128 @@ void idmap_destroy (struct idmap *map)
     if (map) {
         ERRNO_SAFE_BLOCK;
         idmap_clear (map);
-        free (map->slots);
+        free (map->entries);
         free (map);
     }
 }
 
 void idmap_clear (struct idmap *map)
 {
-    for (size_t i = 0; i < map->size; i++) {
-        struct entry *e;
-        while ((e = map->slots[i])) {
-            map->slots[i] = e->next;
-            map->count--;
-            if (map->destroy)
-                map->destroy (e->value);
-            free (e);
-        }
+    for (size_t i = 0; i < map->used; i++) {
+        void *value = map->entries[i].value;
+
+        if (!value)
+            continue;
+        map->entries[i].value = NULL;
+        map->count--;
+        if (map->destroy)
+            map->destroy (value);
     }
+    map->used = 0;
 }
 
-static struct entry **find_link (const struct idmap *map, uint64_t id)
-{
-    struct entry **link = &map->slots[slot_of (id, map->size)];
-
-    while (*link && (*link)->id != id)
-        link = &(*link)->next;
-    return link;
-}
-
-/* Without memory for a larger table the chains just get longer.
+/* The place of the lowest id that is not below 'id'.
  */
-static void grow_slots (struct idmap *map)
+static size_t find_place (const struct idmap *map, uint64_t id)
 {
-    size_t size = map->size * 2;
-    struct entry **slots = calloc (size, sizeof (slots[0]));
+    size_t low = 0;
+    size_t high = map->used;
 
-    if (!slots)
-        return;
-    for (size_t i = 0; i < map->size; i++) {
-        struct entry *e;
-        while ((e = map->slots[i])) {
-            struct entry **head = &slots[slot_of (e->id, size)];
-            map->slots[i] = e->next;
-            e->next = *head;
-            *head = e;
-        }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+
+        if (map->entries[middle].id < id)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    free (map->slots);
-    map->slots = slots;
-    map->size = size;
+    return low;
+}
+
+static struct entry *find_entry (const struct idmap *map, uint64_t id)
+{
+    size_t i = find_place (map, id);
+
+    return i < map->used && map->entries[i].id == id ? &map->entries[i] : NULL;
+}
+
+static void drop_empty (struct idmap *map)
+{
+    size_t to = 0;
+
+    for (size_t i = 0; i < map->used; i++) {
+        if (map->entries[i].value)
+            map->entries[to++] = map->entries[i];
+    }
+    map->used = to;
+}
+
+/* Half of the places are free after this, or it would be done again too soon.
+ */
+static int make_room (struct idmap *map)
+{
+    struct entry *entries;
+
+    drop_empty (map);
+    if (map->used <= map->size / 2)
+        return 0;
+    if (!(entries = reallocarray (map->entries, 2 * map->size,
+                                  sizeof (entries[0]))))
+        return -1;
+    map->entries = entries;
+    map->size *= 2;
+    return 0;
 }
 
 int idmap_insert (struct idmap *map, uint64_t id, void *value)
 {
-    struct entry **link = find_link (map, id);
-    struct entry *e;
+    struct entry *e = find_entry (map, id);
+    size_t i;
 
-    if (*link) {
+    if (e && e->value) {
         errno = EEXIST;
         return -1;
     }
-    if (!(e = calloc (1, sizeof (*e))))
-        return -1;
-    e->id = id;
+    if (!e) {
+        if (map->used == map->size && make_room (map) < 0)
+            return -1;
+        i = find_place (map, id);
+        e = &map->entries[i];
+        memmove (e + 1, e, (map->used++ - i) * sizeof (*e));
+        e->id = id;
+    }
     e->value = value;
-    *link = e;
-    if (++map->count > map->size)
-        grow_slots (map);
+    map->count++;
     return 0;
 }
 
 void *idmap_find (const struct idmap *map, uint64_t id)
 {
-    struct entry *e = *find_link (map, id);
+    struct entry *e = find_entry (map, id);
 
     return e ? e->value : NULL;
 }
 
+void *idmap_next (const struct idmap *map, uint64_t after)
+{
+    if (after == UINT64_MAX)
+        return NULL;
+    for (size_t i = find_place (map, after + 1); i < map->used; i++) {
+        if (map->entries[i].value)
+            return map->entries[i].value;
+    }
+    return NULL;
+}
+
 void *idmap_take (struct idmap *map, uint64_t id)
 {
-    struct entry **link = find_link (map, id);
-    struct entry *e = *link;
+    struct entry *e = find_entry (map, id);
     void *value;
 
-    if (!e)
+    if (!e || !(value = e->value))
         return NULL;
-    value = e->value;
-    *link = e->next;
+    e->value = NULL;
     map->count--;
-    free (e);
     return value;
 }
 
@@ -158,20 +184,10 @@ size_t idmap_count (const struct idmap *map)
     return map->count;
 }
 
-static void each_in_slot (struct idmap *map, size_t i, idmap_each_f cb,
-                          void *arg)
-{
-    struct entry *e = map->slots[i];
-
-    while (e) {
-        struct entry *next = e->next;
-        cb (e->id, e->value, arg);
-        e = next;
-    }
-}
-
 void idmap_each (struct idmap *map, idmap_each_f cb, void *arg)
 {
-    for (size_t i = 0; i < map->size; i++)
-        each_in_slot (map, i, cb, arg);
+    for (size_t i = 0; i < map->used; i++) {
+        if (map->entries[i].value)
+            cb (map->entries[i].id, map->entries[i].value, arg);
+    }
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * A map from an integer that is not 0 (job id, sequence number) to a pointer.
+ * A map from an integer that is not 0 (job id, sequence number) to a pointer. New ids
+ * are mostly larger than those before.
  */
 
 #ifndef DWS_IDMAP_H
@@ -25,6 +26,11 @@ void idmap_destroy (struct idmap *map);
 int idmap_insert (struct idmap *map, uint64_t id, void *value);
 
 void *idmap_find (const struct idmap *map, uint64_t id);
+
+/* The value with the lowest id above 'after', or NULL.
+ */
+void *idmap_next (const struct idmap *map, uint64_t after);
+
 void idmap_delete (struct idmap *map, uint64_t id);
 
 /* Take a value out without destroying it. NULL if there is none for this id.
@@ -34,8 +40,7 @@ void *idmap_take (struct idmap *map, uint64_t id);
 void idmap_clear (struct idmap *map);
 size_t idmap_count (const struct idmap *map);
 
-/* The callback may delete the entry that it is called for, and no other;
- * it must not insert.
+/* In the order of ids. The callback may delete entries; it must not insert.
  */
 void idmap_each (struct idmap *map, idmap_each_f cb, void *arg);
 

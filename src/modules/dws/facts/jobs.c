@@ -102,6 +102,11 @@ struct job *jobs_find (struct jobs *jobs, uint64_t id)
     return idmap_find (jobs->map, id);
 }
 
+struct job *jobs_next (struct jobs *jobs, uint64_t after)
+{
+    return idmap_next (jobs->map, after);
+}
+
 const struct tally *jobs_tally (const struct jobs *jobs)
 {
     return &jobs->tally;

@@ -100,6 +100,10 @@ void jobs_destroy (struct jobs *jobs);
 size_t jobs_count (struct jobs *jobs);
 struct job *jobs_find (struct jobs *jobs, uint64_t id);
 
+/* The one with the lowest id above 'after', or NULL.
+ */
+struct job *jobs_next (struct jobs *jobs, uint64_t after);
+
 /* How many there are of each kind.
  */
 const struct tally *jobs_tally (const struct jobs *jobs);

@@ -17,6 +17,7 @@
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/drives.h"
 #include "libdws/storage/growth.h"
+#include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
 #include "facts/space.h"
 
@@ -156,14 +157,30 @@ static void add_map (json_t *sum, json_t *map, int sign)
         add_bytes (sum, rabbit, sign * json_integer_value (bytes));
 }
 
+static void forget_rabbits (struct claim *claim)
+{
+    free (claim->rabbits);
+    claim->rabbits = NULL;
+}
+
+const char *space_rabbits (struct claim *claim)
+{
+    if (!claim->rabbits)
+        claim->rabbits = dws_hosts_merge_json (claim->bytes, NULL);
+    return claim->rabbits;
+}
+
 /* Count a holding, or (sign -1) count it no more.
  */
 static void count_holding (struct space *space, struct holding *holding,
                            int sign)
 {
+    struct claim *claim = holding->claim;
+
     add_map (space->used, holding->bytes, sign);
-    add_map (holding->claim ? holding->claim->bytes : space->outside,
-             holding->bytes, sign);
+    add_map (claim ? claim->bytes : space->outside, holding->bytes, sign);
+    if (claim)
+        forget_rabbits (claim);
 }
 
 static void leave_group (struct holding *holding)
@@ -367,6 +384,7 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
     }
     json_decref (claim->bytes);
     claim->bytes = NULL;
+    forget_rabbits (claim);
 }
 
 json_t *space_persistent (const struct space *space)

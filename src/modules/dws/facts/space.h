@@ -29,6 +29,7 @@ struct holding;
 struct claim {
     uint64_t id;                // of the job
     json_t *bytes;              // by rabbit; NULL: nothing is known of
+    char *rabbits;              // space_rabbits(), if somebody has asked
     struct holding *holdings;   // what these are from
     bool held;                  // the scheduler is told (space_hold())
     unsigned int leaving;       // sched/holds.h: its job is let go next, 0: not yet
@@ -42,6 +43,10 @@ void space_destroy (struct space *space);
  */
 json_t *space_used (const struct space *space);
 json_t *space_outside (const struct space *space);
+
+/* The rabbits of a claim as a hostlist. Returns NULL if out of memory.
+ */
+const char *space_rabbits (struct claim *claim);
 
 /* The allocations of a job's Servers objects: a new object {NAME: {LABEL: {"size",
  * "count"}}} (libdws/storage/growth.h). Returns NULL with errno ENOMEM.

@@ -3,9 +3,6 @@
  * See describe.h.
  */
 
-#include <stdlib.h>
-#include <flux/hostlist.h>
-
 #include "libdws/util/jsontext.h"
 #include "facts/config.h"
 #include "facts/sync.h"
@@ -43,29 +40,6 @@ static json_t *describe_workflow (const struct dws_workflow *wf)
                       "since", arrived ? wf->t_ready : wf->t_desired);
 }
 
-static json_t *rabbits_of (const struct job *job)
-{
-    struct hostlist *hl;
-    const char *rabbit;
-    json_t *bytes;
-    json_t *o = NULL;
-    char *s = NULL;
-
-    if (!(hl = hostlist_create ()))
-        return NULL;
-    json_object_foreach (job->claim.bytes, rabbit, bytes) {
-        if (hostlist_append (hl, rabbit) < 0)
-            goto done;
-    }
-    hostlist_sort (hl);
-    if ((s = hostlist_encode (hl)))
-        o = json_string (s);
-done:
-    free (s);
-    hostlist_destroy (hl);
-    return o;
-}
-
 /* Flux tells of a job's end by the plugin alone.
  */
 static const char *waits_for (const struct job *job, const char *reason)
@@ -99,7 +73,9 @@ json_t *describe_job (struct job *job)
                          "exception", job->facts->exception)))
         return NULL;
     if ((wf && set_new (o, "workflow", describe_workflow (wf)) < 0)
-        || (job->claim.bytes && set_new (o, "rabbits", rabbits_of (job)) < 0)) {
+        || (job->claim.bytes && set_new (o, "rabbits",
+                                        json_string (space_rabbits (&job->claim)))
+               < 0)) {
         json_decref (o);
         o = NULL;
     }

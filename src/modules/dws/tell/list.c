@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See list.h. A request costs a walk over the records, and no more is encoded
- * than was asked for: the broker module answers nothing else meanwhile.
+ * See list.h. No more is looked at than is asked for: the broker module answers nothing
+ * else meanwhile.
  */
 
 #include <errno.h>
@@ -19,72 +19,39 @@
 /* Jobs
  */
 
-struct chosen {
-    const struct asker *asker;
-    uint64_t after;
-    struct job **jobs;
-    size_t count;
-};
-
-static void choose_job (struct job *job, void *arg)
+static struct job *next_visible (struct dws_ctx *ctx, const struct asker *asker,
+                                 uint64_t after)
 {
-    struct chosen *chosen = arg;
+    struct job *job = jobs_next (ctx->jobs, after);
 
-    if (job->facts->id > chosen->after
-        && is_visible (job, chosen->asker))
-        chosen->jobs[chosen->count++] = job;
-}
-
-static int compare_ids (const void *a, const void *b)
-{
-    uint64_t x = (*(struct job *const *)a)->facts->id;
-    uint64_t y = (*(struct job *const *)b)->facts->id;
-
-    return x < y ? -1 : x > y;
-}
-
-static json_t *encode_jobs (const struct chosen *chosen, size_t max)
-{
-    size_t count = chosen->count < max ? chosen->count : max;
-    json_t *jobs;
-    json_t *o;
-
-    if (!(jobs = json_array ()))
-        return NULL;
-    for (size_t i = 0; i < count; i++) {
-        if (json_array_append_new (jobs, describe_job (chosen->jobs[i])) < 0) {
-            json_decref (jobs);
-            return NULL;
-        }
-    }
-    if ((o = json_pack ("{s:o}", "jobs", jobs))
-        && count > 0 && count < chosen->count
-        && json_object_set_new (o, "next",
-                                json_integer (chosen->jobs[count - 1]
-                                              ->facts->id)) < 0) {
-        json_decref (o);
-        o = NULL;
-    }
-    return o;
+    while (job && !is_visible (job, asker))
+        job = jobs_next (ctx->jobs, job->facts->id);
+    return job;
 }
 
 json_t *list_jobs (struct dws_ctx *ctx, const struct asker *asker,
                    uint64_t after, int max)
 {
-    struct chosen chosen = { .asker = asker, .after = after };
-    json_t *o = NULL;
+    json_t *jobs = json_array ();
+    struct job *job = NULL;
+    json_t *next = NULL;
+    json_t *o;
 
-    /* One more than needed, as calloc of nothing may be NULL. */
-    if ((chosen.jobs = calloc (jobs_count (ctx->jobs) + 1,
-                               sizeof (chosen.jobs[0])))) {
-        jobs_each (ctx->jobs, choose_job, &chosen);
-        qsort (chosen.jobs, chosen.count, sizeof (chosen.jobs[0]), compare_ids);
-        o = encode_jobs (&chosen, max > 0 ? max : 0);
-        free (chosen.jobs);
+    while (jobs && max-- > 0 && (job = next_visible (ctx, asker, after))) {
+        if (json_array_append_new (jobs, describe_job (job)) < 0)
+            goto nomem;
+        after = job->facts->id;
     }
-    if (!o)
-        errno = ENOMEM;
-    return o;
+    if (job && next_visible (ctx, asker, after)
+        && !(next = json_integer (after)))
+        goto nomem;
+    if ((o = json_pack ("{s:o s:o*}", "jobs", jobs, "next", next)))
+        return o;
+    jobs = NULL;
+nomem:
+    json_decref (jobs);
+    errno = ENOMEM;
+    return NULL;
 }
 
 /* Rabbits

@@ -34,10 +34,69 @@ static void test_hosts (void **state)
     assert_int_equal (dws_hosts_count ("node["), 0);
 }
 
+static void test_walk (void **state)
+{
+    static const char *const all[] = { "node0", "node1", "x" };
+    struct hosts_walk walk;
+
+    assert_int_equal (hosts_walk_begin (&walk, "node[0-1],x"), 0);
+    assert_int_equal (walk.count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_string_equal (hosts_walk_next (&walk), all[i]);
+    assert_null (hosts_walk_next (&walk));
+    hosts_walk_end (&walk);
+    assert_int_equal (hosts_walk_begin (&walk, "node0"), 0);
+    assert_string_equal (hosts_walk_next (&walk), "node0");
+    assert_null (hosts_walk_next (&walk));
+    hosts_walk_end (&walk);
+    assert_int_equal (hosts_walk_begin (&walk, ""), 0);
+    assert_int_equal (walk.count, 0);
+    assert_null (hosts_walk_next (&walk));
+    hosts_walk_end (&walk);
+    assert_int_equal (hosts_walk_begin (&walk, "node["), -1);
+}
+
+static void test_merge (void **state)
+{
+    static const struct {
+        const char *lists;
+        const char *merged;
+    } tab[] = {
+        { "[]", "" },
+        { "['']", "" },
+        { "['b07']", "b07" },
+        { "['', 'b07']", "b07" },
+        { "['b2', 'b1']", "b[1-2]" },
+        { "['b[1-3]', 'b2', 'a']", "a,b[1-3]" },
+        { "['a', 'a']", "a" },
+        { "['a', 5]", NULL },
+        { "['a[']", NULL },
+        { "['a[1', '2]']", NULL },
+        { "{'b2': 1, 'b1': 1}", "b[1-2]" },
+        { "{'b1': 1}", "b1" },
+        { "{}", "" },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *lists = J (tab[i].lists);
+        char *s = dws_hosts_merge_json (lists, NULL);
+
+        if (tab[i].merged)
+            check_free (s, tab[i].merged);
+        else {
+            assert_null (s);
+            assert_int_equal (errno, EINVAL);
+        }
+        json_decref (lists);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_hosts),
+        cmocka_unit_test (test_walk),
+        cmocka_unit_test (test_merge),
     };
 
     return cmocka_run_group_tests_name ("hosts", tests, NULL, NULL);
