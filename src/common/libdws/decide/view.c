@@ -210,11 +210,11 @@ void fail (struct view *v, const char *type, const char *fmt, ...)
 void fail_late (struct view *v, const char *fmt, double limit)
 {
     const struct dws_workflow *wf = v->wf;
-    char text[128];
+    dws_error_t text;
     bool told = wf->state == wf->desired && *wf->message;
 
-    snprintf (text, sizeof (text), fmt, limit);
-    fail (v, DWS_EXCEPTION_TIMEOUT, "%s%s%s", text, told ? ": " : "",
+    dws_error (&text, 0, fmt, limit);
+    fail (v, DWS_EXCEPTION_TIMEOUT, "%s%s%s", text.text, told ? ": " : "",
           told ? wf->message : "");
 }
 

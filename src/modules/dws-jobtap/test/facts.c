@@ -124,6 +124,7 @@ static void test_course (void **state)
     assert_true (facts.run_started && facts.run_finished);
     assert_true (facts.resources_updated && facts.environment_posted);
     assert_false (facts.exception || jobtap_facts_abandoned (&facts));
+    jobtap_facts_clear (&facts);
 }
 
 /* A part is read back from the log, a part was seen live, in any order and
@@ -140,6 +141,7 @@ static void test_any_order (void **state)
             for (size_t i = 0; i < length; i++)
                 apply (&facts, i);
             check (&facts, length - 1);
+            jobtap_facts_clear (&facts);
         }
     }
 }
@@ -162,6 +164,7 @@ static void test_array (void **state)
     log = json_object ();
     assert_int_equal (jobtap_facts_apply_all (&facts, log), -1);
     json_decref (log);
+    jobtap_facts_clear (&facts);
 }
 
 static void test_exception (void **state)

@@ -70,6 +70,7 @@ static void decide (struct dws_health *health, const char *storages,
     if (dws_health_decide (health, o, topo, nodes, &policy, &error) < 0)
         fail_msg ("%s", error.text);
     json_decref (policy.queues);
+    json_decref (policy.outside);
     json_decref (o);
     dws_nodes_destroy (nodes);
     dws_topology_destroy (topo);
