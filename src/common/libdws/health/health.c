@@ -220,15 +220,20 @@ static json_t *encode_rabbit (bool up, int64_t capacity)
     return json_pack ("{s:b s:I}", "up", up, "capacity", (json_int_t)capacity);
 }
 
+int64_t dws_health_capacity_of (const struct dws_drives *drives, int64_t mapped)
+{
+    if (drives->found == 0 && drives->raw == 0)
+        return mapped;
+    return drives->usable < mapped ? drives->usable : mapped;
+}
+
 static int64_t capacity_of (json_t *storage, int64_t mapped, bool *known)
 {
     struct dws_drives drives;
 
     dws_drives_read (json_object_get (storage, "status"), &drives);
     *known = drives.raw > 0;
-    if (drives.found == 0 && drives.raw == 0)
-        return mapped;
-    return drives.usable < mapped ? drives.usable : mapped;
+    return dws_health_capacity_of (&drives, mapped);
 }
 
 int64_t dws_health_capacity (json_t *storage, int64_t mapped)

@@ -15,6 +15,7 @@
 #include <jansson.h>
 
 #include "libdws/graph/topology.h"
+#include "libdws/storage/drives.h"
 #include "libdws/util/error.h"
 
 /* The property of nodes that have no working rabbit.
@@ -78,6 +79,10 @@ struct dws_health {
  * some of the rabbit for other purposes. 'storage' may be NULL.
  */
 int64_t dws_health_capacity (json_t *storage, int64_t mapped);
+
+/* The same of drives that have been read.
+ */
+int64_t dws_health_capacity_of (const struct dws_drives *drives, int64_t mapped);
 
 /* The most of these that any rabbit of the mapping has. 'storages' is an object
  * by name; '*known' is false if of some rabbit nobody but the mapping says what

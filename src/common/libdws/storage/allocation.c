@@ -10,7 +10,6 @@
 
 #include "libdws/util/bounds.h"
 #include "libdws/util/hosts.h"
-#include "libdws/util/strtab.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "allocation.h"
@@ -135,15 +134,17 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
     return s;
 }
 
-/* Number the Storage objects by name. Names belong to the objects.
+/* The Storage objects by name: a new reference.
  */
-static struct strtab *index_storages (json_t *storages, dws_error_t *error)
+static json_t *index_storages (json_t *storages, dws_error_t *error)
 {
-    struct strtab *tab;
-    size_t i;
+    json_t *by_name;
     json_t *value;
+    size_t i;
 
-    if (!(tab = strtab_create (json_array_size (storages)))) {
+    if (json_is_object (storages))
+        return json_incref (storages);
+    if (!(by_name = json_object ())) {
         dws_error_nomem (error);
         return NULL;
     }
@@ -154,14 +155,15 @@ static struct strtab *index_storages (json_t *storages, dws_error_t *error)
             dws_error (error, EINVAL, "a Storage object has no name");
             goto error;
         }
-        if (strtab_insert (tab, name, i) < 0 && errno != EEXIST) {
+        if (!json_object_get (by_name, name)
+            && json_object_set (by_name, name, value) < 0) {
             dws_error_nomem (error);
             goto error;
         }
     }
-    return tab;
+    return by_name;
 error:
-    strtab_destroy (tab);
+    ERRNO_SAFE (json_decref (by_name));
     return NULL;
 }
 
@@ -170,15 +172,14 @@ error:
  */
 static void judge_rabbit (struct layout_rabbit *r,
                           const struct dws_allocation_opts *opts,
-                          const struct strtab *tab)
+                          json_t *storages)
 {
-    int index = strtab_find (tab, r->name);
-    json_t *storage = json_array_get (opts->storages, index);
+    json_t *storage = json_object_get (storages, r->name);
     const char *status = "";
     const char *state = "Enabled";
     struct dws_drives drives;
 
-    if (index < 0) {
+    if (!storage) {
         r->fault = "has no Storage object";
         return;
     }
@@ -204,16 +205,16 @@ char *dws_allocation_down (const char *hosts,
                            const struct dws_topology *topo,
                            dws_error_t *error)
 {
-    struct dws_allocation_opts opts = { .storages = storages };
+    struct dws_allocation_opts opts = { 0 };
     struct hostlist *all = hostlist_decode (hosts);
     struct hostlist *down = NULL;
-    struct strtab *tab = NULL;
+    json_t *by_name = NULL;
     const char *host;
     char *result = NULL;
 
     if (!all)
         dws_error (error, EINVAL, "malformed hostlist '%.60s'", hosts);
-    else if ((tab = index_storages (storages, error))) {
+    else if ((by_name = index_storages (storages, error))) {
         if (!(down = hostlist_create ()))
             goto nomem;
         for (host = hostlist_first (all); host; host = hostlist_next (all)) {
@@ -222,7 +223,7 @@ char *dws_allocation_down (const char *hosts,
             };
 
             if (r.name)
-                judge_rabbit (&r, &opts, tab);
+                judge_rabbit (&r, &opts, by_name);
             if (r.fault && hostlist_append (down, host) < 0)
                 goto nomem;
         }
@@ -230,7 +231,7 @@ char *dws_allocation_down (const char *hosts,
             goto nomem;
     }
 done:
-    strtab_destroy (tab);
+    ERRNO_SAFE (json_decref (by_name));
     hostlist_destroy (down);
     hostlist_destroy (all);
     return result;
@@ -287,10 +288,10 @@ static int fill_rabbits (struct layout *lay,
     json_t *value;
     size_t n = 0;
     int least = opts->anywhere ? 0 : 1;
-    struct strtab *tab = NULL;
+    json_t *storages = NULL;
     int rc = -1;
 
-    if (opts->storages && !(tab = index_storages (opts->storages, error)))
+    if (opts->storages && !(storages = index_storages (opts->storages, error)))
         return -1;
     json_object_foreach (nodes_per_rabbit, name, value) {
         struct layout_rabbit *r = &lay->rabbits[n++];
@@ -309,8 +310,8 @@ static int fill_rabbits (struct layout *lay,
             goto done;
         }
         r->room = LAYOUT_UNLIMITED;
-        if (tab)
-            judge_rabbit (r, opts, tab);
+        if (storages)
+            judge_rabbit (r, opts, storages);
         if (json_object_size (opts->reserved) > 0)
             r->reserved = json_integer_value (
                 json_object_get (opts->reserved, name));
@@ -319,7 +320,7 @@ static int fill_rabbits (struct layout *lay,
     }
     rc = 0;
 done:
-    strtab_destroy (tab);
+    ERRNO_SAFE (json_decref (storages));
     return rc;
 }
 

@@ -17,7 +17,8 @@
 struct dws_allocation_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: none)
     json_t *storages;     // borrowed: array of Storage objects as Kubernetes
-                          // has them, or NULL: take every rabbit as usable
+                          // has them, or an object with these by name, or NULL:
+                          // take every rabbit as usable
     json_t *used;         // borrowed: map of rabbit to bytes that are taken
                           // by others (drives.h), or NULL
     json_t *held;         // borrowed: what others keep to themselves there, or
@@ -64,8 +65,8 @@ int dws_allocation_anywhere (json_t *nodes_per_rabbit,
                              dws_error_t *error);
 
 /* Those of 'hosts', a hostlist, whose rabbit cannot hold anything now by its
- * Storage object, as a hostlist that the caller frees. Fails with EINVAL or
- * ENOMEM.
+ * Storage object, as a hostlist that the caller frees. 'storages' is as above, but
+ * without it no rabbit can. Fails with EINVAL or ENOMEM.
  */
 char *dws_allocation_down (const char *hosts,
                            json_t *storages,

@@ -33,17 +33,17 @@ static void read_devices (json_t *devices, struct dws_drives *drives,
     size_t index;
 
     json_array_foreach (devices, index, device) {
-        const char *state = "";
-        json_int_t size = 0;
-        int wear = -1;
+        json_t *state = json_object_get (device, "status");
+        json_t *wear = json_object_get (device, "wearLevel");
+        json_int_t size = json_integer_value (json_object_get (device,
+                                                               "capacity"));
 
-        (void)json_unpack (device, "{s?s s?I s?i}", "status", &state,
-                           "capacity", &size, "wearLevel", &wear);
-        if (strcmp (state, "Ready") != 0 || size <= 0)
+        if (!json_is_string (state) || size <= 0
+            || strcmp (json_string_value (state), "Ready") != 0)
             continue;
         sizes[drives->ready++] = size;
-        if (drives->wear < wear)
-            drives->wear = wear;
+        if (json_is_integer (wear) && drives->wear < json_integer_value (wear))
+            drives->wear = json_integer_value (wear);
         if (__builtin_add_overflow (drives->raw, size, &drives->raw))
             drives->raw = INT64_MAX;
     }

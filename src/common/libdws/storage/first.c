@@ -59,10 +59,13 @@ static json_t *only_bound (json_t *breakdowns, bool *any, dws_error_t *error)
 
 static json_t *by_name (json_t *storages)
 {
-    json_t *o = json_object ();
+    json_t *o;
     size_t index;
     json_t *value;
 
+    if (json_is_object (storages))
+        return json_incref (storages);
+    o = json_object ();
     json_array_foreach (storages, index, value) {
         const char *name = "";
 
@@ -79,18 +82,16 @@ static int fits (const struct choice *c, const char *rabbit, int64_t nodes,
                  dws_error_t *error)
 {
     struct dws_allocation_opts opts = *c->opts;
-    json_t *storage = json_object_get (c->storages, rabbit);
     json_t *counts = json_pack ("{s:I}", rabbit, (json_int_t)nodes);
     json_t *sets = NULL;
 
     opts.anywhere = false;
-    opts.storages = c->storages ? json_pack ("[O*]", storage) : NULL;
-    if (!counts || (c->storages && !opts.storages))
+    opts.storages = c->storages;
+    if (!counts)
         dws_error_nomem (error);
     else
         sets = dws_allocation_sets (c->bound, counts, &opts, error);
     ERRNO_SAFE (json_decref (counts));
-    ERRNO_SAFE (json_decref (opts.storages));
     if (sets) {
         json_decref (sets);
         return 1;

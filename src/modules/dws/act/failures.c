@@ -52,7 +52,7 @@ static int set_lagging (struct job *job, const char *hosts, bool shared)
 
 bool failures_leave_out (struct job *job)
 {
-    json_t *storages = storages_array (job->ctx->storages);
+    json_t *storages = storages_by_name (job->ctx->storages);
     dws_error_t error;
     char *hosts = storage_hosts (job);
     char *down = NULL;
@@ -74,7 +74,6 @@ bool failures_leave_out (struct job *job)
     free (failed);
     free (down);
     free (hosts);
-    json_decref (storages);
     return ok;
 }
 

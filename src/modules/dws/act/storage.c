@@ -487,7 +487,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
     json_t *goodness = NULL;
     json_t *nodes = NULL;
 
-    opts.storages = storages_array (job->ctx->storages);
+    opts.storages = storages_known (job->ctx->storages);
     if (!ever)
         opts.used = taken (job, NULL);
     if (!breakdowns || !resources || (!ever && !opts.used))
@@ -505,7 +505,6 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
     }
     ERRNO_SAFE (json_decref (goodness));
     ERRNO_SAFE (json_decref (opts.used));
-    ERRNO_SAFE (json_decref (opts.storages));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));
     return nodes;
@@ -534,7 +533,7 @@ static json_t *lay_out (struct job *job, json_t *nodes,
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *sets = NULL;
 
-    opts.storages = storages_array (job->ctx->storages);
+    opts.storages = storages_known (job->ctx->storages);
     if (growth && !storage_anywhere (job))
         opts.promised = add_promised (job, growth->given, json_object ());
     if (view < LAYOUT_EMPTY)
@@ -547,7 +546,6 @@ static json_t *lay_out (struct job *job, json_t *nodes,
     ERRNO_SAFE (json_decref (opts.resources));
     ERRNO_SAFE (json_decref (opts.promised));
     ERRNO_SAFE (json_decref (opts.used));
-    ERRNO_SAFE (json_decref (opts.storages));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));
     return sets;

@@ -77,6 +77,11 @@ json_t *storages_by_name (const struct storages *storages)
     return storages->by_name;
 }
 
+json_t *storages_known (const struct storages *storages)
+{
+    return json_object_size (storages->by_name) > 0 ? storages->by_name : NULL;
+}
+
 json_t *storages_array (const struct storages *storages)
 {
     const char *name;

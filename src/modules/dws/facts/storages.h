@@ -22,9 +22,10 @@ void storages_destroy (struct storages *storages);
 int storages_list (struct storages *storages, json_t *objects);
 int storages_learn (struct storages *storages, json_t *object, bool deleted);
 
-/* The objects by name: borrowed.
+/* The objects by name: borrowed. The second is NULL if none are known.
  */
 json_t *storages_by_name (const struct storages *storages);
+json_t *storages_known (const struct storages *storages);
 
 /* The objects as a new array, NULL if none are known.
  */

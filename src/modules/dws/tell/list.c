@@ -70,24 +70,29 @@ struct storage {
     bool disabled;
 };
 
+static const char *text_of (json_t *object, const char *key, const char *other)
+{
+    const char *s = json_string_value (json_object_get (object, key));
+
+    return s ? s : other;
+}
+
 static void read_storage (json_t *object, struct storage *storage)
 {
-    const char *state = "";
     json_t *status = json_object_get (object, "status");
-    json_t *annotations;
+    json_t *annotations = json_object_get (json_object_get (object, "metadata"),
+                                           "annotations");
+    const char *state = text_of (json_object_get (object, "spec"), "state", "");
 
-    *storage = (struct storage){ .status = "Unknown", .message = "",
-                                  .reason = "", .since = "", .by = "" };
-    (void)json_unpack (object, "{s?{s?s}}", "spec", "state", &state);
+    *storage = (struct storage){
+        .status = text_of (status, "status", "Unknown"),
+        .message = text_of (status, "message", ""),
+        .reason = "", .since = "", .by = "",
+        .computes = json_object_get (json_object_get (status, "access"),
+                                     "computes"),
+        .disabled = !strcmp (state, "Disabled"),
+    };
     dws_drives_read (status, &storage->drives);
-    (void)json_unpack (status, "{s?s s?s s?{s?o}}",
-                       "status", &storage->status,
-                       "message", &storage->message,
-                       "access",
-                         "computes", &storage->computes);
-    annotations = json_object_get (json_object_get (object, "metadata"),
-                                   "annotations");
-    storage->disabled = !strcmp (state, "Disabled");
     if (storage->disabled) {
         storage->status = "Disabled";
         (void)json_unpack (annotations, "{s?s s?s s?s}",
@@ -121,11 +126,11 @@ struct room {
 };
 
 static void read_room (struct dws_ctx *ctx, int index, const char *name,
-                       json_t *object, struct room *room)
+                       const struct storage *storage, struct room *room)
 {
     int64_t mapped = dws_topology_capacity (ctx->config->topology, index);
 
-    room->capacity = dws_health_capacity (object, mapped);
+    room->capacity = dws_health_capacity_of (&storage->drives, mapped);
     room->foreign = json_integer_value (
         json_object_get (space_outside (ctx->space), name));
     room->used = json_integer_value (json_object_get (space_used (ctx->space),
@@ -217,7 +222,7 @@ static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
     json_t *o;
 
     find_storage (ctx, name, object, &storage);
-    read_room (ctx, index, name, object, &room);
+    read_room (ctx, index, name, &storage, &room);
     o = json_pack ("{s:s s:s s:I s:I s:s}",
                    "name", name,
                    "state", storage.status,
@@ -287,7 +292,7 @@ json_t *list_totals (struct dws_ctx *ctx)
         json_int_t n;
 
         find_storage (ctx, name, object, &storage);
-        read_room (ctx, i, name, object, &room);
+        read_room (ctx, i, name, &storage, &room);
         sum.capacity += room.capacity;
         sum.used += room.used;
         sum.foreign += room.foreign;
