@@ -78,6 +78,57 @@ static const struct dws_member token[] = {
     { 0 },
 };
 
+/* Drivers
+ */
+
+struct driver {
+    struct dws_text status;
+    struct dws_text error;
+    struct dws_text message;
+};
+
+#define DRIVER(NAME, FIELD) \
+    { .key = NAME, .type = DWS_PICK_STRING, \
+      .offset = offsetof (struct driver, FIELD) }
+
+static const struct dws_member driver[] = {
+    DRIVER ("status", status),
+    DRIVER ("error", error),
+    DRIVER ("message", message),
+    { 0 },
+};
+
+/* Drivers have an entry for each state, and most of them say nothing (drivers.c).
+ */
+static bool says_something (const struct driver *driver)
+{
+    return driver->error.len > 0 || driver->message.len > 0
+        || dws_text_is (driver->status, "Error")
+        || dws_text_is (driver->status, "TransientCondition");
+}
+
+static int read_driver (struct dws_text *text, void *to, json_t **decoded)
+{
+    json_t **said = to;
+    struct driver d = { .status.s = NULL };
+    const char *s = text->s;
+    json_t *entry;
+
+    if (dws_text_pick (text, driver, &d, decoded) < 0)
+        return -1;
+    if (!says_something (&d))
+        return 0;
+    if (!(entry = dws_json_parse (s, text->s - s)))
+        return -1;
+    if (!*said && dws_text_keep (*said = json_array (), decoded) < 0)
+        *said = NULL;
+    if (json_array_append_new (*said, entry) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
+}
+
 static const struct dws_member status[] = {
     STRING ("state", state),
     STRING ("status", status),
@@ -86,7 +137,8 @@ static const struct dws_member status[] = {
     STRING ("readyChange", ready_change),
     STRING ("elapsedTimeLastState", elapsed),
     MEMBER ("ready", TRUE, ready),
-    MEMBER ("drivers", VALUE, drivers),
+    { .key = "drivers", .each = read_driver,
+      .offset = offsetof (struct workflow_text, drivers) },
     MEMBER ("directiveBreakdowns", VALUE, breakdowns),
     MEMBER ("env", VALUE, env),
     INSIDE ("computes", computes),
@@ -127,60 +179,6 @@ static int find_finalizer (struct dws_text list, json_t **decoded)
             found = 1;
     }
     return rc < 0 ? -1 : found;
-}
-
-struct driver {
-    struct dws_text status;
-    struct dws_text error;
-    struct dws_text message;
-};
-
-static const struct dws_member driver[] = {
-    { "status", NULL, DWS_PICK_STRING, offsetof (struct driver, status) },
-    { "error", NULL, DWS_PICK_STRING, offsetof (struct driver, error) },
-    { "message", NULL, DWS_PICK_STRING, offsetof (struct driver, message) },
-    { 0 },
-};
-
-/* Drivers have an entry for each state, and most of them say nothing (drivers.c).
- */
-static bool says_something (const struct driver *driver)
-{
-    return driver->error.len > 0 || driver->message.len > 0
-        || dws_text_is (driver->status, "Error")
-        || dws_text_is (driver->status, "TransientCondition");
-}
-
-/* Set '*said' to those that say something, NULL if none does.
- */
-static int find_drivers (struct dws_text list, json_t **decoded, json_t **said)
-{
-    struct dws_text rest = list;
-    int rc = 0;
-
-    *said = NULL;
-    while (is_array (list)
-           && (rc = dws_text_advance (&rest, rest.s > list.s)) > 0) {
-        struct driver d = { .status.s = NULL };
-        const char *s = rest.s;
-
-        if (dws_text_pick (&rest, driver, &d, decoded) < 0)
-            goto error;
-        if (!says_something (&d))
-            continue;
-        if ((!*said && !(*said = json_array ()))
-            || json_array_append_new (*said,
-                                      dws_json_parse (s, rest.s - s)) < 0) {
-            errno = ENOMEM;
-            goto error;
-        }
-    }
-    if (rc == 0)
-        return 0;
-error:
-    ERRNO_SAFE (json_decref (*said));
-    *said = NULL;
-    return -1;
 }
 
 static size_t count_entries (struct dws_text list)
@@ -394,8 +392,9 @@ static int copy_breakdowns (struct dws_workflow *wf, struct dws_text text,
 }
 
 static struct dws_workflow *create_with (const struct workflow_text *text,
-                                         json_t *drivers, const char *instance)
+                                         const char *instance)
 {
+    json_t *drivers = text->drivers;
     struct dws_text state = or_else (text->state, "");
     struct dws_text namespace = or_else (text->namespace, DWS_NAMESPACE);
     bool stray = !text->instance.s && dws_text_is (text->wlm, "flux");
@@ -460,7 +459,6 @@ struct dws_workflow *workflow_create (const struct workflow_text *text,
     char name[DWS_NAME_SIZE];
     uint64_t jobid = dws_workflow_jobid (copy_short (text->name, name,
                                                      sizeof (name)));
-    json_t *drivers;
     int finalizer;
 
     if (jobid == 0) {
@@ -468,11 +466,8 @@ struct dws_workflow *workflow_create (const struct workflow_text *text,
                    (int)text->name.len, text->name.s ? text->name.s : "");
         return NULL;
     }
-    if ((finalizer = find_finalizer (text->finalizers, decoded)) >= 0
-        && find_drivers (text->drivers, decoded, &drivers) == 0) {
-        wf = create_with (text, drivers, instance);
-        ERRNO_SAFE (json_decref (drivers));
-    }
+    if ((finalizer = find_finalizer (text->finalizers, decoded)) >= 0)
+        wf = create_with (text, instance);
     if (!wf) {
         if (errno == ENOMEM)
             dws_error (error, ENOMEM, "out of memory");

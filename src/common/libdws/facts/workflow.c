@@ -3,6 +3,7 @@
  * See workflow.h. decode.c makes the record.
  */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -62,25 +63,24 @@ const char *dws_workflow_name (uint64_t jobid, const char *instance,
 uint64_t dws_workflow_jobid (const char *name)
 {
     const char *digits = name + strlen (NAME_PREFIX);
-    char buf[DWS_NAME_SIZE];
-    char *suffix;
+    char *rest;
     uint64_t id;
 
-    if (strncmp (name, NAME_PREFIX, strlen (NAME_PREFIX)) != 0)
-        return 0;
-    id = strtoull (digits, &suffix, 10);
-    if (*suffix == '-') {
-        suffix++;
-        /* The index in the name of a breakdown is shorter. */
-        if (strspn (suffix, "0123456789abcdef") != SUFFIX_LENGTH)
-            return 0;
-    }
-    else
-        suffix = NULL;
     /* Only the one spelling: no sign, no leading zero, no overflow. */
-    if (strcmp (dws_workflow_name (id, suffix, buf), name) != 0)
+    if (strncmp (name, NAME_PREFIX, strlen (NAME_PREFIX)) != 0
+        || *digits < '1' || *digits > '9')
         return 0;
-    return id;
+    errno = 0;
+    id = strtoull (digits, &rest, 10);
+    if (errno != 0)
+        return 0;
+    if (*rest == '-') {
+        /* The index in the name of a breakdown is shorter. */
+        if (strspn (++rest, "0123456789abcdef") != SUFFIX_LENGTH)
+            return 0;
+        rest += SUFFIX_LENGTH;
+    }
+    return *rest == '\0' ? id : 0;
 }
 
 void dws_workflow_destroy (struct dws_workflow *wf)

@@ -44,7 +44,7 @@ struct workflow_text {
     struct dws_text computes_namespace;
     struct dws_text token;
     struct dws_text token_namespace;
-    struct dws_text drivers;    // as written
+    json_t *drivers;            // those that say something; borrowed
     struct dws_text breakdowns; // as written
     struct dws_text env;        // as written
     bool ready;
@@ -56,8 +56,8 @@ extern const struct workflow_text workflow_unread;
  */
 extern const struct dws_member workflow_members[];
 
-/* What dws_workflow_decode() returns for the parts. Those that are written have to be
- * valid. 'decoded' is that of dws_text_pick().
+/* What dws_workflow_decode() returns for the parts. 'decoded' is that of
+ * dws_text_pick().
  */
 struct dws_workflow *workflow_create (const struct workflow_text *text,
                                       const char *instance,

@@ -17,6 +17,17 @@ struct picker {
     int errnum;                 // of a failure
 };
 
+int dws_text_keep (json_t *value, json_t **decoded)
+{
+    if (!*decoded)
+        *decoded = json_array ();
+    if (json_array_append_new (*decoded, value) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
+}
+
 /* jansson alone says what a string means that is not plain.
  */
 static int decode_string (struct dws_text value, struct dws_text *string,
@@ -24,17 +35,10 @@ static int decode_string (struct dws_text value, struct dws_text *string,
 {
     json_t *o = dws_json_parse (value.s, value.len);
 
-    if (!o)
+    if (!o || dws_text_keep (o, decoded) < 0)
         return -1;
-    if ((!*decoded && !(*decoded = json_array ()))
-        || json_array_append (*decoded, o) < 0) {
-        json_decref (o);
-        errno = ENOMEM;
-        return -1;
-    }
     *string = (struct dws_text){ json_string_value (o),
                                  json_string_length (o) };
-    json_decref (o);
     return 1;
 }
 
@@ -80,6 +84,11 @@ static bool has_members (const struct dws_member *m, const char *s)
     return m->members && *s == '{';
 }
 
+static bool has_entries (const struct dws_member *m, const char *s)
+{
+    return m->each && *s == '[';
+}
+
 static int take_value (struct picker *picker, const struct dws_member *m,
                        struct dws_text value)
 {
@@ -88,7 +97,7 @@ static int take_value (struct picker *picker, const struct dws_member *m,
 
     switch (m->type) {
         case DWS_PICK_NOTHING:
-            if (has_members (m, value.s))
+            if (has_members (m, value.s) || has_entries (m, value.s))
                 return 0;
             return dws_text_string (value, &other, picker->decoded);
         case DWS_PICK_STRING:
@@ -144,12 +153,33 @@ static const char *pick_object (struct picker *picker, const char *s,
     return !place.s || rc < 0 ? NULL : place.s;
 }
 
+static const char *pick_entries (struct picker *picker, const char *s,
+                                 const char *end, const struct dws_member *m)
+{
+    struct dws_text key;
+    struct place place;
+    int rc;
+
+    enter (&place, s, end);
+    while ((rc = advance (&place, &key)) > 0) {
+        struct dws_text text = between (place.s, end);
+
+        if (m->each (&text, picker->to + m->offset, picker->decoded) < 0) {
+            picker->errnum = errno;
+            return NULL;
+        }
+        place.s = text.s;
+    }
+    return rc < 0 ? NULL : place.s;
+}
+
 static const char *pick_value (struct picker *picker, const char *s,
                                const char *end, const struct dws_member *m)
 {
     const char *after = has_members (m, s)
                         ? pick_object (picker, s, end, m->members)
-                        : skip_value (s, end);
+                        : has_entries (m, s) ? pick_entries (picker, s, end, m)
+                                             : skip_value (s, end);
 
     if (after && take_value (picker, m, between (s, after)) < 0) {
         picker->errnum = errno;

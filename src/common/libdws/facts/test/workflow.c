@@ -363,6 +363,8 @@ static void test_malformed (void **state)
         "{\"metadata\":{\"name\":\"fluxjob-7\"},\"spec\":{\"userID\":01}}",
         "{\"metadata\":{\"name\":\"fluxjob-7\"},"
         "\"status\":{\"drivers\":[{\"error\":\"\\q\"}]}}",
+        "{\"metadata\":{\"name\":\"fluxjob-7\"},"
+        "\"status\":{\"drivers\":[{\"error\":\"e\",\"completed\":x}]}}",
         "{\"metadata\":{\"name\":\"fluxjob-7\"},\"metadata\":{}}",
     };
 

@@ -195,6 +195,52 @@ static void test_twice (void **state)
                                 &decoded), -1);
 }
 
+static int read_entry (struct dws_text *text, void *to, json_t **decoded)
+{
+    json_int_t *sum = to;
+    struct picked picked = { .integer = 0 };
+
+    if (dws_text_pick (text, members, &picked, decoded) < 0)
+        return -1;
+    *sum += picked.integer;
+    return 0;
+}
+
+static void test_each (void **state)
+{
+    static const struct dws_member each[] = {
+        { .key = "a", .each = read_entry,
+          .offset = offsetof (struct picked, integer) },
+        { 0 },
+    };
+    static const struct {
+        const char *text;
+        int sum;                // -1: malformed
+    } tab[] = {
+        { "{\"a\":[{\"i\":1}, 7 ,{\"s\":\"\\n\",\"i\":2}]}", 3 },
+        { "{\"a\":[]}", 0 },
+        { "{\"a\":{\"i\":1}}", 0 },
+        { "{\"a\":\"x\"}", 0 },
+        { "{\"a\":x}", -1 },
+        { "{\"a\":[{\"i\":01}]}", -1 },
+        { "{\"a\":[{\"i\":1}", -1 },
+        { "{\"a\":[{\"i\":1}}", -1 },
+        { "{\"a\":[,]}", -1 },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_text text = dws_text (tab[i].text);
+        struct picked picked = { .integer = 0 };
+        json_t *decoded = NULL;
+        int rc = dws_text_pick (&text, each, &picked, &decoded);
+
+        assert_int_equal (rc, tab[i].sum < 0 ? -1 : 0);
+        if (rc == 0)
+            assert_int_equal (picked.integer, tab[i].sum);
+        json_decref (decoded);
+    }
+}
+
 /* An object is had as text, too, and reading goes on behind it.
  */
 static void test_both (void **state)
@@ -224,6 +270,7 @@ int main (void)
         cmocka_unit_test (test_whole),
         cmocka_unit_test (test_types),
         cmocka_unit_test (test_twice),
+        cmocka_unit_test (test_each),
         cmocka_unit_test (test_both),
     };
 

@@ -3,6 +3,8 @@
  * Unit tests of timestamp.c.
  */
 
+#include <time.h>
+
 #include "libdws/test/util.h"
 #include "libdws/util/timestamp.h"
 
@@ -18,6 +20,13 @@ static void test_timestamp (void **state)
         { "2026-11-23T12:00:00", 0. },
         { "2026-11-23T12:00:00+01:00", 0. },
         { "2026-11-23", 0. },
+        { "2026-13-23T12:00:00Z", 0. },
+        { "2026-00-23T12:00:00Z", 0. },
+        { "2026-11-00T12:00:00Z", 0. },
+        { "2026-11-32T12:00:00Z", 0. },
+        { "2026-11-23T24:00:00Z", 0. },
+        { "2026-11-23 12:00:00Z", 0. },
+        { "2026-11-23T12:00:00.5Zx", 0. },
         { "soon", 0. },
         { "", 0. },
         { NULL, 0. },
@@ -27,10 +36,27 @@ static void test_timestamp (void **state)
         assert_true (dws_timestamp (tab[i].text) == tab[i].seconds);
 }
 
+/* All days, as timegm() counts them.
+ */
+static void test_days (void **state)
+{
+    char text[64];
+
+    for (time_t t = 1; t < 150LL * 366 * 86400; t += 86400 - 7) {
+        struct tm tm;
+
+        assert_non_null (gmtime_r (&t, &tm));
+        assert_true (strftime (text, sizeof (text), "%Y-%m-%dT%H:%M:%SZ",
+                               &tm) > 0);
+        assert_true (dws_timestamp (text) == (double)t);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_timestamp),
+        cmocka_unit_test (test_days),
     };
 
     return cmocka_run_group_tests (tests, NULL, NULL);
