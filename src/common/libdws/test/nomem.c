@@ -18,6 +18,7 @@
 #include "libdws/config/config.h"
 #include "libdws/directive/directive.h"
 #include "libdws/facts/mounts.h"
+#include "libdws/facts/workflow.h"
 #include "libdws/graph/jgf.h"
 #include "libdws/graph/nodemap.h"
 #include "libdws/graph/topology.h"
@@ -446,6 +447,29 @@ static int op_json (struct fixture *f, dws_error_t *e)
     return rc;
 }
 
+static int op_workflow (struct fixture *f, dws_error_t *e)
+{
+    static const char text[] =
+        "{\"metadata\":{\"name\":\"fluxjob-7\",\"uid\":\"\\u00e9\"},"
+        "\"spec\":{\"dwDirectives\":[\"#DW jobdw name=a\"]},"
+        "\"status\":{\"state\":\"Setup\",\"directiveBreakdowns\":"
+        "[{\"name\":\"b\"}],\"drivers\":[{\"watchState\":\"Setup\","
+        "\"error\":\"an \\\"error\\\"\"},{\"message\":\"m\"}]}}";
+    struct dws_workflow *wf = dws_workflow_decode (dws_text (text), "me", e);
+
+    dws_workflow_destroy (wf);
+    return wf ? 0 : -1;
+}
+
+static int op_hosts (struct fixture *f, dws_error_t *e)
+{
+    static const char *const lists[] = { "a[1-2]", "b" };
+    char *s = dws_hosts_merge (lists, 2, e);
+
+    free (s);
+    return s ? 0 : -1;
+}
+
 static void *jansson_malloc (size_t size)
 {
     return must_fail (true) ? NULL : __real_malloc (size);
@@ -469,6 +493,8 @@ static void test_sweep (void **state)
         { "config", op_config },
         { "record", op_record },
         { "json", op_json },
+        { "workflow", op_workflow },
+        { "hosts", op_hosts },
         { "fluxion", op_fluxion },
         { "health", op_health },
         { "nodemap", op_nodemap },
