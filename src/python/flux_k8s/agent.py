@@ -141,7 +141,7 @@ class Session(Sink):
         if plural == "workflows":
             self._meanwhile = {}
             # First: one that gets its label now is in the other list.
-            self._strays, _ = await self._kube.alist_all(
+            self._strays, _ = await self._kube.apass_all(
                 "workflows", f"!{names.INSTANCE_LABEL}"
             )
             for obj in self._strays:
@@ -158,7 +158,7 @@ class Session(Sink):
         for obj in (*strays, *newer):
             if name_of(obj) not in names:
                 names.add(name_of(obj))
-                workflows.append(obj.whole())
+                workflows.append(obj)
         self._told = {name: v for name, v in self._told.items() if name in names}
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
@@ -183,7 +183,7 @@ class Session(Sink):
             objects = self._first[plural]
             objects[:] = [o for o in objects if name_of(o) != name]
             if event != "DELETED":
-                objects.append(obj.whole())
+                objects.append(obj)
             return
         if plural == "workflows" and self._is_told(event, obj):
             return

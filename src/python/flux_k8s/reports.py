@@ -19,12 +19,22 @@ Report = dict[str, Any]
 def encode(report: Report) -> bytes:
     """The JSON text of a report. An object that comes from the API server as it
     is goes on as it is."""
+    if report["type"] == "snapshot":
+        members = (b'"%s":%s' % (k.encode(), _member(v)) for k, v in report.items())
+        return b"{%s}" % b",".join(members)
     obj = report.get("object")
     if not isinstance(obj, Object) or obj.text is None:
         return to_json(report).encode()
     rest = tuple((k, v) for k, v in report.items() if k != "object")
     head = _head(rest) if "event" in report else to_json(dict(rest))[:-1].encode()
     return b'%s,"object":%s}' % (head, obj.text)
+
+
+def _member(value: Any) -> bytes:
+    """Of a snapshot."""
+    if isinstance(value, list):
+        return b"[%s]" % b",".join(obj.text or to_json(obj).encode() for obj in value)
+    return to_json(value).encode()
 
 
 @cache
