@@ -17,7 +17,7 @@ from typing import Any
 import cputime
 from cluster import run
 from growth import Growth
-from storm import AGENT, new_parser
+from storm import AGENT, SIM, new_parser
 
 POLL_S = 0.01
 MIB = 1 << 20
@@ -35,7 +35,8 @@ def attach(growth: Growth, module: int) -> dict[str, Any]:
     """Start the agent anew."""
     growth.cluster.kill_agent()
     growth.wait_status("no agent", lambda s: not s["agent"]["attached"])
-    before = cputime.of_process(module)
+    sim = growth.cluster.pid(SIM)
+    before, server = cputime.of_process(module), cputime.of_process(sim)
     times = {"begun": time.monotonic()}
     growth.cluster.start_agent()
     slowest = 0.0
@@ -56,6 +57,7 @@ def attach(growth: Growth, module: int) -> dict[str, Any]:
         "attach_to_synced_s": times["synced"] - times["attached"],
         "attach_to_idle_s": times["idle"] - times["attached"],
         "slowest_status_ms": 1000 * slowest,
+        "api_server_cpu_s": cputime.of_process(sim) - server,
         "agent_cpu_s": cputime.of_process(pid),
         "module_cpu_s": cputime.of_process(module) - before,
         "agent_MiB": cputime.resident_bytes(pid) / MIB,

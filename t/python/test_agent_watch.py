@@ -336,18 +336,46 @@ def test_an_object_goes_on_as_it_came():
     assert text not in encode(report)
 
 
-def test_a_large_snapshot_comes_in_parts():
+WORKFLOWS, BOTH = ("workflows",), ("servers", "workflows")
+
+
+@pytest.mark.parametrize("divided", [WORKFLOWS, BOTH])
+def test_a_large_snapshot_comes_in_parts(divided):
     snapshot = {
         "workflows": [obj(str(n), n) for n in range(1, 101)],
         "storages": [obj("r", 1)],
+        "servers": [obj(str(n), n) for n in range(1, 301)],
     }
-    parts = in_parts(snapshot)
-    assert sum((p["workflows"] for p in parts), []) == snapshot["workflows"]
+    parts = in_parts(snapshot, divided)
     assert [p.get("more") for p in parts] == [True] * (len(parts) - 1) + [None]
     assert [p for p in parts if "storages" in p] == parts[:1]
-    empty = {"workflows": [], "storages": []}
-    assert in_parts(empty) == [{"type": "snapshot", **empty}]
-    assert in_parts({"storages": []}) == [{"type": "snapshot", "storages": []}]
+    for kind in BOTH:
+        assert sum((p.get(kind, []) for p in parts), []) == snapshot[kind]
+    # Servers first, one part after the other
+    servers = ["servers" in p for p in parts]
+    assert servers == sorted(servers, reverse=True)
+    assert ("servers" in parts[1]) == (divided == BOTH)
+
+
+@pytest.mark.parametrize("divided", [WORKFLOWS, BOTH])
+def test_a_kind_of_which_there_is_none_is_in_the_snapshot(divided):
+    empty = {"workflows": [], "storages": [], "servers": []}
+    parts = in_parts(empty, divided)
+    assert {k: v for p in parts for k, v in p.items() if k in empty} == empty
+    assert in_parts({"storages": []}, divided) == [{"type": "snapshot", "storages": []}]
+    assert in_parts({"servers": []}, divided) == [{"type": "snapshot", "servers": []}]
+
+
+def test_an_older_module_gets_all_servers_in_one_part(monkeypatch):
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+    for divided in (WORKFLOWS, BOTH):
+        box = Mailbox()
+        session = Session(ScriptedKube([], []), "me", Loop(), 1, box, divided)
+        for plural in REPORT_TYPES:
+            session.listed(plural, [obj(str(n), n) for n in range(1, 201)], "9")
+        parts = [r for r in take(box) if "servers" in r]
+        assert (len(parts) == 1) == (divided == WORKFLOWS)
+        session.close()
 
 
 def test_what_a_result_has_shown_is_not_told_again(monkeypatch):

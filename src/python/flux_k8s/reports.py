@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
 from flux_k8s.objects import Name, Object, name_of, to_json
 
-OBJECTS_PER_PART = 8
+# Of which the module may take in so many in one go: it has others to answer.
+OBJECTS_PER_PART = {"servers": 64, "workflows": 16}
 
 Report = dict[str, Any]
 
@@ -43,15 +45,24 @@ def _head(keys: tuple[tuple[str, str], ...]) -> bytes:
     return to_json(dict(keys))[:-1].encode()
 
 
-def in_parts(snapshot: dict[str, list[Object]]) -> list[Report]:
-    """Reports of a snapshot that is too large for one."""
-    workflows = snapshot.get("workflows", [])
-    starts = range(0, len(workflows), OBJECTS_PER_PART)
-    parts: list[Report] = [
-        {"type": "snapshot", "workflows": workflows[i : i + OBJECTS_PER_PART]}
-        for i in starts
-    ] or [{"type": "snapshot"}]
-    parts[0].update(snapshot, **parts[0])
+def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[Report]:
+    """Reports of a snapshot that is too large for one.
+
+    Args:
+        kinds: of what there may be a part in each: Servers first, as they were
+            made for workflows.
+    """
+    parts: list[Report] = []
+    for kind, count in OBJECTS_PER_PART.items():
+        if kind in kinds and kind in snapshot:
+            objects = snapshot[kind]
+            starts = range(0, len(objects) or 1, count)
+            parts += [
+                {"type": "snapshot", kind: objects[i : i + count]} for i in starts
+            ]
+    parts = parts or [{"type": "snapshot"}]
+    rest = {kind: objects for kind, objects in snapshot.items() if kind not in kinds}
+    parts[0].update(rest)
     for part in parts[:-1]:
         part["more"] = True
     return parts
