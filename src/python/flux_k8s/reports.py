@@ -13,7 +13,7 @@ from typing import Any
 from flux_k8s.objects import Name, Object, name_of, to_json
 
 # Of which the module may take in so many in one go: it has others to answer.
-OBJECTS_PER_PART = {"servers": 64, "workflows": 16}
+OBJECTS_PER_PART = {"servers": 128, "workflows": 32}
 
 Report = dict[str, Any]
 
