@@ -55,3 +55,11 @@ def resident_bytes(pid: int) -> int:
     """What the process has in memory."""
     pages = pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_bytes(pid: int) -> int:
+    """The most that it has had."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) << 10
+    raise ValueError(f"{pid}: no VmHWM")

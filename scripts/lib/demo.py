@@ -18,7 +18,8 @@ import flux
 import flux.job
 from cluster import LIMIT_S, Cluster, Failed, run
 from flux.eventlog import EventLogEvent
-from flux_k8s.kube import ApiError, Kube
+from flux_k8s.errors import ApiError
+from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop
 from flux_rabbit.term import use_colour
 from instance import kept

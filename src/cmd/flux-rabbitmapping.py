@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any
 
-from flux_k8s import kube, rabbitmap
+from flux_k8s import errors, kube, rabbitmap
 
 PATIENCE_S = 1.0
 
@@ -96,7 +96,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except kube.ApiError as err:
+    except errors.ApiError as err:
         sys.exit(f"flux-rabbitmapping: ERROR: Kubernetes API: {err}")
     except (rabbitmap.MappingError, kube.ConfigError, OSError) as err:
         sys.exit(f"flux-rabbitmapping: ERROR: {err}")

@@ -18,7 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
 from dws_sim.rbac import wlm_role
 from flux_k8s.commands import execute
 from flux_k8s.crd import RESOURCES
-from flux_k8s.kube import ApiError, Kube
+from flux_k8s.errors import ApiError
+from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop
 from role import take
 

@@ -7,7 +7,7 @@ import pytest
 from faulty_server import LIMIT_S, Results
 from flux_k8s import commands
 from flux_k8s.comeback import Comeback
-from flux_k8s.kube import UNREACHABLE, ApiError
+from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.loop import Loop
 from flux_k8s.stats import Stats
 

@@ -21,8 +21,9 @@ from faulty_server import (
     never,
     run,
 )
-from flux_k8s import comeback, commands, kube
-from flux_k8s.kube import UNREACHABLE, ApiError, Kube
+from flux_k8s import comeback, commands, errors, kube
+from flux_k8s.errors import UNREACHABLE, ApiError
+from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.loop import Loop
 from flux_k8s.watch import pause_s
@@ -146,7 +147,7 @@ def test_retry_after_is_kept_to():
     assert 80.0 <= delay(email.utils.format_datetime(soon, usegmt=True)) <= 90.0 * 1.25
     assert delay("Thu, 01 Jan 1970 00:00:00 GMT") < 1.0
     assert delay("soon") < 1.0
-    assert delay("999999999") <= kube.RETRY_AFTER_CAP_S * 1.25
+    assert delay("999999999") <= errors.RETRY_AFTER_CAP_S * 1.25
 
 
 def test_many_who_were_put_off_do_not_come_back_together():

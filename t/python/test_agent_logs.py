@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 import pytest
 from flux_k8s import logs
-from flux_k8s.kube import UNREACHABLE, ApiError
+from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.loop import Loop
 
 

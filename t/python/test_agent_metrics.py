@@ -46,7 +46,7 @@ def collector(status=STATUS):
     stats.request("get", "workflows", 503, 4.0)
     stats.request("patch", "servers", 0, 100.0)
     stats.retry(503)
-    stats.event("workflows")
+    stats.event("workflows", 1)
     stats.listed("storages")
     return Collector(stats, lambda: status)
 

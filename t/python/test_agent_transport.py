@@ -11,7 +11,8 @@ import pytest
 import urllib3
 from faulty_server import LIMIT_S, Server, answer
 from flux_k8s import transport
-from flux_k8s.kube import UNREACHABLE, ApiError, Kube
+from flux_k8s.errors import UNREACHABLE, ApiError
+from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop
 
 server = pytest.fixture(faulty_server.server)

@@ -13,7 +13,7 @@ from flux_k8s.agent import (
 )
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import newest
-from flux_k8s.kube import UNREACHABLE, ApiError, WatchStream
+from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.loop import Loop
 from flux_k8s.objects import Object
 from flux_k8s.reports import Mailbox, encode, in_parts
@@ -59,7 +59,7 @@ class ScriptedKube:
         self.comeback = Comeback()
         self.following = None
 
-    async def alist_all(self, plural, selector):
+    async def apass_all(self, plural, selector):
         if selector.startswith("!"):
             return list(self.strays), "1"
         answer = self.lists.pop(0)
@@ -67,7 +67,7 @@ class ScriptedKube:
             raise answer
         return answer
 
-    async def awatch(self, plural, version, selector, timeout_s):
+    async def awatch(self, plural, version, selector, timeout_s, newest):
         self.watched_from.append(version)
         if not self.streams:
             self.following.stop()
@@ -245,10 +245,10 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
         return {"type": "result", "seq": 1, "ok": True, "object": found}
 
     class Meanwhile(ScriptedKube):
-        async def alist_all(self, plural, selector):
+        async def apass_all(self, plural, selector):
             for found in during if not selector.startswith("!") else ():
                 session._report(result(found))
-            return await super().alist_all(plural, selector)
+            return await super().apass_all(plural, selector)
 
     during = []
     kube = Meanwhile([([workflow("a", 1)], "3"), ([workflow("a", 4)], "10")], [])
@@ -336,32 +336,46 @@ def test_an_object_goes_on_as_it_came():
     assert text not in encode(report)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b'{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}',
-        b'{"type": "MODIFIED", "object": {"metadata": {"name": "a"}}}',
-        b'{"object":{"metadata":{"name":"a"}},"type":"MODIFIED"}',
-    ],
-)
-def test_the_object_of_an_event_is_found_in_its_line(line):
-    kind, obj = WatchStream._event(line)
-    assert (kind, obj) == ("MODIFIED", {"metadata": {"name": "a"}})
-    assert obj.text is None or json.loads(obj.text) == obj
+WORKFLOWS, BOTH = ("workflows",), ("servers", "workflows")
 
 
-def test_a_large_snapshot_comes_in_parts():
+@pytest.mark.parametrize("divided", [WORKFLOWS, BOTH])
+def test_a_large_snapshot_comes_in_parts(divided):
     snapshot = {
         "workflows": [obj(str(n), n) for n in range(1, 101)],
         "storages": [obj("r", 1)],
+        "servers": [obj(str(n), n) for n in range(1, 301)],
     }
-    parts = in_parts(snapshot)
-    assert sum((p["workflows"] for p in parts), []) == snapshot["workflows"]
+    parts = in_parts(snapshot, divided)
     assert [p.get("more") for p in parts] == [True] * (len(parts) - 1) + [None]
     assert [p for p in parts if "storages" in p] == parts[:1]
-    empty = {"workflows": [], "storages": []}
-    assert in_parts(empty) == [{"type": "snapshot", **empty}]
-    assert in_parts({"storages": []}) == [{"type": "snapshot", "storages": []}]
+    for kind in BOTH:
+        assert sum((p.get(kind, []) for p in parts), []) == snapshot[kind]
+    # Servers first, one part after the other
+    servers = ["servers" in p for p in parts]
+    assert servers == sorted(servers, reverse=True)
+    assert ("servers" in parts[1]) == (divided == BOTH)
+
+
+@pytest.mark.parametrize("divided", [WORKFLOWS, BOTH])
+def test_a_kind_of_which_there_is_none_is_in_the_snapshot(divided):
+    empty = {"workflows": [], "storages": [], "servers": []}
+    parts = in_parts(empty, divided)
+    assert {k: v for p in parts for k, v in p.items() if k in empty} == empty
+    assert in_parts({"storages": []}, divided) == [{"type": "snapshot", "storages": []}]
+    assert in_parts({"servers": []}, divided) == [{"type": "snapshot", "servers": []}]
+
+
+def test_an_older_module_gets_all_servers_in_one_part(monkeypatch):
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+    for divided in (WORKFLOWS, BOTH):
+        box = Mailbox()
+        session = Session(ScriptedKube([], []), "me", Loop(), 1, box, divided)
+        for plural in REPORT_TYPES:
+            session.listed(plural, [obj(str(n), n) for n in range(1, 201)], "9")
+        parts = [r for r in take(box) if "servers" in r]
+        assert (len(parts) == 1) == (divided == WORKFLOWS)
+        session.close()
 
 
 def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
@@ -430,12 +444,6 @@ def test_what_is_no_object_is_not_skimmed(text):
     assert Object.skimmed(text) is None
 
 
-def test_an_event_that_cannot_be_skimmed_is_decoded():
-    line = b'{"type":"ADDED","object":%s}' % as_text(7).replace(b'"a"', b'"\\u0061"')
-    kind, found = WatchStream._event(line)
-    assert (kind, found["spec"]["desiredState"]) == ("ADDED", "Setup")
-
-
 @pytest.mark.parametrize("version", [6, 7])
 def test_a_snapshot_has_all_of_each_object(monkeypatch, version):
     """Also of one that a result, or a change, shows while it is being made."""
@@ -451,5 +459,6 @@ def test_a_snapshot_has_all_of_each_object(monkeypatch, version):
         if plural != "workflows":
             session.listed(plural, [], "1")
     *_, snapshot = take(box)
-    assert snapshot["workflows"] == [json.loads(as_text(version))]
+    sent = json.loads(encode(snapshot))
+    assert sent["workflows"] == [json.loads(as_text(version))]
     session.close()

@@ -9,7 +9,8 @@ import pathlib
 
 import pytest
 from flux_k8s.crd import RESOURCES
-from flux_k8s.kube import ApiError, Kube
+from flux_k8s.errors import ApiError
+from flux_k8s.kube import Kube
 from sim_support import Sim
 
 

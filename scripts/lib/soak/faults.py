@@ -10,7 +10,8 @@ import signal
 import time
 from collections.abc import Callable
 
-from flux_k8s.kube import ApiError, Kube
+from flux_k8s.errors import ApiError
+from flux_k8s.kube import Kube
 
 from soak.jobs import Job
 from soak.world import Lost, World

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from flux_k8s.kube import ApiError, Kube
+from flux_k8s.errors import ApiError
+from flux_k8s.kube import Kube
 
 from soak.jobs import GIB, LENT_S, Job
 

@@ -16,6 +16,7 @@ import logging
 import math
 import signal
 import time
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,9 +82,19 @@ class Session(Sink):
     """One attachment: its watches, its commands, its first snapshot."""
 
     def __init__(
-        self, kube: Kube, instance: str, loop: Loop, workers: int, box: Mailbox
+        self,
+        kube: Kube,
+        instance: str,
+        loop: Loop,
+        workers: int,
+        box: Mailbox,
+        divided: Collection[str] = ("workflows",),
     ) -> None:
+        """Args:
+        divided: the kinds that the module takes in parts.
+        """
         self._kube = kube
+        self._divided = divided
         self._box = box
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
@@ -141,7 +152,7 @@ class Session(Sink):
         if plural == "workflows":
             self._meanwhile = {}
             # First: one that gets its label now is in the other list.
-            self._strays, _ = await self._kube.alist_all(
+            self._strays, _ = await self._kube.apass_all(
                 "workflows", f"!{names.INSTANCE_LABEL}"
             )
             for obj in self._strays:
@@ -158,7 +169,7 @@ class Session(Sink):
         for obj in (*strays, *newer):
             if name_of(obj) not in names:
                 names.add(name_of(obj))
-                workflows.append(obj.whole())
+                workflows.append(obj)
         self._told = {name: v for name, v in self._told.items() if name in names}
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
@@ -167,11 +178,11 @@ class Session(Sink):
         if plural == "workflows":
             self._complete(objects, version)
         if self._first is None:
-            self._box.put(*in_parts({plural: objects}))
+            self._box.put(*in_parts({plural: objects}, self._divided))
             return
         self._first[plural] = objects
         if set(self._first) == self._kinds:
-            self._box.put(*in_parts(self._first))
+            self._box.put(*in_parts(self._first, self._divided))
             self._first = None
 
     def changed(self, plural: str, event: str, obj: Object) -> None:
@@ -183,7 +194,7 @@ class Session(Sink):
             objects = self._first[plural]
             objects[:] = [o for o in objects if name_of(o) != name]
             if event != "DELETED":
-                objects.append(obj.whole())
+                objects.append(obj)
             return
         if plural == "workflows" and self._is_told(event, obj):
             return
@@ -310,7 +321,7 @@ class Agent:
             self._on_detached(exc)
             return
         if command.get("op") == "hello":
-            self._begin_session(str(command["instance"]), command.get("config") or {})
+            self._begin_session(command)
         elif self._session is not None:
             self._session.commands.submit(command)
             self._loop.begin()
@@ -341,7 +352,8 @@ class Agent:
         self._alarm_due = math.inf
         self._on_turn()
 
-    def _begin_session(self, instance: str, config: dict[str, Any]) -> None:
+    def _begin_session(self, hello: dict[str, Any]) -> None:
+        instance, config = str(hello["instance"]), hello.get("config") or {}
         self._end_session()
         LOGGER.info("attached to instance %s", instance)
         self._attempts = 0
@@ -357,7 +369,14 @@ class Agent:
             self._config_error = exc
             self._handle.reactor_stop()
             return
-        self._session = Session(kube, instance, self._loop, workers, self._box)
+        self._session = Session(
+            kube,
+            instance,
+            self._loop,
+            workers,
+            self._box,
+            hello.get("parts") or ("workflows",),
+        )
         self._on_turn()
         self._serve_metrics(config.get("metrics"))
         systemd.notify("READY=1")

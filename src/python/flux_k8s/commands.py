@@ -17,7 +17,8 @@ from typing import Any, Callable
 from flux.job import JobID
 
 from flux_k8s.crd import RESOURCES
-from flux_k8s.kube import BROKEN, UNREACHABLE, ApiError, Kube
+from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
+from flux_k8s.kube import Kube
 from flux_k8s.logs import read_logs
 from flux_k8s.loop import Loop, Task
 from flux_k8s.objects import Object, is_object

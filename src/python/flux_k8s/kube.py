@@ -9,9 +9,6 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator
-from datetime import datetime, timezone
-from email.utils import parsedate_to_datetime
 from typing import Any, Callable
 from urllib.parse import quote, urlencode
 
@@ -20,6 +17,9 @@ import kubernetes.client
 from flux_k8s import kubeconfig
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
+from flux_k8s.dws import skim_list
+from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
+from flux_k8s.events import WatchStream
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop
 from flux_k8s.objects import Object, to_json
@@ -29,94 +29,52 @@ from flux_k8s.trust import insecurity
 
 LOGGER = logging.getLogger(__name__)
 
-
 READ_TIMEOUT_S = 60.0
 # A watch ends by itself after its time; so much later it must be dead.
 WATCH_SLACK_S = 10.0
-# No server may put a request off for longer.
-RETRY_AFTER_CAP_S = 300.0
 # How often a list begins anew because it took longer than the server remembers.
 LIST_TRIES = 4
+# Objects for each request of one.
+LIST_PART = 500
 # A kubeconfig is not read again more often than this, however many workers
 # are refused at once.
 RELOAD_INTERVAL_S = 1.0
 # So long a token serves before the settings are asked for it again.
 AUTH_S = 1.0
 
-
-# Reasons of ours, where there was no answer.
-UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
-BROKEN = "Broken"  # the connection, or the answer, ended early or never came
-
 # How a refusal by a webhook begins, which no rule takes back.
 WEBHOOK = "admission webhook"
 NOT_SERVED = "could not find the requested resource"
 
 
-def retry_after_s(header: str | None) -> float | None:
-    """Seconds from a Retry-After header: a number, or a date (RFC 9110)."""
-    if header is None:
-        return None
-    header = header.strip()
-    if header.isdigit():
-        return min(float(header), RETRY_AFTER_CAP_S)
+# Objects of a part of a list, its resource version, and where the list goes on.
+Part = tuple[list[Object], str, str]
+
+
+def _decoded(data: bytes, what: str) -> Object:
     try:
-        date = parsedate_to_datetime(header)
-    except (TypeError, ValueError):
-        return None
-    if date.tzinfo is None:
-        date = date.replace(tzinfo=timezone.utc)
-    left_s = (date - datetime.now(timezone.utc)).total_seconds()
-    return min(max(left_s, 0.0), RETRY_AFTER_CAP_S)
+        answer = json.loads(data)
+    except ValueError as exc:
+        raise ApiError(0, BROKEN, f"{what}: {exc}") from exc
+    if not isinstance(answer, dict):
+        raise ApiError(0, BROKEN, f"{what}: not a JSON object")
+    return Object(answer, data)
 
 
-class ApiError(Exception):
-    """A request that did not succeed.
+def _decoded_part(data: bytes, what: str) -> Part:
+    answer = _decoded(data, what)
+    metadata = answer.get("metadata") or {}
+    version, more = metadata.get("resourceVersion"), metadata.get("continue")
+    objects = [Object(item) for item in answer.get("items") or []]
+    return objects, str(version or ""), more or ""
 
-    Attributes:
-        status: HTTP status, or 0 when there was no answer at all.
-        reason: the API server's reason word, such as "AlreadyExists".
-        message: the API server's own text, or what went wrong on the way.
-        retry_after_s: what the server asked for with 429 or 503, else None.
-    """
 
-    def __init__(
-        self,
-        status: int,
-        reason: str,
-        message: str,
-        retry_after_s: float | None = None,
-    ) -> None:
-        super().__init__(message)
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.retry_after_s = retry_after_s
-
-    @property
-    def transient(self) -> bool:
-        """True when the same request may well succeed later."""
-        return self.status in (0, 401, 408, 429) or self.status >= 500
-
-    @classmethod
-    def from_response(
-        cls, status: int, body: bytes, retry_after: str | None = None
-    ) -> ApiError:
-        """Read the Status object of an answer (spec/dws-api.md section 10)."""
-        answer: Any = None
-        try:
-            answer = json.loads(body)
-        except ValueError:
-            pass
-        if isinstance(answer, dict) and answer.get("kind") == "Status":
-            reason = str(answer.get("reason") or "")
-            message = str(answer.get("message") or "")
-        else:
-            # A page of text: a proxy's, say, or that of a server coming up.
-            reason = BROKEN
-            message = body[:512].decode("utf-8", errors="replace").strip()
-        delay = retry_after_s(retry_after)
-        return cls(status, reason, message or f"HTTP status {status}", delay)
+def _skimmed_part(data: bytes, what: str) -> Part:
+    """The same of objects that are only passed on."""
+    listed = skim_list(data, LIST_PART)
+    if listed is None:
+        return _decoded_part(data, what)
+    return [Object(*found) for found in listed.items], listed.version, listed.more
 
 
 class Kube:
@@ -302,7 +260,7 @@ class Kube:
         what: verb and plural name of the kind, for the statistics.
         """
         data = await self._send(what, method, path, *args)
-        return self._decoded(data, f"{method} {path}")
+        return _decoded(data, f"{method} {path}")
 
     async def _passed(
         self, what: tuple[str, str], method: str, path: str, *args: Any
@@ -310,17 +268,7 @@ class Kube:
         """The same where the answer is an object that is only passed on."""
         data = await self._send(what, method, path, *args)
         obj = Object.skimmed(data)
-        return self._decoded(data, f"{method} {path}") if obj is None else obj
-
-    @staticmethod
-    def _decoded(data: bytes, what: str) -> Object:
-        try:
-            answer = json.loads(data)
-        except ValueError as exc:
-            raise ApiError(0, BROKEN, f"{what}: {exc}") from exc
-        if not isinstance(answer, dict):
-            raise ApiError(0, BROKEN, f"{what}: not a JSON object")
-        return Object(answer, data)
+        return _decoded(data, f"{method} {path}") if obj is None else obj
 
     async def aversion(self, group: str) -> str:
         """The newest version of an API group that the server offers.
@@ -439,7 +387,7 @@ class Kube:
         return await self._passed(("delete", plural), "DELETE", path)
 
     async def alist_all(
-        self, plural: str, selector: str = "", limit: int = 500
+        self, plural: str, selector: str = "", limit: int = LIST_PART
     ) -> tuple[list[Object], str]:
         """All objects of a kind in every namespace.
 
@@ -452,20 +400,18 @@ class Kube:
         Returns:
             The objects and the resource version to watch from.
         """
-        for _ in range(LIST_TRIES):
-            try:
-                return await self._list_parts(plural, selector, limit)
-            except ApiError as exc:
-                if exc.status != 410:
-                    raise
-                expired = exc
-        raise ApiError(0, BROKEN, expired.message) from expired
+        return await self._list_whole(_decoded_part, plural, selector, limit)
+
+    async def apass_all(self, plural: str, selector: str) -> tuple[list[Object], str]:
+        """The same of objects that are only passed on."""
+        return await self._list_whole(_skimmed_part, plural, selector, LIST_PART)
 
     async def alist_in(
         self, plural: str, namespace: str, selector: str
     ) -> list[Object]:
         """The objects of a kind in one namespace that a label selector names."""
-        return (await self._list_parts(plural, selector, 500, namespace))[0]
+        path = await self._path(RESOURCES[plural], namespace)
+        return (await self._list(_decoded_part, plural, path, selector, LIST_PART))[0]
 
     async def apod_log(
         self, namespace: str, name: str, container: str, lines: int, limit_bytes: int
@@ -482,30 +428,60 @@ class Kube:
             ("get", "pods"), "GET", f"{path}/log?{urlencode(query)}"
         )
 
-    async def _list_parts(
-        self, plural: str, selector: str, limit: int, namespace: str = ""
+    async def _list_whole(
+        self,
+        read: Callable[[bytes, str], Part],
+        plural: str,
+        selector: str,
+        limit: int,
     ) -> tuple[list[Object], str]:
-        path = await self._path(RESOURCES[plural], namespace)
+        for _ in range(LIST_TRIES):
+            path = await self._path(RESOURCES[plural])
+            try:
+                return await self._list(read, plural, path, selector, limit)
+            except ApiError as exc:
+                if exc.status != 410:
+                    raise
+                expired = exc
+        raise ApiError(0, BROKEN, expired.message) from expired
+
+    async def _list(
+        self,
+        read: Callable[[bytes, str], Part],
+        plural: str,
+        path: str,
+        selector: str,
+        limit: int,
+    ) -> tuple[list[Object], str]:
+        """Args:
+        read: makes objects of an answer.
+        """
         objects: list[Object] = []
-        token = ""
+        query = {"limit": str(limit)}
+        if selector:
+            query["labelSelector"] = selector
         while True:
-            query = {"limit": str(limit)}
-            if selector:
-                query["labelSelector"] = selector
-            if token:
-                query["continue"] = token
             url = f"{path}?{urlencode(query)}"
-            answer = await self._request(("list", plural), "GET", url)
-            objects.extend(Object(o) for o in answer.get("items") or [])
-            metadata = answer.get("metadata") or {}
-            token = metadata.get("continue") or ""
-            if not token:
-                return objects, str(metadata.get("resourceVersion") or "")
+            data = await self._send(("list", plural), "GET", url)
+            part, version, more = read(data, f"GET {url}")
+            objects.extend(part)
+            if not more:
+                return objects, version
+            query["continue"] = more
 
     async def awatch(
-        self, plural: str, resource_version: str, selector: str, timeout_s: int
+        self,
+        plural: str,
+        resource_version: str,
+        selector: str,
+        timeout_s: int,
+        newest: bool = False,
     ) -> WatchStream:
-        """Open a watch of a kind in every namespace, with bookmarks."""
+        """Open a watch of a kind in every namespace, with bookmarks.
+
+        Args:
+            newest: of the events of an object that come together only the last.
+        """
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -518,7 +494,12 @@ class Kube:
         # The server closes the stream after timeout_s: silence much beyond
         # that is a connection that died without a word.
         stream = await self._open(("watch", plural), path, timeout_s + WATCH_SLACK_S)
-        return WatchStream(stream, self.comeback.lost)
+        return WatchStream(
+            stream,
+            newest,
+            left_out=lambda count: self.stats.event(plural, count),
+            broken=self.comeback.lost,
+        )
 
     # For who waits
 
@@ -545,7 +526,7 @@ class Kube:
         return self._waiting.run(self.adelete(plural, namespace, name))
 
     def list_all(
-        self, plural: str, selector: str = "", limit: int = 500
+        self, plural: str, selector: str = "", limit: int = LIST_PART
     ) -> tuple[list[Object], str]:
         return self._waiting.run(self.alist_all(plural, selector, limit))
 
@@ -555,64 +536,3 @@ class Kube:
         return self._waiting.run(
             self.awatch(plural, resource_version, selector, timeout_s)
         )
-
-
-# How lines begin as the API server writes them.
-_HEADS = [
-    (f'{{"type":"{kind}","object":'.encode(), kind)
-    for kind in ("MODIFIED", "ADDED", "DELETED", "BOOKMARK")
-]
-
-
-class WatchStream:
-    """The events of one watch request, as (type, object) pairs."""
-
-    def __init__(
-        self, stream: Stream, broken: Callable[[], None] = lambda: None
-    ) -> None:
-        """Args:
-        broken: called when the connection breaks.
-        """
-        self._stream = stream
-        self._broken = broken
-        self._pending = b""
-
-    async def next(self) -> Iterator[tuple[str, Object]] | None:
-        """Those that come next; None when the server, or close(), has ended it.
-        Iterating raises ApiError at an ERROR event.
-
-        Raises:
-            ApiError: the stream broke.
-        """
-        try:
-            chunk = await self._stream.chunk()
-        except NoAnswer as exc:
-            self._broken()
-            raise ApiError(0, BROKEN, f"watch ended: {exc}") from exc
-        *lines, self._pending = (self._pending + chunk).split(b"\n")
-        return (self._event(line) for line in lines if line.strip()) if chunk else None
-
-    @staticmethod
-    def _event(line: bytes) -> tuple[str, Object]:
-        # All of the line but for what is before the object and after it.
-        for head, kind in _HEADS:
-            if line.startswith(head) and line.endswith(b"}"):
-                obj = Object.skimmed(line[len(head) : -1])
-                if obj is not None:
-                    return kind, obj
-        try:
-            event = json.loads(line)
-            kind, obj = event["type"], event["object"]
-        except (ValueError, KeyError, TypeError) as exc:
-            raise ApiError(0, BROKEN, f"watch event: {exc}") from exc
-        if kind == "ERROR":
-            raise ApiError(
-                int(obj.get("code") or 0),
-                str(obj.get("reason") or ""),
-                str(obj.get("message") or "watch error"),
-            )
-        return kind, Object(obj)
-
-    def close(self) -> None:
-        """End the stream, also while a coroutine reads it."""
-        self._stream.close()

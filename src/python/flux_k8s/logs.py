@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from flux_k8s.kube import BROKEN, ApiError, Kube
+from flux_k8s.errors import BROKEN, ApiError
+from flux_k8s.kube import Kube
 
 # The sum over all containers of a job stays below this.
 TOTAL_BYTES = 256 * 1024

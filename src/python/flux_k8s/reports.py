@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
 from flux_k8s.objects import Name, Object, name_of, to_json
 
-OBJECTS_PER_PART = 8
+# Of which the module may take in so many in one go: it has others to answer.
+OBJECTS_PER_PART = {"servers": 128, "workflows": 32}
 
 Report = dict[str, Any]
 
@@ -19,6 +21,9 @@ Report = dict[str, Any]
 def encode(report: Report) -> bytes:
     """The JSON text of a report. An object that comes from the API server as it
     is goes on as it is."""
+    if report["type"] == "snapshot":
+        members = (b'"%s":%s' % (k.encode(), _member(v)) for k, v in report.items())
+        return b"{%s}" % b",".join(members)
     obj = report.get("object")
     if not isinstance(obj, Object) or obj.text is None:
         return to_json(report).encode()
@@ -27,21 +32,37 @@ def encode(report: Report) -> bytes:
     return b'%s,"object":%s}' % (head, obj.text)
 
 
+def _member(value: Any) -> bytes:
+    """Of a snapshot."""
+    if isinstance(value, list):
+        return b"[%s]" % b",".join(obj.text or to_json(obj).encode() for obj in value)
+    return to_json(value).encode()
+
+
 @cache
 def _head(keys: tuple[tuple[str, str], ...]) -> bytes:
     """The beginning of a report of a change, which has few forms."""
     return to_json(dict(keys))[:-1].encode()
 
 
-def in_parts(snapshot: dict[str, list[Object]]) -> list[Report]:
-    """Reports of a snapshot that is too large for one."""
-    workflows = snapshot.get("workflows", [])
-    starts = range(0, len(workflows), OBJECTS_PER_PART)
-    parts: list[Report] = [
-        {"type": "snapshot", "workflows": workflows[i : i + OBJECTS_PER_PART]}
-        for i in starts
-    ] or [{"type": "snapshot"}]
-    parts[0].update(snapshot, **parts[0])
+def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[Report]:
+    """Reports of a snapshot that is too large for one.
+
+    Args:
+        kinds: of what there may be a part in each: Servers first, as they were
+            made for workflows.
+    """
+    parts: list[Report] = []
+    for kind, count in OBJECTS_PER_PART.items():
+        if kind in kinds and kind in snapshot:
+            objects = snapshot[kind]
+            starts = range(0, len(objects) or 1, count)
+            parts += [
+                {"type": "snapshot", kind: objects[i : i + count]} for i in starts
+            ]
+    parts = parts or [{"type": "snapshot"}]
+    rest = {kind: objects for kind, objects in snapshot.items() if kind not in kinds}
+    parts[0].update(rest)
     for part in parts[:-1]:
         part["more"] = True
     return parts

@@ -65,9 +65,9 @@ class Stats:
         with self.lock:
             self.retries[status] += 1
 
-    def event(self, plural: str) -> None:
+    def event(self, plural: str, count: int) -> None:
         with self.lock:
-            self.events[plural] += 1
+            self.events[plural] += count
 
     def listed(self, plural: str) -> None:
         with self.lock:

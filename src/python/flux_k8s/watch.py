@@ -8,9 +8,12 @@ from __future__ import annotations
 import logging
 import random
 import time
+from collections.abc import Iterator
 from typing import Any, Callable
 
-from flux_k8s.kube import UNREACHABLE, ApiError, Kube, WatchStream
+from flux_k8s.errors import UNREACHABLE, ApiError
+from flux_k8s.events import WatchStream
+from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
 from flux_k8s.objects import Object
 
@@ -24,6 +27,8 @@ BACKOFF_CAP_S = 30.0
 PROBE_CAP_S = 10.0
 HTTP_GONE = 410
 SHORT_WATCH_S = 1.0
+
+CHANGES = ("ADDED", "MODIFIED", "DELETED")
 
 
 def backoff_s(attempt: int, first_s: float, cap_s: float) -> float:
@@ -122,7 +127,7 @@ class Watch:
 
     async def _list(self) -> str:
         await self._sink.listing(self._plural)
-        objects, version = await self._kube.alist_all(self._plural, self._selector)
+        objects, version = await self._kube.apass_all(self._plural, self._selector)
         if not self._stopped:
             self._recovered()
             self._kube.stats.listed(self._plural)
@@ -135,7 +140,11 @@ class Watch:
         """Watch until the server ends the stream; the version to go on from."""
         self._resume_from = version
         stream = self._stream = await self._kube.awatch(
-            self._plural, version, self._selector, random.randint(*WATCH_TIMEOUT_S)
+            self._plural,
+            version,
+            self._selector,
+            random.randint(*WATCH_TIMEOUT_S),
+            newest=True,
         )
         told = False
         began = time.monotonic()
@@ -144,9 +153,7 @@ class Watch:
                 return version
             self._recovered()
             while (events := await stream.next()) is not None:
-                for event, obj in events:
-                    told = True
-                    self._see(event, obj)
+                told = self._see(events) or told
         finally:
             stream.close()
             self._stream = None
@@ -154,15 +161,23 @@ class Watch:
             await self._slow_down()
         return self._resume_from
 
-    def _see(self, event: str, obj: Object) -> None:
-        self._idle_turns = 0
-        seen = (obj.get("metadata") or {}).get("resourceVersion")
-        if seen:
-            self._resume_from = str(seen)
-        if event in ("ADDED", "MODIFIED", "DELETED") and not self._stopped:
-            trim(obj)
-            self._kube.stats.event(self._plural)
-            self._sink.changed(self._plural, event, obj)
+    def _see(self, events: Iterator[tuple[str, Object]]) -> bool:
+        """Whether there were any."""
+        told, count = False, 0
+        try:
+            for event, obj in events:
+                told = True
+                self._idle_turns = 0
+                seen = (obj.get("metadata") or {}).get("resourceVersion")
+                if seen:
+                    self._resume_from = str(seen)
+                if event in CHANGES and not self._stopped:
+                    trim(obj)
+                    count += 1
+                    self._sink.changed(self._plural, event, obj)
+        finally:
+            self._kube.stats.event(self._plural, count)
+        return told
 
     async def _slow_down(self) -> None:
         """Once is nothing; but who is sent away again and again without having

@@ -365,7 +365,7 @@ def _kube(site: Site) -> Any:
 @check("API server")
 def _server(site: Site) -> str:
     from flux_k8s.crd import DWS_GROUP
-    from flux_k8s.kube import BROKEN, ApiError
+    from flux_k8s.errors import BROKEN, ApiError
 
     kube = _kube(site)
     try:
@@ -391,7 +391,7 @@ def _server(site: Site) -> str:
 @check("permissions")
 def _permissions(site: Site) -> str:
     from flux_k8s.crd import RESOURCES
-    from flux_k8s.kube import ApiError
+    from flux_k8s.errors import ApiError
 
     kube = _kube(site)
 
@@ -429,7 +429,7 @@ def _permissions(site: Site) -> str:
 @check("mapping of the cluster")
 def _mapping(site: Site) -> str:
     from flux_k8s import rabbitmap
-    from flux_k8s.kube import ApiError
+    from flux_k8s.errors import ApiError
 
     kube = _kube(site)
     if not site.rabbits:
@@ -516,7 +516,7 @@ def _label(obj: Object, name: str) -> str:
 @check("mounts")
 def _mounts(site: Site) -> str:
     from flux_k8s.crd import DWS_GROUP
-    from flux_k8s.kube import ApiError
+    from flux_k8s.errors import ApiError
 
     kube = _kube(site)
     workflow_uid = f"{DWS_GROUP}/workflow.uid"

@@ -222,7 +222,7 @@ def _graph(site: Site) -> str:
 @check("sizes of rabbits")
 def _sizes(site: Site) -> str | Advice:
     from flux_k8s import rabbitmap
-    from flux_k8s.kube import ApiError
+    from flux_k8s.errors import ApiError
 
     if site.kube is None:
         raise Skip("without a kubeconfig or an API server")

@@ -6,6 +6,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libdws/util/jsonstring.h"
@@ -261,6 +263,8 @@ static bool skim_metadata (struct text *t, const char *key, size_t size,
         return note_string (t, &skim->name);
     if (is_key ("namespace", key, size))
         return note_string (t, &skim->namespace);
+    if (is_key ("uid", key, size))
+        return note_string (t, &skim->uid);
     if (is_key ("resourceVersion", key, size))
         return note_string (t, &skim->version);
     if (is_key ("deletionTimestamp", key, size))
@@ -288,6 +292,251 @@ int dws_skim (const char *text, size_t size, struct dws_skim *skim)
 
     memset (skim, 0, sizeof (*skim));
     if (pass_object (&t, skim_object, skim)) {
+        pass_space (&t);
+        if (t.p == t.end)
+            return 0;
+    }
+    errno = EINVAL;
+    return -1;
+}
+
+/* Watches
+ */
+
+static bool skim_line (struct text *t, const char *key, size_t size, void *arg)
+{
+    struct dws_event *event = arg;
+    struct dws_span type = { 0 };
+    const char *first = t->p;
+
+    if (is_key ("object", key, size)) {
+        if (event->object.size || !pass_object (t, skim_object, &event->skim))
+            return false;
+        event->object.at = first - t->start;
+        event->object.size = t->p - first;
+        return true;
+    }
+    if (!is_key ("type", key, size) || event->type != DWS_EVENT_OTHER
+        || !note_string (t, &type))
+        return false;
+    if (is_key ("ADDED", first + 1, type.size))
+        event->type = DWS_EVENT_ADDED;
+    else if (is_key ("MODIFIED", first + 1, type.size))
+        event->type = DWS_EVENT_MODIFIED;
+    else if (is_key ("DELETED", first + 1, type.size))
+        event->type = DWS_EVENT_DELETED;
+    else if (is_key ("BOOKMARK", first + 1, type.size))
+        event->type = DWS_EVENT_BOOKMARK;
+    return event->type != DWS_EVENT_OTHER;
+}
+
+static void skim_event (struct text line, struct dws_event *event)
+{
+    struct text t = line;
+
+    memset (event, 0, sizeof (*event));
+    if (pass_object (&t, skim_line, event)
+        && event->type != DWS_EVENT_OTHER
+        && event->object.size > 0) {
+        pass_space (&t);
+        if (t.p == t.end)
+            return;
+    }
+    memset (event, 0, sizeof (*event));
+    event->object.at = line.p - line.start;
+    event->object.size = line.end - line.p;
+}
+
+size_t dws_skim_events (const char *text, size_t size, struct dws_event *events,
+                        size_t max, size_t *used)
+{
+    struct text line = { .start = text, .p = text };
+    size_t count = 0;
+
+    while (count < max
+           && (line.end = memchr (line.p, '\n', text + size - line.p))) {
+        const char *next = line.end + 1;
+
+        pass_space (&line);
+        if (line.p < line.end)
+            skim_event (line, &events[count++]);
+        line.p = next;
+    }
+    *used = line.p - text;
+    return count;
+}
+
+/* The next event of each object, by its name: open addressing.
+ */
+struct nexts {
+    struct dws_event **slots;
+    size_t mask;
+};
+
+static bool same (const char *text, struct dws_span a, struct dws_span b)
+{
+    return a.size == b.size && memcmp (text + a.at, text + b.at, a.size) == 0;
+}
+
+static uint32_t hash_span (const char *text, struct dws_span span,
+                           uint32_t hash)
+{
+    for (size_t i = 0; i < span.size; i++)
+        hash = (hash ^ (unsigned char)text[span.at + i]) * 16777619u;
+    return hash;
+}
+
+/* Where it is, or is to be.
+ */
+static struct dws_event **nexts_slot (struct nexts *nexts, const char *text,
+                                      const struct dws_skim *skim)
+{
+    size_t i = hash_span (text, skim->namespace,
+                          hash_span (text, skim->name, 2166136261u));
+
+    for (;; i++) {
+        struct dws_event **slot = &nexts->slots[i & nexts->mask];
+
+        if (!*slot
+            || (same (text, (*slot)->skim.name, skim->name)
+                && same (text, (*slot)->skim.namespace, skim->namespace)))
+            return slot;
+    }
+}
+
+static bool is_superseded (const char *text, const struct dws_event *event,
+                           const struct dws_event *next)
+{
+    return next && next->type == DWS_EVENT_MODIFIED
+        && (event->type == DWS_EVENT_ADDED || event->type == DWS_EVENT_MODIFIED)
+        && same (text, event->skim.uid, next->skim.uid);
+}
+
+/* From the last one on. What is left out has no object.
+ */
+static void leave_out (const char *text, struct dws_event *events, size_t count,
+                       struct nexts *nexts)
+{
+    for (struct dws_event *event = events + count; event-- > events;) {
+        struct dws_event **next;
+
+        if (event->type == DWS_EVENT_OTHER) {
+            memset (nexts->slots, 0,
+                    (nexts->mask + 1) * sizeof (nexts->slots[0]));
+            continue;
+        }
+        if (event->type == DWS_EVENT_BOOKMARK || !event->skim.name.size)
+            continue;
+        next = nexts_slot (nexts, text, &event->skim);
+        if (is_superseded (text, event, *next)) {
+            (*next)->type = event->type;
+            event->object.size = 0;
+        }
+        else
+            *next = event;
+    }
+}
+
+size_t dws_events_newest (const char *text, struct dws_event *events,
+                          size_t count)
+{
+    struct nexts nexts = { .mask = 1 };
+    size_t left = 0;
+
+    while (nexts.mask < 2 * count)
+        nexts.mask = 2 * nexts.mask + 1;
+    if (count < 2
+        || !(nexts.slots = calloc (nexts.mask + 1, sizeof (nexts.slots[0]))))
+        return count; // without memory nothing is left out
+    leave_out (text, events, count, &nexts);
+    free (nexts.slots);
+    for (size_t i = 0; i < count; i++)
+        if (events[i].object.size > 0)
+            events[left++] = events[i];
+    return left;
+}
+
+/* Lists
+ */
+
+struct items {
+    struct dws_list *list;
+    struct dws_item *items;
+    size_t max;
+    bool seen;                          // the key of them
+    bool metadata;                      // that of metadata
+};
+
+static bool skim_item (struct text *t, struct items *items)
+{
+    struct dws_item item = { 0 };
+
+    pass_space (t);
+    const char *first = t->p;
+    if (!pass_object (t, skim_object, &item.skim))
+        return false;
+    item.object.at = first - t->start;
+    item.object.size = t->p - first;
+    if (items->list->count < items->max)
+        items->items[items->list->count] = item;
+    items->list->count++;
+    return true;
+}
+
+static bool skim_items (struct text *t, struct items *items)
+{
+    if (items->seen)
+        return false;
+    items->seen = true;
+    if (pass_word (t, "null"))
+        return true;
+    if (!pass_char (t, '['))
+        return false;
+    if (pass_char (t, ']'))
+        return true;
+    do {
+        if (!skim_item (t, items))
+            return false;
+    } while (pass_char (t, ','));
+    return pass_char (t, ']');
+}
+
+static bool skim_list_metadata (struct text *t, const char *key, size_t size,
+                                void *arg)
+{
+    struct dws_list *list = arg;
+
+    if (is_key ("resourceVersion", key, size))
+        return note_string (t, &list->version);
+    if (is_key ("continue", key, size))
+        return (!list->more.size && pass_word (t, "\"\""))
+            || note_string (t, &list->more);
+    return pass_value (t);
+}
+
+static bool skim_list (struct text *t, const char *key, size_t size, void *arg)
+{
+    struct items *items = arg;
+
+    if (is_key ("items", key, size))
+        return skim_items (t, items);
+    if (is_key ("metadata", key, size)) {
+        if (items->metadata)
+            return false;
+        items->metadata = true;
+        return pass_object (t, skim_list_metadata, items->list);
+    }
+    return pass_value (t);
+}
+
+int dws_skim_list (const char *text, size_t size, struct dws_list *list,
+                   struct dws_item *items, size_t max)
+{
+    struct text t = { .start = text, .p = text, .end = text + size };
+    struct items arg = { .list = list, .items = items, .max = max };
+
+    memset (list, 0, sizeof (*list));
+    if (pass_object (&t, skim_list, &arg)) {
         pass_space (&t);
         if (t.p == t.end)
             return 0;

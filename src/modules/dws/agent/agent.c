@@ -36,6 +36,7 @@ struct agent {
     const flux_msg_t *request;  // of the attached agent, or NULL
     bool ready;
     bool listing;               // in the middle of a snapshot
+    bool listing_servers;       // of these
     bool reachable;             // the API server, as the agent sees it
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
@@ -74,6 +75,7 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
     agent->request = NULL;
     agent->ready = false;
     agent->listing = false;
+    agent->listing_servers = false;
     json_decref (agent->stats);
     agent->stats = NULL;
     free (agent->release);
@@ -286,9 +288,10 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     detach_agent (agent, ESTALE, "replaced by a newer agent");
     if (!(config = dws_config_agent (ctx->config)))
         goto error;
-    if (flux_respond_pack (h, msg, "{s:s s:i s:s s:s s:o}",
+    if (flux_respond_pack (h, msg, "{s:s s:i s:[s s] s:s s:s s:o}",
                            "op", "hello",
                            "version", version,
+                           "parts", "servers", "workflows",
                            "release", DWS_RELEASE,
                            "instance", ctx->instance,
                            "config", config) < 0) {
@@ -413,6 +416,7 @@ static int take_snapshot (struct agent *agent, const struct dws_report *report)
     json_t *storages = json_object_get (o, "storages");
     json_t *servers = json_object_get (o, "servers");
     json_t *persistent = json_object_get (o, "persistentstorageinstances");
+    bool more = json_is_true (json_object_get (o, "more"));
 
     if (json_is_array (persistent)) {
         persistent_list (agent->ctx->persistent, persistent);
@@ -422,12 +426,10 @@ static int take_snapshot (struct agent *agent, const struct dws_report *report)
     if (json_is_array (storages))
         note_storages (agent, storages_list (agent->ctx->storages,
                                              storages));
-    if (json_is_array (servers))
-        usage_list (agent->ctx, servers);
+    usage_list (agent->ctx, servers, &agent->listing_servers, more);
     if (!json_is_array (json_object_get (o, "workflows")))
         return 0;
-    return snapshot_workflows (agent, report->workflows,
-                               json_is_true (json_object_get (o, "more")));
+    return snapshot_workflows (agent, report->workflows, more);
 }
 
 static void take_event (struct agent *agent, const char *type, json_t *report)

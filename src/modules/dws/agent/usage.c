@@ -91,11 +91,17 @@ void usage_known (struct dws_ctx *ctx)
         ctx->events->space_known (ctx);
 }
 
-void usage_list (struct dws_ctx *ctx, json_t *objects)
+void usage_list (struct dws_ctx *ctx, json_t *objects, bool *listing, bool more)
 {
-    if (space_list (ctx->space, objects) < 0)
+    bool begun = *listing;
+
+    *listing = more && json_is_array (objects);
+    if (!begun && !json_is_array (objects))
+        return;
+    if (space_list (ctx->space, objects, !begun, !*listing) < 0)
         flux_log_error (ctx->h, "servers");
-    settle (ctx, false);
+    if (!*listing)
+        settle (ctx, false);
 }
 
 void usage_learn (struct dws_ctx *ctx, json_t *servers, bool deleted)

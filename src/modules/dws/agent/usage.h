@@ -13,9 +13,14 @@
 
 #include "base/ctx.h"
 
-/* Take in all Servers objects, or a change of one.
+/* Take in what a part of a snapshot has of all Servers objects (NULL: none). The parts
+ * that have any come first. '*listing' is kept from one to the next, and false before
+ * the first of all; there are 'more' parts.
  */
-void usage_list (struct dws_ctx *ctx, json_t *objects);
+void usage_list (struct dws_ctx *ctx, json_t *objects, bool *listing, bool more);
+
+/* Take in a change of one.
+ */
 void usage_learn (struct dws_ctx *ctx, json_t *servers, bool deleted);
 
 /* All Servers objects and all workflows are known, or all jobs: find out what is

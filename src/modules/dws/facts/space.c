@@ -462,7 +462,7 @@ int space_learn (struct space *space, json_t *servers, bool deleted)
     return set_taken (space, holding, servers);
 }
 
-int space_list (struct space *space, json_t *objects)
+int space_list (struct space *space, json_t *objects, bool first, bool last)
 {
     struct holding *holding;
     struct holding *next;
@@ -470,13 +470,13 @@ int space_list (struct space *space, json_t *objects)
     size_t index;
     int rc = 0;
 
-    for (holding = space->list; holding; holding = holding->next)
+    for (holding = first ? space->list : NULL; holding; holding = holding->next)
         holding->listed = false;
     json_array_foreach (objects, index, servers) {
         if (space_learn (space, servers, false) < 0)
             rc = -1;
     }
-    for (holding = space->list; holding; holding = next) {
+    for (holding = last ? space->list : NULL; holding; holding = next) {
         next = holding->next;
         if (holding->seen && !holding->listed)
             remove_holding (space, holding);

@@ -88,10 +88,11 @@ int space_claim (struct space *space, struct claim *claim, json_t *layout);
  */
 void space_free (struct space *space, struct claim *claim, bool torn_down);
 
-/* Take in a change of a Servers object, or all of them. Fails with ENOMEM.
+/* Take in a change of a Servers object, or a part of all of them. After the last part
+ * there are no others than those in the parts. Fails with ENOMEM.
  */
 int space_learn (struct space *space, json_t *servers, bool deleted);
-int space_list (struct space *space, json_t *objects);
+int space_list (struct space *space, json_t *objects, bool first, bool last);
 
 /* Find out whose the entries are that no job has, by the names of workflow and
  * persistent storage: one of them is NULL, or both. Those that were found to be

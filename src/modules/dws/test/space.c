@@ -58,7 +58,7 @@ static void list (struct space *space, const char *text)
 {
     json_t *objects = J (text);
 
-    assert_int_equal (space_list (space, objects), 0);
+    assert_int_equal (space_list (space, objects, true, true), 0);
     json_decref (objects);
 }
 
@@ -206,6 +206,29 @@ static void test_restart (void **state)
     space_destroy (space);
 }
 
+/* A list in parts, none of which is all.
+ */
+static void test_list_in_parts (void **state)
+{
+    json_t *first = J ("[" SERVERS ("a", "", G, "r1") ","
+                       SERVERS ("b", "", G, "r2") "]");
+    json_t *second = J ("[" SERVERS ("c", "", G, "r3") "]");
+    struct space *space = make_space ();
+
+    learn (space, SERVERS ("gone", "", G, "r4"), false);
+    assert_int_equal (space_list (space, first, true, false), 0);
+    assert_int_equal (space_list (space, second, false, false), 0);
+    assert_json (space_used (space), "{'r1': " G ", 'r2': " G ", 'r3': " G
+                                     ", 'r4': " G "}");
+    assert_int_equal (space_list (space, NULL, false, true), 0);
+    assert_json (space_used (space), "{'r1': " G ", 'r2': " G ", 'r3': " G "}");
+    assert_int_equal (space_list (space, second, true, true), 0);
+    assert_json (space_used (space), "{'r3': " G "}");
+    json_decref (first);
+    json_decref (second);
+    space_destroy (space);
+}
+
 #define ANNOTATED(name, labels, text, rest) \
     "{'metadata': {'name': '" name "', 'namespace': 'default', 'labels': {" \
     labels "}, 'annotations': {'flux-framework.org/colocation': '" text "'}}," \
@@ -350,6 +373,7 @@ int main (void)
         cmocka_unit_test (test_seen),
         cmocka_unit_test (test_ends),
         cmocka_unit_test (test_restart),
+        cmocka_unit_test (test_list_in_parts),
         cmocka_unit_test (test_keys),
         cmocka_unit_test (test_keys_again),
         cmocka_unit_test (test_held),

@@ -1,0 +1,103 @@
+# An agent that starts when there are many workflows; run by bench/attach.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""An agent is started, again and again, while so many jobs are held in the queue and
+have their workflows. The module is in a process of its own, for its memory to be told
+from everybody else's."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+
+import cputime
+from cluster import run
+from growth import Growth
+from storm import AGENT, SIM, new_parser
+
+POLL_S = 0.01
+MIB = 1 << 20
+
+
+def parse_args() -> argparse.Namespace:
+    parser = new_parser("bench/attach", __doc__)
+    add = parser.add_argument
+    add("--live", type=int, default=10000, help="workflows")
+    add("--runs", type=int, default=3, help="starts of the agent")
+    return parser.parse_args()
+
+
+def attach(growth: Growth, module: int) -> dict[str, Any]:
+    """Start the agent anew."""
+    growth.cluster.kill_agent()
+    growth.wait_status("no agent", lambda s: not s["agent"]["attached"])
+    sim = growth.cluster.pid(SIM)
+    before, server = cputime.of_process(module), cputime.of_process(sim)
+    times = {"begun": time.monotonic()}
+    growth.cluster.start_agent()
+    slowest = 0.0
+    while len(times) < 4:
+        asked = time.monotonic()
+        agent = growth.status()["agent"]
+        now = time.monotonic()
+        slowest = max(slowest, now - asked)
+        for key in ("attached", "synced"):
+            if agent[key]:
+                times.setdefault(key, now)
+        if agent["synced"] and not agent["commands"]:
+            times["idle"] = now
+        time.sleep(POLL_S)
+    pid = growth.cluster.pid(AGENT)
+    return {
+        "start_to_synced_s": times["synced"] - times["begun"],
+        "attach_to_synced_s": times["synced"] - times["attached"],
+        "attach_to_idle_s": times["idle"] - times["attached"],
+        "slowest_status_ms": 1000 * slowest,
+        "api_server_cpu_s": cputime.of_process(sim) - server,
+        "agent_cpu_s": cputime.of_process(pid),
+        "module_cpu_s": cputime.of_process(module) - before,
+        "agent_MiB": cputime.resident_bytes(pid) / MIB,
+        "agent_peak_MiB": cputime.peak_bytes(pid) / MIB,
+        "module_MiB": cputime.resident_bytes(module) / MIB,
+        "module_peak_MiB": cputime.peak_bytes(module) / MIB,
+    }
+
+
+def measure(growth: Growth, args: argparse.Namespace) -> list[dict[str, Any]]:
+    run("flux", "module", "remove", "dws")
+    dws = args.prefix / "lib" / "flux" / "modules" / "dws.so"
+    host = [sys.executable, str(pathlib.Path(__file__).with_name("modhost.py"))]
+    with subprocess.Popen([*host, str(dws)]) as module:
+        try:
+            growth.wait_synced()
+            growth.hold(args.live)
+            return [attach(growth, module.pid) for _ in range(args.runs)]
+        finally:
+            module.terminate()
+
+
+def main() -> int:
+    args = parse_args()
+    args.shell, args.latency, args.workers = False, 0.0, 0
+    growth = Growth(args)
+    try:
+        growth.cluster.start()
+        growth.wait_synced()
+        rows = measure(growth, args)
+    finally:
+        growth.cluster.stop()
+    if args.json:
+        print(json.dumps({"engine": growth.cluster.engine, "runs": rows}, indent=1))
+        return 0
+    print(f"Running on {growth.cluster.engine}; {args.live:,} workflows")
+    for key in rows[0]:
+        print(f"{key:20}" + "".join(f"{row[key]:10.2f}" for row in rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+# The events of a watch, out of the text that comes.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Events of watches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Callable
+
+from flux_k8s.dws import skim_events
+from flux_k8s.errors import BROKEN, ApiError
+from flux_k8s.objects import Object
+from flux_k8s.transport import NoAnswer, Stream
+
+
+class WatchStream:
+    """The events of one watch request, as (type, object) pairs."""
+
+    def __init__(
+        self,
+        stream: Stream,
+        newest: bool,
+        left_out: Callable[[int], None] = lambda count: None,
+        broken: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Args:
+        newest: of the events of an object that come together only the last, but
+            for that of its end and what was before that.
+        left_out: called with how many that were not.
+        broken: called when the connection breaks.
+        """
+        self._stream = stream
+        self._newest = newest
+        self._left_out = left_out
+        self._broken = broken
+        self._pending = b""
+
+    async def next(self) -> Iterator[tuple[str, Object]] | None:
+        """Those that come next; None when the server, or close(), has ended it.
+        Iterating raises ApiError at an ERROR event.
+
+        Raises:
+            ApiError: the stream broke.
+        """
+        try:
+            chunk = await self._stream.chunk()
+        except NoAnswer as exc:
+            self._broken()
+            raise ApiError(0, BROKEN, f"watch ended: {exc}") from exc
+        if not chunk:
+            return None
+        text = self._pending + chunk
+        events, seen, self._pending = skim_events(text, self._newest)
+        if seen > len(events):
+            self._left_out(seen - len(events))
+        return (
+            (kind, Object(found, text)) if kind else decode(text)
+            for kind, found, text in events
+        )
+
+    def close(self) -> None:
+        """End the stream, also while a coroutine reads it."""
+        self._stream.close()
+
+
+def decode(line: bytes) -> tuple[str, Object]:
+    """The event of a line that skim_events() does not know enough about.
+
+    Raises:
+        ApiError: it is that of an ERROR event, or the line is not one.
+    """
+    try:
+        event = json.loads(line)
+        kind, obj = event["type"], event["object"]
+    except (ValueError, KeyError, TypeError) as exc:
+        raise ApiError(0, BROKEN, f"watch event: {exc}") from exc
+    if kind == "ERROR":
+        raise ApiError(
+            int(obj.get("code") or 0),
+            str(obj.get("reason") or ""),
+            str(obj.get("message") or "watch error"),
+        )
+    return kind, Object(obj)

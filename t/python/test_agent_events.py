@@ -1,0 +1,226 @@
+# The events of a watch: out of the text that comes, and which of them are handed on.
+# SPDX-License-Identifier: LGPL-3.0-only
+import json
+
+import pytest
+from flux_k8s.errors import ApiError
+from flux_k8s.events import WatchStream
+from flux_k8s.loop import Loop
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+def obj(name, version):
+    return {"metadata": {"name": name, "resourceVersion": str(version)}}
+
+
+class Chunks:
+    """A stream of these, until its end."""
+
+    def __init__(self, *chunks):
+        self.chunks = [*chunks, b""]
+
+    async def chunk(self):
+        return self.chunks.pop(0)
+
+
+def all_of(stream):
+    """What a watch tells, to its end."""
+
+    async def follow():
+        while (events := await stream.next()) is not None:
+            for event in events:
+                found.append(event)
+
+    found = []
+    Loop().run(follow())
+    return found
+
+
+def events_of(*lines, newest=True):
+    """Of lines that come together."""
+    return all_of(WatchStream(Chunks(b"".join(b"%s\n" % x for x in lines)), newest))
+
+
+def as_line(kind, name, version, uid="1", **metadata):
+    found = obj(name, version)
+    found["metadata"].update(uid=uid, **metadata)
+    return json.dumps({"type": kind, "object": found}).encode()
+
+
+def short(events):
+    """Type, name and version of each."""
+    metas = [found["metadata"] for _, found in events]
+    return [
+        (kind, meta.get("name"), int(meta["resourceVersion"]))
+        for (kind, _), meta in zip(events, metas)
+    ]
+
+
+BOOKMARK = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"%d"}}}'
+GONE = b'{"type":"ERROR","object":{"code":410,"reason":"Expired","message":"old"}}'
+
+
+def test_of_events_that_come_together_the_last_counts():
+    lines = [
+        as_line("ADDED", "a", 1),
+        as_line("MODIFIED", "a", 2),
+        as_line("MODIFIED", "b", 3),
+        as_line("MODIFIED", "a", 4),
+        BOOKMARK % 5,
+        as_line("MODIFIED", "b", 6),
+    ]
+    assert short(events_of(*lines)) == [
+        ("ADDED", "a", 4),
+        ("BOOKMARK", None, 5),
+        ("MODIFIED", "b", 6),
+    ]
+    assert len(events_of(*lines, newest=False)) == 6
+
+
+def test_the_end_of_an_object_is_told_and_what_was_before_it():
+    lines = [
+        as_line("MODIFIED", "a", 1),
+        as_line("MODIFIED", "a", 2),
+        as_line("DELETED", "a", 3),
+        as_line("ADDED", "a", 4, uid="2"),
+        as_line("MODIFIED", "a", 5, uid="2"),
+    ]
+    assert short(events_of(*lines)) == [
+        ("MODIFIED", "a", 2),
+        ("DELETED", "a", 3),
+        ("ADDED", "a", 5),
+    ]
+
+
+def test_one_object_is_not_left_out_for_another():
+    lines = [
+        as_line("MODIFIED", "a", 1, namespace="x"),
+        as_line("MODIFIED", "a", 2, namespace="y"),
+        as_line("MODIFIED", "a", 3),
+        as_line("MODIFIED", "b", 4),
+        as_line("MODIFIED", "b", 5, uid="2"),
+    ]
+    assert len(events_of(*lines)) == 5
+
+
+def test_what_came_before_an_error_is_told():
+    stream = WatchStream(
+        Chunks(
+            as_line("MODIFIED", "a", 1) + b"\n" + as_line("MODIFIED", "a", 2),
+            b"\n" + GONE + b"\n" + as_line("MODIFIED", "a", 3) + b"\n",
+        ),
+        True,
+    )
+    first, second = run_both(stream)
+    assert short(first) == [("MODIFIED", "a", 1)]
+    assert short(second) == [("MODIFIED", "a", 2), ("error", None, 410)]
+
+
+def run_both(stream):
+    """The events of two chunks, and how they end."""
+
+    async def follow():
+        for _ in range(2):
+            events = []
+            told.append(events)
+            try:
+                for event in await stream.next():
+                    events.append(event)
+            except ApiError as exc:
+                error = {"metadata": {"resourceVersion": str(exc.status)}}
+                events.append(("error", error))
+
+    told = []
+    Loop().run(follow())
+    return told
+
+
+def test_an_event_may_come_in_pieces():
+    text = b"\r\n".join(
+        [as_line("ADDED", "a", 1), b"", as_line("MODIFIED", "\u00e9", 2), b""]
+    )
+    whole = all_of(WatchStream(Chunks(text), True))
+    assert short(whole) == [("ADDED", "a", 1), ("MODIFIED", "\u00e9", 2)]
+    for cut in range(1, len(text)):
+        stream = WatchStream(Chunks(text[:cut], text[cut:]), True)
+        assert all_of(stream) == whole
+
+
+@pytest.mark.parametrize("bad", [b"{", b"[]", b'{"type":"ADDED"}', b"\xff", b"null"])
+def test_what_is_no_event_breaks_the_watch_and_not_more(bad):
+    lines = as_line("ADDED", "a", 1) + b"\n" + bad + b"\n"
+    told = []
+
+    async def follow():
+        for event in await WatchStream(Chunks(lines), True).next():
+            told.append(event)
+
+    with pytest.raises(ApiError, match="watch event"):
+        Loop().run(follow())
+    assert short(told) == [("ADDED", "a", 1)]
+
+
+@given(st.data())
+def test_nothing_is_lost_in_a_chunk(data):
+    """What is known after it is as if each event had been told; and the version to go
+    on from is the last one."""
+    lines, there = [], {}
+    for version in range(1, data.draw(st.integers(1, 30)) + 1):
+        name = data.draw(st.sampled_from("abc"))
+        if name in there:
+            kind = data.draw(st.sampled_from(["MODIFIED", "MODIFIED", "DELETED"]))
+        else:
+            kind, there[name] = "ADDED", version
+        lines.append(as_line(kind, name, version, uid=str(there[name])))
+        if kind == "DELETED":
+            del there[name]
+    told = short(events_of(*lines))
+    every = short(events_of(*lines, newest=False))
+    assert told[-1][2] == every[-1][2] == len(lines)
+    assert [e for e in told if e[0] == "DELETED"] == [
+        e for e in every if e[0] == "DELETED"
+    ]
+    assert [v for _, _, v in told] == sorted(v for _, _, v in told)
+
+    def known(events):
+        state = {}
+        for kind, name, version in events:
+            if kind == "ADDED":
+                assert name not in state
+            else:
+                assert name in state
+            state[name] = version
+            if kind == "DELETED":
+                del state[name]
+        return state
+
+    assert known(told) == known(every)
+
+
+def test_what_is_left_out_is_counted():
+    chunk = b"".join(as_line("MODIFIED", "a", n) + b"\n" for n in range(1, 6))
+    left_out = []
+    stream = WatchStream(Chunks(chunk), True, left_out=left_out.append)
+    assert len(all_of(stream)) == 1
+    assert left_out == [4]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"type":"MODIFIED","object":{"metadata":{"name":"a"}}}',
+        b'{"type": "MODIFIED", "object": {"metadata": {"name": "a"}}}',
+        b'{"object":{"metadata":{"name":"a"}},"type":"MODIFIED"}',
+    ],
+)
+def test_the_object_of_an_event_is_found_in_its_line(line):
+    ((kind, obj),) = events_of(line)
+    assert (kind, obj) == ("MODIFIED", {"metadata": {"name": "a"}})
+    assert obj.text is None or json.loads(obj.text) == obj
+
+
+def test_an_event_that_cannot_be_skimmed_is_decoded():
+    line = as_line("ADDED", "a", 7).replace(b'"a"', b'"\\u0061"')
+    ((kind, found),) = events_of(line)
+    assert (kind, found, found.text) == ("ADDED", json.loads(line)["object"], None)
