@@ -67,6 +67,7 @@ test_expect_success 'load everything' '
 	cut -d" " -f1 flux | sort >flux.keys &&
 	cat >rabbit.toml <<-\EOT &&
 	save_datamovements = 5
+	progress_interval = "50ms"
 	daemons.copy-offload = "a.service"
 	EOT
 	dws_setup
@@ -123,6 +124,29 @@ test_expect_success 'all of that is for the owner of the job, and no guest else'
 		test_must_fail guest 4242 flux job info $jobid $key 2>err &&
 		grep restricted err || return 1
 	done
+'
+# The rows come together, if the interval allows it.
+test_expect_success 'what is kept back is there when the module is unloaded' '
+	sed -i "s/^progress_interval.*/progress_interval = \"1h\"/" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload && dws_ctl hold Setup && dws_ctl hold PostRun &&
+	jobid=$(submit) && dir=$(flux job id --to=kvs $jobid) &&
+	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout $DWS_LIMIT &&
+	test_must_fail flux kvs get $dir.rabbit_proposal_timing &&
+	flux jobs -no "{user.rabbit_workflow}" $jobid >memo &&
+	grep "^$(dws_workflow $jobid)\$" memo &&
+	flux module remove dws && expect Proposal &&
+	flux module load "$DWS_MODULES/dws.so" && dws_ctl release Setup &&
+	dws_wait_event $jobid start
+'
+test_expect_success 'a record that is waited for is written at once' '
+	expect Proposal Setup DataIn
+'
+test_expect_success 'and all are there when the epilog ends' '
+	flux cancel $jobid && dws_ctl wait-state $(dws_workflow $jobid) PostRun --timeout $DWS_LIMIT &&
+	expect Proposal Setup DataIn && dws_ctl release PostRun &&
+	dws_wait_event $jobid epilog-finish &&
+	cut -d" " -f1 records | sort >expected && written && dws_wait_event $jobid clean
 '
 test_expect_success 'the keys of the instance are for its owner' '
 	flux kvs put dws.losses="[]" dws.expiry="{}" dws.notices="[]" && flux kvs ls -1 dws >found &&

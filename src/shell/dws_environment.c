@@ -166,41 +166,42 @@ static int handle_eventlog (flux_shell_t *shell, json_int_t id, const char *s)
     return rc;
 }
 
-/* Ask rank 0 for the events. Returns as handle_events() does.
+/* Ask the job-info module of a rank for the events. Returns as handle_events() does.
  */
-static int ask_leader (flux_shell_t *shell, json_int_t id, double timeout)
+static int look_up (flux_shell_t *shell, json_int_t id, uint32_t rank, double timeout)
 {
     flux_t *h = flux_shell_get_flux (shell);
     flux_future_t *f;
     const char *eventlog;
     int rc = 0;
 
-    if (!(f = flux_rpc_pack (h, "job-info.lookup", 0, 0, "{s:I s:[s] s:i}",
+    if (!(f = flux_rpc_pack (h, "job-info.lookup", rank, 0, "{s:I s:[s] s:i}",
                              "id", id,
                              "keys", "eventlog",
                              "flags", 0))
         || flux_future_wait_for (f, timeout) < 0
         || flux_rpc_get_unpack (f, "{s:s}", "eventlog", &eventlog) < 0)
-        shell_warn ("asking rank 0 for the job's eventlog: %s",
-                    future_text (f, errno));
+        shell_warn ("asking %s for the job's eventlog: %s",
+                    rank == 0 ? "rank 0" : "the broker", future_text (f, errno));
     else
         rc = handle_eventlog (shell, id, eventlog);
     flux_future_destroy (f);
     return rc;
 }
 
-/* The KVS of a rank can miss a change (flux-core 0.88, one job of some hundreds):
- * until the next one, which may be hours later, all that is looked up or watched
- * there is as before.
+/* All that is waited for is in the eventlog before the shell is started, so it is looked up
+ * first: a watch has each event read and sent by itself. The KVS of a rank may be a moment
+ * behind, and it can miss a change (flux-core 0.88, one job of some hundreds): until the next
+ * one, which may be hours later, all that is looked up or watched there is as before.
  */
-static int watch_eventlog (flux_shell_t *shell, json_int_t id)
+static int find_variables (flux_shell_t *shell, json_int_t id)
 {
     flux_t *h = flux_shell_get_flux (shell);
     double timeout = WATCH_MIN;
     flux_future_t *f;
-    int rc;
+    int rc = look_up (shell, id, FLUX_NODEID_ANY, timeout);
 
-    do {
+    while (rc == 0) {
         if (!(f = flux_job_event_watch (h, id, "eventlog", 0))) {
             shell_log_errno ("watching the job's eventlog");
             return -1;
@@ -210,9 +211,9 @@ static int watch_eventlog (flux_shell_t *shell, json_int_t id)
             shell_log_errno ("cancelling the watch of the eventlog");
         flux_future_destroy (f);
         if (rc == 0)
-            rc = ask_leader (shell, id, timeout);
+            rc = look_up (shell, id, 0, timeout);
         timeout = timeout < WATCH_MAX / 2. ? timeout * 2. : WATCH_MAX;
-    } while (rc == 0);
+    }
     return rc < 0 ? -1 : 0;
 }
 
@@ -264,7 +265,7 @@ static int init_cb (flux_plugin_t *p,
         shell_debug ("no Flux instance");
         return 0;
     }
-    return watch_eventlog (shell, id);
+    return find_variables (shell, id);
 }
 
 __attribute__ ((visibility ("default")))

@@ -23,6 +23,7 @@
 #include "libutil/names.h"
 #include "act/abort.h"
 #include "act/actions.h"
+#include "act/drafts.h"
 #include "act/expire.h"
 #include "act/groups.h"
 #include "act/kvs.h"
@@ -102,6 +103,7 @@ static void on_job_forgotten (struct job *job)
     totals_forget_job (job->ctx->totals, job);
     if (job->ctx->expire)
         expire_look (job->ctx->expire);
+    draft_send (job);
     annotate_leave (job);
     explain_forget (job);
 }
@@ -279,6 +281,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         totals_destroy (ctx->totals);
         ctx->totals = NULL;
         jobs_destroy (ctx->jobs);
+        drafts_destroy (ctx->drafts);
         storages_destroy (ctx->storages);
         space_destroy (ctx->space);
         calls_destroy (ctx->calls);
@@ -334,6 +337,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->persistent = persistent_create (ctx->worker))
         || !(ctx->sweeps = sweeps_create (ctx))
         || !(ctx->leases = leases_create (ctx))
+        || !(ctx->drafts = drafts_create (ctx))
         || !(ctx->jobs = jobs_create (ctx))
         || !(ctx->sync = sync_create (ctx))
         || !(ctx->agent = agent_create (ctx))

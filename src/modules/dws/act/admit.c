@@ -10,6 +10,7 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
+#include "act/drafts.h"
 #include "act/first.h"
 #include "act/kvs.h"
 #include "act/near.h"
@@ -209,6 +210,7 @@ static int send_resources (struct job *job, const struct demand *demand)
     flux_future_t *f;
     json_t *first = NULL;
 
+    draft_tell (job);
     if (job->offering != DWS_FIRST_UNSAID)
         first = json_boolean (job->offering == DWS_FIRST_YES);
     f = calls_rpc (job->ctx->h, "job-manager.dws.resource-update",

@@ -10,12 +10,12 @@
 #include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
+#include "act/drafts.h"
 #include "act/objects.h"
 #include "act/storage.h"
 #include "act/workflow.h"
 #include "agent/commands.h"
 #include "facts/config.h"
-#include "tell/annotate.h"
 
 enum {
     LOOK,
@@ -71,7 +71,7 @@ static bool label_result (struct job *job, const struct result *result)
     if (result->ok) {
         flux_log (job->ctx->h, LOG_INFO, "%s: taken over from flux-coral2",
                   job_label (job, label));
-        annotate_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name), false);
+        draft_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name));
     }
     return workflow_result (job, result);
 }

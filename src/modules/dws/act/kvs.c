@@ -108,11 +108,12 @@ static int put_record (flux_kvs_txn_t *txn, uint64_t id, const char *name,
     return rc;
 }
 
-static int put_timing (flux_kvs_txn_t *txn,
-                       uint64_t id,
-                       enum dws_state state,
-                       const char *elapsed)
+int kvs_put_timing (struct commits *commits,
+                    uint64_t id,
+                    enum dws_state state,
+                    const char *elapsed)
 {
+    flux_kvs_txn_t *txn = commits_txn (commits);
     char name[64];
     json_t *value;
     int rc;
@@ -120,7 +121,7 @@ static int put_timing (flux_kvs_txn_t *txn,
     snprintf (name, sizeof (name), DWS_KEY_TIMING, dws_state_name (state));
     for (char *cp = name; *cp; cp++)
         *cp = tolower (*cp);
-    if (!(value = json_string (elapsed))) {
+    if (!txn || !(value = json_string (elapsed))) {
         errno = ENOMEM;
         return -1;
     }
@@ -129,26 +130,11 @@ static int put_timing (flux_kvs_txn_t *txn,
     return rc;
 }
 
-flux_future_t *kvs_save (struct commits *commits,
-                         uint64_t id,
-                         const struct dws_workflow *wf,
-                         enum dws_state state,
-                         struct dws_text object)
+int kvs_put_workflow (struct commits *commits, uint64_t id, const char *record)
 {
-    flux_kvs_txn_t *txn;
-    char *record = NULL;
-    int rc = -1;
+    flux_kvs_txn_t *txn = commits_txn (commits);
 
-    if ((object.s && !(record = dws_record_text (object)))
-        || !(txn = commits_txn (commits)))
-        goto done;
-    if (wf && wf->state == state && wf->ready && wf->elapsed
-        && put_timing (txn, id, state, wf->elapsed) < 0)
-        goto done;
-    rc = record ? put_text (txn, id, DWS_KEY_WORKFLOW, record) : 0;
-done:
-    ERRNO_SAFE (free (record));
-    return rc < 0 ? NULL : commits_wait (commits);
+    return txn ? put_text (txn, id, DWS_KEY_WORKFLOW, record) : -1;
 }
 
 static flux_future_t *save_record (struct commits *commits, uint64_t id,

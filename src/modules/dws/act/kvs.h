@@ -19,17 +19,15 @@
  */
 char *kvs_instance (flux_t *h);
 
-/* Start to store rabbit_<state>_timing (if 'wf' is not NULL and has completed
- * 'state') and rabbit_workflow (if there is an 'object') of job 'id', bounded
- * as libdws/tell/record.h says. Both are stored in the job's directory, where
- * its owner can read them with flux job info, and once more in data.dws below
- * that, the place for records of services.
+/* Write rabbit_<state>_timing, or rabbit_workflow, of job 'id' with the next commit. As all
+ * records, they are stored in the job's directory, where its owner can read them with flux
+ * job info, and once more in data.dws below that, the place for records of services.
  */
-flux_future_t *kvs_save (struct commits *commits,
-                         uint64_t id,
-                         const struct dws_workflow *wf,
-                         enum dws_state state,
-                         struct dws_text object);
+int kvs_put_timing (struct commits *commits,
+                    uint64_t id,
+                    enum dws_state state,
+                    const char *elapsed);
+int kvs_put_workflow (struct commits *commits, uint64_t id, const char *record);
 
 /* Start to store up to 'max' of a workflow's NnfDataMovement objects as
  * rabbit_datamovements, those that have failed first.

@@ -7,8 +7,10 @@
 
 #include <errno.h>
 
+#include "libdws/directive/command.h"
 #include "libdws/facts/movements.h"
 #include "act/action.h"
+#include "act/drafts.h"
 #include "act/kvs.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -17,16 +19,34 @@
 /* The workflow
  */
 
-/* Store the timing of 'state', unless that is DWS_STATE_NONE, and the Workflow
+/* Who waits for data that is staged in or out waits for its record (dws-jobtap/waits.c),
+ * and so does the epilog for the last of all.
+ */
+static bool is_awaited (const struct job *job, enum dws_state state)
+{
+    unsigned int commands = job->facts->commands;
+
+    return (job->facts->saved & DWS_SAVED (DWS_STATE_TEARDOWN))
+        || state == DWS_STATE_TEARDOWN
+        || (state == DWS_STATE_DATAIN && (commands & DWS_COMMAND_COPY_IN))
+        || (state == DWS_STATE_DATAOUT && (commands & DWS_COMMAND_COPY_OUT));
+}
+
+/* Note the timing of 'state', unless that is DWS_STATE_NONE, and the Workflow
  * object, if there is one.
  */
-static int store_workflow (struct job *job, enum dws_state state,
-                           struct dws_text object)
+static int note_workflow (struct job *job, enum dws_state state,
+                          struct dws_text object)
 {
-    return act_call (job, &action_save,
-                     kvs_save (job->ctx->commits, job->facts->id, job->wf,
-                               state, object),
-                     act_tried_cb);
+    const struct dws_workflow *wf = job->wf;
+    bool timed = wf && wf->state == state && wf->ready && wf->elapsed;
+
+    if ((object.s && draft_workflow (job, object) < 0)
+        || (timed && draft_timing (job, state, wf->elapsed) < 0))
+        return -1;
+    if ((object.s || timed) && is_awaited (job, state))
+        return act_call (job, &action_save, draft_write (job), act_tried_cb);
+    return 0;
 }
 
 static int read_workflow (struct job *job, uint32_t bit)
@@ -51,8 +71,8 @@ static int run_save (struct job *job, const struct dws_action *wanted)
         return 0;
     if (wanted->whole && !object.s)
         rc = read_workflow (job, wanted->bit);
-    if (rc == 0 && (object.s || job->wf->elapsed))
-        rc = store_workflow (job, wanted->state, object);
+    if (rc == 0)
+        rc = note_workflow (job, wanted->state, object);
     if (rc == 0)
         underway_save (&job->underway, job->facts, wanted->bit);
     return rc;
@@ -67,7 +87,7 @@ static void workflow_read (struct job *job, const struct result *result,
     if (!result->current
         || !underway_read_end (&job->underway, (uint32_t)result->index))
         return;
-    if (!object.s || store_workflow (job, DWS_STATE_NONE, object) < 0)
+    if (!object.s || note_workflow (job, DWS_STATE_NONE, object) < 0)
         flux_log (job->ctx->h, LOG_ERR, "rabbit_workflow could not be saved");
 }
 

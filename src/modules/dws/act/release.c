@@ -12,6 +12,7 @@
 #include "libdws/graph/nodemap.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
+#include "act/drafts.h"
 #include "act/growth.h"
 #include "act/kvs.h"
 #include "act/objects.h"
@@ -70,6 +71,7 @@ static int run_prolog_remove (struct job *job, const struct dws_action *wanted)
         return -1;
     }
     annotate_clear (job);
+    draft_tell (job);
     f = calls_rpc (job->ctx->h, "job-manager.dws.prolog-remove",
                    "{s:I s:o s:b}",
                    "id", (json_int_t)job->facts->id,
@@ -116,6 +118,7 @@ static int run_epilog_remove (struct job *job, const struct dws_action *wanted)
         return act_call (job, &action_epilog_remove, holds_tell (job),
                          hold_told_cb);
     annotate_clear (job);
+    draft_send (job);
     f = calls_rpc (job->ctx->h, "job-manager.dws.epilog-remove",
                    "{s:I}",
                    "id", (json_int_t)job->facts->id);

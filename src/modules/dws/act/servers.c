@@ -14,6 +14,7 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/action.h"
+#include "act/drafts.h"
 #include "act/failures.h"
 #include "act/first.h"
 #include "act/growth.h"
@@ -26,7 +27,6 @@
 #include "facts/persistent.h"
 #include "facts/turns.h"
 #include "sched/holds.h"
-#include "tell/annotate.h"
 
 /* R
  */
@@ -356,7 +356,7 @@ static int take (struct job *job, json_t *nodes, json_t *sets)
     if (storage_anywhere (job))
         job->ctx->events->space_changed (job->ctx);
     if ((rabbits = dws_allocation_rabbits (nodes, job->claim.bytes, &error))) {
-        annotate_memo (job, "rabbits", rabbits, false);
+        draft_memo (job, "rabbits", rabbits);
         free (rabbits);
     }
     if (json_array_size (sets) == 0)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "act/action.h"
+#include "act/drafts.h"
 #include "act/first.h"
 #include "act/groups.h"
 #include "act/limits.h"
@@ -19,7 +20,6 @@
 #include "agent/commands.h"
 #include "facts/leases.h"
 #include "facts/persistent.h"
-#include "tell/annotate.h"
 
 /* Create
  */
@@ -148,8 +148,7 @@ static bool create_result (struct job *job, const struct result *result)
     if (ok) {
         if (result->ok && job->wf)
             job->wf->made = true;
-        annotate_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name),
-                       false);
+        draft_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name));
     }
     return ok;
 }

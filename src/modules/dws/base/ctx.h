@@ -17,6 +17,7 @@ struct agent;
 struct annotate;
 struct calls;
 struct commits;
+struct drafts;
 struct expire;
 struct groups;
 struct health;
@@ -85,6 +86,7 @@ struct dws_ctx {
     struct profiles *profiles;  // requests for those of NNF
 
     struct standoff *standoff;  // jobs whose data keeps others from idle nodes
+    struct drafts *drafts;      // records of jobs that are not written yet
     struct aborts *aborts;      // of dws.abort, without an answer yet
     struct expire *expire;      // of persistent file systems
     struct groups *groups;      // those of users

@@ -89,17 +89,21 @@ static void memo_done_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-void annotate_memo (struct job *job, const char *key, const char *value,
-                    bool volat)
+void annotate_memos (struct job *job, json_t *memos, bool volat)
 {
     flux_future_t *f;
 
-    f = calls_rpc (job->ctx->h, "job-manager.memo", "{s:I s:b s:{s:s?}}",
+    f = calls_rpc (job->ctx->h, "job-manager.memo", "{s:I s:b s:o}",
                    "id", (json_int_t)job->facts->id,
                    "volatile", volat,
-                   "memo", key, value);
+                   "memo", memos);
     if (calls_add (job->ctx, f, job->facts->id, 0, memo_done_cb) < 0)
         flux_log_error (job->ctx->h, "memo");
+}
+
+static void set_note (struct job *job, const char *text)
+{
+    annotate_memos (job, json_pack ("{s:s?}", "rabbit", text), true);
 }
 
 static void show_note (struct job *job, const char *text)
@@ -110,7 +114,7 @@ static void show_note (struct job *job, const char *text)
         return;
     free (job->note->text);
     job->note->text = cpy;
-    annotate_memo (job, "rabbit", cpy, true);
+    set_note (job, cpy);
 }
 
 /* The note is destroyed, as it is too large to be kept with each job that has
@@ -120,7 +124,7 @@ void annotate_clear (struct job *job)
 {
     job->waited = false;
     if (job->note && job->note->text)
-        annotate_memo (job, "rabbit", NULL, true);
+        set_note (job, NULL);
     forget_note (job);
 }
 

@@ -47,12 +47,11 @@ void annotate_leave (struct job *job);
  */
 void annotate_agent_lost (struct annotate *annotate);
 
-/* Set a memo of the job, or remove it if 'value' is NULL. It stays as long as
- * the job is known, or, if 'volat' is set, as long as the job is active and
- * Flux runs. Nobody waits for it.
+/* Set memos of the job, an object, or remove those that are null. They stay as long as
+ * the job is known, or, if 'volat' is set, as long as the job is active and Flux runs.
+ * Nobody waits for them. Takes over 'memos'.
  */
-void annotate_memo (struct job *job, const char *key, const char *value,
-                    bool volat);
+void annotate_memos (struct job *job, json_t *memos, bool volat);
 
 /* The text that says what a job waits for now.
  */

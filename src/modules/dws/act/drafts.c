@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See drafts.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libdws/tell/record.h"
+#include "libutil/errno_safe.h"
+#include "act/drafts.h"
+#include "act/kvs.h"
+#include "base/calls.h"
+#include "base/timer.h"
+#include "facts/config.h"
+#include "tell/annotate.h"
+
+/* What is noted is kept back for so many intervals between annotations. Where there are none
+ * it is for so long (s).
+ */
+#define INTERVALS 5.
+#define KEEP_DEFAULT 10.
+
+/* So many are written before the reactor looks at messages again.
+ */
+#define JOBS_PER_TURN 64
+
+#define STATES (DWS_STATE_TEARDOWN + 1)
+
+/* Part of the record of a job of which something is noted.
+ */
+struct draft {
+    struct job *job;
+    double t;                           // when it was begun
+    char *timing[STATES];      // or NULL
+    char *workflow;                     // the text of the record, or NULL
+    json_t *memos;                      // or NULL
+    struct draft *next;
+    struct draft **at;                  // what points to it in the list
+};
+
+struct drafts {
+    struct dws_ctx *ctx;
+    flux_watcher_t *timer;
+    struct draft *head;                 // oldest first
+    struct draft **tail;
+};
+
+/* Jobs are looked at so often: what is then as old is written.
+ */
+static double half_time (struct drafts *drafts)
+{
+    double interval = drafts->ctx->config->progress_interval;
+
+    return (interval < 0. ? KEEP_DEFAULT : INTERVALS * interval) / 2.;
+}
+
+static struct draft *draft_get (struct job *job)
+{
+    struct drafts *drafts = job->ctx->drafts;
+    struct draft *draft = job->draft;
+
+    if (draft)
+        return draft;
+    if (!(draft = calloc (1, sizeof (*draft))))
+        return NULL;
+    draft->job = job;
+    draft->t = flux_reactor_time ();
+    if (!drafts->head)
+        timer_start (drafts->timer, half_time (drafts));
+    draft->at = drafts->tail;
+    *drafts->tail = draft;
+    drafts->tail = &draft->next;
+    job->draft = draft;
+    return draft;
+}
+
+static void draft_destroy (struct draft *draft)
+{
+    ERRNO_SAFE_BLOCK;
+
+    if ((*draft->at = draft->next))
+        draft->next->at = draft->at;
+    else
+        draft->job->ctx->drafts->tail = draft->at;
+    draft->job->draft = NULL;
+    for (int state = 0; state < STATES; state++)
+        free (draft->timing[state]);
+    free (draft->workflow);
+    json_decref (draft->memos);
+    free (draft);
+}
+
+/* Takes over 'text', which may be NULL with errno set.
+ */
+static int put (char **slot, char *text)
+{
+    if (!text)
+        return -1;
+    free (*slot);
+    *slot = text;
+    return 0;
+}
+
+int draft_timing (struct job *job, enum dws_state state, const char *elapsed)
+{
+    struct draft *draft = draft_get (job);
+
+    return draft ? put (&draft->timing[state], strdup (elapsed)) : -1;
+}
+
+int draft_workflow (struct job *job, struct dws_text object)
+{
+    struct draft *draft = draft_get (job);
+
+    return draft ? put (&draft->workflow, dws_record_text (object)) : -1;
+}
+
+void draft_memo (struct job *job, const char *key, const char *value)
+{
+    struct draft *draft = draft_get (job);
+
+    if (!draft
+        || (!draft->memos && !(draft->memos = json_object ()))
+        || json_object_set_new (draft->memos, key, json_string (value)) < 0)
+        flux_log (job->ctx->h, LOG_ERR, "memo: out of memory");
+}
+
+void draft_tell (struct job *job)
+{
+    if (job->draft && job->draft->memos) {
+        annotate_memos (job, job->draft->memos, false);
+        job->draft->memos = NULL;
+    }
+}
+
+static int put_records (struct commits *commits, const struct draft *draft)
+{
+    uint64_t id = draft->job->facts->id;
+    int count = 0;
+
+    for (int state = 0; state < STATES; state++) {
+        if (!draft->timing[state])
+            continue;
+        if (kvs_put_timing (commits, id, state, draft->timing[state]) < 0)
+            return -1;
+        count++;
+    }
+    if (draft->workflow) {
+        if (kvs_put_workflow (commits, id, draft->workflow) < 0)
+            return -1;
+        count++;
+    }
+    return count;
+}
+
+/* Returns how many records there were, or -1.
+ */
+static int empty (struct job *job)
+{
+    int count;
+
+    draft_tell (job);
+    count = put_records (job->ctx->commits, job->draft);
+    draft_destroy (job->draft);
+    return count;
+}
+
+flux_future_t *draft_write (struct job *job)
+{
+    if (!job->draft) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return empty (job) < 0 ? NULL : commits_wait (job->ctx->commits);
+}
+
+static void sent_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, "records of a workflow: %s",
+                  future_strerror (f, errno));
+}
+
+void draft_send (struct job *job)
+{
+    struct dws_ctx *ctx = job->ctx;
+    int count = job->draft ? empty (job) : 0;
+
+    if (count < 0
+        || (count > 0
+            && calls_add (ctx, commits_wait (ctx->commits), job->facts->id, 0,
+                          sent_cb) < 0))
+        flux_log_error (ctx->h, "records of a workflow");
+}
+
+static void drafts_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                             void *arg)
+{
+    struct drafts *drafts = arg;
+    double half = half_time (drafts);
+    double due = flux_reactor_time () - half;
+
+    for (int i = 0; i < JOBS_PER_TURN && drafts->head; i++) {
+        if (drafts->head->t > due) {
+            timer_start (drafts->timer, half);
+            return;
+        }
+        draft_send (drafts->head->job);
+    }
+    if (drafts->head)
+        timer_start (drafts->timer, 0.);
+}
+
+struct drafts *drafts_create (struct dws_ctx *ctx)
+{
+    struct drafts *drafts;
+
+    if (!(drafts = calloc (1, sizeof (*drafts))))
+        return NULL;
+    drafts->ctx = ctx;
+    drafts->tail = &drafts->head;
+    if (!(drafts->timer =
+              flux_timer_watcher_create (flux_get_reactor (ctx->h), 0., 0.,
+                                         drafts_timer_cb, drafts))) {
+        drafts_destroy (drafts);
+        return NULL;
+    }
+    return drafts;
+}
+
+void drafts_destroy (struct drafts *drafts)
+{
+    if (drafts) {
+        ERRNO_SAFE_BLOCK;
+        flux_watcher_destroy (drafts->timer);
+        free (drafts);
+    }
+}
