@@ -2,9 +2,11 @@
  *
  * See scheduler.h.
  *
- * A streaming request for notices is open to the scheduler as long as it is
- * loaded: when the stream ends, the scheduler has forgotten all it was told.
- * While none is loaded it is looked for again, with growing delay.
+ * A streaming request for notices is open to sched-rabbit as long as it is
+ * loaded: when the stream ends, it has forgotten all it was told. Fluxion
+ * copies its whole graph for each such request, and may crash at that
+ * (doc/dev/upstream/fluxion-notify.rst): it is looked at from time to time
+ * instead. While none is loaded it is looked for again, with growing delay.
  *
  * sched-rabbit takes everything in one request. Fluxion takes all properties in
  * two requests, and tells in one which properties it has, and as long as few nodes are
@@ -21,6 +23,7 @@
 #include "libutil/errno_safe.h"
 #include "base/calls.h"
 #include "base/retry.h"
+#include "base/timer.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "sched/scheduler.h"
@@ -29,17 +32,23 @@
 #define DELAY_MAX 30.
 #define WINDOW 128              // requests under way at the same time
 #define AWAY_FEW 64             // nodes, see DWS_FLUXION_CRITERIA_DOWN
+#define LOOK 1.                 // seconds, from one look to the next
+#define AGE_ERROR 3.            // Fluxion tells it in seconds, and may be late
 
 struct backend {
     const char *name;
-    const char *notify;
+    const char *topic;          // that tells of its coming and going
+    bool streaming;
     void (*push)(struct scheduler *sched);
 };
 
 struct link {
     struct scheduler *sched;
     const struct backend *backend;
-    flux_future_t *stream;
+    flux_future_t *stream;      // or a single request
+    flux_watcher_t *look;       // then, the next one
+    double birth;               // when it says that it was loaded (s), more or
+    double load_time;           //  less; and how long that took
     struct retry *retry;
     bool sought;                // it was there, or was not
 };
@@ -48,8 +57,8 @@ static void push_rabbit (struct scheduler *sched);
 static void push_fluxion (struct scheduler *sched);
 
 static const struct backend backends[] = {
-    { "sched-rabbit", "sched-rabbit.notify", push_rabbit },
-    { "fluxion", "sched-fluxion-resource.notify", push_fluxion },
+    { "sched-rabbit", "sched-rabbit.notify", true, push_rabbit },
+    { "fluxion", "sched-fluxion-resource.stats-get", false, push_fluxion },
 };
 
 #define COUNT (sizeof (backends) / sizeof (backends[0]))
@@ -418,9 +427,24 @@ static void link_down (struct link *link)
     }
 }
 
-/* Fluxion's first notice is the whole graph, which nobody reads here.
+/* Returns true if this is not the one that was there at the last look.
  */
-static void notice_cb (flux_future_t *f, void *arg)
+static bool is_other (struct link *link, flux_future_t *f)
+{
+    double before = link->birth;
+    double load_time = 0.;
+    json_int_t age = 0;
+    bool other;
+
+    (void)flux_rpc_get_unpack (f, "{s?F s?I}", "load-time", &load_time,
+                               "graph-uptime", &age);
+    link->birth = flux_reactor_time () - (double)age;
+    other = load_time != link->load_time || link->birth > before + AGE_ERROR;
+    link->load_time = load_time;
+    return other;
+}
+
+static void answer_cb (flux_future_t *f, void *arg)
 {
     struct link *link = arg;
 
@@ -428,18 +452,28 @@ static void notice_cb (flux_future_t *f, void *arg)
         link_down (link);
         return;
     }
-    flux_future_reset (f);
+    if (link->backend->streaming)
+        flux_future_reset (f);
+    else {
+        if (is_other (link, f) && link == link->sched->current)
+            link_down (link);
+        flux_future_destroy (link->stream);
+        link->stream = NULL;
+        timer_start (link->look, LOOK);
+    }
     link_up (link);
 }
 
 static void link_attach (struct link *link)
 {
     flux_t *h = link->sched->ctx->h;
+    int flags = link->backend->streaming ? FLUX_RPC_STREAMING : 0;
 
-    if (!(link->stream = flux_rpc (h, link->backend->notify, NULL,
-                                   FLUX_NODEID_ANY, FLUX_RPC_STREAMING))
-        || flux_future_then (link->stream, -1., notice_cb, link) < 0) {
-        flux_log_error (h, "%s", link->backend->notify);
+    flux_watcher_stop (link->look);
+    if (!(link->stream = flux_rpc (h, link->backend->topic, NULL,
+                                   FLUX_NODEID_ANY, flags))
+        || flux_future_then (link->stream, -1., answer_cb, link) < 0) {
+        flux_log_error (h, "%s", link->backend->topic);
         flux_future_destroy (link->stream);
         link->stream = NULL;
         retry_later (link->retry);
@@ -450,18 +484,27 @@ static void link_retry_cb (void *arg)
 {
     struct link *link = arg;
 
-    if (!link->stream)
-        link_attach (link);
-    else if (link == link->sched->current) {
+    if (link == link->sched->current) {
         link->sched->failed = false;
         push_news (link->sched);
     }
+    else if (!link->stream)
+        link_attach (link);
+}
+
+static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                     void *arg)
+{
+    struct link *link = arg;
+
+    if (!link->stream)
+        link_attach (link);
 }
 
 void scheduler_start (struct scheduler *sched)
 {
     for (size_t i = 0; i < COUNT; i++) {
-        if (!sched->links[i].stream)
+        if (!sched->links[i].stream && sched->current != &sched->links[i])
             link_attach (&sched->links[i]);
     }
 }
@@ -556,7 +599,9 @@ struct scheduler *scheduler_create (struct dws_ctx *ctx)
         link->sched = sched;
         link->backend = &backends[i];
         if (!(link->retry = retry_create (r, DELAY_MIN, DELAY_MAX,
-                                          link_retry_cb, link))) {
+                                          link_retry_cb, link))
+            || !(link->look = flux_timer_watcher_create (r, LOOK, 0., look_cb,
+                                                         link))) {
             scheduler_destroy (sched);
             return NULL;
         }
@@ -570,6 +615,7 @@ void scheduler_destroy (struct scheduler *sched)
         ERRNO_SAFE_BLOCK;
         for (size_t i = 0; i < COUNT; i++) {
             flux_future_destroy (sched->links[i].stream);
+            flux_watcher_destroy (sched->links[i].look);
             retry_destroy (sched->links[i].retry);
         }
         forget_graph (sched);
