@@ -128,7 +128,9 @@ const struct option config_options[] = {
       .help = "A job that waits for rabbit storage for longer than this has "
         "an annotation that says for what, which flux jobs shows as "
         "{user.rabbit}. It is brought up to date no more often than that. "
-        "Below zero there is none." },
+        "Below zero there is none. Records of how long the states of its "
+        "workflow have taken are in the KVS, and {user.rabbits} is there, after "
+        "five times as long at the latest." },
     { "drain_compute_nodes", TYPE_BOOL, "true", ANY,
       OFFSET (drain_compute_nodes),
       .help = "Drain compute nodes that have lost the PCIe link to their "
