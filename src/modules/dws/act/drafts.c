@@ -33,7 +33,7 @@
 struct draft {
     struct job *job;
     double t;                           // when it was begun
-    char *timing[STATES];      // or NULL
+    char *timing[STATES];               // or NULL
     char *workflow;                     // the text of the record, or NULL
     json_t *memos;                      // or NULL
     struct draft *next;
