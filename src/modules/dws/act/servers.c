@@ -434,6 +434,10 @@ static int run_reserve (struct job *job)
         return nothing_to_write (job);
     if ((rc = wait_behind (job)) <= 0)
         return rc;
+    if (!storage_given_known (job->ctx)) {
+        errno = EAGAIN;
+        return -1;
+    }
     space_free (job->ctx->space, &job->claim, true);
     if ((nodes = storage_first_nodes (job, false, &error))
         && storage_rivals (job, nodes, false, &rivals, &error) == 0)

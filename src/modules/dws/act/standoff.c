@@ -33,6 +33,7 @@ struct look {
     int64_t all;                // idle nodes
     int parsed;
     bool rival;                 // a job could start there, but for its storage
+    json_t *wanted;             // rabbits where jobs with nodes wait for storage
 };
 
 static bool has_data (const struct job *job)
@@ -66,6 +67,30 @@ static void find_rival (struct job *job, void *arg)
         look->rival = nodes_of (job, look) <= look->all;
 }
 
+static void find_wanted (struct job *job, void *arg)
+{
+    struct look *look = arg;
+
+    if (job->facts->phase == DWS_PHASE_PROLOG && job->facts->awaits
+        && json_object_size (job->claim.bytes) == 0)
+        (void)json_object_update (look->wanted, job->reserved);
+}
+
+/* The scheduler had given it to others when the job was given it: these have nodes, and
+ * come before it.
+ */
+static bool has_wanted (const struct job *job, const struct look *look)
+{
+    const char *rabbit;
+    json_t *value;
+
+    json_object_foreach (job->claim.bytes, rabbit, value) {
+        if (json_object_get (look->wanted, rabbit))
+            return true;
+    }
+    return false;
+}
+
 /* Idle nodes next to its storage, as many as it asks for.
  */
 static bool could_start (struct job *job, struct look *look)
@@ -89,15 +114,15 @@ static void judge (struct job *job, void *arg)
     bool before = job->could_start;
     char label[JOB_LABEL_SIZE];
 
-    job->could_start = look->rival && has_data (job)
-                    && could_start (job, look);
+    job->could_start = has_data (job)
+                    && (has_wanted (job, look)
+                        || (look->rival && could_start (job, look)));
     if (job->facts->standoff == (before && job->could_start))
         return;
     job->facts->standoff = before && job->could_start;
     if (job->facts->standoff)
-        flux_log (job->ctx->h, LOG_INFO, "%s: nodes next to its data are idle, and"
-                  " the scheduler lets nobody start there",
-                  job_label (job, label));
+        flux_log (job->ctx->h, LOG_INFO, "%s: waits for nodes, and others for its"
+                  " storage", job_label (job, label));
     jobs_changed (job);
 }
 
@@ -131,14 +156,17 @@ static void told (struct dws_ctx *ctx, const struct dws_pool *nodes)
 
     if (!look.topo)
         return;
+    look.wanted = json_object ();
     if (!(look.idle = calloc (dws_topology_count (look.topo) + 1,
                               sizeof (*look.idle)))
         || count_idle (&look, nodes, &error) < 0)
         flux_log (ctx->h, LOG_ERR, "idle nodes: %s", error.text);
     else {
         jobs_each (ctx->jobs, find_rival, &look);
+        jobs_each (ctx->jobs, find_wanted, &look);
         jobs_each (ctx->jobs, judge, &look);
     }
+    json_decref (look.wanted);
     free (look.idle);
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/directive/command.h"
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/breakdown.h"
@@ -476,6 +477,25 @@ static json_t *taken (struct job *job, json_t *given)
     if (!storage_anywhere (job))
         return json_incref (used);
     return add_promised (job, given, json_copy (used));
+}
+
+static void find_unread (struct job *job, void *arg)
+{
+    const unsigned int storage = DWS_COMMAND_JOBDW
+                               | DWS_COMMAND_CREATE_PERSISTENT;
+    bool *unread = arg;
+
+    if (job->facts->phase == DWS_PHASE_PROLOG && !has_taken (job)
+        && (job->facts->commands & storage) && !job->facts->hosts)
+        *unread = true;
+}
+
+bool storage_given_known (struct dws_ctx *ctx)
+{
+    bool unread = ctx->recalling > 0;
+
+    jobs_each (ctx->jobs, find_unread, &unread);
+    return !unread;
 }
 
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)

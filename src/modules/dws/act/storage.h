@@ -61,6 +61,11 @@ json_t *storage_nodes (struct job *job, dws_error_t *error);
  */
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error);
 
+/* Is known what the scheduler has given to all jobs that have not taken it yet? Without
+ * that a job that has no nodes might be given the same.
+ */
+bool storage_given_known (struct dws_ctx *ctx);
+
 /* What the job wants to have rabbits for itself for, and what others have of that
  * there, or are to get first, as libdws/storage/allocation.h has it: those that may
  * have it for ever come last. A job that has had such storage before ('again') is not
