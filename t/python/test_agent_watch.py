@@ -366,6 +366,12 @@ def test_a_kind_of_which_there_is_none_is_in_the_snapshot(divided):
     assert in_parts({"servers": []}, divided) == [{"type": "snapshot", "servers": []}]
 
 
+def test_a_kind_that_only_a_newer_module_takes_in_parts_comes_whole():
+    snapshot = {"workflows": [], "storages": [obj("r", 1)]}
+    first = in_parts(snapshot, ("storages", *BOTH))[0]
+    assert first["storages"] == snapshot["storages"]
+
+
 def test_an_older_module_gets_all_servers_in_one_part(monkeypatch):
     monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
     for divided in (WORKFLOWS, BOTH):

@@ -53,15 +53,15 @@ def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[
             made for workflows.
     """
     parts: list[Report] = []
+    rest = dict(snapshot)
     for kind, count in OBJECTS_PER_PART.items():
-        if kind in kinds and kind in snapshot:
-            objects = snapshot[kind]
+        if kind in kinds and kind in rest:
+            objects = rest.pop(kind)
             starts = range(0, len(objects) or 1, count)
             parts += [
                 {"type": "snapshot", kind: objects[i : i + count]} for i in starts
             ]
     parts = parts or [{"type": "snapshot"}]
-    rest = {kind: objects for kind, objects in snapshot.items() if kind not in kinds}
     parts[0].update(rest)
     for part in parts[:-1]:
         part["more"] = True
