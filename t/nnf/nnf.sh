@@ -29,6 +29,14 @@ test -n "$DWS_NNF" || {
     test_done
 }
 
+# nnf_by_hand NAME: the rest of the file is only run if this is set.
+nnf_by_hand () {
+    test -n "${!1}" || {
+        skip_all="by hand: $1"
+        test_done
+    }
+}
+
 # The cluster is there: what is wanted of it are the workload manager's rights,
 # and which nodes belong to which rabbit.
 dws_start_sim () {

@@ -13,10 +13,7 @@ test_description='Controllers away for long'
 test_under_flux 4
 
 away=$DWS_NNF_AWAY
-test -n "$away" || {
-    skip_all='by hand: set DWS_NNF_AWAY'
-    test_done
-}
+nnf_by_hand DWS_NNF_AWAY
 parts=${DWS_NNF_PARTS:-rabbit-node-1 slc dws}
 
 # told JOBID: it ended because of the storage, in words

@@ -7,10 +7,7 @@
 test_description='Jobs at random with the controllers of NNF'
 . "$(dirname "$0")/../sharness.sh"
 . "$DWS_SRCDIR/t/nnf/nnf.sh"
-if test -z "$DWS_NNF_ROUNDS"; then
-	skip_all="by hand: DWS_NNF_ROUNDS"
-	test_done
-fi
+nnf_by_hand DWS_NNF_ROUNDS
 test_under_flux $NNF_NODES
 
 ROUNDS=$DWS_NNF_ROUNDS

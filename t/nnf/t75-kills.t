@@ -8,10 +8,7 @@
 test_description='Parts of ours and the scheduler killed at random under jobs'
 . "$(dirname "$0")/../sharness.sh"
 . "$DWS_SRCDIR/t/nnf/nnf.sh"
-if test -z "$DWS_NNF_ROUNDS"; then
-	skip_all="by hand: DWS_NNF_ROUNDS"
-	test_done
-fi
+nnf_by_hand DWS_NNF_ROUNDS
 test_under_flux $NNF_NODES
 
 SEED=${DWS_NNF_SEED:-1}
