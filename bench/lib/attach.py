@@ -17,10 +17,12 @@ from typing import Any
 import cputime
 from cluster import run
 from growth import Growth
-from storm import AGENT, SIM, new_parser
+from storm import AGENT, SIM, new_parser, show
 
 POLL_S = 0.01
 MIB = 1 << 20
+BESIDE = 100  # jobs that run while the others are held
+STALL_MS = 5.0
 
 
 def parse_args() -> argparse.Namespace:
@@ -31,12 +33,31 @@ def parse_args() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def attach(growth: Growth, module: int) -> dict[str, Any]:
+class Turns:
+    """Those of the module's reactor, in CPU time; see modhost.py."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self.path = path
+        self._seen = 0
+
+    def since(self) -> dict[str, float]:
+        """The last call. Turns of less than a millisecond are not told apart."""
+        lines = self.path.read_text().split()
+        took = [float(line) for line in lines[self._seen :]]
+        self._seen = len(lines)
+        return {
+            "longest_turn_ms": max(took, default=1.0),
+            "turns_over_5_ms": sum(ms > STALL_MS for ms in took),
+        }
+
+
+def attach(growth: Growth, module: int, turns: Turns) -> dict[str, Any]:
     """Start the agent anew."""
     growth.cluster.kill_agent()
     growth.wait_status("no agent", lambda s: not s["agent"]["attached"])
     sim = growth.cluster.pid(SIM)
     before, server = cputime.of_process(module), cputime.of_process(sim)
+    turns.since()
     times = {"begun": time.monotonic()}
     growth.cluster.start_agent()
     slowest = 0.0
@@ -64,18 +85,23 @@ def attach(growth: Growth, module: int) -> dict[str, Any]:
         "agent_peak_MiB": cputime.peak_bytes(pid) / MIB,
         "module_MiB": cputime.resident_bytes(module) / MIB,
         "module_peak_MiB": cputime.peak_bytes(module) / MIB,
+        **turns.since(),
     }
 
 
-def measure(growth: Growth, args: argparse.Namespace) -> list[dict[str, Any]]:
+def measure(growth: Growth, args: argparse.Namespace) -> dict[str, Any]:
     run("flux", "module", "remove", "dws")
     dws = args.prefix / "lib" / "flux" / "modules" / "dws.so"
     host = [sys.executable, str(pathlib.Path(__file__).with_name("modhost.py"))]
-    with subprocess.Popen([*host, str(dws)]) as module:
+    turns = Turns(args.workdir / "turns")
+    with subprocess.Popen([*host, str(dws), str(turns.path)]) as module:
         try:
             growth.wait_synced()
             growth.hold(args.live)
-            return [attach(growth, module.pid) for _ in range(args.runs)]
+            submitted = turns.since()
+            rows = [attach(growth, module.pid, turns) for _ in range(args.runs)]
+            growth.beside(BESIDE)
+            return {"submitted": submitted, "runs": rows, "beside": turns.since()}
         finally:
             module.terminate()
 
@@ -87,15 +113,18 @@ def main() -> int:
     try:
         growth.cluster.start()
         growth.wait_synced()
-        rows = measure(growth, args)
+        found = measure(growth, args)
     finally:
         growth.cluster.stop()
     if args.json:
-        print(json.dumps({"engine": growth.cluster.engine, "runs": rows}, indent=1))
+        print(json.dumps({"engine": growth.cluster.engine, **found}, indent=1))
         return 0
+    rows = found["runs"]
     print(f"Running on {growth.cluster.engine}; {args.live:,} workflows")
     for key in rows[0]:
         print(f"{key:20}" + "".join(f"{row[key]:10.2f}" for row in rows))
+    show("submitted", found["submitted"])
+    show(f"{BESIDE} beside", found["beside"])
     return 0
 
 
