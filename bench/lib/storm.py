@@ -107,6 +107,7 @@ class Storm:
             "instant",
             sim_options=("--capacity", "64TiB", *machine(args.rabbits)),
             agent_options=("--workers", str(args.workers)) if args.latency else (),
+            fluxion={"queue-policy": args.fluxion} if args.fluxion else None,
         )
         self.broker = int(self.handle.attr_get("broker.pid"))
 
@@ -331,6 +332,8 @@ def new_parser(
     elsewhere = "all but two are of other nodes"
     add("--rabbits", type=int, default=rabbits, help=elsewhere)
     add("--solo", action="store_true", help="on the embedded engine in any case")
+    schedule = "schedule with Fluxion, its queue policy being fcfs, easy, ..."
+    add("--fluxion", metavar="POLICY", help=schedule)
     add("--json", action="store_true")
     return parser
 
