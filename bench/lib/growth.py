@@ -16,7 +16,8 @@ from collections import Counter
 from typing import Any
 
 import flux.job
-from cluster import Failed, run
+from cluster import Failed
+from flux_k8s.names import KEY_WORKFLOW
 from storm import DIRECTIVE, LIMIT_S, Storm, jobspec, new_parser
 
 # What a site pays for. The simulator and what submits are not there.
@@ -31,16 +32,29 @@ class Growth(Storm):
     held = 0
 
     def hold(self, count: int) -> None:
-        """Until so many jobs are held, each with a workflow."""
+        """Until so many jobs are held, each with a workflow that is on record: that
+        is written some seconds later, and would be counted as another job's."""
         spec = jobspec(DIRECTIVE, shell=False)
         waiting = [
             flux.job.submit_async(self.handle, spec, urgency=HELD)
             for _ in range(count - self.held)
         ]
-        for future in waiting:
-            future.get_id()
+        ids = [future.get_id() for future in waiting]
         self.held = count
         self.wait_status("proposals", lambda s: s["phases"]["pending"] >= count)
+        if ids:
+            self.wait_record(ids[-1])
+
+    def wait_record(self, jobid: int) -> None:
+        request = {"id": jobid, "keys": [KEY_WORKFLOW], "flags": 0}
+        limit = time.monotonic() + LIMIT_S
+        while time.monotonic() < limit:
+            try:
+                self.handle.rpc("job-info.lookup", request).get()
+                return
+            except FileNotFoundError:
+                time.sleep(POLL_S)
+        raise Failed(f"no {KEY_WORKFLOW} of {jobid}")
 
     def beside(self, count: int) -> Counter[str]:
         """CPU seconds by component of so many jobs that run to their end."""
@@ -177,7 +191,6 @@ def main() -> int:
             rows.append(measure(growth, live, args.jobs, args.runs))
             if not args.json:
                 show(rows[-1])
-        run("flux", "cancel", "--all")
     finally:
         growth.cluster.stop()
     if args.json:

@@ -14,6 +14,7 @@ import sys
 
 from cluster import Failed, run
 from growth import Growth
+from storm import new_parser
 
 WARM_UP = 10  # jobs
 TOTAL = re.compile(r"^ *([\d,]+) .*PROGRAM TOTALS", re.MULTILINE)
@@ -76,15 +77,14 @@ def show(title: str, text: str, jobs: int, lines: int) -> None:
 
 
 def parse_args() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="bench/profile", description=__doc__)
+    parser = new_parser("bench/profile", __doc__)
     add = parser.add_argument
-    for name in ("workdir", "prefix", "from"):
-        add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
+    add("--from", type=pathlib.Path, help=argparse.SUPPRESS)
     add("-n", "--jobs", type=int, default=200, help="that are measured")
     add("--live", type=int, default=10, help="other jobs, which have a workflow")
     add("--lines", type=int, default=40, help="of each table")
     add("--keep", type=pathlib.Path, help="callgrind's file, for kcachegrind")
-    parser.set_defaults(shell=False, latency=0.0, rabbits=2, workers=0)
+    parser.set_defaults(shell=False, latency=0.0, workers=0)
     return parser.parse_args()
 
 
