@@ -101,26 +101,32 @@ def _format(table: Table, args: argparse.Namespace) -> Any:
 
 def _row_format(form: Any) -> Callable[[Row], str]:
     """What form.format() makes of a row, with the format read once and not for each
-    row: two thirds of what ten thousand rows cost. Texts are cleaned."""
+    row, and without flux's formatter where Python's does the same: four fifths of what
+    ten thousand rows cost. Texts are cleaned."""
     formatter = form.formatter()
     parts = [
         (text, field and attrgetter(field.removeprefix("0.")), conv or None, spec)
         for text, field, spec, conv in form.format_list
     ]
 
-    def cell(row: Row, get: Callable[[Row], Any], conv: str | None, spec: str) -> str:
-        value = get(row)
+    def cell(value: Any, conv: str | None, spec: str) -> str:
         if type(value) is str:
             value = term.clean(value)
         if conv is not None:
             value = formatter.convert_field(value, conv)
+        elif type(value) is str and not spec.endswith("h"):
+            text = format(value, spec.removesuffix("+"))
+            if len(text) >= len(value):  # else "+" is to be seen
+                return text
         return str(formatter.format_field(value, spec))
 
     def line(row: Row) -> str:
-        return "".join(
-            text + cell(row, get, conv, spec) if get else text
-            for text, get, conv, spec in parts
-        )
+        words = []
+        for text, get, conv, spec in parts:
+            words.append(text)
+            if get:
+                words.append(cell(get(row), conv, spec))
+        return "".join(words)
 
     return line
 

@@ -69,7 +69,7 @@ def moves(stream: IO[str]) -> bool:
 
 def clean(text: str) -> str:
     """A text without control characters, of the same length."""
-    return text.translate(_CONTROLS)
+    return text if text.isprintable() else text.translate(_CONTROLS)
 
 
 def plain(line: Line) -> str:
