@@ -13,9 +13,12 @@ import json
 import statistics
 import sys
 import threading
+from collections import Counter
+from http import HTTPStatus
 from typing import Any
 
 from cluster import Failed
+from flux_k8s.errors import ApiError
 from storm import Notes, Storm, new_parser, quantile
 
 AWAY_AT = 0.4  # of the time that the jobs take otherwise
@@ -28,6 +31,15 @@ class Trouble(Storm):
         if self.then is not None:
             self.then.start()
         super().submit(count, dw)
+
+    def counts(self) -> Counter[str]:
+        """Asked for until the server does not refuse this very question."""
+        while True:
+            try:
+                return super().counts()
+            except ApiError as exc:
+                if exc.status != HTTPStatus.TOO_MANY_REQUESTS:
+                    raise
 
     def refusals(self) -> tuple[int, int]:
         """How many requests the simulator has refused, and how many came again
