@@ -33,7 +33,6 @@
 #define WINDOW 128              // requests under way at the same time
 #define AWAY_FEW 64             // nodes, see DWS_FLUXION_CRITERIA_DOWN
 #define LOOK 1.                 // seconds, from one look to the next
-#define AGE_ERROR 3.            // Fluxion tells it in seconds, and may be late
 
 struct backend {
     const char *name;
@@ -47,8 +46,8 @@ struct link {
     const struct backend *backend;
     flux_future_t *stream;      // or a single request
     flux_watcher_t *look;       // then, the next one
-    double birth;               // when it says that it was loaded (s), more or
-    double load_time;           //  less; and how long that took
+    double load_time;           // how long Fluxion took to read its graph (s),
+                                //  in nanoseconds: no other took as long
     struct retry *retry;
     bool sought;                // it was there, or was not
 };
@@ -431,17 +430,10 @@ static void link_down (struct link *link)
  */
 static bool is_other (struct link *link, flux_future_t *f)
 {
-    double before = link->birth;
-    double load_time = 0.;
-    json_int_t age = 0;
-    bool other;
+    double before = link->load_time;
 
-    (void)flux_rpc_get_unpack (f, "{s?F s?I}", "load-time", &load_time,
-                               "graph-uptime", &age);
-    link->birth = flux_reactor_time () - (double)age;
-    other = load_time != link->load_time || link->birth > before + AGE_ERROR;
-    link->load_time = load_time;
-    return other;
+    (void)flux_rpc_get_unpack (f, "{s:F}", "load-time", &link->load_time);
+    return link->load_time != before;
 }
 
 static void answer_cb (flux_future_t *f, void *arg)
