@@ -8,7 +8,7 @@
 
 #include "libdws/decide/reconcile.h"
 #include "libdws/directive/command.h"
-#include "libdws/health/health.h"
+#include "libdws/health/usable.h"
 #include "libdws/storage/breakdown.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
