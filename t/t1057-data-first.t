@@ -238,6 +238,36 @@ test_expect_success 'a job that others hold is not staged in before they let go'
 	staged $held &&
 	ends $all && done_well $one && done_well $held && dws_clean
 '
+load_again () {
+	flux module load "$DWS_MODULES/dws.so" && dws_wait_status ".agent.synced and .plugin"
+}
+test_expect_success 'rabbits are chosen only when it is known what others were given there' '
+	plain 8 && all=$jobid &&
+	stage xfs 40 -N2 --requires=rank:0-1 && two=$jobid && dws_wait_event $two priority &&
+	flux module remove dws &&
+	ends $all && dws_wait_event $two alloc &&
+	R=$(flux job id --to=kvs $two).R && flux kvs get $R >R && flux kvs unlink $R &&
+	load_again &&
+	first xfs 20 -N2 --dw-rabbits=rabbit0 && one=$jobid && note $one "choosing rabbits" &&
+	stage xfs 20 -N1 --requires=rank:7 && done_well $jobid &&
+	test "$(places $one)" = "" &&
+	flux kvs put $R="$(cat R)" &&
+	done_well $two && done_well $one && dws_clean
+'
+# Where a scheduler has not heard in time that storage is taken, it gives it once more.
+test_expect_success 'two that have come to the same storage: the one with nodes gets it' '
+	set_key data_first_yield "\"1s\"" &&
+	plain 8 && all=$jobid &&
+	first xfs 40 -N2 --dw-rabbits=rabbit0 && one=$jobid && staged $one &&
+	stage xfs 40 -N2 --requires=rank:0-1 --urgency=20 && two=$jobid &&
+	dws_wait_event $two priority &&
+	flux module remove dws &&
+	flux kvs unlink dws.held && flux module reload sched-rabbit &&
+	ends $all && dws_wait_event $two alloc &&
+	load_again &&
+	dws_wait_event -m attributes.system.dw_data_first=false $one jobspec-update &&
+	done_well $two && done_well $one && dws_clean
+'
 test_expect_success 'the site decides for all jobs with copy_in, but those that do not want it' '
 	set_key data_first "\"always\"" &&
 	plain 8 && all=$jobid &&

@@ -2,7 +2,7 @@
  *
  * Fuzz target: a job, its R and its Workflow object, what ClientMounts and
  * Servers say about it, and the decision. The input is one JSON object
- * {"job", "R", "workflow", "mounts", "servers", "hosts"}.
+ * {"job", "R", "workflow", "mounts", "servers", "hosts"}, or {"reports"}.
  */
 
 #include <ctype.h>
@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "libdws/util/hosts.h"
+#include "libdws/facts/report.h"
 #include "libdws/facts/servers.h"
 #include "libdws/decide/reconcile.h"
 #include "libdws/facts/mounts.h"
@@ -90,6 +91,31 @@ static void decide (const struct dws_job *job, const struct dws_workflow *wf)
     }
 }
 
+static struct dws_workflow *read_workflow (json_t *o, dws_error_t *error)
+{
+    char *text = json_dumps (o, JSON_ENCODE_ANY);
+    struct dws_workflow *wf = dws_workflow_decode (dws_text (text), "x", error);
+
+    free (text);
+    return wf;
+}
+
+/* The same as bytes, which may be no JSON at all: what an agent sends.
+ */
+static void read_reports (const uint8_t *data, size_t size)
+{
+    struct dws_reports *reports = dws_reports_create ("x");
+    char *payload = strndup ((const char *)data, size);
+    struct dws_report *report;
+
+    if (!reports || !payload || dws_reports_begin (reports, payload) < 0)
+        abort ();
+    while (dws_reports_next (reports, &report) > 0)
+        ;
+    dws_reports_destroy (reports);
+    free (payload);
+}
+
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     json_t *in;
@@ -99,12 +125,13 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     const char *hosts;
     dws_error_t error = { "" };
 
+    read_reports (data, size);
     if (is_huge (data, size)
         || !(in = json_loadb ((const char *)data, size, 0, NULL)))
         return 0;
     read_mounts (in);
     job = dws_job_decode (json_object_get (in, "job"), &error);
-    wf = dws_workflow_decode (json_object_get (in, "workflow"), "x", &error);
+    wf = read_workflow (json_object_get (in, "workflow"), &error);
     if ((!job || !wf) && !*error.text)
         abort ();
     if (wf) {

@@ -25,11 +25,11 @@
 #include "act/actions.h"
 #include "act/drafts.h"
 #include "act/expire.h"
+#include "act/given.h"
 #include "act/groups.h"
 #include "act/kvs.h"
 #include "act/limits.h"
 #include "act/standoff.h"
-#include "act/storage.h"
 #include "act/trouble.h"
 #include "act/users.h"
 #include "agent/agent.h"
@@ -111,7 +111,7 @@ static void on_job_forgotten (struct job *job)
 static void on_jobs_listed (struct dws_ctx *ctx)
 {
     if (agent_ready (ctx->agent))
-        storage_recall (ctx);
+        given_recall (ctx);
     tokens_retry (ctx->tokens);
     health_plugin_arrived (ctx->health);
     expire_look (ctx->expire);
@@ -119,7 +119,7 @@ static void on_jobs_listed (struct dws_ctx *ctx)
 
 static void on_agent_ready (struct dws_ctx *ctx)
 {
-    storage_recall (ctx);
+    given_recall (ctx);
     tokens_retry (ctx->tokens);
     health_agent_attached (ctx->health);
     expire_look (ctx->expire);

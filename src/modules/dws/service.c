@@ -11,10 +11,10 @@
 #include "libutil/names.h"
 #include "act/abort.h"
 #include "act/expire.h"
+#include "act/given.h"
 #include "act/limits.h"
 #include "act/objects.h"
 #include "act/retry.h"
-#include "act/storage.h"
 #include "act/users.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -96,7 +96,7 @@ static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
                                    "jobid", &id, "R", &R)) == 0
         && (job = known_job (ctx, id))
         && (rc = dws_job_set_R (job->facts, R, &error)) == 0) {
-        storage_learn_R (job, R);
+        given_learn_R (job, R);
         if (dws_job_advance (job->facts, DWS_PHASE_PROLOG))
             job->facts->t_prolog = flux_reactor_time ();
         jobs_changed (job);

@@ -18,6 +18,7 @@ struct dws_reports {
     struct dws_excerpt excerpt; // of the last one
     size_t size;                // of its buffer
     bool begun;
+    bool malformed;             // one of them was
     struct dws_report report;
     json_t *decoded;            // texts of 'report.wf'
 };
@@ -178,6 +179,7 @@ int dws_reports_begin (struct dws_reports *reports, const char *payload)
     struct dws_excerpt *excerpt = &reports->excerpt;
 
     reports->begun = false;
+    reports->malformed = false;
     excerpt->rest = dws_text_find (dws_text (payload), "reports");
     if (excerpt->rest.len > reports->size) {
         char *buf = realloc (excerpt->buf, excerpt->rest.len);
@@ -258,7 +260,11 @@ static int read_other (struct dws_reports *reports, struct dws_text text)
     return 0;
 }
 
-int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
+/* Returns as dws_reports_next(), or this: the next one may be read then.
+ */
+#define MALFORMED 2
+
+static int read_next (struct dws_reports *reports)
 {
     struct dws_text text = reports->excerpt.rest;
     int rc;
@@ -268,8 +274,27 @@ int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
         return rc;
     reports->begun = true;
     if ((has_workflow (text) ? read_workflow (reports, text)
-                             : read_other (reports, text)) < 0)
-        return -1;
-    *report = &reports->report;
+                             : read_other (reports, text)) < 0) {
+        if (errno != EINVAL
+            || dws_text_excerpt (text, NULL, &reports->excerpt) < 0)
+            return -1;
+        reports->malformed = true;
+        return MALFORMED;
+    }
     return 1;
+}
+
+int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
+{
+    int rc;
+
+    do
+        rc = read_next (reports);
+    while (rc == MALFORMED);
+    *report = &reports->report;
+    if (rc == 0 && reports->malformed) {
+        errno = EINVAL;
+        rc = -1;
+    }
+    return rc;
 }

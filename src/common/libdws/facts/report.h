@@ -45,7 +45,9 @@ void dws_reports_destroy (struct dws_reports *reports);
 int dws_reports_begin (struct dws_reports *reports, const char *payload);
 
 /* The next report, which is valid until the one after. Returns 1 if there was one, 0
- * after the last one, and -1 with errno: ENOMEM, or EINVAL if it is malformed.
+ * after the last one, and -1 with errno: ENOMEM, or EINVAL if one was malformed. That is
+ * left out, and said after all others that can be found have been read: those are of
+ * other jobs.
  */
 int dws_reports_next (struct dws_reports *reports, struct dws_report **report);
 

@@ -12,8 +12,8 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/graph/rset.h"
-#include "libdws/storage/drives.h"
 #include "health.h"
+#include "usable.h"
 
 /* Nodes
  */
@@ -218,67 +218,6 @@ static int add_lost (json_t *lost, json_t *status)
 static json_t *encode_rabbit (bool up, int64_t capacity)
 {
     return json_pack ("{s:b s:I}", "up", up, "capacity", (json_int_t)capacity);
-}
-
-int64_t dws_health_capacity_of (const struct dws_drives *drives, int64_t mapped)
-{
-    if (drives->found == 0 && drives->raw == 0)
-        return mapped;
-    return drives->usable < mapped ? drives->usable : mapped;
-}
-
-static int64_t capacity_of (json_t *storage, int64_t mapped, bool *known)
-{
-    struct dws_drives drives;
-
-    dws_drives_read (json_object_get (storage, "status"), &drives);
-    *known = drives.raw > 0;
-    return dws_health_capacity_of (&drives, mapped);
-}
-
-int64_t dws_health_capacity (json_t *storage, int64_t mapped)
-{
-    bool known;
-
-    return capacity_of (storage, mapped, &known);
-}
-
-int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo,
-                            bool *known)
-{
-    int64_t largest = 0;
-
-    *known = true;
-    for (size_t i = 0; i < dws_topology_count (topo); i++) {
-        json_t *storage = json_object_get (storages,
-                                           dws_topology_name (topo, i));
-        bool named;
-        int64_t n = capacity_of (storage, dws_topology_capacity (topo, i),
-                                 &named);
-
-        *known = *known && named;
-        if (n > largest)
-            largest = n;
-    }
-    return largest;
-}
-
-int64_t dws_health_total (json_t *storages, const struct dws_topology *topo)
-{
-    int64_t total = 0;
-
-    for (size_t i = 0; i < dws_topology_count (topo); i++) {
-        json_t *storage = json_object_get (storages,
-                                           dws_topology_name (topo, i));
-
-        if (__builtin_add_overflow (total,
-                                    dws_health_capacity (
-                                        storage,
-                                        dws_topology_capacity (topo, i)),
-                                    &total))
-            return INT64_MAX;
-    }
-    return total;
 }
 
 static int read_storage (json_t *rabbits, json_t *lost, json_t *storage,

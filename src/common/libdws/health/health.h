@@ -15,7 +15,6 @@
 #include <jansson.h>
 
 #include "libdws/graph/topology.h"
-#include "libdws/storage/drives.h"
 #include "libdws/util/error.h"
 
 /* The property of nodes that have no working rabbit.
@@ -72,29 +71,6 @@ struct dws_health {
     json_t *ours;           // nodes that are drained for their link
     json_t *pardoned;       // those undrained by somebody else since
 };
-
-/* The bytes of a rabbit that jobs can have in all, by its Storage object: fewer
- * than the mapping says if it has lost drives, or the mapping counts what no
- * pool can use (libdws/storage/drives.h). The mapping may say less, to keep
- * some of the rabbit for other purposes. 'storage' may be NULL.
- */
-int64_t dws_health_capacity (json_t *storage, int64_t mapped);
-
-/* The same of drives that have been read.
- */
-int64_t dws_health_capacity_of (const struct dws_drives *drives, int64_t mapped);
-
-/* The most of these that any rabbit of the mapping has. 'storages' is an object
- * by name; '*known' is false if of some rabbit nobody but the mapping says what
- * it has, as its Storage names no drives.
- */
-int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo,
-                            bool *known);
-
-/* What all rabbits of the mapping have together, in the same way; INT64_MAX if that
- * is more than can be said.
- */
-int64_t dws_health_total (json_t *storages, const struct dws_topology *topo);
 
 /* Decide. 'storages' is an array of Storage objects; without any, all rabbits
  * are taken to be well. 'health' has been zeroed, or holds the last decision.

@@ -65,7 +65,8 @@ static json_t *load (const char *s, size_t len)
     json_error_t error;
     json_t *value;
 
-    if (!(value = json_loadb (s, len, JSON_DECODE_ANY, &error)))
+    if (!(value = json_loadb (s, len, JSON_DECODE_ANY | JSON_ALLOW_NUL,
+                              &error)))
         errno = json_error_code (&error) == json_error_out_of_memory
                 ? ENOMEM : EINVAL;
     return value;
@@ -186,15 +187,17 @@ static int take_entry (struct input *in, json_t *array)
     return 0;
 }
 
-/* A key that is not plain, or long. The same as set_member().
+/* A key that is not plain, or long. The same as set_member(). No key can have a NUL.
  */
 static int set_odd (json_t *object, const char *key, size_t len, json_t *value)
 {
     json_t *name = value ? load (key, len) : NULL;
+    const char *s = json_string_value (name);
     int rc = -1;
 
-    if (name && (rc = json_object_set (object, json_string_value (name),
-                                       value)) < 0)
+    if (s && strlen (s) != json_string_length (name))
+        errno = EINVAL;
+    else if (s && (rc = json_object_set (object, s, value)) < 0)
         errno = ENOMEM;
     ERRNO_SAFE (json_decref (name));
     ERRNO_SAFE (json_decref (value));

@@ -13,7 +13,8 @@
 #include <jansson.h>
 
 /* A new value of any kind, or NULL with errno: ENOMEM, or EINVAL if 'text' is NULL or
- * no JSON. Nesting may be as deep as json_loadb() allows.
+ * no JSON. Nesting may be as deep as json_loadb() allows. Strings may have a NUL, as in
+ * messages of Flux: what programs print comes this way.
  */
 json_t *dws_json_parse (const char *text, size_t len);
 

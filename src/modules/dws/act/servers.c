@@ -17,6 +17,7 @@
 #include "act/drafts.h"
 #include "act/failures.h"
 #include "act/first.h"
+#include "act/given.h"
 #include "act/growth.h"
 #include "act/kvs.h"
 #include "act/near.h"
@@ -45,7 +46,7 @@ static void R_read_cb (const struct call *call, flux_future_t *f)
     }
     if (dws_job_set_R (job->facts, R, &error) < 0)
         act_refuse (job, error.text);
-    storage_learn_R (job, R);
+    given_learn_R (job, R);
     json_decref (R);
     act_end (job, call, f, "R", true);
 }
@@ -434,7 +435,7 @@ static int run_reserve (struct job *job)
         return nothing_to_write (job);
     if ((rc = wait_behind (job)) <= 0)
         return rc;
-    if (!storage_given_known (job->ctx)) {
+    if (!given_known (job->ctx)) {
         errno = EAGAIN;
         return -1;
     }

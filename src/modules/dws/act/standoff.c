@@ -8,6 +8,7 @@
 
 #include "libdws/decide/reconcile.h"
 #include "libdws/directive/command.h"
+#include "libdws/health/usable.h"
 #include "libdws/storage/breakdown.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
@@ -15,6 +16,8 @@
 #include "base/timer.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
+#include "facts/space.h"
+#include "facts/storages.h"
 #include "sched/pool.h"
 
 /* Seconds from one look to the next, and how many jobs may be parsed in one.
@@ -67,13 +70,37 @@ static void find_rival (struct job *job, void *arg)
         look->rival = nodes_of (job, look) <= look->all;
 }
 
+/* Has somebody taken of a rabbit what the scheduler has given to the job there?
+ */
+static bool is_taken (const struct job *job, const char *rabbit, json_t *bytes)
+{
+    const struct dws_topology *topo = job->ctx->config->topology;
+    json_t *storage = json_object_get (storages_by_name (job->ctx->storages),
+                                       rabbit);
+    json_t *used = json_object_get (space_used (job->ctx->space), rabbit);
+    int index = dws_topology_find (topo, rabbit);
+
+    return index >= 0
+        && json_integer_value (used)
+           > dws_health_capacity (storage, dws_topology_capacity (topo, index))
+             - json_integer_value (bytes);
+}
+
 static void find_wanted (struct job *job, void *arg)
 {
     struct look *look = arg;
+    bool awaits = job->facts->awaits != NULL;
+    const char *rabbit;
+    json_t *bytes;
 
-    if (job->facts->phase == DWS_PHASE_PROLOG && job->facts->awaits
-        && json_object_size (job->claim.bytes) == 0)
-        (void)json_object_update (look->wanted, job->reserved);
+    if (job->facts->phase != DWS_PHASE_PROLOG
+        || (!awaits && job->t_down == 0.)
+        || json_object_size (job->claim.bytes) > 0)
+        return;
+    json_object_foreach (job->reserved, rabbit, bytes) {
+        if (awaits || is_taken (job, rabbit, bytes))
+            (void)json_object_set (look->wanted, rabbit, bytes);
+    }
 }
 
 /* The scheduler had given it to others when the job was given it: these have nodes, and

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/directive/command.h"
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/breakdown.h"
@@ -17,15 +16,13 @@
 #include "libdws/storage/labels.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/near.h"
-#include "libdws/storage/reserved.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/first.h"
-#include "act/kvs.h"
+#include "act/given.h"
 #include "act/near.h"
 #include "act/storage.h"
-#include "base/calls.h"
 #include "facts/config.h"
 #include "facts/storages.h"
 #include "facts/turns.h"
@@ -401,72 +398,6 @@ char *storage_rival (struct job *job, json_t *nodes,
     return text;
 }
 
-struct sum {
-    const struct job *job;
-    json_t *bytes;
-};
-
-static void add_bytes (json_t *sum, json_t *bytes)
-{
-    const char *rabbit;
-    json_t *value;
-
-    json_object_foreach (bytes, rabbit, value)
-        (void)json_object_set_new (
-            sum, rabbit,
-            json_integer (json_integer_value (value)
-                          + json_integer_value (json_object_get (sum,
-                                                                 rabbit))));
-}
-
-/* What such a job was given is to be found in the ledger, if it has it still.
- */
-static bool has_taken (const struct job *job)
-{
-    return json_object_size (job->claim.bytes) > 0
-        || job->facts->phase > DWS_PHASE_PROLOG;
-}
-
-/* What the scheduler has given to a job that has not taken it yet.
- */
-static void add_reserved (struct job *job, void *arg)
-{
-    struct sum *sum = arg;
-
-    if (job != sum->job && !has_taken (job))
-        add_bytes (sum->bytes, job->reserved);
-}
-
-/* The same as the scheduler says it, also of jobs that are not known here yet.
- */
-static void add_given (struct sum *sum, json_t *given)
-{
-    const char *id;
-    json_t *bytes;
-
-    json_object_foreach (given, id, bytes) {
-        struct job *job = jobs_find (sum->job->ctx->jobs,
-                                     strtoull (id, NULL, 10));
-
-        if (job != sum->job && (!job || !has_taken (job)))
-            add_bytes (sum->bytes, bytes);
-    }
-}
-
-/* What others have been promised and have not taken, by what is 'given' (storage_grow),
- * is added to 'bytes', which is returned. NULL: no memory.
- */
-static json_t *add_promised (struct job *job, json_t *given, json_t *bytes)
-{
-    struct sum sum = { .job = job, .bytes = bytes };
-
-    if (bytes && given)
-        add_given (&sum, given);
-    else if (bytes)
-        jobs_each (job->ctx->jobs, add_reserved, &sum);
-    return bytes;
-}
-
 /* What is taken of rabbits by others. Who may lie anywhere leaves alone what others
  * have been promised.
  */
@@ -476,26 +407,7 @@ static json_t *taken (struct job *job, json_t *given)
 
     if (!storage_anywhere (job))
         return json_incref (used);
-    return add_promised (job, given, json_copy (used));
-}
-
-static void find_unread (struct job *job, void *arg)
-{
-    const unsigned int storage = DWS_COMMAND_JOBDW
-                               | DWS_COMMAND_CREATE_PERSISTENT;
-    bool *unread = arg;
-
-    if (job->facts->phase == DWS_PHASE_PROLOG && !has_taken (job)
-        && (job->facts->commands & storage) && !job->facts->hosts)
-        *unread = true;
-}
-
-bool storage_given_known (struct dws_ctx *ctx)
-{
-    bool unread = ctx->recalling > 0;
-
-    jobs_each (ctx->jobs, find_unread, &unread);
-    return !unread;
+    return given_add (job, given, json_copy (used));
 }
 
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
@@ -555,7 +467,7 @@ static json_t *lay_out (struct job *job, json_t *nodes,
 
     opts.storages = storages_known (job->ctx->storages);
     if (growth && !storage_anywhere (job))
-        opts.promised = add_promised (job, growth->given, json_object ());
+        opts.promised = given_add (job, growth->given, json_object ());
     if (view < LAYOUT_EMPTY)
         opts.used = taken (job, growth ? growth->given : NULL);
     if (!breakdowns || !resources || (view < LAYOUT_EMPTY && !opts.used))
@@ -585,80 +497,4 @@ json_t *storage_grow (struct job *job, json_t *nodes,
     dws_error_t error;
 
     return lay_out (job, nodes, rivals, LAYOUT_NOW, growth, &error);
-}
-
-void storage_learn_R (struct job *job, json_t *R)
-{
-    dws_error_t error;
-
-    job->t_alloc = 0.;
-    (void)json_unpack (R, "{s:{s:F}}", "execution", "starttime",
-                       &job->t_alloc);
-    json_decref (job->reserved);
-    json_decref (job->ssds);
-    job->ssds = NULL;
-    if (!(job->reserved = dws_reserved (R, job->ctx->config->topology, &error))
-        || !(job->ssds = dws_reserved_ssds (R, &error))) {
-        char label[JOB_LABEL_SIZE];
-
-        flux_log (job->ctx->h, LOG_ERR, "%s: R: %s", job_label (job, label),
-                  error.text);
-    }
-}
-
-/* R of jobs that an earlier life of the module has let run
- */
-
-static void recalled (struct dws_ctx *ctx)
-{
-    if (--ctx->recalling == 0)
-        ctx->events->jobs_recalled (ctx);
-}
-
-/* Without R nothing is known of the job's ssds, as with sched-rabbit. One that is gone
- * has only had them.
- */
-static void recalled_cb (const struct call *call, flux_future_t *f)
-{
-    struct job *job = jobs_find (call->ctx->jobs, call->jobid);
-    json_t *R = kvs_lookup_R_get (f);
-
-    if (job && R && job->facts->phase == DWS_PHASE_GONE) {
-        json_decref (job->ssds);
-        job->ssds = dws_reserved_ssds (R, NULL);
-    }
-    else if (job && R) {
-        storage_learn_R (job, R);
-        (void)dws_job_set_R (job->facts, R, NULL);
-    }
-    json_decref (R);
-    recalled (call->ctx);
-}
-
-static bool is_recalled (const struct job *job)
-{
-    if (job->facts->phase == DWS_PHASE_GONE)
-        return job->ssds || !job->wf || job_torn_down (job);
-    return job->reserved || job->facts->phase < DWS_PHASE_PROLOG;
-}
-
-static void recall_job (struct job *job, void *arg)
-{
-    struct dws_ctx *ctx = arg;
-
-    if (is_recalled (job))
-        return;
-    ctx->recalling++;
-    if (calls_add (ctx, kvs_lookup_job (ctx->h, job->facts->id, "R"),
-                   job->facts->id, 0, recalled_cb) < 0) {
-        flux_log_error (ctx->h, "R");
-        ctx->recalling--;
-    }
-}
-
-void storage_recall (struct dws_ctx *ctx)
-{
-    ctx->recalling++;
-    jobs_each (ctx->jobs, recall_job, ctx);
-    recalled (ctx);
 }

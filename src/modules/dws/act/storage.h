@@ -61,11 +61,6 @@ json_t *storage_nodes (struct job *job, dws_error_t *error);
  */
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error);
 
-/* Is known what the scheduler has given to all jobs that have not taken it yet? Without
- * that a job that has no nodes might be given the same.
- */
-bool storage_given_known (struct dws_ctx *ctx);
-
 /* What the job wants to have rabbits for itself for, and what others have of that
  * there, or are to get first, as libdws/storage/allocation.h has it: those that may
  * have it for ever come last. A job that has had such storage before ('again') is not
@@ -115,16 +110,5 @@ struct growth_view {
 json_t *storage_grow (struct job *job, json_t *nodes,
                       const struct rivals *rivals,
                       const struct growth_view *growth);
-
-/* Note the bytes on rabbits that the scheduler has set aside for the job. Not
- * every scheduler writes them into R.
- */
-void storage_learn_R (struct job *job, json_t *R);
-
-/* A start of the module may find jobs that run. Read what R says of each that is
- * not known, and tell of it all with the event jobs_recalled, which may be at
- * once.
- */
-void storage_recall (struct dws_ctx *ctx);
 
 #endif /* !DWS_STORAGE_H */

@@ -59,7 +59,7 @@ struct dws_ctx {
     struct space *space;        // who holds what on rabbits
     bool early;                 // there are, or were, jobs with storage and no
                                 //  nodes yet: the scheduler did not give it
-    int recalling;              // jobs whose R is being read (act/storage.h)
+    int recalling;              // jobs whose R is being read (act/given.h)
     struct turns *turns;        // jobs that wait for what others have there
     struct totals *totals;      // jobs that wait for limits
     struct storages *storages;  // what Kubernetes says of rabbits

@@ -5,7 +5,6 @@
  */
 
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <search.h>
 #include <stdio.h>
@@ -19,43 +18,7 @@
 #include "libdws/storage/growth.h"
 #include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
-#include "facts/space.h"
-
-/* A Servers object, or what will be one.
- */
-struct holding {
-    char *key;                  // namespace/name
-    char *workflow;             // that it goes with, NULL: persistent storage
-    char *persistent;           // whose it is, NULL: of a workflow
-    json_t *bytes;              // by rabbit
-    json_t *keys;               // {RABBIT: {KEY: true}}
-    json_t *sizes;              // {LABEL: {"size", "count"}}
-    struct claim *claim;        // of the job that has it, NULL: of none
-    bool seen;                  // Kubernetes has it
-    bool released;              // the job has given it up: it is nobody's
-    bool settled;               // it was found to be nobody's
-    bool listed;                // it is in the latest list
-    struct holding *next;
-    struct holding *prev;
-    struct holding **group;     // of its claim, or one of those below
-    struct holding *group_next;
-    struct holding *group_prev;
-};
-
-/* There may be ten thousand holdings, and a change is about one of them or one job's:
- * they are also in a list for each claim, and of those that no job has in one of two.
- */
-struct space {
-    json_t *used;               // the sum of all
-    json_t *outside;            // the sum of what no job has
-    json_t *held;               // job id -> what the claim is
-    json_t *freed;              // space_freed()
-    void *tree;                 // of holdings, by key
-    struct holding *list;
-    struct holding *unsettled;  // nobody's yet, to be asked for
-    struct holding *others;
-    bool known;
-};
+#include "facts/space_private.h"
 
 struct space *space_create (void)
 {
@@ -593,60 +556,4 @@ json_t *space_freed (struct space *space)
 
     space->freed = NULL;
     return freed;
-}
-
-/* Claims that the scheduler is told of
- */
-
-json_t *space_held (const struct space *space)
-{
-    return space->held;
-}
-
-int space_hold (struct space *space, uint64_t jobid, struct claim *claim,
-                json_t *bytes)
-{
-    char key[32];
-
-    snprintf (key, sizeof (key), "%" PRIu64, jobid);
-    if (json_object_set_new (space->held, key, json_copy (bytes)) < 0) {
-        errno = ENOMEM;
-        return -1;
-    }
-    claim->held = true;
-    return 0;
-}
-
-bool space_hold_outside (struct space *space)
-{
-    json_t *before = json_object_get (space->held, SPACE_NOBODY);
-
-    if (json_equal (space->outside, before)
-        || (!before && json_object_size (space->outside) == 0))
-        return false;
-    if (json_object_size (space->outside) == 0)
-        (void)json_object_del (space->held, SPACE_NOBODY);
-    else if (json_object_set_new (space->held, SPACE_NOBODY,
-                                  json_copy (space->outside)) < 0)
-        return false;
-    return true;
-}
-
-void space_let_go (struct space *space, uint64_t jobid, struct claim *claim)
-{
-    char key[32];
-
-    snprintf (key, sizeof (key), "%" PRIu64, jobid);
-    (void)json_object_del (space->held, key);
-    claim->held = false;
-}
-
-void space_hold_failed (struct claim *claim)
-{
-    claim->held = false;
-}
-
-void space_held_clear (struct space *space)
-{
-    json_object_clear (space->held);
 }

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libdws/health/health.h"
+#include "libdws/health/usable.h"
 #include "libutil/errno_safe.h"
 #include "facts/storages.h"
 

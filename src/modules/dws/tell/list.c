@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/health/health.h"
+#include "libdws/health/usable.h"
 #include "libdws/storage/drives.h"
 #include "facts/config.h"
 #include "facts/jobs.h"

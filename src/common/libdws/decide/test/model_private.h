@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the parts of the model share: model_module.c stands for the module,
- * model.c for everything around it, model_steps.c for what can happen.
+ * What the parts of the model share: model_module.c stands for the module, model.c for
+ * everything around it, model_steps.c for what can happen, model_check.c for what must
+ * not.
  */
 
 #ifndef TEST_MODEL_PRIVATE_H
@@ -86,6 +87,14 @@ static inline bool is_busy (const struct model *m, int kind)
  * Returns false if there is nothing to do.
  */
 bool model_decide (struct model *m, double now, struct model_check *check);
+
+/* What must be so at an action, and whatever comes of it in this state. What is not is
+ * noted in 'check'.
+ */
+void model_check_action (const struct model *m, const struct dws_action *a, double now,
+                         struct model_check *check);
+void model_check_duties (const struct model *m, double now,
+                         struct model_check *check);
 void model_fail (struct model_check *check, const char *why);
 
 /* Of the world: each is one event.
@@ -112,6 +121,7 @@ bool model_secured (const struct model *m);
 bool model_exposed (const struct model *m);
 
 bool model_arrived (const struct model_workflow *wf);
+bool model_reached (const struct model_workflow *wf, int state);    // and it is ready
 bool model_has_timeout (int state);
 bool model_accepts (const struct model_workflow *wf, int state);
 bool model_loses (const struct model *m);       // its Computes, maybe

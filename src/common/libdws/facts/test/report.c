@@ -325,6 +325,52 @@ static void test_malformed (void **state)
     dws_reports_destroy (NULL);
 }
 
+/* What programs print may have any character in it.
+ */
+static void test_nul (void **state)
+{
+    struct only only;
+
+    read_only ("{'type': 'result', 'seq': 1, 'ok': true, 'object': {'kind': 'x',"
+               " 'log': 'a\\u0000b'}}", &only);
+    assert_json (only.o, "{'type': 'result', 'seq': 1, 'ok': true, 'object':"
+                 " {'kind': 'x', 'log': 'a\\u0000b'}}");
+    forget_only (&only);
+    read_only ("{'type': 'workflow', 'object': {'metadata': {'name':"
+               " 'fluxjob-1'}, 'status': {'message': 'a\\u0000b'}}}", &only);
+    assert_non_null (only.wf);
+    assert_string_equal (only.wf->message, "a");
+    forget_only (&only);
+}
+
+/* One that is malformed does not take the others along, which are of other jobs.
+ */
+static void test_skipped (void **state)
+{
+    static const char payload[] =
+        "{\"reports\":[{\"type\":\"a\"},{\"type\":x},{\"type\":\"b\"},"
+        "{\"type\":\"workflow\",\"object\":{\"metadata\":{\"name\":"
+        "\"\\ud800\"}}},{\"type\":\"c\"}]}";
+    struct dws_reports *reports = dws_reports_create ("me");
+    struct dws_report *report;
+
+    assert_non_null (reports);
+    assert_int_equal (dws_reports_begin (reports, payload), 0);
+    for (const char *c = "abc"; *c; c++) {
+        const char *type;
+
+        assert_int_equal (dws_reports_next (reports, &report), 1);
+        type = json_string_value (json_object_get (report->o, "type"));
+        assert_true (type && type[0] == *c);
+    }
+    errno = 0;
+    assert_int_equal (dws_reports_next (reports, &report), -1);
+    assert_int_equal (errno, EINVAL);
+    assert_int_equal (dws_reports_begin (reports, "{\"reports\":[]}"), 0);
+    assert_int_equal (dws_reports_next (reports, &report), 0);
+    dws_reports_destroy (reports);
+}
+
 static void test_several (void **state)
 {
     static const struct {
@@ -366,6 +412,8 @@ int main (void)
         cmocka_unit_test (test_breakdown),
         cmocka_unit_test (test_snapshot),
         cmocka_unit_test (test_malformed),
+        cmocka_unit_test (test_nul),
+        cmocka_unit_test (test_skipped),
         cmocka_unit_test (test_several),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -108,6 +108,15 @@ static void test_workflow_tolerant (void **state)
         "{'metadata': {'name': 'fluxjob-1'}, 'spec': {'desiredState': 'X'},"
         " 'status': {'computes': {}, 'env': {}, 'ready': 1, 'state': 7,"
         " 'desiredStateChange': 'yesterday'}}",
+        "{'metadata': {'name': 'fluxjob-1', 'finalizers': [5, null, [], {}],"
+        "  'annotations': [], 'resourceVersion': 'x'},"
+        " 'spec': {'dwDirectives': {'a': 1}, 'userID': 1.5, 'forceReady': 'x'},"
+        " 'status': {'directiveBreakdowns': 'x', 'env': [1], 'workflowToken': 5,"
+        "  'drivers': [5, null, 'x', [], {}, {'error': 5, 'status': []}]}}",
+        "{'metadata': {'name': 'fluxjob-1', 'finalizers': 'x'},"
+        " 'spec': {'dwDirectives': 'x', 'userID': null},"
+        " 'status': {'directiveBreakdowns': {'a': {}}, 'drivers': {'error': 'x'},"
+        "  'env': null}}",
     };
 
     for (size_t i = 0; i < sizeof (odd) / sizeof (odd[0]); i++) {

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "libdws/health/health.h"
+#include "libdws/health/usable.h"
 #include "libdws/test/util.h"
 
 /* Two rabbits with two nodes each, node4 has none. node0 and node2 are in

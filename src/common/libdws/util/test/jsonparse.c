@@ -12,7 +12,7 @@
 
 static void check (const char *text, size_t len)
 {
-    json_t *expected = json_loadb (text, len, JSON_DECODE_ANY, NULL);
+    json_t *expected = json_loadb (text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     json_t *value;
 
     errno = 0;

@@ -11,6 +11,8 @@
 #include "libdws/util/jsonpick.h"
 #include "texts.h"
 
+#define FLAGS (JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL)
+
 struct picked {
     struct dws_text string;
     struct dws_text inner;
@@ -97,9 +99,8 @@ static void check (const char *value, size_t len)
         char text[512];
         int n = snprintf (text, sizeof (text), formats[i], (int)len, value);
         char *copy = memcpy (malloc (n), text, n);
-        json_t *o = json_loadb (copy, n, JSON_REJECT_DUPLICATES, NULL);
-        json_t *alone = json_loadb (value, len, JSON_DECODE_ANY
-                                    | JSON_REJECT_DUPLICATES, NULL);
+        json_t *o = json_loadb (copy, n, FLAGS, NULL);
+        json_t *alone = json_loadb (value, len, JSON_DECODE_ANY | FLAGS, NULL);
         struct picked picked;
         json_t *decoded;
         int rc = pick (copy, n, &picked, &decoded);
@@ -132,7 +133,7 @@ static void test_broken (void **state)
  */
 static void check_whole (const char *text, size_t len)
 {
-    json_t *o = json_loadb (text, len, JSON_REJECT_DUPLICATES, NULL);
+    json_t *o = json_loadb (text, len, FLAGS, NULL);
     struct dws_text rest = { text, len };
     struct picked picked = { .integer = -1 };
     json_t *decoded = NULL;
@@ -149,7 +150,7 @@ static void check_whole (const char *text, size_t len)
 static void test_whole (void **state)
 {
     static const char *const objects[] = {
-        "{\"s\":\"\"}", "{ \"s\" : \"plain text\" }", "{\"s\":\"a\\u00e9\"}",
+        "{\"s\":\"\"}", "{ \"s\" : \"plain text\" }", "{\"s\":\"a\\u00e9\"}", "{\"s\":\"a\\u0000b\"}",
         "{\"s\":\"\xc3\xa9 and what is longer than eight\"}",
     };
 

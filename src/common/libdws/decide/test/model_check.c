@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * The invariants of the model: at each action of dws_reconcile(), and in each state.
+ */
+
+#include "model_private.h"
+
+void model_fail (struct model_check *check, const char *why)
+{
+    if (!check->failure)
+        check->failure = why;
+}
+
+bool model_arrived (const struct model_workflow *wf)
+{
+    return wf->exists && wf->desired == wf->state
+        && wf->state != DWS_STATE_NONE;
+}
+
+bool model_reached (const struct model_workflow *wf, int state)
+{
+    return model_arrived (wf) && wf->state == state && wf->ready;
+}
+
+bool model_has_timeout (int state)
+{
+    return state == DWS_STATE_SETUP || state == DWS_STATE_PRERUN
+        || state == DWS_STATE_POSTRUN || state == DWS_STATE_DATAOUT;
+}
+
+/* The job is gone, its data is not safe yet.
+ */
+static bool moves_on (const struct model *m)
+{
+    bool begun = m->seen.desired == DWS_STATE_DATAOUT
+        || model_reached (&m->seen, DWS_STATE_POSTRUN)
+        || (m->alone && m->seen.desired >= DWS_STATE_PRERUN
+            && m->seen.desired < DWS_STATE_TEARDOWN);
+
+    return m->phase == DWS_PHASE_GONE && (m->let_go || m->alone) && begun
+        && !model_reached (&m->seen, DWS_STATE_DATAOUT);
+}
+
+/* The same, without what never was mounted: a workflow that was made again on
+ * its way to PreRun.
+ */
+static bool at_risk (const struct model *m)
+{
+    return moves_on (m)
+        && (m->seen.desired != DWS_STATE_PRERUN
+            || model_reached (&m->seen, DWS_STATE_PRERUN));
+}
+
+static void check_teardown (const struct model *m, double now,
+                            struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (wf->desired == DWS_STATE_TEARDOWN)
+        model_fail (check, "Teardown is asked for twice");
+    if (m->keeps && m->ran && !m->abandoned && !m->teardown && now == EARLY
+        && !m->reported
+        && wf->desired == DWS_STATE_DATAOUT && !model_reached (wf, wf->desired))
+        model_fail (check, "data is lost that can be moved yet");
+    if (m->keeps && wf->failed && model_reached (wf, DWS_STATE_DATAOUT) && m->released
+        && m->listed)
+        model_fail (check, "a loss is on record that is none");
+    if (m->phase == DWS_PHASE_RUNNING)
+        model_fail (check, "Teardown under a running job");
+    if (m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
+        && !m->abandoned && wf->desired >= DWS_STATE_PRERUN
+        && !model_reached (wf, DWS_STATE_DATAOUT)
+        && !(wf->desired == DWS_STATE_PRERUN && !model_reached (wf, wf->desired))
+        && wf->status != DWS_STATUS_ERROR
+        && now == EARLY)
+        model_fail (check, "data is lost");
+    if (m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
+        && !m->abandoned && m->progress == PROGRESS_MADE && now < OVER && !wf->ready
+        && wf->status != DWS_STATUS_ERROR
+        && wf->status != DWS_STATUS_TRANSIENT)
+        model_fail (check, "data is lost on its way");
+    if (at_risk (m) && !m->reported)
+        model_fail (check, "data is lost silently");
+}
+
+/* Does this workflow have the job's data before the job has nodes?
+ */
+static bool is_early (const struct model *m)
+{
+    return m->seen.first && m->first != DWS_FIRST_NO;
+}
+
+static void check_update (const struct model *m, const struct dws_action *a,
+                          double now, struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (wf->other)
+        model_fail (check, "another job's workflow is used");
+    if (!wf->breakdowns)
+        model_fail (check, "resource-update without breakdowns");
+    if (a->first == DWS_FIRST_YES
+        && (m->phase != DWS_PHASE_DEPEND || !is_early (m)
+            || !model_reached (wf, DWS_STATE_DATAIN)))
+        model_fail (check, "nodes are asked for before the data is there");
+    if (a->first == DWS_FIRST_YES)
+        return;
+    if (m->phase == DWS_PHASE_DEPEND && !model_reached (wf, DWS_STATE_PROPOSAL))
+        model_fail (check, "resource-update before Proposal");
+    if (m->phase == DWS_PHASE_DEPEND && is_early (m) && !m->crowded)
+        model_fail (check, "a job is to have its data first and does not");
+    if (m->phase > DWS_PHASE_DEPEND
+        && (m->phase != DWS_PHASE_PENDING || m->first != DWS_FIRST_YES
+            || a->first != DWS_FIRST_NO))
+        model_fail (check, "resource-update in the queue");
+    if (m->phase == DWS_PHASE_PENDING && is_early (m)
+        && model_reached (wf, DWS_STATE_DATAIN)
+        && now < (m->standoff ? SOON : SOON + 5.))
+        model_fail (check, "data that is there is given back too early");
+}
+
+void model_check_action (const struct model *m,
+                         const struct dws_action *a,
+                         double now,
+                         struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (a->kind != DWS_ACT_SAVE && is_busy (m, a->kind))
+        model_fail (check, "repeated while under way");
+    if (m->phase == DWS_PHASE_GONE && m->late && !m->abandoned
+        && a->kind != DWS_ACT_RECALL && !model_reached (wf, DWS_STATE_TEARDOWN))
+        model_fail (check, "it is forgotten that the job was abandoned");
+    switch (a->kind) {
+        case DWS_ACT_CREATE:
+            if (wf->exists)
+                model_fail (check, "create although it exists");
+            if (m->phase > DWS_PHASE_PROLOG || m->exception)
+                model_fail (check, "create for a job that ends");
+            break;
+        case DWS_ACT_RESOURCE_UPDATE:
+            check_update (m, a, now, check);
+            break;
+        case DWS_ACT_COMPUTES:
+            if (!m->hosts || m->phase != DWS_PHASE_PROLOG)
+                model_fail (check, "Computes without nodes");
+            break;
+        case DWS_ACT_RAISE:
+            if (m->phase == DWS_PHASE_PROLOG && model_arrived (wf)
+                && wf->state == DWS_STATE_DATAIN
+                && wf->status == DWS_STATUS_DRIVERWAIT
+                && m->progress == PROGRESS_MADE)
+                model_fail (check, "a job ends while its data moves in");
+            break;
+        case DWS_ACT_REPORT:
+            if (!*a->text) {
+                if (!model_reached (wf, DWS_STATE_DATAOUT) || !wf->failed)
+                    model_fail (check, "a loss is taken back");
+                break;
+            }
+            if (!moves_on (m) || m->reported)
+                model_fail (check, "a loss is reported without need");
+            if (m->keeps && now == EARLY && !wf->deleting && a->until == 0.)
+                model_fail (check, "data is given up that can be moved yet");
+            if (!wf->deleting && wf->status != DWS_STATUS_ERROR
+                && now == EARLY)
+                model_fail (check, "data is lost without need");
+            break;
+        case DWS_ACT_DESIRE:
+            if ((int)a->state != wf->desired + 1
+                || !model_reached (wf, wf->desired))
+                model_fail (check, "a state is skipped, taken back or too early");
+            if (a->state == DWS_STATE_SETUP
+                && (!wf->servers || (!wf->computes && !is_early (m))))
+                model_fail (check, "Setup without Servers and Computes");
+            if (wf->desired == DWS_STATE_TEARDOWN
+                || is_busy (m, DWS_ACT_TEARDOWN))
+                model_fail (check, "Teardown is undone");
+            if (a->state == DWS_STATE_PRERUN && !wf->computes && wf->first)
+                model_fail (check, "PreRun without Computes");
+            if (m->phase != DWS_PHASE_PROLOG
+                && !(m->phase == DWS_PHASE_DEPEND && is_early (m)
+                     && a->state <= DWS_STATE_DATAIN)
+                && !(m->phase == DWS_PHASE_EPILOG && m->ran)
+                && !moves_on (m))
+                model_fail (check, "a state that the job does not need");
+            if (m->alone && wf->desired == DWS_STATE_PRERUN
+                && !m->kept && (m->lag != 1 || m->missing))
+                model_fail (check, "others may get nodes that are mounted");
+            if (m->alone && m->kept && !m->given
+                && wf->desired > DWS_STATE_PRERUN)
+                model_fail (check, "nodes stay drained");
+            break;
+        case DWS_ACT_TEARDOWN:
+            check_teardown (m, now, check);
+            break;
+        case DWS_ACT_PROLOG_REMOVE:
+            if (!model_reached (wf, DWS_STATE_PRERUN) || wf->deleting
+                || is_busy (m, DWS_ACT_TEARDOWN))
+                model_fail (check, "prolog released before PreRun is ready");
+            if (m->left_out && !m->noted)
+                model_fail (check, "the job is not told of nodes left out");
+            break;
+        case DWS_ACT_EPILOG_REMOVE:
+            if (m->keeps && wf->failed && m->raised
+                && wf->desired == DWS_STATE_DATAOUT)
+                break;
+            if (m->unmount && m->ran
+                && (model_reached (wf, DWS_STATE_POSTRUN)
+                    || wf->desired == DWS_STATE_DATAOUT))
+                break;
+            if (wf->exists && !model_reached (wf, DWS_STATE_TEARDOWN))
+                model_fail (check, "epilog released before Teardown");
+            if (wf->exists && !m->saved)
+                model_fail (check, "epilog released before the record is saved");
+            break;
+        case DWS_ACT_FINALIZER:
+            if (wf->state != DWS_STATE_TEARDOWN && !wf->deleting)
+                model_fail (check, "finalizer dropped before Teardown");
+            if (at_risk (m) && !m->reported)
+                model_fail (check, "data is lost silently");
+            break;
+        case DWS_ACT_DELETE:
+            if (!model_reached (wf, DWS_STATE_TEARDOWN))
+                model_fail (check, "deleted before Teardown");
+            break;
+        case DWS_ACT_FORCE_READY:
+            if (m->lag - 1 > m->tolerance || wf->ready
+                || (wf->state == DWS_STATE_SETUP && !m->excluded)
+                || m->phase != DWS_PHASE_PROLOG)
+                model_fail (check, "forced ready without need");
+            if (!m->noted)
+                model_fail (check, "the job is not told of nodes left out");
+            break;
+        case DWS_ACT_NOTIFY:
+            if (m->lag < 2 || m->phase != DWS_PHASE_PROLOG)
+                model_fail (check, "a job is told of nothing");
+            break;
+        case DWS_ACT_DRAIN:
+            if (m->lag < 2 || m->drained)
+                model_fail (check, "drain of nothing");
+            if (wf->state == DWS_STATE_PROPOSAL)
+                model_fail (check, "drain for a rabbit that is down");
+            break;
+        case DWS_ACT_KEEP_NODES:
+            if (m->lag < 2 || m->kept || (!m->alone && !m->only_waived))
+                model_fail (check, "drain of nodes that may be used");
+            break;
+        case DWS_ACT_GIVE_NODES:
+            if (m->abandoned) {
+                if (m->given || model_exposed (m))
+                    model_fail (check, "nodes are given that may be mounted");
+                break;
+            }
+            if (!m->alone || m->given
+                || !(model_reached (wf, DWS_STATE_POSTRUN)
+                     || wf->desired == DWS_STATE_DATAOUT
+                     || model_reached (wf, DWS_STATE_TEARDOWN)))
+                model_fail (check, "nodes are given that may be mounted");
+            break;
+        case DWS_ACT_MEND:
+            if (!m->hosts || (m->looked && now < LATER)
+                || (wf->ready && !wf->deleting))
+                model_fail (check, "Computes is looked for without need");
+            break;
+        case DWS_ACT_EXCLUDE:
+            if (wf->state >= DWS_STATE_PRERUN && (!m->only_waived || !m->kept))
+                model_fail (check, "Computes changes under mounts");
+            if (!m->hosts)
+                model_fail (check, "the job's nodes are not known");
+            break;
+        case DWS_ACT_MOUNTS:
+            if (m->phase == DWS_PHASE_PROLOG && !m->hosts
+                && wf->desired == DWS_STATE_PRERUN)
+                model_fail (check, "the job's nodes are not known");
+            break;
+        case DWS_ACT_DISABLE:
+            if (!m->abandoned || m->disabled)
+                model_fail (check, "rabbits disabled without need");
+            break;
+        default:
+            break;
+    }
+}
+
+/* A job in the queue neither keeps storage for ever nor waits for nodes next to storage
+ * that is not there.
+ */
+static void check_queue (const struct model *m, double now,
+                         struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+
+    if (m->phase != DWS_PHASE_PENDING || m->exception || wf->deleting
+        || wf->status == DWS_STATUS_ERROR || m->first != DWS_FIRST_YES
+        || is_busy (m, DWS_ACT_RESOURCE_UPDATE)
+        || is_busy (m, DWS_ACT_BREAKDOWNS))
+        return;
+    if (wf->first && model_reached (wf, DWS_STATE_DATAIN)
+        && now >= (m->standoff ? SOON : LATE))
+        model_fail (check, "data waits for nodes for ever");
+    if (model_reached (wf, DWS_STATE_PROPOSAL))
+        model_fail (check, "a job waits for nodes next to what is not there");
+}
+
+/* What must be on its way in this state, whichever row does it.
+ */
+void model_check_duties (const struct model *m, double now,
+                         struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+    bool live = m->phase != DWS_PHASE_GONE && !m->abandoned;
+
+    check_queue (m, now, check);
+    if (live && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
+        && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)
+        && !wf->deleting && !(wf->other && m->phase == DWS_PHASE_DEPEND)
+        && !m->exception && !m->raised && !m->teardown
+        && !(m->keeps && !wf->failed) && !wf->retry
+        && (m->phase != DWS_PHASE_EPILOG || m->ran)
+        && !(m->unmount && m->phase == DWS_PHASE_EPILOG
+             && wf->state == DWS_STATE_DATAOUT)
+        && !is_busy (m, DWS_ACT_RAISE) && !is_busy (m, DWS_ACT_REJECT))
+        model_fail (check, "an error is not reported");
+    if (moves_on (m) && m->released && !m->abandoned
+        && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
+        && !m->reported && !is_busy (m, DWS_ACT_REPORT)
+        && !(m->keeps && (!wf->failed || wf->retry || m->recorded))
+        && !is_busy (m, DWS_ACT_GIVE_NODES))
+        model_fail (check, "a loss is not reported");
+    if (model_arrived (wf) && wf->state == DWS_STATE_DATAOUT && wf->retry
+        && !wf->ready && !wf->deleting && m->released && !m->abandoned
+        && !m->reported && !is_busy (m, DWS_ACT_RETRY))
+        model_fail (check, "another try is forgotten");
+    if (model_arrived (wf) && wf->state == DWS_STATE_TEARDOWN && wf->finalizer
+        && m->phase != DWS_PHASE_RUNNING
+        && (m->phase >= DWS_PHASE_EPILOG || !m->exception)
+        && (m->phase != DWS_PHASE_GONE || m->recalled || m->abandoned
+            || m->released)
+        && !((m->stranded || m->abandoned) && !m->given)
+        && !is_busy (m, DWS_ACT_FINALIZER))
+        model_fail (check, "the finalizer stays on in Teardown");
+}

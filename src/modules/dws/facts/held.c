@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See space.h: claims that the scheduler is told of.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "facts/space_private.h"
+
+json_t *space_held (const struct space *space)
+{
+    return space->held;
+}
+
+int space_hold (struct space *space, uint64_t jobid, struct claim *claim,
+                json_t *bytes)
+{
+    char key[32];
+
+    snprintf (key, sizeof (key), "%" PRIu64, jobid);
+    if (json_object_set_new (space->held, key, json_copy (bytes)) < 0) {
+        errno = ENOMEM;
+        return -1;
+    }
+    claim->held = true;
+    return 0;
+}
+
+bool space_hold_outside (struct space *space)
+{
+    json_t *before = json_object_get (space->held, SPACE_NOBODY);
+
+    if (json_equal (space->outside, before)
+        || (!before && json_object_size (space->outside) == 0))
+        return false;
+    if (json_object_size (space->outside) == 0)
+        (void)json_object_del (space->held, SPACE_NOBODY);
+    else if (json_object_set_new (space->held, SPACE_NOBODY,
+                                  json_copy (space->outside)) < 0)
+        return false;
+    return true;
+}
+
+void space_let_go (struct space *space, uint64_t jobid, struct claim *claim)
+{
+    char key[32];
+
+    snprintf (key, sizeof (key), "%" PRIu64, jobid);
+    (void)json_object_del (space->held, key);
+    claim->held = false;
+}
+
+void space_hold_failed (struct claim *claim)
+{
+    claim->held = false;
+}
+
+void space_held_clear (struct space *space)
+{
+    json_object_clear (space->held);
+}
