@@ -108,6 +108,12 @@ static const struct dws_part of_breakdown[] = {
     { 0 },
 };
 
+static const struct dws_part of_malformed[] = {
+    { .key = "type" },
+    { .key = "seq" },
+    { 0 },
+};
+
 static const struct dws_part none[] = { { 0 } };
 
 static const struct dws_part of_snapshot[] = {
@@ -258,6 +264,37 @@ static int read_other (struct dws_reports *reports, struct dws_text text)
     return 0;
 }
 
+static int read_report (struct dws_reports *reports, struct dws_text text)
+{
+    if (has_workflow (text))
+        return read_workflow (reports, text);
+    return read_other (reports, text);
+}
+
+/* Who has sent a command waits for its result.
+ */
+static int read_malformed (struct dws_reports *reports, struct dws_text text)
+{
+    struct dws_excerpt *excerpt = &reports->excerpt;
+    json_t *o;
+
+    forget_report (reports);
+    if (dws_text_excerpt (text, of_malformed, excerpt) < 0
+        || !(o = dws_json_parse (excerpt->buf, excerpt->len)))
+        return -1;
+    reports->report.o = o;
+    reports->report.malformed = true;
+    if (is_result (text)
+        && (set_new (o, "ok", json_false ()) < 0
+            || set_new (o, "status", json_integer (500)) < 0
+            || set_new (o, "message", json_string ("the answer of Kubernetes can "
+                                                   "not be read")) < 0)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
+}
+
 int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
 {
     struct dws_text text = reports->excerpt.rest;
@@ -267,8 +304,8 @@ int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
     if ((rc = dws_text_advance (&text, reports->begun)) <= 0)
         return rc;
     reports->begun = true;
-    if ((has_workflow (text) ? read_workflow (reports, text)
-                             : read_other (reports, text)) < 0)
+    if (read_report (reports, text) < 0
+        && (errno != EINVAL || read_malformed (reports, text) < 0))
         return -1;
     *report = &reports->report;
     return 1;

@@ -572,8 +572,14 @@ static int take_report (struct agent *agent, struct dws_report *report)
     }
     if (!type)
         type = "";
+    if (report->malformed)
+        flux_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read", type);
     if (!strcmp (type, "result"))
         take_result (agent, report);
+    else if (report->malformed) {
+        errno = EINVAL;
+        return strcmp (type, "snapshot") == 0 ? -1 : 0;
+    }
     else if (!strcmp (type, "storage") || !strcmp (type, "persistent")
              || !strcmp (type, "servers"))
         take_event (agent, type, report->o);
