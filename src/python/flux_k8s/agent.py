@@ -207,7 +207,7 @@ class Session(Sink):
         if event == "DELETED":
             self._told.pop(name, None)
             return False
-        return version_of(obj) <= self._told.get(name, 0)
+        return 0 < version_of(obj) <= self._told.get(name, 0)
 
     def health(self, plural: str, error: str | None) -> None:
         if not self._open:

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from typing import Any, Callable
@@ -22,7 +21,7 @@ from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop
-from flux_k8s.objects import Object, to_json
+from flux_k8s.objects import Object, is_object, to_json
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
@@ -53,20 +52,22 @@ Part = tuple[list[Object], str, str]
 
 def _decoded(data: bytes, what: str) -> Object:
     try:
-        answer = json.loads(data)
+        return Object.decoded(data)
     except ValueError as exc:
         raise ApiError(0, BROKEN, f"{what}: {exc}") from exc
-    if not isinstance(answer, dict):
-        raise ApiError(0, BROKEN, f"{what}: not a JSON object")
-    return Object(answer, data)
 
 
 def _decoded_part(data: bytes, what: str) -> Part:
     answer = _decoded(data, what)
-    metadata = answer.get("metadata") or {}
+    metadata, items = answer.get("metadata") or {}, answer.get("items") or []
+    if (
+        not isinstance(metadata, dict)
+        or not isinstance(items, list)
+        or not all(is_object(item) for item in items)
+    ):
+        raise ApiError(0, BROKEN, f"{what}: no list of objects")
     version, more = metadata.get("resourceVersion"), metadata.get("continue")
-    objects = [Object(item) for item in answer.get("items") or []]
-    return objects, str(version or ""), more or ""
+    return [Object(item) for item in items], str(version or ""), str(more or "")
 
 
 def _skimmed_part(data: bytes, what: str) -> Part:
@@ -290,6 +291,7 @@ class Kube:
                 raise ApiError(0, BROKEN, f"API group {group}: {exc.message}") from exc
             try:
                 version = newest(v["version"] for v in answer["versions"])
+                version = quote(version, safe="")
             except (KeyError, TypeError, ValueError) as exc:
                 raise ApiError(
                     0, BROKEN, f"API group {group} lists no versions"
@@ -336,7 +338,10 @@ class Kube:
     async def aget(self, plural: str, namespace: str, name: str) -> Object:
         """Read one object."""
         path = await self._path(RESOURCES[plural], namespace, name)
-        return await self._request(("get", plural), "GET", path)
+        obj = await self._request(("get", plural), "GET", path)
+        if not is_object(obj):
+            raise ApiError(0, BROKEN, f"GET {path}: the answer is no object")
+        return obj
 
     async def apass(self, plural: str, namespace: str, name: str) -> Object:
         """The same of an object that is only passed on."""
@@ -467,6 +472,8 @@ class Kube:
             objects.extend(part)
             if not more:
                 return objects, version
+            if more == query.get("continue"):
+                raise ApiError(0, BROKEN, f"GET {path}: the list does not go on")
             query["continue"] = more
 
     async def awatch(

@@ -95,7 +95,11 @@ class Loop:
             failed = isinstance(answer, NoAnswer)
             self._resume(task, task.throw if failed else task.send, answer)
 
-        waited.start(self, done)
+        try:
+            waited.start(self, done)
+        except Exception as exc:
+            # It would wait for ever.
+            self._resume(task, task.throw, exc)
 
     def turn(self) -> None:
         """Do all that can be done without waiting."""
