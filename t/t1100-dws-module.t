@@ -155,6 +155,15 @@ test_expect_success 'a newer agent replaces the older one' '
 	{ wait $old || :; } &&
 	grep "replaced by a newer agent" agent.err
 '
+test_expect_success 'who says so gets several commands at once, and nobody else' '
+	test_must_fail grep "commands at once" agent.err &&
+	start_agent --no-storage --hello "{\"version\": 1, \"batches\": true}" &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	grep "2 commands at once" agent.err &&
+	start_agent --no-storage
+'
 # hello JSON: what an agent that says so is told first; ends when it may stay.
 hello () {
 	rm -f hello.out hello.err

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """An agent is started, again and again, while so many jobs are held in the queue and
 have their workflows. The module is in a process of its own, for its memory to be told
-from everybody else's."""
+from everybody else's. Once before there is any workflow: what both have in memory then
+is Python, its packages and libflux; the module, in a broker, has nothing of that."""
 
 from __future__ import annotations
 
@@ -97,13 +98,24 @@ def measure(growth: Growth, args: argparse.Namespace) -> dict[str, Any]:
     with subprocess.Popen([*host, str(dws), str(turns.path)]) as module:
         try:
             growth.wait_synced()
+            empty = attach(growth, module.pid, turns)
+            turns.since()
             growth.hold(args.live)
             submitted = turns.since()
             rows = [attach(growth, module.pid, turns) for _ in range(args.runs)]
             growth.beside(BESIDE)
-            return {"submitted": submitted, "runs": rows, "beside": turns.since()}
+            beside = turns.since()
         finally:
             module.terminate()
+    for row in rows:
+        agent, dws = row["agent_peak_MiB"], row["module_peak_MiB"]
+        row["agent_empty_MiB"] = empty["agent_peak_MiB"]
+        row["module_empty_MiB"] = empty["module_peak_MiB"]
+        row["agent_workflows_MiB"] = agent - empty["agent_peak_MiB"]
+        row["module_workflows_MiB"] = dws - empty["module_peak_MiB"]
+        # of all that is ours on the broker's node
+        row["together_MiB"] = agent + row["module_workflows_MiB"]
+    return {"submitted": submitted, "runs": rows, "beside": beside}
 
 
 def main() -> int:

@@ -1,7 +1,7 @@
 # Instructions of dws.so per rabbit job; run by bench/profile.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Instructions of the module dws.so per rabbit job, by function, from submit to
-clean. The module runs in a process of its own, under callgrind."""
+clean. The module runs in a process of its own, under callgrind; or the agent does."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+from collections import Counter
 
 from cluster import Failed, run
 from growth import Growth
@@ -22,23 +23,38 @@ LINE = re.compile(r"^ *([\d,]+) \([ \d.]+%\) +(.*)$", re.MULTILINE)
 
 
 class Profile(Growth):
-    """An instance whose module dws is under callgrind, in the process 'child'."""
+    """An instance whose module dws is under callgrind, in the process 'child'; or whose
+    agent is."""
 
     child: subprocess.Popen[bytes]
 
     def start(self) -> None:
-        run("flux", "module", "remove", "dws")
-        dws = self.args.prefix / "lib" / "flux" / "modules" / "dws.so"
-        host = pathlib.Path(__file__).with_name("modhost.py")
+        if self.args.agent:
+            self.cluster.kill_agent()
+            self.wait_status("no agent", lambda s: not s["agent"]["attached"])
+            agent = self.args.prefix / "bin" / "flux-coral2-dws"
+            self.start_child(agent, "--kubeconfig", self.cluster.kubeconfig)
+        else:
+            run("flux", "module", "remove", "dws")
+            dws = self.args.prefix / "lib" / "flux" / "modules" / "dws.so"
+            host = pathlib.Path(__file__).with_name("modhost.py")
+            self.start_child(host, dws)
+        self.wait_synced()
+
+    def start_child(self, *command: pathlib.Path | str) -> None:
+        """What a Python program does."""
         self.child = subprocess.Popen(
             [
                 *("valgrind", "--tool=callgrind", "--instr-atstart=no"),
                 f"--callgrind-out-file={self.args.workdir}/callgrind.out",
-                *(sys.executable, str(host), str(dws)),
+                *(sys.executable, *map(str, command)),
             ],
             stderr=subprocess.DEVNULL,
         )
-        self.wait_synced()
+
+    def cpu(self) -> Counter[str]:
+        """Nobody asks for it here, and the agent may be elsewhere."""
+        return Counter()
 
     def control(self, *words: str) -> None:
         run("callgrind_control", *words, str(self.child.pid))
@@ -82,6 +98,7 @@ def parse_args() -> argparse.Namespace:
     add("--from", type=pathlib.Path, help=argparse.SUPPRESS)
     add("-n", "--jobs", type=int, default=200, help="that are measured")
     add("--live", type=int, default=10, help="other jobs, which have a workflow")
+    add("--agent", action="store_true", help="of the agent in place of the module")
     add("--lines", type=int, default=40, help="of each table")
     add("--keep", type=pathlib.Path, help="callgrind's file, for kcachegrind")
     parser.set_defaults(shell=False, latency=0.0, workers=0)

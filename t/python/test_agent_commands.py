@@ -55,7 +55,7 @@ class FakeKube:
         return self.objects[name]
 
     async def apatch_json(self, plural, namespace, name, operations):
-        test, remove = operations
+        test, remove, *writes = operations
         assert (test["op"], remove["op"]) == ("test", "remove")
         assert test["path"] == remove["path"] == "/metadata/finalizers/0"
         self._enter("patch-json", name)
@@ -65,6 +65,9 @@ class FakeKube:
         if finalizers[:1] != [test["value"]]:
             raise ApiError(422, "Invalid", "the test of a JSON patch has failed")
         del finalizers[0]
+        for write in writes:
+            key = write["path"].removeprefix("/spec/")
+            self.objects[name].setdefault("spec", {})[key] = write["value"]
         return self.objects[name]
 
     async def adelete(self, plural, namespace, name):
@@ -123,6 +126,41 @@ def test_drop_finalizer_is_one_request():
     kube = FakeKube({"w": workflow(finalizers=["ours", "b"])})
     result = execute(kube, command("drop-finalizer", finalizer="ours"))
     assert result["object"]["metadata"]["finalizers"] == ["b"]
+    assert kube.calls == [("patch-json", "w")]
+
+
+TEARDOWN = {"spec": {"desiredState": "Teardown", "hurry": True}}
+
+
+def test_a_patch_takes_the_finalizer_along():
+    kube = FakeKube({"w": workflow(finalizers=["ours", "b"])})
+    result = execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
+    assert result["object"]["metadata"]["finalizers"] == ["b"]
+    assert result["object"]["spec"] == TEARDOWN["spec"]
+    assert kube.calls == [("patch-json", "w")]
+
+
+@pytest.mark.parametrize("finalizers", [["a", "ours"], ["a"], []])
+def test_a_patch_is_made_without_the_finalizer_too(finalizers):
+    kube = FakeKube({"w": workflow(finalizers=finalizers)})
+    result = execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
+    assert result["object"]["metadata"]["finalizers"] == finalizers
+    assert kube.calls == [("patch-json", "w"), ("patch", "w", TEARDOWN)]
+
+
+@pytest.mark.parametrize(
+    "patch", [{}, {"metadata": {"labels": {}}}, {**TEARDOWN, "metadata": {}}]
+)
+def test_a_patch_of_more_than_the_spec_leaves_the_finalizer(patch):
+    kube = FakeKube({"w": workflow(finalizers=["ours"])})
+    assert execute(kube, command("patch", finalizer="ours", patch=patch))["ok"]
+    assert [c[0] for c in kube.calls] == ["patch"]
+
+
+def test_a_patch_that_is_refused_is_not_made_without_the_finalizer():
+    kube = FakeKube({"w": workflow()}, faults=[ApiError(403, "Forbidden", "no")])
+    result = execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
+    assert (result["ok"], result["status"]) == (False, 403)
     assert kube.calls == [("patch-json", "w")]
 
 

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from flux_k8s.errors import ApiError
+from flux_k8s import events
+from flux_k8s.errors import BROKEN, ApiError
 from flux_k8s.events import WatchStream
 from flux_k8s.loop import Loop
 from hypothesis import given
@@ -196,6 +197,43 @@ def test_nothing_is_lost_in_a_chunk(data):
         return state
 
     assert known(told) == known(every)
+
+
+def test_a_long_event_is_put_together_once(monkeypatch):
+    """Not anew with each piece; and it has to come to an end."""
+    looked_at = []
+    real = events.skim_events
+    monkeypatch.setattr(
+        events, "skim_events", lambda *a: looked_at.append(len(a[0])) or real(*a)
+    )
+    line = as_line("ADDED", "a", 1, x="x" * 1000) + b"\n"
+    pieces = [line[i : i + 10] for i in range(0, len(line), 10)]
+    assert short(all_of(WatchStream(Chunks(*pieces), True))) == [("ADDED", "a", 1)]
+    assert looked_at == [len(line)]
+    monkeypatch.setattr(events, "EVENT_BYTES", len(line) - 20)
+    with pytest.raises(ApiError, match="does not end"):
+        all_of(WatchStream(Chunks(*pieces), True))
+
+
+@pytest.mark.parametrize("odd", ["null", "[]", '"x"', "7", '[["a", 1]]'])
+@pytest.mark.parametrize("kind", ["ERROR", "ADDED", "\\u0041DDED"])
+def test_an_event_without_an_object_breaks_the_watch_and_not_more(kind, odd):
+    line = f'{{"type":"{kind}","object":{odd}}}'.encode()
+    with pytest.raises(ApiError, match="watch event: no object") as error:
+        events_of(line)
+    assert (error.value.status, error.value.reason) == (0, BROKEN)
+
+
+@pytest.mark.parametrize("code", ['"410"', "[]", "1e999", "null", "{}"])
+def test_an_odd_code_of_an_error_is_none(code):
+    with pytest.raises(ApiError, match="old") as error:
+        events_of(GONE.replace(b"410", code.encode()))
+    assert error.value.status == 0
+
+
+def test_an_event_that_is_nested_too_deeply_breaks_the_watch():
+    with pytest.raises(ApiError, match="nested"):
+        events_of(b'{"type":"ADDED","object":' + b'{"a":' * 100_000)
 
 
 def test_what_is_left_out_is_counted():

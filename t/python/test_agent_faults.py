@@ -21,12 +21,14 @@ from faulty_server import (
     never,
     run,
 )
-from flux_k8s import comeback, commands, errors, kube
+from flux_k8s import comeback, commands, errors, kube, transport
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.loop import Loop
 from flux_k8s.watch import pause_s
+from hypothesis import example, given
+from hypothesis import strategies as st
 from sim_support import workflow
 
 server = pytest.fixture(faulty_server.server)
@@ -66,6 +68,76 @@ def test_a_refusal_that_is_not_the_servers_is_trouble(server, code):
     got, trouble = run(server.kube(), PATCH)
     assert got[0]["ok"] and len(trouble) == 1
     assert str(code) in trouble[0]["message"] and "denied" in trouble[0]["message"]
+
+
+NESTED = b"[" * 100_000
+
+
+@pytest.mark.parametrize("code", [200, 404, 422, 503])
+def test_what_is_nested_too_deeply_is_trouble(server, code):
+    server.http.script = [lambda h: h.send(code, NESTED)]
+    got, trouble = run(server.kube(), PATCH)
+    assert got[0]["ok"] and len(trouble) == 1
+
+
+@pytest.mark.parametrize(
+    "header", ["\u00b2", "\u00b9\u00b2", "9" * 400, "-1", "1e9", ""]
+)
+def test_an_odd_retry_after_is_not_more_than_that(server, header):
+    sent = [("Retry-After", header)]
+    server.http.script = [answer(429, headers=sent)]
+    pause = errors.retry_after_s(header)
+    assert pause in (None, errors.RETRY_AFTER_CAP_S)
+    if pause is None:
+        got, trouble = run(server.kube(), PATCH)
+        assert got[0]["ok"] and [t["status"] for t in trouble] == [429]
+
+
+@given(st.text(st.characters(max_codepoint=255)))
+@example("Mon, 01 Jan 0000 00:00:00 +9999")
+def test_no_retry_after_is_more_than_odd(header):
+    pause = errors.retry_after_s(header)
+    assert pause is None or 0 <= pause <= errors.RETRY_AFTER_CAP_S
+
+
+def test_a_version_of_the_api_is_no_path(server):
+    """Nor does an odd one keep a command from having a result."""
+
+    def discovery(handler):
+        handler.send(200, {"versions": [{"version": "v1\u00e9/../x"}]})
+
+    server.http.no_discovery = True
+    server.http.script = [discovery]
+    got, _ = run(server.kube(), GET)
+    assert got[0]["ok"]
+    assert "/v1%C3%A9%2F..%2Fx/" in server.http.seen[-1][1]
+
+
+def test_a_request_that_cannot_be_begun_has_a_result(server, monkeypatch):
+    def refuse(*_):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(transport.Transport, "begin", refuse)
+    got, _ = run(server.kube(), GET, GET)
+    assert ["no room" in result["message"] for result in got] == [True, True]
+
+
+@pytest.mark.parametrize("odd", [{}, {"metadata": {}}, {"metadata": 7}])
+def test_the_object_with_a_finalizer_is_one(server, odd):
+    server.http.script = [answer(422, "Invalid"), lambda h: h.send(200, odd)]
+    drop = {"op": "drop-finalizer", "finalizer": "f"}
+    got, trouble = run(server.kube(), drop)
+    assert got[0]["ok"] and len(trouble) == 1
+
+
+def test_what_the_module_cannot_read_is_replaced(server):
+    page = (
+        b'{"kind":"K","metadata":{"name":"w"},"x":["a\\u0000b","\\ud800","\\\\u0000"]}'
+    )
+    server.http.script = [lambda h: h.send(200, page)]
+    got, _ = run(server.kube(), GET)
+    assert got[0]["object"]["x"] == ["a\ufffdb", "\ufffd", "\\u0000"]
+    assert got[0]["object"].text is None
 
 
 FORBIDDEN = 'workflows is forbidden: User "flux" cannot patch resource "workflows"'
@@ -177,8 +249,9 @@ def test_created_though_nobody_heard_the_answer(server, monkeypatch):
 
 
 def test_a_list_that_expires_halfway_begins_anew(server):
-    part = {"items": [{"n": 1}], "metadata": {"continue": "more"}}
-    rest = {"items": [{"n": 2}], "metadata": {"resourceVersion": "9"}}
+    first, second = {"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}
+    part = {"items": [first], "metadata": {"continue": "more"}}
+    rest = {"items": [second], "metadata": {"resourceVersion": "9"}}
     server.http.script = [
         lambda h: h.send(200, part),
         answer(410, "Expired", "the continue token is too old"),
@@ -186,7 +259,7 @@ def test_a_list_that_expires_halfway_begins_anew(server):
         lambda h: h.send(200, rest),
     ]
     objects, version = server.kube().list_all("workflows")
-    assert ([o["n"] for o in objects], version) == ([1, 2], "9")
+    assert (objects, version) == ([first, second], "9")
 
 
 def test_a_list_that_always_expires_is_trouble_not_a_loop(server):

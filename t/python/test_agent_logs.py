@@ -127,3 +127,9 @@ def test_lines_that_were_not_asked_for_are_missing():
     pods = Pods({"p": "x\n" * 2000, "q": "x\n" * 500})
     entries = read_logs(pods, "default", "a=b", 10_000)
     assert [e["truncated"] for e in entries] == [True, False]
+
+
+def test_a_nul_in_a_log_is_replaced():
+    """JSON for the module has none."""
+    (entry,) = read_logs(Pods({"p1": "a\0b\n"}), "default", "a=b", 10)
+    assert entry["log"] == "a\ufffdb\n"

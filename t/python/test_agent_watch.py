@@ -319,6 +319,21 @@ def test_objects_of_one_name_in_two_namespaces_are_two(monkeypatch):
     session.close()
 
 
+@pytest.mark.parametrize("version", ["", "new", "9" * 5000, None, 7])
+def test_a_change_of_no_version_is_told(monkeypatch, version):
+    """Nobody can say that it is known already."""
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+    box = Mailbox()
+    session = Session(ScriptedKube([], []), "me", Loop(), 1, box)
+    for plural in REPORT_TYPES:
+        session.listed(plural, [], "1")
+    take(box)
+    odd = Object({"metadata": {"name": "a", "resourceVersion": version}})
+    session.changed("workflows", "MODIFIED", odd)
+    assert [r["object"] for r in take(box)] == [odd]
+    session.close()
+
+
 def test_newest_version_is_kubernetes_order():
     assert newest(["v1alpha6", "v1alpha10", "v1alpha7"]) == "v1alpha10"
     assert newest(["v1beta1", "v2alpha1", "v1"]) == "v1"

@@ -152,6 +152,60 @@ def test_who_is_sent_away_again_and_again_slows_down(server, monkeypatch):
     assert paused == [1, 2, 3, 4]
 
 
+def test_who_hears_nothing_new_slows_down(server, monkeypatch):
+    """Each time a bookmark of what is known already."""
+    paused = []
+    monkeypatch.setattr(
+        watch, "backoff_s", lambda n, first, cap: paused.append(n) or 0.001
+    )
+    known = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5"}}}
+
+    def at_once(handler):
+        handler.stream(known)
+        handler.end_stream()
+
+    def open_stream(handler):
+        handler.stream(event("a", 6))
+        handler.rfile.read(1)
+
+    server.http.script = [lambda h: h.send(200, LISTED), *[at_once] * 5, open_stream]
+    follow = Follow(server.kube())
+    assert [follow.next(), follow.next()] == ["listed", ("ADDED", "a")]
+    follow.end()
+    assert paused == [1, 2, 3, 4]
+
+
+def test_a_list_that_begins_anew_for_ever_is_trouble(server):
+    page = {**LISTED, "metadata": {"resourceVersion": "5", "continue": "again"}}
+
+    def open_stream(handler):
+        handler.stream(event("a", 6))
+        handler.rfile.read(1)
+
+    pages = [lambda h: h.send(200, page)] * 2
+    server.http.script = [*pages, lambda h: h.send(200, LISTED), open_stream]
+    follow = Follow(server.kube())
+    told = [follow.next() for _ in range(4)]
+    assert told == ["ill", "well", "listed", ("ADDED", "a")]
+    follow.end()
+
+
+ODD_LISTS = [
+    {"items": [], "metadata": ["x"]},
+    {"items": {"a": 1}, "metadata": {}},
+    {"items": ["x"], "metadata": {}},
+    {"items": [{"metadata": {}}], "metadata": {}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD_LISTS)
+def test_what_is_no_list_is_trouble(server, odd):
+    server.http.script = [lambda h: h.send(200, odd)]
+    got, trouble = run(server.kube(), {"op": "list", "selector": ""})
+    assert got[0]["ok"] and got[0]["objects"] == []
+    assert len(trouble) == 1 and "no list" in trouble[0]["message"]
+
+
 # The same against the simulator
 
 

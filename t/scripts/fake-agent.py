@@ -277,6 +277,13 @@ class Agent:
             self.handle.reactor_stop()
             return
         future.reset()
+        commands = cmd.get("commands") or [cmd]
+        if len(commands) > 1:
+            print(f"{len(commands)} commands at once", file=sys.stderr, flush=True)
+        for one in commands:
+            self.carry_out(one)
+
+    def carry_out(self, cmd):
         print(json.dumps(cmd), flush=True)
         snapshot = self.snapshot()
         if cmd["op"] == "hello":

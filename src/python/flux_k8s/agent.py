@@ -207,7 +207,7 @@ class Session(Sink):
         if event == "DELETED":
             self._told.pop(name, None)
             return False
-        return version_of(obj) <= self._told.get(name, 0)
+        return 0 < version_of(obj) <= self._told.get(name, 0)
 
     def health(self, plural: str, error: str | None) -> None:
         if not self._open:
@@ -308,6 +308,7 @@ class Agent:
                 "version": PROTOCOL_NEWEST,
                 "oldest": PROTOCOL_OLDEST,
                 "release": RELEASE,
+                "batches": True,
             },
             nodeid=0,
             flags=flux.constants.FLUX_RPC_STREAMING,
@@ -323,7 +324,9 @@ class Agent:
         if command.get("op") == "hello":
             self._begin_session(command)
         elif self._session is not None:
-            self._session.commands.submit(command)
+            # A module of an earlier release sends each by itself.
+            for one in command.get("commands") or (command,):
+                self._session.commands.submit(one)
             self._loop.begin()
             self._go_on()
         future.reset()

@@ -86,13 +86,41 @@ async def _create(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 async def _patch(kube: Kube, command: Command) -> dict[str, Any]:
-    obj = await kube.apatch(
-        command["kind"],
-        _word(command, "namespace"),
-        _word(command, "name"),
-        _object(command, "patch"),
-    )
+    patch = _object(command, "patch")
+    where = command["kind"], _word(command, "namespace"), _word(command, "name")
+    operations = _operations(command.get("finalizer"), patch)
+    try:
+        obj = await kube.apatch_json(*where, operations) if operations else None
+    except ApiError as exc:
+        if exc.status != 422:
+            raise
+        # It is not the first, or not there: whoever wants it gone sees that.
+        obj = None
+    if obj is None:
+        obj = await kube.apatch(*where, patch)
     return {} if command["kind"] in WRITE_ONLY else {"object": obj}
+
+
+def _operations(finalizer: Any, patch: dict[str, Any]) -> list[dict[str, Any]]:
+    """What takes the finalizer off and writes into the spec in one; nothing if there
+    is none, or the patch is about more."""
+    spec = patch.get("spec")
+    if not isinstance(finalizer, str) or not isinstance(spec, dict) or len(patch) > 1:
+        return []
+    writes = [
+        {"op": "add", "path": f"/spec/{key}", "value": value}
+        for key, value in spec.items()
+    ]
+    return _take_first(finalizer) + writes
+
+
+def _take_first(finalizer: str) -> list[dict[str, Any]]:
+    """Ours is the first, as the object was made with it."""
+    first = "/metadata/finalizers/0"
+    return [
+        {"op": "test", "path": first, "value": finalizer},
+        {"op": "remove", "path": first},
+    ]
 
 
 async def _get(kube: Kube, command: Command) -> dict[str, Any]:
@@ -150,19 +178,14 @@ async def _logs(kube: Kube, command: Command) -> dict[str, Any]:
 async def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     """Take one finalizer off, whoever else edits the list meanwhile.
 
-    Ours is the first, as the object was made with it: the first is taken off if
-    that is so, and else (422) the list is read. It is replaced whole by a merge
-    patch, which is bound to the version that was read. A list that brings back
+    The first is taken off if that is it, and else (422) the list is read. It is
+    replaced whole by a merge patch, which is bound to the version that was read. A list that brings back
     a finalizer which has gone since is refused with 422, a changed object with
     409: read again.
     """
     plural, namespace = command["kind"], _word(command, "namespace")
     name, finalizer = _word(command, "name"), _word(command, "finalizer")
-    first = "/metadata/finalizers/0"
-    take = [
-        {"op": "test", "path": first, "value": finalizer},
-        {"op": "remove", "path": first},
-    ]
+    take = _take_first(finalizer)
     for attempt in itertools.count():
         try:
             if attempt == 0:

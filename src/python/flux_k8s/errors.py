@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any
+
+from flux_k8s.objects import parse
 
 # Reasons of ours, where there was no answer.
 UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
@@ -22,7 +23,7 @@ def retry_after_s(header: str | None) -> float | None:
     if header is None:
         return None
     header = header.strip()
-    if header.isdigit():
+    if header.isascii() and header.isdigit():
         return min(float(header), RETRY_AFTER_CAP_S)
     try:
         date = parsedate_to_datetime(header)
@@ -69,7 +70,7 @@ class ApiError(Exception):
         """Read the Status object of an answer (spec/dws-api.md section 10)."""
         answer: Any = None
         try:
-            answer = json.loads(body)
+            answer = parse(body)
         except ValueError:
             pass
         if isinstance(answer, dict) and answer.get("kind") == "Status":

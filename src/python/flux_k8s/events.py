@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Callable
 
 from flux_k8s.dws import skim_events
 from flux_k8s.errors import BROKEN, ApiError
-from flux_k8s.objects import Object
+from flux_k8s.objects import Object, parse
 from flux_k8s.transport import NoAnswer, Stream
+
+# No event is longer: no object is, by far.
+EVENT_BYTES = 64 << 20
 
 
 class WatchStream:
@@ -34,7 +36,9 @@ class WatchStream:
         self._newest = newest
         self._left_out = left_out
         self._broken = broken
-        self._pending = b""
+        # of a line that has not come to its end
+        self._pending: list[bytes] = []
+        self._pending_size = 0
 
     async def next(self) -> Iterator[tuple[str, Object]] | None:
         """Those that come next; None when the server, or close(), has ended it.
@@ -50,14 +54,24 @@ class WatchStream:
             raise ApiError(0, BROKEN, f"watch ended: {exc}") from exc
         if not chunk:
             return None
-        text = self._pending + chunk
-        events, seen, self._pending = skim_events(text, self._newest)
+        self._pending.append(chunk)
+        if b"\n" not in chunk:
+            return self._wait_for_more(len(chunk))
+        text = b"".join(self._pending)
+        events, seen, rest = skim_events(text, self._newest)
+        self._pending, self._pending_size = [rest], len(rest)
         if seen > len(events):
             self._left_out(seen - len(events))
         return (
             (kind, Object(found, text)) if kind else decode(text)
             for kind, found, text in events
         )
+
+    def _wait_for_more(self, size: int) -> Iterator[tuple[str, Object]]:
+        self._pending_size += size
+        if self._pending_size > EVENT_BYTES:
+            raise ApiError(0, BROKEN, "watch event: it does not end")
+        return iter(())
 
     def close(self) -> None:
         """End the stream, also while a coroutine reads it."""
@@ -71,13 +85,16 @@ def decode(line: bytes) -> tuple[str, Object]:
         ApiError: it is that of an ERROR event, or the line is not one.
     """
     try:
-        event = json.loads(line)
+        event = parse(line)
         kind, obj = event["type"], event["object"]
     except (ValueError, KeyError, TypeError) as exc:
         raise ApiError(0, BROKEN, f"watch event: {exc}") from exc
+    if not isinstance(obj, dict):
+        raise ApiError(0, BROKEN, "watch event: no object")
     if kind == "ERROR":
+        code = obj.get("code")
         raise ApiError(
-            int(obj.get("code") or 0),
+            code if isinstance(code, int) else 0,
             str(obj.get("reason") or ""),
             str(obj.get("message") or "watch error"),
         )

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from typing import Any, Callable
@@ -21,8 +20,8 @@ from flux_k8s.dws import skim_list
 from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
 from flux_k8s.kubeconfig import ConfigError, InsecureError
-from flux_k8s.loop import Loop
-from flux_k8s.objects import Object, to_json
+from flux_k8s.loop import Loop, Task
+from flux_k8s.objects import Object, is_object, to_json
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
@@ -47,26 +46,30 @@ WEBHOOK = "admission webhook"
 NOT_SERVED = "could not find the requested resource"
 
 
+METHODS = {"get": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
+
 # Objects of a part of a list, its resource version, and where the list goes on.
 Part = tuple[list[Object], str, str]
 
 
 def _decoded(data: bytes, what: str) -> Object:
     try:
-        answer = json.loads(data)
+        return Object.decoded(data)
     except ValueError as exc:
         raise ApiError(0, BROKEN, f"{what}: {exc}") from exc
-    if not isinstance(answer, dict):
-        raise ApiError(0, BROKEN, f"{what}: not a JSON object")
-    return Object(answer, data)
 
 
 def _decoded_part(data: bytes, what: str) -> Part:
     answer = _decoded(data, what)
-    metadata = answer.get("metadata") or {}
+    metadata, items = answer.get("metadata") or {}, answer.get("items") or []
+    if (
+        not isinstance(metadata, dict)
+        or not isinstance(items, list)
+        or not all(is_object(item) for item in items)
+    ):
+        raise ApiError(0, BROKEN, f"{what}: no list of objects")
     version, more = metadata.get("resourceVersion"), metadata.get("continue")
-    objects = [Object(item) for item in answer.get("items") or []]
-    return objects, str(version or ""), more or ""
+    return [Object(item) for item in items], str(version or ""), str(more or "")
 
 
 def _skimmed_part(data: bytes, what: str) -> Part:
@@ -263,10 +266,21 @@ class Kube:
         return _decoded(data, f"{method} {path}")
 
     async def _passed(
-        self, what: tuple[str, str], method: str, path: str, *args: Any
+        self,
+        verb: str,
+        where: tuple[str, str, str],
+        body: Any = None,
+        content_type: str = "application/json",
     ) -> Object:
-        """The same where the answer is an object that is only passed on."""
-        data = await self._send(what, method, path, *args)
+        """The same where the answer is an object that is only passed on.
+
+        Args:
+        where: plural name of the kind, namespace, and name or "".
+        """
+        plural, namespace, name = where
+        method = METHODS[verb]
+        path = await self._path(RESOURCES[plural], namespace, name)
+        data = await self._send((verb, plural), method, path, body, content_type)
         obj = Object.skimmed(data)
         return _decoded(data, f"{method} {path}") if obj is None else obj
 
@@ -290,6 +304,7 @@ class Kube:
                 raise ApiError(0, BROKEN, f"API group {group}: {exc.message}") from exc
             try:
                 version = newest(v["version"] for v in answer["versions"])
+                version = quote(version, safe="")
             except (KeyError, TypeError, ValueError) as exc:
                 raise ApiError(
                     0, BROKEN, f"API group {group} lists no versions"
@@ -336,12 +351,14 @@ class Kube:
     async def aget(self, plural: str, namespace: str, name: str) -> Object:
         """Read one object."""
         path = await self._path(RESOURCES[plural], namespace, name)
-        return await self._request(("get", plural), "GET", path)
+        obj = await self._request(("get", plural), "GET", path)
+        if not is_object(obj):
+            raise ApiError(0, BROKEN, f"GET {path}: the answer is no object")
+        return obj
 
-    async def apass(self, plural: str, namespace: str, name: str) -> Object:
+    def apass(self, plural: str, namespace: str, name: str) -> Task[Object]:
         """The same of an object that is only passed on."""
-        path = await self._path(RESOURCES[plural], namespace, name)
-        return await self._passed(("get", plural), "GET", path)
+        return self._passed("get", (plural, namespace, name))
 
     async def acreate(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
         """Create an object; apiVersion and kind are filled in, and the
@@ -354,37 +371,25 @@ class Kube:
         owners = body.get("metadata", {}).get("ownerReferences", [])
         for owner in owners:
             owner.setdefault("apiVersion", body["apiVersion"])
-        path = await self._path(res, namespace)
-        return await self._passed(("create", plural), "POST", path, body)
+        return await self._passed("create", (plural, namespace, ""), body)
 
-    async def apatch(
+    def apatch(
         self, plural: str, namespace: str, name: str, patch: dict[str, Any]
-    ) -> Object:
+    ) -> Task[Object]:
         """Apply a JSON merge patch (RFC 7396)."""
-        return await self._passed(
-            ("patch", plural),
-            "PATCH",
-            await self._path(RESOURCES[plural], namespace, name),
-            patch,
-            "application/merge-patch+json",
-        )
+        where = plural, namespace, name
+        return self._passed("patch", where, patch, "application/merge-patch+json")
 
-    async def apatch_json(
+    def apatch_json(
         self, plural: str, namespace: str, name: str, operations: list[dict[str, Any]]
-    ) -> Object:
+    ) -> Task[Object]:
         """Apply a JSON patch (RFC 6902): all of its operations, or none (422)."""
-        return await self._passed(
-            ("patch", plural),
-            "PATCH",
-            await self._path(RESOURCES[plural], namespace, name),
-            operations,
-            "application/json-patch+json",
-        )
+        where = plural, namespace, name
+        return self._passed("patch", where, operations, "application/json-patch+json")
 
-    async def adelete(self, plural: str, namespace: str, name: str) -> Object:
+    def adelete(self, plural: str, namespace: str, name: str) -> Task[Object]:
         """Delete an object; with finalizers it stays until they are gone."""
-        path = await self._path(RESOURCES[plural], namespace, name)
-        return await self._passed(("delete", plural), "DELETE", path)
+        return self._passed("delete", (plural, namespace, name))
 
     async def alist_all(
         self, plural: str, selector: str = "", limit: int = LIST_PART
@@ -467,6 +472,8 @@ class Kube:
             objects.extend(part)
             if not more:
                 return objects, version
+            if more == query.get("continue"):
+                raise ApiError(0, BROKEN, f"GET {path}: the list does not go on")
             query["continue"] = more
 
     async def awatch(

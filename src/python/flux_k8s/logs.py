@@ -53,7 +53,7 @@ async def _read(
         if len(data) < READ_BYTES:
             break
     more = len(data) >= READ_BYTES or len(data.splitlines()) >= lines
-    return data.decode(errors="replace"), more
+    return data.decode(errors="replace").replace("\0", "\ufffd"), more
 
 
 def tail(text: str, limit_bytes: int) -> tuple[str, bool]:

@@ -24,6 +24,9 @@ Task = Coroutine[Waited, Any, T]
 _IN = select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR
 _OUT = select.EPOLLOUT | select.EPOLLERR
 
+# How often a turn looks at what has come.
+LOOKS = 4
+
 
 class Loop:
     """What is under way. Of one thread.
@@ -95,15 +98,24 @@ class Loop:
             failed = isinstance(answer, NoAnswer)
             self._resume(task, task.throw if failed else task.send, answer)
 
-        waited.start(self, done)
+        try:
+            waited.start(self, done)
+        except Exception as exc:
+            # It would wait for ever.
+            self._resume(task, task.throw, exc)
 
     def turn(self) -> None:
-        """Do all that can be done without waiting."""
-        for fd, events in self._epoll.poll(0):
-            multi = self._by_socket.get(fd)
-            if multi is not None:
-                multi.act(fd, bool(events & _IN), bool(events & _OUT))
-        self.begin()
+        """Do all that can be done without waiting, and what has come meanwhile: who
+        calls this has more to do before it can again."""
+        for _ in range(LOOKS):
+            seen = self._epoll.poll(0)
+            for fd, events in seen:
+                multi = self._by_socket.get(fd)
+                if multi is not None:
+                    multi.act(fd, bool(events & _IN), bool(events & _OUT))
+            self.begin()
+            if not seen:
+                return
 
     def begin(self) -> None:
         """Send what is to be sent, and do all else that is due: a turn without a

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection
-from functools import cache
 from typing import Any
 
 from flux_k8s.objects import Name, Object, name_of, to_json
@@ -27,8 +26,14 @@ def encode(report: Report) -> bytes:
     obj = report.get("object")
     if not isinstance(obj, Object) or obj.text is None:
         return to_json(report).encode()
-    rest = tuple((k, v) for k, v in report.items() if k != "object")
-    head = _head(rest) if "event" in report else to_json(dict(rest))[:-1].encode()
+    event = report.get("event")
+    if event is not None:
+        head = b'{"type":"%s","event":"%s"' % (report["type"].encode(), event.encode())
+    elif report.get("ok") is True and isinstance(report["seq"], int):
+        head = b'{"type":"result","seq":%d,"ok":true' % report["seq"]
+    else:
+        rest = {key: value for key, value in report.items() if key != "object"}
+        head = to_json(rest)[:-1].encode()
     return b'%s,"object":%s}' % (head, obj.text)
 
 
@@ -37,12 +42,6 @@ def _member(value: Any) -> bytes:
     if isinstance(value, list):
         return b"[%s]" % b",".join(obj.text or to_json(obj).encode() for obj in value)
     return to_json(value).encode()
-
-
-@cache
-def _head(keys: tuple[tuple[str, str], ...]) -> bytes:
-    """The beginning of a report of a change, which has few forms."""
-    return to_json(dict(keys))[:-1].encode()
 
 
 def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[Report]:

@@ -11,7 +11,6 @@ import os
 import socket
 import ssl
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Callable, Protocol
 from urllib.parse import urlsplit
 
@@ -45,13 +44,15 @@ class NoAnswer(Exception):
         self.connected = connected
 
 
-@dataclass(frozen=True)
 class Answer:
     """What a server has said."""
 
-    status: int
-    data: bytes
-    headers: list[bytes]
+    __slots__ = ("data", "headers", "status")
+
+    def __init__(self, status: int, data: bytes, headers: list[bytes]) -> None:
+        self.status = status
+        self.data = data
+        self.headers = headers
 
     def header(self, name: str) -> str | None:
         """The value of a header."""
@@ -78,23 +79,31 @@ class Waited(Protocol):
 Kind = tuple[str, tuple[str, ...], bool, float]
 
 
-@dataclass(frozen=True)
 class Request:
     """What a server is to be asked. Who awaits it gets an Answer, or NoAnswer."""
 
-    transport: Transport
-    method: str
-    path: str
-    headers: tuple[str, ...]  # lines
-    body: bytes | None
-    read_timeout_s: float  # how long the server may be silent
+    __slots__ = ("body", "kind", "path", "transport")
+
+    def __init__(
+        self,
+        transport: Transport,
+        method: str,
+        path: str,
+        headers: tuple[str, ...],
+        body: bytes | None,
+        read_timeout_s: float,
+    ) -> None:
+        """Args:
+        headers: lines.
+        read_timeout_s: how long the server may be silent.
+        """
+        self.transport = transport
+        self.path = path
+        self.body = body
+        self.kind = method, headers, body is None, read_timeout_s
 
     def __await__(self) -> Generator[Request, Answer, Answer]:
         return (yield self)
-
-    @property
-    def kind(self) -> Kind:
-        return self.method, self.headers, self.body is None, self.read_timeout_s
 
     def start(self, loop: Loop, done: Done) -> None:
         self.transport.begin(self, loop, done)
@@ -233,6 +242,9 @@ class Transfer:
         done(answer)
 
 
+_CSELECT_IN, _CSELECT_OUT = pycurl.CSELECT_IN, pycurl.CSELECT_OUT
+
+
 class Multi:
     """The transfers of one transport that a loop carries out. The connections are
     its own: who has another certificate has another one of these."""
@@ -261,7 +273,7 @@ class Multi:
 
     def act(self, fd: int, readable: bool, writable: bool) -> None:
         """Something has happened on a socket."""
-        events = pycurl.CSELECT_IN * readable | pycurl.CSELECT_OUT * writable
+        events = _CSELECT_IN * readable | _CSELECT_OUT * writable
         self._multi.socket_action(fd, events)
         self._tell()
 
@@ -271,7 +283,6 @@ class Multi:
         self._tell()
 
     def _tell(self) -> None:
-        news, self._news = self._news, []
         more = True
         while more:
             more, ended, failed = self._multi.info_read()
@@ -279,8 +290,10 @@ class Multi:
                 self._end(curl, None)
             for curl, code, message in failed:
                 self._end(curl, _no_answer(curl, code, message))
-        for stream in news:
-            stream.tell()
+        if self._news:
+            news, self._news = self._news, []
+            for stream in news:
+                stream.tell()
 
     def _end(self, curl: pycurl.Curl, error: NoAnswer | None) -> None:
         transfer = self._under_way.get(curl)

@@ -162,12 +162,10 @@ class Watch:
         return self._resume_from
 
     def _see(self, events: Iterator[tuple[str, Object]]) -> bool:
-        """Whether there were any."""
-        told, count = False, 0
+        """Whether the watch has come further with them."""
+        before, count = self._resume_from, 0
         try:
             for event, obj in events:
-                told = True
-                self._idle_turns = 0
                 seen = (obj.get("metadata") or {}).get("resourceVersion")
                 if seen:
                     self._resume_from = str(seen)
@@ -177,6 +175,9 @@ class Watch:
                     self._sink.changed(self._plural, event, obj)
         finally:
             self._kube.stats.event(self._plural, count)
+            told = self._resume_from != before
+            if told:
+                self._idle_turns = 0
         return told
 
     async def _slow_down(self) -> None:

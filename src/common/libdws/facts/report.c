@@ -18,7 +18,6 @@ struct dws_reports {
     struct dws_excerpt excerpt; // of the last one
     size_t size;                // of its buffer
     bool begun;
-    bool malformed;             // one of them was
     struct dws_report report;
     json_t *decoded;            // texts of 'report.wf'
 };
@@ -109,6 +108,12 @@ static const struct dws_part of_breakdown[] = {
     { 0 },
 };
 
+static const struct dws_part of_malformed[] = {
+    { .key = "type" },
+    { .key = "seq" },
+    { 0 },
+};
+
 static const struct dws_part none[] = { { 0 } };
 
 static const struct dws_part of_snapshot[] = {
@@ -179,7 +184,6 @@ int dws_reports_begin (struct dws_reports *reports, const char *payload)
     struct dws_excerpt *excerpt = &reports->excerpt;
 
     reports->begun = false;
-    reports->malformed = false;
     excerpt->rest = dws_text_find (dws_text (payload), "reports");
     if (excerpt->rest.len > reports->size) {
         char *buf = realloc (excerpt->buf, excerpt->rest.len);
@@ -260,11 +264,38 @@ static int read_other (struct dws_reports *reports, struct dws_text text)
     return 0;
 }
 
-/* Returns as dws_reports_next(), or this: the next one may be read then.
- */
-#define MALFORMED 2
+static int read_report (struct dws_reports *reports, struct dws_text text)
+{
+    if (has_workflow (text))
+        return read_workflow (reports, text);
+    return read_other (reports, text);
+}
 
-static int read_next (struct dws_reports *reports)
+/* Who has sent a command waits for its result.
+ */
+static int read_malformed (struct dws_reports *reports, struct dws_text text)
+{
+    struct dws_excerpt *excerpt = &reports->excerpt;
+    json_t *o;
+
+    forget_report (reports);
+    if (dws_text_excerpt (text, of_malformed, excerpt) < 0
+        || !(o = dws_json_parse (excerpt->buf, excerpt->len)))
+        return -1;
+    reports->report.o = o;
+    reports->report.malformed = true;
+    if (is_result (text)
+        && (set_new (o, "ok", json_false ()) < 0
+            || set_new (o, "status", json_integer (500)) < 0
+            || set_new (o, "message", json_string ("the answer of Kubernetes can "
+                                                   "not be read")) < 0)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return 0;
+}
+
+int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
 {
     struct dws_text text = reports->excerpt.rest;
     int rc;
@@ -273,28 +304,9 @@ static int read_next (struct dws_reports *reports)
     if ((rc = dws_text_advance (&text, reports->begun)) <= 0)
         return rc;
     reports->begun = true;
-    if ((has_workflow (text) ? read_workflow (reports, text)
-                             : read_other (reports, text)) < 0) {
-        if (errno != EINVAL
-            || dws_text_excerpt (text, NULL, &reports->excerpt) < 0)
-            return -1;
-        reports->malformed = true;
-        return MALFORMED;
-    }
-    return 1;
-}
-
-int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
-{
-    int rc;
-
-    do
-        rc = read_next (reports);
-    while (rc == MALFORMED);
+    if (read_report (reports, text) < 0
+        && (errno != EINVAL || read_malformed (reports, text) < 0))
+        return -1;
     *report = &reports->report;
-    if (rc == 0 && reports->malformed) {
-        errno = EINVAL;
-        rc = -1;
-    }
-    return rc;
+    return 1;
 }

@@ -30,6 +30,8 @@ struct dws_report {
                                 //  takes it sets it to NULL
     bool deleted;               // this is its last version
     struct dws_text workflows;  // the array of a snapshot, if it has one
+    bool malformed;             // no more than 'o' could be read, which has its type;
+                                //  that of a command is a failure
 };
 
 /* Goes through the reports of one request after the other. It keeps the memory that
@@ -44,10 +46,9 @@ void dws_reports_destroy (struct dws_reports *reports);
  */
 int dws_reports_begin (struct dws_reports *reports, const char *payload);
 
-/* The next report, which is valid until the one after. Returns 1 if there was one, 0
- * after the last one, and -1 with errno: ENOMEM, or EINVAL if one was malformed. That is
- * left out, and said after all others that can be found have been read: those are of
- * other jobs.
+/* The next report, which is valid until the one after. One that can not be read does
+ * not take those after it along. Returns 1 if there was one, 0 after the last one, and
+ * -1 with errno: ENOMEM, or EINVAL if it can not even be passed over.
  */
 int dws_reports_next (struct dws_reports *reports, struct dws_report **report);
 

@@ -63,16 +63,35 @@ static bool pass_word (struct text *t, const char *word)
     return true;
 }
 
+static bool take_hex (struct text *t, unsigned int *code)
+{
+    char digits[5] = "";
+
+    for (int i = 0; i < 4; i++) {
+        if (t->p == t->end || !isxdigit ((unsigned char)*t->p))
+            return false;
+        digits[i] = *t->p++;
+    }
+    *code = strtoul (digits, NULL, 16);
+    return true;
+}
+
+/* Not NUL, nor half of a character: whoever gets the text could not read it.
+ */
 static bool pass_escape (struct text *t)
 {
+    unsigned int code;
+
     if (t->p == t->end)
         return false;
     if (*t->p++ != 'u')
         return t->p[-1] && strchr ("\"\\/bfnrt", t->p[-1]);
-    for (int i = 0; i < 4; i++, t->p++)
-        if (t->p == t->end || !isxdigit ((unsigned char)*t->p))
-            return false;
-    return true;
+    if (!take_hex (t, &code) || code == 0)
+        return false;
+    if (code < 0xd800 || code > 0xdfff)
+        return true;
+    return code < 0xdc00 && pass_word (t, "\\u") && take_hex (t, &code)
+        && code >= 0xdc00 && code <= 0xdfff;
 }
 
 /* The rest of a character beyond ASCII: well-formed UTF-8, as Unicode has it in
@@ -420,11 +439,8 @@ static void leave_out (const char *text, struct dws_event *events, size_t count,
     for (struct dws_event *event = events + count; event-- > events;) {
         struct dws_event **next;
 
-        if (event->type == DWS_EVENT_OTHER) {
-            memset (nexts->slots, 0,
-                    (nexts->mask + 1) * sizeof (nexts->slots[0]));
-            continue;
-        }
+        if (event->type == DWS_EVENT_OTHER)
+            return;
         if (event->type == DWS_EVENT_BOOKMARK || !event->skim.name.size)
             continue;
         next = nexts_slot (nexts, text, &event->skim);

@@ -30,7 +30,8 @@ struct dws_skim {
 
 /* Look at the text of one object. Returns -1 with errno = EINVAL if it is no
  * JSON object, or one that has to be decoded to be sure: with escapes in a key,
- * escapes or another type in a part that matters, or such a key twice.
+ * escapes or another type in a part that matters, such a key twice, or a string with
+ * NUL or half of a surrogate pair.
  */
 int dws_skim (const char *text, size_t size, struct dws_skim *skim);
 
@@ -60,9 +61,9 @@ size_t dws_skim_events (const char *text, size_t size, struct dws_event *events,
 
 /* Of events of one object that tell no more than that it has changed again leave only
  * the last: one is left out if the next of the same object (by uid, too) is MODIFIED,
- * unless it is DELETED itself. It is ADDED then if the one before it was. Each is left
- * out for one that comes before anything that had to be decoded. Returns how many are
- * left, in their order.
+ * unless it is DELETED itself. It is ADDED then if the one before it was. None is left
+ * out before one that has to be decoded, which is rare. Returns how many are left, in
+ * their order.
  */
 size_t dws_events_newest (const char *text, struct dws_event *events,
                           size_t count);

@@ -182,12 +182,21 @@ static int desire_state (struct job *job, const struct action *action,
     json_t *patch = json_pack ("{s:{s:s s:o*}}", "spec",
                                "desiredState", dws_state_name (state),
                                "hurry", hurry ? json_true () : NULL);
+    json_t *command = command_create_with ("patch", "workflows",
+                                           job->wf->namespace,
+                                           job->wf->name,
+                                           "patch", patch);
 
-    return act_send (job, action, 0,
-                     command_create_with ("patch", "workflows",
-                                          job->wf->namespace,
-                                          job->wf->name,
-                                          "patch", patch));
+    /* From then on it need not be kept. An agent that can not do both in one request
+     * leaves it on.
+     */
+    if (command && state == DWS_STATE_TEARDOWN && job->wf->finalizer
+        && json_object_set_new (command, "finalizer",
+                                json_string (DWS_FINALIZER)) < 0) {
+        json_decref (command);
+        command = NULL;
+    }
+    return act_send (job, action, 0, command);
 }
 
 static int run_desire (struct job *job, const struct dws_action *wanted)

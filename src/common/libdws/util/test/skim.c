@@ -60,6 +60,8 @@ static void test_what_is_not_there (void **state)
     assert_int_equal (skim_text ("{}", &skim), 0);
     assert_int_equal (skim.name.size, 0);
     assert_int_equal (skim_text ("{\"metadata\":{},\"x\":1}", &skim), 0);
+    assert_int_equal (skim_text ("{\"x\":\"\\u0001\\uD83d\\uDe00\\ud7ff\\ue000\"}",
+                                 &skim), 0);
     assert_int_equal (skim.name.size + skim.managed.size, 0);
 }
 
@@ -110,6 +112,10 @@ static void test_refusals (void **state)
         "{\"a\":\"\t\"}", "{\"a\":\"\\x\"}", "{\"a\":\"\\u12g4\"}",
         "{\"a\":\"", "{\"a\":\"\\", "{\"a\":\"\\u1", "{a:1}", "{'a':1}",
         "{\"a\\u0062\":1}",
+        "{\"a\":\"\\u0000\"}", "{\"a\":\"\\ud800\"}",
+        "{\"a\":\"\\udc00\"}", "{\"a\":\"\\ud83dx\"}",
+        "{\"a\":\"\\uD83D\\n\"}", "{\"a\":\"\\ud83d\\u0041\"}",
+        "{\"a\":\"\\ud83d\\ud83d\"}", "{\"a\":\"\\ud83d\\ude0\"}",
         "{\"a\":\"\xc3\"}", "{\"a\":\"\x80\"}", "{\"a\":\"\xc1\xbf\"}",
         "{\"a\":\"\xe0\x9f\xbf\"}", "{\"a\":\"\xed\xa0\x80\"}",
         "{\"a\":\"\xf0\x8f\xbf\xbf\"}", "{\"a\":\"\xf4\x90\x80\x80\"}",
@@ -317,9 +323,9 @@ static void test_newest (void **state)
     check_newest ((const char *[]){ "Da1", "Ma1", NULL }, "Da0 Ma1 ");
     /* Another one of that name. */
     check_newest ((const char *[]){ "Ma1", "Ma2", "Ma2", NULL }, "Ma0 Ma2 ");
-    /* Nothing is left out for what comes after an error. */
+    /* Nothing is left out before an error, which may be one of many. */
     check_newest ((const char *[]){ "Ma1", "Ma1", "Ea1", "Ma1", "Ma1", NULL },
-                  "Ma1 ? Ma4 ");
+                  "Ma0 Ma1 ? Ma4 ");
     /* Bookmarks stay where they are. */
     check_newest ((const char *[]){ "Ma1", "Ba1", "Ma1", "Ba1", NULL },
                   "Ba1 Ma2 Ba3 ");

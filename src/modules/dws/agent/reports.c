@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * What the agent reports, taken in. See agent.h.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "libutil/names.h"
+#include "agent/agent_private.h"
+#include "agent/usage.h"
+#include "facts/persistent.h"
+#include "facts/space.h"
+#include "facts/storages.h"
+#include "facts/sweeps.h"
+
+static void unsee_job (struct job *job, void *arg)
+{
+    job->seen = false;
+}
+
+static void forget_unseen (struct job *job, void *arg)
+{
+    if (!job->seen)
+        jobs_forget_workflow (job);
+}
+
+static void learn_workflow (struct agent *agent, struct dws_report *report)
+{
+    if (report->wf)
+        jobs_learn_workflow (agent->ctx->jobs, report->wf, report->workflow,
+                             report->deleted);
+    else
+        sweeps_learn (agent->ctx->sweeps, report->workflow, report->deleted);
+    report->wf = NULL;
+}
+
+/* One of a snapshot.
+ */
+static int learn_listed (struct agent *agent, struct dws_text text)
+{
+    struct dws_ctx *ctx = agent->ctx;
+    struct dws_workflow *wf = dws_workflow_decode (text, ctx->instance, NULL);
+
+    if (wf)
+        jobs_learn_workflow (ctx->jobs, wf, dws_text (NULL), false);
+    else if (errno == EINVAL)
+        sweeps_learn (ctx->sweeps, text, false);
+    else
+        return -1;
+    return 0;
+}
+
+static int learn_all (struct agent *agent, struct dws_text workflows)
+{
+    struct dws_text text;
+    size_t at = 0;
+    int rc;
+
+    while ((rc = dws_text_next (workflows, &at, NULL, &text)) > 0) {
+        if (learn_listed (agent, text) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+/* A snapshot comes in parts, so that nobody has to wait for all of it.
+ */
+static int snapshot_workflows (struct agent *agent, struct dws_text workflows,
+                               bool more)
+{
+    struct jobs *jobs = agent->ctx->jobs;
+
+    if (!agent->listing) {
+        jobs_each (jobs, unsee_job, NULL);
+        sweeps_unsee (agent->ctx->sweeps);
+    }
+    agent->listing = more;
+    if (learn_all (agent, workflows) < 0)
+        return -1;
+    if (more)
+        return 0;
+    jobs_each (jobs, forget_unseen, NULL);
+    sweeps_forget_unseen (agent->ctx->sweeps);
+    if (!agent->ready) {
+        agent->ready = true;
+        flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",
+                  jobs_count (jobs));
+        jobs_all_known (jobs, JOBS_OF_KUBERNETES);
+        agent->ctx->events->agent_ready (agent->ctx);
+    }
+    return 0;
+}
+
+/* 'rc' is what storages_learn() or storages_list() has returned.
+ */
+static void note_storages (struct agent *agent, int rc)
+{
+    if (rc < 0)
+        flux_log_error (agent->ctx->h, "storages");
+    agent->ctx->events->storages_changed (agent->ctx);
+}
+
+static int take_snapshot (struct agent *agent, const struct dws_report *report)
+{
+    json_t *o = report->o;
+    json_t *storages = json_object_get (o, "storages");
+    json_t *servers = json_object_get (o, "servers");
+    json_t *persistent = json_object_get (o, "persistentstorageinstances");
+    bool more = json_is_true (json_object_get (o, "more"));
+
+    if (json_is_array (persistent)) {
+        persistent_list (agent->ctx->persistent, persistent);
+        agent->ctx->events->leases_changed (agent->ctx);
+    }
+    /* Storages first, as decisions about workflows look at them. */
+    if (json_is_array (storages))
+        note_storages (agent, storages_list (agent->ctx->storages,
+                                             storages));
+    usage_list (agent->ctx, servers, &agent->listing_servers, more);
+    if (!json_is_array (json_object_get (o, "workflows")))
+        return 0;
+    return snapshot_workflows (agent, report->workflows, more);
+}
+
+static void take_event (struct agent *agent, const char *type, json_t *report)
+{
+    json_t *object = json_object_get (report, "object");
+    const char *event = json_string_value (json_object_get (report, "event"));
+    bool deleted = event && !strcmp (event, "DELETED");
+
+    if (!strcmp (type, "storage"))
+        note_storages (agent, storages_learn (agent->ctx->storages, object,
+                                              deleted));
+    else if (!strcmp (type, "persistent")) {
+        persistent_learn (agent->ctx->persistent, object, deleted);
+        agent->ctx->events->leases_changed (agent->ctx);
+        if (space_known (agent->ctx->space))
+            agent->ctx->events->space_changed (agent->ctx);
+    }
+    else
+        usage_learn (agent->ctx, object, deleted);
+}
+
+int agent_result_errno (int status)
+{
+    switch (status) {
+    case 403:
+        return EACCES;
+    case 404:
+        return ENOENT;
+    default:
+        return EINVAL;
+    }
+}
+
+/* The result of a command that was sent for a request (agent_forward()) is the
+ * answer to that request.
+ */
+static void answer_request (struct command *cmd, json_t *report)
+{
+    const char *message = NULL;
+    int status = 0;
+    int ok = 0;
+    int rc;
+
+    (void)json_unpack (report, "{s?b s?i s?s}", "ok", &ok,
+                       "status", &status, "message", &message);
+    if (ok)
+        rc = flux_respond (cmd->h, cmd->request, NULL);
+    else
+        rc = flux_respond_error (cmd->h, cmd->request,
+                                 agent_result_errno (status), message);
+    if (rc < 0)
+        flux_log_error (cmd->h, "response");
+    flux_msg_decref (cmd->request);
+    cmd->request = NULL;
+}
+
+/* The agent does not report a change of a workflow once more if the result of a
+ * command has shown it, whatever that was for, also if it was given up.
+ */
+static void learn_result (struct agent *agent, struct dws_report *report)
+{
+    if (agent->ready && report->workflow.s)
+        learn_workflow (agent, report);
+}
+
+static void take_result (struct agent *agent, struct dws_report *report)
+{
+    json_int_t seq = json_integer_value (json_object_get (report->o, "seq"));
+    struct command *cmd;
+    struct job *job;
+
+    if (seq > 0 && (cmd = idmap_take (agent->commands, seq))) {
+        job = jobs_find (agent->ctx->jobs, cmd->jobid);
+        /* What is known of no job any more is not to come back as an orphan. */
+        if (job || cmd->request)
+            learn_result (agent, report);
+        if (job && !cmd->is_query)
+            job_set_trouble (job, NULL);
+        if (cmd->request)
+            answer_request (cmd, report->o);
+        else {
+            cmd->workflow = report->workflow;
+            cmd->cb (agent->ctx, job, cmd, report->o);
+        }
+        command_destroy (cmd);
+    }
+    else
+        learn_result (agent, report);
+}
+
+static void take_health (struct agent *agent, json_t *report)
+{
+    bool ok = json_is_true (json_object_get (report, "ok"));
+    const char *message = json_string_value (json_object_get (report,
+                                                              "message"));
+
+    if (ok != agent->reachable)
+        flux_log (agent->ctx->h, ok ? LOG_INFO : LOG_ERR,
+                  "Kubernetes is %s%s%s", ok ? "back" : "out of reach",
+                  message && *message ? ": " : "", message ? message : "");
+    if (ok && !agent->reachable)
+        jobs_hasten (agent->ctx->jobs);
+    agent->reachable = ok;
+    agent->ctx->events->link_changed (agent->ctx);
+}
+
+/* The agent repeats a command: the job waits, and its owner may see why.
+ */
+static void take_trouble (struct agent *agent, json_t *report)
+{
+    json_int_t seq = json_integer_value (json_object_get (report, "seq"));
+    json_t *message = json_object_get (report, "message");
+    struct command *cmd;
+    struct job *job;
+
+    if (seq > 0
+        && json_is_string (message)
+        && (cmd = idmap_find (agent->commands, seq))
+        && !cmd->is_query
+        && (job = jobs_find (agent->ctx->jobs, cmd->jobid))) {
+        job_set_trouble (job, json_string_value (message));
+        agent->ctx->events->job_changed (job);
+    }
+}
+
+static void take_stats (struct agent *agent, json_t *report)
+{
+    json_decref (agent->stats);
+    agent->stats = json_incref (json_object_get (report, "stats"));
+}
+
+static int take_report (struct agent *agent, struct dws_report *report)
+{
+    const char *type = json_string_value (json_object_get (report->o, "type"));
+
+    if (!report->o) {
+        if (agent->ready)
+            learn_workflow (agent, report);
+        return 0;
+    }
+    if (!type)
+        type = "";
+    if (report->malformed)
+        flux_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read", type);
+    if (!strcmp (type, "result"))
+        take_result (agent, report);
+    else if (report->malformed) {
+        errno = EINVAL;
+        return strcmp (type, "snapshot") == 0 ? -1 : 0;
+    }
+    else if (!strcmp (type, "storage") || !strcmp (type, "persistent")
+             || !strcmp (type, "servers"))
+        take_event (agent, type, report->o);
+    else if (!strcmp (type, "snapshot"))
+        return take_snapshot (agent, report);
+    else if (!strcmp (type, "health"))
+        take_health (agent, report->o);
+    else if (!strcmp (type, "trouble"))
+        take_trouble (agent, report->o);
+    else if (!strcmp (type, "stats"))
+        take_stats (agent, report->o);
+    else
+        flux_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
+    return 0;
+}
+
+/* One by one: all of them as values would be large.
+ */
+static int take_reports (struct agent *agent, const char *payload)
+{
+    struct dws_report *report;
+    int rc;
+
+    if (dws_reports_begin (agent->reports, payload) < 0)
+        return -1;
+    while ((rc = dws_reports_next (agent->reports, &report)) > 0) {
+        if (take_report (agent, report) < 0)
+            return -1;
+    }
+    return rc;
+}
+
+void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
+                      const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    const char *errstr = NULL;
+    const char *payload;
+
+    if (flux_request_decode (msg, NULL, &payload) < 0)
+        goto error;
+    if (!ctx->agent->request
+        || !flux_disconnect_match (msg, ctx->agent->request)) {
+        errno = ESTALE;
+        errstr = "this agent is not attached";
+        goto error;
+    }
+    if (take_reports (ctx->agent, payload) < 0) {
+        if (errno == EINVAL)
+            errno = EPROTO;
+        goto error;
+    }
+    jobs_keep_up (ctx->jobs);
+    if (flux_respond (h, msg, NULL) < 0)
+        flux_log_error (h, DWS_TOPIC_REPORT);
+    return;
+error:
+    if (flux_respond_error (h, msg, errno, errstr) < 0)
+        flux_log_error (h, DWS_TOPIC_REPORT);
+}
