@@ -13,10 +13,10 @@
 #include <string.h>
 
 #include "libdws/facts/report.h"
-#include "libdws/util/jsonwrite.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent.h"
+#include "agent/outbox.h"
 #include "agent/usage.h"
 #include "base/idmap.h"
 #include "facts/config.h"
@@ -40,6 +40,7 @@ struct agent {
     bool reachable;             // the API server, as the agent sees it
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
+    struct outbox *outbox;      // those that are to be sent
     json_t *stats;              // what the agent counts, or NULL
     char *release;              // of the agent, or NULL
     struct dws_reports *reports;
@@ -71,6 +72,7 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
         return;
     if (errnum && flux_respond_error (h, agent->request, errnum, text) < 0)
         flux_log_error (h, DWS_TOPIC_AGENT);
+    outbox_close (agent->outbox);
     flux_msg_decref (agent->request);
     agent->request = NULL;
     agent->ready = false;
@@ -85,6 +87,16 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
     agent->ctx->events->agent_lost (agent->ctx);
 }
 
+/* An agent that attaches anew is told what is to be done then.
+ */
+static void agent_unsent (void *arg)
+{
+    struct agent *agent = arg;
+
+    flux_log_error (agent->ctx->h, "commands");
+    detach_agent (agent, EAGAIN, "commands could not be sent");
+}
+
 struct agent *agent_create (struct dws_ctx *ctx)
 {
     struct agent *agent;
@@ -94,6 +106,7 @@ struct agent *agent_create (struct dws_ctx *ctx)
     agent->ctx = ctx;
     agent->reachable = true;
     if (!(agent->commands = idmap_create (command_destroy))
+        || !(agent->outbox = outbox_create (ctx->h, agent_unsent, agent))
         || !(agent->reports = dws_reports_create (ctx->instance))) {
         agent_destroy (agent);
         errno = ENOMEM;
@@ -112,6 +125,7 @@ void agent_destroy (struct agent *agent)
                                 "the dws module is unloaded");
             flux_msg_decref (agent->request);
         }
+        outbox_destroy (agent->outbox);
         idmap_destroy (agent->commands);
         json_decref (agent->stats);
         free (agent->release);
@@ -145,8 +159,6 @@ json_t *agent_status (const struct agent *agent)
 static int send_command (struct agent *agent, struct command *cmd,
                          json_t *command)
 {
-    char *text = NULL;
-
     if (!command || !cmd) {
         errno = ENOMEM;
         goto error;
@@ -161,16 +173,13 @@ static int send_command (struct agent *agent, struct command *cmd,
         errno = ENOMEM;
         goto error;
     }
-    if (!(text = dws_json_write (command))
-        || flux_respond (agent->ctx->h, agent->request, text) < 0) {
+    if (outbox_put (agent->outbox, command) < 0) {
         ERRNO_SAFE (idmap_take (agent->commands, cmd->seq));
         goto error;
     }
-    free (text);
     json_decref (command);
     return 0;
 error:
-    ERRNO_SAFE (free (text));
     ERRNO_SAFE (free (cmd));
     ERRNO_SAFE (json_decref (command));
     return -1;
@@ -268,12 +277,14 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     json_t *config;
     int newest;
     int oldest = -1;
+    int batches = 0;
     int version;
 
-    if (flux_request_unpack (msg, NULL, "{s:i s?i s?s}",
+    if (flux_request_unpack (msg, NULL, "{s:i s?i s?s s?b}",
                              "version", &newest,
                              "oldest", &oldest,
-                             "release", &release) < 0)
+                             "release", &release,
+                             "batches", &batches) < 0)
         goto error;
     if (!flux_msg_is_streaming (msg)) {
         dws_error (&error, EPROTO, "dws.agent is a streaming request");
@@ -299,6 +310,7 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
         return;
     }
     agent->request = flux_msg_incref (msg);
+    outbox_open (agent->outbox, msg, batches);
     agent->release = release ? strdup (release) : NULL;
     agent->reachable = true;
     return;
