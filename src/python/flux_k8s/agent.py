@@ -308,6 +308,7 @@ class Agent:
                 "version": PROTOCOL_NEWEST,
                 "oldest": PROTOCOL_OLDEST,
                 "release": RELEASE,
+                "batches": True,
             },
             nodeid=0,
             flags=flux.constants.FLUX_RPC_STREAMING,
@@ -323,7 +324,9 @@ class Agent:
         if command.get("op") == "hello":
             self._begin_session(command)
         elif self._session is not None:
-            self._session.commands.submit(command)
+            batch = command.get("op") == "batch"
+            for one in command["commands"] if batch else (command,):
+                self._session.commands.submit(one)
             self._loop.begin()
             self._go_on()
         future.reset()
