@@ -125,6 +125,11 @@ test_expect_success 'all of that is for the owner of the job, and no guest else'
 		grep restricted err || return 1
 	done
 '
+test_expect_success 'of a job that stays in the queue there is what there can be' '
+	flux queue stop --all && jobid=$(submit) && dir=$(flux job id --to=kvs $jobid) &&
+	expect Proposal && flux cancel $jobid && dws_wait_event $jobid clean &&
+	flux queue start --all
+'
 # The rows come together, if the interval allows it.
 test_expect_success 'what is kept back is there when the module is unloaded' '
 	sed -i "s/^progress_interval.*/progress_interval = \"1h\"/" \

@@ -324,8 +324,8 @@ class Agent:
         if command.get("op") == "hello":
             self._begin_session(command)
         elif self._session is not None:
-            # A module of an earlier release sends each by itself.
-            for one in command.get("commands") or (command,):
+            batch = command.get("op") == "batch"
+            for one in command["commands"] if batch else (command,):
                 self._session.commands.submit(one)
             self._loop.begin()
             self._go_on()

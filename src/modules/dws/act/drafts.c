@@ -22,6 +22,11 @@
 #define INTERVALS 5.
 #define KEEP_DEFAULT 10.
 
+/* A job in the queue has no more to be noted until it gets its nodes: then all of it comes
+ * together. It is looked at so many times before that is waited for no longer.
+ */
+#define LOOKS_QUEUED 11
+
 /* So many are written before the reactor looks at messages again.
  */
 #define JOBS_PER_TURN 64
@@ -32,7 +37,8 @@
  */
 struct draft {
     struct job *job;
-    double t;                           // when it was begun
+    double t;                           // when it was begun, or looked at
+    int looks;                          // so often
     char *timing[STATES];               // or NULL
     char *workflow;                     // the text of the record, or NULL
     json_t *memos;                      // or NULL
@@ -56,6 +62,23 @@ static double half_time (struct drafts *drafts)
     return (interval < 0. ? KEEP_DEFAULT : INTERVALS * interval) / 2.;
 }
 
+static void enter_list (struct drafts *drafts, struct draft *draft)
+{
+    draft->t = flux_reactor_time ();
+    draft->next = NULL;
+    draft->at = drafts->tail;
+    *drafts->tail = draft;
+    drafts->tail = &draft->next;
+}
+
+static void leave_list (struct drafts *drafts, struct draft *draft)
+{
+    if ((*draft->at = draft->next))
+        draft->next->at = draft->at;
+    else
+        drafts->tail = draft->at;
+}
+
 static struct draft *draft_get (struct job *job)
 {
     struct drafts *drafts = job->ctx->drafts;
@@ -66,12 +89,9 @@ static struct draft *draft_get (struct job *job)
     if (!(draft = calloc (1, sizeof (*draft))))
         return NULL;
     draft->job = job;
-    draft->t = flux_reactor_time ();
     if (!drafts->head)
         timer_start (drafts->timer, half_time (drafts));
-    draft->at = drafts->tail;
-    *drafts->tail = draft;
-    drafts->tail = &draft->next;
+    enter_list (drafts, draft);
     job->draft = draft;
     return draft;
 }
@@ -80,10 +100,7 @@ static void draft_destroy (struct draft *draft)
 {
     ERRNO_SAFE_BLOCK;
 
-    if ((*draft->at = draft->next))
-        draft->next->at = draft->at;
-    else
-        draft->job->ctx->drafts->tail = draft->at;
+    leave_list (draft->job->ctx->drafts, draft);
     draft->job->draft = NULL;
     for (int state = 0; state < STATES; state++)
         free (draft->timing[state]);
@@ -195,6 +212,19 @@ void draft_send (struct job *job)
         flux_log_error (ctx->h, "records of a workflow");
 }
 
+/* The memos are not put off: people look at jobs in the queue.
+ */
+static bool put_off (struct drafts *drafts, struct draft *draft)
+{
+    if (draft->job->facts->phase != DWS_PHASE_PENDING
+        || ++draft->looks >= LOOKS_QUEUED)
+        return false;
+    draft_tell (draft->job);
+    leave_list (drafts, draft);
+    enter_list (drafts, draft);
+    return true;
+}
+
 static void drafts_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                              void *arg)
 {
@@ -207,7 +237,8 @@ static void drafts_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
             timer_start (drafts->timer, half);
             return;
         }
-        draft_send (drafts->head->job);
+        if (!put_off (drafts, drafts->head))
+            draft_send (drafts->head->job);
     }
     if (drafts->head)
         timer_start (drafts->timer, 0.);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * What is noted of a job and nobody waits for: records for the KVS of its workflow, and
- * memos. They are kept back for a while (five times rabbit.progress_interval), as what a
- * commit costs the KVS hardly depends on how much is in it: states that follow each other come
- * together in one, and a newer record takes the place of one that was not written yet.
+ * memos. They are kept back for a while (five times rabbit.progress_interval, of a job in
+ * the queue thirty times), as what a commit costs the KVS hardly depends on how much is in it:
+ * states that follow each other come together in one, and a newer record takes the place of
+ * one that was not written yet.
  *
  * Nothing is lost by that: a module that is unloaded writes what it has, and with the
  * broker goes what the KVS was told since its last checkpoint in any case.

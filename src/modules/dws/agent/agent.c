@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/util/jsonwrite.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent_private.h"
@@ -42,61 +41,15 @@ void command_destroy (void *value)
     }
 }
 
-static int outbox_add (struct outbox *outbox, const char *s)
-{
-    size_t len = strlen (s);
-
-    if (outbox->len + len >= outbox->size) {
-        size_t size = 2 * (outbox->len + len + 1);
-        char *bigger = realloc (outbox->s, size);
-
-        if (!bigger)
-            return -1;
-        outbox->s = bigger;
-        outbox->size = size;
-    }
-    memcpy (outbox->s + outbox->len, s, len + 1);
-    outbox->len += len;
-    return 0;
-}
-
-static int send_outbox (struct agent *agent)
-{
-    struct outbox *outbox = &agent->outbox;
-    int rc = 0;
-
-    if (agent->request && outbox->len > 0
-        && (rc = outbox_add (outbox, "]}")) == 0)
-        rc = flux_respond (agent->ctx->h, agent->request, outbox->s);
-    outbox->len = 0;
-    return rc;
-}
-
-/* Have it sent with others that are decided in the same callback of the reactor.
- */
-static int post (struct agent *agent, const char *text)
-{
-    struct outbox *outbox = &agent->outbox;
-    size_t before = outbox->len;
-
-    if (outbox_add (outbox, before > 0 ? "," : "{\"commands\":[") < 0
-        || outbox_add (outbox, text) < 0) {
-        outbox->len = before;
-        return -1;
-    }
-    flux_watcher_start (agent->flush);
-    return 0;
-}
-
 static void detach_agent (struct agent *agent, int errnum, const char *text)
 {
     flux_t *h = agent->ctx->h;
 
     if (!agent->request)
         return;
-    agent->outbox.len = 0;
     if (errnum && flux_respond_error (h, agent->request, errnum, text) < 0)
         flux_log_error (h, DWS_TOPIC_AGENT);
+    outbox_close (agent->outbox);
     flux_msg_decref (agent->request);
     agent->request = NULL;
     agent->ready = false;
@@ -111,18 +64,14 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
     agent->ctx->events->agent_lost (agent->ctx);
 }
 
-static void flush (struct agent *agent)
+/* An agent that attaches anew is told what is to be done then.
+ */
+static void agent_unsent (void *arg)
 {
-    flux_watcher_stop (agent->flush);
-    if (send_outbox (agent) < 0) {
-        flux_log_error (agent->ctx->h, "commands to the agent");
-        detach_agent (agent, EAGAIN, "commands could not be sent");
-    }
-}
+    struct agent *agent = arg;
 
-static void flush_cb (flux_reactor_t *r, flux_watcher_t *w, int revents, void *arg)
-{
-    flush (arg);
+    flux_log_error (agent->ctx->h, "commands");
+    detach_agent (agent, EAGAIN, "commands could not be sent");
 }
 
 struct agent *agent_create (struct dws_ctx *ctx)
@@ -133,10 +82,8 @@ struct agent *agent_create (struct dws_ctx *ctx)
         return NULL;
     agent->ctx = ctx;
     agent->reachable = true;
-    agent->flush = flux_prepare_watcher_create (flux_get_reactor (ctx->h), flush_cb,
-                                                agent);
-    if (!agent->flush
-        || !(agent->commands = idmap_create (command_destroy))
+    if (!(agent->commands = idmap_create (command_destroy))
+        || !(agent->outbox = outbox_create (ctx->h, agent_unsent, agent))
         || !(agent->reports = dws_reports_create (ctx->instance))) {
         agent_destroy (agent);
         errno = ENOMEM;
@@ -150,16 +97,13 @@ void agent_destroy (struct agent *agent)
     if (agent) {
         ERRNO_SAFE_BLOCK;
         if (agent->request) {
-            if (send_outbox (agent) < 0)
-                flux_log_error (agent->ctx->h, "commands to the agent");
             /* The agent attaches again, to the module that is loaded next. */
             flux_respond_error (agent->ctx->h, agent->request, ENOSYS,
                                 "the dws module is unloaded");
             flux_msg_decref (agent->request);
         }
+        outbox_destroy (agent->outbox);
         idmap_destroy (agent->commands);
-        flux_watcher_destroy (agent->flush);
-        free (agent->outbox.s);
         json_decref (agent->stats);
         free (agent->release);
         dws_reports_destroy (agent->reports);
@@ -192,8 +136,6 @@ json_t *agent_status (const struct agent *agent)
 static int send_command (struct agent *agent, struct command *cmd,
                          json_t *command)
 {
-    char *text = NULL;
-
     if (!command || !cmd) {
         errno = ENOMEM;
         goto error;
@@ -208,17 +150,13 @@ static int send_command (struct agent *agent, struct command *cmd,
         errno = ENOMEM;
         goto error;
     }
-    if (!(text = dws_json_write (command))
-        || (agent->batches ? post (agent, text)
-            : flux_respond (agent->ctx->h, agent->request, text)) < 0) {
+    if (outbox_put (agent->outbox, command) < 0) {
         ERRNO_SAFE (idmap_take (agent->commands, cmd->seq));
         goto error;
     }
-    free (text);
     json_decref (command);
     return 0;
 error:
-    ERRNO_SAFE (free (text));
     ERRNO_SAFE (free (cmd));
     ERRNO_SAFE (json_decref (command));
     return -1;
@@ -349,9 +287,9 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
         return;
     }
     agent->request = flux_msg_incref (msg);
+    outbox_open (agent->outbox, msg, batches);
     agent->release = release ? strdup (release) : NULL;
     agent->reachable = true;
-    agent->batches = batches;
     return;
 error:
     if (flux_respond_error (h, msg, errno, error.text[0] ? error.text : NULL) < 0)

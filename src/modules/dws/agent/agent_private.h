@@ -7,30 +7,21 @@
 #ifndef DWS_AGENT_PRIVATE_H
 #define DWS_AGENT_PRIVATE_H
 
-#include "agent/agent.h"
-#include "base/idmap.h"
 #include "libdws/facts/report.h"
-
-/* The beginning of a message.
- */
-struct outbox {
-    char *s;
-    size_t len;
-    size_t size;
-};
+#include "agent/agent.h"
+#include "agent/outbox.h"
+#include "base/idmap.h"
 
 struct agent {
     struct dws_ctx *ctx;
     const flux_msg_t *request;  // of the attached agent, or NULL
     bool ready;
-    bool batches;               // it takes several commands in one message
     bool listing;               // in the middle of a snapshot
     bool listing_servers;       // of these
     bool reachable;             // the API server, as the agent sees it
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
-    struct outbox outbox;       // those that are to be sent
-    flux_watcher_t *flush;      // does that before the reactor waits
+    struct outbox *outbox;      // those that are to be sent
     json_t *stats;              // what the agent counts, or NULL
     char *release;              // of the agent, or NULL
     struct dws_reports *reports;
