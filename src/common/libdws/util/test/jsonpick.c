@@ -263,6 +263,37 @@ static void test_both (void **state)
     json_decref (decoded);
 }
 
+#define DEEP 100000
+
+/* What is passed over, however deep, costs no stack; what is read goes as deep as jansson.
+ */
+static void test_deep (void **state)
+{
+    static const struct {
+        const char *key;
+        int rc;
+    } tab[] = {
+        { "x", 0 }, { "v", 0 }, { "s", -1 }, { "t", -1 },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        char *text = malloc (2 * DEEP + 32);
+        struct picked picked;
+        json_t *decoded;
+        int n;
+
+        assert_non_null (text);
+        n = sprintf (text, "{\"%s\":", tab[i].key);
+        memset (text + n, '[', DEEP);
+        memset (text + n + DEEP, ']', DEEP);
+        text[n + 2 * DEEP] = '}';
+        assert_int_equal (pick (text, n + 2 * DEEP + 1, &picked, &decoded),
+                          tab[i].rc);
+        json_decref (decoded);
+        free (text);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +304,7 @@ int main (void)
         cmocka_unit_test (test_twice),
         cmocka_unit_test (test_each),
         cmocka_unit_test (test_both),
+        cmocka_unit_test (test_deep),
     };
 
     cmocka_set_message_output (CM_OUTPUT_TAP);
