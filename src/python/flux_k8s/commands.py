@@ -179,9 +179,9 @@ async def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     """Take one finalizer off, whoever else edits the list meanwhile.
 
     The first is taken off if that is it, and else (422) the list is read. It is
-    replaced whole by a merge patch, which is bound to the version that was read. A list that brings back
-    a finalizer which has gone since is refused with 422, a changed object with
-    409: read again.
+    replaced whole by a merge patch, which is bound to the version that was read. A
+    list that brings back a finalizer which has gone since is refused with 422, a
+    changed object with 409: read again.
     """
     plural, namespace = command["kind"], _word(command, "namespace")
     name, finalizer = _word(command, "name"), _word(command, "finalizer")
