@@ -130,7 +130,8 @@ const struct option config_options[] = {
         "{user.rabbit}. It is brought up to date no more often than that. "
         "Below zero there is none. Records of how long the states of its "
         "workflow have taken are in the KVS, and {user.rabbits} is there, after "
-        "five times as long at the latest." },
+        "five times as long at the latest; what there is of a job in the queue is in "
+        "the KVS after thirty times as long." },
     { "drain_compute_nodes", TYPE_BOOL, "true", ANY,
       OFFSET (drain_compute_nodes),
       .help = "Drain compute nodes that have lost the PCIe link to their "
