@@ -58,6 +58,7 @@ flux_future_t *commits_wait (struct commits *commits)
     flux_future_t *f = flux_future_create (NULL, NULL);
 
     assert_non_null (f);
+    flux_future_set_flux (f, w.ctx.h);
     flux_future_fulfill (f, NULL, NULL);
     strcat (w.written, "| ");
     w.commits++;
