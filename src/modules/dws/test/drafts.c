@@ -247,6 +247,30 @@ static void test_refused (void **state)
     teardown ();
 }
 
+/* A job in the queue: its memos are set as those of others, its records come with what is
+ * noted when it has its nodes, or after twelve halves at the latest.
+ */
+static void test_queued (void **state)
+{
+    setup ();
+    w.facts[1].phase = DWS_PHASE_PENDING;
+    w.facts[2].phase = DWS_PHASE_PENDING;
+    timing (1, DWS_STATE_PROPOSAL, "1s");
+    timing (2, DWS_STATE_PROPOSAL, "1s");
+    draft_memo (&w.jobs[1], "a", "1");
+    after (HALF);
+    assert_memos ("1:a=1 ");
+    for (int looks = 1; looks < 10; looks++)
+        after (HALF);
+    assert_written ("");
+    w.facts[2].phase = DWS_PHASE_PROLOG;
+    timing (2, DWS_STATE_SETUP, "2s");
+    after (HALF);
+    assert_written ("1:Proposal=1s | 2:Proposal=1s 2:Setup=2s | ");
+    assert_false (flux_watcher_is_active (w.timer));
+    teardown ();
+}
+
 /* Messages come in between when many are due.
  */
 static void test_many (void **state)
@@ -282,6 +306,7 @@ int main (void)
         cmocka_unit_test (test_now),
         cmocka_unit_test (test_memos),
         cmocka_unit_test (test_refused),
+        cmocka_unit_test (test_queued),
         cmocka_unit_test (test_many),
         cmocka_unit_test (test_no_interval),
     };
