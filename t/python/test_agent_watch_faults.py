@@ -130,38 +130,20 @@ def test_410_both_ways(server, how):
     follow.end()
 
 
-def test_who_is_sent_away_again_and_again_slows_down(server, monkeypatch):
-    """A server or a proxy that ends every watch at once."""
+KNOWN = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5"}}}
+
+
+@pytest.mark.parametrize("lines", [(), (KNOWN,)], ids=["nothing", "known already"])
+def test_who_hears_nothing_new_slows_down(server, monkeypatch, lines):
+    """A server or a proxy that ends every watch at once, or each time after a bookmark
+    of what is known already."""
     paused = []
     monkeypatch.setattr(
         watch, "backoff_s", lambda n, first, cap: paused.append(n) or 0.001
     )
 
     def at_once(handler):
-        handler.stream()
-        handler.end_stream()
-
-    def open_stream(handler):
-        handler.stream(event("a", 6))
-        handler.rfile.read(1)
-
-    server.http.script = [lambda h: h.send(200, LISTED), *[at_once] * 5, open_stream]
-    follow = Follow(server.kube())
-    assert [follow.next(), follow.next()] == ["listed", ("ADDED", "a")]
-    follow.end()
-    assert paused == [1, 2, 3, 4]
-
-
-def test_who_hears_nothing_new_slows_down(server, monkeypatch):
-    """Each time a bookmark of what is known already."""
-    paused = []
-    monkeypatch.setattr(
-        watch, "backoff_s", lambda n, first, cap: paused.append(n) or 0.001
-    )
-    known = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "5"}}}
-
-    def at_once(handler):
-        handler.stream(known)
+        handler.stream(*lines)
         handler.end_stream()
 
     def open_stream(handler):
