@@ -138,15 +138,15 @@ static bool could_start (struct job *job, struct look *look)
 static void judge (struct job *job, void *arg)
 {
     struct look *look = arg;
-    bool before = job->could_start;
+    bool before = job->in_the_way;
     char label[JOB_LABEL_SIZE];
 
-    job->could_start = has_data (job)
+    job->in_the_way = has_data (job)
                     && (has_wanted (job, look)
                         || (look->rival && could_start (job, look)));
-    if (job->facts->standoff == (before && job->could_start))
+    if (job->facts->standoff == (before && job->in_the_way))
         return;
-    job->facts->standoff = before && job->could_start;
+    job->facts->standoff = before && job->in_the_way;
     if (job->facts->standoff)
         flux_log (job->ctx->h, LOG_INFO, "%s: waits for nodes, and others for its"
                   " storage", job_label (job, label));

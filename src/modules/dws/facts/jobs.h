@@ -56,7 +56,8 @@ struct job {
     json_t *sent;                       // the latter, as it is being written
     enum dws_first offering;            // of the resource-update under way
     bool awaits_pool;                   // sched/pool.h
-    bool could_start;                   // act/standoff.h
+    bool in_the_way;                    // of others, at the last look of
+                                        //  act/standoff.h
     int64_t nodes;                      // that it asks for, there; 0: not known
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL

@@ -24,8 +24,8 @@ struct link {
     const struct backend *backend;
     flux_future_t *stream;      // or a single request
     flux_watcher_t *look;       // then, the next one
-    double load_time;           // how long Fluxion took to read its graph (s),
-                                //  in nanoseconds: no other took as long
+    double load_time;           // how long Fluxion took to read its graph (s): to
+                                //  the nanosecond, so another is told from it
     struct retry *retry;
     bool sought;                // it was there, or was not
 };
