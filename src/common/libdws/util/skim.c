@@ -173,6 +173,15 @@ static bool pass_array (struct text *t)
     return pass_char (t, ']');
 }
 
+static bool pass_member (struct text *t, const char *key, size_t size,
+                         void *arg)
+{
+    return pass_value (t);
+}
+
+/* A key that is looked at has no escapes. Those of managedFields have, as there values
+ * are keys.
+ */
 static bool pass_object (struct text *t, member_f cb, void *arg)
 {
     if (!pass_char (t, '{'))
@@ -185,7 +194,7 @@ static bool pass_object (struct text *t, member_f cb, void *arg)
 
         pass_space (t);
         key = t->p + 1;
-        if (!pass_string (t, &escaped) || escaped)
+        if (!pass_string (t, &escaped) || (escaped && cb != pass_member))
             return false;
         size_t size = t->p - 1 - key;
 
@@ -196,12 +205,6 @@ static bool pass_object (struct text *t, member_f cb, void *arg)
             return false;
     } while (pass_char (t, ','));
     return pass_char (t, '}');
-}
-
-static bool pass_member (struct text *t, const char *key, size_t size,
-                         void *arg)
-{
-    return pass_value (t);
 }
 
 static bool pass_value (struct text *t)

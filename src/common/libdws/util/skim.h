@@ -29,9 +29,9 @@ struct dws_skim {
 };
 
 /* Look at the text of one object. Returns -1 with errno = EINVAL if it is no
- * JSON object, or one that has to be decoded to be sure: with escapes in a key,
- * escapes or another type in a part that matters, such a key twice, or a string with
- * NUL or half of a surrogate pair.
+ * JSON object, or one that has to be decoded to be sure: with escapes in a key of the
+ * object or of its metadata, escapes or another type in a part that matters, such a key
+ * twice, or a string with NUL or half of a surrogate pair.
  */
 int dws_skim (const char *text, size_t size, struct dws_skim *skim);
 

@@ -89,6 +89,12 @@ static void test_managed_fields (void **state)
           "{\"metadata\":{\"name\":\"a\" }}" },
         { "{\"metadata\":{\"name\":\"a\",\"managedFields\":[],\"uid\":\"u\"}}",
           "{\"metadata\":{\"name\":\"a\",\"uid\":\"u\"}}" },
+        // kube-apiserver 1.34: values are keys
+        { "{\"metadata\":{\"managedFields\":[{\"fieldsType\":\"FieldsV1\",\"fieldsV1\":"
+          "{\"f:metadata\":{\"f:finalizers\":{\".\":{},\"v:\\\"a.io/w\\\"\":{}},"
+          "\"f:ownerReferences\":{\"k:{\\\"uid\\\":\\\"5\\\"}\":{}}}}}],"
+          "\"name\":\"a\"}}",
+          "{\"metadata\":{\"name\":\"a\"}}" },
     };
 
     for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
@@ -122,6 +128,7 @@ static void test_refusals (void **state)
         "{\"a\":\"\xf5\x80\x80\x80\"}", "{\"a\":\"\xe2\x80\"}",
         "{\"kind\":7}", "{\"kind\":\"a\\u0062\"}", "{\"metadata\":[]}",
         "{\"metadata\":null}", "{\"metadata\":{\"name\":7}}",
+        "{\"metadata\":{\"n\\u0061me\":\"a\"}}", "{\"x\":{\"\\u0000\":1}}",
         "{\"metadata\":{\"name\":\"\"}}",
         "{\"metadata\":{\"name\":\"a\",\"name\":\"b\"}}",
         "{\"metadata\":{\"name\":\"a\"},\"metadata\":{}}",
