@@ -59,7 +59,7 @@ class ScriptedKube:
         self.comeback = Comeback()
         self.following = None
 
-    async def apass_all(self, plural, selector):
+    async def apass_all(self, plural, selector, recent=False):
         if selector.startswith("!"):
             return list(self.strays), "1"
         answer = self.lists.pop(0)
@@ -245,10 +245,10 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
         return {"type": "result", "seq": 1, "ok": True, "object": found}
 
     class Meanwhile(ScriptedKube):
-        async def apass_all(self, plural, selector):
+        async def apass_all(self, plural, selector, recent=False):
             for found in during if not selector.startswith("!") else ():
                 session._report(result(found))
-            return await super().apass_all(plural, selector)
+            return await super().apass_all(plural, selector, recent)
 
     during = []
     kube = Meanwhile([([workflow("a", 1)], "3"), ([workflow("a", 4)], "10")], [])
@@ -439,7 +439,24 @@ def test_numbers_do_not_pile_up_for_a_module_that_is_slow():
     assert len(agent._box) == 1
 
 
-MANAGED = {"manager": "m", "fieldsV1": {"f:spec": {}}}
+# As kube-apiserver 1.34 has it, where values are keys.
+MANAGED = {
+    "apiVersion": "dataworkflowservices.github.io/v1alpha7",
+    "fieldsType": "FieldsV1",
+    "fieldsV1": {
+        "f:metadata": {
+            "f:finalizers": {
+                ".": {},
+                'v:"dataworkflowservices.github.io/workflow"': {},
+            },
+            "f:ownerReferences": {".": {}, 'k:{"uid":"55b4b314"}': {}},
+        },
+        "f:status": {"f:ready": {}, "f:state": {}},
+    },
+    "manager": "manager",
+    "operation": "Update",
+    "time": "2026-11-26T05:50:22Z",
+}
 
 
 def as_text(version, **metadata):

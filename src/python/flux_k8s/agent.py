@@ -151,9 +151,10 @@ class Session(Sink):
     async def listing(self, plural: str) -> None:
         if plural == "workflows":
             self._meanwhile = {}
-            # First: one that gets its label now is in the other list.
+            # First: one that gets its label now is in the other list. That these are
+            # some seconds old does not matter: nobody makes them any more.
             self._strays, _ = await self._kube.apass_all(
-                "workflows", f"!{names.INSTANCE_LABEL}"
+                "workflows", f"!{names.INSTANCE_LABEL}", recent=True
             )
             for obj in self._strays:
                 trim(obj)

@@ -407,9 +407,18 @@ class Kube:
         """
         return await self._list_whole(_decoded_part, plural, selector, limit)
 
-    async def apass_all(self, plural: str, selector: str) -> tuple[list[Object], str]:
-        """The same of objects that are only passed on."""
-        return await self._list_whole(_skimmed_part, plural, selector, LIST_PART)
+    async def apass_all(
+        self, plural: str, selector: str, recent: bool = False
+    ) -> tuple[list[Object], str]:
+        """The same of objects that are only passed on.
+
+        Args:
+            recent: as the server has them at hand, which may be some seconds old. It
+                need not read every object of the kind then to choose a few.
+        """
+        return await self._list_whole(
+            _skimmed_part, plural, selector, LIST_PART, recent
+        )
 
     async def alist_in(
         self, plural: str, namespace: str, selector: str
@@ -439,11 +448,12 @@ class Kube:
         plural: str,
         selector: str,
         limit: int,
+        recent: bool = False,
     ) -> tuple[list[Object], str]:
         for _ in range(LIST_TRIES):
             path = await self._path(RESOURCES[plural])
             try:
-                return await self._list(read, plural, path, selector, limit)
+                return await self._list(read, plural, path, selector, limit, recent)
             except ApiError as exc:
                 if exc.status != 410:
                     raise
@@ -457,12 +467,15 @@ class Kube:
         path: str,
         selector: str,
         limit: int,
+        recent: bool = False,
     ) -> tuple[list[Object], str]:
         """Args:
         read: makes objects of an answer.
         """
         objects: list[Object] = []
         query = {"limit": str(limit)}
+        if recent:
+            query["resourceVersion"] = "0"
         if selector:
             query["labelSelector"] = selector
         while True:
@@ -475,6 +488,7 @@ class Kube:
             if more == query.get("continue"):
                 raise ApiError(0, BROKEN, f"GET {path}: the list does not go on")
             query["continue"] = more
+            query.pop("resourceVersion", None)  # it is in there
 
     async def awatch(
         self,
