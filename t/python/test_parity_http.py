@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 import pytest
+from flux_k8s.objects import Object
 from parity_support import (
     COMMAND,
     DWS,
@@ -193,6 +194,41 @@ def test_generation(admin: User, made: Any) -> None:
     assert obj.expect(200)["metadata"]["generation"] == 1
     obj = admin.merge("computes", name, {"data": []}).expect(200)
     assert obj["metadata"]["generation"] == 2
+
+
+def test_what_fields_are_managed(admin: User) -> None:
+    """Values are keys there, of all lists that are taken for sets."""
+    owner = admin.create("computes", computes(unique("owner"))).expect(201)["metadata"]
+    more = {
+        "labels": {LABEL: "1"},
+        "finalizers": ["parity/finalizer"],
+        "ownerReferences": [
+            {
+                "apiVersion": f"{DWS}/{VERSION}",
+                "kind": "Computes",
+                "name": owner["name"],
+                "uid": owner["uid"],
+            }
+        ],
+    }
+    obj = admin.create("computes", computes(unique("managed"), "a", **more)).expect(201)
+    name = obj["metadata"]["name"]
+    try:
+        (entry,) = obj["metadata"]["managedFields"]
+        assert entry["fieldsType"] == "FieldsV1" and entry["operation"] == "Update"
+        fields = entry["fieldsV1"]
+        assert fields["f:data"] == {}
+        assert fields["f:metadata"] == {
+            "f:labels": {".": {}, f"f:{LABEL}": {}},
+            "f:finalizers": {".": {}, 'v:"parity/finalizer"': {}},
+            "f:ownerReferences": {".": {}, f'k:{{"uid":"{owner["uid"]}"}}': {}},
+        }
+        # nobody need decode it for that
+        assert Object.skimmed(json.dumps(obj).encode()) is not None
+    finally:
+        admin.merge("computes", name, {"metadata": {"finalizers": None}})
+        admin.delete("computes", name)
+        admin.delete("computes", owner["name"])
 
 
 def test_status_is_apart_where_there_is_a_subresource(admin: User) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from dws_sim.errors import bad_request
+from dws_sim.fields import with_managed
 from dws_sim.jsontree import Object, clone, decode, dig, encode
 from dws_sim.schema.resources import NNF_GROUP, Resource
 
@@ -45,6 +46,11 @@ def to_version(res: Resource, obj: Object, version: str) -> Object:
             if alloc["allocationStrategy"] == "AllocatePerServer":
                 alloc["allocationStrategy"] = "AllocateAcrossServers"
     return out
+
+
+def as_sent(res: Resource, obj: Object, version: str) -> Object:
+    """The same with what the API server adds."""
+    return with_managed(to_version(res, obj, version))
 
 
 def from_version(res: Resource, body: Any, version: str) -> Any:

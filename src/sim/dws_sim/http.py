@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from aiohttp import web
 
 from dws_sim import discovery, errors, review
-from dws_sim.convert import from_version, to_version
+from dws_sim.convert import as_sent, from_version, to_version
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, decode, encode, number
 from dws_sim.past import Past
@@ -244,7 +244,7 @@ class ApiServer:
                 container = request.query.get("container", "")
                 text = self.pod_log(namespace, target.name, container)
                 return web.Response(text=text)
-            return _json(to_version(res, obj, target.version))
+            return _json(as_sent(res, obj, target.version))
         raw = await request.read()
         if verb in ("delete", "deletecollection"):
             options = self._decode(raw) if raw.strip() else {}
@@ -261,7 +261,7 @@ class ApiServer:
             body = from_version(res, body, target.version)
             dry = _dry_run(request, "CreateOptions")
             obj = self.store.create(res, namespace, body, dry)
-            return _json(to_version(res, obj, target.version), 201)
+            return _json(as_sent(res, obj, target.version), 201)
         if verb == "update":
             body = from_version(res, body, target.version)
             dry = _dry_run(request, "UpdateOptions")
@@ -270,7 +270,7 @@ class ApiServer:
             )
         else:
             obj = self._patch(request, target, body)
-        return _json(to_version(res, obj, target.version))
+        return _json(as_sent(res, obj, target.version))
 
     @staticmethod
     def _decode(raw: bytes) -> Any:
@@ -309,7 +309,7 @@ class ApiServer:
         res = target.resource
         obj, gone = self.store.delete(res, target.namespace or "", target.name, options)
         if not gone:
-            return _json(to_version(res, obj, target.version))
+            return _json(as_sent(res, obj, target.version))
         return _json(
             {
                 "kind": "Status",
@@ -360,7 +360,7 @@ class ApiServer:
             "apiVersion": res.at(target.version),
             "kind": f"{res.kind}List",
             "metadata": {"resourceVersion": str(version), "continue": ""},
-            "items": [to_version(res, o, target.version) for o in objects],
+            "items": [as_sent(res, o, target.version) for o in objects],
         }
 
     def _list(self, request: web.Request, target: Target, past: Past) -> Object:

@@ -22,6 +22,7 @@ from dws_sim.errors import (
     invalid,
     not_found,
 )
+from dws_sim.fields import with_managed
 from dws_sim.jsontree import Object, clone, encode, now_seconds
 from dws_sim.schema.resources import ALL, NAMESPACES, Resource
 from dws_sim.schema.types import Schema
@@ -61,7 +62,7 @@ class Event:
     def text(self) -> bytes:
         """The object as JSON, encoded once for all watchers."""
         if self._text is None:
-            self._text = encode(self.object)
+            self._text = encode(with_managed(self.object))
         return self._text
 
     def forget_text(self) -> None:

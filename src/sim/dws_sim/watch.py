@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Awaitable
 from typing import Callable
 
-from dws_sim.convert import to_version
+from dws_sim.convert import as_sent
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, encode, number
 from dws_sim.past import Past
@@ -112,7 +112,7 @@ class Watch:
             self._push(type_, event.object)
 
     def _push(self, type_: str, obj: Object) -> None:
-        self._line(type_, encode(to_version(self._res, obj, self._version)))
+        self._line(type_, encode(as_sent(self._res, obj, self._version)))
 
     def _line(self, type_: str, text: bytes) -> None:
         self._pending.append(b'{"type":"%s","object":%s}\n' % (type_.encode(), text))
