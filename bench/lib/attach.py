@@ -18,7 +18,7 @@ from typing import Any
 import cputime
 from cluster import run
 from growth import Growth
-from storm import AGENT, SIM, new_parser, show
+from storm import AGENT, new_parser, show
 
 POLL_S = 0.01
 MIB = 1 << 20
@@ -56,8 +56,7 @@ def attach(growth: Growth, module: int, turns: Turns) -> dict[str, Any]:
     """Start the agent anew."""
     growth.cluster.kill_agent()
     growth.wait_status("no agent", lambda s: not s["agent"]["attached"])
-    sim = growth.cluster.pid(SIM)
-    before, server = cputime.of_process(module), cputime.of_process(sim)
+    before, server = cputime.of_process(module), growth.sim_cpu()
     turns.since()
     times = {"begun": time.monotonic()}
     growth.cluster.start_agent()
@@ -79,7 +78,7 @@ def attach(growth: Growth, module: int, turns: Turns) -> dict[str, Any]:
         "attach_to_synced_s": times["synced"] - times["attached"],
         "attach_to_idle_s": times["idle"] - times["attached"],
         "slowest_status_ms": 1000 * slowest,
-        "api_server_cpu_s": cputime.of_process(sim) - server,
+        "api_server_cpu_s": growth.sim_cpu() - server,
         "agent_cpu_s": cputime.of_process(pid),
         "module_cpu_s": cputime.of_process(module) - before,
         "agent_MiB": cputime.resident_bytes(pid) / MIB,

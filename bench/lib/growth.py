@@ -13,6 +13,7 @@ import statistics
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import flux.job
@@ -23,6 +24,7 @@ from storm import DIRECTIVE, LIMIT_S, Storm, jobspec, new_parser
 # What a site pays for. The simulator and what submits are not there.
 SHOWN = {"dws": "dws.so", "agent": "agent", "job-manager": "job manager", "kvs": "KVS"}
 ALL = "all"
+PLAIN = "a plain job"  # all of it; it grows, too
 NOT_COUNTED = ("simulator", "submitter")
 POLL_S = 0.25
 HELD = 0  # urgency
@@ -56,10 +58,10 @@ class Growth(Storm):
                 time.sleep(POLL_S)
         raise Failed(f"no {KEY_WORKFLOW} of {jobid}")
 
-    def beside(self, count: int) -> Counter[str]:
+    def beside(self, count: int, dw: str | None = DIRECTIVE) -> Counter[str]:
         """CPU seconds by component of so many jobs that run to their end."""
         before, outcome = self.cpu(), self.stats()
-        self.submit(count, DIRECTIVE)
+        self.submit(count, dw)
         limit = time.monotonic() + LIMIT_S
         while self.stats()["successful"] < outcome["successful"] + count:
             if time.monotonic() > limit:
@@ -69,16 +71,21 @@ class Growth(Storm):
         return self.cpu() - before
 
 
+def site_s(row: Counter[str]) -> float:
+    return sum(v for k, v in row.items() if k not in NOT_COUNTED)
+
+
 def measure(growth: Growth, live: int, jobs: int, runs: int) -> dict[str, Any]:
     growth.hold(live)
     rows = [growth.beside(jobs) for _ in range(runs)]
-    total = [
-        sum(v for k, v in row.items() if k not in NOT_COUNTED) / jobs for row in rows
-    ]
-    cpu = {
-        key: 1000 * statistics.median(row[key] / jobs for row in rows) for key in SHOWN
-    }
-    cpu[ALL] = 1000 * statistics.median(total)
+    plain = [growth.beside(jobs, None) for _ in range(runs)]
+
+    def median_ms(seconds: Iterable[float]) -> float:
+        return 1000 * statistics.median(seconds) / jobs
+
+    cpu = {key: median_ms(row[key] for row in rows) for key in SHOWN}
+    cpu[ALL] = median_ms(map(site_s, rows))
+    cpu[PLAIN] = median_ms(map(site_s, plain))
     return {"live": live, "cpu_ms_per_job": cpu}
 
 
@@ -91,7 +98,8 @@ def show(row: dict[str, Any]) -> None:
 
 WIDTH, HEIGHT = 640, 360
 LEFT, RIGHT, TOP, BOTTOM = 60, 620, 24, 310
-COLOURS = {"dws": "#0969da", "agent": "#bc4c00", ALL: "#59636e"}
+COLOURS = {"dws": "#0969da", "agent": "#bc4c00", ALL: "#59636e", PLAIN: "#1a7f37"}
+LABELS = {**SHOWN, ALL: "all of Flux's", PLAIN: PLAIN}
 STYLE = """<style>
  .bg{fill:#ffffff}.fg{fill:#1f2328}.dim{fill:#59636e}.grid{stroke:#d0d7de}
  text{font-family:system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
@@ -149,7 +157,7 @@ def plot(rows: list[dict[str, Any]], where: str) -> str:
             f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3.5" fill="{colour}"/>'
             for a, b in points
         ]
-        name = SHOWN.get(key, "all of Flux's")
+        name = LABELS[key]
         parts.append(
             f'<text x="{RIGHT - 100}" y="{points[-1][1] + 4:.1f}" '
             f'fill="{colour}">{name}</text>'
@@ -185,7 +193,7 @@ def main() -> int:
             print(f"Running on {growth.cluster.engine}; CPU time per job (ms)")
             print(
                 f"{'workflows':>10}"
-                + "".join(f"{s:>14}" for s in (*SHOWN.values(), ALL))
+                + "".join(f"{s:>14}" for s in (*SHOWN.values(), ALL, PLAIN))
             )
         for live in map(int, args.live.split(",")):
             rows.append(measure(growth, live, args.jobs, args.runs))

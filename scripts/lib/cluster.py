@@ -50,6 +50,7 @@ class Cluster:
         agent_options: tuple[str, ...] = (),
         rabbit: dict[str, Any] | None = None,
         fluxion: dict[str, str] | None = None,
+        kube: pathlib.Path | None = None,
     ) -> None:
         """
         Args:
@@ -57,9 +58,12 @@ class Cluster:
             rabbit: more of the table [rabbit].
             fluxion: the options of Fluxion's queue, where that is to be loaded and
                 not sched-rabbit.
+            kube: the folder of a cluster that is there already (t/kube), in place of
+                a simulated one.
         """
-        self.kubeconfig = workdir / "kubeconfig"
-        self.mapping = workdir / "mapping.json"
+        self.kube = kube
+        self.kubeconfig = (kube or workdir) / "kubeconfig"
+        self.mapping = (kube or workdir) / "mapping.json"
         self._workdir = workdir
         self._R = workdir / "R"  # where the configuration of the instance says
         self._prefix = prefix
@@ -80,7 +84,7 @@ class Cluster:
         """Of a process that was started here."""
         return self._children[command].pid
 
-    def start(self) -> None:
+    def _start_sim(self) -> None:
         ready, theirs = os.pipe()
         self._spawn(
             *["dws-sim", "run", "--nodes", "node[0-3]", "--nodes-per-rabbit", "2"],
@@ -96,6 +100,10 @@ class Cluster:
                 raise Failed(f"dws-sim: {(self._workdir / 'dws-sim.log').read_text()}")
         # What flux rabbit retry needs, which the role that NNF comes with has not.
         self.ctl("grant", "nnfdatamovements:delete")
+
+    def start(self) -> None:
+        if self.kube is None:
+            self._start_sim()
         config = json.loads(run("flux", "config", "get") or "{}")
         config["rabbit"] = {
             "mapping": str(self.mapping),
