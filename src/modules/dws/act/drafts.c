@@ -27,9 +27,10 @@
  */
 #define LOOKS_QUEUED 11
 
-/* So many are written before the reactor looks at messages again.
+/* So many are written before the reactor looks at messages again: that takes it a
+ * millisecond or two.
  */
-#define JOBS_PER_TURN 64
+#define JOBS_PER_TURN 16
 
 #define STATES (DWS_STATE_TEARDOWN + 1)
 

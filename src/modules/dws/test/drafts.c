@@ -279,10 +279,14 @@ static void test_many (void **state)
     for (int i = 0; i < JOBS; i++)
         timing (i, DWS_STATE_SETUP, "1s");
     after (HALF);
-    assert_in_range (w.commits, 1, JOBS - 1);
-    timer_fire (w.timer, 0.);
+    assert_in_range (w.commits, 1, JOBS / 4);
+    while (flux_watcher_is_active (w.timer)) {
+        int before = w.commits;
+
+        timer_fire (w.timer, 0.);
+        assert_in_range (w.commits - before, 1, JOBS / 4);
+    }
     assert_int_equal (w.commits, JOBS);
-    assert_false (flux_watcher_is_active (w.timer));
     teardown ();
 }
 
