@@ -24,10 +24,11 @@ def _of_metadata(meta: Object) -> Object:
             found[f"f:{name}"] = {".": {}, **_keys(meta[name])}
     # The entries of lists are keys.
     if "finalizers" in meta:
-        values = {f'v:"{value}"': {} for value in meta["finalizers"]}
+        values: Object = {f'v:"{value}"': {} for value in meta["finalizers"]}
         found["f:finalizers"] = {".": {}, **values}
     if "ownerReferences" in meta:
-        owners = {f'k:{{"uid":"{o["uid"]}"}}': {} for o in meta["ownerReferences"]}
+        uids = (owner["uid"] for owner in meta["ownerReferences"])
+        owners: Object = {f'k:{{"uid":"{uid}"}}': {} for uid in uids}
         found["f:ownerReferences"] = {".": {}, **owners}
     return found
 
