@@ -77,6 +77,7 @@ def py_spy_stacks(raw: pathlib.Path) -> Counter[Stack]:
 
 WIDTH, ROW, TOP = 1000, 17, 40
 LETTER = 6.6
+NARROWEST = 4.0
 COLOURS = ("#f2b36b", "#eea05a", "#f5c483", "#e8914a", "#f0ab74")
 
 
@@ -99,7 +100,7 @@ def boxes(
 def draw(stacks: Counter[Stack], title: str) -> str:
     total = stacks.total()
     scale = WIDTH / total
-    shown = [box for box in boxes(stacks) if box[3] * scale >= 1.0]
+    shown = [box for box in boxes(stacks) if box[3] * scale >= NARROWEST]
     height = TOP + ROW * (1 + max(depth for _, depth, _, _ in shown))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
