@@ -28,7 +28,7 @@ LIMIT_S = 1800.0
 IN_FLIGHT = 200
 POLL_S = 0.02
 ASKED = "dws.status"
-IDLE = "heartbeat.ping"  # of a module that wakes up every two seconds
+IDLE = "resource.ping"  # of a module that has nothing to do while jobs run
 AGENT = "flux-coral2-dws"
 SIM = "dws-sim"
 
