@@ -7,6 +7,7 @@ import json
 import pathlib
 import socket
 import ssl
+from urllib.parse import parse_qs, urlsplit
 
 import faulty_server
 import kubernetes.config
@@ -260,6 +261,21 @@ def test_a_list_that_expires_halfway_begins_anew(server):
     ]
     objects, version = server.kube().list_all("workflows")
     assert (objects, version) == ([first, second], "9")
+
+
+def test_a_list_of_what_the_server_has_at_hand(server):
+    """It is asked for so once: the rest of the list is as old as its beginning."""
+    part = {"items": [], "metadata": {"continue": "more"}}
+    rest = {"items": [], "metadata": {"resourceVersion": "9"}}
+    server.http.script = [lambda h: h.send(200, part), lambda h: h.send(200, rest)]
+    listed = server.kube().apass_all("workflows", "!a", recent=True)
+    assert Loop().run(listed) == ([], "9")
+    asked = [parse_qs(urlsplit(path).query) for _, path, _ in server.http.seen[-2:]]
+    common = {"limit": [str(kube.LIST_PART)], "labelSelector": ["!a"]}
+    assert asked == [
+        {**common, "resourceVersion": ["0"]},
+        {**common, "continue": ["more"]},
+    ]
 
 
 def test_a_list_that_always_expires_is_trouble_not_a_loop(server):

@@ -15,6 +15,7 @@ from flux_k8s.comeback import Comeback
 from flux_k8s.crd import newest
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.loop import Loop
+from flux_k8s.names import INSTANCE_LABEL
 from flux_k8s.objects import Object
 from flux_k8s.reports import Mailbox, encode, in_parts
 from flux_k8s.stats import Stats
@@ -54,12 +55,14 @@ class ScriptedKube:
         self.lists = list(lists)
         self.streams = list(streams)
         self.strays = []  # objects without a label
+        self.asked = []  # selectors of lists, and whether they may be a little old
         self.watched_from = []
         self.stats = Stats()
         self.comeback = Comeback()
         self.following = None
 
     async def apass_all(self, plural, selector, recent=False):
+        self.asked.append((selector, recent))
         if selector.startswith("!"):
             return list(self.strays), "1"
         answer = self.lists.pop(0)
@@ -285,6 +288,7 @@ def test_workflows_without_a_label_are_in_each_list(monkeypatch):
     Loop().run(follow._list())
     (first,) = take(box)
     assert first["workflows"] == [obj("a", 1), obj("b", 2), obj("c", 2)]
+    assert kube.asked == [(f"!{INSTANCE_LABEL}", True), ("instance=me", False)]
     # one has got its label between the two questions
     Loop().run(follow._list())
     (second,) = take(box)

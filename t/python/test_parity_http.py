@@ -197,10 +197,12 @@ def test_generation(admin: User, made: Any) -> None:
 
 
 def test_what_fields_are_managed(admin: User) -> None:
-    """Values are keys there, of all lists that are taken for sets."""
+    """Values are keys there, of all lists that are taken for sets. All that the server
+    sends has them."""
+    run = unique("run")
     owner = admin.create("computes", computes(unique("owner"))).expect(201)["metadata"]
     more = {
-        "labels": {LABEL: "1"},
+        "labels": {LABEL: run},
         "finalizers": ["parity/finalizer"],
         "ownerReferences": [
             {
@@ -223,8 +225,17 @@ def test_what_fields_are_managed(admin: User) -> None:
             "f:finalizers": {".": {}, 'v:"parity/finalizer"': {}},
             "f:ownerReferences": {".": {}, f'k:{{"uid":"{owner["uid"]}"}}': {}},
         }
-        # nobody need decode it for that
-        assert Object.skimmed(json.dumps(obj).encode()) is not None
+        here = {"labelSelector": f"{LABEL}={run}"}
+        events = admin.watch("computes", resourceVersion="0", **here)
+        past = next(events)["object"]
+        (item,) = admin.list("computes", **here).expect(200)["items"]
+        for seen in (admin.get("computes", name).expect(200), item, past):
+            assert seen["metadata"] == obj["metadata"]
+            # nobody need decode it for that
+            assert Object.skimmed(json.dumps(seen).encode()) is not None
+        new = admin.merge("computes", name, {"data": []}).expect(200)["metadata"]
+        assert next(events)["object"]["metadata"] == new
+        assert new["managedFields"]
     finally:
         admin.merge("computes", name, {"metadata": {"finalizers": None}})
         admin.delete("computes", name)
