@@ -119,14 +119,9 @@ def measure(growth: Growth, args: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> int:
     args = parse_args()
-    args.shell, args.latency, args.workers = False, 0.0, 0
     growth = Growth(args)
-    try:
-        growth.cluster.start()
-        growth.wait_synced()
+    with growth.running():
         found = measure(growth, args)
-    finally:
-        growth.cluster.stop()
     if args.json:
         print(json.dumps({"engine": growth.cluster.engine, **found}, indent=1))
         return 0

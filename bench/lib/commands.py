@@ -161,21 +161,16 @@ def parse_args() -> argparse.Namespace:
     add("--finished", type=int, default=1000, help="jobs that have run before")
     add("--repeats", type=int, default=9, help="of each command")
     add("--submits", type=int, default=100, help="repeats of each flux submit")
-    args = parser.parse_args()
-    # What Storm goes by besides.
-    args.latency, args.workers, args.shell = 0.0, 0, False
-    return args
+    return parser.parse_args()
 
 
 def main() -> int:
     args = parse_args()
     commands = Commands(args)
     found: dict[int, dict[str, Cost]] = {}
-    try:
-        commands.cluster.start()
+    with commands.running():
         if not args.json:
             print(f"Running on {commands.cluster.engine}", flush=True)
-        commands.wait_synced()
         commands.batch(max(1, args.finished))
         # As flux rabbit profiles needs it.
         kinds = ("nnfstorageprofiles", "nnfcontainerprofiles")
@@ -185,8 +180,6 @@ def main() -> int:
             commands.hold(count)
             found[count] = commands.measure(args.repeats)
         submits = commands.submits(args.submits)
-    finally:
-        commands.cluster.stop()
     if args.json:
         table = {n: {k: vars(c) for k, c in f.items()} for n, f in found.items()}
         print(json.dumps({"commands": table, "submit": submits}, indent=1))

@@ -149,25 +149,19 @@ def record(growth: Growth, args: argparse.Namespace) -> Counter[Stack]:
 def parse_args() -> argparse.Namespace:
     parser = new_parser("bench/flames", __doc__)
     add = parser.add_argument
-    add("--from", type=pathlib.Path, help=argparse.SUPPRESS)
     add("-n", "--jobs", type=int, default=600, help="while which samples are taken")
     add("--live", type=int, default=10, help="other jobs, which have a workflow")
     add("--thread", default="dws", help="of the broker: the name of a module")
     add("--agent", action="store_true", help="of the agent in place of the broker")
     add("file", type=pathlib.Path, help="where to draw it")
-    parser.set_defaults(shell=False, latency=0.0, workers=0)
     return parser.parse_args()
 
 
 def main() -> int:
     args = parse_args()
     growth = Growth(args)
-    try:
-        growth.cluster.start()
-        growth.wait_synced()
+    with growth.running():
         stacks = record(growth, args)
-    finally:
-        growth.cluster.stop()
     if not stacks:
         raise Failed("nothing was seen")
     what = "the agent" if args.agent else f"the thread {args.thread}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import pathlib
 import statistics
 import sys
 import time
@@ -172,7 +171,6 @@ def plot(rows: list[dict[str, Any]], where: str) -> str:
 def parse_args() -> argparse.Namespace:
     parser = new_parser("bench/growth", __doc__)
     add = parser.add_argument
-    add("--from", type=pathlib.Path, help=argparse.SUPPRESS)
     add("--live", default="10,100,1000,10000", help="workflows at a time")
     add("-n", "--jobs", type=int, default=100, help="that are measured beside them")
     add("--runs", type=int, default=3, help="of which the median counts")
@@ -182,12 +180,9 @@ def parse_args() -> argparse.Namespace:
 
 def main() -> int:
     args = parse_args()
-    args.shell, args.latency, args.workers = False, 0.0, 0
     growth = Growth(args)
     rows = []
-    try:
-        growth.cluster.start()
-        growth.wait_synced()
+    with growth.running():
         growth.beside(20)
         if not args.json:
             print(f"Running on {growth.cluster.engine}; CPU time per job (ms)")
@@ -199,8 +194,6 @@ def main() -> int:
             rows.append(measure(growth, live, args.jobs, args.runs))
             if not args.json:
                 show(rows[-1])
-    finally:
-        growth.cluster.stop()
     if args.json:
         print(json.dumps({"engine": growth.cluster.engine, "rows": rows}, indent=1))
     if args.svg:

@@ -95,31 +95,25 @@ def show(title: str, text: str, jobs: int, lines: int) -> None:
 def parse_args() -> argparse.Namespace:
     parser = new_parser("bench/profile", __doc__)
     add = parser.add_argument
-    add("--from", type=pathlib.Path, help=argparse.SUPPRESS)
     add("-n", "--jobs", type=int, default=200, help="that are measured")
     add("--live", type=int, default=10, help="other jobs, which have a workflow")
     add("--agent", action="store_true", help="of the agent in place of the module")
     add("--lines", type=int, default=40, help="of each table")
     add("--keep", type=pathlib.Path, help="callgrind's file, for kcachegrind")
-    parser.set_defaults(shell=False, latency=0.0, workers=0)
     return parser.parse_args()
 
 
 def main() -> int:
     args = parse_args()
     profile = Profile(args)
-    try:
-        profile.cluster.start()
+    with profile.running():
         print(f"Running on {profile.cluster.engine}", flush=True)
-        profile.wait_synced()
         profile.start()
         try:
             out = profile.measure()
         finally:
             profile.child.terminate()
             profile.child.wait()
-    finally:
-        profile.cluster.stop()
     inclusive = annotate(out, True)
     total = TOTAL.search(inclusive)
     if not total:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import cputime
@@ -102,6 +104,12 @@ def machine(rabbits: int) -> tuple[str, ...]:
     return ("--nodes", hosts, "--rabbits", f"rabbit[0-{rabbits - 1}]")
 
 
+def kube_folder() -> pathlib.Path | None:
+    """Where t/kube/run has its cluster, if it is that which runs us."""
+    folder = os.environ.get("DWS_KUBE")
+    return pathlib.Path(folder) if folder else None
+
+
 class Storm:
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
@@ -113,9 +121,19 @@ class Storm:
             sim_options=("--capacity", "64TiB", *machine(args.rabbits)),
             agent_options=("--workers", str(args.workers)) if args.latency else (),
             fluxion={"queue-policy": args.fluxion} if args.fluxion else None,
-            kube=args.kube,
+            kube=kube_folder(),
         )
         self.broker = int(self.handle.attr_get("broker.pid"))
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """All is there, as long as this is entered."""
+        try:
+            self.cluster.start()
+            self.wait_synced()
+            yield
+        finally:
+            self.cluster.stop()
 
     # -- looking on
 
@@ -132,7 +150,7 @@ class Storm:
 
     def sim_cpu(self) -> float:
         """That of a real API server is not looked for."""
-        return 0.0 if self.args.kube else cputime.of_process(self.cluster.pid(SIM))
+        return 0.0 if self.cluster.kube else cputime.of_process(self.cluster.pid(SIM))
 
     def counts(self) -> Counter[str]:
         """What has been asked of and written to stores so far: requests of the agent,
@@ -313,12 +331,10 @@ class Notes(dict[str, Any]):
         self._as_json = as_json
 
     def begin(self, storm: Storm) -> None:
-        """Start the cluster, and get past what only first jobs cost."""
-        storm.cluster.start()
+        """Get past what only first jobs cost."""
         self["engine"] = storm.cluster.engine
         if not self._as_json:
             print(f"Running on {storm.cluster.engine}", flush=True)
-        storm.wait_synced()
         storm.batch(20)
 
     def note(self, name: str, part: dict[str, Any]) -> None:
@@ -337,17 +353,16 @@ def new_parser(
     """With the options that all have that make a Storm."""
     parser = argparse.ArgumentParser(prog=prog, description=description)
     add = parser.add_argument
-    for name in ("workdir", "prefix"):
+    for name in ("workdir", "prefix", "from"):
         add(f"--{name}", type=pathlib.Path, help=argparse.SUPPRESS)
     elsewhere = "all but two are of other nodes"
     add("--rabbits", type=int, default=rabbits, help=elsewhere)
     add("--solo", action="store_true", help="on the embedded engine in any case")
     schedule = "schedule with Fluxion, its queue policy being fcfs, easy, ..."
     add("--fluxion", metavar="POLICY", help=schedule)
-    # t/kube/run says where its cluster is.
-    kube = os.environ.get("DWS_KUBE")
-    add("--kube", type=pathlib.Path, default=kube, help=argparse.SUPPRESS)
     add("--json", action="store_true")
+    # What Storm goes by besides.
+    parser.set_defaults(shell=False, latency=0.0, workers=0)
     return parser
 
 
@@ -390,7 +405,7 @@ def main() -> int:
     storm = Storm(args)
     notes = Notes(args.json)
     note = notes.note
-    try:
+    with storm.running():
         notes.begin(storm)
         note("plain jobs", storm.batch(args.jobs, None))
         note("few rabbit jobs", storm.batch(max(1, args.jobs // 10)))
@@ -400,8 +415,6 @@ def main() -> int:
         if args.live:
             note("live workflows", storm.live(args.live))
             note("the same run", storm.release(args.live))
-    finally:
-        storm.cluster.stop()
     note("ratios", ratios(notes))
     notes.end()
     return 0

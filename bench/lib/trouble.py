@@ -141,9 +141,7 @@ def parse_args() -> argparse.Namespace:
     add("--rate", type=float, default=0.05, help="this part is refused")
     add("--away", type=float, default=20.0, help="seconds, as 300")
     add("--workers", type=int, default=16, help="of the agent")
-    args = parser.parse_args()
-    args.shell = False  # for Storm
-    return args
+    return parser.parse_args()
 
 
 def main() -> int:
@@ -151,7 +149,7 @@ def main() -> int:
     trouble = Trouble(args)
     notes = Notes(args.json)
     note = notes.note
-    try:
+    with trouble.running():
         notes.begin(trouble)
         count = args.jobs
         note("healthy", trouble.run(count))
@@ -161,8 +159,6 @@ def main() -> int:
         note("some refused", trouble.with_trouble(count, *refused))
         after_s = AWAY_AT * notes["healthy"]["clean_s"]
         note("away", trouble.with_absence(count, after_s, args.away))
-    finally:
-        trouble.cluster.stop()
     note("ratios", ratios(args, notes))
     notes.end()
     return 0

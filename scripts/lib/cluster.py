@@ -183,6 +183,8 @@ class Cluster:
             time.sleep(0.02)
 
     def ctl(self, *words: str) -> str:
+        if self.kube is not None:
+            raise Failed(f"dws-sim ctl {words[0]}: {self.kube} is no simulator's")
         return run("dws-sim", "ctl", "--kubeconfig", str(self.kubeconfig), *words)
 
     def stop(self) -> None:

@@ -36,3 +36,19 @@ run_in_instance () {
         --prefix "$top/.venv" --workdir "$work" "$@" || rc=$?
     return $rc
 }
+
+# run_bench NAME [ARG...]: bench/lib/NAME.py with these arguments, in an instance of
+# four nodes with room for a thousand jobs at the same time; or its help.
+run_bench () {
+    local program=$top/bench/lib/$1.py
+    shift
+    choose_engine "$@"
+    "$top/scripts/setup" -q
+    case " $* " in
+    *" -h "* | *" --help "*)
+        PYTHONPATH=$top/scripts/lib exec "$top/.venv/bin/flux" python "$program" --help
+        ;;
+    esac
+    # The program runs in a folder of its own: names of files are from here.
+    run_in_instance --cores 256 "$program" --from "$PWD" "${args[@]}"
+}
