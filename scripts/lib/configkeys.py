@@ -11,7 +11,7 @@ import pathlib
 import re
 import textwrap
 
-from flux_k8s import dws
+from flux_k8s import dws, shapes
 
 PAGE = pathlib.Path(__file__).parents[2] / "doc" / "man5" / "flux-config-rabbit.rst"
 BEGIN = "KEYS\n====\n"
@@ -26,7 +26,7 @@ def duration(seconds: float) -> str:
     return f"{seconds:g} seconds"
 
 
-def default_of(key: dws.ConfigKey) -> str:
+def default_of(key: shapes.ConfigKey) -> str:
     value = key["default"]
     if value is None:
         return ""
@@ -42,7 +42,7 @@ def default_of(key: dws.ConfigKey) -> str:
     return f"Default: {value}."
 
 
-def bounds_of(key: dws.ConfigKey) -> str:
+def bounds_of(key: shapes.ConfigKey) -> str:
     """Those that the type does not say by itself."""
     words = key["bounds"].split()
     if "from" in words:

@@ -7,7 +7,7 @@
 from collections.abc import Iterator
 from typing import Any, Optional
 
-from flux_k8s import dws
+from flux_k8s import dws, shapes
 from flux_k8s.crd import RESOURCES
 
 _RESOURCE = RESOURCES["directivebreakdowns"]
@@ -60,7 +60,7 @@ def build_allocation_sets(
     storages: Optional[list[Any]] = None,
     used: Optional[dict[str, int]] = None,
     resources: Optional[list[Any]] = None,
-) -> list[dws.AllocationSet]:
+) -> list[shapes.AllocationSet]:
     """Return the allocationSets of one Servers object.
 
     `breakdown_alloc_sets` is `status.storage.allocationSets` of a breakdown,

@@ -1,70 +1,33 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# The one module that knows the cffi extension: libdws as typed Python
-# functions on plain JSON data. Everything here is a pure function.
+# libdws as typed Python functions on plain JSON data: the cffi extension is known here
+# and in skim.py alone. Everything here is a pure function.
 """libdws for Python."""
+
+from __future__ import annotations
 
 import errno
 import json
 import os
 import pwd
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Optional, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from flux_k8s._dws import ffi, lib
+
+if TYPE_CHECKING:  # a submission imports all of this, and needs no more than values
+    from flux_k8s.shapes import (
+        ConfigKey,
+        Directives,
+        Drives,
+        Limit,
+        ServersAllocation,
+    )
 
 Json = Any
 
 # The smallest allocation on a rabbit, in GiB.
 MIN_GIB = int(lib.DWS_TEXT_MIN_GIB)
-
-
-class Directive(TypedDict):
-    """One #DW directive, the line on which it begins, from 1, and its capacity: at
-    least and at most so many bytes (0 without one). A bare key has the value ""."""
-
-    text: str
-    command: str
-    line: int
-    bytes: int
-    most: int
-    args: dict[str, str]
-
-
-class Directives(TypedDict):
-    """What a `dw` attribute says."""
-
-    directives: list[Directive]
-    warnings: list[str]
-
-
-class StorageAllocation(TypedDict):
-    """`allocationCount` allocations on rabbit `name`."""
-
-    name: str
-    allocationCount: int
-
-
-class AllocationSet(TypedDict):
-    """An entry of `Servers.spec.allocationSets`; size in bytes."""
-
-    label: str
-    allocationSize: int
-    storage: list[StorageAllocation]
-
-
-class ServersAllocation(TypedDict):
-    """What to write into the Servers object that `servers` names."""
-
-    servers: dict[str, str]
-    allocationSets: list[AllocationSet]
-
-
-class Drives(TypedDict):
-    """Bytes of the drives of a rabbit that work, and what of them can be used."""
-
-    raw: int
-    usable: int
 
 
 class DirectiveError(ValueError):
@@ -83,23 +46,6 @@ class NotReadyError(RuntimeError):
 
 class NoSpaceError(ValueError):
     """The storage cannot be placed on the rabbits of the job."""
-
-
-class ConfigKey(TypedDict):
-    """A key of the table [rabbit]; `bounds` says what a value has to be."""
-
-    name: str
-    type: str
-    default: Json
-    bounds: str
-    help: str
-
-
-class Limit(TypedDict):
-    """What the rule of that name says: bytes (None: unlimited), or whether at all."""
-
-    rule: str
-    value: Optional[int]
 
 
 class Raw(bytes):
@@ -144,105 +90,6 @@ def _call(
         lib.dws_text_free(text)
 
 
-# What is looked for in an object's text, and the text without managedFields.
-Found = tuple[dict[str, Json], bytes]
-
-PARTS = int(lib.DWS_TEXT_PARTS)
-EVENTS = ("", "ADDED", "MODIFIED", "DELETED", "BOOKMARK")
-
-
-def _found(text: bytes, parts: list[int]) -> Found:
-    """Args:
-    parts: as in text.h.
-    """
-    at, size, k, kind, n, name, s, space, v, version, d, deleted, m, managed = parts
-    metadata: dict[str, Json] = {}
-    if name:
-        metadata["name"] = text[n : n + name].decode()
-    if space:
-        metadata["namespace"] = text[s : s + space].decode()
-    if version:
-        metadata["resourceVersion"] = text[v : v + version].decode()
-    if deleted:
-        metadata["deletionTimestamp"] = text[d : d + deleted].decode()
-    found: dict[str, Json] = {"metadata": metadata}
-    if kind:
-        found["kind"] = text[k : k + kind].decode()
-    if managed:
-        return found, text[at:m] + text[m + managed : at + size]
-    return found, text[at : at + size]
-
-
-def skim(text: bytes) -> Optional[Found]:
-    """Of an object's text as Kubernetes has it: its kind and, of its metadata, name,
-    namespace, resourceVersion and deletionTimestamp, where they are there; and the text
-    without managedFields. None if it has to be decoded to be sure."""
-    parts = ffi.new("size_t[]", PARTS)
-    if lib.dws_text_skim(text, len(text), parts) < 0:
-        return None
-    return _found(text, ffi.unpack(parts, PARTS))
-
-
-class Events(NamedTuple):
-    """Of the text of a watch: its events, each with its type and what skim() has of its
-    object, or with "" and a line that has to be decoded; how many have come, with those
-    that were left out; and what is there of the next line."""
-
-    events: list[tuple[str, dict[str, Json], bytes]]
-    seen: int
-    rest: bytes
-
-
-def skim_events(text: bytes, newest: bool) -> Events:
-    """Args:
-    newest: of the events of one object only the last, but for what ends
-        an object.
-    """
-    most = text.count(b"\n")
-    step = 1 + PARTS
-    parts = ffi.new("size_t[]", step * most)
-    seen, used = ffi.new("size_t *"), ffi.new("size_t *")
-    count = lib.dws_text_events(text, len(text), newest, parts, most, seen, used)
-    if count < 0:
-        raise MemoryError
-    numbers = ffi.unpack(parts, step * count)
-    events = [
-        (EVENTS[numbers[i]], *_found(text, numbers[i + 1 : i + step]))
-        for i in range(0, step * count, step)
-    ]
-    return Events(events, seen[0], text[used[0] :])
-
-
-class Listed(NamedTuple):
-    """Of the text of a list: what skim() has of each item; its resourceVersion, and
-    where it goes on ("": nowhere)."""
-
-    items: list[Found]
-    version: str
-    more: str
-
-
-def skim_list(text: bytes, limit: int) -> Optional[Listed]:
-    """None if it has to be decoded to be sure.
-
-    Args:
-        limit: how many items there are at most, if the server does as it was told.
-    """
-    head = ffi.new("size_t[4]")
-    parts = ffi.new("size_t[]", PARTS * limit)
-    count = lib.dws_text_list(text, len(text), head, parts, limit)
-    if count > limit:
-        return skim_list(text, count)
-    if count < 0:
-        return None
-    numbers = ffi.unpack(parts, PARTS * count)
-    items = [
-        _found(text, numbers[i : i + PARTS]) for i in range(0, PARTS * count, PARTS)
-    ]
-    v, version, m, more = head
-    return Listed(items, text[v : v + version].decode(), text[m : m + more].decode())
-
-
 def bind_presets(presets: dict[str, Json], values: dict[str, str]) -> dict[str, Json]:
     """Presets with `values` of variables; one that needs others: {"error": TEXT}."""
     return cast("dict[str, Json]", _call("presets", presets, values))
@@ -261,21 +108,21 @@ def own_variables() -> dict[str, str]:
 
 def parse_directives(
     dw: Json,
-    presets: Optional[dict[str, Json]] = None,
-    values: Optional[dict[str, str]] = None,
+    presets: dict[str, Json] | None = None,
+    values: dict[str, str] | None = None,
 ) -> Directives:
     """Parse the text of `attributes.system.dw`, with `values` of variables in presets.
 
     Raises DirectiveError with a text for the user, naming the word at fault.
     """
-    return cast(Directives, _call("directives", dw, presets, values))
+    return cast("Directives", _call("directives", dw, presets, values))
 
 
 def apply_breakdowns(
     resources: list[Json],
     breakdowns: list[Json],
     min_gib: int = 0,
-    maximums: Optional[dict[str, float]] = None,
+    maximums: dict[str, float] | None = None,
     rabbit_bytes: int = 0,
     anywhere: bool = False,
     total_bytes: int = 0,
@@ -296,7 +143,7 @@ def apply_breakdowns(
     }
     if maximums is not None:
         opts["maximums"] = maximums
-    return cast(list[Json], _call("breakdown_apply", resources, breakdowns, opts))
+    return cast("list[Json]", _call("breakdown_apply", resources, breakdowns, opts))
 
 
 def nodes_per_rabbit(R: Json, mapping: Json) -> dict[str, int]:
@@ -304,18 +151,18 @@ def nodes_per_rabbit(R: Json, mapping: Json) -> dict[str, int]:
 
     `mapping` is the content of the rabbitmapping file. Raises ValueError.
     """
-    return cast(dict[str, int], _call("allocation_nodes", R, mapping))
+    return cast("dict[str, int]", _call("allocation_nodes", R, mapping))
 
 
 def allocation_sets(
     breakdowns: list[Json],
     nodes: dict[str, int],
     min_gib: int = 0,
-    storages: Optional[list[Json]] = None,
-    used: Optional[dict[str, int]] = None,
-    resources: Optional[list[Json]] = None,
-    reserved: Optional[dict[str, int]] = None,
-    held: Optional[list[Json]] = None,
+    storages: list[Json] | None = None,
+    used: dict[str, int] | None = None,
+    resources: list[Json] | None = None,
+    reserved: dict[str, int] | None = None,
+    held: list[Json] | None = None,
 ) -> list[ServersAllocation]:
     """Lay out the storage of the breakdowns over the rabbits in `nodes`.
 
@@ -339,7 +186,7 @@ def allocation_sets(
     if held is not None:
         opts["held"] = held
     return cast(
-        list[ServersAllocation],
+        "list[ServersAllocation]",
         _call("allocation_sets", breakdowns, nodes, opts),
     )
 
@@ -349,23 +196,23 @@ def reserved_bytes(R: Json, mapping: Json) -> dict[str, int]:
 
     Empty if R has no "scheduling" key. Raises ValueError.
     """
-    return cast(dict[str, int], _call("allocation_reserved", R, mapping))
+    return cast("dict[str, int]", _call("allocation_reserved", R, mapping))
 
 
 def daemon_units(
-    breakdowns: list[Json], daemons: Optional[dict[str, str]] = None
+    breakdowns: list[Json], daemons: dict[str, str] | None = None
 ) -> list[str]:
     """Return the systemd units of the daemons that the breakdowns require.
 
     `daemons` is the table [rabbit.daemons]; what is not in it has no unit.
     Raises NotReadyError.
     """
-    return cast(list[str], _call("daemons_units", breakdowns, daemons))
+    return cast("list[str]", _call("daemons_units", breakdowns, daemons))
 
 
 def location_constraint(
     breakdowns: list[Json], servers: list[Json], mapping: Json
-) -> Optional[Json]:
+) -> Json | None:
     """Return the RFC 31 constraint that keeps a job next to its storage.
 
     `servers` are the Servers objects of the persistent storage that it uses.
@@ -377,32 +224,32 @@ def location_constraint(
 
 def drives(status: Json) -> Drives:
     """What a rabbit has, by its Storage.status."""
-    return cast(Drives, _call("drives", status))
+    return cast("Drives", _call("drives", status))
 
 
 def taken(servers: Json) -> dict[str, int]:
     """The bytes that a Servers object takes of each rabbit."""
-    return cast(dict[str, int], _call("taken", servers))
+    return cast("dict[str, int]", _call("taken", servers))
 
 
 def config_faults(table: Json) -> list[str]:
     """What is wrong with the configuration table [rabbit], a text for each
     fault. The files that it names are not looked at."""
-    return cast(list[str], _call("config_faults", table))
+    return cast("list[str]", _call("config_faults", table))
 
 
 def config_keys() -> list[ConfigKey]:
     """The keys of the configuration table [rabbit]."""
-    return cast(list[ConfigKey], _call("config_describe"))
+    return cast("list[ConfigKey]", _call("config_describe"))
 
 
 def limits_of(
     limits: Json,
     userid: int,
-    user: Optional[str],
+    user: str | None,
     groups: Iterable[str],
-    bank: Optional[str] = None,
-    queue: Optional[str] = None,
+    bank: str | None = None,
+    queue: str | None = None,
 ) -> dict[str, Limit]:
     """What the table [rabbit.limits] says of a user's job in a bank and a queue: of
     "allow", "job", "node", "user" and "bank" those that a rule decides.
@@ -413,7 +260,7 @@ def limits_of(
     subject = {"userid": userid, "groups": dict.fromkeys(groups, True)}
     names = {"user": user, "bank": bank, "queue": queue}
     subject.update({k: v for k, v in names.items() if v is not None})
-    return cast(dict[str, Limit], _call("limits", limits, subject))
+    return cast("dict[str, Limit]", _call("limits", limits, subject))
 
 
 def write_jgf(
@@ -421,8 +268,8 @@ def write_jgf(
     mapping: Json,
     fd: int,
     cluster: str,
-    chunks: Optional[int] = None,
-    exclude: Optional[str] = None,
+    chunks: int | None = None,
+    exclude: str | None = None,
     validate: bool = True,
     whole: bool = False,
 ) -> int:

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Callable
 
-from flux_k8s.dws import skim_events
 from flux_k8s.errors import BROKEN, ApiError
 from flux_k8s.objects import Object, parse
+from flux_k8s.skim import skim_events
 from flux_k8s.transport import NoAnswer, Stream
 
 # No event is longer: no object is, by far.

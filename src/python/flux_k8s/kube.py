@@ -16,12 +16,12 @@ import kubernetes.client
 from flux_k8s import kubeconfig
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
-from flux_k8s.dws import skim_list
 from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop, Task
 from flux_k8s.objects import Object, is_object, to_json
+from flux_k8s.skim import skim_list
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from flux_k8s.dws import skim
+from flux_k8s.skim import skim
 
 Name = tuple[str, str]  # namespace and name
 
@@ -64,7 +64,7 @@ class Object(dict[str, Any]):
 
     @classmethod
     def skimmed(cls, text: bytes) -> Object | None:
-        """Of what is only passed on no more than what and which it is (dws.skim());
+        """Of what is only passed on no more than what and which it is (skim());
         whole() has the rest. None if that is not enough to be sure of it."""
         found = skim(text)
         return None if found is None else cls(*found)

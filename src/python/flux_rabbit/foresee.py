@@ -11,7 +11,7 @@ import dataclasses
 import json
 from typing import Any
 
-from flux_k8s import dws
+from flux_k8s import dws, shapes
 
 from flux_rabbit import request, term
 from flux_rabbit.units import Size
@@ -36,7 +36,7 @@ class Room:
     chassis: bool
 
 
-def sets_of(directive: dws.Directive) -> list[Object]:
+def sets_of(directive: shapes.Directive) -> list[Object]:
     """The allocation sets that it will have whatever the profile, and the least
     that each will be."""
     kind, size = directive["args"].get("type", ""), directive["bytes"]
@@ -49,12 +49,12 @@ def sets_of(directive: dws.Directive) -> list[Object]:
     return [{"allocationStrategy": strategy, "label": kind, "minimumCapacity": size}]
 
 
-def grows(directive: dws.Directive) -> bool:
+def grows(directive: shapes.Directive) -> bool:
     """Has it two sizes?"""
     return directive["most"] > directive["bytes"]
 
 
-def variables_of(directive: dws.Directive) -> list[str]:
+def variables_of(directive: shapes.Directive) -> list[str]:
     """The names in the environment of the job that it is sure to bring."""
     args = directive["args"]
     result = []
@@ -68,7 +68,7 @@ def variables_of(directive: dws.Directive) -> list[str]:
     return result
 
 
-def unknown_of(directive: dws.Directive) -> str:
+def unknown_of(directive: shapes.Directive) -> str:
     """What of its storage cannot be told here, "" if it has none."""
     if directive["command"] not in STORAGE:
         return ""

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
-from flux_k8s import dws, names
+from flux_k8s import dws, names, shapes
 
 from flux_rabbit import cli, rpc, table
 from flux_rabbit.units import Size
@@ -95,7 +95,7 @@ class Rules:
         self.queue = queue
         self.groups = {str(rule["group"]) for rule in rules if "group" in rule}
 
-    def find(self, userid: int, bank: str | None) -> dict[str, dws.Limit]:
+    def find(self, userid: int, bank: str | None) -> dict[str, shapes.Limit]:
         """What they say of the jobs of a user in a bank."""
         try:
             user = pwd.getpwuid(userid)
@@ -108,7 +108,7 @@ class Rules:
 
 
 def _row(
-    limit: str, whose: str, rule: dws.Limit | None, use: Object | None
+    limit: str, whose: str, rule: shapes.Limit | None, use: Object | None
 ) -> table.Row:
     """The fields of a limit. `use`: None where there is none, {} if it is not known."""
     most = rule["value"] if rule else None

@@ -11,9 +11,12 @@ import functools
 import os
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flux_k8s import dws
+
+if TYPE_CHECKING:
+    from flux_k8s import shapes
 
 # Imported by each submission with a directive, which need not wait for what only
 # some of them use: compiled patterns, dataclasses, a connection to the instance.
@@ -182,7 +185,7 @@ class Request:
         self.jobspec = jobspec
         self.sources: list[Source] = []
         # None: the instance was not asked, or does not answer.
-        self.judged: dws.Directives | None = None
+        self.judged: shapes.Directives | None = None
         # Whether a line may be the name of a preset, which only the instance knows.
         self.presets = False
         # What is asked for by --dw-rabbits and --dw-near, and which rabbits these are.
@@ -238,7 +241,7 @@ class Request:
             "BANK": system.get("bank") or "bank",
         }
 
-    def _parse(self, presets: dict[str, Any] | None) -> dws.Directives:
+    def _parse(self, presets: dict[str, Any] | None) -> shapes.Directives:
         values = self._values() if presets else None
         try:
             return dws.parse_directives(self.text(), presets, values)
