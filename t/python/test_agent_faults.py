@@ -278,6 +278,36 @@ def test_a_list_of_what_the_server_has_at_hand(server):
     ]
 
 
+@pytest.mark.parametrize("name, decoded", [(b"w", 0), (b"\\u0077", 1)])
+def test_what_had_to_be_decoded_is_counted(server, name, decoded):
+    """A name with escapes in it is none that text is searched for."""
+    obj = b'{"kind":"Workflow","metadata":{"name":"%s","resourceVersion":"7"}}' % name
+    event = b'{"type":"ADDED","object":%s}\n' % obj
+    listed = b'{"metadata":{"resourceVersion":"9"},"items":[%s]}' % obj
+    server.http.script = [
+        lambda h: h.send(200, obj),
+        lambda h: h.send(200, listed),
+        lambda h: h.send(200, event),
+    ]
+    api = server.kube()
+
+    async def names():
+        """Of an answer, a list and a watch."""
+        yield await api.acreate("workflows", "default", {})
+        yield (await api.apass_all("workflows", ""))[0][0]
+        stream = await api.awatch("workflows", "9", "", 60)
+        yield next(await stream.next())[1]
+
+    async def look():
+        return [
+            (obj["metadata"]["name"], api.stats.summary()["decoded"])
+            async for obj in names()
+        ]
+
+    assert Loop().run(look()) == [("w", n * decoded) for n in (1, 2, 3)]
+    assert api.stats.decoded == ({"workflows": 3} if decoded else {})
+
+
 def test_a_list_that_always_expires_is_trouble_not_a_loop(server):
     server.http.script = [answer(410, "Expired")] * 100
     with pytest.raises(ApiError) as error:

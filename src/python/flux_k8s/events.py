@@ -25,17 +25,20 @@ class WatchStream:
         newest: bool,
         left_out: Callable[[int], None] = lambda count: None,
         broken: Callable[[], None] = lambda: None,
+        decoded: Callable[[], None] = lambda: None,
     ) -> None:
         """Args:
         newest: of the events of an object that come together only the last, but
             for that of its end and what was before that.
         left_out: called with how many that were not.
         broken: called when the connection breaks.
+        decoded: called for each that had to be.
         """
         self._stream = stream
         self._newest = newest
         self._left_out = left_out
         self._broken = broken
+        self._decoded = decoded
         # of a line that has not come to its end
         self._pending: list[bytes] = []
         self._pending_size = 0
@@ -63,9 +66,14 @@ class WatchStream:
         if seen > len(events):
             self._left_out(seen - len(events))
         return (
-            (kind, Object(found, text)) if kind else decode(text)
+            (kind, Object(found, text)) if kind else self._decode(text)
             for kind, found, text in events
         )
+
+    def _decode(self, line: bytes) -> tuple[str, Object]:
+        event = decode(line)
+        self._decoded()
+        return event
 
     def _wait_for_more(self, size: int) -> Iterator[tuple[str, Object]]:
         self._pending_size += size

@@ -72,14 +72,6 @@ def _decoded_part(data: bytes, what: str) -> Part:
     return [Object(item) for item in items], str(version or ""), str(more or "")
 
 
-def _skimmed_part(data: bytes, what: str) -> Part:
-    """The same of objects that are only passed on."""
-    listed = skim_list(data, LIST_PART)
-    if listed is None:
-        return _decoded_part(data, what)
-    return [Object(*found) for found in listed.items], listed.version, listed.more
-
-
 class Kube:
     """Requests to one API server, for one thread.
 
@@ -282,7 +274,11 @@ class Kube:
         path = await self._path(RESOURCES[plural], namespace, name)
         data = await self._send((verb, plural), method, path, body, content_type)
         obj = Object.skimmed(data)
-        return _decoded(data, f"{method} {path}") if obj is None else obj
+        if obj is not None:
+            return obj
+        obj = _decoded(data, f"{method} {path}")
+        self.stats.decode(plural)
+        return obj
 
     async def aversion(self, group: str) -> str:
         """The newest version of an API group that the server offers.
@@ -416,9 +412,16 @@ class Kube:
             recent: as the server has them at hand, which may be some seconds old. It
                 need not read every object of the kind then to choose a few.
         """
-        return await self._list_whole(
-            _skimmed_part, plural, selector, LIST_PART, recent
-        )
+
+        def read(data: bytes, what: str) -> Part:
+            listed = skim_list(data, LIST_PART)
+            if listed is None:
+                self.stats.decode(plural)
+                return _decoded_part(data, what)
+            found = [Object(*item) for item in listed.items]
+            return found, listed.version, listed.more
+
+        return await self._list_whole(read, plural, selector, LIST_PART, recent)
 
     async def alist_in(
         self, plural: str, namespace: str, selector: str
@@ -520,6 +523,7 @@ class Kube:
             newest,
             left_out=lambda count: self.stats.event(plural, count),
             broken=self.comeback.lost,
+            decoded=lambda: self.stats.decode(plural),
         )
 
     # For who waits

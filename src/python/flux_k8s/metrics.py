@@ -195,6 +195,7 @@ class Collector(BaseCollector):
             retries = {str(s): float(n) for s, n in self._stats.retries.items()}
             events = {kind: float(n) for kind, n in self._stats.events.items()}
             lists = {kind: float(n) for kind, n in self._stats.lists.items()}
+            decoded = {kind: float(n) for kind, n in self._stats.decoded.items()}
         yield requests
         yield seconds
         yield _by(
@@ -217,6 +218,13 @@ class Collector(BaseCollector):
             "How often a kind was listed whole.",
             "kind",
             lists,
+        )
+        yield _by(
+            CounterMetricFamily,
+            "flux_dws_decoded",
+            "Answers and events that had to be decoded, of those that are passed on.",
+            "kind",
+            decoded,
         )
 
 
