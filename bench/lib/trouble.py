@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import threading
@@ -22,6 +23,7 @@ from flux_k8s.errors import ApiError
 from storm import Notes, Storm, new_parser, quantile
 
 AWAY_AT = 0.4  # of the time that the jobs take otherwise
+RETRY_AFTER_S = 1.0  # what dws-sim asks for
 
 
 class Trouble(Storm):
@@ -113,6 +115,17 @@ class Trouble(Storm):
         return result
 
 
+def unluckiest(jobs: int, requests: int, rate: float) -> int:
+    """How often the one of so many jobs is refused that is refused most, as is to be
+    expected if a part of all requests is."""
+    times, left = 0, 1.0  # what part of the jobs is refused so often, or oftener
+    while left * jobs >= 1.0:
+        some = math.comb(requests, times) * rate**times
+        left -= some * (1.0 - rate) ** (requests - times)
+        times += 1
+    return times - 1
+
+
 def ratios(args: argparse.Namespace, result: dict[str, Any]) -> dict[str, float]:
     """What the figures come to, whatever the machine: 1 is all that can be had."""
     healthy, late, refused, away = (
@@ -122,10 +135,13 @@ def ratios(args: argparse.Namespace, result: dict[str, Any]) -> dict[str, float]
     allowed = args.workers / (late["answers_after_s"] * late["requests_per_job"])
     allowed = min(allowed, healthy["jobs_per_s"])
     requests = healthy["requests_per_job"]
+    times = unluckiest(args.jobs, round(requests), args.rate)
+    refusals_s = times * RETRY_AFTER_S
     return {
         "late_jobs_per_s_allowed": allowed,
         "late_to_allowed": late["jobs_per_s"] / allowed,
-        "refused_to_healthy": refused["jobs_per_s"] / healthy["jobs_per_s"],
+        "refused_to_healthy_and_waits": (healthy["clean_s"] + refusals_s)
+        / refused["clean_s"],
         "away_to_healthy_and_absence": (healthy["clean_s"] + away["away_s"])
         / away["clean_s"],
         "requests_refused_to_healthy": refused["requests_per_job"] / requests,
