@@ -10,6 +10,7 @@ import json
 import math
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
@@ -384,9 +385,9 @@ def ratios(result: dict[str, Any]) -> dict[str, float]:
     def per_job(key: str) -> float:
         return sum(result[key]["cpu_s"].values()) / float(result[key]["jobs"])
 
-    plain = [result["plain jobs"], result["plain jobs again"]]
-    plain_s = sum(part["clean_s"] for part in plain) / 2
-    plain_cpu = (per_job("plain jobs") + per_job("plain jobs again")) / 2
+    plain = ("plain jobs", "plain jobs again")
+    plain_s = statistics.mean(result[key]["clean_s"] for key in plain)
+    plain_cpu = statistics.mean(map(per_job, plain))
     found = {
         "rabbit_to_plain_time": result["rabbit jobs"]["clean_s"] / plain_s,
         "cpu_ms_per_rabbit_job": 1000 * per_job("rabbit jobs"),

@@ -23,7 +23,7 @@ from flux_k8s.errors import ApiError
 from storm import Notes, Storm, new_parser, quantile
 
 AWAY_AT = 0.4  # of the time that the jobs take otherwise
-RETRY_AFTER_S = 1.0  # what dws-sim asks for
+RETRY_AFTER_S = 1  # asked for with a refusal
 
 
 class Trouble(Storm):
@@ -172,6 +172,7 @@ def main() -> int:
         late = ("--slow", str(args.latency))
         note("late answers", trouble.with_trouble(count, *late))
         refused = ("--status", "429", "--rate", str(args.rate))
+        refused += ("--retry-after", str(RETRY_AFTER_S))
         note("some refused", trouble.with_trouble(count, *refused))
         after_s = AWAY_AT * notes["healthy"]["clean_s"]
         note("away", trouble.with_absence(count, after_s, args.away))

@@ -4,11 +4,16 @@
 # decides. The names are those of the specification.
 """What storage a job gets, from its DirectiveBreakdowns."""
 
-from collections.abc import Iterator
-from typing import Any, Optional
+from __future__ import annotations
 
-from flux_k8s import dws, shapes
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from flux_k8s import dws
 from flux_k8s.crd import RESOURCES
+
+if TYPE_CHECKING:
+    from flux_k8s import shapes
 
 _RESOURCE = RESOURCES["directivebreakdowns"]
 _DEFAULT_VERSION = "v1alpha7"
@@ -39,7 +44,7 @@ def apply_breakdowns(
     workflow: dict[str, Any],
     resources: list[Any],
     min_size: int,
-    maximums: Optional[dict[str, float]] = None,
+    maximums: dict[str, float] | None = None,
 ) -> list[Any]:
     """Return `resources` (jobspec) with the storage that the workflow needs.
 
@@ -57,9 +62,9 @@ def build_allocation_sets(
     nodes_per_nnf: dict[str, int],
     compute_node_count: int,
     min_alloc_size: int,
-    storages: Optional[list[Any]] = None,
-    used: Optional[dict[str, int]] = None,
-    resources: Optional[list[Any]] = None,
+    storages: list[Any] | None = None,
+    used: dict[str, int] | None = None,
+    resources: list[Any] | None = None,
 ) -> list[shapes.AllocationSet]:
     """Return the allocationSets of one Servers object.
 

@@ -416,8 +416,9 @@ class Kube:
         def read(data: bytes, what: str) -> Part:
             listed = skim_list(data, LIST_PART)
             if listed is None:
+                part = _decoded_part(data, what)
                 self.stats.decode(plural)
-                return _decoded_part(data, what)
+                return part
             found = [Object(*item) for item in listed.items]
             return found, listed.version, listed.more
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flux_k8s import dws, shapes
+from flux_k8s import dws
 
 from flux_rabbit import request, term
 from flux_rabbit.units import Size
+
+if TYPE_CHECKING:
+    from flux_k8s import shapes
 
 Object = dict[str, Any]
 

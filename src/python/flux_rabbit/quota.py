@@ -13,12 +13,15 @@ import pwd
 import sys
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flux_k8s import dws, names, shapes
+from flux_k8s import dws, names
 
 from flux_rabbit import cli, rpc, table
 from flux_rabbit.units import Size
+
+if TYPE_CHECKING:
+    from flux_k8s import shapes
 
 Object = dict[str, Any]
 
