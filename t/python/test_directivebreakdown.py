@@ -189,7 +189,6 @@ def test_parse_directives():
                 "command": "jobdw",
                 "line": 1,
                 "bytes": 1024 * GIB,
-                "most": 1024 * GIB,
                 "args": {
                     "type": "gfs2",
                     "capacity": "1TiB",
@@ -202,7 +201,6 @@ def test_parse_directives():
                 "command": "copy_in",
                 "line": 2,
                 "bytes": 0,
-                "most": 0,
                 "args": {"source": "/a", "destination": "$DW_JOB_ab/"},
             },
         ],
@@ -211,10 +209,6 @@ def test_parse_directives():
             " storage system to judge"
         ],
     }
-    (wide,) = dws.parse_directives(
-        "#DW jobdw type=xfs capacity=1GiB..3GiB name=wide", {}
-    )["directives"]
-    assert (wide["bytes"], wide["most"]) == (GIB, 3 * GIB)
     with pytest.raises(ValueError, match="'jobwd', did you mean 'jobdw'"):
         dws.parse_directives("#DW jobwd name=ab")
 

@@ -97,21 +97,6 @@ def test_sixteen_drives_can_be_had(
     assert found == {"allocationSize": rounded(size * count), "ready": True}
 
 
-@pytest.mark.parametrize("kind", ["xfs", "gfs2", "raw", "lustre"])
-def test_more_than_a_directive_asks_for_can_be_had(
-    jobs: Jobs, machine: Machine, admin: User, kind: str
-) -> None:
-    job = jobs.ready(JOBDW.format(kind))
-    sets = job.breakdown()["status"]["storage"]["allocationSets"]
-    size = 3 * max(need["minimumCapacity"] for need in sets) + 12345
-    job.fill({machine.names[0]: 1}, size)
-    job.go("Setup")
-    job.at("Setup")
-    made = admin.get("nnfstorages", f"{job.name}-0").expect(200)["spec"]
-    assert [entry["capacity"] for entry in made["allocationSets"]] == [size] * len(sets)
-    assert given(job, machine.names[0])["allocationSize"] >= size
-
-
 @pytest.mark.observed(2)
 def test_more_than_sixteen_drives_is_refused(
     jobs: Jobs, machine: Machine, wlm: User

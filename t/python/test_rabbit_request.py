@@ -204,8 +204,8 @@ def test_what_flux_was_told_stays() -> None:
 def test_foreseen() -> None:
     told = foresee.foresee(asked(XFS, GFS2))
     assert [entry["sets"] for entry in told["directives"]] == [
-        [{"label": "xfs", "bytes": 10 * GIB, "most": None, "count": 2}],
-        [{"label": "gfs2", "bytes": 1500 << 20, "most": None, "count": 2}],
+        [{"label": "xfs", "bytes": 10 * GIB, "count": 2}],
+        [{"label": "gfs2", "bytes": 1500 << 20, "count": 2}],
     ]
     # 1500 MiB are less than the least that there is, 4 GiB
     assert told["scheduled"] == {"groups": 2, "nodes": 1, "gib": 14}
@@ -214,16 +214,6 @@ def test_foreseen() -> None:
         ["DW_JOB_scratch"],
         ["DW_JOB_the_shared"],
     ]
-
-
-def test_two_sizes_are_foreseen() -> None:
-    told = foresee.foresee(asked(XFS.replace("10GiB", "10GiB..30GiB")))
-    (entry,) = told["directives"]
-    assert entry["sets"] == [
-        {"label": "xfs", "bytes": 10 * GIB, "most": 30 * GIB, "count": 2}
-    ]
-    assert entry["variables"] == ["DW_JOB_scratch", "DW_CAPACITY_scratch"]
-    assert told["scheduled"]["gib"] == 10
 
 
 def test_foreseen_chassis() -> None:

@@ -205,21 +205,6 @@ def test_storage_that_takes_more_than_was_given_counts_at_once():
     assert machine.rabbits["r0"].free_gib == 100
 
 
-def test_what_was_given_is_told_of_the_rabbits_asked_for():
-    machine = make()
-    queue = Queue(machine)
-    queue.add(want(1, 50, gib=60), want(1, 50, gib=30), want(1, 50))
-    assert queue.run() == [0, 1, 2]
-    taken = {r: 100 - machine.rabbits[r].free_gib for r in ("r0", "r1")}
-    machine.hold(0, {"r0": 90})
-    told = machine.given({"r0"})
-    assert sum(gib["r0"] for gib in told.values()) == taken["r0"]
-    assert all(set(gib) == {"r0"} for gib in told.values())
-    assert set(machine.given({"r0", "r1"})) == {0, 1}
-    machine.release(0)
-    assert 0 not in machine.given({"r0", "r1"})
-
-
 def test_what_no_job_has_is_waited_for_without_a_reservation():
     """It may stay for ever, and small jobs are not to wait for it."""
     machine = make()

@@ -47,17 +47,14 @@ struct call {
  */
 typedef json_t *(*function_f) (struct call *call);
 
-/* The directive's capacity in bytes, 0 without one; with two sizes 'most' is the upper
- * bound.
+/* The directive's capacity in bytes, 0 without one.
  */
-static int64_t capacity_of (struct dws_directives *dirs, size_t index,
-                            int64_t *most)
+static json_int_t capacity_of (struct dws_directives *dirs, size_t index)
 {
     const char *value = dws_directives_arg (dirs, index, "capacity");
     int64_t bytes = 0;
 
-    *most = 0;
-    if (value && dws_capacity_parse_range (value, &bytes, most) < 0)
+    if (value && dws_capacity_parse (value, &bytes) < 0)
         return 0;
     return bytes;
 }
@@ -76,8 +73,6 @@ static json_t *encode_directives (struct dws_directives *dirs)
         json_t *args = json_object ();
         const char *key;
         const char *value;
-        int64_t most;
-        int64_t bytes = capacity_of (dirs, i, &most);
 
         for (size_t j = 0;
              (key = dws_directives_key (dirs, i, j))
@@ -87,7 +82,7 @@ static json_t *encode_directives (struct dws_directives *dirs)
                 goto error;
         }
         if (json_array_append_new (list,
-                                   json_pack ("{s:s s:s s:I s:I s:I s:O}",
+                                   json_pack ("{s:s s:s s:I s:I s:O}",
                                               "text",
                                               dws_directives_text (dirs, i),
                                               "command",
@@ -96,8 +91,8 @@ static json_t *encode_directives (struct dws_directives *dirs)
                                               "line",
                                               (json_int_t)
                                               dws_directives_line (dirs, i),
-                                              "bytes", (json_int_t)bytes,
-                                              "most", (json_int_t)most,
+                                              "bytes",
+                                              capacity_of (dirs, i),
                                               "args", args)) < 0)
             goto error;
         json_decref (args);

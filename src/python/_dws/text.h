@@ -24,7 +24,7 @@ struct dws_text_error {
  * 'error' filled in.
  *
  * directives (dw, presets)
- *     {"directives": [{"text", "command", "line", "bytes", "most", "args": {}}],
+ *     {"directives": [{"text", "command", "line", "bytes", "args": {}}],
  *      "warnings": []}
  * breakdown_apply (resources, breakdowns,
  *                  {"min_gib"?, "maximums"?, "rabbit_bytes"?,

@@ -10,14 +10,13 @@ from typing import Any, TypedDict
 
 
 class Directive(TypedDict):
-    """One #DW directive, the line on which it begins, from 1, and its capacity: at
-    least and at most so many bytes (0 without one). A bare key has the value ""."""
+    """One #DW directive, the line on which it begins, from 1, and its capacity in
+    bytes (0 without one). A bare key has the value ""."""
 
     text: str
     command: str
     line: int
     bytes: int
-    most: int
     args: dict[str, str]
 
 

@@ -52,11 +52,6 @@ def sets_of(directive: shapes.Directive) -> list[Object]:
     return [{"allocationStrategy": strategy, "label": kind, "minimumCapacity": size}]
 
 
-def grows(directive: shapes.Directive) -> bool:
-    """Has it two sizes?"""
-    return directive["most"] > directive["bytes"]
-
-
 def variables_of(directive: shapes.Directive) -> list[str]:
     """The names in the environment of the job that it is sure to bring."""
     args = directive["args"]
@@ -64,8 +59,6 @@ def variables_of(directive: shapes.Directive) -> list[str]:
     prefix = _PREFIXES.get(directive["command"])
     if prefix:
         result.append(prefix + args["name"].replace("-", "_"))
-    if grows(directive):
-        result.append("DW_CAPACITY_" + args["name"].replace("-", "_"))
     if _TOKEN & set(args.get("requires", "").split(",")):
         result.append("DW_WORKFLOW_TOKEN")
     return result
@@ -164,7 +157,6 @@ def foresee(asked: request.Request) -> Object:
                     {
                         "label": entry["label"],
                         "bytes": entry["minimumCapacity"],
-                        "most": directive["most"] if grows(directive) else None,
                         "count": nodes
                         if entry["allocationStrategy"] == "AllocatePerCompute"
                         else None,
@@ -192,15 +184,12 @@ def foresee(asked: request.Request) -> Object:
 def _storage_lines(entry: Object, anywhere: bool) -> list[str]:
     lines = []
     for part in entry["sets"]:
-        size = f"{Size(part['bytes'])} or more"
-        if part["most"]:
-            span = f"{Size(part['bytes'])} to {Size(part['most'])}"
-            size = f"{span}, by what is free then"
+        size = Size(part["bytes"])
         if part["count"] is None:
             where = "any rabbits" if anywhere else "the rabbits of the job"
-            how = f"{size}, on {where} together"
+            how = f"{size} or more, on {where} together"
         else:
-            how = f"{part['count']} x {size}, one for each node"
+            how = f"{part['count']} x {size} or more, one for each node"
         lines.append(f"{part['label']}: {how}")
     if entry["unknown"]:
         lines.append(f"not known before: {entry['unknown']}")

@@ -113,16 +113,6 @@ class Report:
         user = (self.job.get("annotations") or {}).get("user") or {}
         return str((self.active or {}).get("rabbits") or user.get("rabbits") or "")
 
-    @property
-    def sizes(self) -> dict[str, Object]:
-        """Of file systems with two sizes: what they have got."""
-        return (self.active or {}).get("sizes") or {}
-
-    @property
-    def given_only(self) -> bool:
-        """Have they no more than what the scheduler has given?"""
-        return bool((self.active or {}).get("given_only"))
-
     def where(self) -> str:
         """One clause on where the job is."""
         if not self.line.active:
@@ -154,8 +144,6 @@ class Report:
             "directives": self.directives,
             "rabbits": self.rabbits,
             "space": (self.active or {}).get("space") or {},
-            "sizes": self.sizes,
-            "given_only": self.given_only,
             "workflow": (self.active or {}).get("workflow"),
             "variables": self.variables(),
             "timeline": self.line.as_json(),
@@ -209,10 +197,6 @@ class Report:
         lines.append(_row("rabbits", self._space()))
         for index, text in enumerate(self.directives):
             lines.append(_row("directives" if index == 0 else "", text))
-        for index, (name, size) in enumerate(sorted(self.sizes.items())):
-            lines.append(_row("sizes" if index == 0 else "", _size(name, size)))
-        if self.given_only:
-            lines.append(_row("", "no more than the scheduler gives"))
         for index, (name, value) in enumerate(self.variables().items()):
             lines.append(_row("paths" if index == 0 else "", f"{name}={value}"))
         lines.append(_row("workflow", self._workflow()))
@@ -242,14 +226,6 @@ def shortened(places: list[str]) -> list[str]:
     if more <= 0:
         return places
     return [*places[:MOST_PLACES], f"and {more} more (--json)"]
-
-
-def _size(name: str, size: Object) -> str:
-    what = "in all" if size["type"] == "lustre" else "for each node"
-    bounds = f"{Size(size['least'])} to {Size(size['most'])}"
-    if not size["bytes"]:
-        return f"{name}: {bounds} {what}"
-    return f"{name}: {Size(size['bytes'])} {what}, of {bounds}"
 
 
 def _row(label: str, text: str) -> Line:

@@ -53,26 +53,6 @@ int dws_capacity_parse (const char *s, int64_t *bytes)
     return 0;
 }
 
-int dws_capacity_parse_range (const char *s, int64_t *least, int64_t *most)
-{
-    const char *range = strstr (s, DWS_CAPACITY_RANGE);
-    char first[64];
-
-    snprintf (first, sizeof (first), "%.*s",
-              range ? (int)(range - s) : (int)strlen (s), s);
-    if (dws_capacity_parse (first, least) < 0)
-        return -1;
-    *most = *least;
-    if (range
-        && dws_capacity_parse (range + strlen (DWS_CAPACITY_RANGE), most) < 0)
-        return -1;
-    if (*most < *least) {
-        errno = EDOM;
-        return -1;
-    }
-    return 0;
-}
-
 #define UNIT_COUNT (sizeof (units) / sizeof (units[0]))
 
 /* The longest whole number that is still easy to read.

@@ -18,12 +18,6 @@
  */
 int dws_capacity_parse (const char *s, int64_t *bytes);
 
-/* Read "10TiB..40TiB": at least the one, at most the other. Fails like that, and with
- * EDOM if the second is less than the first. A single size is both.
- */
-#define DWS_CAPACITY_RANGE ".."
-int dws_capacity_parse_range (const char *s, int64_t *least, int64_t *most);
-
 /* The same for people, in the unit in which it is a short whole number if there is
  * one: sizes that differ, and were written by people, do not read the same.
  */

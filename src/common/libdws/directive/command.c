@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "libdws/util/duration.h"
-#include "capacity.h"
 #include "command.h"
 
 static const struct {
@@ -28,7 +27,6 @@ static const struct {
 };
 
 #define BLANKS " \t\n"
-#define CAPACITY_KEY "capacity"
 
 /* The word behind the one at 's', "" at the end.
  */
@@ -149,59 +147,11 @@ double dws_command_lifetime (const char *directive)
     return seconds;
 }
 
-bool dws_command_range (const char *directive, struct dws_range *range)
-{
-    char buf[160];
-
-    return dws_command (directive) == DWS_COMMAND_JOBDW
-        && dws_command_arg (directive, CAPACITY_KEY, buf, sizeof (buf))
-        && strstr (buf, DWS_CAPACITY_RANGE)
-        && dws_capacity_parse_range (buf, &range->least, &range->most) == 0
-        && range->least > 0;
-}
-
-json_t *dws_commands_ranges (json_t *directives)
-{
-    json_t *array = json_array ();
-    json_t *value;
-    size_t index;
-    bool any = false;
-
-    json_array_foreach (directives, index, value) {
-        const char *s = json_is_string (value) ? json_string_value (value) : "";
-        struct dws_range range;
-        bool found = dws_command_range (s, &range);
-
-        any |= found;
-        if (json_array_append_new (array, found ? json_pack ("[II]",
-                                                   (json_int_t)range.least,
-                                                   (json_int_t)range.most)
-                                                : json_null ()) < 0) {
-            json_decref (array);
-            errno = ENOMEM;
-            return NULL;
-        }
-    }
-    if (!array)
-        errno = ENOMEM;
-    if (array && !any) {
-        json_decref (array);
-        return json_null ();
-    }
-    return array;
-}
-
-static bool is_key (const char *word, const char *key)
-{
-    size_t len = strlen (key);
-
-    return !strncmp (word, key, len) && word[len] == '=';
-}
-
-/* A copy without what is for Flux, or NULL.
+/* A copy without the words that are for Flux, or NULL.
  */
-static json_t *without_ours (const char *directive, bool lifetime, bool range)
+static json_t *without_lifetime (const char *directive)
 {
+    size_t len = strlen (DWS_LIFETIME_KEY);
     char *text;
     char *to;
     json_t *o;
@@ -212,10 +162,8 @@ static json_t *without_ours (const char *directive, bool lifetime, bool range)
     for (const char *s = directive; *s; s = word_after (s)) {
         size_t n = strcspn (s, BLANKS);
 
-        if (lifetime && is_key (s, DWS_LIFETIME_KEY))
+        if (!strncmp (s, DWS_LIFETIME_KEY, len) && s[len] == '=')
             continue;
-        if (range && is_key (s, CAPACITY_KEY))
-            n = strstr (s, DWS_CAPACITY_RANGE) - s;
         to += sprintf (to, "%s%.*s", to > text ? " " : "", (int)n, s);
     }
     o = json_string (text);
@@ -233,14 +181,11 @@ json_t *dws_commands_for_dws (json_t *directives, double *lifetime)
     json_array_foreach (directives, index, value) {
         const char *s = json_is_string (value) ? json_string_value (value) : "";
         double found = dws_command_lifetime (s);
-        struct dws_range unused;
-        bool range = dws_command_range (s, &unused);
 
         if (found > 0.)
             *lifetime = found;
-        if (json_array_append_new (array, found > 0. || range
-                                          ? without_ours (s, found > 0., range)
-                                          : json_incref (value)) < 0) {
+        if (json_array_append_new (array, found > 0. ? without_lifetime (s)
+                                                     : json_incref (value)) < 0) {
             json_decref (array);
             errno = ENOMEM;
             return NULL;

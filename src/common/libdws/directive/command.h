@@ -8,7 +8,6 @@
 #ifndef LIBDWS_COMMAND_H
 #define LIBDWS_COMMAND_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <jansson.h>
@@ -60,24 +59,8 @@ json_t *dws_commands_copied_out (json_t *directives);
  */
 double dws_command_lifetime (const char *directive);
 
-/* What a jobdw wants at least and at most (bytes). DWS knows one size only, and is
- * given the first. Returns false if the directive has no two sizes.
- */
-struct dws_range {
-    int64_t least;
-    int64_t most;
-};
-
-bool dws_command_range (const char *directive, struct dws_range *range);
-
-/* Those of all: a new array of [LEAST, MOST], or null where there is none; JSON null
- * if no directive has one. Returns NULL with errno ENOMEM.
- */
-json_t *dws_commands_ranges (json_t *directives);
-
-/* The directives as DWS is to see them: a new array without these words and upper
- * bounds. '*lifetime' is set to what they say, -1 if none does. Returns NULL with errno
- * ENOMEM.
+/* The directives as DWS is to see them: a new array without these words. '*lifetime'
+ * is set to what they say, -1 if none does. Returns NULL with errno ENOMEM.
  */
 json_t *dws_commands_for_dws (json_t *directives, double *lifetime);
 

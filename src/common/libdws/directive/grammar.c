@@ -27,7 +27,6 @@ enum value_type {
     V_WORDS,              // comma separated, sites may have more than 'words'
     V_NAME,
     V_CAPACITY,
-    V_CAPACITY_RANGE,     // or from one to another
     V_LIFETIME,
     V_TEXT,               // anything but empty
 };
@@ -51,7 +50,7 @@ struct command_rule {
 static const struct command_rule rules[] = {
     { "jobdw", false, {
         { "type", V_WORD, true, FS_TYPES },
-        { "capacity", V_CAPACITY_RANGE, true, { NULL } },
+        { "capacity", V_CAPACITY, true, { NULL } },
         { "name", V_NAME, true, { NULL } },
         { "profile", V_NAME, false, { NULL } },
         { "requires", V_WORDS, false, DAEMONS },
@@ -209,42 +208,20 @@ static int check_capacity (struct check *c,
                            const char *key,
                            const char *value)
 {
-    int64_t least;
-    int64_t most;
+    int64_t bytes;
 
-    if (dws_capacity_parse_range (value, &least, &most) < 0) {
+    if (dws_capacity_parse (value, &bytes) < 0) {
         if (errno == ERANGE)
             return FAULT (c, "%s '%.60s' is too large", key, value);
-        if (errno == EDOM)
-            return FAULT (c,
-                          "%s '%.60s': the upper bound is less than the lower",
-                          key,
-                          value);
         return FAULT (c,
                       "%s '%.60s' must be a whole number followed by one of "
-                      DWS_CAPACITY_UNITS "%s",
+                      DWS_CAPACITY_UNITS,
                       key,
-                      value,
-                      strstr (value, DWS_CAPACITY_RANGE)
-                          ? ", before and after '..'" : "");
+                      value);
     }
-    if (least == 0)
+    if (bytes == 0)
         return FAULT (c, "%s '%.60s' must not be zero", key, value);
     return 0;
-}
-
-static int check_one_capacity (struct check *c,
-                               const char *key,
-                               const char *value)
-{
-    if (strstr (value, DWS_CAPACITY_RANGE))
-        return FAULT (c,
-                      "%s '%.60s': %s takes one size, from one to another is"
-                      " for jobdw",
-                      key,
-                      value,
-                      c->dir->command);
-    return check_capacity (c, key, value);
 }
 
 static int check_lifetime (struct check *c,
@@ -352,8 +329,6 @@ static int check_value (struct check *c,
         case V_NAME:
             return check_name (c, rule->key, value);
         case V_CAPACITY:
-            return check_one_capacity (c, rule->key, value);
-        case V_CAPACITY_RANGE:
             return check_capacity (c, rule->key, value);
         case V_LIFETIME:
             return check_lifetime (c, rule->key, value);

@@ -44,7 +44,6 @@ void dws_job_destroy (struct dws_job *job)
     if (job) {
         ERRNO_SAFE_BLOCK;
         free (job->directives);
-        free (job->ranges);
         free (job->group);
         free (job->bank);
         free (job->queue);
@@ -77,7 +76,6 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     const char *phase = phase_names[DWS_PHASE_DEPEND];
     json_t *directives = NULL;
     json_t *for_dws = NULL;
-    json_t *ranges = NULL;
     double lifetime;
     json_t *resources = NULL;
     int tolerance = 0;
@@ -140,7 +138,6 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
         return NULL;
     }
     if (!(for_dws = dws_commands_for_dws (directives, &lifetime))
-        || !(ranges = dws_commands_ranges (directives))
         || !(job = calloc (1, sizeof (*job)))
         || (group && !(job->group = strdup (group)))
         || (bank && !(job->bank = strdup (bank)))
@@ -149,12 +146,9 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
         || (near && !(job->near = strdup (near)))
         || dws_jsontext_set (&job->constraints, constraints) < 0
         || dws_jsontext_set (&job->directives, for_dws) < 0
-        || (json_is_array (ranges)
-            && dws_jsontext_set (&job->ranges, ranges) < 0)
         || dws_jsontext_set (&job->resources, resources) < 0) {
         dws_job_destroy (job);
         json_decref (for_dws);
-        json_decref (ranges);
         dws_error (error, ENOMEM, "out of memory");
         return NULL;
     }
@@ -165,7 +159,6 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     job->commands = dws_commands (for_dws);
     job->directives_hash = dws_commands_hash (for_dws);
     json_decref (for_dws);
-    json_decref (ranges);
     job->failure_tolerance = tolerance;
     job->first = first_decode (first);
     job->waits = waits;
@@ -196,7 +189,6 @@ static void take_over (char **text, char **fresh)
 void dws_job_update (struct dws_job *job, struct dws_job *fresh)
 {
     take_over (&job->directives, &fresh->directives);
-    take_over (&job->ranges, &fresh->ranges);
     take_over (&job->resources, &fresh->resources);
     take_over (&job->group, &fresh->group);
     take_over (&job->bank, &fresh->bank);

@@ -49,8 +49,6 @@ struct dws_job {
                                 //  directives, which do not have it, did not say
     unsigned int commands;      // enum dws_command: those of the directives
     uint64_t directives_hash;   // dws_commands_hash()
-    char *ranges;               // JSON: dws_commands_ranges() of what Flux has
-                                //  told, NULL if there are none
     char *resources;            // JSON: jobspec resources as submitted
     char *hosts;                // RFC 29 hostlist of R, NULL until known
     int failure_tolerance;

@@ -16,7 +16,6 @@
 #include "allocset_private.h"
 #include "colocation_private.h"
 #include "drives.h"
-#include "grow_private.h"
 #include "layout_private.h"
 #include "place_private.h"
 
@@ -443,54 +442,12 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         || colocation_fill (lay, bl, opts->held, opts->lasting, error) < 0
         || place_all (lay, error) < 0)
         goto done;
-    if (opts->ranges)
-        grow_all (lay, opts->ranges, opts->promised, opts->most);
     if (!(result = encode_all (lay, bl)))
         dws_error_nomem (error);
 done:
     layout_destroy (lay);
     breakdown_list_destroy (bl);
     return result;
-}
-
-static int add_taken (json_t *sum, json_t *entry)
-{
-    json_t *patch = dws_allocation_patch (entry);
-    json_t *taken = patch ? dws_drives_taken (patch, NULL) : NULL;
-    const char *rabbit;
-    json_t *value;
-    int rc = taken ? 0 : -1;
-
-    json_object_foreach (taken, rabbit, value) {
-        json_t *before = json_object_get (sum, rabbit);
-
-        if (json_object_set_new (sum, rabbit,
-                                 json_integer (json_integer_value (value)
-                                               + json_integer_value (before)))
-            < 0)
-            rc = -1;
-    }
-    json_decref (taken);
-    json_decref (patch);
-    return rc;
-}
-
-json_t *dws_allocation_bytes (json_t *sets)
-{
-    json_t *sum = json_object ();
-    json_t *entry;
-    size_t i;
-
-    json_array_foreach (sets, i, entry) {
-        if (!sum || add_taken (sum, entry) < 0) {
-            json_decref (sum);
-            errno = ENOMEM;
-            return NULL;
-        }
-    }
-    if (!sum)
-        errno = ENOMEM;
-    return sum;
 }
 
 json_t *dws_allocation_patch (json_t *entry)

@@ -32,13 +32,6 @@ struct dws_allocation_opts {
     bool anywhere;        // sets of AllocateAcrossServers and
                           // AllocateSingleServer may lie on any rabbit
     bool ever;            // as if all rabbits were in order, and empty
-    json_t *ranges;       // borrowed: directives with two sizes (growth.h),
-                          // or NULL: what is laid out grows into what is
-                          // free there
-    json_t *promised;     // borrowed: map of rabbit to bytes that are not
-                          // taken yet, but others', or NULL
-    json_t *most;         // borrowed: map of rabbit to bytes that the job may
-                          // grow to, or NULL
     json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
     json_t *reserved;     // borrowed: map of rabbit to bytes that the
                           // scheduler has set aside for the job, or NULL. If
@@ -114,11 +107,6 @@ json_t *dws_allocation_sets (json_t *breakdowns,
                              json_t *nodes_per_rabbit,
                              const struct dws_allocation_opts *opts,
                              dws_error_t *error);
-
-/* The bytes that all entries of that array take: a new object {RABBIT: BYTES}. Fails
- * with ENOMEM.
- */
-json_t *dws_allocation_bytes (json_t *sets);
 
 /* The merge patch that writes an entry of that array into its Servers object: a
  * new reference. Fails with EINVAL or ENOMEM.

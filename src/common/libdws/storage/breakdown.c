@@ -476,15 +476,14 @@ done:
 static bool foresee_set (struct alloc_set *set, const char *directive)
 {
     char type[16];
-    char capacity[160];
-    int64_t most;
+    char capacity[64];
 
     if (!(dws_command (directive)
           & (DWS_COMMAND_JOBDW | DWS_COMMAND_CREATE_PERSISTENT))
         || !dws_command_arg (directive, "type", type, sizeof (type))
         || !dws_command_arg (directive, "capacity", capacity,
                              sizeof (capacity))
-        || dws_capacity_parse_range (capacity, &set->minimum, &most) < 0
+        || dws_capacity_parse (capacity, &set->minimum) < 0
         || set->minimum == 0)
         return false;
     if (strcmp (type, "lustre") == 0)

@@ -35,7 +35,6 @@ struct layout_place {
     const struct alloc_set *set;
     bool placed;
     int64_t size;         // of each allocation, bytes
-    int64_t top;          // that it may grow to (grow_private.h)
     int64_t *counts;      // by rabbit
 };
 

@@ -48,29 +48,11 @@ static void add_reserved (struct job *job, void *arg)
         add_bytes (sum->bytes, job->reserved);
 }
 
-/* The same as the scheduler says it, also of jobs that are not known here yet.
- */
-static void add_given (struct sum *sum, json_t *given)
-{
-    const char *id;
-    json_t *bytes;
-
-    json_object_foreach (given, id, bytes) {
-        struct job *job = jobs_find (sum->job->ctx->jobs,
-                                     strtoull (id, NULL, 10));
-
-        if (job != sum->job && (!job || !has_taken (job)))
-            add_bytes (sum->bytes, bytes);
-    }
-}
-
-json_t *given_add (struct job *job, json_t *given, json_t *bytes)
+json_t *given_add (struct job *job, json_t *bytes)
 {
     struct sum sum = { .job = job, .bytes = bytes };
 
-    if (bytes && given)
-        add_given (&sum, given);
-    else if (bytes)
+    if (bytes)
         jobs_each (job->ctx->jobs, add_reserved, &sum);
     return bytes;
 }

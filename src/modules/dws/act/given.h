@@ -28,10 +28,9 @@ void given_recall (struct dws_ctx *ctx);
  */
 bool given_known (struct dws_ctx *ctx);
 
-/* Add to 'bytes', {RABBIT: BYTES}, what others than 'job' have been promised: what is
- * 'given', {ID: {RABBIT: BYTES}}, or NULL: as R of those says that are known. Returns
- * 'bytes', which may be NULL (no memory).
+/* Add to 'bytes', {RABBIT: BYTES}, what the scheduler has promised to other jobs than
+ * 'job' by their R. Returns 'bytes', which may be NULL (no memory).
  */
-json_t *given_add (struct job *job, json_t *given, json_t *bytes);
+json_t *given_add (struct job *job, json_t *bytes);
 
 #endif /* !DWS_ACT_GIVEN_H */

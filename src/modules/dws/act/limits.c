@@ -97,49 +97,6 @@ int limits_check (struct job *job, dws_error_t *error)
                              error);
 }
 
-/* Rules are looked for again after a restart. Who has no name gets no more.
- */
-static bool have_rules (struct job *job)
-{
-    struct groups *groups = job->ctx->groups;
-    const char *user;
-
-    if (totals_rules (job))
-        return true;
-    if (!groups_ready (groups, job->facts->userid, job->facts->group))
-        return false;
-    user = groups_user (groups, job->facts->userid, job->facts->group);
-    return !user || find_rules (job, user);
-}
-
-static int64_t lesser (int64_t a, int64_t limit)
-{
-    return limit >= 0 && limit < a ? limit : a;
-}
-
-bool limits_leave (struct job *job, struct dws_asked *most)
-{
-    const struct dws_applying *rules;
-    const struct dws_asked *asked = totals_asked (job);
-    int64_t left;
-
-    *most = (struct dws_asked){ .job = INT64_MAX, .node = INT64_MAX };
-    if (!dws_limits_any (job->ctx->config->storage_limits))
-        return true;
-    if (!asked || !have_rules (job))
-        return false;
-    if (!(rules = totals_rules (job))) {
-        *most = *asked;
-        return true;
-    }
-    left = totals_left (job->ctx->totals, job);
-    if (left < INT64_MAX - asked->job)
-        most->job = asked->job + left;
-    most->job = lesser (most->job, dws_limits_bytes (rules, DWS_LIMIT_JOB));
-    most->node = lesser (most->node, dws_limits_bytes (rules, DWS_LIMIT_NODE));
-    return true;
-}
-
 /* Names in the configuration
  */
 

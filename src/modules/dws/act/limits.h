@@ -8,7 +8,6 @@
 
 #include <stdbool.h>
 
-#include "libdws/storage/breakdown.h"
 #include "libdws/util/error.h"
 #include "facts/jobs.h"
 
@@ -18,12 +17,6 @@
  * The job's user has been looked up (groups_ready()).
  */
 bool limits_ready (struct job *job);
-
-/* What the job may ask for at most, now, with what others have: INT64_MAX where there
- * is no limit. As long as another job waits for what its user or bank may have it is
- * what it asks for anyway. Returns false while names are being looked up.
- */
-bool limits_leave (struct job *job, struct dws_asked *most);
 
 /* May the job ever have what it asks for? Fails with EPERM and a text for its owner.
  */

@@ -13,7 +13,6 @@
 #include "libutil/errno_safe.h"
 #include "act/action.h"
 #include "act/drafts.h"
-#include "act/growth.h"
 #include "act/kvs.h"
 #include "act/objects.h"
 #include "act/storage.h"
@@ -65,8 +64,7 @@ static int run_prolog_remove (struct job *job, const struct dws_action *wanted)
     if (!(variables = object_variables (job->wf, job->facts->directives,
                                         job->ctx->config->environment)))
         return -1;
-    if (add_nodemap (job, variables) < 0
-        || growth_variables (job, variables) < 0) {
+    if (add_nodemap (job, variables) < 0) {
         ERRNO_SAFE (json_decref (variables));
         return -1;
     }

@@ -18,7 +18,6 @@
 #include "act/failures.h"
 #include "act/first.h"
 #include "act/given.h"
-#include "act/growth.h"
 #include "act/kvs.h"
 #include "act/near.h"
 #include "act/objects.h"
@@ -335,16 +334,6 @@ static json_t *lay_out (struct job *job, json_t **nodes,
     return sets;
 }
 
-/* What the layout says is the job's.
- */
-static void claim (struct job *job, json_t *sets)
-{
-    ERRNO_SAFE_BLOCK;
-    job->t_down = 0.;
-    (void)space_claim (job->ctx->space, &job->claim, sets);
-    turns_leave (job->ctx->turns, job);
-}
-
 /* The job takes what the layout says. Returns as run() does.
  */
 static int take (struct job *job, json_t *nodes, json_t *sets)
@@ -352,7 +341,9 @@ static int take (struct job *job, json_t *nodes, json_t *sets)
     dws_error_t error;
     char *rabbits;
 
-    claim (job, sets);
+    job->t_down = 0.;
+    (void)space_claim (job->ctx->space, &job->claim, sets);
+    turns_leave (job->ctx->turns, job);
     holds_claimed (job);
     if (storage_anywhere (job))
         job->ctx->events->space_changed (job->ctx);
@@ -478,16 +469,10 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
         return run_reserve (job);
     if (storage_roams (job) && (rc = wait_behind (job)) <= 0)
         return rc;
-    if (!(sets = lay_out (job, &nodes, &rivals, &error))) {
-        ERRNO_SAFE (growth_forget (job));
-        rc = no_layout (job, nodes, &rivals, error.text);
-    }
-    else if (!growth_wanted (job)
-             || (rc = growth_decide (job, &action_servers, nodes, &rivals,
-                                     &sets)) > 0)
+    if ((sets = lay_out (job, &nodes, &rivals, &error)))
         rc = take (job, nodes, sets);
     else
-        claim (job, sets);
+        rc = no_layout (job, nodes, &rivals, error.text);
     ERRNO_SAFE (rivals_clear (&rivals));
     ERRNO_SAFE (json_decref (nodes));
     ERRNO_SAFE (json_decref (sets));

@@ -401,13 +401,13 @@ char *storage_rival (struct job *job, json_t *nodes,
 /* What is taken of rabbits by others. Who may lie anywhere leaves alone what others
  * have been promised.
  */
-static json_t *taken (struct job *job, json_t *given)
+static json_t *taken (struct job *job)
 {
     json_t *used = space_used (job->ctx->space);
 
     if (!storage_anywhere (job))
         return json_incref (used);
-    return given_add (job, given, json_copy (used));
+    return given_add (job, json_copy (used));
 }
 
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
@@ -421,7 +421,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
 
     opts.storages = storages_known (job->ctx->storages);
     if (!ever)
-        opts.used = taken (job, NULL);
+        opts.used = taken (job);
     if (!breakdowns || !resources || (!ever && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((goodness = first_goodness (job, error)))
@@ -442,9 +442,9 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
     return nodes;
 }
 
-static json_t *lay_out (struct job *job, json_t *nodes,
+json_t *storage_layout (struct job *job, json_t *nodes,
                         const struct rivals *rivals, enum layout_view view,
-                        const struct growth_view *growth, dws_error_t *error)
+                        dws_error_t *error)
 {
     /* No maximums: the job was let in by those of the configuration then. */
     struct dws_breakdown_opts bopts = {
@@ -458,43 +458,22 @@ static json_t *lay_out (struct job *job, json_t *nodes,
         .held = view <= LAYOUT_LASTING ? rivals->held : NULL,
         .lasting = view == LAYOUT_LASTING,
         .reserved = job->reserved,
-        .ranges = growth ? growth->ranges : NULL,
-        .most = growth ? growth->most : NULL,
     };
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *sets = NULL;
 
     opts.storages = storages_known (job->ctx->storages);
-    if (growth && !storage_anywhere (job))
-        opts.promised = given_add (job, growth->given, json_object ());
     if (view < LAYOUT_EMPTY)
-        opts.used = taken (job, growth ? growth->given : NULL);
+        opts.used = taken (job);
     if (!breakdowns || !resources || (view < LAYOUT_EMPTY && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((opts.resources = dws_breakdown_apply (resources, breakdowns,
                                                     &bopts, error)))
         sets = dws_allocation_sets (breakdowns, nodes, &opts, error);
     ERRNO_SAFE (json_decref (opts.resources));
-    ERRNO_SAFE (json_decref (opts.promised));
     ERRNO_SAFE (json_decref (opts.used));
     ERRNO_SAFE (json_decref (resources));
     ERRNO_SAFE (json_decref (breakdowns));
     return sets;
-}
-
-json_t *storage_layout (struct job *job, json_t *nodes,
-                        const struct rivals *rivals, enum layout_view view,
-                        dws_error_t *error)
-{
-    return lay_out (job, nodes, rivals, view, NULL, error);
-}
-
-json_t *storage_grow (struct job *job, json_t *nodes,
-                      const struct rivals *rivals,
-                      const struct growth_view *growth)
-{
-    dws_error_t error;
-
-    return lay_out (job, nodes, rivals, LAYOUT_NOW, growth, &error);
 }

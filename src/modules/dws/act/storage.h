@@ -96,19 +96,4 @@ json_t *storage_layout (struct job *job, json_t *nodes,
                         const struct rivals *rivals, enum layout_view view,
                         dws_error_t *error);
 
-/* The same as they are, where what has two sizes grows into what is free there, and
- * what others have been promised is left alone (libdws/storage/allocation.h). Of what
- * is 'given' to jobs, {ID: {RABBIT: BYTES}}, that is what has not been taken yet; NULL:
- * as R of those says that are known.
- */
-struct growth_view {
-    json_t *ranges;
-    json_t *most;           // borrowed, as is
-    json_t *given;
-};
-
-json_t *storage_grow (struct job *job, json_t *nodes,
-                      const struct rivals *rivals,
-                      const struct growth_view *growth);
-
 #endif /* !DWS_STORAGE_H */

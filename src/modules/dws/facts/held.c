@@ -14,13 +14,12 @@ json_t *space_held (const struct space *space)
     return space->held;
 }
 
-int space_hold (struct space *space, uint64_t jobid, struct claim *claim,
-                json_t *bytes)
+int space_hold (struct space *space, uint64_t jobid, struct claim *claim)
 {
     char key[32];
 
     snprintf (key, sizeof (key), "%" PRIu64, jobid);
-    if (json_object_set_new (space->held, key, json_copy (bytes)) < 0) {
+    if (json_object_set_new (space->held, key, json_copy (claim->bytes)) < 0) {
         errno = ENOMEM;
         return -1;
     }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/storage/growth.h"
-#include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "base/idmap.h"
 #include "base/retry.h"
@@ -54,8 +52,6 @@ static void job_destroy (void *value)
         tally_remove (&job->ctx->jobs->tally, job);
         space_free (job->ctx->space, &job->claim, false);
         json_decref (job->reserved);
-        json_decref (job->wish);
-        json_decref (job->given);
         json_decref (job->ssds);
         free (job->object);
         json_decref (job->servers);
@@ -368,11 +364,6 @@ void jobs_forget_workflow (struct job *job)
         job->sent = NULL;
         json_decref (job->breakdowns);
         job->breakdowns = NULL;
-        json_decref (job->wish);
-        job->wish = NULL;
-        json_decref (job->given);
-        job->given = NULL;
-        job->growth = GROWTH_NONE;
     }
     jobs_changed (job);
 }
@@ -384,23 +375,6 @@ void jobs_forget_workflow (struct job *job)
 static bool is_second (const struct job *job, const struct dws_workflow *wf)
 {
     return job->wf && strcmp (job->wf->name, wf->name) != 0;
-}
-
-json_t *job_growth_given (const struct job *job)
-{
-    json_t *ranges = dws_jsontext_get (job->facts->ranges);
-    json_t *directives = dws_jsontext_get (job->facts->directives);
-    json_t *sizes = space_sizes (&job->claim);
-    json_t *given = NULL;
-
-    if (ranges && directives && sizes)
-        given = dws_growth_given (ranges, directives, sizes);
-    json_decref (sizes);
-    json_decref (directives);
-    json_decref (ranges);
-    if (!given)
-        errno = ENOMEM;
-    return given;
 }
 
 bool job_torn_down (const struct job *job)

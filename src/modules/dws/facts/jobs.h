@@ -32,14 +32,6 @@ enum promise {
     PROMISE_MADE,
 };
 
-/* How far it is found out what storage may grow by: act/growth.h
- */
-enum growth {
-    GROWTH_NONE,
-    GROWTH_TOLD,                // the scheduler holds the wish
-    GROWTH_ALONE,               // it does not
-};
-
 struct job {
     struct dws_ctx *ctx;
     struct dws_job *facts;
@@ -61,9 +53,6 @@ struct job {
     int64_t nodes;                      // that it asks for, there; 0: not known
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
-    enum growth growth;
-    json_t *wish;                       // bytes per rabbit, NULL: it is decided
-    json_t *given;                      // {ID: {RABBIT: BYTES}} as it said then
     char *near;                         // rabbits of what dw_near names
     char *near_fault;                   // or why there are none
     bool near_asked;
@@ -125,11 +114,6 @@ struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
  */
 void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
                           struct dws_text text, bool deleted);
-
-/* What directives with two sizes have got (libdws/storage/growth.h): a new object.
- * Fails with ENOMEM.
- */
-json_t *job_growth_given (const struct job *job);
 
 /* Have the storage controllers given back all but persistent storage?
  */

@@ -15,7 +15,6 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/drives.h"
-#include "libdws/storage/growth.h"
 #include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
 #include "facts/space_private.h"
@@ -47,7 +46,6 @@ static void holding_destroy (struct holding *holding)
     if (holding) {
         json_decref (holding->bytes);
         json_decref (holding->keys);
-        json_decref (holding->sizes);
         free (holding->key);
         free (holding->workflow);
         free (holding->persistent);
@@ -256,12 +254,10 @@ static int set_taken (struct space *space, struct holding *holding,
 {
     json_t *bytes = dws_drives_taken (servers, NULL);
     json_t *keys = dws_colocation_taken (servers, NULL);
-    json_t *sizes = dws_growth_sizes (servers);
 
-    if (!bytes || !keys || !sizes) {
+    if (!bytes || !keys) {
         json_decref (bytes);
         json_decref (keys);
-        json_decref (sizes);
         errno = ENOMEM;
         return -1;
     }
@@ -271,9 +267,7 @@ static int set_taken (struct space *space, struct holding *holding,
     json_decref (holding->bytes);
     json_decref (holding->keys);
     holding->bytes = bytes;
-    json_decref (holding->sizes);
     holding->keys = keys;
-    holding->sizes = sizes;
     count_holding (space, holding, 1);
     return 0;
 }
@@ -531,23 +525,6 @@ bool space_has_keys (const struct space *space, const struct claim *claim)
             return true;
     }
     return false;
-}
-
-json_t *space_sizes (const struct claim *claim)
-{
-    json_t *o = json_object ();
-
-    for (struct holding *h = claim->holdings; o && h; h = h->group_next) {
-        const char *slash = strrchr (h->key, '/');
-
-        if (json_object_set (o, slash ? slash + 1 : h->key, h->sizes) < 0) {
-            json_decref (o);
-            o = NULL;
-        }
-    }
-    if (!o)
-        errno = ENOMEM;
-    return o;
 }
 
 json_t *space_freed (struct space *space)

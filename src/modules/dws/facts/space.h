@@ -48,11 +48,6 @@ json_t *space_outside (const struct space *space);
  */
 const char *space_rabbits (struct claim *claim);
 
-/* The allocations of a job's Servers objects: a new object {NAME: {LABEL: {"size",
- * "count"}}} (libdws/storage/growth.h). Returns NULL with errno ENOMEM.
- */
-json_t *space_sizes (const struct claim *claim);
-
 /* Who keeps what from others on any of 'rabbits', an object with their names: a new
  * array of {"servers": {"name", "namespace"}, "jobid", "workflow", "persistent",
  * "released", "rabbits": {RABBIT: {KEY: true}}}. The job is the one that has it, 0 if
@@ -123,11 +118,9 @@ void space_set_known (struct space *space);
  */
 json_t *space_held (const struct space *space);
 
-/* Add a claim to those that are held, or take it out. 'bytes' is what is held: the
- * claim's, or what it may become. Adding fails with ENOMEM.
+/* Add a claim to those that are held, or take it out. Adding fails with ENOMEM.
  */
-int space_hold (struct space *space, uint64_t jobid, struct claim *claim,
-                json_t *bytes);
+int space_hold (struct space *space, uint64_t jobid, struct claim *claim);
 void space_let_go (struct space *space, uint64_t jobid, struct claim *claim);
 
 /* The same for what no job has, which goes by the id SPACE_NOBODY. Returns false

@@ -16,7 +16,6 @@ struct holding {
     char *persistent;           // whose it is, NULL: of a workflow
     json_t *bytes;              // by rabbit
     json_t *keys;               // {RABBIT: {KEY: true}}
-    json_t *sizes;              // {LABEL: {"size", "count"}}
     struct claim *claim;        // of the job that has it, NULL: of none
     bool seen;                  // Kubernetes has it
     bool released;              // the job has given it up: it is nobody's

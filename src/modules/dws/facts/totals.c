@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "libdws/directive/command.h"
-#include "libdws/storage/growth.h"
 #include "libdws/tell/persistent.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
@@ -30,7 +29,6 @@ struct share {
     struct account *bank;       // or NULL
     json_t *creates;            // names of persistent storage, or NULL
     struct dws_asked asked;
-    int64_t most;               // bytes that it may grow to, 0: it does not
     int64_t bytes;              // that count
     bool known;                 // its directives have been read
     bool counted;
@@ -155,14 +153,6 @@ static void read_directives (struct share *share, const struct dws_job *facts)
 
     dws_breakdown_asked (resources, directives, &share->asked);
     share->bytes = share->asked.job < BYTES_MAX ? share->asked.job : BYTES_MAX;
-    if (facts->ranges) {
-        json_t *ranges = dws_jsontext_get (facts->ranges);
-        struct dws_asked most;
-
-        dws_growth_asked (resources, directives, ranges, &most);
-        share->most = most.job < BYTES_MAX ? most.job : BYTES_MAX;
-        json_decref (ranges);
-    }
     if ((facts->commands & DWS_COMMAND_CREATE_PERSISTENT))
         share->creates = names_created (directives);
     json_decref (resources);
@@ -245,27 +235,6 @@ static void uncount_job (struct totals *totals, struct share *share)
     }
 }
 
-/* What it has on rabbits counts, if that is more than it asked for: with what a storage
- * profile adds, but not beyond what it may grow to.
- */
-static void count_growth (struct share *share, const struct job *job)
-{
-    int64_t bytes = sum_bytes (job->claim.bytes);
-    int64_t change;
-
-    if (bytes > share->most)
-        bytes = share->most;
-    if (bytes <= share->bytes)
-        return;
-    change = bytes - share->bytes;
-    share->bytes = bytes;
-    if (share->counted) {
-        share->user->bytes += change;
-        if (share->bank)
-            share->bank->bytes += change;
-    }
-}
-
 static bool is_being_made (const struct job *job)
 {
     return (job->facts->busy & DWS_BUSY (DWS_ACT_CREATE)) != 0;
@@ -316,8 +285,6 @@ void totals_see_job (struct totals *totals, struct job *job)
         uncount_job (totals, share);
     if (!learn (totals, job))
         return;
-    if (share->most > 0)
-        count_growth (share, job);
     if (is_admitted (job) && has_storage (job))
         count_job (totals, share);
     else
@@ -515,27 +482,6 @@ bool totals_admit (struct totals *totals, struct job *job)
     count_job (totals, share);
     leave_lines (totals, job);
     return true;
-}
-
-int64_t totals_left (struct totals *totals, const struct job *job)
-{
-    const struct share *share = job->share;
-    int64_t left = INT64_MAX;
-
-    update_persistent (totals);
-    for (int what = DWS_LIMIT_USER; what <= DWS_LIMIT_BANK; what++) {
-        const struct account *account = account_of (share, what);
-        int64_t limit = dws_limits_bytes (&share->applying, what);
-
-        if (limit < 0 || !account)
-            continue;
-        limit -= in_use (account);
-        if (limit < 0 || account->waiting > 0)
-            limit = 0;
-        if (limit < left)
-            left = limit;
-    }
-    return left;
 }
 
 void totals_each (struct totals *totals, account_f visit, void *arg)

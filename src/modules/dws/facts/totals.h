@@ -4,7 +4,7 @@
  * wait because that is limited (libdws/config/limits.h).
  *
  * A job counts from the moment in which it is let in, with what its directives ask
- * for, or, if its storage has grown (libdws/storage/growth.h), what it has got, until its storage is torn down. A persistent file system counts for its owner
+ * for, until its storage is torn down. A persistent file system counts for its owner
  * with what it takes on rabbits, once the job that has made it counts no more. A job
  * without directives, which is one that was over when this module started, counts
  * with what it takes on rabbits. So all sums follow from what Flux and Kubernetes say,
@@ -64,11 +64,6 @@ const struct dws_asked *totals_asked (const struct job *job);
  * again.
  */
 bool totals_admit (struct totals *totals, struct job *job);
-
-/* What the job's user and bank may have besides what they have: INT64_MAX without a
- * limit, 0 if others wait for it. The job's rules are known.
- */
-int64_t totals_left (struct totals *totals, const struct job *job);
 
 /* Bring facts->awaits up to date. Returns false if the job does not wait.
  */

@@ -22,7 +22,7 @@ struct holds {
     unsigned int version;       // of the last job that leaves
 };
 
-bool holds_listens (struct dws_ctx *ctx)
+static bool listens (struct dws_ctx *ctx)
 {
     const char *name = scheduler_name (ctx->scheduler);
 
@@ -37,7 +37,7 @@ static bool stays (const struct job *job)
 
 bool holds_needed (const struct job *job)
 {
-    return stays (job) && !job->claim.held && holds_listens (job->ctx);
+    return stays (job) && !job->claim.held && listens (job->ctx);
 }
 
 /* Fluxion
@@ -106,26 +106,18 @@ static void commit_holds (struct dws_ctx *ctx)
         flux_log_error (ctx->h, DWS_KEY_HELD);
 }
 
-enum hold {
-    HOLD_SOME,
-    HOLD_COMPLETE,              // there are no others
-    HOLD_AND_TELL,              // what has been given to jobs on these rabbits
-};
-
 static flux_future_t *request_hold (struct dws_ctx *ctx, json_t *jobs,
-                                    enum hold how)
+                                    bool complete)
 {
     return flux_rpc_pack (ctx->h, "sched-rabbit.hold", FLUX_NODEID_ANY, 0,
-                          "{s:O s:b s:b}",
+                          "{s:O s:b}",
                           "jobs", jobs,
-                          "complete", how == HOLD_COMPLETE,
-                          "given", how == HOLD_AND_TELL);
+                          "complete", complete);
 }
 
 /* Tell of one job, which holds 'bytes'; an empty map ends its hold.
  */
-static flux_future_t *tell_of_one (const struct job *job, json_t *bytes,
-                                   enum hold how)
+static flux_future_t *tell_of_one (const struct job *job, json_t *bytes)
 {
     json_t *jobs = json_object ();
     flux_future_t *f = NULL;
@@ -133,34 +125,23 @@ static flux_future_t *tell_of_one (const struct job *job, json_t *bytes,
 
     snprintf (key, sizeof (key), "%" PRIu64, job->facts->id);
     if (json_object_set (jobs, key, bytes) == 0)
-        f = request_hold (job->ctx, jobs, how);
+        f = request_hold (job->ctx, jobs, false);
     else
         errno = ENOMEM;
     json_decref (jobs);
     return f;
 }
 
-static flux_future_t *hold_bytes (struct job *job, json_t *bytes,
-                                  enum hold how)
+flux_future_t *holds_tell (struct job *job)
 {
     flux_future_t *f;
 
-    if (space_hold (job->ctx->space, job->facts->id, &job->claim, bytes) < 0)
+    if (space_hold (job->ctx->space, job->facts->id, &job->claim) < 0)
         return NULL;
     commit_holds (job->ctx);
-    if (!(f = tell_of_one (job, bytes, how)))
+    if (!(f = tell_of_one (job, job->claim.bytes)))
         space_hold_failed (&job->claim);
     return f;
-}
-
-flux_future_t *holds_tell (struct job *job)
-{
-    return hold_bytes (job, job->claim.bytes, HOLD_SOME);
-}
-
-flux_future_t *holds_wish (struct job *job)
-{
-    return hold_bytes (job, job->wish, HOLD_AND_TELL);
 }
 
 /* A scheduler that was unloaded has nothing to forget.
@@ -190,11 +171,7 @@ static bool exceeds (const struct job *job)
 
 void holds_claimed (struct job *job)
 {
-    if (!exceeds (job)) {
-        holds_end (job);
-        return;
-    }
-    if (!holds_listens (job->ctx))
+    if (!exceeds (job) || !listens (job->ctx))
         return;
     if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
         flux_log_error (job->ctx->h, "sched-rabbit: hold");
@@ -217,7 +194,7 @@ void holds_end (struct job *job)
     space_let_go (job->ctx->space, job->facts->id, &job->claim);
     commit_holds (job->ctx);
     none = json_object ();
-    if (calls_add (job->ctx, tell_of_one (job, none, HOLD_SOME), 0, 0, told_cb) < 0)
+    if (calls_add (job->ctx, tell_of_one (job, none), 0, 0, told_cb) < 0)
         flux_log_error (job->ctx->h, "sched-rabbit: hold");
     json_decref (none);
 }
@@ -230,11 +207,11 @@ bool holds_changed (struct holds *holds)
     if (!space_known (ctx->space) || !space_hold_outside (ctx->space))
         return false;
     commit_holds (ctx);
-    if (!holds_listens (ctx))
+    if (!listens (ctx))
         return true;
     jobs = json_object ();
     (void)json_object_set (jobs, SPACE_NOBODY, space_outside (ctx->space));
-    if (calls_add (ctx, request_hold (ctx, jobs, HOLD_SOME), 0, 0, told_cb) < 0)
+    if (calls_add (ctx, request_hold (ctx, jobs, false), 0, 0, told_cb) < 0)
         flux_log_error (ctx->h, "sched-rabbit: hold");
     json_decref (jobs);
     return true;
@@ -248,8 +225,7 @@ static void hold_again (struct job *job, void *arg)
     if ((job->claim.held || exceeds (job) || (job->facts->phase == DWS_PHASE_GONE
                              && !job->facts->abandoned))
         && json_object_size (job->claim.bytes) > 0)
-        (void)space_hold (job->ctx->space, job->facts->id, &job->claim,
-                          job->wish ? job->wish : job->claim.bytes);
+        (void)space_hold (job->ctx->space, job->facts->id, &job->claim);
 }
 
 void holds_learned (struct holds *holds)
@@ -257,15 +233,15 @@ void holds_learned (struct holds *holds)
     struct dws_ctx *ctx = holds->ctx;
     struct space *space = ctx->space;
 
-    if (!holds->due || !space_known (space) || !holds_listens (ctx))
+    if (!holds->due || !space_known (space) || !listens (ctx))
         return;
     space_held_clear (space);
     (void)space_hold_outside (space);
     jobs_each (ctx->jobs, hold_again, NULL);
     holds->due = false;
     commit_holds (ctx);
-    if (calls_add (ctx, request_hold (ctx, space_held (space), HOLD_COMPLETE),
-                   0, 0, told_cb) < 0)
+    if (calls_add (ctx, request_hold (ctx, space_held (space), true), 0, 0,
+                   told_cb) < 0)
         flux_log_error (ctx->h, "sched-rabbit: hold");
 }
 

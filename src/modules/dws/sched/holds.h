@@ -47,16 +47,6 @@ unsigned int holds_version (const struct holds *holds);
  */
 flux_future_t *holds_tell (struct job *job);
 
-/* Tell it of what the job's storage may become (struct job: wish). It answers with what
- * it has given to jobs on those rabbits, 'given' {ID: {RABBIT: BYTES}}. Returns as
- * holds_tell().
- */
-flux_future_t *holds_wish (struct job *job);
-
-/* Does the scheduler listen to this? Fluxion does not.
- */
-bool holds_listens (struct dws_ctx *ctx);
-
 /* The job's storage was laid out. A file system over several rabbits may take
  * more of one than the scheduler gave the job there: tell it.
  */

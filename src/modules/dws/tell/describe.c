@@ -7,7 +7,6 @@
 #include "facts/config.h"
 #include "facts/sync.h"
 #include "facts/totals.h"
-#include "sched/holds.h"
 #include "tell/annotate.h"
 #include "tell/describe.h"
 
@@ -99,10 +98,6 @@ json_t *describe_job_fully (struct job *job)
                         dws_jsontext_get (job->facts->directives)) < 0)
         || (job->claim.bytes
             && json_object_set (o, "space", job->claim.bytes) < 0)
-        || (job->facts->ranges
-            && set_new (o, "sizes", job_growth_given (job)) < 0)
-        || (job->facts->ranges && !holds_listens (job->ctx)
-            && set_new (o, "given_only", json_true ()) < 0)
         || (wf && wf->lagging
             && set_new (o, "lagging", json_string (wf->lagging)) < 0)
         || (wf && wf->failed

@@ -344,13 +344,13 @@ static void test_held (void **state)
     struct claim one = { 0 };
 
     claim (space, &one, "[" LAYOUT ("a", G, "r1") "]");
-    assert_int_equal (space_hold (space, 77, &one, one.bytes), 0);
+    assert_int_equal (space_hold (space, 77, &one), 0);
     assert_true (one.held);
     assert_json (space_held (space), "{'77': {'r1': " G "}}");
     space_hold_failed (&one);
     assert_false (one.held);
     assert_json (space_held (space), "{'77': {'r1': " G "}}");
-    assert_int_equal (space_hold (space, 77, &one, one.bytes), 0);
+    assert_int_equal (space_hold (space, 77, &one), 0);
     assert_false (space_hold_outside (space));
     learn (space, SERVERS ("keep", PERSISTENT ("keep"), G, "r2"), false);
     assert_true (space_hold_outside (space));

@@ -8,7 +8,7 @@ more than its whole GiB.
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Callable
 
@@ -503,15 +503,6 @@ class Machine:
         else:
             self.held.pop(jobid, None)
         self._give(self._takes(jobid), -1)
-
-    def given(self, rabbits: Container[str]) -> dict[int, dict[str, int]]:
-        """The GiB that each job was given on these rabbits."""
-        result = {}
-        for jobid, alloc in self.allocations.items():
-            gib = {name: n for name, n in alloc.gib.items() if name in rabbits}
-            if gib:
-                result[jobid] = gib
-        return result
 
     def _takes(self, jobid: int) -> dict[str, int]:
         """The GiB that the job was given, or that its storage takes."""

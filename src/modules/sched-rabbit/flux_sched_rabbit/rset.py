@@ -147,14 +147,6 @@ def parse_health(
     return rabbits, properties
 
 
-def encode_given(given: Mapping[int, Mapping[str, int]]) -> dict[str, dict[str, int]]:
-    """GiB by rabbit, by job, as a hold request is answered: in bytes."""
-    return {
-        str(jobid): {name: amount * GIB for name, amount in gib.items()}
-        for jobid, gib in given.items()
-    }
-
-
 def parse_hold(payload: Any) -> dict[int, dict[str, int]]:
     """The payload of a hold request: GiB by rabbit, by job; job 0 stands for all
     that no job has. A part of a GiB counts as a whole one. Raises ValueError."""

@@ -183,11 +183,7 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         for jobid, gib in jobs.items():
             machine.hold(jobid, gib)
         self._request_schedule()
-        answer = None
-        if payload.get("given"):
-            rabbits = {name for gib in jobs.values() for name in gib}
-            answer = {"given": rset.encode_given(machine.given(rabbits))}
-        self.handle.respond(msg, answer)
+        self.handle.respond(msg, None)
 
     def expiration(self, msg: Any, jobid: int, expiration: float) -> None:
         self.resources.update_expiration(jobid, expiration)

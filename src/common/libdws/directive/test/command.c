@@ -88,52 +88,6 @@ static void test_lifetime (void **state)
     }
 }
 
-static void test_ranges (void **state)
-{
-    static const struct {
-        const char *directive;
-        const char *ranges;
-        const char *for_dws;
-    } tab[] = {
-        { "#DW jobdw type=xfs capacity=1KiB..2KiB name=aa", "[[1024, 2048]]",
-          "['#DW jobdw type=xfs capacity=1KiB name=aa']" },
-        { "#DW jobdw capacity=1KB..1KB", "[[1000, 1000]]",
-          "['#DW jobdw capacity=1KB']" },
-        { "#DW jobdw type=xfs capacity=1KiB name=aa", "null",
-          "['#DW jobdw type=xfs capacity=1KiB name=aa']" },
-        /* What is not ours is for DWS to judge. */
-        { "#DW jobdw capacity=2KB..1KB", "null",
-          "['#DW jobdw capacity=2KB..1KB']" },
-        { "#DW jobdw capacity=1KB..", "null", "['#DW jobdw capacity=1KB..']" },
-        { "#DW create_persistent capacity=1KB..2KB", "null",
-          "['#DW create_persistent capacity=1KB..2KB']" },
-        { "#DW copy_in source=/a..b capacity=1KB..2KB", "null",
-          "['#DW copy_in source=/a..b capacity=1KB..2KB']" },
-    };
-    json_t *two = J ("['#DW persistentdw name=aa',"
-                     " '#DW jobdw capacity=1KB..2KB name=bb', 5]");
-    json_t *ranges = dws_commands_ranges (two);
-
-    assert_json (ranges, "[null, [1000, 2000], null]");
-    json_decref (ranges);
-    json_decref (two);
-    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        json_t *o = json_pack ("[s]", tab[i].directive);
-        double lifetime;
-        json_t *array = dws_commands_for_dws (o, &lifetime);
-
-        ranges = dws_commands_ranges (o);
-        if (!strcmp (tab[i].ranges, "null"))
-            assert_true (json_is_null (ranges));
-        else
-            assert_json (ranges, tab[i].ranges);
-        assert_json (array, tab[i].for_dws);
-        json_decref (ranges);
-        json_decref (array);
-        json_decref (o);
-    }
-}
-
 static void test_hash (void **state)
 {
     static const char *other[] = {
@@ -188,7 +142,6 @@ int main (void)
         cmocka_unit_test (test_command),
         cmocka_unit_test (test_commands),
         cmocka_unit_test (test_lifetime),
-        cmocka_unit_test (test_ranges),
         cmocka_unit_test (test_hash),
         cmocka_unit_test (test_arg),
     };

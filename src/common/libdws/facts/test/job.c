@@ -74,28 +74,6 @@ static void test_lifetime (void **state)
     dws_job_destroy (job);
 }
 
-static void test_ranges (void **state)
-{
-    struct dws_job *job;
-    struct dws_job *plain;
-
-    job = job_decode ("{'id': 9, 'userid': 7, 'resources': [], 'dw': ["
-                      "'#DW jobdw type=xfs capacity=1KiB..2KiB name=aa']}",
-                      NULL);
-    plain = job_decode ("{'id': 9, 'userid': 7, 'resources': [], 'dw': ["
-                        "'#DW jobdw type=xfs capacity=1KiB name=aa']}", NULL);
-    assert_non_null (job);
-    assert_non_null (plain);
-    assert_string_equal (job->ranges, "[[1024,2048]]");
-    assert_null (plain->ranges);
-    assert_string_equal (job->directives, plain->directives);
-    assert_true (job->directives_hash == plain->directives_hash);
-    dws_job_update (plain, job);
-    assert_string_equal (plain->ranges, "[[1024,2048]]");
-    dws_job_destroy (plain);
-    dws_job_destroy (job);
-}
-
 static void test_job_refused (void **state)
 {
     static const char *const bad[] = {
@@ -176,7 +154,6 @@ int main (void)
         cmocka_unit_test (test_job),
         cmocka_unit_test (test_create_payload),
         cmocka_unit_test (test_lifetime),
-        cmocka_unit_test (test_ranges),
         cmocka_unit_test (test_job_refused),
         cmocka_unit_test (test_job_update),
         cmocka_unit_test (test_R),

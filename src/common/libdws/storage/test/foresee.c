@@ -115,8 +115,6 @@ static const struct {
     { "[{'type': 'node', 'count': 4}]",
       "['#DW jobdw type=lustre capacity=8GiB name=a']", 8, 2 },
     { "[{'type': 'node', 'count': 4}]",
-      "['#DW jobdw type=xfs capacity=2GiB..8GiB name=a']", 8, 2 },
-    { "[{'type': 'node', 'count': 4}]",
       "['#DW destroy_persistent name=a']", 0, 0 },
     { "[{'type': 'core', 'count': 4}]",
       "['#DW jobdw type=xfs capacity=8GiB name=a']", 8, 8 },
