@@ -235,7 +235,7 @@ static int depend_cb (flux_plugin_t *p,
     }
     if (flux_jobtap_dependency_add (p, job->id, DWS_DEPENDENCY) < 0)
         return callback_failed (job, "adding the dws-create dependency");
-    job->facts.depend_added = true;
+    job->facts.posted.depend = true;
     if (job->nameless) {
         if (jobtap_user_request (job) < 0)
             return callback_failed (job, DWS_TOPIC_USER);
@@ -263,7 +263,7 @@ static int run_cb (flux_plugin_t *p,
         return 0;
     if (flux_jobtap_prolog_start (p, DWS_PROLOG) < 0)
         return callback_failed (job, "starting the dws-setup prolog");
-    job->facts.prolog_started = true;
+    job->facts.posted.prolog = true;
     if (jobtap_request_setup (job) < 0)
         return callback_failed (job, "dws.setup");
     return 0;
@@ -275,13 +275,23 @@ static int begin_epilog (struct jobtap_job *job)
 {
     struct jobtap *ctx = job->ctx;
 
-    if (job->facts.epilog_started)
+    if (!jobtap_facts_epilog_due (&job->facts))
         return 0;
     if (flux_jobtap_epilog_start (ctx->p, DWS_EPILOG) < 0)
         return callback_failed (job, "starting the dws-epilog");
-    job->facts.epilog_started = true;
+    job->facts.posted.epilog = true;
     if (jobtap_request_post_run (job) < 0)
         return callback_failed (job, "dws.post_run");
+    return 0;
+}
+
+/* Whether an epilog is due is not known before the eventlog was read. Without one the
+ * job may be over before: it gets one that lasts until rebuild.c knows.
+ */
+static int hold_epilog (struct jobtap_job *job)
+{
+    if (jobtap_rebuild_hold (job) < 0)
+        return callback_failed (job, "starting the dws-rebuild epilog");
     return 0;
 }
 
@@ -296,11 +306,9 @@ static int cleanup_cb (flux_plugin_t *p,
 {
     struct jobtap_job *job;
 
-    if (!(job = current_job (arg))
-        || !job->known
-        || !jobtap_facts_epilog_due (&job->facts))
+    if (!(job = current_job (arg)))
         return 0;
-    return begin_epilog (job);
+    return job->known ? begin_epilog (job) : hold_epilog (job);
 }
 
 static int exception_event (struct jobtap_job *job, json_t *entry)
@@ -315,7 +323,7 @@ static int exception_event (struct jobtap_job *job, json_t *entry)
         return 0;
     if (jobtap_job_release_prolog (job, 1) < 0)
         flux_log_error (job->ctx->h, "dws: %s: finish prolog", job->idf58);
-    if (jobtap_facts_epilog_held (&job->facts)) {
+    if (jobtap_facts_in_epilog (&job->facts)) {
         if (jobtap_facts_is_timeout (&job->facts, entry))
             jobtap_abandon (job);
         else
@@ -326,19 +334,14 @@ static int exception_event (struct jobtap_job *job, json_t *entry)
 
 /* The last release of nodes comes after the finish event. But tasks that were
  * lost with the leader have none: there is an exception, and the release in the
- * same turn, often before the eventlog has been read. Without an epilog the job
- * would be over, so it gets one that lasts until rebuild.c knows what is due.
+ * same turn, often before the eventlog has been read.
  */
 static int release_event (struct jobtap_job *job, json_t *entry)
 {
     if (!jobtap_facts_is_final_release (entry)
         || jobtap_job_state (job) != FLUX_JOB_STATE_CLEANUP)
         return 0;
-    if (job->known)
-        return jobtap_facts_epilog_due (&job->facts) ? begin_epilog (job) : 0;
-    if (jobtap_rebuild_hold (job) < 0)
-        return callback_failed (job, "starting the dws-rebuild epilog");
-    return 0;
+    return job->known ? begin_epilog (job) : hold_epilog (job);
 }
 
 /* Who holds the job besides us has changed: only data that is staged in first waits for
@@ -384,7 +387,7 @@ static int event_cb (flux_plugin_t *p,
     if (!strcmp (name, "exception"))
         return exception_event (job, entry);
     if (!strcmp (name, "epilog-start")
-        && jobtap_facts_epilog_held (&job->facts)
+        && jobtap_facts_in_epilog (&job->facts)
         && jobtap_job_start_timer (job) < 0)
         flux_log_error (job->ctx->h, "dws: %s: epilog timer", job->idf58);
     return 0;

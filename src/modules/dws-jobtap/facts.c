@@ -126,9 +126,6 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
         facts->depend_removed |= describes (context, DWS_DEPENDENCY);
         apply_other (facts, context, false);
     }
-    else if (!strcmp (name, "jobspec-update"))
-        facts->resources_updated |= context
-                                    && json_object_get (context, "resources");
     else if (!strcmp (name, "prolog-start")) {
         if (describes (context, DWS_PROLOG)) {
             facts->prolog_started = true;
@@ -179,22 +176,41 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
 
 bool jobtap_facts_depend_held (const struct jobtap_facts *facts)
 {
-    return facts->depend_added && !facts->depend_removed;
+    return (facts->depend_added || facts->posted.depend)
+        && !facts->depend_removed;
 }
 
 bool jobtap_facts_prolog_held (const struct jobtap_facts *facts)
 {
-    return facts->prolog_started && !facts->prolog_finished;
+    return (facts->prolog_started || facts->posted.prolog)
+        && !facts->prolog_finished
+        && !facts->posted.prolog_end;
+}
+
+static bool has_epilog (const struct jobtap_facts *facts)
+{
+    return facts->epilog_started || facts->posted.epilog;
+}
+
+static bool epilog_ended (const struct jobtap_facts *facts)
+{
+    return facts->epilog_finished || facts->posted.epilog_end;
 }
 
 bool jobtap_facts_epilog_held (const struct jobtap_facts *facts)
 {
-    return facts->epilog_started && !facts->epilog_finished;
+    return has_epilog (facts) && !epilog_ended (facts);
+}
+
+bool jobtap_facts_in_epilog (const struct jobtap_facts *facts)
+{
+    return facts->epilog_started && !epilog_ended (facts);
 }
 
 bool jobtap_facts_rebuild_held (const struct jobtap_facts *facts)
 {
-    return facts->rebuild_started && !facts->rebuild_finished;
+    return (facts->rebuild_started || facts->posted.rebuild)
+        && !facts->rebuild_finished;
 }
 
 bool jobtap_facts_abandoned (const struct jobtap_facts *facts)
@@ -211,7 +227,7 @@ bool jobtap_facts_cut_short (const struct jobtap_facts *facts)
 
 bool jobtap_facts_epilog_due (const struct jobtap_facts *facts)
 {
-    return !facts->epilog_started
+    return !has_epilog (facts)
         && (!facts->run_started || facts->run_finished);
 }
 
@@ -228,12 +244,12 @@ const char *jobtap_facts_phase (const struct jobtap_facts *facts,
         case FLUX_JOB_STATE_RUN:
             return jobtap_facts_prolog_held (facts) ? "prolog" : "running";
         case FLUX_JOB_STATE_CLEANUP:
-            if (facts->epilog_finished)
+            if (epilog_ended (facts))
                 return NULL;
             /* After an exception the tasks go on until they are killed, and
              * the epilog begins when they are gone.
              */
-            if (!facts->epilog_started && !jobtap_facts_epilog_due (facts))
+            if (!has_epilog (facts) && !jobtap_facts_epilog_due (facts))
                 return "running";
             return "epilog";
         case FLUX_JOB_STATE_INACTIVE:

@@ -2,6 +2,8 @@
  *
  * What the eventlog of a rabbit job says about it. Facts only ever become
  * true, so it does not matter in which order, or how often, events are seen.
+ * Prologs, epilogs and dependencies of other plugins are told from ours by their
+ * descriptions: theirs are no facts.
  */
 
 #ifndef DWS_JOBTAP_FACTS_H
@@ -18,11 +20,23 @@
  */
 #define DWS_REBUILD "dws-rebuild"
 
+/* What the plugin has asked the job manager for. The event follows, after those that
+ * other plugins have posted before: until it is seen, it is no fact and has no time.
+ */
+struct jobtap_posted {
+    bool depend;                // dependency-add
+    bool prolog;                // prolog-start
+    bool prolog_end;            // prolog-finish
+    bool epilog;
+    bool epilog_end;
+    bool rebuild;
+};
+
 struct jobtap_facts {
     uint32_t owner;             // the instance owner
+    struct jobtap_posted posted;
     bool depend_added;
     bool depend_removed;
-    bool resources_updated;     // jobspec resources were rewritten
     bool prolog_started;
     bool prolog_finished;
     bool environment_posted;
@@ -60,10 +74,17 @@ bool jobtap_facts_waits (const struct jobtap_facts *facts);
  */
 int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries);
 
+/* True from when the plugin asks for the hold until it asks for its end.
+ */
 bool jobtap_facts_depend_held (const struct jobtap_facts *facts);
 bool jobtap_facts_prolog_held (const struct jobtap_facts *facts);
 bool jobtap_facts_epilog_held (const struct jobtap_facts *facts);
 bool jobtap_facts_rebuild_held (const struct jobtap_facts *facts);
+
+/* True from the event with which the epilog begins until it ends: only then has it a
+ * time, and only what comes after that event is in the epilog.
+ */
+bool jobtap_facts_in_epilog (const struct jobtap_facts *facts);
 
 /* True if an entry says that no node is used any more by the job's tasks.
  */

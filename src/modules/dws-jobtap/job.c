@@ -408,7 +408,7 @@ json_t *jobtap_job_place (struct jobtap_job *job)
                                   "system",
                                   "dw_data_first", &first,
                                   "constraints", &constraints);
-    if (job->facts.resources_updated)
+    if (job->updated)
         constraints = job->constraints;
     if (o
         && (json_object_set_new (o, "first", encode_first (first)) < 0
@@ -482,12 +482,12 @@ int jobtap_job_release_prolog (struct jobtap_job *job, int status)
     if (!jobtap_facts_prolog_held (&job->facts))
         return 0;
     /* Set first: finishing may call back before it returns. */
-    job->facts.prolog_finished = true;
+    job->facts.posted.prolog_end = true;
     if (flux_jobtap_prolog_finish (job->ctx->p,
                                    job->id,
                                    DWS_PROLOG,
                                    status) < 0) {
-        job->facts.prolog_finished = false;
+        job->facts.posted.prolog_end = false;
         return -1;
     }
     return 0;
@@ -498,13 +498,13 @@ int jobtap_job_release_epilog (struct jobtap_job *job, int status)
     if (!jobtap_facts_epilog_held (&job->facts))
         return 0;
     flux_watcher_stop (job->timer);
-    job->facts.epilog_finished = true;
+    job->facts.posted.epilog_end = true;
     if (flux_jobtap_epilog_finish (job->ctx->p,
                                    job->id,
                                    DWS_EPILOG,
                                    status) < 0) {
         /* It failed before anything was posted, so the job is still there. */
-        job->facts.epilog_finished = false;
+        job->facts.posted.epilog_end = false;
         return -1;
     }
     return 0;
@@ -533,7 +533,9 @@ int jobtap_job_start_timer (struct jobtap_job *job)
     flux_reactor_t *r = flux_get_reactor (job->ctx->h);
     double after;
 
-    if (job->ctx->epilog_timeout <= 0 || job->timer)
+    if (job->ctx->epilog_timeout <= 0
+        || job->timer
+        || !jobtap_facts_in_epilog (&job->facts))
         return 0;
     after = job->facts.t_epilog + job->ctx->epilog_timeout
             - flux_reactor_now (r);

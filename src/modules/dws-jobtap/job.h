@@ -50,6 +50,7 @@ struct jobtap_job {
     json_t *dw;                 // single directives, presets expanded
     json_t *resources;          // as submitted
     json_t *constraints;        // before ours were added, once they are, or NULL
+    bool updated;               // we have written its resources and constraints
     bool preset_used;
     bool nameless;              // a preset needs the user's name: not in 'dw' yet
     char *dw_error;             // why 'dw' could not be parsed, or NULL
@@ -133,7 +134,8 @@ void jobtap_job_raise (struct jobtap_job *job,
 int jobtap_job_release_prolog (struct jobtap_job *job, int status);
 int jobtap_job_release_epilog (struct jobtap_job *job, int status);
 
-/* Start the timer for epilog-timeout, counted from the epilog's beginning.
+/* Start the timer for epilog-timeout, counted from the event with which the epilog
+ * began. Before that event this does nothing.
  */
 int jobtap_job_start_timer (struct jobtap_job *job);
 

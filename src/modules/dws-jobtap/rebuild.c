@@ -40,7 +40,7 @@ static int resume_depend (struct jobtap_job *job)
                                         job->id,
                                         DWS_DEPENDENCY) < 0)
             return -1;
-        job->facts.depend_added = true;
+        job->facts.posted.depend = true;
     }
     if (!jobtap_facts_depend_held (&job->facts))
         return 0;
@@ -73,7 +73,7 @@ static int post_epilog_start (struct jobtap_job *job)
                                      "{s:s}",
                                      "description", DWS_EPILOG) < 0)
         return -1;
-    job->facts.epilog_started = true;
+    job->facts.posted.epilog = true;
     return 0;
 }
 
@@ -87,7 +87,7 @@ static int resume_cleanup (struct jobtap_job *job)
     if (post_epilog_start (job) < 0
         || jobtap_job_release_prolog (job, 1) < 0)
         return -1;
-    if (facts->epilog_finished || !facts->epilog_started)
+    if (!jobtap_facts_epilog_held (facts))
         return 0;
     if (jobtap_facts_abandoned (facts)) {
         jobtap_abandon (job);
@@ -168,11 +168,16 @@ static void jobspec_cb (flux_future_t *f, void *arg)
     rebuild_done (job);
 }
 
+/* Other plugins may update resources, too. Ours were written if our dependency is gone.
+ */
 static void use_eventlog (struct jobtap_job *job, json_t *entries)
 {
-    if (jobtap_facts_apply_all (&job->facts, entries) < 0)
+    if (jobtap_facts_apply_all (&job->facts, entries) < 0) {
         rebuild_failed (job, "eventlog");
-    else if (!job->facts.resources_updated)
+        return;
+    }
+    job->updated = job->facts.depend_removed;
+    if (!job->updated)
         rebuild_done (job);
     else if (await_kvs (job, "jobspec", jobspec_cb) < 0)
         rebuild_failed (job, "jobspec");
@@ -238,9 +243,11 @@ static void getattr_cb (flux_future_t *f, void *arg)
 
 int jobtap_rebuild_hold (struct jobtap_job *job)
 {
+    if (jobtap_facts_rebuild_held (&job->facts))
+        return 0;
     if (flux_jobtap_epilog_start (job->ctx->p, DWS_REBUILD) < 0)
         return -1;
-    job->facts.rebuild_started = true;
+    job->facts.posted.rebuild = true;
     return 0;
 }
 

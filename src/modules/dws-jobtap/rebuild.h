@@ -16,7 +16,7 @@
 int jobtap_rebuild (struct jobtap_job *job);
 
 /* Hold the current job, in CLEANUP, by an epilog until that is done. To be
- * called only from callbacks. Returns 0, or -1 with errno set.
+ * called only from callbacks, and again without harm. Returns 0, or -1 with errno set.
  */
 int jobtap_rebuild_hold (struct jobtap_job *job);
 

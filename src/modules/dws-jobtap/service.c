@@ -81,7 +81,7 @@ static json_t *join_constraints (struct jobtap_job *job, json_t *exclude)
         errno = EPROTO;
         goto done;
     }
-    if (job->facts.resources_updated)
+    if (job->updated)
         constraints = job->constraints;
     else {
         json_decref (job->constraints);
@@ -106,7 +106,7 @@ done:
 static int update_jobspec (struct jobtap_job *job, json_t *resources,
                            json_t *exclude, json_t *first)
 {
-    bool again = job->facts.resources_updated;
+    bool again = job->updated;
     bool limited = exclude && !json_is_null (exclude);
     json_t *constraints;
     int rc;
@@ -126,7 +126,7 @@ static int update_jobspec (struct jobtap_job *job, json_t *resources,
                                              "attributes.system.dw_data_first",
                                              first);
     if (rc == 0)
-        job->facts.resources_updated = true;
+        job->updated = true;
     return rc;
 }
 
@@ -213,11 +213,10 @@ static void resource_update_cb (flux_t *h,
         errno = EPROTO;
         goto error;
     }
-    /* A jobspec that is updated already was so just before a restart: only the
-     * dependency is left to be removed. That may have been for storage that is
-     * not there any more, of a job that is to have it first.
+    /* If the dependency could not be removed, only that is left to do, except for a
+     * job that is to have its storage first: that may be another by now.
      */
-    if ((!job->facts.resources_updated || first)
+    if ((!job->updated || first)
         && update_jobspec (job, resources, exclude, first) < 0) {
         error = "could not update the jobspec";
         goto error;

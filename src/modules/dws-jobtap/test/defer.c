@@ -248,6 +248,8 @@ static void check_lost (const char *more, const char *events)
     job_state = FLUX_JOB_STATE_CLEANUP;
     job = make_job (ctx);
     assert_int_equal (jobtap_rebuild (job), 0);
+    /* by its state and by the release of its nodes */
+    assert_int_equal (jobtap_rebuild_hold (job), 0);
     assert_int_equal (jobtap_rebuild_hold (job), 0);
     assert_string_equal (posted, "epilog-start dws-rebuild\n");
     snprintf (eventlog, sizeof (eventlog),

@@ -122,7 +122,7 @@ static void test_course (void **state)
     }
     assert_true (facts.t_epilog == 119);
     assert_true (facts.run_started && facts.run_finished);
-    assert_true (facts.resources_updated && facts.environment_posted);
+    assert_true (facts.depend_removed && facts.environment_posted);
     assert_false (facts.exception || jobtap_facts_abandoned (&facts));
     jobtap_facts_clear (&facts);
 }
@@ -211,6 +211,53 @@ static void test_exception (void **state)
         assert_false (jobtap_facts_abandoned (&facts));
         assert_false (jobtap_facts_cut_short (&facts));
     }
+}
+
+/* Other plugins start prologs and epilogs before ours is seen to begin, and raise
+ * exceptions: that is not yet our prolog, and not yet our epilog.
+ */
+static void test_others_come_first (void **state)
+{
+    static const struct {
+        const char *name;
+        const char *context;
+    } theirs[] = {
+        { "prolog-start", "{'description':'site'}" },
+        { "prolog-finish", "{'description':'site','status':0}" },
+        { "start", NULL },
+        { "exception", "{'type':'site','severity':0,'userid':100}" },
+        { "exception", "{'type':'dws-epilog-timeout','severity':0,'userid':100}" },
+        { "finish", "{'status':0}" },
+        { "epilog-start", "{'description':'site'}" },
+        { "epilog-finish", "{'description':'site','status':0}" },
+    };
+    struct jobtap_facts facts = { .owner = 100 };
+    json_t *o;
+
+    facts.posted.prolog = facts.posted.epilog = true;
+    for (size_t i = 0; i < sizeof (theirs) / sizeof (theirs[0]); i++) {
+        o = entry (10 + i, theirs[i].name, theirs[i].context);
+        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+        json_decref (o);
+        assert_true (jobtap_facts_prolog_held (&facts));
+        assert_true (jobtap_facts_epilog_held (&facts));
+        assert_false (jobtap_facts_epilog_due (&facts));
+        assert_false (jobtap_facts_in_epilog (&facts));
+        assert_false (jobtap_facts_cut_short (&facts));
+        assert_false (jobtap_facts_abandoned (&facts));
+        assert_true (facts.t_prolog == 0. && facts.t_epilog == 0.);
+    }
+    o = entry (30, "epilog-start", "{'description':'dws-epilog'}");
+    assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+    json_decref (o);
+    assert_true (jobtap_facts_in_epilog (&facts));
+    assert_true (facts.t_epilog == 30.);
+    assert_false (jobtap_facts_cut_short (&facts));
+    assert_false (jobtap_facts_abandoned (&facts));
+    facts.posted.epilog_end = true;
+    assert_false (jobtap_facts_in_epilog (&facts));
+    assert_null (jobtap_facts_phase (&facts, FLUX_JOB_STATE_CLEANUP));
+    jobtap_facts_clear (&facts);
 }
 
 /* Tasks go on for a while after an exception.
@@ -330,6 +377,7 @@ int main (void)
         cmocka_unit_test (test_any_order),
         cmocka_unit_test (test_array),
         cmocka_unit_test (test_exception),
+        cmocka_unit_test (test_others_come_first),
         cmocka_unit_test (test_killed),
         cmocka_unit_test (test_lost),
         cmocka_unit_test (test_ending),
