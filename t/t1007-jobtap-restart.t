@@ -63,6 +63,53 @@ test_expect_success 'the configuration has loaded the plugin' '
 	dws_use_sched_rabbit &&
 	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py
 '
+# timeout_is VALUE: what the plugin goes by
+timeout_is () {
+	flux jobtap query dws-jobtap.so >query &&
+	jq -e ".\"epilog-timeout\" == $1" query
+}
+reload_plugin () {
+	flux jobtap load --remove=dws-jobtap.so "$DWS_PLUGINS/dws-jobtap.so" "$@"
+}
+configure_timeout () {
+	sed -i "s/epilog-timeout = [^ ]*/epilog-timeout = $1/" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+}
+test_expect_success 'loaded anew without options it keeps those of the configuration' '
+	reload_plugin &&
+	timeout_is 5400 &&
+	flux jobtap remove dws-jobtap.so &&
+	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	timeout_is 5400
+'
+test_expect_success 'it follows the configuration' '
+	configure_timeout 60.5 &&
+	timeout_is 60.5 &&
+	test_must_fail configure_timeout "\"soon\"" 2>err &&
+	grep "dws-jobtap.*epilog-timeout\|dws-jobtap: .*real" err &&
+	timeout_is 60.5 &&
+	configure_timeout 5400 &&
+	timeout_is 5400
+'
+test_expect_success 'options of the load command come before it, until the next load' '
+	reload_plugin epilog-timeout=7 &&
+	timeout_is 7 &&
+	configure_timeout 8 &&
+	timeout_is 7 &&
+	reload_plugin &&
+	timeout_is 8 &&
+	configure_timeout 5400 &&
+	timeout_is 5400
+'
+test_expect_success 'as it is at the start: the configuration is followed' '
+	flux module remove dws &&
+	restart &&
+	timeout_is 5400 &&
+	configure_timeout 9.5 &&
+	timeout_is 9.5 &&
+	configure_timeout 5400 &&
+	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py
+'
 test_expect_success 'bring a job into every phase' '
 	in_depend=$(flux submit -S dw="$GOOD" true) &&
 	in_prolog=$(flux submit -S dw="$GOOD" -S dw_failure_tolerance=3 true) &&

@@ -21,6 +21,7 @@
 #include "libdws/storage/ownrabbit.h"
 
 #include "abandon.h"
+#include "conf.h"
 #include "dependency.h"
 #include "job.h"
 #include "limits.h"
@@ -410,120 +411,6 @@ static int query_cb (flux_plugin_t *p,
                                  "jobs", jobs);
 }
 
-static int check_presets (json_t *presets, json_t *variables,
-                          dws_error_t *error)
-{
-    dws_error_t e;
-
-    if (presets && !json_is_object (presets))
-        return dws_error (error, EINVAL, "presets must be a table");
-    if (variables && !json_is_object (variables))
-        return dws_error (error, EINVAL, "preset_variables must be a table");
-    if (dws_presets_check_variables (variables, &e) < 0)
-        return dws_error (error, EINVAL, "preset_variables.%s", e.text);
-    if (dws_presets_check (presets, variables, &e) < 0)
-        return dws_error (error, EINVAL, "presets.%s", e.text);
-    return 0;
-}
-
-/* What the key 'name' of [rabbit] allows, within bounds.
- */
-static int read_limit (json_t *rabbit,
-                       const char *name,
-                       int fallback,
-                       int max,
-                       int *limit,
-                       dws_error_t *error)
-{
-    json_t *value = json_object_get (rabbit, name);
-    json_int_t n = value ? json_integer_value (value) : fallback;
-
-    if ((value && !json_is_integer (value)) || n < 1 || n > max)
-        return dws_error (error, EINVAL, "%s must be an integer from 1 to %d",
-                          name, max);
-    *limit = n;
-    return 0;
-}
-
-static int read_limits (json_t *rabbit,
-                        struct dws_directive_limits *limits,
-                        dws_error_t *error)
-{
-    if (read_limit (rabbit, "max_directive_bytes",
-                    dws_directive_limits_default.bytes,
-                    dws_directive_limits_max.bytes, &limits->bytes, error) < 0)
-        return -1;
-    return read_limit (rabbit, "max_directives",
-                       dws_directive_limits_default.count,
-                       dws_directive_limits_max.count, &limits->count, error);
-}
-
-static int conf_update_cb (flux_plugin_t *p,
-                           const char *topic,
-                           flux_plugin_arg_t *args,
-                           void *arg)
-{
-    struct jobtap *ctx = arg;
-    json_t *rabbit = NULL;
-    json_t *presets;
-    json_t *variables;
-    json_t *allow;
-    struct dws_directive_limits limits;
-    struct dws_limits *storage_limits;
-    double lifetime;
-    dws_error_t error;
-
-    if (flux_plugin_arg_unpack (args,
-                                FLUX_PLUGIN_ARG_IN,
-                                "{s:{s?o}}",
-                                "conf",
-                                "rabbit", &rabbit) < 0
-        || (rabbit && !json_is_object (rabbit)))
-        return flux_jobtap_error (p, args, "[rabbit] must be a table");
-    presets = json_object_get (rabbit, "presets");
-    variables = json_object_get (rabbit, "preset_variables");
-    if (check_presets (presets, variables, &error) < 0)
-        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
-    if (read_limits (rabbit, &limits, &error) < 0)
-        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
-    allow = json_object_get (rabbit, "allow_rabbit_resources");
-    if (allow && !json_is_boolean (allow))
-        return flux_jobtap_error (p, args, "rabbit.allow_rabbit_resources must"
-                                  " be true or false");
-    if (jobtap_limits_read_lifetime (rabbit, &lifetime, &error) < 0)
-        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
-    if (!(storage_limits = dws_limits_create (json_object_get (rabbit,
-                                                               "limits"),
-                                              &error)))
-        return flux_jobtap_error (p, args, "%s", error.text);
-    dws_limits_destroy (ctx->storage_limits);
-    ctx->storage_limits = storage_limits;
-    ctx->rabbit_resources = json_is_true (allow);
-    ctx->limits = limits;
-    ctx->persistent_lifetime = lifetime;
-    json_decref (ctx->presets);
-    ctx->presets = json_incref (presets);
-    json_decref (ctx->preset_variables);
-    ctx->preset_variables = json_incref (variables);
-    return 0;
-}
-
-static int parse_plugin_conf (struct jobtap *ctx)
-{
-    if (!flux_plugin_get_conf (ctx->p))
-        return 0;
-    if (flux_plugin_conf_unpack (ctx->p,
-                                 "{s?F !}",
-                                 "epilog-timeout", &ctx->epilog_timeout) < 0) {
-        flux_log (ctx->h,
-                  LOG_ERR,
-                  "dws: plugin configuration: %s",
-                  flux_plugin_strerror (ctx->p));
-        return -1;
-    }
-    return 0;
-}
-
 static void plugin_destroy (struct jobtap *ctx)
 {
     if (ctx) {
@@ -557,12 +444,12 @@ int flux_plugin_init (flux_plugin_t *p)
         { "job.event.*", event_cb, ctx },
         { "job.dependency.dws-in", jobtap_dependency_cb, ctx },
         { "job.dependency.dws-out", jobtap_dependency_cb, ctx },
-        { "conf.update", conf_update_cb, ctx },
+        { "conf.update", jobtap_conf_update_cb, ctx },
         { "plugin.query", query_cb, ctx },
         { 0 },
     };
     jobtap_queue_start (ctx);
-    if (parse_plugin_conf (ctx) < 0
+    if (jobtap_conf_init (ctx) < 0
         || flux_plugin_register (p, PLUGIN_NAME, tab) < 0
         || jobtap_service_register (ctx) < 0)
         return -1;

@@ -549,6 +549,20 @@ int jobtap_job_start_timer (struct jobtap_job *job)
     return 0;
 }
 
+void jobtap_set_timeout (struct jobtap *ctx, double timeout)
+{
+    if (timeout == ctx->epilog_timeout)
+        return;
+    ctx->epilog_timeout = timeout;
+    flux_log (ctx->h, LOG_INFO, "dws: epilog-timeout is %g s", timeout);
+    for (struct jobtap_job *job = ctx->jobs; job; job = job->next) {
+        flux_watcher_destroy (job->timer);
+        job->timer = NULL;
+        if (!job->f_abandon && jobtap_job_start_timer (job) < 0)
+            flux_log_error (ctx->h, "dws: %s: epilog timer", job->idf58);
+    }
+}
+
 int jobtap_job_await (struct jobtap_job *job,
                       flux_future_t **slot,
                       flux_future_t *f,

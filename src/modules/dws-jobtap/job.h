@@ -29,6 +29,7 @@ struct jobtap {
     struct dws_limits *storage_limits;  // [rabbit.limits], or NULL
     bool rabbit_resources;      // jobs without directives may ask for rabbits
     double epilog_timeout;      // s; 0 = none
+    bool configured;            // its options are those of the configuration
     struct jobtap_job *jobs;       // all active rabbit jobs
     struct dependency *dependencies; // on the data of jobs, of any job
     struct flux_msglist *deferred; // requests that wait for a rebuild
@@ -138,6 +139,11 @@ int jobtap_job_release_epilog (struct jobtap_job *job, int status);
  * began. Before that event this does nothing.
  */
 int jobtap_job_start_timer (struct jobtap_job *job);
+
+/* From here on an epilog may last so long (s; 0 or less: for ever), also those that have
+ * begun.
+ */
+void jobtap_set_timeout (struct jobtap *ctx, double timeout);
 
 /* Call 'cb' with the job when 'f' is ready, or after 'timeout' (s, below zero:
  * never). Takes over 'f', in place of the future in 'slot', which is a member of
