@@ -26,8 +26,9 @@ UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DAY = UNITS["d"]
 # What differs between the same fault of two jobs.
 _PARTICULAR = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\d+")
-# The states in which a job has its nodes and does not run yet.
+# The states in which a job has its nodes and does not run yet, and those after that.
 BEFORE = ("Setup", "DataIn", "PreRun")
+AFTER = ("PostRun", "DataOut", "Teardown")
 MOST_CAUSES = 20
 MOST_USERS = 8
 
@@ -80,10 +81,23 @@ class Ended:
         """Seconds for which it had its nodes, all together."""
         return 0.0 if self.began is None else (self.over - self.began) * self.nodes
 
-    @property
-    def after(self) -> float:
-        """Those of them after its tasks."""
-        return 0.0 if self.began is None else (self.over - self.cleanup) * self.nodes
+    def before(self, times: dict[str, float]) -> float:
+        """Those of them that its storage took before its tasks: its seconds in each
+        state are `times`. A prolog of somebody else is not in these."""
+        if self.began is None:
+            return 0.0
+        return _spent(times, BEFORE, self.cleanup - self.began) * self.nodes
+
+    def after(self, times: dict[str, float]) -> float:
+        """The same after its tasks. What is copied out later, without its nodes, is not
+        in these either."""
+        if self.began is None:
+            return 0.0
+        return _spent(times, AFTER, self.over - self.cleanup) * self.nodes
+
+
+def _spent(times: dict[str, float], states: tuple[str, ...], most: float) -> float:
+    return min(sum(times.get(state, 0.0) for state in states), most)
 
 
 RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timed out"}
@@ -133,12 +147,8 @@ class Report:
         waits = sorted(j.began - j.submitted for j in jobs if j.began is not None)
         self.waits = Distribution("wait", waits)
         self.held = sum(job.held for job in jobs)
-        self.after = sum(job.after for job in jobs)
-        self.before = sum(
-            job.nodes * times[job.number].get(state, 0.0)
-            for job in jobs
-            for state in BEFORE
-        )
+        self.before = sum(job.before(times[job.number]) for job in jobs)
+        self.after = sum(job.after(times[job.number]) for job in jobs)
         self.states = stats.distributions(times.values())
         self.slowest = {
             state: max(times, key=lambda number: times[number].get(state, 0.0))

@@ -1,0 +1,53 @@
+# What flux rabbit report says of jobs that job-list and the KVS tell of.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The report of flux rabbit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+pytest.importorskip("_flux")
+
+from flux_rabbit import report
+
+T0 = 1_700_000_000.0
+# An hour of nodes: 10 minutes of prologs, 40 of tasks, 10 of epilogs.
+JOB: dict[str, Any] = {
+    "id": 1,
+    "userid": 1000,
+    "nnodes": 2,
+    "t_submit": T0,
+    "t_run": T0 + 60,
+    "t_cleanup": T0 + 3060,
+    "t_inactive": T0 + 3660,
+    "result": 1,
+}
+# Of these, storage took 2 minutes before and 3 after; others took the rest.
+TIMES = {
+    "Setup": 60.0,
+    "DataIn": 30.0,
+    "PreRun": 30.0,
+    "PostRun": 60.0,
+    "DataOut": 90.0,
+    "Teardown": 30.0,
+}
+
+
+def nodes_time(times: dict[str, float], **changes: Any) -> tuple[float, float, float]:
+    job = report.ended(JOB | changes)
+    found = report.Report(T0, T0 + 3660, [job], {1: times})
+    return found.held, found.before, found.after
+
+
+def test_epilogs_of_others_are_not_storage() -> None:
+    assert nodes_time(TIMES) == (7200.0, 240.0, 360.0)
+
+
+def test_data_that_is_copied_out_without_the_nodes_does_not_hold_them() -> None:
+    assert nodes_time(TIMES | {"DataOut": 9000.0}) == (7200.0, 240.0, 1200.0)
+
+
+def test_a_job_without_nodes_has_held_none() -> None:
+    assert nodes_time({}, t_run=None, nnodes=0) == (0.0, 0.0, 0.0)
