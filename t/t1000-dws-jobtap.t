@@ -477,9 +477,12 @@ test_expect_success 'an error of the service ends the job with its text' '
 	flux module load --name=dws $FAKE "fail-create=the-webhook-says-no" &&
 	jobid=$(submit_dw true) &&
 	expect $jobid exception -m type=dws-create -m severity=0 >out &&
-	grep "the-webhook-says-no" out &&
-	epilog_remove $jobid &&
-	expect $jobid clean
+	grep "the-webhook-says-no" out
+'
+test_expect_success 'which has no epilog, as nobody would end it' '
+	expect $jobid clean &&
+	flux job eventlog $jobid >log &&
+	test_must_fail grep epilog-start log
 '
 test_expect_success 'so does one in the prolog' '
 	flux module remove dws &&

@@ -103,7 +103,7 @@ static int check_target (struct dependency *dep, dws_error_t *error)
     const struct kind *kind = dep->kind;
     flux_plugin_arg_t *args;
     json_t *dw = NULL;
-    int userid;
+    json_int_t userid;
     int state;
     int rc = -1;
 
@@ -111,7 +111,7 @@ static int check_target (struct dependency *dep, dws_error_t *error)
         return dws_error (error, ENOENT, "there is no job %s, or no more",
                           dep->idf58);
     if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN,
-                                "{s:i s:i s:{s?{s?{s?o}}}}",
+                                "{s:I s:i s:{s?{s?{s?o}}}}",
                                 "userid", &userid,
                                 "state", &state,
                                 "jobspec",
@@ -119,7 +119,7 @@ static int check_target (struct dependency *dep, dws_error_t *error)
                                 "system",
                                 "dw", &dw) < 0)
         dws_error (error, EPROTO, "job %s cannot be read", dep->idf58);
-    else if (userid != dep->userid && dep->userid != (int)getuid ())
+    else if (userid != dep->userid && dep->userid != getuid ())
         dws_error (error, EPERM, "job %s is another user's", dep->idf58);
     else if (!dw)
         dws_error (error, EINVAL, "job %s has no #DW directives", dep->idf58);
@@ -251,11 +251,11 @@ int jobtap_dependency_cb (flux_plugin_t *p,
     const char *value;
     flux_jobid_t id;
     flux_jobid_t target;
-    int userid;
+    json_int_t userid;
     int state;
 
     if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN,
-                                "{s:I s:i s:i s:{s:s s:s}}",
+                                "{s:I s:I s:i s:{s:s s:s}}",
                                 "id", &id,
                                 "userid", &userid,
                                 "state", &state,

@@ -170,14 +170,8 @@ static int validate_cb (flux_plugin_t *p,
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)
         return 0;
-    if (tolerance
-        && (!json_is_integer (tolerance)
-            || json_integer_value (tolerance) < 0
-            || json_integer_value (tolerance) > INT32_MAX))
-        return flux_jobtap_reject_job (p,
-                                       args,
-                                       "dw_failure_tolerance must be a number"
-                                       " of nodes, 0 or more");
+    if (jobtap_tolerance_check (tolerance, &error) < 0)
+        return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (group && !json_is_integer (group) && json_string_length (group) == 0)
         return flux_jobtap_reject_job (p,
                                        args,
@@ -214,8 +208,11 @@ static int new_cb (flux_plugin_t *p,
         return callback_failed (job, topic);
     if (state == FLUX_JOB_STATE_NEW)
         job->known = true;
-    else if (jobtap_rebuild (job) < 0)
-        return callback_failed (job, topic);
+    else {
+        job->taken = JOBTAP_TAKEN_YES;
+        if (jobtap_rebuild (job) < 0)
+            return callback_failed (job, topic);
+    }
     return 0;
 }
 
@@ -270,13 +267,15 @@ static int run_cb (flux_plugin_t *p,
     return 0;
 }
 
-/* To be called only from callbacks for the current job, in CLEANUP state.
+/* To be called only from callbacks for the current job, in CLEANUP state. Nobody would
+ * end the epilog of a job that the dws service does not know.
  */
 static int begin_epilog (struct jobtap_job *job)
 {
     struct jobtap *ctx = job->ctx;
 
-    if (!jobtap_facts_epilog_due (&job->facts))
+    if (!jobtap_facts_epilog_due (&job->facts)
+        || job->taken == JOBTAP_TAKEN_NO)
         return 0;
     if (flux_jobtap_epilog_start (ctx->p, DWS_EPILOG) < 0)
         return callback_failed (job, "starting the dws-epilog");

@@ -137,7 +137,7 @@ json_t *jobtap_args_presets (struct jobtap *ctx,
                              const char *user)
 {
     json_int_t id;
-    int userid;
+    json_int_t userid;
     json_t *place;
     json_t *values = NULL;
     json_t *bound = NULL;
@@ -149,7 +149,7 @@ json_t *jobtap_args_presets (struct jobtap *ctx,
                         "BANK", json_object_get (place, "bank"),
                         "QUEUE", json_object_get (place, "queue"));
     json_decref (place);
-    if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN, "{s:I s:i}",
+    if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN, "{s:I s:I}",
                                 "id", &id, "userid", &userid) == 0) {
         json_object_set_new (values, "JOBID", number_text (id));
         json_object_set_new (values, "UID", number_text (userid));
@@ -223,12 +223,23 @@ static char *group_text (json_t *group)
     return s;
 }
 
+int jobtap_tolerance_check (json_t *tolerance, dws_error_t *error)
+{
+    if (tolerance
+        && (!json_is_integer (tolerance)
+            || json_integer_value (tolerance) < 0
+            || json_integer_value (tolerance) > INT32_MAX))
+        return dws_error (error, EINVAL, "dw_failure_tolerance must be a number"
+                          " of nodes, 0 or more");
+    return 0;
+}
+
 struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
                                       flux_plugin_arg_t *args)
 {
     struct jobtap_job *job;
     flux_jobid_t id;
-    int userid;
+    json_int_t userid;
     json_t *tolerance = NULL;
     json_t *group = NULL;
     const char *rabbits = NULL;
@@ -236,10 +247,11 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
     json_t *resources;
     json_t *dw = NULL;
     int urgency = FLUX_JOB_URGENCY_DEFAULT;
+    dws_error_t error = { "" };
 
     if (flux_plugin_arg_unpack (args,
                                 FLUX_PLUGIN_ARG_IN,
-                                "{s:I s:i s?i s:{s:o s?{s?{s?o s?o s?o s?s s?s}}}}",
+                                "{s:I s:I s?i s:{s:o s?{s?{s?o s?o s?o s?s s?s}}}}",
                                 "id", &id,
                                 "userid", &userid,
                                 "urgency", &urgency,
@@ -266,12 +278,15 @@ struct jobtap_job *jobtap_job_create (struct jobtap *ctx,
     job->userid = userid;
     job->facts.owner = getuid (); // the job manager runs as the instance owner
     job->facts.urgency = urgency;
-    job->failure_tolerance = json_integer_value (tolerance);
+    if (jobtap_tolerance_check (tolerance, &error) == 0)
+        job->failure_tolerance = json_integer_value (tolerance);
     if (flux_job_id_encode (id, "f58", job->idf58, sizeof (job->idf58)) < 0
         || (group && !(job->group = group_text (group)))
         || !(job->where = json_pack ("{s:s* s:s*}", "rabbits", rabbits,
                                      "near", near))
         || job_parse_dw (job, dw, args, NULL) < 0
+        || (*error.text && !job->dw_error
+            && !(job->dw_error = strdup (error.text)))
         || !(job->resources = json_deep_copy (resources)))
         goto error;
     if (json_array_size (job->dw) == 0 && !job->dw_error) {
@@ -441,9 +456,9 @@ json_t *jobtap_job_encode (struct jobtap_job *job)
         dw = NULL;
     }
     if (!(place = jobtap_job_place (job))
-        || !(o = json_pack ("{s:I s:i s:s s:o s:O s:i s:s* s:b s:b s:b s:b s:f s:f}",
+        || !(o = json_pack ("{s:I s:I s:s s:o s:O s:i s:s* s:b s:b s:b s:b s:f s:f}",
                          "id", (json_int_t)job->id,
-                         "userid", job->userid,
+                         "userid", (json_int_t)job->userid,
                          "phase", phase,
                          "dw", dw ? json_incref (dw) : json_array (),
                          "resources", job->resources,

@@ -38,13 +38,21 @@ struct jobtap {
     int64_t up;                 // nodes, see queue.h
 };
 
+/* Does the dws service have something to clean up for the job?
+ */
+enum jobtap_taken {
+    JOBTAP_TAKEN_NO,            // it has not heard of it, or has refused it
+    JOBTAP_TAKEN_MAYBE,         // dws.create has not been answered
+    JOBTAP_TAKEN_YES,           // or an earlier plugin may have asked for it
+};
+
 struct jobtap_job {
     struct jobtap *ctx;        // NULL once the plugin is going away
     struct jobtap_job *prev;
     struct jobtap_job *next;
     flux_jobid_t id;
     char idf58[32];
-    int userid;
+    uint32_t userid;
     int failure_tolerance;
     char *group;                // that the user asks for, or NULL
     json_t *where;              // "rabbits" and "near", if it asks for them
@@ -58,6 +66,7 @@ struct jobtap_job {
     struct jobtap_facts facts;
     bool known;                 // false until the eventlog has been read
     bool kept;                  // its priority is 0, see queue.h
+    enum jobtap_taken taken;
     flux_future_t *f_request;   // the last request to the dws service
     flux_future_t *f_rebuild;   // reading the eventlog
     flux_future_t *f_abandon;   // a step of abandon.h, or NULL
@@ -81,6 +90,11 @@ void jobtap_hello (struct jobtap *ctx);
 json_t *jobtap_args_presets (struct jobtap *ctx,
                              flux_plugin_arg_t *args,
                              const char *user);
+
+/* Can a job have this as its dw_failure_tolerance? 'tolerance' may be NULL. Fails with
+ * EINVAL.
+ */
+int jobtap_tolerance_check (json_t *tolerance, dws_error_t *error);
 
 /* Make the record of the job that 'args' describe, and attach it.
  * Returns the record; or NULL with errno 0 if it is not a rabbit job, or with

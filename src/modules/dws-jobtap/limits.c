@@ -49,7 +49,7 @@ int jobtap_limits_validate (struct jobtap *ctx,
     json_t *directives = NULL;
     json_t *resources;
     json_t *place;
-    int userid;
+    json_int_t userid;
     int rc = 0;
 
     if (!dws_limits_any (ctx->storage_limits))
@@ -61,7 +61,7 @@ int jobtap_limits_validate (struct jobtap *ctx,
     else if (!json_equal (before, place) && has_storage (directives)) {
         if (flux_plugin_arg_unpack (args,
                                     FLUX_PLUGIN_ARG_IN,
-                                    "{s:i s:{s:o}}",
+                                    "{s:I s:{s:o}}",
                                     "userid", &userid,
                                     "jobspec",
                                     "resources", &resources) < 0)

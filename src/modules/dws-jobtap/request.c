@@ -59,8 +59,13 @@ static void request_answer_cb (flux_future_t *f, void *arg)
 {
     struct jobtap_job *job = arg;
 
-    if (flux_future_get (f, NULL) == 0)
+    if (flux_future_get (f, NULL) == 0) {
+        if (job->taken == JOBTAP_TAKEN_MAYBE)
+            job->taken = JOBTAP_TAKEN_YES;
         return;
+    }
+    if (job->taken == JOBTAP_TAKEN_MAYBE)
+        job->taken = JOBTAP_TAKEN_NO;
     if (service_missing (errno)) {
         flux_log (job->ctx->h,
                   LOG_WARNING,
@@ -101,9 +106,9 @@ int jobtap_request_create (struct jobtap_job *job)
     json_t *o = NULL;
 
     if (place
-        && (o = json_pack ("{s:I s:i s:O s:O s:i s:s*}",
+        && (o = json_pack ("{s:I s:I s:O s:O s:i s:s*}",
                            "jobid", (json_int_t)job->id,
-                           "userid", job->userid,
+                           "userid", (json_int_t)job->userid,
                            "dw_directives", job->dw,
                            "resources", job->resources,
                            "failure_tolerance", job->failure_tolerance,
@@ -116,7 +121,11 @@ int jobtap_request_create (struct jobtap_job *job)
         errno = ENOMEM;
     ERRNO_SAFE (json_decref (o));
     ERRNO_SAFE (json_decref (place));
-    return await_request (job, f, request_answer_cb, DWS_DEPENDENCY);
+    if (await_request (job, f, request_answer_cb, DWS_DEPENDENCY) < 0)
+        return -1;
+    if (job->taken == JOBTAP_TAKEN_NO)
+        job->taken = JOBTAP_TAKEN_MAYBE;
+    return 0;
 }
 
 int jobtap_request_setup (struct jobtap_job *job)

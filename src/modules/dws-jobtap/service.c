@@ -373,6 +373,10 @@ static void sync_cb (flux_t *h,
     if (flux_respond_pack (h, msg, "{s:o s:s}", "jobs", jobs,
                            "release", DWS_RELEASE) < 0)
         flux_log_error (h, "dws: respond");
+    for (struct jobtap_job *job = ctx->jobs; job; job = job->next) {
+        if (!job->nameless)
+            job->taken = JOBTAP_TAKEN_YES;
+    }
     jobtap_user_request_all (ctx);
 }
 

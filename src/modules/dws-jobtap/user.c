@@ -61,8 +61,8 @@ int jobtap_user_request (struct jobtap_job *job)
 {
     return jobtap_job_await (job, &job->f_request,
                              flux_rpc_pack (job->ctx->h, DWS_TOPIC_USER,
-                                            FLUX_NODEID_ANY, 0, "{s:i}",
-                                            "userid", job->userid),
+                                            FLUX_NODEID_ANY, 0, "{s:I}",
+                                            "userid", (json_int_t)job->userid),
                              -1., user_cb);
 }
 

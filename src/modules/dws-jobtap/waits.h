@@ -28,7 +28,7 @@ struct dependency {
     struct dependency *next;
     const struct kind *kind;
     flux_jobid_t id;            // of the job that waits
-    int userid;
+    uint32_t userid;
     flux_jobid_t target;
     char idf58[32];             // of the target
     char description[64];       // "dws-out:ƒ..."
