@@ -5,7 +5,9 @@
 #
 # FAULT instance: the Flux instance is killed, and started again from its state directory
 #   depend pending setup datain prerun: completed: The job ends as it would have.
-#   running: failed exec: Flux loses the tasks; the job ends, its file systems are cleaned up.
+#   running: failed exec: Flux loses the tasks; the job ends, its file systems are cleaned up:
+#     no epilog script is run, so `flux.service` and the rc script start `nnf-clientmount.service`
+#     on every node.
 #   postrun dataout teardown: completed: The job ends as it would have.
 
 test_description='Rabbit jobs outlive the instance; two instances on one cluster'
@@ -64,6 +66,15 @@ test_expect_success 'a cluster, and the configuration' '
 	orphan_grace = 0
 	EOF
 '
+test_expect_success 'make a systemctl that only takes notes' '
+	mkdir bin &&
+	cat >bin/systemctl <<-EOF &&
+	#!/bin/sh
+	echo "\$@" >>"$PWD/calls"
+	EOF
+	chmod +x bin/systemctl &&
+	PATH=$PWD/bin:$PATH
+'
 test_expect_success 'it is killed with a job in every phase' '
 	cat >first.sh <<-\EOF &&
 	begin
@@ -84,7 +95,13 @@ test_expect_success 'started again, it finds its workflows and goes on' '
 	grep "epilog-finish.*dws-epilog" running.log
 	end
 	EOF
+	rm -f calls &&
 	instance one second.sh
+'
+# Only a flux-core has rc scripts.
+test_expect_success FLUX_CORE 'each node has started what the prolog script had stopped' '
+	yes -- "--no-block start nnf-clientmount" | head -n $DWS_NODES >expected &&
+	test_cmp expected calls
 '
 test_expect_success 'it is killed while it cleans up after an abandoned job' '
 	cat >abandon.sh <<-\EOF &&

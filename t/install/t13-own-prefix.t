@@ -55,6 +55,7 @@ test_expect_success 'it lies there as the parts of Flux lie below theirs' '
 	lib/flux/python3.11/flux_k8s/agent.py
 	lib/flux/shell/plugins/dws_environment.so
 	lib/systemd/system/flux-coral2-dws.service
+	lib/systemd/system/flux.service.d/flux-dws.conf
 	libexec/flux-dws/atom-begin
 	libexec/flux/cmd/flux-rabbit.py
 	libexec/flux/epilog.d/start_nnf_clientmount.sh
