@@ -7,9 +7,11 @@
  *   epilog=finish, or the name of an epilog event of another plugin
  *   raise=EVENT   raise a fatal exception then
  *   update=1      write the job's resources into its jobspec once more, in DEPEND
+ *   brief=1       end each of them at once
  *
  * "run" and "finish" come before or after those of a plugin that was loaded before.
- * What has begun ends when job-manager.site.end {"id", "what"} is called.
+ * What has begun, and is not brief, ends when job-manager.site.end {"id", "what"} is
+ * called.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,16 +24,18 @@ struct options {
     const char *epilog;
     const char *raise;
     int update;
+    int brief;
 };
 
 static void options_get (flux_plugin_t *p, struct options *options)
 {
-    *options = (struct options){ "", "", "", 0 };
-    (void)flux_plugin_conf_unpack (p, "{s?s s?s s?s s?i}",
+    *options = (struct options){ "", "", "", 0, 0 };
+    (void)flux_plugin_conf_unpack (p, "{s?s s?s s?s s?i s?i}",
                                    "prolog", &options->prolog,
                                    "epilog", &options->epilog,
                                    "raise", &options->raise,
-                                   "update", &options->update);
+                                   "update", &options->update,
+                                   "brief", &options->brief);
 }
 
 static int new_cb (flux_plugin_t *p, const char *topic,
@@ -55,6 +59,24 @@ static int depend_cb (flux_plugin_t *p, const char *topic,
     return flux_jobtap_jobspec_update_pack (p, "{s:O}", "resources", resources);
 }
 
+static int begin_prolog (flux_plugin_t *p, const struct options *options)
+{
+    if (flux_jobtap_prolog_start (p, "site-prolog") < 0)
+        return -1;
+    return options->brief
+        ? flux_jobtap_prolog_finish (p, FLUX_JOBTAP_CURRENT_JOB, "site-prolog", 0)
+        : 0;
+}
+
+static int begin_epilog (flux_plugin_t *p, const struct options *options)
+{
+    if (flux_jobtap_epilog_start (p, "site-epilog") < 0)
+        return -1;
+    return options->brief
+        ? flux_jobtap_epilog_finish (p, FLUX_JOBTAP_CURRENT_JOB, "site-epilog", 0)
+        : 0;
+}
+
 static int run_cb (flux_plugin_t *p, const char *topic,
                    flux_plugin_arg_t *args, void *arg)
 {
@@ -63,7 +85,7 @@ static int run_cb (flux_plugin_t *p, const char *topic,
     options_get (p, &options);
     if (strcmp (options.prolog, "run") != 0)
         return 0;
-    return flux_jobtap_prolog_start (p, "site-prolog");
+    return begin_prolog (p, &options);
 }
 
 static int event_cb (flux_plugin_t *p, const char *topic,
@@ -84,9 +106,9 @@ static int event_cb (flux_plugin_t *p, const char *topic,
                                         "not well") < 0)
         return -1;
     if (!strcmp (name, options.prolog))
-        return flux_jobtap_prolog_start (p, "site-prolog");
+        return begin_prolog (p, &options);
     if (!strcmp (name, options.epilog))
-        return flux_jobtap_epilog_start (p, "site-epilog");
+        return begin_epilog (p, &options);
     return 0;
 }
 

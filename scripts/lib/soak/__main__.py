@@ -242,6 +242,7 @@ class Run:
             "files": cluster["backing"],
             "disabled": self._disabled(),
             "persistent file systems": status["persistent"],
+            "another option of the plugin": self._world.options_lost(),
             "drained": self._world.flux(
                 "resource", "drain", "-no", "{nodelist} {reason}"
             ).strip(),

@@ -50,6 +50,7 @@ class Faults:
             "module reloaded": self.reload_module,
             "module twice": self.reload_module_twice,
             "plugin reloaded": self.reload_plugin,
+            "site's plugin reloaded": self.reload_site,
             "scheduler reloaded": self.reload_scheduler,
             "instance killed": self.kill_instance,
             "instance restarted": self.restart_instance,
@@ -143,6 +144,11 @@ class Faults:
 
     def reload_plugin(self) -> str:
         self._world.reload_plugin()
+        return ""
+
+    def reload_site(self) -> str:
+        """Its prologs and epilogs begin after ours until our plugin is reloaded."""
+        self._world.reload_site()
         return ""
 
     def reload_scheduler(self) -> str:

@@ -23,8 +23,15 @@ from instance import Engine, scheduler_among
 
 from soak import brokers
 
+TOP = pathlib.Path(__file__).resolve().parents[3]
 LIMIT_S = 120.0
 CORES = 4  # of each node
+# A plugin of a site: a prolog and an epilog of every job that end at once, before or
+# after ours begin, as it was loaded before or after ours.
+SITE = TOP / "t" / "scripts" / "site.c"
+SITE_OPTIONS = {"prolog": "run", "epilog": "finish", "brief": 1}
+# Longer than any run: an epilog that times out does so for a wrong reason.
+EPILOG_TIMEOUT_S = 86400.0
 
 
 class Lost(Exception):
@@ -96,6 +103,8 @@ class World:
         self.instance = Process(workdir / "instance.log")
         self.agent = Process(workdir / "agent.log")
         self._lib = prefix / "lib" / "flux"
+        self._plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
+        self._site = workdir / "site.so"
         self._uri = ""
         self._broker_pid = 0
         self._brokers: brokers.Brokers | None = None
@@ -137,14 +146,25 @@ class World:
         self.engine.prepare(self.workdir, len(self.nodes), CORES)
         if not self.engine.is_solo:
             brokers.prepare(self.engine, self.workdir, len(self.nodes))
+        self._build_site()
         conf = self.workdir / "conf.d"
-        plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
+        site = ", ".join(f"{k} = {json.dumps(v)}" for k, v in SITE_OPTIONS.items())
         (conf / "soak.toml").write_text(
             "[rabbit]\n"
             f'mapping = "{self.workdir / "mapping.json"}"\n'
             f'kubeconfig = "{self.kubeconfig}"\n'
             f"{rabbit}\n"
-            f'[[job-manager.plugins]]\nload = "{plugin}"\n'
+            f'[[job-manager.plugins]]\nload = "{self._site}"\n'
+            f"conf = {{ {site} }}\n"
+            f'[[job-manager.plugins]]\nload = "{self._plugin}"\n'
+            f"conf = {{ epilog-timeout = {EPILOG_TIMEOUT_S} }}\n"
+        )
+
+    def _build_site(self) -> None:
+        include = f"-I{TOP / 'engine' / 'include'}"
+        compiler = os.environ.get("CC", "cc")
+        self.run(
+            compiler, "-shared", "-fPIC", include, "-o", str(self._site), str(SITE)
         )
 
     def start_instance(self) -> None:
@@ -264,8 +284,19 @@ class World:
         self.flux("module", "reload", str(self._lib / "modules" / "sched-rabbit.py"))
 
     def reload_plugin(self) -> None:
-        plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
-        self.flux("jobtap", "load", "--remove=dws-jobtap.so", str(plugin))
+        """As operate.rst has it. It comes after all other plugins from then on."""
+        self.flux("jobtap", "load", "--remove=dws-jobtap.so", str(self._plugin))
+
+    def reload_site(self) -> None:
+        """The same with the plugin of the site."""
+        options = [f"{key}={value}" for key, value in SITE_OPTIONS.items()]
+        self.flux("jobtap", "load", "--remove=site.so", str(self._site), *options)
+
+    def options_lost(self) -> str:
+        """What the plugin goes by, if it is not what the configuration says."""
+        answer = json.loads(self.flux("jobtap", "query", "dws-jobtap.so"))
+        timeout = answer["epilog-timeout"]
+        return "" if timeout == EPILOG_TIMEOUT_S else f"epilog-timeout {timeout}"
 
     @property
     def handle(self) -> flux.Flux:
