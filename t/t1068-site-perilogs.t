@@ -2,6 +2,9 @@
 # Prologs and epilogs of other plugins before, between and after ours, in each order of
 # loading, and our plugin loaded anew at every step: only our own events count.
 # SPDX-License-Identifier: LGPL-3.0-only
+#
+# FAULT site: `dws-jobtap.so` is loaded anew, beside prologs and epilogs of others
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
 
 test_description='Prologs and epilogs of other plugins beside ours'
 . "$(dirname "$0")/sharness.sh"
@@ -102,6 +105,16 @@ for order in site-first ours-first; do
 		"
 	done
 done
+for order in site-first ours-first; do
+	test_expect_success "$order: prologs and epilogs that end at once" "
+		load $order prolog=run epilog=finish brief=1
+	"
+	dws_fault site 'it is loaded anew' "
+		load $order prolog=run epilog=finish brief=1 &&
+		dws_crowd release &&
+		load $order prolog=run epilog=finish brief=1
+	"
+done
 # The event is there before our epilog begins: what ends a job while it runs does not
 # keep its data.
 test_expect_success 'an exception of a site at the end of the tasks costs no data' '
@@ -118,4 +131,25 @@ for order in site-first ours-first; do
 		written $order
 	"
 done
+# Its options are those of the load command, which comes in the place of a reload.
+test_expect_success FLUX_CORE 'perilog runs the prolog and the epilog of a site' '
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-\EOF &&
+	[job-manager.prolog]
+	command = [ "true" ]
+	[job-manager.epilog]
+	command = [ "true" ]
+	EOF
+	flux config reload &&
+	flux jobtap remove "[ds]*.so" &&
+	flux jobtap load perilog.so &&
+	flux jobtap load "$OURS" &&
+	rm -f go && mkfifo go &&
+	jobid=$(flux submit -N2 -S dw="$COPY" cat "$PWD/go") &&
+	dws_wait_event $jobid start &&
+	flux jobtap load -r dws-jobtap.so "$OURS" epilog-timeout=600 &&
+	: >go &&
+	ended epilog job-manager.epilog &&
+	unharmed &&
+	flux jobtap remove perilog.so
+'
 test_done
