@@ -258,6 +258,35 @@ const char *jobtap_facts_phase (const struct jobtap_facts *facts,
     return NULL;
 }
 
+/* Our update is the last one with resources before the end of our dependency.
+ */
+json_t *jobtap_constraints_read (json_t *entries)
+{
+    json_t *before = NULL;
+    json_t *latest = NULL;
+    size_t index;
+    json_t *entry;
+
+    json_array_foreach (entries, index, entry) {
+        const char *name = "";
+        json_t *context = NULL;
+        json_t *o;
+
+        (void)json_unpack (entry, "{s:s s?o}", "name", &name,
+                           "context", &context);
+        if (!strcmp (name, "dependency-remove")
+            && describes (context, DWS_DEPENDENCY))
+            return before;
+        if (strcmp (name, "jobspec-update") != 0)
+            continue;
+        if (json_object_get (context, "resources"))
+            before = latest;
+        if ((o = json_object_get (context, "attributes.system.constraints")))
+            latest = o;
+    }
+    return NULL;
+}
+
 static void read_exception (json_t *context, char *text, size_t size)
 {
     const char *type;

@@ -118,6 +118,11 @@ bool jobtap_facts_epilog_due (const struct jobtap_facts *facts);
 const char *jobtap_facts_phase (const struct jobtap_facts *facts,
                                 flux_job_state_t state);
 
+/* The constraints of a job before ours were joined to them, as other plugins have updated
+ * them: borrowed from 'entries', or NULL if they are those that it was submitted with.
+ */
+json_t *jobtap_constraints_read (json_t *entries);
+
 /* What went wrong with a job, "" for nothing: until its epilog began, and after
  * that.
  */

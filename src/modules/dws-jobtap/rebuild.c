@@ -161,8 +161,8 @@ static void jobspec_cb (flux_future_t *f, void *arg)
         rebuild_failed (job, "jobspec");
         return;
     }
-    json_decref (job->constraints);
-    job->constraints = json_incref (constraints);
+    if (!job->constraints)
+        job->constraints = json_incref (constraints);
     json_decref (job->resources);
     job->resources = json_incref (resources);
     rebuild_done (job);
@@ -177,6 +177,8 @@ static void use_eventlog (struct jobtap_job *job, json_t *entries)
         return;
     }
     job->updated = job->facts.depend_removed;
+    json_decref (job->constraints);
+    job->constraints = json_incref (jobtap_constraints_read (entries));
     if (!job->updated)
         rebuild_done (job);
     else if (await_kvs (job, "jobspec", jobspec_cb) < 0)

@@ -346,6 +346,31 @@ static void test_ending (void **state)
                   "a", "");
 }
 
+/* What other plugins have updated is still there after a reload.
+ */
+static void test_constraints (void **state)
+{
+    const char *site = "{'attributes.system.constraints':{'hostlist':['a']}}";
+    const char *ours = "{'resources':[],'attributes.system.constraints':{'and':[]}}";
+    const char *end = "{'description':'dws-create'}";
+    json_t *log = json_array ();
+    const char *host;
+
+    assert_null (jobtap_constraints_read (log));
+    json_array_append_new (log, entry (1, "jobspec-update", "{'resources':[]}"));
+    json_array_append_new (log, entry (2, "dependency-remove",
+                                       "{'description':'site'}"));
+    json_array_append_new (log, entry (3, "jobspec-update", ours));
+    json_array_append_new (log, entry (4, "dependency-remove", end));
+    assert_null (jobtap_constraints_read (log));
+    json_array_insert_new (log, 0, entry (0, "jobspec-update", site));
+    json_array_append_new (log, entry (5, "jobspec-update", ours));
+    assert_int_equal (json_unpack (jobtap_constraints_read (log), "{s:[s]}",
+                                   "hostlist", &host), 0);
+    assert_string_equal (host, "a");
+    json_decref (log);
+}
+
 static void test_malformed (void **state)
 {
     static const char *table[] = {
@@ -381,6 +406,7 @@ int main (void)
         cmocka_unit_test (test_killed),
         cmocka_unit_test (test_lost),
         cmocka_unit_test (test_ending),
+        cmocka_unit_test (test_constraints),
         cmocka_unit_test (test_malformed),
     };
 
