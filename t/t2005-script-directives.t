@@ -102,6 +102,11 @@ test_expect_success 'what is not #DW is said to be, or is a comment' '
 	flux submit -N1 --dry-run ./not.sh >jobspec && asked jobspec >actual &&
 	grep -Fx null actual
 '
+# flux run becomes flux job attach: what is in the buffer of a file then would be lost.
+test_expect_success 'flux run says so, too, whatever standard error is' '
+	script late.sh "" true "$XFS" &&
+	flux run -N1 ./late.sh 2>err && grep "flux-run: warning: ./late.sh:4: " err
+'
 test_expect_success 'below the first command none is read, and that is said' '
 	script late.sh "" "cd /tmp" "$XFS" &&
 	flux submit -N1 --dry-run ./late.sh >jobspec 2>err &&
@@ -124,6 +129,65 @@ test_expect_success '--dw takes text, a file, or a preset, and more than one' '
 	refuses "there is no directive" flux submit -N1 --dw= true &&
 	refuses "--dw: #DW directive 1: " flux submit -N1 --dw=nix true &&
 	grep "nix. is neither .*known: tiny" err
+'
+# copies JQ COMMAND...: what the jobs that it submits ask for
+copies () {
+	filter=$1
+	shift
+	"$@" >ids && for id in $(cat ids); do
+		flux job info --base $id jobspec >jobspec &&
+		jq -r ".attributes.system | $filter" jobspec || return 1
+	done >actual && cat actual
+}
+test_expect_success 'each job of --cc and --bcc has the options, with {cc} in them expanded' '
+	for cc in cc bcc; do
+		copies .dw flux submit --$cc=1-2 -N1 \
+			--dw="#DW jobdw type=xfs capacity=1GiB name=aa{cc}" true &&
+		printf "#DW jobdw type=xfs capacity=1GiB name=aa%s\n" 1 2 >expected &&
+		test_cmp expected actual || return 1
+	done &&
+	copies "[.dw_rabbits, .dw_data_first] | @csv" flux submit --cc=0-1 -N1 \
+		--dw=tiny --dw-rabbits=rabbit{cc} --dw-data-first true &&
+	printf "\"rabbit%s\",true\n" 0 1 >expected && test_cmp expected actual &&
+	copies .dw_near flux submit --cc=1-2 -N1 --dw=tiny --dw-near=$(cat ids | head -1) true &&
+	test $(sort -u actual | wc -l) = 1 && test_must_fail grep null actual &&
+	echo "$GFS2" >cc2.dw && copies .dw flux submit --cc=2 -N1 --dw=cc{cc}.dw true &&
+	grep -Fx "$GFS2" actual &&
+	for id in $(flux submit --cc=1-2 -N2 --coral2-chassis={cc} true); do
+		flux job info --base $id jobspec >jobspec &&
+		jq -r ".resources[0] | .type, .count" jobspec || return 1
+	done >actual && printf "chassis\n%s\n" 1 2 >expected && test_cmp expected actual &&
+	refuses "did you mean .capacity" flux submit --cc=1-2 -N1 \
+		--dw="#DW jobdw type=xfs capcity=1GiB name=aa" true &&
+	refuses "not a positive number" flux submit --cc=0 -N2 --coral2-chassis={cc} true
+'
+test_expect_success 'and --dw-check shows the first of them, and submits none' '
+	flux jobs -ano {id} >before &&
+	flux submit --cc=3-4 -N1 --dw-check \
+		--dw="#DW jobdw type=xfs capacity=1GiB name=aa{cc}" true >out 2>err &&
+	grep "in the environment: DW_JOB_aa3" out && grep "the first of the jobs 3-4" err &&
+	flux submit --bcc=3-4 -N1 --dw-check-json --dw=tiny true >out &&
+	jq -e ".scheduled.gib == 10" out &&
+	flux jobs -ano {id} >after && test_cmp before after
+'
+test_expect_success FLUX_CORE 'each job of flux bulksubmit has the options, with {} expanded' '
+	copies .dw flux bulksubmit -N1 --dw="#DW jobdw type=xfs capacity={0}GiB name={1}" \
+		true ::: 1 2 ::: aa bb &&
+	for gib in 1 2; do
+		printf "#DW jobdw type=xfs capacity=${gib}GiB name=%s\n" aa bb
+	done >expected && sort actual >sorted && test_cmp expected sorted &&
+	copies .dw flux bulksubmit -N1 --cc=1-2 --dw="#DW persistentdw name={}{cc}" \
+		true ::: pp &&
+	sort actual >sorted &&
+	printf "#DW persistentdw name=pp%s\n" 1 2 >expected && test_cmp expected sorted &&
+	copies "[.dw_rabbits, .dw_data_first] | @csv" flux bulksubmit -N1 --dw=tiny \
+		--dw-rabbits={} --dw-data-first true ::: rabbit0 rabbit1 &&
+	printf "\"rabbit%s\",true\n" 0 1 >expected && test_cmp expected actual &&
+	flux bulksubmit -N2 --coral2-chassis={} true ::: 1 2 >ids &&
+	for id in $(cat ids); do
+		flux job info --base $id jobspec >jobspec &&
+		jq -r ".resources[0].count" jobspec || return 1
+	done >actual && seq 1 2 >expected && test_cmp expected actual
 '
 test_expect_success 'all places together are what the job asks for' '
 	script one.sh "$XFS" true &&

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import argparse
 import builtins
 import pathlib
 import sys
@@ -11,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from flux.cli import base
 from flux.importer import import_path
 
 TOP = pathlib.Path(__file__).parents[2]
@@ -97,3 +99,68 @@ def test_a_check_is_no_submission() -> None:
     args = SimpleNamespace(dw_check=False, dry_run=False)
     plugin.DirectivesPlugin("submit").preinit(args)
     assert not args.dry_run
+
+
+class Registry:
+    """What flux.cli.base has, as far as it matters here."""
+
+    def __init__(self, prog: str) -> None:
+        self.parser = argparse.ArgumentParser()
+        for name in ("dws_directives.py", "coral2_chassis.py"):
+            module = import_path(str(TOP / "etc/cli/plugins" / name))
+            for value in vars(module).values():
+                if isinstance(value, type) and value.__name__.endswith("sPlugin"):
+                    for option in value(prog).options:
+                        self.parser.add_argument(option.name, **option.kwargs)
+
+    def parse(self, *words: str) -> Any:
+        builtin = dict.fromkeys(base.Xcmd.mutable_args)
+        args = self.parser.parse_args(words, argparse.Namespace(**builtin))
+        args.command, args.methods = ["true"], {}
+        return args
+
+
+@pytest.fixture()
+def flux_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base.Xcmd, "mutable_args", dict(base.Xcmd.mutable_args))
+
+
+def test_options_of_copies(flux_options: None) -> None:
+    args = Registry("submit").parse(
+        "--dw=#DW persistentdw name=a{cc}",
+        "--dw={{id}}",
+        "--dw-rabbits=rabbit{cc}",
+        "--dw-data-first",
+        "--coral2-chassis={cc}",
+    )
+    copy = vars(base.Xcmd(args, cc=3))
+    assert copy["dw"] == ["#DW persistentdw name=a3", "{{id}}"]
+    assert copy["dw_rabbits"] == "rabbit3"
+    assert copy["dw_data_first"] is True
+    assert copy["coral2_chassis"] == "3"
+    # without them a command has no more options than before
+    assert "dw_check" not in base.Xcmd.mutable_args
+
+
+def test_options_of_bulksubmit(flux_options: None) -> None:
+    args = Registry("bulksubmit").parse("--dw={}", "--dw-near={1}")
+    once = base.Xcmd(args, ["a.dw", "f1"], seq=0, seq1=1, cc="{cc}")
+    assert vars(once)["dw"] == ["a.dw"]
+    assert vars(base.Xcmd(once, cc=1))["dw_near"] == "f1"
+    assert str(once) == "--dw=['a.dw'] --dw-near=f1 true"
+
+
+def test_plain_command_has_defaults() -> None:
+    args = Registry("run").parse()
+    assert args.dw == [] and args.dw_near is None and args.dw_check is False
+    assert args.coral2_chassis == 0
+
+
+@pytest.mark.parametrize("value", ["0", "two", "{cc}", "-1"])
+def test_number(value: str) -> None:
+    chassis = import_path(str(TOP / "etc/cli/plugins/coral2_chassis.py"))
+    assert chassis.number(SimpleNamespace(chassis="12"), "chassis") == 12
+    assert chassis.number(SimpleNamespace(chassis=2), "chassis") == 2
+    assert chassis.number(SimpleNamespace(), "rabbit_cores") == 0
+    with pytest.raises(ValueError, match="--coral2-rabbit-cores: .* positive number"):
+        chassis.number(SimpleNamespace(rabbit_cores=value), "rabbit_cores")

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import pathlib
 import pwd
+import sys
 import types
 from typing import Any
 
@@ -261,8 +262,10 @@ def test_preset_that_nobody_knows() -> None:
         foresee.foresee(asked(options=("tiny",)))
 
 
-def test_report() -> None:
+def test_report(capsys: pytest.CaptureFixture[str]) -> None:
     found = asked(XFS)
+    assert "xfs: 2" in foresee.report(found, False, "1-2")
+    assert "this is the first of the jobs 1-2" in capsys.readouterr().err
     assert json.loads(foresee.report(found, True)) == foresee.foresee(found)
     assert "reserved: 10 GiB or more for each node" in foresee.report(found, False)
 
@@ -310,3 +313,13 @@ def test_data_first() -> None:
     assert found.jobspec.attributes["system"]["dw_data_first"] is True
     with pytest.raises(ValueError, match="--dw-data-first: there are no #DW direc"):
         place({}).data_first()
+
+
+def test_warning_is_not_kept_back(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not until the program exits: flux run becomes another one."""
+    with (tmp_path / "err").open("w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        request.warn("run", "text")
+        assert (tmp_path / "err").read_text() == "flux-run: warning: text\n"

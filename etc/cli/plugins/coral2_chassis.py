@@ -4,16 +4,46 @@
 # over chassis, that is over rabbits, and have cores on the rabbits as well.
 """Options --coral2-chassis and --coral2-rabbit-cores."""
 
+import argparse
+import sys
+
 import flux
 from flux.cli.plugin import CLIPlugin
 
 
 def positive_integer(text):
-    """The type of the options: its name is what argparse calls a bad value."""
+    """The type of the options: its name is what argparse calls a bad value.
+
+    Text with {} or {cc} is returned as it is: each copy of the job has its own."""
+    if "{" in text:
+        return text
     value = int(text)
     if value < 1:
         raise ValueError(f"{text} is not positive")
     return value
+
+
+class Copied(argparse.Action):
+    """An option that each job of flux submit --cc, --bcc and flux bulksubmit has.
+
+    These commands hand a job only the options in Xcmd.mutable_args, and expand
+    {cc}, {} and the like in them.
+    """
+
+    def __call__(self, parser, namespace, value, option_string=None):
+        copies = getattr(sys.modules.get("flux.cli.base"), "Xcmd", None)
+        if copies:
+            copies.mutable_args[self.dest] = f"{self.option_strings[0]}="
+        setattr(namespace, self.dest, value)
+
+
+def number(args, key):
+    """The number that an option of this job has, 0 if it is not given."""
+    value = getattr(args, key, None) or 0
+    if isinstance(value, str) and not (value.isdecimal() and int(value)):
+        option = key.replace("_", "-")
+        raise ValueError(f"--coral2-{option}: '{value}' is not a positive number")
+    return int(value)
 
 
 class ChassisPlugin(CLIPlugin):
@@ -46,6 +76,7 @@ class ChassisPlugin(CLIPlugin):
         super().__init__(prog, prefix=prefix)
         self.add_option(
             "--chassis",
+            action=Copied,
             metavar="N",
             type=positive_integer,
             default=0,
@@ -53,6 +84,7 @@ class ChassisPlugin(CLIPlugin):
         )
         self.add_option(
             "--rabbit-cores",
+            action=Copied,
             metavar="M",
             type=positive_integer,
             default=0,
@@ -60,9 +92,9 @@ class ChassisPlugin(CLIPlugin):
         )
 
     def preinit(self, args):
-        chassis = getattr(args, "chassis", 0)
+        chassis = number(args, "chassis")
         if not chassis:
-            if getattr(args, "rabbit_cores", 0):
+            if number(args, "rabbit_cores"):
                 raise ValueError("--coral2-rabbit-cores requires --coral2-chassis=N")
             return
         handle = flux.Flux("/")
@@ -86,8 +118,8 @@ class ChassisPlugin(CLIPlugin):
             )
 
     def modify_jobspec(self, args, jobspec):
-        chassis = getattr(args, "chassis", 0)
-        cores = getattr(args, "rabbit_cores", 0)
+        chassis = number(args, "chassis")
+        cores = number(args, "rabbit_cores")
         if not chassis:
             return
         resources = jobspec.resources

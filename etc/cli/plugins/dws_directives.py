@@ -5,6 +5,7 @@
 # nothing: all that it needs only with directives is imported when there are some.
 """Options --dw, --dw-check and --dw-check-json, and #DW lines in scripts."""
 
+import argparse
 import os
 import sys
 
@@ -61,6 +62,24 @@ def program_script(jobspec):
     return command[0], text.decode("utf-8", errors="replace")
 
 
+class Copied(argparse.Action):
+    """An option that each job of flux submit --cc, --bcc and flux bulksubmit has.
+
+    These commands hand a job only the options in Xcmd.mutable_args, and expand
+    {cc}, {} and the like in them. A list as default collects the values.
+    """
+
+    def __call__(self, parser, namespace, value, option_string=None):
+        copies = getattr(sys.modules.get("flux.cli.base"), "Xcmd", None)
+        if copies:
+            copies.mutable_args[self.dest] = f"{self.option_strings[0]}="
+        if self.nargs == 0:
+            value = True
+        elif isinstance(self.default, list):
+            value = [*(getattr(namespace, self.dest, None) or []), value]
+        setattr(namespace, self.dest, value)
+
+
 def wants_check(args):
     return getattr(args, "dw_check", False) or getattr(args, "dw_check_json", False)
 
@@ -77,7 +96,8 @@ class DirectivesPlugin(CLIPlugin):
 
     --dw=TEXT|FILE asks for what a text, or a file, says: #DW directives or the
     name of a preset. It can be given several times. A FILE is a word that has a "/"
-    in it, or is the name of a file.
+    in it, or is the name of a file. With --cc, --bcc and in flux bulksubmit {cc}, {}
+    and the like are expanded in TEXT, as in other options.
 
     All of them together, and what -S dw= says, are what the job asks for. Where
     they do not agree, as two file systems of one name, the job is refused.
@@ -91,7 +111,8 @@ class DirectivesPlugin(CLIPlugin):
 
     --dw-check shows what the job would get, and submits nothing. What the storage
     system adds by its profiles is known to it alone: sizes are the least that
-    there will be. --dw-check-json prints the same as JSON.
+    there will be. --dw-check-json prints the same as JSON. With --cc and --bcc it
+    is the first of the jobs that is shown.
 
     EXAMPLES
     --------
@@ -115,37 +136,46 @@ class DirectivesPlugin(CLIPlugin):
         super().__init__(prog, prefix="")
         self.add_option(
             "--dw",
-            action="append",
+            action=Copied,
+            default=[],
             metavar="TEXT|FILE",
             help="Ask for rabbit storage by #DW directives, or a file that has them,"
             " besides the #DW lines of a script (multiple use OK)",
         )
         self.add_option(
             "--dw-rabbits",
+            action=Copied,
             metavar="HOSTLIST",
             help="Take nodes next to these rabbits only",
         )
         self.add_option(
             "--dw-near",
+            action=Copied,
             metavar="JOBID|NAME",
             help="Take nodes next to the rabbits of a job, or of a persistent file"
             " system, only",
         )
         self.add_option(
             "--dw-data-first",
-            action="store_true",
+            action=Copied,
+            nargs=0,
+            default=False,
             help="Make storage and stage data in, then take nodes next to it",
         )
         if self.prog == "bulksubmit":
             return
         self.add_option(
             "--dw-check",
-            action="store_true",
+            action=Copied,
+            nargs=0,
+            default=False,
             help="Show what rabbit storage the job would get, without submitting it",
         )
         self.add_option(
             "--dw-check-json",
-            action="store_true",
+            action=Copied,
+            nargs=0,
+            default=False,
             help="The same as JSON",
         )
 
@@ -191,4 +221,5 @@ class DirectivesPlugin(CLIPlugin):
             # Other plugins may yet change the resources. The text of a jobspec is
             # asked for after all of them.
             as_json = getattr(args, "dw_check_json", False)
-            jobspec.dumps = lambda **_: foresee.report(asked, as_json)
+            copies = getattr(args, "cc", None) or getattr(args, "bcc", None)
+            jobspec.dumps = lambda **_: foresee.report(asked, as_json, copies)

@@ -232,9 +232,13 @@ def lines(told: Object) -> list[str]:
     return result
 
 
-def report(asked: request.Request, as_json: bool) -> str:
-    """What to print. Raises ValueError if the job would be refused."""
+def report(asked: request.Request, as_json: bool, copies: str | None = None) -> str:
+    """What to print. `copies` is an idset: this is the first of as many jobs.
+
+    Raises ValueError if the job would be refused."""
     told = foresee(asked)
+    if copies:
+        request.warn(asked.prog, f"this is the first of the jobs {copies}")
     if as_json:
         return json.dumps(told)
     return "\n".join(map(term.clean, lines(told)))

@@ -53,6 +53,12 @@ def numbered(text: str) -> list[tuple[int, str]]:
     return list(enumerate(text.split("\n"), 1))
 
 
+def warn(prog: str, text: str) -> None:
+    """Say it on standard error. flux run and flux alloc become another program
+    next, and what is in a buffer then is lost."""
+    print(f"flux-{prog}: warning: {text}", file=sys.stderr, flush=True)
+
+
 def header(name: str, text: str) -> tuple[Source, list[str]]:
     """The #DW lines of a script, and complaints about those that come too late.
 
@@ -182,6 +188,7 @@ class Request:
 
         Raises ValueError or OSError with a text for the user.
         """
+        self.prog = prog
         self.jobspec = jobspec
         self.sources: list[Source] = []
         # None: the instance was not asked, or does not answer.
@@ -199,7 +206,7 @@ class Request:
                     late[0] + "; move it up, or indent it if it is text for others"
                 )
             for text in late:
-                print(f"flux-{prog}: warning: {text}", file=sys.stderr)
+                warn(prog, text)
             self._add(found)
         for value in options:
             self._add(option(value), may_be_preset=True)
