@@ -72,8 +72,12 @@ test_expect_success 'without the jobtap plugin no task runs without its storage'
 	test_must_fail flux run -S dw="$GOOD" touch ran 2>err &&
 	grep "asks for rabbit storage .* dws-jobtap.so was not loaded" err &&
 	test_must_fail test -e ran &&
+	export FLUX_CLI_PLUGINPATH_OVERRIDE= &&
+	test_must_fail flux run -S dw="$GOOD" touch ran 2>err &&
+	grep "was started without: dws-jobtap.so was not loaded" err &&
 	test_must_fail flux run -S dw="[\"\", \"# none\"]" touch ran &&
-	test_must_fail test -e ran
+	test_must_fail test -e ran &&
+	unset FLUX_CLI_PLUGINPATH_OVERRIDE
 '
 # Only a flux-core has shells, and so watches, on other ranks.
 test_expect_success FLUX_CORE 'on a rank whose KVS lags the events are asked of rank 0' '

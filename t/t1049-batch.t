@@ -19,8 +19,14 @@ cat >batch.sh <<-\EOF
 	flux module list
 	flux run -N2 -n2 sh -c 'test -d "$DW_JOB_scratch" && test -d "$DW_JOB_shared"'
 	flux submit -n1 --cc=1-8 --wait sh -c 'test -d "$DW_JOB_scratch"'
-	flux run -N1 -S dw="#DW jobdw type=xfs capacity=1GiB name=inner" \
-		sh -c 'test -z "$DW_JOB_inner" && test -d "$DW_JOB_scratch"'
+	# Nobody here would make its storage: it is refused, or has that of this job.
+	inner="#DW jobdw type=xfs capacity=1GiB name=inner"
+	if flux run -N1 -S dw="$inner" true 2>err.$$; then exit 1; fi
+	grep "storage that this instance does not have" err.$$
+	if flux submit -N1 --dw="$inner" true; then exit 1; fi
+	flux run -N1 --dw="#DW jobdw type=xfs capacity=1GiB name=scratch" \
+		sh -c 'test -d "$DW_JOB_scratch"' 2>err.$$
+	grep "file systems of the batch job" err.$$
 EOF
 # batches: three at the same time, of which one waits, do well.
 batches () {

@@ -102,6 +102,33 @@ test_expect_success 'what is not #DW is said to be, or is a comment' '
 	flux submit -N1 --dry-run ./not.sh >jobspec && asked jobspec >actual &&
 	grep -Fx null actual
 '
+test_expect_success 'what looks like a directive and is none is said to be' '
+	for line in "# DW jobdw type=xfs capacity=1GiB name=aa" "  $XFS" "	$XFS" \
+		"#  DW create_persistent \\"; do
+		script bad.sh "$line" true &&
+		flux submit -N1 --dry-run ./bad.sh >jobspec 2>err &&
+		grep "flux-submit: warning: ./bad.sh:2: .* is not read" err &&
+		asked jobspec >actual && grep -Fx null actual || return 1
+	done &&
+	script bad.sh "#Dw jobdw type=xfs capacity=1GiB name=aa" true &&
+	refuses "./bad.sh:2: " flux submit -N1 ./bad.sh && grep "did you mean .#DW" err &&
+	script bb.sh "#BB create_persistent name=aa" "$XFS" true &&
+	flux submit -N1 --dry-run ./bb.sh >jobspec 2>err &&
+	grep "warning: ./bb.sh:2: .#BB. is not read" err &&
+	asked jobspec >actual && grep -Fx "$XFS" actual
+'
+test_expect_success 'as are lines of Flux, which flux batch alone reads' '
+	for line in "# flux: --dw=tiny" "#FLUX: -N1 -S dw=tiny" "# flux: --coral2-chassis=1"; do
+		script flux.sh "$line" true && flux submit -N1 --dry-run ./flux.sh >jobspec 2>err &&
+		grep "warning: ./flux.sh:2: .* read by flux batch only" err || return 1
+	done
+'
+test_expect_success 'and the lines of a script that is run by another program' '
+	flux submit -N1 --dry-run bash ./job.sh >jobspec 2>err &&
+	grep "warning: ./job.sh:4: .* run ./job.sh by its own name" err &&
+	asked jobspec >actual && grep -Fx null actual &&
+	flux submit -N1 --dry-run cat ./job.sh >jobspec 2>err && test_must_be_empty err
+'
 # flux run becomes flux job attach: what is in the buffer of a file then would be lost.
 test_expect_success 'flux run says so, too, whatever standard error is' '
 	script late.sh "" true "$XFS" &&
@@ -129,6 +156,18 @@ test_expect_success '--dw takes text, a file, or a preset, and more than one' '
 	refuses "there is no directive" flux submit -N1 --dw= true &&
 	refuses "--dw: #DW directive 1: " flux submit -N1 --dw=nix true &&
 	grep "nix. is neither .*known: tiny" err
+'
+test_expect_success 'an option or attribute without directives is an error, or said to be' '
+	: >empty.dw && printf "\n  \n" >blank.dw && printf "# none\n" >none.dw &&
+	for file in empty blank none; do
+		refuses "$file.dw: there is no directive" \
+			flux submit -N1 --dw=$file.dw --dw="$XFS" true || return 1
+	done &&
+	refuses "there is no directive" flux submit -N1 --dw="# $XFS" true &&
+	for dw in "\"\"" "[\" \"]"; do
+		flux submit -N1 -S dw="$dw" --dry-run true >jobspec 2>err &&
+		grep "warning: -S dw: is empty" err || return 1
+	done
 '
 # copies JQ COMMAND...: what the jobs that it submits ask for
 copies () {
@@ -274,13 +313,34 @@ test_expect_success 'where Flux has no rabbits it says so' '
 	grep "rabbits: 1 to 2 (which there are is not known)" out &&
 	flux module load "$DWS_MODULES/dws.so"
 '
+# That of a batch job, for one. Only if all that is asked for is there, by its name,
+# the job has it.
+test_expect_success 'where nobody acts on directives a job is refused' '
+	dws_clean && flux jobtap remove dws-jobtap.so &&
+	refuses "storage that this instance does not have" flux submit -N1 ./one.sh &&
+	refuses "storage that this instance does not have" flux run -N1 -S dw="$XFS" true &&
+	refuses "storage that this instance does not have" flux submit -N1 --dw-check ./one.sh &&
+	as_guest flux submit -N1 --dry-run ./one.sh >jobspec && asked jobspec >actual &&
+	grep -Fx "$XFS" actual &&
+	export DW_JOB_scratch="$PWD" &&
+	refuses "storage that this instance" flux submit -N1 --dw="$GFS2" ./one.sh &&
+	refuses "storage that this instance" flux submit -N1 --dw-rabbits=rabbit1 ./one.sh &&
+	flux run -N1 -S dw="$XFS" sh -c "test \"\$DW_JOB_scratch\" = \"$PWD\"" 2>err &&
+	grep "flux-run: warning: .* file systems of the batch job" err &&
+	unset DW_JOB_scratch && flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
+	dws_wait_status .agent.synced
+'
 # solo has no flux batch.
 test_expect_success FLUX_CORE 'flux batch reads its script, also from standard input' '
 	flux batch -N1 --dry-run job.sh >jobspec && asked jobspec >actual &&
 	printf "%s\n" "$XFS" "$GFS2" >expected && test_cmp expected actual &&
 	flux batch -N1 --dry-run <job.sh >jobspec && asked jobspec >actual &&
 	test_cmp expected actual &&
-	flux batch -N1 --wrap --dry-run job.sh >jobspec && asked jobspec >actual &&
+	flux batch -N1 --wrap --dry-run ./job.sh >jobspec && asked jobspec >actual &&
+	test_cmp expected actual &&
+	flux batch -N1 --wrap --dry-run <job.sh >jobspec && asked jobspec >actual &&
+	test_cmp expected actual &&
+	flux batch -N1 --wrap --dry-run true >jobspec && asked jobspec >actual &&
 	grep -Fx null actual
 '
 test_expect_success FLUX_CORE 'besides lines of Flux, wherever these say dw' '
@@ -295,7 +355,12 @@ test_expect_success FLUX_CORE 'its faults are named, with the first line that is
 	script bad.sh "# flux: -N1" "$XFS" "#DW jobdw type=xfs capcity=1GiB name=aa" &&
 	refuses "bad.sh:4: #DW directive 2: unknown key" flux batch bad.sh &&
 	refuses "stdin:4: #DW directive 2" flux batch <bad.sh &&
-	refuses "late.sh:4: " flux batch -N1 late.sh && grep "or indent it" err
+	refuses "late.sh:4: " flux batch -N1 late.sh && grep "or indent it" err &&
+	script worse.sh "# flux: -N1" "  $XFS" true &&
+	refuses "worse.sh:3: .* is not read" flux batch worse.sh &&
+	script worse.sh "# flux: -N1" "# DW jobdw type=xfs" true &&
+	refuses "worse.sh:3: .* is not read" flux batch worse.sh &&
+	refuses "stdin:3: .* is not read" flux batch --wrap -N1 <worse.sh
 '
 # Its instance begins with Fluxion, where there is one, whatever the system instance has.
 test_expect_success FLUX_CORE 'the batch job has the storage' '
@@ -320,6 +385,8 @@ test_expect_success FLUX_CORE 'flux bulksubmit reads what it runs' '
 test_expect_success FLUX_CORE 'flux alloc has the options' '
 	flux alloc -N1 --dw="$XFS" --dry-run >jobspec && asked jobspec >actual &&
 	grep -Fx "$XFS" actual &&
-	flux alloc -N1 --dw="$XFS" --dw-check >out && grep "reserved: 10 GiB" out
+	flux alloc -N1 --dw="$XFS" --dw-check >out && grep "reserved: 10 GiB" out &&
+	flux alloc -N1 --dry-run ./one.sh >jobspec && asked jobspec >actual &&
+	grep -Fx "$XFS" actual
 '
 test_done

@@ -71,7 +71,10 @@ def test_batch(tmp_path: pathlib.Path) -> None:
     args.SCRIPT = []
     assert plugin.batch_script(args, spec) == ("stdin", SCRIPT)
     args.wrap = True
-    assert plugin.batch_script(args, spec) is None
+    wrapped = jobspec(cwd=tmp_path, script=f"#!/bin/sh\n{SCRIPT}")
+    assert plugin.batch_script(args, wrapped) == ("stdin", SCRIPT)
+    args.SCRIPT = ["./job.sh"]
+    assert plugin.batch_script(args, wrapped) is None
     assert plugin.batch_script(args, jobspec(cwd=tmp_path)) is None
 
 
@@ -99,6 +102,60 @@ def test_a_check_is_no_submission() -> None:
     args = SimpleNamespace(dw_check=False, dry_run=False)
     plugin.DirectivesPlugin("submit").preinit(args)
     assert not args.dry_run
+
+
+def test_program_of_other_commands(tmp_path: pathlib.Path) -> None:
+    program(tmp_path / "job.sh")
+    found = ("./job.sh", SCRIPT)
+    spec = jobspec("flux", "broker", "./job.sh", cwd=tmp_path, script="#!/bin/sh\n")
+    for words in (["./job.sh", "x"], ["--", "./job.sh"]):
+        args = SimpleNamespace(COMMAND=words, SCRIPT=words, wrap=True)
+        assert plugin.scripts_of("alloc", args, spec) == (found, None)
+        assert plugin.scripts_of("batch", args, spec) == (found, None)
+    for none in (SimpleNamespace(COMMAND=[]), SimpleNamespace()):
+        assert plugin.scripts_of("alloc", none, spec) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("command", "unread"),
+    [
+        (("bash", "job.sh"), True),
+        (("/bin/python3.11", "-u", "./job.sh", "x"), True),
+        (("bash", "-c", "job.sh"), False),
+        (("bash", "-x"), False),
+        (("bash", "none.sh"), False),
+        (("cat", "job.sh"), False),
+        ((), False),
+    ],
+)
+def test_script_as_argument(
+    command: tuple[str, ...], unread: bool, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "job.sh").write_text(SCRIPT.partition("\n")[2])
+    spec = jobspec(*command, cwd=tmp_path)
+    script, other = plugin.scripts_of("run", SimpleNamespace(), spec)
+    assert script is None
+    assert (other is not None) is unread
+
+
+@pytest.mark.parametrize(
+    ("line", "looked_at"),
+    [
+        ("#DW jobdw", True),
+        ("#Dw jobdw", True),
+        ("  #DW jobdw", True),
+        ("# DW jobdw", True),
+        ("#BB create_persistent", True),
+        ("#flux: --dw=tiny", True),
+        ("# hardware, bandwidth", False),
+        ("echo DW", False),
+        ("\n" * 100000, False),
+    ],
+)
+def test_marked(line: str, looked_at: bool) -> None:
+    script = ("job.sh", f"#!/bin/sh\n{line}\n")
+    assert plugin.marked(script) == (script if looked_at else None)
+    assert plugin.marked(None) is None
 
 
 class Registry:

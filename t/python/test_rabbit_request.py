@@ -75,8 +75,7 @@ def no_instance(monkeypatch: pytest.MonkeyPatch) -> None:
         ((XFS, "true"), [2]),
         (("", "# comment", XFS, "", GFS2, "true"), [4, 6]),
         (("true",), []),
-        ((f" {XFS}", "true"), []),
-        ((f"# {XFS}", f"#{XFS}", "#DWARF", "#dwarf"), []),
+        ((f"# {XFS}", f"#{XFS}", "#DWARF", "#dwarf", "# about DW jobdw"), []),
         (("\t", XFS + "  "), [3]),
         (("#DW jobdw type=xfs \\", "#DW capacity=1GiB\\", "#DW name=aa"), [2, 3, 4]),
         (("#DW jobdw type=xfs \\", "capacity=1GiB name=aa", "true"), [2, 3]),
@@ -86,6 +85,101 @@ def test_header(lines: tuple[str, ...], numbers: list[int]) -> None:
     found, late = request.header("job.sh", "\n".join(("#!/bin/sh", *lines)))
     assert [number for number, _ in found.lines] == numbers
     assert not late
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f" {XFS}",
+        f"\t{XFS}",
+        "# DW jobdw type=xfs",
+        "#\tdw persistentdw name=a",
+        " # DW copy_in",
+    ],
+)
+def test_miswritten(line: str) -> None:
+    found, unread = request.header("job.sh", f"#!/bin/sh\n{line}\n{XFS}\ntrue\n")
+    assert [number for number, _ in found.lines] == [3]
+    assert len(unread) == 1 and unread[0].startswith("job.sh:2: ")
+    with pytest.raises(ValueError, match=r"^job.sh:2: .*is not read"):
+        asked(line, XFS)
+
+
+@pytest.mark.parametrize(
+    ("line", "noted"),
+    [
+        ("#BB create_persistent name=aa", True),
+        ("#BB_LUA x", True),
+        ("#BBQ", False),
+        ("# flux: -N1", False),
+        ("# flux: --dw=x -N1", True),
+        ("##FLUX: -N1 --setattr=dw=x", True),
+        ("# flux: -S dw=x", True),
+        ("# flux: --dw-near=x", True),
+        ("# flux: --dwell", False),
+    ],
+)
+def test_lines_of_others(line: str, noted: bool) -> None:
+    found, unread = request.header("job.sh", f"#!/bin/sh\n{line}\ntrue\n", True)
+    assert not found.lines and not unread
+    assert len(found.notes) == noted
+    found, _ = request.header("job.sh", f"#!/bin/sh\n{line}\ntrue\n")
+    assert len(found.notes) == line.startswith("#BB") * noted
+
+
+def test_warning_is_not_kept_back(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not until the program exits: flux run becomes another one."""
+    with (tmp_path / "err").open("w") as stream:
+        monkeypatch.setattr(sys, "stderr", stream)
+        request.warn("run", "text")
+        assert (tmp_path / "err").read_text() == "flux-run: warning: text\n"
+
+
+def test_script_of_another_program(capsys: pytest.CaptureFixture[str]) -> None:
+    request.warn_unread("run", ("./job.sh", f"#!/bin/sh\n\n{XFS}\n"))
+    request.warn_unread("run", ("./job.sh", f"#!/bin/sh\ntrue\n{XFS}\n"))
+    request.warn_unread("run", ("./job.sh", f"{XFS} \\\n\n"))
+    request.warn_unread("run", ("./job.sh", "#!/bin/sh\ntrue\n"))
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 3 and all("./job.sh:" in line for line in lines)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "# none\n", f"\n# {XFS}\n"])
+def test_option_without_directives(text: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "mine").write_text(text)
+    for value in (str(tmp_path / "mine"), text):
+        with pytest.raises(ValueError, match="^--dw: .*there is no directive"):
+            asked(options=(value, XFS))
+
+
+def test_empty_attribute(capsys: pytest.CaptureFixture[str]) -> None:
+    for dw in ("", [], [" \n", ""]):
+        assert not asked(dw=dw).sources
+        assert "warning: -S dw: is empty" in capsys.readouterr().err
+
+
+def test_nobody_acts_on_directives(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(request, "service_there", lambda: False)
+    monkeypatch.setenv("DW_JOB_scratch", "/mnt")
+    asked("true").find_service(True)
+    found = asked(XFS)
+    found.find_service(False)
+    assert found.jobspec.dw is None
+    assert "are not acted on" in capsys.readouterr().err
+    copy = "#DW copy_in source=/a destination=$DW_JOB_scratch/"
+    for found, binding in (
+        (asked(XFS), True),
+        (asked(XFS, GFS2), False),
+        (asked(XFS, copy), False),
+    ):
+        with pytest.raises(ValueError, match="that this instance does not have"):
+            found.find_service(binding)
+    monkeypatch.setattr(request, "service_there", lambda: True)
+    asked(XFS, GFS2).find_service(True)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +196,8 @@ def test_continued(lines: tuple[str, ...]) -> None:
 
 
 def test_late() -> None:
-    text = "\n".join(("#!/bin/sh", XFS, "", "cd /", GFS2, f"  {GFS2}", "#dw = 1", GFS2))
+    lines = (XFS, "", "cd /", GFS2, f"  {GFS2}", "#dw = 1", GFS2.lower())
+    text = "\n".join(("#!/bin/sh", *lines))
     found, late = request.header("job.sh", text)
     assert [number for number, _ in found.lines] == [2]
     assert [line.split(" ")[0] for line in late] == ["job.sh:5:", "job.sh:8:"]
@@ -313,13 +408,3 @@ def test_data_first() -> None:
     assert found.jobspec.attributes["system"]["dw_data_first"] is True
     with pytest.raises(ValueError, match="--dw-data-first: there are no #DW direc"):
         place({}).data_first()
-
-
-def test_warning_is_not_kept_back(
-    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Not until the program exits: flux run becomes another one."""
-    with (tmp_path / "err").open("w") as stream:
-        monkeypatch.setattr(sys, "stderr", stream)
-        request.warn("run", "text")
-        assert (tmp_path / "err").read_text() == "flux-run: warning: text\n"

@@ -7,6 +7,7 @@
 
 import argparse
 import os
+import re
 import sys
 
 from flux.cli.plugin import CLIPlugin
@@ -14,20 +15,26 @@ from flux.cli.plugin import CLIPlugin
 # Where ours are, if that is where Flux' Python does not look.
 PACKAGES = "@PACKAGES@"
 WHERE = ("rabbits", "near")
-MARKS = ("#DW", "#dw")  # the second is refused, with the right word
+# Lines of a script that ask for storage are among those.
+MARKS = r"(?im)^[ \t]*#+[ \t]*(?:DW|BB|flux:.*(?:dw|coral2))"
 # Of a program that is run, and may not be a script that somebody has written.
 MOST_BYTES = 1 << 20
+# Where flux batch and flux alloc have their command; it may begin with "--".
+WORDS = {"batch": "SCRIPT", "alloc": "COMMAND"}
+# Programs that run the script which is their first argument.
+INTERPRETERS = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "python", "perl")
 
 
 def batch_script(args, jobspec):
     """The name and the text of what flux batch runs; None if that is no script."""
-    if getattr(args, "wrap", False):
-        return None
     files = jobspec.attributes.get("system", {}).get("files", {})
     text = files.get("script", {}).get("data")
     if not isinstance(text, str):
         return None
     words = getattr(args, "SCRIPT", None)
+    if getattr(args, "wrap", False):
+        # Of standard input, behind a line of Flux.
+        return None if words else ("stdin", text.partition("\n")[2])
     return (words[0] if words else "stdin"), text
 
 
@@ -41,25 +48,72 @@ def find_program(word, cwd):
     return None
 
 
-def program_script(jobspec):
-    """The same of the others, where the program is a script."""
-    tasks = jobspec.jobspec.get("tasks") or [{}]
-    command = tasks[0].get("command")
-    if not command or not isinstance(command, list):
-        return None
-    cwd = jobspec.attributes.get("system", {}).get("cwd") or os.getcwd()
-    path = find_program(command[0], cwd)
-    if path is None:
-        return None
+def read_script(path, magic=b"#!"):
+    """The text of a file that begins with that, None of any other."""
     try:
         with open(path, "rb") as stream:
-            if stream.read(2) != b"#!":
+            if stream.read(len(magic)) != magic:
                 return None
-            text = b"#!" + stream.read(MOST_BYTES)
+            text = magic + stream.read(MOST_BYTES)
     except OSError:
         # What may be run need not be readable.
         return None
-    return command[0], text.decode("utf-8", errors="replace")
+    return text.decode("utf-8", errors="replace")
+
+
+def folder_of(jobspec):
+    return jobspec.attributes.get("system", {}).get("cwd") or os.getcwd()
+
+
+def program_script(jobspec, command=None):
+    """The same of the others, where the program is a script."""
+    if command is None:
+        tasks = jobspec.jobspec.get("tasks") or [{}]
+        command = tasks[0].get("command")
+    if not command or not isinstance(command, list):
+        return None
+    path = find_program(command[0], folder_of(jobspec))
+    text = read_script(path) if path else None
+    return None if text is None else (command[0], text)
+
+
+def argument_script(jobspec, command):
+    """The same of a script that is the first argument of a shell or the like."""
+    name = os.path.basename(command[0]).rstrip("0123456789.") if command else ""
+    if name not in INTERPRETERS:
+        return None
+    for word in command[1:]:
+        if word == "-c":
+            break
+        if not word.startswith("-"):
+            path = os.path.join(folder_of(jobspec), word)
+            text = read_script(path, b"") if os.path.isfile(path) else None
+            return None if text is None else (word, text)
+    return None
+
+
+def marked(script):
+    """The script, if there may be a line in it that asks for storage."""
+    return script if script and re.search(MARKS, script[1]) else None
+
+
+def words_of(prog, args, jobspec):
+    """What the job runs: the words of its user."""
+    if prog in WORDS:
+        words = getattr(args, WORDS[prog], None) or []
+        return words[1:] if words[:1] == ["--"] else words
+    tasks = jobspec.jobspec.get("tasks") or [{}]
+    return tasks[0].get("command") or []
+
+
+def scripts_of(prog, args, jobspec):
+    """The script that the job runs, and one that another program runs for it: each
+    is None, or a name and a text."""
+    words = words_of(prog, args, jobspec)
+    if prog == "batch" and not (getattr(args, "wrap", False) and words):
+        return marked(batch_script(args, jobspec)), None
+    script = program_script(jobspec, words)
+    return marked(script), None if script else marked(argument_script(jobspec, words))
 
 
 class Copied(argparse.Action):
@@ -89,10 +143,11 @@ class DirectivesPlugin(CLIPlugin):
 
     A script may have its #DW directives as lines of their own, as with Slurm and
     PBS. They are read from the first line to the first that is neither blank nor
-    begins with "#"; one that is further down is refused by flux batch. A line that
-    ends in "\\" goes on in the next one, which begins with #DW again. flux
-    run, submit and bulksubmit look into the program that they run if it begins
-    with "#!".
+    begins with "#". A line that ends in "\\" goes on in the next one, which begins
+    with #DW again. flux run, submit, bulksubmit, alloc and batch --wrap look into
+    the program that they run if it begins with "#!". Lines that are not read, as
+    they are further down, are indented or say "# DW", are refused by flux batch; the
+    others warn.
 
     --dw=TEXT|FILE asks for what a text, or a file, says: #DW directives or the
     name of a preset. It can be given several times. A FILE is a word that has a "/"
@@ -187,13 +242,7 @@ class DirectivesPlugin(CLIPlugin):
     def modify_jobspec(self, args, jobspec):
         given = getattr(args, "dw", None) or []
         check = wants_check(args)
-        script = None
-        if self.prog == "batch":
-            script = batch_script(args, jobspec)
-        elif self.prog != "alloc":
-            script = program_script(jobspec)
-        if script and not any(mark in script[1] for mark in MARKS):
-            script = None
+        script, unread = scripts_of(self.prog, args, jobspec)
         where = {key: getattr(args, f"dw_{key}", None) for key in WHERE}
         attributes = jobspec.attributes.get("system", {})
         where = {
@@ -201,7 +250,8 @@ class DirectivesPlugin(CLIPlugin):
             for key, value in where.items()
         }
         first = getattr(args, "dw_data_first", False)
-        if not (given or check or script or first or any(where.values())):
+        asks = given or script or unread or first or "dw" in attributes
+        if not (asks or check or any(where.values())):
             return
         if os.path.isabs(PACKAGES) and PACKAGES not in sys.path:
             sys.path.insert(0, PACKAGES)
@@ -210,8 +260,12 @@ class DirectivesPlugin(CLIPlugin):
 
         if isinstance(given, str):
             given = [given]
+        if unread:
+            request.warn_unread(self.prog, unread)
         asked = request.Request(self.prog, script, given, jobspec)
         asked.apply()
+        if check or not getattr(args, "dry_run", True):
+            asked.find_service(first or any(where.values()))
         asked.place_at(where)
         if first:
             asked.data_first()

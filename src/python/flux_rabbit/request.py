@@ -2,7 +2,8 @@
 #
 # What a job that is submitted asks for, wherever that is written: #DW lines of its
 # script, options --dw and -S dw=. libdws reads the directives; here is only which
-# lines they are on, so that a fault can be said with its file and line.
+# lines they are on, so that a fault can be said with its file and line. A line that
+# asks for storage and is not read is an error or a warning on standard error.
 """The #DW directives of a job that is being submitted."""
 
 from __future__ import annotations
@@ -26,6 +27,18 @@ _DIRECTIVE = r"(?i:#DW)(?=\s|$)"
 _UNCERTAIN = r"#DW\S+\s.*="
 _STRAY = r"#DW(?=\s|$)"
 _CONTINUES = r"\s*[^\s=#]+="
+# Lines that a person may take for directives: "# DW jobdw", and an indented "#DW".
+_COMMANDS = "jobdw|(create_|destroy_)persistent|persistentdw|copy_(in|out)|container"
+_MISWRITTEN = rf"(?i:\s+#DW(?=\s|$)|\s*#\s+DW\s+({_COMMANDS})\b)"
+_LATE = rf"{_STRAY}|(?i:#DW\s+({_COMMANDS})\b)"
+_OF_SLURM = r"\s*#BB(_LUA)?(?=\s|$)"
+# A line of Flux, which flux batch alone reads.
+_OF_FLUX = r"\W*(?:flux|FLUX):.*(?:--(?:dw|coral2)\b|(?:-S|--setattr[=\s])\s*dw\b)"
+# What these directives bring is found by its name in the environment.
+_VARIABLES = {"jobdw": "DW_JOB_", "persistentdw": "DW_PERSISTENT_"}
+# A service of dws-jobtap.so. An empty request is refused; without the plugin it is
+# not known.
+_SERVICE = "job-manager.dws.epilog-remove"
 
 
 class Source:
@@ -38,6 +51,8 @@ class Source:
         self.name = name
         self.lines = lines
         self.of_file = of_file
+        # Warnings about lines that nobody reads.
+        self.notes: list[str] = []
 
     def place(self, number: int) -> str:
         """Where a line is, for a message."""
@@ -59,8 +74,10 @@ def warn(prog: str, text: str) -> None:
     print(f"flux-{prog}: warning: {text}", file=sys.stderr, flush=True)
 
 
-def header(name: str, text: str) -> tuple[Source, list[str]]:
-    """The #DW lines of a script, and complaints about those that come too late.
+def header(name: str, text: str, of_flux: bool = False) -> tuple[Source, list[str]]:
+    """The #DW lines of a script, and complaints about those that are not read: they
+    come too late, or are not written as directives are. `of_flux`: note lines of
+    Flux that ask for storage, as nobody reads these either.
 
     Directives are in the header: up to the first line that is neither blank nor a
     comment. A line that ends in a backslash goes on in the next one, which begins
@@ -69,16 +86,17 @@ def header(name: str, text: str) -> tuple[Source, list[str]]:
     Raises ValueError, with the place.
     """
     found = Source(name, [])
-    late = []
+    unread = []
     command = 0
     continued = False
     for number, line in numbered(text):
         line = line.rstrip()
         if command:
-            if re.match(_STRAY, line):
-                late.append(
+            if re.match(_LATE, line):
+                unread.append(
                     f"{found.place(number)}: '{_MARK}' is not read below the first "
-                    f"command, which is on line {command}"
+                    f"command, which is on line {command}; move it up, or indent it "
+                    "if it is text for others"
                 )
             continue
         directive = re.match(_DIRECTIVE, line) or re.match(_UNCERTAIN, line)
@@ -91,24 +109,65 @@ def header(name: str, text: str) -> tuple[Source, list[str]]:
                     f"does not go on with '{_MARK}' and a key=value word"
                 )
         elif not directive:
-            if line and not line.startswith("#"):
+            if re.match(_MISWRITTEN, line):
+                unread.append(
+                    f"{found.place(number)}: '{line.strip()[:40]}' is not read: a "
+                    f"directive begins with '{_MARK}' at the beginning of its line, "
+                    f"a comment about one with '#{_MARK}'"
+                )
+            elif re.match(_OF_SLURM, line):
+                found.notes.append(
+                    f"{found.place(number)}: '#BB' is not read, a directive begins "
+                    f"with '{_MARK}'"
+                )
+            elif of_flux and re.match(_OF_FLUX, line):
+                found.notes.append(
+                    f"{found.place(number)}: '# flux:' is read by flux batch only"
+                )
+            elif line and not line.startswith("#"):
                 command = number
             continue
         found.lines.append((number, line))
         continued = line.endswith("\\")
-    return found, late
+    return found, unread
+
+
+def warn_unread(prog: str, script: tuple[str, str]) -> None:
+    """Warn about the #DW lines of a script that is not the program of the job, but
+    an argument of that."""
+    try:
+        found, unread = header(*script)
+    except ValueError as exc:
+        unread = [str(exc)]
+    else:
+        unread = [found.place(number) for number, _ in found.lines] + unread
+    if unread:
+        place = unread[0].partition(": ")[0]
+        warn(
+            prog,
+            f"{place}: '{_MARK}' is not read in an argument of a program: run "
+            f"{script[0]} by its own name, or ask by --dw",
+        )
+
+
+def _asks(lines: list[tuple[int, str]]) -> bool:
+    """Is there anything but comments?"""
+    words = [line.strip() for _, line in lines]
+    return any(re.match(r"[^#]|(?i:#DW)", word) for word in words)
 
 
 def option(value: str) -> Source:
     """The value of an option --dw. Raises ValueError or OSError."""
-    if not value.strip():
-        raise ValueError("--dw: there is no directive")
-    if "\n" in value or value.lstrip().startswith("#"):
-        return Source("--dw", numbered(value), of_file=False)
-    if "/" not in value and not os.path.isfile(value):
-        return Source("--dw", numbered(value), of_file=False)
-    with open(value, encoding="utf-8", errors="replace") as stream:
-        return Source(value, numbered(stream.read()))
+    is_text = "\n" in value or not value.strip() or value.lstrip().startswith("#")
+    if is_text or ("/" not in value and not os.path.isfile(value)):
+        found = Source("--dw", numbered(value), of_file=False)
+    else:
+        with open(value, encoding="utf-8", errors="replace") as stream:
+            found = Source(value, numbered(stream.read()))
+    if not _asks(found.lines):
+        at = f"--dw: {found.name}" if found.of_file else "--dw"
+        raise ValueError(f"{at}: there is no directive")
+    return found
 
 
 def attribute(value: Any) -> Source:
@@ -150,6 +209,20 @@ def rabbits_there() -> list[dict[str, Any]] | None:
         return None
 
 
+@functools.cache
+def service_there() -> bool:
+    """Does the instance act on directives? True if it cannot be asked."""
+    from flux_rabbit import rpc
+
+    try:
+        rpc.Handle().call(_SERVICE)
+    except rpc.Absent:
+        return False
+    except OSError:
+        pass  # a guest may not ask, and nobody may without a job
+    return True
+
+
 def check_rabbits(text: str) -> list[str]:
     """The rabbits that --dw-rabbits names. Raises ValueError, with the name of one
     that there is not."""
@@ -188,7 +261,6 @@ class Request:
 
         Raises ValueError or OSError with a text for the user.
         """
-        self.prog = prog
         self.jobspec = jobspec
         self.sources: list[Source] = []
         # None: the instance was not asked, or does not answer.
@@ -198,14 +270,13 @@ class Request:
         # What is asked for by --dw-rabbits and --dw-near, and which rabbits these are.
         self.where: dict[str, str] = {}
         self.rabbits: list[str] | None = None
+        self.prog = prog
         attributes = jobspec.attributes.get("system", {})
         if script:
-            found, late = header(*script)
-            if late and prog == "batch":
-                raise ValueError(
-                    late[0] + "; move it up, or indent it if it is text for others"
-                )
-            for text in late:
+            found, unread = header(*script, of_flux=prog != "batch")
+            if unread and prog == "batch":
+                raise ValueError(unread[0])
+            for text in unread + found.notes:
                 warn(prog, text)
             self._add(found)
         for value in options:
@@ -213,7 +284,10 @@ class Request:
         # Whether anything is added to what Flux itself has been told.
         self.changed = bool(self.sources)
         if attributes.get("dw") is not None:
-            self._add(attribute(attributes["dw"]), may_be_preset=True)
+            found = attribute(attributes["dw"])
+            if not any(line.strip() for _, line in found.lines):
+                warn(prog, "-S dw: is empty, and asks for no storage")
+            self._add(found, may_be_preset=True)
 
     def _add(self, source: Source, may_be_preset: bool = False) -> None:
         words = [line.strip() for _, line in source.lines if line.strip()]
@@ -277,6 +351,40 @@ class Request:
         self.judge()
         if self.changed:
             self.jobspec.setattr("system.dw", self.text())
+
+    def inherited(self) -> bool:
+        """Are all file systems that are asked for there, by their names, and is
+        nothing else asked for?"""
+        directives = self.judged["directives"] if self.judged else []
+        return bool(directives) and all(
+            entry["command"] in _VARIABLES
+            and _VARIABLES[entry["command"]] + entry["args"]["name"].replace("-", "_")
+            in os.environ
+            for entry in directives
+        )
+
+    def find_service(self, binding: bool) -> None:
+        """See to it that somebody acts on the directives. An instance that is a
+        job has no rabbits: its jobs use the file systems that the job around them
+        has. `binding`: something else is asked for besides.
+
+        Raises ValueError if nobody does.
+        """
+        if not self.sources or service_there():
+            return
+        if not binding and self.inherited():
+            warn(
+                self.prog,
+                "this instance has no rabbits: the job has the file systems of the "
+                "batch job around it, its directives are not acted on",
+            )
+            self.jobspec.attributes["system"].pop("dw", None)
+            return
+        raise ValueError(
+            "the job asks for rabbit storage that this instance does not have: "
+            "dws-jobtap.so was not loaded. Jobs inside a batch job use what that has, "
+            "or are submitted by flux --parent"
+        )
 
     def place_at(self, where: dict[str, Any]) -> None:
         """Note where the nodes are to be: by "rabbits", a hostlist, and "near", a
