@@ -26,6 +26,8 @@ enum value_type {
     V_WORD,               // one of 'words'
     V_WORDS,              // comma separated, sites may have more than 'words'
     V_NAME,
+    V_OBJECT,             // the name of an object of Kubernetes
+    V_LABEL,              // and the value of labels, too
     V_CAPACITY,
     V_LIFETIME,
     V_TEXT,               // anything but empty
@@ -52,36 +54,36 @@ static const struct command_rule rules[] = {
         { "type", V_WORD, true, FS_TYPES },
         { "capacity", V_CAPACITY, true, { NULL } },
         { "name", V_NAME, true, { NULL } },
-        { "profile", V_NAME, false, { NULL } },
+        { "profile", V_OBJECT, false, { NULL } },
         { "requires", V_WORDS, false, DAEMONS },
     } },
     { "create_persistent", false, {
         { "type", V_WORD, true, FS_TYPES },
         { "capacity", V_CAPACITY, false, { NULL } },
-        { "name", V_NAME, true, { NULL } },
-        { "profile", V_NAME, false, { NULL } },
+        { "name", V_LABEL, true, { NULL } },
+        { "profile", V_OBJECT, false, { NULL } },
         { DWS_LIFETIME_KEY, V_LIFETIME, false, { NULL } },
     } },
     { "destroy_persistent", false, {
-        { "name", V_NAME, true, { NULL } },
+        { "name", V_OBJECT, true, { NULL } },
     } },
     { "persistentdw", false, {
-        { "name", V_NAME, true, { NULL } },
+        { "name", V_LABEL, true, { NULL } },
         { "requires", V_WORDS, false, DAEMONS },
     } },
     { "copy_in", false, {
         { "source", V_TEXT, true, { NULL } },
         { "destination", V_TEXT, true, { NULL } },
-        { "profile", V_NAME, false, { NULL } },
+        { "profile", V_OBJECT, false, { NULL } },
     } },
     { "copy_out", false, {
         { "source", V_TEXT, true, { NULL } },
         { "destination", V_TEXT, true, { NULL } },
-        { "profile", V_NAME, false, { NULL } },
+        { "profile", V_OBJECT, false, { NULL } },
     } },
     { "container", true, {
         { "name", V_NAME, true, { NULL } },
-        { "profile", V_NAME, true, { NULL } },
+        { "profile", V_OBJECT, true, { NULL } },
     } },
 };
 
@@ -201,6 +203,39 @@ static int check_name (struct check *c, const char *key, const char *value)
                       " have two or more characters of a-z, 0-9 and '-'",
                       key,
                       value);
+    return 0;
+}
+
+/* What Kubernetes takes for names of objects and values of labels. The name of a
+ * persistent file system is both: NNF labels the parts of that with it, so that one
+ * that is longer is made, and never ready. It can be destroyed.
+ */
+#define OBJECT_MAX 253
+#define LABEL_MAX 63
+
+static int check_object (struct check *c,
+                         const char *key,
+                         const char *value,
+                         size_t max)
+{
+    size_t len = strlen (value);
+
+    if (check_name (c, key, value) < 0)
+        return -1;
+    if (len > max)
+        return FAULT (c,
+                      "%s '%.60s' has %zu characters, there can be at most"
+                      " %zu",
+                      key,
+                      value,
+                      len,
+                      max);
+    if (value[len - 1] == '-')
+        return FAULT (c,
+                      "%s '%.60s%s' must end in one of a-z and 0-9",
+                      key,
+                      len > 60 ? "..." : "",
+                      len > 60 ? value + len - 57 : value);
     return 0;
 }
 
@@ -328,6 +363,10 @@ static int check_value (struct check *c,
             return check_words (c, rule, value);
         case V_NAME:
             return check_name (c, rule->key, value);
+        case V_OBJECT:
+            return check_object (c, rule->key, value, OBJECT_MAX);
+        case V_LABEL:
+            return check_object (c, rule->key, value, LABEL_MAX);
         case V_CAPACITY:
             return check_capacity (c, rule->key, value);
         case V_LIFETIME:
@@ -376,11 +415,18 @@ static int check_storage_key (struct check *c, const struct dws_arg *arg)
 
     if (!arg->value || !*arg->value)
         return FAULT (c, "'%.60s' needs a value", arg->key);
-    if (len >= 2
-        && *name >= 'a' && *name <= 'z'
-        && strspn (name, "abcdefghijklmnopqrstuvwxyz0123456789_") == len)
-        return 0;
-    return warn_unknown (c, "key", arg->key);
+    if (len < 2
+        || *name < 'a' || *name > 'z'
+        || strspn (name, "abcdefghijklmnopqrstuvwxyz0123456789_") != len)
+        return warn_unknown (c, "key", arg->key);
+    /* It becomes the name of a volume. */
+    if (len > LABEL_MAX || name[len - 1] == '_')
+        return FAULT (c,
+                      "'%.60s': the name in it must end in one of a-z and 0-9,"
+                      " and can have at most %d characters",
+                      arg->key,
+                      LABEL_MAX);
+    return 0;
 }
 
 static int check_arg (struct check *c,

@@ -8,6 +8,9 @@
 
 #define XFS "#DW jobdw type=xfs capacity=10GiB name=scratch"
 #define GFS2 "#DW jobdw type=gfs2 capacity=1TB name=my-gfs2"
+#define N60 "aaaaaaaaaaaaaaaaaaaabbbbbbbbbbbbbbbbbbbbcccccccccccccccccccc"
+#define N62 N60 "dd"
+#define N63 N62 "e"
 #define LUS "#DW persistentdw name=lus"
 
 static const char *presets =
@@ -71,8 +74,16 @@ static const struct {
       " profile=x-1']" },
     { "'#DW create_persistent type=lustre name=pool profile=mgs'",
       "['#DW create_persistent type=lustre name=pool profile=mgs']" },
+    { "'#DW create_persistent type=raw capacity=7TiB name=" N63 "'",
+      "['#DW create_persistent type=raw capacity=7TiB name=" N63 "']" },
     { "'#DW destroy_persistent name=pp'",
       "['#DW destroy_persistent name=pp']" },
+    // one that was made before there was a bound
+    { "'#DW destroy_persistent name=" N63 N63 "'",
+      "['#DW destroy_persistent name=" N63 N63 "']" },
+    // this becomes a variable only
+    { "'#DW jobdw type=xfs capacity=1GiB name=" N63 "a-'",
+      "['#DW jobdw type=xfs capacity=1GiB name=" N63 "a-']" },
     { "'#DW persistentdw name=pp requires=copy-offload'",
       "['#DW persistentdw name=pp requires=copy-offload']" },
     { "['" GFS2 "', '#DW copy_in source=/p/in"
@@ -191,6 +202,25 @@ static const struct {
     { "'#DW jobdw type=xfs capacity=10 name=aa'", "'10'", "KiB" },
     { "'#DW jobdw type=xfs capacity=1KiB..1GiB name=aa'", "'1KiB..1GiB'",
       "whole number" },
+    /* what Kubernetes does not take for a name, or a label */
+    { "'#DW create_persistent type=xfs capacity=1GiB name=trailing-'",
+      "'trailing-'", "end in" },
+    { "'#DW create_persistent type=xfs capacity=1GiB name=" N63 "a'",
+      "64 characters", "63" },
+    { "'#DW create_persistent type=xfs capacity=1GiB name=" N62 "-'", "-'",
+      "end in" },
+    { "'#DW persistentdw name=" N63 "a'", "64 characters", "63" },
+    { "'#DW persistentdw name=pp-'", "'pp-'", "end in" },
+    { "'#DW destroy_persistent name=pp-'", "'pp-'", "end in" },
+    { "'#DW destroy_persistent name=" N63 N63 N63 N63 "aa'", "254 characters",
+      "253" },
+    { "'#DW jobdw type=xfs capacity=1GiB name=aa profile=pp-'", "profile 'pp-'",
+      "end in" },
+    { "'#DW container name=cc profile=pp DW_GLOBAL_home_=/lus/home'",
+      "'DW_GLOBAL_home_'", "end in" },
+    { "'#DW container name=cc profile=pp DW_GLOBAL_" N63 "a=/lus/home'",
+      "'DW_GLOBAL_aaaa",
+      "63" },
     { "'#DW jobdw type=xfs capacity=GiB name=aa'", "'GiB'", "whole" },
     { "'#DW jobdw type=xfs capacity=1.5TiB name=aa'", "'1.5TiB'", "whole" },
     { "'#DW jobdw type=xfs capacity=10gib name=aa'", "'10gib'", "GiB" },
