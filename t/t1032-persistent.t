@@ -171,6 +171,30 @@ test_expect_success 'two jobs do not create the same one at once' '
 	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=twin" true) &&
 	done_well $jobid
 '
+# NNF would keep the workflow in Proposal: what makes a file system cannot be changed.
+test_expect_success 'nothing else is made of a name that there is' '
+	for other in "xfs capacity=11GiB" "gfs2 capacity=10GiB" "xfs capacity=10240MiB"; do
+		jobid=$(flux submit -N1 -S dw="#DW create_persistent type=$other name=keep" true) &&
+		exception $jobid dws-create "keep. exists already, made by .*capacity=10GiB" \
+			"fault: user; use it with persistentdw, or destroy" &&
+		dws_wait_event $jobid clean || return 1
+	done &&
+	jobid=$(flux submit -N1 -S dw="$CREATE expires=30d" true) && done_well $jobid &&
+	persistent keep "length == 1"
+'
+test_expect_success 'what the API server never takes is an exception of the job' '
+	dws_ctl fail Proposal --severity Minor --message "not yet" &&
+	jobid=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $jobid "not yet" &&
+	dws_ctl fail Proposal --clear &&
+	dws_ctl fail Proposal --severity Minor \
+		--message "admission webhook \"vx.kb.io\" denied the request: never" &&
+	other=$(flux submit -N1 -S dw="$DWS_DIRECTIVE" true) &&
+	exception $other dws-create "error in Proposal.*denied the request: never" &&
+	dws_wait_event $other clean &&
+	dws_ctl fail Proposal --clear &&
+	done_well $jobid
+'
 test_expect_success 'its owner destroys it' '
 	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
 	done_well $jobid &&

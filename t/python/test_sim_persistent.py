@@ -156,3 +156,44 @@ def test_what_is_not_there(api: Api) -> None:
 def test_only_directive(api: Api) -> None:
     job = start(api, CREATE, "#DW jobdw type=xfs capacity=1GiB name=aa")
     assert "only a single create_persistent" in error_in(api, job.name)
+
+
+def refused(api: Api, job: Job) -> str:
+    """What its driver says of a workflow that stays in Proposal."""
+    stream = watch.Watch().stream(
+        api.custom.list_namespaced_custom_object,
+        *(DWS, "v1alpha7", "default", "workflows"),
+        resource_version="0",
+        field_selector=f"metadata.name={job.name}",
+        timeout_seconds=LIMIT_S,
+    )
+    for event in stream:
+        status = event["object"].get("status", {})
+        for driver in status.get("drivers", ()):
+            if driver.get("error"):
+                assert status["status"] == "DriverWait" and not status["ready"]
+                return str(driver["error"])
+    raise AssertionError(f"{job.name} is not refused")
+
+
+@pytest.mark.parametrize(
+    ("directive", "field"),
+    [
+        (CREATE.replace("10GiB", "11GiB"), "dwDirective"),
+        (CREATE.replace("gfs2", "xfs"), "fsType"),
+    ],
+)
+def test_another_directive(api: Api, directive: str, field: str) -> None:
+    make(api)
+    job = start(api, directive)
+    assert refused(api, job) == (
+        'internal error: admission webhook "vpersistentstorageinstance.kb.io" denied '
+        f"the request: spec.{field}: Forbidden: field is immutable"
+    )
+    job.remove()
+
+
+def test_name_that_is_none(api: Api) -> None:
+    job = start(api, CREATE.replace("shared-data", "trailing-"))
+    assert "is invalid: metadata.name" in refused(api, job)
+    job.remove()

@@ -265,8 +265,26 @@ class Unreachable(Admission):
         raise webhook_failed(_VALIDATOR, _REFUSED)
 
 
+class PersistentAdmission(Admission):
+    """The webhook for persistent storage: what it is does not change."""
+
+    webhook = "vpersistentstorageinstance.kb.io"
+
+    def validate(self, obj: Object, old: Object | None) -> None:
+        spec = obj.get("spec", {})
+        if old is None:
+            if spec.get("state") != "Active":
+                raise denied(self.webhook, "spec.state: Forbidden: must be Active")
+            return
+        for key in ("name", "fsType", "dwDirective"):
+            if spec.get(key) != old["spec"].get(key):
+                text = f"spec.{key}: Forbidden: field is immutable"
+                raise denied(self.webhook, text)
+
+
 def install(store: Store) -> None:
     """Put the webhooks in front of the store."""
+    store.admission["persistentstorageinstances"] = PersistentAdmission()
     store.admission["workflows"] = WorkflowAdmission(
         lambda: store.find(RESOURCES["dwdirectiverules"])
     )

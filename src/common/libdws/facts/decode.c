@@ -431,6 +431,11 @@ static struct dws_workflow *create_with (const struct workflow_text *text,
     wf->desired = state_parse (text->desired);
     wf->state = state_parse (text->state);
     wf->status = status_parse (text->status);
+    /* In Proposal all that is in the objects comes from the directives. Later it is
+     * also ours, or read from what changes, and may be put right. */
+    if (wf->state == DWS_STATE_PROPOSAL && !text->ready
+        && dws_drivers_refused (drivers, state))
+        wf->status = DWS_STATUS_ERROR;
     wf->trouble = wf->status == DWS_STATUS_TRANSIENT
                   || dws_drivers_trouble (drivers, state);
     wf->ready = text->ready;

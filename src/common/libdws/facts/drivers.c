@@ -194,3 +194,22 @@ const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
     }
     return NULL;
 }
+
+bool dws_drivers_refused (json_t *drivers, struct dws_text state)
+{
+    static const char *const refusals[] = {
+        "denied the request: ",         // a webhook: 403
+        "\" is invalid: ",              // the schema, or rules for names: 422
+    };
+    json_t *entry = entry_at_fault (drivers, state);
+    const char *error = entry ? text_of (entry, "error") : "";
+
+    /* The controller had read an object that is not there any more. */
+    if (strstr (error, "metadata.resourceVersion"))
+        return false;
+    for (size_t i = 0; i < sizeof (refusals) / sizeof (refusals[0]); i++) {
+        if (strstr (error, refusals[i]))
+            return true;
+    }
+    return false;
+}

@@ -28,6 +28,11 @@ struct dws_text dws_drivers_text (json_t *drivers, struct dws_text state,
  */
 bool dws_drivers_trouble (json_t *drivers, struct dws_text state);
 
+/* Has the API server refused an object that a driver makes, for what is in it? NNF
+ * reports that as an error that may pass, and tries again for ever.
+ */
+bool dws_drivers_refused (json_t *drivers, struct dws_text state);
+
 /* The rabbit whose controller a driver has waited for in vain, which nothing
  * else tells: copied to 'buf' and returned, or NULL.
  */

@@ -50,6 +50,7 @@ json_t *dws_persistent_describe (json_t *object)
     const char *uid = "";
     json_int_t userid = -1;
     const char *shared = "";
+    const char *directive = NULL;
     json_t *references = NULL;
     json_t *users;
     json_t *o;
@@ -64,10 +65,11 @@ json_t *dws_persistent_describe (json_t *object)
                    "uid", &uid,
                    "namespace", &namespace,
                    "creationTimestamp", &created);
-    json_unpack (object, "{s:{s?s s?I s?o}}",
+    json_unpack (object, "{s:{s?s s?I s?s s?o}}",
                  "spec",
                    "fsType", &type,
                    "userID", &userid,
+                   "dwDirective", &directive,
                    "consumerReferences", &references);
     json_unpack (object, "{s:{s?s}}", "status", "state", &state);
     if (!(users = json_array ()))
@@ -90,8 +92,11 @@ json_t *dws_persistent_describe (json_t *object)
                          "created", dws_timestamp (created),
                          "users", users)))
         goto nomem;
-    if (!strcmp (shared, "true")
-        && json_object_set_new (o, "shared", json_true ()) < 0) {
+    if ((!strcmp (shared, "true")
+         && json_object_set_new (o, "shared", json_true ()) < 0)
+        || (directive
+            && json_object_set_new (o, "directive",
+                                    json_string (directive)) < 0)) {
         json_decref (o);
         goto nomem;
     }

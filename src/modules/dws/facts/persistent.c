@@ -350,15 +350,54 @@ struct question {
     dws_error_t *error;
 };
 
+/* The only directive of the job, as DWS is given it. Returns NULL without one, or
+ * memory.
+ */
+static json_t *create_directive (const struct job *job)
+{
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    double lifetime;
+    json_t *sent = dws_commands_for_dws (directives, &lifetime);
+    json_t *directive = json_incref (json_array_get (sent, 0));
+
+    ERRNO_SAFE (json_decref (sent));
+    ERRNO_SAFE (json_decref (directives));
+    return directive;
+}
+
+/* DWS changes nothing about a file system that exists: a workflow with another
+ * directive for it would stay in Proposal. Whose it is NNF compares first, and says.
+ */
+static int check_existing (const struct question *q, const char *name, json_t *o)
+{
+    const char *made_by = NULL;
+    json_int_t owner = -1;
+    int shared = 0;
+    json_t *directive;
+    int rc = 0;
+
+    (void)json_unpack (o, "{s:I s?b s?s}", "userid", &owner, "shared", &shared,
+                       "directive", &made_by);
+    if (!made_by || (owner != (json_int_t)q->job->facts->userid && !shared))
+        return 0;
+    directive = create_directive (q->job);
+    if (directive && strcmp (json_string_value (directive), made_by) != 0)
+        rc = dws_error (q->error, EINVAL, "persistent file system '%s' exists "
+                        "already, made by '%.200s'", name, made_by);
+    ERRNO_SAFE (json_decref (directive));
+    return rc;
+}
+
 /* Of two workflows that make the same file system at once, NNF lets one hang.
  */
 static int check_create (const struct question *q, const char *name)
 {
     struct rival rival = { .job = q->job, .name = name };
     char label[JOB_LABEL_SIZE];
+    json_t *o;
 
-    if (persistent_find (q->p, name))
-        return 0;
+    if ((o = persistent_find (q->p, name)))
+        return check_existing (q, name, o);
     jobs_each (q->job->ctx->jobs, find_rival, &rival);
     if (!rival.found)
         return 0;

@@ -19,6 +19,7 @@ from dws_sim.controllers.common import (
     fatal,
     inherited_labels,
     is_deleting,
+    met,
     missing,
     owner_of,
     ref,
@@ -27,7 +28,8 @@ from dws_sim.controllers.manager import Controller, Manager, Retry
 from dws_sim.controllers.pool import POOL_LABEL
 from dws_sim.controllers.profiles import find_profile, padded, pin_profile
 from dws_sim.directive import Directive, capacity_bytes, parse
-from dws_sim.jsontree import Object
+from dws_sim.errors import ApiError
+from dws_sim.jsontree import Object, edit
 from dws_sim.schema.resources import DWS_GROUP
 
 PHYSICAL = {"type": "physical", "priority": "mandatory"}
@@ -225,6 +227,11 @@ class BreakdownController(Controller):
         except ResourceError as exc:
             failed = True
             status["error"] = exc.to_object()
+        except ApiError as exc:
+            if exc.code not in (403, 422):
+                raise
+            failed = True
+            status["error"] = met(exc).to_object()
         if (status["ready"] or failed) and status != obj.get("status"):
             await self.cluster.update_status(self.plural, {**obj, "status": status})
         # A wrong profile may be put right: look again in a while.
@@ -277,6 +284,11 @@ class BreakdownController(Controller):
         found = await self.cluster.get(INSTANCES, namespace, name)
         if found is not None:
             check_user(found, user, "existing ")
+            wanted = {"fsType": directive.get("type"), "dwDirective": directive.text}
+            new = edit(found, "spec")
+            new["spec"].update(wanted)
+            if new != found:
+                await self.cluster.update(INSTANCES, new)
             return found
         profile = await find_profile(self.cluster, PROFILES, directive.get("profile"))
         spec = {

@@ -173,10 +173,44 @@ static void test_long_texts (void **state)
     check_cut (large, large, "...");
 }
 
+/* What the API server does not take is not taken at the next try.
+ */
+static void test_refused (void **state)
+{
+    static const struct {
+        const char *error;
+        bool refused;
+    } tab[] = {
+        { "admission webhook \"vpersistentstorageinstance.kb.io\" denied the"
+          " request: spec.dwDirective: Forbidden: field is immutable", true },
+        { "could not create: PersistentStorageInstance.x \"pp-\" is invalid:"
+          " metadata.name: Invalid value", true },
+        { "Servers.x \"a\" is invalid: metadata.resourceVersion: Invalid value:"
+          " 0", false },
+        { "failed calling webhook \"x.kb.io\": connection refused", false },
+        { "the argument is invalid: x", false },
+        { "", false },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *entries = json_array ();
+        json_t *entry = J ("{'watchState': 'Proposal', 'completed': false,"
+                           " 'status': 'Running'}");
+
+        json_object_set_new (entry, "error", json_string (tab[i].error));
+        json_array_append_new (entries, entry);
+        assert_int_equal (dws_drivers_refused (entries, dws_text ("Proposal")),
+                          tab[i].refused);
+        assert_false (dws_drivers_refused (entries, dws_text ("Setup")));
+        json_decref (entries);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_drivers),
+        cmocka_unit_test (test_refused),
         cmocka_unit_test (test_long_texts),
     };
 

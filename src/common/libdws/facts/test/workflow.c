@@ -253,6 +253,39 @@ static void test_trouble (void **state)
     dws_workflow_destroy (old);
 }
 
+/* What the API server refuses in Proposal it refuses for good.
+ */
+#define REFUSED(state, ready) \
+    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u2'}," \
+    " 'spec': {'desiredState': '" state "'}," \
+    " 'status': {'state': '" state "', 'ready': " ready "," \
+    "  'status': 'DriverWait', 'message': 'm', 'drivers': [" \
+    "   {'watchState': '" state "', 'completed': false, 'status': 'Running'," \
+    "    'error': 'internal error: admission webhook x denied the request: no'}" \
+    " ]}}"
+
+static void test_refused (void **state)
+{
+    static const struct {
+        const char *text;
+        bool error;
+    } tab[] = {
+        { REFUSED ("Proposal", "false"), true },
+        { REFUSED ("Proposal", "true"), false },
+        { REFUSED ("Setup", "false"), false },
+        { REFUSED ("PreRun", "false"), false },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_workflow *wf = wf_decode (tab[i].text);
+
+        assert_non_null (wf);
+        assert_int_equal (wf->status == DWS_STATUS_ERROR, tab[i].error);
+        assert_non_null (strstr (wf->message, "denied the request: no"));
+        dws_workflow_destroy (wf);
+    }
+}
+
 /* The date of a TransientCondition outlives the process that has seen it begin,
  * in the same state.
  */
@@ -411,6 +444,7 @@ int main (void)
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_inherit),
         cmocka_unit_test (test_trouble),
+        cmocka_unit_test (test_refused),
         cmocka_unit_test (test_stamp),
         cmocka_unit_test (test_broken),
         cmocka_unit_test (test_escaped),

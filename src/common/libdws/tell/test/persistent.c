@@ -12,6 +12,7 @@ static void test_describe (void **state)
         "{'metadata': {'name': 'keep', 'uid': 'a-b', 'namespace': 'default',"
         " 'creationTimestamp': '2026-11-23T12:00:00Z'},"
         " 'spec': {'name': 'keep', 'fsType': 'lustre', 'userID': 1001,"
+        " 'dwDirective': '#DW create_persistent name=keep',"
         " 'state': 'Active', 'consumerReferences': ["
         "   {'name': 'fluxjob-42-0'}, {'name': 'fluxjob-7-00c0ffee-1'},"
         "   {'name': 'other-thing-1'}, {}, 5]},"
@@ -22,6 +23,7 @@ static void test_describe (void **state)
     assert_json (o, "{'name': 'keep', 'uid': 'a-b', 'namespace': 'default',"
                  " 'type': 'lustre', 'userid': 1001, 'state': 'Active',"
                  " 'created': 1795435200.0,"
+                 " 'directive': '#DW create_persistent name=keep',"
                  " 'users': [{'workflow': 'fluxjob-42', 'jobid': 42},"
                  " {'workflow': 'fluxjob-7-00c0ffee', 'jobid': 7},"
                  " {'workflow': 'other-thing'}]}");
