@@ -72,6 +72,13 @@ test_expect_success 'a misspelt directive is refused with the word at fault' '
 	test_must_fail flux submit -S dw="nothing" true 2>err &&
 	grep "nothing" err
 '
+test_expect_success 'an attribute that is like ours, and would be ignored, is refused' '
+	for key in DW Dw dw-rabbits dw_rabbit dw_; do
+		test_must_fail flux submit -S $key="$GOOD" true 2>err &&
+		grep "attributes.system: .$key. is not known" err || return 1
+	done &&
+	flux submit -S dwarf=1 -S dword=1 true
+'
 test_expect_success 'dw of another type is refused' '
 	test_must_fail flux submit -S dw=42 true 2>err &&
 	grep dw err

@@ -37,6 +37,42 @@ test_expect_success 'a container profile that there is not is the fault of the u
 		"no valid container profile found .*nosuch.*fault: user" &&
 	nnf_clean
 '
+# stays_in_proposal NAME DIRECTIVE TEXT: what becomes of such a workflow without us
+stays_in_proposal () {
+	jq -n --arg name $1 --arg dw "$2" --argjson user $(id -u) "{
+		apiVersion: \"dataworkflowservices.github.io/v1alpha7\", kind: \"Workflow\",
+		metadata: {name: \$name, namespace: \"default\"},
+		spec: {desiredState: \"Proposal\", wlmID: \"x\", jobID: \"1\", userID: \$user,
+			groupID: 0, dwDirectives: [\$dw]}}" >workflow &&
+	rig create workflows "$(cat workflow)" &&
+	rig until workflows $1 "[.status.drivers[]? | .error // \"\" | test(\"$3\")] | any" &&
+	rig get workflows $1 >workflow && jq -c .status.drivers workflow &&
+	jq -e ".status.status == \"DriverWait\" and .status.ready == false" workflow &&
+	rig remove $1
+}
+test_expect_success 'a file system is not made anew with another size' '
+	kept="#DW create_persistent type=xfs capacity=%sGiB name=kept" &&
+	jobid=$(nnf_submit "$(printf "$kept" 1)" -N1 true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	jobid=$(nnf_submit "$(printf "$kept" 2)" -N1 true) &&
+	nnf_refused $jobid dws-create "exists already, made by .*=1GiB.*fault: user" &&
+	stays_in_proposal other-size "$(printf "$kept" 2)" "denied the request: " &&
+	jobid=$(nnf_submit "$(printf "$kept" 1)" -N1 true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	jobid=$(nnf_submit "#DW destroy_persistent name=kept" -N1 true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	nnf_clean
+'
+test_expect_success 'a name that Kubernetes does not take is refused at once' '
+	kept="#DW create_persistent type=xfs capacity=1GiB name=" &&
+	long=$(printf "a%.0s" $(seq 64)) &&
+	for name in trailing- $long; do
+		test_must_fail nnf_submit "$kept$name" -N1 true 2>err &&
+		grep "name .$name" err || return 1
+	done &&
+	stays_in_proposal no-name "${kept}trailing-" "is invalid: metadata.name" &&
+	nnf_clean
+'
 test_expect_success 'a node that NNF does not know' '
 	computes 2 compute-01 nobody &&
 	nnf_refused $jobid dws-timeout \

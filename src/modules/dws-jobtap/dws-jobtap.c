@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <syslog.h>
 #include <flux/hostlist.h>
 
@@ -106,6 +107,41 @@ static int check_first (json_t *first, json_t *commands, json_t *resources,
     return 0;
 }
 
+/* A key that is like ours, and none of them, would be ignored: "DW", "dw_rabbit".
+ */
+static int check_keys (flux_plugin_arg_t *args, dws_error_t *error)
+{
+    static const char *const keys[] = {
+        "dw", "dw_data_first", "dw_failure_tolerance", "dw_group", "dw_near",
+        "dw_rabbits",
+    };
+    const size_t count = sizeof (keys) / sizeof (keys[0]);
+    json_t *system = NULL;
+    json_t *value;
+    const char *key;
+
+    (void)flux_plugin_arg_unpack (args,
+                                  FLUX_PLUGIN_ARG_IN,
+                                  "{s:{s:{s:o}}}",
+                                  "jobspec",
+                                  "attributes",
+                                  "system", &system);
+    json_object_foreach (system, key, value) {
+        size_t i = 0;
+
+        if (strncasecmp (key, "dw", 2) != 0
+            || (key[2] != '\0' && key[2] != '_' && key[2] != '-'))
+            continue;
+        while (i < count && strcmp (key, keys[i]) != 0)
+            i++;
+        if (i == count)
+            return dws_error (error, EINVAL, "attributes.system: '%.60s' is not"
+                              " known; dw, dw_data_first, dw_failure_tolerance,"
+                              " dw_group, dw_near and dw_rabbits are", key);
+    }
+    return 0;
+}
+
 static int validate_cb (flux_plugin_t *p,
                         const char *topic,
                         flux_plugin_arg_t *args,
@@ -140,6 +176,8 @@ static int validate_cb (flux_plugin_t *p,
                                 "dw_near", &near,
                                 "dw_data_first", &first) < 0)
         return flux_jobtap_reject_job (p, args, "attributes.system: malformed");
+    if (check_keys (args, &error) < 0)
+        return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (dw) {
         presets = jobtap_args_presets (ctx, args, DWS_PRESETS_USER);
         dirs = dws_directives_parse (dw, presets, &ctx->limits, &error);
