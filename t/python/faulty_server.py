@@ -56,6 +56,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def serve(self):
         self.body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.server.seen.append((self.command, self.path, self.headers))
+        self.server.connections.append(self.client_address)
         if self.path == GROUP and not self.server.no_discovery:
             self.send(200, VERSIONS)
             return
@@ -88,6 +89,7 @@ class Server:
         self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
         self.http.seen = []
+        self.http.connections = []  # of these requests
         self.http.script = []
         self.http.token = None
         self.http.subject = None
@@ -130,6 +132,55 @@ def answer(code, reason="", message="no", headers=()):
 def cut(handler):
     """Close the connection in the middle of an answer."""
     handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
+    handler.close_connection = True
+
+
+def hang_up(handler):
+    """Close the connection in the place of an answer."""
+    handler.close_connection = True
+
+
+def at(version):
+    """A list of nothing, in which a resource version is."""
+    body = {"items": [], "metadata": {"resourceVersion": str(version)}}
+    return lambda handler: handler.send(200, body)
+
+
+def pour(size, code=200):
+    """Send so many blanks as an answer, as long as somebody takes them."""
+
+    def send(handler):
+        handler.send_response(code)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        handler.server.poured = 0
+        piece = b" " * (1 << 16)
+        try:
+            while handler.server.poured < size:
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                handler.server.poured += len(piece)
+            handler.end_stream()
+        except OSError:
+            handler.close_connection = True
+
+    return send
+
+
+def drip(handler, code=200):
+    """Send a byte now and then as an answer that is never whole."""
+    handler.send_response(code)
+    handler.send_header("Content-Length", "100000")
+    handler.end_headers()
+    handler.connection.settimeout(0.05)
+    while True:
+        try:
+            handler.wfile.write(b" ")
+            if not handler.connection.recv(1):
+                break
+        except TimeoutError:
+            continue
+        except OSError:
+            break
     handler.close_connection = True
 
 

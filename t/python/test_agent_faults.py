@@ -19,6 +19,7 @@ from faulty_server import (
     Server,
     answer,
     cut,
+    hang_up,
     never,
     run,
 )
@@ -352,6 +353,55 @@ def test_a_kubeconfig_that_is_being_written_is_no_end(server, tmp_path):
     assert run(api, GET)[0][0]["ok"]
     with pytest.raises(ConfigError):
         Kube(str(tmp_path / "none"))
+
+
+WRITES = [
+    PATCH,
+    {"op": "create", "object": workflow("w")},
+    {"op": "delete"},
+    {"op": "drop-finalizer", "finalizer": "ours"},
+]
+
+
+@pytest.mark.parametrize("write", WRITES, ids=lambda write: write["op"])
+def test_a_connection_that_is_closed_in_the_place_of_an_answer(server, write):
+    """Whoever waits is told, and what the server says to the second request is judged
+    as after trouble: it may not have read its rules."""
+    api, loop = server.kube(), Loop()
+    assert run(api, write, loop=loop)[0][0]["ok"]
+    before = len(server.http.seen)
+    server.http.script = [hang_up, answer(403, "Forbidden", FORBIDDEN)]
+    got, trouble = run(api, write, loop=loop)
+    assert got[0]["ok"]
+    assert [t["status"] for t in trouble] == [0, 0]
+    assert "closed the connection" in trouble[0]["message"]
+    assert FORBIDDEN in trouble[1]["message"]
+    assert len(server.http.seen) == before + 3
+    loop.close()
+
+
+def test_a_kubeconfig_that_cannot_be_read_is_told_of_once(server, tmp_path, caplog):
+    """Until then all that was said is that the server does not know us any more."""
+    api = server.kube(token="first")
+    server.http.token = "Bearer second"
+    path = tmp_path / "kubeconfig"
+
+    def lines():
+        return [r.getMessage() for r in caplog.records if str(path) in r.getMessage()]
+
+    path.unlink()
+    for _ in range(3):
+        with pytest.raises(ApiError, match=f"Unauthorized; kubeconfig {path}: "):
+            api.get("workflows", "default", "w")
+    assert len(lines()) == 1
+    path.write_text("apiVersion: [")
+    for _ in range(3):
+        with pytest.raises(ApiError):
+            api.get("workflows", "default", "w")
+    assert len(lines()) == 2
+    server.kubeconfig(token="second")
+    assert run(api, GET)[0][0]["ok"]
+    assert lines()[2:] == [f"kubeconfig {path} can be read again"]
 
 
 def test_a_version_that_is_not_served_any_more(server):

@@ -5,13 +5,14 @@ import json
 import pathlib
 import socket
 import threading
+from urllib.parse import parse_qs, urlsplit
 
 import faulty_server
 import pytest
 import urllib3
-from faulty_server import LIMIT_S, Server, answer
+from faulty_server import LIMIT_S, Server, answer, drip, hang_up, pour
 from flux_k8s import transport
-from flux_k8s.errors import UNREACHABLE, ApiError
+from flux_k8s.errors import TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop
 
@@ -266,3 +267,104 @@ def test_an_event_comes_whole_however_it_is_cut(server):
 
     server.http.script = [in_pieces]
     assert Loop().run(watch(server.kube())) == [("ADDED", event["object"])]
+
+
+def ask_of(server):
+    """Carries out requests over connections that are kept."""
+    host = f"http://127.0.0.1:{server.port}"
+    reached = transport.Transport(host, urllib3.PoolManager(), 2)
+    loop = Loop()
+
+    def ask(method="GET", body=None, timeout_s=LIMIT_S):
+        async def one():
+            return await transport.Request(reached, method, "/x", (), body, timeout_s)
+
+        return loop.run(one())
+
+    return ask
+
+
+@pytest.mark.parametrize("method", ["PATCH", "POST", "DELETE"])
+def test_libcurl_repeats_nothing_that_changes_something(server, method):
+    """The server closes a kept connection in the place of an answer: it may have done
+    what it was asked to."""
+    ask = ask_of(server)
+    assert ask(method, b"{}").status == 200
+    server.http.script = [hang_up]
+    with pytest.raises(transport.NoAnswer, match="without an answer") as error:
+        ask(method, b"{}")
+    assert error.value.connected
+    assert len(server.http.seen) == 2
+    assert ask(method, b"{}").status == 200
+
+
+def test_a_byte_now_and_then_is_no_answer(server):
+    server.http.script = [drip]
+    with pytest.raises(transport.NoAnswer) as error:
+        ask_of(server)(timeout_s=0.2)
+    assert error.value.timed_out
+
+
+def headers_only(handler):
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(200 << 20))
+    handler.end_headers()
+    handler.server.poured = 0
+    handler.rfile.read(1)
+    handler.close_connection = True
+
+
+def endless_headers(handler):
+    handler.send_response(200)
+    handler.server.poured = 0
+    try:
+        while handler.server.poured < 200 << 20:
+            handler.wfile.write(b"X: %s\r\n" % (b"x" * 4096))
+            handler.server.poured += 4096
+    except OSError:
+        pass
+    handler.close_connection = True
+
+
+@pytest.mark.parametrize("big", [pour(200 << 20), headers_only, endless_headers])
+def test_what_is_larger_than_any_answer_is_not_taken(server, big):
+    ask = ask_of(server)
+    server.http.script = [big]
+    with pytest.raises(transport.NoAnswer) as error:
+        ask()
+    assert error.value.too_large or big is endless_headers
+    # what is on its way then, in buffers of the two ends
+    assert server.http.poured <= transport.ANSWER_BYTES + (16 << 20)
+    assert ask().status == 200
+
+
+def test_a_page_that_is_too_large_is_asked_for_in_parts(server, monkeypatch):
+    monkeypatch.setattr(transport, "ANSWER_BYTES", 100_000)
+    objects = [
+        {"metadata": {"name": str(n), "namespace": "default"}, "x": "x" * 30_000}
+        for n in range(10)
+    ]
+    asked = []
+
+    def page(handler):
+        query = parse_qs(urlsplit(handler.path).query)
+        limit, start = int(query["limit"][0]), int(query.get("continue", ["0"])[0])
+        asked.append((start, limit))
+        end = start + limit
+        more = {"continue": str(end)} if end < len(objects) else {}
+        metadata = {"resourceVersion": "7", **more}
+        handler.send(200, {"items": objects[start:end], "metadata": metadata})
+
+    server.http.script = [page] * 30
+    listed, version = server.kube().list_all("workflows")
+    assert (listed, version) == (objects, "7")
+    sizes = [limit for _, limit in asked]
+    assert sizes == sorted(sizes, reverse=True) and 1 <= sizes[-1] <= 3
+
+
+def test_an_object_that_is_too_large_is_trouble(server, monkeypatch):
+    monkeypatch.setattr(transport, "ANSWER_BYTES", 100_000)
+    server.http.script = [pour(1 << 20)] * 30
+    with pytest.raises(ApiError) as error:
+        server.kube().list_all("workflows")
+    assert error.value.transient and error.value.reason == TOO_LARGE

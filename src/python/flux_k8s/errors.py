@@ -13,6 +13,7 @@ from flux_k8s.objects import parse
 # Reasons of ours, where there was no answer.
 UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
 BROKEN = "Broken"  # the connection, or the answer, ended early or never came
+TOO_LARGE = "TooLarge"  # the answer is larger than any that makes sense
 
 # No server may put a request off for longer.
 RETRY_AFTER_CAP_S = 300.0

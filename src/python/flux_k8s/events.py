@@ -10,10 +10,10 @@ from typing import Callable
 from flux_k8s.errors import BROKEN, ApiError
 from flux_k8s.objects import Object, parse
 from flux_k8s.skim import skim_events
-from flux_k8s.transport import NoAnswer, Stream
+from flux_k8s.transport import ANSWER_BYTES, NoAnswer, Stream
 
-# No event is longer: no object is, by far.
-EVENT_BYTES = 64 << 20
+# No event is longer than the object in it.
+EVENT_BYTES = ANSWER_BYTES
 
 
 class WatchStream:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+import weakref
 from typing import Any, Callable
 from urllib.parse import quote, urlencode
 
@@ -16,7 +17,7 @@ import kubernetes.client
 from flux_k8s import kubeconfig
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
-from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
+from flux_k8s.errors import BROKEN, TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop, Task
@@ -109,6 +110,10 @@ class Kube:
         self._versions: dict[str, str] = {}
         # paths of kinds in namespaces, with these versions
         self._roots: dict[tuple[str, str], str] = {}
+        # what is wrong with the kubeconfig, whose last good content is in use
+        self._fault = ""
+        # that of watches
+        self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._waiting = Loop()
         self._load()
 
@@ -122,6 +127,9 @@ class Kube:
         self._transport = Transport(configuration.host, pool, self._connections)
         self._headers_until = 0.0
         self._loaded_at = time.monotonic()
+        if self._fault:
+            LOGGER.warning("kubeconfig %s can be read again", self.path)
+            self._fault = ""
 
     def _judge(self, fault: str) -> None:
         """Refuse an insecure server, or say once that it is allowed."""
@@ -179,7 +187,7 @@ class Kube:
             )
             status = answer.status
         except NoAnswer as exc:
-            raise self._no_answer(exc) from exc
+            raise self._no_answer(exc, began) from exc
         finally:
             self.stats.request(*what, status, time.monotonic() - began)
         if status >= 300:
@@ -190,26 +198,44 @@ class Kube:
         """Begin to read what goes on for so long."""
         began = time.monotonic()
         stream = self._transport.stream(path, self._header_lines(), timeout_s)
+        self._streams.add(stream)
         try:
             await stream.open()
         except NoAnswer as exc:
-            raise self._no_answer(exc) from exc
+            raise self._no_answer(exc, began) from exc
         finally:
             self.stats.request(*what, stream.status, time.monotonic() - began)
         if stream.status < 300:
             return stream
         try:
-            answer = await stream.answer()
+            answer = await stream.answer(READ_TIMEOUT_S)
         except NoAnswer as exc:
             raise ApiError(0, BROKEN, str(exc)) from exc
         finally:
             stream.close()
         raise self._refusal(answer)
 
-    def _no_answer(self, error: NoAnswer) -> ApiError:
+    def _no_answer(self, error: NoAnswer, began: float) -> ApiError:
+        """Args:
+        began: when the request was sent.
+        """
+        if error.too_large:
+            return ApiError(0, TOO_LARGE, str(error))
         self._try_reload()
         self.comeback.lost()
+        if error.timed_out:
+            self._doubt(began)
         return ApiError(0, BROKEN if error.connected else UNREACHABLE, str(error))
+
+    def _doubt(self, since: float) -> None:
+        """The server has not answered since then, though nobody has said that it is
+        gone: open anew the watches that have heard nothing since then either. What
+        comes next goes over new connections: those that there are may all end at
+        what is dead."""
+        self._transport.renew()
+        for stream in list(self._streams):
+            if stream.heard_at < since:
+                stream.give_up()
 
     def _refusal(self, answer: Answer) -> ApiError:
         error = ApiError.from_response(
@@ -217,6 +243,9 @@ class Kube:
         )
         if error.status == 401:
             self._try_reload()
+            if self._fault:
+                text = f"{error.message}; {self._fault}"
+                error = ApiError(401, error.reason, text)
         if (
             error.status == 403
             and WEBHOOK not in error.message
@@ -240,13 +269,15 @@ class Kube:
         return error
 
     def _try_reload(self) -> None:
+        """A file that is being written, or gone, is no end: what was read before
+        stays. The log says so once, also when it can be read again."""
         try:
             self._reload()
-        except InsecureError as exc:
-            LOGGER.warning("%s: what was read before stays", exc)
-        except ConfigError:
-            # The file is being written, or gone: go on with what we have.
-            pass
+        except ConfigError as exc:
+            fault = str(exc)
+            if fault != self._fault:
+                LOGGER.warning("%s: what was read before stays", fault)
+            self._fault = fault
 
     async def _request(
         self, what: tuple[str, str], method: str, path: str, *args: Any
@@ -385,7 +416,8 @@ class Kube:
 
     def adelete(self, plural: str, namespace: str, name: str) -> Task[Object]:
         """Delete an object; with finalizers it stays until they are gone."""
-        return self._passed("delete", (plural, namespace, name))
+        # DeleteOptions that say nothing: what has a body libcurl does not send again
+        return self._passed("delete", (plural, namespace, name), {})
 
     async def alist_all(
         self, plural: str, selector: str = "", limit: int = LIST_PART
@@ -423,6 +455,13 @@ class Kube:
             return found, listed.version, listed.more
 
         return await self._list_whole(read, plural, selector, LIST_PART, recent)
+
+    async def anow(self, plural: str) -> str:
+        """The resource version that a list of a kind would have now: never an older
+        one than of anything that the server has shown, unless it has lost that."""
+        url = f"{await self._path(RESOURCES[plural])}?limit=1"
+        data = await self._send(("list", plural), "GET", url)
+        return _decoded_part(data, f"GET {url}")[1]
 
     async def alist_in(
         self, plural: str, namespace: str, selector: str
@@ -484,7 +523,14 @@ class Kube:
             query["labelSelector"] = selector
         while True:
             url = f"{path}?{urlencode(query)}"
-            data = await self._send(("list", plural), "GET", url)
+            try:
+                data = await self._send(("list", plural), "GET", url)
+            except ApiError as exc:
+                if exc.reason != TOO_LARGE or limit <= 1:
+                    raise
+                limit //= 2
+                query["limit"] = str(limit)
+                continue
             part, version, more = read(data, f"GET {url}")
             objects.extend(part)
             if not more:

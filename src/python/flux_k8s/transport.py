@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 import socket
 import ssl
+import time
+import weakref
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Callable, Protocol
 from urllib.parse import urlsplit
@@ -20,6 +23,19 @@ if TYPE_CHECKING:
     from flux_k8s.loop import Loop
 
 CONNECT_TIMEOUT_S = 5.0
+
+# No answer and no event of a watch is larger. The largest object that a default etcd
+# stores is 1.5 MiB; a part of a list that is larger is asked for in smaller parts.
+ANSWER_BYTES = 32 << 20
+
+# An answer that has begun comes to its end in so many times what a server may be
+# silent: a byte now and then does not keep a request under way.
+DEADLINES = 2
+
+# A watch that hears nothing for so long is opened anew. An API server sends a bookmark
+# about once a minute (bookmarkFrequency in its cacher); one of a kind in which nothing
+# has changed since the watch began it does not send.
+SILENCE_S = 75.0
 
 # A peer that is gone without a word (power, a firewall that has forgotten the
 # connection) is noticed in half a minute, however long a watch may be silent.
@@ -37,11 +53,21 @@ class NoAnswer(Exception):
 
     Attributes:
         connected: whether there was a connection at all.
+        timed_out: the server was silent, or too slow.
+        too_large: there was more than ANSWER_BYTES of it.
     """
 
-    def __init__(self, message: str, connected: bool) -> None:
+    def __init__(
+        self,
+        message: str,
+        connected: bool,
+        timed_out: bool = False,
+        too_large: bool = False,
+    ) -> None:
         super().__init__(message)
         self.connected = connected
+        self.timed_out = timed_out
+        self.too_large = too_large
 
 
 class Answer:
@@ -95,7 +121,8 @@ class Request:
     ) -> None:
         """Args:
         headers: lines.
-        read_timeout_s: how long the server may be silent.
+        read_timeout_s: how long the server may be silent; the whole answer has
+            DEADLINES times as long.
         """
         self.transport = transport
         self.path = path
@@ -181,6 +208,8 @@ class Transport:
         curl = self._handle(method, headers, no_body)
         curl.setopt(pycurl.LOW_SPEED_LIMIT, 1)
         curl.setopt(pycurl.LOW_SPEED_TIME, max(1, math.ceil(read_timeout_s)))
+        curl.setopt(pycurl.TIMEOUT_MS, math.ceil(1000 * DEADLINES * read_timeout_s))
+        curl.setopt(pycurl.MAXFILESIZE, ANSWER_BYTES)
         return Transfer(self, kind, curl)
 
     def begin(self, request: Request, loop: Loop, done: Done) -> None:
@@ -188,7 +217,12 @@ class Transport:
         transfer = self._transfer(request.kind)
         transfer.curl.setopt(pycurl.URL, self._host + request.path)
         if request.body is not None:
-            transfer.curl.setopt(pycurl.POSTFIELDS, request.body)
+            # POSTFIELDS would let libcurl send it once more by itself, when the server
+            # closes a kept connection instead of answering. What it has read from here
+            # it can not read again. Without a body there is nothing to be read: who
+            # does not want a request repeated sends one.
+            transfer.curl.setopt(pycurl.POSTFIELDSIZE, len(request.body))
+            transfer.curl.setopt(pycurl.READFUNCTION, io.BytesIO(request.body).read)
         transfer.done = done
         self.multi(loop).add(transfer)
 
@@ -198,6 +232,11 @@ class Transport:
         curl.setopt(pycurl.URL, self._host + path)
         curl.setopt(pycurl.TIMEOUT_MS, int(1000 * timeout_s))
         return Stream(self, curl)
+
+    def renew(self) -> None:
+        """Use none of the connections that there are for what is begun from now on,
+        and look up the server's name anew. What is under way stays where it is."""
+        self._multi = None
 
     def multi(self, loop: Loop) -> Multi:
         if self._multi is None or self._multi.loop is not loop:
@@ -224,19 +263,37 @@ class Transfer:
         self.done: Done | None = None
         self._transport = transport
         self._data: list[bytes] = []
+        self._size = 0
         self._headers: list[bytes] = []
-        curl.setopt(pycurl.WRITEFUNCTION, self._data.append)
-        curl.setopt(pycurl.HEADERFUNCTION, self._headers.append)
+        curl.setopt(pycurl.WRITEFUNCTION, self._on_data)
+        curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
+
+    def _on_data(self, data: bytes) -> int:
+        self._data.append(data)
+        return self._counted(len(data))
+
+    def _on_header(self, line: bytes) -> int:
+        self._headers.append(line)
+        return self._counted(len(line))
+
+    def _counted(self, size: int) -> int:
+        """libcurl gives up if there was more than this says."""
+        self._size += size
+        return size if self._size <= ANSWER_BYTES else 0
 
     def ended(self, error: NoAnswer | None) -> None:
         done, self.done = self.done, None
         assert done is not None
         if error is not None:
+            if self._size > ANSWER_BYTES:
+                error = _too_large()
+            self._data.clear()
             done(error)
             return
         status = self.curl.getinfo(pycurl.RESPONSE_CODE)
         answer = Answer(status, b"".join(self._data), self._headers[:])
         self._data.clear()
+        self._size = 0
         self._headers.clear()
         self._transport.give_back(self)
         done(answer)
@@ -319,15 +376,21 @@ class Multi:
 
 
 class Stream:
-    """An answer that goes on, for one coroutine."""
+    """An answer that goes on, for one coroutine.
+
+    Attributes:
+        heard_at: when something has come last, or the request was made.
+    """
 
     def __init__(self, transport: Transport, curl: pycurl.Curl) -> None:
         self.curl = curl
         self.status = 0
+        self.heard_at = time.monotonic()
         self._transport = transport
         self._multi: Multi | None = None
         self._chunks: list[bytes] = []
         self._headers: list[bytes] = []
+        self._headers_size = 0
         self._over = False
         self._error: NoAnswer | None = None
         self._done: Done | None = None  # of who waits for more
@@ -335,14 +398,18 @@ class Stream:
         curl.setopt(pycurl.HEADERFUNCTION, self._on_header)
 
     def _on_data(self, data: bytes) -> None:
+        self.heard_at = time.monotonic()
         self._chunks.append(data)
         if self._multi is not None:
             self._multi.note(self)
 
-    def _on_header(self, line: bytes) -> None:
+    def _on_header(self, line: bytes) -> int:
+        self.heard_at = time.monotonic()
         self._headers.append(line)
+        self._headers_size += len(line)
         if self._multi is not None and line in (b"\r\n", b"\n"):
             self._multi.note(self)
+        return len(line) if self._headers_size <= ANSWER_BYTES else 0
 
     @property
     def _begun(self) -> bool:
@@ -360,6 +427,32 @@ class Stream:
         if self._multi is None:
             self._multi = self._transport.multi(loop)
             self._multi.add(self)
+            self._listen(loop)
+
+    def _listen(self, loop: Loop) -> None:
+        """Have silence noticed, as long as somebody has this stream."""
+        found = weakref.ref(self)
+
+        def look() -> None:
+            stream = found()
+            if stream is None or stream._over:
+                return
+            if time.monotonic() - stream.heard_at < SILENCE_S:
+                stream._listen(loop)
+            else:
+                stream.give_up()
+
+        loop.call_at(self.heard_at + SILENCE_S, look)
+
+    def give_up(self) -> None:
+        """The server may be gone without a word: end this, and ask for what comes
+        next over a new connection. That is an error only of an answer that has not
+        begun."""
+        if not self._over:
+            if not self._begun:
+                self._error = NoAnswer("no answer begins", True, timed_out=True)
+            self._transport.renew()
+            self.close()
 
     def tell(self) -> None:
         done, self._done = self._done, None
@@ -383,7 +476,8 @@ class Stream:
         self.status = self.curl.getinfo(pycurl.RESPONSE_CODE)
 
     async def chunk(self) -> bytes:
-        """What comes next; nothing when the server, or close(), has ended it.
+        """What comes next; nothing when the server, close() or give_up() has ended
+        it.
 
         Raises:
             NoAnswer: the connection broke.
@@ -396,12 +490,20 @@ class Stream:
         self._chunks.clear()
         return chunk
 
-    async def answer(self) -> Answer:
-        """All of it, of a refusal."""
-        data = b""
+    async def answer(self, timeout_s: float) -> Answer:
+        """All of it, of a refusal.
+
+        Raises:
+            NoAnswer: it does not come to its end in that time.
+        """
+        end, data = time.monotonic() + timeout_s, bytearray()
         while chunk := await self.chunk():
             data += chunk
-        return Answer(self.status, data, self._headers)
+            if len(data) > ANSWER_BYTES:
+                raise _too_large()
+            if time.monotonic() > end:
+                raise NoAnswer("a refusal that does not end", True, timed_out=True)
+        return Answer(self.status, bytes(data), self._headers)
 
     def close(self) -> None:
         """End it; as often as one likes."""
@@ -423,13 +525,22 @@ _NO_CONNECTION = (
 )
 
 
+def _too_large() -> NoAnswer:
+    return NoAnswer(f"more than {ANSWER_BYTES >> 20} MiB", True, too_large=True)
+
+
 def _no_answer(curl: pycurl.Curl, code: int, message: str) -> NoAnswer:
+    if code == pycurl.E_FILESIZE_EXCEEDED:
+        return _too_large()
     asked = code not in _NO_CONNECTION and curl.getinfo(pycurl.REQUEST_SIZE) > 0
     turned_away = curl.getinfo(pycurl.HTTP_CONNECTCODE) >= 300
     cause = curl.getinfo(pycurl.OS_ERRNO)
     if cause and code == pycurl.E_COULDNT_CONNECT:
         message = f"{message} ({os.strerror(cause)})"
-    return NoAnswer(message, asked and not turned_away)
+    if code == pycurl.E_SEND_FAIL_REWIND:
+        message = "the server has closed the connection without an answer"
+    timed_out = code == pycurl.E_OPERATION_TIMEDOUT
+    return NoAnswer(message, asked and not turned_away, timed_out)
 
 
 def _plain_options() -> list[tuple[int, Any]]:
