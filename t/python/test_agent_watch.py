@@ -57,6 +57,7 @@ class ScriptedKube:
         self.strays = []  # objects without a label
         self.asked = []  # selectors of lists, and whether they may be a little old
         self.watched_from = []
+        self.now = []  # versions that are told before a watch goes on; "" after them
         self.stats = Stats()
         self.comeback = Comeback()
         self.following = None
@@ -69,6 +70,9 @@ class ScriptedKube:
         if isinstance(answer, ApiError):
             raise answer
         return answer
+
+    async def anow(self, plural):
+        return self.now.pop(0) if self.now else ""
 
     async def awatch(self, plural, version, selector, timeout_s, newest):
         self.watched_from.append(version)
@@ -93,6 +97,9 @@ class Record(Sink):
 
     def health(self, plural, error):
         self.got.append(("health", error))
+
+    def went_back(self, plural, why):
+        self.got.append(("went back", why))
 
 
 def run(kube, monkeypatch):
@@ -153,6 +160,109 @@ def test_a_dead_server_is_asked_until_it_answers(monkeypatch):
         ("health", None),
         ("listed", []),
     ]
+
+
+def test_a_server_that_is_not_as_far_as_it_was(monkeypatch):
+    """It would take the position, and say nothing until it gets there."""
+    kube = ScriptedKube(
+        [([obj("a", 1)], "1979"), ([obj("a", 1), obj("b", 900)], "924")],
+        [Stream([]), Stream([("MODIFIED", obj("a", 925))])],
+    )
+    kube.now = ["924"]
+    assert run(kube, monkeypatch) == [
+        ("listed", ["a"]),
+        ("went back", "resource version 924 after 1979"),
+        ("listed", ["a", "b"]),
+        ("MODIFIED", "a"),
+    ]
+    assert kube.watched_from == ["1979", "924", "925"]
+
+
+@pytest.mark.parametrize("now", ["10", "11", "new", ""])
+def test_a_server_that_is_as_far_goes_on(monkeypatch, now):
+    kube = ScriptedKube([([], "10")], [Stream([]), Stream([("ADDED", obj("a", 11))])])
+    kube.now = [now]
+    assert run(kube, monkeypatch) == [("listed", []), ("ADDED", "a")]
+    assert kube.watched_from == ["10", "10", "11"]
+
+
+def test_a_list_that_has_an_object_of_before(monkeypatch):
+    """Versions go on from far above after such a restore: what was there then has the
+    versions of then all the same."""
+    gone = ApiError(410, "Expired", "too old resource version")
+    kube = ScriptedKube(
+        [([obj("a", 3)], "10"), ([obj("a", 9)], "2000")] + [([obj("a", 9)], "2000")],
+        [Stream([("MODIFIED", obj("a", 12))], gone)],
+    )
+    assert run(kube, monkeypatch) == [
+        ("listed", ["a"]),
+        ("MODIFIED", "a"),
+        ("went back", "a: version 9 after 12"),
+        ("listed", ["a"]),
+    ]
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_position_that_is_refused_for_good(monkeypatch, status):
+    refused = ApiError(status, "BadRequest", 'Invalid value: "abc"')
+    last = Stream([("ADDED", obj("a", 11))])
+    kube = ScriptedKube(
+        [([], "abc"), ([], "10")],
+        [*[Stream([], refused) for _ in range(watch.REFUSALS)], last],
+    )
+    tried = ("health", 'Invalid value: "abc"'), ("health", None)
+    assert run(kube, monkeypatch) == [
+        ("listed", []),
+        *tried * (watch.REFUSALS - 1),
+        ("went back", f'refused {watch.REFUSALS} times: Invalid value: "abc"'),
+        ("listed", []),
+        ("ADDED", "a"),
+    ]
+    assert kube.watched_from == [*["abc"] * watch.REFUSALS, "10", "11"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 429, 500])
+def test_a_refusal_that_is_not_of_the_position(monkeypatch, status):
+    ends = [Stream([], ApiError(status, "", "no")) for _ in range(5)]
+    kube = ScriptedKube([([], "10")], ends)
+    assert {what for what, _ in run(kube, monkeypatch)} == {"listed", "health"}
+    assert kube.watched_from == ["10"] * 6
+
+
+@pytest.mark.parametrize("odd", ["abc", "-1", "", "9", "1" * 30])
+def test_a_bookmark_that_is_no_position(monkeypatch, odd):
+    kube = ScriptedKube([([], "10")], [Stream([("BOOKMARK", obj("", odd))])])
+    assert run(kube, monkeypatch) == [("listed", [])]
+    assert kube.watched_from == ["10", "10"]
+
+
+def test_positions_of_a_server_that_has_no_numbers(monkeypatch):
+    kube = ScriptedKube([([], "x")], [Stream([("BOOKMARK", obj("", "y"))])])
+    run(kube, monkeypatch)
+    assert kube.watched_from == ["x", "y"]
+
+
+def test_no_older_version_of_an_object_is_told(monkeypatch):
+    events = [
+        ("MODIFIED", obj("a", 12)),
+        ("MODIFIED", obj("a", 11)),
+        ("ADDED", obj("b", 11)),
+        ("DELETED", obj("a", 11)),
+        ("DELETED", obj("a", 13)),
+        ("MODIFIED", obj("a", 12)),
+        ("ADDED", obj("a", 14)),
+        ("MODIFIED", obj("c", 4)),
+    ]
+    lists = [([obj("a", 3), obj("c", 5)], "10")]
+    kube = ScriptedKube(lists, [Stream(events)])
+    assert run(kube, monkeypatch) == [
+        ("listed", ["a", "c"]),
+        ("MODIFIED", "a"),
+        ("ADDED", "b"),
+        ("DELETED", "a"),
+        ("ADDED", "a"),
+    ]
+    assert kube.watched_from == ["10", "14"]
 
 
 def event(kind, name, version):

@@ -5,11 +5,12 @@ import json
 import socket
 import threading
 import time
+from urllib.parse import parse_qs, urlsplit
 
 import faulty_server
 import pytest
-from faulty_server import LIMIT_S, Results, answer, run, status
-from flux_k8s import kube, transport, watch
+from faulty_server import LIMIT_S, Results, answer, at, drip, never, pour, run, status
+from flux_k8s import commands, kube, transport, watch
 from flux_k8s.kube import Kube
 from flux_k8s.watch import Sink, Watch
 from sim_support import Sim, workflow
@@ -33,6 +34,9 @@ class Record(Sink):
 
     def health(self, plural, error):
         self.got.put("well" if error is None else "ill")
+
+    def went_back(self, plural, why):
+        self.got.put(f"went back: {why}")
 
 
 class Follow:
@@ -59,9 +63,6 @@ class Follow:
         self.loop.close()
 
 
-LISTED = {"items": [], "metadata": {"resourceVersion": "5"}}
-
-
 def event(name, version):
     meta = {"name": name, "resourceVersion": str(version)}
     return {"type": "ADDED", "object": {"kind": "Workflow", "metadata": meta}}
@@ -83,7 +84,7 @@ def test_a_watch_that_goes_silent_is_given_up(server, monkeypatch):
         handler.stream(event("b", 7))
         handler.rfile.read(1)
 
-    server.http.script = [lambda h: h.send(200, LISTED), silent, next_stream]
+    server.http.script = [at(5), silent, at(6), next_stream]
     follow = Follow(server.kube())
     assert [follow.next() for _ in range(5)] == [
         "listed",
@@ -117,14 +118,11 @@ def test_410_both_ways(server, how):
             handler.stream(error)
             handler.end_stream()
 
-    def listed(handler):
-        handler.send(200, LISTED)
-
     def open_stream(handler):
         handler.stream(event("a", 6))
         handler.rfile.read(1)
 
-    server.http.script = [listed, gone, listed, open_stream]
+    server.http.script = [at(5), gone, at(5), open_stream]
     follow = Follow(server.kube())
     assert [follow.next() for _ in range(3)] == ["listed", "listed", ("ADDED", "a")]
     follow.end()
@@ -150,7 +148,7 @@ def test_who_hears_nothing_new_slows_down(server, monkeypatch, lines):
         handler.stream(event("a", 6))
         handler.rfile.read(1)
 
-    server.http.script = [lambda h: h.send(200, LISTED), *[at_once] * 5, open_stream]
+    server.http.script = [*[at(5), at_once] * 5, at(5), open_stream]
     follow = Follow(server.kube())
     assert [follow.next(), follow.next()] == ["listed", ("ADDED", "a")]
     follow.end()
@@ -158,14 +156,14 @@ def test_who_hears_nothing_new_slows_down(server, monkeypatch, lines):
 
 
 def test_a_list_that_begins_anew_for_ever_is_trouble(server):
-    page = {**LISTED, "metadata": {"resourceVersion": "5", "continue": "again"}}
+    page = {"items": [], "metadata": {"resourceVersion": "5", "continue": "again"}}
 
     def open_stream(handler):
         handler.stream(event("a", 6))
         handler.rfile.read(1)
 
     pages = [lambda h: h.send(200, page)] * 2
-    server.http.script = [*pages, lambda h: h.send(200, LISTED), open_stream]
+    server.http.script = [*pages, at(5), open_stream]
     follow = Follow(server.kube())
     told = [follow.next() for _ in range(4)]
     assert told == ["ill", "well", "listed", ("ADDED", "a")]
@@ -186,6 +184,126 @@ def test_what_is_no_list_is_trouble(server, odd):
     got, trouble = run(server.kube(), {"op": "list", "selector": ""})
     assert got[0]["ok"] and got[0]["objects"] == []
     assert len(trouble) == 1 and "no list" in trouble[0]["message"]
+
+
+def open_stream(*events):
+    """A watch with some events, open until the client closes it."""
+
+    def send(handler):
+        handler.stream(*events)
+        handler.rfile.read(1)
+        handler.close_connection = True
+
+    return send
+
+
+def asked(server):
+    """What was asked for: "list", "now" or "watch", and from where."""
+    for _, path, _ in server.http.seen:
+        query = parse_qs(urlsplit(path).query)
+        if "watch" in query:
+            yield f"watch {query['resourceVersion'][0]}"
+        elif "limit" in query:
+            yield "now" if query["limit"] == ["1"] else "list"
+
+
+def test_silence_is_the_end_of_a_watch(server, monkeypatch):
+    """It goes on where it was, over a new connection, and nobody is told: an API server
+    sends no bookmark of a kind in which nothing happens."""
+    monkeypatch.setattr(transport, "SILENCE_S", 0.2)
+    server.http.script = [at(5), open_stream(event("a", 6)), at(9)]
+    server.http.script += [open_stream(event("b", 7))]
+    follow = Follow(server.kube())
+    assert [follow.next() for _ in range(3)] == [
+        "listed",
+        ("ADDED", "a"),
+        ("ADDED", "b"),
+    ]
+    follow.end()
+    assert [*asked(server)][:4] == ["list", "watch 5", "now", "watch 6"]
+    *_, now, after = server.http.connections[:5]
+    assert now not in server.http.connections[:3]
+
+
+def test_a_watch_that_does_not_begin(server, monkeypatch):
+    monkeypatch.setattr(transport, "SILENCE_S", 0.2)
+    server.http.script = [at(5), never, at(5), open_stream(event("a", 6))]
+    follow = Follow(server.kube())
+    told = [follow.next() for _ in range(4)]
+    assert told == ["listed", "ill", "well", ("ADDED", "a")]
+    follow.end()
+
+
+def test_a_request_that_is_not_answered_makes_a_silent_watch_suspect(
+    server, monkeypatch
+):
+    """What is dead behind an address that stays open is so for both."""
+    monkeypatch.setattr(kube, "READ_TIMEOUT_S", 1.0)
+    server.http.script = [at(5), open_stream(event("a", 6))]
+    api = server.kube()
+    follow = Follow(api)
+    assert [follow.next(), follow.next()] == ["listed", ("ADDED", "a")]
+    server.http.script = [never]
+    get = {"op": "get", "kind": "workflows", "namespace": "default", "name": "w"}
+    pool = commands.CommandQueue(api, follow.loop, 2, lambda report: None)
+
+    def rest(handler):
+        """The watch and the command try again, in whatever order."""
+        if "watch=true" in handler.path:
+            open_stream(event("b", 7))(handler)
+        elif "limit=1" in handler.path:
+            at(6)(handler)
+        else:
+            handler.send(200, {"kind": "Workflow", "metadata": {"name": "w"}})
+
+    server.http.script += [rest] * 3
+    pool.submit({"seq": 1, **get})
+    assert follow.next() == ("ADDED", "b")
+    pool.stop()
+    follow.end()
+    # none of the connections that there were
+    assert not {*server.http.connections[:4]} & {*server.http.connections[4:]}
+
+
+def test_a_watch_that_has_heard_something_meanwhile_is_not_suspect(server):
+    server.http.script = [at(5), open_stream(event("a", 6))]
+    api = server.kube()
+    follow = Follow(api)
+    assert [follow.next(), follow.next()] == ["listed", ("ADDED", "a")]
+    (stream,) = api._streams
+    api._doubt(stream.heard_at)
+    assert not stream._over
+    server.http.script = [at(6), open_stream(event("b", 7))]
+    api._doubt(stream.heard_at + 1)
+    assert stream._over
+    assert follow.next() == ("ADDED", "b")
+    follow.end()
+
+
+def test_a_position_that_is_refused_is_not_asked_for_for_ever(server):
+    refused = answer(400, "BadRequest", 'Invalid value: "x"')
+    server.http.script = [at("x"), refused]
+    server.http.script += [at("x"), refused] * (watch.REFUSALS - 1)
+    server.http.script += [at(5), open_stream(event("a", 6))]
+    follow = Follow(server.kube())
+    assert [follow.next(), follow.next()] == ["listed", "ill"]
+    assert follow.next().startswith(f"went back: refused {watch.REFUSALS} times")
+    assert [follow.next() for _ in range(3)] == ["well", "listed", ("ADDED", "a")]
+    follow.end()
+
+
+@pytest.mark.parametrize("body", ["poured", "dripping"])
+def test_a_refusal_of_a_watch_that_does_not_end(server, monkeypatch, body):
+    monkeypatch.setattr(kube, "READ_TIMEOUT_S", 0.2)
+
+    def refuse(handler):
+        pour(200 << 20, 500)(handler) if body == "poured" else drip(handler, 500)
+
+    server.http.script = [at(5), refuse, at(5), open_stream(event("a", 6))]
+    follow = Follow(server.kube())
+    told = [follow.next() for _ in range(4)]
+    assert told == ["listed", "ill", "well", ("ADDED", "a")]
+    follow.end()
 
 
 # The same against the simulator

@@ -18,7 +18,7 @@ import signal
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Callable
 
 import flux
 import flux.constants
@@ -63,6 +63,9 @@ SPARE_CONNECTIONS = 4
 STATS_INTERVAL_S = 2.0
 ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
+# An API server that loses what it has shown time and again is followed with pauses
+# that grow up to this.
+ANEW_CAP_S = 60.0
 
 
 def payload(future: Any) -> bytes:
@@ -89,13 +92,17 @@ class Session(Sink):
         workers: int,
         box: Mailbox,
         divided: Collection[str] = ("workflows",),
+        stale: Callable[[str], None] = lambda why: None,
     ) -> None:
         """Args:
         divided: the kinds that the module takes in parts.
+        stale: called when what has been reported may not be so any more, with
+            the reason: only another attachment can take back what has a version.
         """
         self._kube = kube
         self._divided = divided
         self._box = box
+        self._stale = stale
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
@@ -223,6 +230,10 @@ class Session(Sink):
             report = {"type": "health", "ok": not after, "message": error or ""}
             self._box.put(report)
 
+    def went_back(self, plural: str, why: str) -> None:
+        if self._open:
+            self._stale(f"{plural}: {why}")
+
 
 @dataclass(frozen=True)
 class Overrides:
@@ -258,6 +269,9 @@ class Agent:
         self._session: Session | None = None
         self._under_way = 0
         self._attempts = 0
+        # new attachments in a row because of what Kubernetes has lost
+        self._anew = 0
+        self._anew_at = -math.inf
         self._timer: Any = None
         self._stream: Any = None
         self._exit_code = 0
@@ -317,10 +331,17 @@ class Agent:
         self._stream.then(self._on_command)
 
     def _on_command(self, future: Any) -> None:
+        is_old = future is not self._stream
         try:
             command = json.loads(payload(future).decode())
         except OSError as exc:
-            self._on_detached(exc)
+            # Until there is another attachment the end of one that was given up says
+            # why: another agent has come, or the module has gone.
+            if not is_old or self._stream is None:
+                self._on_detached(exc)
+            return
+        if is_old:
+            future.reset()
             return
         if command.get("op") == "hello":
             self._begin_session(command)
@@ -380,6 +401,7 @@ class Agent:
             workers,
             self._box,
             hello.get("parts") or ("workflows",),
+            self._attach_anew,
         )
         self._on_turn()
         self._serve_metrics(config.get("metrics"))
@@ -453,9 +475,26 @@ class Agent:
                 error.strerror or error,
                 wanted,
             )
+        self._attach_later(backoff_s(self._attempts, ATTACH_FIRST_S, ATTACH_CAP_S))
+
+    def _attach_anew(self, why: str) -> None:
+        """The module keeps the newest version of each object that it has seen, until
+        an agent attaches. It replaces our own attachment then."""
+        LOGGER.warning(
+            "Kubernetes has gone back to an earlier state, as after the restore of a"
+            " backup (%s): attaching anew",
+            why,
+        )
+        now = time.monotonic()
+        self._anew = self._anew + 1 if now - self._anew_at < 2 * ANEW_CAP_S else 1
+        self._anew_at = now
+        self._end_session()
+        self._stream = None
+        self._attach_later(backoff_s(self._anew, ATTACH_FIRST_S, ANEW_CAP_S))
+
+    def _attach_later(self, delay_s: float) -> None:
         self._timer = self._handle.timer_watcher_create(
-            backoff_s(self._attempts, ATTACH_FIRST_S, ATTACH_CAP_S),
-            lambda *_: self._attach(),
+            delay_s, lambda *_: self._attach()
         )
         self._timer.start()
 

@@ -15,7 +15,7 @@ from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
-from flux_k8s.objects import Object
+from flux_k8s.objects import Name, Object, name_of, version_number, version_of
 
 LOGGER = logging.getLogger(__name__)
 
@@ -27,6 +27,10 @@ BACKOFF_CAP_S = 30.0
 PROBE_CAP_S = 10.0
 HTTP_GONE = 410
 SHORT_WATCH_S = 1.0
+# Refusals that say nothing of where a watch begins: who asks, and how often.
+OTHER_REFUSALS = (401, 403, 404, 408, 429)
+# So many others in a row, and the server will never take that position.
+REFUSALS = 3
 
 CHANGES = ("ADDED", "MODIFIED", "DELETED")
 
@@ -66,12 +70,24 @@ class Sink:
         """The API server cannot be reached (why), or can again (None)."""
         raise NotImplementedError
 
+    def went_back(self, plural: str, why: str) -> None:
+        """What has been told of this kind may not be so any more, whatever its
+        version. It is listed anew, unless the watch is stopped now."""
+        raise NotImplementedError
+
+
+class WentBack(Exception):
+    """The server has lost what it has shown: a backup was restored, say."""
+
 
 class Watch:
     """Lists a kind once, then follows its changes until stopped.
 
-    A broken connection resumes where it stopped; only when the server has
-    forgotten that point (410) is everything listed anew.
+    A watch that has ended, however it did, resumes where it stopped; only when the
+    server has forgotten that point (410) is everything listed anew. Before it resumes
+    versions are compared: a server to which a backup was restored takes a position that
+    it has not reached yet, and says nothing until it gets there. An object is not told
+    of once more in a version that is not newer than what was told.
     """
 
     def __init__(self, kube: Kube, plural: str, selector: str, sink: Sink) -> None:
@@ -86,6 +102,11 @@ class Watch:
         kube.comeback.listen(self._wake)
         self._stream: WatchStream | None = None
         self._resume_from = ""
+        # what was told: the version of each object, and the newest of those deleted
+        self._versions: dict[Name, int] = {}
+        self._deleted = 0
+        # of the position, in a row
+        self._refusals = 0
         self._failures = 0
         # lists and streams in a row that told nothing
         self._idle_turns = 0
@@ -110,12 +131,19 @@ class Watch:
             try:
                 if not version:
                     version = await self._list()
+                else:
+                    await self._compare(version)
                 version = await self._follow(version)
+            except WentBack as exc:
+                version = self._begin_anew()
+                if not self._stopped:
+                    self._sink.went_back(self._plural, str(exc))
+                    await self._slow_down()
             except ApiError as exc:
                 if self._stopped:
                     return
                 if exc.status == HTTP_GONE:
-                    version = ""
+                    version = self._resume_from = ""
                     await self._slow_down()
                     continue
                 version = self._resume_from or version
@@ -125,41 +153,79 @@ class Watch:
                 version = ""
                 await self._pause(ApiError(0, "Internal", "internal error"))
 
+    def _begin_anew(self) -> str:
+        self._resume_from = ""
+        self._versions.clear()
+        self._deleted = self._refusals = 0
+        return ""
+
+    async def _compare(self, version: str) -> None:
+        """Raises WentBack if the server is not as far as it was."""
+        now = await self._kube.anow(self._plural)
+        if 0 < version_number(now) < version_number(version):
+            raise WentBack(f"resource version {now} after {version}")
+
     async def _list(self) -> str:
         await self._sink.listing(self._plural)
         objects, version = await self._kube.apass_all(self._plural, self._selector)
         if not self._stopped:
             self._recovered()
             self._kube.stats.listed(self._plural)
+            self._learn(objects)
             for obj in objects:
                 trim(obj)
             self._sink.listed(self._plural, objects, version)
         return version
 
+    def _learn(self, objects: list[Object]) -> None:
+        """A list is as of now: no object in it is older than what was told.
+
+        Raises:
+            WentBack: one is.
+        """
+        versions = {name_of(obj): version_of(obj) for obj in objects}
+        for name, told in self._versions.items():
+            if 0 < versions.get(name, told) < told:
+                raise WentBack(f"{name[1]}: version {versions[name]} after {told}")
+        self._versions, self._deleted = versions, 0
+
     async def _follow(self, version: str) -> str:
         """Watch until the server ends the stream; the version to go on from."""
         self._resume_from = version
-        stream = self._stream = await self._kube.awatch(
-            self._plural,
-            version,
-            self._selector,
-            random.randint(*WATCH_TIMEOUT_S),
-            newest=True,
-        )
         told = False
         began = time.monotonic()
         try:
+            stream = self._stream = await self._kube.awatch(
+                self._plural,
+                version,
+                self._selector,
+                random.randint(*WATCH_TIMEOUT_S),
+                newest=True,
+            )
             if self._stopped:
                 return version
             self._recovered()
             while (events := await stream.next()) is not None:
                 told = self._see(events) or told
+        except ApiError as exc:
+            self._count_refusal(exc)
+            raise
         finally:
-            stream.close()
+            if self._stream is not None:
+                self._stream.close()
             self._stream = None
         if not told and time.monotonic() - began < SHORT_WATCH_S:
             await self._slow_down()
         return self._resume_from
+
+    def _count_refusal(self, error: ApiError) -> None:
+        """Raises WentBack if the position is refused for good."""
+        about_others = error.status in (HTTP_GONE, *OTHER_REFUSALS)
+        if not 400 <= error.status < 500 or about_others:
+            return
+        self._refusals += 1
+        if self._refusals >= REFUSALS:
+            raise WentBack(f"refused {self._refusals} times: {error.message}")
 
     def _see(self, events: Iterator[tuple[str, Object]]) -> bool:
         """Whether the watch has come further with them."""
@@ -167,18 +233,37 @@ class Watch:
         try:
             for event, obj in events:
                 seen = (obj.get("metadata") or {}).get("resourceVersion")
-                if seen:
+                number = version_number(seen)
+                # One that is lower, or no number after one that is, is no position.
+                if seen and number >= version_number(self._resume_from):
                     self._resume_from = str(seen)
-                if event in CHANGES and not self._stopped:
+                if event not in CHANGES or self._stopped:
+                    continue
+                count += 1
+                if self._is_news(event, obj, number):
                     trim(obj)
-                    count += 1
                     self._sink.changed(self._plural, event, obj)
         finally:
             self._kube.stats.event(self._plural, count)
             told = self._resume_from != before
             if told:
-                self._idle_turns = 0
+                self._idle_turns = self._refusals = 0
         return told
+
+    def _is_news(self, event: str, obj: Object, version: int) -> bool:
+        """Whether that is newer than what was told; without a number it may be. An
+        object that is not known and older than what has been deleted may be that."""
+        if not version:
+            return True
+        name = name_of(obj)
+        if version <= self._versions.get(name, self._deleted):
+            return False
+        if event == "DELETED":
+            self._versions.pop(name, None)
+            self._deleted = max(self._deleted, version)
+        else:
+            self._versions[name] = version
+        return True
 
     async def _slow_down(self) -> None:
         """Once is nothing; but who is sent away again and again without having

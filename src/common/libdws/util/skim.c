@@ -426,12 +426,32 @@ static struct dws_event **nexts_slot (struct nexts *nexts, const char *text,
     }
 }
 
+static bool is_number (const char *text, struct dws_span span)
+{
+    for (size_t i = 0; i < span.size; i++)
+        if (!isdigit ((unsigned char)text[span.at + i]))
+            return false;
+    return span.size > 0;
+}
+
+/* Resource versions that are not numbers can not be compared.
+ */
+static bool is_older (const char *text, struct dws_span a, struct dws_span b)
+{
+    if (!is_number (text, a) || !is_number (text, b))
+        return false;
+    if (a.size != b.size)
+        return a.size < b.size;
+    return memcmp (text + a.at, text + b.at, a.size) < 0;
+}
+
 static bool is_superseded (const char *text, const struct dws_event *event,
                            const struct dws_event *next)
 {
     return next && next->type == DWS_EVENT_MODIFIED
         && (event->type == DWS_EVENT_ADDED || event->type == DWS_EVENT_MODIFIED)
-        && same (text, event->skim.uid, next->skim.uid);
+        && same (text, event->skim.uid, next->skim.uid)
+        && !is_older (text, next->skim.version, event->skim.version);
 }
 
 /* From the last one on. What is left out has no object.

@@ -274,7 +274,8 @@ static void test_broken_lines (void **state)
     }
 }
 
-/* What is left of lines of the form "TYPE NAME UID", in the same form.
+/* What is left of lines of the form "TYPE NAME UID [VERSION]", in the same form with
+ * the version in the place of the uid. Without one it is the line's number.
  */
 static void check_newest (const char *const lines[], const char *want)
 {
@@ -289,17 +290,20 @@ static void check_newest (const char *const lines[], const char *want)
         char type;
         char name;
         char uid;
+        char version[24];
         size_t len = strlen (text);
 
-        assert_int_equal (sscanf (lines[i], "%c%c%c", &type, &name, &uid), 3);
+        snprintf (version, sizeof (version), "%zu", i);
+        assert_true (sscanf (lines[i], "%c%c%c %23s", &type, &name, &uid,
+                             version) >= 3);
         snprintf (text + len, sizeof (text) - len,
                   "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"%c\","
-                  "\"uid\":\"%c\",\"resourceVersion\":\"%zu\"}}}\n",
+                  "\"uid\":\"%c\",\"resourceVersion\":\"%s\"}}}\n",
                   type == 'A' ? "ADDED"
                   : type == 'M' ? "MODIFIED"
                   : type == 'D' ? "DELETED"
                   : type == 'B' ? "BOOKMARK" : "ERROR",
-                  name, uid, i);
+                  name, uid, version);
     }
     count = dws_skim_events (text, strlen (text), events, 32, &used);
     count = dws_events_newest (text, events, count);
@@ -333,6 +337,10 @@ static void test_newest (void **state)
     /* Nothing is left out before an error, which may be one of many. */
     check_newest ((const char *[]){ "Ma1", "Ma1", "Ea1", "Ma1", "Ma1", NULL },
                   "Ma0 Ma1 ? Ma4 ");
+    /* Nothing is left out for what is older. */
+    check_newest ((const char *[]){ "Ma1 7", "Ma1 6", NULL }, "Ma7 Ma6 ");
+    check_newest ((const char *[]){ "Aa1 10", "Ma1 9", "Ma1 11", NULL }, "Aa11 ");
+    check_newest ((const char *[]){ "Ma1 x", "Ma1 9", "Ma1 y", NULL }, "May ");
     /* Bookmarks stay where they are. */
     check_newest ((const char *[]){ "Ma1", "Ba1", "Ma1", "Ba1", NULL },
                   "Ba1 Ma2 Ba3 ");
