@@ -157,16 +157,26 @@ class User:
         self, plural: str, ns: str | None = "default", seconds: int = 1, **params: Any
     ) -> Iterator[Object]:
         """Events until the server ends the watch after so many seconds."""
-        params = {"watch": "true", "timeoutSeconds": seconds, **params}
-        with self.session.get(
+        yield from self.open_watch(plural, ns, seconds, **params)
+
+    def open_watch(
+        self, plural: str, ns: str | None = "default", seconds: int = 1, **params: Any
+    ) -> Iterator[Object]:
+        """The same of one that has begun when this returns."""
+        response = self.session.get(
             self.url + self.path(plural, "", ns),
-            params=params,
+            params={"watch": "true", "timeoutSeconds": seconds, **params},
             stream=True,
             timeout=seconds + LIMIT_S,
-        ) as response:
-            assert response.status_code == 200, response.text
-            for line in response.iter_lines():
-                yield json.loads(line)
+        )
+
+        def events() -> Iterator[Object]:
+            with response:
+                for line in response.iter_lines():
+                    yield json.loads(line)
+
+        assert response.status_code == 200, response.text
+        return events()
 
     def history(
         self, plural: str, name: str, since: str, done: Callable[[Object], Any]

@@ -455,6 +455,53 @@ def test_too_old_a_version_is_gone(admin: User) -> None:
     assert body["message"].startswith("too old resource version: 1 (")
 
 
+def test_a_version_that_is_still_to_come_is_waited_for(admin: User, made: Any) -> None:
+    """In silence, whatever happens until then: no change, no bookmark, no refusal."""
+    now = int(admin.list("computes").expect(200)["metadata"]["resourceVersion"])
+    events = admin.open_watch(
+        "computes",
+        seconds=4,
+        resourceVersion=str(now + 1_000_000),
+        allowWatchBookmarks="true",
+    )
+    admin.merge("computes", made["metadata"]["name"], {"data": []}).expect(200)
+    assert list(events) == []
+
+
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [
+        ("abc", "invalid syntax"),
+        ("-1", "invalid syntax"),
+        ("1.5", "invalid syntax"),
+        ("9" * 30, "value out of range"),
+    ],
+)
+def test_what_is_no_version_is_refused(admin: User, version: str, why: str) -> None:
+    answer = admin.list("computes", watch="true", resourceVersion=version)
+    assert answer.refused(500, None) == (
+        f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing '
+        f'"{version}": {why}'
+    )
+
+
+def test_the_version_of_now_is_in_the_shortest_list(admin: User, made: Any) -> None:
+    """Which costs little, and is never older than what was seen."""
+    name = made["metadata"]["name"]
+    for nodes in ("a", "b"):
+        obj = admin.merge("computes", name, {"data": [{"name": nodes}]}).expect(200)
+        now = admin.list("computes", None, limit=1).expect(200)["metadata"]
+        seen = obj["metadata"]["resourceVersion"]
+        assert int(now["resourceVersion"]) >= int(seen)
+
+
+def test_delete_options_that_say_nothing(admin: User) -> None:
+    name = unique("options")
+    admin.create("computes", computes(name)).expect(201)
+    answer = admin.delete("computes", name, {}).expect(200)
+    assert (answer["kind"], answer["status"]) == ("Status", "Success")
+
+
 def test_no_bookmarks_unless_asked_for(admin: User, three: Any) -> None:
     # those who ask get one a minute, so nothing here waits for one
     events = admin.watch("computes", seconds=3, resourceVersion="0")

@@ -23,7 +23,7 @@ from dws_sim.jsontree import Object, encode
 from dws_sim.rbac import User, wlm_role
 from dws_sim.refusals import Refusal, Refusals
 from dws_sim.schema.resources import RESOURCES, Resource
-from dws_sim.store import Event
+from dws_sim.store import Backup, Event
 from dws_sim.switches import Switches, number_of, text_of
 
 if TYPE_CHECKING:
@@ -45,12 +45,15 @@ class Control(Switches):
         self._sim = sim
         self._refusals = Refusals(sim.faults.seed)
         self._slow_s = 0.0
+        self._backup: Backup | None = None
         self._admission = sim.store.admission["workflows"]
         sim.server.extensions["dws-sim"] = self._handle
         sim.server.intercept = self._intercept
         self._commands.update(
             {
                 "api": self.api,
+                "backup": self.backup,
+                "restore": self.restore,
                 "token": self.token,
                 "deny": self.deny,
                 "grant": self.grant,
@@ -127,6 +130,22 @@ class Control(Switches):
             self._slow_s = server.stale_s = 0.0
             self._sim.store.admission["workflows"] = self._admission
         return result
+
+    async def backup(self, args: Object) -> Object:
+        """Of all objects, in place of the last one."""
+        self._backup = self._sim.store.backup()
+        return {"version": self._backup.version}
+
+    async def restore(self, args: Object) -> Object:
+        """The backup, as is done to the etcd of a cluster that has lost its own: all
+        watches end with that, and versions are again what they were."""
+        if self._backup is None:
+            raise ValueError("there is no backup")
+        before = self._sim.store.version
+        watches = self._sim.server.drop_watches()
+        self._sim.server.forget_lists()
+        await self._sim.controllers.go_back(self._sim.store, self._backup)
+        return {"version": self._backup.version, "was": before, "watches": watches}
 
     async def token(self, args: Object) -> Object:
         context = text_of(args, "user", "wlm")

@@ -111,6 +111,8 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument("--drop-watches", action="store_true")
     cmd.add_argument("--expire", action="store_true", help="410 for all watches")
     cmd.add_argument("--clear", action="store_true", help="end all API faults")
+    sub.add_parser("backup", help="of all objects, for restore")
+    sub.add_parser("restore", help="go back to the last backup, as an etcd does")
     cmd = sub.add_parser("token", help="make a user's token invalid")
     cmd.add_argument("user", choices=["wlm", "admin"])
     cmd.add_argument(
@@ -198,7 +200,7 @@ def run_ctl(args: argparse.Namespace) -> int:
         return 1
     if args.ctl == "token" and not args.keep_file:
         kubeconfig.replace_token(args.kubeconfig, args.user, result["token"])
-    if args.ctl == "state":
+    if args.ctl in ("state", "backup", "restore"):
         print(json.dumps(result, indent=2))
     if result.get("done") is False:
         print(f"dws-sim: {args.ctl}: timed out", file=sys.stderr)

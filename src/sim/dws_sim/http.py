@@ -407,8 +407,12 @@ class ApiServer:
 
     def expire(self) -> None:
         """Forget the past: later requests for it get 410."""
-        self._snapshots.clear()
+        self.forget_lists()
         self.store.expire()
+
+    def forget_lists(self) -> None:
+        """Of which parts have not been asked for yet."""
+        self._snapshots.clear()
 
     # -- watches ----------------------------------------------------------
 

@@ -33,7 +33,12 @@ from dws_sim.controllers.persistent import (
 from dws_sim.controllers.pods import JobController, pod_log_text
 from dws_sim.controllers.ports import PortController
 from dws_sim.controllers.step import Command
-from dws_sim.controllers.storage import ServersController, StorageController, recover
+from dws_sim.controllers.storage import (
+    ServersController,
+    StorageController,
+    bring_back,
+    recover,
+)
 from dws_sim.controllers.tester import TesterController
 from dws_sim.controllers.workflow import WorkflowController
 from dws_sim.drives import Ledger
@@ -45,7 +50,7 @@ from dws_sim.persist import StateFile
 from dws_sim.processes import Runner
 from dws_sim.rbac import ADMIN, Role, Users, wlm_role
 from dws_sim.schema.resources import RESOURCES
-from dws_sim.store import Store
+from dws_sim.store import Backup, Store
 from dws_sim.world import Machine
 
 WLM_USER = "system:serviceaccount:default:flux-wlm"
@@ -117,6 +122,20 @@ class Controllers:
             cluster, manager, self.machine, self.hardware, self.free
         )
         faults.listeners.append(self.wake_workflows)
+
+    async def go_back(self, store: Store, backup: Backup) -> None:
+        """Let the store go back, and with it what objects stand for: a node has
+        mounted what its ClientMounts say, rabbits have what NnfStorages say."""
+        then = backup.objects["clientmounts"]
+        for key, obj in store.tables["clientmounts"].objects.items():
+            if then.get(key) is not obj:
+                for mount in obj["spec"]["mounts"]:
+                    self.mounts.unmount(obj["spec"]["node"], mount["mountPath"])
+        store.go_back(backup)
+        for obj in backup.objects["nnfstorages"].values():
+            bring_back(obj, self.mounts)
+        self.ledger.recovered = False
+        await recover(self.cluster, self.ledger)
 
     async def free(self, rabbit: str) -> int:
         """Free bytes of a rabbit."""

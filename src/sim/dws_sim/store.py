@@ -10,6 +10,7 @@ import random
 import time
 import uuid
 from collections import deque
+from dataclasses import dataclass
 from typing import Any, Callable
 
 from dws_sim import metadata
@@ -71,6 +72,19 @@ class Event:
 
 
 Subscriber = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class Backup:
+    """What a store had at a version: by plural name, the objects by key."""
+
+    version: int
+    objects: dict[str, dict[Key, Object]]
+
+
+def same_uid(one: Object, other: Object) -> bool:
+    """Whether that is one object, and not two of the same name."""
+    return bool(one["metadata"]["uid"] == other["metadata"]["uid"])
 
 
 class Admission:
@@ -446,6 +460,44 @@ class Store:
                 event = Event(version, "ADDED", table.resource, key, obj, None)
                 for subscriber in [*table.subscribers, *self.subscribers]:
                     subscriber(event)
+
+    def backup(self) -> Backup:
+        """All objects as they are now."""
+        objects = {plural: dict(table.objects) for plural, table in self.tables.items()}
+        return Backup(self.version, objects)
+
+    def go_back(self, backup: Backup) -> None:
+        """Be as an etcd to which a backup was restored: what has come since is lost,
+        and versions go on from that of then. Who follows in this process is told of
+        each difference; watches are not, they have to be ended."""
+        self.version = backup.version
+        for plural, table in self.tables.items():
+            table.events.clear()
+            table.floor = self.version
+            then = backup.objects[plural]
+            for key, obj in list(table.objects.items()):
+                if key not in then or not same_uid(then[key], obj):
+                    table.remove(key)
+                    self._tell("DELETED", table, key, obj, None)
+            for key, obj in then.items():
+                old = table.objects.get(key)
+                if old is not obj:
+                    table.put(key, obj)
+                    self._tell("MODIFIED" if old else "ADDED", table, key, obj, old)
+
+    def _tell(
+        self, type_: str, table: Table, key: Key, obj: Object, old: Object | None
+    ) -> None:
+        """Of a change that is in no history."""
+        before = old or (obj if type_ == "DELETED" else None)
+        self._change_owners(
+            (table.resource.plural, key),
+            metadata.owner_uids(before) if before else [],
+            metadata.owner_uids(obj) if type_ != "DELETED" else [],
+        )
+        event = Event(self.version, type_, table.resource, key, obj, old)
+        for subscriber in [*table.subscribers, *self.subscribers]:
+            subscriber(event)
 
     def expire(self) -> None:
         """Forget the past: older watches and continue tokens get 410."""

@@ -124,6 +124,14 @@ async def recover(cluster: Cluster, ledger: Ledger) -> None:
                     ledger.take(uid, pool.rabbit, pool.name, pool.size)
 
 
+def bring_back(obj: Object, mounts: Mounts) -> None:
+    """Of an NnfStorage that is there again, from a backup: its data is lost if it had
+    been destroyed since."""
+    if obj.get("status", {}).get("ready"):
+        spec = obj["spec"]
+        mounts.allocate(backing_name(obj), spec["userID"], spec["groupID"])
+
+
 class StorageController(Controller):
     """NnfStorage: space on rabbits."""
 
@@ -161,6 +169,11 @@ class StorageController(Controller):
     def _rabbit(self, obj: Object, old: Object | None, gone: bool) -> None:
         for namespace, name in self._waiting.pop(obj["metadata"]["name"], ()):
             self.enqueue(namespace, name)
+
+    def forget(self, obj: Object) -> None:
+        # Also of one that is lost with what has come since a backup.
+        self._ledger.give(obj["metadata"]["uid"])
+        self._mounts.destroy(backing_name(obj), obj["metadata"]["name"])
 
     async def reconcile(self, namespace: str, name: str) -> float | None:
         obj = await self.cluster.get(self.plural, namespace, name)
