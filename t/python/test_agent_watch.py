@@ -202,19 +202,20 @@ def test_a_list_that_has_an_object_of_before(monkeypatch):
     ]
 
 
-@pytest.mark.parametrize("status", [400, 422])
+@pytest.mark.parametrize("status", [400, 422, 500])
 def test_a_position_that_is_refused_for_good(monkeypatch, status):
-    refused = ApiError(status, "BadRequest", 'Invalid value: "abc"')
+    text = 'resourceVersion: Invalid value: "abc"'
+    refused = ApiError(status, "", text)
     last = Stream([("ADDED", obj("a", 11))])
     kube = ScriptedKube(
         [([], "abc"), ([], "10")],
         [*[Stream([], refused) for _ in range(watch.REFUSALS)], last],
     )
-    tried = ("health", 'Invalid value: "abc"'), ("health", None)
+    tried = ("health", text), ("health", None)
     assert run(kube, monkeypatch) == [
         ("listed", []),
         *tried * (watch.REFUSALS - 1),
-        ("went back", f'refused {watch.REFUSALS} times: Invalid value: "abc"'),
+        ("went back", f"refused {watch.REFUSALS} times: {text}"),
         ("listed", []),
         ("ADDED", "a"),
     ]

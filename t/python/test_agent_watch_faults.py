@@ -281,7 +281,7 @@ def test_a_watch_that_has_heard_something_meanwhile_is_not_suspect(server):
 
 
 def test_a_position_that_is_refused_is_not_asked_for_for_ever(server):
-    refused = answer(400, "BadRequest", 'Invalid value: "x"')
+    refused = answer(500, "", 'resourceVersion: Invalid value: "x"')
     server.http.script = [at("x"), refused]
     server.http.script += [at("x"), refused] * (watch.REFUSALS - 1)
     server.http.script += [at(5), open_stream(event("a", 6))]

@@ -28,8 +28,10 @@ PROBE_CAP_S = 10.0
 HTTP_GONE = 410
 SHORT_WATCH_S = 1.0
 # Refusals that say nothing of where a watch begins: who asks, and how often.
-OTHER_REFUSALS = (401, 403, 404, 408, 429)
-# So many others in a row, and the server will never take that position.
+OTHER_REFUSALS = (401, 403, 404, 408, HTTP_GONE, 429)
+# In the text of one that does, whose status is 500.
+POSITION = "resourceVersion"
+# So many in a row, and the server will never take that position.
 REFUSALS = 3
 
 CHANGES = ("ADDED", "MODIFIED", "DELETED")
@@ -220,8 +222,8 @@ class Watch:
 
     def _count_refusal(self, error: ApiError) -> None:
         """Raises WentBack if the position is refused for good."""
-        about_others = error.status in (HTTP_GONE, *OTHER_REFUSALS)
-        if not 400 <= error.status < 500 or about_others:
+        refused = 400 <= error.status < 500 and error.status not in OTHER_REFUSALS
+        if not refused and POSITION not in error.message:
             return
         self._refusals += 1
         if self._refusals >= REFUSALS:
