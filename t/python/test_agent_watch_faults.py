@@ -306,6 +306,31 @@ def test_a_refusal_of_a_watch_that_does_not_end(server, monkeypatch, body):
     follow.end()
 
 
+@pytest.mark.parametrize("op", ["get", "patch"])
+@pytest.mark.parametrize("version", [9, 12, 13])
+def test_what_is_read_by_name_is_never_older_than_what_was_told(server, op, version):
+    """The answer to a patch can be: others have changed the object since."""
+    meta = {"name": "w", "namespace": "default", "resourceVersion": str(version)}
+    obj = {"kind": "Workflow", "metadata": meta}
+    server.http.script = [lambda h: h.send(200, obj)]
+    results, back = Results(), []
+    pool = commands.CommandQueue(
+        server.kube(),
+        results.loop,
+        1,
+        results.put,
+        known=lambda *which: 12 if which == ("workflows", ("default", "w")) else 0,
+        went_back=lambda *why: back.append(why),
+    )
+    where = {"kind": "workflows", "namespace": "default", "name": "w"}
+    pool.submit({"op": op, "patch": {}, "seq": 1, **where})
+    assert results.get()["object"] == obj
+    older = op == "get" and version < 12
+    assert back == ([("workflows", "w: version 9 after 12")] if older else [])
+    pool.stop()
+    results.loop.close()
+
+
 # The same against the simulator
 
 

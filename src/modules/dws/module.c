@@ -33,6 +33,7 @@
 #include "act/trouble.h"
 #include "act/users.h"
 #include "agent/agent.h"
+#include "agent/overdue.h"
 #include "agent/stamp.h"
 #include "agent/usage.h"
 #include "base/calls.h"
@@ -256,6 +257,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         worker_destroy (ctx->worker);
         sync_destroy (ctx->sync);
         stamps_destroy (ctx->stamps);
+        overdue_destroy (ctx->overdue);
         agent_destroy (ctx->agent);
         health_destroy (ctx->health);
         suspects_destroy (ctx->suspects);
@@ -342,6 +344,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->sync = sync_create (ctx))
         || !(ctx->agent = agent_create (ctx))
         || !(ctx->stamps = stamps_create (ctx))
+        || !(ctx->overdue = overdue_create (ctx))
         || !(ctx->scheduler = scheduler_create (ctx))
         || !(ctx->holds = holds_create (ctx))
         || !(ctx->pool = pool_create (ctx))

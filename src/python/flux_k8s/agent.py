@@ -123,6 +123,8 @@ class Session(Sink):
             self._report,
             trouble=self._report,
             outage=lambda error: self.health("commands", error),
+            known=self._watchers.version,
+            went_back=self.went_back,
         )
         self._watchers.start(loop)
 

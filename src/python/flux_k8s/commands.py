@@ -21,7 +21,7 @@ from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.logs import read_logs
 from flux_k8s.loop import Loop, Task
-from flux_k8s.objects import Object, is_object
+from flux_k8s.objects import Name, Object, is_object, version_of
 from flux_k8s.problems import Problems
 from flux_k8s.secret import SecretError, read_secret
 from flux_k8s.watch import PROBE_CAP_S, backoff_s, pause_s, trim
@@ -310,6 +310,9 @@ class CommandQueue:
             first time, or for another reason than before.
         outage: called with what prevents any connection from being made, or with
             None when one could be made again.
+        known: the version of an object of a kind that has been told of, or 0.
+        went_back: called with a kind, and why, if what is read by name is older than
+            what was known before it was asked for.
     """
 
     def __init__(
@@ -320,6 +323,8 @@ class CommandQueue:
         done: Callable[[dict[str, Any]], None],
         trouble: Callable[[dict[str, Any]], None] = lambda report: None,
         outage: Callable[[str | None], None] = lambda error: None,
+        known: Callable[[str, Name], int] = lambda plural, name: 0,
+        went_back: Callable[[str, str], None] = lambda plural, why: None,
     ) -> None:
         self._kube = kube
         self._loop = loop
@@ -327,6 +332,8 @@ class CommandQueue:
         self._done = done
         self._trouble = trouble
         self._outage = outage
+        self._known = known
+        self._went_back = went_back
         self._problems = Problems(LOGGER)
         self._stopped = False
         self._starting = False
@@ -509,6 +516,10 @@ class CommandQueue:
     async def _run(self, key: Key, command: Command) -> None:
         """Carry out a command once, and go on with the next."""
         error = None
+        plural, namespace, name = key
+        known = 0
+        if command.get("op") == "get":
+            known = self._known(plural, (namespace, name))
         try:
             result = await execute(self._kube, command)
         except ApiError as exc:
@@ -523,4 +534,7 @@ class CommandQueue:
             self._postpone(key, command, error)
         else:
             self._finish(key, result)
+            found = version_of(result.get("object") or {}) if known else 0
+            if 0 < found < known:
+                self._went_back(plural, f"{name}: version {found} after {known}")
         self._start()

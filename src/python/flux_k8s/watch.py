@@ -113,6 +113,10 @@ class Watch:
         # lists and streams in a row that told nothing
         self._idle_turns = 0
 
+    def version(self, name: Name) -> int:
+        """That of an object as it was told of last; 0 if it is not known."""
+        return self._versions.get(name, 0)
+
     def stop(self) -> None:
         """Ask it to end; nothing more is reported."""
         self._stopped = True
@@ -336,16 +340,21 @@ class Watchers:
         """Args:
         selectors: plural name of a kind -> label selector ("" for all).
         """
-        self._watches = [
-            watch(kube, plural, selector, sink)
+        self._watches = {
+            plural: watch(kube, plural, selector, sink)
             for plural, selector in selectors.items()
-        ]
+        }
 
     def start(self, loop: Loop) -> None:
-        for watch in self._watches:
+        for watch in self._watches.values():
             loop.spawn(watch.run())
 
     def stop(self) -> None:
         """They are silent from now on."""
-        for watch in self._watches:
+        for watch in self._watches.values():
             watch.stop()
+
+    def version(self, plural: str, name: Name) -> int:
+        """Watch.version() of that kind."""
+        watch = self._watches.get(plural)
+        return watch.version(name) if watch is not None else 0

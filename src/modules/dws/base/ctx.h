@@ -31,6 +31,7 @@ struct pool;
 struct profiles;
 struct scheduler;
 struct space;
+struct overdue;
 struct stamps;
 struct storages;
 struct suspects;
@@ -69,6 +70,7 @@ struct dws_ctx {
     struct sync *sync;          // the way to learn the jobs from nothing
 
     struct agent *agent;        // the way to Kubernetes
+    struct overdue *overdue;    // asks what a watch does not tell
     struct stamps *stamps;      // dates of what has none there
 
     struct scheduler *scheduler;        // what it knows of rabbits

@@ -73,6 +73,9 @@ struct job {
     struct job *next;                   // in the list of changed jobs
     struct counted counted;             // tally.h
     char *trouble;                      // job_set_trouble()
+    uint64_t still_version;             // 'version' at the last look of
+    int still;                          //  agent/overdue.h, and how many looks
+                                        //  it has been that
     enum promise promised;
     bool waited;                        // tell/annotate.h
     bool stamping;                      // agent/stamp.h

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See overdue.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libutil/errno_safe.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "agent/overdue.h"
+#include "base/timer.h"
+#include "facts/jobs.h"
+
+/* Between two looks at all jobs (s).
+ */
+#define INTERVAL 60.
+
+struct overdue {
+    struct dws_ctx *ctx;
+    flux_watcher_t *timer;
+};
+
+/* Has it been asked for something that has not happened yet?
+ */
+static bool is_awaited (const struct dws_workflow *wf)
+{
+    return wf && (wf->deleting || wf->state != wf->desired || !wf->ready);
+}
+
+/* Data may be on its way for hours: twice as many looks later each time.
+ */
+static bool is_turn (int looks)
+{
+    return (looks & (looks - 1)) == 0;
+}
+
+static void overdue_read_cb (struct dws_ctx *ctx, struct job *job,
+                             const struct command *cmd, json_t *report)
+{
+    json_t *status = json_object_get (report, "status");
+
+    if (job && job->wf && job->generation == cmd->generation
+        && json_integer_value (status) == 404)
+        jobs_forget_workflow (job);
+}
+
+static void see_job (struct job *job, void *arg)
+{
+    struct dws_workflow *wf = job->wf;
+
+    if (!is_awaited (wf) || job->version != job->still_version) {
+        job->still_version = job->version;
+        job->still = 0;
+    }
+    else if (is_turn (++job->still)
+             && agent_query (job->ctx->agent, job, overdue_read_cb,
+                             command_create ("get", "workflows", wf->namespace,
+                                             wf->name)) < 0)
+        flux_log_error (job->ctx->h, "%s", wf->name);
+}
+
+/* What was asked while nobody answers would all be answered at once.
+ */
+static void overdue_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
+                              void *arg)
+{
+    struct overdue *overdue = arg;
+
+    if (agent_link (overdue->ctx->agent) == DWS_LINK_UP)
+        jobs_each (overdue->ctx->jobs, see_job, NULL);
+    timer_start (overdue->timer, INTERVAL);
+}
+
+struct overdue *overdue_create (struct dws_ctx *ctx)
+{
+    struct overdue *overdue;
+
+    if (!(overdue = calloc (1, sizeof (*overdue))))
+        return NULL;
+    overdue->ctx = ctx;
+    if (!(overdue->timer = flux_timer_watcher_create (flux_get_reactor (ctx->h),
+                                                      INTERVAL, 0.,
+                                                      overdue_timer_cb,
+                                                      overdue))) {
+        overdue_destroy (overdue);
+        return NULL;
+    }
+    timer_start (overdue->timer, INTERVAL);
+    return overdue;
+}
+
+void overdue_destroy (struct overdue *overdue)
+{
+    if (overdue) {
+        ERRNO_SAFE_BLOCK;
+        flux_watcher_destroy (overdue->timer);
+        free (overdue);
+    }
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Reads workflows by their name that should have moved, and of which nothing has been
+ * heard for a minute: a watch can be deaf, and a workflow out of its sight. The answer is
+ * learned as each result is (agent/reports.c).
+ */
+
+#ifndef DWS_OVERDUE_H
+#define DWS_OVERDUE_H
+
+#include "base/ctx.h"
+
+struct overdue *overdue_create (struct dws_ctx *ctx);
+void overdue_destroy (struct overdue *overdue);
+
+#endif /* !DWS_OVERDUE_H */

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Unit tests of overdue.c: which workflows are read by their names, and when.
+ */
+
+#include "libdws/test/util.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "agent/overdue.h"
+#include "facts/jobs.h"
+#include "test/timers.h"
+
+#define URI "interthread://overdue"
+#define LOOK 60.
+
+static struct world {
+    flux_t *other;
+    struct dws_ctx ctx;
+    struct job job;
+    struct dws_workflow wf;
+    struct overdue *overdue;
+    enum dws_link link;
+    command_f cb;
+    int asked;
+    int forgotten;
+} w;
+
+void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
+                void *arg)
+{
+    cb (&w.job, arg);
+}
+
+void jobs_forget_workflow (struct job *job)
+{
+    assert_ptr_equal (job, &w.job);
+    w.forgotten++;
+}
+
+enum dws_link agent_link (const struct agent *agent)
+{
+    return w.link;
+}
+
+json_t *command_create (const char *op, const char *kind, const char *namespace,
+                        const char *name)
+{
+    assert_string_equal (op, "get");
+    assert_string_equal (kind, "workflows");
+    assert_string_equal (namespace, "default");
+    assert_string_equal (name, "fluxjob-77");
+    return json_object ();
+}
+
+int agent_query (struct agent *agent, struct job *job, command_f cb,
+                 json_t *command)
+{
+    assert_ptr_equal (job, &w.job);
+    json_decref (command);
+    w.cb = cb;
+    w.asked++;
+    return 0;
+}
+
+static void setup (void)
+{
+    memset (&w, 0, sizeof (w));
+    timers_count = 0;
+    assert_non_null (w.other = flux_open (URI, 0));
+    assert_non_null (w.ctx.h = flux_open (URI, 0));
+    w.link = DWS_LINK_UP;
+    w.job.ctx = &w.ctx;
+    w.job.wf = &w.wf;
+    w.job.version = 5;
+    w.wf.name = "fluxjob-77";
+    w.wf.namespace = "default";
+    w.wf.desired = DWS_STATE_SETUP;
+    w.wf.state = DWS_STATE_PROPOSAL;
+    w.wf.ready = true;
+    assert_non_null (w.overdue = overdue_create (&w.ctx));
+}
+
+static void teardown (void)
+{
+    overdue_destroy (w.overdue);
+    flux_close (w.ctx.h);
+    flux_close (w.other);
+}
+
+static void look (int count)
+{
+    for (int i = 0; i < count; i++)
+        timer_fire (timer_of (w.overdue), LOOK);
+}
+
+/* At the second look, and then after twice as many each time.
+ */
+static void test_still (void **state)
+{
+    setup ();
+    look (1);
+    assert_int_equal (w.asked, 0);
+    look (1);
+    assert_int_equal (w.asked, 1);
+    look (1);
+    assert_int_equal (w.asked, 2);
+    look (1);
+    assert_int_equal (w.asked, 2);
+    look (1);
+    assert_int_equal (w.asked, 3);
+    look (59);
+    assert_int_equal (w.asked, 6);
+    w.job.version++;
+    look (1);
+    assert_int_equal (w.asked, 6);
+    look (1);
+    assert_int_equal (w.asked, 7);
+    teardown ();
+}
+
+/* It is where it should be, there is none, or nobody could answer.
+ */
+static void test_not_awaited (void **state)
+{
+    setup ();
+    w.wf.state = w.wf.desired;
+    look (4);
+    assert_int_equal (w.asked, 0);
+    w.wf.ready = false;
+    look (2);
+    assert_int_equal (w.asked, 2);
+    w.wf.ready = true;
+    look (2);
+    assert_int_equal (w.asked, 2);
+    w.wf.deleting = true;
+    look (1);
+    assert_int_equal (w.asked, 3);
+    w.link = DWS_LINK_NO_SERVER;
+    look (8);
+    assert_int_equal (w.asked, 3);
+    w.link = DWS_LINK_UP;
+    w.job.wf = NULL;
+    look (8);
+    assert_int_equal (w.asked, 3);
+    teardown ();
+}
+
+static void answer (struct job *job, int status, unsigned int generation)
+{
+    struct command cmd = { .generation = generation };
+    json_t *report = json_pack ("{s:b s:i}", "ok", status == 0,
+                                "status", status);
+
+    w.cb (&w.ctx, job, &cmd, report);
+    json_decref (report);
+}
+
+/* The job's workflow is gone if that says so, and another has not come since.
+ */
+static void test_gone (void **state)
+{
+    setup ();
+    look (2);
+    answer (&w.job, 0, 0);
+    answer (&w.job, 500, 0);
+    answer (NULL, 404, 0);
+    answer (&w.job, 404, 1);
+    assert_int_equal (w.forgotten, 0);
+    answer (&w.job, 404, 0);
+    assert_int_equal (w.forgotten, 1);
+    w.job.wf = NULL;
+    answer (&w.job, 404, 0);
+    assert_int_equal (w.forgotten, 1);
+    teardown ();
+}
+
+int main (void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_still),
+        cmocka_unit_test (test_not_awaited),
+        cmocka_unit_test (test_gone),
+    };
+    return cmocka_run_group_tests (tests, NULL, NULL);
+}
