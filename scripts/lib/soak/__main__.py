@@ -224,6 +224,7 @@ class Run:
                 name = flux.job.JobID(job.id).f58
                 log = self._world.flux("job", "eventlog", name)
                 self._wrong.append(f"{name} ({job.kind.name}): {wrong}\n{log}")
+        self._faults.clear_up()
         self._world.until("left over", self._left, RECOVERY_S)
         if self._others_now() != self._others:
             self._wrong.append("workflows of others were touched")

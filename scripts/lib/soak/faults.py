@@ -13,7 +13,7 @@ from collections.abc import Callable
 from flux_k8s.errors import ApiError
 from flux_k8s.kube import Kube
 
-from soak.jobs import Job
+from soak.jobs import LENT_S, Job
 from soak.world import Lost, World
 
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
@@ -42,6 +42,7 @@ class Faults:
         self._active = active
         self._recent = recent
         self._restarted = restarted
+        self._restores = 0
         self.kinds: dict[str, Callable[[], str]] = {
             "agent killed": self.kill_agent,
             "agent stopped": self.pause_agent,
@@ -58,6 +59,7 @@ class Faults:
             "KVS slow": self.slow_kvs,
             "cluster killed": self.kill_sim,
             "cluster stopped": self.pause_sim,
+            "cluster restored": self.restore_sim,
             "API errors": self.api_errors,
             "API slow": self.api_slow,
             "API watches dropped": self.api_drop,
@@ -229,6 +231,26 @@ class Faults:
         took = self._pause(0, 4)
         self._world.sim.send(signal.SIGCONT)
         return f"for {took:.1f} s"
+
+    def restore_sim(self) -> str:
+        """From a backup of a moment ago, with lower resource versions."""
+        jobs = self._active()
+        for job in jobs:
+            job.struck.append("Kubernetes was taken back")
+            job.brought_back = True
+        self._restores += 1
+        self._world.ctl("backup")
+        took = self._pause(0, 6)
+        self._world.ctl("restore")
+        return f"as it was {took:.1f} s ago"
+
+    def clear_up(self) -> None:
+        """What an admin does after a restore: file systems that are there again, though
+        Flux has seen their end, get a time to expire."""
+        for item in self._world.status()["persistent"]:
+            if self._restores and not item["expires"]:
+                body = {"name": item["name"], "expires": time.time() + LENT_S}
+                self._world.handle.rpc("dws.expiry", body).get()
 
     # -- the API ----------------------------------------------------------
 

@@ -162,6 +162,8 @@ class Job:
     node_lost: bool = False
     # an engine that was killed came back without it
     forgotten: bool = False
+    # its workflow may be there again though it has ended
+    brought_back: bool = False
     # faults that may have ended it
     struck: list[str] = field(default_factory=list)
 

@@ -63,9 +63,12 @@ class Rules:
 
     def _total(self, workflows: Sequence[Mapping[str, Any]]) -> list[str]:
         """Jobs only: what persistent file systems take on rabbits counts as well, so
-        that less than all may be had by them."""
+        that less than all may be had by them. What has come back from a backup nobody
+        has let in."""
         by_name = {
-            job.workflow: job for job in self._jobs.values() if not job.forgotten
+            job.workflow: job
+            for job in self._jobs.values()
+            if not (job.forgotten or job.brought_back)
         }
         having = [
             job
