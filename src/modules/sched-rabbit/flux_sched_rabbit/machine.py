@@ -9,101 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Callable
 
 from . import bits, constraint, reasons
+from .parts import Allocation, Changes, Node, Rabbit
 from .request import Request
+
+__all__ = ["NOBODY", "Allocation", "Machine", "Node"]
 
 # In hold(): what no job has, persistent storage and what other clients have.
 NOBODY = 1 << 64  # the id of no job
-
-
-class Node:
-    """A compute node."""
-
-    __slots__ = ("rank", "host", "cores", "gpus", "free_cores", "free_gpus")
-
-    def __init__(self, rank: int, host: str, cores: int, gpus: int) -> None:
-        self.rank = rank
-        self.host = host
-        self.cores = self.free_cores = cores
-        self.gpus = self.free_gpus = gpus
-
-    def copy(self) -> Node:
-        new = Node(self.rank, self.host, self.cores, self.gpus)
-        new.free_cores = self.free_cores
-        new.free_gpus = self.free_gpus
-        return new
-
-
-class Rabbit:
-    """A rabbit and the nodes that hang on it. ``rank`` is the rabbit's own as a
-    storage node, if it has one."""
-
-    __slots__ = ("name", "rank", "capacity_gib", "free_gib", "up", "_low", "nodes")
-
-    def __init__(
-        self, name: str, rank: int | None, capacity_gib: int, nodes: int
-    ) -> None:
-        self.name = name
-        self.rank = rank
-        self.capacity_gib = self.free_gib = capacity_gib
-        self.up = True
-        # Most rabbits have a run of ranks; a short int is faster to work with.
-        self._low = (nodes & -nodes).bit_length() - 1 if nodes else 0
-        self.nodes = nodes >> self._low  # 0 is my first one
-
-    def copy(self) -> Rabbit:
-        new = Rabbit(self.name, self.rank, self.capacity_gib, self.nodes << self._low)
-        new.free_gib = self.free_gib
-        new.up = self.up
-        return new
-
-    def among(self, nodes: int) -> int:
-        """Those of ``nodes`` that are mine; 0 is my first one."""
-        return nodes >> self._low & self.nodes
-
-    def place(self, mine: int) -> int:
-        """The reverse: a result of among() as ranks."""
-        return mine << self._low
-
-
-@dataclass
-class Allocation:
-    """What a job has: per rank its cores and gpus, per rabbit its GiB."""
-
-    nodes: dict[int, tuple[int, int]] = field(default_factory=dict)
-    gib: dict[str, int] = field(default_factory=dict)
-    nslots: int = 0
-    t_end: float = 0.0  # s since the epoch, 0: unknown
-
-    def copy(self) -> Allocation:
-        return Allocation(dict(self.nodes), dict(self.gib), self.nslots, self.t_end)
-
-
-class Changes:
-    """Nodes whose free cores and gpus change together, sorted so that sets of
-    nodes need not be touched node by node."""
-
-    def __init__(self) -> None:
-        self.cores: dict[tuple[int, int], list[int]] = {}
-        self.gpus: dict[tuple[int, int], list[int]] = {}
-        self.idle: list[int] = []
-        self.busy: list[int] = []
-
-    def set(self, node: Node, free_cores: int, free_gpus: int) -> None:
-        count = bits.count_cores
-        if free_cores != node.free_cores:
-            change = (count(node.free_cores), count(free_cores))
-            self.cores.setdefault(change, []).append(node.rank)
-        if free_gpus != node.free_gpus:
-            change = (count(node.free_gpus), count(free_gpus))
-            self.gpus.setdefault(change, []).append(node.rank)
-        node.free_cores = free_cores
-        node.free_gpus = free_gpus
-        idle = free_cores == node.cores and free_gpus == node.gpus
-        (self.idle if idle else self.busy).append(node.rank)
 
 
 class _Lasting:

@@ -22,7 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from . import bits
-from .machine import Allocation, Machine
+from .machine import Machine
+from .parts import Allocation
 from .request import Request
 
 YEAR_S = 365 * 86400.0

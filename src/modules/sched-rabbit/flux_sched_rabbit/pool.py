@@ -13,7 +13,8 @@ from flux.resource.Rv1Pool import Rv1Pool
 from flux.resource.Rv1Set import Rv1Set
 
 from . import bits, request, rset
-from .machine import Allocation, Machine, Node
+from .machine import Machine
+from .parts import Allocation, Node
 from .request import Request
 
 

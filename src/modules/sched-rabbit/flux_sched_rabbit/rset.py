@@ -12,7 +12,8 @@ from flux.hostlist import Hostlist
 from flux.idset import IDset
 
 from . import bits
-from .machine import NOBODY, Allocation, Machine
+from .machine import NOBODY, Machine
+from .parts import Allocation
 
 # Fluxion, with which an instance inside a job may begin, refuses R of any writer but
 # this one, which has it read R_lite and nothing else
