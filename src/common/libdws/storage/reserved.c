@@ -27,7 +27,8 @@ static int add_to_key (json_t *object, const char *key, json_int_t n)
     return json_object_set_new (object, key, json_integer (n));
 }
 
-/* Fluxion leaves out names that are the type and the id: the path ends with the name.
+/* Fluxion leaves out names that are the type and the id: the path ends with the name. It
+ * leaves out a size of 1, too.
  */
 static const char *name_of (const char *name, const char *path)
 {
@@ -48,7 +49,7 @@ static int take_vertex (json_t *vertex,
     const char *path;
     const char *name = "";
     const char *rabbit;
-    json_int_t size = 0;
+    json_int_t size = 1;
     char *parent;
     int rc = 0;
 

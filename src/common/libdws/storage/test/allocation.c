@@ -450,6 +450,12 @@ static void test_reserved (void **state)
         VERTEX ("ssd", "ssd0", "743", "/c/chassis7/ssd0") ", "
         "{'id': '9'}, 5]}}}");
     json_t *none = J ("{'version': 1}");
+    json_t *ones = J (
+        "{'scheduling': {'graph': {'nodes': ["
+        "{'metadata': {'type': 'ssd', 'paths': {'containment': '/c/x/ssd0'}}}, "
+        "{'metadata': {'type': 'ssd', 'paths': {'containment': '/c/x/ssd1'}}}, "
+        "{'metadata': {'type': 'node', 'paths': {'containment': '/c/x/b3'}}}"
+        "]}}}");
     json_t *counted = J ("{'scheduling': {'writer': 'fluxion:jgf_shorthand',"
                          " 'rabbits': {'r1': 3, 'r2': -1, 'r3': 'x'}}}");
     json_t *nodes = J ("{'r1': 2, 'r2': 1}");
@@ -491,6 +497,11 @@ static void test_reserved (void **state)
     reserved = dws_reserved (none, topo, NULL);
     assert_json (reserved, "{}");
     json_decref (reserved);
+    // a size of 1 is left out
+    reserved = dws_reserved (ones, topo, NULL);
+    assert_json (reserved, "{'r2': 2147483648}");
+    json_decref (reserved);
+    json_decref (ones);
     dws_topology_destroy (topo);
     json_decref (resources);
     json_decref (breakdowns);
