@@ -95,6 +95,51 @@ test_expect_success FLUXION 'one that was left with priority 0 by a plugin that 
 	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
 	done_well $one && dws_clean
 '
+# refused JOBID: as the job without storage is
+refused () {
+	dws_wait_event -m type=alloc $1 exception >exception &&
+	grep unsatisfiable exception &&
+	dws_wait_event $1 clean
+}
+test_expect_success FLUXION 'one that needs more nodes than there are is refused at once' '
+	plain=$(flux submit -N5 -t 1m true) && refused $plain &&
+	for type in xfs lustre; do
+		DWS_DIRECTIVE="#DW jobdw type=$type capacity=10GiB name=work" &&
+		five=$(submit -N5) && refused $five || return 1
+	done &&
+	test "$(priorities $five)" = "[16]" && dws_clean
+'
+test_expect_success FLUXION 'also while nodes are down, and after a reload of the plugin' '
+	drain 2-3 &&
+	three=$(submit -N3) && is_kept $three &&
+	five=$(submit -N5) && refused $five &&
+	reload_plugin &&
+	five=$(submit -N5) && refused $five &&
+	kept $three &&
+	undrain 2-3 && done_well $three && dws_clean
+'
+test_expect_success FLUXION 'one that needs more cores than a node has is refused' '
+	plain=$(flux submit -N1 -n5 -t 1m true) && refused $plain &&
+	one=$(submit -N1 -n5) && refused $one && dws_clean
+'
+# exclude IDSET: these nodes are not for jobs
+exclude () {
+	sed -i "/^exclude = /d; s/^\[resource\]/&\nexclude = \"$1\"/" \
+		"$DWS_TMP/conf.d/test.toml" &&
+	flux config reload && flux module remove sched-fluxion-qmanager &&
+	flux module remove sched-fluxion-resource && flux module reload resource &&
+	dws_load_fluxion &&
+	dws_wait_status ".health.settled and .health.scheduler == \"fluxion\""
+}
+test_expect_success FLUXION 'nodes that are excluded do not count' '
+	exclude 3 &&
+	plain=$(flux submit -N4 -t 1m true) && refused $plain &&
+	four=$(submit -N4) && refused $four &&
+	three=$(submit -N3) && done_well $three &&
+	drain 0-2 && three=$(submit -N3) && is_kept $three &&
+	undrain 0-2 && done_well $three &&
+	exclude "" && dws_clean
+'
 test_expect_success FLUXION 'with sched-rabbit jobs are left to the scheduler' '
 	dws_use_sched_rabbit &&
 	dws_wait_status ".health.settled and .health.scheduler == \"sched-rabbit\"" &&

@@ -36,6 +36,7 @@ struct jobtap {
     flux_watcher_t *retry;      // handles them once more, in a turn of its own
     bool greeted;               // the dws service knows that it is there
     int64_t up;                 // nodes, see queue.h
+    int64_t all;                // nodes, those that are not up included
 };
 
 /* Does the dws service have something to clean up for the job?

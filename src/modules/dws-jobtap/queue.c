@@ -14,14 +14,23 @@
 
 #define ANSWER_S 1.
 
-/* Fewer nodes are up than the job needs. Resources that do not tell are not ours to
- * judge.
+/* Fewer nodes are up than the job needs, and it would have them if all were: a job that
+ * needs more than there are is for the scheduler to refuse. Resources that do not tell
+ * are not ours to judge.
  */
 static bool too_few (const struct jobtap_job *job)
 {
     int64_t nodes = dws_breakdown_nodes (job->resources);
 
-    return nodes < INT32_MAX && nodes > job->ctx->up;
+    return nodes < INT32_MAX && nodes > job->ctx->up && nodes <= job->ctx->all;
+}
+
+/* An instance that has just begun may not have found its nodes yet.
+ */
+static void set_nodes (struct jobtap *ctx, int64_t up, int64_t all)
+{
+    ctx->up = up;
+    ctx->all = all > 0 ? all : JOBTAP_QUEUE_OPEN;
 }
 
 static bool is_queued (struct jobtap_job *job)
@@ -31,11 +40,11 @@ static bool is_queued (struct jobtap_job *job)
     return state == FLUX_JOB_STATE_PRIORITY || state == FLUX_JOB_STATE_SCHED;
 }
 
-void jobtap_queue_set (struct jobtap *ctx, int64_t up)
+void jobtap_queue_set (struct jobtap *ctx, int64_t up, int64_t all)
 {
     bool changed = false;
 
-    ctx->up = up;
+    set_nodes (ctx, up, all);
     for (struct jobtap_job *job = ctx->jobs; job && !changed; job = job->next)
         changed = job->kept != too_few (job) && is_queued (job);
     /* What the priority of a job is otherwise is known to other plugins only. */
@@ -53,6 +62,7 @@ void jobtap_queue_start (struct jobtap *ctx)
     dws_error_t error;
     json_t *o;
 
+    ctx->all = JOBTAP_QUEUE_OPEN;
     if (!f || flux_future_wait_for (f, ANSWER_S) < 0
         || flux_rpc_get_unpack (f, "o", &o) < 0)
         flux_log (ctx->h, LOG_DEBUG, "dws: resource.status: %s",
@@ -60,7 +70,7 @@ void jobtap_queue_start (struct jobtap *ctx)
     else if (!(nodes = dws_nodes_create (o, &error)))
         flux_log (ctx->h, LOG_ERR, "dws: %s", error.text);
     else
-        ctx->up = dws_nodes_up (nodes);
+        set_nodes (ctx, dws_nodes_up (nodes), dws_nodes_all (nodes));
     dws_nodes_destroy (nodes);
     flux_future_destroy (f);
 }

@@ -14,16 +14,19 @@
 
 #include "job.h"
 
-/* With any scheduler that keeps such jobs itself. */
+/* As many nodes as anybody may want: up, with a scheduler that keeps such jobs itself;
+ * in all, as long as nobody says how many there are.
+ */
 #define JOBTAP_QUEUE_OPEN INT64_MAX
 
-/* Ask the resource module how many nodes are up: none if it does not say.
+/* Ask the resource module how many nodes are up, and how many there are: none is up if
+ * it does not say.
  */
 void jobtap_queue_start (struct jobtap *ctx);
 
-/* So many nodes are up, or JOBTAP_QUEUE_OPEN.
+/* So many nodes are up, and could be, or JOBTAP_QUEUE_OPEN.
  */
-void jobtap_queue_set (struct jobtap *ctx, int64_t up);
+void jobtap_queue_set (struct jobtap *ctx, int64_t up, int64_t all);
 
 /* For job.state.priority and job.priority.get, after all others.
  */

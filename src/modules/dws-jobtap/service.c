@@ -389,12 +389,15 @@ static void nodes_cb (flux_t *h,
 {
     struct jobtap *ctx = arg;
     json_int_t up = JOBTAP_QUEUE_OPEN;
+    json_int_t all = JOBTAP_QUEUE_OPEN;
 
-    if (flux_request_unpack (msg, NULL, "{s?I}", "up", &up) < 0) {
+    if (flux_request_unpack (msg, NULL, "{s?I s?I}",
+                             "up", &up,
+                             "all", &all) < 0) {
         answer_error (ctx, msg, NULL);
         return;
     }
-    jobtap_queue_set (ctx, up);
+    jobtap_queue_set (ctx, up, all);
     answer_empty (ctx, msg);
 }
 

@@ -53,6 +53,15 @@ size_t dws_nodes_up (const struct dws_nodes *nodes)
     return count;
 }
 
+size_t dws_nodes_all (const struct dws_nodes *nodes)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < nodes->rs->count; i++)
+        count += !nodes->list[i].excluded;
+    return count;
+}
+
 static struct idset *decode_idset (const char *s, dws_error_t *error)
 {
     struct idset *ids = idset_decode (s);

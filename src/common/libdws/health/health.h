@@ -50,6 +50,10 @@ void dws_nodes_destroy (struct dws_nodes *nodes);
  */
 size_t dws_nodes_up (const struct dws_nodes *nodes);
 
+/* How many could be, were all online and none drained.
+ */
+size_t dws_nodes_all (const struct dws_nodes *nodes);
+
 struct dws_health_policy {
     bool drain;             // drain nodes that lost their link
     bool soft_drain;        // give them the property

@@ -55,6 +55,7 @@ struct health {
     bool keeping;               // there are jobs with claim.kept
     struct dws_health now;
     int64_t told_up;            // nodes, to the plugin; UP_UNTOLD: nothing
+    int64_t told_all;
     flux_watcher_t *kick;       // decides at the next turn of the reactor
     bool kicked;
 };
@@ -224,7 +225,8 @@ static void up_told_cb (const struct call *call, flux_future_t *f)
 }
 
 /* How many nodes are up, for jobs that Fluxion would refuse while there are fewer: it may
- * be the one that is to be loaded.
+ * be the one that is to be loaded. And how many there are: a job that needs more than
+ * that does not wait for them.
  */
 static void tell_up (struct health *health)
 {
@@ -232,16 +234,21 @@ static void tell_up (struct health *health)
     bool keeps = scheduler_name (ctx->scheduler)
                  && !scheduler_is_fluxion (ctx->scheduler);
     int64_t up = keeps ? UP_ANY : (int64_t)dws_nodes_up (health->nodes);
+    int64_t all = keeps ? UP_ANY : (int64_t)dws_nodes_all (health->nodes);
     flux_future_t *f;
 
-    if (up == health->told_up || !sync_alive (ctx->sync))
+    if ((up == health->told_up && all == health->told_all)
+        || !sync_alive (ctx->sync))
         return;
-    f = calls_rpc (ctx->h, "job-manager.dws.nodes", "{s:o*}",
-                   "up", up == UP_ANY ? NULL : json_integer (up));
+    f = calls_rpc (ctx->h, "job-manager.dws.nodes", "{s:o* s:o*}",
+                   "up", up == UP_ANY ? NULL : json_integer (up),
+                   "all", all == UP_ANY ? NULL : json_integer (all));
     if (calls_add (ctx, f, 0, 0, up_told_cb) < 0)
         flux_log_error (ctx->h, "job-manager.dws.nodes");
-    else
+    else {
         health->told_up = up;
+        health->told_all = all;
+    }
 }
 
 void health_plugin_arrived (struct health *health)

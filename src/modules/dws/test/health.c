@@ -401,7 +401,7 @@ static void expect_up (struct world *w, const char *text)
     answer (w, msg, "{}");
 }
 
-/* The plugin is told how many nodes are up, once: when it is there, when the number
+/* The plugin is told how many nodes are up, and how many there are, once: when it is there, when the number
  * changes, when the scheduler is one that need not know, and when the plugin comes again.
  */
 static void test_nodes_up (void **state)
@@ -417,14 +417,14 @@ static void test_nodes_up (void **state)
     assert_null (next (&w));
     plugin = true;
     health_plugin_arrived (w.ctx.health);
-    expect_up (&w, "{\"up\":2}");
+    expect_up (&w, "{\"up\":2,\"all\":2}");
     scheduler = "fluxion";
     health_changed (w.ctx.health);
     assert_null (next (&w));
     answer (&w, journal, "{'events': [{}]}");
     answer (&w, expect (&w, "resource.status"),
             NODES ("'1': {'timestamp': 1.0, 'reason': ''}"));
-    expect_up (&w, "{\"up\":1}");
+    expect_up (&w, "{\"up\":1,\"all\":2}");
     scheduler = "sched-rabbit";
     health_changed (w.ctx.health);
     expect_up (&w, "{}");
@@ -432,7 +432,7 @@ static void test_nodes_up (void **state)
     expect_up (&w, "{}");
     scheduler = NULL;
     health_changed (w.ctx.health);
-    expect_up (&w, "{\"up\":1}");
+    expect_up (&w, "{\"up\":1,\"all\":2}");
     plugin = false;
     teardown (&w);
 }

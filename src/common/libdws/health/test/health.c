@@ -55,6 +55,23 @@ static struct dws_nodes *nodes_from (const char *more)
     return nodes;
 }
 
+static void test_count (void **state)
+{
+    struct dws_nodes *nodes = nodes_from ("");
+    size_t all = dws_nodes_all (nodes);
+
+    assert_int_equal (dws_nodes_up (nodes), all);
+    dws_nodes_destroy (nodes);
+    nodes = nodes_from ("'offline': '0', 'drain': {'1': {'reason': 'x'}}");
+    assert_int_equal (dws_nodes_up (nodes), all - 2);
+    assert_int_equal (dws_nodes_all (nodes), all);
+    dws_nodes_destroy (nodes);
+    nodes = nodes_from ("'offline': '0', 'exclude': '0-1'");
+    assert_int_equal (dws_nodes_up (nodes), all - 2);
+    assert_int_equal (dws_nodes_all (nodes), all - 2);
+    dws_nodes_destroy (nodes);
+}
+
 static void decide (struct dws_health *health, const char *storages,
                     const char *flux, bool drain, bool soft,
                     const char *queues)
@@ -446,6 +463,7 @@ static void test_suspects (void **state)
 int main (void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test (test_count),
         cmocka_unit_test (test_decide),
         cmocka_unit_test (test_rabbits),
         cmocka_unit_test (test_capacity),
