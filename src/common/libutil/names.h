@@ -39,6 +39,7 @@
  */
 #define DWS_KEY_INSTANCE "dws.instance"
 #define DWS_KEY_HELD "dws.held"
+#define DWS_KEY_HEALTH "dws.health"
 #define DWS_KEY_LOSSES "dws.losses"
 #define DWS_KEY_EXPIRY "dws.expiry"
 #define DWS_KEY_NOTICES "dws.notices"

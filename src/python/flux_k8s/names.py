@@ -28,6 +28,7 @@ EXCEPTION_RELEASE = "dws-release"
 # a workflow's state, in lower case.
 KEY_INSTANCE = "dws.instance"
 KEY_HELD = "dws.held"
+KEY_HEALTH = "dws.health"
 KEY_LOSSES = "dws.losses"
 KEY_EXPIRY = "dws.expiry"
 KEY_NOTICES = "dws.notices"

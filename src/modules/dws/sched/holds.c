@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See holds.h. sched-rabbit also reads the claims that are held in the KVS, as
- * it allocates as soon as it starts.
+ * See holds.h. The claims that are held are written to the KVS under every
+ * scheduler: sched-rabbit allocates as soon as it starts, before this module has
+ * found out that it is there, and reads them first.
  */
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 
 struct holds {
     struct dws_ctx *ctx;
-    bool due;                   // a scheduler has to hear of all of them
+    bool due;                   // a scheduler has to hear of all of them, also
+                                //  one that is yet to be loaded
     unsigned int version;       // of the last job that leaves
 };
 
@@ -40,6 +42,43 @@ bool holds_needed (const struct job *job)
     return stays (job) && !job->claim.held && listens (job->ctx);
 }
 
+static void committed_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_HELD ": %s",
+                  future_strerror (f, errno));
+}
+
+static void commit_holds (struct dws_ctx *ctx)
+{
+    flux_kvs_txn_t *txn;
+
+    if (!(txn = commits_txn (ctx->commits))
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_HELD, "O",
+                              space_held (ctx->space)) < 0
+        || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
+                      committed_cb) < 0)
+        flux_log_error (ctx->h, DWS_KEY_HELD);
+}
+
+/* Write the job's claim down for a scheduler that is loaded next.
+ */
+static int write_hold (struct job *job)
+{
+    if (space_hold (job->ctx->space, job->facts->id, &job->claim) < 0)
+        return -1;
+    commit_holds (job->ctx);
+    return 0;
+}
+
+/* The scheduler that is loaded does not listen.
+ */
+static void write_hold_alone (struct job *job)
+{
+    if (write_hold (job) < 0)
+        flux_log_error (job->ctx->h, DWS_KEY_HELD);
+}
+
 /* Fluxion
  */
 
@@ -55,6 +94,7 @@ bool holds_ready (struct job *job)
         return true;
     if (!job->claim.leaving) {
         job->claim.leaving = ++ctx->holds->version;
+        write_hold_alone (job);
         ctx->events->job_leaves (job);
     }
     return scheduler_knows (ctx->scheduler, job->claim.leaving);
@@ -87,25 +127,6 @@ unsigned int holds_version (const struct holds *holds)
 /* sched-rabbit
  */
 
-static void committed_cb (const struct call *call, flux_future_t *f)
-{
-    if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_HELD ": %s",
-                  future_strerror (f, errno));
-}
-
-static void commit_holds (struct dws_ctx *ctx)
-{
-    flux_kvs_txn_t *txn;
-
-    if (!(txn = commits_txn (ctx->commits))
-        || flux_kvs_txn_pack (txn, 0, DWS_KEY_HELD, "O",
-                              space_held (ctx->space)) < 0
-        || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
-                      committed_cb) < 0)
-        flux_log_error (ctx->h, DWS_KEY_HELD);
-}
-
 static flux_future_t *request_hold (struct dws_ctx *ctx, json_t *jobs,
                                     bool complete)
 {
@@ -136,9 +157,8 @@ flux_future_t *holds_tell (struct job *job)
 {
     flux_future_t *f;
 
-    if (space_hold (job->ctx->space, job->facts->id, &job->claim) < 0)
+    if (write_hold (job) < 0)
         return NULL;
-    commit_holds (job->ctx);
     if (!(f = tell_of_one (job, job->claim.bytes)))
         space_hold_failed (&job->claim);
     return f;
@@ -171,16 +191,21 @@ static bool exceeds (const struct job *job)
 
 void holds_claimed (struct job *job)
 {
-    if (!exceeds (job) || !listens (job->ctx))
+    if (!exceeds (job))
         return;
-    if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
+    if (!listens (job->ctx))
+        write_hold_alone (job);
+    else if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
         flux_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
 void holds_left (struct job *job)
 {
-    if (holds_needed (job)
-        && calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
+    if (!stays (job) || job->claim.held)
+        return;
+    if (!listens (job->ctx))
+        write_hold_alone (job);
+    else if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
         flux_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
@@ -193,6 +218,8 @@ void holds_end (struct job *job)
         return;
     space_let_go (job->ctx->space, job->facts->id, &job->claim);
     commit_holds (job->ctx);
+    if (!listens (job->ctx))
+        return;
     none = json_object ();
     if (calls_add (job->ctx, tell_of_one (job, none), 0, 0, told_cb) < 0)
         flux_log_error (job->ctx->h, "sched-rabbit: hold");
@@ -233,15 +260,16 @@ void holds_learned (struct holds *holds)
     struct dws_ctx *ctx = holds->ctx;
     struct space *space = ctx->space;
 
-    if (!holds->due || !space_known (space) || !listens (ctx))
+    if (!holds->due || !space_known (space))
         return;
     space_held_clear (space);
     (void)space_hold_outside (space);
     jobs_each (ctx->jobs, hold_again, NULL);
     holds->due = false;
     commit_holds (ctx);
-    if (calls_add (ctx, request_hold (ctx, space_held (space), true), 0, 0,
-                   told_cb) < 0)
+    if (listens (ctx)
+        && calls_add (ctx, request_hold (ctx, space_held (space), true), 0, 0,
+                      told_cb) < 0)
         flux_log_error (ctx->h, "sched-rabbit: hold");
 }
 
@@ -255,8 +283,10 @@ struct holds *holds_create (struct dws_ctx *ctx)
 {
     struct holds *holds;
 
-    if ((holds = calloc (1, sizeof (*holds))))
+    if ((holds = calloc (1, sizeof (*holds)))) {
         holds->ctx = ctx;
+        holds->due = true;
+    }
     return holds;
 }
 

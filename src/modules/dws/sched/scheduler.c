@@ -8,7 +8,9 @@
  * (doc/dev/upstream/fluxion-notify.rst): it is looked at from time to time
  * instead. While none is loaded it is looked for again, with growing delay.
  *
- * sched-rabbit takes everything in one request, Fluxion does not: fluxion.c.
+ * sched-rabbit takes everything in one request, Fluxion does not: fluxion.c. It is also
+ * in the KVS, under every scheduler: sched-rabbit allocates as soon as it is loaded, and
+ * reads it first.
  */
 
 #include <errno.h>
@@ -16,7 +18,9 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/names.h"
 #include "base/calls.h"
+#include "base/commits.h"
 #include "base/retry.h"
 #include "base/timer.h"
 #include "facts/config.h"
@@ -49,6 +53,66 @@ static void push_rabbit (struct scheduler *sched)
                               "properties",
                                 DWS_BAD_PROPERTY, sched->bad),
                health_cb);
+}
+
+/* For sched-rabbits to come
+ */
+
+static void written_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_HEALTH ": %s",
+                  future_strerror (f, errno));
+}
+
+/* As sched-rabbit.health has it. What others than jobs have is not in it: that changes
+ * often, and is in DWS_KEY_HELD.
+ */
+static json_t *encode_health (const struct scheduler *sched)
+{
+    json_t *rabbits = json_object ();
+    const char *name;
+    json_t *state;
+
+    json_object_foreach (sched->rabbits, name, state) {
+        if (json_object_set_new (rabbits, name,
+                                 json_pack ("{s:O s:O}",
+                                            "up",
+                                            json_object_get (state, "up"),
+                                            "capacity",
+                                            json_object_get (state,
+                                                             "capacity"))) < 0) {
+            json_decref (rabbits);
+            errno = ENOMEM;
+            return NULL;
+        }
+    }
+    return json_pack ("{s:o s:{s:s}}",
+                      "rabbits", rabbits,
+                      "properties",
+                        DWS_BAD_PROPERTY, sched->bad);
+}
+
+static void write_health (struct scheduler *sched)
+{
+    struct dws_ctx *ctx = sched->ctx;
+    json_t *health = encode_health (sched);
+    flux_kvs_txn_t *txn;
+
+    if (health && sched->written && json_equal (health, sched->written)) {
+        json_decref (health);
+        return;
+    }
+    if (!health
+        || !(txn = commits_txn (ctx->commits))
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_HEALTH, "O", health) < 0
+        || calls_add (ctx, commits_wait (ctx->commits), 0, 0, written_cb) < 0) {
+        flux_log_error (ctx->h, DWS_KEY_HEALTH);
+        json_decref (health);
+        return;
+    }
+    json_decref (sched->written);
+    sched->written = health;
 }
 
 /* Coming and going
@@ -227,6 +291,7 @@ void scheduler_tell (struct scheduler *sched, const struct dws_health *health,
     json_decref (sched->rabbits);
     sched->rabbits = json_incref (health->rabbits);
     sched->dirty = true;
+    write_health (sched);
     sched_push_news (sched);
 }
 
@@ -309,6 +374,7 @@ void scheduler_destroy (struct scheduler *sched)
         }
         sched_forget_graph (sched);
         json_decref (sched->rabbits);
+        json_decref (sched->written);
         free (sched->bad);
         free (sched->unlinked);
         free (sched);

@@ -38,6 +38,7 @@ struct scheduler {
     json_t *rabbits;            // as in struct dws_health, NULL: not yet known
     char *bad;
     char *unlinked;
+    json_t *written;            // DWS_KEY_HEALTH, NULL: not by this start
     size_t away;                // nodes that are drained or offline
     bool asked_down;            // the graph was asked for with what is down
     unsigned int version;       // that 'rabbits' came with
