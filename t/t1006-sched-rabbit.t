@@ -59,6 +59,10 @@ free_gib () {
 ranks () {
 	flux jobs -no "{ranks}" $1
 }
+# taken RANKS: these are with jobs, or in housekeeping
+taken () {
+	test "$(flux resource list -s allocated -no "{ranks}")" = "$1"
+}
 end () {
 	for id in "$@"; do
 		flux cancel $id && expect $id clean || return 1
@@ -250,6 +254,34 @@ test_expect_success 'rabbits can be down or shrink, nodes get properties' '
 	end $a $b &&
 	test "$(free_gib)" = "[100,100]"
 '
+test_expect_success 'a scheduler that starts reads what the last one was told' '
+	flux module remove sched-rabbit &&
+	flux kvs put dws.held="{\"0\": {\"r0\": 10737418240}}" \
+		dws.health="{\"rabbits\": {\"r0\": {\"up\": true,
+			\"capacity\": 53687091200}, \"r1\": {\"up\": false,
+			\"capacity\": 107374182400}, \"r9\": {\"up\": false,
+			\"capacity\": 1}}, \"properties\": {\"badrabbit\": \"node0\"}}" &&
+	flux module load $DWS_MODULES/sched-rabbit.py &&
+	test "$(free_gib)" = "[40,100]" &&
+	a=$(submit_gib 1 1 ".attributes.system.constraints =
+		{not: [{properties: [\"badrabbit\"]}]}") &&
+	expect $a alloc &&
+	test "$(ranks $a)" = 1 &&
+	b=$(submit_gib 3 1) &&
+	expect $b priority &&
+	c=$(flux submit -N1 true) && expect $c clean &&
+	test "$(flux jobs -no "{state}" $b)" = SCHED &&
+	end $a $b
+'
+test_expect_success 'what is no health there is passed over' '
+	flux module remove sched-rabbit &&
+	flux kvs put dws.held=7 dws.health="{\"rabbits\": {\"r0\": {\"up\": 1}}}" &&
+	flux module load $DWS_MODULES/sched-rabbit.py &&
+	test "$(free_gib)" = "[100,100]" &&
+	flux module remove sched-rabbit &&
+	flux kvs unlink dws.held dws.health &&
+	flux module load $DWS_MODULES/sched-rabbit.py
+'
 test_expect_success 'a stream tells of its end' '
 	mkfifo notes &&
 	{ flux python -c "
@@ -288,6 +320,88 @@ test_expect_success 'without a good mapping ordinary jobs run' '
 	cp mapping.json "$DWS_TMP/mapping.json" &&
 	flux module remove sched-rabbit &&
 	flux module load $DWS_MODULES/sched-rabbit.py
+'
+# R of Fluxion: 60 GiB in three ssds of 25, next to node0
+fluxion_R () {
+	jq -c ".scheduling = {graph: {edges: [], nodes: ([
+		[\"node\", 0, \"node0\", 1], [\"ssd\", 0, \"ssd0\", 25],
+		[\"ssd\", 1, \"ssd1\", 25], [\"ssd\", 3, \"ssd3\", 25]] | map({
+			id: .[2], metadata: {type: .[0], id: .[1], size: .[3],
+			paths: {containment: \"/c0/chassis0/\\(.[2])\"}}}))}}" "$1"
+}
+# reload MAPPING: the configuration, with what that says of the mapping
+reload () {
+	sed "/^mapping = /d" "$DWS_TMP/conf.d/test.toml" >conf.toml &&
+	if test -n "$1"; then sed -i "s|^\[rabbit\]|&\nmapping = \"$1\"|" conf.toml; fi &&
+	cp conf.toml "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+}
+test_expect_success 'one that starts knows what Fluxion gave to jobs' '
+	a=$(flux submit -N1 --exclusive --requires=rank:0 sleep inf) &&
+	expect $a start &&
+	flux job info $a R >R &&
+	flux kvs put --raw $(flux job id --to=kvs $a).R="$(fluxion_R R)" &&
+	flux module reload sched-rabbit &&
+	test "$(free_gib)" = "[25,100]" &&
+	b=$(submit_gib 1 60) && expect $b alloc &&
+	test "$(ranks $b)" = 2 &&
+	end $b
+'
+test_expect_success 'also one that starts before there is a mapping' '
+	flux module remove sched-rabbit &&
+	reload &&
+	flux module load $DWS_MODULES/sched-rabbit.py &&
+	test "$(free_gib)" = "[]" &&
+	reload "$DWS_TMP/mapping.json" &&
+	test "$(free_gib)" = "[25,100]" &&
+	b=$(submit_gib 1 60) && expect $b alloc &&
+	test "$(ranks $b)" = 2 &&
+	end $b $a &&
+	test "$(free_gib)" = "[100,100]"
+'
+test_expect_success 'a mapping that is not good is refused, the rabbits stay' '
+	echo "{\"rabbits\": 7}" >bad.json &&
+	test_must_fail reload "$PWD/bad.json" 2>err &&
+	grep "not a rabbitmapping" err &&
+	reload "$DWS_TMP/mapping.json" &&
+	test "$(free_gib)" = "[100,100]"
+'
+test_expect_success 'it reads a mapping again when somebody begins to tell it of rabbits' '
+	jq "del(.rabbits.r1)" "$DWS_TMP/mapping.json" >one.json &&
+	cp "$DWS_TMP/mapping.json" two.json &&
+	cp one.json "$DWS_TMP/mapping.json" &&
+	flux module reload sched-rabbit &&
+	test "$(free_gib)" = "[100]" &&
+	cp two.json "$DWS_TMP/mapping.json" &&
+	rpc sched-rabbit.notify &&
+	test "$(free_gib)" = "[100,100]"
+'
+# Of two nodes one is given back when its script is done, the other later.
+test_expect_success FLUX_CORE 'a job in housekeeping that has given a node back has no GiB' '
+	cat >"$DWS_TMP/housekeeping" <<-\EOT &&
+	#!/bin/sh
+	test "$(flux getattr rank)" = 1 || exec cat "$HOUSEKEEPING_WAITS"
+	EOT
+	chmod +x "$DWS_TMP/housekeeping" &&
+	mkfifo waits &&
+	cp "$DWS_TMP/conf.d/test.toml" before.toml &&
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-EOT &&
+	[job-manager.housekeeping]
+	command = ["env", "HOUSEKEEPING_WAITS=$PWD/waits", "$DWS_TMP/housekeeping"]
+	release-after = "0"
+	EOT
+	flux config reload &&
+	a=$(submit_gib 2 30) && expect $a start &&
+	test "$(free_gib)" = "[40,100]" &&
+	flux cancel $a && expect $a clean &&
+	dws_until taken 0 &&
+	test "$(free_gib)" = "[100,100]" &&
+	flux module reload sched-rabbit &&
+	test "$(free_gib)" = "[100,100]" &&
+	taken 0 &&
+	echo >waits &&
+	dws_until taken "" &&
+	cp before.toml "$DWS_TMP/conf.d/test.toml" && flux config reload
 '
 test_expect_success 'resource views are right' '
 	a=$(flux submit -N2 --exclusive sleep inf) &&

@@ -67,8 +67,8 @@ class Machine:
         self.rabbits: dict[str, Rabbit] = {}
         self.rabbit_of: dict[int, Rabbit] = {}  # by rank
         self.storage_nodes = 0
-        for name, (capacity_gib, hosts) in (rabbits or {}).items():
-            self._add_rabbit(name, capacity_gib, hosts)
+        self._told: dict[str, tuple[bool | None, int | None]] = {}  # set_rabbit()
+        self.set_rabbits(rabbits or {})
 
     @staticmethod
     def _fill(levels: bits.Levels, have: dict[int, int]) -> None:
@@ -78,18 +78,40 @@ class Machine:
         for count, ranks in by_count.items():
             levels.move(bits.of(ranks), None, count)
 
-    def _add_rabbit(self, name: str, capacity_gib: int, hosts: Iterable[str]) -> None:
-        ranks = [self._rank_of[host] for host in hosts if host in self._rank_of]
-        own = self._rank_of.get(name)
-        rabbit = Rabbit(name, own, capacity_gib, bits.of(ranks))
-        self.rabbits[name] = rabbit
-        if own is not None:
-            self.storage_nodes |= 1 << own
-        for rank in ranks:
-            other = self.rabbit_of.setdefault(rank, rabbit)
-            if other is not rabbit:
-                host = self.nodes[rank].host
-                raise ValueError(f"{host} belongs to {other.name} and to {name}")
+    def set_rabbits(self, rabbits: Mapping[str, tuple[int, Iterable[str]]]) -> None:
+        """These rabbits, and no others. What set_rabbit() said of them, what jobs
+        have and what is held counts as before. Raises ValueError, and changes
+        nothing, when two rabbits claim a host."""
+        made: dict[str, Rabbit] = {}
+        rabbit_of: dict[int, Rabbit] = {}
+        storage_nodes = 0
+        for name, (capacity_gib, hosts) in rabbits.items():
+            ranks = [self._rank_of[host] for host in hosts if host in self._rank_of]
+            own = self._rank_of.get(name)
+            made[name] = Rabbit(name, own, capacity_gib, bits.of(ranks))
+            if own is not None:
+                storage_nodes |= 1 << own
+            for rank in ranks:
+                other = rabbit_of.setdefault(rank, made[name])
+                if other is not made[name]:
+                    host = self.nodes[rank].host
+                    raise ValueError(f"{host} belongs to {other.name} and to {name}")
+        self.rabbits = made
+        self.rabbit_of = rabbit_of
+        self.storage_nodes = storage_nodes
+        for name, (up, gib) in self._told.items():
+            self._apply_health(name, up, gib)
+        for alloc in self.allocations.values():
+            self._find_rabbits(alloc)
+        for jobid in self.allocations.keys() | self.held.keys():
+            self._give(self._takes(jobid), -1)
+
+    def _find_rabbits(self, alloc: Allocation) -> None:
+        for host, gib in list(alloc.beside.items()):
+            rabbit = self.rabbit_of.get(self._rank_of.get(host, -1))
+            if rabbit is not None:
+                alloc.gib[rabbit.name] = alloc.gib.get(rabbit.name, 0) + gib
+                del alloc.beside[host]
 
     def copy(self) -> Machine:
         """An independent copy, to find out what could be."""
@@ -100,6 +122,7 @@ class Machine:
             jobid: alloc.copy() for jobid, alloc in self.allocations.items()
         }
         new.held = dict(self.held)
+        new._told = dict(self._told)
         new._free_cores = self._free_cores.copy()
         new._free_gpus = self._free_gpus.copy()
         new.rabbits = {name: rabbit.copy() for name, rabbit in self.rabbits.items()}
@@ -189,13 +212,24 @@ class Machine:
 
     def set_rabbit(self, name: str, up: bool | None, capacity_gib: int | None) -> None:
         """A rabbit that is not up gives no storage to new jobs. One that has
-        shrunk below what jobs have of it gives none until they end."""
-        rabbit = self.rabbits[name]
+        shrunk below what jobs have of it gives none until they end. Of a rabbit
+        that is unknown, this is kept until it is one of set_rabbits()."""
+        was_up, was_gib = self._told.get(name, (None, None))
+        self._told[name] = (
+            was_up if up is None else up,
+            was_gib if capacity_gib is None else capacity_gib,
+        )
+        self._apply_health(name, up, capacity_gib)
+
+    def _apply_health(self, name: str, up: bool | None, gib: int | None) -> None:
+        rabbit = self.rabbits.get(name)
+        if rabbit is None:
+            return
         if up is not None:
             rabbit.up = up
-        if capacity_gib is not None:
-            rabbit.free_gib += capacity_gib - rabbit.capacity_gib
-            rabbit.capacity_gib = capacity_gib
+        if gib is not None:
+            rabbit.free_gib += gib - rabbit.capacity_gib
+            rabbit.capacity_gib = gib
 
     def remove(self, ranks: Iterable[int]) -> None:
         """Nodes that are gone for good. Jobs on them keep the others."""
@@ -399,6 +433,7 @@ class Machine:
                 raise ValueError(f"rank {rank} is not there")
             if cores & ~node.free_cores or gpus & ~node.free_gpus:
                 raise ValueError(f"rank {rank} ({node.host}) is taken")
+        self._find_rabbits(alloc)
         changes = Changes()
         for rank, (cores, gpus) in alloc.nodes.items():
             node = self.nodes[rank]
@@ -457,6 +492,7 @@ class Machine:
         self._apply(changes)
         self._give(self._takes(jobid), 1)
         alloc.gib = {}
+        alloc.beside = {}
         if not alloc.nodes:
             del self.allocations[jobid]
         self._give(self._takes(jobid), -1)

@@ -61,15 +61,23 @@ class Rabbit:
 
 @dataclass
 class Allocation:
-    """What a job has: per rank its cores and gpus, per rabbit its GiB."""
+    """What a job has: per rank its cores and gpus, per rabbit its GiB. ``beside``
+    has GiB by a host next to them, whose rabbit is not known yet."""
 
     nodes: dict[int, tuple[int, int]] = field(default_factory=dict)
     gib: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, int] = field(default_factory=dict)
     nslots: int = 0
     t_end: float = 0.0  # s since the epoch, 0: unknown
 
     def copy(self) -> Allocation:
-        return Allocation(dict(self.nodes), dict(self.gib), self.nslots, self.t_end)
+        return Allocation(
+            dict(self.nodes),
+            dict(self.gib),
+            dict(self.beside),
+            self.nslots,
+            self.t_end,
+        )
 
 
 class Changes:

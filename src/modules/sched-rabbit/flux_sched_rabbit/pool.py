@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import syslog
 import time
 from typing import Any
 
@@ -11,6 +12,7 @@ from flux.idset import IDset
 from flux.resource import InfeasibleRequest, InsufficientResources
 from flux.resource.Rv1Pool import Rv1Pool
 from flux.resource.Rv1Set import Rv1Set
+from flux_k8s import names
 
 from . import bits, request, rset
 from .machine import Machine
@@ -26,15 +28,21 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
     """
 
     name = "RabbitPool"
-    known_options = frozenset({"rabbits", "held"})
+    known_options = frozenset({"rabbits", "held", "health"})
 
     def __init__(
-        self, R: Any, log: Any = None, rabbits: Any = None, held: Any = None
+        self,
+        R: Any,
+        log: Any = None,
+        rabbits: Any = None,
+        held: Any = None,
+        health: Any = None,
     ) -> None:
         super().__init__(R, log=log)
         self.impl = self  # the scheduler base class asks for it
         self._rabbits = rabbits
         self._held = held or {}
+        self._health = health or {}
         self._machine: Machine | None = None
 
     @property
@@ -57,7 +65,17 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
             )
             for jobid, gib in self._held.items():
                 self._machine.hold(jobid, gib)
+            try:
+                rset.take_health(self._health, self._machine, unknown=True)
+            except ValueError as exc:
+                self.log(syslog.LOG_ERR, f"{names.KEY_HEALTH}: {exc}")
         return self._machine
+
+    def set_rabbits(self, rabbits: dict[str, tuple[int, list[str]]]) -> None:
+        """Raises ValueError."""
+        self.machine.set_rabbits(rabbits)
+        self._rabbits = rabbits
+        self._bump()
 
     # Availability
 
@@ -75,9 +93,13 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
         self._bump()
 
     def remove_ranks(self, ranks: Any) -> None:
+        """Nodes that are gone for good; or, of a job's R, those that it has given
+        back (housekeeping), and with the first of them all GiB."""
         super().remove_ranks(ranks)
         if self._machine is not None:
             self._machine.remove(IDset(ranks) if isinstance(ranks, str) else ranks)
+        else:
+            self.scheduling = None
 
     # Jobs
 
@@ -129,6 +151,7 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
         for rank, info in R._ranks.items():
             alloc.nodes[rank] = (bits.of(info["cores"]), bits.of(info["gpus"]))
         alloc.gib = rset.gib_of_scheduling(R.scheduling)
+        alloc.beside = rset.gib_of_ssds(R.scheduling)
         self.machine.commit(jobid, alloc)
         self._bump()
 
@@ -155,6 +178,7 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
         new.impl = new
         new._rabbits = self._rabbits
         new._held = self._held
+        new._health = self._health
         new._machine = self.machine.copy()
         return new
 

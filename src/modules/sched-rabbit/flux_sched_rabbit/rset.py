@@ -115,23 +115,46 @@ def rabbits_of_mapping(mapping: Any) -> dict[str, tuple[int, list[str]]]:
 
 
 def gib_of_scheduling(scheduling: Any) -> dict[str, int]:
-    """The GiB that encode() has put into R.scheduling; {} if it is not ours."""
+    """The GiB by rabbit that encode() has put into R.scheduling; {} if it is not
+    ours."""
     rabbits = scheduling.get("rabbits") if isinstance(scheduling, dict) else None
     if not isinstance(rabbits, dict):
         return {}
     return {str(k): int(v) for k, v in rabbits.items()}
 
 
-def parse_health(
-    payload: Any, machine: Machine
-) -> tuple[dict[str, tuple[bool | None, int | None]], dict[str, int]]:
-    """The payload of a health request: per rabbit whether it is up and its
-    GiB (None: as before), per property the nodes that have it (a bit mask).
-    Raises ValueError."""
+def gib_of_ssds(scheduling: Any) -> dict[str, int]:
+    """The GiB of the ssd vertices that Fluxion has put into R.scheduling, by the
+    first host that is below the same vertex; {} if there are none. Fluxion leaves
+    out a size of 1, and a name that is the type and the id."""
+    try:
+        vertices = scheduling["graph"]["nodes"]
+    except (KeyError, TypeError):
+        return {}
+    gib: dict[str, int] = {}
+    hosts: dict[str, str] = {}
+    for vertex in vertices:
+        try:
+            metadata = vertex["metadata"]
+            kind = metadata["type"]
+            parent, _, last = metadata["paths"]["containment"].rpartition("/")
+        except (AttributeError, KeyError, TypeError):
+            continue
+        if kind == "ssd":
+            gib[parent] = gib.get(parent, 0) + int(metadata.get("size", 1))
+        elif kind == "node":
+            hosts.setdefault(parent, metadata.get("name") or last)
+    return {hosts[parent]: n for parent, n in gib.items() if parent in hosts}
+
+
+def take_health(payload: Any, machine: Machine, unknown: bool = False) -> None:
+    """Take in all of a health request, or nothing: per rabbit whether it is up and
+    its bytes (without: as before), per property the nodes that have it. Raises
+    ValueError, also of a rabbit that is not known, if not ``unknown``."""
     try:
         rabbits = {}
         for name, entry in payload.get("rabbits", {}).items():
-            if name not in machine.rabbits:
+            if name not in machine.rabbits and not unknown:
                 raise ValueError(f"unknown rabbit {name!r}")
             up, capacity = entry.get("up"), entry.get("capacity")
             if up is not None and not isinstance(up, bool):
@@ -145,7 +168,10 @@ def parse_health(
         }
     except (AttributeError, TypeError) as exc:
         raise ValueError(f"malformed request: {exc}") from exc
-    return rabbits, properties
+    for name, (up, gib) in rabbits.items():
+        machine.set_rabbit(name, up, gib)
+    for name, nodes in properties.items():
+        machine.set_property(name, nodes)
 
 
 def parse_hold(payload: Any) -> dict[int, dict[str, int]]:

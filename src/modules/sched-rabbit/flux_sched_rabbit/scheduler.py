@@ -22,6 +22,17 @@ from .pool import RabbitPool
 DEFAULT_DEPTH = 8
 
 
+def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
+    """The rabbits of the file; none without a file. Raises ValueError."""
+    if not path:
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            return rset.rabbits_of_mapping(json.load(file))
+    except (OSError, ValueError) as exc:
+        raise ValueError(f"rabbit.mapping: {path}: {exc}") from exc
+
+
 class RabbitScheduler(Scheduler):  # type: ignore[misc]
     """The module takes ``reservation-depth=N`` (see plan.py) besides the options
     of flux.scheduler."""
@@ -39,31 +50,44 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
                     raise ValueError(f"{arg}: expected a number, 0 or more")
                 self._depth = int(value)
                 self._pending_args.remove(arg)
-        self.pool_kwargs = {"rabbits": self._read_mapping(), "held": self._read_held()}
+        self._mapping: str | None = self.handle.conf_get("rabbit.mapping")
+        self.pool_kwargs = {
+            "rabbits": self._first_mapping(),
+            "held": self._read_held(),
+            "health": self._read_health(),
+        }
         self._notified: list[Any] = []
         self._nodes = 0
 
-    def _read_mapping(self) -> dict[str, tuple[int, list[str]]]:
-        path = self.handle.conf_get("rabbit.mapping")
-        if not path:
-            return {}
+    def _first_mapping(self) -> dict[str, tuple[int, list[str]]]:
         try:
-            with open(path, encoding="utf-8") as file:
-                return rset.rabbits_of_mapping(json.load(file))
-        except (OSError, ValueError) as exc:
+            return read_mapping(self._mapping)
+        except ValueError as exc:
             # Ordinary jobs need not wait until somebody has mended it.
-            self.log.error(f"rabbit.mapping: {path}: {exc}: going without rabbits")
+            self.log.error(f"{exc}: going without rabbits")
             return {}
 
-    def _read_held(self) -> dict[int, dict[str, int]]:
-        """What hold() was told in an earlier life: jobs may wait for it."""
+    def _read_kvs(self, key: str) -> Any:
+        """What the module dws has written there, {} if it has not."""
         try:
-            return rset.parse_hold({"jobs": flux.kvs.get(self.handle, names.KEY_HELD)})
+            return flux.kvs.get(self.handle, key)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as exc:
+            self.log.error(f"{key}: {exc}")
+            return {}
+
+    def _read_held(self) -> dict[int, dict[str, int]]:
+        """What hold() would be told: jobs may wait for it."""
+        try:
+            return rset.parse_hold({"jobs": self._read_kvs(names.KEY_HELD)})
+        except ValueError as exc:
             self.log.error(f"{names.KEY_HELD}: {exc}")
             return {}
+
+    def _read_health(self) -> Any:
+        """What health() would be told."""
+        return self._read_kvs(names.KEY_HEALTH)
 
     def alloc(
         self,
@@ -142,10 +166,29 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
             for msg in self._notified:
                 self.handle.respond_error(msg, errno.ECANCELED, "unloaded")
 
+    @request_handler("config-reload")  # type: ignore[untyped-decorator]
+    def config_reload(self, msg: Any) -> None:
+        """Read the mapping, which may have changed, as the module dws does now."""
+        path = msg.payload.get("rabbit", {}).get("mapping")
+        try:
+            self.resources.set_rabbits(read_mapping(path))
+        except ValueError as exc:
+            self.handle.respond_error(msg, errno.EINVAL, str(exc))
+            return
+        self._mapping = path
+        self._request_schedule()
+        self.handle.respond(msg, None)
+
     @request_handler("notify")  # type: ignore[untyped-decorator]
     def notify(self, msg: Any) -> None:
         """A stream that says nothing more until the scheduler is unloaded, and
-        with it has forgotten what it was told of rabbits."""
+        with it has forgotten what it was told of rabbits. Who asks has just begun,
+        and has read the mapping."""
+        try:
+            self.resources.set_rabbits(read_mapping(self._mapping))
+        except ValueError as exc:
+            self.log.error(f"{exc}: going on with the rabbits of before")
+        self._request_schedule()
         self.handle.respond(msg, None)
         self._notified.append(msg)
 
@@ -155,14 +198,10 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         doc/protocol.md. All of it is taken, or nothing."""
         machine = self.resources.machine
         try:
-            rabbits, properties = rset.parse_health(msg.payload or {}, machine)
+            rset.take_health(msg.payload or {}, machine)
         except ValueError as exc:
             self.handle.respond_error(msg, errno.EINVAL, str(exc))
             return
-        for name, (up, gib) in rabbits.items():
-            machine.set_rabbit(name, up, gib)
-        for name, nodes in properties.items():
-            machine.set_property(name, nodes)
         self._request_schedule()
         self.handle.respond(msg, None)
 
