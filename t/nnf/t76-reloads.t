@@ -34,21 +34,13 @@ JOBS=${DWS_NNF_JOBS:-12}
 COPY='#DW jobdw type=xfs capacity=1GiB name=fast
 #DW copy_out source=$DW_JOB_fast/b destination=$DW_JOB_fast/c'
 
-reload_plugin () {
-	flux jobtap load --remove=dws-jobtap.so "$DWS_PLUGINS/dws-jobtap.so"
-}
-# reload_until FILE: every second, until the file is there
-reload_until () {
-	until test -e "$1"; do
-		# That often, whatever the jobs do.
-		reload_plugin && echo && sleep 1 || return 1
-	done
-}
 # under_reloads COMMAND...: says how often it was loaded anew meanwhile
 under_reloads () {
-	rm -f stop && { reload_until "$PWD/stop" >reloads 2>reloads.err & } && reloader=$! &&
-	{ "$@"; rc=$?; } &&
-	touch stop && wait $reloader && echo "$(wc -l <reloads) times" && test $rc = 0
+	rm -f stop &&
+	{ flux python "$DWS_SRCDIR/t/scripts/reload_plugin.py" "$DWS_PLUGINS/dws-jobtap.so" \
+		"$PWD/stop" >reloads 2>reloads.err & } &&
+	reloader=$! && { "$@"; rc=$?; } &&
+	touch stop && wait $reloader && cat reloads && test $rc = 0
 }
 # once JOBID WHAT NAME: this prolog or epilog has begun and ended once
 once () {

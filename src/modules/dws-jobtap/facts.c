@@ -84,8 +84,38 @@ static void apply_other (struct jobtap_facts *facts, json_t *context, bool holds
         (void)json_object_set_new (facts->others, s, json_boolean (holds));
 }
 
+/* An event that is seen twice has the same time, and counts once.
+ */
+static void apply_rebuild (struct jobtap_facts *facts, const char *name,
+                           double timestamp)
+{
+    char key[64];
+
+    snprintf (key, sizeof (key), "%s %.6f", name, timestamp);
+    if (facts->rebuilds || (facts->rebuilds = json_object ()))
+        (void)json_object_set_new (facts->rebuilds, key, json_null ());
+}
+
+size_t jobtap_facts_rebuilds (const struct jobtap_facts *facts)
+{
+    size_t started = 0;
+    size_t finished = 0;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach (facts->rebuilds, key, value) {
+        if (!strncmp (key, "epilog-start", strlen ("epilog-start")))
+            started++;
+        else
+            finished++;
+    }
+    return started > finished ? started - finished : 0;
+}
+
 void jobtap_facts_clear (struct jobtap_facts *facts)
 {
+    json_decref (facts->rebuilds);
+    facts->rebuilds = NULL;
     json_decref (facts->others);
     facts->others = NULL;
 }
@@ -147,11 +177,13 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
             facts->epilog_started = true;
             facts->t_epilog = timestamp;
         }
-        facts->rebuild_started |= describes (context, DWS_REBUILD);
+        if (describes (context, DWS_REBUILD))
+            apply_rebuild (facts, name, timestamp);
     }
     else if (!strcmp (name, "epilog-finish")) {
         facts->epilog_finished |= describes (context, DWS_EPILOG);
-        facts->rebuild_finished |= describes (context, DWS_REBUILD);
+        if (describes (context, DWS_REBUILD))
+            apply_rebuild (facts, name, timestamp);
     }
     else if (!strcmp (name, "exception"))
         apply_exception (facts, timestamp, entry);
@@ -205,12 +237,6 @@ bool jobtap_facts_epilog_held (const struct jobtap_facts *facts)
 bool jobtap_facts_in_epilog (const struct jobtap_facts *facts)
 {
     return facts->epilog_started && !epilog_ended (facts);
-}
-
-bool jobtap_facts_rebuild_held (const struct jobtap_facts *facts)
-{
-    return (facts->rebuild_started || facts->posted.rebuild)
-        && !facts->rebuild_finished;
 }
 
 bool jobtap_facts_abandoned (const struct jobtap_facts *facts)

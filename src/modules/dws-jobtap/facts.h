@@ -15,8 +15,9 @@
 
 #include "libutil/names.h"
 
-/* The epilog of a job whose nodes are released before its eventlog was read. It
- * ends when that is done.
+/* The epilog of a job that gets into CLEANUP, or whose nodes are released, before its
+ * eventlog was read. It ends when that is done. A job has one for each load of the
+ * plugin that comes at such a moment.
  */
 #define DWS_REBUILD "dws-rebuild"
 
@@ -44,8 +45,7 @@ struct jobtap_facts {
     bool run_finished;          // or lost, and its nodes released
     bool epilog_started;
     bool epilog_finished;
-    bool rebuild_started;
-    bool rebuild_finished;
+    json_t *rebuilds;           // {EVENT TIME: null}: those of DWS_REBUILD, or NULL
     json_t *others;             // {DESCRIPTION: BOOL}: dependencies besides ours,
                                 //  true of those that hold the job
     int urgency;                // 0: the job is held
@@ -79,7 +79,10 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries);
 bool jobtap_facts_depend_held (const struct jobtap_facts *facts);
 bool jobtap_facts_prolog_held (const struct jobtap_facts *facts);
 bool jobtap_facts_epilog_held (const struct jobtap_facts *facts);
-bool jobtap_facts_rebuild_held (const struct jobtap_facts *facts);
+
+/* How many of DWS_REBUILD have begun and not ended.
+ */
+size_t jobtap_facts_rebuilds (const struct jobtap_facts *facts);
 
 /* True from the event with which the epilog begins until it ends: only then has it a
  * time, and only what comes after that event is in the epilog.

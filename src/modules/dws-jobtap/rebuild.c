@@ -122,19 +122,21 @@ static void resume_job (struct jobtap_job *job)
         flux_log_error (ctx->h, "dws: job %ju: resume", (uintmax_t)id);
 }
 
-/* What is due has begun: that may be nothing, and the job be over with this.
+/* What is due has begun: that may be nothing, and the job be over with this. Earlier
+ * loads of the plugin may have left epilogs of theirs.
  */
 static void rebuild_done (struct jobtap_job *job)
 {
     struct jobtap *ctx = job->ctx;
     flux_jobid_t id = job->id;
-    bool held = jobtap_facts_rebuild_held (&job->facts);
+    size_t held = jobtap_facts_rebuilds (&job->facts);
 
     job->known = true;
     resume_job (job);
-    if (held
-        && flux_jobtap_epilog_finish (ctx->p, id, DWS_REBUILD, 0) < 0)
-        flux_log_error (ctx->h, "dws: job %ju: " DWS_REBUILD, (uintmax_t)id);
+    while (held-- > 0) {
+        if (flux_jobtap_epilog_finish (ctx->p, id, DWS_REBUILD, 0) < 0)
+            flux_log_error (ctx->h, "dws: job %ju: " DWS_REBUILD, (uintmax_t)id);
+    }
     jobtap_service_retry (ctx);
 }
 
@@ -245,7 +247,7 @@ static void getattr_cb (flux_future_t *f, void *arg)
 
 int jobtap_rebuild_hold (struct jobtap_job *job)
 {
-    if (jobtap_facts_rebuild_held (&job->facts))
+    if (job->facts.posted.rebuild)
         return 0;
     if (flux_jobtap_epilog_start (job->ctx->p, DWS_REBUILD) < 0)
         return -1;

@@ -86,9 +86,19 @@ static void note_event (const char *name, const char *description)
               description);
 }
 
+/* The event is seen at once. */
 int flux_jobtap_epilog_start (flux_plugin_t *p, const char *description)
 {
+    struct jobtap_job *job = job_aux;
+    json_t *entry = json_pack ("{s:f s:s s:{s:s}}",
+                               "timestamp", 3.,
+                               "name", "epilog-start",
+                               "context",
+                                 "description", description);
+
     note_event ("epilog-start", description);
+    assert_int_equal (jobtap_facts_apply (&job->facts, entry), 0);
+    json_decref (entry);
     return 0;
 }
 
@@ -219,7 +229,7 @@ static void test_job_ends_while_it_is_read (void **state)
 static void answer_getattr (const struct jobtap_job *job, const char *eventlog)
 {
     flux_msg_t *request;
-    char payload[1024];
+    char payload[2048];
     flux_msg_t *msg;
 
     request = flux_recv (handle, FLUX_MATCH_REQUEST, FLUX_O_NONBLOCK);
@@ -240,7 +250,7 @@ static void check_lost (const char *more, const char *events)
 {
     flux_plugin_t *p = flux_plugin_create ();
     struct jobtap *ctx = jobtap_create (p);
-    char eventlog[512];
+    char eventlog[1024];
     struct jobtap_job *job;
 
     assert_non_null (ctx);
@@ -272,6 +282,21 @@ static void test_job_is_lost_before_it_is_read (void **state)
                 "epilog-finish dws-rebuild\n");
 }
 
+/* One load has ended what it had begun, another was removed before it could. */
+static void test_earlier_loads_have_held_it (void **state)
+{
+    check_lost (",{\"timestamp\": 1.1, \"name\": \"epilog-start\","
+                " \"context\": {\"description\": \"dws-rebuild\"}},"
+                "{\"timestamp\": 1.2, \"name\": \"epilog-finish\","
+                " \"context\": {\"description\": \"dws-rebuild\"}},"
+                "{\"timestamp\": 1.3, \"name\": \"epilog-start\","
+                " \"context\": {\"description\": \"dws-rebuild\"}}",
+                "epilog-start dws-rebuild\n"
+                "epilog-start dws-epilog\n"
+                "epilog-finish dws-rebuild\n"
+                "epilog-finish dws-rebuild\n");
+}
+
 static void test_job_has_had_its_epilog (void **state)
 {
     check_lost (",{\"timestamp\": 1.1, \"name\": \"epilog-start\","
@@ -299,6 +324,8 @@ int main (void)
         cmocka_unit_test_setup_teardown (test_job_ends_while_it_is_read,
                                          open_loop, close_loop),
         cmocka_unit_test_setup_teardown (test_job_is_lost_before_it_is_read,
+                                         open_loop, close_loop),
+        cmocka_unit_test_setup_teardown (test_earlier_loads_have_held_it,
                                          open_loop, close_loop),
         cmocka_unit_test_setup_teardown (test_job_has_had_its_epilog,
                                          open_loop, close_loop),

@@ -295,13 +295,47 @@ static void test_lost (void **state)
     o = entry (3, "epilog-start", "{'description':'dws-rebuild'}");
     assert_int_equal (jobtap_facts_apply (&facts, o), 0);
     json_decref (o);
-    assert_true (jobtap_facts_rebuild_held (&facts));
+    assert_int_equal (jobtap_facts_rebuilds (&facts), 1);
     assert_true (jobtap_facts_epilog_due (&facts));
     o = entry (4, "epilog-finish", "{'description':'dws-rebuild','status':0}");
     assert_int_equal (jobtap_facts_apply (&facts, o), 0);
     json_decref (o);
-    assert_false (jobtap_facts_rebuild_held (&facts));
+    assert_int_equal (jobtap_facts_rebuilds (&facts), 0);
     assert_false (facts.epilog_finished);
+    jobtap_facts_clear (&facts);
+}
+
+/* Each load of the plugin may begin one, whatever became of those before it. Events are
+ * seen as they happen and in the eventlog, in any order.
+ */
+static void test_rebuilds (void **state)
+{
+    static const struct {
+        double timestamp;
+        const char *name;
+        size_t open;
+    } table[] = {
+        { 1., "epilog-start", 1 },
+        { 2., "epilog-finish", 0 },
+        { 3., "epilog-start", 1 },
+        { 3., "epilog-start", 1 },
+        { 4., "epilog-start", 2 },
+        { 1., "epilog-start", 2 },
+        { 5., "epilog-finish", 1 },
+        { 2., "epilog-finish", 1 },
+        { 6., "epilog-finish", 0 },
+    };
+    struct jobtap_facts facts = { 0 };
+
+    for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        json_t *o = entry (table[i].timestamp, table[i].name,
+                           "{'description':'dws-rebuild'}");
+
+        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
+        json_decref (o);
+        assert_int_equal (jobtap_facts_rebuilds (&facts), table[i].open);
+    }
+    jobtap_facts_clear (&facts);
 }
 
 /* What is said of the end of a job with these entries
@@ -405,6 +439,7 @@ int main (void)
         cmocka_unit_test (test_others_come_first),
         cmocka_unit_test (test_killed),
         cmocka_unit_test (test_lost),
+        cmocka_unit_test (test_rebuilds),
         cmocka_unit_test (test_ending),
         cmocka_unit_test (test_constraints),
         cmocka_unit_test (test_malformed),
