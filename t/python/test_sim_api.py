@@ -459,8 +459,12 @@ def test_watch_with_a_selector_sees_objects_come_and_go(api: Api) -> None:
         labels = {"metadata": {"labels": {"job": value}}}
         api.patch("computes", "a", labels)
     want = [("ADDED", "a"), ("DELETED", "a")]
-    found = names(events(api, resource_version=since, label_selector="job=1"))
-    assert found == want
+    found = list(events(api, resource_version=since, label_selector="job=1"))
+    assert names(iter(found)) == want
+    # as it was, at the version of the change
+    gone = found[-1][1]["metadata"]
+    assert gone["labels"] == {"job": "1"}
+    assert gone["resourceVersion"] == version_of(api.get("computes", "a"))
 
 
 def test_bookmarks_only_if_asked(api: Api) -> None:

@@ -66,6 +66,13 @@ class Event:
             self._text = encode(with_managed(self.object))
         return self._text
 
+    def before(self) -> Object:
+        """The object as it was, with the version of the change: what a watch shows of
+        one that goes out of its view."""
+        obj = dict(self.old or self.object)
+        obj["metadata"] = {**obj["metadata"], "resourceVersion": str(self.version)}
+        return obj
+
     def forget_text(self) -> None:
         """All watchers have it: history keeps the object alone."""
         self._text = None

@@ -105,8 +105,11 @@ class Watch:
             before, after = self._matches(event.old), self._matches(event.object)
             if not before and not after:
                 return
-            if before != after:
-                type_ = "ADDED" if after else "DELETED"
+            if before and not after:
+                self._push("DELETED", event.before())
+                return
+            if not before:
+                type_ = "ADDED"
         elif not self._matches(event.object):
             return
         if self._version == self._res.storage_version:
