@@ -54,7 +54,7 @@ class ScriptedKube:
     def __init__(self, lists, streams):
         self.lists = list(lists)
         self.streams = list(streams)
-        self.strays = []  # objects without a label
+        self.strays = []  # objects without our label
         self.asked = []  # selectors of lists, and whether they may be a little old
         self.watched_from = []
         self.now = []  # versions that are told before a watch goes on; "" after them
@@ -64,7 +64,7 @@ class ScriptedKube:
 
     async def apass_all(self, plural, selector, recent=False):
         self.asked.append((selector, recent))
-        if selector.startswith("!"):
+        if "!=" in selector:
             return list(self.strays), "1"
         answer = self.lists.pop(0)
         if isinstance(answer, ApiError):
@@ -360,7 +360,7 @@ def test_a_list_does_not_take_back_what_was_made_meanwhile(monkeypatch):
 
     class Meanwhile(ScriptedKube):
         async def apass_all(self, plural, selector, recent=False):
-            for found in during if not selector.startswith("!") else ():
+            for found in during if "!=" not in selector else ():
                 session._report(result(found))
             return await super().apass_all(plural, selector, recent)
 
@@ -399,11 +399,41 @@ def test_workflows_without_a_label_are_in_each_list(monkeypatch):
     Loop().run(follow._list())
     (first,) = take(box)
     assert first["workflows"] == [obj("a", 1), obj("b", 2), obj("c", 2)]
-    assert kube.asked == [(f"!{INSTANCE_LABEL}", True), ("instance=me", False)]
+    assert kube.asked == [(f"{INSTANCE_LABEL}!=me", True), ("instance=me", False)]
     # one has got its label between the two questions
     Loop().run(follow._list())
     (second,) = take(box)
     assert second["workflows"] == [obj("a", 1), obj("b", 5), obj("c", 2)]
+    session.close()
+
+
+def test_workflows_that_have_lost_our_label_are_in_each_list(monkeypatch):
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+
+    def workflow(name, label, maker):
+        found = obj(name, 2)
+        if label is not None:
+            found["metadata"]["labels"] = {INSTANCE_LABEL: label}
+        if maker is not None:
+            found["metadata"]["annotations"] = {INSTANCE_LABEL: maker}
+        return found
+
+    kube = ScriptedKube([([], "3")], [])
+    ours = [workflow("a", None, "me"), workflow("b", "other", "me")]
+    others = [
+        workflow("c", "other", None),
+        workflow("d", None, "other"),
+        workflow("e", "other", "other"),
+    ]
+    kube.strays = [*others, *ours]
+    box = Mailbox()
+    session = Session(kube, "me", Loop(), 1, box)
+    for plural in REPORT_TYPES:
+        if plural != "workflows":
+            session.listed(plural, [], "1")
+    Loop().run(Watch(kube, "workflows", "instance=me", session)._list())
+    (first,) = take(box)
+    assert first["workflows"] == ours
     session.close()
 
 

@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Callable
 
+from flux_k8s import names
 from flux_k8s.errors import ApiError
 from flux_k8s.kube import Kube
 
@@ -67,6 +68,8 @@ class Faults:
             "workflow deleted": self.delete_workflow,
             "workflow moved": self.move_workflow,
             "workflow error": self.fail_workflow,
+            "workflow unlabelled": self.take_label,
+            "workflow relabelled": self.change_label,
             "state slow": self.slow_state,
             "rabbit down": self.rabbit_down,
             "link down": self.link_down,
@@ -307,6 +310,26 @@ class Faults:
         except ApiError as exc:
             return f"{job.workflow} to {state}: {exc.message}"
         return f"{job.workflow} to {state}"
+
+    def _label(self, value: str | None) -> str:
+        """Its job is to end as if nothing had been done to it."""
+        jobs = self._active()
+        if not jobs:
+            return "none there"
+        job = self._rng.choice(jobs)
+        patch = {"metadata": {"labels": {names.INSTANCE_LABEL: value}}}
+        try:
+            kube = Kube(str(self._world.kubeconfig), connections=1)
+            kube.patch("workflows", "default", job.workflow, patch)
+        except ApiError as exc:
+            return f"{job.workflow}: {exc.message}"
+        return job.workflow
+
+    def take_label(self) -> str:
+        return self._label(None)
+
+    def change_label(self) -> str:
+        return self._label("another")
 
     def fail_workflow(self) -> str:
         job = self._victim("its workflow was made to fail")

@@ -68,9 +68,10 @@ static void create_cb (flux_t *h, flux_msg_handler_t *mh,
     json_t *payload;
     int rc = -1;
 
-    if (flux_request_unpack (msg, NULL, "o", &payload) < 0
-        || !(facts = dws_job_decode (payload, &error))
-        || persistent_permitted (ctx, facts, &error) < 0) {
+    if (flux_request_unpack (msg, NULL, "o", &payload) == 0
+        && (facts = dws_job_decode (payload, &error)))
+        facts->absent = sync_done (ctx->sync);
+    if (!facts || persistent_permitted (ctx, facts, &error) < 0) {
         ERRNO_SAFE_BLOCK;
         dws_job_destroy (facts);
     }

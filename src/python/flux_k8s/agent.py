@@ -100,6 +100,7 @@ class Session(Sink):
             the reason: only another attachment can take back what has a version.
         """
         self._kube = kube
+        self._instance = instance
         self._divided = divided
         self._box = box
         self._stale = stale
@@ -110,7 +111,8 @@ class Session(Sink):
         self._told: dict[Name, int] = {}
         # workflows that results have shown while all are being listed
         self._meanwhile: dict[Name, Object] | None = None
-        # workflows without a label, which flux-coral2 has made
+        # workflows without our label: flux-coral2 has made them, or they are ours and
+        # have lost it
         self._strays: list[Object] = []
         selectors = dict.fromkeys(REPORT_TYPES, "")
         selectors["workflows"] = f"{names.INSTANCE_LABEL}={instance}"
@@ -161,12 +163,22 @@ class Session(Sink):
         if plural == "workflows":
             self._meanwhile = {}
             # First: one that gets its label now is in the other list. That these are
-            # some seconds old does not matter: nobody makes them any more.
-            self._strays, _ = await self._kube.apass_all(
-                "workflows", f"!{names.INSTANCE_LABEL}", recent=True
+            # some seconds old does not matter: flux-coral2 makes none any more, and of
+            # a job that is known the workflow is read by its name.
+            others, _ = await self._kube.apass_all(
+                "workflows", f"{names.INSTANCE_LABEL}!={self._instance}", recent=True
             )
+            self._strays = [obj for obj in others if self._may_be_ours(obj)]
             for obj in self._strays:
                 trim(obj)
+
+    def _may_be_ours(self, workflow: Object) -> bool:
+        """It says that this instance has made it, or it has no label."""
+        metadata = workflow["metadata"]
+        maker = (metadata.get("annotations") or {}).get(names.INSTANCE_LABEL)
+        if maker is not None:
+            return bool(maker == self._instance)
+        return names.INSTANCE_LABEL not in (metadata.get("labels") or {})
 
     def _complete(self, workflows: list[Object], version: str) -> None:
         """A list is as of its beginning. Add what was made since, or the module

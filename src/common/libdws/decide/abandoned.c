@@ -12,7 +12,9 @@
 bool dws_nodes_secured (const struct dws_job *job,
                         const struct dws_workflow *wf)
 {
-    if (!wf || (wf->state == DWS_STATE_TEARDOWN && wf->ready))
+    if (!wf)
+        return job->absent;
+    if (wf->state == DWS_STATE_TEARDOWN && wf->ready)
         return true;
     if (wf->state < DWS_STATE_PRERUN)
         return (wf->desired < DWS_STATE_PRERUN

@@ -29,8 +29,8 @@ bool dws_adopt_fits (const struct dws_job *job, const struct dws_workflow *wf)
 bool dws_adopt_needs_computes (const struct dws_job *job,
                                const struct dws_workflow *wf)
 {
-    return job->phase == DWS_PHASE_PROLOG && !job->exception && !wf->deleting
-        && wf->computes
+    return wf->stray && job->phase == DWS_PHASE_PROLOG && !job->exception
+        && !wf->deleting && wf->computes
         && (wf->desired == DWS_STATE_SETUP || wf->desired == DWS_STATE_DATAIN);
 }
 
@@ -42,5 +42,11 @@ void adopt (struct view *v)
     if (gone && !v->job->recalled)
         act (v, DWS_ACT_RECALL);
     else if (!dws_adopt_needs_computes (v->job, v->wf) || have_hosts (v))
+        act (v, DWS_ACT_ADOPT);
+}
+
+void keep_label (struct view *v)
+{
+    if (v->wf && v->wf->unlabelled && !v->wf->doubted)
         act (v, DWS_ACT_ADOPT);
 }

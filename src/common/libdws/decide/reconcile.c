@@ -62,11 +62,13 @@ enum {
     ABSENT = 1 << 5,
     UNREADY = BUSY | TRANSIENT,
     ANY = BUSY | READY | TRANSIENT | ERROR | DELETING,
+    DOUBT = 1 << 6,     // whether it exists is not known
 };
 
 #define DEPENDING (DEPEND | FIRST)
 #define QUEUED (PENDING | STAGED | BEREFT)
 #define BEFORE (DEPENDING | QUEUED | BACK | PROLOG)
+#define ANYWHERE (~0U)
 
 struct row {
     unsigned int places;
@@ -81,6 +83,7 @@ struct row {
 
 static const struct row table[] = {
     /*   job is in         workflow goes to    and is     do */
+    ROW (ANYWHERE,         ANYWHERE,           DOUBT,     row_look),
     ROW (BEFORE,           NOWHERE,            ABSENT,    row_create),
     ROW (BEFORE,           LIVE | ANOTHERS,    DELETING,  row_let_go),
     ROW (DEPENDING,        ANOTHERS,           ANY,       row_replace),
@@ -263,7 +266,7 @@ int reconcile_without (int skip,
     struct view v = { job, wf, policy, now, out };
     unsigned int place;
     unsigned int state = NOWHERE;
-    unsigned int condition = ABSENT;
+    unsigned int condition = DOUBT;
 
     if (!job || !policy || !out) {
         errno = EINVAL;
@@ -279,8 +282,10 @@ int reconcile_without (int skip,
     place = view_place (job, wf, policy);
     if (wf) {
         state = is_anothers (job, wf) ? ANOTHERS : 1U << wf->desired;
-        condition = view_condition (wf);
+        condition = wf->doubted ? DOUBT : view_condition (wf);
     }
+    else if (job->absent)
+        condition = ABSENT;
     wait_for (&v, idle_reason (place));
     if ((place & (PROLOG | BACK)) && prolog_overdue (&v))
         return 0;
@@ -295,6 +300,7 @@ int reconcile_without (int skip,
             break;
         }
     }
+    keep_label (&v);
     return 0;
 }
 

@@ -119,7 +119,10 @@ struct dws_policy {
     /* a job that was let go has lost data: text, until; keep that, then set \
      * reported, or with 'until' recorded. Without text: it is moved now */ \
     X (REPORT, report, "report", FLUX) \
-    /* take over a workflow that flux-coral2 has made */ \
+    /* read the workflow by name: the job has none as far as is known, or what is \
+     * known of it is in doubt */ \
+    X (LOOK, look, "look", AGENT) \
+    /* give the workflow our label: flux-coral2 has made it, or it has lost that */ \
     X (ADOPT, adopt, "adopt", AGENT) \
     /* take our finalizer off */ \
     X (FINALIZER, finalizer, "finalizer", AGENT) \
@@ -136,7 +139,7 @@ enum dws_action_kind {
 /* An action that is under way has its bit set in job->busy, and is then not
  * asked for again. The caller sets and clears the bits.
  */
-#define DWS_BUSY(kind) (1U << (kind))
+#define DWS_BUSY(kind) (1ULL << (kind))
 
 /* Bits in job->saved: the timing of a state, the object before Teardown.
  */
@@ -167,9 +170,9 @@ struct dws_actions {
                                 //  awaits. Never NULL
 };
 
-/* Compare and decide. 'wf' is NULL if the workflow does not exist (not: if
- * that is not known). 'out' is overwritten. Returns 0, or -1 with errno
- * EINVAL if an argument is NULL.
+/* Compare and decide. 'wf' is NULL if the workflow does not exist, or if that is not
+ * known (job->absent). 'out' is overwritten. Returns 0, or -1 with errno EINVAL if an
+ * argument is NULL.
  */
 int dws_reconcile (const struct dws_job *job,
                    const struct dws_workflow *wf,
@@ -182,7 +185,7 @@ int dws_reconcile (const struct dws_job *job,
 bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf);
 
 /* Of a job that is let go by the epilog timeout: true if no node that has a mount
- * of its workflow ('wf', NULL if there is none) can be given to another job. What is
+ * of its workflow ('wf', NULL as for dws_reconcile()) can be given to another job. What is
  * under way has been sent; the caller waits for the answer.
  */
 bool dws_nodes_secured (const struct dws_job *job,

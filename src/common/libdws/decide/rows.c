@@ -10,6 +10,18 @@
 #include "libdws/util/jsontext.h"
 #include "rows_private.h"
 
+/* Is there a workflow?
+ */
+
+/* Only a get by name can say: a watch or a list shows those alone that have our label,
+ * and a list may be older than the workflow.
+ */
+void row_look (struct view *v)
+{
+    wait_for (v, "the workflow to be read by its name");
+    act (v, DWS_ACT_LOOK);
+}
+
 /* The way to the job's start
  */
 

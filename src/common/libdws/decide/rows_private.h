@@ -9,6 +9,10 @@
 
 #include "view_private.h"
 
+/* Is there a workflow?
+ */
+void row_look (struct view *v);
+
 /* The way to the job's start
  */
 void row_create (struct view *v);

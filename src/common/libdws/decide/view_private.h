@@ -80,8 +80,10 @@ void fail_message (struct view *v);
 bool transient_expired (struct view *v);
 void fail_transient (struct view *v);
 
-/* The workflow is not ours yet (adopt.c).
+/* The workflow is not ours yet (adopt.c). And: one of ours that has lost its label gets
+ * it back, whatever else is done.
  */
 void adopt (struct view *v);
+void keep_label (struct view *v);
 
 #endif /* !LIBDWS_VIEW_PRIVATE_H */

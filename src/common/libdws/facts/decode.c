@@ -35,6 +35,7 @@ static const struct dws_member labels[] = {
 };
 
 static const struct dws_member annotations[] = {
+    STRING (DWS_INSTANCE_LABEL, maker),
     STRING (DWS_FAILED_ANNOTATION, failed),
     STRING (DWS_WAIVED_ANNOTATION, waived),
     STRING (DWS_TRANSIENT_ANNOTATION, stamp),
@@ -397,7 +398,9 @@ static struct dws_workflow *create_with (const struct workflow_text *text,
     json_t *drivers = text->drivers;
     struct dws_text state = or_else (text->state, "");
     struct dws_text namespace = or_else (text->namespace, DWS_NAMESPACE);
-    bool stray = !text->instance.s && dws_text_is (text->wlm, "flux");
+    bool labelled = instance && dws_text_is (text->instance, instance);
+    bool stray = !text->instance.s && !text->maker.s
+                 && dws_text_is (text->wlm, "flux");
     char buf[DWS_DRIVERS_TEXT_SIZE];
     char rabbit[DWS_RABBIT_SIZE];
     const struct copied copied[] = {
@@ -425,7 +428,9 @@ static struct dws_workflow *create_with (const struct workflow_text *text,
 
     if (!(wf = create (copied, COUNT (copied), text->breakdowns.len + 1, &rest)))
         return NULL;
-    wf->ours = instance && dws_text_is (text->instance, instance);
+    wf->ours = text->maker.s ? instance && dws_text_is (text->maker, instance)
+                             : labelled;
+    wf->unlabelled = wf->ours && !labelled;
     wf->stray = stray;
     wf->deleting = text->deleted.s != NULL;
     wf->desired = state_parse (text->desired);

@@ -71,8 +71,12 @@ struct dws_job {
     double t_epilog;            // when the epilog began, 0 before
     double t_gone;              // when it was found to be gone, 0 before
 
-    uint32_t busy;              // bit N: action of kind N is under way, or
+    uint64_t busy;              // bit N: action of kind N is under way, or
                                 //  has failed and is not to be repeated yet
+    bool absent;                // no workflow of this job exists: it has just been
+                                //  submitted, or a get by name was answered 404.
+                                //  False: not known, as long as there is no record
+                                //  of one
     uint32_t saved;             // bits DWS_SAVED: was sent to the KVS
     bool raised;                // the workflow's error was raised
     bool reported;              // released: that data was lost is on record

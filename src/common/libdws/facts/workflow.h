@@ -58,8 +58,10 @@ struct dws_workflow {
     uint64_t jobid;             // from the name
     int64_t userid;             // spec.userID, -1: none
     uint64_t directives_hash;   // dws_commands_hash()
-    bool ours;                  // carries the label of this instance
-    bool stray;                 // carries none: flux-coral2 has made it
+    bool ours;                  // this instance has made it, as its annotation
+                                //  says or, where it has none, its label
+    bool unlabelled;            // ours, but without our label: no watch shows it
+    bool stray;                 // carries neither: flux-coral2 has made it
     bool deleting;
     bool finalizer;             // ours is on it
     enum dws_state desired;
@@ -94,6 +96,8 @@ struct dws_workflow {
     char *noted;                // spec.jobID, of a stray one, or NULL
 
     bool made;                  // by this process, for the job that has it
+    bool doubted;               // a watch or a list says that it is gone: read it
+                                //  by name before anything else is done
     size_t breakdown_count;     // references in breakdown_refs
     char *breakdowns;           // JSON: array of what is of interest in the
                                 //  objects, NULL until all were read
@@ -139,7 +143,9 @@ struct dws_workflow {
 /* Decode the Workflow object that the text begins with, as Kubernetes has it: whatever
  * is missing has not happened yet. Ten thousand of these records may have to be kept,
  * so they hold what is needed and not the object.
- * 'instance' (may be NULL) is the value that makes the workflow ours.
+ * 'instance' (may be NULL) is the value that makes the workflow ours: of the annotation
+ * that it was made with or, where there is none, of the label. The label alone is what
+ * people edit, and what watches select by.
  * Fails with EINVAL if it is no workflow of a Flux job, EPROTO if it is no JSON, or
  * ENOMEM.
  */

@@ -19,7 +19,8 @@ struct workflow_text {
     struct dws_text version;
     struct dws_text deleted;
     struct dws_text finalizers; // as written
-    struct dws_text instance;   // labels, annotations
+    struct dws_text instance;   // labels
+    struct dws_text maker;      // annotations
     struct dws_text failed;
     struct dws_text waived;
     struct dws_text stamp;

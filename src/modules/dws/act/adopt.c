@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Takes over a workflow that flux-coral2 has made: it gets our label, and what
- * flux-coral2 would have written later. Its finalizer is the one that we use.
+ * Gives a workflow the label by which watches and lists select those of this instance,
+ * and the annotation that says whose it is. One of ours that has lost the label gets
+ * it back. One that flux-coral2 has made is taken over: it also gets what flux-coral2
+ * would have written later. Its finalizer is the one that we use.
  */
 
 #include <errno.h>
@@ -21,14 +23,17 @@ enum {
     LOOK,
     WRITE,
     LABEL,
+    LABEL_AGAIN,
 };
 
-static int send_label (struct job *job)
+static int send_label (struct job *job, int index)
 {
-    json_t *patch = json_pack ("{s:{s:{s:s}}}", "metadata", "labels",
-                               DWS_INSTANCE_LABEL, job->ctx->instance);
+    const char *instance = job->ctx->instance;
+    json_t *patch = json_pack ("{s:{s:{s:s} s:{s:s}}}", "metadata",
+                               "labels", DWS_INSTANCE_LABEL, instance,
+                               "annotations", DWS_INSTANCE_LABEL, instance);
 
-    return act_send (job, &action_adopt, LABEL,
+    return act_send (job, &action_adopt, index,
                      command_create_with ("patch", "workflows",
                                           job->wf->namespace, job->wf->name,
                                           "patch", patch));
@@ -48,8 +53,10 @@ static int send_computes (struct job *job)
 
 static int run_adopt (struct job *job, const struct dws_action *wanted)
 {
+    if (!job->wf->stray)
+        return send_label (job, LABEL_AGAIN);
     if (!dws_adopt_needs_computes (job->facts, job->wf))
-        return send_label (job);
+        return send_label (job, LABEL);
     return act_send (job, &action_adopt, LOOK,
                      command_create ("get", "computes",
                                      job->wf->computes_namespace,
@@ -76,17 +83,32 @@ static bool label_result (struct job *job, const struct result *result)
     return workflow_result (job, result);
 }
 
+/* Until it has the label, no change of the workflow is seen.
+ */
+static bool label_again_result (struct job *job, const struct result *result)
+{
+    char label[JOB_LABEL_SIZE];
+
+    if (result->ok)
+        flux_log (job->ctx->h, LOG_NOTICE, "%s: somebody has changed the label "
+                  DWS_INSTANCE_LABEL " of the workflow, which has it again",
+                  job_label (job, label));
+    return workflow_result (job, result);
+}
+
 static bool adopt_result (struct job *job, const struct result *result)
 {
     if (result->index == LABEL)
         return label_result (job, result);
+    if (result->index == LABEL_AGAIN)
+        return label_again_result (job, result);
     if (!result->current || !job->wf)
         return true;
     if (!result->ok && result->status != 404)
         return false;
     if (result->index == LOOK && result->ok && !has_computes (result))
         return send_computes (job) == 0;
-    return send_label (job) == 0;
+    return send_label (job, LABEL) == 0;
 }
 
 const struct action action_adopt = {

@@ -38,7 +38,7 @@ json_t *object_workflow (const struct dws_job *job,
         dws_error (error, errno, "directives: %s", strerror (errno));
         return NULL;
     }
-    o = json_pack ("{s:{s:s s:s s:[s] s:{s:s}}"
+    o = json_pack ("{s:{s:s s:s s:[s] s:{s:s} s:{s:s s:s*}}"
                    " s:{s:s s:s s:s s:I s:I s:o}}",
                    "metadata",
                      "name", name,
@@ -46,6 +46,9 @@ json_t *object_workflow (const struct dws_job *job,
                      "finalizers", DWS_FINALIZER,
                      "labels",
                        DWS_INSTANCE_LABEL, instance,
+                     "annotations",
+                       DWS_INSTANCE_LABEL, instance,
+                       DWS_DATA_FIRST_ANNOTATION, first ? "true" : NULL,
                    "spec",
                      "desiredState", dws_state_name (DWS_STATE_PROPOSAL),
                      "wlmID", "flux",
@@ -53,13 +56,6 @@ json_t *object_workflow (const struct dws_job *job,
                      "userID", (json_int_t)job->userid,
                      "groupID", (json_int_t)gid,
                      "dwDirectives", directives);
-    if (o && first
-        && json_object_set_new (json_object_get (o, "metadata"), "annotations",
-                                json_pack ("{s:s}", DWS_DATA_FIRST_ANNOTATION,
-                                           "true")) < 0) {
-        json_decref (o);
-        o = NULL;
-    }
     if (!o)
         dws_error (error, ENOMEM, "out of memory");
     return o;

@@ -19,10 +19,10 @@ static void unsee_job (struct job *job, void *arg)
     job->seen = false;
 }
 
-static void forget_unseen (struct job *job, void *arg)
+static void doubt_unseen (struct job *job, void *arg)
 {
     if (!job->seen)
-        jobs_forget_workflow (job);
+        jobs_doubt_workflow (job);
 }
 
 static void learn_workflow (struct agent *agent, struct dws_report *report)
@@ -80,7 +80,7 @@ static int snapshot_workflows (struct agent *agent, struct dws_text workflows,
         return -1;
     if (more)
         return 0;
-    jobs_each (jobs, forget_unseen, NULL);
+    jobs_each (jobs, doubt_unseen, NULL);
     sweeps_forget_unseen (agent->ctx->sweeps);
     if (!agent->ready) {
         agent->ready = true;

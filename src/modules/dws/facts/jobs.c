@@ -210,7 +210,7 @@ void jobs_wake (struct job *job, double after)
 
 static bool is_over (struct job *job)
 {
-    return !job->wf
+    return !job->wf && job->facts->absent
         && (job->facts->phase == DWS_PHASE_GONE || job->facts->abandoned)
         && !underway_any (&job->underway);
 }
@@ -221,6 +221,7 @@ static void drop_stray (struct job *job)
 {
     dws_workflow_destroy (job->wf);
     job->wf = NULL;
+    job->facts->absent = true;
     job->version = 0;
     free (job->object);
     job->object = NULL;
@@ -336,6 +337,18 @@ static struct job *add_orphan (struct jobs *jobs, uint64_t id)
     return job;
 }
 
+void jobs_look_for (struct jobs *jobs, uint64_t id)
+{
+    struct job *job;
+
+    if (jobs_find (jobs, id))
+        return;
+    if (!(job = add_orphan (jobs, id)))
+        flux_log_error (jobs->ctx->h, "looking for a workflow");
+    else
+        jobs_changed (job);
+}
+
 /* What stays is told of before whoever knew of it as the job's forgets that.
  */
 static void free_space (struct job *job, bool torn_down)
@@ -346,8 +359,17 @@ static void free_space (struct job *job, bool torn_down)
     }
 }
 
+void jobs_doubt_workflow (struct job *job)
+{
+    if (job->wf) {
+        job->wf->doubted = true;
+        jobs_changed (job);
+    }
+}
+
 void jobs_forget_workflow (struct job *job)
 {
+    job->facts->absent = true;
     if (job->wf) {
         free_space (job, false);
         job->ctx->events->workflow_gone (job);
@@ -393,16 +415,33 @@ static bool may_be_adopted (const struct dws_workflow *wf)
         && id == wf->jobid;
 }
 
+static bool is_same (const struct dws_workflow *a, const struct dws_workflow *b)
+{
+    return a && b && a->uid && b->uid && !strcmp (a->uid, b->uid);
+}
+
+/* A workflow that an older release has made has nothing but the label to say whose it
+ * is. One that was ours stays so when that is changed.
+ */
+static void keep_ours (const struct job *job, struct dws_workflow *wf)
+{
+    if (job && !wf->ours && is_same (job->wf, wf) && job->wf->ours) {
+        wf->ours = true;
+        wf->unlabelled = true;
+        wf->stray = false;
+    }
+}
+
 /* The job of a workflow, or NULL if it is not to be learned.
  */
-static struct job *job_of (struct jobs *jobs, const struct dws_workflow *wf,
+static struct job *job_of (struct jobs *jobs, struct dws_workflow *wf,
                            bool deleted)
 {
-    struct job *job;
+    struct job *job = jobs_find (jobs, wf->jobid);
 
+    keep_ours (job, wf);
     if (!(wf->ours || may_be_adopted (wf))
-        || (!(job = jobs_find (jobs, wf->jobid))
-            && (deleted || !(job = add_orphan (jobs, wf->jobid))))
+        || (!job && (deleted || !(job = add_orphan (jobs, wf->jobid))))
         || is_second (job, wf))
         return NULL;
     /* Also when a list is older than what the result of a command has shown. */
@@ -423,12 +462,12 @@ void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
     job->version = wf->version;
     if (deleted) {
         dws_workflow_destroy (wf);
-        jobs_forget_workflow (job);
+        jobs_doubt_workflow (job);
         return;
     }
-    if (job->wf && job->wf->uid && wf->uid
-        && strcmp (job->wf->uid, wf->uid) != 0)
+    if (job->wf && job->wf->uid && wf->uid && !is_same (job->wf, wf))
         jobs_forget_workflow (job);     // another of the same name
+    job->facts->absent = false;
     dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
     dws_workflow_destroy (job->wf);
     job->wf = wf;
@@ -505,6 +544,9 @@ void job_set_trouble (struct job *job, const char *text)
 static void agent_lost_cb (struct job *job, void *arg)
 {
     job_set_trouble (job, NULL);
+    /* A workflow that was to be created may have been. */
+    if ((job->facts->busy & DWS_BUSY (DWS_ACT_CREATE)))
+        job->facts->absent = false;
     underway_agent_lost (&job->underway, job->facts);
     job->version = 0;
     json_decref (job->breakdowns);

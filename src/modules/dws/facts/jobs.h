@@ -110,9 +110,14 @@ void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
  */
 struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
 
+/* Have the workflow of a job that is not known looked for: it gets a record in phase
+ * gone, which is destroyed if there is none.
+ */
+void jobs_look_for (struct jobs *jobs, uint64_t id);
+
 /* Note a workflow, if it is ours and not older than what is known. Takes over 'wf'.
  * 'text' is all of its object, where it is at hand: it may be saved.
- * With 'deleted' set it is the last version of one that is gone. A workflow
+ * With 'deleted' set a watch has it as gone: jobs_doubt_workflow(). A workflow
  * whose job is not known gets a record in phase gone.
  */
 void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
@@ -122,9 +127,16 @@ void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
  */
 bool job_torn_down (const struct job *job);
 
-/* Note that a job's workflow does not exist, or not any more.
+/* Note that a job's workflow does not exist, or not any more: a request by its name was
+ * answered 404.
  */
 void jobs_forget_workflow (struct job *job);
+
+/* A watch or a list has the workflow as gone. It may have lost the label that these
+ * select by, or the list may be older than the workflow: it is read by its name
+ * (act/look.c) before anything else is done.
+ */
+void jobs_doubt_workflow (struct job *job);
 
 /* Decide about this job soon. Does nothing while the facts are incomplete.
  */

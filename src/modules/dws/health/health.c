@@ -8,6 +8,8 @@
  */
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <flux/hostlist.h>
@@ -48,6 +50,7 @@ struct health {
     int draining;               // such requests under way
     struct dws_nodes *nodes;    // NULL: not yet known
     json_t *maybe;              // dws_drained_maybe()
+    json_t *clean;              // a set of the jobs in it that have no workflow
     json_t *stuck;              // a set of nodes that could not be unmounted
     json_t *ignored;            // these and waived_nodes(), see
                                 //  dws_health_systemstatus()
@@ -102,8 +105,24 @@ static void set_drained (struct health *health, const char *hosts, bool drain,
     health->drains_stale = true;
 }
 
+/* A job that has no workflow has nothing mounted. The record of one that is gone is
+ * destroyed next, so that is noted here.
+ */
+static void note_clean (struct health *health, const struct job *job)
+{
+    char id[24];
+
+    if (json_object_size (health->maybe) == 0 || job->wf
+        || !job->facts->absent)
+        return;
+    snprintf (id, sizeof (id), "%" PRIu64, job->facts->id);
+    if (json_object_get (health->maybe, id))
+        json_object_set_new (health->clean, id, json_true ());
+}
+
 /* The plugin has drained all nodes of jobs that it had to let go. Those with a workflow
- * are seen to by the table of dws_reconcile(); without one nothing is mounted any more.
+ * are seen to by the table of dws_reconcile(). Of any other its workflow is read by its
+ * name: that it was not listed does not say that nothing is mounted.
  */
 static void give_maybe (struct health *health)
 {
@@ -115,9 +134,12 @@ static void give_maybe (struct health *health)
         || !agent_ready (ctx->agent) || !sync_done (ctx->sync))
         return;
     json_object_foreach (health->maybe, id, ranks) {
-        const struct job *job = jobs_find (ctx->jobs, strtoull (id, NULL, 10));
+        uint64_t jobid = strtoull (id, NULL, 10);
 
-        if (!job || !job->wf)
+        if (!jobs_find (ctx->jobs, jobid)
+            && !json_object_get (health->clean, id))
+            jobs_look_for (ctx->jobs, jobid);
+        if (json_object_get (health->clean, id))
             set_drained (health, json_string_value (ranks), false,
                          "its job has no workflow any more");
     }
@@ -138,6 +160,8 @@ static void see_maybe (struct health *health)
             job->wf->given = false;
             jobs_changed (job);
         }
+        else if (job)
+            note_clean (health, job);
     }
 }
 
@@ -306,6 +330,7 @@ static void health_kick_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
 void health_see_job (struct health *health, const struct job *job)
 {
+    note_clean (health, job);
     if (health->waiving || json_object_size (health->maybe) > 0
         || (job->wf && job->wf->waived)
         || holds_kept (job) != job->claim.kept)
@@ -341,6 +366,7 @@ static void learn_nodes (struct health *health, json_t *o)
     }
     json_decref (health->maybe);
     health->maybe = maybe;
+    json_object_clear (health->clean);
     see_maybe (health);
     systemstatus_learn (health->ctx->systemstatus, nodes);
     dws_nodes_destroy (health->nodes);
@@ -491,6 +517,7 @@ struct health *health_create (struct dws_ctx *ctx)
     health->ctx = ctx;
     health->told_up = UP_UNTOLD;
     if (!(health->stuck = json_object ())
+        || !(health->clean = json_object ())
         || !(health->retry = retry_create (r, DELAY_MIN, DELAY_MAX,
                                            health_retry_cb, health))
         || !(health->kick = flux_timer_watcher_create (r, 0., 0.,
@@ -513,6 +540,7 @@ void health_destroy (struct health *health)
         dws_health_clear (&health->now);
         dws_nodes_destroy (health->nodes);
         json_decref (health->maybe);
+        json_decref (health->clean);
         json_decref (health->stuck);
         json_decref (health->ignored);
         free (health);

@@ -101,6 +101,13 @@ bool agent_ready (const struct agent *agent)
     return known;
 }
 
+static uint64_t looked_for;     // the job of that workflow
+
+void jobs_look_for (struct jobs *jobs, uint64_t id)
+{
+    looked_for = id;
+}
+
 static bool plugin;
 
 bool sync_alive (const struct sync *sync)
@@ -349,12 +356,13 @@ static void test_flood (void **state)
     "'0': {'timestamp': 1.0, 'reason': '" DWS_DRAIN_MAYBE " fluxjob-77'}"
 
 /* The plugin has drained nodes. Whether they are clean is found out anew; when there is
- * no workflow any more they are, but not before that is known.
+ * no workflow any more they are, but not before it has been looked for by its name.
  */
 static void test_maybe (void **state)
 {
     struct dws_workflow wf = { .given = true };
-    struct job job = { .wf = &wf };
+    struct dws_job facts = { .id = 77 };
+    struct job job = { .facts = &facts, .wf = &wf };
     struct world w;
     flux_msg_t *msg;
     const char *targets;
@@ -376,6 +384,14 @@ static void test_maybe (void **state)
     assert_null (next (&w));
     known = true;
     health_agent_attached (w.ctx.health);
+    assert_null (next (&w));
+    job77 = NULL;
+    looked_for = 0;
+    health_agent_attached (w.ctx.health);
+    assert_null (next (&w));
+    assert_int_equal (looked_for, 77);
+    facts.absent = true;
+    health_see_job (w.ctx.health, &job);
     msg = expect (&w, "resource.undrain");
     assert_int_equal (flux_request_unpack (msg, NULL, "{s:s}",
                                            "targets", &targets), 0);

@@ -181,6 +181,7 @@ static void test_reads (void **state)
     see (&w, "b", 3, false);
     begin_read (job);
     see (&w, "b", 4, true);
+    jobs_forget_workflow (job);
     turn (&w);
     assert_ptr_equal (jobs_find (w.ctx.jobs, 77), job);
     assert_true (underway_any (&job->underway));
@@ -328,6 +329,83 @@ static void test_replaced (void **state)
     teardown (&w);
 }
 
+/* That a watch has it as gone is not believed. What is read by its name then counts.
+ */
+static void test_doubted (void **state)
+{
+    struct world w;
+    struct job *job;
+
+    setup (&w);
+    assert_non_null (job = see (&w, "a", 1, false));
+    see (&w, "a", 2, true);
+    assert_non_null (job->wf);
+    assert_true (job->wf->doubted);
+    assert_false (job->facts->absent);
+    see (&w, "a", 1, false);    // older than that
+    assert_true (job->wf->doubted);
+    see (&w, "a", 2, false);
+    assert_false (job->wf->doubted);
+    jobs_doubt_workflow (job);
+    jobs_forget_workflow (job);
+    assert_null (job->wf);
+    assert_true (job->facts->absent);
+    see (&w, "b", 3, false);
+    assert_false (job->facts->absent);
+    jobs_forget_workflow (job);
+    jobs_doubt_workflow (job);
+    assert_null (job->wf);
+    job_begin (job, DWS_ACT_CREATE, WAY_AGENT);
+    jobs_agent_lost (w.ctx.jobs);
+    assert_false (job->facts->absent);
+    teardown (&w);
+}
+
+static void learn_labelled (struct world *w, const char *uid, int version,
+                            const char *label, const char *maker)
+{
+    char text[512];
+
+    snprintf (text, sizeof (text),
+              "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default',"
+              "  'uid': '%s', 'resourceVersion': '%d',"
+              "  'labels': {'flux-framework.org/instance': '%s'},"
+              "  'annotations': {'%s': '%s'}},"
+              " 'spec': {'desiredState': 'Setup', 'wlmID': 'flux'},"
+              " 'status': {'state': 'Setup', 'ready': false}}",
+              uid, version, label,
+              maker ? "flux-framework.org/instance" : "x", maker ? maker : "x");
+    learn (w, text, false);
+}
+
+/* Whose a workflow is says the annotation that it was made with. One without, of an
+ * older release, stays ours when somebody changes its label.
+ */
+static void test_label_changed (void **state)
+{
+    struct world w;
+    struct job *job;
+
+    setup (&w);
+    learn_labelled (&w, "a", 1, "other", NULL);
+    learn_labelled (&w, "a", 1, "me", "other");
+    assert_null (jobs_find (w.ctx.jobs, 77));
+    learn_labelled (&w, "a", 1, "other", "me");
+    assert_non_null (job = jobs_find (w.ctx.jobs, 77));
+    assert_true (job->wf->unlabelled);
+    learn_labelled (&w, "a", 2, "me", "me");
+    assert_false (job->wf->unlabelled);
+    jobs_forget_workflow (job);
+    see (&w, "b", 3, false);
+    learn_labelled (&w, "b", 4, "other", NULL);
+    assert_int_equal (job->wf->version, 4);
+    assert_true (job->wf->ours);
+    assert_true (job->wf->unlabelled);
+    learn_labelled (&w, "c", 5, "other", NULL);
+    assert_string_equal (job->wf->uid, "b");
+    teardown (&w);
+}
+
 /* It is kept if it may be of a job here, and forgotten when it turns out not to be.
  */
 static void test_stray (void **state)
@@ -366,6 +444,8 @@ int main (void)
         cmocka_unit_test (test_late_result),
         cmocka_unit_test (test_backoff),
         cmocka_unit_test (test_replaced),
+        cmocka_unit_test (test_doubted),
+        cmocka_unit_test (test_label_changed),
         cmocka_unit_test (test_stray),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

@@ -156,7 +156,7 @@ static void dump (const struct model *m)
                    "keeps=%d failed=%d retry=%d recorded=%d recording=%d "
                    "lost=%d left_out=%d only_waived=%d shrunk=%d "
                    "first=%d want_first=%d crowded=%d standoff=%d "
-                   "busy=%08x\n",
+                   "busy=%02x%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
                    m->teardown, m->raised, m->hand, m->tolerance,
                    m->patient, m->lag,
@@ -167,15 +167,18 @@ static void dump (const struct model *m)
                    m->seen.retry, m->recorded, m->recording, m->lost, m->left_out,
                    m->only_waived, m->shrunk, m->first, m->want_first,
                    m->crowded, m->standoff,
+                   m->busy[4],
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
                    | (unsigned int)m->busy[3] << 24);
     for (int i = 0; i < 2; i++) {
         const struct model_workflow *wf = i ? &m->seen : &m->real;
         print_message ("%s: exists=%d desired=%s state=%s ready=%d status=%d "
-                       "deleting=%d finalizer=%d first=%d\n", i ? "seen" : "real",
+                       "deleting=%d finalizer=%d first=%d hidden=%d "
+                       "doubted=%d absent=%d\n", i ? "seen" : "real",
                        wf->exists, dws_state_name (wf->desired),
                        dws_state_name (wf->state), wf->ready, wf->status,
-                       wf->deleting, wf->finalizer, wf->first);
+                       wf->deleting, wf->finalizer, wf->first, wf->hidden,
+                       wf->doubted, m->absent);
     }
 }
 

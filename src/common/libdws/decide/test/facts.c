@@ -24,6 +24,7 @@ struct facts facts (enum dws_phase phase, enum dws_state state, bool ready)
     f.job.id = 1;
     f.job.phase = phase;
     f.job.directives = "[]";
+    f.job.absent = true;
     f.job.hosts = "node0";
     f.job.run_started = phase >= DWS_PHASE_RUNNING;
     f.job.t_gone = phase == DWS_PHASE_GONE ? 1. : 0.;

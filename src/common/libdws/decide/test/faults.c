@@ -181,6 +181,51 @@ static void test_abandoned_in_teardown (void **state)
     assert_string_equal (decide (&f, 1001.), "finalizer delete");
 }
 
+/* While it is not known whether there is a workflow, all that is done is to read it by
+ * its name: nodes may be mounted.
+ */
+static void test_doubted (void **state)
+{
+    static const enum dws_phase phases[] = {
+        DWS_PHASE_DEPEND, DWS_PHASE_PENDING, DWS_PHASE_PROLOG,
+        DWS_PHASE_RUNNING, DWS_PHASE_EPILOG, DWS_PHASE_GONE,
+    };
+
+    for (size_t i = 0; i < sizeof (phases) / sizeof (phases[0]); i++) {
+        for (int to = DWS_STATE_PROPOSAL; to <= DWS_STATE_TEARDOWN; to++) {
+            struct facts f = facts (phases[i], to, true);
+
+            f.wf.doubted = true;
+            f.wf.unlabelled = true;
+            assert_string_equal (decide (&f, 1001.), "look");
+            f.job.busy = DWS_BUSY (DWS_ACT_LOOK);
+            assert_string_equal (decide (&f, 1001.), "");
+            assert_string_equal (f.out.reason,
+                                 "the workflow to be read by its name");
+            f.job.busy = 0;
+            f.wf.name = NULL;
+            f.job.absent = false;
+            assert_string_equal (decide (&f, 1001.), "look");
+            assert_false (dws_nodes_secured (&f.job, NULL));
+        }
+    }
+}
+
+/* One that has lost its label gets it back, besides what is to be done.
+ */
+static void test_unlabelled (void **state)
+{
+    struct facts f = facts (DWS_PHASE_RUNNING, DWS_STATE_PRERUN, true);
+
+    f.wf.unlabelled = true;
+    assert_string_equal (decide (&f, 1001.), "adopt");
+    f.job.busy = DWS_BUSY (DWS_ACT_ADOPT);
+    assert_string_equal (decide (&f, 1001.), "");
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_PRERUN, true);
+    f.wf.unlabelled = true;
+    assert_string_equal (decide (&f, 1001.), "save desire adopt");
+}
+
 /* What is known of mounts from the job's start is who lacks them. Before PreRun there
  * are none, unless it is on its way.
  */
@@ -430,6 +475,8 @@ int main (void)
         cmocka_unit_test (test_abandoned),
         cmocka_unit_test (test_abandoned_in_teardown),
         cmocka_unit_test (test_abandoned_early),
+        cmocka_unit_test (test_doubted),
+        cmocka_unit_test (test_unlabelled),
         cmocka_unit_test (test_mend),
         cmocka_unit_test (test_stranded),
         cmocka_unit_test (test_stranded_early),

@@ -13,6 +13,7 @@ struct model model_start (int tolerance, int patient, int unmount)
     memset (&m, 0, sizeof (m));
     m.phase = DWS_PHASE_DEPEND;
     m.known = 1;
+    m.absent = 1;
     m.tolerance = tolerance;
     m.patient = patient;
     m.unmount = unmount;
@@ -40,7 +41,7 @@ struct model model_start_kept (int unmount)
         .servers = 1,
         .computes = 1,
     };
-    model_learn (&m);
+    model_read (&m);
     return m;
 }
 
@@ -94,9 +95,7 @@ static void set_lag (struct model *m, int lag)
     m->only_waived = 0;
 }
 
-/* The module's view becomes what there is.
- */
-void model_learn (struct model *m)
+void model_read (struct model *m)
 {
     struct model_workflow old = m->seen;
     bool keep = m->same && old.exists && m->real.exists;
@@ -128,8 +127,33 @@ void model_learn (struct model *m)
         m->saved = 0;
     }
     m->same = m->real.exists;
+    m->absent = !m->real.exists;
     if (!m->real.exists)
         m->maybe = 0;
+}
+
+/* One that loses the label by which a watch selects looks like one that is deleted.
+ */
+void model_learn (struct model *m)
+{
+    if (m->real.exists && !m->real.hidden)
+        model_read (m);
+    else if (m->seen.exists && !m->seen.hidden)
+        m->seen.doubted = 1;
+}
+
+/* In that of an older release only the label says whose it is. Nobody asks for one of
+ * a job that is not known, so one of these has the annotation.
+ */
+void model_list (struct model *m)
+{
+    if (m->real.exists && !(m->real.hidden && m->known))
+        model_read (m);
+    else if (m->seen.exists)
+        m->seen.doubted = 1;
+    /* The module looks for the workflow of a job whose nodes are drained. */
+    else if (m->maybe)
+        m->absent = 0;
 }
 
 /* One end of something under way
@@ -351,6 +375,8 @@ void model_run_command (struct model *m, int kind, struct model_check *check)
     }
     else if (kind == DWS_ACT_DELETE)
         wf->deleting = 1;
+    else if (kind == DWS_ACT_ADOPT)
+        wf->hidden = 0;
 }
 
 int model_pop (struct model *m)
@@ -368,12 +394,14 @@ int model_pop (struct model *m)
 
 void model_restart_agent (struct model *m)
 {
+    if (is_busy (m, DWS_ACT_CREATE))
+        m->absent = 0;
     memset (m->queue, 0, sizeof (m->queue));
     set_busy (m, get_busy (m) & CALLS);
     m->want = 0;
     m->make_first = 0;
     set_mask (m->stale, 0);
-    model_learn (m);
+    model_list (m);
 }
 
 void model_restart_module (struct model *m)
@@ -384,6 +412,7 @@ void model_restart_module (struct model *m)
     m->want = 0;
     set_mask (m->stale, 0);
     m->known = m->phase != DWS_PHASE_GONE;
+    m->absent = !m->known;
     m->abandoned = m->phase == DWS_PHASE_EPILOG && m->late;
     m->crowded = 0;
     m->standoff = 0;
@@ -414,7 +443,7 @@ void model_restart_module (struct model *m)
         m->exception = 0;
         m->teardown = 0;
     }
-    model_learn (m);
+    model_list (m);
 }
 
 void model_remove_real (struct model *m)
@@ -493,8 +522,10 @@ static bool is_behind (const struct model *m)
 {
     struct model_workflow seen = m->seen;
 
-    if (!m->real.exists || !seen.exists)
-        return m->real.exists != seen.exists;
+    if (!m->real.exists || m->real.hidden)
+        return seen.exists && !seen.hidden && !seen.doubted;
+    if (!seen.exists)
+        return true;
     seen.breakdowns = m->real.breakdowns;
     seen.servers = m->real.servers;
     seen.computes = m->real.computes;
@@ -504,16 +535,16 @@ static bool is_behind (const struct model *m)
 bool model_settle (struct model *m, enum model_world world,
                    struct model_check *check)
 {
-    uint32_t calls = get_busy (m) & (CALLS | SIDE);
+    uint64_t calls = get_busy (m) & (CALLS | SIDE);
 
     if (m->queue[0]) {
         model_run_command (m, model_pop (m), check);
-        model_learn (m);
+        model_read (m);
     }
     else if (is_behind (m))
         model_learn (m);
     else if (calls) {
-        int kind = __builtin_ctz (calls);
+        int kind = __builtin_ctzll (calls);
         set_busy (m, get_busy (m) & ~BIT (kind));
         if (SIDE & BIT (kind))
             model_run_side (m, kind, kind != DWS_ACT_PROGRESS

@@ -29,13 +29,17 @@ struct model_workflow {
     uint8_t failed;         // its stage-out has, and that is noted
     uint8_t retry;          // it is to be tried again
     uint8_t first;          // made to have the data before there are nodes
+    uint8_t hidden;         // it has lost its label: no watch shows it
+    uint8_t doubted;        // known: a watch or a list says that it is gone
 };
 
-#define MODEL_QUEUE 6
+#define MODEL_QUEUE 8
+#define MODEL_MASK 5
 
 struct model {
     uint8_t phase;
     uint8_t known;          // the module knows the job, not only the workflow
+    uint8_t absent;         // and that there is no workflow
     uint8_t ran;
     uint8_t exception;
     uint8_t teardown;
@@ -87,8 +91,8 @@ struct model {
     uint8_t make_first;     // of the CREATE in flight
     uint8_t crowded;        // there is no room for that
     uint8_t standoff;       // it has that, and idle nodes are kept from it
-    uint8_t busy[4];        // a bit mask, low byte first
-    uint8_t stale[4];       // of these, for an earlier workflow
+    uint8_t busy[MODEL_MASK];   // a bit mask, low byte first
+    uint8_t stale[MODEL_MASK];  // of these, for an earlier workflow
     struct model_workflow real;
     struct model_workflow seen;
 };

@@ -22,6 +22,14 @@ bool model_reached (const struct model_workflow *wf, int state)
     return model_arrived (wf) && wf->state == state && wf->ready;
 }
 
+bool model_mounted (const struct model_workflow *wf)
+{
+    return wf->exists && !wf->other && wf->state >= DWS_STATE_PRERUN
+        && !model_reached (wf, DWS_STATE_POSTRUN)
+        && wf->state != DWS_STATE_DATAOUT
+        && !model_reached (wf, DWS_STATE_TEARDOWN);
+}
+
 bool model_has_timeout (int state)
 {
     return state == DWS_STATE_SETUP || state == DWS_STATE_PRERUN
@@ -119,6 +127,13 @@ static void check_update (const struct model *m, const struct dws_action *a,
         model_fail (check, "data that is there is given back too early");
 }
 
+/* Does it exist?
+ */
+static bool in_doubt (const struct model *m)
+{
+    return m->seen.exists ? m->seen.doubted : !m->absent;
+}
+
 void model_check_action (const struct model *m,
                          const struct dws_action *a,
                          double now,
@@ -129,9 +144,20 @@ void model_check_action (const struct model *m,
     if (a->kind != DWS_ACT_SAVE && is_busy (m, a->kind))
         model_fail (check, "repeated while under way");
     if (m->phase == DWS_PHASE_GONE && m->late && !m->abandoned
-        && a->kind != DWS_ACT_RECALL && !model_reached (wf, DWS_STATE_TEARDOWN))
+        && a->kind != DWS_ACT_RECALL && a->kind != DWS_ACT_LOOK
+        && !model_reached (wf, DWS_STATE_TEARDOWN))
         model_fail (check, "it is forgotten that the job was abandoned");
+    if (in_doubt (m) && a->kind != DWS_ACT_LOOK)
+        model_fail (check, "something is done while the workflow may be gone or not");
     switch (a->kind) {
+        case DWS_ACT_LOOK:
+            if (!in_doubt (m))
+                model_fail (check, "the workflow is read without need");
+            break;
+        case DWS_ACT_ADOPT:
+            if (!wf->hidden)
+                model_fail (check, "a label is given without need");
+            break;
         case DWS_ACT_CREATE:
             if (wf->exists)
                 model_fail (check, "create although it exists");
@@ -209,6 +235,8 @@ void model_check_action (const struct model *m,
                 && (model_reached (wf, DWS_STATE_POSTRUN)
                     || wf->desired == DWS_STATE_DATAOUT))
                 break;
+            if (!wf->exists && model_mounted (&m->real))
+                model_fail (check, "nodes are given back while they are mounted");
             if (wf->exists && !model_reached (wf, DWS_STATE_TEARDOWN))
                 model_fail (check, "epilog released before Teardown");
             if (wf->exists && !m->saved)
@@ -311,6 +339,13 @@ void model_check_duties (const struct model *m, double now,
     const struct model_workflow *wf = &m->seen;
     bool live = m->phase != DWS_PHASE_GONE && !m->abandoned;
 
+    if (in_doubt (m)) {
+        if (!is_busy (m, DWS_ACT_LOOK))
+            model_fail (check, "nobody reads a workflow that may be gone");
+        return;
+    }
+    if (wf->exists && wf->hidden && !is_busy (m, DWS_ACT_ADOPT))
+        model_fail (check, "a workflow stays out of sight");
     check_queue (m, now, check);
     if (live && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)

@@ -94,6 +94,7 @@ static struct dws_job job_facts (const struct model *m)
         .hosts = m->hosts ? "node[0-1]" : NULL,
         .run_started = m->ran,
         .exception = m->exception,
+        .absent = m->absent,
         .abandoned = m->abandoned,
         .teardown = m->teardown,
         .t_prolog = EARLY,
@@ -132,6 +133,8 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .status = seen->status,
         .deleting = seen->deleting,
         .finalizer = seen->finalizer,
+        .unlabelled = seen->hidden,
+        .doubted = seen->doubted,
         .message = "message",
         .computes = proposed ? "fluxjob-1" : NULL,
         .breakdown_count = proposed ? 1 : 0,
@@ -178,7 +181,9 @@ bool model_exposed (const struct model *m)
 {
     const struct model_workflow *wf = &m->seen;
 
-    if (!wf->exists || model_reached (wf, DWS_STATE_TEARDOWN))
+    if (!wf->exists)
+        return model_mounted (&m->real);
+    if (model_reached (wf, DWS_STATE_TEARDOWN))
         return false;
     if (wf->state < DWS_STATE_PRERUN)
         return m->real.exists && m->real.state >= DWS_STATE_PRERUN
@@ -228,7 +233,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
     if (m->phase >= DWS_PHASE_RUNNING)
         m->first = 0;
     /* The record goes when nothing is left to do. */
-    if ((m->phase == DWS_PHASE_GONE) && !m->seen.exists
+    if (m->phase == DWS_PHASE_GONE && !m->seen.exists && m->absent
         && get_busy (m) == 0) {
         uint8_t same = m->same;
         uint8_t hand = m->hand;
@@ -247,6 +252,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         struct model_workflow real = m->real;
         memset (m, 0, sizeof (*m));
         m->phase = DWS_PHASE_GONE;
+        m->absent = 1;
         m->real = real;
         m->same = same;
         m->hand = hand;

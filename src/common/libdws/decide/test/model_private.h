@@ -57,23 +57,27 @@ enum {
     RECORD_GOOD,
 };
 
-static inline uint32_t get_mask (const uint8_t mask[4])
+static inline uint64_t get_mask (const uint8_t mask[MODEL_MASK])
 {
-    return mask[0] | mask[1] << 8 | mask[2] << 16 | (uint32_t)mask[3] << 24;
+    uint64_t bits = 0;
+
+    for (int i = 0; i < MODEL_MASK; i++)
+        bits |= (uint64_t)mask[i] << (8 * i);
+    return bits;
 }
 
-static inline void set_mask (uint8_t mask[4], uint32_t bits)
+static inline void set_mask (uint8_t mask[MODEL_MASK], uint64_t bits)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < MODEL_MASK; i++)
         mask[i] = bits >> (8 * i) & 0xff;
 }
 
-static inline uint32_t get_busy (const struct model *m)
+static inline uint64_t get_busy (const struct model *m)
 {
     return get_mask (m->busy);
 }
 
-static inline void set_busy (struct model *m, uint32_t busy)
+static inline void set_busy (struct model *m, uint64_t busy)
 {
     set_mask (m->busy, busy);
 }
@@ -97,9 +101,12 @@ void model_check_duties (const struct model *m, double now,
                          struct model_check *check);
 void model_fail (struct model_check *check, const char *why);
 
-/* Of the world: each is one event.
+/* Of the world: each is one event. The module sees what is: by the workflow's name, in
+ * the answer to a command, as a watch shows it, or in a list.
  */
-void model_learn (struct model *m);             // the module sees what is
+void model_read (struct model *m);
+void model_learn (struct model *m);
+void model_list (struct model *m);
 void model_end_phase (struct model *m);         // CLEANUP begins
 void model_time_out (struct model *m);          // the epilog does
 void model_abandon (struct model *m, struct model_check *check);
@@ -119,6 +126,10 @@ bool model_control (struct model *m, enum model_world world);
  */
 bool model_secured (const struct model *m);
 bool model_exposed (const struct model *m);
+
+/* Is it, or may it be, mounted on the job's nodes?
+ */
+bool model_mounted (const struct model_workflow *wf);
 
 bool model_arrived (const struct model_workflow *wf);
 bool model_reached (const struct model_workflow *wf, int state);    // and it is ready

@@ -20,7 +20,7 @@ static void step (struct steps *s, struct model *to)
 
 static void step_results (struct steps *s)
 {
-    uint32_t calls = get_busy (s->from) & (CALLS | SIDE);
+    uint64_t calls = get_busy (s->from) & (CALLS | SIDE);
     struct model m;
 
     for (int kind = 0; kind < DWS_ACT_COUNT; kind++) {
@@ -64,7 +64,7 @@ static void step_results (struct steps *s)
         step (s, &m);
         m = *s->from;
         model_run_command (&m, model_pop (&m), s->check);
-        model_learn (&m);
+        model_read (&m);
         step (s, &m);
         m = *s->from;
         model_run_command (&m, model_pop (&m), s->check);
@@ -207,8 +207,9 @@ static void step_retry (struct steps *s)
     step (s, &m);
 }
 
-/* Somebody moves or deletes the workflow, or it is lost, or its Computes is. That,
- * or the epilog timeout, happens once in a job's life.
+/* Somebody moves or deletes the workflow, takes its label off, or it is lost, or its
+ * Computes is; or a list is older than the workflow. That, or the epilog timeout,
+ * happens once in a job's life.
  */
 static void step_hand (struct steps *s)
 {
@@ -228,6 +229,18 @@ static void step_hand (struct steps *s)
     m.hand = 1;
     m.real.desired = DWS_STATE_TEARDOWN;
     step (s, &m);
+    m = *s->from;
+    if (m.seen.exists || !m.real.other) {
+        m.hand = 1;
+        m.real.hidden = 1;
+        step (s, &m);
+    }
+    m = *s->from;
+    if (m.seen.exists) {
+        m.hand = 1;
+        m.seen.doubted = 1;
+        step (s, &m);
+    }
     m = *s->from;
     if (model_loses (&m) && may_mount (&m)) {
         m.hand = 1;

@@ -96,6 +96,50 @@ static void test_stray (void **state)
     }
 }
 
+/* The annotation says whose it is, whatever becomes of the label.
+ */
+static void test_ours (void **state)
+{
+    static const struct {
+        const char *label;
+        const char *maker;
+        bool ours;
+        bool unlabelled;
+        bool stray;
+    } tab[] = {
+        { "'me'", "'me'", true, false, false },
+        { "'me'", "null", true, false, false },
+        { "'me'", "'other'", false, false, false },
+        { "'other'", "'me'", true, true, false },
+        { "''", "'me'", true, true, false },
+        { "null", "'me'", true, true, false },
+        { "'other'", "null", false, false, false },
+        { "null", "'other'", false, false, false },
+        { "null", "null", false, false, true },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_workflow *wf;
+        char text[512];
+        json_t *o;
+        char *s;
+
+        snprintf (text, sizeof (text),
+                  "{'metadata': {'name': 'fluxjob-1',"
+                  "  'labels': {'flux-framework.org/instance': %s},"
+                  "  'annotations': {'flux-framework.org/instance': %s}},"
+                  " 'spec': {'wlmID': 'flux'}}", tab[i].label, tab[i].maker);
+        s = json_dumps (o = J (text), JSON_COMPACT);
+        assert_non_null (wf = dws_workflow_decode (dws_text (s), "me", NULL));
+        assert_int_equal (wf->ours, tab[i].ours);
+        assert_int_equal (wf->unlabelled, tab[i].unlabelled);
+        assert_int_equal (wf->stray, tab[i].stray);
+        dws_workflow_destroy (wf);
+        free (s);
+        json_decref (o);
+    }
+}
+
 /* A fresh object, and one with nonsense in it: whatever can not be read has
  * not happened.
  */
@@ -440,6 +484,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_workflow),
         cmocka_unit_test (test_stray),
+        cmocka_unit_test (test_ours),
         cmocka_unit_test (test_workflow_tolerant),
         cmocka_unit_test (test_foreign),
         cmocka_unit_test (test_inherit),
