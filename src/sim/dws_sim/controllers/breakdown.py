@@ -203,6 +203,12 @@ class BreakdownController(Controller):
     def __init__(self, cluster: Cluster, manager: Manager) -> None:
         super().__init__(cluster, manager)
         cluster.subscribe(INSTANCES, self._instance_changed)
+        cluster.subscribe("servers", self._servers_changed)
+
+    def _servers_changed(self, obj: Object, old: Object | None, gone: bool) -> None:
+        owner = owner_of(obj, "DirectiveBreakdown")
+        if gone and owner is not None:
+            self.enqueue(*owner)
 
     def _instance_changed(self, obj: Object, old: Object | None, gone: bool) -> None:
         # its owner hears of it, and no other that names it
@@ -218,6 +224,7 @@ class BreakdownController(Controller):
             await drop_finalizer(self.cluster, self.plural, obj, BREAKDOWN_FINALIZER)
             return None
         if obj.get("status", {}).get("ready"):
+            await self._keep_servers(obj)
             return None
         obj = await add_finalizer(self.cluster, self.plural, obj, BREAKDOWN_FINALIZER)
         status: Object = {"ready": False}
@@ -236,6 +243,15 @@ class BreakdownController(Controller):
             await self.cluster.update_status(self.plural, {**obj, "status": status})
         # A wrong profile may be put right: look again in a while.
         return 1.0 if failed else None
+
+    async def _keep_servers(self, obj: Object) -> None:
+        """Somebody has deleted those of a job: they are made again, empty."""
+        storage = obj["status"].get("storage", {})
+        namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+        if storage.get("lifetime") != "job":
+            return
+        if await self.cluster.get("servers", namespace, name) is None:
+            await make_servers(self, obj, name, inherited_labels(obj))
 
     async def _fill(self, obj: Object, status: Object) -> bool:
         """Fill in a status. False: something is still missing.

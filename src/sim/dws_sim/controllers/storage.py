@@ -345,9 +345,12 @@ class ServersController(Controller):
         if is_deleting(obj):
             if storage is None:
                 await drop_finalizer(self.cluster, self.plural, obj, SERVERS_FINALIZER)
-            elif not is_deleting(storage):
-                await self.cluster.delete("nnfstorages", namespace, name)
-            return None
+                return None
+            # What a job has is torn down with its workflow alone.
+            if owner_of(obj, "PersistentStorageInstance") is not None:
+                if not is_deleting(storage):
+                    await self.cluster.delete("nnfstorages", namespace, name)
+                return None
         before = obj.get("status", {})
         status = self._status(obj, storage, bool(before.get("ready")))
         if status == {k: v for k, v in before.items() if k != "lastUpdate"}:

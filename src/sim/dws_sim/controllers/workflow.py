@@ -122,9 +122,11 @@ class WorkflowController(Controller):
         return await self.cluster.update("workflows", new)
 
     async def _add_computes(self, workflow: Object) -> Object:
-        if workflow["status"].get("computes", {}).get("name"):
-            return workflow
         meta = workflow["metadata"]
+        where = "computes", meta["namespace"], meta["name"]
+        known = workflow["status"].get("computes", {}).get("name")
+        if known and await self.cluster.get(*where) is not None:
+            return workflow
         computes = await self.cluster.create(
             "computes",
             child(workflow, meta["namespace"], meta["name"], workflow_labels(workflow)),
