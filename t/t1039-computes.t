@@ -1,9 +1,9 @@
 #!/bin/bash
-# Somebody deletes the Computes object of a job, without which NNF neither mounts
-# nor unmounts.
+# Somebody deletes or changes the Computes object of a job, without which NNF neither
+# mounts nor unmounts, or its Servers.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-test_description='A Computes object that is gone is made again, or named'
+test_description='Computes and Servers that are gone are made again, or named'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
@@ -88,6 +88,77 @@ test_expect_success 'of a job that is torn down at once: it is made in Teardown'
 	grep "$name: Computes was deleted, and is there again" dmesg.out &&
 	test_must_fail flux job info $jobid rabbit_postrun_timing &&
 	dws_clean
+'
+told () {
+	flux dmesg >dmesg.out &&
+	grep "$name: $1" dmesg.out
+}
+# goes_on: the job that was caught starts, and ends as if nothing had been done
+goes_on () {
+	dws_let_go &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	dws_clean
+}
+delete () {
+	dws_k8s delete $1 $2 >deleted
+}
+change () {
+	dws_k8s patch computes $(dws_workflow $1) "{\"data\": $2}" >changed
+}
+for phase in depend pending; do
+test_expect_success "$phase: Computes is deleted: the job starts" '
+	dws_catch $phase &&
+	delete computes $(dws_workflow $jobid) &&
+	goes_on
+'
+test_expect_success "$phase: others are named in Computes" '
+	dws_catch $phase &&
+	change $jobid "[{\"name\": \"node3\"}]" &&
+	goes_on
+'
+done
+test_expect_success 'pending: its Servers are deleted: the job starts' '
+	dws_catch pending &&
+	delete servers $(dws_workflow $jobid)-0 &&
+	goes_on
+'
+test_expect_success 'datain: its Servers are deleted: its storage stays, the job starts' '
+	dws_catch datain &&
+	delete servers $(dws_workflow $jobid)-0 &&
+	goes_on
+'
+test_expect_success 'setup: none, and others, are named in Computes: it is written again' '
+	dws_catch setup &&
+	name=$(dws_workflow $jobid) &&
+	dws_k8s get computes $name >computes.json &&
+	jq -S .data computes.json >want &&
+	change $jobid "[]" &&
+	dws_until told "Computes was changed, and is as it was" &&
+	dws_k8s get computes $name >again.json &&
+	jq -S .data again.json >got &&
+	diff -u want got &&
+	goes_on
+'
+test_expect_success 'prerun: a node that does not exist is named in Computes' '
+	dws_ctl hold DataIn &&
+	jobid=$(dws_submit true) &&
+	name=$(dws_workflow $jobid) &&
+	dws_ctl wait-state $name DataIn --timeout $DWS_LIMIT &&
+	change $jobid "[{\"name\": \"nowhere\"}]" &&
+	dws_ctl release DataIn &&
+	dws_wait_event $jobid clean &&
+	flux job status $jobid &&
+	told "Computes was changed, and is as it was" &&
+	dws_clean
+'
+test_expect_success 'setup: it may not be made: all of the workflow is, and the job starts' '
+	dws_ctl grant &&
+	dws_catch setup &&
+	name=$(dws_workflow $jobid) &&
+	delete computes $name &&
+	dws_until told "Computes was deleted, and the workflow is made anew" &&
+	goes_on
 '
 test_expect_success 'without the right to make it, it is named' '
 	dws_ctl grant &&

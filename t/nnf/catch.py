@@ -6,6 +6,7 @@
 ACTION is done to a job in each PHASE (default: all):
 cancel          the job is cancelled
 delete          its workflow is deleted, as by an admin
+label:VALUE     its workflow gets that label of an instance, or none (label:)
 kill:PART       a part of the rig is killed; for one PHASE
 spread:PART     the same, once jobs are at work in STATES, whichever those are; no
                 PHASE
@@ -85,6 +86,10 @@ class Crowd:
             flux.job.cancel(handle, jobid)
         elif self._action == "delete":
             self._user.delete("workflows", crowd.workflow(jobid)).expect(200)
+        elif self._action == "label":
+            labels = {"flux-framework.org/instance": self._what or None}
+            patch = {"metadata": {"labels": labels}}
+            self._user.merge("workflows", crowd.workflow(jobid), patch).expect(200)
         else:
             self.kill()
         print(f"{phase}: {self._action} in {state}", flush=True)

@@ -46,6 +46,20 @@ test_expect_success 'a workflow is deleted in each phase of its job' '
 test_expect_success 'each ends as it should, nothing is left' '
 	nnf_outcome deleted t1014-faults.t
 '
+test_expect_success 'the label of a workflow is removed in each phase of its job' '
+	rm -f crowd &&
+	nnf_crowd label:
+'
+test_expect_success 'label removed: each ends as it would have, nothing is left' '
+	nnf_outcome label-removed t1044-out-of-sight.t
+'
+test_expect_success 'it is changed' '
+	rm -f crowd &&
+	nnf_crowd label:another
+'
+test_expect_success 'label changed: the same' '
+	nnf_outcome label-changed t1044-out-of-sight.t
+'
 test_expect_success 'Computes are wrong: mounting waits' '
 	tampered
 '

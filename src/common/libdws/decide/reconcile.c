@@ -33,6 +33,7 @@ enum {
     STAGED = 1 << 14,   // pending: for nodes next to its data
     BACK = 1 << 15,     // pending or prolog: what it was given first is given back
     BEREFT = 1 << 16,   // pending for nodes next to data that is not there any more
+    SPOILT = 1 << 17,   // before it runs: Servers or Computes are lost
 };
 
 /* Where the workflow is going, by desiredState.
@@ -67,7 +68,7 @@ enum {
 
 #define DEPENDING (DEPEND | FIRST)
 #define QUEUED (PENDING | STAGED | BEREFT)
-#define BEFORE (DEPENDING | QUEUED | BACK | PROLOG)
+#define BEFORE (DEPENDING | QUEUED | BACK | SPOILT | PROLOG)
 #define ANYWHERE (~0U)
 
 struct row {
@@ -87,6 +88,7 @@ static const struct row table[] = {
     ROW (BEFORE,           NOWHERE,            ABSENT,    row_create),
     ROW (BEFORE,           LIVE | ANOTHERS,    DELETING,  row_let_go),
     ROW (DEPENDING,        ANOTHERS,           ANY,       row_replace),
+    ROW (SPOILT,           LIVE | ANOTHERS,    ANY,       row_replace),
     ROW (BEFORE,           LIVE,               ERROR,     fail_message),
     ROW (BEFORE,           TEARDOWN,           READY,     row_remove_workflow),
     ROW (BEFORE,           TEARDOWN,           ANY,       row_begin_teardown),
@@ -192,6 +194,8 @@ static unsigned int view_early_place (const struct dws_job *job,
 {
     bool first = dws_is_first (job, wf);
 
+    if (wf && wf->spoilt)
+        return SPOILT;
     if (job->phase == DWS_PHASE_DEPEND)
         return first ? FIRST : DEPEND;
     if (wf && wf->first && !first)
@@ -287,7 +291,7 @@ int reconcile_without (int skip,
     else if (job->absent)
         condition = ABSENT;
     wait_for (&v, idle_reason (place));
-    if ((place & (PROLOG | BACK)) && prolog_overdue (&v))
+    if ((place & (PROLOG | BACK | SPOILT)) && prolog_overdue (&v))
         return 0;
     for (size_t i = 0; i < ROWS; i++) {
         if ((int)i != skip

@@ -204,9 +204,9 @@ static bool go_on_without (struct view *v)
 }
 
 /* NNF mounts and unmounts on the nodes of Computes, and waits for ever, without
- * a word of it in Teardown, when somebody has deleted that object. DWS makes it
- * in Proposal alone. So in a state that lasts, and in which there is nothing else
- * to do, it is looked for now and then.
+ * a word of it in Teardown, when somebody has deleted that object or named other
+ * nodes in it. DWS makes it in Proposal alone. So in a state that lasts, and in which
+ * there is nothing else to do, it is looked at now and then.
  */
 #define COMPUTES_FIRST 10.
 #define COMPUTES_AGAIN 60.
@@ -216,7 +216,8 @@ static bool needs_computes (const struct dws_workflow *wf)
     if (wf->deleting)
         return wf->state >= DWS_STATE_PRERUN;
     return wf->state == wf->desired
-        && (wf->state == DWS_STATE_PRERUN || wf->state == DWS_STATE_POSTRUN
+        && ((wf->state == DWS_STATE_SETUP && !wf->first)
+            || wf->state == DWS_STATE_PRERUN || wf->state == DWS_STATE_POSTRUN
             || wf->state == DWS_STATE_TEARDOWN);
 }
 
@@ -241,6 +242,7 @@ void row_set_up (struct view *v)
         && !go_on_without (v))
         fail_late (v, "creating file systems took longer than %gs",
                    v->policy->setup_timeout);
+    keep_computes (v);
 }
 
 static void limit_mounting (struct view *v)

@@ -189,6 +189,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         wf->made = old->made;
         wf->servers_written = old->servers_written;
         wf->computes_written = old->computes_written;
+        wf->spoilt = old->spoilt;
         wf->movements = old->movements;
         if (!strcmp (wf->message, old->message)) {
             wf->recorded = old->recorded;

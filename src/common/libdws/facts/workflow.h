@@ -103,6 +103,7 @@ struct dws_workflow {
                                 //  objects, NULL until all were read
     bool servers_written;
     bool computes_written;
+    bool spoilt;                // one of the two is gone, and nobody makes it again
     double t_computes;          // when that object was last looked for in this
                                 //  state, 0: never
     bool movements;             // data movements were recorded

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * Puts right what somebody has done by hand: a Computes object that was deleted
- * is made again.
+ * is made again, one that was changed is written again.
  */
 
 #include <errno.h>
@@ -19,6 +19,7 @@
 enum {
     LOOK,
     MAKE,
+    WRITE,
 };
 
 static int run_mend (struct job *job, const struct dws_action *wanted)
@@ -83,13 +84,77 @@ static bool ask_to_make (struct job *job)
                                           "object", computes)) == 0;
 }
 
+static json_t *names_of (json_t *computes)
+{
+    json_t *names = json_object ();
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (json_object_get (computes, "data"), index, entry) {
+        const char *name = json_string_value (json_object_get (entry, "name"));
+
+        if (name)
+            (void)json_object_set_new (names, name, json_true ());
+    }
+    return names;
+}
+
+/* Returns 1 if it names the nodes of the job and no others, 0 if not, or -1.
+ */
+static int is_as_written (const struct job *job, json_t *computes,
+                          const char *hosts)
+{
+    json_t *wanted = object_computes (hosts, job->ctx->config->topology);
+    json_t *want = names_of (wanted);
+    json_t *got = names_of (computes);
+    int rc = -1;
+
+    if (wanted && want && got)
+        rc = json_equal (want, got);
+    json_decref (wanted);
+    json_decref (want);
+    json_decref (got);
+    return rc;
+}
+
+/* As it was changed it names nodes of others, or not all of the job's: what is mounted
+ * and unmounted goes by that. Of a workflow that flux-coral2 has made it is not known
+ * which nodes were left out.
+ */
+static bool ask_to_write (struct job *job, json_t *computes)
+{
+    char *hosts;
+    int same;
+    bool ok;
+
+    if (!job->wf->computes_written && job->wf->state != DWS_STATE_SETUP)
+        return true;
+    hosts = computes_hosts (job);
+    same = hosts ? is_as_written (job, computes, hosts) : -1;
+    ok = same > 0;
+    if (same == 0)
+        ok = act_send (job, &action_mend, WRITE,
+                       command_computes (job->wf, hosts,
+                                         job->ctx->config->topology)) == 0;
+    free (hosts);
+    return ok;
+}
+
 /* The role that DWS has for workload managers does not allow it: an admin has
- * to. It is looked for again after a while.
+ * to. It is looked for again after a while. Before anything is mounted all of it can
+ * be made anew.
  */
 static void tell_of_missing (struct job *job, const struct result *result)
 {
     dws_error_t text;
 
+    if (job->facts->phase == DWS_PHASE_PROLOG
+        && job->wf->desired == DWS_STATE_SETUP) {
+        flux_log (job->ctx->h, LOG_NOTICE, "%s: Computes was deleted, and the "
+                  "workflow is made anew", job->wf->name);
+        job->wf->spoilt = true;
+        return;
+    }
     dws_error (&text, 0, "Computes %s/%s was deleted, and nothing is mounted or "
                "unmounted without it: %s", job->wf->computes_namespace,
                job->wf->computes, result->message);
@@ -102,8 +167,14 @@ static bool mend_result (struct job *job, const struct result *result)
     if (!result->current || !job->wf)
         return true;
     if (result->index == LOOK)
-        return result->ok || (result->status == 404 && ask_to_make (job));
-    if (result->ok)
+        return result->ok ? ask_to_write (job, result->object)
+                          : result->status == 404 && ask_to_make (job);
+    if (result->index == WRITE && result->ok)
+        flux_log (job->ctx->h, LOG_NOTICE, "%s: Computes was changed, and is "
+                  "as it was", job->wf->name);
+    else if (result->index == WRITE)
+        return result->status == 404;   // it is looked for again
+    else if (result->ok)
         flux_log (job->ctx->h, LOG_NOTICE, "%s: Computes was deleted, and is "
                   "there again", job->wf->name);
     else if (result->status != 409)

@@ -486,8 +486,29 @@ static bool servers_ready (struct job *job)
     return near_ready (job) && first_ready (job);
 }
 
+/* Somebody has deleted Servers or Computes. DWS makes them again while the workflow is
+ * in Proposal, so the write is repeated. Where that does not help, the workflow is made
+ * anew.
+ */
+#define MISSING_MAX 3
+
+static bool note_missing (struct job *job, const struct result *result)
+{
+    char label[JOB_LABEL_SIZE];
+
+    if (result->status == 404 && result->current && job->wf
+        && ++job->missing >= MISSING_MAX) {
+        flux_log (job->ctx->h, LOG_NOTICE, "%s: %s, and the workflow is made "
+                  "anew", job_label (job, label), result->message);
+        job->missing = 0;
+        job->wf->spoilt = true;
+    }
+    return false;
+}
+
 static bool servers_done (struct job *job)
 {
+    job->missing = 0;
     job->wf->servers_written = true;
     if (job->sent) {
         json_decref (job->servers);
@@ -501,6 +522,7 @@ const struct action action_servers = {
     .kind = DWS_ACT_SERVERS,
     .ready = servers_ready,
     .run = run_servers,
+    .failed = note_missing,
     .done = servers_done,
 };
 
@@ -521,6 +543,7 @@ static int run_computes (struct job *job, const struct dws_action *wanted)
 
 static bool computes_done (struct job *job)
 {
+    job->missing = 0;
     job->wf->computes_written = true;
     return true;
 }
@@ -528,5 +551,6 @@ static bool computes_done (struct job *job)
 const struct action action_computes = {
     .kind = DWS_ACT_COMPUTES,
     .run = run_computes,
+    .failed = note_missing,
     .done = computes_done,
 };

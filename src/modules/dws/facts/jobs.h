@@ -76,6 +76,8 @@ struct job {
     uint64_t still_version;             // 'version' at the last look of
     int still;                          //  agent/overdue.h, and how many looks
                                         //  it has been that
+    int missing;                        // writes of Servers or Computes that were
+                                        //  answered 404, in a row
     enum promise promised;
     bool waited;                        // tell/annotate.h
     bool stamping;                      // agent/stamp.h

@@ -273,7 +273,9 @@ static void test_mend (void **state)
         enum dws_state state;
         const char *actions;
     } cases[] = {
-        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "" },
+        { DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, "" },
+        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "mend" },
+        { DWS_PHASE_PROLOG, DWS_STATE_DATAIN, "" },
         { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "mend" },
         { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "mend" },
         { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, "" },
@@ -314,6 +316,27 @@ static void test_mend (void **state)
     f.wf.deleting = true;
     f.wf.finalizer = false;
     assert_string_equal (decide (&f, 1011.), "mend");
+}
+
+/* What the workflow needs is gone for good: all of it is made anew, and the job stays
+ * where it is.
+ */
+static void test_spoilt (void **state)
+{
+    static const enum dws_phase phases[] = {
+        DWS_PHASE_DEPEND, DWS_PHASE_PENDING, DWS_PHASE_PROLOG,
+    };
+
+    for (size_t i = 0; i < sizeof (phases) / sizeof (phases[0]); i++) {
+        struct facts f = facts (phases[i], DWS_STATE_PROPOSAL, true);
+
+        f.wf.spoilt = true;
+        assert_string_equal (decide (&f, 1001.), "teardown");
+        f.wf.desired = f.wf.state = DWS_STATE_TEARDOWN;
+        assert_string_equal (decide (&f, 1001.), "finalizer delete");
+        f.wf.name = NULL;
+        assert_string_equal (decide (&f, 1001.), "create");
+    }
 }
 
 /* A job has ended without an epilog. Its nodes are kept from others until they
@@ -478,6 +501,7 @@ int main (void)
         cmocka_unit_test (test_doubted),
         cmocka_unit_test (test_unlabelled),
         cmocka_unit_test (test_mend),
+        cmocka_unit_test (test_spoilt),
         cmocka_unit_test (test_stranded),
         cmocka_unit_test (test_stranded_early),
         cmocka_unit_test (test_waived),

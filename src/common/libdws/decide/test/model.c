@@ -121,6 +121,7 @@ void model_read (struct model *m)
         m->disabled = 0;
         m->kept = 0;
         m->given = 0;
+        m->spoilt = 0;
     }
     if (old.exists && !keep) {
         set_mask (m->stale, get_busy (m) & SIDE);
@@ -435,6 +436,7 @@ void model_restart_module (struct model *m)
     m->mild = 0;
     m->progress = PROGRESS_UNREAD;
     m->looked = !model_loses (m);
+    m->spoilt = 0;
     m->allocated = 0;
     m->disabled = 0;
     set_lag (m, 0);

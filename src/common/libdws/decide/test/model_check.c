@@ -319,7 +319,7 @@ static void check_queue (const struct model *m, double now,
 {
     const struct model_workflow *wf = &m->seen;
 
-    if (m->phase != DWS_PHASE_PENDING || m->exception || wf->deleting
+    if (m->phase != DWS_PHASE_PENDING || m->exception || wf->deleting || m->spoilt
         || wf->status == DWS_STATUS_ERROR || m->first != DWS_FIRST_YES
         || is_busy (m, DWS_ACT_RESOURCE_UPDATE)
         || is_busy (m, DWS_ACT_BREAKDOWNS))
@@ -351,6 +351,7 @@ void model_check_duties (const struct model *m, double now,
         && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)
         && !wf->deleting && !(wf->other && m->phase == DWS_PHASE_DEPEND)
         && !m->exception && !m->raised && !m->teardown
+        && !(m->spoilt && m->phase <= DWS_PHASE_PROLOG)
         && !(m->keeps && !wf->failed) && !wf->retry
         && (m->phase != DWS_PHASE_EPILOG || m->ran)
         && !(m->unmount && m->phase == DWS_PHASE_EPILOG

@@ -141,6 +141,7 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .breakdowns = seen->breakdowns ? dummy : NULL,
         .servers_written = seen->servers,
         .computes_written = seen->computes,
+        .spoilt = m->spoilt,
         .t_computes = m->looked ? LATE : 0.,
         .t_desired = EARLY,
         .t_transient = EARLY,

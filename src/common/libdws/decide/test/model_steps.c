@@ -242,6 +242,14 @@ static void step_hand (struct steps *s)
         step (s, &m);
     }
     m = *s->from;
+    if (m.same && m.phase <= DWS_PHASE_PROLOG && m.seen.exists
+        && (m.seen.state == DWS_STATE_PROPOSAL
+            || m.seen.state == DWS_STATE_SETUP)) {
+        m.hand = 1;
+        m.spoilt = 1;
+        step (s, &m);
+    }
+    m = *s->from;
     if (model_loses (&m) && may_mount (&m)) {
         m.hand = 1;
         m.lost = 1;
