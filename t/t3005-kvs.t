@@ -154,7 +154,7 @@ test_expect_success 'and all are there when the epilog ends' '
 	cut -d" " -f1 records | sort >expected && written && dws_wait_event $jobid clean
 '
 test_expect_success 'the keys of the instance are for its owner' '
-	flux kvs put dws.losses="[]" dws.expiry="{}" dws.notices="[]" && flux kvs ls -1 dws >found &&
+	flux kvs put dws.losses="[]" dws.moved="[]" dws.expiry="{}" dws.notices="[]" && flux kvs ls -1 dws >found &&
 	sed -n "s/^dws\.\([a-z]*\) .*/\1/p" instance | sort >expected &&
 	test_cmp expected found &&
 	while read key type; do

@@ -41,6 +41,7 @@
 #define DWS_KEY_HELD "dws.held"
 #define DWS_KEY_HEALTH "dws.health"
 #define DWS_KEY_LOSSES "dws.losses"
+#define DWS_KEY_MOVED "dws.moved"
 #define DWS_KEY_EXPIRY "dws.expiry"
 #define DWS_KEY_NOTICES "dws.notices"
 #define DWS_KEY_WORKFLOW "rabbit_workflow"

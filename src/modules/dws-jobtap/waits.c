@@ -341,8 +341,35 @@ static bool has_record (const flux_kvsdir_t *dir, const char *state)
     return found;
 }
 
-/* The target has ended well, as far as Flux knows, and there is no record. A loss
- * says more than that it is one.
+/* The target has ended well, as far as Flux knows, and there is no record. One that was
+ * purged before its data was out has none, and is listed.
+ */
+static void moved_cb (flux_future_t *f, void *arg)
+{
+    struct dependency *dep = arg;
+    json_t *moved = NULL;
+    json_t *id;
+    size_t index;
+
+    if (flux_kvs_lookup_get_unpack (f, "o", &moved) < 0 && errno != ENOENT) {
+        lookup_failed (dep, "reading " DWS_KEY_MOVED);
+        return;
+    }
+    json_array_foreach (moved, index, id) {
+        if ((flux_jobid_t)json_integer_value (id) == dep->target) {
+            dependency_fulfil (dep);
+            return;
+        }
+    }
+    if (dep->removed)
+        dependency_fail_lost (dep, "its file systems are removed");
+    else if (dep->forgotten)
+        dependency_fail_lost (dep, "its workflow is not there any more");
+    else
+        await_late_record (dep);
+}
+
+/* A loss says more than that it is one.
  */
 static void last_cb (flux_future_t *f, void *arg)
 {
@@ -354,12 +381,11 @@ static void last_cb (flux_future_t *f, void *arg)
         lookup_failed (dep, "reading " DWS_KEY_LOSSES);
     else if ((text = find_loss (losses, dep->target)))
         dependency_fail_lost (dep, text);
-    else if (dep->removed)
-        dependency_fail_lost (dep, "its file systems are removed");
-    else if (dep->forgotten)
-        dependency_fail_lost (dep, "its workflow is not there any more");
     else
-        await_late_record (dep);
+        (void)dependency_await (dep, &dep->f_step,
+                                flux_kvs_lookup (dep->ctx->h, NULL, 0,
+                                                 DWS_KEY_MOVED),
+                                moved_cb);
 }
 
 /* The directory of a job that was purged is not there.

@@ -28,6 +28,7 @@
 #include "act/given.h"
 #include "act/groups.h"
 #include "act/kvs.h"
+#include "act/late.h"
 #include "act/limits.h"
 #include "act/standoff.h"
 #include "act/trouble.h"
@@ -105,6 +106,7 @@ static void on_job_forgotten (struct job *job)
     if (job->ctx->expire)
         expire_look (job->ctx->expire);
     draft_send (job);
+    late_forget (job);
     annotate_leave (job);
     explain_forget (job);
 }

@@ -257,8 +257,7 @@ static int run_resource_update (struct job *job,
     }
     if (json_array_size (demand.units) > 0 && !job->daemons_saved)
         rc = act_call (job, &action_resource_update,
-                       kvs_save_daemons (job->ctx->commits, job->facts->id,
-                                         demand.units),
+                       kvs_save_daemons (job, demand.units),
                        daemons_saved_cb);
     else
         rc = send_resources (job, &demand);

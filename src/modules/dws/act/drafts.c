@@ -11,6 +11,7 @@
 #include "libutil/errno_safe.h"
 #include "act/drafts.h"
 #include "act/kvs.h"
+#include "act/late.h"
 #include "base/calls.h"
 #include "base/timer.h"
 #include "facts/config.h"
@@ -145,28 +146,29 @@ void draft_memo (struct job *job, const char *key, const char *value)
         flux_log (job->ctx->h, LOG_ERR, "memo: out of memory");
 }
 
+/* The job manager takes no memos of a job that is over.
+ */
 void draft_tell (struct job *job)
 {
-    if (job->draft && job->draft->memos) {
+    if (job->draft && job->draft->memos && !late_is (job)) {
         annotate_memos (job, job->draft->memos, false);
         job->draft->memos = NULL;
     }
 }
 
-static int put_records (struct commits *commits, const struct draft *draft)
+static int put_records (const struct draft *draft)
 {
-    uint64_t id = draft->job->facts->id;
     int count = 0;
 
     for (int state = 0; state < STATES; state++) {
         if (!draft->timing[state])
             continue;
-        if (kvs_put_timing (commits, id, state, draft->timing[state]) < 0)
+        if (kvs_put_timing (draft->job, state, draft->timing[state]) < 0)
             return -1;
         count++;
     }
     if (draft->workflow) {
-        if (kvs_put_workflow (commits, id, draft->workflow) < 0)
+        if (kvs_put_workflow (draft->job, draft->workflow) < 0)
             return -1;
         count++;
     }
@@ -180,7 +182,7 @@ static int empty (struct job *job)
     int count;
 
     draft_tell (job);
-    count = put_records (job->ctx->commits, job->draft);
+    count = put_records (job->draft);
     draft_destroy (job->draft);
     return count;
 }
@@ -191,7 +193,7 @@ flux_future_t *draft_write (struct job *job)
         errno = EINVAL;
         return NULL;
     }
-    return empty (job) < 0 ? NULL : commits_wait (job->ctx->commits);
+    return empty (job) < 0 ? NULL : kvs_wait (job);
 }
 
 static void sent_cb (const struct call *call, flux_future_t *f)
@@ -208,7 +210,7 @@ void draft_send (struct job *job)
 
     if (count < 0
         || (count > 0
-            && calls_add (ctx, commits_wait (ctx->commits), job->facts->id, 0,
+            && calls_add (ctx, kvs_wait (job), job->facts->id, 0,
                           sent_cb) < 0))
         flux_log_error (ctx->h, "records of a workflow");
 }

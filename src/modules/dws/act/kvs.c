@@ -16,6 +16,8 @@
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/kvs.h"
+#include "act/late.h"
+#include "base/commits.h"
 
 static int random_id (char *buf, size_t size)
 {
@@ -108,12 +110,19 @@ static int put_record (flux_kvs_txn_t *txn, uint64_t id, const char *name,
     return rc;
 }
 
-int kvs_put_timing (struct commits *commits,
-                    uint64_t id,
-                    enum dws_state state,
-                    const char *elapsed)
+static flux_kvs_txn_t *job_txn (struct job *job)
 {
-    flux_kvs_txn_t *txn = commits_txn (commits);
+    return late_is (job) ? late_txn (job) : commits_txn (job->ctx->commits);
+}
+
+flux_future_t *kvs_wait (struct job *job)
+{
+    return job->late ? late_commit (job) : commits_wait (job->ctx->commits);
+}
+
+int kvs_put_timing (struct job *job, enum dws_state state, const char *elapsed)
+{
+    flux_kvs_txn_t *txn = job_txn (job);
     char name[64];
     json_t *value;
     int rc;
@@ -125,60 +134,58 @@ int kvs_put_timing (struct commits *commits,
         errno = ENOMEM;
         return -1;
     }
-    rc = put_record (txn, id, name, value);
+    rc = put_record (txn, job->facts->id, name, value);
     json_decref (value);
+    if (rc == 0 && state == DWS_STATE_DATAOUT)
+        late_moved (job);
     return rc;
 }
 
-int kvs_put_workflow (struct commits *commits, uint64_t id, const char *record)
+int kvs_put_workflow (struct job *job, const char *record)
 {
-    flux_kvs_txn_t *txn = commits_txn (commits);
+    flux_kvs_txn_t *txn = job_txn (job);
 
-    return txn ? put_text (txn, id, DWS_KEY_WORKFLOW, record) : -1;
+    return txn ? put_text (txn, job->facts->id, DWS_KEY_WORKFLOW, record) : -1;
 }
 
-static flux_future_t *save_record (struct commits *commits, uint64_t id,
-                                   const char *name, json_t *value)
+static flux_future_t *save_record (struct job *job, const char *name,
+                                   json_t *value)
 {
     flux_kvs_txn_t *txn;
 
-    if (!(txn = commits_txn (commits)) || put_record (txn, id, name, value) < 0)
+    if (!(txn = job_txn (job))
+        || put_record (txn, job->facts->id, name, value) < 0)
         return NULL;
-    return commits_wait (commits);
+    return kvs_wait (job);
 }
 
-flux_future_t *kvs_save_movements (struct commits *commits,
-                                   uint64_t id,
-                                   json_t *objects,
-                                   int max)
+flux_future_t *kvs_save_movements (struct job *job, json_t *objects, int max)
 {
     json_t *chosen;
     flux_future_t *f;
 
     if (!(chosen = dws_record_movements (objects, max)))
         return NULL;
-    f = save_record (commits, id, DWS_KEY_MOVEMENTS, chosen);
+    f = save_record (job, DWS_KEY_MOVEMENTS, chosen);
     ERRNO_SAFE (json_decref (chosen));
     return f;
 }
 
-flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
-                              json_t *logs)
+flux_future_t *kvs_save_logs (struct job *job, json_t *logs)
 {
-    return save_record (commits, id, DWS_KEY_CONTAINER_LOG, logs);
+    return save_record (job, DWS_KEY_CONTAINER_LOG, logs);
 }
 
-flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
-                                 json_t *units)
+flux_future_t *kvs_save_daemons (struct job *job, json_t *units)
 {
-    return save_record (commits, id, DWS_KEY_DAEMONS, units);
+    return save_record (job, DWS_KEY_DAEMONS, units);
 }
 
-int kvs_put_stage_out (struct commits *commits, uint64_t id, json_t *record)
+int kvs_put_stage_out (struct job *job, json_t *record)
 {
-    flux_kvs_txn_t *txn = commits_txn (commits);
+    flux_kvs_txn_t *txn = job_txn (job);
 
-    return txn ? put_record (txn, id, DWS_KEY_STAGE_OUT, record) : -1;
+    return txn ? put_record (txn, job->facts->id, DWS_KEY_STAGE_OUT, record) : -1;
 }
 
 flux_future_t *kvs_lookup_job (flux_t *h, uint64_t id, const char *name)

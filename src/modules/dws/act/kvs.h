@@ -12,46 +12,44 @@
 
 #include "libdws/facts/workflow.h"
 #include "libdws/util/jsonscan.h"
-#include "base/commits.h"
+#include "facts/jobs.h"
 
 /* Read dws.instance, or make one and store it. Waits for the KVS, so call it
  * before the reactor runs. The caller frees the result.
  */
 char *kvs_instance (flux_t *h);
 
-/* Write rabbit_<state>_timing, or rabbit_workflow, of job 'id' with the next commit. As all
+/* Write rabbit_<state>_timing, or rabbit_workflow, of a job with the next commit. As all
  * records, they are stored in the job's directory, where its owner can read them with flux
- * job info, and once more in data.dws below that, the place for records of services.
+ * job info, and once more in data.dws below that, the place for records of services. Those
+ * of a job that Flux has purged are dropped (late.h).
  */
-int kvs_put_timing (struct commits *commits,
-                    uint64_t id,
-                    enum dws_state state,
-                    const char *elapsed);
-int kvs_put_workflow (struct commits *commits, uint64_t id, const char *record);
+int kvs_put_timing (struct job *job, enum dws_state state, const char *elapsed);
+int kvs_put_workflow (struct job *job, const char *record);
+
+/* A future for those who wait for what was put of the job, or NULL with errno set. It has
+ * to be asked for: the records of a job that is gone are written by this.
+ */
+flux_future_t *kvs_wait (struct job *job);
 
 /* Start to store up to 'max' of a workflow's NnfDataMovement objects as
  * rabbit_datamovements, those that have failed first.
  */
-flux_future_t *kvs_save_movements (struct commits *commits,
-                                   uint64_t id,
-                                   json_t *objects,
-                                   int max);
+flux_future_t *kvs_save_movements (struct job *job, json_t *objects, int max);
 
 /* Start to store the logs of a job's containers as rabbit_container_log.
  */
-flux_future_t *kvs_save_logs (struct commits *commits, uint64_t id,
-    json_t *logs);
+flux_future_t *kvs_save_logs (struct job *job, json_t *logs);
 
 /* Start to store the systemd units that a job needs on its nodes as
  * rabbit_daemons, for the prolog and epilog.
  */
-flux_future_t *kvs_save_daemons (struct commits *commits, uint64_t id,
-    json_t *units);
+flux_future_t *kvs_save_daemons (struct job *job, json_t *units);
 
 /* Write how the stage-out of a job fares that has failed, as rabbit_stage_out, with the
  * next commit.
  */
-int kvs_put_stage_out (struct commits *commits, uint64_t id, json_t *record);
+int kvs_put_stage_out (struct job *job, json_t *record);
 
 /* Start to read a key in a job's directory: the eventlog, or R, which the
  * second function gets from the future (a new reference).

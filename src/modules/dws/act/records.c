@@ -150,8 +150,7 @@ static void store_movements (struct job *job, json_t *objects)
 
     if (json_array_size (objects) > 0
         && calls_add (job->ctx,
-                      kvs_save_movements (job->ctx->commits, job->facts->id,
-                                          objects, max),
+                      kvs_save_movements (job, objects, max),
                       job->facts->id, 0, recorded_cb) < 0)
         flux_log_error (job->ctx->h, "rabbit_datamovements");
 }
@@ -160,7 +159,7 @@ static void store_logs (struct job *job, json_t *logs)
 {
     if (json_array_size (logs) > 0
         && calls_add (job->ctx,
-                      kvs_save_logs (job->ctx->commits, job->facts->id, logs),
+                      kvs_save_logs (job, logs),
                       job->facts->id, 0, recorded_cb) < 0)
         flux_log_error (job->ctx->h, "rabbit_container_log");
 }

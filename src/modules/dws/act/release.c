@@ -170,8 +170,15 @@ const struct action action_raise = {
     .done = raise_done,
 };
 
+static void stage_out_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, "stage-out: %s",
+                  future_strerror (f, errno));
+}
+
 /* How a stage-out fares that could have been tried again is in the job's own
- * directory, too.
+ * directory, too. With what losses_report() writes there may be nothing to wait for.
  */
 static int put_stage_out (struct job *job, const char *text, double until)
 {
@@ -188,8 +195,11 @@ static int put_stage_out (struct job *job, const char *text, double until)
         (void)json_object_set_new (record, "text", json_string (text));
     if (until > 0.)
         (void)json_object_set_new (record, "until", json_real (until));
-    rc = kvs_put_stage_out (job->ctx->commits, job->facts->id, record);
+    rc = kvs_put_stage_out (job, record);
     ERRNO_SAFE (json_decref (record));
+    if (rc == 0 && job->late)
+        rc = calls_add (job->ctx, kvs_wait (job), job->facts->id, 0,
+                        stage_out_cb);
     return rc;
 }
 

@@ -67,6 +67,7 @@ struct job {
     struct retry *retry;                // of what has failed, or NULL
     struct note *note;                  // tell/annotate.h, or NULL
     struct draft *draft;                // act/drafts.h, or NULL
+    struct late *late;                  // act/late.h, or NULL
     struct job *look_next;              // in a list of annotate.c
     struct job **look_at;               // what points to it there, or NULL
     struct explanation *explanation;    // tell/explain.h, or NULL

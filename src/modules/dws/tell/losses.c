@@ -15,13 +15,14 @@
 #include "tell/losses.h"
 #include "tell/notices.h"
 
-/* So many losses are listed: the oldest give way.
+/* So many losses are listed, and so many jobs whose data is out: the oldest give way.
  */
 #define LOSSES_MAX 256
 
 struct losses {
     struct dws_ctx *ctx;
     json_t *list;               // array of {"id", "userid", "t", "text", "until"?}
+    json_t *moved;              // array of the ids of jobs
     int total;
 };
 
@@ -148,6 +149,21 @@ void losses_vanished (struct job *job)
         flux_log_error (job->ctx->h, DWS_KEY_LOSSES);
 }
 
+void losses_moved (struct dws_ctx *ctx, uint64_t id)
+{
+    struct losses *losses = ctx->losses;
+    flux_kvs_txn_t *txn;
+
+    if (json_array_size (losses->moved) >= LOSSES_MAX)
+        json_array_remove (losses->moved, 0);
+    if (json_array_append_new (losses->moved, json_integer (id)) < 0
+        || !(txn = commits_txn (ctx->commits))
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_MOVED, "O", losses->moved) < 0
+        || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
+                      losses_committed_cb) < 0)
+        flux_log_error (ctx->h, DWS_KEY_MOVED);
+}
+
 json_t *losses_status (const struct losses *losses)
 {
     return json_pack ("{s:i s:i}",
@@ -226,23 +242,24 @@ void losses_cb (flux_t *h, flux_msg_handler_t *mh,
     json_decref (array);
 }
 
-static int read_list (struct losses *losses)
+/* Returns an array, which is empty if there is no such key yet, or NULL.
+ */
+static json_t *read_array (flux_t *h, const char *key)
 {
     flux_future_t *f;
-    json_t *list;
-    int rc = -1;
+    json_t *array = NULL;
+    json_t *o;
 
-    if (!(f = flux_kvs_lookup (losses->ctx->h, NULL, 0, DWS_KEY_LOSSES)))
-        return -1;
-    if (flux_kvs_lookup_get_unpack (f, "o", &list) == 0
-        && json_is_array (list)) {
-        losses->list = json_incref (list);
-        rc = 0;
+    if (!(f = flux_kvs_lookup (h, NULL, 0, key)))
+        return NULL;
+    if (flux_kvs_lookup_get_unpack (f, "o", &o) == 0) {
+        if (json_is_array (o))
+            array = json_incref (o);
     }
-    else if (errno == ENOENT && (losses->list = json_array ()))
-        rc = 0;
+    else if (errno == ENOENT)
+        array = json_array ();
     flux_future_destroy (f);
-    return rc;
+    return array;
 }
 
 struct losses *losses_create (struct dws_ctx *ctx)
@@ -252,7 +269,8 @@ struct losses *losses_create (struct dws_ctx *ctx)
     if (!(losses = calloc (1, sizeof (*losses))))
         return NULL;
     losses->ctx = ctx;
-    if (read_list (losses) < 0) {
+    if (!(losses->list = read_array (ctx->h, DWS_KEY_LOSSES))
+        || !(losses->moved = read_array (ctx->h, DWS_KEY_MOVED))) {
         losses_destroy (losses);
         return NULL;
     }
@@ -264,6 +282,7 @@ void losses_destroy (struct losses *losses)
     if (losses) {
         ERRNO_SAFE_BLOCK;
         json_decref (losses->list);
+        json_decref (losses->moved);
         free (losses);
     }
 }

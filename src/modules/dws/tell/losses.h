@@ -13,7 +13,7 @@
 
 #include "facts/jobs.h"
 
-/* Reads the losses in the KVS.
+/* Reads the losses in the KVS, and whose data is out.
  */
 struct losses *losses_create (struct dws_ctx *ctx);
 void losses_destroy (struct losses *losses);
@@ -33,6 +33,11 @@ flux_future_t *losses_made_good (struct job *job);
  * record.
  */
 void losses_vanished (struct job *job);
+
+/* The data of a job that Flux has purged is out: dws-jobtap/waits.c looks for it here, as
+ * there is no record of that job.
+ */
+void losses_moved (struct dws_ctx *ctx, uint64_t id);
 
 /* {"listed": N, "total": N since the module was loaded}
  */

@@ -35,25 +35,31 @@ double __wrap_flux_reactor_time (void)
     return w.now;
 }
 
-int kvs_put_timing (struct commits *commits, uint64_t id, enum dws_state state,
-                    const char *elapsed)
+int kvs_put_timing (struct job *job, enum dws_state state, const char *elapsed)
 {
     size_t len = strlen (w.written);
 
-    snprintf (w.written + len, sizeof (w.written) - len, "%d:%s=%s ", (int)id,
+    snprintf (w.written + len, sizeof (w.written) - len, "%d:%s=%s ",
+              (int)job->facts->id,
               dws_state_name (state), elapsed);
     return 0;
 }
 
-int kvs_put_workflow (struct commits *commits, uint64_t id, const char *record)
+int kvs_put_workflow (struct job *job, const char *record)
 {
     size_t len = strlen (w.written);
 
-    snprintf (w.written + len, sizeof (w.written) - len, "%d%s ", (int)id, record);
+    snprintf (w.written + len, sizeof (w.written) - len, "%d%s ",
+              (int)job->facts->id, record);
     return 0;
 }
 
-flux_future_t *commits_wait (struct commits *commits)
+bool late_is (const struct job *job)
+{
+    return job->facts->phase == DWS_PHASE_GONE;
+}
+
+flux_future_t *kvs_wait (struct job *job)
 {
     flux_future_t *f = flux_future_create (NULL, NULL);
 
@@ -230,6 +236,10 @@ static void test_memos (void **state)
     assert_int_equal (w.commits, 0);
     after (HALF);
     assert_written ("2:Setup=1s | ");
+    assert_memos ("");
+    draft_memo (&w.jobs[3], "d", "4");
+    w.facts[3].phase = DWS_PHASE_GONE;
+    draft_send (&w.jobs[3]);        // nobody takes it
     assert_memos ("");
     teardown ();
 }
