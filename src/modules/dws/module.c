@@ -190,6 +190,8 @@ static void on_scheduler_arrived (struct dws_ctx *ctx)
 static void on_scheduler_told (struct dws_ctx *ctx)
 {
     holds_told (ctx->holds);
+    if (ctx->aborts)
+        aborts_see_scheduler (ctx->aborts);
 }
 
 static void on_job_leaves (struct job *job)

@@ -47,9 +47,9 @@ ABOUT = {
     "release": (
         "Give up the workflow of a job that does not get on. A job that is not in its "
         "epilog yet is ended by an exception, after which its workflow is torn down. "
-        "A job in its epilog is let go: the nodes where something is still mounted, or "
-        "may be, are drained first, the rabbits where something is still allocated are "
-        "disabled, and Teardown goes on without the job. So is one that has ended "
+        "A job in its epilog is let go: first the nodes where something is still "
+        "mounted, or may be, are drained and the rabbits where something is still "
+        "allocated disabled; Teardown goes on without the job. So is one that ended "
         "while dws-jobtap.so was not loaded, which had no epilog. What will be left "
         "behind is printed and has to be confirmed. With --hurry, which the owner of "
         "the job may say as well, data is not copied out any more, and no node is let "

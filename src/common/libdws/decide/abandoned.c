@@ -23,16 +23,23 @@ bool dws_nodes_secured (const struct dws_job *job,
     return know_mounted (wf) && (wf->lagging_count == 0 || wf->drained);
 }
 
+bool dws_rabbits_secured (const struct dws_workflow *wf)
+{
+    if (!wf || (wf->state == DWS_STATE_TEARDOWN && wf->ready))
+        return true;
+    return wf->allocated && (!*wf->allocated || wf->barred);
+}
+
 /* The nodes that are mounted are drained before the job is let go: here or, where that
  * comes too late, all of its nodes by the plugin. Those that are clean are given back
- * then.
+ * then, if the scheduler does not place the next job on a rabbit that is still taken.
  */
 static void keep_mounted (struct view *v)
 {
     const struct dws_workflow *wf = v->wf;
 
     if (dws_nodes_secured (v->job, wf)) {
-        if (!wf->given)
+        if (!wf->given && dws_rabbits_secured (wf))
             row_give_nodes (v);
     }
     else if (wf->state < DWS_STATE_PRERUN)
@@ -45,15 +52,26 @@ static void keep_allocated (struct view *v)
 {
     const struct dws_workflow *wf = v->wf;
 
+    if (dws_rabbits_secured (wf))
+        return;
+    wait_for (v, "the scheduler to be told of rabbits that are still taken");
     if (!wf->allocated)
         act (v, DWS_ACT_ALLOCATIONS);
-    else if (*wf->allocated && !wf->disabled)
+    else if (!wf->disabled)
         act (v, DWS_ACT_DISABLE);
 }
 
 /* Without our finalizer the workflow may go before it is known which nodes are
- * clean.
+ * clean. Rabbits need not be waited for: when the workflow is gone nothing is left there.
  */
+static bool nodes_known (struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    return wf->given
+        || (dws_nodes_secured (v->job, wf) && !dws_rabbits_secured (wf));
+}
+
 void row_abandon (struct view *v)
 {
     const struct dws_workflow *wf = v->wf;
@@ -62,9 +80,9 @@ void row_abandon (struct view *v)
     keep_allocated (v);
     if (!wf->deleting && wf->desired != DWS_STATE_TEARDOWN)
         row_tear_down (v);
-    else if (wf->given && wf->deleting)
+    else if (nodes_known (v) && wf->deleting)
         row_let_go (v);
-    else if (wf->given)
+    else if (nodes_known (v))
         row_begin_teardown (v);
 }
 

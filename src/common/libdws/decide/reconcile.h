@@ -191,6 +191,11 @@ bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf);
 bool dws_nodes_secured (const struct dws_job *job,
                         const struct dws_workflow *wf);
 
+/* Likewise: true if it is known which rabbits have allocations of its workflow, and the
+ * scheduler gives nothing of them to another job.
+ */
+bool dws_rabbits_secured (const struct dws_workflow *wf);
+
 /* Is a workflow that flux-coral2 has made the one of this job? Of a job that is
  * gone that is not known before its eventlog has been read: until then it may be.
  */

@@ -198,6 +198,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         wf->allocated = old->allocated;
         old->allocated = NULL;
         wf->disabled = old->disabled;
+        wf->barred = old->barred;
         wf->kept = old->kept;
         wf->given = old->given;
         if (old->lag_state == wf->state)

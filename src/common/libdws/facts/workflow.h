@@ -127,7 +127,8 @@ struct dws_workflow {
     bool excluded;              // Computes was written without them
     bool drained;               // those lagging were
     char *allocated;            // rabbits with allocations, NULL: not read
-    bool disabled;
+    bool disabled;              // these were
+    bool barred;                // and the scheduler has taken that in
     bool kept;                  // those mounted still by a job that ended
                                 //  without an epilog were drained
     bool given;                 // and undrained: they are not mounted. Or those

@@ -5,11 +5,14 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <flux/hostlist.h>
 
 #include "libutil/errno_safe.h"
 #include "act/abort.h"
 #include "agent/agent.h"
 #include "facts/sync.h"
+#include "sched/holds.h"
+#include "sched/scheduler.h"
 
 struct request {
     const flux_msg_t *msg;
@@ -57,7 +60,43 @@ static void answer (struct aborts *aborts, const struct job *job, int errnum)
 static bool is_secured (const struct job *job)
 {
     return !(job->facts->busy & DWS_BUSY (DWS_ACT_DRAIN))
-        && dws_nodes_secured (job->facts, job->wf);
+        && dws_nodes_secured (job->facts, job->wf)
+        && dws_rabbits_secured (job->wf);
+}
+
+/* Does the scheduler give nothing of these rabbits (a hostlist) to others?
+ */
+static bool are_barred (struct dws_ctx *ctx, const char *rabbits)
+{
+    struct hostlist *hl = hostlist_decode (rabbits);
+    bool barred = hl != NULL;
+    const char *rabbit;
+
+    for (rabbit = hl ? hostlist_first (hl) : NULL; rabbit && barred;
+         rabbit = hostlist_next (hl))
+        barred = scheduler_bars (ctx->scheduler, rabbit);
+    hostlist_destroy (hl);
+    return barred;
+}
+
+static bool awaits_scheduler (const struct job *job)
+{
+    return job->facts->abandoned && job->wf && job->wf->disabled
+        && !job->wf->barred;
+}
+
+static void look_at_rabbits (struct job *job, void *arg)
+{
+    if (awaits_scheduler (job)
+        && are_barred (job->ctx, job->wf->allocated)) {
+        job->wf->barred = true;
+        jobs_changed (job);
+    }
+}
+
+void aborts_see_scheduler (struct aborts *aborts)
+{
+    jobs_each (aborts->ctx->jobs, look_at_rabbits, NULL);
 }
 
 /* Nobody waits for an answer about a job that is gone.
@@ -67,6 +106,8 @@ void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job)
     struct dws_ctx *ctx = aborts->ctx;
     struct request *r;
 
+    if (job)
+        holds_abandoned (job);
     if (job && job->facts->phase == DWS_PHASE_GONE)
         respond (aborts, msg, 0);
     else if (!agent_ready (ctx->agent) || !sync_done (ctx->sync))
@@ -83,8 +124,10 @@ void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job)
     }
 }
 
-void aborts_see_job (struct aborts *aborts, const struct job *job)
+void aborts_see_job (struct aborts *aborts, struct job *job)
 {
+    if (awaits_scheduler (job) && are_barred (job->ctx, job->wf->allocated))
+        job->wf->barred = true;
     if (aborts->list && is_secured (job))
         answer (aborts, job, 0);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * dws.abort: the epilog timeout lets a job go. The plugin waits for the answer before
- * it does, so that is given when the nodes that are mounted are drained, or as an
- * error as soon as that cannot be done: the plugin then drains all nodes of the job.
+ * it does, so that is given when the nodes that are mounted are drained, the rabbits that
+ * are still taken disabled, and the scheduler knows of these; or as an error as soon as
+ * that cannot be done: the plugin then drains all nodes of the job.
  */
 
 #ifndef DWS_ABORT_H
@@ -23,8 +24,12 @@ void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job);
 
 /* A job has changed, or its record is destroyed next.
  */
-void aborts_see_job (struct aborts *aborts, const struct job *job);
+void aborts_see_job (struct aborts *aborts, struct job *job);
 void aborts_forget_job (struct aborts *aborts, const struct job *job);
+
+/* The scheduler has taken in what it was told of rabbits.
+ */
+void aborts_see_scheduler (struct aborts *aborts);
 
 /* A job's nodes could not be drained. errno says why.
  */

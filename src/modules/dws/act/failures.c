@@ -466,7 +466,7 @@ static bool give_nodes (struct job *job, json_t *status)
 
     if (!job->facts->abandoned)
         mounted_reason (job, reason);
-    else if (dws_nodes_secured (job->facts, wf)) {
+    else if (dws_nodes_secured (job->facts, wf) && dws_rabbits_secured (wf)) {
         maybe_reason (job, reason);
         if (!job_torn_down (job) && wf->state >= DWS_STATE_PRERUN
             && wf->lagging_count > 0)

@@ -138,6 +138,7 @@ static void plan_fluxion (struct scheduler *sched)
     else {
         sched->dirty = false;
         sched->planned = sched->version;
+        sched_begin_telling (sched);
         sched->next = 0;
         if (json_array_size (sched->queue) > 0)
             flux_log (sched->ctx->h, LOG_DEBUG, "fluxion: %zu ssds change",
@@ -150,10 +151,13 @@ static void plan_fluxion (struct scheduler *sched)
 
 static void note_told (struct scheduler *sched)
 {
-    if (sched->told == sched->planned)
+    if (!sched->telling && sched->told == sched->planned)
         return;
     sched->told = sched->planned;
-    sched->ctx->events->scheduler_told (sched->ctx);
+    if (sched->telling)
+        sched_heard (sched);
+    else
+        sched->ctx->events->scheduler_told (sched->ctx);
 }
 
 static bool send_status (struct scheduler *sched, const char *path,

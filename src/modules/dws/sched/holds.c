@@ -31,10 +31,14 @@ static bool listens (struct dws_ctx *ctx)
     return name && !strcmp (name, "sched-rabbit");
 }
 
+/* The storage of a job that the epilog timeout lets go may stay for as long as its
+ * Teardown takes.
+ */
 static bool stays (const struct job *job)
 {
-    return job->wf && job->wf->desired < DWS_STATE_TEARDOWN
-        && json_object_size (job->claim.bytes) > 0;
+    return job->wf && json_object_size (job->claim.bytes) > 0
+        && (job->facts->abandoned ? !job_torn_down (job)
+                                  : job->wf->desired < DWS_STATE_TEARDOWN);
 }
 
 bool holds_needed (const struct job *job)
@@ -209,6 +213,19 @@ void holds_left (struct job *job)
         flux_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
+void holds_abandoned (struct job *job)
+{
+    struct dws_ctx *ctx = job->ctx;
+
+    if (!stays (job))
+        return;
+    holds_left (job);
+    if (scheduler_is_fluxion (ctx->scheduler) && !job->claim.leaving) {
+        job->claim.leaving = ++ctx->holds->version;
+        ctx->events->job_leaves (job);
+    }
+}
+
 void holds_end (struct job *job)
 {
     json_t *none = NULL;
@@ -249,8 +266,8 @@ bool holds_changed (struct holds *holds)
  */
 static void hold_again (struct job *job, void *arg)
 {
-    if ((job->claim.held || exceeds (job) || (job->facts->phase == DWS_PHASE_GONE
-                             && !job->facts->abandoned))
+    if ((job->claim.held || exceeds (job) || job->facts->abandoned
+         || job->facts->phase == DWS_PHASE_GONE)
         && json_object_size (job->claim.bytes) > 0)
         (void)space_hold (job->ctx->space, job->facts->id, &job->claim);
 }

@@ -57,6 +57,11 @@ void holds_claimed (struct job *job);
  */
 void holds_left (struct job *job);
 
+/* The epilog timeout lets the job go, maybe while nobody can disable its rabbits: tell the
+ * scheduler of its storage.
+ */
+void holds_abandoned (struct job *job);
+
 /* The job's storage is free.
  */
 void holds_end (struct job *job);

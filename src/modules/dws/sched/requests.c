@@ -33,6 +33,20 @@ void sched_push_later (struct scheduler *sched)
         retry_later (sched->current->retry);
 }
 
+void sched_begin_telling (struct scheduler *sched)
+{
+    json_decref (sched->telling);
+    sched->telling = json_incref (sched->rabbits);
+}
+
+void sched_heard (struct scheduler *sched)
+{
+    json_decref (sched->heard);
+    sched->heard = sched->telling;
+    sched->telling = NULL;
+    sched->ctx->events->scheduler_told (sched->ctx);
+}
+
 bool sched_take_response (const struct call *call, flux_future_t *f,
                           struct scheduler *sched, const char *what)
 {

@@ -37,8 +37,10 @@ static void health_cb (const struct call *call, flux_future_t *f)
 {
     struct scheduler *sched = call->ctx->scheduler;
 
-    if (sched_take_response (call, f, sched, "health"))
-        sched_push_news (sched);
+    if (!sched_take_response (call, f, sched, "health"))
+        return;
+    sched_heard (sched);
+    sched_push_news (sched);
 }
 
 static void push_rabbit (struct scheduler *sched)
@@ -46,6 +48,7 @@ static void push_rabbit (struct scheduler *sched)
     if (!sched->dirty || sched->under_way > 0)
         return;
     sched->dirty = false;
+    sched_begin_telling (sched);
     sched_ask (sched,
                flux_rpc_pack (sched->ctx->h, "sched-rabbit.health",
                               FLUX_NODEID_ANY, 0, "{s:O s:{s:s}}",
@@ -177,6 +180,10 @@ static void link_down (struct link *link)
     sched->under_way = 0;
     sched->planned = 0;
     sched->told = 0;
+    json_decref (sched->telling);
+    sched->telling = NULL;
+    json_decref (sched->heard);
+    sched->heard = NULL;
     sched_forget_graph (sched);
     sched->ctx->events->scheduler_told (sched->ctx);
     for (size_t i = 0; i < SCHEDULERS; i++) {
@@ -300,6 +307,15 @@ bool scheduler_knows (const struct scheduler *sched, unsigned int version)
     return sched->told >= version;
 }
 
+bool scheduler_bars (const struct scheduler *sched, const char *rabbit)
+{
+    json_t *state = json_object_get (sched->heard, rabbit);
+
+    if (!sched->current)
+        return scheduler_sought (sched);
+    return sched->heard && !json_is_true (json_object_get (state, "up"));
+}
+
 const char *scheduler_name (const struct scheduler *sched)
 {
     return sched->current ? sched->current->backend->name : NULL;
@@ -375,6 +391,8 @@ void scheduler_destroy (struct scheduler *sched)
         sched_forget_graph (sched);
         json_decref (sched->rabbits);
         json_decref (sched->written);
+        json_decref (sched->telling);
+        json_decref (sched->heard);
         free (sched->bad);
         free (sched->unlinked);
         free (sched);

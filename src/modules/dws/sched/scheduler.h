@@ -31,6 +31,11 @@ void scheduler_tell (struct scheduler *sched,
  */
 bool scheduler_knows (const struct scheduler *sched, unsigned int version);
 
+/* Is the scheduler sure not to give anything of this rabbit to a job, as it has taken in
+ * that it is down, or does not know it? With none loaded it is.
+ */
+bool scheduler_bars (const struct scheduler *sched, const char *rabbit);
+
 /* The name of the scheduler that is loaded, or NULL. Right after the start it may be
  * that nobody has looked yet.
  */

@@ -44,6 +44,8 @@ struct scheduler {
     unsigned int version;       // that 'rabbits' came with
     unsigned int planned;       // that of what is being told
     unsigned int told;          // of what it has been told, 0: of nothing
+    json_t *telling;            // 'rabbits' as they are being told, or NULL
+    json_t *heard;              // and as it has last taken them in, or NULL
     bool dirty;                 // it has to be told
     bool failed;                // it would not listen
     int under_way;              // requests without response
@@ -58,6 +60,11 @@ struct scheduler {
 void sched_push_news (struct scheduler *sched);
 void sched_push_later (struct scheduler *sched);
 void sched_push_fluxion (struct scheduler *sched);
+
+/* What is told from now on is 'rabbits'; the scheduler has taken in what was told.
+ */
+void sched_begin_telling (struct scheduler *sched);
+void sched_heard (struct scheduler *sched);
 
 /* Send a request. Takes over 'f', which may be NULL with errno set. Returns false if that
  * has failed.

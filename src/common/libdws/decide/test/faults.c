@@ -145,13 +145,40 @@ static void test_abandoned (void **state)
     assert_false (dws_nodes_secured (&f.job, &f.wf));
     f.wf.drained = true;
     f.wf.disabled = true;
-    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    assert_string_equal (decide (&f, 1001.), "");
     assert_true (dws_nodes_secured (&f.job, &f.wf));
+    assert_false (dws_rabbits_secured (&f.wf));
+    f.wf.barred = true;
+    assert_string_equal (decide (&f, 1001.), "give-nodes");
+    assert_true (dws_rabbits_secured (&f.wf));
     f.wf.given = true;
     assert_string_equal (decide (&f, 1001.), "");
     f.wf.allocated = "";
     f.wf.disabled = false;
+    f.wf.barred = false;
+    assert_true (dws_rabbits_secured (&f.wf));
     assert_string_equal (decide (&f, 1001.), "");
+}
+
+/* Its workflow may be deleted before the scheduler knows of the rabbits: then nothing is
+ * left there.
+ */
+static void test_abandoned_unbarred (void **state)
+{
+    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
+
+    f.job.abandoned = true;
+    f.job.saved = DWS_SAVED_LAST;
+    f.wf.finalizer = true;
+    f.wf.deleting = true;
+    f.wf.lag_state = DWS_STATE_POSTRUN;
+    assert_false (dws_rabbits_secured (&f.wf));
+    f.wf.allocated = "rabbit0";
+    assert_string_equal (decide (&f, 1001.), "disable finalizer");
+    f.wf.ready = true;
+    f.wf.state = f.wf.desired = DWS_STATE_TEARDOWN;
+    assert_true (dws_rabbits_secured (&f.wf));
+    assert_true (dws_rabbits_secured (NULL));
 }
 
 /* Before it is known which nodes are mounted the workflow stays.
@@ -496,6 +523,7 @@ int main (void)
         cmocka_unit_test (test_down),
         cmocka_unit_test (test_tolerant_transient),
         cmocka_unit_test (test_abandoned),
+        cmocka_unit_test (test_abandoned_unbarred),
         cmocka_unit_test (test_abandoned_in_teardown),
         cmocka_unit_test (test_abandoned_early),
         cmocka_unit_test (test_doubted),

@@ -119,6 +119,7 @@ void model_read (struct model *m)
     if (!keep) {
         m->allocated = 0;
         m->disabled = 0;
+        m->barred = 0;
         m->kept = 0;
         m->given = 0;
         m->spoilt = 0;
@@ -182,6 +183,8 @@ void model_abandon (struct model *m, struct model_check *check)
 {
     if (model_exposed (m))
         model_fail (check, "others may get nodes that are mounted");
+    if (model_unbarred (m))
+        model_fail (check, "others may be placed on rabbits that are taken");
     m->phase = DWS_PHASE_GONE;
 }
 
@@ -439,6 +442,7 @@ void model_restart_module (struct model *m)
     m->spoilt = 0;
     m->allocated = 0;
     m->disabled = 0;
+    m->barred = 0;
     set_lag (m, 0);
     if (!m->known) {
         m->ran = 0;
@@ -556,6 +560,8 @@ bool model_settle (struct model *m, enum model_world world,
     }
     else if (model_control (m, world))
         model_learn (m);
+    else if (m->disabled && !m->barred)
+        m->barred = 1;
     else if (m->exception && m->phase < DWS_PHASE_EPILOG)
         model_end_phase (m);
     else if (m->phase == DWS_PHASE_PENDING) {

@@ -62,6 +62,7 @@ struct model {
     uint8_t allocated;      // read: rabbits hold allocations
     uint8_t drained;
     uint8_t disabled;
+    uint8_t barred;         // the scheduler knows that
     uint8_t same;           // the workflow known is the one there is
     uint8_t hand;           // somebody has interfered by hand
     uint8_t queue[MODEL_QUEUE]; // commands on the workflow, kind + 1

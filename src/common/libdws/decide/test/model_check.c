@@ -278,6 +278,9 @@ void model_check_action (const struct model *m,
             if (m->abandoned) {
                 if (m->given || model_exposed (m))
                     model_fail (check, "nodes are given that may be mounted");
+                if (model_unbarred (m))
+                    model_fail (check, "nodes are given next to rabbits that"
+                                " are taken");
                 break;
             }
             if (!m->alone || m->given

@@ -158,6 +158,7 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .allocated = m->allocated ? "rabbit0" : NULL,
         .drained = m->drained,
         .disabled = m->disabled,
+        .barred = m->barred,
         .kept = m->kept,
         .given = m->given,
         .t_failed = seen->failed ? EARLY : 0.,
@@ -175,7 +176,14 @@ bool model_secured (const struct model *m)
     struct dws_job job = job_facts (m);
     struct dws_workflow wf = workflow_facts (m);
 
-    return dws_nodes_secured (&job, m->seen.exists ? &wf : NULL);
+    return dws_nodes_secured (&job, m->seen.exists ? &wf : NULL)
+        && dws_rabbits_secured (m->seen.exists ? &wf : NULL);
+}
+
+bool model_unbarred (const struct model *m)
+{
+    return m->seen.exists && !model_reached (&m->seen, DWS_STATE_TEARDOWN)
+        && !m->barred;
 }
 
 bool model_exposed (const struct model *m)

@@ -131,6 +131,10 @@ bool model_exposed (const struct model *m);
  */
 bool model_mounted (const struct model_workflow *wf);
 
+/* May the scheduler place a job on a rabbit that is still taken?
+ */
+bool model_unbarred (const struct model *m);
+
 bool model_arrived (const struct model_workflow *wf);
 bool model_reached (const struct model_workflow *wf, int state);    // and it is ready
 bool model_has_timeout (int state);

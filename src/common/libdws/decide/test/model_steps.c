@@ -116,6 +116,11 @@ static void step_flux (struct steps *s)
         step (s, &m);
     }
     m = *s->from;
+    if (m.disabled && !m.barred) {
+        m.barred = 1;
+        step (s, &m);
+    }
+    m = *s->from;
     if (m.phase == DWS_PHASE_EPILOG && m.late) {
         model_drain (&m);
         step (s, &m);
