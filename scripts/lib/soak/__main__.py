@@ -48,7 +48,13 @@ class Run:
         self._jobs: dict[int, Job] = {}
         self._refused: Counter[str] = Counter()
         self._faults = Faults(
-            world, self._draws.rng, self._active, self._recent, self._restarted
+            world,
+            self._draws.rng,
+            self._active,
+            self._recent,
+            self._ending,
+            self._given_before,
+            self._restarted,
         )
         self._counts: Counter[str] = Counter()
         self._wrong: list[str] = []
@@ -71,6 +77,7 @@ class Run:
                 "result": job.result,
                 "returncode": job.returncode,
                 "note": job.exception.note,
+                "given": job.t_run,
                 "ended": job.t_inactive,
             }
             for job in listing.jobs()
@@ -91,6 +98,23 @@ class Run:
     def _active(self) -> list[Job]:
         found = self._records("pending", "running")
         return [self._jobs[jobid] for jobid in found if jobid in self._jobs]
+
+    def _ending(self) -> list[Job]:
+        found = self._records("running")
+        return [
+            self._jobs[jobid]
+            for jobid, record in found.items()
+            if jobid in self._jobs and record["state"] == "CLEANUP"
+        ]
+
+    def _given_before(self, job: Job) -> list[Job]:
+        found = self._records("running", "inactive")
+        end = found[job.id]["ended"] if job.id in found else 0.0
+        return [
+            self._jobs[jobid]
+            for jobid, record in found.items()
+            if jobid in self._jobs and 0 < record["given"] <= (end or time.time())
+        ]
 
     def _restarted(self) -> None:
         """An engine that goes back to its last checkpoint has forgotten some jobs;
@@ -225,15 +249,22 @@ class Run:
                 log = self._world.flux("job", "eventlog", name)
                 self._wrong.append(f"{name} ({job.kind.name}): {wrong}\n{log}")
         self._faults.clear_up()
+        # A module that was restarted disables what jobs that were let go have left.
+        self._world.until("workflows are left", self._workflows, RECOVERY_S)
+        self._faults.enable_rabbits()
         self._world.until("left over", self._left, RECOVERY_S)
         if self._others_now() != self._others:
             self._wrong.append("workflows of others were touched")
+
+    def _workflows(self) -> int:
+        counts: dict[str, int] = self._world.cluster()["workflows"]
+        return sum(counts.values()) - len(OTHERS)
 
     def _left(self) -> str:
         """What should not be there any more."""
         cluster, status = self._world.cluster(), self._world.status()
         left = {
-            "workflows": sum(cluster["workflows"].values()) - len(OTHERS),
+            "workflows": self._workflows(),
             "mounts": cluster["mounts"],
             "clientmounts": cluster["clientmounts"],
             "storages": cluster["storages"],

@@ -27,6 +27,9 @@ class Faults:
     Args:
         active: the jobs that may still be active.
         recent: those, and jobs that may be active again after a kill.
+        ending: jobs in CLEANUP.
+        given_before: jobs that had nodes when this one was let go: a rabbit is disabled
+            under them. Those that get nodes later are placed on no such rabbit.
         restarted: is called when the instance was started again.
     """
 
@@ -36,12 +39,16 @@ class Faults:
         rng: random.Random,
         active: Callable[[], list[Job]],
         recent: Callable[[], list[Job]],
+        ending: Callable[[], list[Job]],
+        given_before: Callable[[Job], list[Job]],
         restarted: Callable[[], None],
     ) -> None:
         self._world = world
         self._rng = rng
         self._active = active
         self._recent = recent
+        self._ending = ending
+        self._given_before = given_before
         self._restarted = restarted
         self._restores = 0
         self.kinds: dict[str, Callable[[], str]] = {
@@ -70,6 +77,7 @@ class Faults:
             "workflow error": self.fail_workflow,
             "workflow unlabelled": self.take_label,
             "workflow relabelled": self.change_label,
+            "job let go": self.let_job_go,
             "state slow": self.slow_state,
             "rabbit down": self.rabbit_down,
             "link down": self.link_down,
@@ -91,6 +99,7 @@ class Faults:
         for node in world.nodes:
             world.ctl("link", node, "up")
             world.ctl("hang-mount", node, "off")
+        self.enable_rabbits()
         if not world.agent.alive:
             raise Lost(f"the agent has ended by itself:\n{world.agent.tail()}")
 
@@ -341,6 +350,31 @@ class Faults:
             *["--count", str(self._rng.randint(1, 3)), "--message", "soak"],
         )
         return f"{job.workflow} in {state}, {severity}"
+
+    def let_job_go(self) -> str:
+        """The epilog timeout, while jobs wait in the queue for that rabbit. How its
+        storage goes after that is up to the other faults."""
+        ending = self._ending()
+        if not ending:
+            return "none is ending"
+        job = self._rng.choice(ending)
+        job.struck.append("it was let go")
+        self._world.ctl("hold", "Teardown")
+        self._world.attempt("flux", "rabbit", "release", "--yes", str(job.id))
+        self._world.attempt("flux", "job", "wait-event", "-t20", str(job.id), "clean")
+        for other in self._given_before(job):
+            other.struck.append("a rabbit was disabled")
+        took = self._pause(0, 3)
+        self._world.ctl("release", "Teardown")
+        self.enable_rabbits()
+        return f"{job.workflow}, rabbits enabled after {took:.1f} s"
+
+    def enable_rabbits(self) -> None:
+        """Give rabbits that were disabled for what jobs have left there, and nodes that
+        were drained for that, back to use. What is still there is kept from others."""
+        rabbits = self._world.rabbits
+        self._world.attempt("flux", "rabbit", "enable", *rabbits)
+        self._world.attempt("flux", "rabbit", "undrain", *rabbits)
 
     def slow_state(self) -> str:
         state = self._rng.choice([*STATES, "mount"])
