@@ -50,24 +50,43 @@ bool jobtap_facts_is_final_release (json_t *entry)
         && final;
 }
 
-static void apply_exception (struct jobtap_facts *facts, double timestamp,
-                             json_t *entry)
+static bool is_fatal (json_t *entry)
 {
+    const char *name;
     const char *type;
     int severity;
 
-    if (json_unpack (entry,
-                     "{s:{s:s s:i}}",
-                     "context",
-                       "type", &type,
-                       "severity", &severity) < 0
-        || severity != 0)
-        return;
+    return json_unpack (entry,
+                        "{s:s s:{s:s s:i}}",
+                        "name", &name,
+                        "context",
+                          "type", &type,
+                          "severity", &severity) == 0
+        && !strcmp (name, "exception")
+        && severity == 0;
+}
+
+static double entry_time (json_t *entry)
+{
+    return json_number_value (json_object_get (entry, "timestamp"));
+}
+
+/* 'begun' is true of what comes after the event with which the epilog begins.
+ */
+static void apply_exception (struct jobtap_facts *facts, json_t *entry,
+                             bool begun)
+{
+    bool timeout = jobtap_facts_is_timeout (facts, entry);
+
     facts->exception = true;
-    if (timestamp > facts->t_exception)
-        facts->t_exception = timestamp;
-    if (jobtap_facts_is_timeout (facts, entry))
-        facts->t_timeout = timestamp;
+    if (begun) {
+        facts->cut_short = true;
+        facts->abandoned |= timeout;
+    }
+    else {
+        facts->t_early = entry_time (entry);
+        facts->early_timeout = timeout;
+    }
 }
 
 /* An event may be seen twice, in the eventlog and as it happens. Without memory
@@ -132,7 +151,16 @@ bool jobtap_facts_waits (const struct jobtap_facts *facts)
     return facts->urgency == FLUX_JOB_URGENCY_HOLD;
 }
 
-int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
+static bool is_epilog_start (json_t *entry)
+{
+    const char *name = json_string_value (json_object_get (entry, "name"));
+
+    return name
+        && !strcmp (name, "epilog-start")
+        && describes (json_object_get (entry, "context"), DWS_EPILOG);
+}
+
+static int apply_entry (struct jobtap_facts *facts, json_t *entry, bool begun)
 {
     double timestamp;
     const char *name;
@@ -185,13 +213,22 @@ int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
         if (describes (context, DWS_REBUILD))
             apply_rebuild (facts, name, timestamp);
     }
-    else if (!strcmp (name, "exception"))
-        apply_exception (facts, timestamp, entry);
+    else if (is_fatal (entry))
+        apply_exception (facts, entry, begun);
     return 0;
+}
+
+int jobtap_facts_apply (struct jobtap_facts *facts, json_t *entry)
+{
+    return apply_entry (facts, entry, facts->epilog_started);
 }
 
 int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
 {
+    double t_early = facts->t_early;
+    bool early_timeout = facts->early_timeout;
+    bool met = t_early <= 0.;
+    bool begun = false;
     size_t index;
     json_t *entry;
 
@@ -200,8 +237,15 @@ int jobtap_facts_apply_all (struct jobtap_facts *facts, json_t *entries)
         return -1;
     }
     json_array_foreach (entries, index, entry) {
-        if (jobtap_facts_apply (facts, entry) < 0)
+        if (apply_entry (facts, entry, begun) < 0)
             return -1;
+        begun |= is_epilog_start (entry);
+        met |= is_fatal (entry) && entry_time (entry) == t_early;
+    }
+    /* One that was seen before comes after what has been read. */
+    if (begun && !met) {
+        facts->cut_short = true;
+        facts->abandoned |= early_timeout;
     }
     return 0;
 }
@@ -241,14 +285,12 @@ bool jobtap_facts_in_epilog (const struct jobtap_facts *facts)
 
 bool jobtap_facts_abandoned (const struct jobtap_facts *facts)
 {
-    return facts->epilog_started
-        && facts->t_timeout > 0.
-        && facts->t_timeout >= facts->t_epilog;
+    return facts->abandoned;
 }
 
 bool jobtap_facts_cut_short (const struct jobtap_facts *facts)
 {
-    return facts->epilog_started && facts->t_exception > facts->t_epilog;
+    return facts->cut_short;
 }
 
 bool jobtap_facts_epilog_due (const struct jobtap_facts *facts)

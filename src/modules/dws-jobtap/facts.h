@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * What the eventlog of a rabbit job says about it. Facts only ever become
- * true, so it does not matter in which order, or how often, events are seen.
+ * true, so it does not matter how often events are seen. What was raised in the epilog
+ * is known by its place in the eventlog, not by its time: somebody may set the clock.
  * Prologs, epilogs and dependencies of other plugins are told from ours by their
  * descriptions: theirs are no facts.
  */
@@ -52,8 +53,11 @@ struct jobtap_facts {
     bool exception;             // a fatal exception was raised
     double t_prolog;            // when the prolog began (s since the epoch)
     double t_epilog;            // and the epilog
-    double t_timeout;           // when it was last said to take too long, or 0
-    double t_exception;         // of the last fatal exception, or 0
+    bool cut_short;             // a fatal exception was raised in the epilog
+    bool abandoned;             // and was the one that gives the epilog up
+    double t_early;             // of the last fatal exception that was seen when no
+                                //  epilog had been, or 0
+    bool early_timeout;         // it was the one that gives an epilog up
 };
 
 /* Take one eventlog entry (RFC 18) into account. Events that say nothing

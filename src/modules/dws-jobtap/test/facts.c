@@ -167,6 +167,27 @@ static void test_array (void **state)
     jobtap_facts_clear (&facts);
 }
 
+static void check_raised (const struct jobtap_facts *facts, bool cut_short,
+                          bool abandoned)
+{
+    assert_int_equal (jobtap_facts_cut_short (facts), cut_short);
+    assert_int_equal (jobtap_facts_abandoned (facts), abandoned);
+}
+
+/* 'seen' happens, then the eventlog is read.
+ */
+static void check_log (json_t *seen, json_t *log, bool cut_short, bool abandoned)
+{
+    struct jobtap_facts facts = { .owner = 100 };
+
+    if (seen)
+        assert_int_equal (jobtap_facts_apply (&facts, seen), 0);
+    assert_int_equal (jobtap_facts_apply_all (&facts, log), 0);
+    check_raised (&facts, cut_short, abandoned);
+    json_decref (log);
+    jobtap_facts_clear (&facts);
+}
+
 static void test_exception (void **state)
 {
     static const struct {
@@ -190,26 +211,32 @@ static void test_exception (void **state)
     };
 
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
+        bool exception = table[i].exception;
+        bool abandoned = table[i].abandoned;
         struct jobtap_facts facts = { .owner = 100 };
-        json_t *o = entry (1, "exception", table[i].context);
+        json_t *before = entry (3, "exception", table[i].context);
+        json_t *start = entry (2, "epilog-start", "{'description':'dws-epilog'}");
+        json_t *after = entry (1, "exception", table[i].context);
 
-        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
-        assert_int_equal (facts.exception, table[i].exception);
-        assert_false (jobtap_facts_abandoned (&facts));
-        assert_false (jobtap_facts_cut_short (&facts));
-        json_decref (o);
+        /* As they happen. The clock is set back all the time. */
+        assert_int_equal (jobtap_facts_apply (&facts, before), 0);
+        assert_int_equal (facts.exception, exception);
+        assert_int_equal (jobtap_facts_apply (&facts, start), 0);
+        check_raised (&facts, false, false);
+        assert_int_equal (jobtap_facts_apply (&facts, after), 0);
+        check_raised (&facts, exception, abandoned);
 
-        /* the same in the epilog, in both orders */
-        o = entry (0, "epilog-start", "{'description':'dws-epilog'}");
-        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
-        json_decref (o);
-        assert_int_equal (jobtap_facts_abandoned (&facts), table[i].abandoned);
-        assert_int_equal (jobtap_facts_cut_short (&facts), table[i].exception);
-        o = entry (2, "epilog-start", "{'description':'dws-epilog'}");
-        assert_int_equal (jobtap_facts_apply (&facts, o), 0);
-        json_decref (o);
-        assert_false (jobtap_facts_abandoned (&facts));
-        assert_false (jobtap_facts_cut_short (&facts));
+        /* in an eventlog, some of which was seen before */
+        check_log (NULL, json_pack ("[O,O]", before, start), false, false);
+        check_log (NULL, json_pack ("[O,O]", start, after), exception, abandoned);
+        check_log (start, json_pack ("[O,O]", before, start), false, false);
+        check_log (before, json_pack ("[O,O]", before, start), false, false);
+        check_log (after, json_pack ("[O,O]", before, start), exception,
+                   abandoned);
+        check_log (after, json_pack ("[O]", before), false, false);
+        json_decref (before);
+        json_decref (start);
+        json_decref (after);
     }
 }
 
