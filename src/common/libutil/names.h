@@ -44,6 +44,7 @@
 #define DWS_KEY_MOVED "dws.moved"
 #define DWS_KEY_EXPIRY "dws.expiry"
 #define DWS_KEY_NOTICES "dws.notices"
+#define DWS_KEY_CLOCK "dws.clock"
 #define DWS_KEY_WORKFLOW "rabbit_workflow"
 #define DWS_KEY_MOVEMENTS "rabbit_datamovements"
 #define DWS_KEY_CONTAINER_LOG "rabbit_container_log"

@@ -22,6 +22,7 @@
 #include "libdws/storage/ownrabbit.h"
 
 #include "abandon.h"
+#include "clock.h"
 #include "conf.h"
 #include "dependency.h"
 #include "job.h"
@@ -462,6 +463,7 @@ int flux_plugin_init (flux_plugin_t *p)
     struct jobtap *ctx;
 
     if (!(ctx = jobtap_create (p))
+        || !(ctx->clock = jobtap_clock_create (ctx, jobtap_restart_timers))
         || flux_plugin_aux_set (p,
                                 "dws::ctx",
                                 ctx,

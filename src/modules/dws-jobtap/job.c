@@ -15,6 +15,7 @@
 #include "libdws/directive/presets.h"
 #include "libutil/errno_safe.h"
 
+#include "clock.h"
 #include "job.h"
 
 #define JOB_AUX "dws::job"
@@ -113,6 +114,7 @@ void jobtap_destroy (struct jobtap *ctx)
             (void)flux_respond_error (ctx->h, msg, ENOSYS, NULL);
             flux_msg_decref (msg);
         }
+        jobtap_clock_destroy (ctx->clock);
         flux_msglist_destroy (ctx->deferred);
         flux_watcher_destroy (ctx->retry);
         for (struct jobtap_job *job = ctx->jobs; job; job = job->next)
@@ -552,10 +554,11 @@ int jobtap_job_start_timer (struct jobtap_job *job)
         || job->timer
         || !jobtap_facts_in_epilog (&job->facts))
         return 0;
-    after = job->facts.t_epilog + job->ctx->epilog_timeout
-            - flux_reactor_now (r);
+    after = jobtap_clock_left (job->ctx->clock,
+                               job->facts.t_epilog,
+                               job->ctx->epilog_timeout);
     if (!(job->timer = flux_timer_watcher_create (r,
-                                                  after > 0 ? after : 0,
+                                                  after,
                                                   0,
                                                   epilog_timer_cb,
                                                   job)))
@@ -564,18 +567,23 @@ int jobtap_job_start_timer (struct jobtap_job *job)
     return 0;
 }
 
-void jobtap_set_timeout (struct jobtap *ctx, double timeout)
+void jobtap_restart_timers (struct jobtap *ctx)
 {
-    if (timeout == ctx->epilog_timeout)
-        return;
-    ctx->epilog_timeout = timeout;
-    flux_log (ctx->h, LOG_INFO, "dws: epilog-timeout is %g s", timeout);
     for (struct jobtap_job *job = ctx->jobs; job; job = job->next) {
         flux_watcher_destroy (job->timer);
         job->timer = NULL;
         if (!job->f_abandon && jobtap_job_start_timer (job) < 0)
             flux_log_error (ctx->h, "dws: %s: epilog timer", job->idf58);
     }
+}
+
+void jobtap_set_timeout (struct jobtap *ctx, double timeout)
+{
+    if (timeout == ctx->epilog_timeout)
+        return;
+    ctx->epilog_timeout = timeout;
+    flux_log (ctx->h, LOG_INFO, "dws: epilog-timeout is %g s", timeout);
+    jobtap_restart_timers (ctx);
 }
 
 int jobtap_job_await (struct jobtap_job *job,

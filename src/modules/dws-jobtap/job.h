@@ -18,6 +18,7 @@
 #include "facts.h"
 
 struct dependency;
+struct jobtap_clock;
 
 struct jobtap {
     flux_plugin_t *p;
@@ -29,6 +30,7 @@ struct jobtap {
     struct dws_limits *storage_limits;  // [rabbit.limits], or NULL
     bool rabbit_resources;      // jobs without directives may ask for rabbits
     double epilog_timeout;      // s; 0 = none
+    struct jobtap_clock *clock; // what it is measured by
     bool configured;            // its options are those of the configuration
     struct jobtap_job *jobs;       // all active rabbit jobs
     struct dependency *dependencies; // on the data of jobs, of any job
@@ -154,6 +156,10 @@ int jobtap_job_release_epilog (struct jobtap_job *job, int status);
  * began. Before that event this does nothing.
  */
 int jobtap_job_start_timer (struct jobtap_job *job);
+
+/* The same once more for all jobs that were not let go by it.
+ */
+void jobtap_restart_timers (struct jobtap *ctx);
 
 /* From here on an epilog may last so long (s; 0 or less: for ever), also those that have
  * begun.
