@@ -3,9 +3,10 @@
  * dws.so, the broker module between the jobtap plugin and the agent. It runs
  * on the leader only.
  *
- * Nothing outlives a reload but the name of the instance (KVS dws.instance):
- * the facts about jobs come from the plugin, those about workflows from the
- * agent's snapshot, and nothing is decided before both are complete.
+ * Nothing outlives a reload but the name of the instance (KVS dws.instance) and when
+ * somebody has set the clock (dws.clock): the facts about jobs come from the plugin,
+ * those about workflows from the agent's snapshot, and nothing is decided before both
+ * are complete.
  *
  * Order of creation: configuration and instance first, as they fail for
  * reasons that an admin can mend; then layer by layer as README.md has them;
@@ -40,6 +41,7 @@
 #include "base/calls.h"
 #include "base/commits.h"
 #include "base/ctx.h"
+#include "base/timeline.h"
 #include "base/worker.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -140,6 +142,12 @@ static void on_agent_lost (struct dws_ctx *ctx)
     expire_agent_lost (ctx->expire);
 }
 
+static void on_clock_set (struct dws_ctx *ctx)
+{
+    if (ctx->expire)
+        expire_look (ctx->expire);
+}
+
 static void on_link_changed (struct dws_ctx *ctx)
 {
     annotate_see_all (ctx->annotate);
@@ -219,6 +227,7 @@ static const struct dws_events events = {
     .jobs_listed = on_jobs_listed,
     .agent_ready = on_agent_ready,
     .agent_lost = on_agent_lost,
+    .clock_set = on_clock_set,
     .link_changed = on_link_changed,
     .storages_changed = on_storages_changed,
     .space_known = on_space_known,
@@ -291,6 +300,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         storages_destroy (ctx->storages);
         space_destroy (ctx->space);
         calls_destroy (ctx->calls);
+        timeline_destroy (ctx->timeline);
         commits_destroy (ctx->commits);
         dws_config_destroy (ctx->config);
         free (ctx->instance);
@@ -335,6 +345,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
     }
     if (!(ctx->commits = commits_create (h))
         || !(ctx->calls = calls_create ())
+        || !(ctx->timeline = timeline_create (ctx))
         || !(ctx->space = space_create ())
         || !(ctx->turns = turns_create ())
         || !(ctx->totals = totals_create (ctx))
@@ -361,8 +372,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->tokens = tokens_create (ctx))
         || !(ctx->profiles = profiles_create (ctx))
         || !(ctx->aborts = aborts_create (ctx))
-        || !(ctx->groups = groups_create (flux_get_reactor (h), ctx->worker,
-                                          on_user_found, ctx))
+        || !(ctx->groups = groups_create (ctx->worker, on_user_found, ctx))
         || !(ctx->users = users_create (ctx))
         || !(ctx->troubles = troubles_create (ctx))
         || !(ctx->standoff = standoff_create (ctx))

@@ -18,6 +18,7 @@
 #include "act/users.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/persistent.h"
@@ -99,7 +100,7 @@ static void setup_cb (flux_t *h, flux_msg_handler_t *mh,
         && (rc = dws_job_set_R (job->facts, R, &error)) == 0) {
         given_learn_R (job, R);
         if (dws_job_advance (job->facts, DWS_PHASE_PROLOG))
-            job->facts->t_prolog = flux_reactor_time ();
+            job->facts->t_prolog = timeline_now (ctx->timeline);
         jobs_changed (job);
     }
     respond (h, msg, rc, error.text[0] ? error.text : NULL);
@@ -119,7 +120,7 @@ static void post_run_cb (flux_t *h, flux_msg_handler_t *mh,
                                    "run_started", &run_started)) == 0
         && (job = known_job (ctx, id))) {
         if (dws_job_advance (job->facts, DWS_PHASE_EPILOG))
-            job->facts->t_epilog = flux_reactor_time ();
+            job->facts->t_epilog = timeline_now (ctx->timeline);
         job->facts->run_started = run_started;
         jobs_changed (job);
     }

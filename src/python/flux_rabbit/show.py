@@ -185,7 +185,8 @@ class Report:
         if self.active:
             current = self.active.get("workflow") or {}
             since = float(current.get("since") or 0)
-            age = f" (for {duration(time.time() - since)})" if since else ""
+            age_s = max(0.0, time.time() - since)
+            age = f" (for {duration(age_s)})" if since else ""
             lines.append(_row("waits for", self.waiting() + age))
             if why and self.pending:
                 for index, text in enumerate(shortened(self.pending.lines)):

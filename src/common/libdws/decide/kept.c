@@ -60,7 +60,7 @@ bool keep_failed (struct view *v)
     if (expired (v, wf->t_failed, limit))
         return false;
     if (!(v->job->released ? wf->recorded : v->job->raised))
-        tell_failed (v, wf->t_failed + limit);
+        tell_failed (v, wf->failed_at + limit);
     else if (!v->job->released)
         act (v, DWS_ACT_EPILOG_REMOVE);
     wait_for (v, "somebody to have the stage-out tried again");

@@ -155,7 +155,8 @@ struct dws_action {
                                 //  is to have nodes first after all (NO)
     int severity;               // RAISE
     const char *type;           // RAISE, a constant
-    double until;               // RAISE, REPORT: it can be tried again, 0: not
+    double until;               // RAISE, REPORT: it can be tried again until
+                                //  this date (s since the epoch), 0: not
     char text[512];             // RAISE, REJECT, REPORT
 };
 

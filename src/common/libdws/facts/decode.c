@@ -321,7 +321,7 @@ static void read_stamp (struct dws_workflow *wf, struct dws_text stamp)
 
     if (when > 0.) {
         wf->stamp_state = state_parse ((struct dws_text){ s, len });
-        wf->t_stamp = when;
+        wf->stamped = wf->t_stamp = when;
     }
 }
 
@@ -451,7 +451,7 @@ static struct dws_workflow *create_with (const struct workflow_text *text,
     wf->retry = text->stage_out_retry.s != NULL;
     wf->first = text->data_first.s != NULL;
     read_stamp (wf, text->stamp);
-    wf->t_failed = read_seconds (text->stage_out_failed);
+    wf->failed_at = wf->t_failed = read_seconds (text->stage_out_failed);
     if (copy_breakdowns (wf, text->breakdowns, rest) < 0
         || read_directives (wf, text->directives) < 0) {
         dws_workflow_destroy (wf);

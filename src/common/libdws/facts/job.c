@@ -209,9 +209,9 @@ void dws_job_update (struct dws_job *job, struct dws_job *fresh)
     job->exception |= fresh->exception;
     job->abandoned |= fresh->abandoned;
     job->teardown |= fresh->teardown;
-    if (fresh->t_prolog > 0.)
+    if (job->t_prolog <= 0.)
         job->t_prolog = fresh->t_prolog;
-    if (fresh->t_epilog > 0.)
+    if (job->t_epilog <= 0.)
         job->t_epilog = fresh->t_epilog;
 }
 

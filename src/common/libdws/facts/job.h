@@ -67,7 +67,8 @@ struct dws_job {
                                 //  there is none to wait for
     bool stranded;              // gone: it ran and ended without an epilog
     bool teardown;              // tear down without PostRun, DataOut
-    double t_prolog;            // when the prolog began, 0: not known
+    double t_prolog;            // when the prolog began, 0: not known (this and
+                                //  the next two: see struct dws_workflow)
     double t_epilog;            // when the epilog began, 0 before
     double t_gone;              // when it was found to be gone, 0 before
 

@@ -95,18 +95,17 @@ void dws_workflow_destroy (struct dws_workflow *wf)
     }
 }
 
-const char *dws_workflow_stamp (const struct dws_workflow *wf,
+const char *dws_workflow_stamp (const struct dws_workflow *wf, double since,
                                 char buf[DWS_STAMP_SIZE])
 {
     snprintf (buf, DWS_STAMP_SIZE, "%s %.3f", dws_state_name (wf->state),
-              wf->t_transient);
+              since);
     return buf;
 }
 
-bool dws_workflow_is_stamped (const struct dws_workflow *wf)
+bool dws_workflow_is_stamped (const struct dws_workflow *wf, double since)
 {
-    return wf->stamp_state == wf->state
-        && fabs (wf->t_stamp - wf->t_transient) < 0.01;
+    return wf->stamp_state == wf->state && fabs (wf->stamped - since) < 0.01;
 }
 
 static void inherit_lag (struct dws_workflow *wf, struct dws_workflow *old)
@@ -173,6 +172,22 @@ bool dws_workflow_troubled (const struct dws_workflow *wf, double now)
         || (wf->t_trouble > 0. && now - wf->t_trouble >= PASSING);
 }
 
+/* When its state was asked for, and reached.
+ */
+static void inherit_begin (struct dws_workflow *wf,
+                           const struct dws_workflow *old,
+                           double now)
+{
+    if (old && old->desired == wf->desired && old->t_desired > 0.)
+        wf->t_desired = old->t_desired;
+    /* desiredStateChange is that of the state before until DWS acts. */
+    else if (old || wf->state != wf->desired)
+        wf->t_desired = now;
+    if (old && wf->ready)
+        wf->t_ready = old->ready && old->state == wf->state && old->t_ready > 0.
+                      ? old->t_ready : now;
+}
+
 void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now)
@@ -226,11 +241,5 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         else
             wf->t_trouble = now;
     }
-    /* desiredStateChange is that of the state before until DWS acts. */
-    if (wf->state != wf->desired) {
-        if (same && old->state != old->desired && old->desired == wf->desired)
-            wf->t_desired = old->t_desired;
-        else
-            wf->t_desired = now;
-    }
+    inherit_begin (wf, same ? old : NULL, now);
 }

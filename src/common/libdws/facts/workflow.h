@@ -49,6 +49,10 @@ enum dws_status {
 /* The first part is in the Workflow object, and its texts are in one piece of memory
  * with the record. The second part is not, and is kept as long as the object is the
  * same one (by uid).
+ *
+ * The members t_* are moments to measure from, in seconds. Those in the object are
+ * stamps of the wall clock when they are decoded, and are put on the caller's time line
+ * by it (libdws/util/timeline.h). 'stamped' and 'failed_at' stay what was noted.
  */
 struct dws_workflow {
     char *name;
@@ -77,9 +81,11 @@ struct dws_workflow {
     char *waived;               // those of them in Computes, or NULL
     double t_desired;           // when 'desired' was asked for, 0: unknown
     double t_ready;             // when 'state' was reached, 0: unknown
-    double t_stamp;             // since when it was in TransientCondition, as
-    enum dws_state stamp_state; //  dws_workflow_stamp() has noted, 0: it has not
-    double t_failed;            // when its stage-out has failed first, 0: it has not
+    double stamped;             // since when it was in TransientCondition, as
+    enum dws_state stamp_state; //  dws_workflow_stamp() has noted, 0: it has not,
+    double t_stamp;             //  and the moment of that
+    double failed_at;           // when its stage-out has failed first, as noted,
+    double t_failed;            //  and the moment of that, 0: it has not
     bool first;                 // made for a job that is to have its data before
                                 //  it has nodes
     bool retry;                 // that is to be tried again, and has not been yet
@@ -157,21 +163,24 @@ struct dws_workflow *dws_workflow_decode (struct dws_text object,
 void dws_workflow_destroy (struct dws_workflow *wf);
 
 /* Carry over from 'old' (may be NULL) what is not in the object.
- * 'now' dates what Kubernetes has no date for: a TransientCondition that was
- * not there before, a desired state that DWS has not taken up yet.
+ * 'now' dates what was not there before, and what Kubernetes has no date for: a
+ * TransientCondition, a desired state that DWS has not taken up yet. The stamps in the
+ * object date only what is older than the first record of it: another host has made
+ * them, by its own clock.
  */
 void dws_workflow_inherit (struct dws_workflow *wf,
                            struct dws_workflow *old,
                            double now);
 
-/* An annotation of the workflow that has since when it is in TransientCondition,
- * which dws_workflow_inherit() goes by when there is nothing to inherit. Returns
- * buf. And whether the workflow has just this one.
+/* An annotation of the workflow that has since when it is in TransientCondition
+ * ('since': what the wall clock was at wf->t_transient), which dws_workflow_inherit()
+ * goes by when there is nothing to inherit. Returns buf. And whether the workflow has
+ * just this one.
  */
 #define DWS_STAMP_SIZE 64
-const char *dws_workflow_stamp (const struct dws_workflow *wf,
+const char *dws_workflow_stamp (const struct dws_workflow *wf, double since,
                                 char buf[DWS_STAMP_SIZE]);
-bool dws_workflow_is_stamped (const struct dws_workflow *wf);
+bool dws_workflow_is_stamped (const struct dws_workflow *wf, double since);
 
 /* Note that 'hosts' (a hostlist) keep the workflow in the state it is in. What has
  * been done about the same hosts still holds. Fails with EINVAL or ENOMEM.

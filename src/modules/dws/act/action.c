@@ -10,6 +10,7 @@
 #include "act/action.h"
 #include "act/trouble.h"
 #include "agent/agent.h"
+#include "base/timeline.h"
 #include "facts/sync.h"
 
 void act_refuse (struct job *job, const char *text)
@@ -113,7 +114,7 @@ void act_done_cb (const struct call *call, flux_future_t *f)
         ok = !action->done || action->done (job);
     else if (errno == ENOENT) {
         if (dws_job_advance (job->facts, DWS_PHASE_GONE))
-            job->facts->t_gone = flux_reactor_time ();
+            job->facts->t_gone = timeline_now (job->ctx->timeline);
     }
     else {
         int errnum = errno;

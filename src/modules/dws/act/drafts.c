@@ -13,6 +13,7 @@
 #include "act/kvs.h"
 #include "act/late.h"
 #include "base/calls.h"
+#include "base/timeline.h"
 #include "base/timer.h"
 #include "facts/config.h"
 #include "tell/annotate.h"
@@ -66,7 +67,7 @@ static double half_time (struct drafts *drafts)
 
 static void enter_list (struct drafts *drafts, struct draft *draft)
 {
-    draft->t = flux_reactor_time ();
+    draft->t = monotonic_now ();
     draft->next = NULL;
     draft->at = drafts->tail;
     *drafts->tail = draft;
@@ -233,7 +234,7 @@ static void drafts_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 {
     struct drafts *drafts = arg;
     double half = half_time (drafts);
-    double due = flux_reactor_time () - half;
+    double due = monotonic_now () - half;
 
     for (int i = 0; i < JOBS_PER_TURN && drafts->head; i++) {
         if (drafts->head->t > due) {

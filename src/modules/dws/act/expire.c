@@ -14,6 +14,7 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/retry.h"
+#include "base/timeline.h"
 #include "base/timer.h"
 #include "facts/config.h"
 #include "facts/leases.h"
@@ -210,7 +211,7 @@ static void note_failure (struct expire *expire, const struct lease_of *of)
               "and cannot be destroyed: workflow %s: %s", of->name, of->workflow,
               message);
     json_object_set_new (expire->failed, of->workflow,
-                         json_real (flux_reactor_time ()));
+                         json_real (monotonic_now ()));
 }
 
 static void notice (struct expire *expire, const struct lease_of *of)
@@ -251,20 +252,19 @@ static void carry_out (struct expire *expire, const struct lease_of *of)
 /* Look
  */
 
-/* One whose workflow has failed just now is left alone for a while. Returns the end of
- * that, or 0.
+/* One whose workflow has failed just now is left alone for a while. Returns how long
+ * still (s), or 0.
  */
-static double leave_alone (struct expire *expire, struct lease_of *of,
-                           double now)
+static double leave_alone (struct expire *expire, struct lease_of *of)
 {
     json_t *failed = json_object_get (expire->failed, of->workflow);
-    double end = json_real_value (failed) + FAILED_PAUSE;
+    double left = json_real_value (failed) + FAILED_PAUSE - monotonic_now ();
 
     if (!failed || of->lease.has_workflow)
         return 0.;
-    if (end > now) {
+    if (left > 0.) {
         of->lease.wanted = true;
-        return end;
+        return left;
     }
     json_object_del (expire->failed, of->workflow);
     return 0.;
@@ -297,16 +297,16 @@ static void look (struct expire *expire)
         goto done;
     }
     for (size_t i = 0; i < count; i++) {
-        double end = leave_alone (expire, &list[i], now);
+        double left = leave_alone (expire, &list[i]);
 
-        if (end > 0. && (again == 0. || end < again))
-            again = end;
+        if (left > 0. && (again == 0. || left < again))
+            again = left;
         leases[i] = list[i].lease;
     }
     wake = dws_leases_decide (leases, count, ctx->config->persistent_notice,
                               EXPIRE_MAX, now);
-    if (again > 0. && (wake == 0. || again < wake))
-        wake = again;
+    if (again > 0. && (wake == 0. || now + again < wake))
+        wake = now + again;
     for (size_t i = 0; i < count; i++) {
         list[i].lease.action = leases[i].action;
         carry_out (expire, &list[i]);
@@ -324,7 +324,7 @@ static void timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
     struct expire *expire = arg;
 
     expire->soon = false;
-    expire->t_look = flux_reactor_time ();
+    expire->t_look = monotonic_now ();
     look (expire);
 }
 
@@ -335,8 +335,8 @@ void expire_look (struct expire *expire)
     if (expire->soon)
         return;
     expire->soon = true;
-    after = expire->t_look + PAUSE - flux_reactor_time ();
-    timer_start (expire->timer, after > 0. && after < PAUSE ? after : 0.);
+    after = expire->t_look + PAUSE - monotonic_now ();
+    timer_start (expire->timer, after > 0. ? after : 0.);
 }
 
 struct expire *expire_create (struct dws_ctx *ctx)

@@ -26,6 +26,7 @@
 #include "act/storage.h"
 #include "act/workflow.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/storages.h"
 #include "health/health.h"
@@ -95,7 +96,7 @@ static void mounts_listed (struct job *job, int index, json_t *objects)
     dws_error_t error;
     char *hosts;
 
-    wf->t_lag = flux_reactor_time ();
+    wf->t_lag = timeline_now (job->ctx->timeline);
     wf->unmount = dws_mounts_unmount (objects, wf);
     (void)dws_jsontext_set (&wf->places, places);
     json_decref (places);

@@ -10,6 +10,7 @@
 #include "act/given.h"
 #include "act/kvs.h"
 #include "base/calls.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 
 struct sum {
@@ -64,6 +65,7 @@ void given_learn_R (struct job *job, json_t *R)
     job->t_alloc = 0.;
     (void)json_unpack (R, "{s:{s:F}}", "execution", "starttime",
                        &job->t_alloc);
+    job->t_alloc = timeline_of (job->ctx->timeline, job->t_alloc);
     json_decref (job->reserved);
     json_decref (job->ssds);
     job->ssds = NULL;

@@ -13,6 +13,7 @@
 
 #include "libutil/errno_safe.h"
 #include "act/groups.h"
+#include "base/timeline.h"
 #include "base/worker.h"
 
 /* What the name service has said of a user, for one group that was asked for. It
@@ -33,7 +34,6 @@ struct answer {
 
 struct groups {
     struct worker *worker;
-    flux_reactor_t *reactor;
     groups_found_f found;
     void *arg;
     struct answer *answers;
@@ -248,7 +248,7 @@ static void answer_done (void *task, void *arg)
     answer->gid = result->gid;
     answer->errnum = result->errnum;
     answer->error = result->error;
-    answer->expires = flux_reactor_now (groups->reactor)
+    answer->expires = monotonic_now ()
         + (result->errnum == 0 ? GROUPS_LIFETIME : GROUPS_LIFETIME_FAILED);
     groups->found (result->userid, groups->arg);
 }
@@ -297,7 +297,7 @@ bool groups_ready (struct groups *groups, uint32_t userid, const char *group)
 {
     struct answer *answer;
 
-    drop_expired (groups, flux_reactor_now (groups->reactor));
+    drop_expired (groups, monotonic_now ());
     if ((answer = find_answer (groups, userid, group)))
         return !answer->waiting;
     return look_up (groups, userid, group) < 0;
@@ -325,14 +325,13 @@ const char *groups_user (const struct groups *groups, uint32_t userid,
     return answer && !answer->waiting ? answer->user : NULL;
 }
 
-struct groups *groups_create (flux_reactor_t *r, struct worker *worker,
+struct groups *groups_create (struct worker *worker,
                               groups_found_f found, void *arg)
 {
     struct groups *groups;
 
     if (!(groups = calloc (1, sizeof (*groups))))
         return NULL;
-    groups->reactor = r;
     groups->worker = worker;
     groups->found = found;
     groups->arg = arg;

@@ -28,7 +28,7 @@ typedef void (*groups_found_f)(uint32_t userid, void *arg);
 
 /* The worker must not outlive it.
  */
-struct groups *groups_create (flux_reactor_t *r, struct worker *worker,
+struct groups *groups_create (struct worker *worker,
                               groups_found_f found, void *arg);
 void groups_destroy (struct groups *groups);
 

@@ -14,6 +14,7 @@
 #include "act/storage.h"
 #include "act/trouble.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 
 enum {
@@ -184,7 +185,7 @@ static bool mend_result (struct job *job, const struct result *result)
 
 static bool mend_done (struct job *job)
 {
-    job->wf->t_computes = flux_reactor_time ();
+    job->wf->t_computes = timeline_now (job->ctx->timeline);
     return true;
 }
 

@@ -14,6 +14,7 @@
 #include "act/kvs.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 
 /* The workflow
@@ -199,7 +200,7 @@ static void progress_listed (struct job *job, int index, json_t *objects)
     double bytes;
     int progress = dws_movements_progress (objects, &bytes);
 
-    dws_workflow_set_progress (job->wf, progress, bytes, flux_reactor_time ());
+    dws_workflow_set_progress (job->wf, progress, bytes, timeline_now (job->ctx->timeline));
 }
 
 const struct action action_progress = {

@@ -16,6 +16,7 @@
 #include "act/kvs.h"
 #include "act/objects.h"
 #include "act/storage.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/space.h"
 #include "facts/storages.h"
@@ -126,7 +127,7 @@ static int run_epilog_remove (struct job *job, const struct dws_action *wanted)
 static bool epilog_remove_done (struct job *job)
 {
     dws_job_advance (job->facts, DWS_PHASE_GONE);
-    job->facts->t_gone = flux_reactor_time ();
+    job->facts->t_gone = timeline_now (job->ctx->timeline);
     job->facts->released = true;
     return true;
 }
@@ -241,6 +242,18 @@ const struct action action_report = {
     .done = report_done,
 };
 
+/* The eventlog has stamps of the wall clock. A job that is stranded has its epilog
+ * begin when it was found.
+ */
+static void recall (struct job *job, const char *eventlog)
+{
+    struct dws_job *facts = job->facts;
+
+    dws_job_recall (facts, eventlog, getuid ());
+    if (!facts->stranded)
+        facts->t_epilog = timeline_of (job->ctx->timeline, facts->t_epilog);
+}
+
 /* Without an eventlog (the job was purged) nothing is known about its end.
  */
 static void eventlog_read_cb (const struct call *call, flux_future_t *f)
@@ -253,7 +266,7 @@ static void eventlog_read_cb (const struct call *call, flux_future_t *f)
         return;
     ok = flux_kvs_lookup_get (f, &eventlog) == 0 || errno == ENOENT;
     if (ok)
-        dws_job_recall (job->facts, eventlog, getuid ());
+        recall (job, eventlog);
     if (job->facts->stranded)
         holds_left (job);
     act_end (job, call, f, "eventlog", ok);

@@ -13,6 +13,7 @@
 #include "act/workflow.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "tell/losses.h"
 
@@ -119,7 +120,7 @@ static void tell_refused (struct job *job, const char *message)
     dws_error (&text, 0, "stage-out cannot be tried again: %s", message);
     flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text.text);
     if (calls_add (job->ctx,
-                   losses_report (job, text.text, job->wf->t_failed + limit),
+                   losses_report (job, text.text, job->wf->failed_at + limit),
                    0, 0, told_cb) < 0)
         flux_log_error (job->ctx->h, DWS_KEY_LOSSES);
 }
@@ -167,7 +168,7 @@ static bool is_kept (const struct job *job)
 
     return wf && !wf->deleting && wf->desired == DWS_STATE_DATAOUT
         && wf->t_failed > 0. && !job->facts->reported
-        && flux_reactor_time () < wf->t_failed + limit;
+        && timeline_now (job->ctx->timeline) < wf->t_failed + limit;
 }
 
 static int request_retry (struct dws_ctx *ctx, const flux_msg_t *msg,

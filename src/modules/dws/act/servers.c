@@ -23,6 +23,7 @@
 #include "act/objects.h"
 #include "act/storage.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
 #include "facts/turns.h"
@@ -96,7 +97,7 @@ static int send_servers (struct job *job, json_t *sets)
  */
 static double time_left_of (struct job *job, double limit)
 {
-    double now = flux_reactor_time ();
+    double now = monotonic_now ();
 
     if (job->t_down == 0.)
         job->t_down = now;

@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "agent/stamp.h"
+#include "base/timeline.h"
 #include "base/timer.h"
 
 #define DELAY 1.
@@ -59,37 +60,40 @@ static void write_stamp (struct job *job, json_t *stamp)
         job->stamping = true;
 }
 
-static json_t *make_stamp (const struct dws_workflow *wf)
+static json_t *make_stamp (const struct dws_workflow *wf, double since)
 {
     char stamp[DWS_STAMP_SIZE];
 
-    return json_string (dws_workflow_stamp (wf, stamp));
+    return json_string (dws_workflow_stamp (wf, since, stamp));
 }
 
 /* Returns true if the stamp is still to be written.
  */
-static bool update_stamp (struct job *job, double now)
+static bool update_stamp (struct job *job)
 {
     const struct dws_workflow *wf = job->wf;
+    struct timeline *timeline = job->ctx->timeline;
+    double since;
 
     if (!is_open (wf) || job->stamping || !agent_ready (job->ctx->agent))
         return false;
     if (!is_transient (wf)) {
-        if (wf->t_stamp > 0.)
+        if (wf->stamped > 0.)
             write_stamp (job, json_null ());
         return false;
     }
-    if (dws_workflow_is_stamped (wf))
+    since = timeline_wall (timeline, wf->t_transient);
+    if (dws_workflow_is_stamped (wf, since))
         return false;
-    if (now - wf->t_transient < DELAY)
+    if (timeline_now (timeline) - wf->t_transient < DELAY)
         return true;
-    write_stamp (job, make_stamp (wf));
+    write_stamp (job, make_stamp (wf, since));
     return false;
 }
 
 void stamps_see_job (struct stamps *stamps, struct job *job)
 {
-    if (update_stamp (job, flux_reactor_time ()) && !stamps->running) {
+    if (update_stamp (job) && !stamps->running) {
         timer_start (stamps->timer, DELAY);
         stamps->running = true;
     }

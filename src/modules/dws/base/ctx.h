@@ -38,6 +38,7 @@ struct suspects;
 struct sweeps;
 struct sync;
 struct systemstatus;
+struct timeline;
 struct tokens;
 struct totals;
 struct troubles;
@@ -54,6 +55,7 @@ struct dws_ctx {
     struct commits *commits;    // to the KVS
     struct calls *calls;        // RPCs that wait for their response
     struct worker *worker;      // calls that block
+    struct timeline *timeline;  // what deadlines are on
 
     struct dws_config *config;
     struct jobs *jobs;

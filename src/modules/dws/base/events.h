@@ -35,6 +35,9 @@ struct dws_events {
     void (*agent_ready)(struct dws_ctx *ctx);
     void (*agent_lost)(struct dws_ctx *ctx);
 
+    /* Somebody has set the wall clock: dates may have come. */
+    void (*clock_set)(struct dws_ctx *ctx);
+
     /* Kubernetes can be reached, or not any more. */
     void (*link_changed)(struct dws_ctx *ctx);
 

@@ -12,6 +12,7 @@
 #include "libutil/errno_safe.h"
 #include "base/idmap.h"
 #include "base/retry.h"
+#include "base/timeline.h"
 #include "base/timer.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -232,7 +233,7 @@ static void drop_stray (struct job *job)
 static void decide_job (struct jobs *jobs, struct job *job)
 {
     struct dws_actions actions;
-    double now = flux_reactor_time ();
+    double now = timeline_now (jobs->ctx->timeline);
 
     if (job->wf && job->wf->stray && !dws_adopt_fits (job->facts, job->wf))
         drop_stray (job);
@@ -302,8 +303,11 @@ static struct job *job_add (struct jobs *jobs, struct dws_job *facts)
 
 struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts)
 {
+    struct timeline *timeline = jobs->ctx->timeline;
     struct job *job;
 
+    facts->t_prolog = timeline_of (timeline, facts->t_prolog);
+    facts->t_epilog = timeline_of (timeline, facts->t_epilog);
     if (!(job = jobs_find (jobs, facts->id))) {
         if (!(job = job_add (jobs, facts))) {
             dws_job_destroy (facts);
@@ -331,7 +335,7 @@ static struct job *add_orphan (struct jobs *jobs, uint64_t id)
         return NULL;
     facts->id = id;
     facts->phase = DWS_PHASE_GONE;
-    facts->t_gone = flux_reactor_time ();
+    facts->t_gone = timeline_now (jobs->ctx->timeline);
     if (!(job = job_add (jobs, facts)))
         dws_job_destroy (facts);
     return job;
@@ -450,6 +454,16 @@ static struct job *job_of (struct jobs *jobs, struct dws_workflow *wf,
     return wf->version < job->version ? NULL : job;
 }
 
+/* Kubernetes has stamps of the wall clock.
+ */
+static void place_times (struct timeline *timeline, struct dws_workflow *wf)
+{
+    wf->t_desired = timeline_of (timeline, wf->t_desired);
+    wf->t_ready = timeline_of (timeline, wf->t_ready);
+    wf->t_stamp = timeline_of (timeline, wf->stamped);
+    wf->t_failed = timeline_of (timeline, wf->failed_at);
+}
+
 void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
                           struct dws_text text, bool deleted)
 {
@@ -468,7 +482,8 @@ void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
     if (job->wf && job->wf->uid && wf->uid && !is_same (job->wf, wf))
         jobs_forget_workflow (job);     // another of the same name
     job->facts->absent = false;
-    dws_workflow_inherit (wf, job->wf, flux_reactor_time ());
+    place_times (jobs->ctx->timeline, wf);
+    dws_workflow_inherit (wf, job->wf, timeline_now (jobs->ctx->timeline));
     dws_workflow_destroy (job->wf);
     job->wf = wf;
     free (job->object);

@@ -14,6 +14,7 @@
 #include "libutil/names.h"
 #include "base/calls.h"
 #include "base/commits.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/leases.h"
 #include "facts/persistent.h"
@@ -268,19 +269,22 @@ static bool settle_gone (struct leases *leases, json_t *entry, double now,
 {
     json_int_t id = json_integer_value (json_object_get (entry, "job"));
     json_t *gone = json_object_get (entry, "gone");
+    struct timeline *timeline = leases->ctx->timeline;
 
     if (jobs_find (leases->ctx->jobs, id))
         return false;
     if (!gone)
         return json_object_set_new (entry, "gone", json_real (now)) == 0;
-    *drop = json_real_value (gone) + GONE_GRACE < now;
+    *drop = timeline_of (timeline, json_real_value (gone)) + GONE_GRACE
+            < timeline_now (timeline);
     return *drop;
 }
 
 /* The file system that was promised is there. It is another if it was made when the job
  * had gone.
  */
-static bool bind_entry (json_t *entry, json_t *description, bool *drop)
+static bool bind_entry (struct timeline *timeline, json_t *entry,
+                        json_t *description, bool *drop)
 {
     const char *uid = "";
     json_int_t userid = -1;
@@ -293,7 +297,9 @@ static bool bind_entry (json_t *entry, json_t *description, bool *drop)
                        "lifetime", &lifetime, "gone", &gone);
     (void)json_unpack (description, "{s:s s:I s:F}", "uid", &uid,
                        "userid", &owner, "created", &created);
-    *drop = owner != userid || created == 0. || (gone > 0. && created > gone);
+    *drop = owner != userid || created == 0.
+            || (gone > 0. && timeline_of (timeline, created)
+                             > timeline_of (timeline, gone));
     if (!*drop) {
         json_object_clear (entry);
         json_object_set_new (entry, "uid", json_string (uid));
@@ -314,7 +320,7 @@ static bool settle_entry (struct leases *leases, const char *name, json_t *entry
         *drop = !is_bound (entry, o);
         return *drop;
     }
-    return o ? bind_entry (entry, o, drop)
+    return o ? bind_entry (leases->ctx->timeline, entry, o, drop)
              : settle_gone (leases, entry, now, drop);
 }
 

@@ -15,6 +15,7 @@
 #include "libutil/errno_safe.h"
 #include "base/calls.h"
 #include "base/retry.h"
+#include "base/timeline.h"
 #include "facts/jobs.h"
 #include "facts/sync.h"
 
@@ -40,7 +41,7 @@ static void mark_unlisted (struct job *job, void *arg)
 static void drop_unlisted (struct job *job, void *arg)
 {
     if (!job->listed && dws_job_advance (job->facts, DWS_PHASE_GONE))
-        job->facts->t_gone = flux_reactor_time ();
+        job->facts->t_gone = timeline_now (job->ctx->timeline);
 }
 
 static void learn_jobs (struct sync *sync, json_t *array)

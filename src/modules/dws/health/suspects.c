@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "base/timeline.h"
 #include "base/timer.h"
 #include "facts/storages.h"
 #include "health/suspects.h"
@@ -42,7 +43,7 @@ static double since_of (json_t *suspect)
  */
 static void arm_timer (struct suspects *suspects)
 {
-    double now = flux_reactor_time ();
+    double now = monotonic_now ();
     double first = -1.;
     const char *rabbit;
     json_t *suspect;
@@ -77,7 +78,7 @@ static bool add_suspect (struct suspects *suspects, const struct job *job)
               job->wf->name);
     if (!(suspect = json_pack ("{s:s s:f s:O?}",
                                "reason", reason,
-                               "since", flux_reactor_time (),
+                               "since", monotonic_now (),
                                "status", status))
         || json_object_set_new (suspects->rabbits, rabbit, suspect) < 0) {
         flux_log (suspects->ctx->h, LOG_ERR, "suspects: out of memory");
@@ -175,7 +176,7 @@ static void suspects_timer_cb (flux_reactor_t *r, flux_watcher_t *w,
     void *next;
 
     json_object_foreach_safe (suspects->rabbits, next, rabbit, suspect) {
-        if (since_of (suspect) + PROBATION <= flux_reactor_time ())
+        if (since_of (suspect) + PROBATION <= monotonic_now ())
             clear_suspect (suspects, rabbit, "a job may try it");
     }
     arm_timer (suspects);

@@ -11,6 +11,7 @@
 #include "libutil/errno_safe.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "health/systemstatus.h"
 
@@ -90,7 +91,7 @@ static void update_systemstatus (struct systemstatus *status)
     struct dws_absence absence = {
         .since = status->since,
         .grace = status->ctx->config->offline_grace,
-        .now = flux_reactor_now (flux_get_reactor (status->ctx->h)),
+        .now = monotonic_now (),
     };
     dws_error_t error;
     json_t *changes;
@@ -153,7 +154,7 @@ void systemstatus_update (struct systemstatus *status,
 void systemstatus_learn (struct systemstatus *status,
                          const struct dws_nodes *nodes)
 {
-    double now = flux_reactor_now (flux_get_reactor (status->ctx->h));
+    double now = monotonic_now ();
 
     status->nodes = NULL;
     if (dws_health_absent (status->since, nodes, now) < 0)

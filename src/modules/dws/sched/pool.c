@@ -8,6 +8,7 @@
 
 #include "libutil/errno_safe.h"
 #include "base/calls.h"
+#include "base/timeline.h"
 #include "sched/pool.h"
 
 /* So old may an answer be (s), and so much later a scheduler is asked again that is
@@ -38,7 +39,7 @@ static void learn (struct pool *pool, flux_future_t *f)
     if (fresh) {
         dws_pool_destroy (pool->last);
         pool->last = fresh;
-        pool->t_last = flux_reactor_time ();
+        pool->t_last = monotonic_now ();
     }
     else if (!pool->failing)
         flux_log (pool->ctx->h, LOG_ERR, "resource.sched-status: %s",
@@ -88,7 +89,7 @@ static int ask (struct pool *pool)
 
 const struct dws_pool *pool_get (struct pool *pool, struct job *job)
 {
-    if (pool->last && flux_reactor_time () < pool->t_last + FRESH)
+    if (pool->last && monotonic_now () < pool->t_last + FRESH)
         return pool->last;
     if (ask (pool) < 0)
         jobs_wake (job, AGAIN);

@@ -11,6 +11,7 @@
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/calls.h"
+#include "base/timeline.h"
 #include "base/timer.h"
 #include "facts/config.h"
 #include "facts/totals.h"
@@ -133,7 +134,7 @@ const char *annotate_text (struct job *job, char buf[DWS_WAITING_SIZE])
     return dws_waiting_text (job->facts, job->wf,
                              job->note ? &job->note->progress : NULL,
                              agent_link (job->ctx->agent), job->trouble,
-                             flux_reactor_time (), buf);
+                             timeline_now (job->ctx->timeline), buf);
 }
 
 /* Progress

@@ -4,6 +4,7 @@
  */
 
 #include "libdws/util/jsontext.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/sync.h"
 #include "facts/totals.h"
@@ -23,10 +24,12 @@ static int set_new (json_t *o, const char *key, json_t *value)
     return json_object_set_new (o, key, value);
 }
 
-static json_t *describe_workflow (const struct dws_workflow *wf)
+static json_t *describe_workflow (const struct dws_workflow *wf,
+                                  struct timeline *timeline)
 {
     bool arrived = wf->ready && wf->state == wf->desired;
-    bool trouble = dws_workflow_troubled (wf, flux_reactor_time ());
+    bool trouble = dws_workflow_troubled (wf, timeline_now (timeline));
+    double since = arrived ? wf->t_ready : wf->t_desired;
 
     return json_pack ("{s:s s:s s:s s:b s:b s:s s:s s:f}",
                       "name", wf->name,
@@ -36,7 +39,7 @@ static json_t *describe_workflow (const struct dws_workflow *wf)
                       "trouble", trouble,
                       "status", dws_status_name (wf->status),
                       "message", wf->trouble && !trouble ? "" : wf->message,
-                      "since", arrived ? wf->t_ready : wf->t_desired);
+                      "since", timeline_since (timeline, since));
 }
 
 /* Flux tells of a job's end by the plugin alone.
@@ -61,7 +64,7 @@ json_t *describe_job (struct job *job)
 
     totals_update_text (job->ctx->totals, job);
     if (dws_reconcile (job->facts, wf, &job->ctx->config->policy,
-                       flux_reactor_time (), &actions) < 0)
+                       timeline_now (job->ctx->timeline), &actions) < 0)
         return NULL;
     if (!(o = json_pack ("{s:I s:I s:s s:s s:s s:b}",
                          "id", (json_int_t)job->facts->id,
@@ -71,7 +74,7 @@ json_t *describe_job (struct job *job)
                          "waiting", waits_for (job, actions.reason),
                          "exception", job->facts->exception)))
         return NULL;
-    if ((wf && set_new (o, "workflow", describe_workflow (wf)) < 0)
+    if ((wf && set_new (o, "workflow", describe_workflow (wf, job->ctx->timeline)) < 0)
         || (job->claim.bytes && set_new (o, "rabbits",
                                         json_string (space_rabbits (&job->claim)))
                < 0)) {

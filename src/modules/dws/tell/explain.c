@@ -11,6 +11,7 @@
 #include "libutil/errno_safe.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
 #include "tell/explain.h"
@@ -88,7 +89,7 @@ static bool ask_details (struct job *job, const char *kind)
     if (!(job->explanation = e = calloc (1, sizeof (*e))))
         return false;
     e->state = job->wf->state;
-    e->asked = flux_reactor_time ();
+    e->asked = monotonic_now ();
     if (agent_query (job->ctx->agent, job, explain_answer_cb,
                      command_list (job->wf, kind)) < 0) {
         e->answered = true;
@@ -107,9 +108,9 @@ bool explain_ready (struct job *job)
         return true;
     if (!e || e->state != job->wf->state)
         return !ask_details (job, kind);
-    if (e->answered || flux_reactor_time () >= e->asked + PATIENCE)
+    if (e->answered || monotonic_now () >= e->asked + PATIENCE)
         return true;
-    jobs_wake (job, e->asked + PATIENCE - flux_reactor_time ());
+    jobs_wake (job, e->asked + PATIENCE - monotonic_now ());
     return false;
 }
 

@@ -8,6 +8,7 @@
 #include "act/drafts.h"
 #include "act/kvs.h"
 #include "base/calls.h"
+#include "base/timeline.h"
 #include "facts/config.h"
 #include "tell/annotate.h"
 #include "test/timers.h"
@@ -30,7 +31,7 @@ static struct world {
     int commits;
 } w;
 
-double __wrap_flux_reactor_time (void)
+double monotonic_now (void)
 {
     return w.now;
 }

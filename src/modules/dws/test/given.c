@@ -11,6 +11,7 @@
 #include "base/calls.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
+#include "test/moments.h"
 
 #define URI "interthread://given"
 #define MAPPING \

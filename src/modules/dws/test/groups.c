@@ -9,11 +9,12 @@
 
 #include "libdws/test/util.h"
 #include "act/groups.h"
+#include "base/timeline.h"
 #include "base/worker.h"
 
 static double now;
 
-double __wrap_flux_reactor_now (flux_reactor_t *r)
+double monotonic_now (void)
 {
     return now;
 }
@@ -124,7 +125,7 @@ static struct world *world_create (void)
     assert_non_null (world->reactor);
     world->worker = worker_create (world->reactor);
     assert_non_null (world->worker);
-    world->groups = groups_create (world->reactor, world->worker, found_cb,
+    world->groups = groups_create (world->worker, found_cb,
                                    world);
     assert_non_null (world->groups);
     return world;

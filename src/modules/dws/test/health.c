@@ -17,6 +17,7 @@
 #include "health/waived.h"
 #include "sched/scheduler.h"
 #include "test/timers.h"
+#include "test/moments.h"
 
 #define URI "interthread://health"
 #define MAPPING \

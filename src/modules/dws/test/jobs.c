@@ -8,6 +8,7 @@
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "test/timers.h"
+#include "test/moments.h"
 
 #define URI "interthread://jobs"
 

@@ -113,7 +113,9 @@ static void assert_same (const struct dws_workflow *a,
     SAME (moves);
     SAME (t_desired);
     SAME (stamp_state);
+    SAME (stamped);
     SAME (t_stamp);
+    SAME (failed_at);
     SAME (t_failed);
     SAME (retry);
     SAME (t_ready);

@@ -221,7 +221,7 @@ static void test_inherit (void **state)
     dws_workflow_inherit (wf, old, 50.);
     assert_true (wf->servers_written);
     assert_null (wf->breakdowns);
-    assert_true (wf->t_desired == 1767323045.25);
+    assert_true (wf->t_desired == 50.);
     dws_workflow_destroy (old);
 
     /* A desired state that DWS has not taken up counts from its first sight,
@@ -330,6 +330,43 @@ static void test_refused (void **state)
     }
 }
 
+/* What is seen to happen happens now, whatever the clock of the host says that DWS runs
+ * on. Its stamps are for what has happened before.
+ */
+static void test_times (void **state)
+{
+    static const struct {
+        enum dws_state desired;
+        enum dws_state state;
+        bool ready;
+        double t_desired;
+        double t_ready;
+    } course[] = {
+        { DWS_STATE_SETUP, DWS_STATE_SETUP, false, 1767323045.25, 0. },
+        { DWS_STATE_SETUP, DWS_STATE_SETUP, true, 1767323045.25, 101. },
+        { DWS_STATE_DATAIN, DWS_STATE_SETUP, true, 102., 101. },
+        { DWS_STATE_DATAIN, DWS_STATE_DATAIN, false, 102., 0. },
+        { DWS_STATE_DATAIN, DWS_STATE_DATAIN, true, 102., 104. },
+        { DWS_STATE_PRERUN, DWS_STATE_PRERUN, true, 105., 105. },
+        { DWS_STATE_PRERUN, DWS_STATE_PRERUN, true, 105., 105. },
+    };
+    struct dws_workflow *old = NULL;
+
+    for (size_t i = 0; i < sizeof (course) / sizeof (course[0]); i++) {
+        struct dws_workflow *wf = wf_decode (WORKFLOW);
+
+        wf->desired = course[i].desired;
+        wf->state = course[i].state;
+        wf->ready = course[i].ready;
+        dws_workflow_inherit (wf, old, 100. + i);
+        assert_true (wf->t_desired == course[i].t_desired);
+        assert_true (!wf->ready || wf->t_ready == course[i].t_ready);
+        dws_workflow_destroy (old);
+        old = wf;
+    }
+    dws_workflow_destroy (old);
+}
+
 /* The date of a TransientCondition outlives the process that has seen it begin,
  * in the same state.
  */
@@ -375,9 +412,10 @@ static void test_stamp (void **state)
         assert_non_null (next);
         dws_workflow_inherit (wf, NULL, 100.);
         assert_true (wf->t_transient == tab[i].since);
-        assert_int_equal (dws_workflow_is_stamped (wf), i == 0);
+        assert_int_equal (dws_workflow_is_stamped (wf, wf->t_transient), i == 0);
         if (i == 0)
-            assert_string_equal (dws_workflow_stamp (wf, buf), tab[i].stamp);
+            assert_string_equal (dws_workflow_stamp (wf, wf->t_transient, buf),
+                                 tab[i].stamp);
         /* who has seen it begin knows better */
         wf->t_transient = 90.;
         dws_workflow_inherit (next, wf, 110.);
@@ -490,6 +528,7 @@ int main (void)
         cmocka_unit_test (test_inherit),
         cmocka_unit_test (test_trouble),
         cmocka_unit_test (test_refused),
+        cmocka_unit_test (test_times),
         cmocka_unit_test (test_stamp),
         cmocka_unit_test (test_broken),
         cmocka_unit_test (test_escaped),

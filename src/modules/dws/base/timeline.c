@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See timeline.h.
+ */
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "libdws/util/timeline.h"
+#include "libutil/clocks.h"
+#include "libutil/errno_safe.h"
+#include "libutil/names.h"
+#include "base/calls.h"
+#include "base/commits.h"
+#include "base/timeline.h"
+
+struct timeline {
+    struct dws_ctx *ctx;
+    struct dws_timeline line;
+    char boot[BOOT_NAME_SIZE];
+};
+
+double monotonic_now (void)
+{
+    return clock_seconds (CLOCK_MONOTONIC);
+}
+
+static void kept_cb (const struct call *call, flux_future_t *f)
+{
+    if (flux_future_get (f, NULL) < 0)
+        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_CLOCK ": %s",
+                  future_strerror (f, errno));
+}
+
+static void keep_record (struct timeline *timeline)
+{
+    struct commits *commits = timeline->ctx->commits;
+    json_t *record = dws_timeline_record (&timeline->line, timeline->boot);
+    flux_kvs_txn_t *txn = commits_txn (commits);
+
+    if (!record || !txn
+        || flux_kvs_txn_pack (txn, 0, DWS_KEY_CLOCK, "O", record) < 0
+        || calls_add (timeline->ctx, commits_wait (commits), 0, 0, kept_cb) < 0)
+        flux_log_error (timeline->ctx->h, DWS_KEY_CLOCK);
+    json_decref (record);
+}
+
+static void tell_jump (struct timeline *timeline)
+{
+    const struct dws_timeline *line = &timeline->line;
+    double seconds = line->jumps[line->count - 1].to
+                     - line->jumps[line->count - 1].from;
+
+    flux_log (timeline->ctx->h, LOG_WARNING, "the clock was set %.0f s %s: time "
+              "limits of rabbit jobs go on as before", fabs (seconds),
+              seconds > 0. ? "forward" : "back");
+}
+
+double timeline_now (struct timeline *timeline)
+{
+    if (dws_timeline_look (&timeline->line, clock_seconds (CLOCK_REALTIME),
+                           monotonic_now ())) {
+        tell_jump (timeline);
+        keep_record (timeline);
+        timeline->ctx->events->clock_set (timeline->ctx);
+    }
+    return timeline->line.now;
+}
+
+double timeline_of (struct timeline *timeline, double stamp)
+{
+    (void)timeline_now (timeline);
+    return dws_timeline_of (&timeline->line, stamp);
+}
+
+double timeline_wall (struct timeline *timeline, double t)
+{
+    return dws_timeline_wall (&timeline->line, t);
+}
+
+double timeline_since (struct timeline *timeline, double t)
+{
+    return t > 0. ? t + timeline->line.offset : 0.;
+}
+
+static int read_record (struct timeline *timeline)
+{
+    flux_t *h = timeline->ctx->h;
+    flux_future_t *f;
+    json_t *record = NULL;
+
+    if (!(f = flux_kvs_lookup (h, NULL, 0, DWS_KEY_CLOCK)))
+        return -1;
+    if (flux_kvs_lookup_get_unpack (f, "o", &record) < 0 && errno != ENOENT) {
+        ERRNO_SAFE (flux_future_destroy (f));
+        return -1;
+    }
+    if (dws_timeline_learn (&timeline->line, record, timeline->boot))
+        tell_jump (timeline);
+    keep_record (timeline);
+    flux_future_destroy (f);
+    return 0;
+}
+
+struct timeline *timeline_create (struct dws_ctx *ctx)
+{
+    struct timeline *timeline;
+
+    if (!(timeline = calloc (1, sizeof (*timeline))))
+        return NULL;
+    timeline->ctx = ctx;
+    (void)boot_name (timeline->boot);
+    dws_timeline_init (&timeline->line, clock_seconds (CLOCK_REALTIME),
+                       monotonic_now ());
+    if (read_record (timeline) < 0) {
+        timeline_destroy (timeline);
+        return NULL;
+    }
+    return timeline;
+}
+
+void timeline_destroy (struct timeline *timeline)
+{
+    if (timeline) {
+        ERRNO_SAFE_BLOCK;
+        free (timeline);
+    }
+}
