@@ -213,7 +213,8 @@ test_expect_success 'and any other state' '
 	dws_ctl hold Setup &&
 	jobid=$(dws_submit true) &&
 	exception $jobid dws-timeout 0 &&
-	grep "file systems were not mounted within 2s" exception &&
+	grep "not mounted within 2s: the job waited for them to be created" exception &&
+	grep "fault: not known; submit again" exception &&
 	dws_ctl release Setup &&
 	dws_wait_event $jobid clean &&
 	dws_limit &&

@@ -127,7 +127,7 @@ test_expect_success 'a container that does not start in time' '
 		#DW persistentdw name=some-lustre
 		$FOO" true) &&
 	exception $jobid dws-setup "failed to start after 2 seconds" \
-		"fault: user; see flux job info JOBID rabbit_container_log" &&
+		"fault: not known; see flux job info JOBID rabbit_container_log" &&
 	dws_wait_event $jobid clean
 '
 test_expect_success 'one that does not end in time' '

@@ -51,7 +51,7 @@ test_expect_success 'flux cancel does the same, and says what is lost' '
 	hurried &&
 	grep "type=\"cancel\" severity=0" log &&
 	grep "type=\"dws-epilog\" severity=1.*ended by an exception.*not copied out" log &&
-	grep "out -> /lus/global/out .fault: user" log &&
+	grep "out -> /lus/global/out .fault: not known" log &&
 	flux rabbit show $jobid >show && cat show &&
 	grep "not copied out: .DW_JOB_scratch/out -> /lus/global/out" show
 '

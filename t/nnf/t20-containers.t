@@ -75,7 +75,7 @@ test_expect_success 'all tries fail' '
 test_expect_success 'not started in time' '
 	submit t20-start true &&
 	nnf_refused $jobid dws-setup \
-		"user container.s. failed to start after 2 seconds.*fault: user"
+		"user container.s. failed to start after 2 seconds.*fault: not known"
 '
 test_expect_success 'not ended in time' '
 	submit t20-end true &&

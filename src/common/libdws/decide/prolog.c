@@ -64,6 +64,44 @@ static bool moves_in (struct view *v, double begin)
         && advances (v, step);
 }
 
+/* What the job waits for when the time is over, whoever is to do it.
+ */
+static const char *awaited (const struct view *v)
+{
+    const struct dws_workflow *wf = v->wf;
+
+    if (!wf)
+        return v->job->awaits ? v->job->awaits : "one to be made";
+    if (wf->deleting || wf->desired == DWS_STATE_TEARDOWN)
+        return "a workflow that cannot be used to go";
+    if (wf->state != wf->desired)
+        return "DWS to begin with the workflow's next state";
+    switch (wf->state) {
+        case DWS_STATE_PROPOSAL:
+            if (!wf->ready)
+                return "the directives to be read";
+            return v->job->awaits ? v->job->awaits : "rabbits to be given to it";
+        case DWS_STATE_SETUP:
+            return "them to be created";
+        case DWS_STATE_DATAIN:
+            return "data to be staged in";
+        default:
+            return "nodes to mount them";
+    }
+}
+
+/* With what DWS says of the state.
+ */
+static void fail_overdue (struct view *v, double limit)
+{
+    const struct dws_workflow *wf = v->wf;
+    bool told = wf && wf->state == wf->desired && !wf->deleting && *wf->message;
+
+    fail (v, DWS_EXCEPTION_TIMEOUT, "%s within %gs: the job waited for %s%s%s",
+          wf ? "file systems were not mounted" : "there was no workflow", limit,
+          awaited (v), told ? ": " : "", told ? wf->message : "");
+}
+
 bool prolog_overdue (struct view *v)
 {
     double limit = v->policy->prolog_timeout;
@@ -76,10 +114,7 @@ bool prolog_overdue (struct view *v)
     if (staging)
         fail_late (v, "staging data in took longer than %gs, and does not get on",
                    limit);
-    else if (v->wf)
-        fail_late (v, "file systems were not mounted within %gs", limit);
     else
-        fail (v, DWS_EXCEPTION_TIMEOUT,
-              "there was no workflow within %gs", limit);
+        fail_overdue (v, limit);
     return true;
 }

@@ -211,11 +211,14 @@ void fail_late (struct view *v, const char *fmt, double limit)
 {
     const struct dws_workflow *wf = v->wf;
     dws_error_t text;
-    bool told = wf->state == wf->desired && *wf->message;
 
     dws_error (&text, 0, fmt, limit);
-    fail (v, DWS_EXCEPTION_TIMEOUT, "%s%s%s", text.text, told ? ": " : "",
-          told ? wf->message : "");
+    if (wf->state != wf->desired)
+        fail (v, DWS_EXCEPTION_TIMEOUT, "%s: DWS has not begun with %s", text.text,
+              dws_state_name (wf->desired));
+    else
+        fail (v, DWS_EXCEPTION_TIMEOUT, "%s%s%s", text.text,
+              *wf->message ? ": " : "", wf->message);
 }
 
 void fail_message (struct view *v)

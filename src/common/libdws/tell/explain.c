@@ -11,9 +11,11 @@
 
 #include "explain.h"
 
-/* Who can do something about it.
+/* Who can do something about it. It is said of somebody where the words tell that it is
+ * so, and of nobody where they do not.
  */
 enum fault {
+    FAULT_UNKNOWN,
     FAULT_USER,                 // the directive, or files or programs of theirs
     FAULT_SITE,                 // configuration, or too little of something
     FAULT_STORAGE,              // something is broken or slow
@@ -26,6 +28,9 @@ static const char *const see_log =
     "see flux job info JOBID rabbit_container_log";
 static const char *const check_paths =
     "check that source and destination exist and that you may use them";
+static const char *const look_at_paths =
+    "see whether source and destination exist and you may use them, and if so tell "
+    "the administrators";
 static const char *const make_room =
     "make room at the destination, or ask for more";
 static const char *const correct = "correct the directive and submit again";
@@ -35,8 +40,11 @@ static const struct rule {
     enum fault fault;
     const char *advice;
 } rules[] = {
-    { "stage-out was ended by an exception", FAULT_USER,
+    { "stage-out was ended by an exception", FAULT_UNKNOWN,
       "in the epilog cancel only what may be lost" },
+    { "pending container", FAULT_UNKNOWN, see_log },
+    { "data movement took longer than", FAULT_UNKNOWN, retry },
+    { "staging data in took longer than", FAULT_UNKNOWN, retry },
     { "took longer than", FAULT_STORAGE, retry },
     { "can mount it, the job has", FAULT_USER, "ask for fewer nodes" },
     { "has expired", FAULT_USER,
@@ -51,6 +59,8 @@ static const struct rule {
     { "has not been reconciled", FAULT_STORAGE, retry },
     { "unable to mount file system", FAULT_STORAGE, retry },
     { "could not create allocation", FAULT_SITE, ask_site },
+    { "does not meet directive requirements", FAULT_STORAGE, retry },
+    { "does not meet storage requirements", FAULT_STORAGE, retry },
     { "directive requirements", FAULT_SITE, ask_site },
     { "administrator must configure", FAULT_SITE, ask_site },
     { "allocationPadding", FAULT_SITE, ask_site },
@@ -61,12 +71,16 @@ static const struct rule {
       "no port is free, or the site has none for containers: submit again, and "
       "if it fails again tell the administrators" },
     { "Invalid NnfPortManager", FAULT_SITE, ask_site },
+    { "user container(s) failed to start", FAULT_UNKNOWN, see_log },
     { "user container(s) failed", FAULT_USER, see_log },
     { "container job ", FAULT_USER, see_log },
     { "container MPIJob ", FAULT_USER, see_log },
+    /* what programs say that copy */
     { "quota exceeded", FAULT_USER, make_room },
     { "No space left", FAULT_USER, make_room },
-    { "data movement", FAULT_USER, check_paths },
+    { "o such file", FAULT_USER, check_paths },
+    { "ermission denied", FAULT_USER, check_paths },
+    { "data movement", FAULT_UNKNOWN, look_at_paths },
     { "is not known on this system", FAULT_SITE, ask_site },
     { "belongs to another Flux instance", FAULT_SITE, ask_site },
     { "only the instance owner can create", FAULT_USER,
@@ -74,27 +88,39 @@ static const struct rule {
     { "default Nnf", FAULT_SITE, ask_site },
     { "no valid container profile found", FAULT_USER, correct },
     { "Forced Ready", FAULT_STORAGE, retry },
+    { "were fenced", FAULT_STORAGE, retry },
     { "while in use", FAULT_USER,
       "wait for the jobs that use it to end" },
     { "is deleting", FAULT_USER, "create it anew, or use another" },
-    { "not found", FAULT_USER, correct },
     { "must be a non-zero value", FAULT_USER, correct },
+    { "invalid DW directive", FAULT_USER, correct },
+    { "persistent storage instance '", FAULT_USER, correct },
     { "User error", FAULT_USER, correct },
     { "admission webhook", FAULT_USER, correct },
     { " is invalid: ", FAULT_USER, correct },
     { "WLM error", FAULT_SITE, ask_site },
     { "Internal error", FAULT_STORAGE, retry },
-    { "workflow error", FAULT_STORAGE, retry },
     { "TransientCondition", FAULT_STORAGE, retry },
-    /* what libdws refuses */
+    /* what libdws and dws.so refuse */
     { "is not Ready", FAULT_STORAGE, retry },
     { "is Disabled", FAULT_STORAGE, retry },
     { "has no Storage object", FAULT_STORAGE, retry },
+    { "that it may have are up", FAULT_STORAGE, retry },
     { " GiB are left", FAULT_SITE, "ask for less, or submit again later" },
     { "has exclusive", FAULT_SITE,
       "ask for nodes of other rabbits, or have that destroyed" },
     { " rabbits: ", FAULT_SITE, "ask for less, or submit again later" },
-    { "", FAULT_USER, correct },
+    { "there is no persistent file system", FAULT_USER, correct },
+    { "' belongs to ", FAULT_USER, correct },
+    { "dw_group: ", FAULT_USER, "ask for a group that you are in" },
+    { "dw_near: ", FAULT_USER, "correct what the job is to be near to" },
+    { "there is no rabbit '", FAULT_USER, "correct the list of rabbits" },
+    { "dw_data_first: ", FAULT_USER, "submit without it" },
+    { "the nodes next to ", FAULT_USER, "ask for fewer nodes, or less narrowly" },
+    { "rabbit storage needs a fixed number", FAULT_USER, "ask for nodes (-N)" },
+    { "rabbit storage is given to nodes", FAULT_USER, "ask for nodes (-N)" },
+    { "jobspec resources", FAULT_USER, "ask for nodes (-N)" },
+    { "", FAULT_UNKNOWN, retry },
 };
 
 static const char *fault_name (enum fault fault)
@@ -104,8 +130,10 @@ static const char *fault_name (enum fault fault)
             return "user";
         case FAULT_SITE:
             return "site";
-        default:
+        case FAULT_STORAGE:
             return "storage";
+        default:
+            return "not known";
     }
 }
 
@@ -113,7 +141,8 @@ static const char *fault_name (enum fault fault)
  */
 static bool is_for_moving (const struct rule *rule)
 {
-    return rule->advice == check_paths || rule->advice == make_room;
+    return rule->advice == check_paths || rule->advice == look_at_paths
+        || rule->advice == make_room;
 }
 
 static bool fits (const struct rule *rule, const char *text,

@@ -17,8 +17,8 @@ struct dws_details {
     const char *storage;        // persistent file systems, in words
 };
 
-/* Write "TEXT[ (MORE)] [fault: WHO; ADVICE]" to 'buf'.
- * 'wf' and 'details' may be NULL. Returns 'buf'.
+/* Write "TEXT[ (MORE)] [fault: WHO; ADVICE]" to 'buf', where WHO is user, site, storage
+ * or "not known". 'wf' and 'details' may be NULL. Returns 'buf'.
  */
 #define DWS_EXPLAIN_SIZE 1536
 const char *dws_explain (const struct dws_workflow *wf,

@@ -386,7 +386,8 @@ static void test_prolog_limit (void **state)
     f.job.t_prolog = 600.;
     assert_string_equal (decide (&f, 1299.), "mend");
     assert_string_equal (decide (&f, 1300.), "raise");
-    check_raise (&f, "dws-timeout", "not mounted within 300s");
+    check_raise (&f, "dws-timeout", "not mounted within 300s: the job waited for"
+                 " nodes to mount them: the driver's words");
     f.wf.ready = true;
     assert_string_equal (decide (&f, 1300.), "save prolog-remove");
     /* but not if it began in time */
@@ -397,9 +398,18 @@ static void test_prolog_limit (void **state)
     f = facts (DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, true);
     f.job.t_prolog = 900.;
     assert_string_equal (decide (&f, 1200.), "raise");
+    check_raise (&f, "dws-timeout", "the job waited for rabbits to be given to it");
+    f.job.awaits = "rabbit0, which job f1 has";
+    assert_string_equal (decide (&f, 1200.), "raise");
+    check_raise (&f, "dws-timeout", "the job waited for rabbit0, which job f1 has");
+    f.job.awaits = NULL;
+    f.wf.desired = DWS_STATE_SETUP;
+    assert_string_equal (decide (&f, 1200.), "raise");
+    check_raise (&f, "dws-timeout", "the job waited for DWS to begin");
     f.wf.name = NULL;
     assert_string_equal (decide (&f, 1200.), "raise");
-    check_raise (&f, "dws-timeout", "no workflow within 300s");
+    check_raise (&f, "dws-timeout", "no workflow within 300s: the job waited for"
+                 " one to be made");
 }
 
 /* Data that the job itself has set moving is waited for in PostRun.

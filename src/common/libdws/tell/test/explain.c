@@ -38,10 +38,38 @@ static void test_faults (void **state)
           "Internal error: mount failed", "storage", "submit again" },
         { DWS_STATE_PRERUN, "mounting file systems took longer than 5s",
           "storage", "submit again" },
+        /* nothing is known but that it failed, or was not through */
         { DWS_STATE_DATAOUT, "data movement took longer than 5s, skipping it",
-          "storage", "submit again" },
+          "not known", "submit again" },
+        { DWS_STATE_DATAIN, "staging data in took longer than 5s, and does not"
+          " get on", "not known", "submit again" },
+        { DWS_STATE_PRERUN, "mounting file systems took longer than 5s: pending"
+          " container start for job 'f1'", "not known", "rabbit_container_log" },
+        { DWS_STATE_PROPOSAL, "file systems were not mounted within 1800s: the"
+          " job waited for the directives to be read", "not known",
+          "submit again" },
+        { DWS_STATE_NONE, "there was no workflow within 1800s: the job waited"
+          " for one to be made", "not known", "submit again" },
+        { DWS_STATE_PRERUN, "workflow error in PreRun: something of another"
+          " driver", "not known", "submit again" },
+        { DWS_STATE_PRERUN, "the workflow was deleted in PreRun", "not known",
+          "submit again" },
+        { DWS_STATE_DATAOUT, "stage-out was ended by an exception, and this is"
+          " not copied out: x", "not known", "cancel only what may be lost" },
         { DWS_STATE_DATAOUT, "workflow error in DataOut: Internal error: "
-          "data movement failed", "user", "source and destination" },
+          "data movement failed", "not known", "source and destination" },
+        { DWS_STATE_DATAOUT, "workflow error in DataOut: Internal error: "
+          "data movement failed (data movement: dcp: Permission denied)", "user",
+          "source and destination" },
+        { DWS_STATE_SETUP, "workflow error in Setup: Internal error: could not"
+          " get NnfStorage: default/f1-0: NnfStorage \"f1-0\" not found",
+          "storage", "submit again" },
+        { DWS_STATE_SETUP, "workflow error in Setup: WLM error: Allocation"
+          " request does not meet directive requirements", "storage",
+          "submit again" },
+        { DWS_STATE_PRERUN, "workflow error in PreRun: Internal error: user"
+          " container(s) failed to start after 60 seconds", "not known",
+          "rabbit_container_log" },
         { DWS_STATE_DATAIN, "workflow error in DataIn: Internal error: "
           "data movement failed: dcp: No space left on device", "user",
           "make room" },
@@ -59,8 +87,18 @@ static void test_faults (void **state)
           " NnfStorageProfile to use", "site", "tell the administrators" },
         { DWS_STATE_SETUP, "Internal error: storage directive requirements were"
           " not satisfied", "site", "tell the administrators" },
-        { DWS_STATE_PRERUN, "User error: user container(s) failed to start",
+        { DWS_STATE_PRERUN, "User error: user container(s) failed to run",
           "user", "rabbit_container_log" },
+        { DWS_STATE_PROPOSAL, "there is no persistent file system 'a'",
+          "user", "correct the directive" },
+        { DWS_STATE_PROPOSAL, "persistent file system 'a' belongs to user 5",
+          "user", "correct the directive" },
+        { DWS_STATE_PROPOSAL, "dw_group: bob is not a member of hpc",
+          "user", "a group that you are in" },
+        { DWS_STATE_PROPOSAL, "the nodes next to rabbit0 are 2, the job needs 3",
+          "user", "fewer nodes" },
+        { DWS_STATE_PROPOSAL, "User error: global Lustre file system containing"
+          " '/home/me' not found", "user", "correct the directive" },
         { DWS_STATE_NONE, "user 5 is not known on this system",
           "site", "tell the administrators" },
         /* the texts of NNF that are not what their kind says */
@@ -111,7 +149,7 @@ static void test_faults (void **state)
         { DWS_STATE_PROPOSAL, "no rabbit has more than 32768 GiB (32 TiB)",
           "user", "ask for less" },
         { DWS_STATE_PROPOSAL, "no compute node has physical access",
-          "user", "correct the directive" },
+          "not known", "submit again" },
     };
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
@@ -143,8 +181,8 @@ static void test_details (void **state)
                          "it failed (not ready: node[3-4])"
                          " (data movement: no space)"
                          " (file system 'keep' (lustre))"
-                         " [fault: user; correct the directive and submit"
-                         " again]");
+                         " [fault: not known; submit again, and if it"
+                         " fails again tell the administrators]");
     /* what a movement says tells more than that it failed */
     wf.state = DWS_STATE_DATAOUT;
     details = (struct dws_details){
@@ -158,8 +196,8 @@ static void test_details (void **state)
         .hosts = "",
     };
     assert_string_equal (dws_explain (NULL, &details, "dcp: no space", buf),
-                         "dcp: no space [fault: user; correct the directive"
-                         " and submit again]");
+                         "dcp: no space [fault: not known; submit again, and"
+                         " if it fails again tell the administrators]");
     for (size_t i = 0; i + 3 <= sizeof (large); i += 2)
         memcpy (large + i, "\xc3\xa9", 3);
     assert_non_null ((s = json_string (dws_explain (NULL, NULL, large, buf))));
