@@ -93,6 +93,8 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument("seconds", type=float)
     cmd = sub.add_parser("stumble", help="let healthy workflows show faults")
     cmd.add_argument("probability", type=float, help="0: none does")
+    cmd = sub.add_parser("outdate-servers", help="Setup reads an old cache")
+    cmd.add_argument("count", type=int, help="so many workflows do")
     cmd = sub.add_parser("api", help="faults of the API server")
     cmd.add_argument("--status", type=int, help="answer this to the next requests")
     cmd.add_argument("--count", type=int, default=1, help="how many requests")

@@ -155,12 +155,15 @@ class Faults:
     hung_nodes: set[str] = field(default_factory=set)
     # how likely a healthy workflow passes through a fault that is soon gone
     stumble: float = 0.0
+    # how many workflows still read their Servers from an old cache in Setup
+    outdated: int = 0
     # how long a child may wait to be noticed by a node
     child_timeout_s: float = 300.0
     listeners: list[Callable[[], None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._due: dict[tuple[str, str], float] = {}
+        self._outdated: set[str] = set()
 
     def _draw(self, what: str, name: str) -> random.Random:
         return random.Random(f"{self.seed}/{what}/{name}")
@@ -238,8 +241,16 @@ class Faults:
         chance = self._draw(f"fail {state} {i}", name).random()
         return chance < item.probability
 
+    def outdates(self, uid: str) -> bool:
+        """Is this workflow one that reads an old cache? It is so at each try."""
+        if self.outdated > 0 and uid not in self._outdated:
+            self.outdated -= 1
+            self._outdated.add(uid)
+        return uid in self._outdated
+
     def forget(self, uid: str) -> None:
         """A workflow is gone."""
+        self._outdated.discard(uid)
         for state in STATES:
             self._due.pop((uid, state), None)
             self._due.pop((uid, f"stumble {state}"), None)

@@ -69,6 +69,7 @@ class Switches:
             "containers": self.containers,
             "child-timeout": self.child_timeout,
             "stumble": self.stumble,
+            "outdate-servers": self.outdate_servers,
         }
 
     def check(self, steps: list[Step]) -> None:
@@ -228,6 +229,13 @@ class Switches:
         if probability > 1:
             raise ValueError("probability must be between 0 and 1")
         self._faults.stumble = float(probability)
+        return {}
+
+    async def outdate_servers(self, args: Object) -> Object:
+        count = args.get("count", 1)
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise ValueError("count must be a number, not negative")
+        self._faults.outdated = count
         return {}
 
     async def hang_mount(self, args: Object) -> Object:

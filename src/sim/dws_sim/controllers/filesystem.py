@@ -142,6 +142,8 @@ async def the_servers(step: Step, name: str) -> Object:
     if breakdown is None or servers is None:
         fault = ResourceError("could not read allocation request")
         raise fault.within(f"unable to get Servers: {where}")
+    if step.outdates():
+        servers = {**servers, "spec": {}}
     try:
         await _check_servers(step, breakdown, servers)
     except ResourceError as exc:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.common import (
@@ -104,6 +105,8 @@ class NnfController(Controller):
     def _step(self, workflow: Object, index: int) -> tuple[Command, Step]:
         directive = parse(workflow["spec"]["dwDirectives"][index])
         step = Step(self.cluster, workflow, index, directive, self._mount_root)
+        uid = workflow["metadata"]["uid"]
+        step.outdates = partial(self._faults.outdates, uid)
         return self._commands[directive.command], step
 
     async def _delete(self, workflow: Object) -> float | None:

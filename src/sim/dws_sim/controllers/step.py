@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dws_sim.controllers.cluster import Cluster
@@ -30,6 +31,8 @@ class Step:
     Attributes:
         workflow: a copy; changes to it are written after the step.
         mount_root: directory below which mount paths are made.
+        outdates: whether Servers, which is read now, comes from a cache that has it as
+            it was before it was filled in.
     """
 
     cluster: Cluster
@@ -37,6 +40,7 @@ class Step:
     index: int
     directive: Directive
     mount_root: str
+    outdates: Callable[[], bool] = lambda: False
 
     @property
     def name(self) -> str:
