@@ -274,6 +274,7 @@ class Service:
             "jobs": len(jobs),
             "workflows": len(jobs),
             "unmade": 0,
+            "remade": 0,
             "phases": {},
             "states": {word: states.count(word) for word in STATES},
             "agent": {

@@ -146,6 +146,11 @@ class Collector(BaseCollector):
             "Jobs whose data was not staged out after their end.",
             value=losses.get("total") or 0,
         )
+        yield CounterMetricFamily(
+            "flux_dws_remade_workflows",
+            "Workflows that were made anew, as NNF had failed them by its own race.",
+            value=status.get("remade") or 0,
+        )
         yield from self._rabbits(status.get("rabbits") or {})
 
     def _rabbits(self, totals: dict[str, Any]) -> Iterator[Metric]:

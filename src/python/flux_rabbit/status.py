@@ -109,6 +109,8 @@ def screen(status: Object, now: float) -> list[Line]:
     row = [("Workflows   ", "dim"), (str(status["workflows"]), "")]
     if status["unmade"]:
         row.append((f", {status['unmade']} to be made", "warn"))
+    if status.get("remade"):
+        row.append((f", {status['remade']} made anew", "dim"))
     lines.append(row)
     most = max(status["states"].values(), default=0)
     for state in STATES:

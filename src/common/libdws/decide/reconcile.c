@@ -89,6 +89,7 @@ static const struct row table[] = {
     ROW (BEFORE,           LIVE | ANOTHERS,    DELETING,  row_let_go),
     ROW (DEPENDING,        ANOTHERS,           ANY,       row_replace),
     ROW (SPOILT,           LIVE | ANOTHERS,    ANY,       row_replace),
+    ROW (BEFORE,           SETUP,              ERROR,     row_fail_setup),
     ROW (BEFORE,           LIVE,               ERROR,     fail_message),
     ROW (BEFORE,           TEARDOWN,           READY,     row_remove_workflow),
     ROW (BEFORE,           TEARDOWN,           ANY,       row_begin_teardown),

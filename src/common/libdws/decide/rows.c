@@ -364,6 +364,20 @@ void row_start_over (struct view *v)
     act (v, spares (v) ? DWS_ACT_DELETE : DWS_ACT_TEARDOWN);
 }
 
+/* NNF's own race is tried again, once. A workflow that makes or destroys persistent
+ * storage is not torn down for that: it may be half done.
+ */
+void row_fail_setup (struct view *v)
+{
+    const unsigned int persistent = DWS_COMMAND_CREATE_PERSISTENT
+                                    | DWS_COMMAND_DESTROY_PERSISTENT;
+
+    if (v->wf->outdated && !v->job->remade && !(v->job->commands & persistent))
+        row_start_over (v);
+    else
+        fail_message (v);
+}
+
 /* Whether it has been made for another job is only known when the answer to the
  * request to create one is there.
  */

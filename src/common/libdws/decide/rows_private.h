@@ -49,6 +49,7 @@ bool advances (struct view *v, double every);
  */
 void row_transient (struct view *v);
 void row_start_over (struct view *v);
+void row_fail_setup (struct view *v);
 void row_replace (struct view *v);
 void row_let_go (struct view *v);
 void row_tear_down (struct view *v);

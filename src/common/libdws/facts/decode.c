@@ -443,6 +443,9 @@ static struct dws_workflow *create_with (const struct workflow_text *text,
         wf->status = DWS_STATUS_ERROR;
     wf->trouble = wf->status == DWS_STATUS_TRANSIENT
                   || dws_drivers_trouble (drivers, state);
+    wf->outdated = wf->state == DWS_STATE_SETUP
+                   && wf->status == DWS_STATUS_ERROR
+                   && dws_drivers_outdated (wf->message);
     wf->ready = text->ready;
     wf->force_ready = text->force_ready;
     wf->userid = text->userid;

@@ -213,3 +213,11 @@ bool dws_drivers_refused (json_t *drivers, struct dws_text state)
     }
     return false;
 }
+
+bool dws_drivers_outdated (const char *message)
+{
+    return strstr (message, "Allocation request does not meet directive "
+                            "requirements")
+        || strstr (message, "Servers resource does not meet storage "
+                            "requirements");
+}

@@ -40,4 +40,10 @@ bool dws_drivers_refused (json_t *drivers, struct dws_text state);
 const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
                                 char buf[DWS_RABBIT_SIZE]);
 
+/* Is the message one of NNF's that says that Servers has not the allocation sets that
+ * the directives need? Servers has them before Setup is asked for. NNF reads it from a
+ * cache, which may not have been told of that yet, and calls that fatal.
+ */
+bool dws_drivers_outdated (const char *message);
+
 #endif /* !LIBDWS_DRIVERS_H */

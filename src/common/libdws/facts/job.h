@@ -83,6 +83,8 @@ struct dws_job {
     bool reported;              // released: that data was lost is on record
     bool recalled;              // gone: what its eventlog says is known
     bool remembered;            // and that there was one
+    bool remade;                // its workflow was made anew, as NNF had failed it
+                                //  for Servers that it had not seen yet
     bool crowded;               // there is no room to have its data first
     bool standoff;              // it has its data, its nodes are idle, and the
                                 //  scheduler does not let it have them

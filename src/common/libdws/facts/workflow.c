@@ -202,6 +202,7 @@ void dws_workflow_inherit (struct dws_workflow *wf,
             old->breakdowns = NULL;
         }
         wf->made = old->made;
+        wf->outdated |= old->outdated;
         wf->servers_written = old->servers_written;
         wf->computes_written = old->computes_written;
         wf->spoilt = old->spoilt;

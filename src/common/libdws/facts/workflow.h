@@ -91,6 +91,8 @@ struct dws_workflow {
     bool retry;                 // that is to be tried again, and has not been yet
     char *message;              // never NULL
     bool trouble;               // a driver reports an error
+    bool outdated;              // NNF has failed it in Setup for the Servers of
+                                //  before: it was not its fault, nor the job's
     char *silent;               // rabbit that does not answer, or NULL
     char *elapsed;              // elapsedTimeLastState or NULL
     char *computes;             // name of the Computes object or NULL

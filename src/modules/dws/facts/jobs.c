@@ -39,6 +39,7 @@ struct jobs {
     struct job **tail;
     size_t backlog;             // so many
     struct tally tally;
+    int remade;                 // jobs_remade()
     flux_watcher_t *kick;       // runs at the next turn of the reactor
     bool known[JOBS_SOURCES];   // jobs_all_known()
 };
@@ -107,6 +108,11 @@ struct job *jobs_next (struct jobs *jobs, uint64_t after)
 const struct tally *jobs_tally (const struct jobs *jobs)
 {
     return &jobs->tally;
+}
+
+int jobs_remade (const struct jobs *jobs)
+{
+    return jobs->remade;
 }
 
 struct each {
@@ -371,10 +377,27 @@ void jobs_doubt_workflow (struct job *job)
     }
 }
 
+/* A job that goes on gets another.
+ */
+static void note_outdated (struct job *job)
+{
+    struct jobs *jobs = job->ctx->jobs;
+    char label[JOB_LABEL_SIZE];
+
+    if (!job->wf->outdated || job->facts->remade || job->facts->exception
+        || job->facts->phase > DWS_PHASE_PROLOG)
+        return;
+    job->facts->remade = true;
+    jobs->remade++;
+    flux_log (job->ctx->h, LOG_WARNING, "%s: the workflow is made anew: NNF had "
+              "not seen its Servers when it looked", job_label (job, label));
+}
+
 void jobs_forget_workflow (struct job *job)
 {
     job->facts->absent = true;
     if (job->wf) {
+        note_outdated (job);
         free_space (job, false);
         job->ctx->events->workflow_gone (job);
         dws_workflow_destroy (job->wf);

@@ -105,6 +105,11 @@ struct job *jobs_next (struct jobs *jobs, uint64_t after);
  */
 const struct tally *jobs_tally (const struct jobs *jobs);
 
+/* So many workflows were made anew for jobs that go on, as NNF had failed them for
+ * Servers that it had not seen yet.
+ */
+int jobs_remade (const struct jobs *jobs);
+
 void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
                 void *arg);
 

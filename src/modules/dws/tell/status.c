@@ -65,7 +65,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
     for (int i = DWS_STATE_PROPOSAL; i <= DWS_STATE_TEARDOWN; i++)
         json_object_set_new (states, dws_state_name (i),
                              json_integer (seen.counts.states[i]));
-    o = json_pack ("{s:s s:{s:s s:s? s:s?} s:b s:b s:i s:i s:i"
+    o = json_pack ("{s:s s:{s:s s:s? s:s?} s:b s:b s:i s:i s:i s:i"
                    " s:o s:o s:o s:o s:o s:o s:o s:o s:o}",
                    "instance", ctx->instance,
                    "releases",
@@ -77,6 +77,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "jobs", seen.counts.jobs,
                    "workflows", seen.counts.workflows,
                    "unmade", seen.counts.unmade,
+                   "remade", jobs_remade (ctx->jobs),
                    "phases", phases,
                    "states", states,
                    "agent", agent_status (ctx->agent),

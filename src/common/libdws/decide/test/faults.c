@@ -4,6 +4,7 @@
  * objects that somebody deletes, and jobs that end without an epilog.
  */
 
+#include "libdws/directive/command.h"
 #include "facts.h"
 
 /* The mounts that are left are looked for before unmounting is given up.
@@ -117,6 +118,32 @@ static void test_down (void **state)
 
 /* A mount that does not get done is the usual transient condition in PreRun.
  */
+/* NNF fails a workflow in Setup for Servers that its cache has not seen yet: that is
+ * tried again, once.
+ */
+static void test_outdated (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_SETUP, false);
+
+    f.wf.status = DWS_STATUS_ERROR;
+    f.wf.outdated = true;
+    assert_string_equal (decide (&f, 1000.), "teardown");
+    f.job.remade = true;
+    assert_string_equal (decide (&f, 1000.), "raise");
+    f.job.remade = false;
+    f.job.commands = DWS_COMMAND_JOBDW | DWS_COMMAND_CREATE_PERSISTENT;
+    assert_string_equal (decide (&f, 1000.), "raise");
+    f.job.commands = DWS_COMMAND_JOBDW;
+    f.wf.outdated = false;
+    assert_string_equal (decide (&f, 1000.), "raise");
+    f = facts (DWS_PHASE_DEPEND, DWS_STATE_SETUP, false);
+    f.job.first = DWS_FIRST_YES;
+    f.wf.first = true;
+    f.wf.status = DWS_STATUS_ERROR;
+    f.wf.outdated = true;
+    assert_string_equal (decide (&f, 1000.), "teardown");
+}
+
 static void test_tolerant_transient (void **state)
 {
     struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
@@ -521,6 +548,7 @@ int main (void)
         cmocka_unit_test (test_failure_tolerance),
         cmocka_unit_test (test_ready_without_nodes),
         cmocka_unit_test (test_down),
+        cmocka_unit_test (test_outdated),
         cmocka_unit_test (test_tolerant_transient),
         cmocka_unit_test (test_abandoned),
         cmocka_unit_test (test_abandoned_unbarred),

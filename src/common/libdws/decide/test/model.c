@@ -124,6 +124,8 @@ void model_read (struct model *m)
         m->given = 0;
         m->spoilt = 0;
     }
+    if (old.exists && !keep && old.outdated)
+        m->remade = 1;
     if (old.exists && !keep) {
         set_mask (m->stale, get_busy (m) & SIDE);
         m->saved = 0;
@@ -419,6 +421,7 @@ void model_restart_module (struct model *m)
     m->absent = !m->known;
     m->abandoned = m->phase == DWS_PHASE_EPILOG && m->late;
     m->crowded = 0;
+    m->remade = 0;
     m->standoff = 0;
     m->want_first = 0;
     m->make_first = 0;

@@ -31,6 +31,7 @@ struct model_workflow {
     uint8_t first;          // made to have the data before there are nodes
     uint8_t hidden;         // it has lost its label: no watch shows it
     uint8_t doubted;        // known: a watch or a list says that it is gone
+    uint8_t outdated;       // failed for Servers that NNF had not seen yet
 };
 
 #define MODEL_QUEUE 8
@@ -92,6 +93,7 @@ struct model {
     uint8_t want_first;     // of the RESOURCE_UPDATE in flight
     uint8_t make_first;     // of the CREATE in flight
     uint8_t crowded;        // there is no room for that
+    uint8_t remade;         // its workflow was made anew for one that is outdated
     uint8_t standoff;       // it has that, and idle nodes are kept from it
     uint8_t busy[MODEL_MASK];   // a bit mask, low byte first
     uint8_t stale[MODEL_MASK];  // of these, for an earlier workflow

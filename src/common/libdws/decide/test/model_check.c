@@ -341,6 +341,8 @@ void model_check_duties (const struct model *m, double now,
 {
     const struct model_workflow *wf = &m->seen;
     bool live = m->phase != DWS_PHASE_GONE && !m->abandoned;
+    bool again = wf->outdated && !m->remade && wf->state == DWS_STATE_SETUP
+                 && m->phase <= DWS_PHASE_PROLOG;
 
     if (in_doubt (m)) {
         if (!is_busy (m, DWS_ACT_LOOK))
@@ -350,7 +352,12 @@ void model_check_duties (const struct model *m, double now,
     if (wf->exists && wf->hidden && !is_busy (m, DWS_ACT_ADOPT))
         model_fail (check, "a workflow stays out of sight");
     check_queue (m, now, check);
-    if (live && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
+    if (again && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
+        && !wf->deleting && !m->exception
+        && !(wf->other && m->phase == DWS_PHASE_DEPEND)
+        && !is_busy (m, DWS_ACT_TEARDOWN))
+        model_fail (check, "an error of NNF's own is not tried again");
+    if (live && !again && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && (wf->state != DWS_STATE_TEARDOWN || m->phase == DWS_PHASE_EPILOG)
         && !wf->deleting && !(wf->other && m->phase == DWS_PHASE_DEPEND)
         && !m->exception && !m->raised && !m->teardown

@@ -110,6 +110,7 @@ static struct dws_job job_facts (const struct model *m)
         .stranded = m->stranded,
         .reported = m->reported,
         .first = m->first,
+        .remade = m->remade,
         .crowded = m->crowded,
         .standoff = m->standoff,
     };
@@ -131,6 +132,7 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .state = seen->state,
         .ready = seen->ready,
         .status = seen->status,
+        .outdated = seen->outdated,
         .deleting = seen->deleting,
         .finalizer = seen->finalizer,
         .unlabelled = seen->hidden,

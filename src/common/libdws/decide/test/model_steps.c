@@ -184,6 +184,12 @@ static void step_status (struct steps *s)
             step (s, &m);
             model_learn (&m);
             step (s, &m);
+            if (status != DWS_STATUS_ERROR || wf->state != DWS_STATE_SETUP
+                || wf->outdated || m.hand)
+                continue;
+            wf->outdated = 1;
+            model_learn (&m);
+            step (s, &m);
         }
     }
 }

@@ -367,6 +367,50 @@ static void test_times (void **state)
     dws_workflow_destroy (old);
 }
 
+#define FAILED(state, status, message) \
+    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u1'}," \
+    " 'spec': {'desiredState': '" state "'}," \
+    " 'status': {'state': '" state "', 'status': '" status "'," \
+    "  'message': 'DW Directive 0: " message "'}}"
+#define OUTDATED "WLM error: Allocation request does not meet directive requirements"
+
+/* Whether NNF has failed it for Servers that it had not seen is known of the object
+ * until that is gone.
+ */
+static void test_outdated (void **state)
+{
+    static const struct {
+        const char *text;
+        bool outdated;
+    } tab[] = {
+        { FAILED ("Setup", "Error", OUTDATED), true },
+        { FAILED ("Setup", "DriverWait", OUTDATED), false },
+        { FAILED ("PreRun", "Error", OUTDATED), false },
+        { FAILED ("Setup", "Error", "WLM error: storage directive requirements"
+                  " were not satisfied"), false },
+    };
+    struct dws_workflow *old;
+    struct dws_workflow *wf;
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        wf = wf_decode (tab[i].text);
+        assert_non_null (wf);
+        assert_int_equal (wf->outdated, tab[i].outdated);
+        dws_workflow_destroy (wf);
+    }
+    old = wf_decode (tab[0].text);
+    wf = wf_decode (FAILED ("Teardown", "DriverWait", ""));
+    dws_workflow_inherit (wf, old, 1.);
+    assert_true (wf->outdated);
+    dws_workflow_destroy (old);
+    old = wf;
+    wf = wf_decode (OTHER);
+    dws_workflow_inherit (wf, old, 1.);
+    assert_false (wf->outdated);
+    dws_workflow_destroy (old);
+    dws_workflow_destroy (wf);
+}
+
 /* The date of a TransientCondition outlives the process that has seen it begin,
  * in the same state.
  */
@@ -529,6 +573,7 @@ int main (void)
         cmocka_unit_test (test_trouble),
         cmocka_unit_test (test_refused),
         cmocka_unit_test (test_times),
+        cmocka_unit_test (test_outdated),
         cmocka_unit_test (test_stamp),
         cmocka_unit_test (test_broken),
         cmocka_unit_test (test_escaped),
