@@ -104,7 +104,7 @@ struct dws_workflow {
     char *noted;                // spec.jobID, of a stray one, or NULL
 
     bool made;                  // by this process, for the job that has it
-    bool doubted;               // a watch or a list says that it is gone: read it
+    bool doubted;               // what watches and lists tell may not be so: read it
                                 //  by name before anything else is done
     size_t breakdown_count;     // references in breakdown_refs
     char *breakdowns;           // JSON: array of what is of interest in the

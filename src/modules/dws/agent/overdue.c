@@ -8,7 +8,6 @@
 
 #include "libutil/errno_safe.h"
 #include "agent/agent.h"
-#include "agent/commands.h"
 #include "agent/overdue.h"
 #include "base/timer.h"
 #include "facts/jobs.h"
@@ -36,29 +35,14 @@ static bool is_turn (int looks)
     return (looks & (looks - 1)) == 0;
 }
 
-static void overdue_read_cb (struct dws_ctx *ctx, struct job *job,
-                             const struct command *cmd, json_t *report)
-{
-    json_t *status = json_object_get (report, "status");
-
-    if (job && job->wf && job->generation == cmd->generation
-        && json_integer_value (status) == 404)
-        jobs_forget_workflow (job);
-}
-
 static void see_job (struct job *job, void *arg)
 {
-    struct dws_workflow *wf = job->wf;
-
-    if (!is_awaited (wf) || job->version != job->still_version) {
+    if (!is_awaited (job->wf) || job->version != job->still_version) {
         job->still_version = job->version;
         job->still = 0;
     }
-    else if (is_turn (++job->still)
-             && agent_query (job->ctx->agent, job, overdue_read_cb,
-                             command_create ("get", "workflows", wf->namespace,
-                                             wf->name)) < 0)
-        flux_log_error (job->ctx->h, "%s", wf->name);
+    else if (is_turn (++job->still))
+        jobs_doubt_workflow (job);
 }
 
 /* What was asked while nobody answers would all be answered at once.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Reads workflows by their name that should have moved, and of which nothing has been
- * heard for a minute: a watch can be deaf, and a workflow out of its sight. The answer is
- * learned as each result is (agent/reports.c).
+ * Doubts workflows that should have moved, and of which nothing has been heard for a
+ * minute: a watch can be deaf. They are read by their names (act/look.c).
  */
 
 #ifndef DWS_OVERDUE_H

@@ -140,9 +140,9 @@ bool job_torn_down (const struct job *job);
  */
 void jobs_forget_workflow (struct job *job);
 
-/* A watch or a list has the workflow as gone. It may have lost the label that these
- * select by, or the list may be older than the workflow: it is read by its name
- * (act/look.c) before anything else is done.
+/* A watch or a list has the workflow as gone, or it does not move (agent/overdue.h). It
+ * may have lost the label that these select by, the list may be older than the workflow,
+ * or the watch deaf: it is read by its name (act/look.c) before anything else is done.
  */
 void jobs_doubt_workflow (struct job *job);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of overdue.c: which workflows are read by their names, and when.
+ * Unit tests of overdue.c: which workflows are doubted, and when.
  */
 
 #include "libdws/test/util.h"
 #include "agent/agent.h"
-#include "agent/commands.h"
 #include "agent/overdue.h"
 #include "facts/jobs.h"
 #include "test/timers.h"
@@ -20,9 +19,7 @@ static struct world {
     struct dws_workflow wf;
     struct overdue *overdue;
     enum dws_link link;
-    command_f cb;
     int asked;
-    int forgotten;
 } w;
 
 void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
@@ -31,35 +28,15 @@ void jobs_each (struct jobs *jobs, void (*cb)(struct job *job, void *arg),
     cb (&w.job, arg);
 }
 
-void jobs_forget_workflow (struct job *job)
+void jobs_doubt_workflow (struct job *job)
 {
     assert_ptr_equal (job, &w.job);
-    w.forgotten++;
+    w.asked++;
 }
 
 enum dws_link agent_link (const struct agent *agent)
 {
     return w.link;
-}
-
-json_t *command_create (const char *op, const char *kind, const char *namespace,
-                        const char *name)
-{
-    assert_string_equal (op, "get");
-    assert_string_equal (kind, "workflows");
-    assert_string_equal (namespace, "default");
-    assert_string_equal (name, "fluxjob-77");
-    return json_object ();
-}
-
-int agent_query (struct agent *agent, struct job *job, command_f cb,
-                 json_t *command)
-{
-    assert_ptr_equal (job, &w.job);
-    json_decref (command);
-    w.cb = cb;
-    w.asked++;
-    return 0;
 }
 
 static void setup (void)
@@ -72,8 +49,6 @@ static void setup (void)
     w.job.ctx = &w.ctx;
     w.job.wf = &w.wf;
     w.job.version = 5;
-    w.wf.name = "fluxjob-77";
-    w.wf.namespace = "default";
     w.wf.desired = DWS_STATE_SETUP;
     w.wf.state = DWS_STATE_PROPOSAL;
     w.wf.ready = true;
@@ -145,41 +120,11 @@ static void test_not_awaited (void **state)
     teardown ();
 }
 
-static void answer (struct job *job, int status, unsigned int generation)
-{
-    struct command cmd = { .generation = generation };
-    json_t *report = json_pack ("{s:b s:i}", "ok", status == 0,
-                                "status", status);
-
-    w.cb (&w.ctx, job, &cmd, report);
-    json_decref (report);
-}
-
-/* The job's workflow is gone if that says so, and another has not come since.
- */
-static void test_gone (void **state)
-{
-    setup ();
-    look (2);
-    answer (&w.job, 0, 0);
-    answer (&w.job, 500, 0);
-    answer (NULL, 404, 0);
-    answer (&w.job, 404, 1);
-    assert_int_equal (w.forgotten, 0);
-    answer (&w.job, 404, 0);
-    assert_int_equal (w.forgotten, 1);
-    w.job.wf = NULL;
-    answer (&w.job, 404, 0);
-    assert_int_equal (w.forgotten, 1);
-    teardown ();
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_still),
         cmocka_unit_test (test_not_awaited),
-        cmocka_unit_test (test_gone),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
