@@ -66,10 +66,10 @@ test_expect_success 'a file system is not made anew with another size' '
 test_expect_success 'a name that Kubernetes does not take is refused at once' '
 	kept="#DW create_persistent type=xfs capacity=1GiB name=" &&
 	long=$(printf "a%.0s" $(seq 64)) &&
-	for name in trailing- $long; do
-		test_must_fail nnf_submit "$kept$name" -N1 true 2>err &&
-		grep "name .$name" err || return 1
-	done &&
+	test_must_fail nnf_submit "${kept}trailing-" -N1 true 2>err &&
+	grep "trailing-. must end in" err &&
+	test_must_fail nnf_submit "$kept$long" -N1 true 2>err &&
+	grep "has 64 characters" err &&
 	stays_in_proposal no-name "${kept}trailing-" "is invalid: metadata.name" &&
 	nnf_clean
 '

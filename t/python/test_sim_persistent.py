@@ -179,8 +179,8 @@ def refused(api: Api, job: Job) -> str:
 @pytest.mark.parametrize(
     ("directive", "field"),
     [
-        (CREATE.replace("10GiB", "11GiB"), "dwDirective"),
-        (CREATE.replace("gfs2", "xfs"), "fsType"),
+        (CREATE.replace("10GiB", "11GiB"), "DWDirective"),
+        (CREATE.replace("gfs2", "xfs"), "FsType"),
     ],
 )
 def test_another_directive(api: Api, directive: str, field: str) -> None:
@@ -188,7 +188,7 @@ def test_another_directive(api: Api, directive: str, field: str) -> None:
     job = start(api, directive)
     assert refused(api, job) == (
         'internal error: admission webhook "vpersistentstorageinstance.kb.io" denied '
-        f"the request: spec.{field}: Forbidden: field is immutable"
+        f"the request: Spec.{field}: Forbidden: field is immutable"
     )
     job.remove()
 

@@ -269,16 +269,17 @@ class PersistentAdmission(Admission):
     """The webhook for persistent storage: what it is does not change."""
 
     webhook = "vpersistentstorageinstance.kb.io"
+    immutable = (("name", "Name"), ("fsType", "FsType"), ("dwDirective", "DWDirective"))
 
     def validate(self, obj: Object, old: Object | None) -> None:
         spec = obj.get("spec", {})
         if old is None:
             if spec.get("state") != "Active":
-                raise denied(self.webhook, "spec.state: Forbidden: must be Active")
+                raise denied(self.webhook, "Spec.State: Forbidden: must be Active")
             return
-        for key in ("name", "fsType", "dwDirective"):
+        for key, name in self.immutable:
             if spec.get(key) != old["spec"].get(key):
-                text = f"spec.{key}: Forbidden: field is immutable"
+                text = f"Spec.{name}: Forbidden: field is immutable"
                 raise denied(self.webhook, text)
 
 

@@ -182,7 +182,7 @@ static void test_refused (void **state)
         bool refused;
     } tab[] = {
         { "admission webhook \"vpersistentstorageinstance.kb.io\" denied the"
-          " request: spec.dwDirective: Forbidden: field is immutable", true },
+          " request: Spec.DWDirective: Forbidden: field is immutable", true },
         { "could not create: PersistentStorageInstance.x \"pp-\" is invalid:"
           " metadata.name: Invalid value", true },
         { "Servers.x \"a\" is invalid: metadata.resourceVersion: Invalid value:"
