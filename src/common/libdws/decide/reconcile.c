@@ -265,8 +265,7 @@ int reconcile_without (int skip,
                        const struct dws_workflow *wf,
                        const struct dws_policy *policy,
                        double now,
-                       struct dws_actions *out,
-                       int *applied)
+                       struct dws_actions *out)
 {
     struct view v = { job, wf, policy, now, out };
     unsigned int place;
@@ -278,8 +277,6 @@ int reconcile_without (int skip,
         return -1;
     }
     memset (out, 0, sizeof (*out));
-    if (applied)
-        *applied = -1;
     if (wf && wf->stray) {
         adopt (&v);
         return 0;
@@ -300,8 +297,6 @@ int reconcile_without (int skip,
             && (table[i].states & state)
             && (table[i].conditions & condition)) {
             table[i].fn (&v);
-            if (applied)
-                *applied = i;
             break;
         }
     }
@@ -315,5 +310,5 @@ int dws_reconcile (const struct dws_job *job,
                    double now,
                    struct dws_actions *out)
 {
-    return reconcile_without (-1, job, wf, policy, now, out, NULL);
+    return reconcile_without (-1, job, wf, policy, now, out);
 }

@@ -12,15 +12,12 @@ size_t reconcile_rows (void);
 const char *reconcile_row_name (size_t row);
 
 /* As dws_reconcile() without row number 'skip' (-1: with all of them).
- * The index of the row that was applied goes to 'applied', if it is not NULL,
- * or -1 if none was.
  */
 int reconcile_without (int skip,
                        const struct dws_job *job,
                        const struct dws_workflow *wf,
                        const struct dws_policy *policy,
                        double now,
-                       struct dws_actions *out,
-                       int *applied);
+                       struct dws_actions *out);
 
 #endif /* !LIBDWS_RECONCILE_PRIVATE_H */

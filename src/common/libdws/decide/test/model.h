@@ -111,7 +111,6 @@ struct model_check {
     int skip;               // row that is left out, or -1
     const char *failure;
     struct model end;       // where a job got stuck
-    uint32_t rows[2];       // bit N of them: row N was applied
 };
 
 /* How the world behaves while a job is followed to its end.

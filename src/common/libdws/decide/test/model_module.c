@@ -202,13 +202,12 @@ bool model_exposed (const struct model *m)
     return !m->lag || m->missing || (m->lag > 1 && !m->drained);
 }
 
-static int ask (const struct model *m, double now,
-                struct model_check *check, struct dws_actions *out)
+static void ask (const struct model *m, double now,
+                 struct model_check *check, struct dws_actions *out)
 {
     struct dws_job job = job_facts (m);
     struct dws_workflow wf = workflow_facts (m);
     struct dws_policy policy = limits;
-    int row = -1;
 
     if (m->unmount)
         policy.release_nodes = DWS_RELEASE_UNMOUNT;
@@ -219,16 +218,14 @@ static int ask (const struct model *m, double now,
         policy.prolog_timeout = SLOW;
     }
     if (reconcile_without (check->skip, &job, m->seen.exists ? &wf : NULL,
-                           &policy, now, out, &row) < 0)
+                           &policy, now, out) < 0)
         model_fail (check, "dws_reconcile() failed");
-    return row;
 }
 
 bool model_decide (struct model *m, double now, struct model_check *check)
 {
     struct dws_actions out;
     struct dws_actions again;
-    int row;
 
     if (!is_busy (m, DWS_ACT_DESIRE))
         m->want = 0;
@@ -282,10 +279,8 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->looked = !model_loses (m);
         return false;
     }
-    row = ask (m, now, check, &out);
+    ask (m, now, check, &out);
     ask (m, now, check, &again);
-    if (row >= 0)
-        check->rows[row / 32] |= 1U << (row % 32);
     if (memcmp (&out, &again, sizeof (out)) != 0)
         model_fail (check, "the same facts give other actions");
     if (out.count > DWS_ACTIONS_MAX / 2)

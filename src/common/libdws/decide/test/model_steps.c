@@ -187,6 +187,7 @@ static void step_status (struct steps *s)
             if (status != DWS_STATUS_ERROR || wf->state != DWS_STATE_SETUP
                 || wf->outdated || m.hand)
                 continue;
+            m.hand = 1;         // one trouble of this kind in a job's life
             wf->outdated = 1;
             model_learn (&m);
             step (s, &m);
