@@ -38,8 +38,9 @@ static const char *const data_first_choices[] = {
 const struct option config_options[] = {
     { "mapping", TYPE_TEXT, NULL, ANY, OFFSET (mapping),
       .help = "The file that flux-rabbitmapping(1) has written: which rabbit "
-        "serves which nodes. Required. The scheduler sched-rabbit(1) reads "
-        "it when it is loaded." },
+        "serves which nodes. Required. The module dws and the scheduler "
+        "flux-sched-rabbit(1) read it when they are loaded, and with flux "
+        "config reload." },
     { "kubeconfig", TYPE_TEXT, NULL, ANY, OFFSET (kubeconfig), .agent = true,
       .help = "How the agent reaches Kubernetes. If it is not set: "
         "$KUBECONFIG of the agent, then ~/.kube/config of the user that it "
