@@ -26,9 +26,9 @@ prolog_timeout () {
 # Configured here, not from the start: then a flux-core would load the module and
 # the plugin by itself.
 test_expect_success 'configure rabbits' '
-	cat >>"$DWS_TMP/conf.d/test.toml" <<-\EOT &&
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-EOT &&
 	[rabbit]
-	mapping = "/nonexistent"
+	mapping = "$DWS_SRCDIR/t/data/rabbitmap/mapping.json"
 	prolog_timeout = "10m"
 	EOT
 	flux config reload
@@ -63,7 +63,10 @@ test_expect_success 'a prolog_timeout of 0 is none' '
 	esac
 	EOF
 	chmod +x bin/flux &&
-	jobid=$(flux submit -S dw=" #DW persistentdw name=aa" true) &&
+	# Without the plugin flux submit refuses directives.
+	flux submit --dry-run -S dw=" #DW persistentdw name=aa" true >dw.json &&
+	jobid=$(flux python -c "import flux, flux.job
+print(flux.job.submit(flux.Flux(), open(\"dw.json\").read()).f58)") &&
 	for limit in 0 0s 0.0m; do
 		prolog_timeout $limit &&
 		FLUX_JOB_ID=$jobid $PROLOG || return 1

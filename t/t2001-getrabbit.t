@@ -22,11 +22,13 @@ test_expect_success 'without a configured mapping the key is named' '
 '
 test_expect_success 'a mapping that is not there is named' '
 	cp $DWS_TMP/conf.d/test.toml saved.toml &&
-	printf "[rabbit]\nmapping = \"/nonexistent\"\n" \
+	cp "$DWS_SRCDIR/t/data/rabbitmap/mapping.json" gone.json &&
+	printf "[rabbit]\nmapping = \"$PWD/gone.json\"\n" \
 		>>$DWS_TMP/conf.d/test.toml &&
 	flux config reload &&
+	rm gone.json &&
 	test_must_fail flux getrabbit 2>err &&
-	grep "/nonexistent: No such file" err
+	grep "/gone.json: No such file" err
 '
 test_expect_success 'configure a mapping' '
 	cp saved.toml $DWS_TMP/conf.d/test.toml &&

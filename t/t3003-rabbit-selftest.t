@@ -42,11 +42,13 @@ test_expect_success '1: no configuration' '
 	finds "broker module" "dws is not loaded"
 '
 test_expect_success '2: a mistyped key and a mapping that is not there' '
-	printf "[rabbit]\nmapping = \"/nonexistent\"\nmaping = 5\n" \
+	cp "$DWS_SRCDIR/t/data/rabbitmap/mapping.json" gone.json &&
+	printf "[rabbit]\nmapping = \"$PWD/gone.json\"\nmaping = 5\n" \
 		>>"$DWS_TMP/conf.d/test.toml" &&
 	flux config reload &&
+	rm gone.json &&
 	finds configuration "rabbit.maping: unknown key" &&
-	finds configuration "rabbit.mapping: /nonexistent: No such file"
+	finds configuration "rabbit.mapping: .*/gone.json: No such file"
 '
 test_expect_success '3: the broker module is not loaded' '
 	restore &&
