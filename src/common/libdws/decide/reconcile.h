@@ -186,8 +186,8 @@ int dws_reconcile (const struct dws_job *job,
 bool dws_is_first (const struct dws_job *job, const struct dws_workflow *wf);
 
 /* Of a job that is let go by the epilog timeout: true if no node that has a mount
- * of its workflow ('wf', NULL as for dws_reconcile()) can be given to another job. What is
- * under way has been sent; the caller waits for the answer.
+ * of its workflow ('wf', NULL as for dws_reconcile()) can be given to another job.
+ * What is under way has been sent; the caller waits for the answer.
  */
 bool dws_nodes_secured (const struct dws_job *job,
                         const struct dws_workflow *wf);

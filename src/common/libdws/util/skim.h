@@ -61,7 +61,8 @@ size_t dws_skim_events (const char *text, size_t size, struct dws_event *events,
 
 /* Of events of one object that tell no more than that it has changed again leave only
  * the last: one is left out if the next of the same object (by uid, too) is MODIFIED and
- * not of a lower resourceVersion, unless it is DELETED itself. It is ADDED then if the one before it was. None is left
+ * not of a lower resourceVersion, unless it is DELETED itself. It is ADDED then if the
+ * one before it was. None is left
  * out before one that has to be decoded, which is rare. Returns how many are left, in
  * their order.
  */

@@ -200,7 +200,8 @@ static void progress_listed (struct job *job, int index, json_t *objects)
     double bytes;
     int progress = dws_movements_progress (objects, &bytes);
 
-    dws_workflow_set_progress (job->wf, progress, bytes, timeline_now (job->ctx->timeline));
+    dws_workflow_set_progress (job->wf, progress, bytes,
+                               timeline_now (job->ctx->timeline));
 }
 
 const struct action action_progress = {

@@ -418,8 +418,8 @@ static void expect_up (struct world *w, const char *text)
     answer (w, msg, "{}");
 }
 
-/* The plugin is told how many nodes are up, and how many there are, once: when it is there, when the number
- * changes, when the scheduler is one that need not know, and when the plugin comes again.
+/* The plugin is told how many nodes are up, and how many there are, once: when it is
+ * there, when the number changes, when the scheduler is one that need not know, and when the plugin comes again.
  */
 static void test_nodes_up (void **state)
 {
