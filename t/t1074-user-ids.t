@@ -115,11 +115,14 @@ test_expect_success 'one that the service knows of has one, and the service ends
 	dws_wait_event $jobid epilog-start && dws_wait_event $jobid clean &&
 	dws_ctl release all && dws_clean
 '
-# The plugin was away when it was submitted: otherwise it would have been refused.
+# The plugin was away when it was submitted: otherwise it would have been refused. The
+# commands refuse it too, and are left out.
 test_expect_success 'a number of nodes to do without that is too large is none' '
+	flux submit --dry-run -N1 -S dw="$DWS_DIRECTIVE" true |
+		jq ".attributes.system.dw_failure_tolerance = 3000000000" >jobspec &&
 	flux jobtap remove dws-jobtap.so &&
 	flux queue stop --all &&
-	jobid=$(dws_submit -S dw_failure_tolerance=3000000000 true) &&
+	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" $(id -u) <jobspec) &&
 	dws_wait_event $jobid priority &&
 	flux jobtap load "$DWS_PLUGINS/dws-jobtap.so" &&
 	flux queue start --all &&

@@ -32,6 +32,7 @@ test_expect_success 'everything is where Flux and the system look for it' '
 	/etc/flux/rc1.d/01-rabbit-rc
 	/usr/bin/flux-coral2-dws
 	/usr/lib/systemd/system/flux-coral2-dws.service
+	/usr/lib/systemd/system/flux.service.d/flux-dws.conf
 	/usr/lib64/flux/job-manager/plugins/dws-jobtap.so
 	/usr/lib64/flux/modules/dws.so
 	/usr/lib64/flux/modules/sched-rabbit.py

@@ -26,9 +26,10 @@ coral2_package () {
 	dpkg-deb --build coral2 &&
 	dpkg -i coral2.deb
 }
-# contents: what each file of flux-coral2 is, wherever it is
+# contents: what each file of flux-coral2 is, wherever it is. Bytecode is a cache: Python
+# writes it anew from whichever source lies beside it.
 contents () {
-	dpkg -L flux-coral2 | while read -r file; do
+	dpkg -L flux-coral2 | grep -v "\.pyc$" | while read -r file; do
 		test -d "$file" && ! test -L "$file" && continue
 		if test -L "$file"; then
 			echo "$file -> $(readlink "$file")"

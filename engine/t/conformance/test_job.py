@@ -41,7 +41,8 @@ class TestSubmit(Case):
         for urgency in (-1, 32):
             with self.fails(errno.EINVAL, "urgency range is [0:31]"):
                 job.submit(self.handle, self.jobspec(), urgency=urgency)
-        with self.fails(errno.EINVAL, "could not unwrap jobspec: Invalid argument"):
+        # The rest of the text depends on whether Flux was built with flux-security.
+        with self.fails(errno.EINVAL, "unwrap"):
             job.submit(self.handle, self.jobspec(), pre_signed=True)
 
     def test_infeasible(self):
