@@ -190,6 +190,29 @@ test_expect_success 'the epilog starts nnf-clientmount' '
 	echo "start nnf-clientmount" >expected &&
 	test_cmp expected calls
 '
+# no_flux COMMAND...: run it where there is a PATH without flux
+no_flux () {
+	mkdir -p others &&
+	for name in bash env dirname jq awk; do
+		ln -sf "$(command -v $name)" others || return 1
+	done &&
+	ln -sf "$PWD/bin/systemctl" others &&
+	PATH=$PWD/others "$@"
+}
+test_expect_success 'a Flux that cannot be asked is an error, and unmounting begins' '
+	rm calls &&
+	test_must_fail env FLUX_URI=local:///nowhere FLUX_JOB_ID=$jobid $PROLOG 2>err &&
+	grep "could not ask Flux for rabbit.mapping" err &&
+	test_must_fail no_flux env FLUX_JOB_ID=$jobid $PROLOG 2>err &&
+	grep "flux: command not found" err &&
+	test_must_fail test -e calls &&
+	test_must_fail env FLUX_URI=local:///nowhere $EPILOG 2>err &&
+	grep "could not ask Flux for rabbit.mapping" err &&
+	test_must_fail no_flux $EPILOG 2>err &&
+	grep "flux: command not found" err &&
+	printf "start nnf-clientmount\n%.0s" 1 2 >expected &&
+	test_cmp expected calls
+'
 test_expect_success 'without [rabbit] both leave it alone' '
 	rm calls &&
 	echo "{}" >conf.json &&

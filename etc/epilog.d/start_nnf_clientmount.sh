@@ -4,8 +4,14 @@
 # may be using what is mounted.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# Not a rabbit system?
-flux config get rabbit.mapping >/dev/null 2>&1 || exit 0
+rc=0
+# An answer is needed to tell a system without rabbits from a Flux that cannot be asked.
+if ! mapping=$(flux config get --default= rabbit.mapping); then
+    echo "$0: could not ask Flux for rabbit.mapping: is flux on PATH, and FLUX_URI right?" >&2
+    rc=1
+elif test -z "$mapping"; then
+    exit 0
+fi
 
 # Print the daemons that the job's directives require. They must not go on because
 # nobody could be asked, unless somebody hears of it.
@@ -19,7 +25,6 @@ required_daemons () {
     fi
 }
 
-rc=0
 if test -n "$FLUX_JOB_ID"; then
     if ! units=$(required_daemons); then
         # They may go on running: the node is not to be given to the next job.

@@ -7,8 +7,12 @@
 
 set -o pipefail
 
-# Not a rabbit system?
-flux config get rabbit.mapping >/dev/null 2>&1 || exit 0
+# An answer is needed to tell a system without rabbits from a Flux that cannot be asked.
+if ! mapping=$(flux config get --default= rabbit.mapping); then
+    echo "$0: could not ask Flux for rabbit.mapping: is flux on PATH, and FLUX_URI right?" >&2
+    exit 1
+fi
+test -n "$mapping" || exit 0
 
 if test -z "$FLUX_JOB_ID"; then
     echo "$0: FLUX_JOB_ID is not set" >&2
