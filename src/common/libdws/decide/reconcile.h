@@ -140,6 +140,7 @@ enum dws_action_kind {
  * asked for again. The caller sets and clears the bits.
  */
 #define DWS_BUSY(kind) (1ULL << (kind))
+_Static_assert (DWS_ACT_COUNT <= 64, "job->busy has too few bits");
 
 /* Bits in job->saved: the timing of a state, the object before Teardown.
  */
