@@ -223,24 +223,12 @@ def _sum_row(rows: list[table.Row]) -> table.Row:
         return Size(sum(getattr(row, field) or 0 for row in rows))
 
     used, capacity, foreign = total("used"), total("capacity"), total("foreign")
-    return SimpleNamespace(
-        name="total",
-        state="",
-        capacity=capacity,
-        free=total("free"),
-        used=used,
-        foreign=foreign,
-        use=percent(used + foreign, capacity),
-        links="",
-        broken="",
-        drives="",
-        allocations="",
-        nodes="",
-        reason="",
-        since="",
-        by="",
-        message="",
-    )
+    row = SimpleNamespace(**dict.fromkeys(RABBIT_FIELDS, ""))
+    row.name = "total"
+    row.capacity, row.free = capacity, total("free")
+    row.used, row.foreign = used, foreign
+    row.use = percent(used + foreign, capacity)
+    return row
 
 
 def _summary(rows: list[table.Row]) -> str:
