@@ -198,6 +198,17 @@ test_expect_success 'drain_queues says where' '
 	settled ".badrabbit == \"node1\"" &&
 	test "$(drained_for "$LINK_REASON")" = 1
 '
+test_expect_success 'a virtual queue has the nodes of its parent' '
+	flux resource undrain node1 &&
+	configure "drain_queues = [\"quick\"]" "[queues.quick]" "parent = \"fast\"" \
+		"[queues.fast]" "requires = [\"fast\"]" &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = "" &&
+	configure "drain_queues = [\"quick\"]" "[queues.quick]" "parent = \"batch\"" \
+		"[queues.batch]" &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = 1
+'
 test_expect_success 'wrong values are refused by name' '
 	test_must_fail configure "drain_queues = [\"nowhere\"]" 2>err &&
 	grep "rabbit.drain_queues: there is no queue nowhere" err &&

@@ -53,6 +53,7 @@ def test_formats_that_do_not(keys, text):
         },
         {"policy": {"limits": {"job-size": {"max": {"nnodes": 4}}}}},
         {"queues": {"debug": LIMIT, "batch": {}}},
+        {"queues": {"debug": {}, "quick": {"parent": "debug"}}},
     ],
 )
 def test_policies_that_refuse_jobs_while_nodes_are_busy(config):
@@ -69,6 +70,7 @@ def test_policies_that_refuse_jobs_while_nodes_are_busy(config):
         LIMIT,
         DEFAULT,
         {"queues": {"debug": LIMIT, "batch": DEFAULT}},
+        {"queues": {"debug": LIMIT, "quick": {"parent": "debug"}}},
     ],
 )
 def test_policies_and_limits_that_do_not(config):

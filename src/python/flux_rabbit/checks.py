@@ -270,8 +270,12 @@ def _refuses_busy(config: Object) -> bool:
     policies = {str(table.get("queue-policy") or "fcfs")}
     for pair in str(table.get("queue-policy-per-queue") or "").split():
         policies.add(pair.rpartition(":")[2])
-    queues = (config.get("queues") or {}).values()
-    limited = _limited(config) or (queues and all(_limited(q) for q in queues))
+    queues = config.get("queues") or {}
+    # A virtual queue has the policy of its parent, but for what it sets itself.
+    policies_of = [(q, queues.get(q.get("parent")) or {}) for q in queues.values()]
+    limited = _limited(config) or (
+        policies_of and all(any(map(_limited, both)) for both in policies_of)
+    )
     return not limited and not policies.isdisjoint(IMPATIENT_POLICIES)
 
 

@@ -140,8 +140,8 @@ const struct option config_options[] = {
         "drained stays drained, and one that an admin has undrained is not "
         "drained again for the same loss." },
     { "drain_queues", TYPE_TEXTS, NULL, ANY, OFFSET (drain_queues),
-      .help = "Drain only nodes of these queues. If it is not set: all nodes "
-        "that have a rabbit." },
+      .help = "Drain only nodes of these queues; a virtual queue has those of its "
+        "parent. If it is not set: all nodes that have a rabbit." },
     { "soft_drain", TYPE_BOOL, "true", ANY, OFFSET (soft_drain),
       .help = "Give nodes that have lost the link the property badrabbit, "
         "which keeps rabbit jobs away and no others." },

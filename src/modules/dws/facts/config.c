@@ -76,6 +76,17 @@ static bool is_text_array (json_t *array)
     return json_is_array (array);
 }
 
+/* The queue whose nodes a queue has: its own, or those of its parent (RFC 33). NULL if
+ * there is no such queue.
+ */
+static json_t *queue_with_nodes (json_t *queues, const char *name)
+{
+    json_t *queue = json_object_get (queues, name);
+    json_t *parent = json_object_get (queue, "parent");
+
+    return parent ? json_object_get (queues, json_string_value (parent)) : queue;
+}
+
 /* The properties that nodes of each of the queues have; a queue that requires
  * no property is on all nodes.
  */
@@ -90,12 +101,13 @@ static int find_queues (struct dws_config *config, json_t *queues,
     if (!(config->drain_properties = json_array ()))
         return dws_error_nomem (error);
     json_array_foreach (config->drain_queues, index, name) {
-        json_t *queue = json_object_get (queues, json_string_value (name));
+        json_t *queue = queue_with_nodes (queues, json_string_value (name));
         json_t *requires = json_object_get (queue, "requires");
 
         if (!queue)
             return dws_error (error, EINVAL,
-                              "rabbit.drain_queues: there is no queue %s",
+                              "rabbit.drain_queues: there is no queue %s, or"
+                              " not its parent",
                               json_string_value (name));
         if (requires && !is_text_array (requires))
             return dws_error (error, EINVAL,
