@@ -439,6 +439,28 @@ done:
     return rc;
 }
 
+/* A host of the mapping has one rank: the graph would have the first, and no other.
+ */
+static int check_ranks (const struct dws_jgf *jgf, dws_error_t *error)
+{
+    const struct rset *rs = jgf->rs;
+
+    for (size_t i = 0; i < rs->count; i++) {
+        const struct rset_host *host = &rs->hosts[i];
+        const struct rset_host *first = rset_find (rs, host->name);
+
+        if (host != first && dws_topology_find_host (jgf->topo, host->name) >= 0)
+            return dws_error (error,
+                              EINVAL,
+                              "R has ranks %u and %u for host %.60s of the"
+                              " rabbitmapping",
+                              first->rank,
+                              host->rank,
+                              host->name);
+    }
+    return 0;
+}
+
 /* Every compute node of the mapping must be in R.
  */
 static int validate (const struct dws_jgf *jgf, dws_error_t *error)
@@ -520,6 +542,7 @@ struct dws_jgf *dws_jgf_create (json_t *R,
     jgf->topo = topo;
     jgf->chunks = opts->chunks;
     if (!(jgf->rs = rset_create (R, opts->exclude, error))
+        || check_ranks (jgf, error) < 0
         || (opts->validate && validate (jgf, error) < 0)
         || walk_all (jgf, NULL, count_vertex, error) < 0)
         goto error;
