@@ -64,8 +64,19 @@ test_expect_success 'all failed nodes are drained, each once' '
 	grep "draining node\[1-2\]" out &&
 	dws_drained "node[1-2]" &&
 	test "$(flux resource drain -no "{reason}")" = \
-		"rabbit: file systems are missing" &&
+		"rabbit: file systems are missing"
+'
+test_expect_success 'so they are when it runs again, and another has failed' '
+	flux resource undrain node2 && flux resource drain node2 "an admin" &&
+	fail $jobid node3 &&
+	rc $jobid &&
+	dws_drained "node[1-3]" &&
+	flux resource drain -no "{nodelist} {reason}" >drained &&
+	grep "node2 an admin" drained &&
 	undrain_all
+'
+test_expect_success 'a broker that cannot be asked is an error' '
+	test_must_fail env FLUX_URI=local:///nowhere bash "$RC"
 '
 test_expect_success 'a job that cannot be asked about is an error' '
 	test_must_fail rc fzzzzzzzz &&
