@@ -94,6 +94,20 @@ test_expect_success 'it is the same after the module was reloaded' '
 	reload && persistent show keep --json >json && jq .expires json >after &&
 	test_cmp before after
 '
+test_expect_success 'it is the same after a backup was restored that lacks the file system' '
+	dws_ctl backup >backup.out &&
+	create since --expires 40d &&
+	is since ".[0].expires > 0" &&
+	persistent show since --json >json && jq .expires json >before &&
+	dws_ctl restore >restore.out &&
+	gone since &&
+	flux kvs get dws.expiry >ledger && cat ledger &&
+	dws_ctl restore >restore.out &&
+	is since "length == 1" &&
+	persistent show since --json >json && jq .expires json >after &&
+	test_cmp before after &&
+	persistent destroy since --yes && gone since
+'
 test_expect_success 'there is a longest time, which also is the default' '
 	configure persistent_lifetime "\"10d\"" &&
 	test_must_fail flux submit -N1 -S \

@@ -49,6 +49,17 @@ def test_what_has_come_since_is_lost(sim):
     assert sim.state()["allocated"] == {}
 
 
+def test_a_second_restore_undoes_the_first(sim):
+    api = Api(sim)
+    sim.ctl("backup")
+    Job(api, "since", XFS).wait("Proposal")
+    then = versions(api)
+    sim.ctl("restore")
+    assert versions(api) == {}
+    sim.ctl("restore")
+    assert versions(api) == then
+
+
 def test_what_was_there_is_there_again(sim):
     api = Api(sim)
     job = Job(api, "job", XFS)

@@ -138,14 +138,16 @@ class Control(Switches):
 
     async def restore(self, args: Object) -> Object:
         """The backup, as is done to the etcd of a cluster that has lost its own: all
-        watches end with that, and versions are again what they were."""
+        watches end with that, and versions are again what they were. All objects as
+        they were before that are the backup of the next time."""
         if self._backup is None:
             raise ValueError("there is no backup")
-        before = self._sim.store.version
+        backup, self._backup = self._backup, self._sim.store.backup()
+        before = self._backup.version
         watches = self._sim.server.drop_watches()
         self._sim.server.forget_lists()
-        await self._sim.controllers.go_back(self._sim.store, self._backup)
-        return {"version": self._backup.version, "was": before, "watches": watches}
+        await self._sim.controllers.go_back(self._sim.store, backup)
+        return {"version": backup.version, "was": before, "watches": watches}
 
     async def token(self, args: Object) -> Object:
         context = text_of(args, "user", "wlm")

@@ -24,15 +24,16 @@
  */
 #define LONGEST 1E10
 
-/* The file system of a job that is gone may still be told of: watches do not keep
- * each other's time (s).
+/* Keep the entry of a file system that is not listed for so long (s): watches do not
+ * keep each other's time, so a job may be gone before its file system is told of, and
+ * a list of an older backup, or of a server that lags, lacks one that exists.
  */
 #define GONE_GRACE 600.
 
 struct leases {
     struct dws_ctx *ctx;
     json_t *ledger;             // name -> {"job", "userid", "lifetime", "gone"?},
-                                //  or then {"uid", "expires", "told"?}
+                                //  or then {"uid", "expires", "told"?, "gone"?}
 };
 
 /* The ledger
@@ -260,18 +261,18 @@ static void read_lease (struct leases *leases, const char *name,
 /* Settle
  */
 
-/* The job that was to make a file system is gone, and there is none: it has failed, or
- * the file system was not told of yet. Returns true if the entry is changed, or is to go
- * ('*drop').
+/* There is no such file system: it is destroyed or not listed for now, or the job that
+ * was to make it is gone and has failed, or it was not told of yet. Returns true if the
+ * entry is changed, or is to go ('*drop').
  */
 static bool settle_gone (struct leases *leases, json_t *entry, double now,
                          bool *drop)
 {
-    json_int_t id = json_integer_value (json_object_get (entry, "job"));
+    json_t *id = json_object_get (entry, "job");
     json_t *gone = json_object_get (entry, "gone");
     struct timeline *timeline = leases->ctx->timeline;
 
-    if (jobs_find (leases->ctx->jobs, id))
+    if (id && jobs_find (leases->ctx->jobs, json_integer_value (id)))
         return false;
     if (!gone)
         return json_object_set_new (entry, "gone", json_real (now)) == 0;
@@ -308,6 +309,17 @@ static bool bind_entry (struct timeline *timeline, json_t *entry,
     return true;
 }
 
+/* An entry that has a uid says nothing of another file system of that name.
+ */
+static bool settle_bound (struct leases *leases, json_t *entry,
+                          json_t *description, double now, bool *drop)
+{
+    if (!description)
+        return settle_gone (leases, entry, now, drop);
+    *drop = !is_bound (entry, description);
+    return json_object_del (entry, "gone") == 0 || *drop;
+}
+
 /* The same of any entry.
  */
 static bool settle_entry (struct leases *leases, const char *name, json_t *entry,
@@ -316,10 +328,8 @@ static bool settle_entry (struct leases *leases, const char *name, json_t *entry
     json_t *o = persistent_find (leases->ctx->persistent, name);
 
     *drop = false;
-    if (!json_object_get (entry, "lifetime")) {
-        *drop = !is_bound (entry, o);
-        return *drop;
-    }
+    if (!json_object_get (entry, "lifetime"))
+        return settle_bound (leases, entry, o, now, drop);
     return o ? bind_entry (leases->ctx->timeline, entry, o, drop)
              : settle_gone (leases, entry, now, drop);
 }
@@ -491,9 +501,14 @@ flux_future_t *leases_set (struct dws_ctx *ctx, const char *name, double expires
 json_t *leases_status (const struct leases *leases)
 {
     const struct sweeps *sweeps = leases->ctx->sweeps;
+    const char *name;
+    json_t *entry;
+    int listed = 0;
 
+    json_object_foreach (leases->ledger, name, entry)
+        listed += json_object_get (entry, "gone") == NULL;
     return json_pack ("{s:i s:i s:i}",
-                      "listed", (int)json_object_size (leases->ledger),
+                      "listed", listed,
                       "destroying", (int)sweeps_count (sweeps),
                       "destroyed", sweeps_destroyed (sweeps));
 }
