@@ -201,6 +201,21 @@ test_expect_success 'its owner destroys it' '
 	persistent keep "length == 0" &&
 	dws_clean
 '
+test_expect_success 'one that no list shows is looked for by its name, and destroyed' '
+	dws_ctl deny persistentstorageinstances:list persistentstorageinstances:watch &&
+	dws_ctl api --drop-watches >dropped.out &&
+	jobid=$(flux submit -N1 -S dw="$CREATE" true) &&
+	done_well $jobid &&
+	dws_k8s get persistentstorageinstances keep >keep.json &&
+	persistent keep "length == 0" &&
+	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=kept" true) &&
+	exception $jobid dws-create "there is no persistent file system .kept. .fault: user" &&
+	jobid=$(flux submit -N1 -S dw="$DESTROY" true) &&
+	done_well $jobid &&
+	test_must_fail dws_k8s get persistentstorageinstances keep &&
+	dws_ctl deny &&
+	dws_clean
+'
 test_expect_success 'a Lustre file system is used from any node' '
 	jobid=$(flux submit -N1 --requires=rank:0 \
 		-S dw="#DW create_persistent type=lustre capacity=50GiB name=lus" true) &&

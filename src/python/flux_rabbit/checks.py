@@ -26,7 +26,7 @@ RIGHTS = {
     "storages": "get list patch watch",
     "directivebreakdowns": "get",
     "clientmounts": "list",
-    "persistentstorageinstances": "list watch",
+    "persistentstorageinstances": "get list watch",
     "secrets": "get",
     "systemconfigurations": "get list",
     "systemstatuses": "get patch",

@@ -33,6 +33,27 @@ static bool create_ready (struct job *job)
         && leases_promise (job);
 }
 
+enum {
+    CREATE,
+    FIND,
+};
+
+/* A watch that lags, or a list of an older backup, may lack the file system that the job
+ * is to destroy: only a 404 for its name says that there is none.
+ */
+static int find_persistent (struct job *job)
+{
+    char name[DWS_PERSISTENT_NAME_SIZE];
+
+    if (!persistent_unlisted (job->ctx->persistent, job, name)) {
+        errno = ENOMEM;
+        return -1;
+    }
+    return act_send (job, &action_create, FIND,
+                     command_create ("get", "persistentstorageinstances",
+                                     DWS_NAMESPACE, name));
+}
+
 static int run_create (struct job *job, const struct dws_action *wanted)
 {
     dws_error_t error;
@@ -52,13 +73,15 @@ static int run_create (struct job *job, const struct dws_action *wanted)
         act_refuse (job, error.text);
         return 0;
     }
-    /* Without a link to Kubernetes a file system that is not known may exist
-     * all the same. */
-    if (agent_link (job->ctx->agent) == DWS_LINK_UP
-        && (persistent_check (job->ctx->persistent, job, &error) < 0
-            || leases_check (job, &error) < 0)) {
-        act_refuse (job, error.text);
-        return 0;
+    if (persistent_check (job->ctx->persistent, job, &error) < 0
+        || leases_check (job, &error) < 0) {
+        if (errno == ENOENT)
+            return find_persistent (job);
+        /* Without a link, file systems may be others by now. */
+        if (agent_link (job->ctx->agent) == DWS_LINK_UP) {
+            act_refuse (job, error.text);
+            return 0;
+        }
     }
     /* A job that has been let in once is not refused for drives lost since. */
     if (job->facts->phase == DWS_PHASE_DEPEND
@@ -82,7 +105,7 @@ static int run_create (struct job *job, const struct dws_action *wanted)
                                     job->ctx->instance, first_wanted (job),
                                     &error)))
         return -1;
-    return act_send (job, &action_create, 0,
+    return act_send (job, &action_create, CREATE,
                      command_create_with ("create", "workflows",
                                           DWS_NAMESPACE,
                                           job_workflow (job, name),
@@ -129,11 +152,27 @@ static void take_other_name (struct job *job)
     job->taken = true;
 }
 
+static bool find_result (struct job *job, const struct result *result)
+{
+    dws_error_t error;
+
+    if (!result->ok && result->status != 404)
+        return false;
+    if (result->ok)
+        persistent_learn (job->ctx->persistent, result->object, false);
+    if (persistent_check (job->ctx->persistent, job, &error) == 0)
+        return run_create (job, NULL) == 0;
+    act_refuse (job, error.text);
+    return true;
+}
+
 static bool create_result (struct job *job, const struct result *result)
 {
     bool ok = result->ok;
     char name[DWS_NAME_SIZE];
 
+    if (result->index == FIND)
+        return find_result (job, result);
     if (!ok && result->status == 409 && result->workflow.s) {
         if (!is_ours (job->ctx, result->workflow)) {
             take_other_name (job);

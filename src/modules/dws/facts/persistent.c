@@ -416,7 +416,7 @@ static int check_destroy (const struct question *q, const char *name)
     json_t *o;
 
     if (!(o = persistent_find (q->p, name)))
-        return dws_error (q->error, EINVAL,
+        return dws_error (q->error, ENOENT,
                           "there is no persistent file system '%s'", name);
     json_unpack (o, "{s:I s:s}", "userid", &userid, "user", &user);
     if (userid == (json_int_t)q->job->facts->userid)
@@ -432,6 +432,30 @@ static int check_named (unsigned command, const char *name, void *arg)
     if (command == DWS_COMMAND_DESTROY_PERSISTENT)
         return check_destroy (arg, name);
     return 0;
+}
+
+struct unlisted {
+    const struct persistent *p;
+    char *name;
+};
+
+static int copy_unlisted (unsigned command, const char *name, void *arg)
+{
+    struct unlisted *unlisted = arg;
+
+    if (command != DWS_COMMAND_DESTROY_PERSISTENT
+        || persistent_find (unlisted->p, name))
+        return 0;
+    snprintf (unlisted->name, DWS_PERSISTENT_NAME_SIZE, "%s", name);
+    return 1;
+}
+
+bool persistent_unlisted (const struct persistent *p, const struct job *job,
+                          char name[DWS_PERSISTENT_NAME_SIZE])
+{
+    struct unlisted unlisted = { .p = p, .name = name };
+
+    return persistent_each_named (job, copy_unlisted, &unlisted) != 0;
 }
 
 int persistent_check (const struct persistent *p,

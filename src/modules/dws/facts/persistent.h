@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "libdws/tell/persistent.h"
 #include "facts/jobs.h"
 
 /* The names of owners are looked up by the worker, which must not outlive it.
@@ -75,11 +76,17 @@ int persistent_permitted (const struct dws_ctx *ctx,
 
 /* Can the file systems that the job wants to create or destroy be created or
  * destroyed, as far as one can know beforehand? Fails with EINVAL and a text for
- * the user.
+ * the user; with ENOENT if one is not listed that the job wants to destroy.
  */
 int persistent_check (const struct persistent *p,
                       const struct job *job,
                       dws_error_t *error);
+
+/* The first file system that the job wants to destroy and that is not listed. Returns
+ * false if there is none.
+ */
+bool persistent_unlisted (const struct persistent *p, const struct job *job,
+                          char name[DWS_PERSISTENT_NAME_SIZE]);
 
 /* Is a file system that the job, which is about to start, is to destroy used by
  * others? NNF would fail its Teardown, when the job has its result. Fails with
