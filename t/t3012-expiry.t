@@ -161,6 +161,54 @@ test_expect_success 'one is spared that gets more time before its Teardown' '
 	dws_ctl release Proposal &&
 	is spared ".[0].state == \"Active\""
 '
+LABEL=flux-framework.org/instance
+# named: the workflow that destroys it is
+named () {
+	dws_k8s get persistentstorageinstances lost >lost.json &&
+	sweep=fluxexpiry-$(jq -r .metadata.uid lost.json)
+}
+# unlabelled STATE LABEL: one is being destroyed whose workflow has lost its label
+unlabelled () {
+	create lost && dws_ctl hold $1 &&
+	extend lost 2s &&
+	dws_wait_status ".expiry.destroying == 1" &&
+	named &&
+	dws_ctl wait-state $sweep $1 --timeout $DWS_LIMIT &&
+	dws_k8s patch workflows $sweep \
+		"{\"metadata\": {\"labels\": {\"$LABEL\": $2}}}" >patched
+}
+labelled () {
+	dws_k8s get workflows $sweep >sweep.json &&
+	jq -e ".metadata.labels.\"$LABEL\" != null
+		and .metadata.labels.\"$LABEL\" != \"another\"" sweep.json
+}
+for state in Proposal Teardown; do
+	for value in null \"another\"; do
+		test_expect_success "its workflow in $state with the label $value gets it back" '
+			unlabelled $state $value &&
+			dws_until labelled &&
+			dws_ctl release $state &&
+			gone lost &&
+			dws_wait_status ".expiry.destroying == 0" &&
+			test_must_fail dws_k8s get workflows $sweep
+		'
+	done
+done
+test_expect_success 'also when the module was away meanwhile' '
+	create lost && dws_ctl hold Proposal &&
+	extend lost 2s &&
+	dws_wait_status ".expiry.destroying == 1" &&
+	named &&
+	flux module remove dws &&
+	dws_k8s patch workflows $sweep \
+		"{\"metadata\": {\"labels\": {\"$LABEL\": null}}}" >patched &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_until labelled &&
+	dws_ctl release Proposal &&
+	gone lost &&
+	dws_wait_status ".expiry.destroying == 0" &&
+	test_must_fail dws_k8s get workflows $sweep
+'
 test_expect_success 'one that is being destroyed gets no more time' '
 	dws_ctl hold Teardown &&
 	extend spared 2s &&

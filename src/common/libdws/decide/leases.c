@@ -25,6 +25,10 @@ static enum dws_lease_action decide_under_way (const struct dws_lease *lease,
 {
     bool tearing_down = lease->desired == DWS_STATE_TEARDOWN;
 
+    if (lease->doubted)
+        return DWS_LEASE_LOOK;
+    if (lease->unlabelled)
+        return DWS_LEASE_LABEL;
     if (lease->deleting)
         return DWS_LEASE_NOTHING;
     if (tearing_down && lease->ready)

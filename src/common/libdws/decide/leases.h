@@ -24,6 +24,8 @@ enum dws_lease_action {
     DWS_LEASE_DESTROY,          // its Teardown
     DWS_LEASE_SPARE,            // delete it: nothing is destroyed
     DWS_LEASE_END,              // delete it: all is done
+    DWS_LEASE_LOOK,             // read it by its name
+    DWS_LEASE_LABEL,            // give it the label by which watches select it
 };
 
 struct dws_lease {
@@ -32,6 +34,8 @@ struct dws_lease {
     bool there;                 // the file system, as it was made
     bool wanted;                // a job uses or names it
     bool has_workflow;
+    bool doubted;               // no watch shows the workflow any more
+    bool unlabelled;
     bool deleting;              // the workflow
     bool ready;                 // in its state, which is that which is desired
     bool failed;                // likewise

@@ -68,6 +68,8 @@ static const char *const asked_names[] = {
     [DWS_LEASE_DESTROY] = "tear down",
     [DWS_LEASE_SPARE] = "delete",
     [DWS_LEASE_END] = "delete",
+    [DWS_LEASE_LOOK] = "get",
+    [DWS_LEASE_LABEL] = "label",
 };
 
 /* There is no workflow, which the watch has yet to tell.
@@ -149,11 +151,14 @@ static json_t *new_workflow (struct dws_ctx *ctx, const struct lease_of *of)
     json_t *directive = json_sprintf ("#DW destroy_persistent name=%s",
                                       of->name);
 
-    return json_pack ("{s:{s:s s:s s:{s:s}} s:{s:s s:s s:s s:I s:i s:[o]}}",
+    return json_pack ("{s:{s:s s:s s:{s:s} s:{s:s}}"
+                      " s:{s:s s:s s:s s:I s:i s:[o]}}",
                       "metadata",
                         "name", of->workflow,
                         "namespace", DWS_NAMESPACE,
                         "labels",
+                          DWS_INSTANCE_LABEL, ctx->instance,
+                        "annotations",
                           DWS_INSTANCE_LABEL, ctx->instance,
                       "spec",
                         "desiredState", dws_state_name (DWS_STATE_PROPOSAL),
@@ -164,8 +169,24 @@ static json_t *new_workflow (struct dws_ctx *ctx, const struct lease_of *of)
                         "dwDirectives", directive);
 }
 
+static json_t *label_command (struct dws_ctx *ctx, const struct lease_of *of)
+{
+    flux_log (ctx->h, LOG_NOTICE, "persistent file system '%s': workflow %s gets "
+              "its label " DWS_INSTANCE_LABEL " again, which somebody has changed",
+              of->name, of->workflow);
+    return command_create_with ("patch", "workflows", DWS_NAMESPACE,
+                                of->workflow, "patch",
+                                json_pack ("{s:{s:{s:s}}}", "metadata",
+                                           "labels", DWS_INSTANCE_LABEL,
+                                           ctx->instance));
+}
+
 static json_t *command_for (struct dws_ctx *ctx, const struct lease_of *of)
 {
+    if (of->lease.action == DWS_LEASE_LOOK)
+        return command_create ("get", "workflows", DWS_NAMESPACE, of->workflow);
+    if (of->lease.action == DWS_LEASE_LABEL)
+        return label_command (ctx, of);
     if (of->lease.action == DWS_LEASE_BEGIN)
         return command_create_with ("create", "workflows", DWS_NAMESPACE,
                                     of->workflow, "object",

@@ -81,7 +81,7 @@ static int snapshot_workflows (struct agent *agent, struct dws_text workflows,
     if (more)
         return 0;
     jobs_each (jobs, doubt_unseen, NULL);
-    sweeps_forget_unseen (agent->ctx->sweeps);
+    sweeps_doubt_unseen (agent->ctx->sweeps);
     if (!agent->ready) {
         agent->ready = true;
         flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",

@@ -21,9 +21,7 @@ struct sweeps {
     struct dws_ctx *ctx;
     json_t *workflows;          // name -> {"fs", "version", "desired", "ready",
                                 //  "failed", "userid", "deleting", "message",
-                                //  "seen"}
-    json_t *dead;               // name -> the version in which it was deleted:
-                                //  results may come after that
+                                //  "labelled", "seen", "doubted"?}
     int destroyed;
 };
 
@@ -34,8 +32,7 @@ struct sweeps *sweeps_create (struct dws_ctx *ctx)
     if (!(sweeps = calloc (1, sizeof (*sweeps))))
         return NULL;
     sweeps->ctx = ctx;
-    if (!(sweeps->workflows = json_object ())
-        || !(sweeps->dead = json_object ())) {
+    if (!(sweeps->workflows = json_object ())) {
         sweeps_destroy (sweeps);
         return NULL;
     }
@@ -47,7 +44,6 @@ void sweeps_destroy (struct sweeps *sweeps)
     if (sweeps) {
         ERRNO_SAFE_BLOCK;
         json_decref (sweeps->workflows);
-        json_decref (sweeps->dead);
         free (sweeps);
     }
 }
@@ -75,19 +71,29 @@ static int state_of (const char *name)
     return DWS_STATE_NONE;
 }
 
-static bool is_one (struct dws_ctx *ctx, json_t *object)
+/* Does the label (or annotation) say that it is of this instance?
+ */
+static bool has_our (const struct sweeps *sweeps, json_t *object,
+                     const char *which)
 {
-    json_t *labels = json_object_get (json_object_get (object, "metadata"),
-                                      "labels");
-    const char *label = json_string_value (json_object_get (labels,
-                                                       DWS_INSTANCE_LABEL));
-
-    return label && !strcmp (label, ctx->instance)
-        && !strncmp (text_of (object, "metadata", "name"), NAME_PREFIX,
-                     strlen (NAME_PREFIX));
+    return !strcmp (text_of (json_object_get (object, "metadata"), which,
+                             DWS_INSTANCE_LABEL),
+                    sweeps->ctx->instance);
 }
 
-static json_t *decode_workflow (json_t *object)
+/* No two file systems have the same uid, so a name that is known is ours.
+ */
+static bool is_one (const struct sweeps *sweeps, json_t *object)
+{
+    const char *name = text_of (object, "metadata", "name");
+
+    return !strncmp (name, NAME_PREFIX, strlen (NAME_PREFIX))
+        && (has_our (sweeps, object, "labels")
+            || has_our (sweeps, object, "annotations")
+            || json_object_get (sweeps->workflows, name));
+}
+
+static json_t *decode_workflow (const struct sweeps *sweeps, json_t *object)
 {
     json_t *status = json_object_get (object, "status");
     const char *desired = text_of (object, "spec", "desiredState");
@@ -100,7 +106,7 @@ static json_t *decode_workflow (json_t *object)
                        "dwDirectives", &directive);
     (void)json_unpack (object, "{s:{s:I}}", "spec", "userID", &userid);
     (void)dws_persistent_name (directive, fs);
-    return json_pack ("{s:s s:I s:i s:b s:b s:I s:b s:s s:b}",
+    return json_pack ("{s:s s:I s:i s:b s:b s:I s:b s:s s:b s:b}",
                       "fs", fs,
                       "version", (json_int_t)strtoll (
                           text_of (object, "metadata", "resourceVersion"),
@@ -116,6 +122,7 @@ static json_t *decode_workflow (json_t *object)
                           *text_of (object, "metadata", "deletionTimestamp")
                           != '\0',
                       "message", text_of (object, "status", "message"),
+                      "labelled", has_our (sweeps, object, "labels"),
                       "seen", 1);
 }
 
@@ -130,15 +137,20 @@ static void read_workflow (json_t *wf, struct dws_lease *lease)
     int ready = 0;
     int failed = 0;
     int deleting = 0;
+    int labelled = 1;
+    int doubted = 0;
 
     lease->has_workflow = wf != NULL;
-    (void)json_unpack (wf, "{s:i s:b s:b s:b}", "desired", &desired,
+    (void)json_unpack (wf, "{s:i s:b s:b s:b s:b s?b}", "desired", &desired,
                        "ready", &ready, "failed", &failed,
-                       "deleting", &deleting);
+                       "deleting", &deleting, "labelled", &labelled,
+                       "doubted", &doubted);
     lease->desired = desired;
     lease->ready = ready;
     lease->failed = failed;
     lease->deleting = deleting;
+    lease->unlabelled = !labelled;
+    lease->doubted = doubted;
 }
 
 static bool is_ready (json_t *wf)
@@ -177,39 +189,41 @@ static void note_end (struct sweeps *sweeps, json_t *before, json_t *wf)
                                                 json_integer_value (userid));
 }
 
+static void doubt (json_t *wf)
+{
+    json_object_set_new (wf, "doubted", json_true ());
+}
+
 /* Takes over 'wf'.
  */
 static void update (struct sweeps *sweeps, const char *name, json_t *wf,
                     bool deleted)
 {
     json_t *before = json_object_get (sweeps->workflows, name);
-    json_int_t dead = json_integer_value (json_object_get (sweeps->dead, name));
 
-    if (version_of (wf) <= dead)
+    if (deleted) {
+        doubt (before);
         json_decref (wf);
-    else if (deleted) {
-        json_object_set_new (sweeps->dead, name, json_integer (version_of (wf)));
-        json_decref (wf);
-        sweeps_forget (sweeps, name);
     }
     else if (before && version_of (before) > version_of (wf)) {
         json_object_set_new (before, "seen", json_true ());
         json_decref (wf);
+        return;
     }
     else {
         note_end (sweeps, before, wf);
         json_object_set_new (sweeps->workflows, name, wf);
-        sweeps->ctx->events->leases_changed (sweeps->ctx);
     }
+    sweeps->ctx->events->leases_changed (sweeps->ctx);
 }
 
 bool sweeps_learn (struct sweeps *sweeps, struct dws_text text, bool deleted)
 {
     json_t *object = dws_json_parse (text.s, text.len);
-    bool found = is_one (sweeps->ctx, object);
+    bool found = is_one (sweeps, object);
     json_t *wf;
 
-    if (found && (wf = decode_workflow (object)))
+    if (found && (wf = decode_workflow (sweeps, object)))
         update (sweeps, text_of (object, "metadata", "name"), wf, deleted);
     json_decref (object);
     return found;
@@ -220,7 +234,6 @@ void sweeps_agent_lost (struct sweeps *sweeps)
     const char *name;
     json_t *wf;
 
-    json_object_clear (sweeps->dead);
     json_object_foreach (sweeps->workflows, name, wf)
         json_object_set_new (wf, "version", json_integer (0));
 }
@@ -234,15 +247,14 @@ void sweeps_unsee (struct sweeps *sweeps)
         json_object_set_new (wf, "seen", json_false ());
 }
 
-void sweeps_forget_unseen (struct sweeps *sweeps)
+void sweeps_doubt_unseen (struct sweeps *sweeps)
 {
     const char *name;
     json_t *wf;
-    void *next;
 
-    json_object_foreach_safe (sweeps->workflows, next, name, wf) {
+    json_object_foreach (sweeps->workflows, name, wf) {
         if (!json_is_true (json_object_get (wf, "seen")))
-            json_object_del (sweeps->workflows, name);
+            doubt (wf);
     }
     sweeps->ctx->events->leases_changed (sweeps->ctx);
 }

@@ -28,10 +28,12 @@ const char *sweeps_name (const char *uid, char buf[DWS_NAME_SIZE]);
  */
 bool sweeps_learn (struct sweeps *sweeps, struct dws_text text, bool deleted);
 
-/* All workflows are about to be listed; they have been.
+/* All workflows are about to be listed; they have been. One that is not among them, or
+ * that a watch has as deleted, may have lost its label: it is in doubt until it was read
+ * by its name.
  */
 void sweeps_unsee (struct sweeps *sweeps);
-void sweeps_forget_unseen (struct sweeps *sweeps);
+void sweeps_doubt_unseen (struct sweeps *sweeps);
 
 /* Versions of before say nothing about those that will be told of.
  */

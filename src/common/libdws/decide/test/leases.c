@@ -48,6 +48,21 @@ static void test_notice_first (void **state)
     assert_int_equal (decide (l), DWS_LEASE_BEGIN);
 }
 
+/* Nothing is decided about a workflow that no watch shows, whatever its state was.
+ */
+static void test_out_of_sight (void **state)
+{
+    struct dws_lease l = {
+        .there = true, .expires = NOW, .told = NOW, .has_workflow = true,
+        .desired = DWS_STATE_TEARDOWN, .ready = true, .deleting = true,
+        .doubted = true, .unlabelled = true,
+    };
+
+    assert_int_equal (decide (l), DWS_LEASE_LOOK);
+    l.doubted = false;
+    assert_int_equal (decide (l), DWS_LEASE_LABEL);
+}
+
 static void test_proposal (void **state)
 {
     struct dws_lease l = {
@@ -138,6 +153,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_no_workflow),
         cmocka_unit_test (test_notice_first),
+        cmocka_unit_test (test_out_of_sight),
         cmocka_unit_test (test_proposal),
         cmocka_unit_test (test_teardown),
         cmocka_unit_test (test_bounded),
