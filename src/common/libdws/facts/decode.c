@@ -436,6 +436,9 @@ static struct dws_workflow *create_with (const struct workflow_text *text,
     wf->desired = state_parse (text->desired);
     wf->state = state_parse (text->state);
     wf->status = status_parse (text->status);
+    if (wf->status == DWS_STATUS_ERROR && !text->ready
+        && dws_drivers_recovered (drivers, state))
+        wf->status = DWS_STATUS_DRIVERWAIT;
     /* In Proposal all that is in the objects comes from the directives. Later it is
      * also ours, or read from what changes, and may be put right. */
     if (wf->state == DWS_STATE_PROPOSAL && !text->ready

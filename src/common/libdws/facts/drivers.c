@@ -214,6 +214,23 @@ bool dws_drivers_refused (json_t *drivers, struct dws_text state)
     return false;
 }
 
+bool dws_drivers_recovered (json_t *drivers, struct dws_text state)
+{
+    bool at_work = false;
+    json_t *entry;
+    size_t index;
+
+    json_array_foreach (drivers, index, entry) {
+        if (!dws_text_is (state, text_of (entry, "watchState"))
+            || json_is_true (json_object_get (entry, "completed")))
+            continue;
+        if (!strcmp (text_of (entry, "status"), "Error"))
+            return false;
+        at_work = true;
+    }
+    return at_work;
+}
+
 bool dws_drivers_outdated (const char *message)
 {
     return strstr (message, "Allocation request does not meet directive "

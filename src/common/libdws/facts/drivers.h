@@ -33,6 +33,11 @@ bool dws_drivers_trouble (json_t *drivers, struct dws_text state);
  */
 bool dws_drivers_refused (json_t *drivers, struct dws_text state);
 
+/* Is a driver still at work, and none in Error? DWS sums up the entries of drivers later
+ * than they change, so the Error of the workflow may be one that has passed.
+ */
+bool dws_drivers_recovered (json_t *drivers, struct dws_text state);
+
 /* The rabbit whose controller a driver has waited for in vain, which nothing
  * else tells: copied to 'buf' and returned, or NULL.
  */

@@ -4,6 +4,7 @@
  */
 
 #include "libdws/facts/drivers.h"
+#include "libdws/facts/workflow.h"
 #include "libdws/test/util.h"
 
 #define ENTRY(state, status, more) \
@@ -206,11 +207,52 @@ static void test_refused (void **state)
     }
 }
 
+/* DWS has summed up an Error that the driver has got over since.
+ */
+static void test_recovered (void **state)
+{
+    static const struct {
+        const char *drivers;
+        enum dws_status status;
+    } tab[] = {
+        { "[{'watchState': 'Proposal', 'completed': false, 'status': 'Running',"
+          "  'message': 'status pending'}]", DWS_STATUS_DRIVERWAIT },
+        { "[{'watchState': 'Proposal', 'completed': false, 'status': 'Running'},"
+          " {'watchState': 'Proposal', 'completed': false, 'status': 'Error'}]",
+          DWS_STATUS_ERROR },
+        { "[{'watchState': 'Proposal', 'completed': true, 'status': 'Completed'},"
+          " {'watchState': 'Setup', 'completed': false, 'status': 'Pending'}]",
+          DWS_STATUS_ERROR },
+        { "[]", DWS_STATUS_ERROR },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *o = J ("{'metadata': {'name': 'fluxjob-1', 'namespace': 'default',"
+                       "  'labels': {'flux-framework.org/instance': 'me'}},"
+                       " 'spec': {'desiredState': 'Proposal'},"
+                       " 'status': {'state': 'Proposal', 'status': 'Error',"
+                       "  'message': 'DW Directive 0: status pending',"
+                       "  'ready': false}}");
+        struct dws_workflow *wf;
+        char *s;
+
+        json_object_set_new (json_object_get (o, "status"), "drivers",
+                             J (tab[i].drivers));
+        s = json_dumps (o, JSON_COMPACT);
+        assert_non_null (wf = dws_workflow_decode (dws_text (s), "me", NULL));
+        assert_int_equal (wf->status, tab[i].status);
+        dws_workflow_destroy (wf);
+        free (s);
+        json_decref (o);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_drivers),
         cmocka_unit_test (test_refused),
+        cmocka_unit_test (test_recovered),
         cmocka_unit_test (test_long_texts),
     };
 
