@@ -125,6 +125,12 @@ def test_program_of_other_commands(tmp_path: pathlib.Path) -> None:
         (("bash", "-x"), False),
         (("bash", "none.sh"), False),
         (("cat", "job.sh"), False),
+        (("env", "A=1", "./run.sh", "x"), True),
+        (("/usr/bin/env", "-i", "A=1", "bash", "-e", "job.sh"), True),
+        (("timeout", "-k", "5", "10", "nice", "-n", "3", "./run.sh"), True),
+        (("srun", "-n", "4", "./run.sh"), True),
+        (("env", "A=1", "true", "run.sh"), False),
+        (("timeout", "10"), False),
         ((), False),
     ],
 )
@@ -132,6 +138,7 @@ def test_script_as_argument(
     command: tuple[str, ...], unread: bool, tmp_path: pathlib.Path
 ) -> None:
     (tmp_path / "job.sh").write_text(SCRIPT.partition("\n")[2])
+    program(tmp_path / "run.sh")
     spec = jobspec(*command, cwd=tmp_path)
     script, other = plugin.scripts_of("run", SimpleNamespace(), spec)
     assert script is None

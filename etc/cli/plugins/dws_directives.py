@@ -21,6 +21,11 @@ MARKS = r"(?im)^[ \t]*#+[ \t]*(?:DW|BB|flux:.*(?:dw|coral2))"
 MOST_BYTES = 1 << 20
 # Where flux batch and flux alloc have their command; it may begin with "--".
 WORDS = {"batch": "SCRIPT", "alloc": "COMMAND"}
+# Programs that run the command which is behind their own options.
+WRAPPERS = (
+    *("env", "nice", "timeout", "time", "nohup", "setsid", "stdbuf", "ionice"),
+    *("chrt", "taskset", "numactl", "strace", "srun", "mpirun", "mpiexec"),
+)
 # Programs that run the script which is their first argument.
 INTERPRETERS = ("sh", "bash", "dash", "ksh", "zsh", "csh", "tcsh", "python", "perl")
 
@@ -77,6 +82,17 @@ def program_script(jobspec, command=None):
     return None if text is None else (command[0], text)
 
 
+def unwrapped(jobspec, command):
+    """What a wrapper, such as env or timeout, runs: from its first word on that is a
+    program. [] if the command has no wrapper."""
+    words = command
+    while words and os.path.basename(words[0]) in WRAPPERS:
+        words = words[1:]
+        while words and not find_program(words[0], folder_of(jobspec)):
+            words = words[1:]
+    return [] if words is command else words
+
+
 def argument_script(jobspec, command):
     """The same of a script that is the first argument of a shell or the like."""
     name = os.path.basename(command[0]).rstrip("0123456789.") if command else ""
@@ -113,7 +129,13 @@ def scripts_of(prog, args, jobspec):
     if prog == "batch" and not (getattr(args, "wrap", False) and words):
         return marked(batch_script(args, jobspec)), None
     script = program_script(jobspec, words)
-    return marked(script), None if script else marked(argument_script(jobspec, words))
+    if script:
+        return marked(script), None
+    inner = unwrapped(jobspec, words)
+    other = (inner and program_script(jobspec, inner)) or argument_script(
+        jobspec, inner or words
+    )
+    return None, marked(other)
 
 
 class Copied(argparse.Action):
