@@ -48,6 +48,10 @@ test_expect_success 'when it is back, no other job gets the nodes until they are
 	load_plugin &&
 	kept "node[0-1]" &&
 	in_state PostRun &&
+	test_expect_code 1 flux rabbit undrain --json "rabbit[0-1]" >json &&
+	jq -e ".nodes == \"\" and (.errors | length == 1)" json &&
+	test_expect_code 1 flux rabbit undrain --all "rabbit[0-1]" 2>err &&
+	grep "node\[0-1\] not undrained: fluxjob-.* .* mounts there" err &&
 	flux run -N2 true &&
 	dws_drained "node[0-1]" &&
 	dws_hang off &&

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from typing import Any
 
@@ -21,6 +22,10 @@ Object = dict[str, Any]
 
 # Drain reasons of ours begin with this, others are left alone.
 PREFIX = "rabbit: "
+# Reasons that name the workflow that has, or may have, a mount there.
+MOUNTED = re.compile(
+    f"{PREFIX}(?:failed to unmount in .* of|still mounted by|may be mounted by) (.*)"
+)
 # Of a job that is over, as job-list has it.
 INACTIVE = 64
 
@@ -32,7 +37,9 @@ ABOUT = {
     ),
     "undrain": (
         "Undrain the compute nodes next to rabbits that were drained for their "
-        f'rabbit: those whose reason begins with "{PREFIX.strip()}".',
+        f'rabbit: those whose reason begins with "{PREFIX.strip()}". A node stays '
+        "drained where a workflow that its reason names has a mount, or may have one; "
+        "flux resource undrain gives it back all the same.",
         ("flux rabbit undrain rabbit7", "flux rabbit undrain --all rabbit7"),
     ),
     "disable": (
@@ -139,18 +146,58 @@ def drain(handle: rpc.Handle, rabbits: list[Object], reason: str) -> str:
     return _encode(hosts)
 
 
-def undrain(handle: rpc.Handle, rabbits: list[Object], everything: bool) -> str:
-    """Undrain the nodes of rabbits; returns them."""
+def _mounts(handle: rpc.Handle, workflows: set[str]) -> dict[str, set[str] | None]:
+    """Of these workflows those that are not unmounted, with the hosts where something
+    is mounted; None while that is not known."""
+    from flux.hostlist import Hostlist
+
+    result: dict[str, set[str] | None] = {}
+    pages = rpc.job_pages(handle) if workflows else iter(())
+    for job in (job for page in pages for job in page):
+        name = str((job.get("workflow") or {}).get("name"))
+        full = rpc.active_job(handle, job["id"]) if name in workflows else None
+        workflow = (full or {}).get("workflow")
+        if (
+            full
+            and workflow
+            and not (workflow["state"] == "Teardown" and workflow["ready"])
+        ):
+            lagging = full.get("lagging")
+            result[name] = None if lagging is None else set(Hostlist(lagging))
+    return result
+
+
+def undrain(
+    handle: rpc.Handle, rabbits: list[Object], everything: bool
+) -> tuple[str, list[str], list[str]]:
+    """Undrain the nodes of rabbits; returns them, why others are not, and of which
+    nothing tells whether they were unmounted."""
     drained = _drained(handle)
     hosts = [
         host
         for host in _nodes(rabbits)
         if host in drained and (everything or drained[host].startswith(PREFIX))
     ]
+    named: dict[str, list[str]] = {}
+    for host in hosts:
+        if match := MOUNTED.fullmatch(drained[host]):
+            named.setdefault(match.group(1), []).append(host)
+    mounts = _mounts(handle, set(named))
+    errors, notes = [], []
+    for name, there in named.items():
+        mounted = mounts.get(name, set())
+        kept = [host for host in there if mounted is None or host in mounted]
+        hosts = [host for host in hosts if host not in kept]
+        if kept:
+            what = "may have mounts" if mounted is None else "has mounts"
+            errors.append(f"{_encode(kept)} not undrained: {name} {what} there")
+        elif name not in mounts:
+            text = f"{name} is gone, which had not been unmounted there"
+            notes.append(f"{_encode(there)}: {text}: look whether it is now")
     if hosts:
         request = {"targets": _encode(hosts)}
         handle.send("resource.undrain", request, nodeid=0).get()
-    return _encode(hosts)
+    return _encode(hosts), errors, notes
 
 
 def who() -> str:
@@ -259,11 +306,12 @@ def run(args: argparse.Namespace) -> int:
         raise cli.Failure("only the owner of the Flux instance may do that")
     rabbits = choose(rpc.rabbits(handle), args)
     errors: list[str] = []
+    notes: list[str] = []
     hosts = ""
     if args.command == "drain":
         hosts = drain(handle, rabbits, args.reason)
     elif args.command == "undrain":
-        hosts = undrain(handle, rabbits, args.all)
+        hosts, errors, notes = undrain(handle, rabbits, args.all)
     else:
         state = "Enabled" if args.command == "enable" else "Disabled"
         errors = set_state(handle, rabbits, state, getattr(args, "reason", "") or "")
@@ -272,6 +320,6 @@ def run(args: argparse.Namespace) -> int:
         cli.print_json({"rabbits": names, "nodes": hosts, "errors": errors})
     elif args.command in ("drain", "undrain"):
         print(f"{args.command}ed {hosts}" if hosts else "no node to be changed")
-    for text in errors:
+    for text in [*errors, *notes]:
         print(f"flux-rabbit: {text}", file=sys.stderr)
     return cli.EXIT_ERROR if errors else 0
