@@ -404,6 +404,33 @@ def test_a_kubeconfig_that_cannot_be_read_is_told_of_once(server, tmp_path, capl
     assert lines()[2:] == [f"kubeconfig {path} can be read again"]
 
 
+def exec_plugin(*command):
+    api = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": api, "command": command[0], "args": command[1:]}}
+
+
+def test_an_exec_plugin_has_to_answer_in_time(server, monkeypatch):
+    """Also what it has started."""
+    monkeypatch.setattr("flux_k8s.kubeconfig.EXEC_S", 0.5)
+    user = exec_plugin("sh", "-c", "sleep 1000 & sleep 1000")
+    with pytest.raises(ConfigError, match=r"exec: sh: no answer within 0.5 s"):
+        server.kube(user=user)
+    with pytest.raises(ConfigError, match=r"exec: process returned 3. no cache"):
+        server.kube(user=exec_plugin("sh", "-c", "echo no cache >&2; exit 3"))
+    with pytest.raises(ConfigError, match="no-such"):
+        server.kube(user=exec_plugin("/no-such"))
+
+
+def test_an_exec_plugin_gives_the_token(server):
+    credential = (
+        '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",'
+        ' "status": {"token": "first"}}'
+    )
+    server.http.token = "Bearer first"
+    api = server.kube(user=exec_plugin("echo", credential))
+    assert run(api, GET)[0][0]["ok"]
+
+
 def test_a_version_that_is_not_served_any_more(server):
     """Not to be mistaken for a workflow that is gone."""
     api = server.kube()
