@@ -82,9 +82,15 @@ def row(number: int) -> SimpleNamespace:
         "rabbits": "rabbit[0-19],rabbit7"[:number],
     }
     if number % 2:
-        since, setup = 9.0 + number, "Setup"
-        job["workflow"] = {"since": since, "state": setup, "desired": setup}
-    return listing.job_row(job, 100.0)
+        # `since` is of another node's clock
+        setup = {"state": "Setup", "desired": "Setup"}
+        job["workflow"] = {"since": 4e9 + number, "age": 91.0 - number, **setup}
+    return listing.job_row(job)
+
+
+def test_an_age_is_what_the_module_tells() -> None:
+    assert row(1).time == 90.0
+    assert row(2).time == ""
 
 
 @pytest.mark.parametrize(

@@ -131,10 +131,12 @@ def test_what_is_known_so_far() -> None:
             "state": "PreRun",
             "ready": False,
             "since": T0 + 96,
+            "age": 4.0,
         }
     }
     done = {"Setup": "22.5s", "DataIn": "10s"}
-    line = timeline.build(NUMBER, upto(100), done, None, active, now=T0 + 100)
+    # What is now is told by the node whose times these are.
+    line = timeline.build(NUMBER, upto(100), done, None, active)
     assert line.active
     assert spans(line, "flux")["prolog"] == (63.4, None)
     assert spans(line, "rabbit")["PreRun"] == (96.0, None)

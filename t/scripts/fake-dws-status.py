@@ -77,6 +77,7 @@ def job(n: int, now: float, changed: bool) -> dict[str, Any]:
             "trouble": False,
             "message": "",
             "since": now - 3600 - 60 * n,
+            "age": 3600.0 + 60 * n,
         },
     }
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
@@ -265,10 +264,17 @@ def waits_for(job: Object) -> str:
     return note or str(job["waiting"])
 
 
-def job_row(job: Object, now: float) -> table.Row:
+def age_of(job: Object) -> float | None:
+    """How long a job's workflow is in its state, None if that is not known. The module
+    tells: clocks differ from node to node."""
+    workflow = job.get("workflow") or {}
+    return float(workflow["age"]) if workflow.get("since") else None
+
+
+def job_row(job: Object) -> table.Row:
     """The fields of a job."""
     workflow = job.get("workflow") or {}
-    since = float(workflow.get("since") or 0)
+    age = age_of(job)
     return SimpleNamespace(
         id=table.JobId(job["id"]),
         userid=job["userid"],
@@ -277,7 +283,7 @@ def job_row(job: Object, now: float) -> table.Row:
         state=state_of(job),
         status=workflow.get("status", ""),
         trouble=workflow.get("trouble", False),
-        time=Seconds(max(0.0, now - since)) if since else "",
+        time="" if age is None else Seconds(age),
         waiting=waits_for(job),
         note=job.get("note", ""),
         message=workflow.get("message", ""),
@@ -340,9 +346,7 @@ def _run_jobs(args: argparse.Namespace) -> int:
         table.stream_json("jobs", pages)
         return 0
     counts: Counter[str] = Counter()
-    rows = (
-        [job_row(job, time.time()) for job in page] for page in _counted(pages, counts)
-    )
+    rows = ([job_row(job) for job in page] for page in _counted(pages, counts))
     chosen = args.states or args.user
     shown = table.show(
         JOBS,

@@ -8,13 +8,12 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from typing import Any
 
 from flux_k8s import names
 
 from flux_rabbit import cli, pending, picture, rpc, term, timeline
-from flux_rabbit.listing import state_of, waits_for
+from flux_rabbit.listing import age_of, state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import MEANING, Timeline
 from flux_rabbit.units import Size, duration
@@ -183,10 +182,8 @@ class Report:
         ]
         lines += [[("  ! ", "bad"), (text, "bad")] for text in self.errors]
         if self.active:
-            current = self.active.get("workflow") or {}
-            since = float(current.get("since") or 0)
-            age_s = max(0.0, time.time() - since)
-            age = f" (for {duration(age_s)})" if since else ""
+            age_s = age_of(self.active)
+            age = "" if age_s is None else f" (for {duration(age_s)})"
             lines.append(_row("waits for", self.waiting() + age))
             if why and self.pending:
                 for index, text in enumerate(shortened(self.pending.lines)):

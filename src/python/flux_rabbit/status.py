@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from typing import Any
 
 from flux_rabbit import cli, rpc, term
-from flux_rabbit.listing import state_of, waits_for
+from flux_rabbit.listing import age_of, state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import STATES
 from flux_rabbit.units import Size, duration, percent
@@ -83,7 +82,7 @@ def bar(parts: list[tuple[float, str]], whole: float, width: int) -> Line:
     return line
 
 
-def screen(status: Object, now: float) -> list[Line]:
+def screen(status: Object) -> list[Line]:
     """What is shown."""
     good, text = health(status)
     lines: list[Line] = [
@@ -122,13 +121,13 @@ def screen(status: Object, now: float) -> list[Line]:
             )
     oldest = status.get("oldest")
     if oldest:
-        lines += _oldest(oldest, now)
+        lines += _oldest(oldest)
     return lines
 
 
-def _oldest(job: Object, now: float) -> list[Line]:
+def _oldest(job: Object) -> list[Line]:
     workflow = job["workflow"]
-    since = max(0.0, now - float(workflow["since"]))
+    since = age_of(job) or 0.0
     wrong = job["exception"] or workflow["trouble"]
     style = "bad" if wrong else "warn" if since > LONG_S else ""
     label = "Stuck       " if wrong or since > LONG_S else "Oldest      "
@@ -154,5 +153,5 @@ def run(args: argparse.Namespace) -> int:
         status["health"] = text
         cli.print_json(status)
     else:
-        term.show(screen(status, time.time()), cli.colour(args), sys.stdout)
+        term.show(screen(status), cli.colour(args), sys.stdout)
     return 0 if good else cli.EXIT_BAD

@@ -265,9 +265,14 @@ def build(
         timings: the rabbit_<state>_timing records by state, as they are.
         workflow: the rabbit_workflow record, or None.
         active: what dws.status says about the job, None if it is not active.
-        now: the end of what is not over (default: now).
+        now: the end of what is not over (default: now, by the clock of the leader
+            where `active` tells that).
     """
-    now = time.time() if now is None else now
+    told = (active or {}).get("workflow") or {}
+    if now is None:
+        now = time.time()
+        if told.get("since"):
+            now = float(told["since"]) + float(told["age"])
     events = Events(eventlog)
     over = events.when("clean")
     durations = {}

@@ -21,15 +21,21 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flux_rabbit import cli, rpc, status, term
-from flux_rabbit.listing import state_of, waits_for
+from flux_rabbit.listing import age_of, state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import STATES
 from flux_rabbit.units import Size, duration
 
 Object = dict[str, Any]
 
+
+def _or_none(age_s: float | None) -> float:
+    """Jobs without an age come last."""
+    return -math.inf if age_s is None else age_s
+
+
 SORTS: dict[str, Callable[[Object], Any]] = {
-    "time": lambda job: _since(job) or math.inf,
+    "time": lambda job: -_or_none(age_of(job)),
     "state": lambda job: state_of(job),
     "user": lambda job: cli.user_name(job["userid"]),
     "id": lambda job: job["id"],
@@ -79,10 +85,6 @@ def configure(
             "flux rabbit top -c 10 -i 0.5 --svg top.svg --size 100x30",
         ),
     )
-
-
-def _since(job: Object) -> float:
-    return float((job.get("workflow") or {}).get("since") or 0)
 
 
 @dataclass
@@ -337,8 +339,8 @@ def _queue(model: Model, room: int) -> list[Line]:
     model.scroll = max(0, min(model.scroll, len(jobs) - room))
     for job in jobs[model.scroll : model.scroll + max(0, room)]:
         workflow = job.get("workflow") or {}
-        since = _since(job)
-        age = duration(max(0.0, model.now - since)) if since else ""
+        age_s = age_of(job)
+        age = "" if age_s is None else duration(age_s)
         state = state_of(job)
         style = state if state in term.STYLES else ""
         wrong = job["exception"] or workflow.get("status") == "Error"

@@ -28,10 +28,12 @@ static json_t *describe_workflow (const struct dws_workflow *wf,
                                   struct timeline *timeline)
 {
     bool arrived = wf->ready && wf->state == wf->desired;
-    bool trouble = dws_workflow_troubled (wf, timeline_now (timeline));
+    double now = timeline_now (timeline);
+    bool trouble = dws_workflow_troubled (wf, now);
     double since = arrived ? wf->t_ready : wf->t_desired;
+    double age = since > 0. && since < now ? now - since : 0.;
 
-    return json_pack ("{s:s s:s s:s s:b s:b s:s s:s s:f}",
+    return json_pack ("{s:s s:s s:s s:b s:b s:s s:s s:f s:f}",
                       "name", wf->name,
                       "desired", dws_state_name (wf->desired),
                       "state", dws_state_name (wf->state),
@@ -39,7 +41,8 @@ static json_t *describe_workflow (const struct dws_workflow *wf,
                       "trouble", trouble,
                       "status", dws_status_name (wf->status),
                       "message", wf->trouble && !trouble ? "" : wf->message,
-                      "since", timeline_since (timeline, since));
+                      "since", timeline_since (timeline, since),
+                      "age", age);
 }
 
 /* Flux tells of a job's end by the plugin alone.
