@@ -67,6 +67,15 @@ def ready(admin: User, begun: Any) -> Any:
 # -- admission -----------------------------------------------------------------
 
 
+def test_ids_have_32_bits_without_sign(wlm: User, admin: User) -> None:
+    """The schema says int32, which no API server enforces."""
+    name, number = unique("ids"), 3000000001
+    made = wlm.create("workflows", workflow(name, userID=number, groupID=number))
+    spec = made.expect(201)["spec"]
+    assert (spec["userID"], spec["groupID"]) == (number, number)
+    remove(admin, name)
+
+
 def test_a_new_object_has_a_status_without_state(wlm: User, admin: User) -> None:
     name = unique("fresh")
     made = wlm.create("workflows", workflow(name, COMMAND)).expect(201)
