@@ -221,6 +221,25 @@ test_expect_success 'a broken or huge body does not matter' '
 	atom_notice begin && atom_notice begin &&
 	atom_stop
 '
+test_expect_success 'a body that cannot be shown does not matter, and forges no line' '
+	"$DWS_PYTHON" >bodies <<-EOF &&
+	import json
+	deep = "{\"a\":" * 10000 + "1" + "}" * 10000
+	for body in (deep, "{\"\\\\ud800\": 1}", "{\"a\\\\natom-begin: forged\": 1}"):
+	    print(json.dumps({"status": 200, "raw": body}))
+	EOF
+	atom_start "$(cat bodies)" &&
+	atom_notice begin 2>err && atom_notice begin 2>>err &&
+	atom_notice begin 2>>err && atom_stop &&
+	grep "cannot be shown (RecursionError)" err &&
+	test_must_fail grep "^atom-begin: forged" err &&
+	test -z "$(flux resource drain -no {nodelist})"
+'
+test_expect_success 'nobody reads the log: that does not matter' '
+	atom_start "{\"status\": 200}" "{\"status\": 204}" &&
+	atom_notice begin 2>/dev/full && atom_notice end 2>/dev/full &&
+	atom_stop
+'
 test_expect_success 'what is not a socket drains too' '
 	echo >atom.sock &&
 	test_must_fail atom_notice begin 2>err &&

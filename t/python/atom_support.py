@@ -62,7 +62,9 @@ def dripping(path, data, pause_s=0.05):
 
     def answer(conn):
         with conn, contextlib.suppress(OSError):
-            conn.recv(65536)
+            asked = b""
+            while not asked.endswith(b"}" if asked[:1] == b"P" else b"\r\n\r\n"):
+                asked += conn.recv(65536)
             for byte in data:
                 conn.sendall(bytes([byte]))
                 if done.wait(pause_s):
@@ -146,7 +148,8 @@ def fake_pbs(kind, user, place=None, sharing=("default_shared",), config=None):
     for row, number in SHARING.items():
         setattr(pbs, "ND_" + row.upper(), number)
     pbs.log = []
-    pbs.logjobmsg = lambda job, text: pbs.log.append((job, text))
+    # PBS takes what is UTF-8, and writes it as it is
+    pbs.logjobmsg = lambda job, text: pbs.log.append((job, text.encode().decode()))
     pbs.hook_config_filename = config
     pbs.get_local_nodename = lambda: HOST
     pbs.hold_types = lambda text: text

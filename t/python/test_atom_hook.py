@@ -312,6 +312,85 @@ def test_a_huge_body_is_not_read_whole(sock, config):
     assert len(log_of(pbs)) < 4096
 
 
+DEEP = '{"a":' * 10_000 + "1" + "}" * 10_000
+UNSHOWABLE = {
+    "brackets": ("[" * 60_000, "cannot be shown"),
+    "deep": (DEEP, "cannot be shown"),
+    "surrogate": ('{"\\ud800": 1}', "\\ud800: 1"),
+    "newline": ('{"a\\n11/26/2026;0008;pbs_mom;Job;1.s;forged": 1}', "a\\x0a11/26"),
+    "keys": (json.dumps({f"{n:x}": 0 for n in range(5500)}), "5468 more fields"),
+    "long": (json.dumps({"k": "x" * 60_000}), "more characters"),
+    "digits": (f'{{"n": {"9" * 60_000}}}', "9999"),
+    "no text": ("\ufeff\x1b[2J\u202e", "body: "),
+}
+
+
+@pytest.mark.parametrize("what", UNSHOWABLE)
+def test_the_status_decides_whatever_the_body(sock, config, what):
+    body, logged = UNSHOWABLE[what]
+    answers = [{"method": "POST", "status": s, "raw": body} for s in (400, 200)]
+    pbs = fake_pbs("begin", USER, config=config())
+    with atom(sock, answers, jobs=set()) as server:
+        assert run_hook(pbs) == "accept"
+    assert methods(server) == ["POST", "DELETE", "POST"]
+    said = log_of(pbs)
+    assert logged in said and "answered 200" in said
+    assert len(pbs.log) < 100 and max(len(text) for _, text in pbs.log) < 1200
+    assert all(" " <= char <= "~" for _, text in pbs.log for char in text)
+
+
+@pytest.mark.parametrize("what", UNSHOWABLE)
+def test_a_job_whose_begin_failed_is_forgotten_whatever_the_body(sock, config, what):
+    answers = [{"method": "POST", "status": 500, "raw": UNSHOWABLE[what][0]}]
+    pbs = fake_pbs("begin", USER, config=config())
+    with atom(sock, answers, jobs={"12.server"}) as server:
+        assert "answered 500" in str(run_hook(pbs))
+    assert server.jobs == set()
+
+
+@pytest.mark.parametrize(
+    "broken,logged",
+    [
+        (b"Content-Length: 900\r\n\r\n{", 'body: "{"'),
+        (b"Transfer-Encoding: chunked\r\n\r\nx\r\n", "cannot be shown (Incomplete"),
+    ],
+)
+def test_a_body_that_breaks_off_does_not_matter(sock, config, broken, logged):
+    pbs = fake_pbs("begin", USER, config=config())
+    with dripping(sock, b"HTTP/1.1 200 OK\r\n" + broken, pause_s=0):
+        assert run_hook(pbs) == "accept"
+    assert logged in log_of(pbs)
+
+
+@pytest.mark.parametrize(
+    "line", [b"HTTP/\xff\x1b[2J" + b"x" * 60_000, b"\r12.s\rforged", b"HTTP/1.1 2\r"]
+)
+def test_what_is_no_answer_is_shown_on_one_line(sock, config, line):
+    pbs = fake_pbs("begin", USER, config=config())
+    with dripping(sock, line + b"\r\n\r\n", pause_s=0):
+        ended = run_hook(pbs)
+    # what PBS has for the log, too, as the hook does not catch it
+    assert all(" " <= char <= "~" for char in str(ended)) and len(str(ended)) < 1200
+    assert all(" " <= char <= "~" for _, text in pbs.log for char in text)
+    assert "telling it that the job ended" in log_of(pbs)
+
+
+@pytest.mark.parametrize("kind", ["begin", "end"])
+def test_a_log_that_fails_does_not_decide(sock, config, kind):
+    pbs = fake_pbs(kind, USER, config=config())
+
+    def full(job, text):
+        raise OSError("no space left on device")
+
+    pbs.logjobmsg = full
+    with atom(sock):
+        assert run_hook(pbs) == "accept"
+    with atom(sock, [{"status": 500}]):
+        ended = run_hook(pbs)
+    assert "answered 500" in str(ended)
+    assert isinstance(ended, Exception) == (kind == "begin")
+
+
 def open_to(path):
     """How many sockets of this process are connected to a socket's path."""
     count = 0

@@ -29,8 +29,9 @@ from flux_atom import client
 ALARM_S = 300
 
 
-class Alarm(Exception):
-    """The notice took too long altogether."""
+class Alarm(BaseException):
+    """The notice took too long altogether. No error of whatever is interrupted, so
+    that nothing handles it there."""
 
 
 def _on_alarm(_signum: int, _frame: FrameType | None) -> None:
@@ -89,7 +90,7 @@ def drain(handle: flux.Flux, host: str, reason: str) -> None:
     """Take the node out of service; one that is drained keeps its reason."""
     handle.rpc(
         "resource.drain",
-        {"targets": host, "reason": f"atom: {reason}", "mode": "update"},
+        {"targets": host, "reason": client.shown(f"atom: {reason}"), "mode": "update"},
         nodeid=0,
     ).get()
 
@@ -114,10 +115,9 @@ def run(action: str, jobid: JobID, uid: int, host: str, alarm_s: int) -> int:
     there is nothing wrong with the node.
     """
     failed = 1 if action == "begin" else 0
-
-    def log(text: str) -> None:
-        print(f"atom-{action}: {jobid.f58plain}: {text}", file=sys.stderr)
-
+    log = client.quiet(
+        lambda text: print(f"atom-{action}: {jobid.f58plain}: {text}", file=sys.stderr)
+    )
     try:
         handle = flux.Flux()
         table = handle.conf_get("atom")
