@@ -90,17 +90,15 @@ int dws_text_excerpt (struct dws_text text, const struct dws_part *parts,
                       struct dws_excerpt *excerpt)
 {
     const struct dws_part all = { .parts = parts };
-    const char *end = text.s + text.len;
-    const char *after = NULL;
+    const char *after;
 
     excerpt->len = 0;
     excerpt->marked = (struct dws_text){ NULL, 0 };
-    if (text.len > 0)
-        after = copy_value (excerpt, text.s, end, &all);
-    if (!after) {
+    if (text.len == 0
+        || !(after = copy_value (excerpt, text.s, text.s + text.len, &all))) {
         errno = EINVAL;
         return -1;
     }
-    excerpt->rest = between (after, end);
+    excerpt->rest = between (after, text.s + text.len);
     return 0;
 }

@@ -287,11 +287,12 @@ static json_t *take_value (struct input *in)
 
 json_t *dws_json_parse (const char *text, size_t len)
 {
-    struct input in = { .s = text, .end = text + len };
+    struct input in = { .s = text };
     json_t *value;
 
     if (!text)
         return invalid ();
+    in.end = text + len;
     skip_space (&in);
     if (!(value = take_value (&in)))
         return NULL;

@@ -193,12 +193,16 @@ int dws_text_pick (struct dws_text *text, const struct dws_member *members,
 {
     const struct dws_member all = { .members = members };
     struct picker picker = { to, decoded, EINVAL };
-    const char *end = text->s + text->len;
-    const char *after = NULL;
+    const char *end;
+    const char *after;
 
-    if (text->len > 0)
-        after = pick_value (&picker, text->s, end, &all);
-    if (!after) {
+    /* A text that is not there has no end either. */
+    if (text->len == 0) {
+        errno = EINVAL;
+        return -1;
+    }
+    end = text->s + text->len;
+    if (!(after = pick_value (&picker, text->s, end, &all))) {
         errno = picker.errnum;
         return -1;
     }

@@ -50,6 +50,7 @@ static void test_malformed (void **state)
 
     for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++)
         assert_malformed (dws_text (texts[i]));
+    assert_malformed ((struct dws_text){ NULL, 0 });
 }
 
 static bool is_small (struct dws_text text)

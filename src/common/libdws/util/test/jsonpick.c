@@ -177,6 +177,7 @@ static void test_types (void **state)
     assert_null (decoded);
     assert_int_equal (pick ("[1]", 3, &picked, &decoded), 0);
     assert_int_equal (pick ("", 0, &picked, &decoded), -1);
+    assert_int_equal (pick (NULL, 0, &picked, &decoded), -1);
     assert_int_equal (pick ("[01]", 4, &picked, &decoded), -1);
 }
 
