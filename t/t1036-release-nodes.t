@@ -122,4 +122,18 @@ test_expect_success 'it is listed until it is acknowledged' '
 	test_must_fail flux rabbit losses --ack $fourth &&
 	listed "length == 0"
 '
+test_expect_success 'losses of one user do not push off those of another' '
+	flux module remove dws &&
+	jq -cn "[{id: 8, userid: 4242, t: 1, text: \"theirs\"},
+		(range(256) | {id: (100 + .), userid: $(id -u), t: 2, text: \"mine\"})]" \
+		>before &&
+	flux kvs put dws.losses="$(cat before)" &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".losses.listed == 257 and .agent.synced" &&
+	dws_ctl fail DataOut --severity Fatal --message "disk full" &&
+	fifth=$(submit_to 0) &&
+	dws_wait_event $fifth clean && dws_clean &&
+	dws_wait_status ".losses == {listed: 257, total: 1}" &&
+	listed "map(.id) == [8, range(101; 356), $(flux job id --to=dec $fifth)]"
+'
 test_done

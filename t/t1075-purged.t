@@ -49,6 +49,10 @@ restart () {
 	dws_kill_agent && flux module reload dws && dws_start_agent &&
 	dws_wait_status ".synced and .agent.synced and .workflows == 1"
 }
+restart_module () {
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".synced and .agent.synced"
+}
 
 test_expect_success 'load everything' '
 	cat >rabbit.toml <<-\EOT &&
@@ -78,7 +82,16 @@ test_expect_success 'who waits for its data is told that it is out' '
 	purge $jobid && dws_ctl release DataOut && outlived &&
 	dws_wait_event $next clean && flux job status $next && no_directory &&
 	flux kvs get dws.moved >moved &&
-	jq -e "index($(flux job id --to=dec $jobid)) != null" moved
+	jq -e "map(.id) | index($(flux job id --to=dec $jobid)) != null" moved
+'
+test_expect_success 'no more is kept of one user, and that does not cost another' '
+	flux module remove dws &&
+	jq -cn "[{id: 8, userid: 4242}, (range(256) | {id: ., userid: $(id -u)})]" \
+		>before &&
+	flux kvs put dws.moved="$(cat before)" && restart_module &&
+	leaves && purge $jobid && dws_ctl release DataOut && outlived &&
+	flux kvs get dws.moved >moved &&
+	jq -e "map(.id) == [8, range(1; 256), $(flux job id --to=dec $jobid)]" moved
 '
 test_expect_success 'and that it is lost, which is on the list of losses' '
 	dws_ctl fail DataOut --severity Fatal --message "disk full" &&

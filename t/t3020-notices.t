@@ -204,6 +204,23 @@ test_expect_success 'no more than four run at a time, and none is left out' '
 	forget && mode well && reload &&
 	dws_until told 6 "map(.jobid) | unique | length == 6" && make_good
 '
+test_expect_success 'notices for one user do not push off those for another' '
+	forget && mode hang &&
+	flux module remove dws &&
+	jq -cn "[{id: \"theirs\", userid: 4242, t: now},
+		(range(1024) | {id: \"mine/\\(.)\", userid: $(id -u), t: now})]" >before &&
+	flux kvs put dws.notices="$(cat before)" &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".notices.waiting == 1025 and .agent.synced" &&
+	dws_ctl fail-copy --message "dcp: quota" && lose &&
+	dws_wait_status ".notices == {waiting: 1025, told: 0, failed: 1}" &&
+	flux kvs get dws.notices >kvs &&
+	jq -e ".[0].id == \"theirs\" and .[1].id == \"mine/1\"" kvs &&
+	flux module remove dws && flux kvs put dws.notices="[]" &&
+	forget && mode well &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	dws_wait_status ".agent.synced" && make_good
+'
 test_expect_success 'a persistent file system that expires' '
 	forget &&
 	create soon --expires 2h &&

@@ -348,14 +348,16 @@ static void moved_cb (flux_future_t *f, void *arg)
 {
     struct dependency *dep = arg;
     json_t *moved = NULL;
-    json_t *id;
+    json_t *entry;
     size_t index;
 
     if (flux_kvs_lookup_get_unpack (f, "o", &moved) < 0 && errno != ENOENT) {
         lookup_failed (dep, "reading " DWS_KEY_MOVED);
         return;
     }
-    json_array_foreach (moved, index, id) {
+    json_array_foreach (moved, index, entry) {
+        json_t *id = json_object_get (entry, "id");
+
         if ((flux_jobid_t)json_integer_value (id) == dep->target) {
             dependency_fulfil (dep);
             return;

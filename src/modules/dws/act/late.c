@@ -15,6 +15,7 @@
 struct late {
     struct dws_ctx *ctx;
     uint64_t id;                // of the job
+    uint32_t userid;            // of its owner
     flux_kvs_txn_t *txn;
     flux_future_t *done;        // borrowed, NULL: not begun
     bool moved;
@@ -44,6 +45,7 @@ flux_kvs_txn_t *late_txn (struct job *job)
         return NULL;
     late->ctx = job->ctx;
     late->id = job->facts->id;
+    late->userid = job->facts->userid;
     if (!(late->txn = flux_kvs_txn_create ())) {
         late_destroy (late);
         return NULL;
@@ -109,7 +111,7 @@ static bool is_there (struct late *late, flux_future_t *f)
     if (errno != ENOENT)
         flux_future_fulfill_error (late->done, errno, NULL);
     else if (late->moved)
-        ERRNO_SAFE (losses_moved (late->ctx, late->id));
+        ERRNO_SAFE (losses_moved (late->ctx, late->id, late->userid));
     return false;
 }
 

@@ -15,20 +15,43 @@
 #include "tell/losses.h"
 #include "tell/notices.h"
 
-/* So many losses are listed, and so many jobs whose data is out: the oldest give way.
+/* Of each user so many losses are listed, and so many jobs whose data is out: his oldest
+ * give way, and nobody else's.
  */
 #define LOSSES_MAX 256
 
 struct losses {
     struct dws_ctx *ctx;
     json_t *list;               // array of {"id", "userid", "t", "text", "until"?}
-    json_t *moved;              // array of the ids of jobs
+    json_t *moved;              // array of {"id", "userid"} of jobs
     int total;
 };
 
 static json_int_t id_of (json_t *loss)
 {
     return json_integer_value (json_object_get (loss, "id"));
+}
+
+static json_int_t userid_of (json_t *loss)
+{
+    return json_integer_value (json_object_get (loss, "userid"));
+}
+
+/* Make room in 'array' for one entry more of a user. Returns whether his oldest has
+ * given way.
+ */
+static bool make_room (json_t *array, json_int_t userid)
+{
+    size_t oldest = 0;
+    int count = 0;
+
+    for (size_t i = json_array_size (array); i > 0; i--) {
+        if (userid_of (json_array_get (array, i - 1)) == userid) {
+            oldest = i - 1;
+            count++;
+        }
+    }
+    return count >= LOSSES_MAX && json_array_remove (array, oldest) == 0;
 }
 
 static bool remove_id (struct losses *losses, json_int_t id)
@@ -97,17 +120,16 @@ flux_future_t *losses_report (struct job *job, const char *text, double until)
     bool known = is_listed (losses, job->facts->id, text, until);
     bool again = remove_id (losses, job->facts->id);
 
+    if (make_room (losses->list, job->facts->userid))
+        flux_log (job->ctx->h, LOG_WARNING, "more than %d losses of user %ju: the "
+                  "oldest is not listed any more", LOSSES_MAX,
+                  (uintmax_t)job->facts->userid);
     if (append_loss (losses, job, text, until) < 0)
         return NULL;
     if (!again) {
         losses->total++;
         flux_log (job->ctx->h, LOG_ERR, "%s: not staged out: %s",
                   job_label (job, label), text);
-    }
-    if (json_array_size (losses->list) > LOSSES_MAX) {
-        flux_log (job->ctx->h, LOG_WARNING, "more than %d losses: the oldest "
-                  "is not listed any more", LOSSES_MAX);
-        json_array_remove (losses->list, 0);
     }
     if (!known)
         notices_stage_out (job, text, until);
@@ -149,14 +171,16 @@ void losses_vanished (struct job *job)
         flux_log_error (job->ctx->h, DWS_KEY_LOSSES);
 }
 
-void losses_moved (struct dws_ctx *ctx, uint64_t id)
+void losses_moved (struct dws_ctx *ctx, uint64_t id, uint32_t userid)
 {
     struct losses *losses = ctx->losses;
     flux_kvs_txn_t *txn;
 
-    if (json_array_size (losses->moved) >= LOSSES_MAX)
-        json_array_remove (losses->moved, 0);
-    if (json_array_append_new (losses->moved, json_integer (id)) < 0
+    make_room (losses->moved, userid);
+    if (json_array_append_new (losses->moved,
+                               json_pack ("{s:I s:I}",
+                                          "id", (json_int_t)id,
+                                          "userid", (json_int_t)userid)) < 0
         || !(txn = commits_txn (ctx->commits))
         || flux_kvs_txn_pack (txn, 0, DWS_KEY_MOVED, "O", losses->moved) < 0
         || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
@@ -177,8 +201,7 @@ json_t *losses_status (const struct losses *losses)
 static bool may_see (const struct flux_msg_cred *cred, json_t *loss)
 {
     return (cred->rolemask & FLUX_ROLE_OWNER)
-        || json_integer_value (json_object_get (loss, "userid"))
-           == (json_int_t)cred->userid;
+        || userid_of (loss) == (json_int_t)cred->userid;
 }
 
 static json_t *visible_losses (struct losses *losses,

@@ -37,7 +37,7 @@ void losses_vanished (struct job *job);
 /* The data of a job that Flux has purged is out: dws-jobtap/waits.c looks for it here, as
  * there is no record of that job.
  */
-void losses_moved (struct dws_ctx *ctx, uint64_t id);
+void losses_moved (struct dws_ctx *ctx, uint64_t id, uint32_t userid);
 
 /* {"listed": N, "total": N since the module was loaded}
  */

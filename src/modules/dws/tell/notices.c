@@ -25,9 +25,9 @@
 
 #define COMMAND "rabbit.notice_command"
 
-/* So many are kept: the oldest give way.
+/* So many are kept of each user: his oldest give way, and nobody else's.
  */
-#define NOTICES_MAX 1024
+#define NOTICES_MAX 256
 
 /* So many commands run at one time.
  */
@@ -61,6 +61,11 @@ static const char *notice_id (const struct notice *notice)
     const char *id = json_string_value (json_object_get (notice->object, "id"));
 
     return id ? id : "";
+}
+
+static json_int_t notice_userid (const struct notice *notice)
+{
+    return json_integer_value (json_object_get (notice->object, "userid"));
 }
 
 static void notice_destroy (struct notice *notice)
@@ -142,6 +147,27 @@ static int append_notice (struct notices *notices, json_t *object)
     return 0;
 }
 
+/* Give up the oldest notice of a user who has too many.
+ */
+static void bound_notices (struct notices *notices, json_int_t userid)
+{
+    struct notice *oldest = NULL;
+    int count = 0;
+
+    for (struct notice *n = notices->first; n; n = n->next) {
+        if (notice_userid (n) == userid) {
+            oldest = oldest ? oldest : n;
+            count++;
+        }
+    }
+    if (count <= NOTICES_MAX)
+        return;
+    flux_log (notices->ctx->h, LOG_WARNING, "more than %d notices for user %jd wait "
+              "to be told: the oldest is given up", NOTICES_MAX, (intmax_t)userid);
+    drop_notice (oldest);
+    notices->failed++;
+}
+
 /* Takes over 'object'.
  */
 static void add_notice (struct notices *notices, json_t *object)
@@ -150,12 +176,7 @@ static void add_notice (struct notices *notices, json_t *object)
         flux_log_error (notices->ctx->h, DWS_KEY_NOTICES);
         return;
     }
-    if (count_of (notices) > NOTICES_MAX) {
-        flux_log (notices->ctx->h, LOG_WARNING, "more than %d notices wait to be "
-                  "told: the oldest is given up", NOTICES_MAX);
-        drop_notice (notices->first);
-        notices->failed++;
-    }
+    bound_notices (notices, json_integer_value (json_object_get (object, "userid")));
     write_notices (notices);
     notices_run (notices);
 }
