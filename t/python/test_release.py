@@ -5,12 +5,16 @@ from __future__ import annotations
 
 import email.message
 import email.parser
+import hashlib
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 
 import pytest
 
@@ -27,11 +31,11 @@ def git(clone: pathlib.Path, *args: str) -> str:
 
 
 def release(
-    clone: pathlib.Path, out: pathlib.Path, umask: int = 0o022
+    clone: pathlib.Path, out: pathlib.Path, umask: int = 0o022, sign: str = "--no-sign"
 ) -> subprocess.CompletedProcess[str]:
     path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
     return subprocess.run(
-        [clone / "scripts" / "release", "--no-tests", out],
+        [clone / "scripts" / "release", "--no-tests", *sign.split(), out],
         capture_output=True,
         text=True,
         umask=umask,
@@ -60,8 +64,11 @@ def test_the_tarball_is_the_same_whoever_makes_it(
     for clone, umask in zip(clones, (0o022, 0o077)):
         result = release(clone, tmp_path / f"{umask}", umask)
         assert result.returncode == 0, result.stderr
-        made.append((tmp_path / f"{umask}" / f"{ROOT}.tar.gz").read_bytes())
+        assert "not signed" in result.stderr
+        files = sorted((tmp_path / f"{umask}").iterdir())
+        made.append({path.name: path.read_bytes() for path in files})
     assert made[0] == made[1]
+    assert set(made[0]) == {f"{ROOT}.{end}" for end in ("tar.gz", "cdx.json", "sha256")}
 
     with tarfile.open(tmp_path / "18" / f"{ROOT}.tar.gz") as tar:
         files = {m.name for m in tar.getmembers() if not m.isdir()}
@@ -118,6 +125,91 @@ def test_nothing_is_released_that_is_not_committed(
     git(clones[1], "checkout", "-q", ".")
     assert result.returncode == 1
     assert "not committed" in result.stderr
+
+
+@pytest.fixture
+def keys(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[dict[str, str]]:
+    """One of each format, and no configuration of git but that."""
+    home = tmp_path / "gnupg"
+    home.mkdir(mode=0o700)
+    monkeypatch.setenv("GNUPGHOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
+    ssh = tmp_path / "id"
+    subprocess.check_call(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ssh])
+    gpg = ["gpg", "-q", "--batch", "--passphrase", "", "--quick-gen-key", "t@t"]
+    subprocess.check_call(gpg)
+    yield {"ssh": str(ssh), "openpgp": "t@t"}
+    subprocess.check_call(["gpgconf", "--kill", "all"])
+
+
+def verify(out: pathlib.Path, key: str, form: str) -> None:
+    sums = out / f"{ROOT}.sha256"
+    if form == "openpgp":
+        subprocess.check_call(["gpg", "-q", "--verify", f"{sums}.asc", sums])
+    else:
+        allowed = out / "allowed"
+        public = pathlib.Path(f"{key}.pub").read_text(encoding="utf8")
+        allowed.write_text(f"t@t {public}", encoding="utf8")
+        command = ["ssh-keygen", "-Y", "verify", "-f", allowed, "-I", "t@t"]
+        with open(sums, "rb") as stream:
+            subprocess.check_call(
+                [*command, "-n", "file", "-s", f"{sums}.sig"], stdin=stream
+            )
+    subprocess.check_call(["sha256sum", "-c", "--quiet", sums.name], cwd=out)
+
+
+@pytest.mark.skipif(
+    not (shutil.which("gpg") and shutil.which("ssh-keygen")), reason="no gpg or no ssh"
+)
+def test_a_release_is_signed_with_the_key_of_git(
+    clones: list[pathlib.Path], tmp_path: pathlib.Path, keys: dict[str, str]
+) -> None:
+    clone, out = clones[1], tmp_path / "out"
+    result = release(clone, out, sign="")
+    assert result.returncode == 1 and not list(out.iterdir())
+    assert "git config user.signingkey KEY" in result.stderr
+    assert "--no-sign" in result.stderr
+    try:
+        for form, key in keys.items():
+            git(clone, "config", "gpg.format", form)
+            git(clone, "config", "user.signingkey", key)
+            result = release(clone, out, sign="")
+            assert result.returncode == 0, result.stderr
+            verify(out, key, form)
+            assert result.stdout == (out / f"{ROOT}.sha256").read_text()
+        git(clone, "config", "user.signingkey", "nobody@nowhere")
+        result = release(clone, tmp_path / "none", sign="")
+        assert result.returncode == 1 and not list((tmp_path / "none").iterdir())
+        assert "could not sign with the key nobody@nowhere" in result.stderr
+    finally:
+        git(clone, "config", "--unset", "user.signingkey")
+
+
+def test_the_bill_of_materials(
+    clones: list[pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    result = release(clones[1], tmp_path)
+    assert result.returncode == 0, result.stderr
+    bill = json.loads((tmp_path / f"{ROOT}.cdx.json").read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
+    itself = bill["metadata"]["component"]
+    assert (itself["name"], itself["version"]) == ("flux-dws", VERSION)
+    digest = hashlib.sha256((tmp_path / f"{ROOT}.tar.gz").read_bytes()).hexdigest()
+    assert itself["hashes"] == [{"alg": "SHA-256", "content": digest}]
+    refs = [entry["bom-ref"] for entry in bill["components"]]
+    assert len(refs) == len(set(refs))
+    assert bill["dependencies"] == [{"ref": itself["bom-ref"], "dependsOn": refs}]
+    requires = {
+        entry["name"]: entry["properties"][0]["value"]
+        for entry in bill["components"]
+        if "version" not in entry
+    }
+    assert set(requires) == {"flux-core", "jansson"} and ">=" in requires["jansson"]
+    lock = (TOP / "scripts/lock/base.txt").read_text(encoding="utf8")
+    pinned = re.findall(r"^([^ #=]+)==([^ ]+)", lock, re.MULTILINE)
+    assert [f"pkg:pypi/{name}@{version}" for name, version in pinned] == refs[2:]
 
 
 def metadata(sdist: pathlib.Path) -> email.message.Message:
