@@ -103,6 +103,29 @@ def test_the_environment_is_not_libcurls_to_read(server, proxy, monkeypatch, nam
     assert proxy.asked == []
 
 
+def paths_of(server, path, rename=False):
+    """What a server is asked for by a request and by a watch of that path."""
+    pool = urllib3.PoolManager(**({"server_hostname": "localhost"} if rename else {}))
+    reached = transport.Transport(f"http://127.0.0.1:{server.port}", pool, 1)
+
+    async def ask():
+        await transport.Request(reached, "GET", path, (), None, LIMIT_S)
+        stream = reached.stream(path, (), LIMIT_S)
+        await stream.open()
+        stream.close()
+
+    Loop().run(ask())
+    return [path for _, path, _ in server.http.seen]
+
+
+@pytest.mark.parametrize("rename", [False, True])
+@pytest.mark.parametrize("name", ["..", ".", "a/../b", "x/./y", "../../z"])
+def test_a_path_is_asked_for_as_it_is(server, name, rename):
+    """libcurl would take out the names "." and "..", and ask for another object."""
+    path = f"/api/v1/namespaces/default/secrets/{name}"
+    assert paths_of(server, path, rename) == [path, path]
+
+
 def test_a_request_has_nothing_of_the_one_before(server):
     """Which may have gone through the same handle of libcurl."""
     host = f"http://127.0.0.1:{server.port}"
@@ -308,8 +331,8 @@ def test_a_byte_now_and_then_is_no_answer(server):
 def headers_only(handler):
     handler.send_response(200)
     handler.send_header("Content-Length", str(200 << 20))
-    handler.end_headers()
     handler.server.poured = 0
+    handler.end_headers()
     handler.rfile.read(1)
     handler.close_connection = True
 

@@ -546,6 +546,8 @@ def _no_answer(curl: pycurl.Curl, code: int, message: str) -> NoAnswer:
 def _plain_options() -> list[tuple[int, Any]]:
     return [
         (pycurl.NOSIGNAL, 1),
+        # An object may be called "..": that is no way to another one.
+        (pycurl.PATH_AS_IS, 1),
         (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
         (pycurl.DEFAULT_PROTOCOL, "http"),
         # One connection each: sharing one would cost more than it saves.
