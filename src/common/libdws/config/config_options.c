@@ -241,10 +241,10 @@ const struct option config_options[] = {
       .help = "How long that command may take. Then it is killed, and started again "
         "later." },
     { "environment", TYPE_TEXTS, "[\"DW_*\", \"NNF_*\"]", ANY,
-      OFFSET (environment),
+      OFFSET (environment), dws_config_check_environment,
       .help = "Shell patterns of the variables that a job may get from "
-        "Kubernetes. Those that change how programs are found or loaded "
-        "(PATH, LD_* and the like) it never gets." },
+        "Kubernetes, each with a letter or _ at its front. It gets no others, "
+        "so leave out what changes how programs are found or loaded." },
     { "policy", TYPE_TABLE, NULL, ANY, OFFSET (maximums),
       dws_config_check_policy,
       .help = "Its table maximums is the largest capacity in GiB per node "

@@ -9,9 +9,8 @@
 #include <stdbool.h>
 #include <jansson.h>
 
-/* 'patterns' is an array of shell patterns, [rabbit] environment. Some names
- * may never pass, whatever the patterns: those that change how programs are
- * found or loaded, and that of the secret token.
+/* 'patterns' is an array of shell patterns, [rabbit] environment: a name passes
+ * if one of them has it. The secret token's never does, it is had by a request.
  */
 bool dws_variable_may_pass (json_t *patterns, const char *name);
 
