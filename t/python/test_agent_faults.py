@@ -97,9 +97,17 @@ def test_an_odd_retry_after_is_not_more_than_that(server, header):
 
 @given(st.text(st.characters(max_codepoint=255)))
 @example("Mon, 01 Jan 0000 00:00:00 +9999")
+@example("1 Jan 10000000000000000000000 0:0:0")
 def test_no_retry_after_is_more_than_odd(header):
     pause = errors.retry_after_s(header)
     assert pause is None or 0 <= pause <= errors.RETRY_AFTER_CAP_S
+
+
+def test_of_a_long_message_the_beginning_is_told(server):
+    server.http.script = [answer(500, "InternalError", "x" * 5_000_000)]
+    with pytest.raises(errors.ApiError, match="x{4096} ... .*more characters") as error:
+        server.kube().get("workflows", "default", "w")
+    assert len(str(error.value)) == len(error.value.message) < 5000
 
 
 def test_a_version_of_the_api_is_no_path(server):

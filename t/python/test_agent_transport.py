@@ -11,7 +11,7 @@ import faulty_server
 import pytest
 import urllib3
 from faulty_server import LIMIT_S, Server, answer, drip, hang_up, pour
-from flux_k8s import transport
+from flux_k8s import kube, transport
 from flux_k8s.errors import TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop
@@ -383,6 +383,21 @@ def test_a_page_that_is_too_large_is_asked_for_in_parts(server, monkeypatch):
     assert (listed, version) == (objects, "7")
     sizes = [limit for _, limit in asked]
     assert sizes == sorted(sizes, reverse=True) and 1 <= sizes[-1] <= 3
+
+
+def test_a_list_that_does_not_end_is_trouble(server, monkeypatch):
+    monkeypatch.setattr(kube, "LIST_BYTES", 100_000)
+    item = {"metadata": {"name": "a", "namespace": "default"}, "x": "x" * 30_000}
+    parts = [{"continue": str(n), "resourceVersion": "7"} for n in range(1, 30)]
+
+    def page(handler):
+        handler.send(200, {"items": [item], "metadata": parts.pop(0) if parts else {}})
+
+    server.http.script = [page] * 40
+    with pytest.raises(ApiError, match="the list of workflows is more than") as error:
+        server.kube().list_all("workflows")
+    assert error.value.transient and error.value.reason == TOO_LARGE
+    assert len(parts) > 20
 
 
 def test_an_object_that_is_too_large_is_trouble(server, monkeypatch):

@@ -15,6 +15,9 @@ UNREACHABLE = "Unreachable"  # no connection: nothing else gets through either
 BROKEN = "Broken"  # the connection, or the answer, ended early or never came
 TOO_LARGE = "TooLarge"  # the answer is larger than any that makes sense
 
+# So much of what a server says is told to others.
+MESSAGE_CHARS = 4096
+
 # No server may put a request off for longer.
 RETRY_AFTER_CAP_S = 300.0
 
@@ -28,7 +31,7 @@ def retry_after_s(header: str | None) -> float | None:
         return min(float(header), RETRY_AFTER_CAP_S)
     try:
         date = parsedate_to_datetime(header)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError, IndexError):
         return None
     if date.tzinfo is None:
         date = date.replace(tzinfo=timezone.utc)
@@ -53,6 +56,9 @@ class ApiError(Exception):
         message: str,
         retry_after_s: float | None = None,
     ) -> None:
+        if len(message) > MESSAGE_CHARS:
+            more = len(message) - MESSAGE_CHARS
+            message = f"{message[:MESSAGE_CHARS]} ... ({more} more characters)"
         super().__init__(message)
         self.status = status
         self.reason = reason

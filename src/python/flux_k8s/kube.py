@@ -39,6 +39,9 @@ LIST_PART = 500
 # A kubeconfig is not read again more often than this, however many workers
 # are refused at once.
 RELOAD_INTERVAL_S = 1.0
+# All parts of a list are no larger together: a server may say for ever that there is
+# more.
+LIST_BYTES = 256 << 20
 # So long a token serves before the settings are asked for it again.
 AUTH_S = 1.0
 
@@ -516,6 +519,7 @@ class Kube:
         read: makes objects of an answer.
         """
         objects: list[Object] = []
+        size = 0
         query = {"limit": str(limit)}
         if recent:
             query["resourceVersion"] = "0"
@@ -531,6 +535,10 @@ class Kube:
                 limit //= 2
                 query["limit"] = str(limit)
                 continue
+            size += len(data)
+            if size > LIST_BYTES:
+                text = f"the list of {plural} is more than {LIST_BYTES >> 20} MiB"
+                raise ApiError(0, TOO_LARGE, text)
             part, version, more = read(data, f"GET {url}")
             objects.extend(part)
             if not more:
