@@ -118,8 +118,8 @@ test_expect_success 'one that the service knows of has one, and the service ends
 # The plugin was away when it was submitted: otherwise it would have been refused. The
 # commands refuse it too, and are left out.
 test_expect_success 'a number of nodes to do without that is too large is none' '
-	flux submit --dry-run -N1 -S dw="$DWS_DIRECTIVE" true |
-		jq ".attributes.system.dw_failure_tolerance = 3000000000" >jobspec &&
+	flux submit --dry-run -N1 -S dw="$DWS_DIRECTIVE" true >sane &&
+	jq ".attributes.system.dw_failure_tolerance = 3000000000" sane >jobspec &&
 	flux jobtap remove dws-jobtap.so &&
 	flux queue stop --all &&
 	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" $(id -u) <jobspec) &&
