@@ -302,6 +302,22 @@ except OSError as exc:
 	flux module load $DWS_MODULES/sched-rabbit.py &&
 	test "$first $second" = "open unloaded"
 '
+test_expect_success 'of many streams the newest stay' '
+	dws_wait 60 flux python -c "
+import flux
+from flux.constants import FLUX_RPC_STREAMING as streaming
+handle = flux.Flux()
+streams = []
+for _ in range(17):
+    streams.append(handle.rpc(\"sched-rabbit.notify\", {}, flags=streaming))
+    streams[-1].get()
+streams[0].reset()
+try:
+    streams[0].get()
+except OSError as exc:
+    print(exc.strerror)" >out &&
+	grep "16 newer streams" out
+'
 test_expect_success 'only the owner may say so' '
 	test_must_fail env FLUX_HANDLE_ROLEMASK=0x2 FLUX_HANDLE_USERID=4242 \
 		flux python "$DWS_SRCDIR/t/scripts/rpc.py" sched-rabbit.health

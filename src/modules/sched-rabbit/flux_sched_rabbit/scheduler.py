@@ -20,6 +20,7 @@ from .plan import Decision, Pass
 from .pool import RabbitPool
 
 DEFAULT_DEPTH = 8
+NOTIFIED_MAX = 16  # streams of sched-rabbit.notify, of which one is in use
 
 
 def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
@@ -191,6 +192,10 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         self._request_schedule()
         self.handle.respond(msg, None)
         self._notified.append(msg)
+        if len(self._notified) > NOTIFIED_MAX:
+            oldest = self._notified.pop(0)
+            text = f"there are {NOTIFIED_MAX} newer streams"
+            self.handle.respond_error(oldest, errno.ECANCELED, text)
 
     @request_handler("health")  # type: ignore[untyped-decorator]
     def health(self, msg: Any) -> None:
