@@ -174,7 +174,7 @@ test_expect_success 'one user can not fill the module with requests' '
 	dws_start_agent && wait $flooder &&
 	cat flood.out &&
 	sed -n 1p flood.out | grep -x 1024 && sed -n 2p flood.out | grep -x 10 &&
-	grep "1024 requests of user $(id -u) for tokens wait already" flood.out &&
+	grep "1024 requests of user $(id -u) wait already, of at most 1024" flood.out &&
 	rpc dws.token "{\"jobid\": $id}" >later &&
 	cmp answer later
 '

@@ -41,6 +41,7 @@
 #include "base/calls.h"
 #include "base/commits.h"
 #include "base/ctx.h"
+#include "base/requests.h"
 #include "base/timeline.h"
 #include "base/worker.h"
 #include "facts/config.h"
@@ -302,6 +303,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         calls_destroy (ctx->calls);
         timeline_destroy (ctx->timeline);
         commits_destroy (ctx->commits);
+        requests_destroy (ctx->requests);
         dws_config_destroy (ctx->config);
         free (ctx->instance);
         free (ctx);
@@ -345,6 +347,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
     }
     if (!(ctx->commits = commits_create (h))
         || !(ctx->calls = calls_create ())
+        || !(ctx->requests = requests_create ())
         || !(ctx->timeline = timeline_create (ctx))
         || !(ctx->space = space_create ())
         || !(ctx->turns = turns_create ())

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * See service.h. A request notes a fact and is answered at once; actions are
- * not decided on here.
+ * not decided on here. Each handler is called by request_cb(), which refuses what
+ * is too large.
  */
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include "act/users.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/requests.h"
 #include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -189,7 +191,7 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
                        const flux_msg_t *msg, void *arg)
 {
     struct dws_ctx *ctx = arg;
-    const char *errstr = NULL;
+    dws_error_t error = { "" };
     const char *name;
     const char *state;
     const char *reason = NULL;
@@ -201,12 +203,11 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
                              "user", &user) < 0)
         goto error;
     if (strcmp (state, "Enabled") != 0 && strcmp (state, "Disabled") != 0) {
-        errstr = "a rabbit is made Enabled or Disabled";
-        errno = EINVAL;
+        dws_error (&error, EINVAL, "a rabbit is made Enabled or Disabled");
         goto error;
     }
     if (dws_topology_find (ctx->config->topology, name) < 0) {
-        errstr = "there is no such rabbit in the mapping";
+        dws_error (&error, errno, "there is no such rabbit in the mapping");
         goto error;
     }
     if (!strcmp (state, "Disabled"))
@@ -216,16 +217,14 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
     if (agent_forward (ctx->agent, msg,
                        command_create_with ("patch", "storages",
                                             DWS_NAMESPACE, name,
-                                            "patch", patch)) < 0) {
-        if (errno == EAGAIN)
-            errstr = "no agent is attached: is flux-coral2-dws running?";
+                                            "patch", patch),
+                       &error) < 0)
         goto error;
-    }
     flux_log (h, LOG_INFO, "%s: to be %s%s%s", name, state,
               reason ? ": " : "", reason ? reason : "");
     return;
 error:
-    respond (h, msg, -1, errstr);
+    respond (h, msg, -1, error.text[0] ? error.text : NULL);
 }
 
 static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -314,7 +313,31 @@ static const struct flux_msg_handler_spec htab[] = {
     FLUX_MSGHANDLER_TABLE_END,
 };
 
+#define HANDLERS (sizeof (htab) / sizeof (htab[0]) - 1)
+
+static void request_cb (flux_t *h, flux_msg_handler_t *mh,
+                        const flux_msg_t *msg, void *arg)
+{
+    dws_error_t error = { "" };
+    const char *topic;
+
+    if (requests_check_size (msg, &error) < 0
+        || flux_msg_get_topic (msg, &topic) < 0) {
+        respond (h, msg, -1, error.text);
+        return;
+    }
+    for (size_t i = 0; i < HANDLERS; i++) {
+        if (!strcmp (htab[i].topic_glob, topic))
+            htab[i].cb (h, mh, msg, arg);
+    }
+}
+
 int service_start (struct dws_ctx *ctx)
 {
-    return flux_msg_handler_addvec (ctx->h, htab, ctx, &ctx->handlers);
+    struct flux_msg_handler_spec checked[HANDLERS + 1];
+
+    memcpy (checked, htab, sizeof (htab));
+    for (size_t i = 0; i < HANDLERS; i++)
+        checked[i].cb = request_cb;
+    return flux_msg_handler_addvec (ctx->h, checked, ctx, &ctx->handlers);
 }

@@ -10,6 +10,7 @@
 #include "libutil/errno_safe.h"
 #include "act/abort.h"
 #include "agent/agent.h"
+#include "base/requests.h"
 #include "facts/sync.h"
 #include "sched/holds.h"
 #include "sched/scheduler.h"
@@ -104,6 +105,7 @@ void aborts_see_scheduler (struct aborts *aborts)
 void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job)
 {
     struct dws_ctx *ctx = aborts->ctx;
+    const flux_msg_t *kept;
     struct request *r;
 
     if (job)
@@ -114,10 +116,15 @@ void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job)
         respond (aborts, msg, EAGAIN);
     else if (!job || is_secured (job))
         respond (aborts, msg, 0);
-    else if (!(r = calloc (1, sizeof (*r))))
+    else if (!(kept = requests_keep (ctx->requests, msg, REQUESTS_WAITING,
+                                     NULL)))
+        respond (aborts, msg, errno);
+    else if (!(r = calloc (1, sizeof (*r)))) {
         respond (aborts, msg, ENOMEM);
+        flux_msg_decref (kept);
+    }
     else {
-        r->msg = flux_msg_incref (msg);
+        r->msg = kept;
         r->jobid = job->facts->id;
         r->next = aborts->list;
         aborts->list = r;

@@ -172,7 +172,7 @@ static bool is_kept (const struct job *job)
 }
 
 static int request_retry (struct dws_ctx *ctx, const flux_msg_t *msg,
-                          const char **errstr)
+                          dws_error_t *error)
 {
     struct flux_msg_cred cred;
     struct job *job;
@@ -182,33 +182,25 @@ static int request_retry (struct dws_ctx *ctx, const flux_msg_t *msg,
         || flux_msg_get_cred (msg, &cred) < 0)
         return -1;
     if (!(job = jobs_find (ctx->jobs, id)) || !may_retry (&cred, job)
-        || !is_kept (job)) {
-        *errstr = "no stage-out of that job can be tried again";
-        errno = ENOENT;
-        return -1;
-    }
-    if (job->wf->status != DWS_STATUS_ERROR || job->wf->ready) {
-        *errstr = "its stage-out is being tried again";
-        errno = EBUSY;
-        return -1;
-    }
-    if (agent_forward (ctx->agent, msg,
-                       command_annotate (job->wf,
-                                         DWS_STAGE_OUT_RETRY_ANNOTATION,
-                                         make_time (flux_reactor_time ()))) < 0) {
-        if (errno == EAGAIN)
-            *errstr = "no agent is attached: is flux-coral2-dws running?";
-        return -1;
-    }
-    return 0;
+        || !is_kept (job))
+        return dws_error (error, ENOENT, "no stage-out of that job can be tried "
+                          "again");
+    if (job->wf->status != DWS_STATUS_ERROR || job->wf->ready)
+        return dws_error (error, EBUSY, "its stage-out is being tried again");
+    return agent_forward (ctx->agent, msg,
+                          command_annotate (job->wf,
+                                            DWS_STAGE_OUT_RETRY_ANNOTATION,
+                                            make_time (flux_reactor_time ())),
+                          error);
 }
 
 void retry_cb (flux_t *h, flux_msg_handler_t *mh,
                const flux_msg_t *msg, void *arg)
 {
-    const char *errstr = NULL;
+    dws_error_t error = { "" };
 
-    if (request_retry (arg, msg, &errstr) < 0
-        && flux_respond_error (h, msg, errno, errstr) < 0)
+    if (request_retry (arg, msg, &error) < 0
+        && flux_respond_error (h, msg, errno,
+                               error.text[0] ? error.text : NULL) < 0)
         flux_log_error (h, DWS_TOPIC_RETRY);
 }

@@ -12,6 +12,7 @@
 #include "libutil/names.h"
 #include "act/groups.h"
 #include "act/users.h"
+#include "base/requests.h"
 #include "base/timer.h"
 
 struct request {
@@ -100,6 +101,7 @@ void users_cb (flux_t *h, flux_msg_handler_t *mh,
     struct dws_ctx *ctx = arg;
     struct users *users = ctx->users;
     struct request *request;
+    dws_error_t error;
     json_int_t userid;
 
     if (flux_request_unpack (msg, NULL, "{s:I}", "userid", &userid) < 0) {
@@ -114,7 +116,12 @@ void users_cb (flux_t *h, flux_msg_handler_t *mh,
         refuse (h, msg, ENOMEM, NULL);
         return;
     }
-    request->msg = flux_msg_incref (msg);
+    if (!(request->msg = requests_keep (ctx->requests, msg, REQUESTS_WAITING,
+                                        &error))) {
+        refuse (h, msg, errno, error.text);
+        free (request);
+        return;
+    }
     request->userid = userid;
     request->next = users->waiting;
     users->waiting = request;

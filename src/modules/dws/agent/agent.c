@@ -15,6 +15,7 @@
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent_private.h"
+#include "base/requests.h"
 #include "facts/config.h"
 
 /* An agent of a neighbouring release is served in the newest version that both
@@ -213,15 +214,26 @@ enum dws_link agent_link (const struct agent *agent)
 
 int agent_forward (struct agent *agent,
                    const flux_msg_t *request,
-                   json_t *command)
+                   json_t *command,
+                   dws_error_t *error)
 {
-    struct command *cmd;
+    struct command *cmd = NULL;
+    const flux_msg_t *kept;
 
-    cmd = calloc (1, sizeof (*cmd));
-    if (send_command (agent, cmd, command) < 0)
+    if (!(kept = requests_keep (agent->ctx->requests, request,
+                                REQUESTS_WAITING, error))) {
+        ERRNO_SAFE (json_decref (command));
         return -1;
+    }
+    cmd = calloc (1, sizeof (*cmd));
+    if (send_command (agent, cmd, command) < 0) {
+        ERRNO_SAFE (flux_msg_decref (kept));
+        return dws_error (error, errno, "%s", errno == EAGAIN
+                          ? "no agent is attached: is flux-coral2-dws running?"
+                          : strerror (errno));
+    }
     cmd->h = agent->ctx->h;
-    cmd->request = flux_msg_incref (request);
+    cmd->request = kept;
     return 0;
 }
 
@@ -251,6 +263,7 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     struct agent *agent = ctx->agent;
     dws_error_t error = { "" };
     const char *release = NULL;
+    const flux_msg_t *kept = NULL;
     json_t *config;
     int newest;
     int oldest = -1;
@@ -274,7 +287,8 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     if (agent->request)
         flux_log (h, LOG_INFO, "a newer agent replaces the one attached");
     detach_agent (agent, ESTALE, "replaced by a newer agent");
-    if (!(config = dws_config_agent (ctx->config)))
+    if (!(kept = requests_keep (ctx->requests, msg, 1, &error))
+        || !(config = dws_config_agent (ctx->config)))
         goto error;
     if (flux_respond_pack (h, msg, "{s:s s:i s:[s s] s:s s:s s:o}",
                            "op", "hello",
@@ -284,16 +298,18 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
                            "instance", ctx->instance,
                            "config", config) < 0) {
         flux_log_error (h, DWS_TOPIC_AGENT);
+        flux_msg_decref (kept);
         return;
     }
-    agent->request = flux_msg_incref (msg);
-    outbox_open (agent->outbox, msg, batches);
+    agent->request = kept;
+    outbox_open (agent->outbox, kept, batches);
     agent->release = release ? strdup (release) : NULL;
     agent->reachable = true;
     return;
 error:
     if (flux_respond_error (h, msg, errno, error.text[0] ? error.text : NULL) < 0)
         flux_log_error (h, DWS_TOPIC_AGENT);
+    flux_msg_decref (kept);
 }
 
 void agent_reconfigure (struct agent *agent)

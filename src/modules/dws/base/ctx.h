@@ -29,6 +29,7 @@ struct notices;
 struct persistent;
 struct pool;
 struct profiles;
+struct requests;
 struct scheduler;
 struct space;
 struct overdue;
@@ -55,6 +56,7 @@ struct dws_ctx {
     struct commits *commits;    // to the KVS
     struct calls *calls;        // RPCs that wait for their response
     struct worker *worker;      // calls that block
+    struct requests *requests;  // of users, that wait for an answer
     struct timeline *timeline;  // what deadlines are on
 
     struct dws_config *config;

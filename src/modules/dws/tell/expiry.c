@@ -5,9 +5,11 @@
 
 #include <errno.h>
 
+#include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "agent/agent.h"
 #include "base/calls.h"
+#include "base/requests.h"
 #include "facts/leases.h"
 #include "facts/persistent.h"
 #include "tell/expiry.h"
@@ -31,16 +33,26 @@ static void committed_cb (const struct call *call, flux_future_t *f)
         flux_log_error (h, DWS_TOPIC_EXPIRY);
 }
 
-static int keep_request (flux_future_t *f, const flux_msg_t *msg)
+/* Set an expiry, to be committed by the future that is returned. The request is kept
+ * before anything is changed.
+ */
+static flux_future_t *set_expiry (struct dws_ctx *ctx, const flux_msg_t *msg,
+                                  const char *name, double expires,
+                                  dws_error_t *error)
 {
-    const flux_msg_t *own = flux_msg_incref (msg);
+    const flux_msg_t *kept;
+    flux_future_t *f = NULL;
 
-    if (flux_future_aux_set (f, "dws::request", (void *)own,
-                             (flux_free_f)flux_msg_decref) < 0) {
-        flux_msg_decref (own);
-        return -1;
+    if (!(kept = requests_keep (ctx->requests, msg, REQUESTS_WAITING, error)))
+        return NULL;
+    if (!(f = leases_set (ctx, name, expires, error))
+        || flux_future_aux_set (f, "dws::request", (void *)kept,
+                                (flux_free_f)flux_msg_decref) < 0) {
+        ERRNO_SAFE (flux_msg_decref (kept));
+        ERRNO_SAFE (flux_future_destroy (f));
+        return NULL;
     }
-    return 0;
+    return f;
 }
 
 /* A file system of somebody else is refused in the same way as one that is not there.
@@ -66,7 +78,7 @@ void expiry_cb (flux_t *h, flux_msg_handler_t *mh,
     struct dws_ctx *ctx = arg;
     struct flux_msg_cred cred;
     dws_error_t error = { "" };
-    flux_future_t *f = NULL;
+    flux_future_t *f;
     const char *name;
     double expires;
 
@@ -74,8 +86,7 @@ void expiry_cb (flux_t *h, flux_msg_handler_t *mh,
                              "expires", &expires) < 0
         || flux_msg_get_cred (msg, &cred) < 0
         || check_owner (ctx, &cred, name, &error) < 0
-        || !(f = leases_set (ctx, name, expires, &error))
-        || keep_request (f, msg) < 0
+        || !(f = set_expiry (ctx, msg, name, expires, &error))
         || calls_add (ctx, f, 0, 0, committed_cb) < 0) {
         respond_error (h, msg, error.text[0] ? error.text : NULL);
         return;

@@ -14,6 +14,7 @@
 #include "libutil/names.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/requests.h"
 #include "tell/profiles.h"
 
 enum kind {
@@ -222,7 +223,8 @@ void profiles_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct dws_ctx *ctx = arg;
     struct profiles *profiles = ctx->profiles;
-    const char *errstr = NULL;
+    const flux_msg_t *kept = NULL;
+    dws_error_t error = { "" };
     const char *name;
     int kind = 0;
 
@@ -231,20 +233,24 @@ void profiles_cb (flux_t *h, flux_msg_handler_t *mh,
     while (kind < KINDS && strcmp (kinds[kind].name, name) != 0)
         kind++;
     if (kind == KINDS) {
-        errstr = "kind is storage or containers";
-        errno = EINVAL;
+        dws_error (&error, EINVAL, "kind is storage or containers");
         goto error;
     }
+    if (!(kept = requests_keep (ctx->requests, msg, REQUESTS_WAITING, &error)))
+        goto error;
     if (read_profiles (profiles, kind) < 0) {
         if (errno == EAGAIN)
-            errstr = "no agent is attached: is flux-coral2-dws running?";
+            dws_error (&error, EAGAIN, "no agent is attached: is "
+                       "flux-coral2-dws running?");
         goto error;
     }
-    if (flux_msglist_append (profiles->waiting[kind], msg) < 0)
+    if (flux_msglist_append (profiles->waiting[kind], kept) < 0)
         goto error;
+    flux_msg_decref (kept);
     return;
 error:
-    refuse (h, msg, errno, errstr);
+    refuse (h, msg, errno, error.text[0] ? error.text : NULL);
+    flux_msg_decref (kept);
 }
 
 struct profiles *profiles_create (struct dws_ctx *ctx)

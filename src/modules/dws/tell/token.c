@@ -7,8 +7,9 @@
  * known whether its sender may have the token, which may be some time after a
  * restart of this module or of the agent; the shell decides how long it waits.
  *
- * Any user may ask, about any number, before it is known which jobs there are:
- * so many requests of one user are kept, and no more.
+ * Any user may ask, about any number, before it is known which jobs there are.
+ * Requests for tokens are counted apart from others of the same user: the shells of
+ * his jobs do not keep him from asking for something else.
  */
 
 #include <errno.h>
@@ -19,6 +20,7 @@
 #include "libutil/names.h"
 #include "agent/agent.h"
 #include "base/idmap.h"
+#include "base/requests.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/sync.h"
@@ -47,20 +49,26 @@ struct waiting {
 struct tokens {
     struct dws_ctx *ctx;
     struct idmap *jobs;         // job id -> struct waiting
-    struct idmap *users;        // user id + 1 -> size_t: requests that wait
+    struct requests *requests;  // those in all lists
 };
+
+/* Take a request out of the list that '*pp' is in.
+ */
+static void drop_request (struct request **pp)
+{
+    struct request *req = *pp;
+
+    *pp = req->next;
+    flux_msg_decref (req->msg);
+    free (req);
+}
 
 static void waiting_destroy (void *value)
 {
     struct waiting *w = value;
 
-    while (w->head) {
-        struct request *req = w->head;
-
-        w->head = req->next;
-        flux_msg_decref (req->msg);
-        free (req);
-    }
+    while (w->head)
+        drop_request (&w->head);
     free (w);
 }
 
@@ -71,53 +79,14 @@ static void refuse_token (struct tokens *tokens, const flux_msg_t *msg,
         flux_log_error (tokens->ctx->h, DWS_TOPIC_TOKEN);
 }
 
-/* How many requests a user has here
+/* How many requests of a user are kept at most.
  */
-
-static int count_in (struct tokens *tokens, uint32_t userid,
-                     dws_error_t *error)
+static size_t most_requests (struct tokens *tokens)
 {
     size_t hosts = dws_topology_host_count (tokens->ctx->config->topology);
     size_t max = hosts * REQUESTS_PER_NODE;
-    uint64_t key = (uint64_t)userid + 1;
-    size_t *count;
 
-    if (max < REQUESTS_MIN)
-        max = REQUESTS_MIN;
-    if (!(count = idmap_find (tokens->users, key))) {
-        if (!(count = calloc (1, sizeof (*count)))
-            || idmap_insert (tokens->users, key, count) < 0) {
-            ERRNO_SAFE (free (count));
-            return dws_error (error, errno, "out of memory");
-        }
-    }
-    if (*count >= max)
-        return dws_error (error, EAGAIN, "%zu requests of user %u for tokens "
-                          "wait already: ask again when they are answered",
-                          *count, (unsigned int)userid);
-    (*count)++;
-    return 0;
-}
-
-static void count_out (struct tokens *tokens, uint32_t userid)
-{
-    uint64_t key = (uint64_t)userid + 1;
-    size_t *count = idmap_find (tokens->users, key);
-
-    if (--*count == 0)
-        idmap_delete (tokens->users, key);
-}
-
-/* Take a request out of the list that '*pp' is in, after its answer.
- */
-static void drop_request (struct tokens *tokens, struct request **pp)
-{
-    struct request *req = *pp;
-
-    *pp = req->next;
-    count_out (tokens, req->userid);
-    flux_msg_decref (req->msg);
-    free (req);
+    return max < REQUESTS_MIN ? REQUESTS_MIN : max;
 }
 
 /* Answers
@@ -159,7 +128,7 @@ static void answer_waiting (struct tokens *tokens, struct waiting *w,
             refuse_token (tokens, msg, errnum, text);
         else if (flux_respond_pack (h, msg, "{s:s}", "token", token) < 0)
             flux_log_error (h, DWS_TOPIC_TOKEN);
-        drop_request (tokens, &w->head);
+        drop_request (&w->head);
     }
 }
 
@@ -226,7 +195,7 @@ static void refuse_others (struct tokens *tokens, struct waiting *w,
             continue;
         }
         refuse_token (tokens, (*pp)->msg, errno, error.text);
-        drop_request (tokens, pp);
+        drop_request (pp);
     }
 }
 
@@ -293,7 +262,7 @@ static void disconnect_each (uint64_t jobid, void *value, void *arg)
 
     while (*pp) {
         if (flux_disconnect_match (sender->msg, (*pp)->msg))
-            drop_request (sender->tokens, pp);
+            drop_request (pp);
         else
             pp = &(*pp)->next;
     }
@@ -328,19 +297,21 @@ static struct waiting *add_request (struct tokens *tokens, uint64_t jobid,
                                     uint32_t userid, const flux_msg_t *msg,
                                     dws_error_t *error)
 {
+    const flux_msg_t *kept;
     struct request *req;
     struct waiting *w;
 
-    if (count_in (tokens, userid, error) < 0)
+    if (!(kept = requests_keep (tokens->requests, msg, most_requests (tokens),
+                                error)))
         return NULL;
     if (!(req = calloc (1, sizeof (*req)))
         || !(w = find_waiting (tokens, jobid))) {
-        ERRNO_SAFE (free (req));
-        ERRNO_SAFE (count_out (tokens, userid));
-        dws_error (error, errno, "out of memory");
+        free (req);
+        flux_msg_decref (kept);
+        dws_error_nomem (error);
         return NULL;
     }
-    req->msg = flux_msg_incref (msg);
+    req->msg = kept;
     req->userid = userid;
     req->next = w->head;
     w->head = req;
@@ -383,7 +354,7 @@ struct tokens *tokens_create (struct dws_ctx *ctx)
         return NULL;
     tokens->ctx = ctx;
     if (!(tokens->jobs = idmap_create (waiting_destroy))
-        || !(tokens->users = idmap_create (free))) {
+        || !(tokens->requests = requests_create ())) {
         tokens_destroy (tokens);
         return NULL;
     }
@@ -399,10 +370,10 @@ void tokens_destroy (struct tokens *tokens)
 {
     if (tokens) {
         ERRNO_SAFE_BLOCK;
-        if (tokens->jobs && tokens->users)
+        if (tokens->jobs)
             idmap_each (tokens->jobs, unload_each, tokens);
         idmap_destroy (tokens->jobs);
-        idmap_destroy (tokens->users);
+        requests_destroy (tokens->requests);
         free (tokens);
     }
 }

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See requests.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "libutil/errno_safe.h"
+#include "base/idmap.h"
+#include "base/requests.h"
+
+struct requests {
+    struct idmap *senders;      // user id + 1 -> struct sender
+};
+
+/* A user with requests that wait.
+ */
+struct sender {
+    struct requests *requests;
+    uint64_t key;
+    size_t waiting;
+};
+
+int requests_check_size (const flux_msg_t *msg, dws_error_t *error)
+{
+    struct flux_msg_cred cred;
+    ssize_t size;
+
+    if (flux_msg_get_cred (msg, &cred) < 0
+        || (size = flux_msg_encode_size (msg)) < 0)
+        return dws_error (error, errno, "the request cannot be read");
+    if (size > REQUESTS_BYTES && !(cred.rolemask & FLUX_ROLE_OWNER))
+        return dws_error (error, EMSGSIZE, "the request has %zd bytes, of at most "
+                          "%d for users", size, REQUESTS_BYTES);
+    return 0;
+}
+
+static struct sender *find_sender (struct requests *requests, uint32_t userid)
+{
+    uint64_t key = (uint64_t)userid + 1;
+    struct sender *sender;
+
+    if (!(sender = idmap_find (requests->senders, key))) {
+        if (!(sender = calloc (1, sizeof (*sender))))
+            return NULL;
+        sender->requests = requests;
+        sender->key = key;
+        if (idmap_insert (requests->senders, key, sender) < 0) {
+            ERRNO_SAFE (free (sender));
+            return NULL;
+        }
+    }
+    return sender;
+}
+
+static void drop_idle (struct sender *sender)
+{
+    if (sender->waiting == 0)
+        idmap_delete (sender->requests->senders, sender->key);
+}
+
+/* A message that counts is destroyed.
+ */
+static void count_out (void *arg)
+{
+    struct sender *sender = arg;
+
+    sender->waiting--;
+    drop_idle (sender);
+}
+
+static int count_in (struct requests *requests, const flux_msg_t *msg,
+                     uint32_t userid, size_t max, dws_error_t *error)
+{
+    struct sender *sender;
+
+    if (!(sender = find_sender (requests, userid)))
+        return dws_error_nomem (error);
+    if (sender->waiting >= max)
+        return dws_error (error, EBUSY, "%zu requests of user %u wait already, of "
+                          "at most %zu: ask again when they are answered",
+                          sender->waiting, (unsigned int)userid, max);
+    if (flux_msg_aux_set (msg, "dws::sender", sender, count_out) < 0) {
+        ERRNO_SAFE (drop_idle (sender));
+        return dws_error (error, errno, "the request cannot be kept");
+    }
+    sender->waiting++;
+    return 0;
+}
+
+const flux_msg_t *requests_keep (struct requests *requests,
+                                 const flux_msg_t *msg, size_t max,
+                                 dws_error_t *error)
+{
+    struct flux_msg_cred cred;
+    flux_msg_t *copy;
+
+    if (flux_msg_get_cred (msg, &cred) < 0
+        || !(copy = flux_msg_copy (msg, false))) {
+        dws_error (error, errno, "the request cannot be kept");
+        return NULL;
+    }
+    if (!(cred.rolemask & FLUX_ROLE_OWNER)
+        && count_in (requests, copy, cred.userid, max, error) < 0) {
+        ERRNO_SAFE (flux_msg_decref (copy));
+        return NULL;
+    }
+    return copy;
+}
+
+struct requests *requests_create (void)
+{
+    struct requests *requests;
+
+    if (!(requests = calloc (1, sizeof (*requests))))
+        return NULL;
+    if (!(requests->senders = idmap_create (free))) {
+        requests_destroy (requests);
+        return NULL;
+    }
+    return requests;
+}
+
+void requests_destroy (struct requests *requests)
+{
+    if (requests) {
+        ERRNO_SAFE_BLOCK;
+        idmap_destroy (requests->senders);
+        free (requests);
+    }
+}
