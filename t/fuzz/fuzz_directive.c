@@ -3,12 +3,15 @@
  * Fuzz target: the text of a dw attribute, JSON or plain.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <jansson.h>
 
 #include "libdws/directive/directive.h"
+#include "libdws/util/unseen.h"
 
 /* All jobs wait while the job manager reads the directives of one. This is many
  * times what the longest text takes, as the sanitizers take their time too.
@@ -52,6 +55,36 @@ static void check_stable (const struct dws_directives *dirs)
     dws_directives_destroy (again);
 }
 
+/* White space for strings.Fields of Go, by which DWS splits a directive.
+ */
+static bool separates (uint32_t c)
+{
+    return (c >= '\t' && c <= '\r') || c == ' ' || c == 0x85 || c == 0xa0
+           || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028
+           || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+}
+
+/* DWS sees the same words, and a person all characters of them. Blanks are single.
+ */
+static void check_words (const char *text)
+{
+    const char *end = text + strlen (text);
+    const char *word = text;
+    size_t len;
+
+    for (const char *s = text; s < end; s += len) {
+        uint32_t c = dws_character (s, end, &len);
+
+        if (c != ' ' && (separates (c) || dws_is_unseen (c)))
+            abort ();
+        if (c == ' ') {
+            if (s == word)
+                abort ();
+            word = s + 1;
+        }
+    }
+}
+
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     json_t *dw = json_loadb ((const char *)data,
@@ -71,8 +104,11 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
                                  &error);
     if (seconds () - began > TIME_LIMIT)
         abort ();
-    if (dirs)
+    if (dirs) {
         check_stable (dirs);
+        for (size_t i = 0; i < dws_directives_count (dirs); i++)
+            check_words (dws_directives_text (dirs, i));
+    }
     else if (!*error.text)
         abort ();
     dws_directives_destroy (dirs);

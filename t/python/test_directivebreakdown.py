@@ -4,6 +4,9 @@
 # dictionary. The numbers themselves are tested in C.
 """Tests of flux_k8s.directivebreakdown and flux_k8s.dws."""
 
+import sys
+import unicodedata
+
 import pytest
 from flux_k8s import directivebreakdown, dws
 
@@ -211,6 +214,26 @@ def test_parse_directives():
     }
     with pytest.raises(ValueError, match="'jobwd', did you mean 'jobdw'"):
         dws.parse_directives("#DW jobwd name=ab")
+
+
+COPY = "#DW jobdw type=xfs capacity=1GiB name=ab\n#DW copy_in destination=$DW_JOB_ab"
+
+
+def test_characters_that_are_not_seen():
+    """libdws has the table of Unicode: white space, control and format characters."""
+    seen = []
+    for number in range(0x80, sys.maxunicode + 1):
+        char = chr(number)
+        category = unicodedata.category(char)
+        if category in ("Zs", "Zl", "Zp", "Cc", "Cf") or number == 0xFFFD:
+            with pytest.raises(dws.DirectiveError, match=rf"U\+{number:04X}\b"):
+                dws.parse_directives(f"{COPY} source=/l/a{char}b")
+        elif category not in ("Cs", "Cn"):
+            seen.append(char)
+    for i in range(0, len(seen), 50):
+        part = "".join(seen[i : i + 50])
+        found = dws.parse_directives(f"{COPY} source=/l/{part}")["directives"][1]
+        assert found["args"]["source"] == f"/l/{part}"
 
 
 def test_location_constraint():

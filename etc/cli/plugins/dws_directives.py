@@ -15,8 +15,9 @@ from flux.cli.plugin import CLIPlugin
 # Where ours are, if that is where Flux' Python does not look.
 PACKAGES = "@PACKAGES@"
 WHERE = ("rabbits", "near")
-# Lines of a script that ask for storage are among those.
-MARKS = r"(?im)^[ \t]*#+[ \t]*(?:DW|BB|flux:.*(?:dw|coral2))"
+# Lines of a script that ask for storage are among those. Characters that are not seen
+# may be around the "#".
+MARKS = r"(?im)^[^!-~]*#+[^!-~]*(?:DW|BB|flux:.*(?:dw|coral2))"
 # Of a program that is run, and may not be a script that somebody has written.
 MOST_BYTES = 1 << 20
 # Where flux batch and flux alloc have their command; it may begin with "--".

@@ -276,7 +276,7 @@ def _directive(command: str, args: argparse.Namespace) -> str:
     if args.expires:
         words["expires"] = _lifetime(args.expires)
     for key, value in words.items():
-        if not value or any(char.isspace() for char in value):
+        if not value or not set(value).isdisjoint(" \t\r\n"):
             raise cli.Failure(f"{key}: '{value}' is not one word")
     return " ".join([f"#DW {command}", *(f"{k}={v}" for k, v in words.items())])
 

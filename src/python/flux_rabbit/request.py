@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 # Imported by each submission with a directive, which need not wait for what only
 # some of them use: compiled patterns, dataclasses, a connection to the instance.
 _MARK = "#DW"
+# Characters that are not seen, or not as what they are, around what looks like "#DW":
+# libdws refuses these, and names them.
+_ODD = r"[^\x00-\x7f\w]"
 # "#dw" is one that libdws refuses, with the right word.
-_DIRECTIVE = r"(?i:#DW)(?=\s|$)"
+_DIRECTIVE = rf"{_ODD}*#{_ODD}*(?i:DW)(?=\s|{_ODD}|$)"
 _UNCERTAIN = r"#DW\S+\s.*="
 _STRAY = r"#DW(?=\s|$)"
 _CONTINUES = r"\s*[^\s=#]+="
+# At the end of a line; other white space is for libdws to refuse.
+_BLANKS = " \t\r"
 # Lines that a person may take for directives: "# DW jobdw", and an indented "#DW".
 _COMMANDS = "jobdw|(create_|destroy_)persistent|persistentdw|copy_(in|out)|container"
 _MISWRITTEN = rf"(?i:\s+#DW(?=\s|$)|\s*#\s+DW\s+({_COMMANDS})\b)"
@@ -90,7 +95,7 @@ def header(name: str, text: str, of_flux: bool = False) -> tuple[Source, list[st
     command = 0
     continued = False
     for number, line in numbered(text):
-        line = line.rstrip()
+        line = line.rstrip(_BLANKS)
         if command:
             if re.match(_LATE, line):
                 unread.append(
@@ -158,7 +163,7 @@ def _asks(lines: list[tuple[int, str]]) -> bool:
 
 def option(value: str) -> Source:
     """The value of an option --dw. Raises ValueError or OSError."""
-    is_text = "\n" in value or not value.strip() or value.lstrip().startswith("#")
+    is_text = "\n" in value or re.match(rf"(\s|{_ODD})*(#|$)", value)
     if is_text or ("/" not in value and not os.path.isfile(value)):
         found = Source("--dw", numbered(value), of_file=False)
     else:

@@ -3,7 +3,6 @@
  * #DW text to words to directives. grammar.c and structure.c judge them.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -11,6 +10,7 @@
 #include <strings.h>
 
 #include "libdws/util/bounds.h"
+#include "libdws/util/unseen.h"
 #include "libutil/errno_safe.h"
 #include "directive.h"
 #include "grammar_private.h"
@@ -153,14 +153,21 @@ static int append_word (struct dws_directives *dirs,
     return append_arg (dir, word, len, dirs->line);
 }
 
+/* DWS has more white space than that, all of which is refused (check_unseen).
+ */
+static bool is_blank (char c)
+{
+    return c == ' ' || c == '\t';
+}
+
 static size_t next_word (const char **cursor, const char *end)
 {
     const char *s = *cursor;
     size_t len = 0;
 
-    while (s < end && isspace ((unsigned char)*s))
+    while (s < end && is_blank (*s))
         s++;
-    while (s + len < end && !isspace ((unsigned char)s[len]))
+    while (s + len < end && !is_blank (s[len]))
         len++;
     *cursor = s;
     return len;
@@ -169,14 +176,69 @@ static size_t next_word (const char **cursor, const char *end)
 /* Report a text fault. Presets are the admin's, so name the one at fault.
  */
 #define FAULT(p, fmt, ...)                                                  \
+    FAULT_AT (p, (p)->dirs->count ? (p)->dirs->count : 1, fmt, ##__VA_ARGS__)
+
+/* The same for the n-th directive, from 1.
+ */
+#define FAULT_AT(p, n, fmt, ...)                                            \
     dws_error ((p)->error,                                                  \
                EINVAL,                                                      \
                "#DW directive %zu%s%s%s: " fmt,                             \
-               (p)->dirs->count ? (p)->dirs->count : 1,                     \
+               n,                                                           \
                (p)->preset ? " (preset '" : "",                             \
                (p)->preset ? (p)->preset : "",                              \
                (p)->preset ? "')" : "",                                     \
                ##__VA_ARGS__)
+
+/* No word has a character that a person does not see, or that separates words for DWS.
+ */
+static int check_unseen (struct parser *p, const char *s, const char *end)
+{
+    char shown[96];
+    char name[48];
+    size_t len;
+
+    for (const char *at = s; at < end; at += len) {
+        uint32_t c = dws_character (at, end, &len);
+
+        if (is_blank (*at))
+            s = at + 1;
+        if (is_blank (*at) || !dws_is_unseen (c))
+            continue;
+        while (at < end && !is_blank (*at))
+            at++;
+        dws_unseen_shown (s, at - s, shown, sizeof (shown));
+        dws_unseen_name (c, name, sizeof (name));
+        return FAULT_AT (p,
+                         p->dirs->count + (p->dirs->count == 0
+                                           || strstr (shown, "#DW")),
+                         "'%s' has %s in it; only blanks and tabs separate the"
+                         " words of a directive",
+                         shown,
+                         name);
+    }
+    return 0;
+}
+
+/* A comment may have any characters but those that end a line for some programs: what
+ * follows one looks like a directive there, and is not read.
+ */
+static int check_comment (struct parser *p, const char *s, const char *end)
+{
+    char name[48];
+    size_t len;
+
+    for (const char *at = s; at < end; at += len) {
+        uint32_t c = dws_character (at, end, &len);
+
+        if (dws_ends_line (c)) {
+            dws_unseen_name (c, name, sizeof (name));
+            return FAULT (p, "the comment behind it has %s in it, which ends no"
+                          " line here", name);
+        }
+    }
+    return 0;
+}
 
 /* Words up to 'end' are those of one line, from the first that is neither
  * blank nor the name of a preset.
@@ -188,6 +250,8 @@ static int parse_words (struct parser *p, const char *s, const char *end)
     while ((len = next_word (&s, end)) > 0) {
         int width = len > 60 ? 60 : (int)len;
 
+        if (check_unseen (p, s, s + len) < 0)
+            return -1;
         if (len == 3 && memcmp (s, "#DW", 3) == 0) {
             if (p->continued)
                 return FAULT (p,
@@ -210,9 +274,9 @@ static int parse_words (struct parser *p, const char *s, const char *end)
         }
         else if (*s == '#') {
             p->commented = true;
-            return 0;
+            return check_comment (p, s, end);
         }
-        else if (s[len - 1] == '\\') {
+        else if (memchr (s, '\\', len)) {
             return FAULT (p,
                           "'%.*s': a '\\' can only end a line, and only once",
                           width,
@@ -270,6 +334,8 @@ static int parse_preset (struct parser *p, const char *s, size_t len)
     json_t *value;
     int rc = -1;
 
+    if (check_unseen (p, s, s + len) < 0)
+        return -1;
     if (p->preset)
         return FAULT (p,
                       "'%.*s' does not begin with #DW",
@@ -293,7 +359,7 @@ static int parse_line (struct parser *p, const char *s, const char *end)
     const char *word = s;
     size_t len;
 
-    while (end > s && isspace ((unsigned char)end[-1]))
+    while (end > s && (is_blank (end[-1]) || end[-1] == '\r'))
         end--;
     if (end > s && end[-1] == '\\') {
         backslash = true;
@@ -304,7 +370,7 @@ static int parse_line (struct parser *p, const char *s, const char *end)
         && !p->continued
         && !(p->open && memchr (word, '=', len))) {
         p->open = false;
-        while (end > word && isspace ((unsigned char)end[-1]))
+        while (end > word && is_blank (end[-1]))
             end--;
         return parse_preset (p, word, end - word);
     }

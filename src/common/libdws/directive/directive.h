@@ -42,6 +42,8 @@ struct dws_directive_where {
 
 /* Parse 'dw', a string or an array of strings. Each string holds directives
  * and names of presets, one or more to a line:
+ * - words are separated by blanks and tabs; other white space, control and format
+ *   characters are refused, as DWS or a person may take them for something else;
  * - the word "#DW" begins a directive, anywhere on a line;
  * - any other word that begins with '#' begins a comment, to the line's end;
  * - a line that ends in '\' goes on in the next one, as does a directive

@@ -5,7 +5,6 @@
  * the DWS controllers has in common.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -106,56 +105,6 @@ struct check {
                "#DW directive %zu: " fmt,                                   \
                (c)->index + 1,                                              \
                ##__VA_ARGS__)
-
-/* Edit distance where a swap of neighbours counts as one edit. Words of
- * more than 31 characters count as far from everything.
- */
-static size_t distance (const char *a, const char *b)
-{
-    size_t la = strlen (a);
-    size_t lb = strlen (b);
-    size_t d[32][32];
-
-    if (la > 31 || lb > 31)
-        return 32;
-    for (size_t i = 0; i <= la; i++)
-        d[i][0] = i;
-    for (size_t j = 0; j <= lb; j++)
-        d[0][j] = j;
-    for (size_t i = 1; i <= la; i++) {
-        for (size_t j = 1; j <= lb; j++) {
-            size_t cost = tolower ((unsigned char)a[i - 1])
-                          != tolower ((unsigned char)b[j - 1]);
-            size_t best = d[i - 1][j - 1] + cost;
-
-            if (d[i - 1][j] + 1 < best)
-                best = d[i - 1][j] + 1;
-            if (d[i][j - 1] + 1 < best)
-                best = d[i][j - 1] + 1;
-            if (i > 1 && j > 1
-                && a[i - 1] == b[j - 2]
-                && a[i - 2] == b[j - 1]
-                && d[i - 2][j - 2] + 1 < best)
-                best = d[i - 2][j - 2] + 1;
-            d[i][j] = best;
-        }
-    }
-    return d[la][lb];
-}
-
-static bool is_misspelt (const char *word, const char *known)
-{
-    return distance (word, known) <= (strlen (known) < 5 ? 1 : 2);
-}
-
-int grammar_is_near (const char *word, const char *known)
-{
-    size_t len = strlen (word);
-
-    if (len >= 3 && strncasecmp (word, known, len) == 0)
-        return 1;
-    return is_misspelt (word, known);
-}
 
 const char *grammar_arg (const struct dws_directive *dir, const char *key)
 {
@@ -290,7 +239,7 @@ static int check_word (struct check *c,
             return 0;
         if (!near
             && (closed ? grammar_is_near (value, rule->words[i])
-                       : is_misspelt (value, rule->words[i])))
+                       : grammar_is_misspelt (value, rule->words[i])))
             near = rule->words[i];
         join (allowed, sizeof (allowed), rule->words[i]);
     }
@@ -490,6 +439,27 @@ static int unknown_command (struct check *c)
                   allowed);
 }
 
+/* A word that begins with '=', or ends in it before one that has none: the key, '=' and
+ * the value are one word.
+ */
+static int check_blanks (struct check *c)
+{
+    for (size_t i = 0; i < c->dir->nargs; i++) {
+        const struct dws_arg *arg = &c->dir->args[i];
+        const struct dws_arg *next = i + 1 < c->dir->nargs ? arg + 1 : NULL;
+        const char *key = arg->key;
+
+        *c->line = arg->line;
+        if (*key == '\0')
+            key = i > 0 ? arg[-1].key : c->dir->command;
+        else if (!arg->value || *arg->value || !next || next->value)
+            continue;
+        return FAULT (c, "there is a blank at the '=' of '%.60s': write"
+                      " '%.60s=VALUE', as one word", key, key);
+    }
+    return 0;
+}
+
 int grammar_check_directive (const struct dws_directive *dir,
                              size_t index,
                              grammar_warn_f warn,
@@ -510,6 +480,8 @@ int grammar_check_directive (const struct dws_directive *dir,
     *line = dir->line;
     if (!dir->command)
         return FAULT (&c, "there is no command after '#DW'");
+    if (check_blanks (&c) < 0)
+        return -1;
     for (size_t i = 0; i < dir->nargs; i++) {
         for (size_t j = 0; j < i; j++) {
             if (strcmp (dir->args[i].key, dir->args[j].key) == 0) {

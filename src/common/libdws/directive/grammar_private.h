@@ -44,8 +44,10 @@ int grammar_check_directive (const struct dws_directive *dir,
  */
 const char *grammar_arg (const struct dws_directive *dir, const char *key);
 
-/* True if a person who typed 'word' may well have meant 'known'.
+/* True if a person who typed 'word' may well have meant 'known'; the second, if it is
+ * that but for a letter or two.
  */
 int grammar_is_near (const char *word, const char *known);
+int grammar_is_misspelt (const char *word, const char *known);
 
 #endif /* !LIBDWS_GRAMMAR_PRIVATE_H */

@@ -12,6 +12,8 @@
 #define N62 N60 "dd"
 #define N63 N62 "e"
 #define LUS "#DW persistentdw name=lus"
+#define TO(path) "['" XFS "', '#DW copy_out source=$DW_JOB_scratch" \
+    " destination=" path "']"
 
 static const char *presets =
     "{'small': '" XFS "',"
@@ -101,6 +103,8 @@ static const struct {
     // the same name for a job's and a persistent storage
     { "['" LUS "', '#DW jobdw type=raw capacity=1MiB name=lus']",
       "['" LUS "', '#DW jobdw type=raw capacity=1MiB name=lus']" },
+    // comments are not handed on
+    { "'" XFS " # caf\u00e9\u00a0\u200b; $(id) \\\\ \\t..'", "['" XFS "']" },
     // a directive may come before what it refers to
     { "['#DW copy_in source=/a destination=$DW_JOB_scratch/', '" XFS "']",
       "['#DW copy_in source=/a destination=$DW_JOB_scratch/',"
@@ -242,6 +246,37 @@ static const struct {
     { "'" XFS " requires=copy-offload,'", "'copy-offload,'", "commas" },
     { "'" XFS " requires=copy-offload,copy-offload'", "'copy-offload'",
       "twice" },
+    // characters that are not seen, or separate words for others
+    { "'#DW jobdw type=xfs\u00a0capacity=1GiB name=aa'",
+      "'type=xfs<U+00A0>capacity=1GiB'", "U+00A0 NO-BREAK SPACE" },
+    { "'" XFS "\\n#DW\u00a0jobdw type=xfs'", "directive 2: '#DW<U+00A0>jobdw'",
+      "U+00A0" },
+    { "'" XFS "\\n#DW jobdw type=xfs\u200b'", "directive 2: 'type=xfs<U+200B>'",
+      "U+200B ZERO WIDTH SPACE" },
+    { "'\ufeff" XFS "'", "directive 1: '<U+FEFF>#DW'", "U+FEFF BYTE ORDER MARK" },
+    { "'" XFS "\u2028" GFS2 "'", "'name=scratch<U+2028>#DW'", "U+2028" },
+    { "'" XFS "\u2029'", "'name=scratch<U+2029>'", "U+2029" },
+    { "'" XFS "\u3000'", "'name=scratch<U+3000>'", "IDEOGRAPHIC SPACE" },
+    { "'" XFS "\\u0085'", "<U+0085>", "NEXT LINE" },
+    { "'" XFS "\\u000b'", "<U+000B>", "VERTICAL TAB" },
+    { "'" XFS "\\f" GFS2 "'", "<U+000C>", "FORM FEED" },
+    { "'#DW jobdw\\rtype=xfs'", "'jobdw<U+000D>type=xfs'", "CARRIAGE RETURN" },
+    { "'" XFS "\\u001b[2J'", "<U+001B>", "ESCAPE" },
+    { TO ("/lus/\u202etuo"), "'destination=/lus/<U+202E>tuo'",
+      "RIGHT-TO-LEFT OVERRIDE" },
+    { TO ("/lus/\ufffd"), "U+FFFD", "REPLACEMENT CHARACTER" },
+    { "'small\u200b'", "'small<U+200B>'", "U+200B" },
+    { "'\u00a0'", "'<U+00A0>'", "U+00A0" },
+    { "'" XFS " # one\u2028" GFS2 "'", "comment", "U+2028" },
+    { "'# one\\r" XFS "'", "comment", "U+000D" },
+    { "'#\u200bDW jobdw'", "'#<U+200B>DW'", "U+200B" },
+    // blanks at '='
+    { "'#DW jobdw type = xfs capacity = 1GiB name = aa'", "blank at the '='",
+      "'type=VALUE'" },
+    { "'#DW jobdw type= xfs capacity=1GiB name=aa'", "blank at the '='",
+      "'type=VALUE'" },
+    { "'#DW jobdw type=xfs capacity =1GiB name=aa'", "blank at the '='",
+      "'capacity=VALUE'" },
     // structure
     { "['" XFS "', '#DW jobdw type=raw capacity=1MB name=scratch']",
       "directive 2: name 'scratch'", "directive 1" },

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * How near a word is to one that is known, for "did you mean".
+ */
+
+#include <ctype.h>
+#include <string.h>
+#include <strings.h>
+
+#include "grammar_private.h"
+
+/* Edit distance where a swap of neighbours counts as one edit. Words of
+ * more than 31 characters count as far from everything.
+ */
+static size_t distance (const char *a, const char *b)
+{
+    size_t la = strlen (a);
+    size_t lb = strlen (b);
+    size_t d[32][32];
+
+    if (la > 31 || lb > 31)
+        return 32;
+    for (size_t i = 0; i <= la; i++)
+        d[i][0] = i;
+    for (size_t j = 0; j <= lb; j++)
+        d[0][j] = j;
+    for (size_t i = 1; i <= la; i++) {
+        for (size_t j = 1; j <= lb; j++) {
+            size_t cost = tolower ((unsigned char)a[i - 1])
+                          != tolower ((unsigned char)b[j - 1]);
+            size_t best = d[i - 1][j - 1] + cost;
+
+            if (d[i - 1][j] + 1 < best)
+                best = d[i - 1][j] + 1;
+            if (d[i][j - 1] + 1 < best)
+                best = d[i][j - 1] + 1;
+            if (i > 1 && j > 1
+                && a[i - 1] == b[j - 2]
+                && a[i - 2] == b[j - 1]
+                && d[i - 2][j - 2] + 1 < best)
+                best = d[i - 2][j - 2] + 1;
+            d[i][j] = best;
+        }
+    }
+    return d[la][lb];
+}
+
+int grammar_is_misspelt (const char *word, const char *known)
+{
+    return distance (word, known) <= (strlen (known) < 5 ? 1 : 2);
+}
+
+int grammar_is_near (const char *word, const char *known)
+{
+    size_t len = strlen (word);
+
+    if (len >= 3 && strncasecmp (word, known, len) == 0)
+        return 1;
+    return grammar_is_misspelt (word, known);
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * Characters that a person does not see, or not as what they are: white space,
+ * control and format characters of Unicode (categories Zs, Zl, Zp, Cc and Cf).
+ * Programs do not agree on which of them separate words.
+ */
+
+#ifndef LIBDWS_UNSEEN_H
+#define LIBDWS_UNSEEN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The character that begins at 's', before 'end', and its length in bytes. A byte that
+ * begins none of UTF-8 is U+FFFD.
+ */
+uint32_t dws_character (const char *s, const char *end, size_t *len);
+
+/* Is it one of them, and no blank? So is U+FFFD, which stands for bytes that were no
+ * UTF-8.
+ */
+bool dws_is_unseen (uint32_t c);
+
+/* Does it end a line for some programs, besides '\n'?
+ */
+bool dws_ends_line (uint32_t c);
+
+/* Write its number and, of common ones, the name: "U+00A0 NO-BREAK SPACE".
+ */
+void dws_unseen_name (uint32_t c, char *buf, size_t size);
+
+/* Copy 'len' bytes to 'buf' with "<U+00A0>" in the place of such characters, and cut at
+ * the end of one to fit.
+ */
+void dws_unseen_shown (const char *s, size_t len, char *buf, size_t size);
+
+#endif /* !LIBDWS_UNSEEN_H */
