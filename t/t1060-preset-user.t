@@ -1,9 +1,9 @@
 #!/bin/bash
-# $USER in presets: the name of a job's user, which the module asks the name service
-# for while the job waits.
+# $USER in presets and paths: the name of a job's user, which the module asks the name
+# service for while the job waits.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-test_description='The name of the user in presets'
+test_description='The name of the user in presets and paths'
 . "$(dirname "$0")/sharness.sh"
 
 # See t1040. NAMES has lines "UID NAME" of users that the system does not have.
@@ -25,6 +25,7 @@ test_under_flux 4
 
 ME=$(id -un)
 OWN='#DW copy_in source=/lus/global/$USER destination=$DW_JOB_st/i'
+NAMELESS='#DW copy_in source=/lus/global/{{id}} destination=$DW_JOB_st/i'
 
 LF="
 "
@@ -93,16 +94,17 @@ test_expect_success 'a job has the name in its directives' '
 	jobid=$(flux submit -N1 --dw=mine true) &&
 	goes_on $ME
 '
-test_expect_success 'what the user writes himself stays as it is' '
+test_expect_success 'and in paths that its user writes himself' '
 	jobid=$(flux submit -N1 -S dw="mine$LF$OWN" true) &&
-	in_workflow $ME && grep -Fx "$OWN" have &&
+	in_workflow $ME &&
+	grep -Fx "#DW copy_in source=/lus/global/$ME destination=\$DW_JOB_st/i" have &&
 	flux cancel $jobid && dws_wait_event $jobid clean
 '
-test_expect_success 'no name is asked for where no preset needs it' '
+test_expect_success 'no name is asked for where nothing needs it' '
 	forget && slow &&
-	jobid=$(flux submit -N1 -S dw="plain$LF$OWN" true) &&
+	jobid=$(flux submit -N1 -S dw="plain$LF$NAMELESS" true) &&
 	flux job wait-event -t $DWS_LIMIT $jobid jobspec-update >update &&
-	grep -F "/lus/global/\$USER destination" update &&
+	grep -F "/lus/global/$(flux job id --to=f58plain $jobid) destination" update &&
 	rm "$SLOW_NAMES" &&
 	flux cancel $jobid && dws_wait_event $jobid clean
 '
@@ -172,9 +174,19 @@ test_expect_success 'another user has his own name' '
 	in_workflow ann.b && recorded ann.b &&
 	flux cancel $jobid && dws_wait_event $jobid clean
 '
+test_expect_success 'also without a preset' '
+	as_user 4300 -S dw="#DW jobdw type=xfs capacity=1GiB name=st$LF$OWN" &&
+	dws_ctl wait-state $(dws_workflow $jobid) Proposal --timeout $DWS_LIMIT &&
+	directives >have && grep "source=/lus/global/ann.b " have &&
+	flux cancel $jobid && dws_wait_event $jobid clean
+'
 test_expect_success 'one with another character ends the job, and says which' '
 	as_user 4301 -S dw=mine &&
 	ends_with "(preset '\''mine'\''): \$USER: '\''ann\$b'\'' is not one word of letters"
+'
+test_expect_success 'in a path of his own, too' '
+	as_user 4301 -S dw="#DW jobdw type=xfs capacity=1GiB name=st$LF$OWN" &&
+	ends_with "source '\''/lus/global/\$USER'\'' has \$USER in it, and '\''ann\$b'\''"
 '
 test_expect_success 'so does a name that is none of a file system' '
 	as_user 4302 -S dw=named &&

@@ -47,7 +47,7 @@ reload () {
 	sed -i "/rabbit.preset/,\$d" "$DWS_TMP/conf.d/test.toml" &&
 	cat >>"$DWS_TMP/conf.d/test.toml" && flux config reload
 }
-MINE='#DW copy_out source=$DW_JOB_st/o destination=$LUS/${UID}x/$JOBID/$QUEUE$$'
+MINE='#DW copy_out source=$DW_JOB_st/o destination=$LUS/${UID}x/$JOBID/$QUEUE'
 test_expect_success 'variables are listed with what they are' '
 	reload <<-EOF &&
 	[rabbit.preset_variables]
@@ -63,12 +63,12 @@ test_expect_success 'variables are listed with what they are' '
 '
 test_expect_success 'or as they would be for who asks' '
 	flux rabbit presets --expand >out &&
-	grep "destination=/lus/one/$(id -u)x/JOBID/QUEUE\\$\$" out
+	grep "destination=/lus/one/$(id -u)x/JOBID/QUEUE\$" out
 '
 test_expect_success 'by --dw-check, too' '
 	dws_start_sim && dws_load && dws_start_agent && dws_wait_status ".agent.synced" &&
 	flux submit -N1 --dw=mine -S queue=batch --dw-check true >out &&
-	grep "destination=/lus/one/$(id -u)x/jobid/batch\\$\$" out
+	grep "destination=/lus/one/$(id -u)x/jobid/batch\$" out
 '
 test_expect_success 'a job has its own' '
 	reload <<-EOF &&

@@ -64,6 +64,40 @@ static bool separates (uint32_t c)
            || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
+/* Pass over what a path may have that means something to a shell.
+ */
+static const char *variable_end (const char *s)
+{
+    static const char *const known[] = { "$USER", "${USER}", "{{id}}" };
+
+    for (size_t i = 0; i < sizeof (known) / sizeof (known[0]); i++) {
+        if (!strncmp (s, known[i], strlen (known[i])))
+            return s + strlen (known[i]);
+    }
+    return s;
+}
+
+/* A word has nothing that means something to a shell but the variables of paths, as
+ * "=$DW_JOB_" at the beginning of one, and no part "..".
+ */
+static void check_word (const char *word, size_t len)
+{
+    for (const char *s = word; s < word + len; s++) {
+        const char *end = variable_end (s);
+
+        if (end > s)
+            s = end - 1;
+        else if (*s == '$' && s > word && s[-1] == '=' && !strncmp (s, "$DW_", 4))
+            continue;
+        else if (strchr ("$`;&|<>(){}[]*?~%!^\"'\\", *s)
+                 || (*s == '#' && s > word))
+            abort ();
+        if (!strncmp (s, "..", 2) && s > word && strchr ("/=", s[-1])
+            && (s + 2 == word + len || s[2] == '/'))
+            abort ();
+    }
+}
+
 /* DWS sees the same words, and a person all characters of them. Blanks are single.
  */
 static void check_words (const char *text)
@@ -80,7 +114,28 @@ static void check_words (const char *text)
         if (c == ' ') {
             if (s == word)
                 abort ();
+            check_word (word, s - word);
             word = s + 1;
+        }
+    }
+    check_word (word, end - word);
+}
+
+/* With the variables filled in, '$' is left only where a path is on a storage of the job.
+ */
+static void check_filled (struct dws_directives *dirs)
+{
+    if (dws_directives_fill (dirs, "user", "f1", NULL) < 0)
+        return; // too long with it
+    for (size_t i = 0; i < dws_directives_count (dirs); i++) {
+        const char *text = dws_directives_text (dirs, i);
+
+        check_words (text);
+        if (strchr (text, '{'))
+            abort ();
+        for (const char *s = text; (s = strchr (s, '$')); s++) {
+            if (strncmp (s, "$DW_", 4))
+                abort ();
         }
     }
 }
@@ -108,6 +163,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
         check_stable (dirs);
         for (size_t i = 0; i < dws_directives_count (dirs); i++)
             check_words (dws_directives_text (dirs, i));
+        check_filled (dirs);
     }
     else if (!*error.text)
         abort ();

@@ -219,6 +219,18 @@ def test_parse_directives():
 COPY = "#DW jobdw type=xfs capacity=1GiB name=ab\n#DW copy_in destination=$DW_JOB_ab"
 
 
+def test_variables_of_paths():
+    text = f"{COPY} source=/l/$USER/${{USER}}x.{{{{id}}}}"
+    values = {"USER": "ann", "JOBID": "fXy"}
+    plain = dws.parse_directives(text)["directives"][1]
+    assert plain["args"]["source"] == "/l/$USER/${USER}x.{{id}}"
+    filled = dws.parse_directives(text, None, values)["directives"][1]
+    assert filled["args"]["source"] == "/l/ann/annx.fXy"
+    assert filled["text"].endswith(" source=/l/ann/annx.fXy")
+    with pytest.raises(ValueError, match="'a/b' is no part of a path"):
+        dws.parse_directives(text, None, {"USER": "a/b"})
+
+
 def test_characters_that_are_not_seen():
     """libdws has the table of Unicode: white space, control and format characters."""
     seen = []

@@ -278,12 +278,12 @@ static int depend_cb (flux_plugin_t *p,
             return callback_failed (job, DWS_TOPIC_USER);
         return 0;
     }
-    if (job->preset_used
+    if (job->expanded
         && flux_jobtap_jobspec_update_pack (p,
                                             "{s:O}",
                                             "attributes.system.dw",
                                             job->dw) < 0)
-        return callback_failed (job, "recording the expanded preset");
+        return callback_failed (job, "recording the expanded directives");
     if (jobtap_request_create (job) < 0)
         return callback_failed (job, "dws.create");
     return 0;

@@ -176,6 +176,21 @@ static struct dws_directives *parse_presets (struct jobtap *ctx, json_t *dw,
     return dirs;
 }
 
+/* Put the job's id, and the name of its user once there is one, into paths. A job whose
+ * paths need a name that is not known yet has to wait for it.
+ */
+static int fill_paths (struct jobtap_job *job, struct dws_directives *dirs,
+                       const char *user, dws_error_t *error)
+{
+    char id[32];
+
+    if (flux_job_id_encode (job->id, "f58plain", id, sizeof (id)) < 0)
+        return dws_error (error, errno, "{{id}}: %s", strerror (errno));
+    if (!user && (dws_directives_variables (dirs) & DWS_VARIABLE_USER))
+        job->nameless = true;
+    return dws_directives_fill (dirs, user, id, error);
+}
+
 /* A directive text that means something without the presets is taken as it
  * is, so that presets can change later without changing this job. So can the
  * limits: they were applied when the job was submitted. Text that is good only
@@ -186,6 +201,7 @@ static int job_parse_dw (struct jobtap_job *job, json_t *dw,
 {
     struct dws_directives *dirs;
     dws_error_t error;
+    int rc = -1;
 
     if (!(dirs = dws_directives_parse (dw, NULL, NULL, NULL))) {
         dirs = parse_presets (job->ctx, dw, args, user, &error);
@@ -193,18 +209,20 @@ static int job_parse_dw (struct jobtap_job *job, json_t *dw,
             dirs = parse_presets (job->ctx, dw, args, DWS_PRESETS_USER, &error);
             job->nameless = dirs != NULL;
         }
-        if (!dirs) {
-            if (errno != EINVAL
-                || !(job->dw_error = strdup (error.text))
-                || !(job->dw = json_array ()))
-                return -1;
-            return 0;
-        }
-        job->preset_used = true;
+        job->expanded = dirs != NULL;
     }
-    job->dw = dws_directives_encode (dirs);
+    else if (dws_directives_variables (dirs))
+        job->expanded = true;
+    if (dirs && fill_paths (job, dirs, user, &error) == 0) {
+        if ((job->dw = dws_directives_encode (dirs)))
+            rc = 0;
+    }
+    else if (errno == EINVAL
+             && (job->dw_error = strdup (error.text))
+             && (job->dw = json_array ()))
+        rc = 0;
     dws_directives_destroy (dirs);
-    return job->dw ? 0 : -1;
+    return rc;
 }
 
 /* A name, or a number as text. What is neither was refused when the job was

@@ -59,12 +59,12 @@ struct jobtap_job {
     int failure_tolerance;
     char *group;                // that the user asks for, or NULL
     json_t *where;              // "rabbits" and "near", if it asks for them
-    json_t *dw;                 // single directives, presets expanded
+    json_t *dw;                 // single directives, presets and paths filled in
     json_t *resources;          // as submitted
     json_t *constraints;        // before ours were added, once they are, or NULL
     bool updated;               // we have written its resources and constraints
-    bool preset_used;
-    bool nameless;              // a preset needs the user's name: not in 'dw' yet
+    bool expanded;              // 'dw' is not what was submitted
+    bool nameless;              // 'dw' still lacks the name of the user
     char *dw_error;             // why 'dw' could not be parsed, or NULL
     struct jobtap_facts facts;
     bool known;                 // false until the eventlog has been read

@@ -113,6 +113,11 @@ error:
     return result;
 }
 
+static const char *string_of (json_t *o, const char *key)
+{
+    return json_string_value (json_object_get (o, key));
+}
+
 static json_t *directives (struct call *call)
 {
     struct dws_directives *dirs;
@@ -128,9 +133,13 @@ static json_t *directives (struct call *call)
     ERRNO_SAFE (json_decref (presets));
     if (!dirs)
         return NULL;
-    if (!(result = encode_directives (dirs)))
+    if (dws_directives_fill (dirs, string_of (call->args[2], "USER"),
+                             string_of (call->args[2], "JOBID"),
+                             &call->error) < 0)
+        result = NULL;
+    else if (!(result = encode_directives (dirs)))
         dws_error_nomem (&call->error);
-    dws_directives_destroy (dirs);
+    ERRNO_SAFE (dws_directives_destroy (dirs));
     return result;
 }
 

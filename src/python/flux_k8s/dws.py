@@ -111,7 +111,8 @@ def parse_directives(
     presets: dict[str, Json] | None = None,
     values: dict[str, str] | None = None,
 ) -> Directives:
-    """Parse the text of `attributes.system.dw`, with `values` of variables in presets.
+    """Parse the text of `attributes.system.dw`, with `values` of variables in presets
+    and, of "USER" and "JOBID", in paths.
 
     Raises DirectiveError with a text for the user, naming the word at fault.
     """

@@ -39,6 +39,9 @@ _LATE = rf"{_STRAY}|(?i:#DW\s+({_COMMANDS})\b)"
 _OF_SLURM = r"\s*#BB(_LUA)?(?=\s|$)"
 # A line of Flux, which flux batch alone reads.
 _OF_FLUX = r"\W*(?:flux|FLUX):.*(?:--(?:dw|coral2)\b|(?:-S|--setattr[=\s])\s*dw\b)"
+# What is filled into paths, and stands for an id that there is not yet.
+_VARIABLE = r"\$\{?USER|\{\{id\}\}"
+_NO_ID = "jobid"
 # What these directives bring is found by its name in the environment.
 _VARIABLES = {"jobdw": "DW_JOB_", "persistentdw": "DW_PERSISTENT_"}
 # A service of dws-jobtap.so. An empty request is refused; without the plugin it is
@@ -322,15 +325,20 @@ class Request:
         return {
             **(configured("preset_variables") or {}),
             **dws.own_variables(),
-            "JOBID": "jobid",
+            "JOBID": _NO_ID,
             "QUEUE": system.get("queue") or "queue",
             "BANK": system.get("bank") or "bank",
         }
 
     def _parse(self, presets: dict[str, Any] | None) -> shapes.Directives:
-        values = self._values() if presets else None
+        text = self.text()
+        values = None
+        if presets:
+            values = self._values()
+        elif re.search(_VARIABLE, text):
+            values = {**dws.own_variables(), "JOBID": _NO_ID}
         try:
-            return dws.parse_directives(self.text(), presets, values)
+            return dws.parse_directives(text, presets, values)
         except dws.DirectiveError as exc:
             at, other = self.place(exc.line), self.place(exc.other)
             text = f"{at}: {exc}" if at else str(exc)

@@ -607,3 +607,22 @@ json_t *dws_directives_encode (const struct dws_directives *dirs)
         errno = ENOMEM;
     return array;
 }
+
+int dws_directives_fill (struct dws_directives *dirs, const char *user,
+                         const char *id, dws_error_t *error)
+{
+    for (size_t i = 0; i < dirs->count; i++) {
+        if (directive_fill (&dirs->list[i], i, user, id, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
+int dws_directives_variables (const struct dws_directives *dirs)
+{
+    int found = 0;
+
+    for (size_t i = 0; i < dirs->count; i++)
+        found |= directive_variables (&dirs->list[i]);
+    return found;
+}

@@ -71,6 +71,24 @@ struct dws_directives *dws_directives_parse_where (
     dws_error_t *error);
 void dws_directives_destroy (struct dws_directives *dirs);
 
+/* What paths (of copy_in, copy_out and DW_GLOBAL_*) may have in them, for a job to be
+ * filled in.
+ */
+enum dws_variable {
+    DWS_VARIABLE_USER = 1 << 0, // the name of its user: $USER, ${USER}
+    DWS_VARIABLE_ID = 1 << 1,   // its id: {{id}}
+};
+
+/* Those that are there, or-ed.
+ */
+int dws_directives_variables (const struct dws_directives *dirs);
+
+/* Put 'user' and 'id' in their place; where one is NULL they stay. Fails with EINVAL if
+ * a path is none with it, or with ENOMEM.
+ */
+int dws_directives_fill (struct dws_directives *dirs, const char *user,
+                         const char *id, dws_error_t *error);
+
 size_t dws_directives_count (const struct dws_directives *dirs);
 
 /* These return strings that belong to 'dirs', or NULL when 'index' is out of

@@ -17,6 +17,7 @@
 #include "capacity.h"
 #include "command.h"
 #include "grammar_private.h"
+#include "path_private.h"
 
 #define MAX_KEYS 6
 #define MAX_WORDS 5
@@ -29,7 +30,7 @@ enum value_type {
     V_LABEL,              // and the value of labels, too
     V_CAPACITY,
     V_LIFETIME,
-    V_TEXT,               // anything but empty
+    V_PATH,               // of storage of the job, or of a global file system
 };
 
 struct key_rule {
@@ -71,13 +72,13 @@ static const struct command_rule rules[] = {
         { "requires", V_WORDS, false, DAEMONS },
     } },
     { "copy_in", false, {
-        { "source", V_TEXT, true, { NULL } },
-        { "destination", V_TEXT, true, { NULL } },
+        { "source", V_PATH, true, { NULL } },
+        { "destination", V_PATH, true, { NULL } },
         { "profile", V_OBJECT, false, { NULL } },
     } },
     { "copy_out", false, {
-        { "source", V_TEXT, true, { NULL } },
-        { "destination", V_TEXT, true, { NULL } },
+        { "source", V_PATH, true, { NULL } },
+        { "destination", V_PATH, true, { NULL } },
         { "profile", V_OBJECT, false, { NULL } },
     } },
     { "container", true, {
@@ -136,6 +137,35 @@ static int warn_unknown (struct check *c, const char *what, const char *word)
     dws_whole_utf8 (text);
     if (c->warn (c->warn_arg, text) < 0)
         return dws_error_nomem (c->error);
+    return 0;
+}
+
+/* Only the storage system knows what becomes of such a word: it can have nothing that
+ * means something to a shell.
+ */
+static int check_plain (struct check *c, const char *what, const char *word,
+                        bool value)
+{
+    char found[16];
+
+    if (path_word_fault (word, value, found, sizeof (found)))
+        return FAULT (c,
+                      "%s '%.60s' has '%s' in it; if it is not known here it is"
+                      " of letters, digits and %s",
+                      what,
+                      word,
+                      found,
+                      value ? "._-+=@:,/" : "._-");
+    return 0;
+}
+
+static int check_path (struct check *c, const char *key, const char *value,
+                       bool storage)
+{
+    dws_error_t why;
+
+    if (path_check (value, storage, &why) < 0)
+        return FAULT (c, "%.60s '%.60s' %s", key, value, why.text);
     return 0;
 }
 
@@ -256,6 +286,8 @@ static int check_word (struct check *c,
                       rule->key,
                       value,
                       allowed);
+    if (check_plain (c, rule->key, value, false) < 0)
+        return -1;
     return warn_unknown (c, rule->key, value);
 }
 
@@ -320,16 +352,32 @@ static int check_value (struct check *c,
             return check_capacity (c, rule->key, value);
         case V_LIFETIME:
             return check_lifetime (c, rule->key, value);
-        case V_TEXT:
-            break;
+        case V_PATH:
+            return check_path (c, rule->key, value, true);
     }
     return 0;
 }
 
+static int check_unknown_arg (struct check *c, const struct dws_arg *arg)
+{
+    *c->line = arg->line;
+    if (check_plain (c, "key", arg->key, false) < 0)
+        return -1;
+    return arg->value ? check_plain (c, arg->key, arg->value, true) : 0;
+}
+
+static int warn_unknown_arg (struct check *c, const struct dws_arg *arg)
+{
+    if (check_unknown_arg (c, arg) < 0)
+        return -1;
+    return warn_unknown (c, "key", arg->key);
+}
+
 static int unknown_key (struct check *c,
                         const struct command_rule *rule,
-                        const char *key)
+                        const struct dws_arg *arg)
 {
+    const char *key = arg->key;
     char allowed[128] = "";
     const char *near = NULL;
 
@@ -347,14 +395,19 @@ static int unknown_key (struct check *c,
                       near,
                       rule->command,
                       allowed);
-    return warn_unknown (c, "key", key);
+    return warn_unknown_arg (c, arg);
+}
+
+static bool is_global (const char *key)
+{
+    return strncmp (key, "DW_GLOBAL_", 10) == 0;
 }
 
 static bool is_storage_key (const char *key)
 {
     return strncmp (key, "DW_JOB_", 7) == 0
            || strncmp (key, "DW_PERSISTENT_", 14) == 0
-           || strncmp (key, "DW_GLOBAL_", 10) == 0;
+           || is_global (key);
 }
 
 static int check_storage_key (struct check *c, const struct dws_arg *arg)
@@ -364,10 +417,13 @@ static int check_storage_key (struct check *c, const struct dws_arg *arg)
 
     if (!arg->value || !*arg->value)
         return FAULT (c, "'%.60s' needs a value", arg->key);
+    if (is_global (arg->key)
+        && check_path (c, arg->key, arg->value, false) < 0)
+        return -1;
     if (len < 2
         || *name < 'a' || *name > 'z'
         || strspn (name, "abcdefghijklmnopqrstuvwxyz0123456789_") != len)
-        return warn_unknown (c, "key", arg->key);
+        return warn_unknown_arg (c, arg);
     /* It becomes the name of a volume. */
     if (len > LABEL_MAX || name[len - 1] == '_')
         return FAULT (c,
@@ -389,7 +445,7 @@ static int check_arg (struct check *c,
     }
     if (rule->storage_keys && is_storage_key (arg->key))
         return check_storage_key (c, arg);
-    return unknown_key (c, rule, arg->key);
+    return unknown_key (c, rule, arg);
 }
 
 static const struct command_rule *find_rule (const char *command)
@@ -428,8 +484,13 @@ static int unknown_command (struct check *c)
             near = rules[i].command;
         join (allowed, sizeof (allowed), rules[i].command);
     }
-    if (is_test_command (c->dir->command))
+    if (is_test_command (c->dir->command)) {
+        for (size_t i = 0; i < c->dir->nargs; i++) {
+            if (check_unknown_arg (c, &c->dir->args[i]) < 0)
+                return -1;
+        }
         return warn_unknown (c, "command", c->dir->command);
+    }
     return FAULT (c,
                   "unknown command '%.60s'%s%s%s; known are %s",
                   c->dir->command,
@@ -508,4 +569,15 @@ int grammar_check_directive (const struct dws_directive *dir,
                           rule->keys[i].key);
     }
     return 0;
+}
+
+bool grammar_is_path (const struct dws_directive *dir, const struct dws_arg *arg)
+{
+    const struct command_rule *rule = find_rule (dir->command);
+
+    for (size_t i = 0; rule && i < MAX_KEYS && rule->keys[i].key; i++) {
+        if (strcmp (arg->key, rule->keys[i].key) == 0)
+            return rule->keys[i].type == V_PATH;
+    }
+    return rule && rule->storage_keys && is_global (arg->key) && arg->value;
 }

@@ -7,6 +7,7 @@
 #ifndef LIBDWS_GRAMMAR_PRIVATE_H
 #define LIBDWS_GRAMMAR_PRIVATE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "libdws/util/error.h"
@@ -43,6 +44,20 @@ int grammar_check_directive (const struct dws_directive *dir,
 /* Value of 'key', "" for a bare key, NULL if it is not there.
  */
 const char *grammar_arg (const struct dws_directive *dir, const char *key);
+
+/* Is the value of 'arg' a path (path_private.h)? 'dir' has been checked.
+ */
+bool grammar_is_path (const struct dws_directive *dir, const struct dws_arg *arg);
+
+/* Which variables are in the directive's paths? (enum dws_variable, or-ed)
+ */
+int directive_variables (const struct dws_directive *dir);
+
+/* Put 'user' and 'id' in the place of the variables in the directive's paths; where one
+ * is NULL it stays. Fails with EINVAL if a path is none with it, or with ENOMEM.
+ */
+int directive_fill (struct dws_directive *dir, size_t index, const char *user,
+                    const char *id, dws_error_t *error);
 
 /* True if a person who typed 'word' may well have meant 'known'; the second, if it is
  * that but for a letter or two.

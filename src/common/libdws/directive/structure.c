@@ -100,8 +100,8 @@ static int check_alone (const struct list *l, size_t i)
     return 0;
 }
 
-/* A path of copy_in or copy_out is absolute, or under a storage that this
- * job declares.
+/* A path of copy_in or copy_out that is not absolute is under a storage that this job
+ * declares.
  */
 static int check_path (const struct list *l, size_t i, const char *key)
 {
@@ -153,12 +153,7 @@ static int check_path (const struct list *l, size_t i, const char *key)
                           path);
         return 0;
     }
-    return FAULT (l,
-                  i,
-                  "%s '%.60s' must begin with '/', '$DW_JOB_' or"
-                  " '$DW_PERSISTENT_'",
-                  key,
-                  path);
+    return 0;
 }
 
 /* NNF finds this in DataIn or DataOut only.
@@ -186,15 +181,6 @@ static int check_container_arg (const struct list *l,
     const char *type;
     int decl;
 
-    if (strncmp (arg->key, "DW_GLOBAL_", 10) == 0) {
-        if (arg->value[0] != '/')
-            return FAULT (l,
-                          i,
-                          "%.60s '%.60s' must be an absolute path",
-                          arg->key,
-                          arg->value);
-        return 0;
-    }
     if (strncmp (arg->key, "DW_JOB_", 7) == 0)
         command = "jobdw";
     else if (strncmp (arg->key, "DW_PERSISTENT_", 14) == 0)

@@ -157,7 +157,7 @@ static const char *clientmounts_text =
     "  'ready': false}]}}]";
 
 static const char *dw_text =
-    "['small\\n#DW copy_in source=/a destination=$DW_JOB_ab/ # x',"
+    "['small\\n#DW copy_in source=/a/$USER/{{id}} destination=$DW_JOB_ab/ # x',"
     " '#DW persistentdw name=cd other=1']";
 
 struct fixture {
@@ -206,6 +206,10 @@ static int op_directives (struct fixture *f, dws_error_t *e)
 
     if (!d)
         return -1;
+    if (dws_directives_fill (d, "ann", "f1", e) < 0) {
+        ERRNO_SAFE (dws_directives_destroy (d));
+        return -1;
+    }
     strcpy (e->text, "encode has none");
     rc = drop (dws_directives_encode (d));
     dws_directives_destroy (d);
