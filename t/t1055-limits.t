@@ -50,11 +50,12 @@ waits () {
 ends () {
 	flux cancel $1 && dws_wait_event $1 clean
 }
-# room ASKED USED JOBS: the reason to wait
+# room ASKED USED JOBS: the reason to wait. NNF adds 300 MiB to each file system, and makes
+# none of less than 4 GiB.
 room () {
 	plural=s &&
 	if test $3 -eq 1; then plural=; fi &&
-	echo "$1 GiB: $2 GiB of the 20 GiB that its user may have are in use by $3 job$plural .rabbit.limits.everybody.total."
+	echo "$1: $2 GiB of the 20 GiB that its user may have are in use by $3 job$plural .rabbit.limits.everybody.total."
 }
 logged () {
 	flux dmesg >dmesg.out && grep -F "$1" dmesg.out
@@ -96,7 +97,7 @@ test_expect_success 'what a job may have, and per node, over all directives and 
 	test_must_fail flux submit -N4 -S dw="#DW jobdw type=lustre capacity=21GiB name=aa" \
 		true 2>err &&
 	grep "21 GiB of rabbit storage is more" err &&
-	ask 10 -N2 && done_well $jobid
+	ask 9 -N2 && done_well $jobid
 '
 test_expect_success 'no job is left of those that were refused' '
 	flux jobs -ano {id} >jobs &&
@@ -171,7 +172,7 @@ test_expect_success 'the user by number, and the group, are found out about' '
 	EOF
 	ask 5 &&
 	ends_with "more than the 4 GiB that a job may have by rabbit.limits.own.job" &&
-	ask 4 && done_well $jobid &&
+	ask 3 && done_well $jobid &&
 	limits <<-EOF &&
 	[rabbit.limits.own]
 	user = "$(id -u)"
@@ -202,19 +203,19 @@ test_expect_success 'and what is too much only now waits, and its owner is told 
 	dws_ctl hold PreRun &&
 	ask 12 && first=$jobid && in_prerun $first &&
 	ask 10 && second=$jobid &&
-	waits $second "$(room 10 12 1)"
+	waits $second "$(room "10 GiB" 12.29 1)"
 '
 test_expect_success 'so are administrators' '
 	flux rabbit show $second >show.out &&
-	grep "12 GiB of the 20 GiB that its user may have are in use by 1 job" show.out
+	grep "12.29 GiB of the 20 GiB that its user may have are in use by 1 job" show.out
 '
 test_expect_success 'what came later does not pass it, and what needs no storage does' '
 	ask 2 && third=$jobid &&
-	waits $third "$(room 2 12 1)" &&
+	waits $third "$(room "2 GiB, and 2 GiB of NNF.s own" 12.29 1)" &&
 	flux run -N1 true
 '
 all_wait () {
-	waits $second "$(room 10 12 1)" && waits $third "$(room 2 12 1)"
+	waits $second "$(room "10 GiB" 12.29 1)" && waits $third "$(room "2 GiB, and 2 GiB of NNF.s own" 12.29 1)"
 }
 test_expect_success 'it is the same when the module is restarted' '
 	flux module reload dws && synced && all_wait
@@ -242,18 +243,18 @@ test_expect_success 'the storage of the first is torn down: those that waited go
 	in_prerun $second && in_prerun $third
 '
 test_expect_success 'one that waits is cancelled: it goes at once, and the next has its turn' '
-	ask 10 && fourth=$jobid && waits $fourth "$(room 10 12 2)" &&
-	ask 8 && fifth=$jobid && waits $fifth "$(room 8 12 2)" &&
+	ask 10 && fourth=$jobid && waits $fourth "$(room "10 GiB" 14.29 2)" &&
+	ask 5 && fifth=$jobid && waits $fifth "$(room "5 GiB" 14.29 2)" &&
 	ends $fourth &&
 	in_prerun $fifth
 '
 test_expect_success 'a smaller total leaves those that were let in, a larger one lets others in' '
-	ask 4 && sixth=$jobid && waits $sixth "$(room 4 20 3)" &&
+	ask 4 && sixth=$jobid && waits $sixth "$(room "4 GiB" 19.59 3)" &&
 	limits <<-\EOF &&
 	[rabbit.limits.everybody]
 	total = "5GiB"
 	EOF
-	waits $sixth "4 GiB: 20 GiB of the 5 GiB that its user may have are in use by 3 jobs .rabbit.limits.everybody.total." &&
+	waits $sixth "4 GiB: 19.59 GiB of the 5 GiB that its user may have are in use by 3 jobs .rabbit.limits.everybody.total." &&
 	limits <<-\EOF &&
 	[rabbit.limits.everybody]
 	total = "24GiB"
@@ -265,7 +266,7 @@ test_expect_success 'a smaller total leaves those that were let in, a larger one
 test_expect_success 'who waits when limits come that refuse it is refused' '
 	dws_ctl hold PreRun &&
 	ask 20 && first=$jobid && in_prerun $first &&
-	ask 5 && waits $jobid "5 GiB: 20 GiB of the 24 GiB .*" &&
+	ask 5 && waits $jobid "5 GiB: 20.29 GiB of the 24 GiB .*" &&
 	limits <<-\EOF &&
 	[rabbit.limits.everybody]
 	job = "1GiB"
@@ -281,7 +282,7 @@ test_expect_success 'persistent storage counts, when the job that made it is ove
 	jobid=$(flux submit -N1 -S dw="#DW create_persistent type=xfs capacity=10GiB name=keep" true) &&
 	done_well $jobid &&
 	ask 15 && waiting=$jobid &&
-	waits $waiting "15 GiB: 1[0-9]* [GM]iB of the 20 GiB that its user may have are in use by 0 jobs and 1 persistent file system .rabbit.limits.everybody.total." &&
+	waits $waiting "15 GiB: 10.29 GiB of the 20 GiB that its user may have are in use by 0 jobs and 1 persistent file system .rabbit.limits.everybody.total." &&
 	flux module reload dws && synced &&
 	waits $waiting "15 GiB: .* by 0 jobs and 1 persistent file system .*" &&
 	jobid=$(flux submit -N1 -S dw="#DW persistentdw name=keep" true) &&
@@ -302,15 +303,15 @@ test_expect_success 'a bank: the jobs of others are not held up' '
 	dws_ctl hold PreRun &&
 	ask 12 -S bank=physics && first=$jobid && in_prerun $first &&
 	ask 10 -S bank=physics && second=$jobid &&
-	waits $second "10 GiB: 12 GiB of the 20 GiB that bank physics may have are in use by 1 job .rabbit.limits.banks.total." &&
+	waits $second "10 GiB: 12.29 GiB of the 20 GiB that bank physics may have are in use by 1 job .rabbit.limits.banks.total." &&
 	ask 15 -S bank=biology && other=$jobid && in_prerun $other &&
 	ask 5 && none=$jobid && in_prerun $none
 '
 test_expect_success 'who waits for both is let in when there is room in both' '
 	flux module reload dws && synced &&
-	waits $second "10 GiB: 32 GiB of the 40 GiB that its user may have are in use by 3 jobs .rabbit.limits.users.total." &&
+	waits $second "10 GiB: 32.88 GiB of the 40 GiB that its user may have are in use by 3 jobs .rabbit.limits.users.total." &&
 	ends $none &&
-	waits $second "10 GiB: 12 GiB of the 20 GiB that bank physics may have are in use by 1 job .rabbit.limits.banks.total." &&
+	waits $second "10 GiB: 12.29 GiB of the 20 GiB that bank physics may have are in use by 1 job .rabbit.limits.banks.total." &&
 	ends $first &&
 	in_prerun $second &&
 	dws_ctl release PreRun && done_well $second && done_well $other && dws_clean

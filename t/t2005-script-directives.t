@@ -264,6 +264,7 @@ test_expect_success '--dw-check shows what a job would get, and makes nothing' '
 	  not known before: what profile fast adds: mdt, mgt, more for ost
 	  in the environment: DW_JOB_big
 	nodes: 3
+	taken: 135GiB or more of rabbits, for 135GiB asked for
 	reserved: 45 GiB or more for each node, on its rabbit
 	rabbits: 1 to 2 of 2; 2 have room for 45 GiB now
 	EOF

@@ -9,6 +9,8 @@ test_under_flux 4
 CONFIG=$DWS_TMP/conf.d/test.toml
 PLAIN=$DWS_TMP/plain.toml
 ME=$(id -un)
+# what the profile adds to each file system
+PAD=$((300 << 20))
 
 # limits: those of the standard input are in force from now on
 limits () {
@@ -63,7 +65,7 @@ test_expect_success 'what is allowed, by which rule, for each of them the first 
 	node = "unlimited"
 	[rabbit.limits.own]
 	group = "$(id -gn)"
-	job = "12GiB"
+	job = "13GiB"
 	[rabbit.limits.nobodys]
 	user = "no-such-user"
 	job = "1GiB"
@@ -79,7 +81,7 @@ test_expect_success 'what is allowed, by which rule, for each of them the first 
 	quota &&
 	cat >want <<-EOF &&
 	at once|$ME|20.0GiB|0B|20.0GiB|0|0|0|everybody
-	per job|$ME|12.0GiB||||||own
+	per job|$ME|13.0GiB||||||own
 	per node|$ME|16.0GiB||||||everybody
 	EOF
 	test_cmp want out
@@ -107,27 +109,27 @@ test_expect_success 'jobs that have storage, and those that wait' '
 	second=$(ask 12 -S bank=biology) &&
 	in_prerun $second &&
 	third=$(ask 8 -S bank=physics) &&
-	dws_until told "at once|$ME|20.0GiB|16.0GiB|4.0GiB|2|0|1|everybody" &&
-	grep -Fx "at once|bank biology|30.0GiB|12.0GiB|18.0GiB|1||0|banks" out &&
-	grep -Fx "at once|bank physics|30.0GiB|4.0GiB|26.0GiB|1||0|banks" out
+	dws_until told "at once|$ME|20.0GiB|16.6GiB|3.4GiB|2|0|1|everybody" &&
+	grep -Fx "at once|bank biology|30.0GiB|12.3GiB|17.7GiB|1||0|banks" out &&
+	grep -Fx "at once|bank physics|30.0GiB|4.3GiB|25.7GiB|1||0|banks" out
 '
 test_expect_success 'it is the same when the module was restarted' '
 	flux module reload dws &&
 	dws_wait_status ".synced and .plugin and .agent.synced" &&
-	dws_until told "at once|$ME|20.0GiB|16.0GiB|4.0GiB|2|0|1|everybody"
+	dws_until told "at once|$ME|20.0GiB|16.6GiB|3.4GiB|2|0|1|everybody"
 '
 test_expect_success 'for programs' '
 	flux rabbit quota --json >json &&
 	jq -e ".known and (.limits | length == 5)" json &&
 	jq -e "[.limits[] | select (.limit == \"at once\") | .used]
-		== [$((16 << 30)), $((12 << 30)), $((4 << 30))]" json
+		== [$(((16 << 30) + 2 * PAD)), $(((12 << 30) + PAD)), $(((4 << 30) + PAD))]" json
 '
 test_expect_success 'the owner of the instance sees all who have something' '
 	quota --all &&
 	cat >want <<-EOF &&
-	at once|$ME|20.0GiB|16.0GiB|4.0GiB|2|0|1|everybody
-	at once|bank biology|30.0GiB|12.0GiB|18.0GiB|1||0|banks
-	at once|bank physics|30.0GiB|4.0GiB|26.0GiB|1||0|banks
+	at once|$ME|20.0GiB|16.6GiB|3.4GiB|2|0|1|everybody
+	at once|bank biology|30.0GiB|12.3GiB|17.7GiB|1||0|banks
+	at once|bank physics|30.0GiB|4.3GiB|25.7GiB|1||0|banks
 	EOF
 	test_cmp want out &&
 	flux rabbit quota --user nobody >out && test_must_fail grep physics out

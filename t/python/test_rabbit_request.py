@@ -305,6 +305,10 @@ def test_foreseen() -> None:
     ]
     # 1500 MiB are less than the least that there is, 4 GiB
     assert told["scheduled"] == {"groups": 2, "nodes": 1, "gib": 14}
+    assert told["sizes"]["job"] == {
+        "asked": 2 * (10 * GIB + (1500 << 20)),
+        "taken": 28 * GIB,
+    }
     assert told["rabbits"] == {"least": 1, "most": 2}
     assert [entry["variables"] for entry in told["directives"]] == [
         ["DW_JOB_scratch"],

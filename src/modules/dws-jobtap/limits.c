@@ -8,7 +8,7 @@
 
 #include "libdws/config/limits.h"
 #include "libdws/directive/command.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/sizes.h"
 #include "libdws/util/duration.h"
 #include "limits.h"
 
@@ -21,15 +21,15 @@ static int check (struct jobtap *ctx,
 {
     struct dws_subject subject = { .userid = userid, .bank_open = true };
     struct dws_applying applying;
-    struct dws_asked asked;
+    struct dws_sizes sizes;
 
     (void)json_unpack (place,
                        "{s?s s?s}",
                        "bank", &subject.bank,
                        "queue", &subject.queue);
-    dws_breakdown_asked (resources, directives, &asked);
+    dws_sizes_read (resources, directives, NULL, NULL, &sizes);
     (void)dws_limits_find (ctx->storage_limits, &subject, &applying);
-    return dws_limits_check (ctx->storage_limits, &applying, &asked, error);
+    return dws_limits_check (ctx->storage_limits, &applying, &sizes, error);
 }
 
 /* Is there anything but the destruction of storage?

@@ -241,13 +241,14 @@ static const struct dws_events events = {
     .job_leaves = on_job_leaves,
 };
 
-/* Users are looked up for jobs that wait for their workflow.
+/* Users are looked up for jobs that wait for their workflow, or to be let into the queue.
  */
 static void user_found_cb (struct job *job, void *arg)
 {
     const uint32_t *userid = arg;
 
-    if (job->facts->userid == *userid && !job->wf)
+    if (job->facts->userid == *userid
+        && (!job->wf || job->facts->phase == DWS_PHASE_DEPEND))
         jobs_changed (job);
 }
 

@@ -24,6 +24,7 @@
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
+#include "libdws/storage/sizes.h"
 #include "libdws/util/error.h"
 #include "libdws/util/skim.h"
 
@@ -149,6 +150,7 @@ static json_t *breakdown_apply (struct call *call)
     struct dws_breakdown_opts opts = {
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .maximums = json_object_get (o, "maximums"),
+        .directives = json_object_get (o, "directives"),
         .rabbit_bytes = json_integer_value (json_object_get (o,
                                                              "rabbit_bytes")),
         .anywhere = json_is_true (json_object_get (o, "anywhere")),
@@ -160,6 +162,23 @@ static json_t *breakdown_apply (struct call *call)
                                 call->args[1],
                                 &opts,
                                 &call->error);
+}
+
+static json_t *sizes (struct call *call)
+{
+    struct dws_sizes sizes;
+    json_t *result;
+
+    dws_sizes_read (call->args[0], call->args[1], NULL, NULL, &sizes);
+    if (!(result = json_pack ("{s:{s:I s:I} s:{s:I s:I}}",
+                              "job",
+                                "asked", (json_int_t)sizes.job.asked,
+                                "taken", (json_int_t)sizes.job.taken,
+                              "node",
+                                "asked", (json_int_t)sizes.node.asked,
+                                "taken", (json_int_t)sizes.node.taken)))
+        dws_error_nomem (&call->error);
+    return result;
 }
 
 static json_t *allocation_nodes (struct call *call)
@@ -366,6 +385,7 @@ static const struct function {
 } functions[] = {
     { "directives", directives, { "dw", "presets", "values" } },
     { "presets", presets, { "presets", "values" } },
+    { "sizes", sizes, { "resources", "directives" } },
     { "breakdown_apply", breakdown_apply,
       { "resources", "breakdowns", "options" } },
     { "allocation_nodes", allocation_nodes, { "R", "rabbitmapping" } },

@@ -27,8 +27,11 @@ struct dws_text_error {
  *     {"directives": [{"text", "command", "line", "bytes", "args": {}}],
  *      "warnings": []}
  * breakdown_apply (resources, breakdowns,
- *                  {"min_gib"?, "maximums"?, "rabbit_bytes"?,
+ *                  {"min_gib"?, "maximums"?, "directives"?, "rabbit_bytes"?,
  *                   "anywhere"?, "total_bytes"?})
+ * sizes (resources, directives)
+ *     {"job": {"asked", "taken"}, "node": {"asked", "taken"}}: bytes that they
+ *     ask for, and that these take of rabbits at least
  * allocation_nodes (R or hostlist, rabbitmapping)
  * allocation_sets (breakdowns, nodes per rabbit,
  *                  {"min_gib"?, "storages"?, "used"?, "resources"?,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a submission imports all of this, and needs no more than va
         Drives,
         Limit,
         ServersAllocation,
+        Sizes,
     )
 
 Json = Any
@@ -127,14 +128,16 @@ def apply_breakdowns(
     rabbit_bytes: int = 0,
     anywhere: bool = False,
     total_bytes: int = 0,
+    directives: list[str] | None = None,
 ) -> list[Json]:
     """Return jobspec resources with the storage that the breakdowns ask for.
 
     `min_gib` is the smallest allocation, `maximums` maps a file system type
-    to GiB per node, `rabbit_bytes` is the most that a job can have of one rabbit
-    (0: not known). With `anywhere` storage that need not be next to the nodes may lie
-    on any rabbits, which have `total_bytes` together (0: not known). Raises ValueError,
-    or NotReadyError if a breakdown is not ready.
+    to GiB per node, which errors compare with what `directives` ask for,
+    `rabbit_bytes` is the most that a job can have of one rabbit (0: not known). With
+    `anywhere` storage that need not be next to the nodes may lie on any rabbits, which
+    have `total_bytes` together (0: not known). Raises ValueError, or NotReadyError if a
+    breakdown is not ready.
     """
     opts: dict[str, Json] = {
         "min_gib": min_gib,
@@ -144,7 +147,14 @@ def apply_breakdowns(
     }
     if maximums is not None:
         opts["maximums"] = maximums
+    if directives is not None:
+        opts["directives"] = directives
     return cast("list[Json]", _call("breakdown_apply", resources, breakdowns, opts))
+
+
+def sizes(resources: list[Json], directives: list[str]) -> Sizes:
+    """Return the bytes that directives ask for, and take of rabbits at least."""
+    return cast("Sizes", _call("sizes", resources, directives))
 
 
 def nodes_per_rabbit(R: Json, mapping: Json) -> dict[str, int]:

@@ -49,6 +49,20 @@ class ServersAllocation(TypedDict):
     allocationSets: list[AllocationSet]
 
 
+class Size(TypedDict):
+    """Bytes that are asked for, and those that are taken of rabbits for that."""
+
+    asked: int
+    taken: int
+
+
+class Sizes(TypedDict):
+    """Those of a job: on all nodes, and on each of them."""
+
+    job: Size
+    node: Size
+
+
 class Drives(TypedDict):
     """Bytes of the drives of a rabbit that work, and what of them can be used."""
 

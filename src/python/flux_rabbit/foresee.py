@@ -137,6 +137,8 @@ def foresee(asked: request.Request) -> Object:
     total = sum(rabbit["capacity"] for rabbit in rabbits or [])
     if rabbits and asked.rabbits is not None:
         rabbits = [entry for entry in rabbits if entry["name"] in asked.rabbits]
+    texts = [directive["text"] for directive in directives]
+    sizes = dws.sizes(before, texts)
     resources = dws.apply_breakdowns(
         before,
         [breakdown(sets) for sets in map(sets_of, directives) if sets],
@@ -145,6 +147,7 @@ def foresee(asked: request.Request) -> Object:
         max((rabbit["capacity"] for rabbit in rabbits or []), default=0),
         anywhere,
         total,
+        texts,
     )
     need = room(resources, before)
     nodes = need.groups * need.nodes
@@ -177,6 +180,7 @@ def foresee(asked: request.Request) -> Object:
             "nodes": need.nodes,
             "gib": need.gib,
         },
+        "sizes": sizes,
         "rabbits": rabbits_needed(need, rabbits),
     }
 
@@ -216,6 +220,12 @@ def lines(told: Object) -> list[str]:
     places = [told["where"][key] for key in ("rabbits", "near") if key in told["where"]]
     at = f", next to {' and '.join(places)}" if places else ""
     result.append(f"nodes: {told['nodes']}{at}")
+    size = told["sizes"]["job"]
+    if size["taken"]:
+        result.append(
+            f"taken: {Size(size['taken'])} or more of rabbits, "
+            f"for {Size(size['asked'])} asked for"
+        )
     if not scheduled["gib"]:
         return result
     per = "node" if scheduled["nodes"] == 1 else f"{scheduled['nodes']} nodes"

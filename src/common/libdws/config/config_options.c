@@ -247,9 +247,10 @@ const struct option config_options[] = {
         "so leave out what changes how programs are found or loaded." },
     { "policy", TYPE_TABLE, NULL, ANY, OFFSET (maximums),
       dws_config_check_policy,
-      .help = "Its table maximums is the largest capacity in GiB per node "
-        "that a job may ask for, by type of file system: xfs, gfs2, raw, "
-        "lustre. No limit for those that are not there." },
+      .help = "Its table maximums is the most in GiB per node that a job may "
+        "take of rabbits, with what NNF adds to what was asked for, by type of "
+        "file system: xfs, gfs2, raw, lustre. No limit for those that are not "
+        "there." },
     { "limits", TYPE_TABLE, NULL, ANY, OFFSET (limits_table),
       dws_config_check_limits,
       .help = "Who may have how much rabbit storage: a table for each rule, and "

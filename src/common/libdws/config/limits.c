@@ -388,42 +388,43 @@ json_t *dws_limits_describe (const struct dws_applying *applying)
 
 int dws_limits_check (const struct dws_limits *limits,
                       const struct dws_applying *applying,
-                      const struct dws_asked *asked,
+                      const struct dws_sizes *sizes,
                       dws_error_t *error)
 {
     static const struct {
         enum dws_limit what;
         const char *key;
         const char *words;
-    } sizes[] = {
+    } kinds[] = {
         { DWS_LIMIT_JOB, "job", "that a job may have" },
         { DWS_LIMIT_NODE, "node", "that a job may have per node" },
         { DWS_LIMIT_USER, "total", "that a user may have at one time" },
         { DWS_LIMIT_BANK, "total", "that a bank may have at one time" },
     };
     const struct dws_limit_rule *rule = applying->rules[DWS_LIMIT_ALLOW];
-    char is[DWS_CAPACITY_TEXT_SIZE];
+    char is[DWS_SIZE_TEXT_SIZE];
     char max[DWS_CAPACITY_TEXT_SIZE];
 
     if (rule && rule->value[DWS_LIMIT_ALLOW] == 0)
         return dws_error (error, EPERM, "rabbit storage is not allowed for this "
                           "job by rabbit.limits.%s.allow; ask %s",
                           rule->name, limits->contact);
-    for (size_t i = 0; i < sizeof (sizes) / sizeof (sizes[0]); i++) {
-        int64_t bytes = dws_limits_bytes (applying, sizes[i].what);
-        int64_t wanted = sizes[i].what == DWS_LIMIT_NODE ? asked->node
-                                                         : asked->job;
+    for (size_t i = 0; i < sizeof (kinds) / sizeof (kinds[0]); i++) {
+        int64_t bytes = dws_limits_bytes (applying, kinds[i].what);
+        bool node = kinds[i].what == DWS_LIMIT_NODE;
+        const struct dws_size *size = node ? &sizes->node : &sizes->job;
 
-        if (bytes >= 0 && wanted > bytes)
-            return dws_error (error, EPERM, "%s of rabbit storage%s is more than "
-                              "the %s %s by rabbit.limits.%s.%s; ask %s",
-                              dws_capacity_text (wanted, is),
-                              sizes[i].what == DWS_LIMIT_NODE ? " per node"
-                                                              : "",
+        if (bytes >= 0 && size->taken > bytes)
+            return dws_error (error, EPERM, "%s the %s %s by rabbit.limits.%s.%s; "
+                              "ask %s",
+                              dws_size_more (size,
+                                             node ? " of rabbit storage per node"
+                                                  : " of rabbit storage",
+                                             is),
                               dws_capacity_text (bytes, max),
-                              sizes[i].words,
-                              applying->rules[sizes[i].what]->name,
-                              sizes[i].key,
+                              kinds[i].words,
+                              applying->rules[kinds[i].what]->name,
+                              kinds[i].key,
                               limits->contact);
     }
     return 0;
@@ -438,12 +439,12 @@ const char *dws_limits_text (const struct dws_applying *applying,
                              enum dws_limit what,
                              const char *bank,
                              const struct dws_in_use *use,
-                             int64_t bytes,
+                             const struct dws_size *size,
                              char buf[DWS_LIMITS_TEXT_SIZE])
 {
     char is[DWS_CAPACITY_TEXT_SIZE];
     char max[DWS_CAPACITY_TEXT_SIZE];
-    char asked[DWS_CAPACITY_TEXT_SIZE];
+    char wanted[DWS_SIZE_TEXT_SIZE];
     char persistent[64] = "";
     char whose[128] = "its user";
 
@@ -456,8 +457,8 @@ const char *dws_limits_text (const struct dws_applying *applying,
     snprintf (buf, DWS_LIMITS_TEXT_SIZE,
               "%s: %s of the %s that %s may have are in use by "
               "%zu job%s%s (rabbit.limits.%s.total)",
-              dws_capacity_text (bytes, asked),
-              dws_capacity_text (use->bytes, is),
+              dws_size_text (size, "", wanted),
+              dws_capacity_rough (use->bytes, is),
               dws_capacity_text (dws_limits_bytes (applying, what), max),
               whose,
               use->jobs, plural (use->jobs), persistent,

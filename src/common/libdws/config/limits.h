@@ -4,7 +4,8 @@
  *
  * Each table in it is a rule: whom it is for (user, group, bank, queue: all of those
  * that are there have to fit, none is everybody) and what it allows (allow, job,
- * node, total). Each of these is decided by itself: by the first rule, in the order
+ * node, total). Sizes are compared with what is taken of rabbits, not with what was
+ * asked for. Each of these is decided by itself: by the first rule, in the order
  * of the configuration, that fits and has it. There are two of total: what one user
  * may have, and with per = "bank" what one bank may.
  */
@@ -16,7 +17,7 @@
 #include <stdint.h>
 #include <jansson.h>
 
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/sizes.h"
 #include "libdws/util/error.h"
 
 enum dws_limit {
@@ -78,12 +79,12 @@ bool dws_limits_find (const struct dws_limits *limits,
                       const struct dws_subject *subject,
                       struct dws_applying *out);
 
-/* May a job ever have what it asks for, as far as that is known? Fails with EPERM and
+/* May a job ever take what it takes, as far as that is known? Fails with EPERM and
  * a text for its owner.
  */
 int dws_limits_check (const struct dws_limits *limits,
                       const struct dws_applying *applying,
-                      const struct dws_asked *asked,
+                      const struct dws_sizes *sizes,
                       dws_error_t *error);
 
 /* For programs: {"allow", "job", "node", "user", "bank"}, each of them only where a
@@ -105,15 +106,15 @@ struct dws_in_use {
     size_t persistent;          // file systems
 };
 
-/* Why a job that asks for 'bytes' waits for a total, for dws_job.awaits. 'bank' is
- * for that of a bank.
+/* Why a job of this size waits for a total, for dws_job.awaits. 'bank' is for that of
+ * a bank.
  */
-#define DWS_LIMITS_TEXT_SIZE 384
+#define DWS_LIMITS_TEXT_SIZE 512
 const char *dws_limits_text (const struct dws_applying *applying,
                              enum dws_limit what,
                              const char *bank,
                              const struct dws_in_use *use,
-                             int64_t bytes,
+                             const struct dws_size *size,
                              char buf[DWS_LIMITS_TEXT_SIZE]);
 
 #endif /* !LIBDWS_LIMITS_H */

@@ -12,7 +12,8 @@ static void update (struct view *v, enum dws_first first)
 {
     struct dws_action *a;
 
-    wait_for (v, "the job's resources to be updated");
+    wait_for (v, v->job->awaits ? v->job->awaits
+                                : "the job's resources to be updated");
     if ((a = act (v, DWS_ACT_RESOURCE_UPDATE)))
         a->first = first;
 }

@@ -59,12 +59,25 @@ int dws_capacity_parse (const char *s, int64_t *bytes)
  */
 #define SHORT_MAX 99999
 
+const char *dws_capacity_rough (int64_t bytes,
+                                char buf[DWS_CAPACITY_TEXT_SIZE])
+{
+    size_t best = 0;
+
+    for (size_t i = 0; i < UNIT_COUNT; i += 2) {
+        if (bytes >= units[i].bytes)
+            best = i;
+    }
+    snprintf (buf, DWS_CAPACITY_TEXT_SIZE, "%.4g %s",
+              (double)bytes / (double)units[best].bytes, units[best].name);
+    return buf;
+}
+
 const char *dws_capacity_text (int64_t bytes,
                                char buf[DWS_CAPACITY_TEXT_SIZE])
 {
     /* The largest first, of each pair the one that counts by 1024. */
     static const size_t order[] = { 6, 7, 4, 5, 2, 3, 0, 1 };
-    size_t best = 0;
 
     for (size_t i = 0; i < UNIT_COUNT; i++) {
         int64_t unit = units[order[i]].bytes;
@@ -75,11 +88,5 @@ const char *dws_capacity_text (int64_t bytes,
             return buf;
         }
     }
-    for (size_t i = 0; i < UNIT_COUNT; i += 2) {
-        if (bytes >= units[i].bytes)
-            best = i;
-    }
-    snprintf (buf, DWS_CAPACITY_TEXT_SIZE, "%.4g %s",
-              (double)bytes / (double)units[best].bytes, units[best].name);
-    return buf;
+    return dws_capacity_rough (bytes, buf);
 }

@@ -25,4 +25,9 @@ int dws_capacity_parse (const char *s, int64_t *bytes);
 const char *dws_capacity_text (int64_t bytes,
                                char buf[DWS_CAPACITY_TEXT_SIZE]);
 
+/* A sum for people, to four digits.
+ */
+const char *dws_capacity_rough (int64_t bytes,
+                                char buf[DWS_CAPACITY_TEXT_SIZE]);
+
 #endif /* !LIBDWS_CAPACITY_H */

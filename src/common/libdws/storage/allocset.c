@@ -32,6 +32,14 @@ int64_t div_up (int64_t a, int64_t b)
     return a / b + (a % b > 0);
 }
 
+int64_t alloc_set_size (const struct alloc_set *set, int64_t count,
+                        int64_t least)
+{
+    int64_t size = div_up (set->minimum, count);
+
+    return size > least ? size : least;
+}
+
 int64_t bytes_to_gib (int64_t bytes)
 {
     return div_up (bytes, GIB);

@@ -60,6 +60,11 @@ void breakdown_list_destroy (struct breakdown_list *bl);
  */
 bool alloc_set_roams (const struct alloc_set *set);
 
+/* Bytes of each allocation of a set that has 'count' of them and none below 'least'.
+ */
+int64_t alloc_set_size (const struct alloc_set *set, int64_t count,
+                        int64_t least);
+
 /* Bytes to GiB, rounded up. And a / b, rounded up, for positive numbers.
  */
 int64_t bytes_to_gib (int64_t bytes);

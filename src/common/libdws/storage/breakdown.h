@@ -19,7 +19,8 @@
 struct dws_breakdown_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: none)
     json_t *maximums;     // borrowed: [rabbit.policy.maximums], a map of
-                          // file system type to GiB per node, or NULL
+                          // file system type to GiB per node (sizes.h), or NULL
+    json_t *directives;   // borrowed: for the texts of these, or NULL
     int64_t rabbit_bytes; // the most that a job can have of one rabbit
                           // (0: not known)
     bool anywhere;        // sets of AllocateAcrossServers and
@@ -57,21 +58,6 @@ int dws_breakdown_foresee (json_t *resources,
                            json_t *directives,
                            const struct dws_breakdown_opts *opts,
                            dws_error_t *error);
-
-/* What the directives themselves ask for, in bytes: no minimum, and nothing that a
- * storage profile adds, is in it.
- */
-struct dws_asked {
-    int64_t job;        // on all nodes, over all directives
-    int64_t node;       // on each of them; Lustre counts in equal parts
-};
-
-/* Of a job with these resources and directives (as for dws_breakdown_foresee()).
- * Resources that dws_breakdown_apply() would refuse count as one node.
- */
-void dws_breakdown_asked (json_t *resources,
-                          json_t *directives,
-                          struct dws_asked *asked);
 
 /* The number of nodes that 'resources' ask for, at least; INT32_MAX if they do
  * not tell.

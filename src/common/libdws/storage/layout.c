@@ -160,9 +160,7 @@ int64_t layout_size_of (const struct layout *lay,
                         const struct layout_place *p,
                         int64_t n)
 {
-    int64_t size = div_up (p->set->minimum, n);
-
-    return size > lay->min_bytes ? size : lay->min_bytes;
+    return alloc_set_size (p->set, n, lay->min_bytes);
 }
 
 int64_t layout_cost (const struct layout *lay,

@@ -55,6 +55,7 @@ static const struct rule {
     { "is not allowed for this job by rabbit.limits.", FAULT_SITE,
       "submit without directives" },
     { " by rabbit.limits.", FAULT_SITE, "ask for less" },
+    { "(rabbit.policy.maximums.", FAULT_SITE, "ask for less" },
     { "no rabbit has more than", FAULT_USER, "ask for less" },
     { "has not been reconciled", FAULT_STORAGE, retry },
     { "unable to mount file system", FAULT_STORAGE, retry },

@@ -128,10 +128,10 @@ static void add_state (struct text *t, const struct dws_job *job,
         case DWS_STATE_PROPOSAL:
             if (job->phase == DWS_PHASE_DEPEND && dws_is_first (job, wf))
                 add_first (t, job, wf);
-            else if (job->phase != DWS_PHASE_PROLOG)
-                say (t, "checking the directives");
             else if (job->awaits)
                 say (t, "waiting for %s", job->awaits);
+            else if (job->phase != DWS_PHASE_PROLOG)
+                say (t, "checking the directives");
             else
                 say (t, "assigning storage");
             break;

@@ -13,6 +13,7 @@
 #include "act/drafts.h"
 #include "act/first.h"
 #include "act/kvs.h"
+#include "act/limits.h"
 #include "act/near.h"
 #include "act/storage.h"
 #include "agent/agent.h"
@@ -242,6 +243,10 @@ static int run_resource_update (struct job *job,
     int rc;
 
     job->offering = wanted->first;
+    if (limits_check (job, &error) < 0) {
+        act_refuse (job, error.text);
+        return 0;
+    }
     if (storage_demand (job, wanted->first == DWS_FIRST_YES, &demand,
                         &error) < 0) {
         if (errno == EINVAL || errno == ENOSPC) {
@@ -278,7 +283,7 @@ static bool resource_update_done (struct job *job)
 
 static bool resource_update_ready (struct job *job)
 {
-    return near_ready (job) && first_ready (job);
+    return limits_ready (job) && near_ready (job) && first_ready (job);
 }
 
 const struct action action_resource_update = {

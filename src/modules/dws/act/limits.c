@@ -20,12 +20,13 @@
 #include "facts/config.h"
 #include "facts/totals.h"
 
-/* A job that has been let in stays, and who gives storage back is not kept from it.
+/* A job that has got something stays, and who gives storage back is not kept from it.
  */
 static bool is_concerned (const struct job *job)
 {
     return dws_limits_any (job->ctx->config->storage_limits)
         && job->facts->phase == DWS_PHASE_DEPEND
+        && !(job->wf && job->wf->desired > DWS_STATE_PROPOSAL)
         && (job->facts->commands & ~DWS_COMMAND_DESTROY_PERSISTENT) != 0;
 }
 
@@ -45,13 +46,15 @@ static enum dws_known is_member (const char *group, void *arg)
     return errno == EPERM || errno == ENOENT ? DWS_KNOWN_NO : DWS_KNOWN_NOT;
 }
 
-/* The rules for a job are looked for once.
+/* The rules for a job are looked for once. A user that is not known is refused for
+ * that, when the job is to get a workflow.
  */
-static bool find_rules (struct job *job, const char *user)
+static bool find_rules (struct job *job)
 {
     struct dws_subject subject = {
         .userid = job->facts->userid,
-        .user = user,
+        .user = groups_user (job->ctx->groups, job->facts->userid,
+                             job->facts->group),
         .bank = job->facts->bank,
         .queue = job->facts->queue,
         .member = is_member,
@@ -59,26 +62,33 @@ static bool find_rules (struct job *job, const char *user)
     };
     struct dws_applying applying;
 
-    if (!dws_limits_find (job->ctx->config->storage_limits, &subject,
-                          &applying))
+    if (!subject.user
+        || !dws_limits_find (job->ctx->config->storage_limits, &subject,
+                             &applying))
         return false;
     totals_set_rules (job->ctx->totals, job, &applying);
     return true;
 }
 
-/* A user that is not known is refused for that.
- */
 bool limits_ready (struct job *job)
 {
-    const char *user;
     dws_error_t error;
 
-    if (!is_concerned (job)
-        || !(user = groups_user (job->ctx->groups, job->facts->userid,
-                                 job->facts->group)))
+    if (!is_concerned (job))
         return true;
-    if ((!totals_rules (job) && !find_rules (job, user))
-        || !totals_asked (job)) {
+    if (!totals_rules (job)) {
+        if (!groups_ready (job->ctx->groups, job->facts->userid,
+                           job->facts->group))
+            return false;
+        if (!find_rules (job)) {
+            if (!job->wf && !groups_user (job->ctx->groups, job->facts->userid,
+                                          job->facts->group))
+                return true;
+            jobs_wake (job, GROUPS_LIFETIME_FAILED);
+            return false;
+        }
+    }
+    if (!totals_sizes (job)) {
         jobs_wake (job, GROUPS_LIFETIME_FAILED);
         return false;
     }
@@ -89,11 +99,11 @@ bool limits_ready (struct job *job)
 int limits_check (struct job *job, dws_error_t *error)
 {
     const struct dws_applying *applying = totals_rules (job);
-    const struct dws_asked *asked = totals_asked (job);
+    const struct dws_sizes *sizes = totals_sizes (job);
 
-    if (!is_concerned (job) || !applying || !asked)
+    if (!is_concerned (job) || !applying || !sizes)
         return 0;
-    return dws_limits_check (job->ctx->config->storage_limits, applying, asked,
+    return dws_limits_check (job->ctx->config->storage_limits, applying, sizes,
                              error);
 }
 

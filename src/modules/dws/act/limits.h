@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * [rabbit.limits] for jobs that have no workflow yet.
+ * [rabbit.limits] for jobs that hold nothing on rabbits yet: before they get a
+ * workflow, and when that has told what NNF adds to what they ask for.
  */
 
 #ifndef DWS_LIMITS_H
@@ -14,11 +15,10 @@
 /* Returns true if limits_check() has something to say, and the job, if it is not
  * refused, has been let in. Otherwise names are being looked up, or the job waits for
  * others (facts/totals.h); jobs_changed() is called when it is to be asked again.
- * The job's user has been looked up (groups_ready()).
  */
 bool limits_ready (struct job *job);
 
-/* May the job ever have what it asks for? Fails with EPERM and a text for its owner.
+/* May the job ever take what it takes? Fails with EPERM and a text for its owner.
  */
 int limits_check (struct job *job, dws_error_t *error);
 

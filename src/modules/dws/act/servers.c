@@ -19,6 +19,7 @@
 #include "act/first.h"
 #include "act/given.h"
 #include "act/kvs.h"
+#include "act/limits.h"
 #include "act/near.h"
 #include "act/objects.h"
 #include "act/storage.h"
@@ -425,6 +426,10 @@ static int run_reserve (struct job *job)
 
     if (is_reserved (job))
         return nothing_to_write (job);
+    if (limits_check (job, &error) < 0) {
+        act_refuse (job, error.text);
+        return 0;
+    }
     if ((rc = wait_behind (job)) <= 0)
         return rc;
     if (!given_known (job->ctx)) {
@@ -484,7 +489,7 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
  */
 static bool servers_ready (struct job *job)
 {
-    return near_ready (job) && first_ready (job);
+    return limits_ready (job) && near_ready (job) && first_ready (job);
 }
 
 /* Somebody has deleted Servers or Computes. DWS makes them again while the workflow is

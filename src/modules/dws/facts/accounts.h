@@ -20,7 +20,7 @@ struct account {
     int64_t bytes;              // of jobs
     size_t jobs;
     int64_t persistent_bytes;
-    int64_t persistent_before;  // when that was last added up
+    int64_t before;             // of both, while they are added up
     size_t persistent;          // file systems
     struct job **line;          // in the order in which they were submitted
     size_t waiting;             // so many

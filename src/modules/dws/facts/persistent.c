@@ -189,7 +189,7 @@ json_t *persistent_status (const struct persistent *p,
                            const struct space *space,
                            json_int_t userid)
 {
-    json_t *taken = space_persistent (space);
+    json_t *taken = space_persistent (space, false);
     json_t *array = json_array ();
     const char *key;
     json_t *o;
@@ -214,7 +214,7 @@ void persistent_each (const struct persistent *p,
                       const struct space *space,
                       persistent_f visit, void *arg)
 {
-    json_t *taken = space_persistent (space);
+    json_t *taken = space_persistent (space, true);
     const char *key;
     json_t *o;
 
@@ -261,7 +261,7 @@ json_t *persistent_rabbits (const struct persistent *p,
                    " another user", name);
         return NULL;
     }
-    if (!(taken = space_persistent (space))) {
+    if (!(taken = space_persistent (space, false))) {
         dws_error_nomem (error);
         return NULL;
     }

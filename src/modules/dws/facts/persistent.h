@@ -30,8 +30,8 @@ json_t *persistent_status (const struct persistent *p,
                            const struct space *space,
                            json_int_t userid);
 
-/* Call visit for each of which it is known what it takes: its owner, -1 if that is
- * not known, its name, and the bytes by rabbit.
+/* Call visit for each of which it is known what it takes, and that is no job's (any
+ * more): its owner, -1 if that is not known, its name, and the bytes by rabbit.
  */
 typedef void (*persistent_f)(json_int_t userid, const char *name,
                              json_t *by_rabbit, void *arg);

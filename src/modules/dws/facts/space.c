@@ -344,7 +344,7 @@ void space_free (struct space *space, struct claim *claim, bool torn_down)
     forget_rabbits (claim);
 }
 
-json_t *space_persistent (const struct space *space)
+json_t *space_persistent (const struct space *space, bool outside)
 {
     json_t *all;
 
@@ -353,7 +353,7 @@ json_t *space_persistent (const struct space *space)
     for (struct holding *h = space->list; h; h = h->next) {
         json_t *bytes;
 
-        if (!h->persistent)
+        if (!h->persistent || (outside && h->claim))
             continue;
         if (!(bytes = json_object_get (all, h->persistent))) {
             bytes = json_object ();

@@ -65,10 +65,11 @@ bool space_has_keys (const struct space *space, const struct claim *claim);
  */
 json_t *space_freed (struct space *space);
 
-/* What persistent storage takes: a new object {NAME: {RABBIT: BYTES}}, without
- * those of which nothing is known. NULL: no memory.
+/* What persistent storage takes, or that alone which no job has (any more): a new
+ * object {NAME: {RABBIT: BYTES}}, without those of which nothing is known. NULL: no
+ * memory.
  */
-json_t *space_persistent (const struct space *space);
+json_t *space_persistent (const struct space *space, bool outside);
 
 /* The job takes what a layout says, as dws_allocation_sets() makes it, in the
  * place of what its Servers objects took before. Fails with ENOMEM. Without

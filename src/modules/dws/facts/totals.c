@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/directive/command.h"
-#include "libdws/tell/persistent.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "facts/accounts.h"
@@ -27,12 +25,13 @@
 struct share {
     struct account *user;
     struct account *bank;       // or NULL
-    json_t *creates;            // names of persistent storage, or NULL
-    struct dws_asked asked;
+    struct dws_sizes sizes;
     int64_t bytes;              // that count
     bool known;                 // its directives have been read
+    bool complete;              // and what NNF adds to them
     bool counted;
     bool admitted;
+    bool again;                 // that was with less than it takes
     bool lined;                 // it is in a line, or in both
     bool found;                 // 'applying' is known
     struct dws_applying applying;
@@ -43,9 +42,8 @@ struct share {
 struct totals {
     struct dws_ctx *ctx;
     struct accounts *accounts;
-    json_t *creating;           // name of persistent storage -> jobs that make it
     size_t waiting;
-    bool stale;                 // what persistent storage takes
+    bool stale;                 // what is taken on rabbits
 };
 
 /* Lines
@@ -115,25 +113,8 @@ static void enter_lines (struct totals *totals, struct job *job)
         account_enter (share->bank, job);
 }
 
-/* What a job asks for
+/* What a job takes
  */
-
-static json_t *names_created (json_t *directives)
-{
-    json_t *names = json_array ();
-    json_t *value;
-    size_t index;
-
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
-        char name[DWS_PERSISTENT_NAME_SIZE];
-
-        if (s && dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT
-            && dws_persistent_name (s, name))
-            (void)json_array_append_new (names, json_string (name));
-    }
-    return names;
-}
 
 static int64_t sum_bytes (json_t *by_rabbit)
 {
@@ -141,22 +122,64 @@ static int64_t sum_bytes (json_t *by_rabbit)
     json_t *value;
     int64_t sum = 0;
 
-    json_object_foreach (by_rabbit, rabbit, value)
-        sum += json_integer_value (value);
+    json_object_foreach (by_rabbit, rabbit, value) {
+        if (__builtin_add_overflow (sum, json_integer_value (value), &sum)
+            || sum > BYTES_MAX)
+            return BYTES_MAX;
+    }
     return sum;
 }
 
-static void read_directives (struct share *share, const struct dws_job *facts)
+/* 'broken_down' is the text of the breakdowns, or NULL.
+ */
+static void read_sizes (struct share *share, const struct job *job,
+                        const char *broken_down)
 {
-    json_t *resources = dws_jsontext_get (facts->resources);
-    json_t *directives = dws_jsontext_get (facts->directives);
+    json_t *resources = dws_jsontext_get (job->facts->resources);
+    json_t *directives = dws_jsontext_get (job->facts->directives);
+    json_t *breakdowns = dws_jsontext_get (broken_down);
 
-    dws_breakdown_asked (resources, directives, &share->asked);
-    share->bytes = share->asked.job < BYTES_MAX ? share->asked.job : BYTES_MAX;
-    if ((facts->commands & DWS_COMMAND_CREATE_PERSISTENT))
-        share->creates = names_created (directives);
+    dws_sizes_read (resources, directives, breakdowns, NULL, &share->sizes);
+    share->complete = breakdowns != NULL;
     json_decref (resources);
     json_decref (directives);
+    json_decref (breakdowns);
+}
+
+/* From when storage is laid out the ledger says what is taken, also when it is given
+ * back bit by bit.
+ */
+static bool is_laid_out (const struct job *job)
+{
+    return json_object_size (job->claim.bytes) > 0
+        || (job->wf && job->wf->desired > DWS_STATE_PROPOSAL);
+}
+
+static int64_t bytes_of (const struct job *job)
+{
+    const struct share *share = job->share;
+
+    if (!share->known || is_laid_out (job))
+        return sum_bytes (job->claim.bytes);
+    return share->sizes.job.taken < BYTES_MAX ? share->sizes.job.taken
+                                              : BYTES_MAX;
+}
+
+/* NNF has said what it adds: a job that has been let in with less, and has nothing
+ * yet, has to be let in once more.
+ */
+static void complete_sizes (struct share *share, const struct job *job)
+{
+    int64_t before = share->sizes.job.taken;
+
+    if (share->complete || !job->wf || !job->wf->breakdowns)
+        return;
+    read_sizes (share, job, job->wf->breakdowns);
+    if (job->facts->phase == DWS_PHASE_DEPEND && !is_laid_out (job)
+        && share->sizes.job.taken > before) {
+        share->admitted = false;
+        share->again = true;
+    }
 }
 
 /* Returns false if it is nobody's, or there is no memory.
@@ -165,46 +188,27 @@ static bool learn (struct totals *totals, struct job *job)
 {
     struct share *share = job->share;
 
-    if (share->known)
-        return true;
-    if (job->facts->directives) {
-        share->user = accounts_user (totals->accounts, job->facts->userid);
-        if (job->facts->bank)
-            share->bank = accounts_bank (totals->accounts, job->facts->bank);
-        if (!share->user || (job->facts->bank && !share->bank))
-            return false;
-        read_directives (share, job->facts);
-        share->known = true;
+    if (share->known) {
+        complete_sizes (share, job);
         return true;
     }
-    if (!job->wf || job->wf->userid < 0
-        || !(share->user = accounts_user (totals->accounts, job->wf->userid)))
+    if (!job->facts->directives)
+        return job->wf && job->wf->userid >= 0
+            && (share->user = accounts_user (totals->accounts,
+                                             job->wf->userid));
+    share->user = accounts_user (totals->accounts, job->facts->userid);
+    if (job->facts->bank)
+        share->bank = accounts_bank (totals->accounts, job->facts->bank);
+    if (!share->user || (job->facts->bank && !share->bank))
         return false;
-    share->bytes = sum_bytes (job->claim.bytes);
+    read_sizes (share, job, NULL);
+    share->known = true;
+    complete_sizes (share, job);
     return true;
 }
 
 /* Counting
  */
-
-static void note_creates (struct totals *totals, const struct share *share,
-                          int change)
-{
-    json_t *name;
-    size_t index;
-
-    json_array_foreach (share->creates, index, name) {
-        const char *s = json_string_value (name);
-        json_int_t n = json_integer_value (json_object_get (totals->creating,
-                                                            s)) + change;
-
-        if (n > 0)
-            json_object_set_new (totals->creating, s, json_integer (n));
-        else
-            json_object_del (totals->creating, s);
-        totals->stale = true;
-    }
-}
 
 static void account_add (struct account *account, const struct share *share,
                          int sign)
@@ -215,24 +219,38 @@ static void account_add (struct account *account, const struct share *share,
     }
 }
 
-static void count_job (struct totals *totals, struct share *share)
+static void count_job (struct share *share)
 {
     if (!share->counted) {
         share->counted = true;
         account_add (share->user, share, 1);
         account_add (share->bank, share, 1);
-        note_creates (totals, share, 1);
     }
 }
 
-static void uncount_job (struct totals *totals, struct share *share)
+static void uncount_job (struct share *share)
 {
     if (share->counted) {
         share->counted = false;
         account_add (share->user, share, -1);
         account_add (share->bank, share, -1);
-        note_creates (totals, share, -1);
     }
+}
+
+/* Returns true if it counts for less than before.
+ */
+static bool recount_job (struct job *job)
+{
+    struct share *share = job->share;
+    int64_t change = bytes_of (job) - share->bytes;
+
+    share->bytes += change;
+    if (share->counted && change != 0) {
+        share->user->bytes += change;
+        if (share->bank)
+            share->bank->bytes += change;
+    }
+    return share->counted && change < 0;
 }
 
 static bool is_being_made (const struct job *job)
@@ -244,8 +262,10 @@ static bool is_being_made (const struct job *job)
  */
 static bool is_admitted (const struct job *job)
 {
-    return job->share->admitted || job->wf || is_being_made (job)
-        || job->facts->phase > DWS_PHASE_DEPEND;
+    const struct share *share = job->share;
+
+    return share->admitted || is_being_made (job)
+        || (job->wf && !share->again) || job->facts->phase > DWS_PHASE_DEPEND;
 }
 
 static bool has_storage (const struct job *job)
@@ -256,7 +276,7 @@ static bool has_storage (const struct job *job)
     return !job_torn_down (job);
 }
 
-/* By these facts dws_reconcile() asks for CREATE.
+/* By these facts dws_reconcile() asks for CREATE, or what comes after it.
  */
 static bool may_wait (const struct job *job)
 {
@@ -270,30 +290,27 @@ static bool is_active (const struct totals *totals)
     return totals && dws_limits_any (totals->ctx->config->storage_limits);
 }
 
-/* Of a job that lacks its directives the bytes may be others by now.
- */
 void totals_see_job (struct totals *totals, struct job *job)
 {
     struct share *share = job->share;
     bool counted;
+    bool less;
 
     if (!is_active (totals)
-        || (!share && !(share = job->share = calloc (1, sizeof (*share)))))
+        || (!share && !(share = job->share = calloc (1, sizeof (*share))))
+        || !learn (totals, job))
         return;
     counted = share->counted;
-    if (!share->known)
-        uncount_job (totals, share);
-    if (!learn (totals, job))
-        return;
+    less = recount_job (job);
     if (is_admitted (job) && has_storage (job))
-        count_job (totals, share);
+        count_job (share);
     else
-        uncount_job (totals, share);
+        uncount_job (share);
     if (may_wait (job))
         enter_lines (totals, job);
     else
         leave_lines (totals, job);
-    if (counted && !share->counted) {
+    if (less || (counted && !share->counted)) {
         wake_first (share->user);
         wake_first (share->bank);
     }
@@ -308,23 +325,27 @@ void totals_forget_job (struct totals *totals, struct job *job)
         bool counted = share->counted;
 
         leave_lines (totals, job);
-        uncount_job (totals, share);
+        uncount_job (share);
         job->share = NULL;
         if (counted) {
             wake_first (share->user);
             wake_first (share->bank);
         }
-        json_decref (share->creates);
         free (share);
     }
 }
 
-/* Persistent storage
+/* What is taken on rabbits
  */
 
-static void forget_persistent (struct account *account, void *arg)
+static int64_t in_use (const struct account *account)
 {
-    account->persistent_before = account->persistent_bytes;
+    return account->bytes + account->persistent_bytes;
+}
+
+static void begin_account (struct account *account, void *arg)
+{
+    account->before = in_use (account);
     account->persistent_bytes = 0;
     account->persistent = 0;
 }
@@ -336,26 +357,32 @@ static void add_persistent (json_int_t userid, const char *name,
     struct account *account;
 
     if (userid < 0 || userid > UINT32_MAX
-        || json_object_get (totals->creating, name)
         || !(account = accounts_user (totals->accounts, userid)))
         return;
     account->persistent_bytes += sum_bytes (by_rabbit);
     account->persistent++;
 }
 
+static void recount_cb (struct job *job, void *arg)
+{
+    if (job->share && job->share->user)
+        (void)recount_job (job);
+}
+
 static void wake_lighter (struct account *account, void *arg)
 {
-    if (account->persistent_bytes < account->persistent_before)
+    if (in_use (account) < account->before)
         wake_first (account);
 }
 
 /* Added up when somebody asks, or waits for less of it.
  */
-static void update_persistent (struct totals *totals)
+static void update (struct totals *totals)
 {
     if (totals->stale) {
         totals->stale = false;
-        accounts_each (totals->accounts, forget_persistent, NULL);
+        accounts_each (totals->accounts, begin_account, NULL);
+        jobs_each (totals->ctx->jobs, recount_cb, NULL);
         persistent_each (totals->ctx->persistent, totals->ctx->space,
                          add_persistent, totals);
         accounts_each (totals->accounts, wake_lighter, NULL);
@@ -367,7 +394,7 @@ void totals_see_space (struct totals *totals)
     if (is_active (totals)) {
         totals->stale = true;
         if (totals->waiting > 0)
-            update_persistent (totals);
+            update (totals);
     }
 }
 
@@ -379,9 +406,9 @@ const struct dws_applying *totals_rules (const struct job *job)
     return job->share && job->share->found ? &job->share->applying : NULL;
 }
 
-const struct dws_asked *totals_asked (const struct job *job)
+const struct dws_sizes *totals_sizes (const struct job *job)
 {
-    return job->share && job->share->known ? &job->share->asked : NULL;
+    return job->share && job->share->known ? &job->share->sizes : NULL;
 }
 
 void totals_set_rules (struct totals *totals, struct job *job,
@@ -397,11 +424,6 @@ static struct account *account_of (const struct share *share,
                                    enum dws_limit what)
 {
     return what == DWS_LIMIT_BANK ? share->bank : share->user;
-}
-
-static int64_t in_use (const struct account *account)
-{
-    return account->bytes + account->persistent_bytes;
 }
 
 static bool has_room (const struct totals *totals, struct job *job,
@@ -430,16 +452,17 @@ bool totals_update_text (struct totals *totals, struct job *job)
     if (!share || !(account = share->awaited))
         return false;
     if (space_known (totals->ctx->space)) {
+        struct dws_size size = share->sizes.job;
         struct dws_in_use use;
 
-        update_persistent (totals);
+        update (totals);
         use = (struct dws_in_use){
             .bytes = in_use (account),
             .jobs = account->jobs,
             .persistent = account->persistent,
         };
         dws_limits_text (&share->applying, share->what, account->bank, &use,
-                         share->bytes, text);
+                         &size, text);
     }
     if ((cpy = strdup (text))) {
         free (job->facts->awaits);
@@ -469,9 +492,9 @@ bool totals_admit (struct totals *totals, struct job *job)
 {
     struct share *share = job->share;
 
-    if (!share || share->admitted || share->bytes == 0)
+    if (!share || !may_wait (job))
         return true;
-    update_persistent (totals);
+    update (totals);
     for (int what = DWS_LIMIT_USER; what <= DWS_LIMIT_BANK; what++) {
         if (!has_room (totals, job, what)) {
             wait_for (totals, job, what);
@@ -479,14 +502,18 @@ bool totals_admit (struct totals *totals, struct job *job)
         }
     }
     share->admitted = true;
-    count_job (totals, share);
+    share->again = false;
+    count_job (share);
     leave_lines (totals, job);
     return true;
 }
 
+/* A claim that is new says so only when it has been written.
+ */
 void totals_each (struct totals *totals, account_f visit, void *arg)
 {
-    update_persistent (totals);
+    totals->stale = true;
+    update (totals);
     accounts_each (totals->accounts, visit, arg);
 }
 
@@ -538,7 +565,6 @@ void totals_destroy (struct totals *totals)
         if (totals->ctx->jobs)
             jobs_each (totals->ctx->jobs, forget_cb, totals);
         accounts_destroy (totals->accounts);
-        json_decref (totals->creating);
         free (totals);
     }
 }
@@ -551,8 +577,7 @@ struct totals *totals_create (struct dws_ctx *ctx)
         return NULL;
     totals->ctx = ctx;
     totals->stale = true;
-    if (!(totals->accounts = accounts_create ())
-        || !(totals->creating = json_object ())) {
+    if (!(totals->accounts = accounts_create ())) {
         totals_destroy (totals);
         errno = ENOMEM;
         return NULL;

@@ -3,12 +3,15 @@
  * How much rabbit storage each user and each bank has at one time, and the jobs that
  * wait because that is limited (libdws/config/limits.h).
  *
- * A job counts from the moment in which it is let in, with what its directives ask
- * for, until its storage is torn down. A persistent file system counts for its owner
- * with what it takes on rabbits, once the job that has made it counts no more. A job
- * without directives, which is one that was over when this module started, counts
- * with what it takes on rabbits. So all sums follow from what Flux and Kubernetes say,
- * and nothing of it is kept.
+ * What counts is what is taken of rabbits, never what was asked for. A job counts from
+ * the moment in which it is let in: with what its directives and their breakdowns take
+ * at least (libdws/storage/sizes.h) and, from when its storage is laid out until that is
+ * torn down, with what the ledger has for it (space.h). What NNF adds is known only when
+ * the job has a workflow: if it is more, the job is let in once more, before it gets
+ * anything. A persistent file system counts for its owner with what the ledger has for
+ * it, once the job that has made it counts no more. So all sums follow from what Flux
+ * and Kubernetes say, and nothing of it is kept: of a job that waits for nodes when this
+ * module starts what NNF adds is not known, and counts when it has them.
  *
  * Who waits, waits for one user or bank, and holds nothing. There the job that was
  * submitted first is first, and no other one passes it.
@@ -55,12 +58,12 @@ const struct dws_applying *totals_rules (const struct job *job);
 void totals_set_rules (struct totals *totals, struct job *job,
                        const struct dws_applying *applying);
 
-/* What it asks for; NULL: that is not known, for want of memory.
+/* What it asks for and takes; NULL: that is not known, for want of memory.
  */
-const struct dws_asked *totals_asked (const struct job *job);
+const struct dws_sizes *totals_sizes (const struct job *job);
 
-/* Let the job in, if there is room by its rules and it is its turn. Otherwise it
- * waits, with facts->awaits set, and jobs_changed() is called when it is to ask
+/* Let the job in, if there is room by its rules and it is its turn, or it has been let
+ * in with all that it takes. Otherwise it waits, with facts->awaits set, and jobs_changed() is called when it is to ask
  * again.
  */
 bool totals_admit (struct totals *totals, struct job *job);

@@ -29,6 +29,12 @@ struct world {
     struct job *woken;          // the last one
 };
 
+#define BROKEN_DOWN \
+    "[{\"metadata\": {\"name\": \"w-0\"}, \"status\": {\"ready\": true," \
+    " \"storage\": {\"reference\": {\"name\": \"w-0\", \"namespace\": \"d\"}," \
+    " \"allocationSets\": [{\"allocationStrategy\": \"AllocatePerCompute\"," \
+    " \"label\": \"xfs\", \"minimumCapacity\": 5368709120}]}}}]"
+
 static struct world *current;
 
 void jobs_changed (struct job *job)
@@ -65,7 +71,7 @@ void persistent_each (const struct persistent *p, const struct space *space,
     json_decref (by_rabbit);
 }
 
-/* So many jobs of user 1 in DEPEND, that ask for a GiB each.
+/* So many jobs of user 1 in DEPEND, that ask for 4 GiB each.
  */
 static void setup (struct world *w, size_t count, const char *rules)
 {
@@ -90,7 +96,7 @@ static void setup (struct world *w, size_t count, const char *rules)
         facts->id = 10 + i;
         facts->userid = 1;
         facts->commands = DWS_COMMAND_JOBDW;
-        facts->directives = strdup ("[\"#DW jobdw type=xfs capacity=1GiB"
+        facts->directives = strdup ("[\"#DW jobdw type=xfs capacity=4GiB"
                                     " name=a\"]");
         facts->resources = strdup ("[{\"type\": \"node\", \"count\": 1}]");
         w->jobs[i].ctx = &w->ctx;
@@ -141,7 +147,7 @@ static void test_order (void **state)
 {
     struct world w;
 
-    setup (&w, 4, "{'a': {'total': '2GiB'}}");
+    setup (&w, 4, "{'a': {'total': '8GiB'}}");
     for (size_t i = 4; i-- > 0;)
         see (&w, i);
     assert_false (admit (&w, 3));
@@ -150,7 +156,7 @@ static void test_order (void **state)
     assert_true (admit (&w, 1));
     assert_ptr_equal (w.woken, &w.jobs[2]);
     assert_false (admit (&w, 2));
-    assert_contains (w.jobs[2].facts->awaits, "2 GiB of the 2 GiB");
+    assert_contains (w.jobs[2].facts->awaits, "8 GiB of the 8 GiB");
     assert_contains (w.jobs[2].facts->awaits, "by 2 jobs (rabbit.limits.a");
     w.woken = NULL;
     end (&w, 0);
@@ -168,7 +174,7 @@ static void test_facts (void **state)
     struct dws_workflow wf = { .state = DWS_STATE_PRERUN };
     struct world w;
 
-    setup (&w, 3, "{'a': {'total': '1GiB'}}");
+    setup (&w, 3, "{'a': {'total': '4GiB'}}");
     w.jobs[0].facts->phase = DWS_PHASE_RUNNING;
     w.jobs[0].wf = &wf;
     for (size_t i = 0; i < 3; i++)
@@ -196,8 +202,8 @@ static void test_bank (void **state)
 {
     struct world w;
 
-    setup (&w, 3, "{'u': {'total': '1GiB'},"
-                  " 'b': {'total': '2GiB', 'per': 'bank'}}");
+    setup (&w, 3, "{'u': {'total': '4GiB'},"
+                  " 'b': {'total': '8GiB', 'per': 'bank'}}");
     for (size_t i = 0; i < 3; i++)
         w.jobs[i].facts->bank = strdup ("physics");
     w.jobs[2].facts->userid = 2;
@@ -221,11 +227,11 @@ static void test_persistent (void **state)
 {
     struct world w;
 
-    setup (&w, 2, "{'a': {'total': '2GiB'}}");
+    setup (&w, 2, "{'a': {'total': '8GiB'}}");
     w.jobs[0].facts->commands = DWS_COMMAND_CREATE_PERSISTENT;
     free (w.jobs[0].facts->directives);
     w.jobs[0].facts->directives = strdup ("[\"#DW create_persistent type=xfs"
-                                          " capacity=1GiB name=keep\"]");
+                                          " capacity=4GiB name=keep\"]");
     see (&w, 0);
     see (&w, 1);
     w.known = false;
@@ -235,7 +241,7 @@ static void test_persistent (void **state)
     totals_space_known (w.ctx.totals);
     assert_ptr_equal (w.woken, &w.jobs[0]);
     assert_true (admit (&w, 0));
-    w.kept = 2 * GIB;
+    w.kept = 8 * GIB;
     totals_see_space (w.ctx.totals);
     end (&w, 0);
     assert_false (admit (&w, 1));
@@ -249,13 +255,54 @@ static void test_persistent (void **state)
     teardown (&w);
 }
 
+/* NNF adds to what a job has been let in with: that job is let in once more, in the
+ * order of all, and has what it had meanwhile no longer.
+ */
+static void test_again (void **state)
+{
+    struct dws_workflow wf[2] = {
+        { .state = DWS_STATE_PROPOSAL, .desired = DWS_STATE_PROPOSAL },
+        { .state = DWS_STATE_PROPOSAL, .desired = DWS_STATE_PROPOSAL },
+    };
+    struct world w;
+
+    setup (&w, 3, "{'a': {'total': '9GiB'}}");
+    for (size_t i = 0; i < 3; i++)
+        see (&w, i);
+    assert_true (admit (&w, 0));
+    assert_true (admit (&w, 1));
+    assert_false (admit (&w, 2));
+    for (size_t i = 0; i < 2; i++) {
+        w.jobs[i].wf = &wf[i];
+        see (&w, i);
+        assert_true (admit (&w, i));
+    }
+    for (size_t i = 2; i-- > 0;) {
+        wf[i].breakdowns = BROKEN_DOWN;
+        see (&w, i);
+    }
+    assert_false (admit (&w, 1));
+    assert_true (admit (&w, 0));
+    assert_false (admit (&w, 1));
+    assert_contains (w.jobs[1].facts->awaits, "4 GiB, and 1 GiB of NNF's own: "
+                     "5 GiB of the 9 GiB");
+    assert_false (admit (&w, 2));
+    w.jobs[0].wf = NULL;
+    end (&w, 0);
+    assert_ptr_equal (w.woken, &w.jobs[1]);
+    assert_true (admit (&w, 1));
+    assert_true (admit (&w, 2));
+    w.jobs[1].wf = NULL;
+    teardown (&w);
+}
+
 /* Each job that ends wakes one that waits, and no more.
  */
 static void test_many (void **state)
 {
     struct world w;
 
-    setup (&w, MANY, "{'a': {'total': '1GiB'}}");
+    setup (&w, MANY, "{'a': {'total': '4GiB'}}");
     for (size_t i = MANY; i-- > 0;)
         see (&w, i);
     for (size_t i = MANY; i-- > 0;)
@@ -278,6 +325,7 @@ int main (void)
         cmocka_unit_test (test_facts),
         cmocka_unit_test (test_bank),
         cmocka_unit_test (test_persistent),
+        cmocka_unit_test (test_again),
         cmocka_unit_test (test_many),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);

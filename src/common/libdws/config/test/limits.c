@@ -68,14 +68,15 @@ static void test_none (void **state)
     struct dws_limits *limits = dws_limits_create (NULL, &e);
     struct dws_subject subject = { .userid = 1 };
     struct dws_applying applying;
-    struct dws_asked asked = { INT64_MAX, INT64_MAX };
+    struct dws_sizes sizes = { { INT64_MAX, INT64_MAX },
+                               { INT64_MAX, INT64_MAX } };
 
     assert_false (dws_limits_any (NULL));
     assert_false (dws_limits_have (NULL, DWS_LIMIT_USER));
     assert_false (dws_limits_any (limits));
     assert_true (dws_limits_find (NULL, &subject, &applying));
     assert_true (dws_limits_find (limits, &subject, &applying));
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), 0);
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), 0);
     assert_int_equal (dws_limits_bytes (&applying, DWS_LIMIT_USER), -1);
     dws_limits_destroy (limits);
 }
@@ -120,7 +121,7 @@ static void test_whom (void **state)
     };
 
     for (size_t i = 0; i < sizeof (whom) / sizeof (whom[0]); i++) {
-        struct dws_asked asked = { 2, 1 };
+        struct dws_sizes sizes = { { 2, 2 }, { 1, 1 } };
         struct dws_applying applying;
         struct dws_limits *limits;
         dws_error_t e = { "" };
@@ -132,7 +133,7 @@ static void test_whom (void **state)
         assert_true (dws_limits_find (limits, &subject, &applying));
         errno = 0;
         if (whom[i].applies) {
-            assert_int_equal (dws_limits_check (limits, &applying, &asked, &e),
+            assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e),
                               -1);
             assert_int_equal (errno, EPERM);
             assert_string_equal (e.text, "rabbit storage is not allowed for "
@@ -140,7 +141,7 @@ static void test_whom (void **state)
                                  "admins of this machine");
         }
         else
-            assert_int_equal (dws_limits_check (limits, &applying, &asked, &e),
+            assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e),
                               0);
         dws_limits_destroy (limits);
     }
@@ -159,7 +160,7 @@ static void test_first (void **state)
         " 'last': {'total': '5TiB'}}");
     struct dws_subject alice = { .userid = 7, .user = "alice" };
     struct dws_subject bob = { .userid = 8, .user = "bob", .bank = "b" };
-    struct dws_asked asked = { 4 * TIB, TIB };
+    struct dws_sizes sizes = { { 4 * TIB, 4 * TIB }, { TIB, TIB } };
     struct dws_applying applying;
     dws_error_t e = { "" };
 
@@ -170,20 +171,20 @@ static void test_first (void **state)
     assert_int_equal (dws_limits_bytes (&applying, DWS_LIMIT_NODE), TIB);
     assert_int_equal (dws_limits_bytes (&applying, DWS_LIMIT_USER), 4 * TIB);
     assert_int_equal (dws_limits_bytes (&applying, DWS_LIMIT_BANK), -1);
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), 0);
-    asked.node++;
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), -1);
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), 0);
+    sizes.node.asked = sizes.node.taken = TIB + 1;
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), -1);
     assert_contains (e.text, "of rabbit storage per node is more than the 1 TiB "
                      "that a job may have per node by rabbit.limits.z.node;");
-    asked = (struct dws_asked){ 5 * TIB, TIB };
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), -1);
+    sizes = (struct dws_sizes){ { 5 * TIB, 5 * TIB }, { TIB, TIB } };
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), -1);
     assert_contains (e.text, "5 TiB of rabbit storage is more than the 4 TiB "
                      "that a user may have at one time by "
                      "rabbit.limits.user.total; ask");
     assert_true (dws_limits_find (limits, &bob, &applying));
     assert_int_equal (dws_limits_bytes (&applying, DWS_LIMIT_JOB), 2 * TIB);
     assert_int_equal (dws_limits_bytes (&applying, DWS_LIMIT_BANK), 3 * TIB);
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), -1);
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), -1);
     assert_contains (e.text, "rabbit.limits.all.allow");
     dws_limits_destroy (limits);
 }
@@ -214,16 +215,22 @@ static void test_sizes (void **state)
                                       " 'a': {'job': '20TiB'}}");
     struct dws_subject subject = { .userid = 7 };
     struct dws_applying applying;
-    struct dws_asked asked = { 20 * TIB, 20 * TIB };
+    struct dws_sizes sizes = { { 20 * TIB, 20 * TIB }, { TIB, TIB } };
     dws_error_t e = { "" };
 
     assert_true (dws_limits_find (limits, &subject, &applying));
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), 0);
-    asked.job = 30 * TIB;
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), -1);
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), 0);
+    sizes.job.asked = sizes.job.taken = 30 * TIB;
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), -1);
     assert_string_equal (e.text, "30 TiB of rabbit storage is more than the 20 "
                          "TiB that a job may have by rabbit.limits.a.job; ask "
                          "the storage desk");
+    sizes.job.asked = 20 * TIB;
+    sizes.job.taken = 20 * TIB + (300 << 20);
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), -1);
+    assert_string_equal (e.text, "20 TiB of rabbit storage, and 300 MiB of NNF's "
+                         "own: more than the 20 TiB that a job may have by "
+                         "rabbit.limits.a.job; ask the storage desk");
     dws_limits_destroy (limits);
 }
 
@@ -237,7 +244,7 @@ static void test_open (void **state)
         " 'b': {'bank': 'physics', 'total': '1TiB'},"
         " 'any': {'job': '2TiB', 'node': '2TiB', 'total': '2TiB'}}");
     struct dws_subject subject = { .userid = 7, .queue = "batch" };
-    struct dws_asked asked = { 3 * TIB, 3 * TIB };
+    struct dws_sizes sizes = { { 3 * TIB, 3 * TIB }, { 3 * TIB, 3 * TIB } };
     struct dws_applying applying;
     dws_error_t e = { "" };
 
@@ -246,14 +253,14 @@ static void test_open (void **state)
     assert_false (applying.open[DWS_LIMIT_NODE]);
     assert_false (applying.open[DWS_LIMIT_USER]);
     assert_int_equal (dws_limits_bytes (&applying, DWS_LIMIT_JOB), -1);
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), -1);
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), -1);
     assert_contains (e.text, "rabbit.limits.any.node");
     subject.queue = "debug";
     subject.bank_open = true;
     assert_false (dws_limits_find (limits, &subject, &applying));
     assert_true (applying.open[DWS_LIMIT_NODE]);
     assert_true (applying.open[DWS_LIMIT_USER]);
-    assert_int_equal (dws_limits_check (limits, &applying, &asked, &e), 0);
+    assert_int_equal (dws_limits_check (limits, &applying, &sizes, &e), 0);
     subject.user = "bob";
     subject.member = slow;
     subject.bank_open = false;
@@ -272,19 +279,22 @@ static void test_text (void **state)
     struct dws_subject subject = { .userid = 7, .bank = "physics" };
     struct dws_in_use use = { .bytes = 14 * TIB, .jobs = 3 };
     struct dws_applying applying;
+    struct dws_size size = { 4 * TIB, 4 * TIB };
     char buf[DWS_LIMITS_TEXT_SIZE];
 
     assert_true (dws_limits_find (limits, &subject, &applying));
     assert_string_equal (dws_limits_text (&applying, DWS_LIMIT_USER, NULL, &use,
-                                          4 * TIB, buf),
+                                          &size, buf),
                          "4 TiB: 14 TiB of the 16 TiB that its user may have "
                          "are in use by 3 jobs (rabbit.limits.a.total)");
     use = (struct dws_in_use){ .bytes = TIB, .jobs = 1, .persistent = 2 };
+    size = (struct dws_size){ TIB / 2, TIB / 2 + (300 << 20) };
     assert_string_equal (dws_limits_text (&applying, DWS_LIMIT_BANK, "physics",
-                                          &use, TIB / 2, buf),
-                         "512 GiB: 1 TiB of the 1 TiB that bank physics may "
-                         "have are in use by 1 job and 2 persistent file "
-                         "systems (rabbit.limits.b.total)");
+                                          &use, &size, buf),
+                         "512 GiB, and 300 MiB of NNF's own: 1 TiB of the "
+                         "1 TiB that bank physics may have are in use by 1 "
+                         "job and 2 persistent file systems "
+                         "(rabbit.limits.b.total)");
     dws_limits_destroy (limits);
 }
 

@@ -329,10 +329,18 @@ static void test_maximums (void **state)
         // a chassis of 8: 80 per chassis is 10 per node
         { CHASSIS (2, 8), XFS10, "{'xfs': 10}", NULL },
         { CHASSIS (2, 8), XFS10, "{'xfs': 9}", "10 GiB of xfs" },
-        // 100 over 4 nodes is 25 per node; what goes with it is not counted
+        // 100 over 4 nodes is 25 per node, as is what goes with it
+        // (three targets would be rounded up by 128 KiB in all)
+        { "[" NODES (4) "]", ACROSS100, "{'lustre': 25.001}", NULL },
         { "[" NODES (4) "]",
           ACROSS100 ", " SET ("SingleServer", "mgt", 107374182400, ""),
-          "{'lustre': 25}", NULL },
+          "{'lustre': 50.001}", NULL },
+        { "[" NODES (4) "]",
+          ACROSS100 ", " SET ("SingleServer", "mgt", 107374182400, ""),
+          "{'lustre': 49}", "50 GiB of lustre" },
+        // bytes, not whole GiB: 300 MiB of padding are 0.293 GiB
+        { "[" NODES (2) "]", XFS10_PAD, "{'xfs': 10.3}", NULL },
+        { "[" NODES (2) "]", XFS10_PAD, "{'xfs': 10.29}", "xfs storage" },
         { "[" NODES (4) "]", ACROSS100, "{'lustre': 24}",
           "25 GiB of lustre" },
     };

@@ -96,65 +96,10 @@ static void test_foresee (void **state)
     }
 }
 
-/* What they ask for in all and of a node, which limits look at.
- */
-static const struct {
-    const char *resources;
-    const char *directives;
-    int64_t job;                // GiB
-    int64_t node;
-} asks[] = {
-    { "[{'type': 'node', 'count': 3}]",
-      "['#DW jobdw type=xfs capacity=2GiB name=a']", 6, 2 },
-    { "[{'type': 'slot', 'count': 2, 'with': [{'type': 'node', 'count': 2},"
-      " {'type': 'ssd', 'count': 8}]}]",
-      "['#DW jobdw type=gfs2 capacity=2GiB name=a',"
-      " '#DW create_persistent type=raw capacity=1GiB name=b',"
-      " '#DW persistentdw name=c', '#DW copy_in source=/a destination=/b']",
-      12, 3 },
-    { "[{'type': 'node', 'count': 4}]",
-      "['#DW jobdw type=lustre capacity=8GiB name=a']", 8, 2 },
-    { "[{'type': 'node', 'count': 4}]",
-      "['#DW destroy_persistent name=a']", 0, 0 },
-    { "[{'type': 'core', 'count': 4}]",
-      "['#DW jobdw type=xfs capacity=8GiB name=a']", 8, 8 },
-};
-
-static void test_asked (void **state)
-{
-    for (size_t i = 0; i < sizeof (asks) / sizeof (asks[0]); i++) {
-        json_t *resources = J (asks[i].resources);
-        json_t *directives = J (asks[i].directives);
-        struct dws_asked asked;
-
-        dws_breakdown_asked (resources, directives, &asked);
-        assert_int_equal (asked.job, asks[i].job * GIB);
-        assert_int_equal (asked.node, asks[i].node * GIB);
-        json_decref (resources);
-        json_decref (directives);
-    }
-}
-
-static void test_asked_much (void **state)
-{
-    json_t *resources = J ("[{'type': 'node', 'count': 2147483647}]");
-    json_t *directives = J ("['#DW jobdw type=xfs capacity=7000000TiB name=a',"
-                            " '#DW jobdw type=xfs capacity=7000000TiB name=b']");
-    struct dws_asked asked;
-
-    dws_breakdown_asked (resources, directives, &asked);
-    assert_int_equal (asked.job, INT64_MAX);
-    assert_int_equal (asked.node, INT64_MAX);
-    json_decref (resources);
-    json_decref (directives);
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_foresee),
-        cmocka_unit_test (test_asked),
-        cmocka_unit_test (test_asked_much),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

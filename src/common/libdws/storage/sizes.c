@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See sizes.h. What an allocation takes is the arithmetic of drives.h.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "libdws/directive/command.h"
+#include "breakdown.h"
+#include "drives.h"
+#include "sizes_private.h"
+
+static int64_t add (int64_t a, int64_t b)
+{
+    return __builtin_add_overflow (a, b, &a) ? INT64_MAX : a;
+}
+
+static int64_t multiply (int64_t a, int64_t b)
+{
+    return __builtin_mul_overflow (a, b, &a) ? INT64_MAX : a;
+}
+
+bool sizes_foresee (struct alloc_set *set, const char *directive)
+{
+    static const char *const types[] = { "xfs", "gfs2", "raw" };
+    char type[16];
+    char capacity[64];
+
+    if (!(dws_command (directive)
+          & (DWS_COMMAND_JOBDW | DWS_COMMAND_CREATE_PERSISTENT))
+        || !dws_command_arg (directive, "type", type, sizeof (type))
+        || !dws_command_arg (directive, "capacity", capacity,
+                             sizeof (capacity))
+        || dws_capacity_parse (capacity, &set->minimum) < 0
+        || set->minimum == 0)
+        return false;
+    set->strategy = ALLOC_ACROSS;
+    set->label = "ost";
+    if (strcmp (type, "lustre") == 0)
+        return true;
+    set->strategy = ALLOC_PER_COMPUTE;
+    for (size_t i = 0; i < sizeof (types) / sizeof (types[0]); i++) {
+        set->label = types[i];
+        if (strcmp (type, types[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* All targets are a part of their file system.
+ */
+static bool has_type (const struct alloc_set *set, const char *type)
+{
+    const char *is = dws_drives_shared (set->label) ? set->label : "lustre";
+
+    return !type || strcmp (is, type) == 0;
+}
+
+static int64_t take (const struct alloc_set *set, int64_t count)
+{
+    int64_t shares = alloc_set_roams (set) ? count : 1;
+    int64_t size = alloc_set_size (set, shares, DWS_MIN_GIB * GIB);
+
+    return multiply (dws_drives_take (set->label, size, 1, DWS_DRIVES_OF_POOL),
+                     count);
+}
+
+/* Into how many parts a layout may divide the set is up to it. Each is rounded up.
+ */
+#define COUNTS_TRIED 64
+
+static int64_t take_across (const struct alloc_set *set, int64_t nodes)
+{
+    int64_t most = set->minimum / (DWS_MIN_GIB * GIB);
+    int64_t max = take (set, 1);
+
+    if (most > nodes)
+        most = nodes;
+    if (most > COUNTS_TRIED)
+        return add (max, multiply (most, dws_drives_pool (1, 0)));
+    for (int64_t n = 2; n <= most; n++) {
+        int64_t bytes = take (set, n);
+
+        if (bytes > max)
+            max = bytes;
+    }
+    return max;
+}
+
+static int64_t taken_by (const struct alloc_set *set, const struct shape *shape)
+{
+    int64_t nodes = multiply (shape->groups, shape->per_group);
+
+    switch (set->strategy) {
+        case ALLOC_PER_COMPUTE:
+            return take (set, nodes);
+        case ALLOC_PER_SERVER:      // every group may be alone on its rabbit
+            return take (set, shape->groups);
+        case ALLOC_ACROSS:
+            return set->count > 0 ? take (set, set->count)
+                                  : take_across (set, nodes);
+        default:
+            return take (set, 1);
+    }
+}
+
+static int64_t asked_by (const struct alloc_set *set, const struct shape *shape)
+{
+    if (set->strategy == ALLOC_PER_COMPUTE)
+        return multiply (set->minimum,
+                         multiply (shape->groups, shape->per_group));
+    return set->minimum;
+}
+
+static void add_asked (struct dws_sizes *sizes, int64_t bytes, int64_t nodes)
+{
+    sizes->job.asked = add (sizes->job.asked, bytes);
+    sizes->node.asked = add (sizes->node.asked, div_up (bytes, nodes));
+}
+
+static void add_taken (struct dws_sizes *sizes, int64_t bytes, int64_t nodes)
+{
+    sizes->job.taken = add (sizes->job.taken, bytes);
+    sizes->node.taken = add (sizes->node.taken, div_up (bytes, nodes));
+}
+
+void dws_sizes_read (json_t *resources,
+                     json_t *directives,
+                     json_t *breakdowns,
+                     const char *type,
+                     struct dws_sizes *sizes)
+{
+    struct breakdown_list *bl = NULL;
+    struct shape shape;
+    int64_t nodes;
+    size_t i;
+    json_t *value;
+
+    *sizes = (struct dws_sizes){ 0 };
+    if (shape_read (&shape, resources, NULL) < 0)
+        shape.groups = shape.per_group = 1;
+    nodes = multiply (shape.groups, shape.per_group);
+    if (json_array_size (breakdowns) > 0)
+        bl = breakdown_list_create (breakdowns, NULL);
+    json_array_foreach (directives, i, value) {
+        struct alloc_set set = { 0 };
+
+        if (!json_is_string (value)
+            || !sizes_foresee (&set, json_string_value (value))
+            || !has_type (&set, type))
+            continue;
+        add_asked (sizes, asked_by (&set, &shape), nodes);
+        if (!bl)
+            add_taken (sizes, taken_by (&set, &shape), nodes);
+    }
+    for (i = 0; bl && i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nsets; j++) {
+            const struct alloc_set *set = &bl->list[i].sets[j];
+
+            if (has_type (set, type))
+                add_taken (sizes, taken_by (set, &shape), nodes);
+        }
+    }
+    breakdown_list_destroy (bl);
+}
+
+/* Texts
+ */
+
+static const char *make_text (const struct dws_size *size,
+                              const char *what,
+                              const char *without,
+                              const char *with,
+                              char buf[DWS_SIZE_TEXT_SIZE])
+{
+    char asked[DWS_CAPACITY_TEXT_SIZE];
+    char more[DWS_CAPACITY_TEXT_SIZE];
+
+    dws_capacity_text (size->asked, asked);
+    if (size->taken <= size->asked)
+        snprintf (buf, DWS_SIZE_TEXT_SIZE, "%s%s%s", asked, what, without);
+    else
+        snprintf (buf, DWS_SIZE_TEXT_SIZE, "%s%s, and %s of NNF's own%s", asked,
+                  what,
+                  dws_capacity_rough (size->taken - size->asked, more),
+                  with);
+    return buf;
+}
+
+const char *dws_size_text (const struct dws_size *size,
+                           const char *what,
+                           char buf[DWS_SIZE_TEXT_SIZE])
+{
+    return make_text (size, what, "", "", buf);
+}
+
+const char *dws_size_more (const struct dws_size *size,
+                           const char *what,
+                           char buf[DWS_SIZE_TEXT_SIZE])
+{
+    return make_text (size, what, " is more than", ": more than", buf);
+}
