@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from flux_k8s import rabbitmap
+from flux_k8s import rabbitmap, texts
 
 
 def parse_args() -> argparse.Namespace:
@@ -72,17 +72,18 @@ def main() -> None:
     handle = flux.Flux()
     mapping = rabbitmap.load(rabbitmap.configured_path(handle))
     if args.rabbits:
-        print(rabbitmap.encode(rabbitmap.computes_of(mapping, args.rabbits)))
+        found = rabbitmap.computes_of(mapping, args.rabbits)
+        print(texts.clean(rabbitmap.encode(found)))
     elif args.computes or args.jobids:
         found = [job_rabbits(handle, jobid) for jobid in args.jobids]
         found += rabbitmap.rabbits_of(mapping, args.computes)
-        print(rabbitmap.encode(found))
+        print(texts.clean(rabbitmap.encode(found)))
     else:
-        print(rabbitmap.all_rabbits(mapping))
+        print(texts.clean(rabbitmap.all_rabbits(mapping)))
 
 
 if __name__ == "__main__":
     try:
         main()
     except (rabbitmap.MappingError, OSError) as err:
-        sys.exit(f"flux-getrabbit: ERROR: {err}")
+        sys.exit(f"flux-getrabbit: ERROR: {texts.clean(str(err))}")

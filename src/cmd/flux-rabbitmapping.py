@@ -12,7 +12,7 @@ import sys
 import threading
 from typing import Any
 
-from flux_k8s import errors, kube, rabbitmap
+from flux_k8s import errors, kube, rabbitmap, texts
 
 PATIENCE_S = 1.0
 
@@ -97,6 +97,6 @@ if __name__ == "__main__":
     try:
         main()
     except errors.ApiError as err:
-        sys.exit(f"flux-rabbitmapping: ERROR: Kubernetes API: {err}")
+        sys.exit(f"flux-rabbitmapping: ERROR: Kubernetes API: {texts.clean(str(err))}")
     except (rabbitmap.MappingError, kube.ConfigError, OSError) as err:
-        sys.exit(f"flux-rabbitmapping: ERROR: {err}")
+        sys.exit(f"flux-rabbitmapping: ERROR: {texts.clean(str(err))}")

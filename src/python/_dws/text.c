@@ -25,6 +25,7 @@
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/sizes.h"
+#include "libdws/util/clean.h"
 #include "libdws/util/error.h"
 #include "libdws/util/skim.h"
 
@@ -378,6 +379,18 @@ static json_t *presets (struct call *call)
     return dws_presets_bind (call->args[0], NULL, call->args[1], &call->error);
 }
 
+static json_t *clean (struct call *call)
+{
+    const char *text = json_string_value (call->args[0]);
+    char *shown = dws_clean_copy (text ? text : "");
+    json_t *result = shown ? json_string (shown) : NULL;
+
+    free (shown);
+    if (!result)
+        dws_error_nomem (&call->error);
+    return result;
+}
+
 static const struct function {
     const char *name;
     function_f run;
@@ -400,6 +413,7 @@ static const struct function {
     { "config_faults", config_faults, { "rabbit" } },
     { "config_describe", config_describe, { NULL } },
     { "limits", limits_of, { "limits", "subject" } },
+    { "clean", clean, { "text" } },
     { "jgf", jgf, { "R", "rabbitmapping", "options" } },
 };
 

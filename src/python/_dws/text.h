@@ -52,6 +52,8 @@ struct dws_text_error {
  * config_describe ()
  *     the keys of that table:
  *     [{"name", "type", "default", "bounds", "help"}]
+ * clean (text)
+ *     the text as a log shows it (libdws/util/clean.h)
  * jgf (R, rabbitmapping,
  *      {"cluster", "chunks"?, "exclude"?, "validate"?, "whole"?})
  *     {"vertices": N}, having written the value of R's "scheduling" key to

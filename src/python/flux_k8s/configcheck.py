@@ -11,7 +11,7 @@ import stat
 import sys
 from typing import Any
 
-from flux_k8s import brokerconfig, dws, resourceconfig
+from flux_k8s import brokerconfig, dws, resourceconfig, texts
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 
@@ -94,7 +94,7 @@ def run(path: str, kubeconfig: str | None = None) -> int:
         else:
             table = brokerconfig.get("rabbit")
     except (resourceconfig.ConfigError, OSError) as exc:
-        print(f"flux-coral2-dws: {exc}", file=sys.stderr)
+        print(f"flux-coral2-dws: {texts.clean(str(exc))}", file=sys.stderr)
         return 1
     if table is None:
         where = path or "the configuration of the running instance"
@@ -102,5 +102,5 @@ def run(path: str, kubeconfig: str | None = None) -> int:
         return 1
     found = faults(table, kubeconfig)
     for fault in found:
-        print(fault, file=sys.stderr)
+        print(texts.clean(fault), file=sys.stderr)
     return 1 if found else 0

@@ -13,6 +13,7 @@ import flux
 from flux_k8s import configcheck
 from flux_k8s.agent import Agent, Overrides
 from flux_k8s.kubeconfig import ConfigError
+from flux_k8s.texts import LogFormatter
 
 LOGGER = logging.getLogger("flux_k8s")
 
@@ -110,11 +111,9 @@ def main(argv: list[str] | None = None) -> int:
     if args.check_config is not None:
         return configcheck.run(args.check_config, args.kubeconfig)
     levels = [logging.WARNING, logging.INFO, logging.DEBUG]
-    logging.basicConfig(
-        level=levels[min(args.verbose, 2)],
-        format="flux-coral2-dws: %(levelname)s: %(message)s",
-        stream=sys.stderr,
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(LogFormatter("flux-coral2-dws: %(levelname)s: %(message)s"))
+    logging.basicConfig(level=levels[min(args.verbose, 2)], handlers=[handler])
     for option in args.old:
         LOGGER.warning("option of flux-coral2 without effect: %s", option)
     try:

@@ -296,7 +296,8 @@ def _destroy(
     if row.users:
         raise cli.Failure(f"'{row.name}' is used by {row.users}: wait for their end")
     if not args.yes:
-        print(f"{row.name} ({row.type}, {row.size}) is lost with all that is in it.")
+        text = f"{row.name} ({row.type}, {row.size}) is lost with all that is in it."
+        print(term.clean(text))
         cli.confirm()
     number = _submit(_directive("destroy_persistent", args), args)
     return watch.follow(handle, number, args)

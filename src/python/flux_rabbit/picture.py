@@ -6,12 +6,11 @@
 
 from __future__ import annotations
 
-import html
 import importlib
 import math
 from typing import Any
 
-from flux_rabbit.term import STYLES, Line, fit
+from flux_rabbit.term import STYLES, Line, fit, markup
 from flux_rabbit.timeline import LANES, MEANING, PHASES, STATES, Timeline
 from flux_rabbit.units import duration
 
@@ -111,7 +110,7 @@ def frame(body: list[str], title: str, width: float, height: float, dark: bool) 
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} '
         f'{height:.0f}" {size} role="img" font-size="13">'
-        f"<title>{html.escape(title)}</title><style>{style}</style>"
+        f"<title>{markup(title)}</title><style>{style}</style>"
         f'<rect class="bg" {size} rx="6"/>\n' + "\n".join(body) + "\n</svg>\n"
     )
 
@@ -138,7 +137,7 @@ def _svg_job(
     tail = " and going on" if line.active else ""
     body.append(
         f'<text class="fg" x="12" y="{y + 10:.1f}" font-weight="600">'
-        f'{html.escape(line.name)}<tspan class="dim" font-weight="400" dx="8">'
+        f'{markup(line.name)}<tspan class="dim" font-weight="400" dx="8">'
         f"{total}{tail}</tspan></text>"
     )
     y += 22
@@ -154,7 +153,7 @@ def _svg_job(
             tip = f"{part.name}: {duration(length)} ({MEANING[part.name]})"
             opacity = ' fill-opacity="0.6"' if part.end is None else ""
             body.append(
-                f'<g><title>{html.escape(tip)}</title><rect x="{x:.1f}" y="{y:.1f}" '
+                f'<g><title>{markup(tip)}</title><rect x="{x:.1f}" y="{y:.1f}" '
                 f'width="{bar:.1f}" height="{BAR}" rx="3" '
                 f'fill="{STYLES[part.name][1]}"{opacity}/>'
                 + _bar_label(part.name, duration(length), x, y, bar)
@@ -169,7 +168,7 @@ def _svg_job(
             f'<path class="bad" d="M{x:.1f} {y - 12:.1f}l5 6-5 6-5-6z"/>'
             f'<text class="bad" x="{x + dx:.1f}" y="{y - 2:.1f}" '
             f'text-anchor="{anchor}" font-size="12">'
-            f"{html.escape(mark.text[:110])}</text>"
+            f"{markup(mark.text[:110])}</text>"
         )
     return y + 10
 
@@ -261,17 +260,17 @@ def page(lines: list[Timeline]) -> str:
             )
         notes = "".join(
             f'<p class="bad">after {duration(mark.when - line.begin)}: '
-            f"{html.escape(mark.text)}</p>"
+            f"{markup(mark.text)}</p>"
             for mark in line.marks
         )
         tables.append(
-            f"<h2>{html.escape(line.name)}</h2>{notes}<table><tr><th></th><th>of</th>"
+            f"<h2>{markup(line.name)}</h2>{notes}<table><tr><th></th><th>of</th>"
             "<th>began after</th><th>took</th><th></th></tr>"
             + "\n".join(rows)
             + "</table>"
         )
     return PAGE.format(
-        title=html.escape(title), picture=svg(lines), tables="\n".join(tables)
+        title=markup(title), picture=svg(lines), tables="\n".join(tables)
     )
 
 

@@ -14,7 +14,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from flux_k8s import dws
+from flux_k8s import dws, texts
 
 if TYPE_CHECKING:
     from flux_k8s import shapes
@@ -79,7 +79,7 @@ def numbered(text: str) -> list[tuple[int, str]]:
 def warn(prog: str, text: str) -> None:
     """Say it on standard error. flux run and flux alloc become another program
     next, and what is in a buffer then is lost."""
-    print(f"flux-{prog}: warning: {text}", file=sys.stderr, flush=True)
+    print(f"flux-{prog}: warning: {texts.clean(text)}", file=sys.stderr, flush=True)
 
 
 def header(name: str, text: str, of_flux: bool = False) -> tuple[Source, list[str]]:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import html
 import math
 import os
 import pathlib
@@ -170,7 +169,7 @@ def svg(found: list[Distribution], jobs: int, dark: bool = True) -> str:
         )
         colour = STYLES[dist.state][1]
         body.append(
-            f"<g><title>{html.escape(f'{dist.state}: {text}')}</title>"
+            f"<g><title>{term.markup(f'{dist.state}: {text}')}</title>"
             f'<text class="fg" x="{left - 12}" y="{y + 16}" text-anchor="end">'
             f"{dist.state}</text>"
             f'<line x1="{first:.1f}" x2="{last:.1f}" y1="{y + 11}" y2="{y + 11}" '

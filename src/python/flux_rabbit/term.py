@@ -11,10 +11,7 @@ import os
 import sys
 from typing import IO
 
-# Texts come from users and from Kubernetes: what a terminal would obey, or tear a
-# line apart with, is not shown.
-_CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], "\ufffd")
-_CONTROLS.update(dict.fromkeys(map(ord, "\t\n\r"), " "))
+from flux_k8s.texts import clean as clean
 
 # A line is a list of (text, style).
 Line = list[tuple[str, str]]
@@ -67,9 +64,9 @@ def moves(stream: IO[str]) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def clean(text: str) -> str:
-    """A text without control characters, of the same length."""
-    return text if text.isprintable() else text.translate(_CONTROLS)
+def markup(text: str) -> str:
+    """A text in HTML or SVG."""
+    return html.escape(clean(text))
 
 
 def plain(line: Line) -> str:
@@ -169,10 +166,10 @@ def svg(lines: list[Line], width: int, title: str) -> str:
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full_w:.0f} '
         f'{full_h:.0f}" width="{full_w:.0f}" height="{full_h:.0f}" role="img">',
-        f"<title>{html.escape(title)}</title>",
+        f"<title>{markup(title)}</title>",
         f'<rect width="{full_w:.0f}" height="{full_h:.0f}" rx="8" fill="#0d1117"/>',
         f'<text x="{full_w / 2:.0f}" y="20" fill="#8b949e" font-size="12" '
-        f'text-anchor="middle" font-family="sans-serif">{html.escape(title)}</text>',
+        f'text-anchor="middle" font-family="sans-serif">{markup(title)}</text>',
         '<g font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" '
         'font-size="14" xml:space="preserve">',
     ]
@@ -191,7 +188,7 @@ def svg(lines: list[Line], width: int, title: str) -> str:
                 out.append(
                     f'<text x="{x:.1f}" y="{top + 13.5:.1f}" '
                     f'textLength="{len(text) * CELL_W:.1f}" '
-                    f'fill="{STYLES[style][1]}">{html.escape(clean(text))}</text>'
+                    f'fill="{STYLES[style][1]}">{markup(text)}</text>'
                 )
     out.append("</g></svg>")
     return "\n".join(out) + "\n"

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "clean.h"
 #include "error.h"
 
 void dws_trim_utf8 (char *s, size_t len)
@@ -61,10 +62,7 @@ int dws_error (dws_error_t *error, int errnum, const char *fmt, ...)
         va_start (ap, fmt);
         n = vsnprintf (buf, sizeof (buf), fmt, ap);
         va_end (ap);
-        if (n < 0)
-            buf[0] = '\0';
-        dws_whole_utf8 (buf);
-        memcpy (error->text, buf, sizeof (buf));
+        dws_clean (n < 0 ? "" : buf, error->text, sizeof (error->text));
     }
     errno = errnum;
     return -1;

@@ -14,8 +14,8 @@ typedef struct {
 } dws_error_t;
 
 /* Fill 'error' (may be NULL) with a formatted line, cut to fit, and set errno to
- * 'errnum'. Characters that the cut, or a precision in 'fmt', has left in parts
- * are dropped. Always returns -1, so that a function
+ * 'errnum'. The line is cleaned (clean.h), as words of users and of Kubernetes are
+ * in it. Always returns -1, so that a function
  * can fail with "return dws_error (e, EINVAL, ...)". Arguments may point into
  * 'error' itself.
  */

@@ -11,9 +11,9 @@ import time
 from typing import Any
 
 import flux.kvs
-from flux.brokermod import request_handler
+from flux.brokermod import BrokerLogger, request_handler
 from flux.scheduler import PendingJob, Scheduler
-from flux_k8s import names
+from flux_k8s import names, texts
 
 from . import rset
 from .plan import Decision, Pass
@@ -34,6 +34,13 @@ def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
         raise ValueError(f"rabbit.mapping: {path}: {exc}") from exc
 
 
+class CleanLogger(BrokerLogger):  # type: ignore[misc]
+    """The broker's log, for lines with words of users in them."""
+
+    def __call__(self, level: int, msg: str) -> None:
+        super().__call__(level, texts.clean(msg))
+
+
 class RabbitScheduler(Scheduler):  # type: ignore[misc]
     """The module takes ``reservation-depth=N`` (see plan.py) besides the options
     of flux.scheduler."""
@@ -42,6 +49,9 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
 
     def __init__(self, h: Any, *args: str) -> None:
         super().__init__(h, *args)
+        level = self.log.level
+        self.log: BrokerLogger = CleanLogger(h)
+        self.log.level = level
         self._queue: list[PendingJob]
         self._depth = DEFAULT_DEPTH
         for arg in list(self._pending_args):
@@ -110,6 +120,10 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         heapq.heappush(
             self._queue, PendingJob(jobid, priority, t_submit, request, wanted)
         )
+
+    def alloc_deny(self, msg: Any, note: str | None = None) -> None:
+        """The note becomes that of an exception; words of the user are in it."""
+        super().alloc_deny(msg, texts.clean(note) if note else note)
 
     def schedule(self) -> None:
         requests = (job.resource_request for job in self._queue)

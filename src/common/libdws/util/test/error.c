@@ -27,6 +27,16 @@ static void test_nested (void **state)
     assert_string_equal (e.text, "outer: inner");
 }
 
+/* Words of users are in it.
+ */
+static void test_clean (void **state)
+{
+    dws_error_t e;
+
+    dws_error (&e, EINVAL, "no '%s'", "a\n\033[1mb\xff");
+    assert_string_equal (e.text, "no 'a \xef\xbf\xbd[1mb'");
+}
+
 /* A cut must not leave half a character behind.
  */
 static void test_cut (void **state)
@@ -50,6 +60,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_basic),
         cmocka_unit_test (test_nested),
+        cmocka_unit_test (test_clean),
         cmocka_unit_test (test_cut),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
