@@ -16,6 +16,7 @@
 #include <flux/core.h>
 #include <flux/shell.h>
 
+#include "libdws/util/clean.h"
 #include "libutil/names.h"
 
 static const char *future_text (flux_future_t *f, int errnum)
@@ -68,6 +69,7 @@ static int set_variables (flux_shell_t *shell, json_int_t id, json_t *entry)
     json_t *variables;
     json_t *value;
     const char *name;
+    char shown[128];
     int token = 0;
 
     if (json_unpack (entry,
@@ -81,7 +83,8 @@ static int set_variables (flux_shell_t *shell, json_int_t id, json_t *entry)
     }
     json_object_foreach (variables, name, value) {
         if (!json_is_string (value)) {
-            shell_log_error ("variable %s is not a string", name);
+            shell_log_error ("variable %s is not a string",
+                             dws_clean (name, shown, sizeof (shown)));
             return -1;
         }
         if (flux_shell_setenvf (shell,
@@ -89,7 +92,8 @@ static int set_variables (flux_shell_t *shell, json_int_t id, json_t *entry)
                                 name,
                                 "%s",
                                 json_string_value (value)) < 0) {
-            shell_log_errno ("setting %s", name);
+            shell_log_errno ("setting %s",
+                             dws_clean (name, shown, sizeof (shown)));
             return -1;
         }
     }

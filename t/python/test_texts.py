@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import logging
+import pathlib
+import re
 import sys
 import unicodedata
 from types import SimpleNamespace
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from flux_k8s import dws, texts
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
@@ -57,6 +60,13 @@ def test_what_libdws_refuses_is_one_line() -> None:
     with pytest.raises(ValueError) as caught:
         dws.parse_directives("#DW jobdw type=x\u202e\u200bfs capacity=1GiB name=a")
     assert str(caught.value).isprintable()
+
+
+def test_module_and_plugins_log_by_way_of_it() -> None:
+    calls = re.compile(r"\bflux_(?:v?log|log_error|log_verror) \(")
+    sources = [p for p in ROOT.glob("src/modules/**/*.c") if "test" not in p.parts]
+    assert len(sources) > 50
+    assert [str(p) for p in sources if calls.search(p.read_text("utf-8"))] == []
 
 
 def logged(*args: Any, **kwargs: Any) -> str:

@@ -13,6 +13,7 @@
 #include "libdws/facts/workflow.h"
 #include "libdws/health/health.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 
 #include "abandon.h"
 
@@ -30,7 +31,7 @@ static void drain_all (struct jobtap_job *job);
 static void release (struct jobtap_job *job)
 {
     if (jobtap_job_release_epilog (job, 1) < 0) {
-        flux_log_error (job->ctx->h, "dws: %s: epilog", job->idf58);
+        safe_log_error (job->ctx->h, "dws: %s: epilog", job->idf58);
         flux_future_destroy (job->f_abandon);
         job->f_abandon = NULL;
     }
@@ -49,14 +50,14 @@ static void retry_later (struct jobtap_job *job, const char *what)
     if (job->again)
         flux_timer_watcher_reset (job->again, RETRY_WAIT, 0.);
     else {
-        flux_log_error (job->ctx->h, "dws: %s: %s", job->idf58, what);
+        safe_log_error (job->ctx->h, "dws: %s: %s", job->idf58, what);
         job->again = flux_timer_watcher_create (r, RETRY_WAIT, 0., retry_cb,
                                                 job);
     }
     if (job->again)
         flux_watcher_start (job->again);
     else
-        flux_log_error (job->ctx->h, "dws: %s: timer", job->idf58);
+        safe_log_error (job->ctx->h, "dws: %s: timer", job->idf58);
 }
 
 /* Nodes that the resource module does not know are nobody's. Until it can be asked,
@@ -71,7 +72,7 @@ static void drained_cb (flux_future_t *f, void *arg)
             retry_later (job, "resource.drain");
             return;
         }
-        flux_log (job->ctx->h, LOG_ERR, "dws: %s: resource.drain: %s",
+        safe_log (job->ctx->h, LOG_ERR, "dws: %s: resource.drain: %s",
                   job->idf58, flux_future_error_string (f));
     }
     release (job);
@@ -112,7 +113,7 @@ static flux_future_t *drain_R (struct jobtap_job *job, json_t *R_lite)
         return NULL;
     snprintf (reason, sizeof (reason), "%s %s", DWS_DRAIN_MAYBE,
               dws_workflow_name (job->id, NULL, name));
-    flux_log (job->ctx->h, LOG_ERR, "dws: %s: drain all its nodes (ranks %s):"
+    safe_log (job->ctx->h, LOG_ERR, "dws: %s: drain all its nodes (ranks %s):"
               " it is not known which of them are still mounted",
               job->idf58, ranks);
     f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
@@ -162,7 +163,7 @@ static void answer_cb (flux_future_t *f, void *arg)
         release (job);
         return;
     }
-    flux_log (job->ctx->h, LOG_WARNING, "dws: %s: dws.abort: %s", job->idf58,
+    safe_log (job->ctx->h, LOG_WARNING, "dws: %s: dws.abort: %s", job->idf58,
               errno == ETIMEDOUT ? "no answer" : flux_future_error_string (f));
     drain_all (job);
 }
@@ -177,7 +178,7 @@ void jobtap_abandon (struct jobtap_job *job)
                                          FLUX_NODEID_ANY, 0, "{s:I}",
                                          "jobid", (json_int_t)job->id),
                           ANSWER_WAIT, answer_cb) < 0) {
-        flux_log_error (job->ctx->h, "dws: %s: dws.abort", job->idf58);
+        safe_log_error (job->ctx->h, "dws: %s: dws.abort", job->idf58);
         drain_all (job);
     }
 }

@@ -10,6 +10,7 @@
 #include "libutil/clocks.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 
 #include "clock.h"
 
@@ -31,7 +32,7 @@ static void record_cb (flux_future_t *f, void *arg)
     if (flux_kvs_lookup_get_unpack (f, "o", &record) == 0)
         (void)dws_timeline_learn (&clock->line, record, boot_name (boot));
     else if (errno != ENOENT)
-        flux_log_error (clock->ctx->h, "dws: " DWS_KEY_CLOCK);
+        safe_log_error (clock->ctx->h, "dws: " DWS_KEY_CLOCK);
     flux_future_destroy (f);
     clock->f = NULL;
     clock->known (clock->ctx);

@@ -10,6 +10,7 @@
 #include <syslog.h>
 
 #include "libdws/directive/presets.h"
+#include "libutil/safelog.h"
 
 #include "conf.h"
 #include "limits.h"
@@ -113,7 +114,7 @@ int jobtap_conf_init (struct jobtap *ctx)
         return 0;
     if (flux_plugin_conf_unpack (ctx->p, "o", &given) < 0
         || read_own (given, &ctx->epilog_timeout, &error) < 0) {
-        flux_log (ctx->h, LOG_ERR, "dws: plugin configuration: %s",
+        safe_log (ctx->h, LOG_ERR, "dws: plugin configuration: %s",
                   given ? error.text : flux_plugin_strerror (ctx->p));
         return -1;
     }

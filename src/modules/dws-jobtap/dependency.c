@@ -10,6 +10,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
+#include "libdws/util/clean.h"
 
 #include "dependency.h"
 #include "waits.h"
@@ -249,6 +250,7 @@ int jobtap_dependency_cb (flux_plugin_t *p,
     struct dependency *dep;
     const char *scheme;
     const char *value;
+    char shown[128];
     flux_jobid_t id;
     flux_jobid_t target;
     json_int_t userid;
@@ -267,7 +269,9 @@ int jobtap_dependency_cb (flux_plugin_t *p,
     if (flux_job_id_parse (value, &target) < 0
         || target == FLUX_JOBTAP_CURRENT_JOB)
         return flux_jobtap_reject_job (p, args, "dependency %s: \"%s\" is not a"
-                                       " job id", scheme, value);
+                                       " job id", scheme,
+                                       dws_clean (value, shown,
+                                                  sizeof (shown)));
     if (dependency_exists (ctx, kind, id, target))
         return 0;
     if (!(dep = dependency_create (ctx, kind, id, target)))

@@ -20,6 +20,7 @@
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
 #include "libdws/storage/ownrabbit.h"
+#include "libutil/safelog.h"
 
 #include "abandon.h"
 #include "clock.h"
@@ -361,7 +362,7 @@ static int exception_event (struct jobtap_job *job, json_t *entry)
         || severity != 0)
         return 0;
     if (jobtap_job_release_prolog (job, 1) < 0)
-        flux_log_error (job->ctx->h, "dws: %s: finish prolog", job->idf58);
+        safe_log_error (job->ctx->h, "dws: %s: finish prolog", job->idf58);
     if (jobtap_facts_in_epilog (&job->facts)) {
         if (jobtap_facts_is_timeout (&job->facts, entry))
             jobtap_abandon (job);
@@ -392,7 +393,7 @@ static void see_waiting (struct jobtap_job *job, bool waited)
         && jobtap_facts_depend_held (&job->facts)
         && jobtap_job_state (job) == FLUX_JOB_STATE_DEPEND
         && jobtap_request_create (job) < 0)
-        flux_log_error (job->ctx->h, "dws: %s: dws.create", job->idf58);
+        safe_log_error (job->ctx->h, "dws: %s: dws.create", job->idf58);
 }
 
 static int event_cb (flux_plugin_t *p,
@@ -413,7 +414,7 @@ static int event_cb (flux_plugin_t *p,
                                 "{s:o}",
                                 "entry", &entry) < 0
         || jobtap_facts_apply (&job->facts, entry) < 0) {
-        flux_log (job->ctx->h, LOG_ERR, "dws: %s: bad event", job->idf58);
+        safe_log (job->ctx->h, LOG_ERR, "dws: %s: bad event", job->idf58);
         return -1;
     }
     if (!strcmp (name, "release"))
@@ -428,7 +429,7 @@ static int event_cb (flux_plugin_t *p,
     if (!strcmp (name, "epilog-start")
         && jobtap_facts_in_epilog (&job->facts)
         && jobtap_job_start_timer (job) < 0)
-        flux_log_error (job->ctx->h, "dws: %s: epilog timer", job->idf58);
+        safe_log_error (job->ctx->h, "dws: %s: epilog timer", job->idf58);
     return 0;
 }
 

@@ -13,7 +13,9 @@
 
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
+#include "libdws/util/clean.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 
 #include "clock.h"
 #include "job.h"
@@ -91,7 +93,7 @@ static void say_loaded (struct jobtap *ctx, bool loaded)
 
     if (!(f = flux_rpc_pack (ctx->h, DWS_TOPIC_PLUGIN, FLUX_NODEID_ANY,
                              FLUX_RPC_NORESPONSE, "{s:b}", "loaded", loaded)))
-        flux_log_error (ctx->h, DWS_TOPIC_PLUGIN);
+        safe_log_error (ctx->h, DWS_TOPIC_PLUGIN);
     flux_future_destroy (f);
 }
 
@@ -507,9 +509,11 @@ void jobtap_job_raise (struct jobtap_job *job,
 {
     struct jobtap *ctx = job->ctx;
     flux_jobid_t id = job->id;
+    char note[2048];
 
-    if (flux_jobtap_raise_exception (ctx->p, id, type, 0, "%s", text) < 0)
-        flux_log_error (ctx->h, "dws: job %ju: raise %s", (uintmax_t)id, type);
+    dws_clean (text, note, sizeof (note));
+    if (flux_jobtap_raise_exception (ctx->p, id, type, 0, "%s", note) < 0)
+        safe_log_error (ctx->h, "dws: job %ju: raise %s", (uintmax_t)id, type);
 }
 
 int jobtap_job_release_prolog (struct jobtap_job *job, int status)
@@ -591,7 +595,7 @@ void jobtap_restart_timers (struct jobtap *ctx)
         flux_watcher_destroy (job->timer);
         job->timer = NULL;
         if (!job->f_abandon && jobtap_job_start_timer (job) < 0)
-            flux_log_error (ctx->h, "dws: %s: epilog timer", job->idf58);
+            safe_log_error (ctx->h, "dws: %s: epilog timer", job->idf58);
     }
 }
 
@@ -600,7 +604,7 @@ void jobtap_set_timeout (struct jobtap *ctx, double timeout)
     if (timeout == ctx->epilog_timeout)
         return;
     ctx->epilog_timeout = timeout;
-    flux_log (ctx->h, LOG_INFO, "dws: epilog-timeout is %g s", timeout);
+    safe_log (ctx->h, LOG_INFO, "dws: epilog-timeout is %g s", timeout);
     jobtap_restart_timers (ctx);
 }
 

@@ -9,6 +9,7 @@
 
 #include "libdws/health/health.h"
 #include "libdws/storage/breakdown.h"
+#include "libutil/safelog.h"
 
 #include "queue.h"
 
@@ -49,7 +50,7 @@ void jobtap_queue_set (struct jobtap *ctx, int64_t up, int64_t all)
         changed = job->kept != too_few (job) && is_queued (job);
     /* What the priority of a job is otherwise is known to other plugins only. */
     if (changed && flux_jobtap_reprioritize_all (ctx->p) < 0)
-        flux_log_error (ctx->h, "dws: priorities of jobs that wait for nodes");
+        safe_log_error (ctx->h, "dws: priorities of jobs that wait for nodes");
 }
 
 /* This waits for the answer, as the job manager asks for all priorities next. There is
@@ -65,10 +66,10 @@ void jobtap_queue_start (struct jobtap *ctx)
     ctx->all = JOBTAP_QUEUE_OPEN;
     if (!f || flux_future_wait_for (f, ANSWER_S) < 0
         || flux_rpc_get_unpack (f, "o", &o) < 0)
-        flux_log (ctx->h, LOG_DEBUG, "dws: resource.status: %s",
+        safe_log (ctx->h, LOG_DEBUG, "dws: resource.status: %s",
                   strerror (errno));
     else if (!(nodes = dws_nodes_create (o, &error)))
-        flux_log (ctx->h, LOG_ERR, "dws: %s", error.text);
+        safe_log (ctx->h, LOG_ERR, "dws: %s", error.text);
     else
         set_nodes (ctx, dws_nodes_up (nodes), dws_nodes_all (nodes));
     dws_nodes_destroy (nodes);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libutil/safelog.h"
 #include "abandon.h"
 #include "rebuild.h"
 #include "request.h"
@@ -119,7 +120,7 @@ static void resume_job (struct jobtap_job *job)
             break;
     }
     if (rc < 0)
-        flux_log_error (ctx->h, "dws: job %ju: resume", (uintmax_t)id);
+        safe_log_error (ctx->h, "dws: job %ju: resume", (uintmax_t)id);
 }
 
 /* What is due has begun: that may be nothing, and the job be over with this. Earlier
@@ -135,14 +136,14 @@ static void rebuild_done (struct jobtap_job *job)
     resume_job (job);
     while (held-- > 0) {
         if (flux_jobtap_epilog_finish (ctx->p, id, DWS_REBUILD, 0) < 0)
-            flux_log_error (ctx->h, "dws: job %ju: " DWS_REBUILD, (uintmax_t)id);
+            safe_log_error (ctx->h, "dws: job %ju: " DWS_REBUILD, (uintmax_t)id);
     }
     jobtap_service_retry (ctx);
 }
 
 static void rebuild_failed (struct jobtap_job *job, const char *what)
 {
-    flux_log_error (job->ctx->h, "dws: %s: reading %s", job->idf58, what);
+    safe_log_error (job->ctx->h, "dws: %s: reading %s", job->idf58, what);
     rebuild_done (job);
 }
 

@@ -9,6 +9,7 @@
 #include <syslog.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 
 #include "abandon.h"
 #include "request.h"
@@ -45,7 +46,7 @@ static void request_failed (struct jobtap_job *job,
 
     snprintf (buf, sizeof (buf), "%s", text);
     if (!exception) {
-        flux_log (ctx->h, LOG_ERR, "dws: %s: %s: %s", job->idf58, what, buf);
+        safe_log (ctx->h, LOG_ERR, "dws: %s: %s: %s", job->idf58, what, buf);
         return;
     }
     jobtap_job_raise (job, exception, buf);
@@ -67,7 +68,7 @@ static void request_answer_cb (flux_future_t *f, void *arg)
     if (job->taken == JOBTAP_TAKEN_MAYBE)
         job->taken = JOBTAP_TAKEN_NO;
     if (service_missing (errno)) {
-        flux_log (job->ctx->h,
+        safe_log (job->ctx->h,
                   LOG_WARNING,
                   "dws: %s waits for the dws service",
                   job->idf58);
@@ -165,7 +166,7 @@ void jobtap_request_teardown (struct jobtap_job *job)
                                       "jobid", (json_int_t)job->id),
                        request_answer_cb,
                        NULL) < 0)
-        flux_log_error (job->ctx->h, "dws: %s: dws.teardown", job->idf58);
+        safe_log_error (job->ctx->h, "dws: %s: dws.teardown", job->idf58);
 }
 
 // vi: ts=4 sw=4 expandtab

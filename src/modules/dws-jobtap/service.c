@@ -7,6 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libutil/safelog.h"
 #include "queue.h"
 #include "service.h"
 #include "user.h"
@@ -14,7 +15,7 @@
 static void answer_empty (struct jobtap *ctx, const flux_msg_t *msg)
 {
     if (flux_respond (ctx->h, msg, NULL) < 0)
-        flux_log_error (ctx->h, "dws: respond");
+        safe_log_error (ctx->h, "dws: respond");
 }
 
 static void answer_error (struct jobtap *ctx,
@@ -22,7 +23,7 @@ static void answer_error (struct jobtap *ctx,
                            const char *text)
 {
     if (flux_respond_error (ctx->h, msg, errno, text) < 0)
-        flux_log_error (ctx->h, "dws: respond");
+        safe_log_error (ctx->h, "dws: respond");
 }
 
 /* Keep 'msg' for later if the job is not known yet.
@@ -372,7 +373,7 @@ static void sync_cb (flux_t *h,
     }
     if (flux_respond_pack (h, msg, "{s:o s:s}", "jobs", jobs,
                            "release", DWS_RELEASE) < 0)
-        flux_log_error (h, "dws: respond");
+        safe_log_error (h, "dws: respond");
     for (struct jobtap_job *job = ctx->jobs; job; job = job->next) {
         if (!job->nameless)
             job->taken = JOBTAP_TAKEN_YES;

@@ -9,6 +9,7 @@
 #include <syslog.h>
 
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 
 #include "request.h"
 #include "user.h"
@@ -41,7 +42,7 @@ static void user_cb (flux_future_t *f, void *arg)
 
     if (flux_rpc_get_unpack (f, "{s:s}", "user", &user) < 0) {
         if (errno == ENOSYS || errno == EHOSTUNREACH)
-            flux_log (job->ctx->h, LOG_WARNING,
+            safe_log (job->ctx->h, LOG_WARNING,
                       "dws: %s waits for the dws service to name its user",
                       job->idf58);
         else
@@ -72,6 +73,6 @@ void jobtap_user_request_all (struct jobtap *ctx)
         if (job->nameless && job->known && jobtap_job_is_early (job)
             && (!job->f_request || flux_future_is_ready (job->f_request))
             && jobtap_user_request (job) < 0)
-            flux_log_error (ctx->h, "dws: %s: " DWS_TOPIC_USER, job->idf58);
+            safe_log_error (ctx->h, "dws: %s: " DWS_TOPIC_USER, job->idf58);
     }
 }

@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/clean.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 
 #include "waits.h"
 
@@ -109,13 +111,15 @@ void dependency_fail (struct dependency *dep, const char *text)
 {
     struct jobtap *ctx = dep->ctx;
     bool held = still_held (dep);
+    char note[512];
 
+    dws_clean (text, note, sizeof (note));
     dependency_settle (dep);
     if (held
         && flux_jobtap_raise_exception (ctx->p, dep->id, DEPENDENCY_EXCEPTION,
                                         0, "%s: %s", dep->description,
-                                        text) < 0)
-        flux_log_error (ctx->h, "dws: %s: exception", dep->description);
+                                        note) < 0)
+        safe_log_error (ctx->h, "dws: %s: exception", dep->description);
 }
 
 void dependency_broken (struct dependency *dep, const char *what)
@@ -196,7 +200,7 @@ static void ask_again (struct dependency *dep)
  */
 static void lookup_failed (struct dependency *dep, const char *what)
 {
-    flux_log_error (dep->ctx->h, "dws: %s: %s", dep->description, what);
+    safe_log_error (dep->ctx->h, "dws: %s: %s", dep->description, what);
     ask_again (dep);
 }
 

@@ -22,6 +22,7 @@
 #include "libdws/tell/notice.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "act/abort.h"
 #include "act/actions.h"
 #include "act/drafts.h"
@@ -325,9 +326,9 @@ static struct dws_config *first_config (flux_t *h)
     if (!(notes = json_array ()))
         return NULL;
     if (!(config = config_create (flux_get_conf (h), notes, &error)))
-        flux_log (h, LOG_ERR, "%s", error.text);
+        safe_log (h, LOG_ERR, "%s", error.text);
     json_array_foreach (notes, i, note)
-        flux_log (h, LOG_WARNING, "%s", json_string_value (note));
+        safe_log (h, LOG_WARNING, "%s", json_string_value (note));
     ERRNO_SAFE (json_decref (notes));
     return config;
 }
@@ -343,7 +344,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
     if (!(ctx->config = first_config (h)))
         goto error;
     if (!(ctx->instance = kvs_instance (h))) {
-        flux_log_error (h, "KVS " DWS_KEY_INSTANCE);
+        safe_log_error (h, "KVS " DWS_KEY_INSTANCE);
         goto error;
     }
     if (!(ctx->commits = commits_create (h))
@@ -382,7 +383,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->standoff = standoff_create (ctx))
         || !(ctx->expire = expire_create (ctx))
         || service_start (ctx) < 0) {
-        flux_log_error (h, "start");
+        safe_log_error (h, "start");
         goto error;
     }
     return ctx;
@@ -401,12 +402,12 @@ mod_main (flux_t *h, int argc, char **argv)
     if (flux_get_rank (h, &rank) < 0)
         return -1;
     if (rank != 0) {
-        flux_log (h, LOG_ERR, "this module runs on rank 0 only");
+        safe_log (h, LOG_ERR, "this module runs on rank 0 only");
         errno = EINVAL;
         return -1;
     }
     if (argc > 0) {
-        flux_log (h, LOG_ERR, "unknown argument '%s'", argv[0]);
+        safe_log (h, LOG_ERR, "unknown argument '%s'", argv[0]);
         errno = EINVAL;
         return -1;
     }
@@ -417,7 +418,7 @@ mod_main (flux_t *h, int argc, char **argv)
     health_start (ctx->health);
     notices_start (ctx->notices);
     if (flux_reactor_run (flux_get_reactor (h), 0) < 0)
-        flux_log_error (h, "reactor");
+        safe_log_error (h, "reactor");
     else
         rc = 0;
     ctx_destroy (ctx);

@@ -10,6 +10,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "act/abort.h"
 #include "act/expire.h"
 #include "act/given.h"
@@ -45,7 +46,7 @@ static void respond (flux_t *h, const flux_msg_t *msg, int rc,
     else
         rc = flux_respond (h, msg, NULL);
     if (rc < 0)
-        flux_log_error (h, "error responding to request");
+        safe_log_error (h, "error responding to request");
 }
 
 /* The job of a request. If it is not known, this module has started after the
@@ -180,7 +181,7 @@ static void plugin_cb (flux_t *h, flux_msg_handler_t *mh,
     int loaded;
 
     if (flux_request_unpack (msg, NULL, "{s:b}", "loaded", &loaded) < 0)
-        flux_log_error (h, DWS_TOPIC_PLUGIN);
+        safe_log_error (h, DWS_TOPIC_PLUGIN);
     else
         sync_plugin (ctx->sync, loaded);
 }
@@ -220,7 +221,7 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
                                             "patch", patch),
                        &error) < 0)
         goto error;
-    flux_log (h, LOG_INFO, "%s: to be %s%s%s", name, state,
+    safe_log (h, LOG_INFO, "%s: to be %s%s%s", name, state,
               reason ? ": " : "", reason ? reason : "");
     return;
 error:

@@ -8,6 +8,7 @@
 #include <flux/hostlist.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/abort.h"
 #include "agent/agent.h"
 #include "base/requests.h"
@@ -35,7 +36,7 @@ static void respond (struct aborts *aborts, const flux_msg_t *msg, int errnum)
                     : flux_respond (h, msg, NULL);
 
     if (rc < 0)
-        flux_log_error (h, "error responding to dws.abort");
+        safe_log_error (h, "error responding to dws.abort");
 }
 
 /* Those of one job, or all (NULL).

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/trouble.h"
 #include "agent/agent.h"
@@ -20,7 +21,7 @@ void act_refuse (struct job *job, const char *text)
     if (job->facts->refusal)
         return;
     if (!(cpy = strdup (text))) {
-        flux_log_error (job->ctx->h, "refusal");
+        safe_log_error (job->ctx->h, "refusal");
         return;
     }
     job->facts->refusal = cpy;
@@ -147,7 +148,7 @@ void act_end (struct job *job, const struct call *call, flux_future_t *f,
     char label[JOB_LABEL_SIZE];
 
     if (!ok)
-        flux_log (call->ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
+        safe_log (call->ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
                   what, future_strerror (f, errno));
     job_end (job, action->kind, WAY_FLUX, ok);
 }

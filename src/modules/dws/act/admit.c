@@ -9,6 +9,7 @@
 #include "libdws/storage/location.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/first.h"
@@ -131,7 +132,7 @@ static void note_read (struct job *job, size_t index, json_t *object)
     if (!list)
         json_decref (object);
     else if (json_array_set_new (list, index, object) < 0)
-        flux_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
+        safe_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
 }
 
 /* A Servers object that does not exist is noted as an empty object: it is
@@ -181,14 +182,14 @@ static bool breakdowns_done (struct job *job)
         return true;
     if (!job->servers) {
         if (read_servers (job) < 0) {
-            flux_log_error (job->ctx->h, "servers");
+            safe_log_error (job->ctx->h, "servers");
             return false;
         }
         if (json_array_size (job->servers) > 0)
             return true;
     }
     if (dws_jsontext_set (&job->wf->breakdowns, job->breakdowns) < 0) {
-        flux_log_error (job->ctx->h, "breakdowns");
+        safe_log_error (job->ctx->h, "breakdowns");
         return false;
     }
     json_decref (job->breakdowns);

@@ -11,6 +11,7 @@
 
 #include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/objects.h"
@@ -76,7 +77,7 @@ static bool label_result (struct job *job, const struct result *result)
     char name[DWS_NAME_SIZE];
 
     if (result->ok) {
-        flux_log (job->ctx->h, LOG_INFO, "%s: taken over from flux-coral2",
+        safe_log (job->ctx->h, LOG_INFO, "%s: taken over from flux-coral2",
                   job_label (job, label));
         draft_memo (job, DWS_KEY_WORKFLOW, job_workflow (job, name));
     }
@@ -90,7 +91,7 @@ static bool label_again_result (struct job *job, const struct result *result)
     char label[JOB_LABEL_SIZE];
 
     if (result->ok)
-        flux_log (job->ctx->h, LOG_NOTICE, "%s: somebody has changed the label "
+        safe_log (job->ctx->h, LOG_NOTICE, "%s: somebody has changed the label "
                   DWS_INSTANCE_LABEL " of the workflow, which has it again",
                   job_label (job, label));
     return workflow_result (job, result);

@@ -9,6 +9,7 @@
 
 #include "libdws/tell/record.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/drafts.h"
 #include "act/kvs.h"
 #include "act/late.h"
@@ -144,7 +145,7 @@ void draft_memo (struct job *job, const char *key, const char *value)
     if (!draft
         || (!draft->memos && !(draft->memos = json_object ()))
         || json_object_set_new (draft->memos, key, json_string (value)) < 0)
-        flux_log (job->ctx->h, LOG_ERR, "memo: out of memory");
+        safe_log (job->ctx->h, LOG_ERR, "memo: out of memory");
 }
 
 /* The job manager takes no memos of a job that is over.
@@ -200,7 +201,7 @@ flux_future_t *draft_write (struct job *job)
 static void sent_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, "records of a workflow: %s",
+        safe_log (call->ctx->h, LOG_ERR, "records of a workflow: %s",
                   future_strerror (f, errno));
 }
 
@@ -213,7 +214,7 @@ void draft_send (struct job *job)
         || (count > 0
             && calls_add (ctx, kvs_wait (job), job->facts->id, 0,
                           sent_cb) < 0))
-        flux_log_error (ctx->h, "records of a workflow");
+        safe_log_error (ctx->h, "records of a workflow");
 }
 
 /* The memos are not put off: people look at jobs in the queue.

@@ -10,6 +10,7 @@
 #include "libdws/tell/notice.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "act/expire.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
@@ -95,7 +96,7 @@ static void take_result (struct expire *expire, const struct asked *asked,
     else if (is_missing (asked, status))
         sweeps_forget (sweeps, asked->workflow);
     else if (!ok) {
-        flux_log (expire->ctx->h, LOG_ERR, "persistent file system '%s' has "
+        safe_log (expire->ctx->h, LOG_ERR, "persistent file system '%s' has "
                   "expired: cannot %s workflow %s: %s", asked->name,
                   asked_names[asked->action], asked->workflow, message);
         retry_later (expire->retry);
@@ -171,7 +172,7 @@ static json_t *new_workflow (struct dws_ctx *ctx, const struct lease_of *of)
 
 static json_t *label_command (struct dws_ctx *ctx, const struct lease_of *of)
 {
-    flux_log (ctx->h, LOG_NOTICE, "persistent file system '%s': workflow %s gets "
+    safe_log (ctx->h, LOG_NOTICE, "persistent file system '%s': workflow %s gets "
               "its label " DWS_INSTANCE_LABEL " again, which somebody has changed",
               of->name, of->workflow);
     return command_create_with ("patch", "workflows", DWS_NAMESPACE,
@@ -209,7 +210,7 @@ static void ask (struct expire *expire, const struct lease_of *of)
     json_incref (command);
     if (agent_send (ctx->agent, NULL, result_cb, NULL, of->lease.action,
                     command) < 0) {
-        flux_log_error (ctx->h, "persistent file system '%s'", of->name);
+        safe_log_error (ctx->h, "persistent file system '%s'", of->name);
         retry_later (expire->retry);
         seq = -1;
     }
@@ -228,7 +229,7 @@ static void note_failure (struct expire *expire, const struct lease_of *of)
 
     if (!of->lease.failed || of->lease.desired == DWS_STATE_TEARDOWN)
         return;
-    flux_log (expire->ctx->h, LOG_ERR, "persistent file system '%s' has expired "
+    safe_log (expire->ctx->h, LOG_ERR, "persistent file system '%s' has expired "
               "and cannot be destroyed: workflow %s: %s", of->name, of->workflow,
               message);
     json_object_set_new (expire->failed, of->workflow,
@@ -244,10 +245,10 @@ static void notice (struct expire *expire, const struct lease_of *of)
 
     (void)json_unpack (o, "{s:s}", "user", &user);
     if (after > 0.)
-        flux_log (ctx->h, LOG_NOTICE, "persistent file system '%s' of user %s "
+        safe_log (ctx->h, LOG_NOTICE, "persistent file system '%s' of user %s "
                   "expires in %.1f h", of->name, user, after / 3600.);
     else
-        flux_log (ctx->h, LOG_NOTICE, "persistent file system '%s' of user %s "
+        safe_log (ctx->h, LOG_NOTICE, "persistent file system '%s' of user %s "
                   "has expired%s", of->name, user,
                   of->lease.wanted ? ", and is in use" : "");
     notices_file_system (ctx, DWS_NOTICE_EXPIRING, of->name, of->userid,
@@ -314,7 +315,7 @@ static void look (struct expire *expire)
         return;
     if (!(list = leases_settle (ctx, now, &count))
         || !(leases = calloc (count + 1, sizeof (*leases)))) {
-        flux_log_error (ctx->h, "expiry");
+        safe_log_error (ctx->h, "expiry");
         goto done;
     }
     for (size_t i = 0; i < count; i++) {

@@ -15,10 +15,12 @@
 #include "libdws/health/drained.h"
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
+#include "libdws/util/clean.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "act/abort.h"
 #include "act/action.h"
 #include "act/failures.h"
@@ -40,12 +42,12 @@ static int set_lagging (struct job *job, const char *hosts, bool shared)
     dws_error_t error;
 
     if (dws_workflow_set_lagging (job->wf, hosts, shared, &error) < 0) {
-        flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label),
+        safe_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label),
                   error.text);
         return -1;
     }
     if (*hosts)
-        flux_log (job->ctx->h, LOG_ERR, "%s: behind in %s: %s",
+        safe_log (job->ctx->h, LOG_ERR, "%s: behind in %s: %s",
                   job_label (job, label), dws_state_name (job->wf->state),
                   hosts);
     return 0;
@@ -112,7 +114,7 @@ static void mounts_listed (struct job *job, int index, json_t *objects)
     if (hosts)
         set_lagging (job, hosts, false);
     else
-        flux_log (job->ctx->h, LOG_ERR, "mounts: %s", error.text);
+        safe_log (job->ctx->h, LOG_ERR, "mounts: %s", error.text);
     free (hosts);
 }
 
@@ -257,11 +259,16 @@ static void notified_cb (const struct call *call, flux_future_t *f)
 
 static int run_notify (struct job *job, const struct dws_action *wanted)
 {
-    return act_call (job, &action_notify,
-                     flux_job_raise (job->ctx->h, job->facts->id,
-                                     DWS_EXCEPTION_NODE_FAILURE, 1,
-                                     job->wf->lagging),
-                     notified_cb);
+    char *hosts = dws_clean_copy (job->wf->lagging);
+    int rc = -1;
+
+    if (hosts)
+        rc = act_call (job, &action_notify,
+                       flux_job_raise (job->ctx->h, job->facts->id,
+                                       DWS_EXCEPTION_NODE_FAILURE, 1, hosts),
+                       notified_cb);
+    ERRNO_SAFE (free (hosts));
+    return rc;
 }
 
 const struct action action_notify = {
@@ -285,9 +292,11 @@ static void drain_reason (const struct job *job, char buf[DRAIN_REASON_SIZE])
 static flux_future_t *drain (const struct job *job, const char *targets,
                              const char *mode)
 {
+    char text[DRAIN_REASON_SIZE];
     char reason[DRAIN_REASON_SIZE];
 
-    drain_reason (job, reason);
+    drain_reason (job, text);
+    dws_clean (text, reason, sizeof (reason));
     return flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0,
                           "{s:s s:s s:s}",
                           "targets", targets,
@@ -424,7 +433,7 @@ static int run_keep_nodes (struct job *job, const struct dws_action *wanted)
     flux_future_t *f;
 
     mounted_reason (job, reason);
-    flux_log (job->ctx->h, LOG_ERR, "%s: drain %s: still mounted, and %s",
+    safe_log (job->ctx->h, LOG_ERR, "%s: drain %s: still mounted, and %s",
               job_label (job, label), hosts,
               waived ? "not waited for"
                      : "the job has ended without an epilog");

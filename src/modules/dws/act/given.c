@@ -7,6 +7,7 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/storage/reserved.h"
+#include "libutil/safelog.h"
 #include "act/given.h"
 #include "act/kvs.h"
 #include "base/calls.h"
@@ -73,7 +74,7 @@ void given_learn_R (struct job *job, json_t *R)
         || !(job->ssds = dws_reserved_ssds (R, &error))) {
         char label[JOB_LABEL_SIZE];
 
-        flux_log (job->ctx->h, LOG_ERR, "%s: R: %s", job_label (job, label),
+        safe_log (job->ctx->h, LOG_ERR, "%s: R: %s", job_label (job, label),
                   error.text);
     }
 }
@@ -123,7 +124,7 @@ static void recall_job (struct job *job, void *arg)
     ctx->recalling++;
     if (calls_add (ctx, kvs_lookup_job (ctx->h, job->facts->id, "R"),
                    job->facts->id, 0, recalled_cb) < 0) {
-        flux_log_error (ctx->h, "R");
+        safe_log_error (ctx->h, "R");
         ctx->recalling--;
     }
 }

@@ -14,6 +14,7 @@
 #include "libdws/config/limits.h"
 #include "libdws/directive/command.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/groups.h"
 #include "act/limits.h"
 #include "base/worker.h"
@@ -184,7 +185,7 @@ static void names_done (void *task, void *arg)
     size_t index;
 
     json_array_foreach (names->unknown, index, text)
-        flux_log (names->h, LOG_WARNING, "%s", json_string_value (text));
+        safe_log (names->h, LOG_WARNING, "%s", json_string_value (text));
 }
 
 static const struct work names_work = {
@@ -207,5 +208,5 @@ void limits_check_names (struct dws_ctx *ctx)
     }
     names->h = ctx->h;
     if (worker_submit (ctx->worker, &names_work, names, NULL) < 0)
-        flux_log_error (ctx->h, "rabbit.limits: looking up names");
+        safe_log_error (ctx->h, "rabbit.limits: looking up names");
 }

@@ -9,6 +9,7 @@
 
 #include "libdws/util/hosts.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/objects.h"
 #include "act/storage.h"
@@ -151,7 +152,7 @@ static void tell_of_missing (struct job *job, const struct result *result)
 
     if (job->facts->phase == DWS_PHASE_PROLOG
         && job->wf->desired == DWS_STATE_SETUP) {
-        flux_log (job->ctx->h, LOG_NOTICE, "%s: Computes was deleted, and the "
+        safe_log (job->ctx->h, LOG_NOTICE, "%s: Computes was deleted, and the "
                   "workflow is made anew", job->wf->name);
         job->wf->spoilt = true;
         return;
@@ -171,12 +172,12 @@ static bool mend_result (struct job *job, const struct result *result)
         return result->ok ? ask_to_write (job, result->object)
                           : result->status == 404 && ask_to_make (job);
     if (result->index == WRITE && result->ok)
-        flux_log (job->ctx->h, LOG_NOTICE, "%s: Computes was changed, and is "
+        safe_log (job->ctx->h, LOG_NOTICE, "%s: Computes was changed, and is "
                   "as it was", job->wf->name);
     else if (result->index == WRITE)
         return result->status == 404;   // it is looked for again
     else if (result->ok)
-        flux_log (job->ctx->h, LOG_NOTICE, "%s: Computes was deleted, and is "
+        safe_log (job->ctx->h, LOG_NOTICE, "%s: Computes was deleted, and is "
                   "there again", job->wf->name);
     else if (result->status != 409)
         tell_of_missing (job, result);

@@ -9,6 +9,7 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/facts/movements.h"
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/kvs.h"
@@ -89,7 +90,7 @@ static void workflow_read (struct job *job, const struct result *result,
         || !underway_read_end (&job->underway, (uint32_t)result->index))
         return;
     if (!object.s || note_workflow (job, DWS_STATE_NONE, object) < 0)
-        flux_log (job->ctx->h, LOG_ERR, "rabbit_workflow could not be saved");
+        safe_log (job->ctx->h, LOG_ERR, "rabbit_workflow could not be saved");
 }
 
 static bool save_result (struct job *job, const struct result *result)
@@ -141,7 +142,7 @@ static int run_movements (struct job *job, const struct dws_action *wanted)
 static void recorded_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, "movements and containers: %s",
+        safe_log (call->ctx->h, LOG_ERR, "movements and containers: %s",
                   future_strerror (f, errno));
 }
 
@@ -153,7 +154,7 @@ static void store_movements (struct job *job, json_t *objects)
         && calls_add (job->ctx,
                       kvs_save_movements (job, objects, max),
                       job->facts->id, 0, recorded_cb) < 0)
-        flux_log_error (job->ctx->h, "rabbit_datamovements");
+        safe_log_error (job->ctx->h, "rabbit_datamovements");
 }
 
 static void store_logs (struct job *job, json_t *logs)
@@ -162,7 +163,7 @@ static void store_logs (struct job *job, json_t *logs)
         && calls_add (job->ctx,
                       kvs_save_logs (job, logs),
                       job->facts->id, 0, recorded_cb) < 0)
-        flux_log_error (job->ctx->h, "rabbit_container_log");
+        safe_log_error (job->ctx->h, "rabbit_container_log");
 }
 
 static void movements_listed (struct job *job, int index, json_t *objects)

@@ -11,6 +11,7 @@
 #include "libdws/facts/history.h"
 #include "libdws/graph/nodemap.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/kvs.h"
@@ -151,7 +152,7 @@ static int run_raise (struct job *job, const struct dws_action *wanted)
     flux_future_t *f;
 
     explain_text (job, wanted->text, text);
-    flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text);
+    safe_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text);
     f = flux_job_raise (job->ctx->h, job->facts->id, wanted->type,
                         wanted->severity, text);
     return act_call (job, &action_raise, f, act_done_cb);
@@ -174,7 +175,7 @@ const struct action action_raise = {
 static void stage_out_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, "stage-out: %s",
+        safe_log (call->ctx->h, LOG_ERR, "stage-out: %s",
                   future_strerror (f, errno));
 }
 

@@ -8,6 +8,7 @@
 
 #include "libdws/facts/movements.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/retry.h"
 #include "act/workflow.h"
@@ -96,7 +97,7 @@ static bool delete_failed (struct job *job, json_t *movements)
                                       namespace, name)) < 0)
             ok = false;
     }
-    flux_log (job->ctx->h, LOG_INFO, "%s: stage-out is tried again: %zu data "
+    safe_log (job->ctx->h, LOG_INFO, "%s: stage-out is tried again: %zu data "
               "movements", job_label (job, label), json_array_size (failed));
     if (ok && json_array_size (failed) == 0)
         ok = end_retry (job);
@@ -107,7 +108,7 @@ static bool delete_failed (struct job *job, json_t *movements)
 static void told_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_LOSSES ": %s",
+        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_LOSSES ": %s",
                   future_strerror (f, errno));
 }
 
@@ -118,11 +119,11 @@ static void tell_refused (struct job *job, const char *message)
     dws_error_t text;
 
     dws_error (&text, 0, "stage-out cannot be tried again: %s", message);
-    flux_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text.text);
+    safe_log (job->ctx->h, LOG_ERR, "%s: %s", job_label (job, label), text.text);
     if (calls_add (job->ctx,
                    losses_report (job, text.text, job->wf->failed_at + limit),
                    0, 0, told_cb) < 0)
-        flux_log_error (job->ctx->h, DWS_KEY_LOSSES);
+        safe_log_error (job->ctx->h, DWS_KEY_LOSSES);
 }
 
 /* A movement that cannot be deleted, for want of the permission, makes that the end
@@ -202,5 +203,5 @@ void retry_cb (flux_t *h, flux_msg_handler_t *mh,
     if (request_retry (arg, msg, &error) < 0
         && flux_respond_error (h, msg, errno,
                                error.text[0] ? error.text : NULL) < 0)
-        flux_log_error (h, DWS_TOPIC_RETRY);
+        safe_log_error (h, DWS_TOPIC_RETRY);
 }

@@ -13,6 +13,7 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/failures.h"
@@ -180,7 +181,7 @@ static int nodes_first (struct job *job, const char *why)
 {
     char label[JOB_LABEL_SIZE];
 
-    flux_log (job->ctx->h, LOG_INFO, "%s: gets its nodes before its data: %s",
+    safe_log (job->ctx->h, LOG_INFO, "%s: gets its nodes before its data: %s",
               job_label (job, label), why);
     holds_end (job);
     job->facts->crowded = true;
@@ -504,7 +505,7 @@ static bool note_missing (struct job *job, const struct result *result)
 
     if (result->status == 404 && result->current && job->wf
         && ++job->missing >= MISSING_MAX) {
-        flux_log (job->ctx->h, LOG_NOTICE, "%s: %s, and the workflow is made "
+        safe_log (job->ctx->h, LOG_NOTICE, "%s: %s, and the workflow is made "
                   "anew", job_label (job, label), result->message);
         job->missing = 0;
         job->wf->spoilt = true;

@@ -12,6 +12,7 @@
 #include "libdws/storage/breakdown.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/standoff.h"
 #include "base/timer.h"
 #include "facts/config.h"
@@ -148,7 +149,7 @@ static void judge (struct job *job, void *arg)
         return;
     job->facts->standoff = before && job->in_the_way;
     if (job->facts->standoff)
-        flux_log (job->ctx->h, LOG_INFO, "%s: waits for nodes, and others for its"
+        safe_log (job->ctx->h, LOG_INFO, "%s: waits for nodes, and others for its"
                   " storage", job_label (job, label));
     jobs_changed (job);
 }
@@ -187,7 +188,7 @@ static void told (struct dws_ctx *ctx, const struct dws_pool *nodes)
     if (!(look.idle = calloc (dws_topology_count (look.topo) + 1,
                               sizeof (*look.idle)))
         || count_idle (&look, nodes, &error) < 0)
-        flux_log (ctx->h, LOG_ERR, "idle nodes: %s", error.text);
+        safe_log (ctx->h, LOG_ERR, "idle nodes: %s", error.text);
     else {
         jobs_each (ctx->jobs, find_rival, &look);
         jobs_each (ctx->jobs, find_wanted, &look);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "act/trouble.h"
 
 #define INTERVAL_MIN 60.
@@ -63,7 +64,7 @@ static void trouble_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
         drop_trouble (t);
         return;
     }
-    flux_log (t->owner->ctx->h, LOG_ERR,
+    safe_log (t->owner->ctx->h, LOG_ERR,
               "%s: %u more failures of this kind (%d) in %.0f seconds",
               dws_action_name (t->kind), t->more, t->code, t->interval);
     t->more = 0;
@@ -120,7 +121,7 @@ void trouble_log (struct job *job, enum dws_action_kind kind, int code,
         t->named++;
         t->jobid = job->facts->id;
     }
-    flux_log (job->ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
+    safe_log (job->ctx->h, LOG_ERR, "%s: %s: %s", job_label (job, label),
               dws_action_name (kind), text);
 }
 

@@ -10,6 +10,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "act/groups.h"
 #include "act/users.h"
 #include "base/requests.h"
@@ -31,7 +32,7 @@ static void refuse (flux_t *h, const flux_msg_t *msg, int errnum,
                     const char *text)
 {
     if (flux_respond_error (h, msg, errnum, text) < 0)
-        flux_log_error (h, DWS_TOPIC_USER);
+        safe_log_error (h, DWS_TOPIC_USER);
 }
 
 static void request_destroy (struct request *request)
@@ -54,7 +55,7 @@ static bool answer (struct users *users, const struct request *request)
     if (groups_find (groups, request->userid, NULL, &gid, &error) == 0) {
         if (flux_respond_pack (h, request->msg, "{s:s}", "user",
                                groups_user (groups, request->userid, NULL)) < 0)
-            flux_log_error (h, DWS_TOPIC_USER);
+            safe_log_error (h, DWS_TOPIC_USER);
         return true;
     }
     if (errno == ENOENT) {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
 #include "act/first.h"
@@ -147,7 +148,7 @@ static void take_other_name (struct job *job)
         act_refuse (job, error.text);
         return;
     }
-    flux_log (job->ctx->h, LOG_INFO, "%s: the name is another instance's",
+    safe_log (job->ctx->h, LOG_INFO, "%s: the name is another instance's",
               job_label (job, label));
     job->taken = true;
 }

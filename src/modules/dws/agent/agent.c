@@ -14,6 +14,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "agent/agent_private.h"
 #include "base/requests.h"
 #include "facts/config.h"
@@ -36,7 +37,7 @@ void command_destroy (void *value)
             && flux_respond_error (cmd->h, cmd->request, ECONNRESET,
                                    "the agent went away before it had a "
                                    "result") < 0)
-            flux_log_error (cmd->h, "response");
+            safe_log_error (cmd->h, "response");
         flux_msg_decref (cmd->request);
         free (cmd);
     }
@@ -49,7 +50,7 @@ static void detach_agent (struct agent *agent, int errnum, const char *text)
     if (!agent->request)
         return;
     if (errnum && flux_respond_error (h, agent->request, errnum, text) < 0)
-        flux_log_error (h, DWS_TOPIC_AGENT);
+        safe_log_error (h, DWS_TOPIC_AGENT);
     outbox_close (agent->outbox);
     flux_msg_decref (agent->request);
     agent->request = NULL;
@@ -71,7 +72,7 @@ static void agent_unsent (void *arg)
 {
     struct agent *agent = arg;
 
-    flux_log_error (agent->ctx->h, "commands");
+    safe_log_error (agent->ctx->h, "commands");
     detach_agent (agent, EAGAIN, "commands could not be sent");
 }
 
@@ -285,7 +286,7 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     if (version < 0)
         goto error;
     if (agent->request)
-        flux_log (h, LOG_INFO, "a newer agent replaces the one attached");
+        safe_log (h, LOG_INFO, "a newer agent replaces the one attached");
     detach_agent (agent, ESTALE, "replaced by a newer agent");
     if (!(kept = requests_keep (ctx->requests, msg, 1, &error))
         || !(config = dws_config_agent (ctx->config)))
@@ -297,7 +298,7 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
                            "release", DWS_RELEASE,
                            "instance", ctx->instance,
                            "config", config) < 0) {
-        flux_log_error (h, DWS_TOPIC_AGENT);
+        safe_log_error (h, DWS_TOPIC_AGENT);
         flux_msg_decref (kept);
         return;
     }
@@ -308,7 +309,7 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     return;
 error:
     if (flux_respond_error (h, msg, errno, error.text[0] ? error.text : NULL) < 0)
-        flux_log_error (h, DWS_TOPIC_AGENT);
+        safe_log_error (h, DWS_TOPIC_AGENT);
     flux_msg_decref (kept);
 }
 
@@ -320,7 +321,7 @@ void agent_reconfigure (struct agent *agent)
 void agent_disconnect (struct agent *agent, const flux_msg_t *msg)
 {
     if (agent->request && flux_disconnect_match (msg, agent->request)) {
-        flux_log (agent->ctx->h, LOG_INFO, "the agent is gone");
+        safe_log (agent->ctx->h, LOG_INFO, "the agent is gone");
         detach_agent (agent, 0, NULL);
     }
 }

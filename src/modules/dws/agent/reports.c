@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "agent/agent_private.h"
 #include "agent/usage.h"
 #include "facts/persistent.h"
@@ -84,7 +85,7 @@ static int snapshot_workflows (struct agent *agent, struct dws_text workflows,
     sweeps_doubt_unseen (agent->ctx->sweeps);
     if (!agent->ready) {
         agent->ready = true;
-        flux_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",
+        safe_log (agent->ctx->h, LOG_INFO, "agent attached, %zu jobs",
                   jobs_count (jobs));
         jobs_all_known (jobs, JOBS_OF_KUBERNETES);
         agent->ctx->events->agent_ready (agent->ctx);
@@ -97,7 +98,7 @@ static int snapshot_workflows (struct agent *agent, struct dws_text workflows,
 static void note_storages (struct agent *agent, int rc)
 {
     if (rc < 0)
-        flux_log_error (agent->ctx->h, "storages");
+        safe_log_error (agent->ctx->h, "storages");
     agent->ctx->events->storages_changed (agent->ctx);
 }
 
@@ -172,7 +173,7 @@ static void answer_request (struct command *cmd, json_t *report)
         rc = flux_respond_error (cmd->h, cmd->request,
                                  agent_result_errno (status), message);
     if (rc < 0)
-        flux_log_error (cmd->h, "response");
+        safe_log_error (cmd->h, "response");
     flux_msg_decref (cmd->request);
     cmd->request = NULL;
 }
@@ -218,7 +219,7 @@ static void take_health (struct agent *agent, json_t *report)
                                                               "message"));
 
     if (ok != agent->reachable)
-        flux_log (agent->ctx->h, ok ? LOG_INFO : LOG_ERR,
+        safe_log (agent->ctx->h, ok ? LOG_INFO : LOG_ERR,
                   "Kubernetes is %s%s%s", ok ? "back" : "out of reach",
                   message && *message ? ": " : "", message ? message : "");
     if (ok && !agent->reachable)
@@ -264,7 +265,7 @@ static int take_report (struct agent *agent, struct dws_report *report)
     if (!type)
         type = "";
     if (report->malformed)
-        flux_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read", type);
+        safe_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read", type);
     if (!strcmp (type, "result"))
         take_result (agent, report);
     else if (report->malformed) {
@@ -283,7 +284,7 @@ static int take_report (struct agent *agent, struct dws_report *report)
     else if (!strcmp (type, "stats"))
         take_stats (agent, report->o);
     else
-        flux_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
+        safe_log (agent->ctx->h, LOG_DEBUG, "unknown report '%s'", type);
     return 0;
 }
 
@@ -325,9 +326,9 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
     }
     jobs_keep_up (ctx->jobs);
     if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, DWS_TOPIC_REPORT);
+        safe_log_error (h, DWS_TOPIC_REPORT);
     return;
 error:
     if (flux_respond_error (h, msg, errno, errstr) < 0)
-        flux_log_error (h, DWS_TOPIC_REPORT);
+        safe_log_error (h, DWS_TOPIC_REPORT);
 }

@@ -9,6 +9,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/tell/persistent.h"
 #include "libdws/util/jsontext.h"
+#include "libutil/safelog.h"
 #include "agent/usage.h"
 #include "facts/jobs.h"
 #include "facts/space.h"
@@ -99,7 +100,7 @@ void usage_list (struct dws_ctx *ctx, json_t *objects, bool *listing, bool more)
     if (!begun && !json_is_array (objects))
         return;
     if (space_list (ctx->space, objects, !begun, !*listing) < 0)
-        flux_log_error (ctx->h, "servers");
+        safe_log_error (ctx->h, "servers");
     if (!*listing)
         settle (ctx, false);
 }
@@ -107,6 +108,6 @@ void usage_list (struct dws_ctx *ctx, json_t *objects, bool *listing, bool more)
 void usage_learn (struct dws_ctx *ctx, json_t *servers, bool deleted)
 {
     if (space_learn (ctx->space, servers, deleted) < 0)
-        flux_log_error (ctx->h, "servers");
+        safe_log_error (ctx->h, "servers");
     settle (ctx, false);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "base/process.h"
 #include "base/timer.h"
 
@@ -64,7 +65,7 @@ static void process_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
 
     if (!process->ended && !process->killed) {
         process->killed = true;
-        flux_log (process->h, LOG_ERR, "%s: killed after %g s", process->name,
+        safe_log (process->h, LOG_ERR, "%s: killed after %g s", process->name,
                   process->limit);
         process_kill (process);
         timer_start (process->timer, KILLED_GRACE);
@@ -85,7 +86,7 @@ static void process_state_cb (flux_subprocess_t *p,
     struct process *process = flux_subprocess_aux_get (p, PROCESS_AUX);
 
     if (state == FLUX_SUBPROCESS_FAILED) {
-        flux_log (process->h, LOG_ERR, "%s: cannot be started: is it there, and "
+        safe_log (process->h, LOG_ERR, "%s: cannot be started: is it there, and "
                   "executable?", process->name);
         process_end (process, -1);
     }
@@ -98,7 +99,7 @@ static void process_output_cb (flux_subprocess_t *p, const char *stream)
     int len = flux_subprocess_getline (p, stream, &line);
 
     if (len > 0 && process->lines++ < LINES_MAX)
-        flux_log (process->h, LOG_ERR, "%s: %.*s", process->name,
+        safe_log (process->h, LOG_ERR, "%s: %.*s", process->name,
                   (int)strcspn (line, "\n"), line);
 }
 

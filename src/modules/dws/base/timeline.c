@@ -11,6 +11,7 @@
 #include "libutil/clocks.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
 #include "base/timeline.h"
@@ -29,7 +30,7 @@ double monotonic_now (void)
 static void kept_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_CLOCK ": %s",
+        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_CLOCK ": %s",
                   future_strerror (f, errno));
 }
 
@@ -42,7 +43,7 @@ static void keep_record (struct timeline *timeline)
     if (!record || !txn
         || flux_kvs_txn_pack (txn, 0, DWS_KEY_CLOCK, "O", record) < 0
         || calls_add (timeline->ctx, commits_wait (commits), 0, 0, kept_cb) < 0)
-        flux_log_error (timeline->ctx->h, DWS_KEY_CLOCK);
+        safe_log_error (timeline->ctx->h, DWS_KEY_CLOCK);
     json_decref (record);
 }
 
@@ -52,7 +53,7 @@ static void tell_jump (struct timeline *timeline)
     double seconds = line->jumps[line->count - 1].to
                      - line->jumps[line->count - 1].from;
 
-    flux_log (timeline->ctx->h, LOG_WARNING, "the clock was set %.0f s %s: time "
+    safe_log (timeline->ctx->h, LOG_WARNING, "the clock was set %.0f s %s: time "
               "limits of rabbit jobs go on as before", fabs (seconds),
               seconds > 0. ? "forward" : "back");
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "base/idmap.h"
 #include "base/retry.h"
 #include "base/timeline.h"
@@ -210,7 +211,7 @@ void jobs_wake (struct job *job, double after)
     if (!job->wake
         && !(job->wake = flux_timer_watcher_create (r, after, 0., job_wake_cb,
                                                     job)))
-        flux_log_error (job->ctx->h, "timer");
+        safe_log_error (job->ctx->h, "timer");
     else
         timer_start (job->wake, after);
 }
@@ -249,7 +250,7 @@ static void decide_job (struct jobs *jobs, struct job *job)
     }
     if (dws_reconcile (job->facts, job->wf, &jobs->ctx->config->policy,
                        now, &actions) < 0) {
-        flux_log_error (jobs->ctx->h, "reconcile");
+        safe_log_error (jobs->ctx->h, "reconcile");
         return;
     }
     if (actions.wake > 0.)
@@ -354,7 +355,7 @@ void jobs_look_for (struct jobs *jobs, uint64_t id)
     if (jobs_find (jobs, id))
         return;
     if (!(job = add_orphan (jobs, id)))
-        flux_log_error (jobs->ctx->h, "looking for a workflow");
+        safe_log_error (jobs->ctx->h, "looking for a workflow");
     else
         jobs_changed (job);
 }
@@ -389,7 +390,7 @@ static void note_outdated (struct job *job)
         return;
     job->facts->remade = true;
     jobs->remade++;
-    flux_log (job->ctx->h, LOG_WARNING, "%s: the workflow is made anew: NNF had "
+    safe_log (job->ctx->h, LOG_WARNING, "%s: the workflow is made anew: NNF had "
               "not seen its Servers when it looked", job_label (job, label));
 }
 
@@ -538,7 +539,7 @@ static void repeat_later (struct job *job)
     if (!job->retry
         && !(job->retry = retry_create (r, BACKOFF_MIN, BACKOFF_MAX,
                                         job_retry_cb, job)))
-        flux_log_error (job->ctx->h, "timer");
+        safe_log_error (job->ctx->h, "timer");
     else
         retry_later (job->retry);
 }

@@ -11,6 +11,7 @@
 #include "libdws/util/jsonparse.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "facts/sweeps.h"
 
 /* The uid of the file system follows.
@@ -183,7 +184,7 @@ static void note_end (struct sweeps *sweeps, json_t *before, json_t *wf)
         || (!before && json_is_true (json_object_get (wf, "deleting"))))
         return;
     sweeps->destroyed++;
-    flux_log (sweeps->ctx->h, LOG_NOTICE, "persistent file system '%s' has "
+    safe_log (sweeps->ctx->h, LOG_NOTICE, "persistent file system '%s' has "
               "expired and is destroyed", fs);
     sweeps->ctx->events->file_system_destroyed (sweeps->ctx, fs,
                                                 json_integer_value (userid));

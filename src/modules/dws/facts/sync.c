@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/retry.h"
 #include "base/timeline.h"
@@ -57,9 +58,9 @@ static void learn_jobs (struct sync *sync, json_t *array)
         struct job *job;
 
         if (!(facts = dws_job_decode (entry, &error)))
-            flux_log (sync->ctx->h, LOG_ERR, "sync: %s", error.text);
+            safe_log (sync->ctx->h, LOG_ERR, "sync: %s", error.text);
         else if (!(job = jobs_learn (jobs, facts)))
-            flux_log_error (sync->ctx->h, "sync");
+            safe_log_error (sync->ctx->h, "sync");
         else
             job->listed = true;
     }
@@ -78,7 +79,7 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
     if (flux_rpc_get_unpack (f, "{s:o s?s}", "jobs", &array,
                              "release", &release) < 0) {
         if (!sync->told)
-            flux_log (ctx->h, LOG_INFO, "waiting for dws-jobtap.so: %s",
+            safe_log (ctx->h, LOG_INFO, "waiting for dws-jobtap.so: %s",
                       future_strerror (f, errno));
         sync->told = true;
         retry_later (sync->retry);
@@ -88,7 +89,7 @@ static void sync_answer_cb (const struct call *call, flux_future_t *f)
     sync->release = release ? strdup (release) : NULL;
     learn_jobs (sync, array);
     if (!sync->done)
-        flux_log (ctx->h, LOG_DEBUG, "%zu jobs known", jobs_count (ctx->jobs));
+        safe_log (ctx->h, LOG_DEBUG, "%zu jobs known", jobs_count (ctx->jobs));
     sync->done = true;
     sync->alive = true;
     sync->told = false;
@@ -113,7 +114,7 @@ void sync_start (struct sync *sync)
     f = flux_rpc (sync->ctx->h, "job-manager.dws.sync", "{}",
                   FLUX_NODEID_ANY, 0);
     if (calls_add (sync->ctx, f, 0, 0, sync_answer_cb) < 0) {
-        flux_log_error (sync->ctx->h, "job-manager.dws.sync");
+        safe_log_error (sync->ctx->h, "job-manager.dws.sync");
         retry_later (sync->retry);
         return;
     }

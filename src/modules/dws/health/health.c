@@ -17,6 +17,7 @@
 #include "libdws/health/drained.h"
 #include "libdws/health/health.h"
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "base/calls.h"
 #include "base/retry.h"
@@ -77,7 +78,7 @@ static void drained_cb (const struct call *call, flux_future_t *f)
         ask_nodes (health);
         return;
     }
-    flux_log (call->ctx->h, LOG_ERR, "resource.%s: %s",
+    safe_log (call->ctx->h, LOG_ERR, "resource.%s: %s",
               call->kind ? "drain" : "undrain", future_strerror (f, errno));
     /* Once more, but not at once. */
     retry_after (health->retry, DELAY_MAX);
@@ -91,14 +92,14 @@ static void set_drained (struct health *health, const char *hosts, bool drain,
 
     if (!*hosts)
         return;
-    flux_log (h, LOG_INFO, "%s %s: %s", drain ? "drain" : "undrain", hosts, why);
+    safe_log (h, LOG_INFO, "%s %s: %s", drain ? "drain" : "undrain", hosts, why);
     f = flux_rpc_pack (h, drain ? "resource.drain" : "resource.undrain", 0, 0,
                        "{s:s s:s s:s}",
                        "targets", hosts,
                        "mode", "update",
                        "reason", drain ? DWS_DRAIN_LINK : "rabbit: link");
     if (calls_add (health->ctx, f, 0, drain, drained_cb) < 0) {
-        flux_log_error (h, "resource.drain");
+        safe_log_error (h, "resource.drain");
         return;
     }
     health->draining++;
@@ -244,7 +245,7 @@ static json_t *not_given (struct health *health)
 static void up_told_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_DEBUG, "job-manager.dws.nodes: %s",
+        safe_log (call->ctx->h, LOG_DEBUG, "job-manager.dws.nodes: %s",
                   future_strerror (f, errno));
 }
 
@@ -268,7 +269,7 @@ static void tell_up (struct health *health)
                    "up", up == UP_ANY ? NULL : json_integer (up),
                    "all", all == UP_ANY ? NULL : json_integer (all));
     if (calls_add (ctx, f, 0, 0, up_told_cb) < 0)
-        flux_log_error (ctx->h, "job-manager.dws.nodes");
+        safe_log_error (ctx->h, "job-manager.dws.nodes");
     else {
         health->told_up = up;
         health->told_all = all;
@@ -310,7 +311,7 @@ static void decide_health (struct health *health)
     json_decref (policy.outside);
     json_decref (storages);
     if (rc < 0) {
-        flux_log (ctx->h, LOG_ERR, "health of rabbits: %s", error.text);
+        safe_log (ctx->h, LOG_ERR, "health of rabbits: %s", error.text);
         return;
     }
     scheduler_tell (ctx->scheduler, &health->now, holds_version (ctx->holds));
@@ -360,7 +361,7 @@ static void learn_nodes (struct health *health, json_t *o)
 
     if (!(nodes = dws_nodes_create (o, &error))
         || !(maybe = dws_drained_maybe (o, &error))) {
-        flux_log (health->ctx->h, LOG_ERR, "%s", error.text);
+        safe_log (health->ctx->h, LOG_ERR, "%s", error.text);
         dws_nodes_destroy (nodes);
         return;
     }
@@ -384,7 +385,7 @@ static void resource_status_cb (const struct call *call, flux_future_t *f)
     if (health->stale)
         ask_nodes (health);
     else if (flux_rpc_get_unpack (f, "o", &o) < 0)
-        flux_log (call->ctx->h, LOG_ERR, "resource.status: %s",
+        safe_log (call->ctx->h, LOG_ERR, "resource.status: %s",
                   future_strerror (f, errno));
     else {
         health->drains_stale = health->draining > 0;
@@ -401,7 +402,7 @@ static void ask_nodes (struct health *health)
         return;
     f = flux_rpc (health->ctx->h, "resource.status", NULL, 0, 0);
     if (calls_add (health->ctx, f, 0, 0, resource_status_cb) < 0)
-        flux_log_error (health->ctx->h, "resource.status");
+        safe_log_error (health->ctx->h, "resource.status");
     else
         health->asking = true;
 }
@@ -422,7 +423,7 @@ static void journal_cb (flux_future_t *f, void *arg)
 
     if (flux_rpc_get_unpack (f, "{s:o}", "events", &events) < 0) {
         if (retry_is_first (health->retry))
-            flux_log (health->ctx->h, LOG_INFO, "resource.journal: %s",
+            safe_log (health->ctx->h, LOG_INFO, "resource.journal: %s",
                       future_strerror (f, errno));
         follow_later (health);
         return;
@@ -441,7 +442,7 @@ static void follow_journal (struct health *health)
     if (!(health->journal = flux_rpc (health->ctx->h, "resource.journal",
                                       NULL, 0, FLUX_RPC_STREAMING))
         || flux_future_then (health->journal, -1., journal_cb, health) < 0) {
-        flux_log_error (health->ctx->h, "resource.journal");
+        safe_log_error (health->ctx->h, "resource.journal");
         follow_later (health);
     }
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "base/timeline.h"
 #include "base/timer.h"
 #include "facts/storages.h"
@@ -61,7 +62,7 @@ static void arm_timer (struct suspects *suspects)
 static void clear_suspect (struct suspects *suspects, const char *rabbit,
                            const char *why)
 {
-    flux_log (suspects->ctx->h, LOG_INFO, "rabbit %s is suspect no more: %s",
+    safe_log (suspects->ctx->h, LOG_INFO, "rabbit %s is suspect no more: %s",
               rabbit, why);
     json_object_del (suspects->rabbits, rabbit);
 }
@@ -81,11 +82,11 @@ static bool add_suspect (struct suspects *suspects, const struct job *job)
                                "since", monotonic_now (),
                                "status", status))
         || json_object_set_new (suspects->rabbits, rabbit, suspect) < 0) {
-        flux_log (suspects->ctx->h, LOG_ERR, "suspects: out of memory");
+        safe_log (suspects->ctx->h, LOG_ERR, "suspects: out of memory");
         return false;
     }
     if (news)
-        flux_log (suspects->ctx->h, LOG_ERR, "rabbit %s is suspect: %s",
+        safe_log (suspects->ctx->h, LOG_ERR, "rabbit %s is suspect: %s",
                   rabbit, reason);
     arm_timer (suspects);
     return news;

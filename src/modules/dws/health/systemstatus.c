@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/timeline.h"
@@ -43,7 +44,7 @@ static void systemstatus_refused (struct systemstatus *status, json_t *report)
 
     (void)json_unpack (report, "{s?i s?s}", "status", &code,
                        "message", &message);
-    flux_log (status->ctx->h, code == NOT_FOUND ? LOG_INFO : LOG_ERR,
+    safe_log (status->ctx->h, code == NOT_FOUND ? LOG_INFO : LOG_ERR,
               "SystemStatus is not kept: %s", message);
     status->absent = true;
 }
@@ -73,7 +74,7 @@ static void send_systemstatus (struct systemstatus *status, json_t *command)
                      command) == 0)
         status->busy = true;
     else if (errno != EAGAIN)
-        flux_log_error (status->ctx->h, "SystemStatus");
+        safe_log_error (status->ctx->h, "SystemStatus");
 }
 
 static void await_grace (struct systemstatus *status,
@@ -105,7 +106,7 @@ static void update_systemstatus (struct systemstatus *status)
                                              status->stuck,
                                              &absence,
                                              &error))) {
-        flux_log (status->ctx->h, LOG_ERR, "SystemStatus: %s", error.text);
+        safe_log (status->ctx->h, LOG_ERR, "SystemStatus: %s", error.text);
         return;
     }
     await_grace (status, &absence);
@@ -158,7 +159,7 @@ void systemstatus_learn (struct systemstatus *status,
 
     status->nodes = NULL;
     if (dws_health_absent (status->since, nodes, now) < 0)
-        flux_log_error (status->ctx->h, "SystemStatus");
+        safe_log_error (status->ctx->h, "SystemStatus");
 }
 
 bool systemstatus_settled (const struct systemstatus *status)

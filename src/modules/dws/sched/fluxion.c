@@ -7,6 +7,7 @@
  */
 
 #include "libdws/health/fluxion.h"
+#include "libutil/safelog.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "sched/scheduler_private.h"
@@ -24,12 +25,12 @@ static void find_cb (const struct call *call, flux_future_t *f)
         return;
     (void)flux_rpc_get_unpack (f, "{s?o}", "R", &R);
     if (!(sched->fx = dws_fluxion_create (R, sched->asked_down, &error))) {
-        flux_log (call->ctx->h, LOG_ERR, "fluxion: %s", error.text);
+        safe_log (call->ctx->h, LOG_ERR, "fluxion: %s", error.text);
         sched_push_later (sched);
         return;
     }
     if (dws_fluxion_count (sched->fx) == 0)
-        flux_log (call->ctx->h, LOG_WARNING,
+        safe_log (call->ctx->h, LOG_WARNING,
                   "fluxion: its resource graph has no rabbits, see "
                   "flux-dws2jgf(1)");
     sched_push_news (sched);
@@ -132,7 +133,7 @@ static void plan_fluxion (struct scheduler *sched)
     if (dws_fluxion_properties (sched->fx, sched->unlinked, topo, &set,
                                 &clear, &error) < 0
         || !(sched->queue = plan_ssds (sched, &error))) {
-        flux_log (sched->ctx->h, LOG_ERR, "fluxion: %s", error.text);
+        safe_log (sched->ctx->h, LOG_ERR, "fluxion: %s", error.text);
         sched_push_later (sched);
     }
     else {
@@ -141,7 +142,7 @@ static void plan_fluxion (struct scheduler *sched)
         sched_begin_telling (sched);
         sched->next = 0;
         if (json_array_size (sched->queue) > 0)
-            flux_log (sched->ctx->h, LOG_DEBUG, "fluxion: %zu ssds change",
+            safe_log (sched->ctx->h, LOG_DEBUG, "fluxion: %zu ssds change",
                       json_array_size (sched->queue));
         send_properties (sched, set, clear);
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
 #include "sched/holds.h"
@@ -49,7 +50,7 @@ bool holds_needed (const struct job *job)
 static void committed_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_HELD ": %s",
+        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_HELD ": %s",
                   future_strerror (f, errno));
 }
 
@@ -62,7 +63,7 @@ static void commit_holds (struct dws_ctx *ctx)
                               space_held (ctx->space)) < 0
         || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
                       committed_cb) < 0)
-        flux_log_error (ctx->h, DWS_KEY_HELD);
+        safe_log_error (ctx->h, DWS_KEY_HELD);
 }
 
 /* Write the job's claim down for a scheduler that is loaded next.
@@ -80,7 +81,7 @@ static int write_hold (struct job *job)
 static void write_hold_alone (struct job *job)
 {
     if (write_hold (job) < 0)
-        flux_log_error (job->ctx->h, DWS_KEY_HELD);
+        safe_log_error (job->ctx->h, DWS_KEY_HELD);
 }
 
 /* Fluxion
@@ -173,7 +174,7 @@ flux_future_t *holds_tell (struct job *job)
 static void told_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0 && errno != ENOSYS)
-        flux_log (call->ctx->h, LOG_ERR, "sched-rabbit: hold: %s",
+        safe_log (call->ctx->h, LOG_ERR, "sched-rabbit: hold: %s",
                   future_strerror (f, errno));
 }
 
@@ -200,7 +201,7 @@ void holds_claimed (struct job *job)
     if (!listens (job->ctx))
         write_hold_alone (job);
     else if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
-        flux_log_error (job->ctx->h, "sched-rabbit: hold");
+        safe_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
 void holds_left (struct job *job)
@@ -210,7 +211,7 @@ void holds_left (struct job *job)
     if (!listens (job->ctx))
         write_hold_alone (job);
     else if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
-        flux_log_error (job->ctx->h, "sched-rabbit: hold");
+        safe_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
 void holds_abandoned (struct job *job)
@@ -239,7 +240,7 @@ void holds_end (struct job *job)
         return;
     none = json_object ();
     if (calls_add (job->ctx, tell_of_one (job, none), 0, 0, told_cb) < 0)
-        flux_log_error (job->ctx->h, "sched-rabbit: hold");
+        safe_log_error (job->ctx->h, "sched-rabbit: hold");
     json_decref (none);
 }
 
@@ -256,7 +257,7 @@ bool holds_changed (struct holds *holds)
     jobs = json_object ();
     (void)json_object_set (jobs, SPACE_NOBODY, space_outside (ctx->space));
     if (calls_add (ctx, request_hold (ctx, jobs, false), 0, 0, told_cb) < 0)
-        flux_log_error (ctx->h, "sched-rabbit: hold");
+        safe_log_error (ctx->h, "sched-rabbit: hold");
     json_decref (jobs);
     return true;
 }
@@ -287,7 +288,7 @@ void holds_learned (struct holds *holds)
     if (listens (ctx)
         && calls_add (ctx, request_hold (ctx, space_held (space), true), 0, 0,
                       told_cb) < 0)
-        flux_log_error (ctx->h, "sched-rabbit: hold");
+        safe_log_error (ctx->h, "sched-rabbit: hold");
 }
 
 void holds_arrived (struct holds *holds)

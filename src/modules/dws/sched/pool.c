@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/timeline.h"
 #include "sched/pool.h"
@@ -42,7 +43,7 @@ static void learn (struct pool *pool, flux_future_t *f)
         pool->t_last = monotonic_now ();
     }
     else if (!pool->failing)
-        flux_log (pool->ctx->h, LOG_ERR, "resource.sched-status: %s",
+        safe_log (pool->ctx->h, LOG_ERR, "resource.sched-status: %s",
                   error.text);
     pool->failing = !fresh;
 }
@@ -80,7 +81,7 @@ static int ask (struct pool *pool)
     if (calls_add (pool->ctx, flux_rpc (h, "resource.sched-status", NULL,
                                         FLUX_NODEID_ANY, 0),
                    0, 0, status_cb) < 0) {
-        flux_log_error (h, "resource.sched-status");
+        safe_log_error (h, "resource.sched-status");
         return -1;
     }
     pool->asking = true;

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "libdws/health/fluxion.h"
+#include "libutil/safelog.h"
 #include "base/retry.h"
 #include "sched/scheduler_private.h"
 
@@ -55,7 +56,7 @@ bool sched_take_response (const struct call *call, flux_future_t *f,
     sched->under_way--;
     if (flux_future_get (f, NULL) < 0) {
         if (!sched->failed)
-            flux_log (call->ctx->h, LOG_ERR, "%s: %s: %s",
+            safe_log (call->ctx->h, LOG_ERR, "%s: %s: %s",
                       sched->current->backend->name, what,
                       future_strerror (f, errno));
         sched_push_later (sched);
@@ -72,7 +73,7 @@ bool sched_take_response (const struct call *call, flux_future_t *f,
 bool sched_ask (struct scheduler *sched, flux_future_t *f, call_f cb)
 {
     if (calls_add (sched->ctx, f, 0, sched->generation, cb) < 0) {
-        flux_log_error (sched->ctx->h, "%s", sched->current->backend->name);
+        safe_log_error (sched->ctx->h, "%s", sched->current->backend->name);
         sched_push_later (sched);
         return false;
     }

@@ -19,6 +19,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
 #include "base/retry.h"
@@ -64,7 +65,7 @@ static void push_rabbit (struct scheduler *sched)
 static void written_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_HEALTH ": %s",
+        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_HEALTH ": %s",
                   future_strerror (f, errno));
 }
 
@@ -110,7 +111,7 @@ static void write_health (struct scheduler *sched)
         || !(txn = commits_txn (ctx->commits))
         || flux_kvs_txn_pack (txn, 0, DWS_KEY_HEALTH, "O", health) < 0
         || calls_add (ctx, commits_wait (ctx->commits), 0, 0, written_cb) < 0) {
-        flux_log_error (ctx->h, DWS_KEY_HEALTH);
+        safe_log_error (ctx->h, DWS_KEY_HEALTH);
         json_decref (health);
         return;
     }
@@ -132,7 +133,7 @@ static void link_up (struct link *link)
 
     if (sched->current == link)
         return;
-    flux_log (sched->ctx->h, LOG_DEBUG, "the scheduler is %s",
+    safe_log (sched->ctx->h, LOG_DEBUG, "the scheduler is %s",
               link->backend->name);
     sched->current = link;
     link->sought = true;
@@ -233,7 +234,7 @@ static void link_attach (struct link *link)
     if (!(link->stream = flux_rpc (h, link->backend->topic, NULL,
                                    FLUX_NODEID_ANY, flags))
         || flux_future_then (link->stream, -1., answer_cb, link) < 0) {
-        flux_log_error (h, "%s", link->backend->topic);
+        safe_log_error (h, "%s", link->backend->topic);
         flux_future_destroy (link->stream);
         link->stream = NULL;
         retry_later (link->retry);
@@ -287,7 +288,7 @@ void scheduler_tell (struct scheduler *sched, const struct dws_health *health,
     }
     if (!(bad = strdup (health->bad))
         || !(unlinked = strdup (health->unlinked))) {
-        flux_log_error (sched->ctx->h, "scheduler");
+        safe_log_error (sched->ctx->h, "scheduler");
         free (bad);
         return;
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libutil/errno_safe.h"
+#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/calls.h"
@@ -86,7 +87,7 @@ void annotate_leave (struct job *job)
 static void memo_done_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_DEBUG, "memo: %s",
+        safe_log (call->ctx->h, LOG_DEBUG, "memo: %s",
                   future_strerror (f, errno));
 }
 
@@ -99,7 +100,7 @@ void annotate_memos (struct job *job, json_t *memos, bool volat)
                    "volatile", volat,
                    "memo", memos);
     if (calls_add (job->ctx, f, job->facts->id, 0, memo_done_cb) < 0)
-        flux_log_error (job->ctx->h, "memo");
+        safe_log_error (job->ctx->h, "memo");
 }
 
 static void set_note (struct job *job, const char *text)
@@ -154,7 +155,7 @@ static void learn_progress (struct job *job, json_t *objects)
     else
         rc = dws_progress_mounts (objects, state, p);
     if (rc < 0)
-        flux_log (job->ctx->h, LOG_ERR, "progress: out of memory");
+        safe_log (job->ctx->h, LOG_ERR, "progress: out of memory");
 }
 
 static void progress_cb (struct dws_ctx *ctx, struct job *job,

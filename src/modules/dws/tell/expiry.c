@@ -7,6 +7,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "base/calls.h"
 #include "base/requests.h"
@@ -17,7 +18,7 @@
 static void respond_error (flux_t *h, const flux_msg_t *msg, const char *text)
 {
     if (flux_respond_error (h, msg, errno, text) < 0)
-        flux_log_error (h, DWS_TOPIC_EXPIRY);
+        safe_log_error (h, DWS_TOPIC_EXPIRY);
 }
 
 /* It is set when it is written down.
@@ -30,7 +31,7 @@ static void committed_cb (const struct call *call, flux_future_t *f)
     if (flux_future_get (f, NULL) < 0)
         respond_error (h, msg, future_strerror (f, errno));
     else if (flux_respond (h, msg, NULL) < 0)
-        flux_log_error (h, DWS_TOPIC_EXPIRY);
+        safe_log_error (h, DWS_TOPIC_EXPIRY);
 }
 
 /* Set an expiry, to be committed by the future that is returned. The request is kept
@@ -91,6 +92,6 @@ void expiry_cb (flux_t *h, flux_msg_handler_t *mh,
         respond_error (h, msg, error.text[0] ? error.text : NULL);
         return;
     }
-    flux_log (h, LOG_INFO, "persistent file system '%s': its expiry is changed by "
+    safe_log (h, LOG_INFO, "persistent file system '%s': its expiry is changed by "
               "user %u", name, (unsigned)cred.userid);
 }

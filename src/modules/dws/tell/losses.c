@@ -10,6 +10,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
 #include "tell/losses.h"
@@ -121,14 +122,14 @@ flux_future_t *losses_report (struct job *job, const char *text, double until)
     bool again = remove_id (losses, job->facts->id);
 
     if (make_room (losses->list, job->facts->userid))
-        flux_log (job->ctx->h, LOG_WARNING, "more than %d losses of user %ju: the "
+        safe_log (job->ctx->h, LOG_WARNING, "more than %d losses of user %ju: the "
                   "oldest is not listed any more", LOSSES_MAX,
                   (uintmax_t)job->facts->userid);
     if (append_loss (losses, job, text, until) < 0)
         return NULL;
     if (!again) {
         losses->total++;
-        flux_log (job->ctx->h, LOG_ERR, "%s: not staged out: %s",
+        safe_log (job->ctx->h, LOG_ERR, "%s: not staged out: %s",
                   job_label (job, label), text);
     }
     if (!known)
@@ -142,7 +143,7 @@ flux_future_t *losses_made_good (struct job *job)
     char label[JOB_LABEL_SIZE];
 
     if (remove_id (losses, job->facts->id))
-        flux_log (job->ctx->h, LOG_INFO, "%s: staged out after all",
+        safe_log (job->ctx->h, LOG_INFO, "%s: staged out after all",
                   job_label (job, label));
     return commit_losses (losses);
 }
@@ -150,7 +151,7 @@ flux_future_t *losses_made_good (struct job *job)
 static void losses_committed_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_LOSSES ": %s",
+        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_LOSSES ": %s",
                   future_strerror (f, errno));
 }
 
@@ -168,7 +169,7 @@ void losses_vanished (struct job *job)
                    losses_report (job, "the workflow is not there any more",
                                   0.),
                    0, 0, losses_committed_cb) < 0)
-        flux_log_error (job->ctx->h, DWS_KEY_LOSSES);
+        safe_log_error (job->ctx->h, DWS_KEY_LOSSES);
 }
 
 void losses_moved (struct dws_ctx *ctx, uint64_t id, uint32_t userid)
@@ -185,7 +186,7 @@ void losses_moved (struct dws_ctx *ctx, uint64_t id, uint32_t userid)
         || flux_kvs_txn_pack (txn, 0, DWS_KEY_MOVED, "O", losses->moved) < 0
         || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
                       losses_committed_cb) < 0)
-        flux_log_error (ctx->h, DWS_KEY_MOVED);
+        safe_log_error (ctx->h, DWS_KEY_MOVED);
 }
 
 json_t *losses_status (const struct losses *losses)
@@ -261,7 +262,7 @@ void losses_cb (flux_t *h, flux_msg_handler_t *mh,
     else
         rc = flux_respond_pack (h, msg, "{s:O}", "losses", array);
     if (rc < 0)
-        flux_log_error (h, DWS_TOPIC_LOSSES);
+        safe_log_error (h, DWS_TOPIC_LOSSES);
     json_decref (array);
 }
 

@@ -15,6 +15,7 @@
 #include "libdws/tell/notice.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
 #include "base/process.h"
@@ -95,7 +96,7 @@ static size_t count_of (const struct notices *notices)
 static void notices_committed_cb (const struct call *call, flux_future_t *f)
 {
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_NOTICES ": %s",
+        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_NOTICES ": %s",
                   future_strerror (f, errno));
 }
 
@@ -113,7 +114,7 @@ static void write_notices (struct notices *notices)
         || flux_kvs_txn_pack (txn, 0, DWS_KEY_NOTICES, "O", array) < 0
         || calls_add (ctx, commits_wait (ctx->commits), 0, 0,
                       notices_committed_cb) < 0)
-        flux_log_error (ctx->h, DWS_KEY_NOTICES);
+        safe_log_error (ctx->h, DWS_KEY_NOTICES);
     json_decref (array);
 }
 
@@ -162,7 +163,7 @@ static void bound_notices (struct notices *notices, json_int_t userid)
     }
     if (count <= NOTICES_MAX)
         return;
-    flux_log (notices->ctx->h, LOG_WARNING, "more than %d notices for user %jd wait "
+    safe_log (notices->ctx->h, LOG_WARNING, "more than %d notices for user %jd wait "
               "to be told: the oldest is given up", NOTICES_MAX, (intmax_t)userid);
     drop_notice (oldest);
     notices->failed++;
@@ -173,7 +174,7 @@ static void bound_notices (struct notices *notices, json_int_t userid)
 static void add_notice (struct notices *notices, json_t *object)
 {
     if (append_notice (notices, object) < 0) {
-        flux_log_error (notices->ctx->h, DWS_KEY_NOTICES);
+        safe_log_error (notices->ctx->h, DWS_KEY_NOTICES);
         return;
     }
     bound_notices (notices, json_integer_value (json_object_get (object, "userid")));
@@ -207,10 +208,10 @@ static void tell_failed (const struct notice *notice, int status, bool again)
     flux_t *h = notice->notices->ctx->h;
 
     if (status != -1 && WIFEXITED (status))
-        flux_log (h, LOG_ERR, COMMAND ": exit status %d: notice %s %s",
+        safe_log (h, LOG_ERR, COMMAND ": exit status %d: notice %s %s",
                   WEXITSTATUS (status), notice_id (notice), what);
     else
-        flux_log (h, LOG_ERR, COMMAND ": it has failed: notice %s %s",
+        safe_log (h, LOG_ERR, COMMAND ": it has failed: notice %s %s",
                   notice_id (notice), what);
 }
 
@@ -251,7 +252,7 @@ static void start_notice (struct notice *notice)
                                                input,
                                                ctx->config->notice_timeout,
                                                told_cb, notice))) {
-        flux_log_error (ctx->h, COMMAND);
+        safe_log_error (ctx->h, COMMAND);
         tell_failed (notice, -1, true);
         notice->deferred = true;
         retry_later (notice->notices->retry);

@@ -12,6 +12,7 @@
 #include "libdws/util/error.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
 #include "base/requests.h"
@@ -99,7 +100,7 @@ static void refuse (flux_t *h, const flux_msg_t *msg, int errnum,
                     const char *text)
 {
     if (flux_respond_error (h, msg, errnum, text) < 0)
-        flux_log_error (h, DWS_TOPIC_PROFILES);
+        safe_log_error (h, DWS_TOPIC_PROFILES);
 }
 
 static void refuse_all (struct profiles *profiles, enum kind kind,
@@ -170,7 +171,7 @@ static void take_read (struct profiles *profiles, enum kind kind, json_t *report
     }
     while ((msg = flux_msglist_pop (profiles->waiting[kind]))) {
         if (flux_respond_pack (h, msg, "{s:O}", "profiles", chosen) < 0)
-            flux_log_error (h, DWS_TOPIC_PROFILES);
+            safe_log_error (h, DWS_TOPIC_PROFILES);
         flux_msg_decref (msg);
     }
     json_decref (chosen);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "base/ctx.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -133,7 +134,7 @@ void quota_cb (flux_t *h, flux_msg_handler_t *mh,
     else
         rc = flux_respond_error (h, msg, errno, errstr);
     if (rc < 0)
-        flux_log_error (h, DWS_TOPIC_QUOTA);
+        safe_log_error (h, DWS_TOPIC_QUOTA);
     json_decref (o);
     json_decref (quota.own_banks);
     json_decref (quota.users);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "facts/config.h"
 #include "facts/leases.h"
@@ -167,6 +168,6 @@ void status_cb (flux_t *h, flux_msg_handler_t *mh,
     else
         rc = flux_respond_error (h, msg, errno, NULL);
     if (rc < 0)
-        flux_log_error (h, DWS_TOPIC_STATUS);
+        safe_log_error (h, DWS_TOPIC_STATUS);
     json_decref (o);
 }

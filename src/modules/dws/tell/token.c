@@ -18,6 +18,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "agent/agent.h"
 #include "base/idmap.h"
 #include "base/requests.h"
@@ -76,7 +77,7 @@ static void refuse_token (struct tokens *tokens, const flux_msg_t *msg,
                           int errnum, const char *text)
 {
     if (flux_respond_error (tokens->ctx->h, msg, errnum, text) < 0)
-        flux_log_error (tokens->ctx->h, DWS_TOPIC_TOKEN);
+        safe_log_error (tokens->ctx->h, DWS_TOPIC_TOKEN);
 }
 
 /* How many requests of a user are kept at most.
@@ -127,7 +128,7 @@ static void answer_waiting (struct tokens *tokens, struct waiting *w,
         if (!token)
             refuse_token (tokens, msg, errnum, text);
         else if (flux_respond_pack (h, msg, "{s:s}", "token", token) < 0)
-            flux_log_error (h, DWS_TOPIC_TOKEN);
+            safe_log_error (h, DWS_TOPIC_TOKEN);
         drop_request (&w->head);
     }
 }
@@ -151,7 +152,7 @@ static void token_result_cb (struct dws_ctx *ctx, struct job *job,
     (void)json_unpack (report, "{s?s s?i s?s}", "value", &token,
                        "status", &status, "message", &message);
     if (!token && job)
-        flux_log (ctx->h, LOG_ERR, "%s: token: %s", job_label (job, label),
+        safe_log (ctx->h, LOG_ERR, "%s: token: %s", job_label (job, label),
                   message);
     if (w) {
         answer_waiting (ctx->tokens, w, token, errno_of (status), message);
