@@ -20,6 +20,7 @@
 #define NODE "Node: "
 #define UNANSWERED " has not been reconciled after "
 #define DIRECTIVE "DW Directive "
+#define OWNER "persistent storage user ID "
 
 static const char *text_of (json_t *o, const char *key)
 {
@@ -111,6 +112,16 @@ static bool names_node (const char *text, const char *node)
     return strstr (text, name) != NULL;
 }
 
+/* The driver's error, but for one that tells whose a file system is that is not the
+ * job's: that it is not, the message says.
+ */
+static const char *error_of (json_t *entry)
+{
+    const char *error = text_of (entry, "error");
+
+    return strstr (error, OWNER) ? "" : error;
+}
+
 /* Which of both says more? An error that has the message in it says what that is
  * about; one that has not is told behind the message, but for a rabbit's long
  * story when the message names the rabbit.
@@ -118,7 +129,7 @@ static bool names_node (const char *text, const char *node)
 static void join_entry (json_t *entry, char buf[DWS_DRIVERS_TEXT_SIZE])
 {
     const char *message = text_of (entry, "message");
-    const char *error = text_of (entry, "error");
+    const char *error = error_of (entry);
     char head[DWS_DRIVERS_TEXT_SIZE - DETAIL_MAX - 8];
     char detail[DETAIL_MAX];
     int kind;

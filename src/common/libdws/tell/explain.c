@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libdws/util/clean.h"
 #include "explain.h"
 
 /* Who can do something about it. It is said of somebody where the words tell that it is
@@ -50,6 +51,8 @@ static const struct rule {
     { "has expired", FAULT_USER,
       "extend it while it is there, or create another" },
     { "is just being created", FAULT_USER, "submit again when that has ended" },
+    { "exists already, made by another user", FAULT_USER,
+      "use it with persistentdw, or choose another name" },
     { "exists already, made by", FAULT_USER,
       "use it with persistentdw, or destroy it first" },
     { "is not allowed for this job by rabbit.limits.", FAULT_SITE,
@@ -173,18 +176,15 @@ static void add_note (char *buf, size_t *len, const char *fmt, ...)
 
 static void add_note (char *buf, size_t *len, const char *fmt, ...)
 {
+    char part[DWS_EXPLAIN_SIZE];
     va_list ap;
     int n;
 
     va_start (ap, fmt);
-    n = vsnprintf (buf + *len, DWS_EXPLAIN_SIZE - *len, fmt, ap);
+    n = vsnprintf (part, sizeof (part), fmt, ap);
     va_end (ap);
     if (n > 0)
-        *len += n;
-    if (*len >= DWS_EXPLAIN_SIZE) {
-        *len = DWS_EXPLAIN_SIZE - 1;
-        dws_trim_utf8 (buf, *len);
-    }
+        *len += strlen (dws_clean (part, buf + *len, DWS_EXPLAIN_SIZE - *len));
 }
 
 static bool is_given (const char *s)
@@ -218,8 +218,6 @@ const char *dws_explain (const struct dws_workflow *wf,
         add_note (buf, &len, " (not ready: %s)", details->hosts);
     if (is_given (details->movement) && !has_failure (text, details->movement))
         add_note (buf, &len, " (data movement: %s)", details->movement);
-    if (is_given (details->storage))
-        add_note (buf, &len, " (%s)", details->storage);
     add_note (buf, &len, " [fault: %s; %s]", fault_name (rule->fault),
               rule->advice);
     return buf;

@@ -14,11 +14,12 @@
 struct dws_details {
     const char *hosts;          // nodes or rabbits that did not get ready
     const char *movement;       // the data movement's own message
-    const char *storage;        // persistent file systems, in words
 };
 
 /* Write "TEXT[ (MORE)] [fault: WHO; ADVICE]" to 'buf', where WHO is user, site, storage
- * or "not known". 'wf' and 'details' may be NULL. Returns 'buf'.
+ * or "not known", cleaned (libdws/util/clean.h). Storage is not described: Flux
+ * shows the notes of a job's exceptions to every user. 'wf' and 'details' may be
+ * NULL. Returns 'buf'.
  */
 #define DWS_EXPLAIN_SIZE 1536
 const char *dws_explain (const struct dws_workflow *wf,

@@ -9,7 +9,6 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/facts/workflow.h"
-#include "libdws/util/error.h"
 #include "libdws/util/timestamp.h"
 #include "persistent.h"
 
@@ -104,32 +103,6 @@ json_t *dws_persistent_describe (json_t *object)
 nomem:
     errno = ENOMEM;
     return NULL;
-}
-
-const char *dws_persistent_text (json_t *description,
-                                 const char *owner,
-                                 char buf[DWS_PERSISTENT_SIZE])
-{
-    const char *name = "";
-    const char *type = "";
-    const char *state = "";
-    json_t *users = NULL;
-    size_t count;
-    int n;
-
-    json_unpack (description, "{s:s s:s s:s s:o}",
-                 "name", &name,
-                 "type", &type,
-                 "state", &state,
-                 "users", &users);
-    count = json_array_size (users);
-    n = snprintf (buf, DWS_PERSISTENT_SIZE,
-                  "file system '%s' (%s, %s, owner %s, used by %zu job%s)",
-                  name, type, *state ? state : "state unknown", owner,
-                  count, count == 1 ? "" : "s");
-    if (n >= DWS_PERSISTENT_SIZE)
-        dws_trim_utf8 (buf, DWS_PERSISTENT_SIZE - 1);
-    return buf;
 }
 
 const char *dws_persistent_name (const char *directive,

@@ -18,15 +18,6 @@
  */
 json_t *dws_persistent_describe (json_t *object);
 
-/* The same in words: "file system 'keep' (lustre, Active, owner alice, used by
- * 2 jobs)". 'description' is as made above; 'owner' the name of its user.
- * Returns 'buf'.
- */
-#define DWS_PERSISTENT_SIZE 256
-const char *dws_persistent_text (json_t *description,
-                                 const char *owner,
-                                 char buf[DWS_PERSISTENT_SIZE]);
-
 /* The name that the directive creates, uses or destroys, copied to 'buf', or
  * NULL if it is of another kind.
  */

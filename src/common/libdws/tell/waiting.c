@@ -9,6 +9,7 @@
 
 #include "libdws/decide/reconcile.h"
 #include "libdws/directive/command.h"
+#include "libdws/util/clean.h"
 #include "waiting.h"
 
 struct text {
@@ -21,18 +22,16 @@ static void say (struct text *t, const char *fmt, ...)
 
 static void say (struct text *t, const char *fmt, ...)
 {
+    char part[DWS_WAITING_SIZE];
     va_list ap;
     int n;
 
     va_start (ap, fmt);
-    n = vsnprintf (t->buf + t->len, DWS_WAITING_SIZE - t->len, fmt, ap);
+    n = vsnprintf (part, sizeof (part), fmt, ap);
     va_end (ap);
     if (n > 0)
-        t->len += n;
-    if (t->len >= DWS_WAITING_SIZE) {
-        t->len = DWS_WAITING_SIZE - 1;
-        dws_trim_utf8 (t->buf, t->len);
-    }
+        t->len += strlen (dws_clean (part, t->buf + t->len,
+                                     DWS_WAITING_SIZE - t->len));
 }
 
 static bool asks (const struct dws_job *job, unsigned int commands)

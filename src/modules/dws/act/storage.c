@@ -24,6 +24,7 @@
 #include "act/near.h"
 #include "act/storage.h"
 #include "facts/config.h"
+#include "facts/persistent.h"
 #include "facts/storages.h"
 #include "facts/turns.h"
 #include "health/suspects.h"
@@ -280,6 +281,19 @@ json_t *storage_nodes (struct job *job, dws_error_t *error)
     return nodes;
 }
 
+/* To the user of a job: of another user's file system not even its name.
+ */
+static json_t *name_persistent (const struct job *job, const char *name)
+{
+    json_t *o = persistent_find (job->ctx->persistent, name);
+    json_int_t owner = -1;
+
+    (void)json_unpack (o, "{s:I}", "userid", &owner);
+    if (!persistent_may_know (job, owner))
+        return json_string ("another user's persistent storage");
+    return json_sprintf ("persistent storage '%s'", name);
+}
+
 /* What users know it by: its job, or the name of the storage. Jobs end, and so does
  * what one has given up; anything else may be there for ever.
  */
@@ -308,7 +322,7 @@ static json_t *describe_holder (const struct job *job, json_t *entry)
             other = NULL;
     }
     if (persistent)
-        name = json_sprintf ("persistent storage '%s'", persistent);
+        name = name_persistent (job, persistent);
     else if (other)
         name = json_sprintf ("job %s", job_label (other, label));
     else

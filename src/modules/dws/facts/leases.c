@@ -12,6 +12,7 @@
 #include "libdws/tell/persistent.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
+#include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
 #include "base/timeline.h"
@@ -55,7 +56,7 @@ static void committed_cb (const struct call *call, flux_future_t *f)
                                   : NULL;
 
     if (flux_future_get (f, NULL) < 0)
-        flux_log (call->ctx->h, LOG_ERR, DWS_KEY_EXPIRY ": %s",
+        safe_log (call->ctx->h, LOG_ERR, DWS_KEY_EXPIRY ": %s",
                   future_strerror (f, errno));
     if (job) {
         job->promised = PROMISE_MADE;
@@ -69,7 +70,7 @@ static int write_ledger (struct leases *leases, uint64_t jobid)
                         committed_cb);
 
     if (rc < 0)
-        flux_log_error (leases->ctx->h, DWS_KEY_EXPIRY);
+        safe_log_error (leases->ctx->h, DWS_KEY_EXPIRY);
     return rc;
 }
 
@@ -433,9 +434,15 @@ static int check_named (unsigned command, const char *name, void *arg)
     const struct check *check = arg;
     struct dws_ctx *ctx = check->job->ctx;
     json_t *o = persistent_find (ctx->persistent, name);
+    json_int_t owner = -1;
+    int shared = 0;
     struct lease_of of;
 
     if (!o || command == DWS_COMMAND_DESTROY_PERSISTENT)
+        return 0;
+    /* One of another user, which NNF refuses to the job: its end is not told. */
+    (void)json_unpack (o, "{s:I s?b}", "userid", &owner, "shared", &shared);
+    if (!shared && !persistent_may_know (check->job, owner))
         return 0;
     read_lease (ctx->leases, name, o, &of);
     if (dws_lease_is_doomed (&of.lease))

@@ -280,6 +280,13 @@ static bool is_owner (flux_t *h, uint32_t userid)
     return s && strtoul (s, NULL, 10) == userid;
 }
 
+bool persistent_may_know (const struct job *job, json_int_t owner)
+{
+    uint32_t userid = job->facts->userid;
+
+    return owner == (json_int_t)userid || is_owner (job->ctx->h, userid);
+}
+
 int persistent_permitted (const struct dws_ctx *ctx,
                           const struct dws_job *facts,
                           dws_error_t *error)
@@ -367,6 +374,7 @@ static json_t *create_directive (const struct job *job)
 
 /* DWS changes nothing about a file system that exists: a workflow with another
  * directive for it would stay in Proposal. Whose it is NNF compares first, and says.
+ * With what it was made is for its owner to know.
  */
 static int check_existing (const struct question *q, const char *name, json_t *o)
 {
@@ -381,9 +389,14 @@ static int check_existing (const struct question *q, const char *name, json_t *o
     if (!made_by || (owner != (json_int_t)q->job->facts->userid && !shared))
         return 0;
     directive = create_directive (q->job);
-    if (directive && strcmp (json_string_value (directive), made_by) != 0)
-        rc = dws_error (q->error, EINVAL, "persistent file system '%s' exists "
-                        "already, made by '%.200s'", name, made_by);
+    if (directive && strcmp (json_string_value (directive), made_by) != 0) {
+        if (persistent_may_know (q->job, owner))
+            rc = dws_error (q->error, EINVAL, "persistent file system '%s' exists "
+                            "already, made by '%.200s'", name, made_by);
+        else
+            rc = dws_error (q->error, EINVAL, "persistent file system '%s' exists "
+                            "already, made by another user", name);
+    }
     ERRNO_SAFE (json_decref (directive));
     return rc;
 }
@@ -401,6 +414,9 @@ static int check_create (const struct question *q, const char *name)
     jobs_each (q->job->ctx->jobs, find_rival, &rival);
     if (!rival.found)
         return 0;
+    if (!persistent_may_know (q->job, rival.found->facts->userid))
+        return dws_error (q->error, EINVAL, "persistent file system '%s' is just "
+                          "being created by another user", name);
     return dws_error (q->error, EINVAL, "persistent file system '%s' is just "
                       "being created by job %s", name,
                       job_label (rival.found, label));
@@ -421,6 +437,9 @@ static int check_destroy (const struct question *q, const char *name)
     json_unpack (o, "{s:I s:s}", "userid", &userid, "user", &user);
     if (userid == (json_int_t)q->job->facts->userid)
         return 0;
+    if (!persistent_may_know (q->job, userid))
+        return dws_error (q->error, EINVAL, "persistent file system '%s' "
+                          "belongs to another user", name);
     return dws_error (q->error, EINVAL, "persistent file system '%s' "
                       "belongs to user %s", name, user);
 }
@@ -537,37 +556,4 @@ int persistent_unused (const struct persistent *p,
 
     *ending = others.ending;
     return rc;
-}
-
-struct text {
-    const struct persistent *p;
-    char *text;                 // NULL while it is empty
-};
-
-static int add_text (unsigned command, const char *name, void *arg)
-{
-    struct text *t = arg;
-    char one[DWS_PERSISTENT_SIZE];
-    json_t *o = persistent_find (t->p, name);
-    char *longer;
-
-    (void)command;
-    if (!o)
-        return 0;
-    dws_persistent_text (o, json_string_value (json_object_get (o, "user")),
-                         one);
-    if (asprintf (&longer, "%s%s%s", t->text ? t->text : "",
-                  t->text ? ", " : "", one) < 0)
-        return -1;
-    free (t->text);
-    t->text = longer;
-    return 0;
-}
-
-char *persistent_of_job (const struct persistent *p, const struct job *job)
-{
-    struct text t = { .p = p };
-
-    persistent_each_named (job, add_text, &t);
-    return t.text;
 }

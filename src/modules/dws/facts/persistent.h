@@ -62,10 +62,10 @@ typedef int (*persistent_named_f)(unsigned command, const char *name, void *arg)
 int persistent_each_named (const struct job *job,
                            persistent_named_f visit, void *arg);
 
-/* The file systems that a job's directives name, in words; "" if there is
- * nothing to tell. The caller frees it.
+/* May the user of a job be told more of what belongs to user 'owner' than that it
+ * is there? That is for the owner of it and of the instance.
  */
-char *persistent_of_job (const struct persistent *p, const struct job *job);
+bool persistent_may_know (const struct job *job, json_int_t owner);
 
 /* May the job's owner have the file systems that the job wants to create? Fails
  * with EPERM and a text for the user, or with EINVAL or ENOMEM.

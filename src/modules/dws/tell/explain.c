@@ -13,7 +13,6 @@
 #include "agent/commands.h"
 #include "base/timeline.h"
 #include "facts/config.h"
-#include "facts/persistent.h"
 #include "tell/explain.h"
 
 /* The user is told after this many seconds, with or without details.
@@ -119,14 +118,10 @@ const char *explain_text (struct job *job, const char *text,
 {
     struct dws_details details = { 0 };
     const struct explanation *e = job->explanation;
-    char *storage = persistent_of_job (job->ctx->persistent, job);
 
     if (e && job->wf && e->state == job->wf->state) {
         details.hosts = e->hosts;
         details.movement = e->progress.failure;
     }
-    details.storage = storage;
-    dws_explain (job->wf, &details, text, buf);
-    free (storage);
-    return buf;
+    return dws_explain (job->wf, &details, text, buf);
 }

@@ -55,6 +55,13 @@ static const struct {
                            "user error: Invalid source argument: x:"
                            " not found"))),
       "User error: Invalid source argument: x: not found", true, NULL },
+    /* the error says whose a file system is */
+    { STATUS ("Proposal", "DW Directive 0: User error: User ID does not match",
+              ENTRY ("Proposal", "Error",
+                     SAYS ("User error: User ID does not match",
+                           "user error: existing persistent storage user ID 7"
+                           " does not match user ID 8"))),
+      "User error: User ID does not match", true, NULL },
     /* the error says something else */
     { STATUS ("PreRun", "DW Directive 0: Internal error: unable to mount",
               ENTRY ("Setup", "Completed", SAYS ("x", "y")) ","

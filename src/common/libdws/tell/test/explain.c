@@ -165,13 +165,29 @@ static void test_faults (void **state)
     }
 }
 
+/* What came from outside can neither begin a line of its own nor write over what
+ * stands before it, and says who is to blame only in its own place.
+ */
+static void test_clean (void **state)
+{
+    struct dws_details details = { .hosts = "n1\033[2K", .movement = "a\nb" };
+    char buf[DWS_EXPLAIN_SIZE];
+
+    assert_string_equal (dws_explain (NULL, &details,
+                                      "it\nfailed \xe2\x80\xae" "dna", buf),
+                         "it failed \xef\xbf\xbd" "dna"
+                         " (not ready: n1\xef\xbf\xbd[2K)"
+                         " (data movement: a b)"
+                         " [fault: not known; submit again, and if it"
+                         " fails again tell the administrators]");
+}
+
 static void test_details (void **state)
 {
     struct dws_workflow wf = { .state = DWS_STATE_PRERUN };
     struct dws_details details = {
         .hosts = "node[3-4]",
         .movement = "no space",
-        .storage = "file system 'keep' (lustre)",
     };
     char buf[DWS_EXPLAIN_SIZE];
     char large[2 * DWS_EXPLAIN_SIZE];
@@ -180,7 +196,6 @@ static void test_details (void **state)
     assert_string_equal (dws_explain (&wf, &details, "it failed", buf),
                          "it failed (not ready: node[3-4])"
                          " (data movement: no space)"
-                         " (file system 'keep' (lustre))"
                          " [fault: not known; submit again, and if it"
                          " fails again tell the administrators]");
     /* what a movement says tells more than that it failed */
@@ -230,6 +245,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_faults),
+        cmocka_unit_test (test_clean),
         cmocka_unit_test (test_details),
         cmocka_unit_test (test_kind),
     };
