@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("_flux")
 
-from flux_rabbit import losses, picture, stats, table, term, timeline, units, watch
+from flux_rabbit import cli, losses, picture, stats, table, term, timeline, units, watch
 
 SCREENS = pathlib.Path(__file__).resolve().parents[1] / "data" / "screens"
 T0 = 1_700_000_000.0
@@ -183,7 +183,7 @@ def test_success_is_told_by_the_eventlog(monkeypatch: pytest.MonkeyPatch) -> Non
     assert end_of([*EVENTS[:5], exception(4.0), EVENTS[-1]]) == 1
 
 
-EVIL = "a\033[2J\nb\x9b1m"
+EVIL = "a\033[2J\nb\x9b1m\u202e\u200b"
 
 
 def test_texts_of_others_do_nothing_to_a_terminal(
@@ -210,7 +210,25 @@ def test_texts_of_others_do_nothing_to_a_terminal(
     out = capsys.readouterr().out
     assert out.count("\033") == 2, "that of our own style"
     assert "\x9b" not in out and "\nb" not in out
-    assert out.count("a\ufffd[2J b\ufffd1m") == 5
+    assert out.count("a\ufffd[2J b\ufffd1m\ufffd\ufffd") == 5
+    for text in (out, picture.page([line]), term.svg([[(EVIL, "")]], 80, EVIL)):
+        assert "\u202e" not in text and "\u200b" not in text
+
+
+def test_who_has_raised_an_exception() -> None:
+    """The type and the text may be any, and so those of ours."""
+
+    def texts(userid: int | None) -> list[tuple[str, bool]]:
+        context = {"type": "dws-setup", "severity": 0, "note": "it failed"}
+        if userid is not None:
+            context["userid"] = userid
+        events = eventlog([*EVENTS[:5], (4.0, "exception", context)])
+        line = timeline.build(NUMBER, events, {}, owner="500")
+        return [(mark.text, mark.ours) for mark in line.marks]
+
+    assert texts(500) == texts(None) == [("dws-setup: it failed", True)]
+    name = cli.user_name(4711)
+    assert texts(4711) == [(f"raised by user {name}: dws-setup: it failed", False)]
 
 
 def test_nodes_that_were_given_back_before_teardown() -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import html
 import os
 import pathlib
 import re
@@ -15,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from flux_rabbit import cli, picture, rpc, stats, term
+from flux_rabbit import cli, picture, rpc, stats, term, timeline
 from flux_rabbit.stats import QUANTILES, Distribution
 from flux_rabbit.term import Line
 from flux_rabbit.units import date, duration
@@ -103,19 +102,22 @@ def _spent(times: dict[str, float], states: tuple[str, ...], most: float) -> flo
 RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timed out"}
 
 
-def _cause(job: Object) -> str:
-    """Why it failed: the fatal exception, without what is particular to the job."""
+def _cause(job: Object, raiser: int | None) -> str:
+    """Why it failed: the fatal exception, without what is particular to the job, and
+    the user who has raised it if it is none of Flux or flux-dws."""
     if job["result"] != 2:
         return ""
     if not job.get("exception_occurred") or job.get("exception_severity") != 0:
         return "its own tasks"
     note = str(job.get("exception_note") or "").strip()
     text = f"{job['exception_type']}: {note}" if note else str(job["exception_type"])
-    return _PARTICULAR.sub("#", term.clean(text))
+    text = _PARTICULAR.sub("#", term.clean(text))
+    return text if raiser is None else f"raised by user {cli.user_name(raiser)}: {text}"
 
 
-def ended(job: Object) -> Ended:
-    """A job as job-list has it."""
+def ended(job: Object, raiser: int | None = None) -> Ended:
+    """A job as job-list has it; `raiser` is the user who has ended it by an exception
+    of his own."""
     over = float(job["t_inactive"])
     return Ended(
         job["id"],
@@ -126,7 +128,7 @@ def ended(job: Object) -> Ended:
         float(job.get("t_cleanup") or over),
         over,
         RESULTS.get(job["result"], "ended"),
-        _cause(job),
+        _cause(job, raiser),
     )
 
 
@@ -289,7 +291,7 @@ def plot(report: Report) -> str:
     for index, (day, counts) in enumerate(days):
         x, y = left + index * step, height - 30
         tip = ", ".join(f"{n} {result}" for result, n in counts.most_common()) or "none"
-        body.append(f"<g><title>{html.escape(f'{day}: {tip}')}</title>")
+        body.append(f"<g><title>{term.markup(f'{day}: {tip}')}</title>")
         for result, colour in COLOURS.items():
             tall = counts[result] * scale
             y -= tall
@@ -307,10 +309,10 @@ def plot(report: Report) -> str:
 
 
 def _table(head: list[str], rows: list[list[str]]) -> str:
-    cells = "".join(f"<th>{html.escape(text)}</th>" for text in head)
+    cells = "".join(f"<th>{term.markup(text)}</th>" for text in head)
     lines = [f"<tr>{cells}</tr>"] if head else []
     for row in rows:
-        cells = "".join(f"<td>{html.escape(text)}</td>" for text in row)
+        cells = "".join(f"<td>{term.markup(text)}</td>" for text in row)
         lines.append(f"<tr>{cells}</tr>")
     return "<table>" + "\n".join(lines) + "</table>"
 
@@ -335,14 +337,38 @@ def page(report: Report) -> str:
         parts.append("<h2>Failures</h2>" + _table(["jobs", "last", "cause"], rows))
     title = f"Rabbit jobs, {_span(report)}"
     return picture.PAGE.format(
-        title=html.escape(title), picture=plot(report), tables="\n".join(parts)
+        title=term.markup(title), picture=plot(report), tables="\n".join(parts)
     )
+
+
+def _raisers(handle: rpc.Handle, jobs: list[Object]) -> dict[int, int]:
+    """The users who have ended jobs by exceptions of their own, by job: job-list does
+    not tell, the eventlogs do."""
+    failed = [
+        job["id"]
+        for job in jobs
+        if job["result"] == 2 and job.get("exception_severity") == 0
+    ]
+    owner = handle.attribute("security.owner")
+    lookup = rpc.Lookup(handle)
+    for number in failed:
+        lookup.ask(number, "eventlog")
+    found = {}
+    for number in failed:
+        events = timeline.Events(lookup.get(number, "eventlog") or "")
+        fatal = events.all("exception", severity=0)
+        by = timeline.raised_by(fatal[0], owner) if fatal else None
+        if by is not None:
+            found[number] = by
+    return found
 
 
 def collect(handle: rpc.Handle, begin: float, end: float) -> Report:
     """Ask for the jobs. Raises RpcError."""
     user = None if cli.is_owner(handle) else os.getuid()
-    jobs = [ended(job) for job in rpc.finished_jobs(handle, 0, user, begin)]
+    found = rpc.finished_jobs(handle, 0, user, begin)
+    raisers = _raisers(handle, found)
+    jobs = [ended(job, raisers.get(job["id"])) for job in found]
     return Report(begin, end, jobs, stats.times_of(handle, [j.number for j in jobs]))
 
 

@@ -93,18 +93,20 @@ class Report:
         self.errors = [mark.text for mark in self.line.marks]
         status = self.workflow.get("status") or {}
         # The exception for it tells more than the workflow's own message.
-        told = any("workflow error in" in text for text in self.errors)
+        ours = [mark.text for mark in self.line.marks if mark.ours]
+        told = any("workflow error in" in text for text in ours)
         if not told and status.get("status") == "Error" and status.get("message"):
             self.errors.append(str(status["message"]))
         current = (self.active or {}).get("workflow") or {}
         if current.get("trouble") and current["message"]:
             self.errors.append(str(current["message"]))
         self.errors += _failed_copies(movements)
-        # One fault is often told in several places.
+        # One fault is often told in several places. What a user has raised hides none.
+        theirs = {mark.text for mark in self.line.marks if not mark.ours}
         self.errors = [
             text
             for index, text in enumerate(self.errors)
-            if not any(text in other for other in self.errors[:index])
+            if not any(text in o for o in self.errors[:index] if o not in theirs)
         ]
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 
 from flux_k8s import names
 
-from flux_rabbit import rpc, term
+from flux_rabbit import cli, rpc, term
 from flux_rabbit.units import go_duration
 
 Object = dict[str, Any]
@@ -60,6 +60,8 @@ class Mark:
 
     when: float
     text: str
+    # Of Flux and flux-dws, not of a user who does not own the instance.
+    ours: bool = True
 
 
 @dataclass
@@ -257,6 +259,7 @@ def build(
     workflow: Object | None = None,
     active: Object | None = None,
     now: float | None = None,
+    owner: str = "",
 ) -> Timeline:
     """Put a timeline together.
 
@@ -267,6 +270,7 @@ def build(
         active: what dws.status says about the job, None if it is not active.
         now: the end of what is not over (default: now, by the clock of the leader
             where `active` tells that).
+        owner: user id of the owner of the instance.
     """
     told = (active or {}).get("workflow") or {}
     if now is None:
@@ -299,8 +303,21 @@ def build(
         context = event["context"]
         note = context.get("note") or ""
         text = f"{context['type']}: {note}" if note else str(context["type"])
-        line.marks.append(Mark(float(event["timestamp"]), term.clean(text)))
+        by = raised_by(event, owner)
+        if by is not None:
+            text = f"raised by user {cli.user_name(by)}: {text}"
+        when = float(event["timestamp"])
+        line.marks.append(Mark(when, term.clean(text), by is None))
     return line
+
+
+def raised_by(exception: Object, owner: str) -> int | None:
+    """The user who has raised an exception with a type and a text of his own choice;
+    None of one by Flux or flux-dws, which run as the owner of the instance."""
+    userid = exception["context"].get("userid")
+    if not owner or userid is None or str(userid) == owner:
+        return None
+    return int(userid)
 
 
 def _arrived(workflow: Object) -> bool:
@@ -322,6 +339,7 @@ def fetch(handle: rpc.Handle, numbers: Iterable[int]) -> list[Timeline]:
     lookup = rpc.Lookup(handle)
     for number in numbers:
         lookup.ask(number, "eventlog", names.KEY_WORKFLOW, *map(key, STATES))
+    owner = handle.attribute("security.owner")
     lines = []
     for number in numbers:
         eventlog = lookup.get(number, "eventlog")
@@ -339,6 +357,7 @@ def fetch(handle: rpc.Handle, numbers: Iterable[int]) -> list[Timeline]:
                 timings,
                 json.loads(workflow) if workflow else None,
                 active,
+                owner=owner,
             )
         )
     return lines
