@@ -12,6 +12,8 @@
 
 #include "libdws/facts/workflow.h"
 #include "libdws/health/health.h"
+#include "libdws/util/bounds.h"
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 
@@ -91,7 +93,7 @@ static char *ranks_of (json_t *R_lite)
         const char *ranks;
 
         if (json_unpack (entry, "{s:s}", "rank", &ranks) < 0
-            || idset_decode_add (ids, ranks, -1, NULL) < 0) {
+            || dws_idset_decode_add (ids, ranks, DWS_MAX_HOSTS) < 0) {
             errno = EPROTO;
             goto done;
         }

@@ -20,6 +20,8 @@
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
 #include "libdws/storage/ownrabbit.h"
+#include "libdws/util/bounds.h"
+#include "libdws/util/lists.h"
 #include "libutil/safelog.h"
 
 #include "abandon.h"
@@ -69,7 +71,7 @@ static int check_where (json_t *rabbits, json_t *near, bool storage,
         || json_string_length (near) > limit)
         return dws_error (error, EINVAL, "%s has more than %zu bytes, which is"
                           " the limit", name, limit);
-    hl = hostlist_decode (json_string_value (rabbits));
+    hl = dws_hostlist_decode (json_string_value (rabbits));
     hostlist_destroy (hl);
     if (rabbits && (!hl || json_string_length (rabbits) == 0))
         return dws_error (error, EINVAL, "dw_rabbits must be a hostlist of"
@@ -144,6 +146,27 @@ static int check_keys (flux_plugin_arg_t *args, dws_error_t *error)
     return 0;
 }
 
+/* Resources and constraints go to the dws service, and to the scheduler. Those of a job
+ * that is updated have what the service has added to them.
+ */
+static int check_bounds (flux_plugin_arg_t *args, bool ours, dws_error_t *error)
+{
+    json_t *resources = NULL;
+    json_t *constraints = NULL;
+
+    (void)flux_plugin_arg_unpack (args,
+                                  FLUX_PLUGIN_ARG_IN,
+                                  "{s:{s?o s?{s?{s?o}}}}",
+                                  "jobspec",
+                                  "resources", &resources,
+                                  "attributes",
+                                  "system",
+                                  "constraints", &constraints);
+    if (dws_bounds_check (resources, "resources", ours, error) < 0)
+        return -1;
+    return dws_bounds_check (constraints, "constraints", ours, error);
+}
+
 static int validate_cb (flux_plugin_t *p,
                         const char *topic,
                         flux_plugin_arg_t *args,
@@ -210,9 +233,12 @@ static int validate_cb (flux_plugin_t *p,
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)
         return 0;
-    if (jobtap_tolerance_check (tolerance, &error) < 0)
+    if (jobtap_tolerance_check (tolerance, &error) < 0
+        || check_bounds (args, current_job (ctx) != NULL, &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
-    if (group && !json_is_integer (group) && json_string_length (group) == 0)
+    if (group && !json_is_integer (group)
+        && (json_string_length (group) == 0
+            || json_string_length (group) > (size_t)ctx->limits.bytes))
         return flux_jobtap_reject_job (p,
                                        args,
                                        "dw_group must be the name of a group"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libdws/util/hosts.h"
+#include "libdws/util/lists.h"
 #include "mounts.h"
 
 /* Mounts on compute nodes are told from those on rabbits by their name.
@@ -117,7 +118,7 @@ static int append_missing (struct hostlist *hl, json_t *counts,
     const char *host;
     int rc = 0;
 
-    if (!(all = hostlist_decode (hosts)))
+    if (!(all = dws_hostlist_decode (hosts)))
         return dws_error (error, EINVAL, "malformed hostlist '%s'", hosts);
     for (host = hostlist_first (all); host && rc == 0;
          host = hostlist_next (all)) {
@@ -208,7 +209,8 @@ static bool is_deaf (json_t *object)
 enum dws_unmount dws_mounts_unmount (json_t *clientmounts,
                                      const struct dws_workflow *wf)
 {
-    struct hostlist *waived = hostlist_decode (wf->waived ? wf->waived : "");
+    const char *hosts = wf->waived ? wf->waived : "";
+    struct hostlist *waived = dws_hostlist_decode (hosts);
     bool left = false;
     bool busy = !waived;
     bool after = false;

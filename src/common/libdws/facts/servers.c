@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "libdws/util/hosts.h"
+#include "libdws/util/lists.h"
 #include "servers.h"
 
 static bool spans_rabbits (const char *label)
@@ -125,7 +126,7 @@ char *dws_servers_lagging (json_t *servers,
         if (any_spans (object))
             *shared = true;
     }
-    if (!(all = hostlist_decode (hosts))) {
+    if (!(all = dws_hostlist_decode (hosts))) {
         dws_error (error, EINVAL, "malformed hostlist '%s'", hosts);
         return NULL;
     }

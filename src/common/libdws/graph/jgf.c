@@ -11,6 +11,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "jgf.h"
 #include "jgf_private.h"
@@ -315,7 +316,7 @@ static int walk_rabbit_hosts (struct walk *w,
     struct hostlist *hl;
     const char *s;
 
-    if (!(hl = hostlist_decode (hosts)))
+    if (!(hl = dws_hostlist_decode (hosts)))
         return dws_error_nomem (w->error);
     for (s = hostlist_first (hl); s; s = hostlist_next (hl)) {
         host = rset_find (rs, s);
@@ -473,14 +474,14 @@ static int validate (const struct dws_jgf *jgf, dws_error_t *error)
         goto nomem;
     for (size_t i = 0; i < dws_topology_count (jgf->topo); i++) {
         const char *hosts = dws_topology_hostlist (jgf->topo, i);
-        struct hostlist *hl = hostlist_decode (hosts);
+        struct hostlist *hl = dws_hostlist_decode (hosts);
         const char *host;
 
         if (!hl)
             goto nomem;
         for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
             if (!rset_find (jgf->rs, host)
-                && hostlist_append (missing, host) < 0) {
+                && dws_hostlist_append (missing, host) < 0) {
                 hostlist_destroy (hl);
                 goto nomem;
             }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/lists.h"
 #include "nodemap.h"
 
 /* The hosts of each rabbit, and the rabbits in the order of their first host.
@@ -27,7 +28,7 @@ static int add_host (struct map *map, int index, const char *host)
             return -1;
         map->order[map->count++] = index;
     }
-    return hostlist_append (map->hosts[index], host) < 0 ? -1 : 0;
+    return dws_hostlist_append (map->hosts[index], host) < 0 ? -1 : 0;
 }
 
 static int fill (struct map *map, struct hostlist *all, struct hostlist *left,
@@ -68,7 +69,7 @@ static int sort_hosts (struct hostlist **hosts, json_t *storage)
 
         if (!name || hostlist_find (*hosts, name) < 0)
             continue;
-        if (hostlist_append (sorted, name) < 0
+        if (dws_hostlist_append (sorted, name) < 0
             || hostlist_delete (*hosts, name) < 0)
             goto error;
     }
@@ -154,8 +155,8 @@ char *dws_nodemap (const char *hosts,
                    dws_error_t *error)
 {
     const char *left_out = opts->left_out ? opts->left_out : "";
-    struct hostlist *all = hostlist_decode (hosts);
-    struct hostlist *left = hostlist_decode (left_out);
+    struct hostlist *all = dws_hostlist_decode (hosts);
+    struct hostlist *left = dws_hostlist_decode (left_out);
     char *result = NULL;
 
     if (!all || !left)

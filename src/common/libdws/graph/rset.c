@@ -4,12 +4,14 @@
  */
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <flux/hostlist.h>
 
 #include "libutil/errno_safe.h"
 #include "libdws/util/bounds.h"
+#include "libdws/util/lists.h"
 #include "rset.h"
 
 void rset_destroy (struct rset *rs)
@@ -48,7 +50,7 @@ static int decode_children (struct rset_children *c,
     struct idset *ids;
     unsigned int id;
 
-    if (!s || !(ids = idset_decode (s)))
+    if (!(ids = dws_idset_decode (s, DWS_MAX_CHILDREN)))
         return dws_error (error,
                           EINVAL,
                           "R: children.%.60s is not an idset",
@@ -100,7 +102,8 @@ static int decode_ranks (struct rset *rs,
     struct idset *ranks = NULL;
     unsigned int id;
 
-    if (json_is_integer (value) && json_integer_value (value) >= 0) {
+    if (json_is_integer (value) && json_integer_value (value) >= 0
+        && json_integer_value (value) < DWS_MAX_HOSTS) {
         if (next >= rs->count)
             goto short_list;
         rs->hosts[next].rank = json_integer_value (value);
@@ -108,7 +111,8 @@ static int decode_ranks (struct rset *rs,
         return next + 1;
     }
     if (!json_is_string (value)
-        || !(ranks = idset_decode (json_string_value (value))))
+        || !(ranks = dws_idset_decode (json_string_value (value),
+                                       DWS_MAX_HOSTS)))
         return dws_error (error, EINVAL, "R: rank is not an idset");
     for (id = idset_first (ranks);
          id != IDSET_INVALID_ID;
@@ -134,6 +138,7 @@ static int decode_r_lite (struct rset *rs, json_t *list, dws_error_t *error)
 {
     size_t i;
     json_t *value;
+    uint64_t children = 0;
     int next = 0;
 
     rs->entries = calloc (json_array_size (list) + 1, sizeof (*rs->entries));
@@ -142,18 +147,18 @@ static int decode_r_lite (struct rset *rs, json_t *list, dws_error_t *error)
     json_array_foreach (list, i, value) {
         struct rset_entry *e = &rs->entries[rs->nentries++];
         json_t *rank;
-        json_t *children;
+        json_t *kinds;
 
         if (json_unpack (value,
                          "{s:o s:o}",
                          "rank", &rank,
-                         "children", &children) < 0
-            || !json_is_object (children))
+                         "children", &kinds) < 0
+            || !json_is_object (kinds))
             return dws_error (error,
                               EINVAL,
                               "R: R_lite[%zu] must have rank and children",
                               i);
-        if (decode_entry (e, children, error) < 0
+        if (decode_entry (e, kinds, error) < 0
             || (next = decode_ranks (rs, next, e, rank, error)) < 0)
             return -1;
     }
@@ -163,6 +168,13 @@ static int decode_r_lite (struct rset *rs, json_t *list, dws_error_t *error)
                           "R: nodelist has %zu hosts, but there are %d ranks",
                           rs->count,
                           next);
+    for (i = 0; i < rs->count; i++)
+        children += rs->hosts[i].entry->total;
+    if (children > DWS_MAX_VERTICES)
+        return dws_error (error,
+                          EINVAL,
+                          "R: more than %d cores, gpus and the like",
+                          DWS_MAX_VERTICES);
     return 0;
 }
 
@@ -180,20 +192,21 @@ static int decode_nodelist (struct rset *rs,
     json_array_foreach (nodelist, i, value) {
         const char *s = json_string_value (value);
 
-        if (!s || hostlist_append (hl, s) < 0) {
+        if (dws_hostlist_append (hl, s) < 0) {
             hostlist_destroy (hl);
             return dws_error (error,
                               EINVAL,
-                              "R: nodelist[%zu] is not a hostlist",
-                              i);
+                              "R: nodelist[%zu] %s",
+                              i,
+                              dws_hostlist_fault (errno));
         }
-    }
-    if (hostlist_count (hl) > DWS_MAX_HOSTS) {
-        hostlist_destroy (hl);
-        return dws_error (error,
-                          EINVAL,
-                          "R: nodelist has more than %d hosts",
-                          DWS_MAX_HOSTS);
+        if (hostlist_count (hl) > DWS_MAX_HOSTS) {
+            hostlist_destroy (hl);
+            return dws_error (error,
+                              EINVAL,
+                              "R: nodelist has more than %d hosts",
+                              DWS_MAX_HOSTS);
+        }
     }
     rs->hosts = calloc (hostlist_count (hl) + 1, sizeof (*rs->hosts));
     rs->by_name = strtab_create (hostlist_count (hl));
@@ -231,7 +244,7 @@ static int decode_properties (struct rset *rs,
         struct rset_property *p = &rs->properties[rs->nproperties++];
         const char *s = json_string_value (value);
 
-        if (!s || !(p->ranks = idset_decode (s)))
+        if (!(p->ranks = dws_idset_decode (s, DWS_MAX_HOSTS)))
             return dws_error (error,
                               EINVAL,
                               "R: properties.%.60s is not an idset",
@@ -255,13 +268,13 @@ static int decode_exclude (struct rset *rs,
 
     if (!exclude || !*exclude)
         return 0;
-    if ((ids = idset_decode (exclude))) {
+    if ((ids = dws_idset_decode (exclude, DWS_MAX_HOSTS))) {
         for (size_t i = 0; i < rs->count; i++)
             rs->hosts[i].excluded = idset_test (ids, i);
         idset_destroy (ids);
         return 0;
     }
-    if (!(hl = hostlist_decode (exclude)))
+    if (!(hl = dws_hostlist_decode (exclude)))
         return dws_error (error,
                           EINVAL,
                           "resource.exclude '%.60s' is neither an idset nor"

@@ -11,6 +11,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/util/bounds.h"
+#include "libdws/util/lists.h"
 #include "libdws/util/strtab.h"
 #include "topology.h"
 
@@ -77,13 +78,13 @@ static int add_rabbit (struct dws_topology *topo,
                           "rabbitmapping: rabbits.%s.capacity is negative",
                           name);
     r->capacity = capacity;
-    if (!(r->hl = hostlist_decode (hosts)))
+    if (!(r->hl = dws_hostlist_decode (hosts)))
         return dws_error (error,
                           EINVAL,
-                          "rabbitmapping: rabbits.%s.hostlist: '%s' is not"
-                          " a hostlist",
+                          "rabbitmapping: rabbits.%s.hostlist: '%.60s' %s",
                           name,
-                          hosts);
+                          hosts,
+                          dws_hostlist_fault (errno));
     if (!(r->name = strdup (name)) || !(r->hosts = strdup (hosts)))
         return dws_error_nomem (error);
     if (strtab_insert (topo->by_name, r->name, index) < 0)

@@ -14,6 +14,8 @@
 #include "libutil/errno_safe.h"
 #include "libdws/facts/workflow.h"
 #include "libdws/graph/rset.h"
+#include "libdws/util/bounds.h"
+#include "libdws/util/lists.h"
 #include "drained.h"
 #include "health.h"
 
@@ -27,7 +29,8 @@ static int add_drained (struct idset *ids, json_t *drain, const char *reason,
         const char *s = "";
 
         (void)json_unpack (entry, "{s:s}", "reason", &s);
-        if (!strcmp (s, reason) && idset_decode_add (ids, ranks, -1, NULL) < 0)
+        if (!strcmp (s, reason)
+            && dws_idset_decode_add (ids, ranks, DWS_MAX_HOSTS) < 0)
             return dws_error (error, EPROTO,
                               "resource.status: '%s' is no idset", ranks);
     }
@@ -39,7 +42,7 @@ static int add_drained (struct idset *ids, json_t *drain, const char *reason,
 static int move_hosts (struct idset *from, struct idset *to, json_t *R,
                        const char *hosts, dws_error_t *error)
 {
-    struct hostlist *hl = hostlist_decode (hosts);
+    struct hostlist *hl = dws_hostlist_decode (hosts);
     struct rset *rs = NULL;
     const char *host;
     int rc = -1;

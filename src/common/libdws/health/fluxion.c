@@ -10,6 +10,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "fluxion.h"
 #include "health.h"
@@ -206,7 +207,7 @@ static json_t *wanted_paths (struct dws_fluxion *fx, const char *bad,
                              const struct dws_topology *topo)
 {
     json_t *wanted = json_object ();
-    struct hostlist *hl = hostlist_decode (bad);
+    struct hostlist *hl = dws_hostlist_decode (bad);
     const char *host;
     int rc = wanted && hl ? 0 : -1;
 

@@ -12,6 +12,8 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/graph/rset.h"
+#include "libdws/util/bounds.h"
+#include "libdws/util/lists.h"
 #include "health.h"
 #include "usable.h"
 
@@ -64,7 +66,7 @@ size_t dws_nodes_all (const struct dws_nodes *nodes)
 
 static struct idset *decode_idset (const char *s, dws_error_t *error)
 {
-    struct idset *ids = idset_decode (s);
+    struct idset *ids = dws_idset_decode (s, DWS_MAX_HOSTS);
 
     if (!ids)
         dws_error (error, EPROTO, "resource.status: '%s' is no idset", s);
@@ -319,7 +321,7 @@ struct sets {
 
 static int list_host (struct hostlist *hl, const char *host)
 {
-    return hostlist_append (hl, host) < 0 ? -1 : 0;
+    return dws_hostlist_append (hl, host) < 0 ? -1 : 0;
 }
 
 static int note (json_t *set, const char *host)

@@ -10,6 +10,7 @@
 
 #include "libdws/util/bounds.h"
 #include "libdws/util/hosts.h"
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "allocation.h"
@@ -32,8 +33,9 @@ static int count_nodes (json_t *result, json_t *seen, const char *hosts,
     if (!hosts || hosts_walk_begin (&walk, hosts) < 0)
         return dws_error (error,
                           EINVAL,
-                          "R: '%.60s' is not a hostlist",
-                          hosts ? hosts : "nodelist");
+                          "R: '%.60s' %s",
+                          hosts ? hosts : "nodelist",
+                          dws_hostlist_fault (hosts ? errno : EINVAL));
     if (walk.count > DWS_MAX_HOSTS - *count)
         rc = dws_error (error, EINVAL, "R: more than %d hosts", DWS_MAX_HOSTS);
     *count += walk.count;
@@ -205,7 +207,7 @@ char *dws_allocation_down (const char *hosts,
                            dws_error_t *error)
 {
     struct dws_allocation_opts opts = { 0 };
-    struct hostlist *all = hostlist_decode (hosts);
+    struct hostlist *all = dws_hostlist_decode (hosts);
     struct hostlist *down = NULL;
     json_t *by_name = NULL;
     const char *host;
@@ -223,7 +225,7 @@ char *dws_allocation_down (const char *hosts,
 
             if (r.name)
                 judge_rabbit (&r, &opts, by_name);
-            if (r.fault && hostlist_append (down, host) < 0)
+            if (r.fault && dws_hostlist_append (down, host) < 0)
                 goto nomem;
         }
         if (!(result = hostlist_encode (down)))

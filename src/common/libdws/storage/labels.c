@@ -9,6 +9,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/lists.h"
 #include "allocset_private.h"
 #include "labels.h"
 
@@ -60,7 +61,8 @@ struct choice {
 
 static int64_t count_hosts (const struct dws_topology *topo, int index)
 {
-    struct hostlist *hl = hostlist_decode (dws_topology_hostlist (topo, index));
+    const char *hosts = dws_topology_hostlist (topo, index);
+    struct hostlist *hl = dws_hostlist_decode (hosts);
     int64_t count = hl ? hostlist_count (hl) : 0;
 
     hostlist_destroy (hl);
@@ -178,7 +180,7 @@ static json_t *encode_choice (const struct choice *c, dws_error_t *error)
         goto done;
     for (size_t i = 0; i < dws_topology_count (c->topo); i++) {
         if (c->allowed[i]
-            && hostlist_append (hl, dws_topology_hostlist (c->topo, i)) < 0)
+            && dws_hostlist_append (hl, dws_topology_hostlist (c->topo, i)) < 0)
             goto done;
     }
     hostlist_sort (hl);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/lists.h"
 #include "allocset_private.h"
 #include "drives.h"
 #include "first.h"
@@ -302,7 +303,7 @@ static int64_t append_best (struct hostlist *hl, struct hostlist *list,
              host = hostlist_next (list)) {
             if (v->goodness && goodness (v, host) != good)
                 continue;
-            if (hostlist_append (hl, host) < 0)
+            if (dws_hostlist_append (hl, host) < 0)
                 return -1;
             n++;
         }
@@ -318,7 +319,7 @@ static int64_t append_hosts (struct hostlist *hl,
                              int64_t allowed,
                              const struct view *v)
 {
-    struct hostlist *list = hostlist_decode (hosts);
+    struct hostlist *list = dws_hostlist_decode (hosts);
     int64_t count = list ? hostlist_count (list) : -1;
     int64_t n = 0;
 

@@ -9,6 +9,7 @@
 #include <flux/hostlist.h>
 
 #include "libdws/util/hosts.h"
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "near.h"
 
@@ -25,7 +26,7 @@ char *dws_near_rabbits (const char *hosts,
                         const struct dws_topology *topo,
                         dws_error_t *error)
 {
-    struct hostlist *hl = hostlist_decode (hosts);
+    struct hostlist *hl = dws_hostlist_decode (hosts);
     struct hostlist *rabbits;
     const char *host;
     bool ok = true;
@@ -78,7 +79,7 @@ static int unknown_rabbit (const char *name,
     char *all;
 
     for (size_t i = 0; hl && i < dws_topology_count (topo); i++)
-        (void)hostlist_append (hl, dws_topology_name (topo, i));
+        (void)dws_hostlist_append (hl, dws_topology_name (topo, i));
     all = hostlist_encode (hl);
     dws_error (error, EINVAL, "there is no rabbit '%.*s', there %s %.*s",
                SHOWN, name, hostlist_count (hl) == 1 ? "is" : "are",
@@ -114,7 +115,7 @@ json_t *dws_near_constraint (const char *rabbits,
                              int64_t nodes,
                              dws_error_t *error)
 {
-    struct hostlist *wanted = hostlist_decode (rabbits);
+    struct hostlist *wanted = dws_hostlist_decode (rabbits);
     struct hostlist *hl = NULL;
     json_t *o = NULL;
 
@@ -147,7 +148,7 @@ static struct hostlist *decode (json_t *constraint)
 
     if (json_unpack (constraint, "{s:[s]}", "hostlist", &s) < 0)
         return NULL;
-    return hostlist_decode (s);
+    return dws_hostlist_decode (s);
 }
 
 static int intersect (struct hostlist *both,

@@ -10,15 +10,14 @@
 #include <flux/idset.h>
 
 #include "libdws/graph/rset.h"
+#include "libdws/util/bounds.h"
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "first.h"
 
-/* Constraints come from users.
- */
-#define DEPTH_MAX 32
-
 struct dws_pool {
     struct rset *rs;
+    unsigned int ranks;         // more than the largest
     enum dws_goodness *good;    // in the order of rs->hosts
 };
 
@@ -41,7 +40,7 @@ static int mark_hosts (const struct dws_pool *pool, json_t *lists, bool *out)
 
     json_array_foreach (lists, index, value) {
         const char *s = json_string_value (value);
-        struct hostlist *hl = s ? hostlist_decode (s) : NULL;
+        struct hostlist *hl = dws_hostlist_decode (s);
         const char *host;
 
         if (!hl)
@@ -59,20 +58,20 @@ static int mark_hosts (const struct dws_pool *pool, json_t *lists, bool *out)
 
 static int mark_ranks (const struct dws_pool *pool, json_t *lists, bool *out)
 {
+    struct idset *ids = idset_create (0, IDSET_FLAG_AUTOGROW);
     size_t index;
     json_t *value;
+    int rc = ids && json_is_array (lists) ? 0 : -1;
 
     json_array_foreach (lists, index, value) {
-        const char *s = json_string_value (value);
-        struct idset *ids = s ? idset_decode (s) : NULL;
-
-        if (!ids)
-            return -1;
-        for (size_t i = 0; i < pool->rs->count; i++)
-            out[i] |= idset_test (ids, pool->rs->hosts[i].rank);
-        idset_destroy (ids);
+        if (rc == 0)
+            rc = dws_idset_decode_add (ids, json_string_value (value),
+                                       pool->ranks);
     }
-    return json_is_array (lists) ? 0 : -1;
+    for (size_t i = 0; i < pool->rs->count && rc == 0; i++)
+        out[i] = idset_test (ids, pool->rs->hosts[i].rank);
+    idset_destroy (ids);
+    return rc;
 }
 
 static const struct idset *find_property (const struct rset *rs,
@@ -110,27 +109,25 @@ static int mark_properties (const struct dws_pool *pool, json_t *names,
     return json_is_array (names) ? 0 : -1;
 }
 
-static int mark (const struct dws_pool *pool, json_t *constraint, int depth,
-                 bool *out);
+static int mark (const struct dws_pool *pool, json_t *constraint, bool *out);
 
 /* 'any' of several constraints, or all of them. 'out' is false.
  */
 static int mark_several (const struct dws_pool *pool, json_t *list, bool any,
-                         int depth, bool *out)
+                         bool *out)
 {
     size_t count = pool->rs->count;
     size_t index;
     json_t *value;
     bool *one;
 
-    if (!json_is_array (list) || depth > DEPTH_MAX
-        || !(one = calloc (count + 1, sizeof (*one))))
+    if (!json_is_array (list) || !(one = calloc (count + 1, sizeof (*one))))
         return -1;
     for (size_t i = 0; i < count; i++)
         out[i] = !any;
     json_array_foreach (list, index, value) {
         memset (one, 0, count * sizeof (*one));
-        if (mark (pool, value, depth + 1, one) < 0) {
+        if (mark (pool, value, one) < 0) {
             free (one);
             return -1;
         }
@@ -144,8 +141,7 @@ static int mark_several (const struct dws_pool *pool, json_t *list, bool any,
 /* Set out[I], which is false, of each host that satisfies an RFC 31 constraint. Returns
  * -1 if it is of an unknown form.
  */
-static int mark (const struct dws_pool *pool, json_t *constraint, int depth,
-                 bool *out)
+static int mark (const struct dws_pool *pool, json_t *constraint, bool *out)
 {
     const char *op = json_object_iter_key (json_object_iter (constraint));
     json_t *value = json_object_get (constraint, op ? op : "");
@@ -165,12 +161,12 @@ static int mark (const struct dws_pool *pool, json_t *constraint, int depth,
     if (strcmp (op, "properties") == 0)
         return mark_properties (pool, value, out);
     if (strcmp (op, "or") == 0)
-        return mark_several (pool, value, true, depth, out);
+        return mark_several (pool, value, true, out);
     if (strcmp (op, "and") == 0)
-        return mark_several (pool, value, false, depth, out);
+        return mark_several (pool, value, false, out);
     if (strcmp (op, "not") != 0)
         return -1;
-    rc = mark_several (pool, value, false, depth, out);
+    rc = mark_several (pool, value, false, out);
     for (size_t i = 0; i < pool->rs->count; i++)
         out[i] = !out[i];
     return rc;
@@ -215,8 +211,11 @@ struct dws_pool *dws_pool_create (json_t *status, dws_error_t *error)
         dws_error_nomem (error);
         goto error;
     }
-    for (size_t i = 0; i < pool->rs->count; i++)
+    for (size_t i = 0; i < pool->rs->count; i++) {
         pool->good[i] = DWS_POOL_IDLE;
+        if (pool->ranks <= pool->rs->hosts[i].rank)
+            pool->ranks = pool->rs->hosts[i].rank + 1;
+    }
     if (set_goodness (pool, status, "allocated", DWS_POOL_BUSY, error) < 0
         || set_goodness (pool, status, "down", DWS_POOL_DOWN, error) < 0)
         goto error;
@@ -240,8 +239,10 @@ json_t *dws_pool_nodes (const struct dws_pool *pool, json_t *constraint,
         dws_error_nomem (error);
         goto done;
     }
-    if ((user && mark (pool, constraint, 0, by_user) < 0)
-        || (us && mark (pool, allowed, 0, by_us) < 0)) {
+    if (user && dws_bounds_check (constraint, "constraints", false, error) < 0)
+        goto error;
+    if ((user && mark (pool, constraint, by_user) < 0)
+        || (us && mark (pool, allowed, by_us) < 0)) {
         dws_error (error, EINVAL, "the job's constraints cannot be read");
         goto error;
     }

@@ -10,6 +10,7 @@
 
 #include "libutil/errno_safe.h"
 #include "hosts.h"
+#include "lists.h"
 
 struct hostlist *hosts_list_create (dws_error_t *error)
 {
@@ -24,7 +25,7 @@ int hosts_list_append (struct hostlist *hl,
                        const char *hosts,
                        dws_error_t *error)
 {
-    if (hostlist_append (hl, hosts) < 0)
+    if (dws_hostlist_append (hl, hosts) < 0)
         return dws_error (error, errno == ENOMEM ? ENOMEM : EINVAL,
                           "malformed hostlist '%s'", hosts);
     return 0;
@@ -56,7 +57,7 @@ int hosts_walk_begin (struct hosts_walk *walk, const char *hosts)
     if (is_one_host (hosts))
         walk->one = hosts;
     else {
-        if (!(walk->hl = hostlist_decode (hosts)))
+        if (!(walk->hl = dws_hostlist_decode (hosts)))
             return -1;
         walk->count = hostlist_count (walk->hl);
     }
@@ -134,7 +135,7 @@ char *dws_hosts_merge (const char *const *lists, size_t count,
     }
     if (!*text || is_one_host (text))
         return text;
-    if (!(hl = hostlist_decode (text)))
+    if (!(hl = dws_hostlist_decode (text)))
         dws_error (error, errno == ENOMEM ? ENOMEM : EINVAL,
                    "malformed hostlist '%.60s'", text);
     ERRNO_SAFE (free (text));
@@ -189,8 +190,8 @@ char *dws_hosts_subtract (const char *hosts, const char *less,
 
     if (!(rest = hosts_list_create (error)))
         return NULL;
-    hl = hostlist_decode (hosts ? hosts : "");
-    drop = hostlist_decode (less ? less : "");
+    hl = dws_hostlist_decode (hosts ? hosts : "");
+    drop = dws_hostlist_decode (less ? less : "");
     if (!hl || !drop) {
         dws_error (error, EINVAL, "malformed hostlist");
         ok = false;

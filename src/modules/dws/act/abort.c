@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "act/abort.h"
@@ -70,7 +71,7 @@ static bool is_secured (const struct job *job)
  */
 static bool are_barred (struct dws_ctx *ctx, const char *rabbits)
 {
-    struct hostlist *hl = hostlist_decode (rabbits);
+    struct hostlist *hl = dws_hostlist_decode (rabbits);
     bool barred = hl != NULL;
     const char *rabbit;
 

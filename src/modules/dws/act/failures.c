@@ -18,6 +18,7 @@
 #include "libdws/util/clean.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -538,7 +539,7 @@ static int run_disable (struct job *job, const struct dws_action *wanted)
     snprintf (reason, sizeof (reason),
               "workflow %s timed out and still has an allocation here",
               wf->name);
-    if (!(hl = hostlist_decode (wf->allocated)))
+    if (!(hl = dws_hostlist_decode (wf->allocated)))
         return -1;
     for (rabbit = hostlist_first (hl); rabbit && rc == 0;
          rabbit = hostlist_next (hl))

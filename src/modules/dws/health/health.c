@@ -16,6 +16,7 @@
 
 #include "libdws/health/drained.h"
 #include "libdws/health/health.h"
+#include "libdws/util/lists.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
@@ -474,7 +475,7 @@ void health_agent_attached (struct health *health)
  */
 void health_stuck (struct health *health, const char *hosts)
 {
-    struct hostlist *hl = hostlist_decode (hosts);
+    struct hostlist *hl = dws_hostlist_decode (hosts);
     const char *host;
 
     for (host = hl ? hostlist_first (hl) : NULL; host;

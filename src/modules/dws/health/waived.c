@@ -7,12 +7,13 @@
 #include <string.h>
 #include <flux/hostlist.h>
 
+#include "libdws/util/lists.h"
 #include "facts/jobs.h"
 #include "health/waived.h"
 
 static void set_all (json_t *nodes, const char *hosts, json_t *value)
 {
-    struct hostlist *hl = hostlist_decode (hosts);
+    struct hostlist *hl = dws_hostlist_decode (hosts);
     const char *host;
 
     for (host = hl ? hostlist_first (hl) : NULL; host;
@@ -66,8 +67,8 @@ static void spare_used (struct job *job, void *arg)
     if (!is_mounted (job)
         || (job->facts->phase == DWS_PHASE_GONE && !job->facts->hosts))
         return;
-    hl = hostlist_decode (job->facts->hosts ? job->facts->hosts : "");
-    own = hostlist_decode (job->wf->waived ? job->wf->waived : "");
+    hl = dws_hostlist_decode (job->facts->hosts ? job->facts->hosts : "");
+    own = dws_hostlist_decode (job->wf->waived ? job->wf->waived : "");
     json_object_foreach_safe (nodes, next, host, value) {
         if (own && hostlist_find (own, host) >= 0)
             continue;

@@ -368,7 +368,7 @@ static void test_nodes (void **state)
         { "{}", "no execution.nodelist" },
         { "{'execution': {'nodelist': [5]}}", "not a hostlist" },
         { "null", "no execution.nodelist" },
-        { "'a[0-1000000]'", "more than 1000000 hosts" },
+        { "'a[0-1000000]'", "more than 65536 hosts" },
     };
     json_t *mapping = J (
         "{'computes': {'a1': 'r1', 'a2': 'r1', 'b3': 'r2'},"
