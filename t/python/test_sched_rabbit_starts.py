@@ -15,7 +15,7 @@ import flux.kvs
 import flux.scheduler
 import pytest
 from flux.job import JobID
-from flux_k8s import names
+from flux_k8s import dws, names
 from flux_sched_rabbit import bits, rset
 from flux_sched_rabbit.machine import NOBODY, Machine, Node
 from flux_sched_rabbit.scheduler import RabbitScheduler
@@ -252,6 +252,7 @@ class Site(RuleBasedStateMachine):
         self.bad = ""
         self.dws = False
         self.linked = False  # the scheduler has been told of all by this dws
+        self.behind = False  # what dws has written since was not read
         self.scheduler: Any = None
 
     def teardown(self) -> None:
@@ -298,6 +299,7 @@ class Site(RuleBasedStateMachine):
         if self.linked:
             self.ask("health", self.health_request())
             self.ask("hold", {"jobs": self.holds(), "complete": True})
+        self.behind = self.scheduler is not None and not self.linked
 
     can_change = precondition(
         lambda self: self.dws and (self.linked or self.scheduler is None)
@@ -320,6 +322,7 @@ class Site(RuleBasedStateMachine):
         scheduler._resources.mark_down("all")
         scheduler._resources.mark_up("all")
         self.scheduler = scheduler
+        self.behind = False
         scheduler._sched_hello()
         self.known = set(scheduler.resources.machine.rabbits) if self.path else set()
 
@@ -466,7 +469,7 @@ class Site(RuleBasedStateMachine):
             return
         machine = self.scheduler.resources.machine
         assert set(machine.rabbits) == self.known
-        told = names.KEY_HEALTH in self.kvs
+        told = names.KEY_HEALTH in self.kvs and not self.behind
         for name, rabbit in machine.rabbits.items():
             taken = sum(j.takes_gib for j in self.jobs.values() if j.rabbit == name)
             taken += self.outside.get(name, 0)
@@ -478,7 +481,7 @@ class Site(RuleBasedStateMachine):
                     health["capacity"],
                 )
         if told:
-            hosts = rset.expand_hosts(self.bad) if self.bad else []
+            hosts = dws.expand_hosts(self.bad) if self.bad else []
             expected = bits.of(int(host[1:]) for host in hosts)
             assert machine.with_property("badrabbit") == expected
 

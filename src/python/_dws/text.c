@@ -20,13 +20,16 @@
 #include "libdws/graph/topology.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/drives.h"
+#include "libdws/storage/first.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/sizes.h"
+#include "libdws/util/bounds.h"
 #include "libdws/util/clean.h"
 #include "libdws/util/error.h"
+#include "libdws/util/lists.h"
 #include "libdws/util/skim.h"
 
 #include "text.h"
@@ -391,6 +394,53 @@ static json_t *clean (struct call *call)
     return result;
 }
 
+/* Of a job as the scheduler sees it.
+ */
+static json_t *bounds (struct call *call)
+{
+    if (dws_bounds_check (call->args[0], "resources", true, &call->error) < 0
+        || dws_bounds_check (call->args[1], "constraints", true,
+                             &call->error) < 0)
+        return NULL;
+    return json_null ();
+}
+
+static json_t *hosts (struct call *call)
+{
+    const char *s = json_string_value (call->args[0]);
+    struct hostlist *hl = dws_hostlist_decode (s);
+    json_t *result = json_array ();
+    const char *host;
+
+    if (!hl) {
+        dws_error (&call->error, errno == ENOMEM ? ENOMEM : EINVAL,
+                   "'%.60s' %s", s ? s : "", dws_hostlist_fault (errno));
+        json_decref (result);
+        return NULL;
+    }
+    for (host = hostlist_first (hl); host; host = hostlist_next (hl)) {
+        if (json_array_append_new (result, json_string (host)) < 0) {
+            json_decref (result);
+            result = NULL;
+            dws_error_nomem (&call->error);
+            break;
+        }
+    }
+    hostlist_destroy (hl);
+    return result;
+}
+
+static json_t *pool_nodes (struct call *call)
+{
+    struct dws_pool *pool = dws_pool_create (call->args[0], &call->error);
+    json_t *result = NULL;
+
+    if (pool)
+        result = dws_pool_nodes (pool, call->args[1], NULL, &call->error);
+    dws_pool_destroy (pool);
+    return result;
+}
+
 static const struct function {
     const char *name;
     function_f run;
@@ -414,6 +464,9 @@ static const struct function {
     { "config_describe", config_describe, { NULL } },
     { "limits", limits_of, { "limits", "subject" } },
     { "clean", clean, { "text" } },
+    { "bounds", bounds, { "resources", "constraints" } },
+    { "pool_nodes", pool_nodes, { "status", "constraint" } },
+    { "hosts", hosts, { "hostlist" } },
     { "jgf", jgf, { "R", "rabbitmapping", "options" } },
 };
 

@@ -54,6 +54,12 @@ struct dws_text_error {
  *     [{"name", "type", "default", "bounds", "help"}]
  * clean (text)
  *     the text as a log shows it (libdws/util/clean.h)
+ * bounds (resources, constraints)
+ *     null, unless the job asks for more than bounds.h allows
+ * hosts (hostlist)
+ *     an array of names
+ * pool_nodes (answer to resource.sched-status, constraint)
+ *     an object with the hosts that satisfy it as keys
  * jgf (R, rabbitmapping,
  *      {"cluster", "chunks"?, "exclude"?, "validate"?, "whole"?})
  *     {"vertices": N}, having written the value of R's "scheduling" key to

@@ -233,6 +233,25 @@ def location_constraint(
     return _call("location_constraint", breakdowns, servers, mapping)
 
 
+def check_bounds(resources: Json, constraints: Json) -> None:
+    """Raises ValueError, with a text for the user, if a job's resources or constraints
+    (or their JSON text, Raw) are nested more deeply, or are larger, than those of any
+    job may be once flux-dws has added to them."""
+    _call("bounds", resources, constraints)
+
+
+def expand_hosts(hostlist: str) -> list[str]:
+    """The names in a hostlist (RFC 29). Raises ValueError if it is malformed, or names
+    more than any machine has."""
+    return cast("list[str]", _call("hosts", hostlist))
+
+
+def matching_hosts(status: Json, constraint: Json) -> set[str]:
+    """The hosts in an answer to resource.sched-status that satisfy a constraint (RFC
+    31). Raises ValueError."""
+    return set(_call("pool_nodes", status, constraint))
+
+
 def drives(status: Json) -> Drives:
     """What a rabbit has, by its Storage.status."""
     return cast("Drives", _call("drives", status))

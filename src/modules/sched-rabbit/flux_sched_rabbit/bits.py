@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterable, Iterator
 
+_IDS = re.compile(r"(0|[1-9][0-9]*)(?:-(0|[1-9][0-9]*))?", re.ASCII)
 _IN_BYTE = [tuple(bit for bit in range(8) if byte >> bit & 1) for byte in range(256)]
 
 
@@ -20,6 +22,25 @@ def of(numbers: Iterable[int]) -> int:
     for number in numbers:
         data[number >> 3] |= 1 << (number & 7)
     return int.from_bytes(data, "little")
+
+
+def of_ids(idset: str, below: int) -> int:
+    """The ids of an RFC 22 idset that are less than ``below``; the others, of which a
+    few characters can have billions, are passed over. Raises ValueError."""
+    text = idset[1:-1] if idset.startswith("[") and idset.endswith("]") else idset
+    result = after = 0
+    for part in filter(None, text.split(",")):
+        match = _IDS.fullmatch(part)
+        if not match:
+            raise ValueError(f"{part[:60]!r} is not a range of ids")
+        low = int(match[1][:18])
+        high = low if match[2] is None else int(match[2][:18])
+        if low < after or (match[2] is not None and high <= low):
+            raise ValueError(f"{part[:60]!r} is out of order")
+        after = high + 1
+        if low < below:
+            result |= (1 << min(after, below)) - (1 << low)
+    return result
 
 
 def members(mask: int) -> Iterator[int]:

@@ -26,7 +26,7 @@ def evaluate(expression: Any, view: View) -> int:
     result = view.all_nodes
     for operator, values in expression.items():
         if not isinstance(values, list):
-            raise ValueError(f"constraint {operator!r} must have a list of values")
+            raise ValueError(f"constraint {operator[:60]!r} must have a list of values")
         result &= _operate(operator, values, view)
     return result
 
@@ -74,4 +74,4 @@ def _operate(operator: str, values: list[Any], view: View) -> int:
         return _any_of([view.with_hosts(v) for v in _strings(operator, values)])
     if operator == "ranks":
         return _any_of([view.with_ranks(v) for v in _strings(operator, values)])
-    raise ValueError(f"unknown constraint operator {operator!r}")
+    raise ValueError(f"unknown constraint operator {operator[:60]!r}")

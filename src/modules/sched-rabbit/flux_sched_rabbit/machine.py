@@ -20,6 +20,10 @@ __all__ = ["NOBODY", "Allocation", "Machine", "Node"]
 # In hold(): what no job has, persistent storage and what other clients have.
 NOBODY = 1 << 64  # the id of no job
 
+# Constraints whose nodes are kept in mind: more than there are in most queues, as a
+# pass over the queue needs all of them.
+MATCHING_MAX = 20000
+
 
 class _Lasting:
     """The machine without what set_property() has said."""
@@ -40,7 +44,6 @@ class Machine:
         properties: Mapping[str, Iterable[int]] | None = None,
         rabbits: Mapping[str, tuple[int, Iterable[str]]] | None = None,
         expand_hosts: Callable[[str], Iterable[str]] = lambda s: s.split(","),
-        expand_ranks: Callable[[str], Iterable[int]] = lambda s: map(int, s.split(",")),
     ) -> None:
         """``rabbits`` maps a name to its GiB and hosts. Raises ValueError when
         two rabbits claim a host; hosts that are no nodes are passed over. A
@@ -56,7 +59,6 @@ class Machine:
         self._properties = {k: bits.of(v) for k, v in (properties or {}).items()}
         self._lasting = dict(self._properties)  # without those that come and go
         self._expand_hosts = expand_hosts
-        self._expand_ranks = expand_ranks
         self._matching: dict[tuple[str, bool], int] = {}  # constraint -> nodes
         self._cores = bits.Levels()
         self._gpus = bits.Levels()
@@ -166,7 +168,7 @@ class Machine:
         return bits.of(self._rank_of[host] for host in hosts if host in self._rank_of)
 
     def with_ranks(self, idset: str) -> int:
-        return bits.of(self._expand_ranks(idset)) & self.all_nodes
+        return bits.of_ids(idset, self.all_nodes.bit_length()) & self.all_nodes
 
     def matching(self, request: Request, ever: bool = False) -> int:
         """The nodes that the request's constraint admits; with ``ever``, those
@@ -179,7 +181,7 @@ class Machine:
         if mask is None:
             view = _Lasting(self) if ever else self
             mask = constraint.evaluate(json.loads(request.constraint), view)
-            if len(self._matching) >= 1000:
+            if len(self._matching) >= MATCHING_MAX:
                 self._matching.clear()
             self._matching[key] = mask
         return mask
@@ -208,7 +210,12 @@ class Machine:
     def set_property(self, name: str, nodes: int) -> None:
         """These nodes, and no others, have the property."""
         self._properties[name] = nodes & self.all_nodes
-        self._matching.clear()
+        # Long lists of hosts or ranks need not be read again for that.
+        self._matching = {
+            key: mask
+            for key, mask in self._matching.items()
+            if '"properties"' not in key[0]
+        }
 
     def set_rabbit(self, name: str, up: bool | None, capacity_gib: int | None) -> None:
         """A rabbit that is not up gives no storage to new jobs. One that has

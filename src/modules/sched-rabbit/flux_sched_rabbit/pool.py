@@ -12,7 +12,7 @@ from flux.idset import IDset
 from flux.resource import InfeasibleRequest, InsufficientResources
 from flux.resource.Rv1Pool import Rv1Pool
 from flux.resource.Rv1Set import Rv1Set
-from flux_k8s import names
+from flux_k8s import dws, names
 
 from . import bits, request, rset
 from .machine import Machine
@@ -60,8 +60,7 @@ class RabbitPool(Rv1Pool):  # type: ignore[misc]
                 ),
                 self._properties,
                 self._rabbits,
-                rset.expand_hosts,
-                rset.expand_idset,
+                dws.expand_hosts,
             )
             for jobid, gib in self._held.items():
                 self._machine.hold(jobid, gib)

@@ -8,7 +8,15 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from flux_k8s import dws
+
 Json = Any
+
+# A job with no time limit has a duration of 0, so nobody needs more than this: three
+# centuries. Sums of such times stay numbers that can be rounded.
+DURATION_MAX_S = 1e10
+# Products of counts fit into the integers of R.
+COUNT_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -75,7 +83,9 @@ def parse_count(value: Json, what: str) -> tuple[int, int | None]:
         try:
             low, high = int(low), None if high is None else int(high)
         except ValueError:
-            raise ValueError(f"count of {what}: {value!r} is not supported") from None
+            raise ValueError(
+                f"count of {what}: {value!r:.60} is not supported"
+            ) from None
     elif isinstance(value, dict):
         if value.get("operator", "+") != "+" or value.get("operand", 1) != 1:
             raise ValueError(f"count of {what}: steps are not supported")
@@ -86,9 +96,11 @@ def parse_count(value: Json, what: str) -> tuple[int, int | None]:
         if number is None and number is not low:
             continue
         if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-            raise ValueError(f"count of {what}: {value!r} is not a positive number")
+            raise ValueError(f"count of {what}: {value!r:.60} is not a positive number")
+        if number > COUNT_MAX:
+            raise ValueError(f"count of {what}: more than {COUNT_MAX}")
     if high is not None and high < low:
-        raise ValueError(f"count of {what}: {value!r} is empty")
+        raise ValueError(f"count of {what}: {value!r:.60} is empty")
     return low, high
 
 
@@ -194,16 +206,28 @@ def parse(jobspec: Json) -> Request:
     """Read a jobspec. Raises ValueError with a text for the user."""
     try:
         return _parse(jobspec)
+    except RecursionError as exc:
+        raise ValueError("malformed jobspec: nested too deeply") from exc
     except (AttributeError, KeyError, TypeError) as exc:
         raise ValueError(f"malformed jobspec: {exc!r}") from exc
 
 
+def _parse_duration(value: Json) -> float:
+    duration_s = float(value or 0.0)
+    if not 0 <= duration_s <= DURATION_MAX_S:
+        raise ValueError(f"duration: must be from 0 to {DURATION_MAX_S:.0f} seconds")
+    return duration_s
+
+
 def _parse(jobspec: Json) -> Request:
     system = jobspec.get("attributes", {}).get("system") or {}
-    fields: dict[str, Any] = {"duration_s": float(system.get("duration") or 0.0)}
+    fields: dict[str, Any] = {"duration_s": _parse_duration(system.get("duration"))}
+    resources = jobspec["resources"]
+    constraint = None
     if system.get("constraints"):
         fields["constraint"] = json.dumps(system["constraints"], sort_keys=True)
-    resources = jobspec["resources"]
+        constraint = dws.Raw(fields["constraint"].encode())
+    dws.check_bounds(resources, constraint)
     rabbits = [entry for entry in resources if entry["type"] == "storage_node"]
     others = [entry for entry in resources if entry["type"] != "storage_node"]
     if len(others) != 1 or len(rabbits) > 1:

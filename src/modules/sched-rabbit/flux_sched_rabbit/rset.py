@@ -10,6 +10,7 @@ from typing import Any
 
 from flux.hostlist import Hostlist
 from flux.idset import IDset
+from flux_k8s import dws
 
 from . import bits
 from .machine import NOBODY, Machine
@@ -24,19 +25,6 @@ GIB = 1 << 30
 
 def encode_idset(numbers: Iterable[int]) -> str:
     return str(IDset(",".join(map(str, sorted(numbers)))))
-
-
-def expand_idset(text: str) -> list[int]:
-    """Raises ValueError."""
-    return list(IDset(text))
-
-
-def expand_hosts(text: str) -> list[str]:
-    """Raises ValueError."""
-    try:
-        return list(Hostlist(text))
-    except OSError as exc:
-        raise ValueError(f"bad hostlist {text!r}") from exc
 
 
 def encode(
@@ -107,10 +95,13 @@ def rabbits_of_mapping(mapping: Any) -> dict[str, tuple[int, list[str]]]:
     """A rabbitmapping file as the machine wants it. Raises ValueError."""
     try:
         return {
-            name: (int(entry["capacity"]) // GIB, expand_hosts(entry["hostlist"]))
+            name: (
+                int(entry["capacity"]) // GIB,
+                dws.expand_hosts(entry["hostlist"]),
+            )
             for name, entry in mapping["rabbits"].items()
         }
-    except (AttributeError, KeyError, TypeError) as exc:
+    except (AttributeError, KeyError, OverflowError, TypeError) as exc:
         raise ValueError(f"not a rabbitmapping: {exc!r}") from exc
 
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 import errno
 import heapq
 import json
+import sys
 import time
 from typing import Any
 
 import flux.kvs
 from flux.brokermod import BrokerLogger, request_handler
+from flux.job import JobID
 from flux.scheduler import PendingJob, Scheduler
 from flux_k8s import names, texts
 
@@ -21,6 +23,11 @@ from .pool import RabbitPool
 
 DEFAULT_DEPTH = 8
 NOTIFIED_MAX = 16  # streams of sched-rabbit.notify, of which one is in use
+LINE_MAX = 500  # characters
+
+# JSON that Flux accepts is nested up to 2048 deep. Python counts calls of its decoder
+# as calls of functions, of which it allows 1000; those of other stacks are not so many.
+RECURSION_LIMIT = 10000
 
 
 def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
@@ -28,9 +35,11 @@ def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
     if not path:
         return {}
     try:
+        if not isinstance(path, str):
+            raise ValueError("must be the name of a file")
         with open(path, encoding="utf-8") as file:
             return rset.rabbits_of_mapping(json.load(file))
-    except (OSError, ValueError) as exc:
+    except (OSError, RecursionError, ValueError) as exc:
         raise ValueError(f"rabbit.mapping: {path}: {exc}") from exc
 
 
@@ -39,6 +48,11 @@ class CleanLogger(BrokerLogger):  # type: ignore[misc]
 
     def __call__(self, level: int, msg: str) -> None:
         super().__call__(level, texts.clean(msg))
+
+
+def one_line(text: str) -> str:
+    """A text with words of a user in it as one line for an eventlog or a log."""
+    return texts.clean(text[:LINE_MAX])
 
 
 class RabbitScheduler(Scheduler):  # type: ignore[misc]
@@ -112,10 +126,10 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         try:
             wanted = self.resources.parse_resource_request(jobspec)
             reason = self.resources.machine.infeasible(wanted)
-        except ValueError as exc:
-            reason = str(exc)
+        except Exception as exc:
+            reason = self._explain(JobID(jobid).f58, exc)
         if reason:
-            request.deny(reason)
+            request.deny(one_line(reason))
             return
         heapq.heappush(
             self._queue, PendingJob(jobid, priority, t_submit, request, wanted)
@@ -125,21 +139,83 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         """The note becomes that of an exception; words of the user are in it."""
         super().alloc_deny(msg, texts.clean(note) if note else note)
 
-    def schedule(self) -> None:
-        requests = (job.resource_request for job in self._queue)
-        planned = Pass(self.resources.machine, time.time(), self._depth, requests)
-        waiting = []
-        for job in sorted(self._queue):
-            decision = planned.consider(job.resource_request)
-            if decision.alloc is None:
-                waiting.append(job)
-                self._annotate(job, decision)
+    def feasibility_check(self, msg: Any, jobspec: Any) -> None:
+        errnum = errno.EOVERFLOW
+        try:
+            wanted = self.resources.parse_resource_request(jobspec)
+            reason = self.resources.machine.infeasible(wanted)
+        except Exception as exc:
+            reason = self._explain("feasibility", exc)
+            errnum = errno.EINVAL
+        if reason:
+            self.handle.respond_error(msg, errnum, one_line(reason))
+        else:
+            self.handle.respond(msg, None)
+
+    def _explain(self, who: str, exc: Exception) -> str:
+        """What to tell the user whose request has led to this. A ValueError is a
+        fault that has been looked for; all else is a defect, which is logged."""
+        if isinstance(exc, ValueError):
+            return str(exc)
+        fault = f"{type(exc).__name__}: {exc}"
+        self.log.error(one_line(f"{who}: {fault}"))
+        return f"the scheduler cannot make sense of this request ({fault})"
+
+    def _deny(self, job: PendingJob, exc: Exception) -> None:
+        """Refuse a job in the queue, and take back what it was given meanwhile."""
+        self.resources.free(job.jobid)
+        job.request.deny(one_line(self._explain(JobID(job.jobid).f58, exc)))
+
+    def _feasible(self, jobs: list[PendingJob]) -> list[PendingJob]:
+        """Those whose request can be met; the others are refused."""
+        result = []
+        for job in jobs:
+            try:
+                reason = self.resources.machine.infeasible(job.resource_request)
+            except Exception as exc:
+                self._deny(job, exc)
                 continue
-            wanted = job.resource_request
-            summary = rset.summarize(decision.alloc)
-            R = self.resources.commit(job.jobid, decision.alloc, wanted.duration_s)
-            job.request.success(R, {"sched": {"resource_summary": summary}})
+            if reason:
+                job.request.deny(one_line(reason))
+            else:
+                result.append(job)
+        return result
+
+    def schedule(self) -> None:
+        queue = sorted(self._queue)
+        try:
+            requests = (job.resource_request for job in queue)
+            planned = Pass(self.resources.machine, time.time(), self._depth, requests)
+        except Exception as exc:
+            self.log.error(one_line(f"{type(exc).__name__}: {exc}"))
+            self._queue = self._feasible(queue)
+            if len(self._queue) < len(queue):
+                self._request_schedule()
+            return
+        waiting = []
+        for at, job in enumerate(queue):
+            try:
+                if not self._consider(job, planned):
+                    waiting.append(job)
+            except Exception as exc:
+                self._deny(job, exc)
+                # The plan may be half made: go on with a new one.
+                self._queue = waiting + queue[at + 1 :]
+                self._request_schedule()
+                return
         self._queue = waiting  # sorted, so a heap too
+
+    def _consider(self, job: PendingJob, planned: Pass) -> bool:
+        """Start the job, or say what it waits for. Returns whether it starts."""
+        wanted = job.resource_request
+        decision = planned.consider(wanted)
+        if decision.alloc is None:
+            self._annotate(job, decision)
+            return False
+        summary = rset.summarize(decision.alloc)
+        R = self.resources.commit(job.jobid, decision.alloc, wanted.duration_s)
+        job.request.success(R, {"sched": {"resource_summary": summary}})
+        return True
 
     @staticmethod
     def _annotate(job: PendingJob, decision: Decision) -> None:
@@ -163,18 +239,12 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
         """Nodes that are gone for good take jobs with them."""
         nodes = len(self.resources.machine.nodes)
         if nodes < self._nodes:
-            waiting = []
-            for job in self._queue:
-                reason = self.resources.machine.infeasible(job.resource_request)
-                if reason:
-                    job.request.deny(reason)
-                else:
-                    waiting.append(job)
-            heapq.heapify(waiting)
-            self._queue = waiting
+            self._queue = self._feasible(self._queue)
+            heapq.heapify(self._queue)
         self._nodes = nodes
 
     def run(self) -> None:
+        sys.setrecursionlimit(max(sys.getrecursionlimit(), RECURSION_LIMIT))
         try:
             super().run()
         finally:
@@ -184,10 +254,10 @@ class RabbitScheduler(Scheduler):  # type: ignore[misc]
     @request_handler("config-reload")  # type: ignore[untyped-decorator]
     def config_reload(self, msg: Any) -> None:
         """Read the mapping, which may have changed, as the module dws does now."""
-        path = msg.payload.get("rabbit", {}).get("mapping")
         try:
+            path = msg.payload.get("rabbit", {}).get("mapping")
             self.resources.set_rabbits(read_mapping(path))
-        except ValueError as exc:
+        except (AttributeError, ValueError) as exc:
             self.handle.respond_error(msg, errno.EINVAL, str(exc))
             return
         self._mapping = path
