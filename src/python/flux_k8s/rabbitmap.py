@@ -81,12 +81,12 @@ def encode(hosts: Iterable[str]) -> str:
 
 def _decode(text: str) -> list[str]:
     """An RFC 29 hostlist as hosts. Raises MappingError."""
-    from flux.hostlist import Hostlist
+    from flux_k8s import dws
 
     try:
-        return list(Hostlist(text))
+        return dws.expand_hosts(text)
     except ValueError as exc:
-        raise MappingError(f"'{text}' is not a hostlist") from exc
+        raise MappingError(str(exc)) from exc
 
 
 def _capacities(

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+from flux_k8s import dws
+
 from flux_rabbit import cli, rpc, table, term
 from flux_rabbit.term import STYLES
 from flux_rabbit.timeline import STATES
@@ -151,15 +153,7 @@ def configure(
 
 def hosts(words: list[str]) -> list[str]:
     """The members of hostlists. Raises ValueError."""
-    from flux.hostlist import Hostlist
-
-    result = []
-    for word in words:
-        try:
-            result += list(Hostlist(word))
-        except ValueError:
-            raise ValueError(f"'{word}' is not a hostlist") from None
-    return result
+    return [host for word in words for host in dws.expand_hosts(word)]
 
 
 def _words(text: str | None) -> set[str]:

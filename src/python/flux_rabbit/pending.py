@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from flux_k8s import names
+from flux_k8s import dws, names
 
 from flux_rabbit import rpc
 from flux_rabbit.foresee import GIB
@@ -249,19 +249,19 @@ def explain(handle: rpc.Handle, job: Object) -> Pending | None:
     if held := _limits(system, job, handle):
         return Pending(held)
     status = nodes.get()
-    allowed, limited = _allowed(status["all"], system.get("constraints"))
+    allowed, limited = _allowed(status, system.get("constraints"))
     where = places(need, status, allowed, rabbits.get()["rabbits"])
     return Pending(told(need, where, limited), reasons(need, where))
 
 
-def _allowed(everything: Object, constraint: Object | None) -> tuple[set[str], bool]:
-    """The hosts of an R that satisfy a constraint (RFC 31), and whether others do
-    not."""
-    from flux.resource import ResourceSet
-
-    resources = ResourceSet(everything)
-    hosts = set(resources.nodelist)
+def _allowed(status: Object, constraint: Object | None) -> tuple[set[str], bool]:
+    """The hosts that satisfy a constraint (RFC 31), and whether others do not. One that
+    cannot be read is the scheduler's to refuse."""
+    hosts = dws.matching_hosts(status, None)
     if not constraint:
         return hosts, False
-    allowed = set(resources.copy_constraint(constraint).nodelist)
+    try:
+        allowed = dws.matching_hosts(status, constraint)
+    except ValueError:
+        return hosts, False
     return allowed, allowed != hosts

@@ -237,8 +237,8 @@ def check_rabbits(text: str) -> list[str]:
     from flux.hostlist import Hostlist
 
     try:
-        chosen = list(Hostlist(text))
-    except (OSError, ValueError):
+        chosen = dws.expand_hosts(text)
+    except ValueError:
         chosen = []
     if not chosen:
         raise ValueError(f"--dw-rabbits: '{text}' is not a hostlist of rabbits")
