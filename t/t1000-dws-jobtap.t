@@ -107,6 +107,18 @@ test_expect_success 'words are quoted in whole characters' '
 		grep "type .$shift€.* is not one of raw" err || return 1
 	done
 '
+test_expect_success 'constraints are bounded' '
+	test_must_fail dws_submit_with "$(dws_nested 33)" -S dw="$GOOD" 2>err &&
+	grep "constraints: nested too deeply" err &&
+	test_must_fail dws_submit_with "{\"hostlist\": [\"a[0-999999]\"]}" \
+		-S dw="$GOOD" 2>err &&
+	grep "constraints: more than 65536 hosts" err
+'
+test_expect_success 'so is the name of a group' '
+	word=$(printf "a%.0s" $(seq 70000)) &&
+	test_must_fail submit_dw -S dw_group=$word true 2>err &&
+	grep "dw_group must be the name" err
+'
 test_expect_success 'jobs without dw are left alone' '
 	jobid=$(flux submit -S dw_failure_tolerance=few -S dw_group=[] true) &&
 	expect $jobid clean &&

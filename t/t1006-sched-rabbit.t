@@ -531,6 +531,30 @@ test_expect_success 'they hold for updates, too' '
 	flux update $a duration=30m &&
 	flux cancel $a
 '
+test_expect_success 'a job whose constraints are nested too deeply is refused' '
+	a=$(dws_submit_with "$(dws_nested 330)") &&
+	expect $a exception -m type=alloc >out &&
+	grep "constraints: nested too deeply" out &&
+	a=$(dws_submit_with "$(dws_nested 31)") &&
+	expect $a clean &&
+	flux job info $a eventlog >log &&
+	test_must_fail grep exception log
+'
+test_expect_success 'so is one that names more hosts than any machine has' '
+	a=$(dws_submit_with "{\"hostlist\": [\"node[0-999999]\"]}") &&
+	expect $a exception -m type=alloc >out &&
+	grep "constraints: more than .* hosts" out
+'
+test_expect_success 'ranks that there are not are passed over' '
+	a=$(dws_submit_with "{\"ranks\": [\"0-9999999\"]}") &&
+	expect $a clean &&
+	flux job info $a R >R
+'
+test_expect_success 'the scheduler lives, and none of that was an error of it' '
+	flux dmesg >log &&
+	test_must_fail grep "sched-rabbit.*RecursionError" log &&
+	flux run -n1 -t 1m true
+'
 test_expect_success 'rabbits that are in R are storage nodes' '
 	jq ".rabbits = {
 		node2: {capacity: 107374182400, hostlist: \"node[0-1]\"},

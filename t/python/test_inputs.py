@@ -99,3 +99,15 @@ def test_nothing_is_read_of_what_jobs_write_to_the_kvs():
             if path.suffix in (".c", ".h", ".py") and "test" not in path.parts:
                 text = path.read_text(encoding="utf8")
                 assert not re.search(r'"[^"\n]*\bguest[./"]', text), path
+
+
+def test_lists_are_expanded_in_one_place():
+    """What Flux' own functions expand is not bounded."""
+    call = re.compile(r"[^_]\b(hostlist_decode|hostlist_append|idset_decode\w*) \(")
+    found = [
+        f"{path.relative_to(TOP)}: {name}"
+        for path in sorted((TOP / "src").rglob("*.c"))
+        if path.name != "lists.c" and "test" not in path.parts
+        for name in call.findall(path.read_text())
+    ]
+    assert found == []

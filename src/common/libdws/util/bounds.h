@@ -16,7 +16,7 @@
 #define DWS_MAX_HOSTS 65536 // ranks of an instance, too
 #define DWS_MAX_HOST_NAME 255
 #define DWS_MAX_CHILDREN 65536 // cores or gpus of a node
-#define DWS_MAX_VERTICES 8000000
+#define DWS_MAX_VERTICES 2000000
 #define DWS_MAX_NODES_PER_RABBIT 65536
 #define DWS_MAX_ALLOCATIONS 100000
 #define DWS_DIRECTIVE_BYTES 65536 // what a site may change
