@@ -540,11 +540,6 @@ test_expect_success 'a job whose constraints are nested too deeply is refused' '
 	flux job info $a eventlog >log &&
 	test_must_fail grep exception log
 '
-test_expect_success 'so is one that names more hosts than any machine has' '
-	a=$(dws_submit_with "{\"hostlist\": [\"node[0-999999]\"]}") &&
-	expect $a exception -m type=alloc >out &&
-	grep "constraints: more than .* hosts" out
-'
 test_expect_success 'ranks that there are not are passed over' '
 	a=$(dws_submit_with "{\"ranks\": [\"0-9999999\"]}") &&
 	expect $a clean &&

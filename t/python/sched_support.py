@@ -82,6 +82,7 @@ class Handle:
     def __init__(self, mapping: str | None) -> None:
         self.mapping = mapping
         self.answer: Any = None
+        self.handle = None
 
     def conf_get(self, key: str) -> str | None:
         return self.mapping
@@ -97,6 +98,8 @@ class Handle:
 
 class Log:
     """Has what is logged as an error: defects."""
+
+    level = 7
 
     def __init__(self) -> None:
         self.errors: list[str] = []
@@ -139,6 +142,7 @@ def make_scheduler(mapping: str | None = None) -> Any:
         ),
     ):
         scheduler = LightScheduler(Handle(mapping))
+    scheduler.log = Log()
     R = {
         "version": 1,
         "execution": {

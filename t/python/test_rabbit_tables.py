@@ -17,8 +17,8 @@ RABBITS = [
 ]
 JOB = {"id": 1, "userid": 0, "phase": "depend", "waiting": "", "exception": False}
 JOBS = [
-    listing.job_row(JOB, 100.0),
-    listing.job_row({**JOB, "workflow": {"desired": "Setup", "since": 1.0}}, 100.0),
+    listing.job_row(JOB),
+    listing.job_row({**JOB, "workflow": {"desired": "Setup", "age": 99.0}}),
 ]
 JOB_ID = table.JobId(1)
 RULE: Any = {"value": 2**30, "rule": "all"}

@@ -381,3 +381,13 @@ def test_size() -> None:
     assert str(units.Size(1536)) == "1.5KiB"
     assert f"{units.Size(1 << 40):>8}" == "  1.0TiB"
     assert f"{units.Size(1 << 40):d}" == "1099511627776"
+
+
+@pytest.mark.parametrize("age", [0.0, 1e9])
+def test_a_clock_that_was_set_does_not_matter(age: float) -> None:
+    workflow = {"desired": "Setup", "state": "Setup", "ready": False}
+    active = {"workflow": {**workflow, "since": 1.0, "age": age}}
+    line = timeline.build(NUMBER, upto(100), {}, active=active)
+    assert line.end >= T0 + 63.5
+    for row in picture.text(line, 80):
+        assert sum(len(text) for text, _ in row) <= 80

@@ -27,7 +27,7 @@ class CannotDraw(Exception):
 def _cells(begin: float, end: float, line: Timeline, width: int) -> tuple[int, int]:
     """First and last column of a bar; nothing is too short to be seen."""
     scale = width / max(line.end - line.begin, 1e-9)
-    first = min(int((begin - line.begin) * scale), width - 1)
+    first = max(0, min(int((begin - line.begin) * scale), width - 1))
     last = min(max(first + 1, round((end - line.begin) * scale)), width)
     return first, last
 

@@ -142,6 +142,10 @@ class Events:
     def begin(self) -> float:
         return float(self._events[0]["timestamp"])
 
+    @property
+    def last(self) -> float:
+        return max(float(event["timestamp"]) for event in self._events)
+
 
 def _phases(events: Events) -> list[Span]:
     """What Flux did, one phase after the other."""
@@ -278,6 +282,8 @@ def build(
         if told.get("since"):
             now = float(told["since"]) + float(told["age"])
     events = Events(eventlog)
+    # Clocks can be set back.
+    now = max(now, events.last)
     over = events.when("clean")
     durations = {}
     for state, text in timings.items():
