@@ -340,7 +340,7 @@ test_expect_success 'started again, it lets that run when the data is out' '
 '
 # waits JOBID: for what its user may have at one time, and without a workflow
 waits () {
-	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $1 "15 GiB: 15 GiB of the 20 GiB" &&
+	flux python "$DWS_SRCDIR/t/scripts/wait_note.py" $1 "15 GiB: 15.29 GiB of the 20 GiB" &&
 	! dws_k8s get workflows $(dws_workflow $1)
 }
 export -f waits

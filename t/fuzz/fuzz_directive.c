@@ -82,6 +82,8 @@ static const char *variable_end (const char *s)
  */
 static void check_word (const char *word, size_t len)
 {
+    const char *value = strchr (word, '=');
+
     for (const char *s = word; s < word + len; s++) {
         const char *end = variable_end (s);
 
@@ -92,7 +94,7 @@ static void check_word (const char *word, size_t len)
         else if (strchr ("$`;&|<>(){}[]*?~%!^\"'\\", *s)
                  || (*s == '#' && s > word))
             abort ();
-        if (!strncmp (s, "..", 2) && s > word && strchr ("/=", s[-1])
+        if (!strncmp (s, "..", 2) && s > word && (s[-1] == '/' || s - 1 == value)
             && (s + 2 == word + len || s[2] == '/'))
             abort ();
     }

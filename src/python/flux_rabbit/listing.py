@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from types import SimpleNamespace
@@ -260,9 +261,12 @@ def waits_for(job: Object) -> str:
 
 def age_of(job: Object) -> float | None:
     """How long a job's workflow is in its state, None if that is not known. The module
-    tells: clocks differ from node to node."""
+    tells, as clocks differ from node to node; that of a release before does not."""
     workflow = job.get("workflow") or {}
-    return float(workflow["age"]) if workflow.get("since") else None
+    if not workflow.get("since"):
+        return None
+    age = workflow.get("age", time.time() - workflow["since"])
+    return max(0.0, float(age))
 
 
 def job_row(job: Object) -> table.Row:

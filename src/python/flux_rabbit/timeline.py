@@ -279,7 +279,7 @@ def build(
     told = (active or {}).get("workflow") or {}
     if now is None:
         now = time.time()
-        if told.get("since"):
+        if told.get("since") and "age" in told:
             now = float(told["since"]) + float(told["age"])
     events = Events(eventlog)
     # Clocks can be set back.
