@@ -10,6 +10,7 @@
 
 #include "clean.h"
 #include "error.h"
+#include "unseen.h"
 
 void dws_trim_utf8 (char *s, size_t len)
 {
@@ -21,33 +22,21 @@ void dws_trim_utf8 (char *s, size_t len)
         s[start - 1] = '\0';
 }
 
-/* The length of the UTF-8 sequence that 's' begins with, 0 if it is not whole.
- */
-static size_t character (const unsigned char *s)
-{
-    size_t len = *s < 0x80 ? 1
-                 : (*s & 0xe0) == 0xc0 ? 2
-                 : (*s & 0xf0) == 0xe0 ? 3
-                 : (*s & 0xf8) == 0xf0 ? 4 : 0;
-
-    for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    return len;
-}
-
 void dws_whole_utf8 (char *s)
 {
+    const char *end = s + strlen (s);
     char *to = s;
 
-    while (*s) {
-        size_t len = character ((unsigned char *)s);
+    while (s < end) {
+        size_t len;
 
-        if (len == 0)
+        if (dws_character (s, end, &len) == DWS_UNREADABLE && len == 1)
             s++;
-        for (size_t i = 0; i < len; i++)
-            *to++ = *s++;
+        else {
+            memmove (to, s, len);
+            to += len;
+            s += len;
+        }
     }
     *to = '\0';
 }

@@ -8,25 +8,29 @@
 
 #include "unseen.h"
 
-#define UNREADABLE 0xfffd
-
 struct range {
     uint32_t first;
     uint32_t last;
 };
 
-/* In order.
+/* Controls, formats, separators of lines: in order. Characters that Unicode has not
+ * given out count where their neighbours do.
  */
-static const struct range ranges[] = {
-    { 0x0000, 0x001f }, { 0x007f, 0x00a0 }, { 0x00ad, 0x00ad },
+static const struct range hidden[] = {
+    { 0x0000, 0x001f }, { 0x007f, 0x009f }, { 0x00ad, 0x00ad },
     { 0x0600, 0x0605 }, { 0x061c, 0x061c }, { 0x06dd, 0x06dd },
     { 0x070f, 0x070f }, { 0x0890, 0x0891 }, { 0x08e2, 0x08e2 },
-    { 0x1680, 0x1680 }, { 0x180e, 0x180e }, { 0x2000, 0x200f },
-    { 0x2028, 0x202f }, { 0x205f, 0x206f }, { 0x3000, 0x3000 },
-    { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb }, { UNREADABLE, UNREADABLE },
+    { 0x180e, 0x180e }, { 0x200b, 0x200f }, { 0x2028, 0x202e },
+    { 0x2060, 0x206f }, { 0xfeff, 0xfeff }, { 0xfff9, 0xfffb },
     { 0x110bd, 0x110bd }, { 0x110cd, 0x110cd }, { 0x13430, 0x1343f },
-    { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0001, 0xe0001 },
-    { 0xe0020, 0xe007f },
+    { 0x1bca0, 0x1bca3 }, { 0x1d173, 0x1d17a }, { 0xe0000, 0xe007f },
+};
+
+/* White space besides blank and tab: in order.
+ */
+static const struct range spaces[] = {
+    { 0x00a0, 0x00a0 }, { 0x1680, 0x1680 }, { 0x2000, 0x200a },
+    { 0x202f, 0x202f }, { 0x205f, 0x205f }, { 0x3000, 0x3000 },
 };
 
 static const struct {
@@ -56,11 +60,12 @@ static const struct {
     { 0x2060, "WORD JOINER" },
     { 0x3000, "IDEOGRAPHIC SPACE" },
     { 0xfeff, "BYTE ORDER MARK" },
-    { UNREADABLE, "REPLACEMENT CHARACTER" },
+    { DWS_UNREADABLE, "REPLACEMENT CHARACTER" },
 };
 
 uint32_t dws_character (const char *s, const char *end, size_t *len)
 {
+    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     unsigned char first = *s;
     size_t n = first < 0x80 ? 1
                : (first & 0xe0) == 0xc0 ? 2
@@ -70,23 +75,37 @@ uint32_t dws_character (const char *s, const char *end, size_t *len)
 
     *len = 1;
     if (n == 0 || (size_t)(end - s) < n)
-        return UNREADABLE;
+        return DWS_UNREADABLE;
     for (size_t i = 1; i < n; i++) {
         if ((s[i] & 0xc0) != 0x80)
-            return UNREADABLE;
+            return DWS_UNREADABLE;
         c = c << 6 | (s[i] & 0x3f);
     }
+    if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+        return DWS_UNREADABLE;
     *len = n;
     return c;
 }
 
-bool dws_is_unseen (uint32_t c)
+static bool is_in (const struct range *ranges, size_t count, uint32_t c)
 {
-    for (size_t i = 0; i < sizeof (ranges) / sizeof (ranges[0]); i++) {
+    for (size_t i = 0; i < count; i++) {
         if (c <= ranges[i].last)
             return c >= ranges[i].first;
     }
     return false;
+}
+
+bool dws_is_hidden (uint32_t c)
+{
+    return is_in (hidden, sizeof (hidden) / sizeof (hidden[0]), c);
+}
+
+bool dws_is_unseen (uint32_t c)
+{
+    return dws_is_hidden (c)
+           || is_in (spaces, sizeof (spaces) / sizeof (spaces[0]), c)
+           || c == DWS_UNREADABLE;
 }
 
 bool dws_ends_line (uint32_t c)

@@ -12,10 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* U+FFFD, in the place of bytes that are no UTF-8.
+ */
+#define DWS_UNREADABLE 0xfffd
+
 /* The character that begins at 's', before 'end', and its length in bytes. A byte that
- * begins none of UTF-8 is U+FFFD.
+ * begins none of UTF-8 (incomplete, longer than need be, no character) is U+FFFD, of
+ * length 1.
  */
 uint32_t dws_character (const char *s, const char *end, size_t *len);
+
+/* Is it a control or format character, or does it separate lines (Cc, Cf, Zl, Zp)?
+ */
+bool dws_is_hidden (uint32_t c);
 
 /* Is it one of them, and no blank? So is U+FFFD, which stands for bytes that were no
  * UTF-8.
