@@ -53,6 +53,18 @@ def test_deep_resources():
     assert "nested too deeply" in ask(make_scheduler(), resources=[deep]).note
 
 
+def test_what_is_far_too_long_is_not_parsed():
+    many = {"ranks": ["1234567"] * 1_000_000}
+    for what, asked in (
+        ("constraints", {"constraint": many}),
+        ("resources", {"resources": [many]}),
+    ):
+        note = ask(make_scheduler(), **asked).note
+        assert f"{what}: more than {dws.BOUNDS_BYTES} bytes of JSON" in note
+    joined = {"and": [{"ranks": ["0-3"]}, {"ranks": ["0"] * 500_000}]}
+    assert ask(make_scheduler(), joined).R is not None
+
+
 def test_a_constraint_that_the_plugin_has_joined_another_to():
     joined = {"or": [{"properties": ["rabbit"]}, {"and": [nested(31), {}]}]}
     assert ask(make_scheduler(), joined).R is not None

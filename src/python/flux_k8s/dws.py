@@ -49,6 +49,10 @@ class NoSpaceError(ValueError):
     """The storage cannot be placed on the rabbits of the job."""
 
 
+# JSON text of what libdws/util/bounds.h allows is shorter.
+BOUNDS_BYTES = 8 << 20
+
+
 class Raw(bytes):
     """JSON text that is handed on as it is: large files need no decoding."""
 
@@ -233,11 +237,25 @@ def location_constraint(
     return _call("location_constraint", breakdowns, servers, mapping)
 
 
+def _bounded(what: str, value: Json) -> Raw | None:
+    """The JSON text of a value; to parse one that is far too long takes seconds."""
+    if value is None:
+        return None
+    text = value if isinstance(value, Raw) else Raw(json.dumps(value).encode())
+    if len(text) > BOUNDS_BYTES:
+        raise ValueError(f"{what}: more than {BOUNDS_BYTES} bytes of JSON")
+    return text
+
+
 def check_bounds(resources: Json, constraints: Json) -> None:
     """Raises ValueError, with a text for the user, if a job's resources or constraints
     (or their JSON text, Raw) are nested more deeply, or are larger, than those of any
     job may be once flux-dws has added to them."""
-    _call("bounds", resources, constraints)
+    _call(
+        "bounds",
+        _bounded("resources", resources),
+        _bounded("constraints", constraints),
+    )
 
 
 def expand_hosts(hostlist: str) -> list[str]:

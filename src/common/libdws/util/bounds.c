@@ -31,11 +31,13 @@ static int refuse (const struct tally *t, size_t limit, const char *unit)
                       unit);
 }
 
+/* An empty string counts as well: a list of hosts or ranks may have any number of them.
+ */
 static int add_text (struct tally *t, const char *s)
 {
     size_t limit = t->ours ? OUR_TEXT : DWS_MAX_TEXT;
 
-    t->text += strlen (s);
+    t->text += *s ? strlen (s) : 1;
     return t->text > limit ? refuse (t, limit, "bytes") : 0;
 }
 

@@ -30,7 +30,7 @@
  */
 #define DWS_MAX_DEPTH 64 // arrays and objects in each other: 32 times "and"
 #define DWS_MAX_VALUES 1024 // without entries of "hostlist" and "ranks"
-#define DWS_MAX_TEXT 65536 // bytes of all strings
+#define DWS_MAX_TEXT 65536 // bytes of all strings, of an empty one 1
 
 /* Does a user's job ask for no more than that? 'o' is its resources (RFC 14) or its
  * constraints (RFC 31), NULL if it has none; hosts are counted in lists of

@@ -75,6 +75,8 @@ static void test_text (void **state)
     check (many ("ranks", "1234567", 9400), false, "more than 65536 bytes");
     check (many ("ranks", "1234567", 9400), true, NULL);
     check (many ("ranks", "1234567", 200000), true, "bytes");
+    check (many ("ranks", "", 60000), false, NULL);
+    check (many ("ranks", "", 70000), false, "more than 65536 bytes");
 }
 
 static void test_hosts (void **state)
