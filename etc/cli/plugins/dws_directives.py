@@ -17,7 +17,7 @@ PACKAGES = "@PACKAGES@"
 WHERE = ("rabbits", "near")
 # Lines of a script that ask for storage are among those. Characters that are not seen
 # may be around the "#".
-MARKS = r"(?im)^[^!-~]*#+[^!-~]*(?:DW|BB|flux:.*(?:dw|coral2))"
+MARKS = r"(?im)^[^!-~\n]*#+[^!-~\n]*(?:DW|BB|flux:.*(?:dw|coral2))"
 # Of a program that is run, and may not be a script that somebody has written.
 MOST_BYTES = 1 << 20
 # Where flux batch and flux alloc have their command; it may begin with "--".
