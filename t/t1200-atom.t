@@ -49,6 +49,12 @@ atom_notice () {
 atom_config () {
 	cat >>"$DWS_TMP/conf.d/test.toml" && flux config reload
 }
+# atom_timeouts POST DELETE
+atom_timeouts () {
+	sed -i -e "s/^post_timeout.*/post_timeout = $1/" \
+		-e "s/^delete_timeout.*/delete_timeout = $2/" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload
+}
 
 test_expect_success 'a job that shares its node, and one that has it alone' '
 	shared=$(flux submit -n1 -c1 true) &&
@@ -66,8 +72,8 @@ test_expect_success 'configure' '
 	atom_config <<-EOF
 	[atom]
 	unix_socket_file = "$PWD/atom.sock"
-	post_timeout = 0.5
-	delete_timeout = 0.5
+	post_timeout = 30
+	delete_timeout = 30
 	EOF
 '
 test_expect_success 'begin and end are told' '
@@ -163,6 +169,7 @@ test_expect_success 'a begin that fails drains the node, with the reason' '
 	flux resource undrain node0
 '
 test_expect_success 'no answer in time drains too' '
+	atom_timeouts 0.5 0.5 &&
 	atom_start "{\"delay_s\": 600}" &&
 	test_must_fail atom_notice begin 2>err && atom_stop &&
 	grep "no answer in 0.5 s" err &&
@@ -191,9 +198,7 @@ test_expect_success '400 for ever ends before the alarm, and drains' '
 	flux resource undrain node0
 '
 test_expect_success 'an end that hangs ends before the alarm, and drains nothing' '
-	sed -i "s/^delete_timeout.*/delete_timeout = 600/" \
-		"$DWS_TMP/conf.d/test.toml" &&
-	flux config reload &&
+	atom_timeouts 30 600 &&
 	atom_start "{\"delay_s\": 600}" &&
 	atom_notice end --alarm 4 2>err && atom_stop &&
 	grep "no answer in" err &&
