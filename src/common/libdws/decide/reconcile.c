@@ -276,7 +276,10 @@ int reconcile_without (int skip,
         errno = EINVAL;
         return -1;
     }
-    memset (out, 0, sizeof (*out));
+    // Not all of it, which is some kilobytes: append_action () clears what is used.
+    out->count = 0;
+    out->wake = 0.;
+    out->reason = NULL;
     if (wf && wf->stray) {
         adopt (&v);
         return 0;

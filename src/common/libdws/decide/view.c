@@ -55,6 +55,7 @@ static struct dws_action *append_action (struct view *v,
     /* No row comes near the limit: the tests visit all of them. */
     struct dws_action *a = &v->out->list[v->out->count++];
 
+    memset (a, 0, sizeof (*a));
     a->kind = kind;
     return a;
 }

@@ -125,12 +125,11 @@ static void follow (struct set *set, size_t start, enum model_world world,
 {
     size_t path[PATH_MAX_STEPS];
     size_t count = 0;
-    struct model m = set->list[start];
+    size_t index = start;
 
-    while (!check->failure) {
-        size_t index = set_add (set, &m);
-        if ((set->flags[index] & (1 << world)))
-            break;
+    while (!check->failure && !(set->flags[index] & (1 << world))) {
+        struct model m = set->list[index];
+
         path[count++] = index;
         if (model_over (&m) && m.maybe)
             check->failure = "nodes stay drained";
@@ -141,6 +140,7 @@ static void follow (struct set *set, size_t start, enum model_world world,
             check->end = m;
             break;
         }
+        index = set_add (set, &m);
     }
     if (check->failure)
         return;
