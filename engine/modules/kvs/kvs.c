@@ -58,31 +58,6 @@ static void respond_commit (struct kvs *kvs, const flux_msg_t *msg, int errnum)
     }
 }
 
-static void version_waiters_run (struct kvs *kvs)
-{
-    const flux_msg_t *msg = flux_msglist_first (kvs->version_waiters);
-    const char *name;
-    struct ns *ns;
-    int seq;
-
-    while (msg) {
-        if (flux_request_unpack (msg,
-                                 NULL,
-                                 "{s:s s:i}",
-                                 "namespace", &name,
-                                 "rootseq", &seq) < 0
-            || !(ns = ns_find (kvs, name))) {
-            (void)flux_respond_error (kvs->h, msg, ENOTSUP, NULL);
-            flux_msglist_delete (kvs->version_waiters);
-        }
-        else if (ns->seq >= seq) {
-            (void)flux_respond_pack (kvs->h, msg, "{s:i}", "rootseq", ns->seq);
-            flux_msglist_delete (kvs->version_waiters);
-        }
-        msg = flux_msglist_next (kvs->version_waiters);
-    }
-}
-
 void kvs_flush (struct kvs *kvs)
 {
     struct batch *b = kvs->batch;
@@ -109,7 +84,6 @@ void kvs_flush (struct kvs *kvs)
     }
     b->errnum = 0;
     watchers_run (kvs->watchers);
-    version_waiters_run (kvs);
 }
 
 /* Nothing else is to be done now: all that has arrived is in.
@@ -312,20 +286,9 @@ error:
     respond_error (h, msg, NULL);
 }
 
-static void disconnect_cb (flux_t *h,
-                           flux_msg_handler_t *mh,
-                           const flux_msg_t *msg,
-                           void *arg)
-{
-    struct kvs *kvs = arg;
-
-    (void)flux_msglist_disconnect (kvs->version_waiters, msg);
-}
-
 static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "kvs.lookup", lookup_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "kvs.commit", commit_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "kvs.disconnect", disconnect_cb, FLUX_ROLE_USER },
     FLUX_MSGHANDLER_TABLE_END,
 };
 
@@ -382,7 +345,6 @@ static void kvs_destroy (struct kvs *kvs)
     flux_msg_handler_delvec (kvs->ns_handlers);
     flux_msg_handler_delvec (kvs->handlers);
     watchers_destroy (kvs->watchers);
-    flux_msglist_destroy (kvs->version_waiters);
     snapshots_destroy (kvs->snapshots);
     while (kvs->namespaces)
         ns_remove (kvs, kvs->namespaces);
@@ -400,7 +362,6 @@ static struct kvs *kvs_create (flux_t *h, const char *dir)
     kvs->h = h;
     if (!(kvs->batch = calloc (1, sizeof (*kvs->batch)))
         || !(kvs->snapshots = snapshots_create ())
-        || !(kvs->version_waiters = flux_msglist_create ())
         || !(kvs->batch->commits = flux_msglist_create ())
         || !(kvs->batch->idle = flux_idle_watcher_create (r, idle_cb, kvs))
         || open_store (kvs, dir) < 0

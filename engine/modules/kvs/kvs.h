@@ -33,7 +33,6 @@ struct kvs {
     struct store *store;        // or NULL
     struct batch *batch;
     struct watchers *watchers;
-    struct flux_msglist *version_waiters;
     struct snapshots *snapshots;
     flux_msg_handler_t **handlers;
     flux_msg_handler_t **ns_handlers;
