@@ -2,82 +2,16 @@
 """flux.job: jobspecs, and the programs that look at them on their way in"""
 
 import json
-import tempfile
 
 from flux import job
-from flux.job import Jobspec, JobspecV1, validate_jobspec
-from flux.job.directives import Directive, DirectiveParser, MultiLine
+from flux.job import JobspecV1, validate_jobspec
 from flux.job.frobnicator import FrobnicatorPlugin, JobFrobnicator
-from flux.job.Jobspec import validate_counts
 from flux.job.validator import JobValidator, ValidatorPlugin
 from flux.job.validator.validator import ValidatorJobInfo, ValidatorResult
 from support import Case
 
 
 class TestJobspec(Case):
-    def test_properties(self):
-        spec = self.jobspec("a", "b", num_nodes=2, num_tasks=4, cores_per_task=2)
-        self.assertEqual((spec.version, spec.tasks[0]["command"]), (1, ["a", "b"]))
-        self.assertEqual([r["type"] for r in spec], ["node", "slot", "core"])
-        self.assertEqual(
-            dict(spec.resource_counts()), {"node": 2, "slot": 4, "core": 8}
-        )
-        self.assertEqual(len(list(spec.resource_walk())), 3)
-        for name, value in (
-            ("cwd", "/tmp"),
-            ("queue", "batch"),
-            ("environment", {"A": "B"}),
-            ("input", "/in"),
-            ("output", "/out"),
-            ("error", "/err"),
-            ("duration", 60.0),
-            ("unbuffered", True),
-            ("unbuffered", False),
-        ):
-            setattr(spec, name, value)
-            self.assertEqual(getattr(spec, name), value, name)
-        self.assertEqual(
-            (spec.stdin, spec.stdout, spec.stderr), ("/in", "/out", "/err")
-        )
-        spec.stdin, spec.stderr = "/i", "/e"
-        self.assertEqual((spec.input, spec.error), ("/i", "/e"))
-        self.assertEqual(spec.getattr("system.cwd"), "/tmp")
-        with self.assertRaises(KeyError):
-            spec.getattr("system.nosuch")
-        self.assertEqual(spec.attributes["system"]["queue"], "batch")
-        for name, value, error in (
-            ("duration", -1, ValueError),
-            ("duration", [], TypeError),
-            ("queue", 1, TypeError),
-            ("cwd", 1, ValueError),
-            ("environment", 1, ValueError),
-            ("input", 1, TypeError),
-            ("unbuffered", 1, TypeError),
-        ):
-            with self.assertRaises(error):
-                setattr(spec, name, value)
-        self.assertIn("JobspecV1(", repr(spec))
-        self.assertIn("'version': 1", str(spec))
-
-    def test_validate(self):
-        text = self.jobspec().dumps()
-        self.assertTrue(validate_jobspec(text)[0])
-        self.assertIsInstance(validate_jobspec(text, 1)[1], JobspecV1)
-        for change, error in (
-            ({"version": 2}, ValueError),
-            ({"resources": {}}, TypeError),
-            ({"resources": [{"type": "slot"}]}, ValueError),
-            ({"tasks": [{}]}, ValueError),
-            ({"attributes": {}}, ValueError),
-            ({"extra": 1}, ValueError),
-        ):
-            with self.assertRaises(error, msg=change):
-                validate_jobspec(json.dumps({**json.loads(text), **change}), 1)
-        with self.assertRaises(ValueError):
-            validate_counts([{"type": "core", "count": "1-2"}])
-        with self.assertRaises(ValueError):
-            self.jobspec(num_tasks=0)
-
     def test_constraints(self):
         """Hosts must be the instance's."""
         spec = json.loads(self.jobspec().dumps())
@@ -87,15 +21,6 @@ class TestJobspec(Case):
             spec["attributes"]["system"]["constraints"] = bad
             with self.assertRaises((TypeError, ValueError)):
                 validate_jobspec(json.dumps(spec))
-
-    def test_yaml(self):
-        text = self.jobspec().dumps()
-        spec = Jobspec.from_yaml_stream(text)
-        self.assertEqual(json.loads(spec.dumps()), json.loads(text))
-        with tempfile.NamedTemporaryFile("w") as file:
-            file.write(text)
-            file.flush()
-            self.assertEqual(JobspecV1.from_yaml_file(file.name).version, 1)
 
     def test_per_resource(self):
         spec = JobspecV1.per_resource(
@@ -128,28 +53,6 @@ class TestJobspec(Case):
         self.assertIn(info.nodelist, ("node1", "node2"))
         with self.assertRaises(TypeError):
             spec.apply_options(nosuch=1)
-
-    def test_files(self):
-        spec = self.jobspec()
-        spec.add_file("hello", "text\n", perms=0o700)
-        files = spec.getattr("system.files")
-        self.assertEqual(
-            (files["hello"]["data"], files["hello"]["encoding"]), ("text\n", "utf-8")
-        )
-        with self.assertRaises(TypeError):
-            spec.add_file("x", 7)
-
-    def test_directives(self):
-        script = ["#!/bin/sh\n", "# flux: -N2 --setattr=x='a b'\n", "true\n"]
-        parser = DirectiveParser(script)
-        self.assertEqual(parser.directives[0].args, ["-N2", "--setattr=x=a b"])
-        self.assertEqual(str(Directive("-n1", 1)), "SETARGS(['-n1'])")
-        self.assertEqual(parser.script, "".join(script))
-        many = DirectiveParser(['# flux: --x="""\n', "# flux: a\n", '# flux: """\n'])
-        self.assertEqual(many.directives[0].args, ["--x=a\n"])
-        with self.assertRaises(ValueError):
-            Directive("nonsense")
-        self.assertFalse(MultiLine().inprogress)
 
 
 class TestPrograms(Case):

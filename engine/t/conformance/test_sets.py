@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""flux.hostlist, flux.idset, flux.constraint"""
+"""flux.hostlist, flux.idset"""
 
 import errno
-import unittest
 
 from flux import hostlist, idset
-from flux.constraint.parser import (
-    ConstraintLexer,
-    ConstraintParser,
-    ConstraintSyntaxError,
-)
 from flux.hostlist import Hostlist
 from flux.idset import IDSET_FLAG_BRACKETS, IDSET_FLAG_RANGE, IDset
 from support import Case
@@ -210,63 +204,3 @@ class TestIDset(Case):
         self.assertFalse(a == b)
         with self.assertRaises(TypeError):
             a.equal("1-5")
-
-
-class TestConstraint(unittest.TestCase):
-    class Parser(ConstraintParser):
-        operator_map = {None: "properties", "host": "hostlist"}
-        split_values = {"properties": ","}
-        combined_terms = {"properties"}
-
-    def test_parse(self):
-        parser = self.Parser()
-        for text, constraint in (
-            ("a", {"properties": ["a"]}),
-            ("a,b", {"properties": ["a", "b"]}),
-            ("a b", {"properties": ["a", "b"]}),
-            ("a & b && c and d", {"properties": ["a", "b", "c", "d"]}),
-            ("a|b", {"or": [{"properties": ["a"]}, {"properties": ["b"]}]}),
-            ("-a", {"not": [{"properties": ["a"]}]}),
-            ("not (a or b)", None),
-            ("host:h[1-2]", {"hostlist": ["h[1-2]"]}),
-            ("'host:a b'", {"hostlist": ["a b"]}),
-            ('"host:a b"', {"hostlist": ["a b"]}),
-            ("rank:0 host:a", {"and": [{"rank": ["0"]}, {"hostlist": ["a"]}]}),
-        ):
-            result = parser.parse(text)
-            if constraint:
-                self.assertEqual(result, constraint, text)
-            else:
-                self.assertEqual(list(result), ["not"])
-
-    def test_errors(self):
-        parser = self.Parser()
-        for text, error in (
-            ("(a", "Unclosed parenthesis in position 0"),
-            ("a)", "parenthes"),
-            ("a |", "Unexpected end of input in 'a |'"),
-            ("| a", "Invalid token '|' at position 0"),
-            ("'a", "quot"),
-            ('"a', "quot"),
-        ):
-            with self.assertRaisesRegex(
-                ConstraintSyntaxError, error.replace("|", "[|]")
-            ):
-                parser.parse(text)
-        with self.assertRaisesRegex(ConstraintSyntaxError, "operator"):
-            ConstraintParser().parse("a")
-
-    def test_operators(self):
-        self.assertIsNone(self.Parser().invalid_operator("host"))
-        self.assertEqual(
-            self.Parser().combine_like_terms({"properties": ["a"]}, {"rank": ["1"]}),
-            {"and": [{"properties": ["a"]}, {"rank": ["1"]}]},
-        )
-
-    def test_lexer(self):
-        lexer = ConstraintLexer()
-        lexer.input("a&(-b)")
-        kinds = []
-        while token := lexer.token():
-            kinds.append(token.type)
-        self.assertEqual(kinds, ["TOKEN", "AND", "LPAREN", "NEGATE", "TOKEN", "RPAREN"])
