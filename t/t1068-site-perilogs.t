@@ -94,7 +94,7 @@ written () {
 
 test_expect_success 'load everything' '
 	${CC:-cc} -Wall -Werror -shared -fPIC -o site.so \
-		-I "$DWS_SRCDIR/engine/include" "$DWS_SRCDIR/t/scripts/site.c" &&
+		-I "$DWS_PREFIX/lib/flux-solo/include" "$DWS_SRCDIR/t/scripts/site.c" &&
 	dws_setup
 '
 for order in site-first ours-first; do

@@ -48,7 +48,7 @@ unharmed () {
 
 test_expect_success 'load everything' '
 	${CC:-cc} -Wall -Werror -shared -fPIC -o site.so \
-		-I "$DWS_SRCDIR/engine/include" "$DWS_SRCDIR/t/scripts/site.c" &&
+		-I "$DWS_PREFIX/lib/flux-solo/include" "$DWS_SRCDIR/t/scripts/site.c" &&
 	dws_setup
 '
 test_expect_success 'a workflow without its label, in a backup that is restored' '

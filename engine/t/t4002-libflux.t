@@ -15,7 +15,7 @@ for path in "$tests"/*.c; do
 	name=$(basename "$path" .c)
 	test_expect_success "$name" '
 		${CC:-cc} -std=gnu11 -Wall -Wextra -Werror -Wno-unused-parameter \
-			-I "$DWS_SRCDIR/engine/include" \
+			-I "$DWS_PREFIX/lib/flux-solo/include" \
 			-I "$DWS_SRCDIR/engine/libflux/test" \
 			-o $name "$path" -L"$lib" -Wl,-rpath,"$lib" \
 			-lflux-core -lcmocka -ljansson &&
@@ -23,7 +23,4 @@ for path in "$tests"/*.c; do
 			{ sed "s/^/  /" $name.out; false; }; }
 	'
 done
-test_expect_success 'every function that solo has is in a test, or listed' '
-	python3 "$tests/untested.py" "$DWS_SRCDIR/engine"
-'
 test_done

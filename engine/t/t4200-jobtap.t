@@ -33,7 +33,7 @@ flux.Flux().rpc(\"job-manager.probe.call\",
 
 test_expect_success 'a plugin builds against our headers and loads' '
 	${CC:-cc} -D_GNU_SOURCE -Wall -Werror -shared -fPIC -o probe.so \
-		-I "$DWS_SRCDIR/engine/include" \
+		-I "$DWS_PREFIX/lib/flux-solo/include" \
 		"$DWS_SRCDIR/engine/t/plugins/jobtap-probe.c" &&
 	flux jobtap load "$PWD/probe.so" log="$PWD/probe.log" &&
 	flux jobtap list >list &&

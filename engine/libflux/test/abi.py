@@ -3,7 +3,7 @@
 """Compare solo's public headers with flux-core's: prototypes, the values of
 enumerators and macros, sizes of structs and offsets of their members.
 
-usage: abi.py CC... -- SOLO_INCLUDE CORE_INCLUDE
+usage: abi.py CC... -- SOLO_INCLUDE... CORE_INCLUDE
 """
 
 import difflib
@@ -37,7 +37,7 @@ STRUCTS = {
 def constants(include):
     """Names of enumerators and of macros without arguments."""
     names = set()
-    for path in sorted((pathlib.Path(include) / "flux").rglob("*.h")):
+    for path in [p for i in include for p in (pathlib.Path(i) / "flux").rglob("*.h")]:
         text = path.read_text(encoding="utf-8")
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         for body in re.findall(r"\benum\b[^{};()]*\{([^}]*)\}", text):
@@ -74,15 +74,12 @@ def program(names):
 
 def describe(cc, include, names, tmp):
     source, exe, aux = tmp / "abi.c", tmp / "abi", tmp / "abi.aux"
+    cc = [*cc, "-D_GNU_SOURCE", "-w", *(f"-I{path}" for path in include)]
     source.write_text(program(names), encoding="utf-8")
-    subprocess.run(
-        [*cc, "-D_GNU_SOURCE", "-w", f"-I{include}", "-o", exe, source], check=True
-    )
+    subprocess.run([*cc, "-o", exe, source], check=True)
     values = subprocess.run([exe], check=True, capture_output=True, text=True).stdout
     subprocess.run(
-        [*cc, "-D_GNU_SOURCE", "-w", f"-I{include}"]
-        + ["-aux-info", aux, "-c", "-o", tmp / "abi.o", source],
-        check=True,
+        [*cc, "-aux-info", aux, "-c", "-o", tmp / "abi.o", source], check=True
     )
     prototypes = set()
     for line in aux.read_text(encoding="utf-8").splitlines():
@@ -94,7 +91,8 @@ def describe(cc, include, names, tmp):
 
 def main(args):
     split = args.index("--")
-    cc, (solo, core) = args[:split], args[split + 1 :]
+    cc, (*solo, core) = args[:split], args[split + 1 :]
+    core = [core]
     solo_names, core_names = constants(solo), constants(core)
     names = [n for n in solo_names if n in core_names]
     with tempfile.TemporaryDirectory() as tmp:

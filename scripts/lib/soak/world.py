@@ -161,7 +161,7 @@ class World:
         )
 
     def _build_site(self) -> None:
-        include = f"-I{TOP / 'engine' / 'include'}"
+        include = f"-I{self.engine.prefix / 'lib' / 'flux-solo' / 'include'}"
         compiler = os.environ.get("CC", "cc")
         self.run(
             compiler, "-shared", "-fPIC", include, "-o", str(self._site), str(SITE)
