@@ -109,7 +109,7 @@ static void on_success (struct manager *jm, struct job *job,
     }
     job->R = json_incref (R);
     if (annotations && annotate_and_publish (jm, job, annotations) < 0)
-        flux_log_error (jm->h, "%s: error updating annotations", idf58 (id));
+        flux_log_error (jm->h, "%s: cannot take annotations", idf58 (id));
     // not before: any event in SCHED would queue the job again
     job->alloc_pending = false;
     if (job->annotations)
@@ -129,7 +129,7 @@ static void on_cancel (struct manager *jm, struct job *job)
         annotations_drop (jm, job, NULL);
     }
     if (event_action (jm, job) < 0)
-        flux_log_error (jm->h, "%s: error after alloc cancel",
+        flux_log_error (jm->h, "%s: cannot go on after sched.cancel",
                         idf58 (job->id));
     wait_check_idle (jm);
 }
@@ -138,38 +138,40 @@ static void response_cb (flux_t *h, flux_msg_handler_t *mh,
                          const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
+    json_t *R = NULL;
+    json_t *annotations = NULL;
+    const char *note = NULL;
     flux_jobid_t id;
     int type;
-    const char *note = NULL;
-    json_t *annotations = NULL;
-    json_t *R = NULL;
+    int rc;
     struct job *job;
 
-    if (flux_response_decode (msg, NULL, NULL) < 0 // ENOSYS: no scheduler
-        || flux_msg_unpack (msg, "{s:I s:i s?s s?o s?o}",
-                            "id", &id,
-                            "type", &type,
-                            "note", &note,
-                            "annotations", &annotations,
-                            "R", &R) < 0)
-        goto teardown;
-    job = idmap_get (jm->active, id);
-    if (job && !job->alloc_pending)
-        job = NULL;
-    job_incref (job);
+    rc = flux_response_decode (msg, NULL, NULL); // ENOSYS: no scheduler
+    if (rc == 0)
+        rc = flux_msg_unpack (msg, "{s:i s:I s?o s?o s?s}",
+                              "type", &type,
+                              "id", &id,
+                              "R", &R,
+                              "annotations", &annotations,
+                              "note", &note);
+    if (rc == 0 && type == ALLOC_SUCCESS && !R) {
+        errno = EPROTO;
+        rc = -1;
+    }
+    if (rc < 0) {
+        teardown (jm, "alloc response error", errno);
+        return;
+    }
+    if ((job = idmap_get (jm->active, id)))
+        job = job->alloc_pending ? job_incref (job) : NULL;
     switch (type) {
     case ALLOC_SUCCESS:
-        if (!R) {
-            errno = EPROTO;
-            job_decref (job);
-            goto teardown;
-        }
         on_success (jm, job, id, R, annotations);
         break;
     case ALLOC_ANNOTATE:
         if (job && annotations
             && annotate_and_publish (jm, job, annotations) < 0)
-            flux_log_error (h, "%s: error updating annotations", idf58 (id));
+            flux_log_error (h, "%s: cannot take annotations", idf58 (id));
         break;
     case ALLOC_DENY:
         if (job) {
@@ -187,9 +189,6 @@ static void response_cb (flux_t *h, flux_msg_handler_t *mh,
         flux_log (h, LOG_ERR, "alloc: unknown response type %d", type);
     }
     job_decref (job);
-    return;
-teardown:
-    teardown (jm, "alloc response error", errno);
 }
 
 static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -199,29 +198,27 @@ static void hello_cb (flux_t *h, flux_msg_handler_t *mh,
     void **jobs = NULL;
     size_t count;
 
-    if (flux_request_decode (msg, NULL, NULL) < 0)
+    errno = EPROTO;
+    if (!flux_msg_is_streaming (msg)
+        || flux_request_decode (msg, NULL, NULL) < 0)
         goto error;
-    if (!flux_msg_is_streaming (msg)) {
-        errno = EPROTO;
-        goto error;
-    }
     jobs = idmap_values (jm->active, &count);
     for (size_t i = 0; i < count; i++) {
         struct job *job = jobs[i];
 
         if (!job->has_resources || job->alloc_bypass)
             continue;
-        if (flux_respond_pack (h, msg, "{s:I s:I s:I s:f}",
-                               "id", job->id,
-                               "priority", job->priority,
+        if (flux_respond_pack (h, msg, "{s:f s:I s:I s:I}",
+                               "t_submit", job->t_submit,
                                "userid", (json_int_t)job->userid,
-                               "t_submit", job->t_submit) < 0)
+                               "priority", job->priority,
+                               "id", job->id) < 0)
             goto error;
     }
     free (jobs);
     jm->alloc->greeted = true;
     if (flux_respond_error (h, msg, ENODATA, NULL) < 0)
-        flux_log_error (h, "error responding to sched-hello");
+        flux_log_error (h, "cannot end the answer to sched-hello");
     return;
 error:
     free (jobs);
@@ -233,13 +230,13 @@ static void ready_cb (flux_t *h, flux_msg_handler_t *mh,
 {
     struct manager *jm = arg;
     struct alloc *alloc = jm->alloc;
-    const char *mode;
     const char *sender;
     int limit = 0;
+    const char *mode;
 
-    if (flux_request_unpack (msg, NULL, "{s:s s?i}",
-                             "mode", &mode,
-                             "limit", &limit) < 0)
+    if (flux_request_unpack (msg, NULL, "{s?i s:s}",
+                             "limit", &limit,
+                             "mode", &mode) < 0)
         goto error;
     if ((streq (mode, "limited") ? limit <= 0 : !streq (mode, "unlimited"))
         || !(sender = flux_msg_route_first (msg))) {
@@ -289,13 +286,13 @@ static void check_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
     flux_watcher_stop (alloc->idle);
     if (!can_send (alloc))
         return;
-    if (send_request (jm->h, "sched.alloc", "{s:I s:I s:I s:f s:O}",
-                      "id", job->id,
-                      "priority", (json_int_t)job->priority,
-                      "userid", (json_int_t)job->userid,
+    if (send_request (jm->h, "sched.alloc", "{s:O s:f s:I s:I s:I}",
+                      "jobspec", job->jobspec,
                       "t_submit", job->t_submit,
-                      "jobspec", job->jobspec) < 0) {
-        flux_log_error (jm->h, "error sending sched.alloc");
+                      "userid", (json_int_t)job->userid,
+                      "priority", (json_int_t)job->priority,
+                      "id", job->id) < 0) {
+        flux_log_error (jm->h, "cannot ask for an allocation");
         flux_reactor_stop_error (r);
         return;
     }
@@ -339,7 +336,7 @@ void alloc_cancel (struct manager *jm, struct job *job, bool finalize)
     if (!(f = flux_rpc_pack (jm->h, "sched.cancel", FLUX_NODEID_ANY,
                              FLUX_RPC_NORESPONSE,
                              "{s:I}", "id", job->id)))
-        flux_log_error (jm->h, "error sending sched.cancel");
+        flux_log_error (jm->h, "cannot call back a request for an allocation");
     flux_future_destroy (f);
     if (finalize) {
         jobq_remove (job);
@@ -429,11 +426,11 @@ void alloc_disconnect (struct manager *jm, const flux_msg_t *msg)
 }
 
 static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-hello", hello_cb, 0 },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-ready", ready_cb, 0 },
+    { FLUX_MSGTYPE_RESPONSE, "sched.alloc", response_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-manager.alloc-query", query_cb,
       FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_RESPONSE, "sched.alloc", response_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-ready", ready_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.sched-hello", hello_cb, 0 },
     FLUX_MSGHANDLER_TABLE_END,
 };
 

@@ -115,13 +115,13 @@ struct job *job_from_submit (json_t *o)
     if (!(job = job_create (0)))
         return NULL;
     if (json_unpack (o,
-                     "{s:I s:i s:i s:f s:i s:O}",
+                     "{s:O s:I s:f s:i s:i s:i}",
+                     "jobspec", &job->jobspec,
                      "id", &job->id,
-                     "urgency", &job->urgency,
-                     "userid", &job->userid,
                      "t_submit", &job->t_submit,
                      "flags", &job->flags,
-                     "jobspec", &job->jobspec) < 0
+                     "urgency", &job->urgency,
+                     "userid", &job->userid) < 0
         || job_parse_queue (job->jobspec, &job->queue) < 0) {
         job_decref (job);
         errno = EPROTO;

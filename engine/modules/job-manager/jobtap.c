@@ -32,14 +32,14 @@ flux_plugin_arg_t *jobtap_args (struct job *job)
     if (!(args = flux_plugin_arg_create ()))
         return NULL;
     if (flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN,
-                              "{s:O s:I s:I s:i s:i s:I s:f}",
-                              "jobspec", job->jobspec,
-                              "id", job->id,
-                              "userid", (json_int_t)job->userid,
-                              "urgency", job->urgency,
+                              "{s:i s:I s:I s:f s:O s:i s:I}",
                               "state", job->state,
+                              "id", job->id,
                               "priority", job->priority,
-                              "t_submit", job->t_submit) < 0
+                              "t_submit", job->t_submit,
+                              "jobspec", job->jobspec,
+                              "urgency", job->urgency,
+                              "userid", (json_int_t)job->userid) < 0
         || (job->R
             && flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN,
                                      "{s:O}", "R", job->R) < 0)
@@ -147,9 +147,9 @@ static int take_R (struct jobtap *jt, struct job *job, const char *topic,
     const char *problem = NULL;
 
     if (!streq (topic, "job.state.sched"))
-        problem = "R may only be set in SCHED state";
+        problem = "resources are taken from job.state.sched only";
     else if (job->R)
-        problem = "R is already set";
+        problem = "the job has resources already";
     if (problem) {
         flux_log (jt->jm->h, LOG_ERR, "jobtap: %s: %s: %s",
                   topic, idf58 (job->id), problem);
@@ -172,10 +172,10 @@ static int take_output (struct jobtap *jt, struct job *job,
                                 "priority", &priority,
                                 "annotations", &notes,
                                 "R", &R) < 0) {
-        raise_note (jt->jm, job, topic, "arg_unpack: %s%s",
+        raise_note (jt->jm, job, topic, "malformed output: %s%s",
                     flux_plugin_arg_strerror (args),
                     job->state == FLUX_JOB_STATE_PRIORITY
-                      ? " (job may be stuck in PRIORITY state)" : "");
+                      ? "; the job has no priority" : "");
         return -1;
     }
     if (R)
@@ -225,7 +225,7 @@ int jobtap_call (struct manager *jm, struct job *job, const char *topic,
     flux_plugin_arg_destroy (args);
     return rc;
 error:
-    flux_log_error (jm->h, "jobtap: %s: %s: error preparing arguments",
+    flux_log_error (jm->h, "jobtap: %s: %s: cannot call",
                     topic, idf58 (job->id));
     flux_plugin_arg_destroy (args);
     return -1;
@@ -245,7 +245,7 @@ int jobtap_call_early (struct manager *jm, struct job *job,
         || (jobspec
             && flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN,
                                      "{s:O}", "jobspec", jobspec) < 0))
-        set_error (error, "%s: error preparing arguments", topic);
+        set_error (error, "%s: cannot call", topic);
     else if ((rc = jobtap_stack_call (jt, jt->plugins, jt->nplugins,
                                       job, topic, args)) < 0) {
         jobtap_errmsg (args, "rejected by job-manager plugin", error);
@@ -277,7 +277,7 @@ int jobtap_get_priority (struct manager *jm, struct job *job,
     else if (rc > 0 && *priority < 0) {
         if (job->state == FLUX_JOB_STATE_SCHED)
             flux_log (jm->h, LOG_ERR,
-                      "jobtap: %s: BUG: plugin didn't return priority",
+                      "jobtap: %s: job.priority.get has given no priority",
                       idf58 (job->id));
         *priority = job->priority; // no change
     }
@@ -313,17 +313,17 @@ static int check_dependency (struct jobtap *jt, flux_plugin_t *p,
     int rc;
 
     if (json_unpack (dep, "{s:s}", "scheme", &scheme) < 0)
-        return set_error (error, "dependency[%d] missing string scheme",
+        return set_error (error, "dependency %d has no scheme",
                           index);
     if ((size_t)snprintf (topic, sizeof (topic), "job.dependency.%s", scheme)
         >= sizeof (topic))
-        return set_error (error, "dependency[%d] scheme is too long", index);
+        return set_error (error, "dependency %d: too long a scheme", index);
     if (p && !flux_plugin_match_handler (p, topic))
         return 0;
     if (flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN,
                               "{s:O}", "dependency", dep) < 0
         || flux_plugin_arg_set (args, FLUX_PLUGIN_ARG_OUT, "{}") < 0)
-        return set_error (error, "error preparing arguments");
+        return set_error (error, "cannot call plugins");
     if (p)
         rc = jobtap_stack_call (jt, &p, 1, job, topic, args);
     else
@@ -333,7 +333,7 @@ static int check_dependency (struct jobtap *jt, flux_plugin_t *p,
         return set_error (error, "dependency scheme \"%s\" not supported",
                           scheme);
     if (rc < 0)
-        jobtap_errmsg (args, "rejected by job-manager dependency plugin",
+        jobtap_errmsg (args, "a plugin has refused the dependency",
                        error);
     return rc;
 }
@@ -351,9 +351,9 @@ int jobtap_dependencies_each (struct jobtap *jt, flux_plugin_t *p,
     if (!deps)
         return 0;
     if (!json_is_array (deps))
-        return set_error (error, "dependencies object must be an array");
+        return set_error (error, "dependencies are not an array");
     if (!(args = jobtap_args (job)))
-        return set_error (error, "error preparing arguments");
+        return set_error (error, "cannot call plugins");
     json_array_foreach (deps, index, dep) {
         if (check_dependency (jt, p, job, args, index, dep, error) >= 0)
             continue;
@@ -362,7 +362,7 @@ int jobtap_dependencies_each (struct jobtap *jt, flux_plugin_t *p,
             break;
         }
         raise_note (jt->jm, job, "dependency",
-                    "%s (job may be stuck in DEPEND state)", error->text);
+                    "%s (nothing may resolve it)", error->text);
     }
     flux_plugin_arg_destroy (args);
     return rc;
@@ -399,19 +399,19 @@ int jobtap_job_update (struct manager *jm, struct job *job,
                                  "updates",
                                    key, value) < 0) {
         flux_plugin_arg_destroy (args);
-        return set_error (error, "error preparing arguments");
+        return set_error (error, "cannot call plugins");
     }
     rc = jobtap_stack_call (jt, jt->plugins, jt->nplugins, job, topic, args);
     if (rc == 0)
         set_error (error, "update of %s not supported", key);
     else if (rc < 0)
-        jobtap_errmsg (args, "update rejected by job-manager plugin", error);
+        jobtap_errmsg (args, "a plugin has refused the update", error);
     else if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_OUT,
                                      "{s?i s?i s?o}",
                                      "validated", &validated,
                                      "feasibility", &feasibility,
                                      "updates", &extra) < 0)
-        rc = set_error (error, "failed to unpack update flags");
+        rc = set_error (error, "malformed output of job.update");
     else {
         // one that wants it is enough, since the whole is looked at
         up->validate = up->validate || !validated;

@@ -11,27 +11,30 @@
 int jobtap_conf_update (flux_plugin_t *p, const flux_conf_t *conf,
                         flux_error_t *error)
 {
+    const char *topic = "conf.update";
     flux_plugin_arg_t *args;
     char text[128];
-    json_t *o;
+    json_t *root;
     int rc = -1;
 
-    if (!flux_plugin_match_handler (p, "conf.update"))
+    if (!flux_plugin_match_handler (p, topic))
         return 0;
-    if (flux_conf_unpack (conf, error, "o", &o) < 0)
+    if (flux_conf_unpack (conf, error, "o", &root) < 0)
         return -1;
-    if (!(args = flux_plugin_arg_create ())
-        || flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN,
-                                 "{s:O}", "conf", o) < 0)
-        set_error (error, "error preparing arguments");
-    else if ((rc = flux_plugin_call (p, "conf.update", args)) < 0) {
-        snprintf (text, sizeof (text), "config rejected by %s jobtap plugin",
+    args = flux_plugin_arg_create ();
+    if (flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN, "{s:O}", "conf", root)
+        < 0)
+        set_error (error, "%s: cannot call", topic);
+    else if (flux_plugin_call (p, topic, args) >= 0)
+        rc = 0;
+    else {
+        snprintf (text, sizeof (text), "%s has refused the configuration",
                   flux_plugin_get_name (p));
         jobtap_errmsg (args, text, error);
         errno = EINVAL;
     }
     flux_plugin_arg_destroy (args);
-    return rc < 0 ? -1 : 0;
+    return rc;
 }
 
 static const struct builtin *find_builtin (const char *name)
@@ -56,22 +59,20 @@ static bool is_loaded (struct jobtap *jt, const char *name)
 /* A name the plugin gave itself stays unless it looks like a file. */
 static int name_plugin (flux_plugin_t *p, const char *basename)
 {
-    const char *name = flux_plugin_get_name (p);
-    char *copy;
-    int rc;
+    const char *own = flux_plugin_get_name (p);
+    char *s = strdup (basename);
+    int rc = 0;
 
-    if (!(copy = strdup (basename))
-        || flux_plugin_aux_set (p, "jobtap::basename", copy, free) < 0) {
-        free (copy);
+    if (!s || flux_plugin_aux_set (p, "jobtap::basename", s, free) < 0) {
+        free (s);
         return -1;
     }
-    if (name && !strchr (name, '/') && !strchr (name, '.'))
-        return 0;
-    if (!(copy = strdup (basename)))
-        return -1;
-    copy[strcspn (copy, ".")] = '\0';
-    rc = flux_plugin_set_name (p, copy);
-    free (copy);
+    if (!own || own[strcspn (own, "/.")] != '\0') {
+        if (!(s = strndup (basename, strcspn (basename, "."))))
+            return -1;
+        rc = flux_plugin_set_name (p, s);
+        free (s);
+    }
     return rc;
 }
 
@@ -88,7 +89,7 @@ static int load_object (struct jobtap *jt, flux_plugin_t *p,
         return set_error (error, "%s already loaded", basename);
     }
     if (name_plugin (p, basename) < 0)
-        return set_error (error, "%s: unable to set a plugin name", path);
+        return set_error (error, "%s: no name for it", path);
     return 0;
 }
 
@@ -115,7 +116,7 @@ static int load_from_path (struct jobtap *jt, flux_plugin_t *p,
         dir += len + (dir[len] == ':');
     }
     errno = ENOENT;
-    return set_error (error, "%s: No such plugin found", path);
+    return set_error (error, "%s: no such plugin", path);
 }
 
 static int load_code (struct jobtap *jt, flux_plugin_t *p, const char *path,
@@ -128,13 +129,13 @@ static int load_code (struct jobtap *jt, flux_plugin_t *p, const char *path,
         return load_from_path (jt, p, path, error);
     }
     if (!(b = find_builtin (path)))
-        return set_error (error, "%s: No such builtin plugin", path);
+        return set_error (error, "%s: no such builtin plugin", path);
     if (is_loaded (jt, path)) {
         errno = EEXIST;
         return set_error (error, "%s already loaded", path);
     }
     if (flux_plugin_set_name (p, b->name) < 0 || b->init (p) < 0)
-        return set_error (error, "%s: error initializing", path);
+        return set_error (error, "%s: does not start", path);
     return 0;
 }
 
@@ -147,7 +148,7 @@ static int set_conf (flux_plugin_t *p, json_t *conf, flux_error_t *error)
         return 0;
     if (!json_is_object (conf)) {
         errno = EINVAL;
-        return set_error (error, "jobtap: plugin conf must be an object");
+        return set_error (error, "the conf of a plugin is an object");
     }
     if (!(s = json_dumps (conf, 0)))
         return set_error (error, "out of memory");
@@ -277,7 +278,7 @@ static int remove_matching (struct jobtap *jt, const char *arg,
     }
     if (count == 0 && !all) {
         errno = ENOENT;
-        return set_error (error, "Failed to find plugin to remove");
+        return set_error (error, "no plugin of that name");
     }
     return 0;
 }
@@ -297,18 +298,18 @@ int jobtap_configure (struct jobtap *jt, const flux_conf_t *conf,
             return -1;
         if (plugins && !json_is_array (plugins))
             return set_error (error,
-                        "[job-manager.plugins] config must be an array");
+                        "[job-manager.plugins] is not an array");
         json_array_foreach (plugins, index, entry) {
-            const char *load = NULL;
-            const char *remove = NULL;
             json_t *pconf = NULL;
+            const char *remove = NULL;
+            const char *load = NULL;
 
-            if (json_unpack (entry, "{s?s s?o s?s}",
+            if (json_unpack (entry, "{s?s s?s s?o}",
+                             "remove", &remove,
                              "load", &load,
-                             "conf", &pconf,
-                             "remove", &remove) < 0)
+                             "conf", &pconf) < 0)
                 return set_error (error, "[job-manager.plugins][%zu]: "
-                                  "malformed entry", index);
+                                  "not a table of load, conf, remove", index);
             if (remove && remove_matching (jt, remove, &e) < 0)
                 return set_error (error, "[job-manager.plugins][%zu]: "
                                   "remove %s: %s", index, remove, e.text);
@@ -339,31 +340,33 @@ void jobtap_request (flux_t *h, flux_msg_handler_t *mh,
                      const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
-    const char *path = NULL;
+    struct jobtap *jt = jm->jobtap;
+    flux_error_t error = { .text = "" };
+    int list_only = 0;
     const char *remove = NULL;
-    int query_only = 0;
+    const char *load = NULL;
     json_t *conf = NULL;
-    flux_error_t error;
+    int rc;
 
-    error.text[0] = '\0';
-    if (flux_request_unpack (msg, NULL, "{s?s s?o s?s s?b}",
-                             "load", &path,
-                             "conf", &conf,
-                             "remove", &remove,
-                             "query_only", &query_only) < 0)
-        goto error;
-    if (query_only) {
-        list_plugins (h, jm->jobtap, msg);
+    rc = flux_request_unpack (msg, NULL, "{s?b s?s s?s s?o}",
+                              "query_only", &list_only,
+                              "remove", &remove,
+                              "load", &load,
+                              "conf", &conf);
+    if (rc == 0 && list_only) {
+        list_plugins (h, jt, msg);
         return;
     }
-    errno = EINVAL;
-    if ((remove && remove_matching (jm->jobtap, remove, &error) < 0)
-        || (path && !load_and_introduce (jm->jobtap, path, conf, &error)))
-        goto error;
-    respond_ok (h, msg);
-    return;
-error:
-    respond_error (h, msg, error.text);
+    if (rc == 0) {
+        errno = EINVAL;
+        if ((remove && remove_matching (jt, remove, &error) < 0)
+            || (load && !load_and_introduce (jt, load, conf, &error)))
+            rc = -1;
+    }
+    if (rc < 0)
+        respond_error (h, msg, error.text);
+    else
+        respond_ok (h, msg);
 }
 
 static char *query_plugin (flux_plugin_t *p)
@@ -374,8 +377,8 @@ static char *query_plugin (flux_plugin_t *p)
 
     if (!(args = flux_plugin_arg_create ())
         || flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_OUT, "{s:s s:s}",
-                                 "name", jobtap_plugin_name (p),
-                                 "path", path ? path : "builtin") < 0
+                                 "path", path ? path : "builtin",
+                                 "name", jobtap_plugin_name (p)) < 0
         || flux_plugin_call (p, "plugin.query", args) < 0
         || flux_plugin_arg_get (args, FLUX_PLUGIN_ARG_OUT, &result) < 0)
         result = NULL;
@@ -401,16 +404,16 @@ void jobtap_query_request (flux_t *h, flux_msg_handler_t *mh,
         if (!streq (name, jobtap_plugin_name (jt->plugins[i])))
             continue;
         if (!(result = query_plugin (jt->plugins[i]))) {
-            set_error (&error, "plugin.query failed");
+            set_error (&error, "it does not answer plugin.query");
             goto error;
         }
         if (flux_respond (h, msg, result) < 0)
-            flux_log_error (h, "error responding to jobtap-query");
+            flux_log_error (h, "cannot answer job-manager.jobtap-query");
         free (result);
         return;
     }
     errno = ENOENT;
-    set_error (&error, "%s: plugin not found", name);
+    set_error (&error, "%s: no such plugin", name);
 error:
     respond_error (h, msg, error.text);
 }

@@ -14,7 +14,7 @@ static void tell_scheduler (struct manager *jm, json_t *jobs)
     if (!(f = flux_rpc_pack (jm->h, "sched.prioritize", FLUX_NODEID_ANY,
                              FLUX_RPC_NORESPONSE,
                              "{s:O}", "jobs", jobs)))
-        flux_log_error (jm->h, "error sending sched.prioritize");
+        flux_log_error (jm->h, "cannot tell the scheduler of priorities");
     flux_future_destroy (f);
 }
 
@@ -22,10 +22,14 @@ static void tell_scheduler (struct manager *jm, json_t *jobs)
 static int set_priority (struct manager *jm, struct job *job,
                          int64_t priority)
 {
-    if (job->urgency == FLUX_JOB_URGENCY_HOLD)
-        priority = FLUX_JOB_PRIORITY_MIN;
-    else if (job->urgency == FLUX_JOB_URGENCY_EXPEDITE)
+    switch (job->urgency) { // two of them are stronger than any plugin
+    case FLUX_JOB_URGENCY_EXPEDITE:
         priority = FLUX_JOB_PRIORITY_MAX;
+        break;
+    case FLUX_JOB_URGENCY_HOLD:
+        priority = FLUX_JOB_PRIORITY_MIN;
+        break;
+    }
     // in PRIORITY state the event is what moves the job on
     if (priority == job->priority && job->state == FLUX_JOB_STATE_SCHED)
         return 0;

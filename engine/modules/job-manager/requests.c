@@ -1,61 +1,240 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Requests that concern a job here and now: raise, kill,
- * urgency, memo, getattr.
+ * Requests that concern jobs here and now: raise, kill, urgency, memo, getattr
+ * of one, raiseall of many; and what the service knows of itself.
  */
 #include <ctype.h>
 #include <signal.h>
 
 #include "manager.h"
 
-static const char *check_exception (int severity, const char *type)
-{
-    errno = EPROTO;
-    if (severity < 0 || severity > 7)
-        return "invalid exception severity";
-    if (*type == '\0')
-        return "invalid exception type";
-    for (; *type; type++) {
-        if (isspace ((unsigned char)*type) || *type == '=')
-            return "invalid exception type";
-    }
-    return NULL;
-}
-
-static void raise_cb (flux_t *h, flux_msg_handler_t *mh,
-                      const flux_msg_t *msg, void *arg)
-{
-    struct manager *jm = arg;
-    struct flux_msg_cred cred;
-    const char *errstr = NULL;
+/* A request about one job. A method fails with errno, and may say more in error.
+ */
+struct request {
+    struct manager *jm;
+    const flux_msg_t *msg;
+    struct flux_msg_cred sender;
     flux_jobid_t id;
     struct job *job;
-    int severity;
-    const char *type;
-    const char *note = NULL;
-    int wait_status = -1;
+    json_t *answer;             // or NULL: there is nothing to say
+    flux_error_t error;
+};
 
-    if (flux_request_unpack (msg, NULL, "{s:I s:i s:s s?s s?i}",
-                             "id", &id,
-                             "severity", &severity,
+static int refuse (struct request *rq, int errnum, const char *why)
+{
+    errno = errnum;
+    return set_error (&rq->error, "%s", why);
+}
+
+/* Guests have no business with the jobs of others.
+ */
+static int check_owner (struct flux_msg_cred sender,
+                        uint32_t owner,
+                        const char *deed,
+                        flux_error_t *error)
+{
+    if (flux_msg_cred_authorize (sender, owner) == 0)
+        return 0;
+    return set_error (error, "guests may only %s their own jobs", deed);
+}
+
+/* The job is active, and the sender's or any for the owner of the instance.
+ * Else errno is missing, or EPERM.
+ */
+static int want_job (struct request *rq, int missing, const char *deed)
+{
+    const char *why;
+
+    if (!(rq->job = job_find_active (rq->jm, rq->id, &why)))
+        return refuse (rq, missing, why);
+    return check_owner (rq->sender, rq->job->userid, deed, &rq->error);
+}
+
+static int check_exception (int severity, const char *type, flux_error_t *error)
+{
+    bool sound = *type != '\0';
+
+    for (const char *c = type; *c; c++)
+        sound = sound && *c != '=' && !isspace ((unsigned char)*c);
+    if (sound && severity >= 0 && severity <= 7)
+        return 0;
+    errno = EPROTO;
+    return set_error (error, "invalid exception %s", sound ? "severity" : "type");
+}
+
+static int raise_job (struct request *rq)
+{
+    int status = -1;
+    int severity;
+    const char *note = NULL;
+    const char *type;
+
+    if (flux_request_unpack (rq->msg,
+                             NULL,
+                             "{s:s s:i s?i s?s}",
                              "type", &type,
-                             "note", &note,
-                             "wait_status", &wait_status) < 0
-        || flux_msg_get_cred (msg, &cred) < 0
-        || (errstr = check_exception (severity, type))
-        || !(job = job_find_active (jm, id, &errstr)))
-        goto error;
-    if (flux_msg_cred_authorize (cred, job->userid) < 0) {
-        errstr = "guests can only raise exceptions on their own jobs";
-        goto error;
+                             "severity", &severity,
+                             "wait_status", &status,
+                             "note", &note) < 0
+        || check_exception (severity, type, &rq->error) < 0
+        || want_job (rq, ENOENT, "raise exceptions on") < 0)
+        return -1;
+    return raise_exception (rq->jm,
+                            rq->job,
+                            type,
+                            severity,
+                            rq->sender.userid,
+                            note,
+                            status);
+}
+
+/* The job shell listens for shell-ID.kill.
+ */
+static int kill_job (struct request *rq)
+{
+    char topic[64];
+    flux_future_t *f;
+    int signum;
+
+    if (flux_request_unpack (rq->msg, NULL, "{s:i}", "signum", &signum) < 0)
+        return -1;
+    if (signum < 1 || signum >= NSIG)
+        return refuse (rq, EINVAL, "Invalid signal number");
+    if (want_job (rq, EINVAL, "send signals to") < 0)
+        return -1;
+    if (!(rq->job->state & FLUX_JOB_STATE_RUNNING))
+        return refuse (rq, EINVAL, "job is not running");
+    snprintf (topic, sizeof (topic), "shell-%ju.kill", (uintmax_t)rq->id);
+    f = flux_event_publish_pack (rq->jm->h, topic, 0, "{s:i}", "signum", signum);
+    flux_future_destroy (f);
+    return f ? 0 : -1;
+}
+
+/* A guest may give his job less than it has, or at most what is usual.
+ */
+static int urgency_job (struct request *rq)
+{
+    int urgency;
+    int old;
+
+    if (flux_request_unpack (rq->msg, NULL, "{s:i}", "urgency", &urgency) < 0)
+        return -1;
+    if (urgency < FLUX_JOB_URGENCY_MIN || urgency > FLUX_JOB_URGENCY_MAX)
+        return refuse (rq, EINVAL, "no such urgency: there are 0 to 31");
+    if (want_job (rq, EINVAL, "reprioritize") < 0)
+        return -1;
+    old = rq->job->urgency;
+    if (urgency > FLUX_JOB_URGENCY_DEFAULT
+        && urgency > old
+        && !(rq->sender.rolemask & FLUX_ROLE_OWNER))
+        return refuse (rq, EPERM, "guests can only adjust urgency <= default");
+    if (rq->job->has_resources)
+        return refuse (rq, EINVAL, "too late for that: the job has resources");
+    if (event_post (rq->jm,
+                    rq->job,
+                    0,
+                    "urgency",
+                    "{s:I s:i}",
+                    "userid", (json_int_t)rq->sender.userid,
+                    "urgency", urgency) < 0)
+        return -1;
+    rq->answer = json_pack ("{s:i}", "old_urgency", old);
+    return 0;
+}
+
+static int memo_job (struct request *rq)
+{
+    json_t *memo;
+    int brief = 0;
+
+    if (flux_request_unpack (rq->msg,
+                             NULL,
+                             "{s:o s?b}",
+                             "memo", &memo,
+                             "volatile", &brief) < 0
+        || want_job (rq, ENOENT, "add a memo to") < 0)
+        return -1;
+    return event_post (rq->jm,
+                       rq->job,
+                       brief ? EVENT_NO_COMMIT : 0,
+                       "memo",
+                       "O", memo);
+}
+
+/* Borrowed, or NULL.
+ */
+static json_t *get_attr (struct job *job, const char *name)
+{
+    if (streq (name, "R"))
+        return job->R;
+    if (streq (name, "eventlog"))
+        return job->eventlog;
+    return streq (name, "jobspec") ? job->jobspec : NULL;
+}
+
+/* Also of a job that is over.
+ */
+static int getattr_job (struct request *rq)
+{
+    json_t *names;
+    size_t i;
+    json_t *name;
+
+    if (flux_request_unpack (rq->msg, NULL, "{s:o}", "attrs", &names) < 0)
+        return -1;
+    if (!(rq->job = job_find (rq->jm, rq->id)))
+        return refuse (rq, EINVAL, "unknown job");
+    if (check_owner (rq->sender, rq->job->userid, "read", &rq->error) < 0)
+        return -1;
+    rq->answer = json_object ();
+    json_array_foreach (names, i, name) {
+        const char *s = json_string_value (name);
+        json_t *value;
+
+        if (!s)
+            return refuse (rq, EPROTO, "names of attributes are strings");
+        if (!(value = get_attr (rq->job, s))) {
+            errno = ENOENT;
+            return set_error (&rq->error, "the job has no attribute %s", s);
+        }
+        json_object_set (rq->answer, s, value);
     }
-    if (raise_exception (jm, job, type, severity, cred.userid, note,
-                         wait_status) < 0)
+    return 0;
+}
+
+static const struct {
+    const char *topic;
+    int (*run) (struct request *rq);
+} methods[] = {
+    { "job-manager.raise", raise_job },
+    { "job-manager.kill", kill_job },
+    { "job-manager.urgency", urgency_job },
+    { "job-manager.memo", memo_job },
+    { "job-manager.getattr", getattr_job },
+};
+
+static void job_cb (flux_t *h, flux_msg_handler_t *mh,
+                    const flux_msg_t *msg, void *arg)
+{
+    struct request rq = { .jm = arg, .msg = msg };
+    const char *topic;
+    size_t i = 0;
+
+    if (flux_request_unpack (msg, &topic, "{s:I}", "id", &rq.id) < 0
+        || flux_msg_get_cred (msg, &rq.sender) < 0)
         goto error;
-    respond_ok (h, msg);
+    while (!streq (methods[i].topic, topic))
+        i++;
+    if (methods[i].run (&rq) < 0)
+        goto error;
+    if (rq.answer)
+        respond_pack (h, msg, "o", rq.answer);
+    else
+        respond_ok (h, msg);
     return;
 error:
-    respond_error (h, msg, errstr);
+    respond_error (h, msg, rq.error.text);
+    json_decref (rq.answer);
 }
 
 /* Jobs of a user (or all) in given states, each with a reference. */
@@ -81,255 +260,45 @@ static void raiseall_cb (flux_t *h, flux_msg_handler_t *mh,
                          const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
-    struct flux_msg_cred cred;
-    const char *errstr = NULL;
-    int dry_run;
-    json_int_t userid;
+    flux_error_t error = { .text = "" };
+    struct flux_msg_cred sender;
+    json_int_t owner;
     int states;
     int severity;
-    const char *type;
     const char *note = NULL;
+    const char *type;
+    int dry_run;
     struct job **jobs;
     size_t count;
     int errors = 0;
 
-    if (flux_request_unpack (msg, NULL, "{s:b s:I s:i s:i s:s s?s}",
-                             "dry_run", &dry_run,
-                             "userid", &userid,
-                             "states", &states,
-                             "severity", &severity,
-                             "type", &type,
-                             "note", &note) < 0
-        || flux_msg_get_cred (msg, &cred) < 0)
-        goto error;
-    if (flux_msg_cred_authorize (cred, (uint32_t)userid) < 0) {
-        errstr = "guests can only raise exceptions on their own jobs";
-        goto error;
+    if (flux_msg_get_cred (msg, &sender) < 0
+        || flux_request_unpack (msg,
+                                NULL,
+                                "{s:I s:i s:i s?s s:s s:b}",
+                                "userid", &owner,
+                                "states", &states,
+                                "severity", &severity,
+                                "note", &note,
+                                "type", &type,
+                                "dry_run", &dry_run) < 0
+        || check_owner (sender, owner, "raise exceptions on", &error) < 0
+        || check_exception (severity, type, &error) < 0) {
+        respond_error (h, msg, error.text);
+        return;
     }
-    if ((errstr = check_exception (severity, type)))
-        goto error;
-    jobs = select_jobs (jm, (uint32_t)userid, states, &count);
+    jobs = select_jobs (jm, owner, states, &count);
     for (size_t i = 0; i < count; i++) {
+        struct job *job = jobs[i];
+
         if (!dry_run
-            && raise_exception (jm, jobs[i], type, severity, cred.userid,
-                                note, -1) < 0)
+            && raise_exception (jm, job, type, severity, sender.userid, note, -1)
+               < 0)
             errors++;
-        job_decref (jobs[i]);
+        job_decref (job);
     }
     free (jobs);
-    respond_pack (h, msg, "{s:i s:i}",
-                  "count", (int)count,
-                  "errors", errors);
-    return;
-error:
-    respond_error (h, msg, errstr);
-}
-
-/* The job shell listens for shell-ID.kill. */
-static int publish_kill (flux_t *h, flux_jobid_t id, int signum)
-{
-    flux_future_t *f;
-    char topic[64];
-
-    snprintf (topic, sizeof (topic), "shell-%ju.kill", (uintmax_t)id);
-    if (!(f = flux_event_publish_pack (h, topic, 0, "{s:i}",
-                                       "signum", signum)))
-        return -1;
-    flux_future_destroy (f);
-    return 0;
-}
-
-static void kill_cb (flux_t *h, flux_msg_handler_t *mh,
-                     const flux_msg_t *msg, void *arg)
-{
-    struct manager *jm = arg;
-    const char *errstr = NULL;
-    flux_jobid_t id;
-    struct job *job;
-    int signum;
-
-    if (flux_request_unpack (msg, NULL, "{s:I s:i}",
-                             "id", &id,
-                             "signum", &signum) < 0)
-        goto error;
-    errno = EINVAL;
-    if (signum <= 0 || signum >= NSIG) {
-        errstr = "Invalid signal number";
-        goto error;
-    }
-    if (!(job = job_find_active (jm, id, &errstr))) {
-        errno = EINVAL;
-        goto error;
-    }
-    if (flux_msg_authorize (msg, job->userid) < 0) {
-        errstr = "guests may only send signals to their own jobs";
-        goto error;
-    }
-    if (!(job->state & FLUX_JOB_STATE_RUNNING)) {
-        errstr = "job is not running";
-        errno = EINVAL;
-        goto error;
-    }
-    if (publish_kill (h, id, signum) < 0)
-        goto error;
-    respond_ok (h, msg);
-    return;
-error:
-    respond_error (h, msg, errstr);
-}
-
-static void urgency_cb (flux_t *h, flux_msg_handler_t *mh,
-                        const flux_msg_t *msg, void *arg)
-{
-    struct manager *jm = arg;
-    struct flux_msg_cred cred;
-    const char *errstr = NULL;
-    flux_jobid_t id;
-    struct job *job;
-    int urgency;
-    int old;
-    int limit;
-
-    if (flux_request_unpack (msg, NULL, "{s:I s:i}",
-                             "id", &id,
-                             "urgency", &urgency) < 0
-        || flux_msg_get_cred (msg, &cred) < 0)
-        goto error;
-    errno = EINVAL;
-    if (urgency < FLUX_JOB_URGENCY_MIN || urgency > FLUX_JOB_URGENCY_MAX) {
-        errstr = "urgency value is out of range";
-        goto error;
-    }
-    if (!(job = job_find_active (jm, id, &errstr))) {
-        errno = EINVAL;
-        if (errstr && streq (errstr, "unknown job id"))
-            errstr = "unknown job";
-        goto error;
-    }
-    if (flux_msg_cred_authorize (cred, job->userid) < 0) {
-        errstr = "guests can only reprioritize their own jobs";
-        goto error;
-    }
-    limit = job->urgency > FLUX_JOB_URGENCY_DEFAULT
-        ? job->urgency : FLUX_JOB_URGENCY_DEFAULT;
-    if (!(cred.rolemask & FLUX_ROLE_OWNER) && urgency > limit) {
-        errstr = "guests can only adjust urgency <= default";
-        errno = EPERM;
-        goto error;
-    }
-    if (job->has_resources) {
-        errstr = "urgency cannot be changed once resources are allocated";
-        errno = EINVAL;
-        goto error;
-    }
-    old = job->urgency;
-    if (event_post (jm, job, 0, "urgency", "{s:I s:i}",
-                    "userid", (json_int_t)cred.userid,
-                    "urgency", urgency) < 0)
-        goto error;
-    respond_pack (h, msg, "{s:i}", "old_urgency", old);
-    return;
-error:
-    respond_error (h, msg, errstr);
-}
-
-static void memo_cb (flux_t *h, flux_msg_handler_t *mh,
-                     const flux_msg_t *msg, void *arg)
-{
-    struct manager *jm = arg;
-    const char *errstr = NULL;
-    flux_jobid_t id;
-    struct job *job;
-    int volat = 0;
-    json_t *memo;
-
-    if (flux_request_unpack (msg, NULL, "{s:I s?b s:o}",
-                             "id", &id,
-                             "volatile", &volat,
-                             "memo", &memo) < 0
-        || !(job = job_find_active (jm, id, &errstr)))
-        goto error;
-    if (flux_msg_authorize (msg, job->userid) < 0) {
-        errstr = "guests can only add a memo to their own jobs";
-        goto error;
-    }
-    if (event_post (jm, job, volat ? EVENT_NO_COMMIT : 0, "memo",
-                    "O", memo) < 0)
-        goto error;
-    respond_ok (h, msg);
-    return;
-error:
-    respond_error (h, msg, errstr);
-}
-
-static json_t *make_attrs (struct job *job, json_t *attrs,
-                           flux_error_t *error)
-{
-    json_t *dict = json_object ();
-    size_t index;
-    json_t *attr;
-
-    json_array_foreach (attrs, index, attr) {
-        const char *key = json_string_value (attr);
-        json_t *val = NULL;
-
-        if (!key) {
-            set_error (error, "attribute list contains non-string");
-            errno = EPROTO;
-            goto error;
-        }
-        if (streq (key, "jobspec"))
-            val = job->jobspec;
-        else if (streq (key, "R")) {
-            if (!(val = job->R))
-                set_error (error, "R is NULL");
-        }
-        else if (streq (key, "eventlog"))
-            val = job->eventlog;
-        else
-            set_error (error, "unknown attr %s", key);
-        if (!val) {
-            errno = ENOENT;
-            goto error;
-        }
-        json_object_set (dict, key, val);
-    }
-    return dict;
-error:
-    json_decref (dict);
-    return NULL;
-}
-
-static void getattr_cb (flux_t *h, flux_msg_handler_t *mh,
-                        const flux_msg_t *msg, void *arg)
-{
-    struct manager *jm = arg;
-    flux_error_t error;
-    flux_jobid_t id;
-    struct job *job;
-    json_t *attrs;
-    json_t *dict;
-
-    error.text[0] = '\0';
-    if (flux_request_unpack (msg, NULL, "{s:I s:o}",
-                             "id", &id,
-                             "attrs", &attrs) < 0)
-        goto error;
-    if (!(job = job_find (jm, id))) {
-        set_error (&error, "unknown job");
-        errno = EINVAL;
-        goto error;
-    }
-    if (flux_msg_authorize (msg, job->userid) < 0) {
-        set_error (&error, "guests can only access their own jobs");
-        goto error;
-    }
-    if (!(dict = make_attrs (job, attrs, &error)))
-        goto error;
-    respond_pack (h, msg, "o", dict);
-    return;
-error:
-    respond_error (h, msg, error.text);
+    respond_pack (h, msg, "{s:i s:i}", "errors", errors, "count", (int)count);
 }
 
 static void getinfo_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -364,15 +333,13 @@ static void disconnect_cb (flux_t *h, flux_msg_handler_t *mh,
 }
 
 static const struct flux_msg_handler_spec htab[] = {
-    { FLUX_MSGTYPE_REQUEST, "job-manager.raise", raise_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.raise", job_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "job-manager.raiseall", raiseall_cb,
       FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.kill", kill_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.urgency", urgency_cb,
-      FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.memo", memo_cb, FLUX_ROLE_USER },
-    { FLUX_MSGTYPE_REQUEST, "job-manager.getattr", getattr_cb,
-      FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.kill", job_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.urgency", job_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.memo", job_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, "job-manager.getattr", job_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "job-manager.getinfo", getinfo_cb,
       FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, "job-manager.stats-get", stats_cb,

@@ -1,196 +1,252 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * RFC 21 as a pure function: what an event does to a job.  Used for new
- * events and for the replay of old ones alike.
+ * RFC 21 as a table: what an event does to a job, and to which state it takes
+ * a job from which.  Used for new events and for the replay of old ones alike.
  */
 #include "manager.h"
 
-static int on_submit (struct job *job, double t, json_t *context)
+#define NEW FLUX_JOB_STATE_NEW
+#define DEPEND FLUX_JOB_STATE_DEPEND
+#define PRIORITY FLUX_JOB_STATE_PRIORITY
+#define SCHED FLUX_JOB_STATE_SCHED
+#define RUN FLUX_JOB_STATE_RUN
+#define CLEANUP FLUX_JOB_STATE_CLEANUP
+#define INACTIVE FLUX_JOB_STATE_INACTIVE
+
+struct event {
+    json_t *entry;              // of the eventlog
+    double t;
+    const char *name;
+    json_t *context;
+};
+
+static int wrong (int errnum)
 {
-    if (job->state != FLUX_JOB_STATE_NEW) {
-        errno = EINVAL;
-        return -1;
-    }
-    job->t_submit = t;
-    return json_unpack (context, "{s:i s:i s:i}",
-                        "urgency", &job->urgency,
+    errno = errnum;
+    return -1;
+}
+
+static int on_submit (struct job *job, const struct event *e)
+{
+    if (job->state != NEW)
+        return wrong (EINVAL);
+    job->t_submit = e->t;
+    return json_unpack (e->context,
+                        "{s:i s:i s:i}",
+                        "flags", &job->flags,
                         "userid", &job->userid,
-                        "flags", &job->flags);
+                        "urgency", &job->urgency);
 }
 
-static int on_dependency (struct job *job, bool add, json_t *context)
+static int on_validate (struct job *job, const struct event *e)
 {
-    const char *desc;
+    return job->state == NEW ? 0 : -1;
+}
 
-    if (!(job->state & (FLUX_JOB_STATE_DEPEND | FLUX_JOB_STATE_NEW)))
+static int on_invalidate (struct job *job, const struct event *e)
+{
+    job->readonly = true;
+    return 0;
+}
+
+static int on_jobspec_update (struct job *job, const struct event *e)
+{
+    return job_jobspec_update (job, e->context);
+}
+
+/* deps: true until the dependency is removed, then false: a name counts once.
+ */
+static int on_dependency (struct job *job, const struct event *e)
+{
+    bool add = streq (e->name, "dependency-add");
+    const char *name = json_string_value (json_object_get (e->context,
+                                                           "description"));
+    json_t *known;
+
+    if (job->state != NEW && job->state != DEPEND)
         return 0;
-    if (json_unpack (context, "{s:s}", "description", &desc) < 0)
+    if (!name)
         return -1;
-    if (add) {
-        if (json_object_get (job->deps, desc)) // once only
-            return 0;
-        return json_object_set_new (job->deps, desc, json_true ());
-    }
-    if (!json_is_true (json_object_get (job->deps, desc))) {
-        errno = ENOENT;
-        return -1;
-    }
-    return json_object_set_new (job->deps, desc, json_false ());
+    known = json_object_get (job->deps, name);
+    if (add && known)
+        return 0;
+    if (!add && !json_is_true (known))
+        return wrong (ENOENT);
+    return json_object_set_new (job->deps, name, json_boolean (add));
 }
 
-static int on_set_flags (struct job *job, json_t *context)
+static int on_set_flags (struct job *job, const struct event *e)
 {
-    json_t *flags = json_object_get (context, "flags");
-    size_t index;
-    json_t *val;
+    json_t *flags = json_object_get (e->context, "flags");
 
     if (!json_is_array (flags))
         return -1;
-    json_array_foreach (flags, index, val) {
-        const char *s = json_string_value (val);
+    for (size_t i = 0; i < json_array_size (flags); i++) {
+        const char *flag = json_string_value (json_array_get (flags, i));
 
-        if (!s || job_set_flag (job, s, false) < 0)
+        if (!flag || job_set_flag (job, flag, false) < 0)
             return -1;
     }
     return 0;
 }
 
-static void enter_cleanup (struct job *job, json_t *entry)
+static int on_memo (struct job *job, const struct event *e)
 {
-    if (!job->end_event)
-        job->end_event = json_incref (entry);
-    job->state = FLUX_JOB_STATE_CLEANUP;
+    return job_annotate (job, "user", e->context);
 }
 
-static int on_exception (struct job *job, json_t *entry, json_t *context)
+/* In SCHED the priority may change; the job stays there.
+ */
+static int on_priority (struct job *job, const struct event *e)
 {
-    int severity;
-    const char *type;
-
-    if (job->state & (FLUX_JOB_STATE_NEW | FLUX_JOB_STATE_INACTIVE))
+    if (job->state != PRIORITY && job->state != SCHED)
         return 0;
-    if (json_unpack (context, "{s:i s:s}",
-                     "severity", &severity,
-                     "type", &type) < 0)
+    return json_unpack (e->context, "{s:I}", "priority", &job->priority);
+}
+
+static int on_urgency (struct job *job, const struct event *e)
+{
+    return json_unpack (e->context, "{s:i}", "urgency", &job->urgency);
+}
+
+static void clean_up (struct job *job, const struct event *e)
+{
+    job->state = CLEANUP;
+    if (!job->end_event)
+        job->end_event = json_incref (e->entry);
+}
+
+static int on_exception (struct job *job, const struct event *e)
+{
+    const char *type;
+    int severity;
+
+    if (job->state == NEW || job->state == INACTIVE)
+        return 0;
+    if (json_unpack (e->context,
+                     "{s:s s:i}",
+                     "type", &type,
+                     "severity", &severity) < 0)
         return -1;
-    if (severity == 0) {
-        if (streq (type, "scheduler-restart")) // allocation was lost
-            job->has_resources = false;
-        enter_cleanup (job, entry);
-    }
+    if (severity > 0)
+        return 0;
+    if (streq (type, "scheduler-restart")) // allocation was lost
+        job->has_resources = false;
+    clean_up (job, e);
     return 0;
 }
 
-static int on_perilog (struct job *job, const char *what)
+static int on_alloc (struct job *job, const struct event *e)
 {
+    job->has_resources = true;
+    return 0;
+}
+
+static int on_start (struct job *job, const struct event *e)
+{
+    job->started = true;
+    return 0;
+}
+
+static int on_finish (struct job *job, const struct event *e)
+{
+    if (job->state == RUN)
+        clean_up (job, e);
+    return 0;
+}
+
+static int on_free (struct job *job, const struct event *e)
+{
+    job->has_resources = false;
+    return 0;
+}
+
+static int on_clean (struct job *job, const struct event *e)
+{
+    if (job->state == CLEANUP)
+        job->t_clean = e->t;
+    return 0;
+}
+
+/* A prolog counts until the job starts, an epilog once it cleans up.
+ */
+static int on_perilog (struct job *job, const struct event *e)
+{
+    bool counts = e->name[0] == 'p' ? !job->start_pending
+                                    : job->state == CLEANUP;
+    const char *what = strchr (e->name, '-') + 1;
+
+    if (!counts)
+        return 0;
     if (streq (what, "start"))
         job->perilog_active++;
-    else if (streq (what, "finish")) {
-        if (job->perilog_active > 0)
-            job->perilog_active--;
-    }
-    else {
-        errno = EPROTO;
-        return -1;
-    }
+    else if (!streq (what, "finish"))
+        return wrong (EPROTO);
+    else if (job->perilog_active > 0)
+        job->perilog_active--;
     return 0;
 }
 
-/* In SCHED, some events send the job back for a new priority. */
-static void back_to_priority (struct job *job)
-{
-    if (job->state == FLUX_JOB_STATE_SCHED)
-        job->state = FLUX_JOB_STATE_PRIORITY;
-}
+/* A name that ends in a hyphen stands for all that begin with it.
+ */
+static const struct rule {
+    const char *name;
+    int (*effect) (struct job *job, const struct event *e);
+    flux_job_state_t from;
+    flux_job_state_t to;
+} rules[] = {
+    { "submit", on_submit, 0, 0 },
+    { "validate", on_validate, NEW, DEPEND },
+    { "invalidate", on_invalidate, 0, 0 },
+    { "jobspec-update", on_jobspec_update, SCHED, PRIORITY },
+    { "dependency-add", on_dependency, 0, 0 },
+    { "dependency-remove", on_dependency, 0, 0 },
+    { "set-flags", on_set_flags, 0, 0 },
+    { "memo", on_memo, 0, 0 },
+    { "depend", NULL, DEPEND, PRIORITY },
+    { "priority", on_priority, PRIORITY, SCHED },
+    { "urgency", on_urgency, SCHED, PRIORITY },
+    { "flux-restart", NULL, SCHED, PRIORITY },
+    { "exception", on_exception, 0, 0 },
+    { "alloc", on_alloc, SCHED, RUN },
+    { "start", on_start, 0, 0 },
+    { "finish", on_finish, 0, 0 },
+    { "free", on_free, 0, 0 },
+    { "clean", on_clean, CLEANUP, INACTIVE },
+    { "prolog-", on_perilog, 0, 0 },
+    { "epilog-", on_perilog, 0, 0 },
+};
 
-static int apply (struct job *job, json_t *entry, double t,
-                  const char *name, json_t *context)
+/* Events that have no rule change nothing.
+ */
+static const struct rule *find_rule (const char *name)
 {
-    if (streq (name, "submit"))
-        return on_submit (job, t, context);
-    if (streq (name, "validate")) {
-        if (job->state != FLUX_JOB_STATE_NEW)
-            return -1;
-        job->state = FLUX_JOB_STATE_DEPEND;
+    for (size_t i = 0; i < sizeof (rules) / sizeof (rules[0]); i++) {
+        size_t len = strlen (rules[i].name);
+
+        if (strncmp (name, rules[i].name, len) == 0
+            && (name[len] == '\0' || name[len - 1] == '-'))
+            return &rules[i];
     }
-    else if (streq (name, "invalidate"))
-        job->readonly = true;
-    else if (streq (name, "jobspec-update")) {
-        if (job_jobspec_update (job, context) < 0)
-            return -1;
-        back_to_priority (job);
-    }
-    else if (streq (name, "dependency-add"))
-        return on_dependency (job, true, context);
-    else if (streq (name, "dependency-remove"))
-        return on_dependency (job, false, context);
-    else if (streq (name, "set-flags"))
-        return on_set_flags (job, context);
-    else if (streq (name, "memo"))
-        return job_annotate (job, "user", context);
-    else if (streq (name, "depend")) {
-        if (job->state == FLUX_JOB_STATE_DEPEND)
-            job->state = FLUX_JOB_STATE_PRIORITY;
-    }
-    else if (streq (name, "priority")) {
-        if (job->state & (FLUX_JOB_STATE_PRIORITY | FLUX_JOB_STATE_SCHED)) {
-            if (json_unpack (context, "{s:I}", "priority", &job->priority) < 0)
-                return -1;
-            job->state = FLUX_JOB_STATE_SCHED;
-        }
-    }
-    else if (streq (name, "urgency")) {
-        if (json_unpack (context, "{s:i}", "urgency", &job->urgency) < 0)
-            return -1;
-        back_to_priority (job);
-    }
-    else if (streq (name, "flux-restart"))
-        back_to_priority (job);
-    else if (streq (name, "exception"))
-        return on_exception (job, entry, context);
-    else if (streq (name, "alloc")) {
-        job->has_resources = true;
-        if (job->state == FLUX_JOB_STATE_SCHED)
-            job->state = FLUX_JOB_STATE_RUN;
-    }
-    else if (streq (name, "start"))
-        job->started = true;
-    else if (streq (name, "finish")) {
-        if (job->state == FLUX_JOB_STATE_RUN)
-            enter_cleanup (job, entry);
-    }
-    else if (streq (name, "free"))
-        job->has_resources = false;
-    else if (streq (name, "clean")) {
-        if (job->state == FLUX_JOB_STATE_CLEANUP) {
-            job->state = FLUX_JOB_STATE_INACTIVE;
-            job->t_clean = t;
-        }
-    }
-    else if (strstarts (name, "prolog-")) {
-        if (!job->start_pending)
-            return on_perilog (job, name + 7);
-    }
-    else if (strstarts (name, "epilog-")) {
-        if (job->state == FLUX_JOB_STATE_CLEANUP)
-            return on_perilog (job, name + 7);
-    }
-    return 0;
+    return NULL;
 }
 
 int job_apply_event (struct job *job, json_t *entry)
 {
-    double t;
-    const char *name;
-    json_t *context;
+    struct event e = { .entry = entry };
+    const struct rule *rule;
 
-    if (entry_parse (entry, &t, &name, &context) < 0)
+    if (entry_parse (entry, &e.t, &e.name, &e.context) < 0)
         return -1;
-    errno = 0;
-    if (apply (job, entry, t, name, context) < 0) {
-        if (errno == 0)
-            errno = EPROTO;
-        return -1;
+    if ((rule = find_rule (e.name))) {
+        errno = 0;
+        if (rule->effect && rule->effect (job, &e) < 0) {
+            if (errno == 0)
+                errno = EPROTO;
+            return -1;
+        }
+        if (rule->from && job->state == rule->from)
+            job->state = rule->to;
     }
-    return json_object_set_new (job->posted, name, json_true ());
+    return json_object_set_new (job->posted, e.name, json_true ());
 }

@@ -81,49 +81,51 @@ done:
     return rc;
 }
 
+/* Whether the sender may change that job. -1 with errno and a text if not.
+ */
+static int check_sender (struct job *job, struct flux_msg_cred sender,
+                         flux_error_t *error)
+{
+    if (flux_msg_cred_authorize (sender, job->userid) < 0)
+        return set_error (error, "guests may only update their own jobs");
+    if ((sender.rolemask & FLUX_ROLE_OWNER) || !job->immutable)
+        return 0;
+    errno = EPERM;
+    return set_error (error,
+                      "the owner of the instance has changed this job: "
+                      "nobody else may now");
+}
+
 static void update_cb (flux_t *h, flux_msg_handler_t *mh,
                        const flux_msg_t *msg, void *arg)
 {
     struct manager *jm = arg;
-    struct flux_msg_cred cred;
-    const char *errstr = NULL;
-    flux_error_t error;
-    flux_jobid_t id;
+    flux_error_t error = { .text = "" };
+    struct flux_msg_cred sender;
+    const char *why = error.text;
     struct job *job;
+    flux_jobid_t id;
     json_t *updates;
 
-    error.text[0] = '\0';
-    if (flux_request_unpack (msg, NULL, "{s:I s:o}",
-                             "id", &id,
-                             "updates", &updates) < 0
-        || flux_msg_get_cred (msg, &cred) < 0)
+    if (flux_msg_get_cred (msg, &sender) < 0
+        || flux_request_unpack (msg, NULL, "{s:o s:I}",
+                                "updates", &updates,
+                                "id", &id) < 0)
         goto error;
     if (!updates_valid (updates)) {
-        errstr = "one or more jobspec updates are invalid";
         errno = EINVAL;
+        set_error (&error, "one or more jobspec updates are invalid");
         goto error;
     }
-    if (!(job = job_find_active (jm, id, &errstr))) {
-        if (idmap_get (jm->inactive, id))
-            errno = EINVAL;
+    if (!(job = job_find_active (jm, id, &why))) {
+        errno = idmap_get (jm->inactive, id) ? EINVAL : ENOENT;
         goto error;
     }
-    if (flux_msg_cred_authorize (cred, job->userid) < 0) {
-        errstr = "guests may only update their own jobs";
-        goto error;
-    }
-    if (job->immutable && !(cred.rolemask & FLUX_ROLE_OWNER)) {
-        errstr = "job is immutable due to previous instance owner update";
-        errno = EPERM;
-        goto error;
-    }
-    if (update_job (jm, msg, cred, job, updates, &error) < 0) {
-        errstr = error.text[0] ? error.text : NULL;
-        goto error;
-    }
-    return;
+    if (check_sender (job, sender, &error) == 0
+        && update_job (jm, msg, sender, job, updates, &error) == 0)
+        return;
 error:
-    respond_error (h, msg, errstr);
+    respond_error (h, msg, why);
 }
 
 static const struct flux_msg_handler_spec htab[] = {
