@@ -132,29 +132,25 @@ static void dmesg_cb (flux_t *h,
                       void *arg)
 {
     struct logbuf *log = arg;
+    int only_new = 0;
     int follow;
-    int nobacklog = 0;
+    int rc;
 
-    if (flux_request_unpack (msg,
-                             NULL,
-                             "{s:b s?b}",
-                             "follow", &follow,
-                             "nobacklog", &nobacklog) < 0)
-        goto error;
-    if (!flux_msg_is_streaming (msg)) {
+    rc = flux_request_unpack (msg,
+                              NULL,
+                              "{s?b s:b}",
+                              "nobacklog", &only_new,
+                              "follow", &follow);
+    if (rc == 0 && !flux_msg_is_streaming (msg)) {
         errno = EPROTO;
-        goto error;
+        rc = -1;
     }
-    for (unsigned int i = 0; i < log->count && !nobacklog; i++)
-        if (flux_respond (h, msg, log->ring[(log->first + i) % RING_SIZE]) < 0)
-            goto error;
-    if (follow) {
-        if (flux_msglist_append (log->followers, msg) == 0)
-            return;
-    }
-    else
+    for (unsigned int i = 0; rc == 0 && !only_new && i < log->count; i++)
+        rc = flux_respond (h, msg, log->ring[(log->first + i) % RING_SIZE]);
+    if (rc == 0 && follow && flux_msglist_append (log->followers, msg) == 0)
+        return;
+    if (rc == 0 && !follow)
         errno = ENODATA;
-error:
     (void)flux_respond_error (h, msg, errno, NULL);
 }
 

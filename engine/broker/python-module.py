@@ -11,10 +11,10 @@ import os
 import sys
 import traceback
 
+import flux
+import flux.brokermod
+import flux.importer
 from _flux._core import ffi, lib
-from flux.brokermod import resolve_entry_point
-from flux.core.handle import Flux
-from flux.importer import import_path
 
 
 def check(returned: int, what: str, error) -> None:
@@ -24,7 +24,7 @@ def check(returned: int, what: str, error) -> None:
         sys.exit(f"{what}: {text}")
 
 
-def run(handle: Flux, entry, args: list) -> int:
+def run(handle: flux.Flux, entry, args: list) -> int:
     """Run the module's entry point; returns 0 or an errno."""
     try:
         entry(handle, *args)
@@ -43,10 +43,10 @@ def run(handle: Flux, entry, args: list) -> int:
 def main() -> None:
     path = sys.argv[1]
     try:
-        entry = resolve_entry_point(import_path(path))
+        entry = flux.brokermod.resolve_entry_point(flux.importer.import_path(path))
     except (ImportError, SyntaxError, OSError, ValueError) as exc:
         sys.exit(f"{path}: {exc}")
-    handle = Flux(url=os.environ.pop("FLUX_MODULE_URI"))
+    handle = flux.Flux(url=os.environ.pop("FLUX_MODULE_URI"))
     error = ffi.new("flux_error_t[1]")
     argp = ffi.new("char **")
     check(lib.flux_module_initialize(handle.handle, argp, error), path, error)

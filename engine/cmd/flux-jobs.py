@@ -4,6 +4,7 @@
 import argparse
 import json
 import sys
+import time
 from typing import Any
 
 import flux
@@ -73,15 +74,16 @@ class Config(UtilConfig):
 
 
 def since_time(args: argparse.Namespace) -> float:
-    if not args.since:
-        return 0.0
-    try:
-        since = float(flux.util.parse_datetime(args.since).timestamp())
-    except ValueError:
-        since = float(args.since)
-    if since > flux.util.parse_datetime("now").timestamp():
-        raise ValueError(f"--since={args.since} appears to be in the future")
-    return since
+    """Of --since, which is a date or seconds since the epoch; 0.0 without."""
+    when = 0.0
+    if args.since:
+        try:
+            when = flux.util.parse_datetime(args.since).timestamp()
+        except ValueError:
+            when = float(args.since)
+    if when > time.time():
+        raise ValueError(f"--since={args.since} is still to come")
+    return when
 
 
 def fetch(args: argparse.Namespace, fields: list[str]) -> tuple[list[Any], bool]:
@@ -200,11 +202,8 @@ def main() -> None:
     )
     if more and not args.no_header:
         sys.stdout.flush()
-        print(f"warning: output truncated at {args.count} jobs.", file=sys.stderr)
-        print(
-            "Use --count to increase returned results or use filters to alter results.",
-            file=sys.stderr,
-        )
+        text = f"{NAME}: there are more than these {args.count} jobs: see --count"
+        print(text, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -38,13 +38,14 @@ DRAIN_FORMATS = {
         "+:{reason:<30.30} {nodelist}"
     ),
 }
+SAME = "ncores ngpus nnodes nodelist properties queue ranks reason state status up"
 HEADINGS = {
-    "state": "STATE", "queue": "QUEUE", "properties": "PROPERTIES",
-    "propertiesx": "PROPERTIES", "nnodes": "NNODES", "ncores": "NCORES",
-    "ngpus": "NGPUS", "ranks": "RANKS", "nodelist": "NODELIST", "rlist": "LIST",
-    "reason": "REASON", "timestamp": "TIME", "status": "STATUS", "up": "UP",
+    **{name: name.upper() for name in SAME.split()},
+    "propertiesx": "PROPERTIES",
+    "rlist": "LIST",
+    "timestamp": "TIME",
     "up.ascii": "UP",
-}  # fmt: skip
+}
 
 
 def output(args: Args, formats: dict[str, str]) -> Any:
@@ -72,6 +73,18 @@ def queue_ranks(rset: ResourceSet, config: dict[str, Any], names: set[str]) -> I
             ranks = ranks.intersect(IDset(properties.get(prop, "")))
         result.add(ranks)
     return result
+
+
+def narrow(found: Any, rset: ResourceSet, config: dict[str, Any], args: Args) -> None:
+    """Leave in 'found' what --queue and --include ask for."""
+    if args.queue:
+        names = set(args.queue.split(","))
+        found.filter(include=queue_ranks(rset, config, names))
+    try:
+        if args.include:
+            found.filter(include=args.include)
+    except (TypeError, ValueError) as exc:
+        raise ValueError(f"--include: {exc}") from None
 
 
 class ListLine:
@@ -118,23 +131,15 @@ def fetch_list(args: Args) -> tuple[Any, dict[str, Any]]:
     future = resource_list(handle)
     config = handle.rpc("config.get").get()
     resources = future.get()
-    if args.queue:
-        ranks = queue_ranks(resources.all, config, set(args.queue.split(",")))
-        resources.filter(include=ranks)
-    if args.include:
-        try:
-            resources.filter(include=args.include)
-        except (ValueError, TypeError) as exc:
-            raise ValueError(f"--include: {exc}") from None
+    narrow(resources, resources.all, config, args)
     return resources, config
 
 
 def states_of(args: Args) -> list[str]:
-    valid = ("up", "down", "allocated", "free", "all")
     states = args.states.split(",")
-    for state in states:
-        if state not in valid:
-            raise ValueError(f"Invalid resource state {state} specified")
+    unknown = set(states) - {"all", "allocated", "down", "free", "up"}
+    if unknown:
+        raise ValueError(f"--states: no such state: {', '.join(sorted(unknown))}")
     return states
 
 
@@ -175,14 +180,12 @@ class StatusLine:
         self.timestamp = drain.timestamp if drain else ""
 
 
-ALL_STATES = (
-    "all", "online", "avail", "offline", "exclude", "drain", "draining", "drained",
-    "torpid", "allocated", "housekeeping",
-)  # fmt: skip
+# In the order of output; allocated nodes are in others, too.
 SHOWN_STATES = (
     "avail", "exclude", "allocated", "torpid", "housekeeping", "draining", "drained",
 )  # fmt: skip
-DEFAULT_STATES = "avail,exclude,draining,drained,torpid,housekeeping"
+DEFAULT_STATES = ",".join(state for state in SHOWN_STATES if state != "allocated")
+ALL_STATES = ("all", "online", "offline", "drain", *SHOWN_STATES)
 
 
 def status_lines(
@@ -205,14 +208,10 @@ def status_lines(
 
 def show_status(args: Args, formats: dict[str, str], states_arg: Optional[str]) -> None:
     states = (states_arg or DEFAULT_STATES).split(",")
-    for state in states:
-        if state not in ALL_STATES:
-            valid = ",".join(ALL_STATES)
-            solocmd.die(
-                NAME,
-                f"ERROR: Invalid resource state {state} specified\n"
-                f"{NAME}: INFO: valid states: {valid}",
-            )
+    unknown = set(states) - set(ALL_STATES)
+    if unknown:
+        known = ", ".join(sorted(ALL_STATES))
+        solocmd.die(NAME, f"--states: no such state as {unknown.pop()}: {known}")
     online = "online" in states or "offline" not in states
     offline = "offline" in states or "online" not in states
     ask_offline = "offline" in states
@@ -223,15 +222,8 @@ def show_status(args: Args, formats: dict[str, str], states_arg: Optional[str]) 
         states[pos : pos + 1] = ["draining", "drained"]
     handle = flux.Flux()
     status = resource_status(handle).get()
-    if args.queue:
-        config = handle.rpc("config.get").get()
-        names = set(args.queue.split(","))
-        status.filter(include=queue_ranks(status.rset, config, names))
-    if args.include:
-        try:
-            status.filter(include=args.include)
-        except (ValueError, TypeError) as exc:
-            raise ValueError(f"--include: {exc}") from None
+    config = handle.rpc("config.get").get() if args.queue else {}
+    narrow(status, status.rset, config, args)
     formatter = output(args, formats)
     with_reason = bool({"reason", "timestamp"} & set(formatter.fields))
     skip_empty = getattr(args, "skip_empty", True) or not states_arg
@@ -250,7 +242,7 @@ def status(args: Args) -> None:
 # Drain
 def request(args: Args) -> dict[str, Any]:
     if args.update and args.force:
-        solocmd.die(NAME, "ERROR: Only one of --force and --update may be specified")
+        solocmd.die(NAME, "ERROR: --force and --update exclude each other")
     result: dict[str, Any] = {"targets": args.targets}
     if args.update:
         result["mode"] = "update"
@@ -271,10 +263,7 @@ def drain(args: Args) -> None:
     except OSError as exc:
         print(f"{NAME}: ERROR: {future.error_string()}", file=sys.stderr)
         if exc.errno == errno.EEXIST:
-            print(
-                f"{NAME}: INFO: Use --force to overwrite existing drain reason",
-                file=sys.stderr,
-            )
+            print(f"{NAME}: --force gives it a new reason", file=sys.stderr)
         sys.exit(1)
 
 

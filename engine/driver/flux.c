@@ -157,7 +157,7 @@ static void run_command (int argc, char *argv[])
         s += n + (s[n] == ':');
     }
     fprintf (stderr,
-             "flux: '%s' is not a flux command. See 'flux --help'\n",
+             "flux: no command %s here; flux help lists them\n",
              argv[0]);
     exit (1);
 }

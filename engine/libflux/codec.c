@@ -169,22 +169,21 @@ int flux_response_decode_error (const flux_msg_t *msg, const char **errstr)
 
 flux_msg_t *flux_response_derive (const flux_msg_t *request, int errnum)
 {
-    flux_msg_t *msg;
-    uint32_t matchtag;
+    flux_msg_t *response = NULL;
+    uint32_t tag;
 
-    if (!request || flux_msg_is_noresponse (request)) {
+    if (!request || flux_msg_is_noresponse (request))
         errno = EINVAL;
-        return NULL;
+    else if (flux_msg_get_matchtag (request, &tag) == 0
+             && (response = flux_msg_copy (request, false))) {
+        // the topic and the way back are those of the request, the rest is not
+        flux_msg_set_type (response, FLUX_MSGTYPE_RESPONSE);
+        flux_msg_set_errnum (response, errnum);
+        flux_msg_set_matchtag (response, tag);
+        flux_msg_set_rolemask (response, FLUX_ROLE_NONE);
+        flux_msg_set_userid (response, FLUX_USERID_UNKNOWN);
     }
-    if (flux_msg_get_matchtag (request, &matchtag) < 0
-        || !(msg = flux_msg_copy (request, false)))
-        return NULL;
-    flux_msg_set_type (msg, FLUX_MSGTYPE_RESPONSE);
-    flux_msg_set_matchtag (msg, matchtag);
-    flux_msg_set_errnum (msg, errnum);
-    flux_msg_set_userid (msg, FLUX_USERID_UNKNOWN);
-    flux_msg_set_rolemask (msg, FLUX_ROLE_NONE);
-    return msg;
+    return response;
 }
 
 /* Each of the respond functions: is there anything to do?  1, 0, or -1 */

@@ -423,44 +423,55 @@ void flux_msg_handler_delvec (flux_msg_handler_t *handlers[])
     }
 }
 
+/* The handler of a line of a table, started.
+ */
+static flux_msg_handler_t *handler_of (flux_t *h, const char *service_name,
+                                       const struct flux_msg_handler_spec *spec,
+                                       void *arg)
+{
+    struct flux_match match = FLUX_MATCH_OF (spec->typemask);
+    flux_msg_handler_t *mh;
+    char *full = NULL;
+
+    match.topic_glob = spec->topic_glob;
+    if (service_name) {
+        if (asprintf (&full, "%s.%s", service_name, spec->topic_glob) < 0)
+            return NULL;
+        match.topic_glob = full;
+    }
+    if ((mh = flux_msg_handler_create (h, match, spec->cb, arg))) {
+        flux_msg_handler_allow_rolemask (mh, spec->rolemask);
+        flux_msg_handler_start (mh);
+    }
+    free (full);
+    return mh;
+}
+
+/* A line without a callback is the last.
+ */
 int flux_msg_handler_addvec_ex (flux_t *h, const char *service_name,
                                 const struct flux_msg_handler_spec tab[],
                                 void *arg, flux_msg_handler_t **hp[])
 {
-    flux_msg_handler_t **handlers;
-    size_t count = 0;
+    flux_msg_handler_t **made;
+    size_t n = 0;
 
-    if (!h || !tab || !hp) {
+    if (!hp || !tab || !h) {
         errno = EINVAL;
         return -1;
     }
-    while (tab[count].typemask || tab[count].topic_glob || tab[count].cb
-           || tab[count].rolemask)
-        count++;
-    if (!(handlers = calloc (count + 1, sizeof (handlers[0]))))
+    while (tab[n].cb || tab[n].typemask || tab[n].topic_glob || tab[n].rolemask)
+        n++;
+    if (!(made = calloc (n + 1, sizeof (*made))))
         return -1;
-    for (size_t i = 0; i < count; i++) {
-        struct flux_match match = FLUX_MATCH_OF (tab[i].typemask);
-        char *topic = NULL;
-
-        match.topic_glob = tab[i].topic_glob;
-        if (service_name) {
-            if (asprintf (&topic, "%s.%s", service_name, match.topic_glob) < 0)
-                goto error;
-            match.topic_glob = topic;
+    for (size_t i = 0; i < n; i++) {
+        if (!(made[i] = handler_of (h, service_name, &tab[i], arg))) {
+            flux_msg_handler_delvec (made);
+            return -1;
         }
-        handlers[i] = flux_msg_handler_create (h, match, tab[i].cb, arg);
-        free (topic);
-        if (!handlers[i])
-            goto error;
-        flux_msg_handler_allow_rolemask (handlers[i], tab[i].rolemask);
-        flux_msg_handler_start (handlers[i]);
     }
-    *hp = handlers;
+    *hp = made;
     return 0;
-error:
-    flux_msg_handler_delvec (handlers);
-    return -1;
 }
 
 int flux_msg_handler_addvec (flux_t *h,

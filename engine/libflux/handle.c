@@ -254,40 +254,38 @@ int flux_set_conf_new (flux_t *h, const flux_conf_t *conf)
 
 void *flux_aux_get (flux_t *h, const char *name)
 {
-    if (!h) {
-        errno = EINVAL;
-        return NULL;
-    }
-    return aux_get (h->aux, name);
+    if (h)
+        return aux_get (h->aux, name);
+    errno = EINVAL;
+    return NULL;
 }
 
 int flux_aux_set (flux_t *h, const char *name, void *aux, flux_free_f destroy)
 {
-    if (!h) {
-        errno = EINVAL;
-        return -1;
-    }
-    return aux_set (&h->aux, name, aux, destroy);
+    if (h)
+        return aux_set (&h->aux, name, aux, destroy);
+    errno = EINVAL;
+    return -1;
 }
 
 int flux_opt_set (flux_t *h, const char *option, const void *val, size_t len)
 {
-    if (!h || !option || !base (h)->ops->setopt) {
-        errno = EINVAL;
-        return -1;
-    }
-    h = base (h);
-    return h->ops->setopt (h->impl, option, val, len);
+    flux_t *b = h ? base (h) : NULL;
+
+    if (b && option && b->ops->setopt)
+        return b->ops->setopt (b->impl, option, val, len);
+    errno = EINVAL;
+    return -1;
 }
 
 int flux_opt_get (flux_t *h, const char *option, void *val, size_t len)
 {
-    if (!h || !option || !base (h)->ops->getopt) {
-        errno = EINVAL;
-        return -1;
-    }
-    h = base (h);
-    return h->ops->getopt (h->impl, option, val, len);
+    flux_t *b = h ? base (h) : NULL;
+
+    if (b && option && b->ops->getopt)
+        return b->ops->getopt (b->impl, option, val, len);
+    errno = EINVAL;
+    return -1;
 }
 
 int flux_flags_get (flux_t *h)
@@ -299,11 +297,11 @@ uint32_t flux_matchtag_alloc (flux_t *h)
 {
     unsigned int tag;
 
-    if (!h) {
+    if (!h)
         errno = EINVAL;
-        return FLUX_MATCHTAG_NONE;
-    }
-    return idset_alloc (base (h)->tags, &tag) < 0 ? FLUX_MATCHTAG_NONE : tag;
+    else if (idset_alloc (base (h)->tags, &tag) == 0)
+        return tag;
+    return FLUX_MATCHTAG_NONE;
 }
 
 void flux_matchtag_free (flux_t *h, uint32_t matchtag)

@@ -9,4 +9,8 @@ connector_init_f connector_local_init;
 connector_init_f connector_interthread_init;
 connector_init_f connector_loop_init;
 
+/* End a streaming RPC: a request to 'topic' names its matchtag.
+ */
+int rpc_cancel (flux_t *h, const char *topic, flux_future_t *rpc);
+
 #endif

@@ -10,6 +10,7 @@
 #include <flux/core.h>
 
 #include "errprintf.h"
+#include "handle_private.h"
 #include "job_private.h"
 
 static flux_future_t *inval (void)
@@ -98,11 +99,11 @@ flux_future_t *flux_job_raise (flux_t *h, flux_jobid_t id, const char *type,
     if (!h || !type)
         return inval ();
     return flux_rpc_pack (h, "job-manager.raise", FLUX_NODEID_ANY, 0,
-                          "{s:I s:i s:s s:s*}",
-                          "id", id,
-                          "severity", severity,
+                          "{s:s s:i s:s* s:I}",
                           "type", type,
-                          "note", note);
+                          "severity", severity,
+                          "note", note,
+                          "id", id);
 }
 
 flux_future_t *flux_job_cancel (flux_t *h, flux_jobid_t id,
@@ -113,10 +114,10 @@ flux_future_t *flux_job_cancel (flux_t *h, flux_jobid_t id,
 
 flux_future_t *flux_job_kill (flux_t *h, flux_jobid_t id, int signum)
 {
-    if (!h || signum <= 0)
+    if (signum < 1 || !h)
         return inval ();
     return flux_rpc_pack (h, "job-manager.kill", FLUX_NODEID_ANY, 0,
-                          "{s:I s:i}", "id", id, "signum", signum);
+                          "{s:i s:I}", "signum", signum, "id", id);
 }
 
 flux_future_t *flux_job_event_watch (flux_t *h, flux_jobid_t id,
@@ -150,20 +151,9 @@ int flux_job_event_watch_get (flux_future_t *f, const char **event)
 
 int flux_job_event_watch_cancel (flux_future_t *f)
 {
-    flux_future_t *f2;
-
-    if (!f) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (!(f2 = flux_rpc_pack (flux_future_get_flux (f),
-                              "job-info.eventlog-watch-cancel",
-                              FLUX_NODEID_ANY, FLUX_RPC_NORESPONSE,
-                              "{s:i}", "matchtag",
-                              (int)flux_rpc_get_matchtag (f))))
-        return -1;
-    flux_future_destroy (f2);
-    return 0;
+    return rpc_cancel (flux_future_get_flux (f),
+                       "job-info.eventlog-watch-cancel",
+                       f);
 }
 
 static int result_of (json_t *res)

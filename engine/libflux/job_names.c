@@ -99,18 +99,24 @@ inval:
     return -1;
 }
 
+/* Four groups of 16 bits, the highest first: 0000.0004.d1a0.0000
+ */
 static int parse_dothex (const char *s, flux_jobid_t *id)
 {
-    unsigned int b[4];
-    int n = 0;
+    uint64_t sum = 0;
 
-    if (sscanf (s, "%4x.%4x.%4x.%4x%n", &b[0], &b[1], &b[2], &b[3], &n) != 4
-        || s[n] != '\0') {
-        errno = EINVAL;
-        return -1;
+    for (int group = 0; group < 4; group++) {
+        char *end = NULL;
+
+        if (isxdigit ((unsigned char)*s))
+            sum = sum << 16 | strtoul (s, &end, 16);
+        if (!end || end - s > 4 || *end != (group < 3 ? '.' : '\0')) {
+            errno = EINVAL;
+            return -1;
+        }
+        s = end + 1;
     }
-    *id = (uint64_t)b[0] << 48 | (uint64_t)b[1] << 32
-        | (uint64_t)b[2] << 16 | b[3];
+    *id = sum;
     return 0;
 }
 

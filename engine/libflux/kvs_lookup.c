@@ -12,6 +12,7 @@
 
 #include "libutil/errno_safe.h"
 #include "kvs_treeobj.h"
+#include "handle_private.h"
 #include "kvs_private.h"
 
 struct lookup {
@@ -256,22 +257,10 @@ int flux_kvs_lookup_get_dir (flux_future_t *f, const flux_kvsdir_t **dir)
 
 int flux_kvs_lookup_cancel (flux_future_t *f)
 {
-    struct lookup *l;
-    flux_future_t *f2;
+    struct lookup *l = f ? flux_future_aux_get (f, auxkey) : NULL;
 
-    if (!f
-        || !(l = flux_future_aux_get (f, auxkey))
-        || !(l->flags & WATCH_ANY)) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (!(f2 = flux_rpc_pack (l->h,
-                              "kvs-watch.cancel",
-                              FLUX_NODEID_ANY,
-                              FLUX_RPC_NORESPONSE,
-                              "{s:i}",
-                              "matchtag", (int)flux_rpc_get_matchtag (f))))
-        return -1;
-    flux_future_destroy (f2);
-    return 0;
+    if (l && (l->flags & WATCH_ANY))
+        return rpc_cancel (l->h, "kvs-watch.cancel", f);
+    errno = EINVAL;
+    return -1;
 }

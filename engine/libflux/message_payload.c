@@ -163,27 +163,24 @@ int flux_msg_pack (flux_msg_t *msg, const char *fmt, ...)
 
 static int parse_payload (flux_msg_t *msg)
 {
+    const char *text;
     json_error_t error;
-    const char *s;
-    json_t *o;
+    json_t *o = NULL;
 
-    if (flux_msg_get_string (msg, &s) < 0) {
-        set_lasterr (msg, "payload is not a string");
+    if (flux_msg_get_string (msg, &text) < 0) {
+        set_lasterr (msg, "the payload does not end with a NUL");
         return -1;
     }
-    if (!s)
-        set_lasterr (msg, "message has no payload");
-    else if (!(o = json_loadb (s, msg->payload->size - 1, JSON_ALLOW_NUL,
-                               &error)))
-        set_lasterr (msg, "%s", error.text);
-    else if (!json_is_object (o)) {
-        set_lasterr (msg, "payload is not a JSON object");
-        json_decref (o);
-    }
-    else {
+    if (text)
+        o = json_loadb (text, msg->payload->size - 1, JSON_ALLOW_NUL, &error);
+    if (json_is_object (o)) {
         msg->json = o;
         return 0;
     }
+    set_lasterr (msg,
+                 "%s",
+                 o || !text ? "no JSON object in the payload" : error.text);
+    json_decref (o);
     errno = EPROTO;
     return -1;
 }
@@ -191,20 +188,20 @@ static int parse_payload (flux_msg_t *msg)
 int flux_msg_vunpack (const flux_msg_t *msg, const char *fmt, va_list ap)
 {
     json_error_t error;
+    int rc = 0;
 
-    if (!msg || !fmt || !*fmt) {
+    if (!msg || !fmt || *fmt == '\0') {
         errno = EINVAL;
         return -1;
     }
     set_lasterr (msg, NULL);
-    if (!msg->json && parse_payload ((flux_msg_t *)msg) < 0)
-        return -1;
-    if (json_vunpack_ex (msg->json, &error, 0, fmt, ap) < 0) {
+    if (!msg->json)
+        rc = parse_payload ((flux_msg_t *)msg);
+    if (rc == 0 && (rc = json_vunpack_ex (msg->json, &error, 0, fmt, ap)) < 0) {
         set_lasterr (msg, "%s", error.text);
         errno = EPROTO;
-        return -1;
     }
-    return 0;
+    return rc;
 }
 
 int flux_msg_unpack (const flux_msg_t *msg, const char *fmt, ...)

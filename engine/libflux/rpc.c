@@ -6,6 +6,8 @@
 
 #include <flux/core.h>
 
+#include "handle_private.h"
+
 struct rpc {
     flux_t *h;
     uint32_t matchtag;
@@ -198,4 +200,17 @@ uint32_t flux_rpc_get_matchtag (flux_future_t *f)
 {
     struct rpc *rpc = flux_future_aux_get (f, "flux::rpc");
     return rpc ? rpc->matchtag : FLUX_MATCHTAG_NONE;
+}
+
+int rpc_cancel (flux_t *h, const char *topic, flux_future_t *rpc)
+{
+    flux_future_t *f = flux_rpc_pack (h,
+                                      topic,
+                                      FLUX_NODEID_ANY,
+                                      FLUX_RPC_NORESPONSE,
+                                      "{s:i}",
+                                      "matchtag", flux_rpc_get_matchtag (rpc));
+
+    flux_future_destroy (f);
+    return f ? 0 : -1;
 }

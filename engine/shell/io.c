@@ -353,13 +353,13 @@ static int input_init (flux_shell_t *shell)
     if (shell->rank == 0) {
         if (flux_shell_service_register (shell, "stdin", stdin_cb, shell) < 0)
             return shell_log_errno ("register stdin service");
-        if (!(header = json_pack ("{s:i s:{s:s} s:{s:i} s:{}}",
-                                  "version", 1,
-                                  "encoding",
-                                    "stdin", "UTF-8",
+        if (!(header = json_pack ("{s:{} s:{s:i} s:{s:s} s:i}",
+                                  "options",
                                   "count",
                                     "stdin", 1,
-                                  "options")))
+                                  "encoding",
+                                    "stdin", "UTF-8",
+                                  "version", 1)))
             return -1;
         rc = writer_append (&io->input, "header", header);
         json_decref (header);

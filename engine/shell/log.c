@@ -66,6 +66,8 @@ static void log_message (int level, const char *component,
     shell->in_log = false;
 }
 
+enum { TEXT_SIZE = 4096 };
+
 /* Format into 'buf', with the text of errnum if it is not 0.
  */
 static void format (char *buf, size_t size, int errnum,
@@ -79,28 +81,31 @@ static void format (char *buf, size_t size, int errnum,
         snprintf (buf + n, size - n, ": %s", strerror (errnum));
 }
 
+/* Make 'text', an array, of what comes after fmt.
+ */
+#define FORMAT(text, errnum, fmt) do { \
+    va_list ap; \
+    va_start (ap, fmt); \
+    format (text, sizeof (text), errnum, fmt, ap); \
+    va_end (ap); \
+} while (0)
+
 void flux_shell_log (const char *component, int level,
                      const char *file, int line, const char *fmt, ...)
 {
-    char buf[4096];
-    va_list ap;
+    char text[TEXT_SIZE];
 
-    va_start (ap, fmt);
-    format (buf, sizeof (buf), 0, fmt, ap);
-    va_end (ap);
-    log_message (level, component, file, line, buf);
+    FORMAT (text, 0, fmt);
+    log_message (level, component, file, line, text);
 }
 
 int flux_shell_err (const char *component, const char *file, int line,
                     int errnum, const char *fmt, ...)
 {
-    char buf[4096];
-    va_list ap;
+    char text[TEXT_SIZE];
 
-    va_start (ap, fmt);
-    format (buf, sizeof (buf), errnum, fmt, ap);
-    va_end (ap);
-    log_message (FLUX_SHELL_ERROR, component, file, line, buf);
+    FORMAT (text, errnum, fmt);
+    log_message (FLUX_SHELL_ERROR, component, file, line, text);
     errno = errnum;
     return -1;
 }
@@ -138,40 +143,31 @@ static void raise_exception (const char *type, int severity, int wait_status,
 
 void flux_shell_raise (const char *type, int severity, const char *fmt, ...)
 {
-    char buf[4096];
-    va_list ap;
+    char text[TEXT_SIZE];
 
-    va_start (ap, fmt);
-    format (buf, sizeof (buf), 0, fmt, ap);
-    va_end (ap);
-    raise_exception (type, severity, -1, buf);
+    FORMAT (text, 0, fmt);
+    raise_exception (type, severity, -1, text);
 }
 
 void flux_shell_raise_exit_status (int wait_status, const char *fmt, ...)
 {
-    char buf[4096];
-    va_list ap;
+    char text[TEXT_SIZE];
 
-    va_start (ap, fmt);
-    format (buf, sizeof (buf), 0, fmt, ap);
-    va_end (ap);
-    raise_exception ("exec", 0, wait_status, buf);
+    FORMAT (text, 0, fmt);
+    raise_exception ("exec", 0, wait_status, text);
 }
 
 void flux_shell_fatal (const char *component, const char *file, int line,
                        int errnum, int exit_code, const char *fmt, ...)
 {
-    char buf[4096];
-    va_list ap;
+    char text[TEXT_SIZE];
 
-    va_start (ap, fmt);
-    format (buf, sizeof (buf), errnum, fmt, ap);
-    va_end (ap);
-    log_message (FLUX_SHELL_FATAL, component, file, line, buf);
+    FORMAT (text, errnum, fmt);
+    log_message (FLUX_SHELL_FATAL, component, file, line, text);
     if (the_shell) {
         signal (SIGTERM, SIG_IGN); // the exec service's answer to the exception
         flux_shell_killall (the_shell, SIGKILL);
-        raise_exception ("exec", 0, -1, buf);
+        raise_exception ("exec", 0, -1, text);
     }
     exit (exit_code);
 }

@@ -116,9 +116,8 @@ static json_t *make_response (struct lookup *l, flux_error_t *error)
     }
     if (info_authorize (l->msg, eventlog) < 0) {
         set_error (error, "%s",
-                   errno == EPERM ? "access is restricted to job/instance "
-                                    "owner"
-                                  : "error parsing eventlog");
+                   errno == EPERM ? "restricted to the user of the job"
+                                  : "malformed eventlog");
         return NULL;
     }
     if (!(o = json_pack ("{s:I}", "id", l->id)))
@@ -135,7 +134,7 @@ static json_t *make_response (struct lookup *l, flux_error_t *error)
         errno = EPROTO;
         if (json_object_set_new (o, key,
                                  make_value (l, key, s, eventlog)) < 0) {
-            set_error (error, "%s: error decoding value", key);
+            set_error (error, "%s: no valid JSON", key);
             goto error;
         }
     }
@@ -165,23 +164,21 @@ static void lookup_continuation (flux_future_t *f, void *arg)
 
 static int push_key (struct lookup *l, const char *key)
 {
-    char path[256];
-    flux_future_t *f;
+    flux_future_t *child = NULL;
+    char full[256];
+    int rc;
 
-    if (!key) {
-        errno = EPROTO;
+    errno = EPROTO;
+    if (!key)
         return -1;
-    }
     if (flux_future_get_child (l->f, key))
         return 0;
-    if (flux_job_kvs_key (path, sizeof (path), l->id, key) < 0
-        || !(f = flux_kvs_lookup (l->ctx->h, NULL, 0, path)))
-        return -1;
-    if (flux_future_push (l->f, key, f) < 0) {
-        flux_future_destroy (f);
-        return -1;
-    }
-    return 0;
+    rc = flux_job_kvs_key (full, sizeof (full), l->id, key);
+    if (rc >= 0 && (child = flux_kvs_lookup (l->ctx->h, NULL, 0, full))
+        && flux_future_push (l->f, key, child) == 0)
+        return 0;
+    flux_future_destroy (child);
+    return -1;
 }
 
 static int start_lookup (struct info *ctx, const flux_msg_t *msg,
@@ -220,25 +217,25 @@ error:
 void lookup_request (flux_t *h, flux_msg_handler_t *mh,
                      const flux_msg_t *msg, void *arg)
 {
-    const int valid = FLUX_JOB_LOOKUP_JSON_DECODE | FLUX_JOB_LOOKUP_CURRENT;
-    const char *errstr = NULL;
-    flux_jobid_t id;
-    json_t *keys;
+    const int known = FLUX_JOB_LOOKUP_CURRENT | FLUX_JOB_LOOKUP_JSON_DECODE;
+    const char *why = NULL;
     int flags;
+    json_t *keys;
+    flux_jobid_t id;
+    int rc;
 
-    if (flux_request_unpack (msg, NULL, "{s:I s:o s:i}",
-                             "id", &id,
-                             "keys", &keys,
-                             "flags", &flags) < 0)
-        goto error;
-    errno = EPROTO;
-    if (flags & ~valid) {
-        errstr = "lookup request rejected with invalid flag";
-        goto error;
+    rc = flux_request_unpack (msg, NULL, "{s:i s:o s:I}",
+                              "flags", &flags,
+                              "keys", &keys,
+                              "id", &id);
+    if (rc == 0) {
+        errno = EPROTO;
+        if ((flags | known) != known)
+            why = "unknown flags";
+        else if (!json_is_array (keys))
+            why = "keys are not an array";
+        else if (start_lookup (arg, msg, id, keys, flags) == 0)
+            return;
     }
-    if (!json_is_array (keys) || start_lookup (arg, msg, id, keys, flags) < 0)
-        goto error;
-    return;
-error:
-    respond_error (h, msg, errstr);
+    respond_error (h, msg, why);
 }

@@ -373,25 +373,25 @@ static struct watch *watch_create (struct info *ctx, const flux_msg_t *msg,
 void watch_request (flux_t *h, flux_msg_handler_t *mh,
                     const flux_msg_t *msg, void *arg)
 {
-    const int valid = FLUX_JOB_EVENT_WATCH_WAITCREATE
-                      | FLUX_JOB_EVENT_WATCH_INITIAL_SENTINEL;
+    const int known = FLUX_JOB_EVENT_WATCH_INITIAL_SENTINEL
+                      | FLUX_JOB_EVENT_WATCH_WAITCREATE;
     const char *errstr = NULL;
-    flux_jobid_t id;
-    const char *path;
     int flags;
+    const char *path;
+    flux_jobid_t id;
     struct watch *w = NULL;
     int rc;
 
-    if (flux_request_unpack (msg, NULL, "{s:I s:s s:i}",
-                             "id", &id,
+    if (flux_request_unpack (msg, NULL, "{s:i s:s s:I}",
+                             "flags", &flags,
                              "path", &path,
-                             "flags", &flags) < 0)
+                             "id", &id) < 0)
         goto error;
     errno = EPROTO;
-    if (flags & ~valid)
-        errstr = "eventlog-watch request rejected with invalid flag";
-    else if (!flux_msg_is_streaming (msg))
-        errstr = "eventlog-watch request rejected without streaming RPC flag";
+    if (!flux_msg_is_streaming (msg))
+        errstr = "an eventlog is watched by a streaming RPC";
+    else if ((flags | known) != known)
+        errstr = "unknown flags";
     if (errstr)
         goto error;
     if (!(w = watch_create (arg, msg, id, strstarts (path, "guest.")

@@ -19,12 +19,19 @@ struct list {
 };
 
 static const char *attr_names[] = {
-    "userid", "urgency", "priority", "t_submit", "t_depend", "t_priority",
-    "t_sched", "t_run", "t_cleanup", "t_inactive", "state", "name", "cwd",
-    "queue", "project", "bank", "ntasks", "ncores", "duration", "nnodes",
-    "ranks", "nodelist", "success", "exception_occurred", "exception_type",
-    "exception_severity", "exception_note", "result", "expiration",
-    "annotations", "waitstatus", "dependencies", NULL
+    // as it was submitted
+    "name", "userid", "urgency", "queue", "bank", "project", "cwd", "duration",
+    "ntasks", "ncores", "dependencies",
+    // as it is
+    "state", "priority", "annotations",
+    // where it runs
+    "nnodes", "nodelist", "ranks", "expiration",
+    // when it was where
+    "t_submit", "t_depend", "t_priority", "t_sched", "t_run", "t_cleanup",
+    "t_inactive",
+    // how it has ended
+    "result", "waitstatus", "success", "exception_occurred",
+    "exception_severity", "exception_type", "exception_note", NULL
 };
 
 static bool is_attr (const char *key)
@@ -48,13 +55,13 @@ static json_t *job_to_json (struct job *job, json_t *attrs,
 
         errno = EINVAL;
         if (!key) {
-            set_error (error, "attr has no string value");
+            set_error (error, "names of attributes are strings");
             goto error;
         }
         if (streq (key, "all"))
             (void)json_object_update (o, job->attrs);
         else if (!is_attr (key)) {
-            set_error (error, "%s is not a valid attribute", key);
+            set_error (error, "jobs have no attribute %s", key);
             goto error;
         }
         else if ((val = json_object_get (job->attrs, key)))
@@ -153,20 +160,19 @@ static void list_request (struct list *ctx, const flux_msg_t *msg)
                          "attrs", &attrs,
                          "since", &since,
                          "constraint", &constraint) < 0) {
-        set_error (&error, "invalid payload: %s", flux_msg_last_error (msg));
+        set_error (&error, "malformed request: %s", flux_msg_last_error (msg));
         errno = EPROTO;
         goto error;
     }
     errno = EPROTO;
     if (max < 0)
-        set_error (&error, "invalid payload: max_entries < 0 not allowed");
+        set_error (&error, "max_entries is not a number of jobs");
     else if (since < 0.)
-        set_error (&error, "invalid payload: since < 0.0 not allowed");
+        set_error (&error, "since is not a time");
     else if (!json_is_array (attrs))
-        set_error (&error, "invalid payload: attrs must be an array");
+        set_error (&error, "attrs are not an array");
     else if (job_match (NULL, constraint, &e) < 0)
-        set_error (&error, "invalid payload: constraint object invalid: "
-                   "%.100s", e.text);
+        set_error (&error, "constraint object invalid: %.100s", e.text);
     else {
         if (!(jobs = list_jobs (ctx, max, attrs, since, constraint, &error)))
             goto error;
@@ -174,7 +180,7 @@ static void list_request (struct list *ctx, const flux_msg_t *msg)
             ? respond_stream (ctx->h, msg, jobs)
             : flux_respond_pack (ctx->h, msg, "{s:O}", "jobs", jobs);
         if (rc < 0)
-            flux_log_error (ctx->h, "error responding to list request");
+            flux_log_error (ctx->h, "cannot answer a request for jobs");
         json_decref (jobs);
         return;
     }

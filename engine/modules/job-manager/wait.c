@@ -96,10 +96,8 @@ static void wait_request (flux_t *h, flux_msg_handler_t *mh,
     flux_jobid_t id;
     struct job *job;
 
-    if (flux_request_unpack (msg, NULL, "{s:I}", "id", &id) < 0) {
-        errstr = "malformed wait request";
+    if (flux_request_unpack (msg, NULL, "{s:I}", "id", &id) < 0)
         goto error;
-    }
     if (id == FLUX_JOBID_ANY) {
         if ((job = idmap_first (w->zombies)))
             reap (jm, msg, job);
