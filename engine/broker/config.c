@@ -221,7 +221,7 @@ static void load_cb (flux_t *h,
     json_t *o;
 
     if (flux_request_unpack (msg, NULL, "o", &o) < 0)
-        respond_error (h, msg, "error decoding config.load request");
+        respond_error (h, msg, "config.load wants a JSON object");
     else
         update_start (c, msg, o);
 }
@@ -260,7 +260,7 @@ static void get_cb (flux_t *h,
     if (flux_respond_pack (h, msg, "O", c->conf) < 0
         || (flux_msg_is_streaming (msg)
             && flux_msglist_append (c->getters, msg) < 0))
-        flux_log_error (h, "error responding to config.get");
+        flux_log_error (h, "cannot answer config.get");
 }
 
 static void disconnect_cb (flux_t *h,

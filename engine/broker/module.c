@@ -176,7 +176,7 @@ static struct module *load (struct modules *ms,
     }
     else {
         errno = ENOENT;
-        errprintf (error, "could not determine loader from path suffix");
+        errprintf (error, "not the path of a .so or .py");
         goto error;
     }
     if (service_add (ms->b->router, mod_name, m->peer) < 0) {

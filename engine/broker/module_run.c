@@ -262,7 +262,7 @@ struct module *module_create_thread (struct modules *ms,
     }
     if (!(m->mod_main = dlsym (m->dso, "mod_main"))) {
         errno = EINVAL;
-        errprintf (error, "module does not define mod_main()");
+        errprintf (error, "no function mod_main in it");
         goto error;
     }
     snprintf (m->uri, sizeof (m->uri), "interthread://%s", peer_id (m->peer));

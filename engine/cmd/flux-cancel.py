@@ -102,7 +102,7 @@ def main() -> None:
     elif args.jobids:
         cancel_ids(args)
     else:
-        raise ValueError("No target jobs were provided")
+        raise ValueError("which jobs?")
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ def main() -> None:
     args = parse_args()
     if args.jobids and args.filtered:
         print(
-            f"{NAME}: WARNING: Filtering options ignored with jobid list",
+            f"{NAME}: options that select jobs do nothing beside job IDs",
             file=sys.stderr,
         )
     text = Config().load().get_format_string(args.format)

@@ -61,7 +61,7 @@ def put(args: Args) -> None:
     for item in args.items:
         key, sep, text = item.partition("=")
         if not sep:
-            solocmd.die(NAME, "put: you must specify a value as key=value")
+            solocmd.die(NAME, "put: want KEY=VALUE")
         if text == "-":
             value = sys.stdin.buffer.read()
         else:

@@ -68,7 +68,7 @@ def start_stop(args: Args) -> None:
     handle = flux.Flux()
     names = rpc(handle, "list", "queue-list", {})["queues"]
     if names and not args.queue and not args.all:
-        raise ValueError("Named queues are defined. Specify queues or use --all.")
+        raise ValueError("there are named queues: give some, or --all")
     request = {
         "start": args.verb == "start",
         "all": args.all,

@@ -242,7 +242,7 @@ class Attach:
                 self.stdin.stop()
             # It is no error if the job is gone, or does not read.
             if had_data and exc.errno == errno.ENOSYS and not self.finished:
-                say("stdin not accepted by job")
+                say("the job takes no standard input")
                 self.exit_code = 1
                 self.handle.reactor_stop()
 
@@ -250,7 +250,7 @@ class Attach:
     def on_sigint(self, *args: Any) -> None:
         now = time.monotonic()
         if now - self.interrupted < INTERRUPT_S:
-            say(f"sending cancel exception to {self.jobid.f58}")
+            say(f"canceling {self.jobid.f58}")
             request = {
                 "id": int(self.jobid),
                 "severity": 0,
@@ -261,7 +261,7 @@ class Attach:
             self.interrupted = -INTERRUPT_S
             return
         self.interrupted = now
-        say("one more ctrl-C within 2s to cancel or ctrl-Z to detach")
+        say("ctrl-C again to cancel the job, ctrl-Z to leave it")
 
     def on_sigtstp(self, *args: Any) -> None:
         if time.monotonic() - self.interrupted < INTERRUPT_S:

@@ -117,7 +117,7 @@ def wait_event(args: Args) -> None:
     left = args.count
     for item in args.match_context:
         if "=" not in item:
-            die("must specify a context test as key=value")
+            die("want KEY=VALUE to match in the context")
     try:
         for line in Events(handle, args.jobid, path, flags, args.timeout):
             entry = json.loads(line)
@@ -130,7 +130,7 @@ def wait_event(args: Args) -> None:
             if left == 0:
                 return
     except TimeoutError:
-        die(f"wait-event timeout on event '{args.event}'")
+        die(f"timeout: no event {args.event}")
     except FileNotFoundError:
         if path == "eventlog":
             die(f"job {args.jobid.f58} id not found")

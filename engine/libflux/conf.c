@@ -156,7 +156,7 @@ static int set_key (flux_conf_t *conf, const char *text, flux_error_t *errp)
 
     if (len == 0) {
         json_decref (obj);
-        return fail (errp, EINVAL, "value must have a key in KEY=VAL");
+        return fail (errp, EINVAL, "no key before the =");
     }
     if (!obj)
         obj = json_string (value);

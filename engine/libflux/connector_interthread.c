@@ -290,7 +290,7 @@ flux_t *connector_interthread_init (const char *name, int flags,
         return NULL;
     if ((which = channel_join (name, &end->chan)) < 0) {
         if (errno == EADDRINUSE)
-            errprintf (errp, "interthread channel %s is already paired", name);
+            errprintf (errp, "interthread://%s: both ends are taken", name);
         free (end);
         return NULL;
     }

@@ -124,7 +124,7 @@ static void call_handler (flux_msg_handler_t *mh, const flux_msg_t *msg)
         flux_respond_error (mh->d->h, msg, EPERM,
                             mh->rolemask == FLUX_ROLE_OWNER
                             ? "Request requires owner credentials"
-                            : "Request rejected due to insufficient privilege");
+                            : "Request of somebody who may not");
 }
 
 static flux_msg_handler_t *find_single (struct dispatch *d,

@@ -29,7 +29,7 @@ fail (idset_error_t *errp, int errnum, const char *fmt, ...)
 
 static const char *reason (int errnum)
 {
-    return errnum == ERANGE ? "set universe size would exceed maximum"
+    return errnum == ERANGE ? "a number is too large for the set"
                             : strerror (errnum);
 }
 

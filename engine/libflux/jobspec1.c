@@ -53,14 +53,14 @@ static int check_slot (json_t *slot, flux_jobspec1_error_t *error)
         return fail (error, "slot count must be >= 1");
     if (!json_is_array (with)
         || json_array_size (with) < 1 || json_array_size (with) > 2)
-        return fail (error, "slot with must be an array of 1-2 elements");
+        return fail (error, "a slot is with one or two resources");
     json_array_foreach (with, index, child) {
         if (json_unpack_ex (child, &e, 0, "{s:s s:i !}",
                             "type", &type,
                             "count", &count) < 0)
             return fail (error, "slot with: %s", e.text);
         if (!streq (type, "core") && !streq (type, "gpu"))
-            return fail (error, "slot with type must be core or gpu");
+            return fail (error, "a slot is with core and gpu only");
         if (count < (streq (type, "core") ? 1 : 0))
             return fail (error, "slot %s count must be >= 1", type);
     }
@@ -112,11 +112,11 @@ static int check_tasks (json_t *tasks, flux_jobspec1_error_t *error)
                         "count", &count) < 0)
         return fail (error, "tasks section: %s", e.text);
     if (!json_is_array (command) || json_array_size (command) < 1)
-        return fail (error, "tasks command must be an array with at least "
-                     "one element");
+        return fail (error, "the command of a task is an array, and "
+                     "not empty");
     json_array_foreach (command, index, arg) {
         if (!json_is_string (arg))
-            return fail (error, "tasks command array entry must be a string");
+            return fail (error, "a word of the command is no string");
     }
     if (json_object_size (count) != 1
         || (json_unpack (count, "{s:i}", "per_slot", &n) < 0
@@ -137,25 +137,25 @@ static int check_system (json_t *system, flux_jobspec1_error_t *error)
     const char *s;
 
     if (!(val = json_object_get (system, "duration")))
-        return fail (error, "attributes.system.duration is required");
+        return fail (error, "no attributes.system.duration");
     if (!json_is_number (val) || json_number_value (val) < 0.)
-        return fail (error, "attributes.system.duration must be a number "
-                     ">= 0");
+        return fail (error, "attributes.system.duration is no number of "
+                     "seconds");
     for (const char **key = objects; *key; key++) {
         if ((val = json_object_get (system, *key)) && !json_is_object (val))
-            return fail (error, "attributes.system.%s must be a dictionary",
+            return fail (error, "attributes.system.%s is no object",
                          *key);
     }
     if ((val = jp_get (system, "shell.options")) && !json_is_object (val))
-        return fail (error, "attributes.system.shell.options must be a "
-                     "dictionary");
+        return fail (error, "attributes.system.shell.options is no "
+                     "object");
     if ((val = json_object_get (system, "dependencies"))
         && !json_is_array (val))
-        return fail (error, "attributes.system.dependencies must be an array");
+        return fail (error, "attributes.system.dependencies is no array");
     json_array_foreach (val, index, dep) {
         if (json_unpack (dep, "{s:s s:s}", "scheme", &s, "value", &s) < 0)
-            return fail (error, "attributes.system.dependencies elements "
-                         "must contain scheme and value strings");
+            return fail (error, "a dependency is an object with scheme and "
+                         "value");
     }
     return 0;
 }
@@ -168,7 +168,7 @@ int flux_jobspec1_attr_check (flux_jobspec1_t *jobspec,
     json_t *val;
 
     if (!jobspec)
-        return fail (error, "jobspec must not be NULL");
+        return fail (error, "no jobspec");
     if (!json_is_object ((attrs = json_object_get (jobspec->obj,
                                                    "attributes"))))
         return fail (error, "attributes must be an object");
@@ -194,7 +194,7 @@ int flux_jobspec1_check (flux_jobspec1_t *jobspec,
     int version;
 
     if (!jobspec)
-        return fail (error, "jobspec must not be NULL");
+        return fail (error, "no jobspec");
     if (json_unpack_ex (jobspec->obj, &e, 0, "{s:o s:o s:o s:i !}",
                         "resources", &resources,
                         "tasks", &tasks,
@@ -202,7 +202,7 @@ int flux_jobspec1_check (flux_jobspec1_t *jobspec,
                         "version", &version) < 0)
         return fail (error, "jobspec object: %s", e.text);
     if (version != 1)
-        return fail (error, "only version 1 jobspec is supported");
+        return fail (error, "not of version 1");
     if (check_resources (resources, error) < 0
         || check_tasks (tasks, error) < 0)
         return -1;

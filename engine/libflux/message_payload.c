@@ -133,7 +133,7 @@ int flux_msg_vpack (flux_msg_t *msg, const char *fmt, va_list ap)
         goto inval;
     }
     if (!json_is_object (o)) {
-        set_lasterr (msg, "payload is not a JSON object");
+        set_lasterr (msg, "no JSON object to send");
         goto inval;
     }
     if (!(payload = payload_from_json (o))) {

@@ -139,7 +139,7 @@ int flux_plugin_load_dso (flux_plugin_t *p, const char *path)
     p->name = name;     // until the plugin says what it is called
     p->path = cpy;
     if ((init = dlsym (p->dso, "flux_plugin_init")) && init (p) < 0)
-        return fail (p, EINVAL, "%s: flux_plugin_init failed", path);
+        return fail (p, EINVAL, "%s: its flux_plugin_init () has failed", path);
     return 0;
 }
 

@@ -275,7 +275,7 @@ struct usock *usock_connect (const char *path, flux_error_t *errp)
         || !(us = usock_create (fd))) {
         ERRNO_SAFE_BLOCK;
         if (errno == ENOENT)
-            errprintf (errp, "broker socket %s was not found", path);
+            errprintf (errp, "%s: no instance listens there", path);
         else
             errprintf (errp, "%s: %s", path, strerror (errno));
         if (fd >= 0)

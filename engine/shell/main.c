@@ -282,7 +282,7 @@ static void task_completion_cb (flux_subprocess_t *p)
     shell->running--;
     shell->current = task;
     if (flux_shell_plugstack_call (shell, "task.exit", NULL) < 0)
-        shell_log_error ("task.exit plugin(s) failed");
+        shell_log_error ("task.exit: a plugin has failed");
     shell_doom_task_exit (task);
     shell->current = NULL;
     if (shell->running == 0
@@ -306,7 +306,7 @@ static void task_exec_cb (flux_subprocess_t *p, void *arg)
     (void)prctl (PR_SET_PDEATHSIG, SIGKILL);
     task->in_exec = true;
     if (flux_shell_plugstack_call (task->shell, "task.exec", NULL) < 0)
-        fprintf (stderr, "flux-shell: task.exec plugin(s) failed\n");
+        fprintf (stderr, "flux-shell: task.exec: a plugin has failed\n");
 }
 
 static int task_init (flux_shell_t *shell, int index)
@@ -388,7 +388,7 @@ static void tasks_destroy (flux_shell_t *shell)
 static void shell_init (flux_shell_t *shell, unsigned int broker_rank)
 {
     if (connect_flux (shell, broker_rank) < 0)
-        shell_die (1, "failed to initialize shell info");
+        shell_die (1, "cannot find out about the job");
     shell->log_level = FLUX_SHELL_NOTICE + shell->verbose;
     change_directory (shell);
     if (shell_io_init (shell) < 0
@@ -398,7 +398,7 @@ static void shell_init (flux_shell_t *shell, unsigned int broker_rank)
     if (shell_plugins_load (shell) < 0)
         shell_die (1, "failed to load plugins");
     if (set_environment (shell) < 0)
-        shell_die_errno (1, "failed to setup common job environment");
+        shell_die_errno (1, "cannot set the environment of the job");
     set_limits (shell);
     shell->ntasks_local = shell->nodes[shell->rank].ntasks;
     if (!(shell->tasks = calloc (shell->ntasks_local + 1,
@@ -436,7 +436,7 @@ static int shell_run (flux_shell_t *shell)
         && flux_reactor_run (shell->r, 0) < 0)
         shell_log_errno ("flux_reactor_run");
     if (flux_shell_plugstack_call (shell, "shell.exit", NULL) < 0) {
-        shell_log_error ("shell.exit callback(s) failed");
+        shell_log_error ("shell.exit: a plugin has failed");
         rc = 1;
     }
     for (int i = 0; i < shell->ntasks_local; i++) {

@@ -66,7 +66,7 @@ int exec_configure (struct exec *exec, const flux_conf_t *conf,
         return set_error (errp, "[exec] invalid kill-signal: %s", kill);
     if (new.max_kill_count <= 0)
         return set_error (errp,
-                          "[exec] invalid max-kill-count: %d",
+                          "[exec] max-kill-count=%d: no such number",
                           new.max_kill_count);
     *exec = new;
     return 0;

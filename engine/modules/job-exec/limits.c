@@ -41,7 +41,7 @@ static void kill_shells_cb (flux_reactor_t *r, flux_watcher_t *w,
         char reason[128];
         snprintf (reason,
                   sizeof (reason),
-                  "unkillable user processes for job %s",
+                  "processes of job %s survive SIGKILL",
                   idf58 (job->id));
         flux_future_destroy (flux_rpc_pack (job->h,
                                             "resource.drain",

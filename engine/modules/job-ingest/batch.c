@@ -182,7 +182,7 @@ static void commit_cb (flux_future_t *f, void *arg)
                                    FLUX_NODEID_ANY, 0,
                                    "{s:O}", "jobs", batch->jobs))
              || flux_future_then (f2, -1., announce_cb, batch) < 0) {
-        fail_batch (batch, "error sending job-manager.submit RPC");
+        fail_batch (batch, "cannot ask the job manager");
         flux_future_destroy (f2);
         f2 = NULL;
     }

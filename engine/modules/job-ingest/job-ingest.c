@@ -86,7 +86,7 @@ static void validate (struct submission *sub)
         finish (sub);
     else if (stage->mode == STAGE_CREW) {
         if (crew_submit (stage->crew, sub, validated) < 0)
-            fail (sub, "Error passing job to validator");
+            fail (sub, "cannot ask the validator");
     }
     else if (jobspec_validate (sub->jobspec, &error) < 0)
         fail (sub, error.text);
@@ -102,7 +102,7 @@ static void frobnicated (void *arg, json_t *data, const char *error)
         fail (sub, error);
     else if (!json_is_object (data)) {
         errno = EINVAL;
-        fail (sub, "error decoding jobspec from frobnicator");
+        fail (sub, "the frobnicator has answered with no jobspec");
     }
     else {
         json_decref (sub->jobspec);
@@ -118,7 +118,7 @@ static void frobnicate (struct submission *sub)
 
     if (ctx->frobnicator.mode == STAGE_CREW) {
         if (crew_submit (ctx->frobnicator.crew, sub, frobnicated) < 0)
-            fail (sub, "Error passing job to frobnicator");
+            fail (sub, "cannot ask the frobnicator");
     }
     else if (ctx->frobnicator.mode == STAGE_BUILTIN
              && jobspec_frobnicate (flux_get_conf (ctx->h), sub->jobspec,
@@ -206,12 +206,11 @@ static int configure_stage (struct stage *stage, json_t *conf,
                                 "plugins", &plugins,
                                 "args", &args,
                                 "disable", &disable) < 0)
-        return deny (error, EINVAL, "error parsing [ingest.%s] config table: "
-                     "%s", name, jerr.text);
+        return deny (error, EINVAL, "[ingest.%s]: %s", name, jerr.text);
     if (!only_strings (plugins))
-        return deny (error, EINVAL, "error in [ingest.%s] plugins array", name);
+        return deny (error, EINVAL, "[ingest.%s] plugins: not strings", name);
     if (!only_strings (args))
-        return deny (error, EINVAL, "error in [ingest.%s] args array", name);
+        return deny (error, EINVAL, "[ingest.%s] args: not strings", name);
     if (json_array_size (plugins) == 0)
         plugins = builtin;
     stage->mode = disable ? STAGE_OFF
@@ -270,7 +269,7 @@ static int configure (struct ingest *ctx, const flux_conf_t *conf,
         goto done;
     if (ingest && json_unpack (ingest, "{s?i}",
                                "batch-count", &ctx->batch_count) < 0) {
-        deny (error, EINVAL, "error reading [ingest] config table");
+        deny (error, EINVAL, "[ingest] is no table");
         goto done;
     }
     frobnicator = json_object_get (ingest, "frobnicator");

@@ -156,7 +156,7 @@ static int check_resources (json_t *resources, flux_error_t *error)
     size_t index;
 
     if (!json_is_array (resources) || json_array_size (resources) == 0)
-        return deny (error, EINVAL, "resources must be a non-empty array");
+        return deny (error, EINVAL, "no array of resources, or nothing in it");
     json_array_foreach (resources, index, res) {
         if (check_resource (res, error) < 0)
             return -1;

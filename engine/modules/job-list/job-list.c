@@ -213,7 +213,7 @@ static bool list_id_request (struct list *ctx, const flux_msg_t *msg)
         goto error;
     }
     if (state & ~(FLUX_JOB_STATE_ACTIVE | FLUX_JOB_STATE_INACTIVE)) {
-        set_error (&error, "invalid payload: invalid state specified");
+        set_error (&error, "no such state");
         errno = EPROTO;
         goto error;
     }

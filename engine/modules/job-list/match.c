@@ -23,7 +23,7 @@ static int match_userid (struct job *job, const char *op, json_t *val,
                          flux_error_t *error)
 {
     if (!json_is_integer (val))
-        return set_error (error, "userid value must be an integer");
+        return set_error (error, "userid: want a number");
     return (uint32_t)json_integer_value (val) == FLUX_USERID_UNKNOWN
         || json_equal (val, attr (job, "userid"));
 }
@@ -32,7 +32,7 @@ static int match_string (struct job *job, const char *op, json_t *val,
                          flux_error_t *error)
 {
     if (!json_is_string (val))
-        return set_error (error, "%s value must be a string", op);
+        return set_error (error, "%s: want a string", op);
     return json_equal (val, attr (job, op));
 }
 
@@ -43,13 +43,13 @@ static int match_states (struct job *job, const char *op, json_t *val,
 
     if (json_is_string (val)) {
         if (flux_job_strtostate (json_string_value (val), &state) < 0)
-            return set_error (error, "invalid states value '%s' specified",
+            return set_error (error, "there is no state %s",
                               json_string_value (val));
     }
     else if (json_is_integer (val))
         state = json_integer_value (val);
     else
-        return set_error (error, "states value invalid type");
+        return set_error (error, "states: want a name or a number");
     return job && (job->state & state) != 0;
 }
 
@@ -60,13 +60,13 @@ static int match_results (struct job *job, const char *op, json_t *val,
 
     if (json_is_string (val)) {
         if (flux_job_strtoresult (json_string_value (val), &result) < 0)
-            return set_error (error, "invalid results value '%s' specified",
+            return set_error (error, "there is no result %s",
                               json_string_value (val));
     }
     else if (json_is_integer (val))
         result = json_integer_value (val);
     else
-        return set_error (error, "results value invalid type");
+        return set_error (error, "results: want a name or a number");
     return (json_integer_value (attr (job, "result")) & result) != 0;
 }
 
@@ -81,10 +81,9 @@ static int match_time (struct job *job, const char *op, json_t *val,
     json_t *t = attr (job, op);
 
     if (!s)
-        return set_error (error, "%s value must be a string", op);
+        return set_error (error, "%s: want a string", op);
     if (*s != '<' && *s != '>')
-        return set_error (error, "timestamp comparison operator not "
-                          "specified");
+        return set_error (error, "%s: want a time after >, >=, < or <=", op);
     less = *s++ == '<';
     eq = *s == '=';
     s += eq;
@@ -166,12 +165,12 @@ int job_match (struct job *job, json_t *constraint, flux_error_t *error)
     if (!constraint)
         return 1;
     if (!json_is_object (constraint))
-        return set_error (error, "constraint must be JSON object");
+        return set_error (error, "no JSON object");
     if (json_object_size (constraint) > 1)
-        return set_error (error, "constraint must only contain 1 element");
+        return set_error (error, "more than one operator");
     json_object_foreach (constraint, op, values) {
         if (!json_is_array (values))
-            return set_error (error, "operator %s values not an array", op);
+            return set_error (error, "%s: want an array", op);
         if (streq (op, "and") || streq (op, "or") || streq (op, "not"))
             return match_logic (job, op, values, error);
         for (size_t i = 0; i < sizeof (ops) / sizeof (ops[0]); i++) {

@@ -47,13 +47,13 @@ static int duration_cb (flux_plugin_t *p, const char *topic,
                                 "state", &state,
                                 "cred",
                                   "rolemask", &rolemask) < 0)
-        return flux_jobtap_error (p, args, "plugin args unpack failed");
+        return flux_jobtap_error (p, args, "malformed arguments");
     owner = (rolemask & FLUX_ROLE_OWNER) && allow_any;
     if (duration < 0.)
         return flux_jobtap_error (p, args, "duration must not be negative");
     if ((state & FLUX_JOB_STATE_RUNNING) && !owner)
-        return flux_jobtap_error (p, args, "duration update of running job "
-                                  "requires instance owner privileges");
+        return flux_jobtap_error (p, args, "of a running job, the owner of the "
+                                  "instance alone changes the duration");
     if (owner)
         return flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_OUT,
                                      "{s:i}", "validated", 1);

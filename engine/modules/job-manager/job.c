@@ -183,7 +183,7 @@ int job_open_deps (struct job *job)
     return count;
 }
 
-/* Tried on a copy first: all of the updates are applied, or none. */
+/* On a copy first: a jobspec with half of the updates is never seen. */
 int job_jobspec_update (struct job *job, json_t *updates)
 {
     json_t *copy = json_deep_copy (job->jobspec);

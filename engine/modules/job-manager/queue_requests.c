@@ -61,7 +61,7 @@ static int check_target (struct queues *queues, const char *name, bool all,
 {
     errno = EINVAL;
     if (!name && queues_have_names (queues) && !all) {
-        *errstr = "Use --all to apply this command to all queues";
+        *errstr = "there are named queues: name one, or say all";
         return -1;
     }
     if (name && !queue_find (queues, name, error)) {
@@ -201,7 +201,7 @@ void queues_restore (struct queues *queues, json_t *saved)
             continue;
         if (start && queues->stop_on_restart)
             start_queue (queues->jm, q, false,
-                         "Automatically stopped due to restart", false);
+                         "stopped, as it was before the restart", false);
         else
             start_queue (queues->jm, q, start, stop_reason, false);
     }

@@ -82,7 +82,7 @@ static struct job *replay (flux_jobid_t id, const char *eventlog,
 
         (void)entry_parse (entry, NULL, &name, NULL);
         if (index == 0 && !streq (name, "submit")) {
-            set_error (error, "first event is %s not submit", name);
+            set_error (error, "the eventlog begins with %s", name);
             goto inval;
         }
         if (job_apply_event (job, entry) < 0) {

@@ -24,7 +24,7 @@ static int post_updates (struct manager *jm, struct job *job,
         && cred.userid != job->userid
         && event_post (jm, job, 0, "set-flags", "{s:[s]}",
                        "flags", "immutable") < 0)
-        return set_error (error, "failed to set job immutable flag");
+        return set_error (error, "cannot set the flag immutable");
     if (event_post (jm, job, 0, "jobspec-update", "O", updates) < 0)
         return set_error (error, "failed to post jobspec-update event");
     return 0;

@@ -111,7 +111,7 @@ static void wait_request (flux_t *h, flux_msg_handler_t *mh,
         if (!(job = idmap_get (jm->active, id)))
             errstr = "invalid job id, or job may be inactive and not waitable";
         else if (job->waiter)
-            errstr = "job id already has a waiter";
+            errstr = "somebody waits for that job already";
         else if (!(job->flags & FLUX_JOB_WAITABLE))
             errstr = "job was not submitted with FLUX_JOB_WAITABLE";
         if (errstr) {
@@ -128,7 +128,7 @@ static void wait_request (flux_t *h, flux_msg_handler_t *mh,
         if (last) {
             if (flux_respond_error (h, last, ECHILD,
                                     "there are no more waitable jobs") < 0)
-                flux_log_error (h, "error responding to wait request");
+                flux_log_error (h, "cannot answer job-manager.wait");
             flux_msglist_delete (w->any);
         }
     }
