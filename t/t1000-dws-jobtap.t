@@ -255,7 +255,7 @@ test_expect_success 'but not beyond reason' '
 		"max_directives = \"few\"" "max_directive_bytes = 1048577"; do
 		jq ".rabbit.$limits" conf.json >bad.json || return 1
 		test_must_fail flux config load bad.json 2>err || return 1
-		grep "rabbit.${limits% =*} must be an integer" err || return 1
+		grep "rabbit.${limits% =*}: expected an integer" err || return 1
 	done &&
 	flux config load conf.json
 '

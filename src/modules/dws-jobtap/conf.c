@@ -9,59 +9,9 @@
 #include <string.h>
 #include <syslog.h>
 
-#include "libdws/directive/presets.h"
 #include "libutil/safelog.h"
 
 #include "conf.h"
-#include "limits.h"
-
-static int check_presets (json_t *presets, json_t *variables,
-                          dws_error_t *error)
-{
-    dws_error_t e;
-
-    if (presets && !json_is_object (presets))
-        return dws_error (error, EINVAL, "presets must be a table");
-    if (variables && !json_is_object (variables))
-        return dws_error (error, EINVAL, "preset_variables must be a table");
-    if (dws_presets_check_variables (variables, &e) < 0)
-        return dws_error (error, EINVAL, "preset_variables.%s", e.text);
-    if (dws_presets_check (presets, variables, &e) < 0)
-        return dws_error (error, EINVAL, "presets.%s", e.text);
-    return 0;
-}
-
-/* What the key 'name' of [rabbit] allows, within bounds.
- */
-static int read_limit (json_t *rabbit,
-                       const char *name,
-                       int fallback,
-                       int max,
-                       int *limit,
-                       dws_error_t *error)
-{
-    json_t *value = json_object_get (rabbit, name);
-    json_int_t n = value ? json_integer_value (value) : fallback;
-
-    if ((value && !json_is_integer (value)) || n < 1 || n > max)
-        return dws_error (error, EINVAL, "%s must be an integer from 1 to %d",
-                          name, max);
-    *limit = n;
-    return 0;
-}
-
-static int read_limits (json_t *rabbit,
-                        struct dws_directive_limits *limits,
-                        dws_error_t *error)
-{
-    if (read_limit (rabbit, "max_directive_bytes",
-                    dws_directive_limits_default.bytes,
-                    dws_directive_limits_max.bytes, &limits->bytes, error) < 0)
-        return -1;
-    return read_limit (rabbit, "max_directives",
-                       dws_directive_limits_default.count,
-                       dws_directive_limits_max.count, &limits->count, error);
-}
 
 static const char *base_name (const char *path)
 {
@@ -131,15 +81,9 @@ int jobtap_conf_update_cb (flux_plugin_t *p,
                            void *arg)
 {
     struct jobtap *ctx = arg;
+    struct dws_config *config;
     json_t *conf;
-    json_t *rabbit;
     json_t *plugins;
-    json_t *presets;
-    json_t *variables;
-    json_t *allow;
-    struct dws_directive_limits limits;
-    struct dws_limits *storage_limits;
-    double lifetime;
     double timeout;
     dws_error_t error;
 
@@ -148,38 +92,14 @@ int jobtap_conf_update_cb (flux_plugin_t *p,
                                 "{s:o}",
                                 "conf", &conf) < 0)
         return flux_jobtap_error (p, args, "the configuration is malformed");
-    rabbit = json_object_get (conf, "rabbit");
     plugins = json_object_get (json_object_get (conf, "job-manager"), "plugins");
-    if (rabbit && !json_is_object (rabbit))
-        return flux_jobtap_error (p, args, "[rabbit] must be a table");
     if (read_own (find_own (ctx, plugins), &timeout, &error) < 0)
         return flux_jobtap_error (p, args, "job-manager.plugins: dws-jobtap: %s",
                                   error.text);
-    presets = json_object_get (rabbit, "presets");
-    variables = json_object_get (rabbit, "preset_variables");
-    if (check_presets (presets, variables, &error) < 0)
-        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
-    if (read_limits (rabbit, &limits, &error) < 0)
-        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
-    allow = json_object_get (rabbit, "allow_rabbit_resources");
-    if (allow && !json_is_boolean (allow))
-        return flux_jobtap_error (p, args, "rabbit.allow_rabbit_resources must"
-                                  " be true or false");
-    if (jobtap_limits_read_lifetime (rabbit, &lifetime, &error) < 0)
-        return flux_jobtap_error (p, args, "rabbit.%s", error.text);
-    if (!(storage_limits = dws_limits_create (json_object_get (rabbit,
-                                                               "limits"),
-                                              &error)))
+    if (!(config = dws_config_plugin (json_object_get (conf, "rabbit"), &error)))
         return flux_jobtap_error (p, args, "%s", error.text);
-    dws_limits_destroy (ctx->storage_limits);
-    ctx->storage_limits = storage_limits;
-    ctx->rabbit_resources = json_is_true (allow);
-    ctx->limits = limits;
-    ctx->persistent_lifetime = lifetime;
-    json_decref (ctx->presets);
-    ctx->presets = json_incref (presets);
-    json_decref (ctx->preset_variables);
-    ctx->preset_variables = json_incref (variables);
+    dws_config_destroy (ctx->config);
+    ctx->config = config;
     if (ctx->configured)
         jobtap_set_timeout (ctx, timeout);
     return 0;

@@ -76,8 +76,8 @@ struct jobtap *jobtap_create (flux_plugin_t *p)
     if (!(ctx = calloc (1, sizeof (*ctx))))
         return NULL;
     ctx->p = p;
-    ctx->limits = dws_directive_limits_default;
-    if (!(ctx->h = flux_jobtap_get_flux (p))
+    if (!(ctx->config = dws_config_plugin (NULL, NULL))
+        || !(ctx->h = flux_jobtap_get_flux (p))
         || !(ctx->deferred = flux_msglist_create ())) {
         jobtap_destroy (ctx);
         return NULL;
@@ -121,9 +121,7 @@ void jobtap_destroy (struct jobtap *ctx)
         flux_watcher_destroy (ctx->retry);
         for (struct jobtap_job *job = ctx->jobs; job; job = job->next)
             job->ctx = NULL;
-        json_decref (ctx->presets);
-        json_decref (ctx->preset_variables);
-        dws_limits_destroy (ctx->storage_limits);
+        dws_config_destroy (ctx->config);
         free (ctx);
     }
 }
@@ -146,7 +144,7 @@ json_t *jobtap_args_presets (struct jobtap *ctx,
     json_t *values = NULL;
     json_t *bound = NULL;
 
-    if (!ctx->presets || !(place = jobtap_args_place (args)))
+    if (!ctx->config->presets || !(place = jobtap_args_place (args)))
         return NULL;
     values = json_pack ("{s:s* s:O* s:O*}",
                         "USER", user,
@@ -159,8 +157,8 @@ json_t *jobtap_args_presets (struct jobtap *ctx,
         json_object_set_new (values, "UID", number_text (userid));
     }
     if (values)
-        bound = dws_presets_bind (ctx->presets, ctx->preset_variables, values,
-                                  NULL);
+        bound = dws_presets_bind (ctx->config->presets,
+                                  ctx->config->preset_variables, values, NULL);
     ERRNO_SAFE (json_decref (values));
     return bound;
 }

@@ -13,7 +13,7 @@
 #include <flux/core.h>
 #include <flux/jobtap.h>
 
-#include "libdws/config/limits.h"
+#include "libdws/config/config.h"
 #include "libdws/directive/directive.h"
 #include "facts.h"
 
@@ -23,12 +23,7 @@ struct jobtap_clock;
 struct jobtap {
     flux_plugin_t *p;
     flux_t *h;
-    json_t *presets;            // [rabbit.presets], or NULL
-    json_t *preset_variables;   // [rabbit.preset_variables], or NULL
-    double persistent_lifetime; // (s), -1: no limit
-    struct dws_directive_limits limits; // of what is submitted
-    struct dws_limits *storage_limits;  // [rabbit.limits], or NULL
-    bool rabbit_resources;      // jobs without directives may ask for rabbits
+    struct dws_config *config;  // what it goes by of [rabbit]
     double epilog_timeout;      // s; 0 = none
     struct jobtap_clock *clock; // what it is measured by
     bool configured;            // its options are those of the configuration

@@ -4,12 +4,10 @@
  */
 
 #include <errno.h>
-#include <math.h>
 
 #include "libdws/config/limits.h"
 #include "libdws/directive/command.h"
 #include "libdws/storage/sizes.h"
-#include "libdws/util/duration.h"
 #include "limits.h"
 
 static int check (struct jobtap *ctx,
@@ -28,8 +26,9 @@ static int check (struct jobtap *ctx,
                        "bank", &subject.bank,
                        "queue", &subject.queue);
     dws_sizes_read (resources, directives, NULL, NULL, &sizes);
-    (void)dws_limits_find (ctx->storage_limits, &subject, &applying);
-    return dws_limits_check (ctx->storage_limits, &applying, &sizes, error);
+    (void)dws_limits_find (ctx->config->storage_limits, &subject, &applying);
+    return dws_limits_check (ctx->config->storage_limits, &applying, &sizes,
+                             error);
 }
 
 /* Is there anything but the destruction of storage?
@@ -52,7 +51,7 @@ int jobtap_limits_validate (struct jobtap *ctx,
     json_int_t userid;
     int rc = 0;
 
-    if (!dws_limits_any (ctx->storage_limits))
+    if (!dws_limits_any (ctx->config->storage_limits))
         return 0;
     before = job ? jobtap_job_place (job) : NULL;
     if (!(place = jobtap_args_place (args))
@@ -75,8 +74,6 @@ int jobtap_limits_validate (struct jobtap *ctx,
     return rc;
 }
 
-#define LIFETIME "persistent_lifetime"
-
 int jobtap_limits_lifetime (const struct jobtap *ctx,
                             const struct dws_directives *dirs,
                             dws_error_t *error)
@@ -84,34 +81,15 @@ int jobtap_limits_lifetime (const struct jobtap *ctx,
     for (size_t i = 0; i < dws_directives_count (dirs); i++) {
         double lifetime = dws_command_lifetime (dws_directives_text (dirs, i));
 
-        if (ctx->persistent_lifetime > 0.
-            && lifetime > ctx->persistent_lifetime)
+        if (ctx->config->persistent_lifetime > 0.
+            && lifetime > ctx->config->persistent_lifetime)
             return dws_error (error, EPERM, "#DW directive %zu: "
                               DWS_LIFETIME_KEY " '%.60s' is more than the %g d "
-                              "that the site allows (rabbit." LIFETIME ")",
+                              "that the site allows (rabbit.persistent_lifetime)",
                               i + 1,
                               dws_directives_arg (dirs, i, DWS_LIFETIME_KEY),
-                              ctx->persistent_lifetime / 86400.);
+                              ctx->config->persistent_lifetime / 86400.);
     }
-    return 0;
-}
-
-int jobtap_limits_read_lifetime (json_t *rabbit,
-                                 double *lifetime,
-                                 dws_error_t *error)
-{
-    json_t *value = json_object_get (rabbit, LIFETIME);
-    const char *s = json_string_value (value);
-
-    *lifetime = -1.;
-    if (!value)
-        return 0;
-    if (json_is_number (value))
-        *lifetime = json_number_value (value);
-    else if (!s || dws_duration_parse (s, lifetime) < 0)
-        return dws_error (error, EINVAL, LIFETIME " must be a duration");
-    if (isinf (*lifetime) || *lifetime <= 0.)
-        *lifetime = -1.;
     return 0;
 }
 

@@ -28,11 +28,4 @@ int jobtap_limits_lifetime (const struct jobtap *ctx,
                             const struct dws_directives *dirs,
                             dws_error_t *error);
 
-/* Read persistent_lifetime of [rabbit], which may be NULL: -1 if there is no limit.
- * Fails with EINVAL.
- */
-int jobtap_limits_read_lifetime (json_t *rabbit,
-                                 double *lifetime,
-                                 dws_error_t *error);
-
 #endif /* !DWS_JOBTAP_LIMITS_H */

@@ -261,7 +261,17 @@ static int check_presets (const struct dws_config *config, json_t *table,
     return 0;
 }
 
+/* What is wrong with keys that the plugin does not go by is not for it to refuse.
+ */
+static bool concerns (bool plugin, const char *key)
+{
+    const struct option *opt = config_option_find (key);
+
+    return !plugin || (opt && opt->plugin);
+}
+
 static struct dws_config *read_table (json_t *table,
+                                      bool plugin,
                                       json_t *faults,
                                       json_t *notes,
                                       dws_error_t *error)
@@ -285,13 +295,14 @@ static struct dws_config *read_table (json_t *table,
         return config;
     }
     json_object_foreach (table, key, value) {
-        if (read_key (config, table, key, value, notes, error) < 0
+        if (concerns (plugin, key)
+            && read_key (config, table, key, value, notes, error) < 0
             && fault (faults, error) < 0)
             goto error;
     }
     if (check_presets (config, table, error) < 0 && fault (faults, error) < 0)
         goto error;
-    if (!json_object_get (table, "mapping")) {
+    if (!plugin && !json_object_get (table, "mapping")) {
         dws_error (error, EINVAL, "rabbit.mapping: is required");
         if (fault (faults, error) < 0)
             goto error;
@@ -302,12 +313,9 @@ error:
     return NULL;
 }
 
-struct dws_config *dws_config_create (json_t *table,
-                                      json_t *notes,
-                                      dws_error_t *error)
+static struct dws_config *compile_limits (struct dws_config *config,
+                                          dws_error_t *error)
 {
-    struct dws_config *config = read_table (table, NULL, notes, error);
-
     if (config && config->limits_table
         && !(config->storage_limits =
                  dws_limits_create (config->limits_table, error))) {
@@ -315,6 +323,18 @@ struct dws_config *dws_config_create (json_t *table,
         config = NULL;
     }
     return config;
+}
+
+struct dws_config *dws_config_create (json_t *table,
+                                      json_t *notes,
+                                      dws_error_t *error)
+{
+    return compile_limits (read_table (table, false, NULL, notes, error), error);
+}
+
+struct dws_config *dws_config_plugin (json_t *table, dws_error_t *error)
+{
+    return compile_limits (read_table (table, true, NULL, NULL, error), error);
 }
 
 void dws_config_destroy (struct dws_config *config)
@@ -347,7 +367,7 @@ json_t *dws_config_faults (json_t *table)
     json_t *faults;
 
     if (!(faults = json_array ())
-        || !(config = read_table (table, faults, faults, &error))) {
+        || !(config = read_table (table, false, faults, faults, &error))) {
         json_decref (faults);
         errno = ENOMEM;
         return NULL;

@@ -78,6 +78,11 @@ struct dws_config {
 struct dws_config *dws_config_create (json_t *table,
                                       json_t *notes,
                                       dws_error_t *error);
+
+/* The same from those keys alone that the jobtap plugin goes by; all others are
+ * passed over, and need not be there.
+ */
+struct dws_config *dws_config_plugin (json_t *table, dws_error_t *error);
 void dws_config_destroy (struct dws_config *config);
 
 /* Every fault of the table and every note, as an array of texts.

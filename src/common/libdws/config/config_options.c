@@ -170,13 +170,16 @@ const struct option config_options[] = {
         "included, which does not need it." },
     { "max_directives", TYPE_INTEGER, "64", 1, DWS_MAX_DIRECTIVE_COUNT,
       OFFSET (limits.count),
+      .plugin = true,
       .help = "A job that has more #DW directives than this is refused." },
     { "max_directive_bytes", TYPE_INTEGER, "65536", 1,
       DWS_MAX_DIRECTIVE_BYTES, OFFSET (limits.bytes),
+      .plugin = true,
       .help = "A job is refused whose #DW directives are longer than this, all "
         "together. The job manager reads them while all other jobs wait." },
     { "allow_rabbit_resources", TYPE_BOOL, "false", ANY,
       OFFSET (rabbit_resources),
+      .plugin = true,
       .help = "Let jobs without directives ask for ssd, rabbit or storage_node "
         "in their resources. No limit of policy holds for that storage." },
     { "refuse_early", TYPE_BOOL, "true", ANY, OFFSET (refuse_early),
@@ -222,6 +225,7 @@ const struct option config_options[] = {
       .help = "Only the instance owner may create persistent file systems." },
     { "persistent_lifetime", TYPE_SECONDS, "-1", ANY,
       OFFSET (persistent_lifetime),
+      .plugin = true,
       .limit = true,
       .help = "How long a persistent file system that is made from now on is kept, "
         "if its directive has no expires=, and the most that this may say. When that "
@@ -253,6 +257,7 @@ const struct option config_options[] = {
         "there." },
     { "limits", TYPE_TABLE, NULL, ANY, OFFSET (limits_table),
       dws_config_check_limits,
+      .plugin = true,
       .help = "Who may have how much rabbit storage: a table for each rule, and "
         "contact, a text that says whom to ask who is refused. See LIMITS." },
     { "daemons", TYPE_TABLE, NULL, ANY, OFFSET (daemons),
@@ -263,11 +268,13 @@ const struct option config_options[] = {
         "listed here no unit is started: DWS judges it, and NNF makes what it "
         "stands for (copy-offload is a user container there)." },
     { "presets", TYPE_TABLE, NULL, ANY, OFFSET (presets),
+      .plugin = true,
       .help = "Names that users may write in place of directives: a text, or "
         "an array of texts. $UID, $USER, $JOBID, $QUEUE and $BANK in it stand "
         "for what the job has, and $$ for a dollar. See flux-jobtap-dws(1)." },
     { "preset_variables", TYPE_TABLE, NULL, ANY, OFFSET (preset_variables),
       dws_config_check_variables,
+      .plugin = true,
       .help = "Other variables for presets, and what they stand for: one word "
         "of letters, digits and ._-/:@+, each. A preset with a variable that "
         "there is not is refused." },

@@ -32,6 +32,7 @@ struct option {
     const char *expected;       // for errors, if the type does not say it
     const char *const *choices; // up to NULL
     bool agent;                 // the agent goes by it
+    bool plugin;                // the jobtap plugin goes by it
     bool limit;                 // of time: 0 is none, as is infinity
     const char *help;
 };

@@ -254,6 +254,39 @@ static void test_values (void **state)
     json_decref (table);
 }
 
+/* The plugin does without what it does not go by, good or not.
+ */
+static void test_plugin (void **state)
+{
+    json_t *table = J ("{'tc_timeout': 'ten', 'nonsense': 1,"
+                       " 'persistent_lifetime': '2d',"
+                       " 'allow_rabbit_resources': true,"
+                       " 'limits': {'all': {'job': '1GiB'}}}");
+    struct dws_config *c = dws_config_plugin (table, NULL);
+    dws_error_t e;
+
+    assert_non_null (c);
+    assert_true (c->rabbit_resources);
+    assert_true (c->persistent_lifetime == 2. * 86400.);
+    assert_true (dws_limits_any (c->storage_limits));
+    dws_config_destroy (c);
+    json_object_set_new (table, "persistent_lifetime", json_string ("x"));
+    errno = 0;
+    assert_null (dws_config_plugin (table, &e));
+    assert_int_equal (errno, EINVAL);
+    assert_string_equal (e.text,
+                         "rabbit.persistent_lifetime: expected seconds, got"
+                         " \"x\"");
+    json_decref (table);
+    table = json_integer (1);
+    assert_null (dws_config_plugin (table, &e));
+    assert_string_equal (e.text, "rabbit: expected a table");
+    json_decref (table);
+    assert_non_null (c = dws_config_plugin (NULL, NULL));
+    assert_false (c->rabbit_resources);
+    dws_config_destroy (c);
+}
+
 /* Every default passes its own check, and every key has a text.
  */
 static void test_describe (void **state)
@@ -283,6 +316,7 @@ int main (void)
         cmocka_unit_test (test_times),
         cmocka_unit_test (test_zero),
         cmocka_unit_test (test_values),
+        cmocka_unit_test (test_plugin),
         cmocka_unit_test (test_describe),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
