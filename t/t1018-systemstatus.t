@@ -5,6 +5,9 @@
 
 test_description='SystemStatus'
 . "$(dirname "$0")/sharness.sh"
+dws_config () {
+	dws_clock
+}
 test_under_flux 4
 
 rpc () {
@@ -25,8 +28,7 @@ test_expect_success 'a node whose broker is offline is given a grace' '
 	dws_disabled
 '
 test_expect_success 'then it is Disabled' '
-	echo "offline_grace = \"10ms\"" >>"$DWS_TMP/conf.d/test.toml" &&
-	flux config reload &&
+	dws_pass 60 &&
 	dws_disabled node1 node3
 '
 test_expect_success SOLO 'until it is online again' '

@@ -63,7 +63,6 @@ test_expect_success 'a cluster, and the configuration' '
 	[rabbit]
 	mapping = "$PWD/mapping.json"
 	kubeconfig = "$PWD/kubeconfig"
-	orphan_grace = 0
 	EOF
 '
 test_expect_success 'make a systemctl that only takes notes' '
@@ -267,7 +266,7 @@ submit_large () {
 export -f free_gib has_free_gib submit_large
 
 test_expect_success 'it is killed while the data of a job that is over is staged out' '
-	sed -i "s|^orphan_grace = 0|&\nrelease_nodes = \"unmount\"|" \
+	sed -i "s|^\[rabbit\]|&\nrelease_nodes = \"unmount\"|" \
 		"$DWS_TMP/conf.d/test.toml" &&
 	cat >moving.sh <<-\EOF &&
 	begin

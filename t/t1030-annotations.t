@@ -16,7 +16,6 @@ wait_note () {
 }
 
 test_expect_success 'load everything' '
-	echo "progress_interval = \"50ms\"" >rabbit.toml &&
 	dws_setup
 '
 test_expect_success 'a job in depend says what is done' '

@@ -34,7 +34,6 @@ persistent () {
 test_expect_success 'load everything' '
 	cat >rabbit.toml <<-\EOT &&
 	restrict_persistent_creation = false
-	progress_interval = "50ms"
 	EOT
 	dws_setup
 '
@@ -86,7 +85,7 @@ test_expect_success 'it waits for one that is about to end' '
 	dws_ctl hold Teardown &&
 	flux cancel $jobid &&
 	dws_ctl wait-state $(dws_workflow $jobid) Teardown --timeout $DWS_LIMIT &&
-	sed -i "s/^progress_interval.*/&\ntc_timeout = 0.1/" \
+	sed -i "s/^\[rabbit\]/&\ntc_timeout = 0.1/" \
 		"$DWS_TMP/conf.d/test.toml" &&
 	flux config reload &&
 	other=$(flux submit -N1 -S dw="$DESTROY" true) &&
@@ -220,15 +219,7 @@ test_expect_success 'a Lustre file system is used from any node' '
 	done_well $jobid &&
 	jobid=$(flux submit -N4 -S dw="#DW persistentdw name=lus" true) &&
 	done_well $jobid &&
-	test "$(nodes $jobid)" = "node[0-3]"
-'
-test_expect_success 'unless that is configured otherwise' '
-	sed -i "s/^progress_interval.*/network_file_systems = []/" \
-		"$DWS_TMP/conf.d/test.toml" &&
-	flux config reload &&
-	jobid=$(flux submit -N1 --requires=rank:2-3 \
-		-S dw="#DW persistentdw name=lus" true) &&
-	exception $jobid alloc "constraints" &&
+	test "$(nodes $jobid)" = "node[0-3]" &&
 	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=lus" true) &&
 	done_well $jobid &&
 	dws_clean

@@ -37,7 +37,6 @@ print(c.getresponse().read().decode())"
 }
 
 test_expect_success 'load everything' '
-	echo "progress_interval = \"50ms\"" >rabbit.toml &&
 	dws_setup
 '
 test_expect_success 'a job whose requests are refused for now says why' '

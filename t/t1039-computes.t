@@ -30,7 +30,6 @@ named () {
 }
 
 test_expect_success 'load everything' '
-	echo "progress_interval = \"50ms\"" >rabbit.toml &&
 	dws_setup &&
 	dws_ctl grant computes:create
 '

@@ -26,7 +26,6 @@ hold () {
 	dws_ctl hold $1 --workflow $(dws_workflow $jobid)
 }
 test_expect_success 'flux-coral2 serves, with a file system that lasts' '
-	echo "orphan_grace = 0" >rabbit.toml &&
 	dws_start_sim --rabbits "rabbit[0-5]" && coral2_configure && coral2_start &&
 	flux run -N1 --requires=rank:0 \
 		-S dw="#DW create_persistent type=xfs capacity=10GiB name=keep" true

@@ -23,21 +23,8 @@
 test_description='The clock is set, with jobs in every phase'
 . "$(dirname "$0")/sharness.sh"
 
-# Called when the instance is about to be started. flux-core lets modules prefer the
-# C library to what is preloaded, unless told not to.
 dws_config () {
-	${CC:-cc} -shared -fPIC -o "$DWS_TMP/jump-clock.so" \
-		"$DWS_SRCDIR/t/scripts/jump-clock.c" -ldl >&2 || exit 1
-	export JUMP_CLOCK=$DWS_TMP/clock FLUX_LOAD_WITH_DEEPBIND=0
-	jump 0
-	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/jump-clock.so
-}
-
-# jump SECONDS: so far off is the wall clock from now on, of all processes. They have
-# the file mapped: it is written to, not made anew.
-jump () {
-	"$DWS_PYTHON" -c 'import struct, sys
-sys.stdout.buffer.write(struct.pack("d", float(sys.argv[1])))' $1 1<>"$JUMP_CLOCK"
+	dws_clock
 }
 test_under_flux 4
 
@@ -72,33 +59,33 @@ test_expect_success 'load everything' '
 	dws_start_sim && dws_load epilog-timeout=1800 && dws_start_agent
 '
 dws_fault clock-forward 'nothing is late' '
-	jump 3600 && looked &&
+	dws_jump 3600 && looked &&
 	dws_status >status &&
 	jq -e "now - .oldest.workflow.since < 1800" status
 '
 dws_fault clock-back 'nothing is late' '
-	jump 0 && looked
+	dws_jump 0 && looked
 '
 dws_fault clock-module 'nothing is late' '
-	jump 3600 && looked && reload_module
+	dws_jump 3600 && looked && reload_module
 '
 dws_fault clock-back-module 'nothing is late' '
-	jump 0 && looked && reload_module
+	dws_jump 0 && looked && reload_module
 '
 dws_fault clock-away 'nothing is late' '
 	flux module remove dws &&
-	jump 3600 &&
+	dws_jump 3600 &&
 	flux module load "$DWS_MODULES/dws.so" &&
 	dws_wait_status ".agent.synced == true"
 '
 dws_fault clock-plugin 'nothing is late' '
-	jump 7200 && looked && reload_plugin && looked
+	dws_jump 7200 && looked && reload_plugin && looked
 '
 dws_fault clock-back-plugin 'nothing is late' '
-	jump 3600 && looked && reload_plugin && looked
+	dws_jump 3600 && looked && reload_plugin && looked
 '
 dws_fault clock-agent 'nothing is late' '
-	jump 7200 && looked && dws_kill_agent && dws_start_agent
+	dws_jump 7200 && looked && dws_kill_agent && dws_start_agent
 '
 test_expect_success 'no node is drained, and each time was told once' '
 	none_drained &&
@@ -116,9 +103,9 @@ test_expect_success 'nor is a condition that began before it, after a restart' '
 	dws_ctl fail PreRun --severity Major --message busy &&
 	jobid=$(dws_submit true) &&
 	dws_until failing &&
-	jump 10800 &&
+	dws_jump 10800 &&
 	reload_module &&
-	jump 14400 &&
+	dws_jump 14400 &&
 	looked &&
 	dws_ctl fail all --clear &&
 	dws_ended_well $jobid &&
@@ -128,7 +115,7 @@ test_expect_success 'a limit holds when the clock was set back' '
 	dws_ctl hold Setup &&
 	jobid=$(dws_submit true) &&
 	dws_ctl wait-state $(dws_workflow $jobid) Setup --timeout $DWS_LIMIT &&
-	jump 10800 &&
+	dws_jump 10800 &&
 	dws_limit setup_timeout 0.5 &&
 	dws_wait_event -m type=dws-timeout $jobid exception &&
 	dws_ctl release Setup &&
@@ -140,7 +127,7 @@ test_expect_success 'so does one of the plugin that is loaded again then' '
 	dws_ctl hold PostRun &&
 	jobid=$(dws_submit true) &&
 	dws_wait_event $jobid epilog-start &&
-	jump 7200 &&
+	dws_jump 7200 &&
 	flux jobtap load --remove=dws-jobtap.so "$DWS_PLUGINS/dws-jobtap.so" \
 		epilog-timeout=0.5 &&
 	dws_wait_event -m type=dws-epilog-timeout $jobid exception &&

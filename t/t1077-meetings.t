@@ -5,17 +5,8 @@
 test_description='Two faults at once'
 . "$(dirname "$0")/sharness.sh"
 
-# See t1066: jump SECONDS sets the wall clock of all processes.
 dws_config () {
-	${CC:-cc} -shared -fPIC -o "$DWS_TMP/jump-clock.so" \
-		"$DWS_SRCDIR/t/scripts/jump-clock.c" -ldl >&2 || exit 1
-	export JUMP_CLOCK=$DWS_TMP/clock FLUX_LOAD_WITH_DEEPBIND=0
-	jump 0
-	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/jump-clock.so
-}
-jump () {
-	"$DWS_PYTHON" -c 'import struct, sys
-sys.stdout.buffer.write(struct.pack("d", float(sys.argv[1])))' $1 1<>"$JUMP_CLOCK"
+	dws_clock
 }
 test_under_flux 4
 
@@ -139,10 +130,10 @@ test_expect_success 'a clock that is set, and our plugin loaded anew beside a si
 	flux cancel $jobid &&
 	dws_wait_event -m description=site-epilog $jobid epilog-start &&
 	dws_wait_event -m description=dws-epilog $jobid epilog-start &&
-	jump 3600 &&
+	dws_jump 3600 &&
 	flux jobtap load --remove=dws-jobtap.so "$OURS" epilog-timeout=600 &&
 	dws_wait_status ".plugin" &&
-	jump 0 &&
+	dws_jump 0 &&
 	rpc job-manager.site.end "{\"id\": \"$jobid\", \"what\": \"epilog\"}" &&
 	dws_ctl release PostRun &&
 	dws_wait_event $jobid clean &&

@@ -5,6 +5,9 @@
 
 test_description='Users are told of what they lose'
 . "$(dirname "$0")/sharness.sh"
+dws_config () {
+	dws_clock
+}
 test_under_flux 4
 
 DWS_DIRECTIVE='#DW jobdw type=gfs2 capacity=1GiB name=scratch
@@ -184,13 +187,12 @@ test_expect_success 'one that says so is run again later' '
 '
 test_expect_success 'one that hangs is killed, and run again later' '
 	forget && mode hang &&
-	configure notice_timeout "\"1s\"" &&
 	dws_ctl fail-copy --message "dcp: quota" &&
-	lose &&
-	dws_until logged "rabbit.notice_command: killed after 1 s" &&
+	lose && dws_until hanging 1 && dws_pass 60 &&
+	dws_until logged "rabbit.notice_command: killed after 60 s" &&
 	dws_until logged "it has failed: notice stage-out-failed/.* is told later" &&
 	pid=$(ls hanging.*) && dws_until killed ${pid#hanging.} &&
-	mode well && configure notice_timeout "\"1m\"" &&
+	mode well && reload &&
 	dws_until told 1 ".[0].event == \"stage-out-failed\"" && make_good
 '
 test_expect_success 'no more than four run at a time, and none is left out' '
@@ -260,7 +262,7 @@ test_expect_success 'the example mails what users have to know' '
 	lose &&
 	dws_until logged "sendmail: exit status 75" &&
 	dws_wait_status ".notices.waiting == 1" &&
-	rm busy && configure notice_timeout "\"50s\"" &&
+	rm busy && flux config reload &&
 	dws_until test -s mail && cat mail &&
 	dws_wait_status ".notices.waiting == 0" &&
 	grep "^ARGS -i -- $(id -un)@example.org" mail &&

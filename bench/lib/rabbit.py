@@ -55,8 +55,9 @@ def configure(work: pathlib.Path, rabbits: int) -> None:
         "rabbits": {k: {"capacity": 1 << 44, "hostlist": v} for k, v in names.items()},
     }
     (work / "mapping.json").write_text(json.dumps(mapping))
-    # Nobody has submitted these jobs: leave their workflows alone.
-    table = {"mapping": str(work / "mapping.json"), "orphan_grace": 1e9}
+    # Nobody has submitted these jobs. Their workflows stay: nobody carries out what the
+    # module wants done with them.
+    table = {"mapping": str(work / "mapping.json")}
     config = flux.Flux().rpc("config.get").get()
     (work / "config.json").write_text(json.dumps({**config, "rabbit": table}))
 

@@ -87,7 +87,6 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     take (dws_location_constraint (breakdowns,
                                    json_object_get (in, "servers"),
                                    topo,
-                                   NULL,
                                    3,
                                    &error), &error);
     take (dws_daemons_units (breakdowns,

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Preloaded: the wall clock of each process is so many seconds off as the file
- * $JUMP_CLOCK says, which has one double in it. It changes for all of them in the
- * same moment. The monotonic clock is left alone, as by somebody who sets the time.
+ * Preloaded: clocks are so many seconds off as the file $JUMP_CLOCK says, which has two
+ * doubles in it. They change for all processes in the same moment. The first is for the
+ * wall clock of each process, as when somebody sets the time. The second is for the
+ * monotonic clock of brokers alone: others wait until a time by that clock.
  */
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,17 +21,21 @@
 typedef int (*clock_gettime_f)(clockid_t id, struct timespec *ts);
 
 static const volatile double *offset;
+static bool broker;
 static clock_gettime_f next;
 
 static void __attribute__ ((constructor)) map_offset (void)
 {
     const char *path = getenv ("JUMP_CLOCK");
     int fd = path ? open (path, O_RDONLY | O_CLOEXEC) : -1;
+    char name[16] = "";
     void *p;
 
+    (void)prctl (PR_GET_NAME, name);
+    broker = !strcmp (name, "flux-broker") || !strcmp (name, "solo");
     if (fd < 0)
         return;
-    p = mmap (NULL, sizeof (double), PROT_READ, MAP_SHARED, fd, 0);
+    p = mmap (NULL, 2 * sizeof (double), PROT_READ, MAP_SHARED, fd, 0);
     if (p != MAP_FAILED)
         offset = p;
     close (fd);
@@ -41,7 +49,9 @@ int clock_gettime (clockid_t id, struct timespec *ts)
         next = (clock_gettime_f)dlsym (RTLD_NEXT, "clock_gettime");
     rc = next (id, ts);
     if (rc == 0 && offset && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE))
-        ts->tv_sec += (time_t)*offset;
+        ts->tv_sec += (time_t)offset[0];
+    if (rc == 0 && offset && broker && id == CLOCK_MONOTONIC)
+        ts->tv_sec += (time_t)offset[1];
     return rc;
 }
 

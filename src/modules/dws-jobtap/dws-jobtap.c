@@ -205,7 +205,8 @@ static int validate_cb (flux_plugin_t *p,
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (dw) {
         presets = jobtap_args_presets (ctx, args, DWS_PRESETS_USER);
-        dirs = dws_directives_parse (dw, presets, &ctx->config->limits, &error);
+        dirs = dws_directives_parse (dw, presets, &dws_directive_limits_default,
+                                     &error);
         json_decref (presets);
         if (!dirs)
             return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
@@ -229,8 +230,7 @@ static int validate_cb (flux_plugin_t *p,
     rc = check_first (first, commands, resources, &error);
     json_decref (commands);
     if (rc < 0
-        || check_where (rabbits, near, count > 0, ctx->config->limits.bytes,
-                        &error) < 0)
+        || check_where (rabbits, near, count > 0, DWS_DIRECTIVE_BYTES, &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)
         return 0;
@@ -239,7 +239,7 @@ static int validate_cb (flux_plugin_t *p,
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (group && !json_is_integer (group)
         && (json_string_length (group) == 0
-            || json_string_length (group) > (size_t)ctx->config->limits.bytes))
+            || json_string_length (group) > DWS_DIRECTIVE_BYTES))
         return flux_jobtap_reject_job (p,
                                        args,
                                        "dw_group must be the name of a group"

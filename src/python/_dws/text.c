@@ -218,7 +218,6 @@ static json_t *location_constraint (struct call *call)
     return dws_location_constraint (call->args[0],
                                     call->args[1],
                                     call->topo,
-                                    NULL,
                                     INT32_MAX,
                                     &call->error);
 }

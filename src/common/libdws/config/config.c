@@ -175,6 +175,13 @@ static int set_option (struct dws_config *config,
 /* The whole table
  */
 
+/* What of the policy no site decides about.
+ */
+static const struct dws_policy constants = {
+    .orphan_grace = 10.,
+    .container_log_bytes = 4096,
+};
+
 static int set_default (struct dws_config *config,
                         const struct option *opt,
                         dws_error_t *error)
@@ -233,16 +240,16 @@ static int read_key (struct dws_config *config,
 
     if (rc < 0)
         return -1;
-    if (rc > 0 && add_text (notes, note) < 0)
-        return dws_error_nomem (error);
-    if (!now)
-        return 0;
-    if ((opt = config_option_find (now)))
-        return set_option (config, opt, value, error);
-    snprintf (note, sizeof (note), "rabbit.%s: unknown key", key);
-    if (!notes)
+    opt = now ? config_option_find (now) : NULL;
+    if (rc == DWS_KEY_NOT_OLD && !opt) {
+        snprintf (note, sizeof (note), "rabbit.%s: unknown key", key);
+        rc = DWS_KEY_GONE;
+    }
+    if (rc == DWS_KEY_GONE && !notes)
         return dws_error (error, EINVAL, "%s", note);
-    return add_text (notes, note) < 0 ? dws_error_nomem (error) : 0;
+    if (rc != DWS_KEY_NOT_OLD && add_text (notes, note) < 0)
+        return dws_error_nomem (error);
+    return opt ? set_option (config, opt, value, error) : 0;
 }
 
 /* Variables with a fault of their own are not looked for in presets.
@@ -284,6 +291,7 @@ static struct dws_config *read_table (json_t *table,
         dws_error_nomem (error);
         return NULL;
     }
+    config->policy = constants;
     for (size_t i = 0; i < config_option_count; i++) {
         if (set_default (config, &config_options[i], error) < 0)
             goto error;
@@ -342,11 +350,9 @@ void dws_config_destroy (struct dws_config *config)
     if (config) {
         ERRNO_SAFE_BLOCK;
         dws_topology_destroy (config->topology);
-        json_decref (config->environment);
         json_decref (config->notice_command);
         json_decref (config->drain_queues);
         json_decref (config->drain_properties);
-        json_decref (config->network_types);
         json_decref (config->maximums);
         json_decref (config->daemons);
         json_decref (config->presets);

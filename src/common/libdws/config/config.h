@@ -13,7 +13,6 @@
 
 #include "libdws/config/limits.h"
 #include "libdws/decide/reconcile.h"
-#include "libdws/directive/directive.h"
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
 
@@ -38,9 +37,6 @@ struct dws_config {
     char *kubeconfig;               // or NULL
     char *metrics;                  // address to serve them on, or NULL
     int workers;                    // of the agent
-    double progress_interval;       // between annotations of a job
-    double offline_grace;           // before DWS is told
-    struct dws_directive_limits limits; // for the jobtap plugin
     bool insecure_kubernetes;
     bool rabbit_resources;          // for the jobtap plugin
     bool refuse_early;              // what no rabbit can hold
@@ -49,17 +45,13 @@ struct dws_config {
     double space_timeout;           // of jobs that lie anywhere
     bool restrict_persistent;
     double persistent_lifetime;     // the longest, and the default; -1: for ever
-    double persistent_notice;       // before that is over
     json_t *notice_command;         // what tells users, or NULL
-    double notice_timeout;          // of it
     bool drain_compute_nodes;
     bool soft_drain;
     bool avoid_suspects;
     json_t *drain_queues;           // names, or NULL: any
     json_t *drain_properties;       // what nodes of each of them have, NULL
                                     //  until the caller has set it
-    json_t *network_types;          // persistent storage that all nodes reach
-    json_t *environment;            // patterns of variables for jobs
     json_t *maximums;               // policy.maximums or NULL
     json_t *daemons;                // word of "requires=" -> unit, or NULL
     json_t *presets;                // or NULL

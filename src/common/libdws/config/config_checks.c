@@ -3,7 +3,6 @@
  * See config_checks_private.h.
  */
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,25 +84,6 @@ int dws_config_check_policy (const char *name,
                               "rabbit.%s: unknown file system type", full);
         if (!json_is_number (value) || json_number_value (value) < 0.)
             return dws_config_expected (full, "GiB >= 0", value, error);
-    }
-    return 0;
-}
-
-/* Nothing but this list keeps PATH or LD_PRELOAD from a job, so "*" is no pattern.
- */
-int dws_config_check_environment (const char *name,
-                                  json_t *value,
-                                  dws_error_t *error)
-{
-    json_t *pattern;
-    size_t index;
-
-    json_array_foreach (value, index, pattern) {
-        unsigned char first = *json_string_value (pattern);
-
-        if (!isalpha (first) && first != '_')
-            return dws_config_expected (name, "patterns that begin with a letter",
-                                        value, error);
     }
     return 0;
 }

@@ -26,10 +26,6 @@ int dws_config_check_metrics (const char *name,
 int dws_config_check_policy (const char *name,
                              json_t *value,
                              dws_error_t *error);
-int dws_config_check_environment (const char *name,
-                                  json_t *value,
-                                  dws_error_t *error);
-
 int dws_config_check_command (const char *name,
                               json_t *value,
                               dws_error_t *error);

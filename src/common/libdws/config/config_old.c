@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Keys of flux-coral2 that have another name here, or that nothing is needed for.
+ * Keys of flux-coral2 that have another name here, or that nothing is needed for, and
+ * keys that are not there any more, with what to do.
  */
 
 #include <errno.h>
@@ -11,12 +12,35 @@
 
 static const struct {
     const char *name;
+    enum dws_config_old kind;
     const char *now;    // NULL: none
     const char *why;    // with none: why not
 } old_keys[] = {
-    { "restrict_persistent", "restrict_persistent_creation", NULL },
-    { "dws_api_version", NULL, "the API server tells its versions" },
-    { "nnf_api_version", NULL, "the API server tells its versions" },
+    { "restrict_persistent", DWS_KEY_OLD, "restrict_persistent_creation", NULL },
+    { "dws_api_version", DWS_KEY_OLD, NULL,
+      "has no effect, the API server tells its versions" },
+    { "nnf_api_version", DWS_KEY_OLD, NULL,
+      "has no effect, the API server tells its versions" },
+    { "orphan_grace", DWS_KEY_GONE, NULL, "remove it, it is always 10 s" },
+    { "offline_grace", DWS_KEY_GONE, NULL, "remove it, it is always 1 minute" },
+    { "datamovement_grace", DWS_KEY_GONE, NULL,
+      "remove it, and choose postrun_timeout and teardown_after as long as data "
+      "may be moved" },
+    { "container_log_bytes", DWS_KEY_GONE, NULL,
+      "remove it, it is always 4096" },
+    { "network_file_systems", DWS_KEY_GONE, NULL,
+      "remove it, nodes reach Lustre by network and nothing else" },
+    { "max_directives", DWS_KEY_GONE, NULL, "remove it, it is always 64" },
+    { "max_directive_bytes", DWS_KEY_GONE, NULL,
+      "remove it, it is always 65536" },
+    { "persistent_notice", DWS_KEY_GONE, NULL,
+      "remove it, it is always 72 hours" },
+    { "notice_timeout", DWS_KEY_GONE, NULL,
+      "remove it, it is always 1 minute; notice_command can end earlier by "
+      "itself" },
+    { "progress_interval", DWS_KEY_GONE, NULL, "remove it, it is always 2 s" },
+    { "environment", DWS_KEY_GONE, NULL,
+      "remove it, jobs get DW_* and NNF_*" },
 };
 
 int dws_config_old_key (json_t *table,
@@ -33,9 +57,8 @@ int dws_config_old_key (json_t *table,
             continue;
         *now = old_keys[i].now;
         if (!*now) {
-            snprintf (note, size, "rabbit.%s: has no effect, %s", key,
-                      old_keys[i].why);
-            return 1;
+            snprintf (note, size, "rabbit.%s: %s", key, old_keys[i].why);
+            return old_keys[i].kind;
         }
         other = json_object_get (table, *now);
         if (other && !json_equal (other, json_object_get (table, key))) {
@@ -44,7 +67,7 @@ int dws_config_old_key (json_t *table,
                               "has another value", key, *now);
         }
         snprintf (note, size, "rabbit.%s: is now called rabbit.%s", key, *now);
-        return 1;
+        return old_keys[i].kind;
     }
-    return 0;
+    return DWS_KEY_NOT_OLD;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Internal to config.c: keys of flux-coral2.
+ * Internal to config.c: keys of flux-coral2, and keys that there were.
  */
 
 #ifndef LIBDWS_CONFIG_OLD_PRIVATE_H
@@ -10,10 +10,16 @@
 
 #include "libdws/util/error.h"
 
-/* Whether a key of the table is one of flux-coral2 only. Returns 1 if so, with
- * what to tell the admin in note, and in *now the key that it stands for, or NULL
- * if it stands for none; 0 if not; -1 with EINVAL if the table says something else
- * by the new key.
+enum dws_config_old {
+    DWS_KEY_NOT_OLD,
+    DWS_KEY_OLD,                // of flux-coral2: it does no harm
+    DWS_KEY_GONE,               // what the site has decided by it is not done
+};
+
+/* Is a key of the table one of flux-coral2 only, or one that is gone? Returns which,
+ * with what to tell the admin in note, and in *now the key that it stands for, or NULL
+ * if it stands for none; -1 with EINVAL if the table says something else by the new
+ * key.
  */
 int dws_config_old_key (json_t *table,
                         const char *key,

@@ -95,14 +95,6 @@ const struct option config_options[] = {
         "the job's end. Then the workflow is torn down. It should be larger "
         "than postrun_timeout, and smaller than the epilog-timeout of "
         "flux-jobtap-dws(1)." },
-    { "orphan_grace", TYPE_SECONDS, "10", AT_LEAST (0),
-      OFFSET (policy.orphan_grace),
-      .help = "After this a workflow of this instance whose job is not "
-        "active is torn down." },
-    { "datamovement_grace", TYPE_SECONDS, "0", AT_LEAST (0),
-      OFFSET (policy.datamovement_grace),
-      .help = "How much longer than postrun_timeout and teardown_after allow "
-        "data may be moved, as long as it makes progress." },
     { "stage_out_retry", TYPE_SECONDS, "0", AT_LEAST (0),
       OFFSET (policy.stage_out_retry),
       .help = "How long the storage of a job whose data could not be staged "
@@ -125,14 +117,6 @@ const struct option config_options[] = {
         "staged in meanwhile is waited for longer, as long as it gets further at "
         "least once in a tenth of this time; mounting then has all of it once "
         "more." },
-    { "progress_interval", TYPE_SECONDS, "2", ANY, OFFSET (progress_interval),
-      .help = "A job that waits for rabbit storage for longer than this has "
-        "an annotation that says for what, which flux jobs shows as "
-        "{user.rabbit}. It is brought up to date no more often than that. "
-        "Below zero there is none. Records of how long the states of its "
-        "workflow have taken are in the KVS, and {user.rabbits} is there, after "
-        "five times as long at the latest; what there is of a job in the queue is in "
-        "the KVS after thirty times as long." },
     { "drain_compute_nodes", TYPE_BOOL, "true", ANY,
       OFFSET (drain_compute_nodes),
       .help = "Drain compute nodes that have lost the PCIe link to their "
@@ -149,34 +133,10 @@ const struct option config_options[] = {
       .help = "Give the nodes of rabbits whose controller does not answer, "
         "which Kubernetes calls Ready, the property badrabbit. It is taken off "
         "when the controller answers, or after an hour, so that a job may try." },
-    { "offline_grace", TYPE_SECONDS, "60", AT_LEAST (0),
-      OFFSET (offline_grace),
-      .help = "How long a node must be offline without a break before it is "
-        "Disabled in SystemStatus, which makes DWS unmount nothing there: "
-        "not for those that are only slow to come up when Flux starts." },
     { "save_datamovements", TYPE_INTEGER, "0", 0, INT_MAX,
       OFFSET (policy.save_datamovements),
       .help = "So many data movements are recorded for each job, those that "
         "failed first." },
-    { "container_log_bytes", TYPE_INTEGER, "4096", 0, 65536,
-      OFFSET (policy.container_log_bytes),
-      .help = "So many bytes are kept of the end of the log of each container "
-        "of a job." },
-    { "network_file_systems", TYPE_TEXTS, "[\"lustre\"]", ANY,
-      OFFSET (network_types),
-      .help = "Types of persistent file systems that every node reaches by "
-        "network. Jobs that use others run next to the rabbits that hold "
-        "them. The storage controllers ask for that with all types, Lustre "
-        "included, which does not need it." },
-    { "max_directives", TYPE_INTEGER, "64", 1, DWS_MAX_DIRECTIVE_COUNT,
-      OFFSET (limits.count),
-      .plugin = true,
-      .help = "A job that has more #DW directives than this is refused." },
-    { "max_directive_bytes", TYPE_INTEGER, "65536", 1,
-      DWS_MAX_DIRECTIVE_BYTES, OFFSET (limits.bytes),
-      .plugin = true,
-      .help = "A job is refused whose #DW directives are longer than this, all "
-        "together. The job manager reads them while all other jobs wait." },
     { "allow_rabbit_resources", TYPE_BOOL, "false", ANY,
       OFFSET (rabbit_resources),
       .plugin = true,
@@ -231,24 +191,11 @@ const struct option config_options[] = {
         "if its directive has no expires=, and the most that this may say. When that "
         "is over, and no job uses or names it, it is destroyed with all that is in "
         "it. Those that were made before are kept." },
-    { "persistent_notice", TYPE_SECONDS, "259200", AT_LEAST (0),
-      OFFSET (persistent_notice),
-      .help = "So long before a persistent file system expires the log says so, and "
-        "flux rabbit persistent marks it." },
     { "notice_command", TYPE_TEXTS, NULL, ANY, OFFSET (notice_command),
       dws_config_check_command,
       .help = "A command, and its arguments, that tells users what they have lost "
         "or are going to lose: the absolute path of a program that only its owner, "
         "root or the instance owner, can write to. See NOTICES." },
-    { "notice_timeout", TYPE_SECONDS, "60", ANY, OFFSET (notice_timeout),
-      .limit = true,
-      .help = "How long that command may take. Then it is killed, and started again "
-        "later." },
-    { "environment", TYPE_TEXTS, "[\"DW_*\", \"NNF_*\"]", ANY,
-      OFFSET (environment), dws_config_check_environment,
-      .help = "Shell patterns of the variables that a job may get from "
-        "Kubernetes, each with a letter or _ at its front. It gets no others, "
-        "so leave out what changes how programs are found or loaded." },
     { "policy", TYPE_TABLE, NULL, ANY, OFFSET (maximums),
       dws_config_check_policy,
       .help = "Its table maximums is the most in GiB per node that a job may "

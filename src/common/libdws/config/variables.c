@@ -3,7 +3,6 @@
  * See variables.h.
  */
 
-#include <fnmatch.h>
 #include <string.h>
 
 #include "variables.h"
@@ -17,17 +16,9 @@ static bool is_identifier (const char *name)
         && name[strspn (name, chars)] == '\0';
 }
 
-bool dws_variable_may_pass (json_t *patterns, const char *name)
+bool dws_variable_may_pass (const char *name)
 {
-    json_t *entry;
-    size_t index;
-
-    if (!strcmp (name, "DW_WORKFLOW_TOKEN") || !is_identifier (name))
+    if (strncmp (name, "DW_", 3) != 0 && strncmp (name, "NNF_", 4) != 0)
         return false;
-    json_array_foreach (patterns, index, entry) {
-        const char *pattern = json_string_value (entry);
-        if (pattern && fnmatch (pattern, name, 0) == 0)
-            return true;
-    }
-    return false;
+    return is_identifier (name) && strcmp (name, "DW_WORKFLOW_TOKEN") != 0;
 }

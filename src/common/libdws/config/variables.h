@@ -7,11 +7,10 @@
 #define LIBDWS_VARIABLES_H
 
 #include <stdbool.h>
-#include <jansson.h>
 
-/* 'patterns' is an array of shell patterns, [rabbit] environment: a name passes
- * if one of them has it. The secret token's never does, it is had by a request.
+/* Those whose names begin with DW_ or NNF_: no other may change how a job finds or
+ * loads programs. Nor the secret token's, which is had by a request.
  */
-bool dws_variable_may_pass (json_t *patterns, const char *name);
+bool dws_variable_may_pass (const char *name);
 
 #endif /* !LIBDWS_VARIABLES_H */

@@ -22,7 +22,6 @@
  */
 struct view {
     const struct dws_topology *topo;
-    json_t *network;
     json_t *goodness;     // {HOST: INTEGER}, or NULL
     int64_t nodes;
     bool own;
@@ -204,29 +203,14 @@ static json_t *find_set (json_t *servers,
     return NULL;
 }
 
-/* The type of file system that a set with this label is a part of.
+/* Is a set with this label a part of a Lustre file system?
  */
-static const char *type_of_label (const char *label)
+static bool is_lustre (const char *label)
 {
-    static const char *const lustre[] = { "mgt", "mdt", "mgtmdt", "ost" };
+    static const char *const parts[] = { "mgt", "mdt", "mgtmdt", "ost" };
 
-    for (size_t i = 0; i < sizeof (lustre) / sizeof (lustre[0]); i++) {
-        if (strcmp (label, lustre[i]) == 0)
-            return "lustre";
-    }
-    return label;
-}
-
-static bool is_on_network (json_t *set, json_t *network)
-{
-    const char *label = "";
-    size_t i;
-    json_t *value;
-
-    (void)json_unpack (set, "{s:s}", "label", &label);
-    json_array_foreach (network, i, value) {
-        if (json_is_string (value)
-            && strcmp (json_string_value (value), type_of_label (label)) == 0)
+    for (size_t i = 0; i < sizeof (parts) / sizeof (parts[0]); i++) {
+        if (strcmp (label, parts[i]) == 0)
             return true;
     }
     return false;
@@ -234,13 +218,14 @@ static bool is_on_network (json_t *set, json_t *network)
 
 /* Lower 'allowed' (of each rabbit the number of nodes that may mount) to what the
  * set has there: nothing, or for each of its allocations a node. All nodes can
- * mount a set of Lustre. Returns 1, or 0 if every node reaches the set.
+ * mount a set of Lustre. Returns 1, or 0 if every node reaches the set: Lustre that
+ * was not made for the job.
  */
 static int restrict_rabbits (int64_t *allowed,
                              const struct dws_topology *topo,
                              json_t *servers,
                              const struct location *loc,
-                             json_t *network,
+                             bool own,
                              dws_error_t *error)
 {
     size_t n = dws_topology_count (topo);
@@ -253,10 +238,10 @@ static int restrict_rabbits (int64_t *allowed,
 
     if (!(set = find_set (servers, loc, error)))
         return -1;
-    if (is_on_network (set, network))
+    (void)json_unpack (set, "{s:s}", "label", &label);
+    if (!own && is_lustre (label))
         return 0;
     storage = json_object_get (set, "storage");
-    (void)json_unpack (set, "{s:s}", "label", &label);
     if (!(holds = calloc (n + 1, sizeof (*holds))))
         return dws_error_nomem (error);
     json_array_foreach (storage, i, value) {
@@ -415,7 +400,7 @@ static json_t *locate (json_t *breakdowns, json_t *servers,
 
             if (rc > 0)
                 rc = restrict_rabbits (allowed, v->topo, servers, &loc,
-                                       v->network, error);
+                                       v->own, error);
             if (rc < 0)
                 goto done;
             any |= rc > 0;
@@ -431,11 +416,10 @@ done:
 json_t *dws_location_constraint (json_t *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
-                                 json_t *network,
                                  int64_t nodes,
                                  dws_error_t *error)
 {
-    struct view v = { .topo = topo, .network = network, .nodes = nodes };
+    struct view v = { .topo = topo, .nodes = nodes };
 
     return locate (breakdowns, servers, &v, error);
 }

@@ -26,8 +26,7 @@
  */
 json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
 
-/* 'network' is an array of the types of file systems ("lustre") that every
- * node reaches by network, or NULL: their locations are left out, although the
+/* Every node reaches Lustre by network: its locations are left out, although the
  * storage controllers have them as physical and mandatory.
  *
  * The storage controllers mount an instance that is not of Lustre on as many
@@ -44,7 +43,6 @@ json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
 json_t *dws_location_constraint (json_t *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
-                                 json_t *network,
                                  int64_t nodes,
                                  dws_error_t *error);
 

@@ -264,7 +264,6 @@ static int op_location (struct fixture *f, dws_error_t *e)
     return drop (dws_location_constraint (f->breakdowns,
                                           f->servers,
                                           f->topo,
-                                          NULL,
                                           1,
                                           e));
 }

@@ -19,9 +19,9 @@
 #define DWS_MAX_VERTICES 2000000
 #define DWS_MAX_NODES_PER_RABBIT 65536
 #define DWS_MAX_ALLOCATIONS 100000
-#define DWS_DIRECTIVE_BYTES 65536 // what a site may change
+#define DWS_DIRECTIVE_BYTES 65536 // as they are submitted
 #define DWS_DIRECTIVE_COUNT 64
-#define DWS_MAX_DIRECTIVE_BYTES 1048576
+#define DWS_MAX_DIRECTIVE_BYTES 1048576 // with presets expanded
 #define DWS_MAX_DIRECTIVE_COUNT 1024
 #define DWS_MAX_WORDS 64 // of one directive
 #define DWS_MAX_LIST 16 // words of one list in a directive

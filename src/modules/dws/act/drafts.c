@@ -16,14 +16,13 @@
 #include "base/calls.h"
 #include "base/timeline.h"
 #include "base/timer.h"
-#include "facts/config.h"
 #include "tell/annotate.h"
 
-/* What is noted is kept back for so many intervals between annotations. Where there are none
- * it is for so long (s).
+/* What is noted is kept back for so long (s). Jobs are looked at twice in that time: what
+ * is then as old as half of it is written.
  */
-#define INTERVALS 5.
-#define KEEP_DEFAULT 10.
+#define KEEP 10.
+#define HALF_TIME (KEEP / 2.)
 
 /* A job in the queue has no more to be noted until it gets its nodes: then all of it comes
  * together. It is looked at so many times before that is waited for no longer.
@@ -57,15 +56,6 @@ struct drafts {
     struct draft **tail;
 };
 
-/* Jobs are looked at so often: what is then as old is written.
- */
-static double half_time (struct drafts *drafts)
-{
-    double interval = drafts->ctx->config->progress_interval;
-
-    return (interval < 0. ? KEEP_DEFAULT : INTERVALS * interval) / 2.;
-}
-
 static void enter_list (struct drafts *drafts, struct draft *draft)
 {
     draft->t = monotonic_now ();
@@ -94,7 +84,7 @@ static struct draft *draft_get (struct job *job)
         return NULL;
     draft->job = job;
     if (!drafts->head)
-        timer_start (drafts->timer, half_time (drafts));
+        timer_start (drafts->timer, HALF_TIME);
     enter_list (drafts, draft);
     job->draft = draft;
     return draft;
@@ -234,7 +224,7 @@ static void drafts_timer_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                              void *arg)
 {
     struct drafts *drafts = arg;
-    double half = half_time (drafts);
+    double half = HALF_TIME;
     double due = monotonic_now () - half;
 
     for (int i = 0; i < JOBS_PER_TURN && drafts->head; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
  * What is noted of a job and nobody waits for: records for the KVS of its workflow, and
- * memos. They are kept back for a while (five times rabbit.progress_interval, of a job in
- * the queue thirty times), as what a commit costs the KVS hardly depends on how much is in it:
+ * memos. They are kept back for a while (10 s, of a job in the queue a minute), as what
+ * a commit costs the KVS hardly depends on how much is in it:
  * states that follow each other come together in one, and a newer record takes the place of
  * one that was not written yet.
  *

@@ -325,7 +325,7 @@ static void look (struct expire *expire)
             again = left;
         leases[i] = list[i].lease;
     }
-    wake = dws_leases_decide (leases, count, ctx->config->persistent_notice,
+    wake = dws_leases_decide (leases, count, LEASE_NOTICE,
                               EXPIRE_MAX, now);
     if (again > 0. && (wake == 0. || now + again < wake))
         wake = now + again;

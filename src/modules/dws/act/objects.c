@@ -136,8 +136,7 @@ static int complete_env (json_t *env, const struct dws_workflow *wf,
     return rc;
 }
 
-json_t *object_variables (const struct dws_workflow *wf, const char *directives,
-                          json_t *patterns)
+json_t *object_variables (const struct dws_workflow *wf, const char *directives)
 {
     json_t *env = NULL;
     json_t *variables;
@@ -151,7 +150,7 @@ json_t *object_variables (const struct dws_workflow *wf, const char *directives,
         && complete_env (env, wf, directives) < 0)
         goto error;
     json_object_foreach (env, name, value) {
-        if (dws_variable_may_pass (patterns, name)
+        if (dws_variable_may_pass (name)
             && json_is_string (value)
             && json_object_set (variables, name, value) < 0)
             goto error;

@@ -63,8 +63,7 @@ static int run_prolog_remove (struct job *job, const struct dws_action *wanted)
     json_t *variables;
     flux_future_t *f;
 
-    if (!(variables = object_variables (job->wf, job->facts->directives,
-                                        job->ctx->config->environment)))
+    if (!(variables = object_variables (job->wf, job->facts->directives)))
         return -1;
     if (add_nodemap (job, variables) < 0) {
         ERRNO_SAFE (json_decref (variables));

@@ -98,7 +98,6 @@ static json_t *locate_storage (struct job *job, bool staged,
 
     if (!staged)
         return dws_location_constraint (breakdowns, job->servers, topo,
-                                        job->ctx->config->network_types,
                                         nodes, error);
     if ((goodness = first_goodness (job, error)))
         location = dws_location_first (breakdowns, job->servers, topo,

@@ -536,7 +536,7 @@ json_t *leases_describe (struct dws_ctx *ctx, json_t *array)
         json_object_set_new (o, "expires", json_real (expires));
         json_object_set_new (o, "expiring", json_boolean (
             expires > 0.
-            && expires - ctx->config->persistent_notice <= now));
+            && expires - LEASE_NOTICE <= now));
         json_object_set_new (o, "destroying", json_boolean (
             dws_lease_is_doomed (&of.lease)));
     }

@@ -16,6 +16,10 @@
 #include "libdws/tell/persistent.h"
 #include "facts/jobs.h"
 
+/* So long before a file system expires its owner is told (s).
+ */
+#define LEASE_NOTICE (72. * 3600.)
+
 struct leases;
 
 /* Reads the KVS.

@@ -20,6 +20,11 @@
 #define NAME "default"
 #define NOT_FOUND 404
 
+/* DWS unmounts nothing on a node that is Disabled. So a node must be offline for so long
+ * without a break (s), as nodes are that are slow to come up when Flux starts.
+ */
+#define OFFLINE_GRACE 60.
+
 struct systemstatus {
     struct dws_ctx *ctx;
     const struct dws_nodes *nodes;  // borrowed, NULL: not yet known
@@ -91,7 +96,7 @@ static void update_systemstatus (struct systemstatus *status)
 {
     struct dws_absence absence = {
         .since = status->since,
-        .grace = status->ctx->config->offline_grace,
+        .grace = OFFLINE_GRACE,
         .now = monotonic_now (),
     };
     dws_error_t error;

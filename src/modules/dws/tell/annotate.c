@@ -32,9 +32,9 @@
  */
 #define OBJECTS_PER_INTERVAL 256
 
-/* The shortest interval (s), whatever the configuration says.
+/* Jobs that have changed are looked at no more often than that (s).
  */
-#define INTERVAL_MIN 0.05
+#define INTERVAL 2.
 
 struct annotate {
     struct dws_ctx *ctx;
@@ -246,18 +246,11 @@ static void tick_job (struct annotate *annotate, struct job *job)
 
 static void start (struct annotate *annotate)
 {
-    double interval;
-
     if (annotate->running) {
         annotate->again = true;
         return;
     }
-    interval = annotate->ctx->config->progress_interval;
-    if (interval < 0.)
-        return;
-    if (interval < INTERVAL_MIN)
-        interval = INTERVAL_MIN;
-    timer_start (annotate->timer, interval);
+    timer_start (annotate->timer, INTERVAL);
     annotate->running = true;
 }
 

@@ -26,6 +26,10 @@
 
 #define COMMAND "rabbit.notice_command"
 
+/* The command is killed, and run again later, when it has taken so long (s).
+ */
+#define NOTICE_TIMEOUT 60.
+
 /* So many are kept of each user: his oldest give way, and nobody else's.
  */
 #define NOTICES_MAX 256
@@ -250,7 +254,7 @@ static void start_notice (struct notice *notice)
         || !(notice->process = process_create (ctx->h, COMMAND,
                                                ctx->config->notice_command,
                                                input,
-                                               ctx->config->notice_timeout,
+                                               NOTICE_TIMEOUT,
                                                told_cb, notice))) {
         safe_log_error (ctx->h, COMMAND);
         tell_failed (notice, -1, true);

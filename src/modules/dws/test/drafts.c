@@ -9,7 +9,6 @@
 #include "act/kvs.h"
 #include "base/calls.h"
 #include "base/timeline.h"
-#include "facts/config.h"
 #include "tell/annotate.h"
 #include "test/timers.h"
 
@@ -19,7 +18,6 @@
 
 static struct world {
     flux_t *other;
-    struct dws_config config;
     struct dws_ctx ctx;
     struct job jobs[JOBS];
     struct dws_job facts[JOBS];
@@ -93,8 +91,6 @@ static void setup (void)
     timers_count = 0;
     w.now = 1000.;
     w.kept = json_array ();
-    w.config.progress_interval = 2.;
-    w.ctx.config = &w.config;
     assert_non_null (w.other = flux_open (URI, 0));
     assert_non_null (w.ctx.h = flux_open (URI, 0));
     assert_non_null (w.ctx.calls = calls_create ());
@@ -301,18 +297,6 @@ static void test_many (void **state)
     teardown ();
 }
 
-/* Where there are no annotations.
- */
-static void test_no_interval (void **state)
-{
-    setup ();
-    w.config.progress_interval = -1.;
-    timing (1, DWS_STATE_SETUP, "1s");
-    after (HALF);
-    assert_written ("1:Setup=1s | ");
-    teardown ();
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -323,7 +307,6 @@ int main (void)
         cmocka_unit_test (test_refused),
         cmocka_unit_test (test_queued),
         cmocka_unit_test (test_many),
-        cmocka_unit_test (test_no_interval),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

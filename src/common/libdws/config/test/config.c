@@ -36,12 +36,10 @@ static const struct {
       "rabbit.restrict_persistent_creation: expected true or false, got 1" },
     { "{'restrict_persist': true}",
       "rabbit.restrict_persist: unknown key" },
-    { "{'environment': 'DW_*'}", "rabbit.environment: expected an array" },
-    { "{'environment': ['DW_*', 5]}", "rabbit.environment: expected" },
-    { "{'environment': ['DW_*', '*']}",
-      "rabbit.environment: expected patterns that begin with a letter" },
-    { "{'environment': ['']}", "rabbit.environment: expected an array" },
-    { "{'environment': ['[A-Z]*']}", "rabbit.environment: expected patterns" },
+    { "{'orphan_grace': 10}",
+      "rabbit.orphan_grace: remove it, it is always 10 s" },
+    { "{'environment': ['DW_*', 5]}",
+      "rabbit.environment: remove it, jobs get DW_* and NNF_*" },
     { "{'notice_command': '/bin/true'}",
       "rabbit.notice_command: expected an array of texts" },
     { "{'notice_command': []}",
@@ -102,6 +100,7 @@ static void test_all_faults (void **state)
 static void test_notes (void **state)
 {
     json_t *table = J ("{'mapping': 'm', 'nonsense': 1, 'nnf_api_version': 'v1',"
+                       " 'max_directives': 9,"
                        " 'restrict_persistent': false}");
     json_t *notes = json_array ();
     struct dws_config *c = dws_config_create (table, notes, NULL);
@@ -114,6 +113,7 @@ static void test_notes (void **state)
                  "['rabbit.nonsense: unknown key',"
                  " 'rabbit.nnf_api_version: has no effect, the API server tells"
                  " its versions',"
+                 " 'rabbit.max_directives: remove it, it is always 64',"
                  " 'rabbit.restrict_persistent: is now called"
                  " rabbit.restrict_persistent_creation']");
     assert_true (json_equal (faults, notes));
@@ -134,6 +134,9 @@ static void test_notes (void **state)
     assert_null (dws_config_create (table, NULL, &e));
     assert_contains (e.text, "rabbit.nonsense: unknown key");
     json_object_del (table, "nonsense");
+    assert_null (dws_config_create (table, NULL, &e));
+    assert_contains (e.text, "rabbit.max_directives: remove it");
+    json_object_del (table, "max_directives");
     assert_non_null (c = dws_config_create (table, NULL, NULL));
     dws_config_destroy (c);
     json_decref (table);
@@ -162,7 +165,9 @@ static void test_defaults (void **state)
     assert_true (c->policy.prolog_timeout == 1800.);
     assert_null (c->kubeconfig);
     assert_null (c->maximums);
-    assert_json (c->environment, "['DW_*', 'NNF_*']");
+    assert_true (c->policy.datamovement_grace <= 0.);
+    assert_true (c->policy.data_first_yield == 120.);
+    assert_int_equal (c->policy.container_log_bytes, 4096);
     agent = dws_config_agent (c);
     assert_json (agent, "{'kubeconfig': null, 'metrics': null,"
                         " 'allow_insecure_kubernetes': false,"
@@ -197,16 +202,14 @@ static void test_times (void **state)
     }
 }
 
-/* A limit of 0 is none, a grace of 0 is none either.
+/* A limit of 0 is none; what is no limit may be 0.
  */
 static void test_zero (void **state)
 {
     json_t *table = J ("{'mapping': '/m', 'tc_timeout': 0,"
                        " 'setup_timeout': 0, 'prerun_timeout': 0,"
                        " 'postrun_timeout': '0s', 'teardown_after': 0,"
-                       " 'prolog_timeout': 0, 'orphan_grace': 0,"
-                       " 'datamovement_grace': 0, 'offline_grace': '0m',"
-                       " 'progress_interval': 0}");
+                       " 'prolog_timeout': 0, 'stage_out_retry': '0m'}");
     struct dws_config *c = dws_config_create (table, NULL, NULL);
 
     assert_non_null (c);
@@ -216,10 +219,7 @@ static void test_zero (void **state)
     assert_true (c->policy.postrun_timeout == -1.);
     assert_true (c->policy.teardown_after == -1.);
     assert_true (c->policy.prolog_timeout == -1.);
-    assert_true (c->policy.orphan_grace == 0.);
-    assert_true (c->policy.datamovement_grace == 0.);
-    assert_true (c->offline_grace == 0.);
-    assert_true (c->progress_interval == 0.);
+    assert_true (c->policy.stage_out_retry == 0.);
     dws_config_destroy (c);
     json_decref (table);
 }
@@ -230,7 +230,6 @@ static void test_values (void **state)
                        " 'metrics': 'unix:/run/m', 'workers': 3,"
                        " 'allow_insecure_kubernetes': true,"
                        " 'tc_timeout': 'inf', 'soft_drain': false,"
-                       " 'environment': [],"
                        " 'policy': {'maximums': {'xfs': 5}},"
                        " 'daemons': {'scr': 'scr.service'},"
                        " 'presets': {'a': '#DW jobdw type=xfs"
@@ -241,7 +240,6 @@ static void test_values (void **state)
     assert_non_null (c);
     assert_true (c->policy.tc_timeout == -1.);
     assert_false (c->soft_drain);
-    assert_json (c->environment, "[]");
     assert_json (c->maximums, "{'xfs': 5}");
     assert_json (c->daemons, "{'scr': 'scr.service'}");
     assert_int_equal (json_object_size (c->presets), 1);

@@ -96,7 +96,7 @@ static void test_compute (void **state)
     o = dws_location_servers (breakdowns, &e);
     assert_json (o, "[]");
     json_decref (o);
-    o = dws_location_constraint (breakdowns, NULL, topo, NULL, 2, &e);
+    o = dws_location_constraint (breakdowns, NULL, topo, 2, &e);
     assert_json (o, "null");
     json_decref (o);
     dws_topology_destroy (topo);

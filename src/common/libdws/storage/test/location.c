@@ -104,8 +104,7 @@ static void test_table (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_location_constraint (breakdowns, servers, topo, NULL,
-                                     INT32_MAX, &e);
+        o = dws_location_constraint (breakdowns, servers, topo, INT32_MAX, &e);
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);
@@ -133,17 +132,16 @@ static void test_network (void **state)
 {
     static const struct {
         const char *label;
-        const char *network;
         bool restricts;
     } tab[] = {
-        { "ost", "['lustre']", false },
-        { "mgtmdt", "['lustre']", false },
-        { "ost", "['gfs2', 'lustre']", false },
-        { "gfs2", "['gfs2']", false },
-        { "gfs2", "['lustre']", true },
-        { "ost", "['ost']", true },
-        { "ost", "[]", true },
-        { "ost", NULL, true },
+        { "ost", false },
+        { "mgt", false },
+        { "mdt", false },
+        { "mgtmdt", false },
+        { "gfs2", true },
+        { "xfs", true },
+        { "raw", true },
+        { "else", true },
     };
     json_t *mapping = J (mapping_text);
     json_t *breakdowns = J ("[" PERSISTENT (LOCATION ("p1", 0, PHYSICAL)) "]");
@@ -155,14 +153,11 @@ static void test_network (void **state)
                                      "spec", "allocationSets",
                                        "label", tab[i].label,
                                        "storage", "name", "r2");
-        json_t *network = J (tab[i].network);
-        json_t *o = dws_location_constraint (breakdowns, servers, topo,
-                                             network, 2, NULL);
+        json_t *o = dws_location_constraint (breakdowns, servers, topo, 2, NULL);
 
         assert_non_null (servers);
         assert_json (o, tab[i].restricts ? "{'hostlist': ['a3']}" : "null");
         json_decref (o);
-        json_decref (network);
         json_decref (servers);
     }
     dws_topology_destroy (topo);
@@ -186,7 +181,7 @@ static void test_allocations (void **state)
         { "xfs", 1, 1, 2, "{'hostlist': ['a[1,3]']}" },
         { "gfs2", 1, 1, 2, "{'hostlist': ['a[1,3]']}" },
         { "raw", 0, 1, 1, "{'hostlist': ['a3']}" },
-        { "ost", 1, 1, 3, "{'hostlist': ['a[1-3]']}" },
+        { "ost", 1, 1, 3, "null" },
         { "xfs", 1, 1, INT32_MAX, "{'hostlist': ['a[1,3]']}" },
         { "gfs2", 1, 1, 3, NULL },
         { "xfs", -5, 1, 2, NULL },
@@ -206,7 +201,7 @@ static void test_allocations (void **state)
                   "name", "r1", "allocationCount", tab[i].count1,
                   "name", "r2", "allocationCount", tab[i].count2);
         dws_error_t e = { "" };
-        json_t *o = dws_location_constraint (breakdowns, servers, topo, NULL,
+        json_t *o = dws_location_constraint (breakdowns, servers, topo,
                                              tab[i].nodes, &e);
 
         if (tab[i].want)

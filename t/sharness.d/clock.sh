@@ -1,0 +1,25 @@
+# Clocks that a test sets. It calls dws_clock in dws_config, when the instance is about
+# to be started.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+# dws_clock: flux-core lets modules prefer the C library to what is preloaded, unless
+# told not to.
+dws_clock () {
+    ${CC:-cc} -shared -fPIC -o "$DWS_TMP/jump-clock.so" \
+        "$DWS_SRCDIR/t/scripts/jump-clock.c" -ldl >&2 || exit 1
+    export JUMP_CLOCK=$DWS_TMP/clock FLUX_LOAD_WITH_DEEPBIND=0
+    dws_jump 0
+    export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/jump-clock.so
+}
+
+# dws_jump SECONDS: so far off is the wall clock of all processes from now on.
+dws_jump () {
+    "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/set_clock.py" "$JUMP_CLOCK" jump $1
+}
+
+# dws_pass SECONDS: so much more time has passed for brokers and their modules. All
+# others see that the wall clock was set.
+dws_pass () {
+    "$DWS_PYTHON" "$DWS_SRCDIR/t/scripts/set_clock.py" "$JUMP_CLOCK" pass $1 &&
+    flux config reload
+}
