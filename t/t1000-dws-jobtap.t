@@ -307,11 +307,15 @@ test_expect_success 'epilog-remove ends the job, once' '
 	test "$(flux job eventlog $jobid >eventlog.out && grep -c epilog-finish <eventlog.out)" = 1 &&
 	test -z "$(phase $jobid)"
 '
-test_expect_success 'a job that is not there is no error, malformed ones are' '
+test_expect_success 'what a job that is not there was to begin fails' '
 	epilog_remove 1 &&
-	prolog_remove 1 &&
-	rpc job-manager.dws.resource-update \
-		"{\"id\": 1, \"resources\": [], \"exclude\": null}" &&
+	test_must_fail prolog_remove 1 2>err &&
+	grep "no active job" err &&
+	test_must_fail rpc job-manager.dws.resource-update \
+		"{\"id\": 1, \"resources\": [], \"exclude\": null}" 2>err &&
+	grep "no active job" err
+'
+test_expect_success 'a malformed request is refused' '
 	test_must_fail rpc job-manager.dws.epilog-remove &&
 	test_must_fail rpc job-manager.dws.prolog-remove "{\"id\": 1}" &&
 	test_must_fail rpc job-manager.dws.prolog-remove \

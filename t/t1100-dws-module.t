@@ -96,11 +96,11 @@ test_expect_success 'a faulty value is refused by name, the old one stays' '
 '
 test_expect_success 'malformed requests are refused' '
 	test_must_fail rpc dws.create "{}" 2>err &&
-	grep "malformed job facts" err &&
+	grep "^jobid: is required" err &&
 	test_must_fail rpc dws.create "{\"jobid\": 5, \"userid\": 1, \
 		\"dw_directives\": [], \"resources\": [], \
 		\"failure_tolerance\": -1}" 2>err &&
-	grep "dw_failure_tolerance" err &&
+	grep "^failure_tolerance: expected" err &&
 	test_must_fail rpc dws.setup "{}" &&
 	test_must_fail rpc dws.post_run "{\"jobid\": 5}" &&
 	test_must_fail rpc dws.agent "{\"version\": 1}" &&

@@ -93,7 +93,7 @@ static void read_reports (const uint8_t *data, size_t size)
     char *payload = strndup ((const char *)data, size);
     struct dws_report *report;
 
-    if (!reports || !payload || dws_reports_begin (reports, payload) < 0)
+    if (!reports || !payload || dws_reports_begin (reports, payload, NULL) < 0)
         abort ();
     while (dws_reports_next (reports, &report) > 0)
         ;

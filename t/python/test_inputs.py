@@ -32,7 +32,7 @@ def of_module() -> dict[str, str]:
 def of_plugin() -> dict[str, str]:
     """Those of dws-jobtap.so: the job manager lets nobody else call them."""
     text = (SOURCES / "dws-jobtap" / "service.c").read_text()
-    found = re.findall(r'^    \{ "([a-z-]+)", \w+_cb \},$', text, re.MULTILINE)
+    found = re.findall(r'^    \{ "([a-z-]+)", \w+_cb, \{', text, re.MULTILINE)
     assert "flux_jobtap_service_register (" in text
     assert "flux_jobtap_service_register_ex" not in text
     return {f"job-manager.dws.{name}": "owner" for name in found}

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <syslog.h>
 
+#include "libdws/util/fields.h"
 #include "libutil/safelog.h"
 #include "queue.h"
 #include "service.h"
@@ -24,6 +25,15 @@ static void answer_error (struct jobtap *ctx,
 {
     if (flux_respond_error (ctx->h, msg, errno, text) < 0)
         safe_log_error (ctx->h, "dws: respond");
+}
+
+/* No job is there in which the request's work could have been done already: the
+ * module is to forget it.
+ */
+static void answer_unknown (struct jobtap *ctx, const flux_msg_t *msg)
+{
+    errno = ENOENT;
+    answer_error (ctx, msg, "there is no active job of this id");
 }
 
 /* Keep 'msg' for later if the job is not known yet.
@@ -150,10 +160,6 @@ static void unstage (struct jobtap *ctx, struct jobtap_job *job,
         errno = EBUSY;
         error = "the job has its nodes, or has ended";
     }
-    else if (!json_is_array (resources)) {
-        errno = EPROTO;
-        error = "resources must be an array";
-    }
     else if (update_jobspec (job, resources, exclude, json_false ()) < 0)
         error = "could not update the jobspec";
     if (error)
@@ -177,7 +183,7 @@ static void resource_update_cb (flux_t *h,
     const char *error = NULL;
 
     if (flux_msg_unpack (msg,
-                         "{s:I s?o s?o s?s s?o}",
+                         "{s:I s:o s:o s?s s?o}",
                          "id", &id,
                          "resources", &resources,
                          "exclude", &exclude,
@@ -192,7 +198,11 @@ static void resource_update_cb (flux_t *h,
         unstage (ctx, job, msg, resources, exclude);
         return;
     }
-    if (!job || !jobtap_facts_depend_held (&job->facts)) {
+    if (!job) {
+        answer_unknown (ctx, msg);
+        return;
+    }
+    if (!jobtap_facts_depend_held (&job->facts)) {
         answer_empty (ctx, msg);
         return;
     }
@@ -205,14 +215,6 @@ static void resource_update_cb (flux_t *h,
     if (jobtap_job_state (job) != FLUX_JOB_STATE_DEPEND) {
         answer_empty (ctx, msg);
         return;
-    }
-    if (!json_is_array (resources)
-        || (exclude && !json_is_object (exclude) && !json_is_null (exclude))
-        || (first && !json_is_boolean (first))) {
-        error = "resources must be an array, exclude an object or null, first true"
-                " or false";
-        errno = EPROTO;
-        goto error;
     }
     /* If the dependency could not be removed, only that is left to do, except for a
      * job that is to have its storage first: that may be another by now.
@@ -230,23 +232,6 @@ static void resource_update_cb (flux_t *h,
     return;
 error:
     answer_error (ctx, msg, error);
-}
-
-static int check_variables (json_t *variables)
-{
-    const char *name;
-    json_t *value;
-
-    if (!json_is_object (variables))
-        goto inval;
-    json_object_foreach (variables, name, value) {
-        if (!json_is_string (value))
-            goto inval;
-    }
-    return 0;
-inval:
-    errno = EPROTO;
-    return -1;
 }
 
 /* The event says that there is a token, which shells then ask for. The token
@@ -283,14 +268,14 @@ static void prolog_remove_cb (flux_t *h,
                          "variables", &variables,
                          "token", &token) < 0)
         goto error;
-    if (check_variables (variables) < 0) {
-        error = "variables must be an object with string values";
-        goto error;
-    }
     job = jobtap_job_lookup (ctx, id);
     if (defer_request (ctx, job, msg))
         return;
-    if (!job || !jobtap_facts_prolog_held (&job->facts)) {
+    if (!job) {
+        answer_unknown (ctx, msg);
+        return;
+    }
+    if (!jobtap_facts_prolog_held (&job->facts)) {
         answer_empty (ctx, msg);
         return;
     }
@@ -405,27 +390,58 @@ static void nodes_cb (flux_t *h,
 static const struct {
     const char *name;
     flux_msg_handler_f cb;
+    struct dws_field fields[6];
 } methods[] = {
-    { "resource-update", resource_update_cb },
-    { "prolog-remove", prolog_remove_cb },
-    { "epilog-remove", epilog_remove_cb },
-    { "sync", sync_cb },
-    { "nodes", nodes_cb },
+    { "resource-update", resource_update_cb, {
+        DWS_REQUIRED ("id", ID),
+        DWS_REQUIRED ("resources", ARRAY),
+        DWS_REQUIRED ("exclude", OBJECT, .nullable = true),
+        DWS_OPTIONAL ("errmsg", STRING),
+        DWS_OPTIONAL ("first", BOOL),
+    } },
+    { "prolog-remove", prolog_remove_cb, {
+        DWS_REQUIRED ("id", ID),
+        DWS_REQUIRED ("variables", VARIABLES),
+        DWS_OPTIONAL ("token", BOOL),
+    } },
+    { "epilog-remove", epilog_remove_cb, {
+        DWS_REQUIRED ("id", ID),
+    } },
+    { "sync", sync_cb, { { 0 } } },
+    { "nodes", nodes_cb, {
+        DWS_OPTIONAL ("up", INTEGER),
+        DWS_OPTIONAL ("all", INTEGER),
+    } },
 };
 
 #define METHOD_COUNT (sizeof (methods) / sizeof (methods[0]))
 
-static void dispatch_deferred (struct jobtap *ctx, const flux_msg_t *msg)
+/* All requests come here, those that were deferred a second time.
+ */
+static void request_cb (flux_t *h,
+                        flux_msg_handler_t *mh,
+                        const flux_msg_t *msg,
+                        void *arg)
 {
+    struct jobtap *ctx = arg;
+    dws_error_t error = { "" };
     const char *topic;
     const char *name;
+    json_t *payload = NULL;
 
     if (flux_msg_get_topic (msg, &topic) < 0
         || !(name = strrchr (topic, '.')))
         return;
     for (size_t i = 0; i < METHOD_COUNT; i++) {
-        if (!strcmp (methods[i].name, name + 1))
-            methods[i].cb (ctx->h, NULL, msg, ctx);
+        if (strcmp (methods[i].name, name + 1) != 0)
+            continue;
+        if ((flux_msg_has_payload (msg)
+             && flux_msg_unpack (msg, "o", &payload) < 0)
+            || dws_fields_check (payload, methods[i].fields, &error) < 0)
+            answer_error (ctx, msg, error.text[0] ? error.text : NULL);
+        else
+            methods[i].cb (h, mh, msg, ctx);
+        return;
     }
 }
 
@@ -437,7 +453,7 @@ void jobtap_service_retry (struct jobtap *ctx)
     while (count-- > 0 && flux_msglist_first (ctx->deferred)) {
         const flux_msg_t *msg = flux_msglist_pop (ctx->deferred);
 
-        dispatch_deferred (ctx, msg);
+        request_cb (ctx->h, NULL, msg, ctx);
         flux_msg_decref (msg);
     }
 }
@@ -463,7 +479,7 @@ int jobtap_service_register (struct jobtap *ctx)
     for (size_t i = 0; i < METHOD_COUNT; i++) {
         if (flux_jobtap_service_register (ctx->p,
                                           methods[i].name,
-                                          methods[i].cb,
+                                          request_cb,
                                           ctx) < 0)
             return -1;
     }

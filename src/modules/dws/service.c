@@ -2,12 +2,13 @@
  *
  * See service.h. A request notes a fact and is answered at once; actions are
  * not decided on here. Each handler is called by request_cb(), which refuses what
- * is too large.
+ * is too large, and what lacks a field or has one of another type.
  */
 
 #include <errno.h>
 #include <string.h>
 
+#include "libdws/util/fields.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -73,7 +74,7 @@ static void create_cb (flux_t *h, flux_msg_handler_t *mh,
     int rc = -1;
 
     if (flux_request_unpack (msg, NULL, "o", &payload) == 0
-        && (facts = dws_job_decode (payload, &error)))
+        && (facts = dws_job_decode_request (payload, &error)))
         facts->absent = sync_done (ctx->sync);
     if (!facts || persistent_permitted (ctx, facts, &error) < 0) {
         ERRNO_SAFE_BLOCK;
@@ -316,6 +317,58 @@ static const struct flux_msg_handler_spec htab[] = {
 
 #define HANDLERS (sizeof (htab) / sizeof (htab[0]) - 1)
 
+/* The fields of each request, without dws.create (dws_job_decode_request()), dws.report,
+ * which is not parsed as a whole, and dws.config-reload.
+ */
+static const struct {
+    const char *topic;
+    struct dws_field fields[5];
+} requests[] = {
+    { "dws.setup", { DWS_REQUIRED ("jobid", ID), DWS_REQUIRED ("R", OBJECT) } },
+    { "dws.post_run", { DWS_REQUIRED ("jobid", ID),
+                        DWS_REQUIRED ("run_started", BOOL) } },
+    { "dws.teardown", { DWS_REQUIRED ("jobid", ID) } },
+    { "dws.abort", { DWS_REQUIRED ("jobid", ID) } },
+    { DWS_TOPIC_PLUGIN, { DWS_REQUIRED ("loaded", BOOL) } },
+    { DWS_TOPIC_RABBIT, { DWS_REQUIRED ("rabbit", STRING),
+                          DWS_REQUIRED ("state", STRING),
+                          DWS_OPTIONAL ("reason", STRING),
+                          DWS_OPTIONAL ("user", STRING) } },
+    { DWS_TOPIC_USER, { DWS_REQUIRED ("userid", USERID) } },
+    { DWS_TOPIC_AGENT, { DWS_REQUIRED ("version", COUNT),
+                         DWS_OPTIONAL ("oldest", COUNT),
+                         DWS_OPTIONAL ("release", STRING),
+                         DWS_OPTIONAL ("batches", BOOL) } },
+    { DWS_TOPIC_STATUS, { DWS_OPTIONAL ("jobid", ID),
+                          DWS_OPTIONAL ("list", STRING),
+                          DWS_OPTIONAL ("after", INTEGER),
+                          DWS_OPTIONAL ("max", COUNT) } },
+    { DWS_TOPIC_EXPIRY, { DWS_REQUIRED ("name", STRING),
+                          DWS_REQUIRED ("expires", NUMBER) } },
+    { DWS_TOPIC_LOSSES, { DWS_OPTIONAL ("ack", ID) } },
+    { DWS_TOPIC_RETRY, { DWS_REQUIRED ("jobid", ID) } },
+    { DWS_TOPIC_PROFILES, { DWS_REQUIRED ("kind", STRING) } },
+    { DWS_TOPIC_QUOTA, { DWS_OPTIONAL ("userid", USERID),
+                         DWS_OPTIONAL ("all", BOOL) } },
+    { DWS_TOPIC_TOKEN, { DWS_REQUIRED ("jobid", ID) } },
+};
+
+static int check_fields (const flux_msg_t *msg, const char *topic,
+                         dws_error_t *error)
+{
+    json_t *payload = NULL;
+
+    for (size_t i = 0; i < sizeof (requests) / sizeof (requests[0]); i++) {
+        if (strcmp (requests[i].topic, topic) != 0)
+            continue;
+        if (flux_msg_has_payload (msg)
+            && flux_request_unpack (msg, NULL, "o", &payload) < 0)
+            return -1;
+        return dws_fields_check (payload, requests[i].fields, error);
+    }
+    return 0;
+}
+
 static void request_cb (flux_t *h, flux_msg_handler_t *mh,
                         const flux_msg_t *msg, void *arg)
 {
@@ -323,8 +376,9 @@ static void request_cb (flux_t *h, flux_msg_handler_t *mh,
     const char *topic;
 
     if (requests_check_size (msg, &error) < 0
-        || flux_msg_get_topic (msg, &topic) < 0) {
-        respond (h, msg, -1, error.text);
+        || flux_msg_get_topic (msg, &topic) < 0
+        || check_fields (msg, topic, &error) < 0) {
+        respond (h, msg, -1, error.text[0] ? error.text : NULL);
         return;
     }
     for (size_t i = 0; i < HANDLERS; i++) {

@@ -10,6 +10,7 @@
 
 #include "libutil/errno_safe.h"
 #include "libdws/directive/command.h"
+#include "libdws/util/fields.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "job.h"
@@ -67,13 +68,54 @@ static enum dws_first first_decode (json_t *value)
     return json_is_true (value) ? DWS_FIRST_YES : DWS_FIRST_UNSAID;
 }
 
-struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
+/* Fields that a request has in common with an entry of the list of jobs.
+ */
+#define COMMON_FIELDS \
+    DWS_REQUIRED ("userid", USERID), \
+    DWS_REQUIRED ("resources", ARRAY), \
+    DWS_REQUIRED ("failure_tolerance", COUNT), \
+    DWS_OPTIONAL ("group", STRING), \
+    DWS_OPTIONAL ("bank", STRING), \
+    DWS_OPTIONAL ("queue", STRING), \
+    DWS_OPTIONAL ("rabbits", STRING), \
+    DWS_OPTIONAL ("near", STRING), \
+    DWS_OPTIONAL ("first", BOOL, .nullable = true), \
+    DWS_OPTIONAL ("constraints", OBJECT), \
+    DWS_OPTIONAL ("waits", BOOL)
+
+static const struct dws_field request_fields[] = {
+    DWS_REQUIRED ("jobid", ID),
+    DWS_REQUIRED ("dw_directives", STRINGS),
+    COMMON_FIELDS,
+    { 0 },
+};
+
+/* Without t_prolog in the release before this one.
+ */
+static const struct dws_field listed_fields[] = {
+    DWS_REQUIRED ("id", ID),
+    DWS_REQUIRED ("dw", STRINGS),
+    DWS_REQUIRED ("phase", STRING),
+    COMMON_FIELDS,
+    DWS_REQUIRED ("run_started", BOOL),
+    DWS_REQUIRED ("exception", BOOL),
+    DWS_REQUIRED ("abandoned", BOOL),
+    DWS_REQUIRED ("teardown", BOOL),
+    DWS_OPTIONAL ("t_prolog", NUMBER),
+    DWS_REQUIRED ("t_epilog", NUMBER),
+    { 0 },
+};
+
+/* Fields that were checked. 'key_id' and 'key_dw' are what they have of a name.
+ */
+static struct dws_job *decode_checked (json_t *o, const char *key_id,
+                                       const char *key_dw,
+                                       enum dws_phase phase,
+                                       dws_error_t *error)
 {
     struct dws_job *job = NULL;
-    json_error_t err;
-    json_int_t id = -1;
-    json_int_t userid;
-    const char *phase = phase_names[DWS_PHASE_DEPEND];
+    json_int_t id = 0;
+    json_int_t userid = 0;
     json_t *directives = NULL;
     json_t *for_dws = NULL;
     double lifetime;
@@ -87,56 +129,21 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     json_t *first = NULL;
     json_t *constraints = NULL;
     int waits = 0;
-    int run_started = 0;
-    int exception = 0;
-    int abandoned = 0;
-    int teardown = 0;
-    double t_prolog = 0.;
-    double t_epilog = 0.;
-    int index;
 
-    if (json_unpack_ex (o, &err, 0,
-                        "{s?I s?I s:I s?s s?o s?o s:o s?i s?s s?s s?s s?s s?s"
-                        " s?o s?o s?b s?b s?b s?b s?b s?F s?F}",
-                        "id", &id,
-                        "jobid", &id,
-                        "userid", &userid,
-                        "phase", &phase,
-                        "dw", &directives,
-                        "dw_directives", &directives,
-                        "resources", &resources,
-                        "failure_tolerance", &tolerance,
-                        "group", &group,
-                        "bank", &bank,
-                        "queue", &queue,
-                        "rabbits", &rabbits,
-                        "near", &near,
-                        "first", &first,
-                        "constraints", &constraints,
-                        "waits", &waits,
-                        "run_started", &run_started,
-                        "exception", &exception,
-                        "abandoned", &abandoned,
-                        "teardown", &teardown,
-                        "t_prolog", &t_prolog,
-                        "t_epilog", &t_epilog) < 0) {
-        dws_error (error, EPROTO, "malformed job facts: %s", err.text);
-        return NULL;
-    }
-    if (id < 0 || userid < 0 || userid > UINT32_MAX
-        || !json_is_array (directives)) {
-        dws_error (error, EPROTO, "malformed job facts: bad job id, user id "
-                   "or directives");
-        return NULL;
-    }
-    if ((index = phase_parse (phase)) < 0) {
-        dws_error (error, EPROTO, "unknown job phase '%s'", phase);
-        return NULL;
-    }
-    if (tolerance < 0) {
-        dws_error (error, EPROTO, "dw_failure_tolerance must not be negative");
-        return NULL;
-    }
+    (void)json_unpack (o, "{s:I s:I s:o s:o s:i s?s s?s s?s s?s s?s s?o s?o s?b}",
+                       key_id, &id,
+                       "userid", &userid,
+                       key_dw, &directives,
+                       "resources", &resources,
+                       "failure_tolerance", &tolerance,
+                       "group", &group,
+                       "bank", &bank,
+                       "queue", &queue,
+                       "rabbits", &rabbits,
+                       "near", &near,
+                       "first", &first,
+                       "constraints", &constraints,
+                       "waits", &waits);
     if (!(for_dws = dws_commands_for_dws (directives, &lifetime))
         || !(job = calloc (1, sizeof (*job)))
         || (group && !(job->group = strdup (group)))
@@ -154,7 +161,7 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     }
     job->id = id;
     job->userid = userid;
-    job->phase = index;
+    job->phase = phase;
     job->lifetime = lifetime;
     job->commands = dws_commands (for_dws);
     job->directives_hash = dws_commands_hash (for_dws);
@@ -162,6 +169,44 @@ struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
     job->failure_tolerance = tolerance;
     job->first = first_decode (first);
     job->waits = waits;
+    return job;
+}
+
+struct dws_job *dws_job_decode_request (json_t *o, dws_error_t *error)
+{
+    if (dws_fields_check (o, request_fields, error) < 0)
+        return NULL;
+    return decode_checked (o, "jobid", "dw_directives", DWS_PHASE_DEPEND, error);
+}
+
+struct dws_job *dws_job_decode (json_t *o, dws_error_t *error)
+{
+    struct dws_job *job;
+    const char *phase = "";
+    int run_started = 0;
+    int exception = 0;
+    int abandoned = 0;
+    int teardown = 0;
+    double t_prolog = 0.;
+    double t_epilog = 0.;
+    int index;
+
+    if (dws_fields_check (o, listed_fields, error) < 0)
+        return NULL;
+    (void)json_unpack (o, "{s:s s:b s:b s:b s:b s?F s:F}",
+                       "phase", &phase,
+                       "run_started", &run_started,
+                       "exception", &exception,
+                       "abandoned", &abandoned,
+                       "teardown", &teardown,
+                       "t_prolog", &t_prolog,
+                       "t_epilog", &t_epilog);
+    if ((index = phase_parse (phase)) < 0) {
+        dws_error (error, EPROTO, "phase: unknown phase '%s'", phase);
+        return NULL;
+    }
+    if (!(job = decode_checked (o, "id", "dw", index, error)))
+        return NULL;
     job->run_started = run_started;
     job->exception = exception;
     job->abandoned = abandoned;

@@ -94,11 +94,14 @@ struct dws_job {
                                 //  nothing is known of that
 };
 
-/* Decode one entry of a job-manager.dws.sync response, or the payload of
- * dws.create (where phase is left out: it is DWS_PHASE_DEPEND).
- * Unknown keys are ignored. Fails with EPROTO or ENOMEM.
+/* Decode one entry of a job-manager.dws.sync response. Unknown keys are ignored. Fails
+ * with EPROTO, and the name of the key at fault, or with ENOMEM.
  */
 struct dws_job *dws_job_decode (json_t *o, dws_error_t *error);
+
+/* The same for the payload of dws.create, of a job in DWS_PHASE_DEPEND.
+ */
+struct dws_job *dws_job_decode_request (json_t *o, dws_error_t *error);
 void dws_job_destroy (struct dws_job *job);
 
 /* Take over what Flux says now from 'fresh', which is only good for

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/util/fields.h"
 #include "libdws/util/jsonexcerpt.h"
 #include "libdws/util/jsonparse.h"
 #include "libutil/errno_safe.h"
@@ -19,6 +20,7 @@ struct dws_reports {
     size_t size;                // of its buffer
     bool begun;
     struct dws_report report;
+    dws_error_t fault;          // of the last one
     json_t *decoded;            // texts of 'report.wf'
 };
 
@@ -30,10 +32,12 @@ struct about_workflow {
     struct dws_text type;
     struct dws_text event;
     struct dws_text message;
-    bool ok;
+    struct dws_text ok;
     json_int_t seq;
     json_int_t status;
 };
+
+#define NO_STATUS -1            // a result has none that could be read
 
 #define MEMBER(NAME, TYPE, FIELD, ...) \
     { .key = NAME, .type = DWS_PICK_##TYPE, \
@@ -43,7 +47,7 @@ static const struct dws_member about_workflow[] = {
     MEMBER ("type", STRING, type),
     MEMBER ("event", STRING, event),
     MEMBER ("seq", INTEGER, seq),
-    MEMBER ("ok", TRUE, ok),
+    MEMBER ("ok", VALUE, ok),
     MEMBER ("status", INTEGER, status),
     MEMBER ("message", STRING, message),
     MEMBER ("object", VALUE, whole, .members = workflow_members),
@@ -114,6 +118,48 @@ static const struct dws_part of_malformed[] = {
     { 0 },
 };
 
+/* The fields of each type of report. Those of one about a workflow are checked by
+ * check_workflow().
+ */
+#define ANY_FIELDS DWS_REQUIRED ("type", STRING)
+#define OBJECT_FIELDS ANY_FIELDS, DWS_REQUIRED ("event", STRING), \
+                      DWS_REQUIRED ("object", OBJECT)
+#define RESULT_FIELDS ANY_FIELDS, DWS_REQUIRED ("seq", ID), \
+                      DWS_REQUIRED ("ok", BOOL)
+
+static const struct {
+    const char *type;
+    struct dws_field fields[7];
+} reports_fields[] = {
+    { "snapshot", { ANY_FIELDS,
+        DWS_OPTIONAL ("workflows", ARRAY),
+        DWS_OPTIONAL ("servers", ARRAY),
+        DWS_OPTIONAL ("storages", ARRAY),
+        DWS_OPTIONAL ("persistentstorageinstances", ARRAY),
+        DWS_OPTIONAL ("more", BOOL) } },
+    { "storage", { OBJECT_FIELDS } },
+    { "persistent", { OBJECT_FIELDS } },
+    { "servers", { OBJECT_FIELDS } },
+    { "result", { RESULT_FIELDS,
+        DWS_OPTIONAL ("object", OBJECT),
+        DWS_OPTIONAL ("objects", ARRAY),
+        DWS_OPTIONAL ("value", STRING) } },
+    { "health", { ANY_FIELDS, DWS_REQUIRED ("ok", BOOL),
+                  DWS_REQUIRED ("message", STRING) } },
+    { "trouble", { ANY_FIELDS, DWS_REQUIRED ("seq", ID),
+                   DWS_REQUIRED ("status", COUNT),
+                   DWS_REQUIRED ("message", STRING) } },
+    { "stats", { ANY_FIELDS, DWS_REQUIRED ("stats", OBJECT) } },
+    { NULL, { ANY_FIELDS } },   // of a newer release
+};
+
+static const struct dws_field failure_fields[] = {
+    RESULT_FIELDS,
+    DWS_REQUIRED ("status", COUNT),
+    DWS_REQUIRED ("message", STRING),
+    { 0 },
+};
+
 static const struct dws_part none[] = { { 0 } };
 
 static const struct dws_part of_snapshot[] = {
@@ -179,17 +225,22 @@ static void forget_report (struct dws_reports *reports)
     reports->report = (struct dws_report){ NULL };
 }
 
-int dws_reports_begin (struct dws_reports *reports, const char *payload)
+int dws_reports_begin (struct dws_reports *reports, const char *payload,
+                       dws_error_t *error)
 {
     struct dws_excerpt *excerpt = &reports->excerpt;
 
     reports->begun = false;
     excerpt->rest = dws_text_find (dws_text (payload), "reports");
+    if (excerpt->rest.len == 0)
+        return dws_error (error, EPROTO, "reports: is required");
+    if (*excerpt->rest.s != '[')
+        return dws_error (error, EPROTO, "reports: expected an array");
     if (excerpt->rest.len > reports->size) {
         char *buf = realloc (excerpt->buf, excerpt->rest.len);
 
         if (!buf)
-            return -1;
+            return dws_error_nomem (error);
         excerpt->buf = buf;
         reports->size = excerpt->rest.len;
     }
@@ -219,8 +270,9 @@ static json_t *result_of (const struct about_workflow *about)
 
     if (!o || set_new (o, "type", json_string ("result")) < 0
         || set_new (o, "seq", json_integer (about->seq)) < 0
-        || set_new (o, "ok", json_boolean (about->ok)) < 0
-        || set_new (o, "status", json_integer (about->status)) < 0
+        || set_new (o, "ok", json_boolean (dws_text_is (about->ok, "true"))) < 0
+        || set_new (o, "status", json_integer (about->status > 0
+                                               ? about->status : 0)) < 0
         || set_new (o, "message", json_stringn_nocheck (about->message.s
                                                         ? about->message.s : "",
                                                         about->message.len)) < 0) {
@@ -231,14 +283,51 @@ static json_t *result_of (const struct about_workflow *about)
     return o;
 }
 
+static bool is_event (struct dws_text event)
+{
+    return dws_text_is (event, "ADDED") || dws_text_is (event, "MODIFIED")
+        || dws_text_is (event, "DELETED");
+}
+
+static int check_workflow (const struct about_workflow *about,
+                           dws_error_t *error)
+{
+    const char *fault = NULL;
+
+    if (!about->whole.s || *about->whole.s != '{')
+        fault = "object: expected an object";
+    else if (!dws_text_is (about->type, "result")) {
+        if (!is_event (about->event))
+            fault = "event: expected ADDED, MODIFIED or DELETED";
+    }
+    else if (about->seq <= 0)
+        fault = "seq: expected an integer above 0";
+    else if (!about->ok.s)
+        fault = "ok: is required";
+    else if (dws_text_is (about->ok, "false")) {
+        if (about->status < 0)
+            fault = "status: expected an integer of 0 or more";
+        else if (!about->message.s)
+            fault = "message: expected a string";
+    }
+    else if (!dws_text_is (about->ok, "true"))
+        fault = "ok: expected true or false";
+    return fault ? dws_error (error, EINVAL, "%s", fault) : 0;
+}
+
 static int read_workflow (struct dws_reports *reports, struct dws_text text)
 {
     struct dws_report *report = &reports->report;
-    struct about_workflow about = { .object = workflow_unread };
+    struct about_workflow about = {
+        .object = workflow_unread,
+        .status = NO_STATUS,
+    };
 
     if (dws_text_pick (&text, about_workflow, &about, &reports->decoded) < 0)
         return -1;
     reports->excerpt.rest = text;
+    if (check_workflow (&about, &reports->fault) < 0)
+        return -1;
     if (dws_text_is (about.type, "result")
         && !(report->o = result_of (&about)))
         return -1;
@@ -253,12 +342,34 @@ static int read_workflow (struct dws_reports *reports, struct dws_text text)
     return report->wf ? 0 : -1;
 }
 
+static int check_other (json_t *o, dws_error_t *error)
+{
+    const char *type = json_string_value (json_object_get (o, "type"));
+    const char *event = json_string_value (json_object_get (o, "event"));
+    int i = 0;
+
+    while (reports_fields[i].type
+           && (!type || strcmp (reports_fields[i].type, type) != 0))
+        i++;
+    if (dws_fields_check (o, reports_fields[i].fields, error) < 0
+        || (!strcmp (type, "result") && json_is_false (json_object_get (o, "ok"))
+            && dws_fields_check (o, failure_fields, error) < 0)) {
+        errno = EINVAL;
+        return -1;
+    }
+    if (event && !is_event (dws_text (event)))
+        return dws_error (error, EINVAL,
+                          "event: expected ADDED, MODIFIED or DELETED");
+    return 0;
+}
+
 static int read_other (struct dws_reports *reports, struct dws_text text)
 {
     struct dws_excerpt *excerpt = &reports->excerpt;
 
     if (dws_text_excerpt (text, parts_of (text), excerpt) < 0
-        || !(reports->report.o = dws_json_parse (excerpt->buf, excerpt->len)))
+        || !(reports->report.o = dws_json_parse (excerpt->buf, excerpt->len))
+        || check_other (reports->report.o, &reports->fault) < 0)
         return -1;
     reports->report.workflows = excerpt->marked;
     return 0;
@@ -284,6 +395,7 @@ static int read_malformed (struct dws_reports *reports, struct dws_text text)
         return -1;
     reports->report.o = o;
     reports->report.malformed = true;
+    reports->report.fault = reports->fault.text;
     if (is_result (text)
         && (set_new (o, "ok", json_false ()) < 0
             || set_new (o, "status", json_integer (500)) < 0
@@ -301,6 +413,7 @@ int dws_reports_next (struct dws_reports *reports, struct dws_report **report)
     int rc;
 
     forget_report (reports);
+    reports->fault.text[0] = '\0';
     if ((rc = dws_text_advance (&text, reports->begun)) <= 0)
         return rc;
     reports->begun = true;

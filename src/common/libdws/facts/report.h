@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "libdws/facts/workflow.h"
+#include "libdws/util/error.h"
 #include "libdws/util/jsonscan.h"
 
 /* The labels of Servers objects that are read: what DWS names a workflow and a
@@ -32,6 +33,7 @@ struct dws_report {
     struct dws_text workflows;  // the array of a snapshot, if it has one
     bool malformed;             // no more than 'o' could be read, which has its type;
                                 //  that of a command is a failure
+    const char *fault;          // malformed: the field at fault, or ""
 };
 
 /* Goes through the reports of one request after the other. It keeps the memory that
@@ -42,9 +44,11 @@ struct dws_reports;
 struct dws_reports *dws_reports_create (const char *instance);
 void dws_reports_destroy (struct dws_reports *reports);
 
-/* Begin with a request. The payload is borrowed. Fails with ENOMEM.
+/* Begin with a request. The payload is borrowed. Fails with EPROTO if it has no array
+ * of reports, or with ENOMEM.
  */
-int dws_reports_begin (struct dws_reports *reports, const char *payload);
+int dws_reports_begin (struct dws_reports *reports, const char *payload,
+                       dws_error_t *error);
 
 /* The next report, which is valid until the one after. One that can not be read does
  * not take those after it along. Returns 1 if there was one, 0 after the last one, and

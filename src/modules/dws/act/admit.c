@@ -296,15 +296,14 @@ const struct action action_resource_update = {
 
 static int run_reject (struct job *job, const struct dws_action *wanted)
 {
-    json_t *resources = NULL;
+    json_t *resources;
     char text[DWS_EXPLAIN_SIZE];
     flux_future_t *f;
 
-    if (job->facts->resources
-        && !(resources = dws_jsontext_get (job->facts->resources)))
+    if (!(resources = dws_jsontext_get (job->facts->resources)))
         return -1;
     f = calls_rpc (job->ctx->h, "job-manager.dws.resource-update",
-                   "{s:I s:o? s:n s:s}",
+                   "{s:I s:o s:n s:s}",
                    "id", (json_int_t)job->facts->id,
                    "resources", resources,
                    "exclude",

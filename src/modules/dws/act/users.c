@@ -109,7 +109,7 @@ void users_cb (flux_t *h, flux_msg_handler_t *mh,
         refuse (h, msg, errno, NULL);
         return;
     }
-    if (userid < 0 || userid >= UINT32_MAX) {
+    if (userid == UINT32_MAX) {
         refuse (h, msg, EPROTO, "userid: this is not the number of a user");
         return;
     }

@@ -265,7 +265,8 @@ static int take_report (struct agent *agent, struct dws_report *report)
     if (!type)
         type = "";
     if (report->malformed)
-        safe_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read", type);
+        safe_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read%s%s", type,
+                  *report->fault ? ": " : "", report->fault);
     if (!strcmp (type, "result"))
         take_result (agent, report);
     else if (report->malformed) {
@@ -290,13 +291,11 @@ static int take_report (struct agent *agent, struct dws_report *report)
 
 /* One by one: all of them as values would be large.
  */
-static int take_reports (struct agent *agent, const char *payload)
+static int take_reports (struct agent *agent)
 {
     struct dws_report *report;
     int rc;
 
-    if (dws_reports_begin (agent->reports, payload) < 0)
-        return -1;
     while ((rc = dws_reports_next (agent->reports, &report)) > 0) {
         if (take_report (agent, report) < 0)
             return -1;
@@ -308,18 +307,23 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg)
 {
     struct dws_ctx *ctx = arg;
+    dws_error_t error = { "" };
     const char *errstr = NULL;
     const char *payload;
 
     if (flux_request_decode (msg, NULL, &payload) < 0)
         goto error;
+    if (dws_reports_begin (ctx->agent->reports, payload, &error) < 0) {
+        errstr = error.text;
+        goto error;
+    }
     if (!ctx->agent->request
         || !flux_disconnect_match (msg, ctx->agent->request)) {
         errno = ESTALE;
         errstr = "this agent is not attached";
         goto error;
     }
-    if (take_reports (ctx->agent, payload) < 0) {
+    if (take_reports (ctx->agent) < 0) {
         if (errno == EINVAL)
             errno = EPROTO;
         goto error;

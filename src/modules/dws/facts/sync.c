@@ -39,6 +39,17 @@ static void mark_unlisted (struct job *job, void *arg)
     job->listed = false;
 }
 
+/* An entry that cannot be read does not say that its job is gone.
+ */
+static void mark_listed (struct jobs *jobs, json_t *entry)
+{
+    json_int_t id = json_integer_value (json_object_get (entry, "id"));
+    struct job *job = jobs_find (jobs, id);
+
+    if (job)
+        job->listed = true;
+}
+
 static void drop_unlisted (struct job *job, void *arg)
 {
     if (!job->listed && dws_job_advance (job->facts, DWS_PHASE_GONE))
@@ -57,8 +68,10 @@ static void learn_jobs (struct sync *sync, json_t *array)
         struct dws_job *facts;
         struct job *job;
 
-        if (!(facts = dws_job_decode (entry, &error)))
+        if (!(facts = dws_job_decode (entry, &error))) {
             safe_log (sync->ctx->h, LOG_ERR, "sync: %s", error.text);
+            mark_listed (jobs, entry);
+        }
         else if (!(job = jobs_learn (jobs, facts)))
             safe_log_error (sync->ctx->h, "sync");
         else

@@ -334,12 +334,6 @@ void token_cb (flux_t *h, flux_msg_handler_t *mh,
         refuse_token (tokens, msg, errno, NULL);
         return;
     }
-    /* No job has this id, and the map does not take it. */
-    if (id == 0) {
-        (void)check_owner (NULL, userid, &error);
-        refuse_token (tokens, msg, errno, error.text);
-        return;
-    }
     if (!(w = add_request (tokens, id, userid, msg, &error))) {
         refuse_token (tokens, msg, errno, error.text);
         return;

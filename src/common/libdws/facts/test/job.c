@@ -9,7 +9,12 @@
 
 #define JOB "{'id': 5, 'userid': 7, 'phase': 'prolog', 'dw': ['#DW a']," \
     " 'resources': [], 'failure_tolerance': 2, 'run_started': false," \
-    " 'exception': false, 'abandoned': false, 't_epilog': 0, 'other': 1}"
+    " 'exception': false, 'abandoned': false, 'teardown': false, 't_epilog': 0," \
+    " 'other': 1}"
+
+#define REQUEST "{'jobid': 9, 'userid': 7, 'dw_directives': ['#DW a']," \
+    " 'resources': [], 'failure_tolerance': 0, 'phase': 'epilog'," \
+    " 'exception': true}"
 
 static struct dws_job *job_decode (const char *text, dws_error_t *error)
 {
@@ -37,16 +42,30 @@ static void test_job (void **state)
     dws_job_destroy (NULL);
 }
 
-static void test_create_payload (void **state)
+/* Where the job is, is not for a request to say.
+ */
+static void test_request (void **state)
 {
-    struct dws_job *job;
+    json_t *o = J (REQUEST);
+    struct dws_job *job = dws_job_decode_request (o, NULL);
 
-    job = job_decode ("{'jobid': 9, 'userid': 7, 'dw_directives': ['#DW a'],"
-                      " 'resources': [], 'failure_tolerance': 0}", NULL);
     assert_non_null (job);
     assert_true (job->id == 9);
     assert_int_equal (job->phase, DWS_PHASE_DEPEND);
+    assert_false (job->exception);
     dws_job_destroy (job);
+    json_decref (o);
+}
+
+static struct dws_job *request_decode (const char *directive)
+{
+    json_t *o = json_pack ("{s:i s:i s:[s] s:[] s:i}", "jobid", 9, "userid", 7,
+                           "dw_directives", directive, "resources",
+                           "failure_tolerance", 0);
+    struct dws_job *job = dws_job_decode_request (o, NULL);
+
+    json_decref (o);
+    return job;
 }
 
 /* How long its file system is kept is between the user and Flux.
@@ -56,11 +75,8 @@ static void test_lifetime (void **state)
     struct dws_job *job;
     struct dws_job *plain;
 
-    job = job_decode ("{'id': 9, 'userid': 7, 'resources': [], 'dw': ["
-                      "'#DW create_persistent expires=2d type=xfs name=aa']}",
-                      NULL);
-    plain = job_decode ("{'id': 9, 'userid': 7, 'resources': [], 'dw': ["
-                        "'#DW create_persistent type=xfs name=aa']}", NULL);
+    job = request_decode ("#DW create_persistent expires=2d type=xfs name=aa");
+    plain = request_decode ("#DW create_persistent type=xfs name=aa");
     assert_non_null (job);
     assert_non_null (plain);
     assert_true (job->lifetime == 2 * 86400.);
@@ -74,29 +90,97 @@ static void test_lifetime (void **state)
     dws_job_destroy (job);
 }
 
-static void test_job_refused (void **state)
+/* Each field left out, and of each wrong type. '?' begins the name of one that may be left
+ * out, and one that may be null has '0'.
+ */
+static void check_fields (const char *text, const char *const *fields,
+                          struct dws_job *(*decode) (json_t *o,
+                                                     dws_error_t *error))
 {
-    static const char *const bad[] = {
-        "{}", "[]", "null",
-        "{'userid': 7, 'dw': [], 'resources': []}",
-        "{'id': -1, 'userid': 7, 'dw': [], 'resources': []}",
-        "{'id': 5, 'userid': -7, 'dw': [], 'resources': []}",
-        "{'id': 5, 'userid': 4294967296, 'dw': [], 'resources': []}",
-        "{'id': 5, 'userid': 7, 'dw': '#DW', 'resources': []}",
-        "{'id': 5, 'userid': 7, 'resources': []}",
-        "{'id': 5, 'userid': 7, 'dw': []}",
-        "{'id': 5, 'userid': 7, 'dw': [], 'resources': [], 'phase': 'x'}",
-        "{'id': 5, 'userid': 7, 'dw': [], 'resources': [],"
-        " 'failure_tolerance': -1}",
+    static const char *const values[] = {
+        "null", "true", "-1", "1.5", "4294967296", "'x'", "[7]", "{}",
+    };
+    json_t *good = J (text);
+
+    for (; *fields; fields++) {
+        bool nullable = **fields == '0';
+        bool optional = nullable || **fields == '?';
+        const char *field = *fields + optional;
+        json_t *right = json_object_get (good, field);
+        json_t *bad = json_copy (good);
+        int refused = 0;
+
+        for (int i = -1; i < (int)(sizeof (values) / sizeof (values[0])); i++) {
+            dws_error_t error = { "" };
+            struct dws_job *job;
+
+            if (i < 0)
+                json_object_del (bad, field);
+            else
+                json_object_set_new (bad, field, J (values[i]));
+            errno = 0;
+            if ((job = decode (bad, &error))) {
+                dws_job_destroy (job);
+                continue;
+            }
+            assert_int_equal (errno, EPROTO);
+            assert_true (strstr (error.text, field) == error.text);
+            refused++;
+        }
+        /* One or two of these values are right, and of numbers one more. */
+        if (refused < 9 - (optional ? 1 : 0) - (nullable ? 1 : 0)
+            - (json_is_number (right) ? 3 : 1))
+            fail_msg ("%s: only %d refused", field, refused);
+        json_decref (bad);
+    }
+    json_decref (good);
+}
+
+#define OPTIONAL "'group': 'g', 'bank': 'b', 'queue': 'q', 'rabbits': 'r'," \
+    " 'near': 'n', 'first': true, 'constraints': {}, 'waits': true"
+
+static void test_fields (void **state)
+{
+    static const char *const listed[] = {
+        "id", "userid", "phase", "dw", "resources", "failure_tolerance",
+        "run_started", "exception", "abandoned", "teardown", "?t_prolog",
+        "t_epilog", "?group", "?bank", "?queue", "?rabbits", "?near", "0first",
+        "?constraints", "?waits", NULL,
+    };
+    static const char *const request[] = {
+        "jobid", "userid", "dw_directives", "resources", "failure_tolerance",
+        "?group", "?bank", "?queue", "?rabbits", "?near", "0first",
+        "?constraints", "?waits", NULL,
     };
 
+    check_fields ("{'id': 5, 'userid': 7, 'phase': 'depend', 'dw': [],"
+                  " 'resources': [], 'failure_tolerance': 0,"
+                  " 'run_started': true, 'exception': true, 'abandoned': true,"
+                  " 'teardown': true, 't_prolog': 0, 't_epilog': 0, " OPTIONAL "}",
+                  listed, dws_job_decode);
+    check_fields ("{'jobid': 5, 'userid': 7, 'dw_directives': [],"
+                  " 'resources': [], 'failure_tolerance': 0, " OPTIONAL "}",
+                  request, dws_job_decode_request);
+}
+
+/* The names of the one do not stand for those of the other.
+ */
+static void test_job_refused (void **state)
+{
+    static const char *const bad[] = { "[]", "null", REQUEST };
+    dws_error_t error = { "" };
+    json_t *o;
+
     for (size_t i = 0; i < sizeof (bad) / sizeof (bad[0]); i++) {
-        dws_error_t error = { "" };
         errno = 0;
         assert_null (job_decode (bad[i], &error));
         assert_int_equal (errno, EPROTO);
         assert_string_not_equal (error.text, "");
     }
+    o = J (JOB);
+    assert_null (dws_job_decode_request (o, &error));
+    assert_string_equal (error.text, "jobid: is required");
+    json_decref (o);
 }
 
 static void test_job_update (void **state)
@@ -106,7 +190,10 @@ static void test_job_update (void **state)
 
     old = job_decode ("{'id': 5, 'userid': 7, 'phase': 'depend',"
                       " 'dw': ['#DW jobdw name=a', '#DW copy_in'],"
-                      " 'resources': [1], 'exception': true}", NULL);
+                      " 'resources': [1], 'failure_tolerance': 0,"
+                      " 'run_started': false, 'exception': true,"
+                      " 'abandoned': false, 'teardown': false, 't_epilog': 0}",
+                      NULL);
     assert_non_null (old);
     assert_true (dws_job_advance (job, DWS_PHASE_EPILOG));
     assert_false (dws_job_advance (job, DWS_PHASE_EPILOG));
@@ -152,8 +239,9 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_job),
-        cmocka_unit_test (test_create_payload),
+        cmocka_unit_test (test_request),
         cmocka_unit_test (test_lifetime),
+        cmocka_unit_test (test_fields),
         cmocka_unit_test (test_job_refused),
         cmocka_unit_test (test_job_update),
         cmocka_unit_test (test_R),
