@@ -13,25 +13,20 @@
 #include "allocset_private.h"
 #include "labels.h"
 
-static const char default_label[] =
-    "dataworkflowservices.github.io/storage=Rabbit";
+#define LABEL_SIZE 320          // a prefix of 253 characters, '/', and 63
 
 static bool has_label (json_t *labels, const char *want)
 {
     size_t len = strcspn (want, "=");
-    const char *name;
-    json_t *value;
+    char name[LABEL_SIZE];
+    const char *have;
 
-    json_object_foreach (labels, name, value) {
-        const char *have = json_string_value (value);
-
-        if (strlen (name) == len
-            && strncmp (name, want, len) == 0
-            && have
-            && strcmp (have, want + len + (want[len] == '=')) == 0)
-            return true;
-    }
-    return false;
+    if (len >= sizeof (name))
+        return false;
+    memcpy (name, want, len);
+    name[len] = '\0';
+    have = json_string_value (json_object_get (labels, name));
+    return have && !strcmp (have, want + len + (want[len] == '='));
 }
 
 const char *dws_labels_missing (json_t *wanted, json_t *labels)
@@ -42,9 +37,7 @@ const char *dws_labels_missing (json_t *wanted, json_t *labels)
     json_array_foreach (wanted, i, entry) {
         const char *want = json_string_value (entry);
 
-        if (want
-            && strcmp (want, default_label) != 0
-            && !has_label (labels, want))
+        if (want && !has_label (labels, want))
             return want;
     }
     return NULL;
@@ -85,6 +78,11 @@ static bool choice_init (struct choice *c, const struct dws_topology *topo,
     return true;
 }
 
+static json_t *labels_of (json_t *storage)
+{
+    return json_object_get (json_object_get (storage, "metadata"), "labels");
+}
+
 /* Without the rabbits that lack a label.
  */
 static void choice_restrict (struct choice *c, json_t *storages, json_t *wanted)
@@ -92,12 +90,10 @@ static void choice_restrict (struct choice *c, json_t *storages, json_t *wanted)
     for (size_t i = 0; i < dws_topology_count (c->topo); i++) {
         json_t *storage = json_object_get (storages,
                                            dws_topology_name (c->topo, i));
-        json_t *metadata = json_object_get (storage, "metadata");
 
         if (storage
             && c->allowed[i]
-            && dws_labels_missing (wanted,
-                                   json_object_get (metadata, "labels"))) {
+            && dws_labels_missing (wanted, labels_of (storage))) {
             c->allowed[i] = false;
             c->hosts -= count_hosts (c->topo, i);
         }
@@ -110,9 +106,22 @@ static bool needs_all_rabbits (const struct alloc_set *set)
         || set->strategy == ALLOC_PER_SERVER;
 }
 
-/* All but the usual one, cut to fit.
+static bool is_everywhere (const char *want, const struct dws_topology *topo,
+                           json_t *storages)
+{
+    for (size_t i = 0; i < dws_topology_count (topo); i++) {
+        json_t *storage = json_object_get (storages, dws_topology_name (topo, i));
+
+        if (storage && !has_label (labels_of (storage), want))
+            return false;
+    }
+    return true;
+}
+
+/* Those that not all rabbits have, cut to fit.
  */
-static const char *join_labels (json_t *wanted, char *buf, size_t size)
+static const char *join_labels (json_t *wanted, const struct dws_topology *topo,
+                                json_t *storages, char *buf, size_t size)
 {
     size_t used = 0;
     size_t i;
@@ -122,7 +131,7 @@ static const char *join_labels (json_t *wanted, char *buf, size_t size)
     json_array_foreach (wanted, i, entry) {
         const char *want = json_string_value (entry);
 
-        if (want && strcmp (want, default_label) != 0 && used < size)
+        if (want && !is_everywhere (want, topo, storages) && used < size)
             used += snprintf (buf + used, size - used, "%s%s",
                               used ? ", " : "", want);
     }
@@ -147,6 +156,10 @@ static int restrict_to_set (struct choice *c,
     if (!choice_init (&some, c->topo, c))
         return dws_error_nomem (error);
     choice_restrict (&some, storages, set->labels);
+    if (some.hosts == c->hosts) {
+        free (some.allowed);
+        return 0;
+    }
     if (some.hosts == 0
         || (some.hosts < wanted && needs_all_rabbits (set))) {
         dws_error (error,
@@ -155,7 +168,8 @@ static int restrict_to_set (struct choice *c,
                    " nodes, the job needs %lld",
                    b->name,
                    set->label,
-                   join_labels (set->labels, labels, sizeof (labels)),
+                   join_labels (set->labels, c->topo, storages, labels,
+                                sizeof (labels)),
                    (long long)some.hosts,
                    (long long)(needs_all_rabbits (set) ? wanted : 1));
         free (some.allowed);
@@ -194,19 +208,6 @@ done:
     return result;
 }
 
-/* Mostly not.
- */
-static bool any_label (const struct breakdown_list *bl)
-{
-    for (size_t i = 0; i < bl->count; i++) {
-        for (size_t j = 0; j < bl->list[i].nsets; j++) {
-            if (dws_labels_missing (bl->list[i].sets[j].labels, NULL))
-                return true;
-        }
-    }
-    return false;
-}
-
 json_t *dws_labels_constraint (json_t *breakdowns,
                                json_t *storages,
                                const struct dws_topology *topo,
@@ -220,10 +221,6 @@ json_t *dws_labels_constraint (json_t *breakdowns,
 
     if (!(bl = breakdown_list_create (breakdowns, error)))
         return NULL;
-    if (!any_label (bl)) {
-        result = json_null ();
-        goto done;
-    }
     if (!choice_init (&c, topo, NULL)) {
         dws_error_nomem (error);
         goto done;

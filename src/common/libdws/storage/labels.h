@@ -15,8 +15,7 @@
 #include "libdws/util/error.h"
 
 /* The first of 'wanted' (array of "key=value", or NULL) that 'labels' (object, or
- * NULL) do not have, or NULL. All sets want the label storage=Rabbit and all
- * rabbits are taken to have it.
+ * NULL) do not have, or NULL.
  */
 const char *dws_labels_missing (json_t *wanted, json_t *labels);
 

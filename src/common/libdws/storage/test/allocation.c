@@ -202,6 +202,14 @@ static const struct row impossible[] = {
       "[{'metadata': {'name': 'a'}, 'spec': {'state': 'Enabled'},"
       " 'status': {'status': 'Ready', 'capacity': " G100 "}}]", NULL, NULL,
       "lacks label x=y" },
+    // the label that all sets want is a label as any other
+    { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': [" RABBIT "]"), 0,
+      "[" STORAGE_ ("a", G100, "Ready",
+                    "'dataworkflowservices.github.io/storage': 'Other'") "]",
+      NULL, NULL, "lacks label dataworkflowservices.github.io/storage=Rabbit" },
+    { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': [" RABBIT "]"), 0,
+      "[" STORAGE_ ("a", G100, "Ready", "'tier': 'fast'") "]",
+      NULL, NULL, "lacks label dataworkflowservices.github.io/storage=Rabbit" },
     // the value counts too, and the whole name
     { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': ['tier=slow']"),
       0, "[" STORAGE_ ("a", G100, "Ready", "'tier': 'slower', 'tie': 'slow'")

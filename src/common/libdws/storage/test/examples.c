@@ -54,14 +54,15 @@ static const char *compute_example =
     "                  'kind': 'Servers', 'name': 'example-0',"
     "                  'namespace': 'default'}}]}}}}]";
 
-/* The default label is on what is in the mapping, a rabbit, whether its Storage has
- * labels or not.
+/* A Storage that lacks the label of the example is not used.
  */
 static void test_storage (void **state)
 {
     json_t *breakdowns = J (storage_example);
     json_t *nodes = J ("{'a': 2, 'b': 1}");
-    json_t *storages = J ("[" STORAGE ("a", FAST) "," STORAGE ("b", "") "]");
+    json_t *storages = J ("[" STORAGE ("a", FAST) "," STORAGE ("b", SLOW) "]");
+    json_t *others = J ("[" STORAGE ("a", FAST) ","
+                        STORAGE ("b", "'" RABBIT "': 'Other'") "]");
     struct dws_allocation_opts opts = { .storages = storages };
     dws_error_t e = { "" };
     json_t *o;
@@ -74,6 +75,10 @@ static void test_storage (void **state)
                     "    {'name': 'a', 'allocationCount': 2},"
                     "    {'name': 'b', 'allocationCount': 1}]}]}]");
     json_decref (o);
+    opts.storages = others;
+    assert_null (dws_allocation_sets (breakdowns, nodes, &opts, &e));
+    assert_contains (e.text, "lacks label " RABBIT "=Rabbit");
+    json_decref (others);
     json_decref (storages);
     json_decref (nodes);
     json_decref (breakdowns);

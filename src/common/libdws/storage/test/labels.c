@@ -30,10 +30,13 @@ static const char *mapping_text =
     "             'r3': {'capacity': 1, 'hostlist': 'c1'},"
     "             'r4': {'capacity': 1, 'hostlist': 'd1'}}}";
 
+#define RABBIT "'dataworkflowservices.github.io/storage': 'Rabbit'"
+
 static const char *storages_text =
-    "{'r1': {'metadata': {'labels': {'tier': 'fast'}}},"
-    " 'r2': {'metadata': {'labels': {'tier': 'fast', 'new': 'yes'}}},"
-    " 'r3': {'metadata': {'labels': {'tier': 'fastest'}}},"
+    "{'r1': {'metadata': {'labels': {" RABBIT ", 'tier': 'fast'}}},"
+    " 'r2': {'metadata': {'labels': {" RABBIT ", 'tier': 'fast',"
+    "                                'new': 'yes'}}},"
+    " 'r3': {'metadata': {'labels': {" RABBIT ", 'tier': 'fastest'}}},"
     " 'of-another-machine': {'metadata': {}}}";
 
 static const struct {
@@ -135,6 +138,39 @@ static void test_nowhere (void **state)
     json_decref (mapping);
 }
 
+/* A Storage of another kind is none of them.
+ */
+static void test_usual (void **state)
+{
+    json_t *mapping = J (mapping_text);
+    json_t *storages = J (storages_text);
+    json_t *breakdowns = J ("[" BREAKDOWN (EACH_FAST) "]");
+    json_t *usual = J ("[" BREAKDOWN (SET ("PerCompute", "xfs", USUAL)) "]");
+    json_t *labels = json_object_get (
+        json_object_get (json_object_get (storages, "r2"), "metadata"), "labels");
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+    dws_error_t e = { "" };
+    json_t *o;
+
+    json_object_set_new (labels, "dataworkflowservices.github.io/storage",
+                         json_string ("Other"));
+    o = dws_labels_constraint (usual, storages, topo, 4, false, &e);
+    assert_json (o, "{'hostlist': ['a[1-3],c1,d1']}");
+    json_decref (o);
+    o = dws_labels_constraint (breakdowns, storages, topo, 4, false, &e);
+    assert_json (o, "{'hostlist': ['a[1-3],d1']}");
+    json_decref (o);
+    assert_null (dws_labels_constraint (usual, storages, topo, 6, false, &e));
+    assert_string_equal (e.text, "w-0, set xfs: the rabbits with label"
+                         " dataworkflowservices.github.io/storage=Rabbit have 5"
+                         " nodes, the job needs 6");
+    dws_topology_destroy (topo);
+    json_decref (usual);
+    json_decref (breakdowns);
+    json_decref (storages);
+    json_decref (mapping);
+}
+
 static void test_missing (void **state)
 {
     static const struct {
@@ -143,7 +179,10 @@ static void test_missing (void **state)
         const char *missing;
     } tab[] = {
         { NULL, NULL, NULL },
-        { "[" USUAL "]", NULL, NULL },
+        { "[" USUAL "]", NULL, "dataworkflowservices.github.io/storage=Rabbit" },
+        { "[" USUAL "]", "{" RABBIT "}", NULL },
+        { "[" USUAL "]", "{'dataworkflowservices.github.io/storage': 'Other'}",
+          "dataworkflowservices.github.io/storage=Rabbit" },
         { "['a=b']", NULL, "a=b" },
         { "['a=b']", "{'a': 'b'}", NULL },
         { "['a=b', 'c=d']", "{'a': 'b'}", "c=d" },
@@ -174,6 +213,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_table),
         cmocka_unit_test (test_nowhere),
+        cmocka_unit_test (test_usual),
         cmocka_unit_test (test_missing),
     };
 
