@@ -69,6 +69,46 @@ static int decode_strategy (struct alloc_set *set, const char *name)
     return -1;
 }
 
+static int check_colocation (const struct alloc_set *set, const char *where,
+                             json_t *entry, dws_error_t *error)
+{
+    const char *type;
+    const char *key = "";
+
+    if (json_unpack (entry, "{s:s s?s}", "type", &type, "key", &key) < 0
+        || strcmp (type, "exclusive") != 0)
+        return dws_error (error,
+                          EINVAL,
+                          "%s, set %s: the only colocation type that is"
+                          " known is 'exclusive'",
+                          where,
+                          set->label);
+    return 0;
+}
+
+static int check_colocations (const struct alloc_set *set, const char *where,
+                              dws_error_t *error)
+{
+    json_t *entry;
+    size_t i;
+
+    if (!set->colocation || json_is_object (set->colocation))
+        return set->colocation
+               ? check_colocation (set, where, set->colocation, error) : 0;
+    if (!json_is_array (set->colocation))
+        return dws_error (error,
+                          EINVAL,
+                          "%s, set %s: constraints.colocation is neither a list"
+                          " nor an object",
+                          where,
+                          set->label);
+    json_array_foreach (set->colocation, i, entry) {
+        if (check_colocation (set, where, entry, error) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int decode_constraints (struct alloc_set *set,
                                const char *where,
                                json_t *constraints,
@@ -123,25 +163,8 @@ static int decode_constraints (struct alloc_set *set,
                               where,
                               set->label);
     }
-    if (set->colocation && !json_is_array (set->colocation))
-        return dws_error (error,
-                          EINVAL,
-                          "%s, set %s: constraints.colocation is not a list",
-                          where,
-                          set->label);
-    json_array_foreach (set->colocation, i, entry) {
-        const char *type;
-        const char *key = "";
-
-        if (json_unpack (entry, "{s:s s?s}", "type", &type, "key", &key) < 0
-            || strcmp (type, "exclusive") != 0)
-            return dws_error (error,
-                              EINVAL,
-                              "%s, set %s: the only colocation type that is"
-                              " known is 'exclusive'",
-                              where,
-                              set->label);
-    }
+    if (check_colocations (set, where, error) < 0)
+        return -1;
     if (count > DWS_MAX_ALLOCATIONS)
         return dws_error (error,
                           EINVAL,
@@ -224,6 +247,73 @@ static int decode_storage (struct breakdown *b,
     return 0;
 }
 
+/* NULL instead of null. Fails if there is anything but words.
+ */
+static int check_words (json_t **words, const char *field, const char *where,
+                        dws_error_t *error)
+{
+    json_t *entry;
+    size_t i;
+
+    if (json_is_null (*words))
+        *words = NULL;
+    if (*words && !json_is_array (*words))
+        return dws_error (error, EINVAL, "%s: status.%s is not a list", where,
+                          field);
+    json_array_foreach (*words, i, entry) {
+        if (!json_is_string (entry))
+            return dws_error (error, EINVAL, "%s: status.%s holds something"
+                              " that is not a string", where, field);
+    }
+    return 0;
+}
+
+static int check_in_both (json_t *words, const char *field, json_t *others,
+                          const char *other_field, const char *where,
+                          dws_error_t *error)
+{
+    json_t *entry;
+    json_t *other;
+    size_t i, j;
+
+    json_array_foreach (words, i, entry) {
+        bool found = false;
+
+        json_array_foreach (others, j, other)
+            found |= json_equal (entry, other);
+        if (!found)
+            return dws_error (error,
+                              EINVAL,
+                              "%s: '%.60s' is in status.%s, and not in"
+                              " status.%s",
+                              where,
+                              json_string_value (entry),
+                              field,
+                              other_field);
+    }
+    return 0;
+}
+
+/* Daemons have two names: a breakdown that uses both has the same in both.
+ */
+static int check_daemons (struct breakdown *b, dws_error_t *error)
+{
+    static const char nnf[] = "requires";
+    static const char document[] = "requiredDaemons";
+
+    if (check_words (&b->requires, nnf, b->name, error) < 0
+        || check_words (&b->daemons, document, b->name, error) < 0)
+        return -1;
+    if (!b->requires || !b->daemons)
+        return 0;
+    if (check_in_both (b->requires, nnf, b->daemons, document, b->name,
+                       error) < 0
+        || check_in_both (b->daemons, document, b->requires, nnf, b->name,
+                          error) < 0)
+        return -1;
+    return 0;
+}
+
 static int decode_breakdown (struct breakdown *b,
                              json_t *value,
                              dws_error_t *error)
@@ -250,16 +340,19 @@ static int decode_breakdown (struct breakdown *b,
     // a new object has no status yet
     if (status
         && json_unpack (status,
-                        "{s?b s?o s?o s?{s?{s?o}}}",
+                        "{s?b s?o s?o s?o s?{s?{s?o}}}",
                         "ready", &ready,
                         "storage", &storage,
                         "requires", &b->requires,
+                        "requiredDaemons", &b->daemons,
                         "compute",
                           "constraints",
                             "location", &b->locations) < 0)
         return dws_error (error, EINVAL, "%s: malformed status", b->name);
     if (!ready)
         return dws_error (error, EAGAIN, "%s is not ready yet", b->name);
+    if (check_daemons (b, error) < 0)
+        return -1;
     if (storage && !json_is_null (storage))
         return decode_storage (b, storage, error);
     return 0;

@@ -30,7 +30,7 @@ struct alloc_set {
     json_t *labels;       // array of "key=value" strings, or NULL
     int scale;            // 1-10, 0 if not given
     int64_t count;        // 0 if not given
-    json_t *colocation;   // array of {type, key}, or NULL
+    json_t *colocation;   // {type, key}, an array of such, or NULL
 };
 
 struct breakdown {
@@ -40,7 +40,8 @@ struct breakdown {
     struct alloc_set *sets;
     size_t nsets;
     json_t *locations;    // array, or NULL
-    json_t *requires;     // array of words, or NULL
+    json_t *requires;     // array of words, or NULL: NNF's name of this field
+    json_t *daemons;      // the same words by the document's name of it, or NULL
 };
 
 struct breakdown_list {

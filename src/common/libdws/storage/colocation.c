@@ -19,12 +19,14 @@
 
 const char *colocation_key (const struct alloc_set *set, size_t i)
 {
+    json_t *entry = json_array_get (set->colocation, i);
     const char *key;
 
-    if (i >= json_array_size (set->colocation))
+    if (i == 0 && json_is_object (set->colocation))
+        entry = set->colocation;
+    if (!entry)
         return NULL;
-    key = json_string_value (
-        json_object_get (json_array_get (set->colocation, i), "key"));
+    key = json_string_value (json_object_get (entry, "key"));
     return key ? key : "";
 }
 

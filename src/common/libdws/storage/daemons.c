@@ -3,7 +3,6 @@
  * See daemons.h.
  */
 
-#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -27,15 +26,9 @@ static int add_unit (json_t *units,
                      json_t *daemons,
                      dws_error_t *error)
 {
-    const char *name = json_string_value (word);
-    const char *unit;
+    const char *unit = json_string_value (
+        json_object_get (daemons, json_string_value (word)));
 
-    if (!name)
-        return dws_error (error,
-                          EINVAL,
-                          "DirectiveBreakdown: status.requires holds"
-                          " something that is not a string");
-    unit = json_string_value (json_object_get (daemons, name));
     if (!unit || contains (units, unit))
         return 0;
     if (json_array_append_new (units, json_string (unit)) < 0)
@@ -59,7 +52,10 @@ json_t *dws_daemons_units (json_t *breakdowns,
         goto done;
     }
     for (size_t i = 0; i < bl->count; i++) {
-        json_array_foreach (bl->list[i].requires, j, word) {
+        const struct breakdown *b = &bl->list[i];
+        json_t *words = b->requires ? b->requires : b->daemons;
+
+        json_array_foreach (words, j, word) {
             if (add_unit (units, word, daemons, error) < 0) {
                 json_decref (units);
                 units = NULL;

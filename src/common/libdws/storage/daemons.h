@@ -13,7 +13,8 @@
 
 /* 'daemons' is the table [rabbit.daemons], a map of the words that users may
  * put into "requires=" to the unit that serves them, or NULL. Return a new
- * array of units, each once, in the order in which they are required.
+ * array of units, each once, in the order in which they are required: by NNF's field
+ * status.requires, or by the document's, status.requiredDaemons.
  * What is not in the table is no daemon of the nodes: DWS has accepted the word,
  * and what it stands for is made by NNF (copy-offload is a user container).
  * Fails with EINVAL, EAGAIN (a breakdown is not ready yet) or ENOMEM.

@@ -259,9 +259,12 @@ static void test_bad_breakdowns (void **state)
                               " 'key': 'k'}], ")) "]",
           EINVAL, "'exclusive'" },
         { "[" BREAKDOWN (SET ("AcrossServers", "ost", 1,
-                              "'colocation': {'type': 'exclusive',"
+                              "'colocation': {'type': 'near',"
                               " 'key': 'k'}, ")) "]",
-          EINVAL, "constraints.colocation is not a list" },
+          EINVAL, "'exclusive'" },
+        { "[" BREAKDOWN (SET ("AcrossServers", "ost", 1,
+                              "'colocation': 'exclusive', ")) "]",
+          EINVAL, "constraints.colocation is neither a list nor an object" },
         // more GiB than fit into an int
         { "[" BREAKDOWN (SET ("PerCompute", "xfs", 4611686018427387903,
                               "")) "]", EINVAL, "more storage" },

@@ -153,6 +153,9 @@ static void test_others (void **state)
     } table[] = {
         { MGT, NULL, "b", NULL },
         { MGT, HELD ("x-0", "'b': {'m': true}"), "a", NULL },
+        { SET ("SingleServer", "mgt",
+               "'colocation': {'type': 'exclusive', 'key': 'm'}"),
+          HELD ("x-0", "'b': {'m': true}"), "a", NULL },
         // other keys, and a set without one, do not matter
         { MGT, HELD ("x-0", "'b': {'k': true}"), "b", NULL },
         { SET ("SingleServer", "mgt", ""), HELD ("x-0", "'b': {'m': true}"),

@@ -10,6 +10,15 @@
     "{'metadata': {'name': 'w-0'}, 'status': {'ready': true," \
     " 'requires': [" words "]}}"
 
+/* As the document writes them, and as both do.
+ */
+#define DAEMONS(words) \
+    "{'metadata': {'name': 'w-0'}, 'status': {'ready': true," \
+    " 'requiredDaemons': [" words "]}}"
+#define BOTH(requires, daemons) \
+    "{'metadata': {'name': 'w-0'}, 'status': {'ready': true," \
+    " 'requires': " requires ", 'requiredDaemons': " daemons "}}"
+
 static const char *config =
     "{'copy-offload': 'nnf-dm.service', 'scr': 'scr.service',"
     " 'other-copy': 'nnf-dm.service'}";
@@ -35,6 +44,25 @@ static const struct {
     { "[" NEEDS ("'magic', 'scr'") "]", "", 0, "['scr.service']" },
     { "[" NEEDS ("'copy-offload'") "]", NULL, 0, "[]" },
     { "[" NEEDS ("5") "]", "", EINVAL, "not a string" },
+    { "[" DAEMONS ("'copy-offload', 'magic'") "]", "", 0, "['nnf-dm.service']" },
+    { "[" DAEMONS ("'scr'") ", " NEEDS ("'copy-offload'") "]", "", 0,
+      "['scr.service', 'nnf-dm.service']" },
+    { "[" DAEMONS ("5") "]", "", EINVAL,
+      "status.requiredDaemons holds something that is not a string" },
+    { "[" BOTH ("['scr', 'copy-offload']", "['copy-offload', 'scr', 'scr']") "]",
+      "", 0, "['scr.service', 'nnf-dm.service']" },
+    { "[" BOTH ("null", "['scr']") "]", "", 0, "['scr.service']" },
+    { "[" BOTH ("['scr']", "null") "]", "", 0, "['scr.service']" },
+    { "[" BOTH ("[]", "[]") "]", "", 0, "[]" },
+    { "[" BOTH ("['scr', 'magic']", "['scr']") "]", "", EINVAL,
+      "w-0: 'magic' is in status.requires, and not in status.requiredDaemons" },
+    { "[" BOTH ("['scr']", "['magic', 'scr']") "]", "", EINVAL,
+      "w-0: 'magic' is in status.requiredDaemons, and not in status.requires" },
+    { "[" BOTH ("[]", "['scr']") "]", "", EINVAL, "'scr' is in" },
+    { "[" BOTH ("'scr'", "['scr']") "]", "", EINVAL,
+      "w-0: status.requires is not a list" },
+    { "[" BOTH ("['scr']", "{}") "]", "", EINVAL,
+      "w-0: status.requiredDaemons is not a list" },
     { "[{'metadata': {'name': 'w-0'}}]", "", EAGAIN, "not ready" },
 };
 
