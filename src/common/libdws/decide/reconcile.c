@@ -111,6 +111,7 @@ static const struct row table[] = {
     ROW (BEFORE,           LIVE,               TRANSIENT, row_transient),
 
     ROW (RUNNING,          LIVE,               ERROR,     fail_message),
+    ROW (RUNNING,          LIVE,               TRANSIENT, row_transient_run),
 
     ROW (EPILOG | CLEANUP, NOWHERE,            ABSENT,    row_release_epilog),
     ROW (UNMOUNTED,        POSTRUN | DATAOUT,  ANY,       row_release_epilog),

@@ -358,6 +358,16 @@ void row_transient (struct view *v)
     keep_computes (v);
 }
 
+/* The limits of the states are those of the prolog, and no node can be left out of a
+ * job that runs.
+ */
+void row_transient_run (struct view *v)
+{
+    wait_for (v, v->wf->message);
+    if (transient_expired (v))
+        fail_transient (v);
+}
+
 void row_start_over (struct view *v)
 {
     wait_for (v, "a workflow that cannot be used to be torn down");

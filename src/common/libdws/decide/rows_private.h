@@ -48,6 +48,7 @@ bool advances (struct view *v, double every);
 /* Trouble
  */
 void row_transient (struct view *v);
+void row_transient_run (struct view *v);
 void row_start_over (struct view *v);
 void row_fail_setup (struct view *v);
 void row_replace (struct view *v);

@@ -368,6 +368,11 @@ void model_check_duties (const struct model *m, double now,
              && wf->state == DWS_STATE_DATAOUT)
         && !is_busy (m, DWS_ACT_RAISE) && !is_busy (m, DWS_ACT_REJECT))
         model_fail (check, "an error is not reported");
+    if (m->phase == DWS_PHASE_RUNNING && now >= LATE && model_arrived (wf)
+        && !wf->ready && wf->status == DWS_STATUS_TRANSIENT && !wf->deleting
+        && wf->desired < DWS_STATE_TEARDOWN
+        && !m->exception && !m->raised && !is_busy (m, DWS_ACT_RAISE))
+        model_fail (check, "a job runs on without its storage");
     if (moves_on (m) && m->released && !m->abandoned
         && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && !m->reported && !is_busy (m, DWS_ACT_REPORT)

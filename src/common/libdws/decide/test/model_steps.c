@@ -174,7 +174,19 @@ static void step_status (struct steps *s)
     struct model m = *s->from;
     struct model_workflow *wf = &m.real;
 
-    if (!model_arrived (wf) || wf->ready || wf->deleting)
+    if (!model_arrived (wf) || wf->deleting)
+        return;
+    /* The storage of a job that runs may get into trouble, once. */
+    if (m.phase == DWS_PHASE_RUNNING && wf->ready && !m.hand) {
+        m.hand = 1;
+        wf->ready = 0;
+        wf->status = DWS_STATUS_TRANSIENT;
+        step (s, &m);
+        model_learn (&m);
+        step (s, &m);
+    }
+    m = *s->from;
+    if (wf->ready)
         return;
     for (int status = DWS_STATUS_DRIVERWAIT; status <= DWS_STATUS_ERROR;
          status++) {

@@ -448,6 +448,30 @@ static void test_transient (void **state)
     check_raise (&f, "dws-timeout", "file systems");
 }
 
+/* Storage that a running job had, and that does not come back.
+ */
+static void test_transient_run (void **state)
+{
+    struct facts f = facts (DWS_PHASE_RUNNING, DWS_STATE_PRERUN, false);
+    struct dws_policy own = *f.policy;
+
+    f.policy = &own;
+    own.prerun_timeout = 1.;            // is that of the prolog
+    assert_string_equal (decide (&f, 9999.), "");
+    f.wf.status = DWS_STATUS_TRANSIENT;
+    f.wf.t_transient = 1005.;
+    assert_string_equal (decide (&f, 1006.), "");
+    assert_true (f.out.wake == 1015.);
+    assert_string_equal (f.out.reason, "the driver's words");
+    assert_string_equal (decide (&f, 1015.), "raise");
+    check_raise (&f, "dws-run", "TransientCondition for longer than 10s");
+    f.job.raised = true;
+    assert_string_equal (decide (&f, 1016.), "");
+    f.job.raised = false;
+    own.tc_timeout = -1.;
+    assert_string_equal (decide (&f, 9999.), "");
+}
+
 static void test_orphan_grace (void **state)
 {
     struct facts f = facts (DWS_PHASE_GONE, DWS_STATE_PROPOSAL, true);
@@ -541,6 +565,7 @@ int main (void)
         cmocka_unit_test (test_prolog_limit),
         cmocka_unit_test (test_grace_in_postrun),
         cmocka_unit_test (test_transient),
+        cmocka_unit_test (test_transient_run),
         cmocka_unit_test (test_orphan_grace),
         cmocka_unit_test (test_movements),
         cmocka_unit_test (test_destroy),
