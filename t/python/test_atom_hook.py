@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import time
+import types
 
 import pytest
 from atom_support import HOOK, SRC, atom, dripping, fake_pbs, load, run_hook
@@ -349,17 +350,38 @@ def test_a_job_whose_begin_failed_is_forgotten_whatever_the_body(sock, config, w
 
 
 @pytest.mark.parametrize(
-    "broken,logged",
+    "broken",
     [
-        (b"Content-Length: 900\r\n\r\n{", 'body: "{"'),
-        (b"Transfer-Encoding: chunked\r\n\r\nx\r\n", "cannot be shown (Incomplete"),
+        b"Content-Length: 100\r\n\r\n12345678",
+        b"Content-Length: 100\r\n\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\nx\r\n",
+        b"Transfer-Encoding: chunked\r\n\r\n64\r\n12345678",
+        b"Transfer-Encoding: chunked\r\n\r\n8\r\n12345678\r\n",
     ],
 )
-def test_a_body_that_breaks_off_does_not_matter(sock, config, broken, logged):
+def test_a_body_that_breaks_off_does_not_matter(sock, config, broken):
+    """And it is one thing, whatever says how long it should be."""
     pbs = fake_pbs("begin", USER, config=config())
     with dripping(sock, b"HTTP/1.1 200 OK\r\n" + broken, pause_s=0):
         assert run_hook(pbs) == "accept"
-    assert logged in log_of(pbs)
+    assert "body: breaks off" in log_of(pbs)
+    assert "cannot be shown" not in log_of(pbs)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        b"Content-Length: 8\r\n\r\n" + b'{"a": 1}',
+        b"Transfer-Encoding: chunked\r\n\r\n8\r\n" + b'{"a": 1}\r\n0\r\n\r\n',
+        b"\r\n" + b'{"a": 1}',
+    ],
+)
+def test_a_body_that_is_whole_is_not_said_to_break_off(sock, config, whole):
+    pbs = fake_pbs("begin", USER, config=config())
+    with dripping(sock, b"HTTP/1.1 200 OK\r\n" + whole, pause_s=0):
+        assert run_hook(pbs) == "accept"
+    assert "a: 1" in log_of(pbs)
+    assert "breaks off" not in log_of(pbs)
 
 
 @pytest.mark.parametrize(
@@ -433,8 +455,16 @@ def test_a_user_without_an_account_is_held(sock, config):
         ('{"delete_timeout": 0}', "delete_timeout"),
         ('{"delete_timeout": true}', "delete_timeout"),
         ('{"unix_socket_file": "atomd.sock"}', "unix_socket_file"),
+        ('{"post_timeout": 1%s}' % ("0" * 400), "post_timeout"),
+        ('{"post_timeout": 1e400}', "post_timeout"),
+        ('{"delete_timeout": NaN}', "delete_timeout"),
+        ('{"unix_socket_file": "/\\ud800"}', "unix_socket_file"),
+        ('{"unix_socket_file": "/a\\u0000b"}', "unix_socket_file"),
+        ('{"\\ud800": 3}', "unknown key \\ud800"),
+        ('{"\\ufeffpost_timeout": 3}', "unknown key \\ufeffpost_timeout"),
         ("[]", "table"),
         ("{", "hook.CF"),
+        ("[" * 100_000, "hook.CF"),
     ],
 )
 @pytest.mark.parametrize("kind", ["begin", "end"])
@@ -445,7 +475,36 @@ def test_bad_configuration_is_refused_by_name(tmp_path, text, word, kind):
     ended = run_hook(pbs)
     # a begin that is only rejected would come again at once
     assert isinstance(ended, Exception) == (kind == "begin")
-    assert word in str(ended) and word in log_of(pbs)
+    assert word in log_of(pbs)
+    if kind == "begin":
+        assert word in str(ended)
+
+
+@pytest.mark.parametrize(
+    "keys", [{"post_timout": 3}, {"delete_timeout": 0}, {"post_timeout": "ten"}]
+)
+def test_an_end_does_with_the_keys_that_are_good(sock, config, keys):
+    """The configuration goes bad while a job runs: ATOM hears of its end."""
+    pbs = fake_pbs("end", USER, config=config(**keys))
+    with atom(sock, jobs={"12.server"}) as server:
+        assert run_hook(pbs) == "accept"
+    assert server.jobs == set()
+    assert next(iter(keys)) in log_of(pbs)
+
+
+def test_a_byte_order_mark_before_the_configuration_is_none_of_it(tmp_path):
+    path = tmp_path / "hook.CF"
+    path.write_text('\ufeff{"post_timeout": 3}', encoding="utf-8")
+    assert client.read_config(str(path))["post_timeout"] == 3.0
+
+
+def test_the_defaults_are_those_of_the_document():
+    assert client.DEFAULTS == {
+        "post_timeout": 30.0,
+        "delete_timeout": 30.0,
+        "unix_socket_file": "/var/run/atomd/atomd.sock",
+    }
+    assert client.ALARM_S == 300.0
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="needs the list of modules")
@@ -525,6 +584,50 @@ def test_a_job_whose_vnodes_are_elsewhere(sock, config):
     with atom(sock) as server:
         assert run_hook(pbs) == "accept"
     assert server.requests[0]["body"]["exclusive"] is True
+
+
+# What a mom calls itself, and what PBS says where its vnode is.
+NAMES = [
+    ("cn1", "cn1"),
+    ("cn1.example.com", "cn1"),
+    ("cn1", "cn1.example.com"),
+    ("cn1.example.com", "cn1.example.com"),
+    ("CN1", "cn1"),
+]
+
+
+@pytest.mark.parametrize("mom,host", NAMES)
+def test_the_vnodes_of_a_mom_by_whatever_name(sock, config, mom, host):
+    pbs = fake_pbs("begin", USER, sharing=["force_excl"], config=config())
+    pbs.get_local_nodename = lambda: mom
+    for vnode in pbs.event().vnode_list.values():
+        if vnode.resources_assigned["host"] == "cn1":
+            vnode.resources_assigned["host"] = host
+    with atom(sock) as server:
+        assert run_hook(pbs) == "accept"
+    assert server.requests[0]["body"]["exclusive"] is True
+    assert "going by place=" not in log_of(pbs)
+
+
+def test_a_mom_with_a_node_name_of_its_own(sock, config):
+    """PBS_MOM_NODE_NAME: the vnode has that name, and its host another."""
+    pbs = fake_pbs("begin", USER, sharing=["force_excl"], config=config())
+    pbs.get_local_nodename = lambda: "cn1"
+    for name, vnode in pbs.event().vnode_list.items():
+        if name == "cn1[0]":
+            vnode.resources_assigned["host"] = "rack7-u3"
+    with atom(sock) as server:
+        assert run_hook(pbs) == "accept"
+    assert server.requests[0]["body"]["exclusive"] is True
+
+
+def test_numbers_are_no_host_names():
+    """Addresses are not cut at their dots."""
+    vnodes = {
+        name: types.SimpleNamespace(resources_assigned={"host": name})
+        for name in ("10.0.0.1", "10.0.0.2")
+    }
+    assert client.own_vnodes(vnodes, ["10.0.0.1"]) == ["10.0.0.1"]
 
 
 def test_the_attributes_are_the_specified_ones():

@@ -126,7 +126,10 @@ def run(action: str, jobid: JobID, uid: int, host: str, alarm_s: int) -> int:
         signal.signal(signal.SIGALRM, _on_alarm)
         signal.alarm(alarm_s)
         try:
-            config = client.check_config(table, "[atom]")
+            if action == "begin":
+                config = client.check_config(table, "[atom]")
+            else:
+                config = client.end_config(table, "[atom]", log)
             atom = client.Atom(config, log, alarm_s)
             notify(handle, action, jobid, uid, host, atom)
         except (client.ConfigError, client.AtomError, Alarm) as exc:
