@@ -3,9 +3,9 @@
  * What a job waits for, as an annotation that flux jobs shows: user.rabbit.
  *
  * A job is annotated when it has waited for longer than one interval (2 s), and
- * again no more often than that, when the text changes. Jobs that are served quickly cost nothing. Annotations are volatile
- * memos: they do not go into the job's eventlog, and are gone when Flux
- * restarts, after which they are made again.
+ * again no more often than that, when the text changes. Jobs that are served
+ * quickly cost nothing. Annotations are volatile memos: they do not go into the
+ * job's eventlog, and are gone when Flux restarts, after which they are made again.
  */
 
 #ifndef DWS_ANNOTATE_H
