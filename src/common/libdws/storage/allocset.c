@@ -268,47 +268,62 @@ static int check_words (json_t **words, const char *field, const char *where,
     return 0;
 }
 
+/* By a set, as nothing bounds the lists.
+ */
 static int check_in_both (json_t *words, const char *field, json_t *others,
                           const char *other_field, const char *where,
                           dws_error_t *error)
 {
+    json_t *set = json_object ();
     json_t *entry;
-    json_t *other;
-    size_t i, j;
+    size_t i;
+    int rc = 0;
 
-    json_array_foreach (words, i, entry) {
-        bool found = false;
-
-        json_array_foreach (others, j, other)
-            found |= json_equal (entry, other);
-        if (!found)
-            return dws_error (error,
-                              EINVAL,
-                              "%s: '%.60s' is in status.%s, and not in"
-                              " status.%s",
-                              where,
-                              json_string_value (entry),
-                              field,
-                              other_field);
+    if (!set)
+        return dws_error_nomem (error);
+    json_array_foreach (others, i, entry) {
+        if (json_object_set (set, json_string_value (entry), entry) < 0) {
+            json_decref (set);
+            return dws_error_nomem (error);
+        }
     }
-    return 0;
+    json_array_foreach (words, i, entry) {
+        const char *word = json_string_value (entry);
+
+        if (!json_object_get (set, word)) {
+            rc = dws_error (error,
+                            EINVAL,
+                            "%s: '%.60s' is in status.%s, and not in"
+                            " status.%s",
+                            where,
+                            word,
+                            field,
+                            other_field);
+            break;
+        }
+    }
+    ERRNO_SAFE (json_decref (set));
+    return rc;
 }
 
 /* Daemons have two names: a breakdown that uses both has the same in both.
  */
-static int check_daemons (struct breakdown *b, dws_error_t *error)
+static int decode_daemons (struct breakdown *b, json_t *daemons,
+                           dws_error_t *error)
 {
     static const char nnf[] = "requires";
     static const char document[] = "requiredDaemons";
 
     if (check_words (&b->requires, nnf, b->name, error) < 0
-        || check_words (&b->daemons, document, b->name, error) < 0)
+        || check_words (&daemons, document, b->name, error) < 0)
         return -1;
-    if (!b->requires || !b->daemons)
+    if (!b->requires)
+        b->requires = daemons;
+    if (!daemons)
         return 0;
-    if (check_in_both (b->requires, nnf, b->daemons, document, b->name,
+    if (check_in_both (b->requires, nnf, daemons, document, b->name,
                        error) < 0
-        || check_in_both (b->daemons, document, b->requires, nnf, b->name,
+        || check_in_both (daemons, document, b->requires, nnf, b->name,
                           error) < 0)
         return -1;
     return 0;
@@ -320,6 +335,7 @@ static int decode_breakdown (struct breakdown *b,
 {
     const char *kind = "DirectiveBreakdown";
     json_t *status = NULL;
+    json_t *daemons = NULL;
     json_t *storage = NULL;
     int ready = 0;
 
@@ -344,14 +360,14 @@ static int decode_breakdown (struct breakdown *b,
                         "ready", &ready,
                         "storage", &storage,
                         "requires", &b->requires,
-                        "requiredDaemons", &b->daemons,
+                        "requiredDaemons", &daemons,
                         "compute",
                           "constraints",
                             "location", &b->locations) < 0)
         return dws_error (error, EINVAL, "%s: malformed status", b->name);
     if (!ready)
         return dws_error (error, EAGAIN, "%s is not ready yet", b->name);
-    if (check_daemons (b, error) < 0)
+    if (decode_daemons (b, daemons, error) < 0)
         return -1;
     if (storage && !json_is_null (storage))
         return decode_storage (b, storage, error);

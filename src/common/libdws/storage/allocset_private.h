@@ -40,8 +40,7 @@ struct breakdown {
     struct alloc_set *sets;
     size_t nsets;
     json_t *locations;    // array, or NULL
-    json_t *requires;     // array of words, or NULL: NNF's name of this field
-    json_t *daemons;      // the same words by the document's name of it, or NULL
+    json_t *requires;     // array of words, or NULL: daemons of the nodes
 };
 
 struct breakdown_list {

@@ -52,10 +52,7 @@ json_t *dws_daemons_units (json_t *breakdowns,
         goto done;
     }
     for (size_t i = 0; i < bl->count; i++) {
-        const struct breakdown *b = &bl->list[i];
-        json_t *words = b->requires ? b->requires : b->daemons;
-
-        json_array_foreach (words, j, word) {
+        json_array_foreach (bl->list[i].requires, j, word) {
             if (add_unit (units, word, daemons, error) < 0) {
                 json_decref (units);
                 units = NULL;
