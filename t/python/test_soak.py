@@ -77,6 +77,9 @@ def test_who_borrows_may_come_too_late_and_not_miss_what_is_there():
     assert not ended(note=gone, kind=kind, uses="lent1")
     assert ended(note=gone, kind=kind, uses="lent11")
     assert ended(note="", kind=kind, uses="lent1")  # exit code of a task
+    early = "workflow error in Setup: User error: PersistentStorage is not active"
+    assert not ended(note=early, kind=kind, uses="lent1")
+    assert ended(note=early, kind=kind)
 
 
 class Cluster:

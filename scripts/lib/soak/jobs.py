@@ -32,6 +32,9 @@ ENDED_WITH_INSTANCE = (
 )
 # The same of jobs one of whose brokers was killed, with the node's name after it.
 ENDED_WITH_NODE = "node failure on "
+# What NNF says, without its name, of a persistent file system that is still being made,
+# or is being destroyed.
+NOT_ACTIVE = "PersistentStorage is not active"
 
 
 @dataclass(frozen=True)
@@ -237,8 +240,12 @@ def verdict(job: Job, record: dict[str, Any]) -> str:
         return ""
     if job.node_lost and note.startswith(ENDED_WITH_NODE):
         return ""
-    if job.uses and result == "FAILED" and f"'{job.uses}'" in note:
-        return ""  # it was not there, or not any more
+    if (
+        job.uses
+        and result == "FAILED"
+        and (f"'{job.uses}'" in note or NOT_ACTIVE in note)
+    ):
+        return ""  # it was not there, not yet, or not any more
     if job.kind.fatal:
         good = result == "FAILED" and job.kind.fatal in note
         wanted = f"failed with an exception about {job.kind.fatal}"
