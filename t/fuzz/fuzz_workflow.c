@@ -5,6 +5,7 @@
  * {"job", "R", "workflow", "mounts", "servers", "hosts"}, or {"reports"}.
  */
 
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -92,11 +93,16 @@ static void read_reports (const uint8_t *data, size_t size)
     struct dws_reports *reports = dws_reports_create ("x");
     char *payload = strndup ((const char *)data, size);
     struct dws_report *report;
+    dws_error_t error = { "" };
 
-    if (!reports || !payload || dws_reports_begin (reports, payload, NULL) < 0)
+    if (!reports || !payload)
         abort ();
-    while (dws_reports_next (reports, &report) > 0)
-        ;
+    if (dws_reports_begin (reports, payload, &error) == 0) {
+        while (dws_reports_next (reports, &report) > 0)
+            ;
+    }
+    else if (errno != EPROTO || !*error.text)
+        abort ();
     dws_reports_destroy (reports);
     free (payload);
 }
