@@ -30,7 +30,6 @@ struct dws_policy {
     double prerun_timeout;
     double postrun_timeout;
     double teardown_after;      // PostRun and DataOut together
-    double datamovement_grace;  // more for those that move data meanwhile
     double orphan_grace;        // before an unknown workflow is torn down
     double stage_out_retry;     // kept so long when its stage-out has failed;
                                 //  0 or less: not at all
@@ -48,7 +47,6 @@ struct dws_policy {
     .prerun_timeout = -1., \
     .postrun_timeout = -1., \
     .teardown_after = -1., \
-    .datamovement_grace = -1., \
     .orphan_grace = 10., \
     .data_first_timeout = -1., \
     .data_first_yield = -1., \

@@ -429,18 +429,6 @@ static void give_up_unmounting (struct view *v)
     row_tear_down (v);
 }
 
-/* A time limit has passed. Is data on the move, and have the movements got
- * further than when they were last read, a tenth of the grace ago? The end of
- * the grace depends neither on how far they have got nor on when they are read.
- */
-static bool data_moves (struct view *v, double limit)
-{
-    double grace = v->policy->datamovement_grace;
-
-    return grace > 0. && !expired (v, limit, grace)
-        && advances (v, grace / 10.);
-}
-
 void row_unmount (struct view *v)
 {
     const struct dws_policy *policy = v->policy;
@@ -462,11 +450,6 @@ void row_unmount (struct view *v)
     }
     else if (v->wf->retry)
         act (v, DWS_ACT_RETRY);
-    if ((mounts_late || late) && !transient_expired (v)
-        && data_moves (v, mounts_late
-                          ? v->wf->t_desired + policy->postrun_timeout
-                          : begin + policy->teardown_after))
-        return;
     if (mounts_late) {
         give_up_unmounting (v);
         return;

@@ -165,7 +165,6 @@ static void test_defaults (void **state)
     assert_true (c->policy.prolog_timeout == 1800.);
     assert_null (c->kubeconfig);
     assert_null (c->maximums);
-    assert_true (c->policy.datamovement_grace <= 0.);
     assert_true (c->policy.data_first_yield == 120.);
     assert_int_equal (c->policy.container_log_bytes, 4096);
     agent = dws_config_agent (c);

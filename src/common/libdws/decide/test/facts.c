@@ -12,7 +12,6 @@ const struct dws_policy policy = {
     .prerun_timeout = 30.,
     .postrun_timeout = 40.,
     .teardown_after = 50.,
-    .datamovement_grace = -1.,
     .orphan_grace = 60.,
 };
 

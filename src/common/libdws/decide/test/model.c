@@ -510,8 +510,7 @@ bool model_control (struct model *m, enum model_world world)
             || (m->patient && wf->state == DWS_STATE_DATAIN)))
         return false;
     if (world == WORLD_MOVING && m->patient
-        && (wf->state == DWS_STATE_DATAOUT || wf->state == DWS_STATE_DATAIN)
-        && m->progress != PROGRESS_MADE)
+        && wf->state == DWS_STATE_DATAIN && m->progress != PROGRESS_MADE)
         return false;
     if (world == WORLD_TRANSIENT && wf->state != DWS_STATE_TEARDOWN) {
         if (wf->status == DWS_STATUS_TRANSIENT)
@@ -580,8 +579,7 @@ bool model_settle (struct model *m, enum model_world world,
         return model_decide (m, EARLY, check)
             || model_decide (m, SOON, check)
             || model_decide (m, LATE, check)
-            || model_decide (m, LATER, check)
-            || model_decide (m, OVER, check);
+            || model_decide (m, LATER, check);
     model_decide (m, EARLY, check);
     return true;
 }

@@ -82,11 +82,6 @@ static void check_teardown (const struct model *m, double now,
         && wf->status != DWS_STATUS_ERROR
         && now == EARLY)
         model_fail (check, "data is lost");
-    if (m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
-        && !m->abandoned && m->progress == PROGRESS_MADE && now < OVER && !wf->ready
-        && wf->status != DWS_STATUS_ERROR
-        && wf->status != DWS_STATUS_TRANSIENT)
-        model_fail (check, "data is lost on its way");
     if (at_risk (m) && !m->reported)
         model_fail (check, "data is lost silently");
 }

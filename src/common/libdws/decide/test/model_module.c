@@ -14,7 +14,6 @@ static const struct dws_policy limits = {
     .prerun_timeout = 10.,
     .postrun_timeout = 10.,
     .teardown_after = 10.,
-    .datamovement_grace = -1.,
     .orphan_grace = 10.,
     .data_first_timeout = 10.,
     .data_first_yield = 3.,
@@ -213,10 +212,8 @@ static void ask (const struct model *m, double now,
         policy.release_nodes = DWS_RELEASE_UNMOUNT;
     if (m->keeps)
         policy.stage_out_retry = 10.;
-    if (m->patient) {
-        policy.datamovement_grace = GRACE;
+    if (m->patient)
         policy.prolog_timeout = SLOW;
-    }
     if (reconcile_without (check->skip, &job, m->seen.exists ? &wf : NULL,
                            &policy, now, out) < 0)
         model_fail (check, "dws_reconcile() failed");

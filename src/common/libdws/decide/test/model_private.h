@@ -12,15 +12,13 @@
 
 #include "model.h"
 
-/* Times: before any time limit, when mounts are looked at, after all limits, a step
- * of the grace for data on the move later, and after its end.
+/* Times: before any time limit, when mounts are looked at, after all limits, and when
+ * what has been read then has to be read anew.
  */
 #define EARLY 1.
 #define SOON 5.
 #define LATE 1000.
 #define LATER 3000.
-#define OVER 100000.
-#define GRACE 10000.
 #define SLOW 900.
 
 #define BIT(kind) DWS_BUSY (kind)

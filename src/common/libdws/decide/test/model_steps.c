@@ -318,8 +318,8 @@ void model_steps (const struct model *from, struct model_check *check,
     model_restart_module (&m);
     check_restart (from, &m, check);
     step (&s, &m);
-    for (int i = 0; i < 4; i++) {
-        static const double times[] = { SOON, LATE, LATER, OVER };
+    for (int i = 0; i < 3; i++) {
+        static const double times[] = { SOON, LATE, LATER };
 
         m = *from;
         model_decide (&m, times[i], check);

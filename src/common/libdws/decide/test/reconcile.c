@@ -317,42 +317,6 @@ static void test_timeout_words (void **state)
     assert_null (strstr (f.out.list[0].text, "not ready"));
 }
 
-/* The limit is 1050: from then on every 10 s, and until 1150 at most.
- */
-static void test_datamovement_grace (void **state)
-{
-    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, false);
-    struct dws_policy patient = policy;
-
-    patient.datamovement_grace = 100.;
-    f.policy = &patient;
-    f.job.t_epilog = 1000.;
-    assert_string_equal (decide (&f, 1049.), "");
-    assert_string_equal (decide (&f, 1050.), "progress");
-    assert_true (f.out.wake == 1150.);
-    dws_workflow_set_progress (&f.wf, 20, 0., 1051.);
-    assert_string_equal (decide (&f, 1052.), "");
-    assert_string_equal (f.out.reason, "data that is on the move still");
-    assert_true (f.out.wake == 1061.);
-    assert_string_equal (decide (&f, 1061.), "progress");
-    dws_workflow_set_progress (&f.wf, 21, 0., 1061.);
-    assert_string_equal (decide (&f, 1062.), "");
-    f.wf.status = DWS_STATUS_TRANSIENT;
-    f.wf.t_transient = 1040.;
-    assert_string_equal (decide (&f, 1062.), "raise save teardown");
-    check_raise (&f, "dws-timeout", "data movement took longer than");
-    f.wf.status = DWS_STATUS_DRIVERWAIT;
-    assert_string_equal (decide (&f, 1150.), "raise save teardown");
-    check_raise (&f, "dws-timeout", "data movement took longer than");
-    /* no further than it was */
-    dws_workflow_set_progress (&f.wf, 21, 0., 1072.);
-    assert_string_equal (decide (&f, 1073.), "raise save teardown");
-    /* nothing is on its way */
-    f.wf.t_progress = 0.;
-    dws_workflow_set_progress (&f.wf, -1, 0., 1072.);
-    assert_string_equal (decide (&f, 1073.), "raise save teardown");
-}
-
 /* The prolog may take 300 s. Data that is staged in is looked at from 270 s on, and
  * for as long as it gets on.
  */
@@ -410,23 +374,6 @@ static void test_prolog_limit (void **state)
     assert_string_equal (decide (&f, 1200.), "raise");
     check_raise (&f, "dws-timeout", "no workflow within 300s: the job waited for"
                  " one to be made");
-}
-
-/* Data that the job itself has set moving is waited for in PostRun.
- */
-static void test_grace_in_postrun (void **state)
-{
-    struct facts f = facts (DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, false);
-    struct dws_policy patient = policy;
-
-    patient.datamovement_grace = 100.;
-    f.policy = &patient;
-    f.job.t_epilog = 1000.;
-    assert_string_equal (decide (&f, 1040.), "progress");
-    dws_workflow_set_progress (&f.wf, 20, 0., 1041.);
-    assert_string_equal (decide (&f, 1042.), "");
-    dws_workflow_set_progress (&f.wf, 20, 0., 1051.);
-    assert_string_equal (decide (&f, 1052.), "mounts");
 }
 
 static void test_transient (void **state)
@@ -561,9 +508,7 @@ int main (void)
         cmocka_unit_test (test_long_message),
         cmocka_unit_test (test_timeouts),
         cmocka_unit_test (test_timeout_words),
-        cmocka_unit_test (test_datamovement_grace),
         cmocka_unit_test (test_prolog_limit),
-        cmocka_unit_test (test_grace_in_postrun),
         cmocka_unit_test (test_transient),
         cmocka_unit_test (test_transient_run),
         cmocka_unit_test (test_orphan_grace),
