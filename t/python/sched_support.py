@@ -232,17 +232,21 @@ def nested(rng: random.Random, depth: int) -> Any:
     return result
 
 
-def constraint(rng: random.Random, depth: int = 3) -> Any:
+def constraint(rng: random.Random, depth: int = 3, wide: int | None = None) -> Any:
+    """Only lists at one level, `wide` from the leaves, are long: of long lists in long
+    lists the text would have more bytes than there is memory."""
+    if wide is None:
+        wide = rng.randrange(depth + 1)
     operator = rng.choice(
         ["and", "or", "not", "properties", "hostlist", "ranks", word(rng)]
     )
     if rng.random() < 0.05:
         return anything(rng)
     if operator in ("and", "or", "not") and depth:
-        values = [constraint(rng, depth - 1) for _ in range(rng.randrange(4))]
+        values = [constraint(rng, depth - 1, wide) for _ in range(rng.randrange(4))]
     else:
         values = [word(rng) for _ in range(rng.randrange(4))]
-    if rng.random() < 0.02:
+    if depth == wide and rng.random() < 0.05:
         values *= rng.choice([100, 2000])
     result = {operator: values if rng.random() < 0.95 else anything(rng)}
     if rng.random() < 0.1:
