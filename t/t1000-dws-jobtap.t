@@ -18,10 +18,6 @@ PLUGIN=$DWS_PLUGINS/dws-jobtap.so
 FAKE=$DWS_SRCDIR/t/scripts/fake-dws.py
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-
 submit_dw () {
 	flux submit -S dw="$GOOD" "$@"
 }

@@ -9,10 +9,6 @@ test_under_flux 4
 FAKE=$DWS_SRCDIR/t/scripts/fake-dws.py
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-
 # with_variables JSON COMMAND...: run a rabbit job with these variables.
 with_variables () {
 	variables=$1 &&

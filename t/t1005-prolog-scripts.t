@@ -13,10 +13,6 @@ PROLOG=$DWS_SRCDIR/etc/prolog.d/zstop_nnf_clientmount.sh
 EPILOG=$DWS_SRCDIR/etc/epilog.d/start_nnf_clientmount.sh
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-
 # prolog_timeout VALUE: from here on
 prolog_timeout () {
 	sed -i "s/^prolog_timeout = .*/prolog_timeout = \"$1\"/" \

@@ -27,10 +27,6 @@ dws_config () {
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-
 # jobspec_gib N GIB [FILTER]: N groups of a node and GIB, changed by a jq
 # filter, in job.json.
 jobspec_gib () {

@@ -18,9 +18,6 @@ test_under_flux 4
 
 GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 expect () {
 	event_job=$1 event_name=$2
 	shift 2

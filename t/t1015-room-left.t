@@ -14,10 +14,6 @@ submit_to () {
 	flux submit -N1 --requires=rank:$1 -S dw="$DWS_DIRECTIVE" true
 }
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-
 scheduler_says () {
 	rpc sched-rabbit.stats-get >rpc.out &&
 	jq -e "$1" <rpc.out

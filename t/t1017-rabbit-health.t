@@ -8,9 +8,6 @@ test_under_flux 4
 
 LINK_REASON="rabbit: lost its PCIe link"
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # settled FILTER: all have been told of what is, and the filter is true of it
 settled () {
 	dws_wait_status ".health.settled and (.health | $1)"

@@ -10,9 +10,6 @@ dws_config () {
 }
 test_under_flux 4
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 dws_offline () {
 	test "$(flux resource list -s down -no "{nodelist}")" = "$1"
 }

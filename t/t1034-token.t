@@ -9,9 +9,6 @@ test_under_flux 2
 AUTH="#DW jobdw type=gfs2 capacity=1GiB name=local requires=user-container-auth
 #DW container name=mine profile=example-success DW_JOB_foo_local_storage=local"
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # as_user USERID COMMAND...: what it does counts as another user's, if the engine
 # can do that.
 as_user () {

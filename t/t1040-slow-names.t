@@ -5,13 +5,8 @@
 test_description='A name service that does not answer'
 . "$(dirname "$0")/sharness.sh"
 
-# Called when the instance is about to be started. flux-core lets modules prefer the
-# C library to what is preloaded, unless told not to.
 dws_config () {
-	${CC:-cc} -shared -fPIC -o "$DWS_TMP/slow-names.so" \
-		"$DWS_SRCDIR/t/scripts/slow-names.c" -ldl >&2 || exit 1
-	export SLOW_NAMES=$DWS_TMP/slow FLUX_LOAD_WITH_DEEPBIND=0
-	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/slow-names.so
+	dws_names
 }
 test_under_flux 4
 

@@ -45,9 +45,6 @@ ends () {
 done_well () {
 	dws_wait_event $1 clean && flux job status $1
 }
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # free RABBIT GIB: so much of it the scheduler can give away
 free () {
 	rpc sched-rabbit.stats-get >rpc.out &&

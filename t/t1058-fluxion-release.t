@@ -14,9 +14,6 @@ dws_has_fluxion && test_set_prereq FLUXION
 # with which Fluxion refuses some that have to wait (doc/dev/upstream/fluxion-busy.rst).
 DWS_DIRECTIVE='#DW jobdw type=xfs capacity=60GiB name=scratch'
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # submit [OPTION...]: a job of one node
 submit () {
 	flux submit -N1 --exclusive -t 1h -S dw="$DWS_DIRECTIVE" "$@" true

@@ -6,12 +6,9 @@
 test_description='The name of the user in presets and paths'
 . "$(dirname "$0")/sharness.sh"
 
-# See t1040. NAMES has lines "UID NAME" of users that the system does not have.
+# $SLOW_NAMES.names has lines "UID NAME" of users that the system does not have.
 dws_config () {
-	${CC:-cc} -shared -fPIC -o "$DWS_TMP/slow-names.so" \
-		"$DWS_SRCDIR/t/scripts/slow-names.c" -ldl >&2 || exit 1
-	export SLOW_NAMES=$DWS_TMP/slow FLUX_LOAD_WITH_DEEPBIND=0
-	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/slow-names.so
+	dws_names
 	printf "4300 ann.b\n4301 ann\$b\n4302 Ann\n" >"$SLOW_NAMES.names"
 	cat <<-\EOT
 	[rabbit.presets]

@@ -14,9 +14,6 @@ OURS=$DWS_PLUGINS/dws-jobtap.so
 COPY="$DWS_DIRECTIVE
 #DW copy_out source=\$DW_JOB_scratch/out destination=/lus/global/out"
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # load ORDER [OPTION...]: both plugins anew, in that order, the site's with these options.
 load () {
 	order=$1

@@ -15,9 +15,6 @@ dws_has_fluxion && test_set_prereq FLUXION
 # Two rabbits of 100 GiB with two nodes each; with Fluxion four ssds of 25 GiB.
 DWS_DIRECTIVE='#DW jobdw type=xfs capacity=60GiB name=scratch'
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # submit RANK [OPTION...] COMMAND...: a job of one node there, with 60 GiB
 submit () {
 	where=$1

@@ -6,19 +6,13 @@
 test_description='Large user ids, and jobs that are refused'
 . "$(dirname "$0")/sharness.sh"
 
-# See t1040 and t1060. The group of that user has the same number.
+# The group of that user has the same number.
 BIG=3000000001
 dws_config () {
-	${CC:-cc} -shared -fPIC -o "$DWS_TMP/slow-names.so" \
-		"$DWS_SRCDIR/t/scripts/slow-names.c" -ldl >&2 || exit 1
-	export SLOW_NAMES=$DWS_TMP/slow FLUX_LOAD_WITH_DEEPBIND=0
-	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/slow-names.so
+	dws_names
 	echo "$BIG ann" >"$SLOW_NAMES.names"
+	dws_guests
 	cat <<-EOT
-	[access]
-	allow-guest-user = true
-	[exec.testexec]
-	allow-guests = true
 	[rabbit.presets]
 	named = "#DW jobdw type=xfs capacity=1GiB name=\$USER"
 	[rabbit.limits.ann]

@@ -13,9 +13,6 @@ test_under_flux 4
 LABEL=flux-framework.org/instance
 OURS=$DWS_PLUGINS/dws-jobtap.so
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # runs: a job does, name is its workflow
 runs () {
 	jobid=$(dws_submit sleep inf) && name=$(dws_workflow $jobid) &&

@@ -9,12 +9,7 @@ test_description='Whose texts, told to whom'
 . "$(dirname "$0")/sharness.sh"
 
 dws_config () {
-	cat <<-EOT
-	[access]
-	allow-guest-user = true
-	[exec.testexec]
-	allow-guests = true
-	EOT
+	dws_guests
 }
 test_under_flux 4
 

@@ -10,9 +10,6 @@ test_under_flux 4
 MODULE=$DWS_MODULES/dws.so
 AGENT=$DWS_SRCDIR/t/scripts/fake-agent.py
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # configure [LINE...]: a [rabbit] table with these lines.
 configure () {
 	cp test.toml.orig "$DWS_TMP/conf.d/test.toml" &&

@@ -11,9 +11,6 @@ export FLUX_CLI_PLUGINPATH_OVERRIDE=$DWS_SRCDIR/etc/cli/plugins
 XFS="#DW jobdw type=xfs capacity=10GiB name=scratch"
 GFS2="#DW jobdw type=gfs2 capacity=5GiB name=the-shared"
 
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 # asked FILE: what the jobspec in FILE asks for
 asked () {
 	jq -r ".attributes.system.dw" "$1"

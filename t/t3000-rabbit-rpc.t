@@ -7,13 +7,7 @@ test_description='The requests behind flux rabbit'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 4
 
-# rpc TOPIC [PAYLOAD]: the answer; as_guest: the same by another user
-rpc () {
-	flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
+# says FILE FILTER...: the filter is true of it
 says () {
 	file=$1 &&
 	shift &&

@@ -12,9 +12,6 @@ says () {
 	shift &&
 	jq -e "$@" <$file >/dev/null || { cat $file; return 1; }
 }
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 # now that output is not a terminal there may be no colour in it
 no_colour () {
 	test_must_fail grep -q "$(printf "\033")" "$@"

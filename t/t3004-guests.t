@@ -6,12 +6,6 @@ test_description='Requests of guests'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 2
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 methods () {
 	"$DWS_PYTHON" "$DWS_SRCDIR/scripts/lib/inputs.py" "$@"
 }

@@ -8,12 +8,7 @@ test_description='What is in the KVS'
 
 dws_config () {
 	dws_clock
-	cat <<-EOF
-	[access]
-	allow-guest-user = true
-	[exec.testexec]
-	allow-guests = true
-	EOF
+	dws_guests
 }
 test_under_flux 2
 

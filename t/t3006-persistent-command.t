@@ -9,9 +9,6 @@ test_under_flux 4
 persistent () {
 	flux rabbit persistent "$@"
 }
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 # refused TEXT ARG...: with that text
 refused () {
 	text=$1 &&

@@ -18,9 +18,6 @@ dws_config () {
 }
 test_under_flux 2
 
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 test_expect_success 'each is listed with its directives' '
 	flux rabbit presets >out &&
 	cat >expected <<-EOF &&

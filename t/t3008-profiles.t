@@ -6,9 +6,6 @@ test_description='flux rabbit profiles'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 2
 
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 # profile KIND NAME DATA: made by an admin
 profile () {
 	kind=$1 &&

@@ -22,9 +22,6 @@ ask () {
 	shift &&
 	flux submit -N1 "$@" -S dw="#DW jobdw type=xfs capacity=${gib}GiB name=scratch" true
 }
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 # quota [OPTION]...: a line for each limit to the file out
 quota () {
 	flux rabbit quota -no "{limit}|{whose}|{max}|{used}|{free}|{jobs}|{persistent}|{waiting}|{rule}" \

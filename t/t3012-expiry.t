@@ -12,9 +12,6 @@ USE="#DW persistentdw name"
 persistent () {
 	flux rabbit persistent "$@"
 }
-as_guest () {
-	FLUX_HANDLE_USERID=4242 FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
 create () {
 	name=$1 &&
 	shift &&

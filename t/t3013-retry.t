@@ -22,9 +22,6 @@ fails () {
 in_state () {
 	dws_ctl wait-state $(dws_workflow $jobid) $1 --timeout 300
 }
-as_guest () {
-	env FLUX_HANDLE_ROLEMASK=0x2 FLUX_HANDLE_USERID=4242 "$@"
-}
 
 test_expect_success 'stage-outs can be tried again for an hour' '
 	echo "stage_out_retry = \"1h\"" >rabbit.toml &&

@@ -8,12 +8,7 @@ test_description='Bombs of guests'
 . "$(dirname "$0")/sharness.sh"
 
 dws_config () {
-	cat <<-EOT
-	[access]
-	allow-guest-user = true
-	[exec.testexec]
-	allow-guests = true
-	EOT
+	dws_guests
 }
 test_under_flux 4
 
@@ -23,12 +18,6 @@ AUTH="#DW jobdw type=gfs2 capacity=1GiB name=local requires=user-container-auth
 COPY="#DW jobdw type=gfs2 capacity=1GiB name=scratch
 #DW copy_out source=\$DW_JOB_scratch/out destination=/lus/global/out profile=default"
 
-as_guest () {
-	FLUX_HANDLE_USERID=$GUEST FLUX_HANDLE_ROLEMASK=0x2 "$@"
-}
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
 # guests_job SECONDS DIRECTIVE: sets jobid
 guests_job () {
 	flux submit --dry-run -N1 -S exec.test.run_duration=$1 -S dw="$2" true >jobspec &&

@@ -7,10 +7,6 @@ test_description='Fields of requests'
 . "$(dirname "$0")/sharness.sh"
 test_under_flux 2
 
-rpc () {
-	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
-}
-
 test_expect_success 'load everything, with a job that runs' '
 	dws_setup &&
 	jobid=$(dws_submit sleep inf) &&

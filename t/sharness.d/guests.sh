@@ -1,0 +1,32 @@
+# Requests as the owner of the instance sends them, and as other users do.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+# rpc TOPIC [PAYLOAD [RANK]]: sends a request, and prints the answer.
+rpc () {
+	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
+}
+
+# as_guest COMMAND [ARGUMENT...]: what it sends is said to come from another user.
+as_guest () {
+	FLUX_HANDLE_USERID=${GUEST:-4242} FLUX_HANDLE_ROLEMASK=0x2 "$@"
+}
+
+# dws_guests: for dws_config. Other users may use the instance, and run jobs.
+dws_guests () {
+	cat <<-EOT
+	[access]
+	allow-guest-user = true
+	[exec.testexec]
+	allow-guests = true
+	EOT
+}
+
+# dws_names: for dws_config. Users' names come from t/scripts/slow-names.c, which
+# SLOW_NAMES tells what to do.
+dws_names () {
+	${CC:-cc} -shared -fPIC -o "$DWS_TMP/slow-names.so" \
+		"$DWS_SRCDIR/t/scripts/slow-names.c" -ldl >&2 || exit 1
+	# flux-core lets modules prefer the C library to what is preloaded, unless told not to.
+	export SLOW_NAMES=$DWS_TMP/slow FLUX_LOAD_WITH_DEEPBIND=0
+	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/slow-names.so
+}
