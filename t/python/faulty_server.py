@@ -9,7 +9,7 @@ import select
 import threading
 import time
 
-from flux_k8s import commands, kube, watch
+from flux_k8s import commands, kube, listwatch
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop
 
@@ -248,5 +248,5 @@ def server(tmp_path):
 def fast(monkeypatch):
     """A fixture: nothing waits long before it is tried again."""
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
-    monkeypatch.setattr(watch, "BACKOFF_FIRST_S", 0.001)
+    monkeypatch.setattr(listwatch, "BACKOFF_FIRST_S", 0.001)
     monkeypatch.setattr(kube, "RELOAD_INTERVAL_S", 0.0)

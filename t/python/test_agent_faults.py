@@ -27,8 +27,8 @@ from flux_k8s import comeback, commands, errors, kube, transport
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
+from flux_k8s.listwatch import pause_s
 from flux_k8s.loop import Loop
-from flux_k8s.watch import pause_s
 from hypothesis import example, given
 from hypothesis import strategies as st
 from sim_support import workflow

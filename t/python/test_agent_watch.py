@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from flux_k8s import watch
+from flux_k8s import listwatch
 from flux_k8s.agent import (
     REPORT_TYPES,
     RPCS_UNDER_WAY,
@@ -14,12 +14,12 @@ from flux_k8s.agent import (
 from flux_k8s.comeback import Comeback
 from flux_k8s.crd import newest
 from flux_k8s.errors import UNREACHABLE, ApiError
+from flux_k8s.listwatch import Sink, Watch, Watchers, trim
 from flux_k8s.loop import Loop
 from flux_k8s.names import INSTANCE_LABEL
 from flux_k8s.objects import Object
 from flux_k8s.reports import Mailbox, encode, in_parts
 from flux_k8s.stats import Stats
-from flux_k8s.watch import Sink, Watch, Watchers, trim
 
 
 def obj(name, version):
@@ -103,7 +103,7 @@ class Record(Sink):
 
 
 def run(kube, monkeypatch):
-    monkeypatch.setattr(watch, "BACKOFF_FIRST_S", 0.001)
+    monkeypatch.setattr(listwatch, "BACKOFF_FIRST_S", 0.001)
     sink = Record()
     kube.following = Watch(kube, "workflows", "", sink)
     Loop().run(kube.following.run())
@@ -209,17 +209,17 @@ def test_a_position_that_is_refused_for_good(monkeypatch, status):
     last = Stream([("ADDED", obj("a", 11))])
     kube = ScriptedKube(
         [([], "abc"), ([], "10")],
-        [*[Stream([], refused) for _ in range(watch.REFUSALS)], last],
+        [*[Stream([], refused) for _ in range(listwatch.REFUSALS)], last],
     )
     tried = ("health", text), ("health", None)
     assert run(kube, monkeypatch) == [
         ("listed", []),
-        *tried * (watch.REFUSALS - 1),
-        ("went back", f"refused {watch.REFUSALS} times: {text}"),
+        *tried * (listwatch.REFUSALS - 1),
+        ("went back", f"refused {listwatch.REFUSALS} times: {text}"),
         ("listed", []),
         ("ADDED", "a"),
     ]
-    assert kube.watched_from == [*["abc"] * watch.REFUSALS, "10", "11"]
+    assert kube.watched_from == [*["abc"] * listwatch.REFUSALS, "10", "11"]
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 429, 500])
@@ -271,8 +271,8 @@ def event(kind, name, version):
 
 
 def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
-    monkeypatch.setattr(watch, "pause_s", lambda *args: 3600.0)
-    monkeypatch.setattr(watch, "BACKOFF_FIRST_S", 0.001)
+    monkeypatch.setattr(listwatch, "pause_s", lambda *args: 3600.0)
+    monkeypatch.setattr(listwatch, "BACKOFF_FIRST_S", 0.001)
     kube = ScriptedKube([ApiError(0, UNREACHABLE, "refused"), ([], "5")], [])
     sink, back, loop = Record(), [], Loop()
     kube.comeback.listen(lambda: back.append(True))

@@ -10,9 +10,9 @@ from urllib.parse import parse_qs, urlsplit
 import faulty_server
 import pytest
 from faulty_server import LIMIT_S, Results, answer, at, drip, never, pour, run, status
-from flux_k8s import commands, kube, transport, watch
+from flux_k8s import commands, kube, listwatch, transport
 from flux_k8s.kube import Kube
-from flux_k8s.watch import Sink, Watch
+from flux_k8s.listwatch import Sink, Watch
 from sim_support import Sim, workflow
 
 server = pytest.fixture(faulty_server.server)
@@ -70,7 +70,7 @@ def event(name, version):
 
 def test_a_watch_that_goes_silent_is_given_up(server, monkeypatch):
     """Half-open: the server is there no more and nobody has said so."""
-    monkeypatch.setattr(watch, "WATCH_TIMEOUT_S", (0, 0))
+    monkeypatch.setattr(listwatch, "WATCH_TIMEOUT_S", (0, 0))
     monkeypatch.setattr(kube, "WATCH_SLACK_S", 1.0)
     ended = threading.Event()
 
@@ -137,7 +137,7 @@ def test_who_hears_nothing_new_slows_down(server, monkeypatch, lines):
     of what is known already."""
     paused = []
     monkeypatch.setattr(
-        watch, "backoff_s", lambda n, first, cap: paused.append(n) or 0.001
+        listwatch, "backoff_s", lambda n, first, cap: paused.append(n) or 0.001
     )
 
     def at_once(handler):
@@ -283,11 +283,11 @@ def test_a_watch_that_has_heard_something_meanwhile_is_not_suspect(server):
 def test_a_position_that_is_refused_is_not_asked_for_for_ever(server):
     refused = answer(500, "", 'resourceVersion: Invalid value: "x"')
     server.http.script = [at("x"), refused]
-    server.http.script += [at("x"), refused] * (watch.REFUSALS - 1)
+    server.http.script += [at("x"), refused] * (listwatch.REFUSALS - 1)
     server.http.script += [at(5), open_stream(event("a", 6))]
     follow = Follow(server.kube())
     assert [follow.next(), follow.next()] == ["listed", "ill"]
-    assert follow.next().startswith(f"went back: refused {watch.REFUSALS} times")
+    assert follow.next().startswith(f"went back: refused {listwatch.REFUSALS} times")
     assert [follow.next() for _ in range(3)] == ["well", "listed", ("ADDED", "a")]
     follow.end()
 

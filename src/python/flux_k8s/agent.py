@@ -28,12 +28,12 @@ from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
+from flux_k8s.listwatch import Sink, Watchers, backoff_s, trim
 from flux_k8s.loop import Loop
 from flux_k8s.objects import Name, Object, name_of, version_number, version_of
 from flux_k8s.release import RELEASE
 from flux_k8s.reports import Mailbox, Report, encode, in_parts
 from flux_k8s.stats import Stats
-from flux_k8s.watch import Sink, Watchers, backoff_s, trim
 
 if TYPE_CHECKING:
     from flux_k8s.metrics import MetricsServer

@@ -19,12 +19,12 @@ from flux.job import JobID
 from flux_k8s.crd import RESOURCES
 from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
+from flux_k8s.listwatch import PROBE_CAP_S, backoff_s, pause_s, trim
 from flux_k8s.logs import read_logs
 from flux_k8s.loop import Loop, Task
 from flux_k8s.objects import Name, Object, is_object, version_of
 from flux_k8s.problems import Problems
 from flux_k8s.secret import SecretError, read_secret
-from flux_k8s.watch import PROBE_CAP_S, backoff_s, pause_s, trim
 
 LOGGER = logging.getLogger(__name__)
 
