@@ -10,10 +10,9 @@ test_description='the RPM'
 ASIDE=$FLUX_PREFIX/libexec/flux-dws/flux-coral2
 # What flux-coral2 has for rabbits and we have, too; and what only it has.
 SHARED="etc/flux/rc1.d/01-rabbit-rc lib/flux/job-manager/plugins/dws-jobtap.so
-lib/flux/python3.11/flux_k8s/__init__.py lib/systemd/system/flux-coral2-dws.service
-share/man/man1/flux-getrabbit.1.gz"
-THEIRS="bin/coral2_dws.py etc/flux/cli/plugins/chassis.py
-lib/flux/python3.11/flux_k8s/workflow.py"
+lib/flux/python3.11/flux_k8s/__init__.py lib/flux/python3.11/flux_k8s/workflow.py
+lib/systemd/system/flux-coral2-dws.service share/man/man1/flux-getrabbit.1.gz"
+THEIRS="bin/coral2_dws.py etc/flux/cli/plugins/chassis.py"
 # What is not for rabbits
 OTHERS="etc/flux/rc1.d/01-coral2-rc lib/flux/shell/plugins/cray_pals.so"
 

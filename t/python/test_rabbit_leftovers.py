@@ -1,6 +1,9 @@
 # What flux rabbit selftest finds of flux-coral2.
 # SPDX-License-Identifier: LGPL-3.0-only
+import pathlib
+
 import pytest
+from flux_k8s import workflow
 from flux_rabbit import leftovers
 
 
@@ -11,6 +14,8 @@ def site(tmp_path):
     for folder in (tmp_path / "conf/cli/plugins", tmp_path / "flux_k8s", *folders):
         folder.mkdir(parents=True)
     (tmp_path / "flux_k8s/kube.py").touch()
+    ours = pathlib.Path(workflow.__file__)
+    (tmp_path / "flux_k8s/workflow.py").write_text(ours.read_text())
     (tmp_path / "conf/cli/plugins/coral2_chassis.py").touch()
     unit = folders[1] / "flux-coral2-dws.service"
     unit.write_text("ExecStart=/usr/bin/flux-coral2-dws\n")
@@ -34,6 +39,12 @@ def test_each_leftover_is_named(site):
     for path in expected:
         path.write_text("ExecStart=flux python /usr/bin/coral2_dws.py -w 5\n")
     assert leftovers.find(*site) == expected
+
+
+def test_each_module_of_ours_is_known():
+    package = pathlib.Path(workflow.__file__).parent
+    assert all((package / f"{name}.py").exists() for name in leftovers.MODULES)
+    assert leftovers.find(None, package, ()) == []
 
 
 def test_where_the_configuration_is_not_known(site):

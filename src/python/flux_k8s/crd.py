@@ -5,8 +5,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 DWS_GROUP = "dataworkflowservices.github.io"
 NNF_GROUP = "nnf.cray.hpe.com"
@@ -69,3 +70,68 @@ def newest(versions: Iterable[str]) -> str:
         ValueError: there is no version.
     """
     return max(versions, key=version_priority)
+
+
+class CRD:
+    """Where objects of a kind are, as the calls of CustomObjectsApi want it:
+    `api.list_namespaced_custom_object(*WORKFLOW_CRD)`.
+
+    A namespace of None stands for all of them, in list_cluster_custom_object().
+    """
+
+    def __init__(
+        self, group: str, version: str, namespace: str | None, plural: str
+    ) -> None:
+        self.group = group
+        self.version = version
+        self.namespace = namespace
+        self.plural = plural
+
+    def __iter__(self) -> Iterator[str | None]:
+        return iter((self.group, self.version, self.namespace, self.plural))
+
+
+def _crd(plural: str, namespace: str | None = "default") -> CRD:
+    group = RESOURCES[plural].group
+    return CRD(group, DEFAULT_VERSIONS[group], namespace, plural)
+
+
+# Which versions are meant until determine_api_versions() is called: every NNF since
+# 2025 serves them.
+DEFAULT_VERSIONS = {DWS_GROUP: "v1alpha7", NNF_GROUP: "v1alpha11"}
+
+WORKFLOW_CRD = _crd("workflows")
+RABBIT_CRD = _crd("storages")
+DIRECTIVEBREAKDOWN_CRD = _crd("directivebreakdowns")
+COMPUTE_CRD = _crd("computes")
+SERVER_CRD = _crd("servers")
+SYSTEMCONFIGURATION_CRD = _crd("systemconfigurations")
+SYSTEMSTATUS_CRD = _crd("systemstatuses")
+CLIENTMOUNT_CRD = _crd("clientmounts", None)
+DATAMOVEMENT_CRD = _crd("nnfdatamovements", None)
+
+_CRDS = (
+    *(WORKFLOW_CRD, RABBIT_CRD, DIRECTIVEBREAKDOWN_CRD, COMPUTE_CRD, SERVER_CRD),
+    *(SYSTEMCONFIGURATION_CRD, SYSTEMSTATUS_CRD, CLIENTMOUNT_CRD, DATAMOVEMENT_CRD),
+)
+
+
+def determine_api_versions(handle: Any, k8s_api: Any) -> None:
+    """From now on the constants above have the newest version that a server offers.
+
+    Args:
+        handle: not looked at: rabbit.dws_api_version and rabbit.nnf_api_version, which
+            flux-coral2 reads, say nothing that the server does not.
+        k8s_api: a kubernetes.client.CustomObjectsApi.
+    Raises:
+        RuntimeError: the server has no DWS, or no NNF.
+    """
+    import kubernetes.client
+
+    found = kubernetes.client.ApisApi(k8s_api.api_client).get_api_versions().groups
+    served = {group.name: [v.version for v in group.versions] for group in found}
+    for group in DEFAULT_VERSIONS:
+        if group not in served:
+            raise RuntimeError(f"Kubernetes does not serve {group}")
+    for crd in _CRDS:
+        crd.version = newest(served[crd.group])

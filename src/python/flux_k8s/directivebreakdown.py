@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,89 @@ if TYPE_CHECKING:
 
 _RESOURCE = RESOURCES["directivebreakdowns"]
 _DEFAULT_VERSION = "v1alpha7"
+
+GIB = 1 << 30
+# Labels of allocation sets, by the file system that they are of.
+PER_COMPUTE_TYPES = ("xfs", "gfs2", "raw")
+LUSTRE_TYPES = ("ost", "mdt", "mgt", "mgtmdt")
+
+
+class AllocationStrategy(enum.Enum):
+    """How the allocations of a set lie."""
+
+    PER_COMPUTE = "AllocatePerCompute"
+    SINGLE_SERVER = "AllocateSingleServer"
+    ACROSS_SERVERS = "AllocateAcrossServers"
+
+
+class ResourceLimits:
+    """Whether storage is within limits, as libdws decides it for
+    rabbit.policy.maximums: of Lustre all parts count, not the data alone.
+
+    The limits are class attributes, in GiB per node, None for no limit: a subclass or
+    an assignment sets them. Those of the instance are what was asked for.
+    """
+
+    TYPES = (*PER_COMPUTE_TYPES, "lustre")
+    xfs: float | None = None
+    gfs2: float | None = None
+    raw: float | None = None
+    lustre: float | None = None
+
+    def __init__(self) -> None:
+        self._sets: list[dict[str, Any]] = []
+        for attr in self.TYPES:
+            setattr(self, attr, 0)
+
+    def increment(self, attr: str, capacity: int) -> None:
+        """Ask for more: an allocation set's label and GiB, which are per node but for
+        Lustre. Raises AttributeError for another label."""
+        strategy = AllocationStrategy.PER_COMPUTE
+        if attr in LUSTRE_TYPES:
+            strategy = AllocationStrategy.ACROSS_SERVERS
+        elif attr not in PER_COMPUTE_TYPES:
+            raise AttributeError(attr)
+        self._sets.append(
+            {
+                "allocationStrategy": strategy.value,
+                "label": attr,
+                "minimumCapacity": int(capacity * GIB),
+            }
+        )
+        name = "lustre" if attr in LUSTRE_TYPES else attr
+        setattr(self, name, getattr(self, name) + capacity)
+
+    def validate(self, nodecount: int) -> None:
+        """Raises ValueError, with a text for the user, if a job of so many nodes is
+        above a limit."""
+        limits = {attr: getattr(type(self), attr) for attr in self.TYPES}
+        maximums = {k: float(v) for k, v in limits.items() if v is not None}
+        resources = [{"type": "node", "count": nodecount, "with": _SLOT}]
+        dws.apply_breakdowns(resources, [_breakdown(self._sets)], 0, maximums)
+
+
+_SLOT = [
+    {"type": "slot", "count": 1, "label": "x", "with": [{"type": "core", "count": 1}]}
+]
+
+
+def check_is_lustre(breakdown_alloc_sets: list[dict[str, Any]]) -> bool:
+    """Whether `status.storage.allocationSets` of a breakdown make a Lustre file
+    system."""
+    return any(alloc["label"] in LUSTRE_TYPES for alloc in breakdown_alloc_sets)
+
+
+def _breakdown(alloc_sets: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "kind": "DirectiveBreakdown",
+        "status": {
+            "ready": True,
+            "storage": {
+                "allocationSets": alloc_sets,
+                "reference": {"name": "servers", "namespace": "default"},
+            },
+        },
+    }
 
 
 def fetch_breakdowns(
@@ -78,17 +162,8 @@ def build_allocation_sets(
             f"the rabbits have {sum(nodes_per_nnf.values())} of the job's "
             f"{compute_node_count} nodes"
         )
-    breakdown = {
-        "kind": "DirectiveBreakdown",
-        "status": {
-            "ready": True,
-            "storage": {
-                "allocationSets": breakdown_alloc_sets,
-                "reference": {"name": "servers", "namespace": "default"},
-            },
-        },
-    }
+    breakdowns = [_breakdown(breakdown_alloc_sets)]
     result = dws.allocation_sets(
-        [breakdown], nodes_per_nnf, min_alloc_size, storages, used, resources
+        breakdowns, nodes_per_nnf, min_alloc_size, storages, used, resources
     )
     return result[0]["allocationSets"]

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-# Modules of its flux_k8s that ours does not have.
-MODULES = ("cleanup", "storage", "systemstatus", "workflow")
+# Modules of its flux_k8s, in whose place ours are, and what is in each of ours.
+MODULES = (
+    *("cleanup", "crd", "directivebreakdown", "storage", "systemstatus", "watch"),
+    "workflow",
+)
+OURS = "SPDX-License-Identifier: LGPL-3.0-only"
 UNIT = "flux-coral2-dws.service"
 # Its service, which the unit of the same name ran.
 SERVICE = "coral2_dws.py"
@@ -44,8 +48,8 @@ def find(
         package: the folder of flux_k8s.
         folders: where units are.
     """
-    found = [package / f"{name}.py" for name in MODULES]
-    if confdir is not None:
-        found.append(confdir / CLI_PLUGIN)
-    there = [path for path in found if path.exists()]
+    modules = [package / f"{name}.py" for name in MODULES]
+    there = [path for path in modules if path.exists() and not _mentions(path, OURS)]
+    if confdir is not None and (confdir / CLI_PLUGIN).exists():
+        there.append(confdir / CLI_PLUGIN)
     return there + [path for path in _units(folders) if _mentions(path, SERVICE)]

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# Removing workflows for programs of sites, by the names of flux-coral2. dws.so removes
+# those of its own instance, so only others can be removed here: those that flux-coral2
+# or an instance that is no more has left, or somebody has made by hand.
+"""Remove workflows that nobody looks after."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import kubernetes.client
+from kubernetes.client import ApiException
+
+from flux_k8s import kubeconfig, names
+from flux_k8s.crd import WORKFLOW_CRD
+from flux_k8s.workflow import NAME_PREFIX, Object, WorkflowState, open_handle
+
+FINALIZER = names.FINALIZER
+TEARDOWN = WorkflowState.TEARDOWN.value
+# What setup_cleanup_thread() was given.
+_kubeconfigs: list[str | None] = []
+
+
+class CleanupError(RuntimeError):
+    """A workflow is not to be removed; the text says why, and what can be done."""
+
+
+def get_k8s_api(path: str | None = None) -> Any:
+    """A kubernetes.client.CustomObjectsApi.
+
+    Args:
+        path: of the kubeconfig; None for the default one.
+    Raises:
+        kubeconfig.ConfigError: the file cannot be used; the text names it.
+    """
+    configuration = kubernetes.client.Configuration()
+    path = path or kubeconfig.default()
+    return kubernetes.client.CustomObjectsApi(kubeconfig.read(path, configuration))
+
+
+def setup_cleanup_thread(path: str | None) -> None:
+    """Use this kubeconfig where no k8s_api is given. There is no thread: what is asked
+    for here is done, or has failed, on return."""
+    _kubeconfigs[:] = [path]
+
+
+def _api(k8s_api: Any, handle: Any) -> Any:
+    if k8s_api is not None:
+        return k8s_api
+    if not _kubeconfigs:
+        return get_k8s_api(handle.conf_get("rabbit.kubeconfig"))
+    return get_k8s_api(_kubeconfigs[0])
+
+
+def _check(workflow: Object, handle: Any, of_instance: str | None) -> None:
+    """Raises CleanupError if somebody looks after the workflow, OSError if that cannot
+    be known."""
+    metadata = workflow["metadata"]
+    name = metadata["name"]
+    status = handle.rpc(names.TOPIC_STATUS, {}).get()
+    if not status["synced"]:
+        raise CleanupError(f"{name}: dws.so does not know its jobs yet: try again")
+    for where in ("annotations", "labels"):
+        owner = (metadata.get(where) or {}).get(names.INSTANCE_LABEL)
+        if owner == status["instance"]:
+            raise CleanupError(
+                f"{name} belongs to this Flux instance, which removes it after its "
+                "job; flux rabbit release gives it up before that"
+            )
+        if owner and owner != of_instance:
+            raise CleanupError(
+                f"{name} belongs to the Flux instance {owner}: if that is no more, "
+                f"give of_instance={owner!r}"
+            )
+    number = name.removeprefix(NAME_PREFIX)
+    if number == name or not (number.isascii() and number.isdigit()):
+        return
+    try:
+        handle.rpc(names.TOPIC_STATUS, {"jobid": int(number)}).get()
+    except OSError as exc:
+        if exc.errno != errno.ENOENT:
+            raise
+    else:
+        raise CleanupError(f"{name}: dws.so knows its job, and removes it after that")
+
+
+def _unless_gone(call: Any, name: str, *args: Any, **options: Any) -> Any:
+    """What a request about a workflow answers, None if there is none (any more)."""
+    try:
+        return call(*WORKFLOW_CRD, name, *args, **options)
+    except ApiException as exc:
+        if exc.status != 404:
+            raise
+        return None
+
+
+def _read(workflow: Object, api: Any, handle: Any, of: str | None) -> Object | None:
+    """The workflow as it is now, checked; None if it is gone."""
+    name = workflow["metadata"]["name"]
+    found = _unless_gone(api.get_namespaced_custom_object, name)
+    if found is not None:
+        _check(found, handle, of)
+    return found  # type: ignore[no-any-return]
+
+
+def _release(workflow: Object, api: Any, spec: Object) -> None:
+    """Take Flux' finalizer off and change the spec, of exactly this version."""
+    metadata = workflow["metadata"]
+    kept = [f for f in metadata.get("finalizers") or [] if f != FINALIZER]
+    version = {"resourceVersion": metadata["resourceVersion"], "finalizers": kept}
+    patch = {"metadata": version, "spec": spec}
+    _unless_gone(api.patch_namespaced_custom_object, metadata["name"], patch)
+
+
+def teardown_workflow(
+    workflow: Object,
+    k8s_api: Any = None,
+    handle: Any = None,
+    of_instance: str | None = None,
+) -> None:
+    """Ask a workflow that nobody looks after to go to Teardown, where DWS unmounts and
+    frees its storage: data in it is lost. One that is gone is no error.
+
+    Args:
+        workflow: its object, of which the name matters: it is read anew.
+        k8s_api: a CustomObjectsApi; None for one of setup_cleanup_thread()'s
+            kubeconfig, or of rabbit.kubeconfig.
+        handle: a flux.Flux, or None to open one.
+        of_instance: the id of another Flux instance that is no more, whose workflows
+            may be removed.
+    Raises:
+        CleanupError: somebody looks after it.
+        OSError: dws.so cannot be asked (ENOSYS: it is not loaded).
+        kubernetes.client.ApiException: Kubernetes refuses. 409: somebody has changed
+            the workflow meanwhile, so look again.
+    """
+    handle = open_handle(handle)
+    api = _api(k8s_api, handle)
+    found = _read(workflow, api, handle, of_instance)
+    if found is not None:
+        _release(found, api, {"desiredState": TEARDOWN})
+
+
+def delete_workflow(
+    workflow: Object,
+    k8s_api: Any = None,
+    handle: Any = None,
+    of_instance: str | None = None,
+) -> None:
+    """Delete a workflow that nobody looks after, once its Teardown is done.
+
+    Arguments and errors are those of teardown_workflow().
+
+    Raises:
+        CleanupError: its Teardown is not done, either.
+    """
+    handle = open_handle(handle)
+    api = _api(k8s_api, handle)
+    found = _read(workflow, api, handle, of_instance)
+    if found is None:
+        return
+    name = found["metadata"]["name"]
+    status = found.get("status") or {}
+    if status.get("state") != TEARDOWN or not status.get("ready"):
+        raise CleanupError(
+            f"{name} is in {status.get('state') or 'no state'}: teardown_workflow() "
+            "first, and delete it when it is ready there"
+        )
+    _release(found, api, {})
+    options = {"preconditions": {"uid": found["metadata"]["uid"]}}
+    _unless_gone(api.delete_namespaced_custom_object, name, body=options)
