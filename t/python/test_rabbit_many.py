@@ -34,7 +34,7 @@ class FakeHandle:
         self.jobs = jobs
         self.requests = 0
 
-    def send(self, topic: str, payload: rpc.Object) -> Answer:
+    def rpc(self, topic: str, payload: rpc.Object) -> Answer:
         self.requests += 1
         job = self.jobs.get(payload["id"])
         if job is None:

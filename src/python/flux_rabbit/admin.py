@@ -13,6 +13,8 @@ import sys
 from typing import Any
 
 from flux_k8s import names
+from flux_k8s.storage import RabbitManager
+from flux_k8s.workflow import raise_exception
 
 from flux_rabbit import cli, hurry, rpc, term
 from flux_rabbit.listing import choose, state_of, waits_for
@@ -108,7 +110,7 @@ def _drained(handle: rpc.Handle) -> dict[str, str]:
     from flux.hostlist import Hostlist
     from flux.idset import IDset
 
-    status = handle.send("resource.status", {}, nodeid=0).get()
+    status = handle.rpc("resource.status", {}, nodeid=0).get()
     names = Hostlist(",".join(status["R"]["execution"]["nodelist"]))
     result = {}
     for ranks, entry in status["drain"].items():
@@ -121,7 +123,7 @@ def _in_instance(handle: rpc.Handle, hosts: Any) -> list[str]:
     """Those of the hosts that are nodes of this instance."""
     from flux.hostlist import Hostlist
 
-    status = handle.send("resource.status", {}, nodeid=0).get()
+    status = handle.rpc("resource.status", {}, nodeid=0).get()
     known = set(Hostlist(",".join(status["R"]["execution"]["nodelist"])))
     return [host for host in hosts if host in known]
 
@@ -142,7 +144,7 @@ def drain(handle: rpc.Handle, rabbits: list[Object], reason: str) -> str:
             "reason": PREFIX + reason.removeprefix(PREFIX),
             "mode": "update",
         }
-        handle.send("resource.drain", request, nodeid=0).get()
+        handle.rpc("resource.drain", request, nodeid=0).get()
     return _encode(hosts)
 
 
@@ -196,7 +198,7 @@ def undrain(
             notes.append(f"{_encode(there)}: {text}: look whether it is now")
     if hosts:
         request = {"targets": _encode(hosts)}
-        handle.send("resource.undrain", request, nodeid=0).get()
+        handle.rpc("resource.undrain", request, nodeid=0).get()
     return _encode(hosts), errors, notes
 
 
@@ -209,11 +211,11 @@ def set_state(
     handle: rpc.Handle, rabbits: list[Object], state: str, reason: str
 ) -> list[str]:
     """Enable or disable rabbits; returns the errors."""
-    pending = {}
-    for rabbit in rabbits:
-        request = {"rabbit": rabbit["name"], "state": state, "reason": reason}
-        request["user"] = who()
-        pending[rabbit["name"]] = handle.send(names.TOPIC_RABBIT, request)
+    manager = RabbitManager(handle)
+    pending = {
+        rabbit["name"]: manager.set_state(rabbit["name"], state, reason, who())
+        for rabbit in rabbits
+    }
     errors = []
     for name, answer in pending.items():
         try:
@@ -280,16 +282,11 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
     if not args.yes:
         cli.confirm()
     why = args.reason or "given up with flux rabbit release"
-    request = {
-        "id": number,
-        "type": names.EPILOG_TIMEOUT if last else names.EXCEPTION_RELEASE,
-        "severity": 0,
-        "note": why,
-    }
     if ended:
         handle.call("dws.abort", {"jobid": number})
     else:
-        handle.call("job-manager.raise", request)
+        kind = names.EPILOG_TIMEOUT if last else names.EXCEPTION_RELEASE
+        raise_exception(handle, number, kind, why)
     if args.json:
         cli.print_json({"id": number, "released": last, "left_behind": left})
     elif not last:

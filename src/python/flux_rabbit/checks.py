@@ -205,7 +205,7 @@ def _configuration(site: Site) -> str:
 
 def modules(site: Site) -> set[str]:
     """What is loaded on rank 0."""
-    answer = site.handle.send("module.list", {}, nodeid=0).get()
+    answer = site.handle.rpc("module.list", {}, nodeid=0).get()
     return {str(module["name"]) for module in answer["mods"]}
 
 
@@ -322,7 +322,7 @@ def _nodes(site: Site) -> str:
     if site.status is None:
         raise Skip("without the broker module")
     site.rabbits = rpc.rabbits(site.handle)
-    answer = site.handle.send("resource.status", {}, nodeid=0).get()
+    answer = site.handle.rpc("resource.status", {}, nodeid=0).get()
     ours = set(Hostlist(",".join(answer["R"]["execution"]["nodelist"])))
     mapped = {h for rabbit in site.rabbits for h in Hostlist(rabbit["nodes"])}
     if not ours & mapped:

@@ -183,7 +183,7 @@ def _ranks(site: Site) -> tuple[dict[str, int], set[str]]:
     from flux.hostlist import Hostlist
     from flux.idset import IDset
 
-    answer = site.handle.send("resource.status", {}, nodeid=0).get()
+    answer = site.handle.rpc("resource.status", {}, nodeid=0).get()
     execution = answer["R"]["execution"]
     ids: list[int] = []
     for entry in execution["R_lite"]:

@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 from flux_k8s import names
+from flux_k8s.workflow import raise_exception
 
 from flux_rabbit import cli, rpc, term
 from flux_rabbit.listing import waits_for
@@ -66,10 +67,7 @@ def release(handle: rpc.Handle, args: argparse.Namespace) -> int:
     note = args.reason or "in a hurry"
     if left:
         note += f"; not copied out: {', '.join(left)} ({where})"
-    handle.call(
-        "job-manager.raise",
-        {"id": number, "type": names.EXCEPTION_RELEASE, "severity": 0, "note": note},
-    )
+    raise_exception(handle, number, names.EXCEPTION_RELEASE, note)
     if args.json:
         cli.print_json({"id": number, "lost": left})
     return 0

@@ -239,8 +239,8 @@ def explain(handle: rpc.Handle, job: Object) -> Pending | None:
     """
     lookup = rpc.Lookup(handle)
     lookup.ask(job["id"], "jobspec", current=True)
-    rabbits = handle.send(names.TOPIC_STATUS, {"list": "rabbits"})
-    nodes = handle.send("resource.sched-status")
+    rabbits = handle.rpc(names.TOPIC_STATUS, {"list": "rabbits"})
+    nodes = handle.rpc("resource.sched-status")
     jobspec = json.loads(lookup.get(job["id"], "jobspec") or "{}")
     need = need_of(jobspec.get("resources") or [])
     if need is None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator
 from typing import Any
 
 from _flux._core import ffi, lib
 from flux_k8s import names
+from flux_k8s.storage import rabbits as rabbits
+from flux_k8s.workflow import active_job as active_job
+from flux_k8s.workflow import job_pages as job_pages
 
 Object = dict[str, Any]
 
@@ -23,8 +25,6 @@ ENDED_ATTRIBUTES = [
     *("exception_occurred", "exception_severity", "exception_type", "exception_note"),
     "annotations",
 ]
-# Jobs in one answer: the first page is on the screen while others come.
-PAGE = 500
 
 
 class RpcError(OSError):
@@ -83,7 +83,7 @@ class Handle:
         if self._handle == ffi.NULL:
             raise OSError(ffi.errno, "cannot connect to a Flux instance")
 
-    def send(
+    def rpc(
         self, topic: str, payload: Object | None = None, nodeid: int = NODEID_ANY
     ) -> Pending:
         """Send a request without waiting for its answer."""
@@ -95,7 +95,7 @@ class Handle:
 
     def call(self, topic: str, payload: Object | None = None) -> Object:
         """Send a request and wait for its answer."""
-        return self.send(topic, payload).get()
+        return self.rpc(topic, payload).get()
 
     def attribute(self, name: str) -> str:
         """A broker attribute, "" if there is none of that name."""
@@ -142,38 +142,6 @@ def f58(number: int) -> str:
 def status(handle: Handle) -> Object:
     """How everything is (dws.status in doc/protocol.md)."""
     return handle.call(names.TOPIC_STATUS)
-
-
-def rabbits(handle: Handle) -> list[Object]:
-    """Every rabbit."""
-    return list(handle.call(names.TOPIC_STATUS, {"list": "rabbits"})["rabbits"])
-
-
-def job_pages(handle: Handle) -> Iterator[list[Object]]:
-    """The active rabbit jobs in the order of their ids, some at a time. The
-    next page is on its way while the caller looks at one."""
-    request: Object = {"list": "jobs", "max": PAGE}
-    pending: Pending | None = handle.send(names.TOPIC_STATUS, request)
-    while pending is not None:
-        answer = pending.get()
-        pending = None
-        if "next" in answer:
-            more = {**request, "after": answer["next"]}
-            pending = handle.send(names.TOPIC_STATUS, more)
-        yield list(answer["jobs"])
-
-
-def active_job(handle: Handle, number: int) -> Object | None:
-    """What the module knows about a job, None if it is not active or somebody
-    else's."""
-    try:
-        return handle.call(names.TOPIC_STATUS, {"jobid": number})
-    except Absent:
-        raise
-    except RpcError as exc:
-        if exc.errno in (errno.ENOENT, errno.EPERM):
-            return None
-        raise
 
 
 def job_list(handle: Handle, number: int) -> Object:
@@ -238,12 +206,12 @@ class Lookup:
         for key in keys:
             flags = lib.FLUX_JOB_LOOKUP_CURRENT if current else 0
             request = {"id": number, "keys": [key], "flags": flags}
-            self._pending[number, key] = self._handle.send("job-info.lookup", request)
+            self._pending[number, key] = self._handle.rpc("job-info.lookup", request)
 
     def ask_together(self, number: int, *keys: str) -> None:
         """Ask for keys of a job that most jobs have all of, in one request."""
         request = {"id": number, "keys": keys, "flags": 0}
-        self._together[number] = (keys, self._handle.send("job-info.lookup", request))
+        self._together[number] = (keys, self._handle.rpc("job-info.lookup", request))
 
     def _part(self, number: int) -> None:
         """Take apart what was asked for together. Without one of the keys there is
