@@ -19,6 +19,7 @@ SRC = pathlib.Path(__file__).resolve().parents[2] / "src" / "atom" / "pbs"
 HOOK = "cray_atom"
 SERVER, OTHER = "pbs", "cn2"
 HOSTS = (SERVER, OTHER)
+OTHER_IP = "10.99.0.2"
 USER, USER_ID = "pbsuser", 4242
 LIMIT_S = 60
 BIN = "/opt/pbs/bin"
@@ -381,18 +382,18 @@ class Cluster:
     def _alive(self, host, pid):
         return self.on(host, "sh", "-c", f"kill -0 {pid} && echo yes", check=False)
 
-    def vnodes(self, lines):
-        """Define the vnodes of the second host. Its mom is started anew: one that
-        reads its configuration again keeps the vnodes that it had."""
+    def _define(self, lines):
+        """Have these vnodes on the second host, whose mom is away: one that reads
+        its configuration again keeps the vnodes that it had."""
         path = self.work / "vnodes"
         path.write_text("\n".join(["$configversion 2", *lines, ""]))
+        mom = "/opt/pbs/sbin/pbs_mom"
+        self.on(OTHER, mom, "-s", "remove", "vnodes", check=False)
+        self.on(OTHER, mom, "-s", "insert", "vnodes", str(path))
 
-        def define():
-            mom = "/opt/pbs/sbin/pbs_mom"
-            self.on(OTHER, mom, "-s", "remove", "vnodes", check=False)
-            self.on(OTHER, mom, "-s", "insert", "vnodes", str(path))
-
-        self.restart_mom(OTHER, between=define)
+    def vnodes(self, lines):
+        """Define the vnodes of the second host."""
+        self.restart_mom(OTHER, between=lambda: self._define(lines))
 
     @contextlib.contextmanager
     def divided(self, lines, sharing):
@@ -423,6 +424,46 @@ class Cluster:
                 ),
             )
 
+    def _call_other(self, node, host, known, lines):
+        """Give the second host these names while its mom is away."""
+        old = next(name for name, n in self.nodes().items() if n["Mom"] != SERVER)
+        conf = self.state / OTHER / "pbs.conf"
+        kept = [line for line in conf.read_text().splitlines() if "NODE_" not in line]
+
+        def change():
+            self.qmgr(f"delete node {old}")
+            for where, names in ((SERVER, known), (OTHER, [host, *known])):
+                hosts = self.state / where / "hosts"
+                first = hosts.read_text().splitlines()[:2]
+                line = " ".join([OTHER_IP, *dict.fromkeys(names)])
+                hosts.write_text("\n".join([*first, line, ""]))
+            own = [] if node == host.split(".")[0] else [f"PBS_MOM_NODE_NAME={node}"]
+            conf.write_text("\n".join([*kept, *own, ""]))
+            self.on(OTHER, "hostname", host)
+            self._define(lines)
+            self.qmgr(f"create node {node} Mom={known[0]}")
+
+        self.restart_mom(OTHER, between=change)
+
+    @contextlib.contextmanager
+    def named(self, node, host, known, lines):
+        """Have the second host under other names, and with these vnodes.
+
+        Args:
+            node: what PBS calls it; PBS_MOM_NODE_NAME where that is needed.
+            host: what it calls itself.
+            known: what the server knows it by, and it itself, too.
+        """
+        self._call_other(node, host, known, lines)
+        try:
+            wait(f"{node} is free", lambda: self.nodes()[node]["state"] == "free")
+            yield
+        finally:
+            self.delete_jobs()
+            self.wait_free()
+            self._call_other(OTHER, OTHER, [OTHER], [])
+            self.wait_free()
+
     @contextlib.contextmanager
     def alarm(self, seconds):
         """Have PBS end our hook after this time, and not that of the guide."""
@@ -441,16 +482,19 @@ class Cluster:
         finally:
             set_to(300)
 
-    def repair(self):
-        """After a test: no job, ATOM well, all nodes in use."""
-        for host in HOSTS:
-            self.answer(host)
+    def delete_jobs(self):
         jobs = json.loads(
             self.on(SERVER, f"{BIN}/qstat", "-f", "-t", "-F", "json", check=False)
             or "{}"
         )
         for job in jobs.get("Jobs", {}):
             self.on(SERVER, f"{BIN}/qdel", "-x", job, check=False)
+
+    def repair(self):
+        """After a test: no job, ATOM well, all nodes in use."""
+        for host in HOSTS:
+            self.answer(host)
+        self.delete_jobs()
         for host in HOSTS:
             self.on(SERVER, f"{BIN}/pbsnodes", "-r", host)
             self.qmgr(f"unset node {host} comment", check=False)
