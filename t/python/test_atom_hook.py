@@ -4,6 +4,7 @@ import ast
 import getpass
 import json
 import os
+import pwd
 import socket
 import sys
 import time
@@ -46,10 +47,11 @@ def methods(server):
 
 
 def test_begin_posts_job_user_and_exclusive(sock, config):
-    pbs = fake_pbs("begin", USER, config=config())
+    other = next(user for user in pwd.getpwall() if user.pw_uid != os.getuid())
+    pbs = fake_pbs("begin", other.pw_name, config=config())
     with atom(sock) as server:
         assert run_hook(pbs) == "accept"
-    body = {"jobid": "12.server", "uid": os.getuid(), "exclusive": False}
+    body = {"jobid": "12.server", "uid": other.pw_uid, "exclusive": False}
     assert server.requests == [{"method": "POST", "path": "/rm/v1/jobs", "body": body}]
 
 
@@ -194,12 +196,13 @@ def test_end_with_any_other_answer_only_rejects(sock, config, status):
 
 
 def test_begin_timeout_offlines_end_timeout_rejects(sock, config):
-    path = config(post_timeout=0.05, delete_timeout=0.05)
-    with atom(sock, [{"delay_s": 30}]):
+    path = config(post_timeout=0.05, delete_timeout=0.07)
+    with atom(sock, [{"delay_s": 30}]) as server:
         ended = run_hook(fake_pbs("begin", USER, config=path))
         assert isinstance(ended, Exception) and "no answer in 0.05 s" in str(ended)
+        assert methods(server) == ["POST", "DELETE"]
         ended = run_hook(fake_pbs("end", USER, config=path))
-        assert ended.startswith("reject: ") and "no answer" in ended
+        assert ended.startswith("reject: ") and "no answer in 0.07 s" in ended
 
 
 DRIPS = {
@@ -478,6 +481,8 @@ def test_bad_configuration_is_refused_by_name(tmp_path, text, word, kind):
     assert word in log_of(pbs)
     if kind == "begin":
         assert word in str(ended)
+    else:
+        assert "DELETE /rm/v1/jobs/12.server on /var/run/atomd/atomd.sock" in ended
 
 
 @pytest.mark.parametrize(
@@ -505,6 +510,11 @@ def test_the_defaults_are_those_of_the_document():
         "unix_socket_file": "/var/run/atomd/atomd.sock",
     }
     assert client.ALARM_S == 300.0
+    # no number of the document: our pages have them
+    assert client.RETRY_LIMIT_S == 30.0
+    assert client.BEGIN_PART * client.ALARM_S == 240.0
+    assert client.SERVER_LIMIT_S == 10.0
+    assert client.BODY_LIMIT_BYTES == 64 * 1024
 
 
 @pytest.mark.skipif(sys.version_info < (3, 10), reason="needs the list of modules")
