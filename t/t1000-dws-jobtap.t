@@ -336,6 +336,23 @@ test_expect_success 'errmsg ends the job with that text' '
 	epilog_remove $jobid &&
 	expect $jobid clean
 '
+test_expect_success 'dws.create and sync have the user of the job, and what he asks for' '
+	nobody=$(id -u nobody) &&
+	flux submit --dry-run -N2 -S dw="$GOOD" -S dw_failure_tolerance=3 true >spec &&
+	jobid=$(flux python "$DWS_SRCDIR/t/scripts/submit_as.py" $nobody <spec) &&
+	rpc dws.wait "{\"name\": \"create\", \"jobid\": \"$jobid\"}" >create &&
+	jq -e ".userid == $nobody and .failure_tolerance == 3
+		and .dw_directives == [\"$GOOD\"]" create &&
+	jq -S .resources spec >expected && jq -S .resources create >actual &&
+	test_cmp expected actual &&
+	rpc job-manager.dws.sync >sync.out &&
+	jq -e ".jobs[] | select(.id == $(flux job id --to=dec $jobid))
+		| .userid == $nobody and .failure_tolerance == 3" sync.out &&
+	flux cancel $jobid &&
+	expect $jobid epilog-start &&
+	epilog_remove $jobid &&
+	expect $jobid clean
+'
 test_expect_success 'cancelled in DEPEND it goes to its epilog' '
 	jobid=$(submit_dw true) &&
 	expect $jobid dependency-add &&

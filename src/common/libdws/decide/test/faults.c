@@ -55,6 +55,13 @@ static void test_failure_tolerance (void **state)
         f.wf.shared = true;
         assert_string_equal (decide (&f, 1030.),
                              i == 0 ? "raise" : "force-ready");
+        if (i == 0)
+            continue;
+        /* A condition that lasts is as good a reason as the limit. */
+        f.wf.status = DWS_STATUS_TRANSIENT;
+        f.wf.t_transient = 1005.;
+        assert_string_equal (decide (&f, 1014.), "");
+        assert_string_equal (decide (&f, 1015.), "force-ready");
     }
 }
 

@@ -53,6 +53,10 @@ static void test_course (void **state)
         f.job.recalled = true;
         assert_string_equal (decide (&f, 1001.), course[i].actions);
         assert_non_null (f.out.reason);
+        for (size_t j = 0; j < f.out.count; j++) {
+            if (f.out.list[j].kind == DWS_ACT_DESIRE)
+                assert_int_equal (f.out.list[j].state, course[i].state + 1);
+        }
     }
 }
 
@@ -283,9 +287,10 @@ static void test_timeouts (void **state)
           "raise drain save teardown" },
         { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, 1050., "raise save teardown" },
     };
+    struct facts f;
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        struct facts f = facts (tab[i].phase, tab[i].state, false);
+        f = facts (tab[i].phase, tab[i].state, false);
         f.job.t_epilog = 1000.;
         f.wf.computes = NULL;       // for which there is another time
         f.wf.lag_state = f.wf.state;
@@ -300,6 +305,10 @@ static void test_timeouts (void **state)
         f.job.t_epilog = 0.;
         assert_string_equal (decide (&f, 1E9), "");
     }
+    f = facts (DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, false);
+    f.job.t_epilog = 1000.;     // PostRun has had its part of the time
+    f.wf.t_desired = 1035.;
+    assert_string_equal (decide (&f, 1050.), "raise save teardown");
 }
 
 /* DWS's own words are told with it, if they are about that state.

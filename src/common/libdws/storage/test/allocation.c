@@ -46,6 +46,10 @@ static const struct row table[] = {
     // 10 / 2 = 5 each, one on each rabbit
     { "{'a': 2, 'b': 3}", SET ("AcrossServers", "ost", G10, "'count': 2"),
       0, NULL, NULL, NULL, "ost " G5 " a:1 b:1" },
+    // whatever the scale
+    { "{'a': 2, 'b': 3}",
+      SET ("AcrossServers", "ost", G10, "'count': 2, 'scale': 10"), 0,
+      NULL, NULL, NULL, "ost " G5 " a:1 b:1" },
     // 5 over 2 rabbits: the one with more nodes gets the third; 25 / 5 = 5
     { "{'a': 2, 'b': 3}", SET ("AcrossServers", "ost", G25, "'count': 5"),
       0, NULL, NULL, NULL, "ost " G5 " a:2 b:3" },
@@ -73,7 +77,15 @@ static const struct row table[] = {
     // as many as nodes: 100 / 4 = 25
     { "{'a': 3, 'b': 1}", SET ("AcrossServers", "ost", G100, "'scale': 10"),
       0, NULL, NULL, NULL, "ost " G25 " a:3 b:1" },
-    // 5 rabbits, scale 3: 1 + (5 - 1) * 2/4 = 3; 240 / 3 = 80
+    // 5 rabbits; 240 / 5 = 48
+    { "{'a': 4, 'b': 4, 'c': 4, 'd': 4, 'e': 4}",
+      SET ("AcrossServers", "ost", G240, ""), 0,
+      NULL, NULL, NULL, "ost 51539607552 a:1 b:1 c:1 d:1 e:1" },
+    // scale 4: 1 + (5 - 1) * 3/4 = 4; 240 / 4 = 60
+    { "{'a': 4, 'b': 4, 'c': 4, 'd': 4, 'e': 4}",
+      SET ("AcrossServers", "ost", G240, "'scale': 4"), 0,
+      NULL, NULL, NULL, "ost 64424509440 a:1 b:1 c:1 d:1" },
+    // scale 3: 1 + (5 - 1) * 2/4 = 3; 240 / 3 = 80
     { "{'a': 4, 'b': 4, 'c': 4, 'd': 4, 'e': 4}",
       SET ("AcrossServers", "ost", G240, "'scale': 3"), 0,
       NULL, NULL, NULL, "ost 85899345920 a:1 b:1 c:1" },
@@ -196,6 +208,10 @@ static const struct row impossible[] = {
     { "{'a': 2}", SET ("PerServer", "xfs", G10, ""), 0, "[]", NULL, NULL,
       "rabbit a, which has no Storage object" },
     { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': ['x=y']"), 0,
+      "[" STORAGE ("a", G100) "]", NULL, NULL, "lacks label x=y" },
+    // each label of the list, and not the first alone
+    { "{'a': 2}",
+      SET ("PerCompute", "xfs", G10, "'labels': [" RABBIT ", 'x=y']"), 0,
       "[" STORAGE ("a", G100) "]", NULL, NULL, "lacks label x=y" },
     // one that has no labels has this neither
     { "{'a': 2}", SET ("PerCompute", "xfs", G10, "'labels': ['x=y']"), 0,

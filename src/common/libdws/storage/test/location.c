@@ -11,8 +11,10 @@
 #define ACCESS(type, priority) \
     "{'type': '" type "', 'priority': '" priority "'}"
 #define LOCATION(servers, set, access) \
+    LOCATION_IN ("default", servers, set, access)
+#define LOCATION_IN(namespace, servers, set, access) \
     "{'access': [" access "], 'reference': {'kind': 'Servers'," \
-    " 'name': '" servers "', 'namespace': 'default'," \
+    " 'name': '" servers "', 'namespace': '" namespace "'," \
     " 'fieldPath': 'servers.spec.allocationSets[" #set "]'}}"
 #define PERSISTENT(locations) \
     "{'metadata': {'name': 'w-0'}, 'status': {'ready': true," \
@@ -27,10 +29,15 @@
 #define NETWORK ACCESS ("network", "mandatory")
 #define RATHER ACCESS ("physical", "bestEffort")
 
-/* p1 lies on r1 and r2; the sets of p2 on r2 and r3, and r3 alone.
+/* p1 lies on r1 and r2; the sets of p2 on r2 and r3, and r3 alone. In another namespace
+ * p2 and own lie on r3.
  */
 static const char *servers_text =
-    "[{'metadata': {'name': 'p1', 'namespace': 'default'}, 'spec':"
+    "[{'metadata': {'name': 'p2', 'namespace': 'other'}, 'spec':"
+    "  {'allocationSets': [{'storage': [{'name': 'r3'}]}]}},"
+    " {'metadata': {'name': 'own', 'namespace': 'other'}, 'spec':"
+    "  {'allocationSets': [{'storage': [{'name': 'r3'}]}]}},"
+    " {'metadata': {'name': 'p1', 'namespace': 'default'}, 'spec':"
     "  {'allocationSets': [{'storage': [{'name': 'r1'}, {'name': 'r2'}]}]}},"
     " {'metadata': {'name': 'p2'}, 'spec': {'allocationSets': ["
     "  {'storage': [{'name': 'r2'}, {'name': 'r3'}, {'name': 'gone'}]},"
@@ -64,6 +71,14 @@ static const struct {
     { "[" PERSISTENT (LOCATION ("p2", 0, PHYSICAL)) "]", 0,
       "{'hostlist': ['a3,b9']}",
       "[{'name': 'p2', 'namespace': 'default'}]" },
+    // one name in two namespaces
+    { "[" JOBDW (LOCATION_IN ("other", "own", 0, PHYSICAL)) "]", 0,
+      "{'hostlist': ['b9']}", "[{'name': 'own', 'namespace': 'other'}]" },
+    { "[" PERSISTENT (LOCATION ("p2", 0, PHYSICAL) ", "
+                      LOCATION_IN ("other", "p2", 0, PHYSICAL)) "]", 0,
+      "{'hostlist': ['b9']}",
+      "[{'name': 'p2', 'namespace': 'default'},"
+      " {'name': 'p2', 'namespace': 'other'}]" },
     // both sets: r2, r3 and r3
     { "[" PERSISTENT (LOCATION ("p2", 0, PHYSICAL) ", "
                       LOCATION ("p2", 1, PHYSICAL)) "]", 0,
@@ -86,6 +101,8 @@ static const struct {
     { "[" PERSISTENT (LOCATION ("empty", 0, PHYSICAL)) "]",
       EINVAL, "Servers empty has no allocation set 0", NULL },
     { "[" PERSISTENT (LOCATION ("p1", x, PHYSICAL)) "]",
+      EINVAL, "w-0: malformed location", NULL },
+    { "[" PERSISTENT (LOCATION ("p1", 0x, PHYSICAL)) "]",
       EINVAL, "w-0: malformed location", NULL },
     { "[" PERSISTENT ("{}") "]", EINVAL, "w-0: malformed location", NULL },
     { "[{'metadata': {'name': 'w-0'}}]", EAGAIN, "not ready", NULL },
