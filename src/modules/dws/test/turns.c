@@ -121,6 +121,10 @@ static void test_order (void **state)
     assert_before (&w, 4, "{'c': 1}", "");
     await (&w, 1, A, true);             // keeps its place
     assert_before (&w, 4, A, "123");
+    w.facts[0].phase = DWS_PHASE_DEPEND;        // has no nodes yet
+    await (&w, 0, A, true);
+    assert_before (&w, 0, A, "123");
+    assert_before (&w, 4, A, "123");
     assert_looked ("");
     teardown (&w);
 }

@@ -13,8 +13,8 @@
     " 'other': 1}"
 
 #define REQUEST "{'jobid': 9, 'userid': 7, 'dw_directives': ['#DW a']," \
-    " 'resources': [], 'failure_tolerance': 0, 'phase': 'epilog'," \
-    " 'exception': true}"
+    " 'resources': [], 'failure_tolerance': 3, 'group': 'g'," \
+    " 'phase': 'epilog', 'exception': true}"
 
 static struct dws_job *job_decode (const char *text, dws_error_t *error)
 {
@@ -51,6 +51,11 @@ static void test_request (void **state)
 
     assert_non_null (job);
     assert_true (job->id == 9);
+    assert_int_equal (job->userid, 7);
+    assert_int_equal (job->failure_tolerance, 3);
+    assert_string_equal (job->directives, "[\"#DW a\"]");
+    assert_string_equal (job->resources, "[]");
+    assert_string_equal (job->group, "g");
     assert_int_equal (job->phase, DWS_PHASE_DEPEND);
     assert_false (job->exception);
     dws_job_destroy (job);

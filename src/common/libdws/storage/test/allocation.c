@@ -118,6 +118,12 @@ static const struct row table[] = {
       0, NULL, NULL,
       "[{'type': 'slot', 'count': 4, 'with': [{'type': 'node', 'count': 1},"
       " {'type': 'ssd', 'count': 25}]}]", "ost " G25 " a:3 b:1" },
+    // 100 on each: the first set has all of that on a
+    { "{'a': 1, 'b': 1}", SET ("AcrossServers", "ost", G100, "'scale': 1")
+      ", " SET ("AcrossServers", "mdt", G100, "'scale': 1"), 0,
+      "[" STORAGE ("a", G240) ", " STORAGE ("b", G100) "]", NULL,
+      "[{'type': 'slot', 'count': 2, 'with': [{'type': 'node', 'count': 1},"
+      " {'type': 'ssd', 'count': 100}]}]", "ost " G100 " a:1; mdt " G100 " b:1" },
     // chassis of 4 nodes with 50 each: one on each
     { "{'a': 4, 'b': 4}", SET ("AcrossServers", "ost", G100, "'scale': 5"),
       0, NULL, NULL,
