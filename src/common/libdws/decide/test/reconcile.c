@@ -69,6 +69,8 @@ static void test_cancelled (void **state)
         f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
         f.job.saved = DWS_SAVED_LAST;
         assert_string_equal (decide (&f, 1001.), "");
+        f.wf.name = NULL;
+        assert_string_equal (decide (&f, 1001.), "epilog-remove");
     }
 }
 

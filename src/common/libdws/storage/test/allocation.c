@@ -323,9 +323,10 @@ static void test_impossible (void **state)
 static void test_several (void **state)
 {
     json_t *breakdowns = J (
-        "[" BREAKDOWN ("w-0", SET ("PerCompute", "xfs", G10, "")) ","
+        "[" BREAKDOWN_IN ("", "w-0", SET ("PerCompute", "xfs", G10, "")) ","
         " {'status': {'ready': true, 'compute': {}}}, "
-        BREAKDOWN ("w-2", SET ("SingleServer", "mgt", G5, "")) "]");
+        BREAKDOWN_IN (", 'namespace': 'other'", "w-2",
+                      SET ("SingleServer", "mgt", G5, "")) "]");
     json_t *nodes = J ("{'a': 2, 'b': 1}");
     json_t *storages = J ("[" STORAGE ("a", G25) ", " STORAGE ("b", G20)
                           "]");
@@ -339,7 +340,7 @@ static void test_several (void **state)
                  "   'allocationSize': " G10 ", 'storage': ["
                  "   {'name': 'a', 'allocationCount': 2},"
                  "   {'name': 'b', 'allocationCount': 1}]}]},"
-                 " {'servers': {'name': 'w-2', 'namespace': 'default'},"
+                 " {'servers': {'name': 'w-2', 'namespace': 'other'},"
                  "  'allocationSets': [{'label': 'mgt',"
                  "   'allocationSize': " G5 ", 'storage': ["
                  "   {'name': 'b', 'allocationCount': 1}]}]}]");

@@ -16,10 +16,12 @@
     " 'minimumCapacity': " gib ", 'constraints': {" constraints "}}"
 
 #define BREAKDOWN(name, sets) \
+    BREAKDOWN_IN (", 'namespace': 'default'", name, sets)
+#define BREAKDOWN_IN(namespace, name, sets) \
     "{'kind': 'DirectiveBreakdown', 'metadata': {'name': '" name "'}," \
     " 'status': {'ready': true, 'storage': {'lifetime': 'job'," \
-    " 'reference': {'kind': 'Servers', 'name': '" name "'," \
-    " 'namespace': 'default'}, 'allocationSets': [" sets "]}}}"
+    " 'reference': {'kind': 'Servers', 'name': '" name "'" namespace "}," \
+    " 'allocationSets': [" sets "]}}}"
 
 #define EXCLUSIVE(key) "'colocation': [{'type': 'exclusive', 'key': '" key "'}]"
 
