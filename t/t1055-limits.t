@@ -50,8 +50,7 @@ waits () {
 ends () {
 	flux cancel $1 && dws_wait_event $1 clean
 }
-# room ASKED USED JOBS: the reason to wait. NNF adds 300 MiB to each file system, and makes
-# none of less than 4 GiB.
+# room ASKED USED JOBS: the reason to wait. NNF adds 300 MiB to each file system.
 room () {
 	plural=s &&
 	if test $3 -eq 1; then plural=; fi &&
@@ -211,11 +210,11 @@ test_expect_success 'so are administrators' '
 '
 test_expect_success 'what came later does not pass it, and what needs no storage does' '
 	ask 2 && third=$jobid &&
-	waits $third "$(room "2 GiB, and 2 GiB of NNF.s own" 12.29 1)" &&
+	waits $third "$(room "2 GiB" 12.29 1)" &&
 	flux run -N1 true
 '
 all_wait () {
-	waits $second "$(room "10 GiB" 12.29 1)" && waits $third "$(room "2 GiB, and 2 GiB of NNF.s own" 12.29 1)"
+	waits $second "$(room "10 GiB" 12.29 1)" && waits $third "$(room "2 GiB" 12.29 1)"
 }
 test_expect_success 'it is the same when the module is restarted' '
 	flux module reload dws && synced && all_wait
@@ -243,18 +242,18 @@ test_expect_success 'the storage of the first is torn down: those that waited go
 	in_prerun $second && in_prerun $third
 '
 test_expect_success 'one that waits is cancelled: it goes at once, and the next has its turn' '
-	ask 10 && fourth=$jobid && waits $fourth "$(room "10 GiB" 14.29 2)" &&
-	ask 5 && fifth=$jobid && waits $fifth "$(room "5 GiB" 14.29 2)" &&
+	ask 10 && fourth=$jobid && waits $fourth "$(room "10 GiB" 12.59 2)" &&
+	ask 5 && fifth=$jobid && waits $fifth "$(room "5 GiB" 12.59 2)" &&
 	ends $fourth &&
 	in_prerun $fifth
 '
 test_expect_success 'a smaller total leaves those that were let in, a larger one lets others in' '
-	ask 4 && sixth=$jobid && waits $sixth "$(room "4 GiB" 19.59 3)" &&
+	ask 4 && sixth=$jobid && waits $sixth "$(room "4 GiB" 17.88 3)" &&
 	limits <<-\EOF &&
 	[rabbit.limits.everybody]
 	total = "5GiB"
 	EOF
-	waits $sixth "4 GiB: 19.59 GiB of the 5 GiB that its user may have are in use by 3 jobs .rabbit.limits.everybody.total." &&
+	waits $sixth "4 GiB: 17.88 GiB of the 5 GiB that its user may have are in use by 3 jobs .rabbit.limits.everybody.total." &&
 	limits <<-\EOF &&
 	[rabbit.limits.everybody]
 	total = "24GiB"

@@ -10,9 +10,9 @@ test_under_flux 8
 CONFIG=$DWS_TMP/conf.d/test.toml
 PLAIN=$DWS_TMP/plain.toml
 ME=$(id -un)
-# Bytes of four jobs that ask for little, and of one that asks for 10 GiB and gets the padding
-# of the template profile.
-SIXTEEN=$((16 << 30))
+# Bytes of four jobs that ask for 1 MiB, and of one that asks for 10 GiB, with the padding of
+# the template profile.
+LITTLE=$((4 * (301 << 20)))
 PADDED=$(((10 << 30) + (300 << 20)))
 
 # limits: those of the standard input are in force from now on
@@ -75,24 +75,24 @@ test_expect_success 'load everything' '
 test_expect_success 'who asks for little takes more, and that counts' '
 	limits <<-\EOF &&
 	[rabbit.limits.everybody]
-	total = "18GiB"
+	total = "1300MiB"
 	EOF
 	dws_ctl hold PreRun &&
 	for i in 1 2 3 4; do
 		ask 1MiB && eval "job$i=$jobid" && in_prerun $jobid || return 1
 	done &&
-	dws_until agree $SIXTEEN &&
+	dws_until agree $LITTLE &&
 	ask 1MiB && waiting=$jobid &&
-	waits $waiting "1 MiB, and 3.999 GiB of NNF.s own: 16 GiB of the 18 GiB that its user may have are in use by 4 jobs .rabbit.limits.everybody.total."
+	waits $waiting "1 MiB, and 300 MiB of NNF.s own: 1.176 GiB of the 1300 MiB that its user may have are in use by 4 jobs .rabbit.limits.everybody.total."
 '
 test_expect_success 'the same when the module is restarted' '
 	flux module reload dws && synced &&
-	dws_until agree $SIXTEEN &&
-	waits $waiting "1 MiB, .*: 16 GiB of the 18 GiB .*"
+	dws_until agree $LITTLE &&
+	waits $waiting "1 MiB, .*: 1.176 GiB of the 1300 MiB .*"
 '
 test_expect_success 'when one has given its storage back the next has its turn' '
 	flux cancel $job1 && dws_wait_event $job1 clean &&
-	in_prerun $waiting && dws_until agree $SIXTEEN &&
+	in_prerun $waiting && dws_until agree $LITTLE &&
 	dws_ctl release PreRun &&
 	done_well $job2 && done_well $job3 && done_well $job4 && done_well $waiting &&
 	dws_clean
@@ -118,13 +118,14 @@ test_expect_success 'so are targets for metadata' '
 	jobid=$(flux submit -N1 -S dw="#DW jobdw type=lustre capacity=496GiB name=aa" true) &&
 	ends_with "496 GiB of rabbit storage, and 5 GiB of NNF'\''s own: more than the 500 GiB"
 '
-test_expect_success 'and at once where the smallest allocation alone is too much' '
+test_expect_success 'and at once where the smallest target that NNF makes is too much' '
 	limits <<-\EOF &&
 	[rabbit.limits.everybody]
 	node = "3GiB"
 	EOF
-	test_must_fail ask 1GiB 2>err &&
-	grep "1 GiB of rabbit storage per node, and 3 GiB of NNF.s own: more than the 3 GiB" err
+	test_must_fail flux submit -N1 -S dw="#DW jobdw type=lustre capacity=1GiB name=aa" \
+		true 2>err &&
+	grep "1 GiB of rabbit storage per node, and 2.725 GiB of NNF.s own: more than the 3 GiB" err
 '
 test_expect_success 'a maximum of a type is one of what is taken' '
 	sed "s/^\[rabbit\]/&\npolicy.maximums.xfs = 40.25/" "$PLAIN" >"$CONFIG" &&

@@ -293,7 +293,7 @@ test_expect_success 'what it foresees is the least that jobs get' '
 	for what in "xfs capacity=10GiB" "gfs2 capacity=700MiB" "lustre capacity=90GiB"; do
 		dw="#DW jobdw type=$what name=aa" &&
 		flux submit -N2 --dw-check-json --dw="$dw" true >out &&
-		least=$(jq .scheduled.gib out) && test $least -ge 4 &&
+		least=$(jq .scheduled.gib out) && test $least -ge 1 &&
 		jobid=$(flux submit -N2 --dw="$dw" true) && dws_wait_event $jobid clean &&
 		flux job info $jobid jobspec >jobspec &&
 		jq -e "[.. | objects | select(.type == \"ssd\").count] as [\$gib]

@@ -41,7 +41,6 @@ static void take (json_t *result, const dws_error_t *error)
 static void rewrite (json_t *in, json_t *breakdowns)
 {
     struct dws_breakdown_opts opts = {
-        .min_gib = 4,
         .maximums = json_object_get (in, "maximums"),
         .rabbit_bytes = INT64_C (1) << 40,
     };
@@ -68,7 +67,6 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     json_t *in = json_loadb ((const char *)data, size, 0, NULL);
     json_t *breakdowns = json_object_get (in, "breakdowns");
     struct dws_allocation_opts opts = {
-        .min_gib = 4,
         .storages = json_object_get (in, "storages"),
         .used = json_object_get (in, "used"),
         .resources = json_object_get (in, "resources"),

@@ -26,6 +26,33 @@ for type in xfs gfs2 raw lustre; do
 		test $gib -ge $least && test $gib -le $(($least + 6))
 	'
 done
+# least LABEL WANT: of so little NNF makes so many bytes on the rabbit, the ledger has
+# as many as NNF for all sets, and the scheduler whole GiB that are no more than it takes.
+least () {
+	type=$1 &&
+	test $type != ost || type=lustre &&
+	jobid=$(nnf_submit "#DW jobdw type=$type capacity=1GiB name=small" -N1 sleep 300) &&
+	dws_wait_event $jobid start &&
+	rig list servers >servers &&
+	jq -e "[.items[].status.allocationSets[] | select(.label == \"$1\")
+		| .storage[].allocationSize] == [$2]" servers &&
+	made=$(jq "[.items[].status.allocationSets[].storage[].allocationSize] | add" servers) &&
+	whole=$(jq "[.items[].status.allocationSets[].storage[].allocationSize
+		| . / 1073741824 | ceil] | add" servers) &&
+	flux rabbit df --json >df &&
+	jq -e "[.rabbits[].used] | add == $made" df &&
+	flux job info $jobid jobspec >jobspec &&
+	jq -e "[.. | objects | select(.type == \"ssd\").count] == [$whole]" jobspec &&
+	flux cancel $jobid && dws_wait_event $jobid clean
+}
+for type in xfs gfs2 raw; do
+	test_expect_success "1 GiB of $type, and the padding, is what NNF makes" "
+		least $type $(((1 << 30) + (300 << 20)))
+	"
+done
+test_expect_success 'a target of Lustre that is to be smaller becomes one of 4 GB' '
+	least ost 4000055296
+'
 test_expect_success 'nothing is left, and looking leaves nothing' '
 	nnf_clean &&
 	flux run -N2 --dw-check ./job.xfs >told && grep "reserved: 10 GiB" told &&

@@ -109,7 +109,7 @@ class Site:
             }
         ]
         breakdowns = [breakdown(name, kind, size)]
-        resources = dws.apply_breakdowns(plain, breakdowns, min_gib=4)
+        resources = dws.apply_breakdowns(plain, breakdowns)
         alloc = self.machine.find(parse({"resources": resources}))
         if alloc is None:
             return False
@@ -118,7 +118,6 @@ class Site:
         (entry,) = dws.allocation_sets(
             breakdowns,
             dws.nodes_per_rabbit(names, MAPPING),
-            min_gib=4,
             storages=STORAGES,
             used=self.taken(self.servers),
             resources=resources,

@@ -36,8 +36,6 @@
 
 enum { MAX_ARGS = 3 };
 
-_Static_assert (DWS_TEXT_MIN_GIB == DWS_MIN_GIB, "text.h has an old value");
-
 /* One call: its decoded arguments, and what went wrong.
  */
 struct call {

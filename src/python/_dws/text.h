@@ -8,10 +8,6 @@
 
 #include <stddef.h>
 
-/* The smallest allocation on a rabbit, in GiB.
- */
-enum { DWS_TEXT_MIN_GIB = 4 };
-
 struct dws_text_error {
     int errnum;
     size_t line;          // of directives: where the fault is, and with what it does

@@ -27,9 +27,6 @@ if TYPE_CHECKING:  # a submission imports all of this, and needs no more than va
 
 Json = Any
 
-# The smallest allocation on a rabbit, in GiB.
-MIN_GIB = int(lib.DWS_TEXT_MIN_GIB)
-
 
 class DirectiveError(ValueError):
     """A fault in directives. `line` is where, `other` that of a directive with which
@@ -136,12 +133,12 @@ def apply_breakdowns(
 ) -> list[Json]:
     """Return jobspec resources with the storage that the breakdowns ask for.
 
-    `min_gib` is the smallest allocation, `maximums` maps a file system type
-    to GiB per node, which errors compare with what `directives` ask for,
-    `rabbit_bytes` is the most that a job can have of one rabbit (0: not known). With
-    `anywhere` storage that need not be next to the nodes may lie on any rabbits, which
-    have `total_bytes` together (0: not known). Raises ValueError, or NotReadyError if a
-    breakdown is not ready.
+    No allocation is smaller than `min_gib`, nor than NNF makes it. `maximums` maps a
+    file system type to GiB per node, which errors compare with what `directives` ask
+    for, `rabbit_bytes` is the most that a job can have of one rabbit (0: not known).
+    With `anywhere` storage that need not be next to the nodes may lie on any rabbits,
+    which have `total_bytes` together (0: not known). Raises ValueError, or
+    NotReadyError if a breakdown is not ready.
     """
     opts: dict[str, Json] = {
         "min_gib": min_gib,

@@ -142,7 +142,7 @@ def foresee(asked: request.Request) -> Object:
     resources = dws.apply_breakdowns(
         before,
         [breakdown(sets) for sets in map(sets_of, directives) if sets],
-        dws.MIN_GIB,
+        0,
         request.configured("policy.maximums") if directives else None,
         max((rabbit["capacity"] for rabbit in rabbits or []), default=0),
         anywhere,

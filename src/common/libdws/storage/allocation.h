@@ -15,7 +15,7 @@
 #include "libdws/util/error.h"
 
 struct dws_allocation_opts {
-    int64_t min_gib;      // smallest allocation, GiB (0: none)
+    int64_t min_gib;      // smallest allocation, GiB (0: as NNF makes it)
     json_t *storages;     // borrowed: array of Storage objects as Kubernetes
                           // has them, or an object with these by name, or NULL:
                           // take every rabbit as usable

@@ -60,10 +60,16 @@ void breakdown_list_destroy (struct breakdown_list *bl);
  */
 bool alloc_set_roams (const struct alloc_set *set);
 
-/* Bytes of each allocation of a set that has 'count' of them and none below 'least'.
+/* Bytes of each allocation of a set that has 'count' of them and none below 'least',
+ * nor below what NNF makes (drives.h).
  */
 int64_t alloc_set_size (const struct alloc_set *set, int64_t count,
                         int64_t least);
+
+/* The most allocations that a set can be divided into so that none is smaller: 1 at
+ * least, INT64_MAX where any will do.
+ */
+int64_t alloc_set_most (const struct alloc_set *set, int64_t least);
 
 /* Bytes to GiB, rounded up. And a / b, rounded up, for positive numbers.
  */

@@ -12,12 +12,8 @@
 
 #include "libdws/util/error.h"
 
-/* Smallest allocation on a rabbit, in GiB: rabbits refuse less for Lustre.
- */
-#define DWS_MIN_GIB 4
-
 struct dws_breakdown_opts {
-    int64_t min_gib;      // smallest allocation, GiB (0: none)
+    int64_t min_gib;      // smallest allocation, GiB (0: as NNF makes it)
     json_t *maximums;     // borrowed: [rabbit.policy.maximums], a map of
                           // file system type to GiB per node (sizes.h), or NULL
     json_t *directives;   // borrowed: for the texts of these, or NULL

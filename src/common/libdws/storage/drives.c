@@ -11,9 +11,9 @@
 
 #define BLOCK 4096
 #define LEAST 14
-/* NNF makes no target of Lustre smaller than this.
+/* minimumLustreAllocationSizeInBytes of nnf-sos: zpool create must not fail.
  */
-#define LUSTRE_MINIMUM INT64_C (4000000000)
+#define LUSTRE_LEAST INT64_C (4000000000)
 
 static int compare_sizes (const void *a, const void *b)
 {
@@ -108,15 +108,23 @@ bool dws_drives_shared (const char *label)
         || strcmp (label, "raw") == 0;
 }
 
+int64_t dws_drives_least (const char *label)
+{
+    return dws_drives_shared (label) ? 0 : LUSTRE_LEAST;
+}
+
 int64_t dws_drives_take (const char *label,
                          int64_t size,
                          int64_t count,
                          int width)
 {
     bool shared = dws_drives_shared (label);
+    int64_t least = dws_drives_least (label);
 
     if (size <= 0 || count <= 0)
         return 0;
+    if (size < least)
+        size = least;
     if (!shared)
         size = dws_drives_pool (size, width);
     if (size > INT64_MAX / count)
@@ -170,15 +178,13 @@ static int add_set (json_t *map, json_t *set, json_t *made)
         const char *rabbit = NULL;
         json_int_t count = 0;
         json_int_t bytes = 0;
-        bool small = !dws_drives_shared (label) && size < LUSTRE_MINIMUM;
 
         if (json_unpack (entry, "{s:s s:I}", "name", &rabbit,
                          "allocationCount", &count) < 0)
             continue;
         if (json_unpack (json_object_get (made, rabbit), "{s:I}",
                          "allocationSize", &bytes) < 0)
-            bytes = dws_drives_take (label, small ? LUSTRE_MINIMUM : size,
-                                     count, DWS_DRIVES_OF_POOL);
+            bytes = dws_drives_take (label, size, count, DWS_DRIVES_OF_POOL);
         else if (is_repeated (storage, index, rabbit))
             continue;
         if (add_bytes (map, rabbit, bytes) < 0)

@@ -55,6 +55,11 @@ int64_t dws_drives_pool (int64_t size, int width);
  */
 bool dws_drives_shared (const char *label);
 
+/* The smallest allocation that NNF makes of a set with this label: where less is
+ * asked for it makes one of this size. 0: of such a set it makes any.
+ */
+int64_t dws_drives_least (const char *label);
+
 /* The bytes that 'count' allocations of this size take of 'width' drives.
  */
 int64_t dws_drives_take (const char *label,

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "libdws/directive/command.h"
-#include "breakdown.h"
 #include "drives.h"
 #include "sizes_private.h"
 
@@ -60,7 +59,7 @@ static bool has_type (const struct alloc_set *set, const char *type)
 static int64_t take (const struct alloc_set *set, int64_t count)
 {
     int64_t shares = alloc_set_roams (set) ? count : 1;
-    int64_t size = alloc_set_size (set, shares, DWS_MIN_GIB * GIB);
+    int64_t size = alloc_set_size (set, shares, 0);
 
     return multiply (dws_drives_take (set->label, size, 1, DWS_DRIVES_OF_POOL),
                      count);
@@ -72,7 +71,7 @@ static int64_t take (const struct alloc_set *set, int64_t count)
 
 static int64_t take_across (const struct alloc_set *set, int64_t nodes)
 {
-    int64_t most = set->minimum / (DWS_MIN_GIB * GIB);
+    int64_t most = alloc_set_most (set, 0);
     int64_t max = take (set, 1);
 
     if (most > nodes)

@@ -134,8 +134,10 @@ static int64_t within_least (const struct layout *lay,
                              const struct layout_place *p,
                              int64_t n)
 {
-    if (lay->min_bytes > 0 && p->set->minimum / lay->min_bytes < n)
-        n = p->set->minimum / lay->min_bytes;
+    int64_t most = alloc_set_most (p->set, lay->min_bytes);
+
+    if (n > most)
+        n = most;
     return n < 1 ? 1 : n;
 }
 

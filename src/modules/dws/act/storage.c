@@ -151,7 +151,6 @@ static json_t *make_constraint (struct job *job, bool staged,
 int storage_foresee (struct job *job, dws_error_t *error)
 {
     struct dws_breakdown_opts opts = {
-        .min_gib = DWS_MIN_GIB,
         .anywhere = site_anywhere (job),
         .total_bytes = storages_total (job->ctx->storages,
                                        job->ctx->config->topology),
@@ -202,7 +201,6 @@ int storage_demand (struct job *job, bool staged, struct demand *demand,
     struct dws_config *config = job->ctx->config;
     bool known;
     struct dws_breakdown_opts opts = {
-        .min_gib = DWS_MIN_GIB,
         .maximums = config->maximums,
         .rabbit_bytes = storages_largest (job->ctx->storages,
                                           config->topology, &known),
@@ -431,7 +429,7 @@ static json_t *taken (struct job *job)
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
-    struct dws_allocation_opts opts = { .min_gib = DWS_MIN_GIB, .ever = ever };
+    struct dws_allocation_opts opts = { .ever = ever };
     json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *goodness = NULL;
@@ -466,11 +464,9 @@ json_t *storage_layout (struct job *job, json_t *nodes,
 {
     /* No maximums: the job was let in by those of the configuration then. */
     struct dws_breakdown_opts bopts = {
-        .min_gib = DWS_MIN_GIB,
         .anywhere = storage_anywhere (job),
     };
     struct dws_allocation_opts opts = {
-        .min_gib = DWS_MIN_GIB,
         .anywhere = storage_anywhere (job),
         .ever = view == LAYOUT_EVER,
         .held = view <= LAYOUT_LASTING ? rivals->held : NULL,

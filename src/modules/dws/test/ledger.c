@@ -194,11 +194,10 @@ static json_t *find_nodes (int count)
 
 static void lay_out (struct job *job, struct model *m)
 {
-    struct dws_allocation_opts opts = { .min_gib = 4 };
     json_t *nodes = find_nodes (m->nodes);
     dws_error_t e = { "" };
 
-    m->layout = dws_allocation_sets (m->breakdowns, nodes, &opts, &e);
+    m->layout = dws_allocation_sets (m->breakdowns, nodes, NULL, &e);
     if (!m->layout)
         fail_msg ("%s", e.text);
     assert_int_equal (space_claim (w.ctx.space, &job->claim, m->layout), 0);

@@ -53,11 +53,20 @@ static const struct row table[] = {
     // 5 over 2 rabbits: the one with more nodes gets the third; 25 / 5 = 5
     { "{'a': 2, 'b': 3}", SET ("AcrossServers", "ost", G25, "'count': 5"),
       0, NULL, NULL, NULL, "ost " G5 " a:2 b:3" },
-    // ceil (10 GiB / 3) = 3579139413.3 -> 3579139414 bytes
+    // ceil (25 GiB / 3) = 8947848533.3 -> 8947848534 bytes
+    { "{'a': 1, 'b': 1, 'c': 1}",
+      SET ("AcrossServers", "ost", G25, "'count': 3"), 0,
+      NULL, NULL, NULL, "ost 8947848534 a:1 b:1 c:1" },
+    // 10 / 3 is 3.3 GiB, and NNF makes no target of less than 4 GB
     { "{'a': 1, 'b': 1, 'c': 1}",
       SET ("AcrossServers", "ost", G10, "'count': 3"), 0,
-      NULL, NULL, NULL, "ost 3579139414 a:1 b:1 c:1" },
-    // the least size is 4 GiB each
+      NULL, NULL, NULL, "ost 4000000000 a:1 b:1 c:1" },
+    { "{'a': 2}", SET ("SingleServer", "mgt", "1", ""), 0,
+      NULL, NULL, NULL, "mgt 4000000000 a:1" },
+    // but anything of xfs
+    { "{'a': 16}", SET ("PerCompute", "xfs", "1000000", ""), 0,
+      NULL, NULL, NULL, "xfs 1000000 a:16" },
+    // whoever wants more at least: 4 GiB each
     { "{'a': 1}", SET ("AcrossServers", "mdt", G1, "'count': 2"), 4,
       NULL, NULL, NULL, "mdt 4294967296 a:2" },
     // room for one of 5 on a, so three go to b
@@ -98,7 +107,12 @@ static const struct row table[] = {
     // tie: a 8/2, a 8/3, a 8/4 (b 4/2), b 4/2, a 8/5, a 8/6 (b 4/3)
     { "{'a': 8, 'b': 4}", SET ("AcrossServers", "ost", G240, "'scale': 8"),
       0, NULL, NULL, NULL, "ost 32212254720 a:6 b:2" },
-    // none smaller than 4 GiB: of 10 GiB at most 2, though scale says 8
+    // none smaller than 4 GB: of 10 GiB at most 2, though scale says 8
+    { "{'a': 4, 'b': 4}", SET ("AcrossServers", "ost", G10, "'scale': 10"),
+      0, NULL, NULL, NULL, "ost " G5 " a:1 b:1" },
+    { "{'a': 4, 'b': 4}", SET ("AcrossServers", "ost", G1, "'scale': 10"),
+      0, NULL, NULL, NULL, "ost 4000000000 a:1" },
+    // none smaller than 4 GiB: the same
     { "{'a': 4, 'b': 4}", SET ("AcrossServers", "ost", G10, "'scale': 10"),
       4, NULL, NULL, NULL, "ost " G5 " a:1 b:1" },
     // less than 4 GiB in all: one of 4

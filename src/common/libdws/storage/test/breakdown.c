@@ -35,7 +35,7 @@ static const struct {
     { "[" NODES (2) "]", XFS10, 0, SLOTS (2, 10) },
     // 10 + 300/1024 -> 11
     { "[" NODES (2) "]", XFS10_PAD, 0, SLOTS (2, 11) },
-    // 1 MB is less than a GiB: 1, or the least allocation of 4
+    // 1 MB is less than a GiB: 1, or what the caller wants at least
     { "[" NODES (1) "]", SET ("PerCompute", "raw", 1000000, ""), 0,
       SLOTS (1, 1) },
     { "[" NODES (1) "]", SET ("PerCompute", "raw", 1000000, ""), 4,
@@ -61,7 +61,9 @@ static const struct {
     { "[" NODES (4) "]", ACROSS100, 0, SLOTS (4, 25) },
     // one share for each of 3 chassis: 100 / 3 -> 34
     { CHASSIS (3, 8), ACROSS100, 0, CHASSIS_SSD (3, 8, 34) },
-    // at least 4 in all: 4 / 2 = 2
+    // a target of 4 GB is less than 4 GiB: 4 / 2 = 2
+    { "[" NODES (2) "]", SET ("AcrossServers", "ost", 1073741824, ""), 0,
+      SLOTS (2, 2) },
     { "[" NODES (2) "]", SET ("AcrossServers", "ost", 1073741824, ""), 4,
       SLOTS (2, 2) },
     // scale changes the number of allocations, not the total

@@ -156,6 +156,12 @@ static void test_take (void **state)
     assert_int_equal (dws_drives_take ("gfs2", UNIT, 3, 16), 3 * UNIT);
     assert_int_equal (dws_drives_take ("ost", 4000000001, 3, 16),
                       3 * INT64_C (4000055296));
+    // a target of less than 4 GB becomes one of 4 GB, all else is as it is asked for
+    assert_int_equal (dws_drives_take ("mgt", 1, 2, 16),
+                      2 * INT64_C (4000055296));
+    assert_int_equal (dws_drives_take ("ost", 3999999999, 1, 16), 4000055296);
+    assert_int_equal (dws_drives_least ("mdt"), 4000000000);
+    assert_int_equal (dws_drives_least ("gfs2"), 0);
     assert_int_equal (dws_drives_take ("xfs", 0, 3, 16), 0);
     assert_int_equal (dws_drives_take ("xfs", 3, -1, 16), 0);
     assert_int_equal (dws_drives_take ("xfs", INT64_MAX, 2, 16), INT64_MAX);

@@ -194,7 +194,6 @@ static void test_choose (void **state)
         json_t *constraint = J (choices[i].constraint);
         json_t *good = dws_pool_nodes (w->pool, constraint, NULL, NULL);
         struct dws_allocation_opts opts = {
-            .min_gib = 4,
             .storages = storages,
             .used = J (choices[i].used),
         };

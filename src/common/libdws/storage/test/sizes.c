@@ -9,7 +9,7 @@
 #include "libdws/storage/test/resources.h"
 #include "libdws/test/util.h"
 
-/* Of directives alone. In GiB.
+/* Of directives alone. In GiB. Of Lustre that NNF would make 4 GB: see below.
  */
 static const struct {
     const char *resources;
@@ -17,7 +17,7 @@ static const struct {
     struct dws_sizes want;
 } foreseen[] = {
     { "[" NODES (3) "]", "['#DW jobdw type=xfs capacity=2GiB name=a']",
-      { { 6, 12 }, { 2, 4 } } },
+      { { 6, 6 }, { 2, 2 } } },
     { "[" NODES (3) "]", "['#DW jobdw type=xfs capacity=8GiB name=a']",
       { { 24, 24 }, { 8, 8 } } },
     { "[{'type': 'slot', 'count': 2, 'with': [{'type': 'node', 'count': 2},"
@@ -25,12 +25,10 @@ static const struct {
       "['#DW jobdw type=gfs2 capacity=2GiB name=a',"
       " '#DW create_persistent type=raw capacity=1GiB name=b',"
       " '#DW persistentdw name=c', '#DW copy_in source=/a destination=/b']",
-      { { 12, 32 }, { 3, 8 } } },
+      { { 12, 12 }, { 3, 3 } } },
     // two targets of 4 GiB, on four nodes
     { "[" NODES (4) "]", "['#DW jobdw type=lustre capacity=8GiB name=a']",
       { { 8, 8 }, { 2, 2 } } },
-    { "[" NODES (4) "]", "['#DW jobdw type=lustre capacity=2GiB name=a']",
-      { { 2, 4 }, { 1, 1 } } },
     { "[" NODES (4) "]", "['#DW destroy_persistent name=a']", { { 0, 0 }, { 0, 0 } } },
     { "[{'type': 'core', 'count': 4}]",
       "['#DW jobdw type=xfs capacity=8GiB name=a']", { { 8, 8 }, { 8, 8 } } },
@@ -56,6 +54,28 @@ static void test_foreseen (void **state)
         json_decref (resources);
         json_decref (directives);
     }
+}
+
+/* NNF makes no target of Lustre smaller than 4 GB, in blocks of 64 KiB. All else is
+ * as small as it is asked for.
+ */
+static void test_least (void **state)
+{
+    json_t *resources = J ("[" NODES (4) "]");
+    json_t *lustre = J ("['#DW jobdw type=lustre capacity=2GiB name=a']");
+    json_t *xfs = J ("['#DW jobdw type=xfs capacity=1MB name=a']");
+    struct dws_sizes sizes;
+
+    dws_sizes_read (resources, lustre, NULL, NULL, &sizes);
+    assert_int_equal (sizes.job.asked, 2 * GIB);
+    assert_int_equal (sizes.job.taken, 4000055296);
+    assert_int_equal (sizes.node.taken, 4000055296 / 4);
+    dws_sizes_read (resources, xfs, NULL, NULL, &sizes);
+    assert_int_equal (sizes.job.asked, 4 * 1000000);
+    assert_int_equal (sizes.job.taken, 4 * 16 * 65536);
+    json_decref (resources);
+    json_decref (lustre);
+    json_decref (xfs);
 }
 
 static void test_much (void **state)
@@ -201,7 +221,6 @@ static int64_t sum_taken (json_t *layout, size_t *allocations)
 static void check_mix (int nodes, json_t *per_rabbit)
 {
     json_t *resources = json_pack ("[{s:s s:i}]", "type", "node", "count", nodes);
-    struct dws_allocation_opts opts = { .min_gib = 4 };
     json_t *directives = json_array ();
     json_t *breakdowns = json_array ();
     struct dws_sizes least;
@@ -213,7 +232,7 @@ static void check_mix (int nodes, json_t *per_rabbit)
 
     for (int i = 0; i <= draw (3); i++)
         add_storage (directives, breakdowns, i);
-    if (!(layout = dws_allocation_sets (breakdowns, per_rabbit, &opts, &e)))
+    if (!(layout = dws_allocation_sets (breakdowns, per_rabbit, NULL, &e)))
         fail_msg ("%s", e.text);
     taken = sum_taken (layout, &allocations);
     dws_sizes_read (resources, directives, NULL, NULL, &least);
@@ -252,6 +271,7 @@ int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_foreseen),
+        cmocka_unit_test (test_least),
         cmocka_unit_test (test_much),
         cmocka_unit_test (test_text),
         cmocka_unit_test (test_mix),
