@@ -521,6 +521,25 @@ static int check_blanks (struct check *c)
     return 0;
 }
 
+/* What to write after the '=' of a key that is not there.
+ */
+static const char *example_of (const struct key_rule *rule)
+{
+    switch (rule->type) {
+        case V_WORD:
+        case V_WORDS:
+            return "xfs, gfs2, raw or lustre";
+        case V_CAPACITY:
+            return "10GiB, or what is needed";
+        case V_PATH:
+            return "PATH";
+        case V_OBJECT:
+            return "NAME";
+        default:
+            return "scratch, or another name";
+    }
+}
+
 int grammar_check_directive (const struct dws_directive *dir,
                              size_t index,
                              grammar_warn_f warn,
@@ -564,9 +583,11 @@ int grammar_check_directive (const struct dws_directive *dir,
         if (rule->keys[i].required
             && !grammar_arg (dir, rule->keys[i].key))
             return FAULT (&c,
-                          "%s lacks '%s='",
+                          "%s lacks '%s=': add %s=%s",
                           rule->command,
-                          rule->keys[i].key);
+                          rule->keys[i].key,
+                          rule->keys[i].key,
+                          example_of (&rule->keys[i]));
     }
     return 0;
 }

@@ -169,7 +169,15 @@ static const struct {
     // presets
     { "'smal'", "'smal'", "did you mean 'small'" },
     { "'huge'", "'huge'", "small, pair" },
-    { "'bad'", "directive 1", "lacks 'capacity='" },
+    { "'bad'", "directive 1", "lacks 'capacity=': add capacity=10GiB" },
+    // as the documents have them
+    { "'#DW jobdw type=xfs capacity=10GiB'", "directive 1",
+      "jobdw lacks 'name=': add name=scratch, or another name" },
+    { "'#DW jobdw name=ab capacity=1TiB'", "directive 1",
+      "jobdw lacks 'type=': add type=xfs, gfs2, raw or lustre" },
+    { "'#DW persistentdw'", "directive 1", "add name=scratch" },
+    { "'#DW destroy_persistent'", "directive 1", "add name=NAME" },
+    { "'#DW copy_in source=/lus/a'", "directive 1", "add destination=PATH" },
     { "'word'", "preset 'word'", "'small' does not begin with #DW" },
     { "'none'", "preset 'none'", "empty" },
     { "'# a comment'", "comments only", "no #DW directive" },
