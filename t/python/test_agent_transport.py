@@ -1,5 +1,6 @@
 # How the agent gets to the API server: proxies, names, and the end of a watch.
 # SPDX-License-Identifier: LGPL-3.0-only
+import gc
 import http.server
 import json
 import pathlib
@@ -154,7 +155,29 @@ def test_a_request_has_nothing_of_the_one_before(server):
     ]
     assert seen == [how[:2] for how in asked]
     assert bodies == [how[2] or b"" for how in asked]
-    assert sum(len(idle) for idle in reached._idle.values()) <= 2
+
+
+def test_tokens_come_and_go(server):
+    """All of them over one connection, and nothing is kept of those that are gone."""
+    host = f"http://127.0.0.1:{server.port}"
+    reached = transport.Transport(host, urllib3.PoolManager(), 2)
+
+    async def ask(*lines):
+        return await transport.Request(reached, "GET", "/x", lines, None, LIMIT_S)
+
+    tokens = [f"Authorization: gone-{number}" for number in range(10)]
+    loop = Loop()
+    for token in tokens:
+        assert loop.run(ask(token)).status == 200
+    assert len(server.http.seen) == 10
+    assert len(set(server.http.connections)) == 1
+    gc.collect()
+    kept = [
+        each
+        for each in gc.get_objects()
+        if isinstance(each, transport.Transfer) and set(tokens) & set(each.kind[1])
+    ]
+    assert 1 <= len(kept) <= 2
 
 
 def test_a_watch_through_a_tunnel(tmp_path):

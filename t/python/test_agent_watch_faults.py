@@ -2,6 +2,7 @@
 # can be made to do anything, and dws-sim.
 # SPDX-License-Identifier: LGPL-3.0-only
 import json
+import os
 import socket
 import threading
 import time
@@ -99,13 +100,55 @@ def test_a_watch_that_goes_silent_is_given_up(server, monkeypatch):
     assert "resourceVersion=6" in server.http.seen[-1][1]
 
 
-def test_dead_peers_are_looked_for():
-    options = {(level, name): value for level, name, value in transport.KEEPALIVE}
-    assert options[socket.SOL_SOCKET, socket.SO_KEEPALIVE] == 1
-    idle = options[socket.IPPROTO_TCP, socket.TCP_KEEPIDLE]
-    probes = options[socket.IPPROTO_TCP, socket.TCP_KEEPCNT]
-    interval = options[socket.IPPROTO_TCP, socket.TCP_KEEPINTVL]
-    assert idle + probes * interval <= 30
+def sockets_to(port):
+    """Those of this process that are connected to there."""
+    found = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            each = socket.socket(fileno=os.dup(int(name)))
+        except OSError:
+            continue  # no socket, or closed meanwhile
+        try:
+            there = each.getpeername()[1:2] == (port,)
+        except OSError:
+            there = False
+        if there:
+            found.append(each)
+        else:
+            each.close()
+    return found
+
+
+def test_dead_peers_are_looked_for(server):
+    """By the kernel, on each connection that there is: in half a minute."""
+
+    def open_stream(handler):
+        handler.stream(event("a", 6))
+        handler.rfile.read(1)
+
+    server.http.script = [at(5), open_stream]
+    follow = Follow(server.kube())
+    assert [follow.next() for _ in range(2)] == ["listed", ("ADDED", "a")]
+    connected = sockets_to(server.port)
+    try:
+        assert connected
+        for each in connected:
+            assert each.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+            idle, interval, probes, unanswered_ms = (
+                each.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (
+                    socket.TCP_KEEPIDLE,
+                    socket.TCP_KEEPINTVL,
+                    socket.TCP_KEEPCNT,
+                    socket.TCP_USER_TIMEOUT,
+                )
+            )
+            assert idle + probes * interval <= 30
+            assert 0 < unanswered_ms <= 30_000
+    finally:
+        for each in connected:
+            each.close()
+        follow.end()
 
 
 @pytest.mark.parametrize("how", ["status", "event"])
