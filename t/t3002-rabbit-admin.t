@@ -90,10 +90,12 @@ test_expect_success 'its node is drained, its rabbit disabled' '
 	echo rabbit0 >exp && test_cmp exp out &&
 	drained >out && grep "node.* rabbit: " out &&
 	flux rabbit enable rabbit0 &&
+	dws_wait_status ".rabbits.states.Ready == 2" &&
 	dws_ctl hang-mount node1 off && dws_ctl release PostRun &&
 	dws_ctl wait-idle --timeout 300 && dws_wait_status ".workflows == 0" &&
 	flux rabbit undrain "rabbit[0-1]" 2>err &&
-	grep "node.*: fluxjob-.* is gone, which had not been unmounted there: look" err
+	grep "node.*: fluxjob-.* is gone, which had not been unmounted there: look" err &&
+	drained >out && test ! -s out
 '
 test_expect_success 'only active rabbit jobs can be released' '
 	test_expect_code 1 flux rabbit release --yes $jobid 2>err &&
