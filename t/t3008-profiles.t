@@ -60,6 +60,9 @@ test_expect_success 'containers: what they use, and their limits' '
 		\"postRunTimeoutSeconds\": 0, \"numPorts\": 3,
 		\"spec\": {\"containers\": [{\"name\": \"c\", \"image\": \"i\",
 			\"env\": [{\"name\": \"KEY\", \"value\": \"hush\"}]}]}}" &&
+	profile NnfContainerProfile some "{\"createContainer\": true, \"retryLimit\": 1,
+		\"storages\": [{\"name\": \"DW_JOB_foo_local_storage\", \"optional\": true}],
+		\"spec\": {\"containers\": [{\"name\": \"c\", \"image\": \"i\"}]}}" &&
 	flux rabbit profiles containers >out &&
 	cat >expected <<-\EOF &&
 	CONTAINER       FILE SYSTEM                          NEED START  END RETRY PORTS ONLY FOR
@@ -67,7 +70,8 @@ test_expect_success 'containers: what they use, and their limits' '
 	EOF
 	head -n 2 out | test_cmp expected - &&
 	grep "^foo  *DW_PERSISTENT_foo_persistent_storage yes  *300  300     6     1$" out &&
-	grep "^mine  *30    0     2     3 user 1000, group 100$" out
+	grep "^mine  *30    0     2     3 user 1000, group 100$" out &&
+	grep "^some  *DW_JOB_foo_local_storage  *no " out
 '
 test_expect_success 'guests see them, too, and nobody what is in the pods' '
 	as_guest flux rabbit profiles >both &&
