@@ -187,6 +187,16 @@ test_expect_success 'drain_compute_nodes and soft_drain say what to do' '
 	settled ".badrabbit == \"\"" &&
 	test "$(drained_for "$LINK_REASON")" = 1
 '
+test_expect_success 'a rabbit job avoids a node that is marked only, others do not' '
+	configure "drain_compute_nodes = false" &&
+	settled ".badrabbit == \"node1\"" &&
+	test "$(drained_for "$LINK_REASON")" = "" &&
+	jobid=$(flux submit -N3 -S dw="$DWS_DIRECTIVE" true) &&
+	dws_wait_event $jobid alloc &&
+	test "$(flux jobs -no "{nodelist}" $jobid)" = "node[0,2-3]" &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	flux run -N4 true
+'
 test_expect_success 'drain_queues says where' '
 	configure "drain_queues = []" &&
 	settled ".badrabbit == \"node1\"" &&
