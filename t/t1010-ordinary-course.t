@@ -49,6 +49,12 @@ test_expect_success 'its workflow and rabbits are memos of the job' '
 	flux jobs -no "{user.rabbits}" $jobid >out &&
 	grep -x "rabbit[01]" out
 '
+test_expect_success 'its workflow says whose it is' '
+	flux job info $jobid rabbit_workflow >workflow &&
+	jq -e ".metadata.name == \"$(dws_workflow $jobid)\" and .spec.wlmID == \"flux\"
+		and .spec.jobID == \"$(flux job id --to=f58plain $jobid)\"
+		and .spec.userID == $(id -u) and .spec.groupID == $(id -g)" workflow
+'
 test_expect_success 'resources were rewritten to hold rabbit capacity' '
 	flux job eventlog $jobid >eventlog.out &&
 	grep jobspec-update <eventlog.out >update &&
