@@ -427,6 +427,15 @@ test_expect_success 'a lesser exception does not' '
 	test "$(phase $jobid)" = prolog &&
 	prolog_remove $jobid &&
 	expect $jobid epilog-start &&
+	flux job raise --type=late-note --severity=4 $jobid &&
+	expect $jobid exception -m type=late-note &&
+	test "$(phase $jobid)" = epilog &&
+	dec=$(flux job id --to=dec $jobid) &&
+	jq -e ".jobs[] | select(.id == $dec)
+		| .exception == false and .teardown == false" sync.out &&
+	rpc dws.log >log.json &&
+	jq -e "[.requests[] | select(.payload.jobid == $dec) | .name]
+		== [\"create\", \"setup\", \"post_run\"]" log.json &&
 	epilog_remove $jobid &&
 	expect $jobid clean -v >log &&
 	test_must_fail grep "epilog-finish.*status=1" log
