@@ -37,7 +37,7 @@ submit () {
 # has DIRECTORY FILE: the job's directory, or that below it, has the keys in the file
 has () {
 	flux kvs ls -1 $1 >entries &&
-	grep -vxF -e data -f flux.keys entries | sort >found
+	grep -vxF -e data -f flux.keys entries | sort >found &&
 	diff $2 found
 }
 written () {
