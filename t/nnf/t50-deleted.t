@@ -24,15 +24,18 @@ named () {
 	grep "Computes default/$name was deleted, .*forbidden" dmesg.out
 }
 
-# tampered: a job that is about to mount on a node that there is not
+# tampered: a job that is about to mount on a node that there is not. Without the agent
+# it does not get past DataIn meanwhile.
 tampered () {
 	jobid=$(nnf_submit "$SLOW" -N2 --requires=rank:0-1 true) &&
 	name=$(dws_workflow $jobid) &&
 	rig until workflows $name ".status.state == \"DataIn\"" &&
+	kill -STOP $(cat "$DWS_TMP/agent.pid") &&
 	rig get computes $name >computes.json &&
 	jq -c "{data}" computes.json >computes &&
 	rig patch computes $name \
 		"{\"data\": [{\"name\": \"compute-01\"}, {\"name\": \"nobody\"}]}" &&
+	kill -CONT $(cat "$DWS_TMP/agent.pid") &&
 	rig until workflows $name ".status.state == \"PreRun\"
 		and (.status.message | contains(\"unable to mount\"))"
 }
