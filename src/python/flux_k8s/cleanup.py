@@ -96,13 +96,16 @@ def _unless_gone(call: Any, name: str, *args: Any, **options: Any) -> Any:
         return None
 
 
-def _read(workflow: Object, api: Any, handle: Any, of: str | None) -> Object | None:
-    """The workflow as it is now, checked; None if it is gone."""
-    name = workflow["metadata"]["name"]
-    found = _unless_gone(api.get_namespaced_custom_object, name)
+def _read(
+    workflow: Object, k8s_api: Any, handle: Any, of_instance: str | None
+) -> tuple[Any, Object | None]:
+    """The client to use, and the workflow as it is now, checked; None if it is gone."""
+    handle = open_handle(handle)
+    api = _api(k8s_api, handle)
+    found = _unless_gone(api.get_namespaced_custom_object, workflow["metadata"]["name"])
     if found is not None:
-        _check(found, handle, of)
-    return found  # type: ignore[no-any-return]
+        _check(found, handle, of_instance)
+    return api, found
 
 
 def _release(workflow: Object, api: Any, spec: Object) -> None:
@@ -136,9 +139,7 @@ def teardown_workflow(
         kubernetes.client.ApiException: Kubernetes refuses. 409: somebody has changed
             the workflow meanwhile, so look again.
     """
-    handle = open_handle(handle)
-    api = _api(k8s_api, handle)
-    found = _read(workflow, api, handle, of_instance)
+    api, found = _read(workflow, k8s_api, handle, of_instance)
     if found is not None:
         _release(found, api, {"desiredState": TEARDOWN})
 
@@ -156,9 +157,7 @@ def delete_workflow(
     Raises:
         CleanupError: its Teardown is not done, either.
     """
-    handle = open_handle(handle)
-    api = _api(k8s_api, handle)
-    found = _read(workflow, api, handle, of_instance)
+    api, found = _read(workflow, k8s_api, handle, of_instance)
     if found is None:
         return
     name = found["metadata"]["name"]

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from flux_k8s import dws
-from flux_k8s.crd import RESOURCES
+from flux_k8s.crd import DEFAULT_VERSIONS, RESOURCES
 
 if TYPE_CHECKING:
     from flux_k8s import shapes
 
 _RESOURCE = RESOURCES["directivebreakdowns"]
-_DEFAULT_VERSION = "v1alpha7"
 
 GIB = 1 << 30
 # Labels of allocation sets, by the file system that they are of.
@@ -116,7 +115,7 @@ def fetch_breakdowns(
     for ref in status.get("directiveBreakdowns") or []:
         yield k8s_api.get_namespaced_custom_object(
             _RESOURCE.group,
-            version or _DEFAULT_VERSION,
+            version or DEFAULT_VERSIONS[_RESOURCE.group],
             ref["namespace"],
             _RESOURCE.plural,
             ref["name"],
