@@ -2,14 +2,10 @@
 # to be started.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# dws_clock: flux-core lets modules prefer the C library to what is preloaded, unless
-# told not to.
 dws_clock () {
-    ${CC:-cc} -shared -fPIC -o "$DWS_TMP/jump-clock.so" \
-        "$DWS_SRCDIR/t/scripts/jump-clock.c" -ldl >&2 || exit 1
-    export JUMP_CLOCK=$DWS_TMP/clock FLUX_LOAD_WITH_DEEPBIND=0
+    export JUMP_CLOCK=$DWS_TMP/clock
     dws_jump 0
-    export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/jump-clock.so
+    dws_preload jump-clock
 }
 
 # dws_jump SECONDS: so far off is the wall clock of all processes from now on.

@@ -1,7 +1,7 @@
 # Requests as the owner of the instance sends them, and as other users do.
 # SPDX-License-Identifier: LGPL-3.0-only
 
-# rpc TOPIC [PAYLOAD [RANK]]: sends a request, and prints the answer.
+# rpc TOPIC [PAYLOAD]: sends a request, and prints the answer.
 rpc () {
 	dws_wait 300 flux python "$DWS_SRCDIR/t/scripts/rpc.py" "$@"
 }
@@ -24,9 +24,6 @@ dws_guests () {
 # dws_names: for dws_config. Users' names come from t/scripts/slow-names.c, which
 # SLOW_NAMES tells what to do.
 dws_names () {
-	${CC:-cc} -shared -fPIC -o "$DWS_TMP/slow-names.so" \
-		"$DWS_SRCDIR/t/scripts/slow-names.c" -ldl >&2 || exit 1
-	# flux-core lets modules prefer the C library to what is preloaded, unless told not to.
-	export SLOW_NAMES=$DWS_TMP/slow FLUX_LOAD_WITH_DEEPBIND=0
-	export LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}$DWS_TMP/slow-names.so
+	export SLOW_NAMES=$DWS_TMP/slow
+	dws_preload slow-names
 }
