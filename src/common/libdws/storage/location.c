@@ -217,15 +217,13 @@ static bool is_lustre (const char *label)
 }
 
 /* Lower 'allowed' (of each rabbit the number of nodes that may mount) to what the
- * set has there: nothing, or for each of its allocations a node. All nodes can
- * mount a set of Lustre. Returns 1, or 0 if every node reaches the set: Lustre that
- * was not made for the job.
+ * set has there: nothing, or for each of its allocations a node. Returns 1, or 0 if
+ * every node reaches the set, as it does one of Lustre.
  */
 static int restrict_rabbits (int64_t *allowed,
                              const struct dws_topology *topo,
                              json_t *servers,
                              const struct location *loc,
-                             bool own,
                              dws_error_t *error)
 {
     size_t n = dws_topology_count (topo);
@@ -239,7 +237,7 @@ static int restrict_rabbits (int64_t *allowed,
     if (!(set = find_set (servers, loc, error)))
         return -1;
     (void)json_unpack (set, "{s:s}", "label", &label);
-    if (!own && is_lustre (label))
+    if (is_lustre (label))
         return 0;
     storage = json_object_get (set, "storage");
     if (!(holds = calloc (n + 1, sizeof (*holds))))
@@ -399,8 +397,7 @@ static json_t *locate (json_t *breakdowns, json_t *servers,
                                       error);
 
             if (rc > 0)
-                rc = restrict_rabbits (allowed, v->topo, servers, &loc,
-                                       v->own, error);
+                rc = restrict_rabbits (allowed, v->topo, servers, &loc, error);
             if (rc < 0)
                 goto done;
             any |= rc > 0;

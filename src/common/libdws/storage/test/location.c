@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "libdws/storage/first.h"
 #include "libdws/storage/location.h"
 #include "libdws/test/util.h"
 
@@ -182,14 +183,29 @@ static void test_network (void **state)
     json_decref (mapping);
 }
 
+/* A set with so many allocations on r1, which a[1-2] hang on, and on r2, of a3.
+ */
+static json_t *pack_servers (const char *name, const char *label, int count1,
+                             int count2)
+{
+    return json_pack ("[{s:{s:s} s:{s:[{s:s s:[{s:s s:i} {s:s s:i}]}]}}]",
+                      "metadata", "name", name,
+                      "spec",
+                        "allocationSets",
+                          "label", label,
+                          "storage",
+                            "name", "r1", "allocationCount", count1,
+                            "name", "r2", "allocationCount", count2);
+}
+
 /* Of a rabbit with N allocations N nodes can mount, if it is not Lustre.
  */
 static void test_allocations (void **state)
 {
     static const struct {
         const char *label;
-        int count1;             // allocations on r1, which a[1-2] hang on
-        int count2;             // on r2, of a3
+        int count1;
+        int count2;
         int nodes;
         const char *want;
     } tab[] = {
@@ -208,15 +224,8 @@ static void test_allocations (void **state)
     json_t *breakdowns = J ("[" PERSISTENT (LOCATION ("p", 0, PHYSICAL)) "]");
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        json_t *servers = json_pack (
-            "[{s:{s:s} s:{s:[{s:s s:[{s:s s:i} {s:s s:i}]}]}}]",
-            "metadata", "name", "p",
-            "spec",
-              "allocationSets",
-                "label", tab[i].label,
-                "storage",
-                  "name", "r1", "allocationCount", tab[i].count1,
-                  "name", "r2", "allocationCount", tab[i].count2);
+        json_t *servers = pack_servers ("p", tab[i].label, tab[i].count1,
+                                        tab[i].count2);
         dws_error_t e = { "" };
         json_t *o = dws_location_constraint (breakdowns, servers, topo,
                                              tab[i].nodes, &e);
@@ -236,12 +245,53 @@ static void test_allocations (void **state)
     json_decref (mapping);
 }
 
+/* Storage that was made before the job has nodes restricts them as any other does.
+ */
+static void test_first (void **state)
+{
+    static const struct {
+        const char *label;
+        const char *want;
+    } tab[] = {
+        { "xfs", "{'hostlist': ['a[2-3]']}" },
+        { "gfs2", "{'hostlist': ['a[2-3]']}" },
+        { "else", "{'hostlist': ['a[1-3]']}" },
+        { "ost", "null" },
+        { "mdt", "null" },
+        { "mgt", "null" },
+        { "mgtmdt", "null" },
+    };
+    json_t *mapping = J (mapping_text);
+    struct dws_topology *topo = dws_topology_create (mapping, NULL);
+    json_t *breakdowns = J ("[" JOBDW (LOCATION ("own", 0, PHYSICAL)) "]");
+    json_t *goodness = json_pack ("{s:i s:i s:i s:i}",
+                                  "a1", DWS_POOL_DOWN,
+                                  "a2", DWS_POOL_IDLE,
+                                  "a3", DWS_POOL_IDLE,
+                                  "b9", DWS_POOL_IDLE);
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *servers = pack_servers ("own", tab[i].label, 1, 1);
+        json_t *o = dws_location_first (breakdowns, servers, topo, goodness, 2,
+                                        NULL);
+
+        assert_json (o, tab[i].want);
+        json_decref (o);
+        json_decref (servers);
+    }
+    json_decref (goodness);
+    json_decref (breakdowns);
+    dws_topology_destroy (topo);
+    json_decref (mapping);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_table),
         cmocka_unit_test (test_network),
         cmocka_unit_test (test_allocations),
+        cmocka_unit_test (test_first),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }
