@@ -220,6 +220,11 @@ static json_t *location_constraint (struct call *call)
                                     &call->error);
 }
 
+static json_t *is_lustre (struct call *call)
+{
+    return json_boolean (dws_location_lustre (json_string_value (call->args[0])));
+}
+
 static json_t *daemons_units (struct call *call)
 {
     return dws_daemons_units (call->args[0], call->args[1], &call->error);
@@ -454,6 +459,7 @@ static const struct function {
     { "allocation_reserved", allocation_reserved, { "R", "rabbitmapping" } },
     { "location_constraint", location_constraint,
       { "breakdowns", "servers", "rabbitmapping" } },
+    { "is_lustre", is_lustre, { "label" } },
     { "daemons_units", daemons_units, { "breakdowns", "daemons" } },
     { "drives", drives, { "status" } },
     { "taken", taken, { "servers" } },

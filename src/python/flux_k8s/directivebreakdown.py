@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 _RESOURCE = RESOURCES["directivebreakdowns"]
 
 GIB = 1 << 30
-# Labels of allocation sets, by the file system that they are of.
+# Labels of allocation sets that are not of Lustre.
 PER_COMPUTE_TYPES = ("xfs", "gfs2", "raw")
-LUSTRE_TYPES = ("ost", "mdt", "mgt", "mgtmdt")
 
 
 class AllocationStrategy(enum.Enum):
@@ -54,9 +53,9 @@ class ResourceLimits:
     def increment(self, attr: str, capacity: int) -> None:
         """Ask for more: an allocation set's label and GiB, which are per node but for
         Lustre. Raises AttributeError for another label."""
-        strategy = AllocationStrategy.PER_COMPUTE
-        if attr in LUSTRE_TYPES:
-            strategy = AllocationStrategy.ACROSS_SERVERS
+        name, strategy = attr, AllocationStrategy.PER_COMPUTE
+        if dws.is_lustre(attr):
+            name, strategy = "lustre", AllocationStrategy.ACROSS_SERVERS
         elif attr not in PER_COMPUTE_TYPES:
             raise AttributeError(attr)
         self._sets.append(
@@ -66,7 +65,6 @@ class ResourceLimits:
                 "minimumCapacity": int(capacity * GIB),
             }
         )
-        name = "lustre" if attr in LUSTRE_TYPES else attr
         setattr(self, name, getattr(self, name) + capacity)
 
     def validate(self, nodecount: int) -> None:
@@ -86,7 +84,7 @@ _SLOT = [
 def check_is_lustre(breakdown_alloc_sets: list[dict[str, Any]]) -> bool:
     """Whether `status.storage.allocationSets` of a breakdown make a Lustre file
     system."""
-    return any(alloc["label"] in LUSTRE_TYPES for alloc in breakdown_alloc_sets)
+    return any(dws.is_lustre(alloc["label"]) for alloc in breakdown_alloc_sets)
 
 
 def _breakdown(alloc_sets: list[dict[str, Any]]) -> dict[str, Any]:

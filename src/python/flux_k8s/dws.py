@@ -277,6 +277,11 @@ def taken(servers: Json) -> dict[str, int]:
     return cast("dict[str, int]", _call("taken", servers))
 
 
+def is_lustre(label: str) -> bool:
+    """Whether an allocation set with this label is a part of a Lustre file system."""
+    return cast(bool, _call("is_lustre", label))
+
+
 def config_faults(table: Json) -> list[str]:
     """What is wrong with the configuration table [rabbit], a text for each
     fault. The files that it names are not looked at."""

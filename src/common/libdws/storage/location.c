@@ -203,13 +203,11 @@ static json_t *find_set (json_t *servers,
     return NULL;
 }
 
-/* Is a set with this label a part of a Lustre file system?
- */
-static bool is_lustre (const char *label)
+bool dws_location_lustre (const char *label)
 {
     static const char *const parts[] = { "mgt", "mdt", "mgtmdt", "ost" };
 
-    for (size_t i = 0; i < sizeof (parts) / sizeof (parts[0]); i++) {
+    for (size_t i = 0; label && i < sizeof (parts) / sizeof (parts[0]); i++) {
         if (strcmp (label, parts[i]) == 0)
             return true;
     }
@@ -237,7 +235,7 @@ static int restrict_rabbits (int64_t *allowed,
     if (!(set = find_set (servers, loc, error)))
         return -1;
     (void)json_unpack (set, "{s:s}", "label", &label);
-    if (is_lustre (label))
+    if (dws_location_lustre (label))
         return 0;
     storage = json_object_get (set, "storage");
     if (!(holds = calloc (n + 1, sizeof (*holds))))

@@ -15,10 +15,15 @@
 #ifndef LIBDWS_LOCATION_H
 #define LIBDWS_LOCATION_H
 
+#include <stdbool.h>
 #include <jansson.h>
 
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
+
+/* Is an allocation set with this label (NULL: none) a part of a Lustre file system?
+ */
+bool dws_location_lustre (const char *label);
 
 /* The Servers objects that must be read before dws_location_constraint() can
  * tell: a new array of {"name", "namespace"}, each once, mostly empty.
