@@ -98,6 +98,11 @@ test_expect_success 'two jobs share a node, cores are not given twice' '
 	end $a $b
 '
 test_expect_success 'GiB are taken from the rabbits of the nodes' '
+	a=$(submit_gib 3 10) &&
+	expect $a alloc &&
+	test "$(ranks $a)" = "[0-2]" &&
+	test "$(free_gib)" = "[80,90]" &&
+	end $a &&
 	a=$(submit_gib 2 40) &&
 	expect $a alloc &&
 	test "$(ranks $a)" = "[0-1]" &&
