@@ -55,17 +55,25 @@ test_expect_success FLUXION 'ssds, which begin as down, are up for good rabbits'
 	test "$(find_in_graph status=down ssd)" = "" &&
 	test "$(find_in_graph property=badrabbit node)" = ""
 '
-# 45 GiB over 3 nodes are 15 for each, so each gets one ssd: 50 GiB are set
-# aside on the rabbit with two of the nodes and 25 on the other. One target on
-# each rabbit would be of 23 GiB, which fits.
+# held RABBIT GIB: the job has no more there
+held () {
+	jq -e "[.spec.allocationSets[] | .allocationSize as \$size | .storage[]
+		| select(.name == \"$1\") | \$size * .allocationCount]
+		| add <= $2 * 1073741824" servers.out
+}
+# 60 GiB and the other targets over 3 nodes are less than 25 for each, so each gets one
+# ssd: 50 GiB are set aside on the rabbit with two of the nodes, 25 on the other. One
+# target on each rabbit would be of 30 GiB, for which both have room.
 test_expect_success FLUXION 'the job runs with its storage in its ssds' '
 	dws_ctl hold PreRun &&
-	jobid=$(flux submit -N3 \
-		-S dw="#DW jobdw type=lustre capacity=45GiB name=scratch" true) &&
+	jobid=$(flux submit -N3 --requires=rank:0-2 \
+		-S dw="#DW jobdw type=lustre capacity=60GiB name=scratch" true) &&
 	dws_ctl wait-state $(dws_workflow $jobid) PreRun --timeout 300 &&
 	flux job info $jobid R >R.out &&
 	jq -e ".scheduling.graph.nodes
-		| map(select(.metadata.type == \"ssd\")) | length >= 3" <R.out &&
+		| map(select(.metadata.type == \"ssd\")) | length == 3" <R.out &&
+	dws_k8s get servers $(dws_workflow $jobid)-0 >servers.out &&
+	held rabbit0 50 && held rabbit1 25 &&
 	dws_ctl release PreRun &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid
