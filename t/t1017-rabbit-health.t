@@ -58,7 +58,8 @@ test_expect_success 'rabbit jobs avoid them, others do not' '
 test_expect_success 'a job that needs them waits until they are back' '
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_wait_event $jobid priority &&
-	test "$(flux jobs -no "{state}" $jobid)" != INACTIVE &&
+	flux run -N2 -S dw="$DWS_DIRECTIVE" true &&
+	test "$(flux jobs -no "{state}" $jobid)" = SCHED &&
 	dws_ctl rabbit rabbit0 up &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid &&
