@@ -74,7 +74,14 @@ test_expect_success 'a job is what the plugins make of it' '
 	flux job wait-event -t 60 $jobid clean &&
 	flux job info $jobid jobspec >jobspec &&
 	jq -e ".attributes.system | .mark == [\"one\", $(id -u), 5, 2] and
-		.duration == 90" jobspec
+		.duration == 90" jobspec &&
+	flux job eventlog -f json $jobid >eventlog && head -n 1 eventlog >first &&
+	jq -e ".name == \"submit\" and .context.userid == $(id -u) and
+		.context.urgency == 5" first
+'
+test_expect_success 'what was asked for is kept, too' '
+	flux job info --original $jobid jobspec >original &&
+	jq -e ".attributes.system | (has(\"mark\") or .duration == 90) | not" original
 '
 test_expect_success 'they can refuse it, with a reason' '
 	test_must_fail flux submit -S refuse=fun true 2>err &&
