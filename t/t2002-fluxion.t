@@ -46,7 +46,11 @@ test_expect_success FLUXION 'with ssds up, a job gets nodes next to them' '
 	flux job info $jobid R >R.job &&
 	jq -r ".execution.nodelist[]" R.job >nodes &&
 	echo "node[0-2]" >expected &&
-	test_cmp expected nodes
+	test_cmp expected nodes &&
+	jq -r ".scheduling.graph.nodes[].metadata | select(.type == \"node\")
+		| .paths.containment" R.job | sort >places &&
+	printf "/c/chassis%s\n" 0/node0 0/node1 1/node2 >expected &&
+	test_cmp expected places
 '
 test_expect_success FLUXION 'whole ssds are set aside: two of 10 for 15 GiB' '
 	jq -r ".scheduling.graph.nodes[].metadata | select(.type == \"ssd\")
