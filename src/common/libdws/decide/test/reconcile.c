@@ -63,14 +63,17 @@ static void test_course (void **state)
 static void test_cancelled (void **state)
 {
     for (int s = DWS_STATE_PROPOSAL; s < DWS_STATE_TEARDOWN; s++) {
-        struct facts f = facts (DWS_PHASE_EPILOG, s, false);
-        f.job.run_started = false;
-        assert_string_equal (decide (&f, 1001.), "save teardown");
-        f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
-        f.job.saved = DWS_SAVED_LAST;
-        assert_string_equal (decide (&f, 1001.), "");
-        f.wf.name = NULL;
-        assert_string_equal (decide (&f, 1001.), "epilog-remove");
+        for (int ready = 0; ready < 2; ready++) {
+            struct facts f = facts (DWS_PHASE_EPILOG, s, ready);
+
+            f.job.run_started = false;
+            assert_string_equal (decide (&f, 1001.), "save teardown");
+            f.job.busy = DWS_BUSY (DWS_ACT_TEARDOWN);
+            f.job.saved = DWS_SAVED_LAST;
+            assert_string_equal (decide (&f, 1001.), "");
+            f.wf.name = NULL;
+            assert_string_equal (decide (&f, 1001.), "epilog-remove");
+        }
     }
 }
 
