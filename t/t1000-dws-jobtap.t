@@ -187,7 +187,9 @@ finish status=0\|epilog-start\|epilog-finish.*\| clean" log >events &&
 	epilog-finish description="dws-epilog" status=0
 	 clean
 	EOT
-	test_cmp expected events
+	test_cmp expected events &&
+	awk "/epilog-start/ { e = NR } / release / { r = NR }
+		END { exit !(e && e < r) }" log
 '
 test_expect_success 'the service got all three requests' '
 	dec=$(flux job id --to=dec $waiting) &&
@@ -399,14 +401,14 @@ test_expect_success 'cancelled while running, the epilog follows the tasks' '
 	test "$(phase $jobid)" = running &&
 	flux cancel $jobid &&
 	expect $jobid epilog-start &&
-	flux job eventlog $jobid >log &&
-	awk "/exception/ { x = NR } / finish status/ { f = NR }
-		/epilog-start/ { e = NR }
-		END { exit !(x && x < f && f < e) }" log &&
 	rpc dws.wait "{\"name\": \"post_run\", \"jobid\": \"$jobid\"}" >post &&
 	jq -e ".run_started == true" post &&
 	epilog_remove $jobid &&
-	expect $jobid clean
+	expect $jobid clean &&
+	flux job eventlog $jobid >log &&
+	awk "/exception/ { x = NR } / finish status/ { f = NR }
+		/epilog-start/ { e = NR } / release / { r = NR }
+		END { exit !(x && x < f && f < e && e < r) }" log
 '
 test_expect_success 'an exception in the epilog asks for teardown' '
 	jobid=$(submit_dw true) &&
