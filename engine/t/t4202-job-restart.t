@@ -23,6 +23,7 @@ test_expect_success SOLO 'kill an instance with jobs in many states' '
 	flux job wait-event -q -t 300 $(cat running) start
 	flux submit -N2 --exclusive true >pending
 	flux queue stop -m testing
+	flux kvs put answered=well
 	kill -9 $(flux getattr broker.pid)
 	EOF
 	test_expect_code 137 instance first.sh
@@ -33,6 +34,7 @@ test_expect_success SOLO 'all are there again, and go on' '
 	flux jobs -a -no "{id.f58plain} {state}" >state.out &&
 	sort <state.out >jobs
 	flux queue status >status
+	flux kvs get answered >answered
 	flux queue start
 	! flux job wait-event -q -t 300 $(cat running) nosuch
 	flux job wait-event -q -t 300 $(cat running) clean
@@ -48,6 +50,7 @@ test_expect_success SOLO 'all are there again, and go on' '
 	instance second.sh &&
 	test "$(wc -l <jobs)" = 4 &&
 	grep "stopped: testing" status &&
+	grep well answered &&
 	test "$(sort -u results)" = COMPLETED &&
 	test "$(cat lost)" = FAILED &&
 	test_must_be_empty log
