@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
 import pathlib
@@ -124,8 +125,8 @@ def test_no_shell_sees_a_command(api: Api) -> None:
     job.remove()
 
 
-def test_files_of_the_token(api: Api) -> None:
-    name = profile(api, shell("one", "cat $(TOKEN_KEY_PATH)"))
+def with_token(api: Api, name: str) -> Job:
+    """A job with a token and a container of that profile, up to PostRun."""
     job = Job(
         api,
         f"wf{next(_numbers)}",
@@ -135,7 +136,55 @@ def test_files_of_the_token(api: Api) -> None:
     job.wait("Proposal")
     job.give({"rabbit0": 1}, ["node0"])
     job.through("PostRun")
+    return job
+
+
+def test_files_of_the_token(api: Api) -> None:
+    name = profile(api, shell("one", "cat $(TOKEN_KEY_PATH)"))
+    job = with_token(api, name)
     assert "EC PRIVATE KEY" in log(api, job, "one")
+    job.remove()
+
+
+# Serves HTTPS as a program of NNF's user containers does, prints what it is sent, and
+# ends then. It says no at first.
+SERVER = """
+import http.server, os, ssl
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    answers = [503, 200]
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        print(self.path, body.decode(), self.headers["X-Auth-Type"], flush=True)
+        print(self.headers["Authorization"], flush=True)
+        self.send_response(self.answers.pop(0))
+        self.end_headers()
+
+    def log_message(self, *words):
+        pass
+
+at = "127.0.0.1", int(os.environ["NNF_CONTAINER_PORTS"])
+server = http.server.HTTPServer(at, Handler)
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain(os.environ["TLS_CERT_PATH"], os.environ["TLS_KEY_PATH"])
+server.socket = context.wrap_socket(server.socket, server_side=True)
+while Handler.answers:
+    server.handle_request()
+"""
+
+
+def test_a_program_that_goes_on_is_asked_to_end(api: Api) -> None:
+    """As often as it takes; by HTTPS, with the token of the job."""
+    container = {"name": "one", "command": [sys.executable, "-c", SERVER]}
+    name = profile(api, container, numPorts=1)
+    job = with_token(api, name)
+    secret = api.core.read_namespaced_secret(f"{job.name}-token", "default")
+    token = base64.b64decode(secret.data["token"]).decode()
+    assert log(api, job, "one").split("\n") == [
+        *('/shutdown {"message": "shutdown"} XOAUTH2', f"Bearer {token}") * 2,
+        "",
+    ]
     job.remove()
 
 

@@ -89,11 +89,15 @@ def expand(text: str, env: dict[str, str]) -> str:
 class Runner:
     """Runs the containers of pods. Belongs to the event loop it is used in."""
 
-    def __init__(self, mounts: Mounts, folder: str) -> None:
+    def __init__(
+        self, mounts: Mounts, folder: str, certificate: tuple[bytes, bytes]
+    ) -> None:
         """
         Args:
             folder: for a private folder of each pod.
+            certificate: by which all of them are known, and its key.
         """
+        self.certificate = certificate
         self._mounts = mounts
         self._folder = os.path.realpath(folder)
         self._pods: dict[str, _Pod] = {}

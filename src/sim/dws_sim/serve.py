@@ -58,7 +58,10 @@ def runner_of(args: argparse.Namespace, mounts: Mounts) -> Runner | None:
         return None
     if not args.root:
         raise ValueError("--containers run needs --root")
-    return Runner(mounts, os.path.join(args.root, "containers"))
+    from dws_sim.tls import Authority
+
+    certificate = Authority().containers()
+    return Runner(mounts, os.path.join(args.root, "containers"), certificate)
 
 
 async def _serve(

@@ -190,7 +190,8 @@ class Simulator:
         if state is not None:
             state.follow(self.store)
         if not known:
-            world.populate(self.store, machine, system_status, tester)
+            certificate = runner.certificate if runner else (b"", b"")
+            world.populate(self.store, machine, system_status, tester, certificate)
         self._runner: web.AppRunner | None = None
         self._site: web.TCPSite | None = None
         self._context: ssl.SSLContext | None = None

@@ -94,6 +94,12 @@ class Authority:
         names = x509.SubjectAlternativeName([loopback, x509.DNSName("localhost")])
         return self._issue("dws-sim", names)
 
+    def containers(self) -> tuple[bytes, bytes]:
+        """What all containers on 127.0.0.1 are known by, with this authority, as the
+        same Secret says whom to trust; and the key."""
+        identity = self.server()
+        return identity.certificate + self.pem, identity.key
+
     def server_context(self) -> ssl.SSLContext:
         """A context for a server on 127.0.0.1, whose clients may show a
         certificate of this authority."""

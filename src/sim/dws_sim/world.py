@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import dataclass, field
 from typing import Any
@@ -216,11 +217,23 @@ def _named(name: str, namespace: str = "", **body: Any) -> Object:
     return {"metadata": meta, **body}
 
 
+# A certificate and its key, in PEM.
+Certificate = tuple[bytes, bytes]
+
+
 def objects(
-    machine: Machine, system_status: bool = True, tester: bool = False
+    machine: Machine,
+    system_status: bool = True,
+    tester: bool = False,
+    certificate: Certificate = (b"", b""),
 ) -> list[tuple[str, Object]]:
     """What a system has before the first job, but for its Storages: kind and
-    object, in the order in which they can be created."""
+    object, in the order in which they can be created.
+
+    Args:
+        certificate: by which containers are known that run.
+    """
+    files = zip(("tls.crt", "tls.key"), certificate)
     names = [*NAMESPACES_OF_A_SYSTEM, *machine.rabbits, *machine.nodes]
     reference = {
         "kind": "SystemConfiguration",
@@ -260,7 +273,7 @@ def objects(
                 TLS_SECRET,
                 "default",
                 type="kubernetes.io/tls",
-                data={"tls.crt": "", "tls.key": ""},
+                data={name: base64.b64encode(pem).decode() for name, pem in files},
             ),
         ),
     ]
@@ -286,12 +299,16 @@ def storages(machine: Machine, config: Object) -> list[Object]:
 
 
 def populate(
-    store: Store, machine: Machine, system_status: bool = True, tester: bool = False
+    store: Store,
+    machine: Machine,
+    system_status: bool = True,
+    tester: bool = False,
+    certificate: Certificate = (b"", b""),
 ) -> None:
-    """Create what a system has before the first job."""
+    """Create what a system has before the first job: objects()."""
     for custom in custom_resources():
         store.create(DEFINITIONS, "", established(custom))
-    for plural, obj in objects(machine, system_status, tester):
+    for plural, obj in objects(machine, system_status, tester, certificate):
         namespace = obj["metadata"].get("namespace", "")
         store.create(RESOURCES[plural], namespace, obj)
     res = RESOURCES["systemconfigurations"]

@@ -29,6 +29,7 @@ from dws_sim.controllers.datamovement import GLOBAL_ROOTS
 from dws_sim.controllers.podspec import NODE_LABEL, Pods, Volume
 from dws_sim.controllers.ports import ports_of, release_ports, request_ports
 from dws_sim.controllers.profiles import pin_profile
+from dws_sim.controllers.shutdown import AGAIN_S, ask_to_end
 from dws_sim.controllers.step import Command, Step, Wait
 from dws_sim.jsontree import Object, edit, parse_time
 from dws_sim.schema.resources import NNF_GROUP
@@ -505,9 +506,10 @@ class Container(Command):
             await self._set_limit(step, job, limit)
         if not left:
             return None
+        again_s = AGAIN_S if await ask_to_end(step) else None
         if "mpiSpec" in data:
-            return Wait(f"pending MPIJob completion for {self._of(step)}")
-        return Wait("pending container finish")
+            return Wait(f"pending MPIJob completion for {self._of(step)}", again_s)
+        return Wait("pending container finish", again_s)
 
     async def _results(self, step: Step) -> None:
         """Raise ResourceError if a Job has failed. Users are told only of those

@@ -1,0 +1,54 @@
+# What asks the programs in user containers to end when their job has.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""POST /shutdown."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import ssl
+
+import aiohttp
+
+from dws_sim.controllers.common import TLS_SECRET
+from dws_sim.controllers.step import Step
+
+log = logging.getLogger("dws-sim.shutdown")
+
+# NNF waits for an answer so long, and asks again after this.
+TIMEOUT_S = 1.0
+AGAIN_S = 2.0
+
+
+async def ask_to_end(step: Step) -> bool:
+    """Ask on each port that the containers of a workflow have: all are this machine's.
+    What comes of it does not matter, as a program need not listen. Returns whether
+    there was somebody to ask: containers that only play have no certificate."""
+    status = step.workflow["status"]
+    ports = status.get("env", {}).get("NNF_CONTAINER_PORTS", "")
+    if not ports:
+        return False
+    secret = await step.cluster.get("secrets", "default", TLS_SECRET) or {}
+    certificate = base64.b64decode(secret.get("data", {}).get("tls.crt", "")).decode()
+    if not certificate:
+        return False
+    headers = {}
+    if named := status.get("workflowToken"):
+        where = named["secretNamespace"], named["secretName"]
+        token = (await step.cluster.get("secrets", *where) or {}).get("data", {})
+        words = base64.b64decode(token.get("token", "")).decode()
+        headers = {"Authorization": f"Bearer {words}", "X-Auth-Type": "XOAUTH2"}
+    context = ssl.create_default_context(cadata=certificate)
+    limit = aiohttp.ClientTimeout(total=TIMEOUT_S)
+    async with aiohttp.ClientSession(timeout=limit, headers=headers) as session:
+        for port in ports.split(","):
+            url = f"https://127.0.0.1:{port}/shutdown"
+            try:
+                async with session.post(
+                    url, json={"message": "shutdown"}, ssl=context
+                ) as answer:
+                    log.debug("%s: %d", url, answer.status)
+            except (aiohttp.ClientError, asyncio.TimeoutError) as exc:
+                log.debug("%s: %s", url, exc)
+    return True
