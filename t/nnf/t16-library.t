@@ -58,6 +58,12 @@ test_expect_success 'a workflow that nobody looks after is torn down, then delet
 	dws_until cleaned "fluxjob-4242: delete_workflow" &&
 	dws_until saw "^fluxjob-4242 deleted"
 '
+# It goes when its job is let go.
+is_deleted () {
+	site who_holds $jobid >out &&
+	grep -x "$jobid True Proposal Setup DataIn PreRun PostRun DataOut Teardown" out
+}
+
 test_expect_success 'the job is ended through the module, its times can be read' '
 	cat >give_up.py <<-EOF &&
 	import flux, sys
@@ -67,8 +73,7 @@ test_expect_success 'the job is ended through the module, its times can be read'
 	EOF
 	flux python give_up.py $jobid &&
 	dws_wait_event $jobid clean &&
-	site who_holds $jobid >out &&
-	grep -x "$jobid True Proposal Setup DataIn PreRun PostRun DataOut Teardown" out &&
+	dws_until is_deleted &&
 	kill $(cat "$DWS_TMP/watch.pid") &&
 	rm "$DWS_TMP/watch.pid" &&
 	nnf_clean
