@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from dws_sim.controllers.shutdown import trust
 from dws_sim.mounts import Mounts
 from dws_sim.processes import expand
 from sim_support import LIMIT_S, SOURCE, Api, Job, Sim, error_in
@@ -186,6 +187,15 @@ def test_a_program_that_goes_on_is_asked_to_end(api: Api) -> None:
         "",
     ]
     job.remove()
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [{}, {"data": None}]
+    + [{"data": {"tls.crt": text}} for text in ("", "none", "eA==", "=", None)],
+)
+def test_without_a_certificate_nobody_is_asked(secret: dict[str, Any]) -> None:
+    assert trust(secret) is None
 
 
 def running(api: Api, **data: Any) -> tuple[Job, int]:
