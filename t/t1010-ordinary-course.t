@@ -83,7 +83,7 @@ test_expect_success 'twenty jobs at once all end clean' '
 	done &&
 	dws_clean
 '
-test_expect_success 'nothing that Kubernetes sent had to be decoded to be passed on' '
-	dws_wait_status ".agent.api.requests > 200 and .agent.api.decoded == 0"
+test_expect_success 'nothing that Kubernetes sent was refused' '
+	dws_wait_status ".agent.api.requests > 200 and .agent.api.refused == 0"
 '
 test_done

@@ -99,7 +99,7 @@ test_expect_success 'without the right to patch Servers too' '
 test_expect_success 'nothing is left of them' '
 	kube_clean
 '
-test_expect_success 'nothing that Kubernetes sent had to be decoded to be passed on' '
-	dws_wait_status ".agent.api.requests > 40 and .agent.api.decoded == 0"
+test_expect_success 'nothing that Kubernetes sent was refused' '
+	dws_wait_status ".agent.api.requests > 40 and .agent.api.refused == 0"
 '
 test_done

@@ -72,7 +72,7 @@ class Follower:
                 for kind, obj in events:
                     self._version = obj["metadata"]["resourceVersion"]
                     if kind != "BOOKMARK":
-                        self._queue.put(("workflow", time.time(), (kind, obj.whole())))
+                        self._queue.put(("workflow", time.time(), (kind, obj)))
 
     def _watch_job(self) -> None:
         for event in flux.job.event_watch(flux.Flux(), self._jobid):

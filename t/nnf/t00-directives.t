@@ -134,7 +134,7 @@ test_expect_success 'nothing is left' '
 	rig delete lustrefilesystems global &&
 	nnf_clean
 '
-test_expect_success 'nothing that Kubernetes sent had to be decoded to be passed on' '
-	dws_wait_status ".agent.api.requests > 100 and .agent.api.decoded == 0"
+test_expect_success 'nothing that Kubernetes sent was refused' '
+	dws_wait_status ".agent.api.requests > 100 and .agent.api.refused == 0"
 '
 test_done

@@ -37,9 +37,6 @@ class FakeKube:
             raise ApiError(404, "NotFound", f"{plural} {name} not found")
         return self.objects[name]
 
-    async def apass(self, plural, namespace, name):
-        return await self.aget(plural, namespace, name)
-
     async def acreate(self, plural, namespace, obj):
         name = obj["metadata"]["name"]
         self._enter("create", name)
@@ -108,6 +105,24 @@ def test_results_carry_no_managed_fields():
     kube = FakeKube({"w": workflow()})
     result = execute(kube, command("get"))
     assert result["ok"] and "managedFields" not in result["object"]["metadata"]
+
+
+@pytest.mark.parametrize("op", ["get", "list"])
+def test_an_answer_that_is_not_as_it_should_be_is_a_failure(op, caplog):
+    """It is told of once, with its name and the field."""
+
+    class Odd(FakeKube):
+        async def alist_all(self, plural, selector):
+            return [servers], "7"
+
+    servers = {"metadata": {"name": "s"}, "status": {"ready": "yes"}}
+    kube = Odd({"s": servers})
+    result = execute(kube, {**command(op, "s"), "kind": "servers"})
+    assert (result["ok"], result["status"]) == (False, 500)
+    text = "servers s: status.ready: expected true or false"
+    assert result["message"].endswith(text)
+    assert kube.stats.refused == {"servers": 1}
+    assert [record.message for record in caplog.records] == [text]
 
 
 @pytest.mark.parametrize("op,keys", [("delete", {}), ("drop-finalizer", {})])

@@ -48,7 +48,7 @@ def collector(status=STATUS):
     stats.retry(503)
     stats.event("workflows", 1)
     stats.listed("storages")
-    stats.decode("servers")
+    stats.refuse("servers")
     return Collector(stats, lambda: status)
 
 
@@ -105,7 +105,7 @@ def test_a_port_of_the_loopback(server):
     assert found["flux_dws_api_retries_total", "503"] == 1
     assert found["flux_dws_watch_events_total", "workflows"] == 1
     assert found["flux_dws_watch_lists_total", "storages"] == 1
-    assert found["flux_dws_decoded_total", "servers"] == 1
+    assert found["flux_dws_refused_total", "servers"] == 1
     address = ("127.0.0.1", server.port)
     assert scrape(http.client.HTTPConnection(*address), "/secret")[0] == 404
 

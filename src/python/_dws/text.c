@@ -30,7 +30,6 @@
 #include "libdws/util/clean.h"
 #include "libdws/util/error.h"
 #include "libdws/util/lists.h"
-#include "libdws/util/skim.h"
 
 #include "text.h"
 
@@ -541,72 +540,4 @@ char *dws_text_call (const char *function,
 void dws_text_free (char *s)
 {
     free (s);
-}
-
-static void put_span (size_t *parts, struct dws_span span)
-{
-    parts[0] = span.at;
-    parts[1] = span.size;
-}
-
-static void put_parts (size_t *parts, struct dws_span object,
-                       const struct dws_skim *skim)
-{
-    const struct dws_span spans[] = {
-        object,        skim->kind,    skim->name,    skim->namespace,
-        skim->version, skim->deleted, skim->managed,
-    };
-
-    for (size_t i = 0; i < sizeof (spans) / sizeof (spans[0]); i++)
-        put_span (parts + 2 * i, spans[i]);
-}
-
-int dws_text_skim (const char *text, size_t size, size_t parts[])
-{
-    struct dws_skim skim;
-
-    if (dws_skim (text, size, &skim) < 0)
-        return -1;
-    put_parts (parts, (struct dws_span){ 0, size }, &skim);
-    return 0;
-}
-
-long dws_text_events (const char *text, size_t size, int newest, size_t parts[],
-                      size_t max, size_t *seen, size_t *used)
-{
-    struct dws_event *events;
-    size_t count;
-
-    if (!(events = calloc (max + 1, sizeof (events[0]))))
-        return -1;
-    count = *seen = dws_skim_events (text, size, events, max, used);
-    if (newest)
-        count = dws_events_newest (text, events, count);
-    for (size_t i = 0; i < count; i++, parts += 1 + DWS_TEXT_PARTS) {
-        parts[0] = events[i].type;
-        put_parts (parts + 1, events[i].object, &events[i].skim);
-    }
-    free (events);
-    return count;
-}
-
-long dws_text_list (const char *text, size_t size, size_t head[4], size_t parts[],
-                    size_t max)
-{
-    struct dws_item *items;
-    struct dws_list list;
-    long rc = -1;
-
-    if (!(items = calloc (max + 1, sizeof (items[0]))))
-        return -1;
-    if (dws_skim_list (text, size, &list, items, max) == 0) {
-        put_span (head, list.version);
-        put_span (head + 2, list.more);
-        for (size_t i = 0; i < max && i < list.count; i++)
-            put_parts (parts + i * DWS_TEXT_PARTS, items[i].object,
-                       &items[i].skim);
-        rc = list.count;
-    }
-    free (items);
-    return rc;
 }

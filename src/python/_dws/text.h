@@ -71,29 +71,4 @@ char *dws_text_call (const char *function,
 
 void dws_text_free (char *s);
 
-/* Where in a text an object is and, as dws_skim() has found it (libdws/util/skim.h),
- * kind, name, namespace, resourceVersion, deletionTimestamp and managedFields of it:
- * for each of the seven its beginning and its size.
- */
-enum { DWS_TEXT_PARTS = 14 };
-
-/* The object that a text is. Returns -1 if that cannot be said.
- */
-int dws_text_skim (const char *text, size_t size, size_t parts[]);
-
-/* dws_skim_events(): for each event its type and DWS_TEXT_PARTS more; there is room
- * for 'max' of them in 'parts'. With 'newest' only those of dws_events_newest().
- * Returns how many there are, or -1 without memory. Fills in how many there were, and
- * where the rest of the text begins.
- */
-long dws_text_events (const char *text, size_t size, int newest, size_t parts[],
-                      size_t max, size_t *seen, size_t *used);
-
-/* dws_skim_list(): where resourceVersion and continue are of the list, and
- * DWS_TEXT_PARTS for each item; there is room for 'max' of them in 'parts'. Returns how
- * many items there are, or -1 if that cannot be said.
- */
-long dws_text_list (const char *text, size_t size, size_t head[4], size_t parts[],
-                    size_t max);
-
 #endif /* !DWS_TEXT_H */

@@ -11,7 +11,6 @@ full snapshot.
 from __future__ import annotations
 
 import errno
-import json
 import logging
 import math
 import signal
@@ -28,11 +27,19 @@ from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
-from flux_k8s.listwatch import Sink, Watchers, backoff_s, trim
+from flux_k8s.listwatch import Sink, Watchers, backoff_s
 from flux_k8s.loop import Loop
-from flux_k8s.objects import Name, Object, name_of, version_number, version_of
+from flux_k8s.objects import (
+    Name,
+    Object,
+    name_of,
+    parse,
+    to_json,
+    version_number,
+    version_of,
+)
 from flux_k8s.release import RELEASE
-from flux_k8s.reports import Mailbox, Report, encode, in_parts
+from flux_k8s.reports import Mailbox, Report, in_parts
 from flux_k8s.stats import Stats
 
 if TYPE_CHECKING:
@@ -144,7 +151,7 @@ class Session(Sink):
         obj = report.get("object")
         if not self._open:
             return
-        if isinstance(obj, Object) and obj.get("kind") == "Workflow":
+        if obj is not None and obj.get("kind") == "Workflow":
             self._tell(obj)
         self._box.put(report)
 
@@ -165,12 +172,10 @@ class Session(Sink):
             # First: one that gets its label now is in the other list. That these are
             # some seconds old does not matter: flux-coral2 makes none any more, and of
             # a job that is known the workflow is read by its name.
-            others, _ = await self._kube.apass_all(
+            others, _ = await self._kube.apick_all(
                 "workflows", f"{names.INSTANCE_LABEL}!={self._instance}", recent=True
             )
             self._strays = [obj for obj in others if self._may_be_ours(obj)]
-            for obj in self._strays:
-                trim(obj)
 
     def _may_be_ours(self, workflow: Object) -> bool:
         """It says that this instance has made it, or it has no label."""
@@ -347,7 +352,7 @@ class Agent:
     def _on_command(self, future: Any) -> None:
         is_old = future is not self._stream
         try:
-            command = json.loads(payload(future).decode())
+            command = parse(payload(future))
         except OSError as exc:
             # Until there is another attachment the end of one that was given up says
             # why: another agent has come, or the module has gone.
@@ -524,7 +529,7 @@ class Agent:
         batch: list[bytes] = []
         size = 0
         while self._box and size < BYTES_PER_RPC:
-            batch.append(encode(self._box.take()))
+            batch.append(to_json(self._box.take()))
             size += len(batch[-1])
         payload = b'{"reports":[%s]}' % b",".join(batch)
         self._under_way += 1

@@ -18,11 +18,12 @@ from flux.job import JobID
 
 from flux_k8s.crd import RESOURCES
 from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
+from flux_k8s.fields import FieldError, project
 from flux_k8s.kube import Kube
-from flux_k8s.listwatch import PROBE_CAP_S, backoff_s, pause_s, trim
+from flux_k8s.listwatch import PROBE_CAP_S, backoff_s, pause_s
 from flux_k8s.logs import read_logs
 from flux_k8s.loop import Loop, Task
-from flux_k8s.objects import Name, Object, is_object, version_of
+from flux_k8s.objects import Name, is_object, version_of
 from flux_k8s.problems import Problems
 from flux_k8s.secret import SecretError, read_secret
 
@@ -76,7 +77,7 @@ async def _create(kube: Kube, command: Command) -> dict[str, Any]:
             raise
         result = failure(exc)
         try:
-            result["object"] = await kube.apass(
+            result["object"] = await kube.aget(
                 plural, namespace, _word(command, "name")
             )
         except ApiError as missing:
@@ -125,7 +126,7 @@ def _take_first(finalizer: str) -> list[dict[str, Any]]:
 
 async def _get(kube: Kube, command: Command) -> dict[str, Any]:
     return {
-        "object": await kube.apass(
+        "object": await kube.aget(
             command["kind"], _word(command, "namespace"), _word(command, "name")
         )
     }
@@ -143,17 +144,17 @@ async def _secret(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 async def _list(kube: Kube, command: Command) -> dict[str, Any]:
-    objects, _ = await kube.alist_all(command["kind"], command.get("selector") or "")
-    for obj in objects:
-        trim(obj)
+    plural = command["kind"]
+    objects, _ = await kube.alist_all(plural, command.get("selector") or "")
     fields = command.get("fields")
+    found = [project(plural, obj) for obj in objects]
     if isinstance(fields, list):
         paths = [str(field).split(".") for field in fields]
-        return {"objects": [_pick(obj, paths) for obj in objects]}
-    return {"objects": objects}
+        found = [_pick(obj, paths) for obj in found]
+    return {"objects": found}
 
 
-def _pick(obj: Object, paths: list[list[str]]) -> dict[str, Any]:
+def _pick(obj: dict[str, Any], paths: list[list[str]]) -> dict[str, Any]:
     """The parts of an object at these paths, where it has them."""
     result: dict[str, Any] = {}
     for path in paths:
@@ -276,12 +277,25 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
         if exc.transient or conflict:
             raise
         return failure(exc)
+    except FieldError as exc:
+        return _unread(kube, command, exc)
     obj = result.get("object")
     if isinstance(obj, dict):
         if not is_object(obj):
             raise ApiError(0, BROKEN, f"{command['op']}: the answer is no object")
-        trim(obj)
+        try:
+            result["object"] = project(command["kind"], obj)
+        except FieldError as exc:
+            return _unread(kube, command, exc)
     return result
+
+
+def _unread(kube: Kube, command: Command, error: FieldError) -> dict[str, Any]:
+    """Whoever has sent the command waits for its result."""
+    LOGGER.error("%s", error)
+    kube.stats.refuse(command["kind"])
+    text = f"the answer of Kubernetes cannot be read: {error}"
+    return failure(ApiError(500, "Invalid", text))
 
 
 def label(key: Key) -> str:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # libdws as typed Python functions on plain JSON data: the cffi extension is known here
-# and in skim.py alone. Everything here is a pure function.
+# alone. Everything here is a pure function.
 """libdws for Python."""
 
 from __future__ import annotations

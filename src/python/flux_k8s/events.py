@@ -5,15 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Callable
+from typing import Any, Callable
 
 from flux_k8s.errors import BROKEN, ApiError
-from flux_k8s.objects import Object, parse
-from flux_k8s.skim import skim_events
+from flux_k8s.objects import parse, version_of
 from flux_k8s.transport import ANSWER_BYTES, NoAnswer, Stream
 
 # No event is longer than the object in it.
 EVENT_BYTES = ANSWER_BYTES
+
+Event = tuple[str, dict[str, Any]]
 
 
 class WatchStream:
@@ -25,25 +26,22 @@ class WatchStream:
         newest: bool,
         left_out: Callable[[int], None] = lambda count: None,
         broken: Callable[[], None] = lambda: None,
-        decoded: Callable[[], None] = lambda: None,
     ) -> None:
         """Args:
         newest: of the events of an object that come together only the last, but
             for that of its end and what was before that.
         left_out: called with how many that were not.
         broken: called when the connection breaks.
-        decoded: called for each that had to be.
         """
         self._stream = stream
         self._newest = newest
         self._left_out = left_out
         self._broken = broken
-        self._decoded = decoded
         # of a line that has not come to its end
         self._pending: list[bytes] = []
         self._pending_size = 0
 
-    async def next(self) -> Iterator[tuple[str, Object]] | None:
+    async def next(self) -> Iterator[Event] | None:
         """Those that come next; None when the server, or close(), has ended it.
         Iterating raises ApiError at an ERROR event.
 
@@ -60,22 +58,30 @@ class WatchStream:
         self._pending.append(chunk)
         if b"\n" not in chunk:
             return self._wait_for_more(len(chunk))
-        text = b"".join(self._pending)
-        events, seen, rest = skim_events(text, self._newest)
+        *lines, rest = b"".join(self._pending).split(b"\n")
         self._pending, self._pending_size = [rest], len(rest)
-        if seen > len(events):
-            self._left_out(seen - len(events))
-        return (
-            (kind, Object(found, text)) if kind else self._decode(text)
-            for kind, found, text in events
-        )
+        return self._events(lines)
 
-    def _decode(self, line: bytes) -> tuple[str, Object]:
-        event = decode(line)
-        self._decoded()
-        return event
+    def _events(self, lines: list[bytes]) -> Iterator[Event]:
+        """Those before a line that is none are told."""
+        events: list[Event] = []
+        error = None
+        try:
+            for line in lines:
+                if line.strip():
+                    events.append(decode(line))
+        except ApiError as exc:
+            error = exc
+        seen = len(events)
+        if self._newest and seen > 1:
+            events = newest_of(events)
+            if seen > len(events):
+                self._left_out(seen - len(events))
+        yield from events
+        if error is not None:
+            raise error
 
-    def _wait_for_more(self, size: int) -> Iterator[tuple[str, Object]]:
+    def _wait_for_more(self, size: int) -> Iterator[Event]:
         self._pending_size += size
         if self._pending_size > EVENT_BYTES:
             raise ApiError(0, BROKEN, "watch event: it does not end")
@@ -86,8 +92,41 @@ class WatchStream:
         self._stream.close()
 
 
-def decode(line: bytes) -> tuple[str, Object]:
-    """The event of a line that skim_events() does not know enough about.
+def newest_of(events: list[Event]) -> list[Event]:
+    """Without those that tell no more than that an object has changed again: the next
+    of the same object (by uid, too) is MODIFIED, not of a lower version, and ADDED then
+    if the one before it was."""
+    left: list[Event] = []
+    nexts: dict[Any, int] = {}  # where the next event of an object is in `left`
+    for kind, obj in reversed(events):
+        metadata = obj.get("metadata")
+        if kind == "BOOKMARK" or not isinstance(metadata, dict):
+            left.append((kind, obj))
+            continue
+        key = str(metadata.get("namespace")), str(metadata.get("name"))
+        at = nexts.get(key)
+        if at is not None and _is_superseded(kind, obj, *left[at]):
+            left[at] = kind, left[at][1]
+        else:
+            nexts[key] = len(left)
+            left.append((kind, obj))
+    left.reverse()
+    return left
+
+
+def _is_superseded(
+    kind: str, obj: dict[str, Any], next_kind: str, next_obj: dict[str, Any]
+) -> bool:
+    return (
+        next_kind == "MODIFIED"
+        and kind in ("ADDED", "MODIFIED")
+        and obj["metadata"].get("uid") == next_obj["metadata"].get("uid")
+        and not 0 < version_of(next_obj) < version_of(obj)
+    )
+
+
+def decode(line: bytes) -> Event:
+    """The event of a line.
 
     Raises:
         ApiError: it is that of an ERROR event, or the line is not one.
@@ -106,4 +145,4 @@ def decode(line: bytes) -> tuple[str, Object]:
             str(obj.get("reason") or ""),
             str(obj.get("message") or "watch error"),
         )
-    return kind, Object(obj)
+    return kind, obj

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import weakref
-from typing import Any, Callable
+from typing import Any, Callable, TypeVar
 from urllib.parse import quote, urlencode
 
 import kubernetes.client
@@ -19,10 +19,10 @@ from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.errors import BROKEN, TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
+from flux_k8s.fields import FieldError, project
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop, Task
-from flux_k8s.objects import Object, is_object, to_json
-from flux_k8s.skim import skim_list
+from flux_k8s.objects import Object, is_object, parse, to_json
 from flux_k8s.stats import Stats
 from flux_k8s.transport import Answer, NoAnswer, Request, Stream, Transport
 from flux_k8s.trust import insecurity
@@ -54,13 +54,21 @@ METHODS = {"get": "GET", "create": "POST", "patch": "PATCH", "delete": "DELETE"}
 
 # Objects of a part of a list, its resource version, and where the list goes on.
 Part = tuple[list[Object], str, str]
+T = TypeVar("T")
 
 
 def _decoded(data: bytes, what: str) -> Object:
     try:
-        return Object.decoded(data)
+        value = parse(data)
     except ValueError as exc:
         raise ApiError(0, BROKEN, f"{what}: {exc}") from exc
+    if not isinstance(value, dict):
+        raise ApiError(0, BROKEN, f"{what}: not a JSON object")
+    return value
+
+
+def _as_they_are(objects: list[Object]) -> list[Object]:
+    return objects
 
 
 def _decoded_part(data: bytes, what: str) -> Part:
@@ -73,7 +81,7 @@ def _decoded_part(data: bytes, what: str) -> Part:
     ):
         raise ApiError(0, BROKEN, f"{what}: no list of objects")
     version, more = metadata.get("resourceVersion"), metadata.get("continue")
-    return [Object(item) for item in items], str(version or ""), str(more or "")
+    return items, str(version or ""), str(more or "")
 
 
 class Kube:
@@ -180,7 +188,7 @@ class Kube:
     ) -> bytes:
         """Repeating is the command queue's business, which knows what may be
         repeated and when."""
-        data = None if body is None else to_json(body).encode()
+        data = None if body is None else to_json(body)
         headers = self._header_lines("" if body is None else content_type)
         began = time.monotonic()
         status = 0
@@ -291,28 +299,22 @@ class Kube:
         data = await self._send(what, method, path, *args)
         return _decoded(data, f"{method} {path}")
 
-    async def _passed(
+    async def _one(
         self,
         verb: str,
         where: tuple[str, str, str],
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
-        """The same where the answer is an object that is only passed on.
+        """The same for one object.
 
         Args:
         where: plural name of the kind, namespace, and name or "".
         """
         plural, namespace, name = where
-        method = METHODS[verb]
         path = await self._path(RESOURCES[plural], namespace, name)
-        data = await self._send((verb, plural), method, path, body, content_type)
-        obj = Object.skimmed(data)
-        if obj is not None:
-            return obj
-        obj = _decoded(data, f"{method} {path}")
-        self.stats.decode(plural)
-        return obj
+        what = verb, plural
+        return await self._request(what, METHODS[verb], path, body, content_type)
 
     async def aversion(self, group: str) -> str:
         """The newest version of an API group that the server offers.
@@ -386,11 +388,7 @@ class Kube:
             raise ApiError(0, BROKEN, f"GET {path}: the answer is no object")
         return obj
 
-    def apass(self, plural: str, namespace: str, name: str) -> Task[Object]:
-        """The same of an object that is only passed on."""
-        return self._passed("get", (plural, namespace, name))
-
-    async def acreate(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
+    async def acreate(self, plural: str, namespace: str, obj: Object) -> Object:
         """Create an object; apiVersion and kind are filled in, and the
         apiVersion of owners of the same group."""
         res = RESOURCES[plural]
@@ -401,26 +399,26 @@ class Kube:
         owners = body.get("metadata", {}).get("ownerReferences", [])
         for owner in owners:
             owner.setdefault("apiVersion", body["apiVersion"])
-        return await self._passed("create", (plural, namespace, ""), body)
+        return await self._one("create", (plural, namespace, ""), body)
 
     def apatch(
         self, plural: str, namespace: str, name: str, patch: dict[str, Any]
     ) -> Task[Object]:
         """Apply a JSON merge patch (RFC 7396)."""
         where = plural, namespace, name
-        return self._passed("patch", where, patch, "application/merge-patch+json")
+        return self._one("patch", where, patch, "application/merge-patch+json")
 
     def apatch_json(
         self, plural: str, namespace: str, name: str, operations: list[dict[str, Any]]
     ) -> Task[Object]:
         """Apply a JSON patch (RFC 6902): all of its operations, or none (422)."""
         where = plural, namespace, name
-        return self._passed("patch", where, operations, "application/json-patch+json")
+        return self._one("patch", where, operations, "application/json-patch+json")
 
     def adelete(self, plural: str, namespace: str, name: str) -> Task[Object]:
         """Delete an object; with finalizers it stays until they are gone."""
         # DeleteOptions that say nothing: what has a body libcurl does not send again
-        return self._passed("delete", (plural, namespace, name), {})
+        return self._one("delete", (plural, namespace, name), {})
 
     async def alist_all(
         self, plural: str, selector: str = "", limit: int = LIST_PART
@@ -436,28 +434,30 @@ class Kube:
         Returns:
             The objects and the resource version to watch from.
         """
-        return await self._list_whole(_decoded_part, plural, selector, limit)
+        return await self._list_whole(_as_they_are, plural, selector, limit)
 
-    async def apass_all(
+    async def apick_all(
         self, plural: str, selector: str, recent: bool = False
     ) -> tuple[list[Object], str]:
-        """The same of objects that are only passed on.
+        """The same, but of each object no more than what the module reads. One that is
+        not as it should be is left out.
 
         Args:
             recent: as the server has them at hand, which may be some seconds old. It
                 need not read every object of the kind then to choose a few.
         """
 
-        def read(data: bytes, what: str) -> Part:
-            listed = skim_list(data, LIST_PART)
-            if listed is None:
-                part = _decoded_part(data, what)
-                self.stats.decode(plural)
-                return part
-            found = [Object(*item) for item in listed.items]
-            return found, listed.version, listed.more
+        def pick(objects: list[Object]) -> list[Object]:
+            picked = []
+            for obj in objects:
+                try:
+                    picked.append(project(plural, obj))
+                except FieldError as exc:
+                    LOGGER.error("%s", exc)
+                    self.stats.refuse(plural)
+            return picked
 
-        return await self._list_whole(read, plural, selector, LIST_PART, recent)
+        return await self._list_whole(pick, plural, selector, LIST_PART, recent)
 
     async def anow(self, plural: str) -> str:
         """The resource version that a list of a kind would have now: never an older
@@ -471,7 +471,7 @@ class Kube:
     ) -> list[Object]:
         """The objects of a kind in one namespace that a label selector names."""
         path = await self._path(RESOURCES[plural], namespace)
-        return (await self._list(_decoded_part, plural, path, selector, LIST_PART))[0]
+        return (await self._list(_as_they_are, plural, path, selector, LIST_PART))[0]
 
     async def apod_log(
         self, namespace: str, name: str, container: str, lines: int, limit_bytes: int
@@ -490,16 +490,16 @@ class Kube:
 
     async def _list_whole(
         self,
-        read: Callable[[bytes, str], Part],
+        pick: Callable[[list[Object]], list[T]],
         plural: str,
         selector: str,
         limit: int,
         recent: bool = False,
-    ) -> tuple[list[Object], str]:
+    ) -> tuple[list[T], str]:
         for _ in range(LIST_TRIES):
             path = await self._path(RESOURCES[plural])
             try:
-                return await self._list(read, plural, path, selector, limit, recent)
+                return await self._list(pick, plural, path, selector, limit, recent)
             except ApiError as exc:
                 if exc.status != 410:
                     raise
@@ -508,17 +508,17 @@ class Kube:
 
     async def _list(
         self,
-        read: Callable[[bytes, str], Part],
+        pick: Callable[[list[Object]], list[T]],
         plural: str,
         path: str,
         selector: str,
         limit: int,
         recent: bool = False,
-    ) -> tuple[list[Object], str]:
+    ) -> tuple[list[T], str]:
         """Args:
-        read: makes objects of an answer.
+        pick: what is wanted of the objects of each part, as it comes.
         """
-        objects: list[Object] = []
+        objects: list[T] = []
         size = 0
         query = {"limit": str(limit)}
         if recent:
@@ -539,8 +539,8 @@ class Kube:
             if size > LIST_BYTES:
                 text = f"the list of {plural} is more than {LIST_BYTES >> 20} MiB"
                 raise ApiError(0, TOO_LARGE, text)
-            part, version, more = read(data, f"GET {url}")
-            objects.extend(part)
+            part, version, more = _decoded_part(data, f"GET {url}")
+            objects.extend(pick(part))
             if not more:
                 return objects, version
             if more == query.get("continue"):
@@ -578,7 +578,6 @@ class Kube:
             newest,
             left_out=lambda count: self.stats.event(plural, count),
             broken=self.comeback.lost,
-            decoded=lambda: self.stats.decode(plural),
         )
 
     # For who waits
@@ -594,7 +593,7 @@ class Kube:
     def get(self, plural: str, namespace: str, name: str) -> Object:
         return self._waiting.run(self.aget(plural, namespace, name))
 
-    def create(self, plural: str, namespace: str, obj: dict[str, Any]) -> Object:
+    def create(self, plural: str, namespace: str, obj: Object) -> Object:
         return self._waiting.run(self.acreate(plural, namespace, obj))
 
     def patch(

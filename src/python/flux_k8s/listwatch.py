@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from flux_k8s.errors import UNREACHABLE, ApiError
-from flux_k8s.events import WatchStream
+from flux_k8s.events import Event, WatchStream
+from flux_k8s.fields import FieldError, project
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
 from flux_k8s.objects import Name, Object, name_of, version_number, version_of
@@ -173,13 +174,11 @@ class Watch:
 
     async def _list(self) -> str:
         await self._sink.listing(self._plural)
-        objects, version = await self._kube.apass_all(self._plural, self._selector)
+        objects, version = await self._kube.apick_all(self._plural, self._selector)
         if not self._stopped:
             self._recovered()
             self._kube.stats.listed(self._plural)
             self._learn(objects)
-            for obj in objects:
-                trim(obj)
             self._sink.listed(self._plural, objects, version)
         return version
 
@@ -233,7 +232,7 @@ class Watch:
         if self._refusals >= REFUSALS:
             raise WentBack(f"refused {self._refusals} times: {error.message}")
 
-    def _see(self, events: Iterator[tuple[str, Object]]) -> bool:
+    def _see(self, events: Iterator[Event]) -> bool:
         """Whether the watch has come further with them."""
         before, count = self._resume_from, 0
         try:
@@ -247,8 +246,7 @@ class Watch:
                     continue
                 count += 1
                 if self._is_news(event, obj, number):
-                    trim(obj)
-                    self._sink.changed(self._plural, event, obj)
+                    self._tell(event, obj)
         finally:
             self._kube.stats.event(self._plural, count)
             told = self._resume_from != before
@@ -256,7 +254,16 @@ class Watch:
                 self._idle_turns = self._refusals = 0
         return told
 
-    def _is_news(self, event: str, obj: Object, version: int) -> bool:
+    def _tell(self, event: str, obj: dict[str, Any]) -> None:
+        try:
+            found = project(self._plural, obj)
+        except FieldError as exc:
+            LOGGER.error("%s", exc)
+            self._kube.stats.refuse(self._plural)
+            return
+        self._sink.changed(self._plural, event, found)
+
+    def _is_news(self, event: str, obj: dict[str, Any], version: int) -> bool:
         """Whether that is newer than what was told; without a number it may be. An
         object that is not known and older than what has been deleted may be that."""
         if not version:
@@ -316,15 +323,6 @@ class Watch:
         if self._hurry:
             # Somebody may have got through since this request was begun.
             await self._wait(backoff_s(1, BACKOFF_FIRST_S, cap_s), False)
-
-
-def trim(obj: dict[str, Any]) -> None:
-    """Take off what nobody here reads and what makes objects big."""
-    metadata = obj.get("metadata")
-    if isinstance(metadata, dict):
-        had = metadata.pop("managedFields", None) is not None
-        if had and isinstance(obj, Object):
-            obj.text = None
 
 
 class Watchers:

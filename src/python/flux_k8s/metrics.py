@@ -200,7 +200,7 @@ class Collector(BaseCollector):
             retries = {str(s): float(n) for s, n in self._stats.retries.items()}
             events = {kind: float(n) for kind, n in self._stats.events.items()}
             lists = {kind: float(n) for kind, n in self._stats.lists.items()}
-            decoded = {kind: float(n) for kind, n in self._stats.decoded.items()}
+            refused = {kind: float(n) for kind, n in self._stats.refused.items()}
         yield requests
         yield seconds
         yield _by(
@@ -226,10 +226,10 @@ class Collector(BaseCollector):
         )
         yield _by(
             CounterMetricFamily,
-            "flux_dws_decoded",
-            "Answers and events that had to be decoded, of those that are passed on.",
+            "flux_dws_refused",
+            "Objects with a field of another type than it has to be: not passed on.",
             "kind",
-            decoded,
+            refused,
         )
 
 

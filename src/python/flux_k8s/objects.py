@@ -1,26 +1,33 @@
-# Kubernetes objects, decoded no further than needed.
+# Kubernetes objects: JSON that the API server has written, and what it is about.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Objects as Kubernetes has them."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
-from flux_k8s.skim import skim
+try:
+    import orjson
+except ImportError:  # as on Debian 12: json does the same, and takes longer
+    orjson = None  # type: ignore[assignment]
 
+Object = dict[str, Any]
 Name = tuple[str, str]  # namespace and name
-
-# Compact. json.dumps() would make an encoder each time.
-to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _no_number(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-_decode = json.JSONDecoder(parse_constant=_no_number).decode
+def _integer(word: str) -> int | float:
+    """As orjson has it: what is beyond 64 bits is no integer."""
+    value = int(word)
+    return value if -(2**63) <= value < 2**64 else float(value)
+
+
+_decode = json.JSONDecoder(parse_constant=_no_number, parse_int=_integer).decode
+_encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 
 def parse(text: bytes) -> Any:
@@ -30,15 +37,31 @@ def parse(text: bytes) -> Any:
     Raises:
         ValueError: it is none, or nested too deeply.
     """
+    if orjson is not None and b"\\u0000" not in text:
+        try:
+            return orjson.loads(text)
+        except ValueError:
+            pass  # json takes half of a pair, or says what is wrong
     try:
         value = _decode(text.decode())
-        return _readable(value) if _has_escapes(text) else value
+        return _readable(value) if b"\\u" in text else value
     except RecursionError as exc:
         raise ValueError("JSON is nested too deeply") from exc
+    except OverflowError as exc:
+        raise ValueError("a number is too large") from exc
 
 
-def _has_escapes(text: bytes) -> bool:
-    return b"\\u" in text
+def to_json(value: Any) -> bytes:
+    """Raises ValueError if it is nested too deeply."""
+    if orjson is not None:
+        try:
+            return orjson.dumps(value)
+        except TypeError:
+            pass  # half of a surrogate pair
+    try:
+        return _encode(_readable(value)).encode()
+    except RecursionError as exc:
+        raise ValueError("nested too deeply") from exc
 
 
 def _readable(value: Any) -> Any:
@@ -50,36 +73,6 @@ def _readable(value: Any) -> Any:
     if isinstance(value, dict):
         return {_readable(key): _readable(entry) for key, entry in value.items()}
     return value
-
-
-class Object(dict[str, Any]):
-    """A JSON object, with the text that it was read from as long as nobody has
-    changed it: what is only passed on need not be encoded again."""
-
-    __slots__ = ("text",)
-
-    def __init__(self, values: Mapping[str, Any], text: bytes | None = None) -> None:
-        super().__init__(values)
-        self.text = text
-
-    @classmethod
-    def skimmed(cls, text: bytes) -> Object | None:
-        """Of what is only passed on no more than what and which it is (skim());
-        whole() has the rest. None if that is not enough to be sure of it."""
-        found = skim(text)
-        return None if found is None else cls(*found)
-
-    @classmethod
-    def decoded(cls, text: bytes) -> Object:
-        """Raises ValueError if it is no object."""
-        value = parse(text)
-        if not isinstance(value, dict):
-            raise ValueError("not a JSON object")
-        return cls(value, None if _has_escapes(text) else text)
-
-    def whole(self) -> Object:
-        """All of it."""
-        return self if self.text is None else Object(json.loads(self.text), self.text)
 
 
 def is_object(answer: Any) -> bool:

@@ -9,39 +9,12 @@ from collections import deque
 from collections.abc import Collection
 from typing import Any
 
-from flux_k8s.objects import Name, Object, name_of, to_json
+from flux_k8s.objects import Name, Object, name_of
 
 # Of which the module may take in so many in one go: it has others to answer.
 OBJECTS_PER_PART = {"servers": 128, "workflows": 32}
 
 Report = dict[str, Any]
-
-
-def encode(report: Report) -> bytes:
-    """The JSON text of a report. An object that comes from the API server as it
-    is goes on as it is."""
-    if report["type"] == "snapshot":
-        members = (b'"%s":%s' % (k.encode(), _member(v)) for k, v in report.items())
-        return b"{%s}" % b",".join(members)
-    obj = report.get("object")
-    if not isinstance(obj, Object) or obj.text is None:
-        return to_json(report).encode()
-    event = report.get("event")
-    if event is not None:
-        head = b'{"type":"%s","event":"%s"' % (report["type"].encode(), event.encode())
-    elif report.get("ok") is True and isinstance(report["seq"], int):
-        head = b'{"type":"result","seq":%d,"ok":true' % report["seq"]
-    else:
-        rest = {key: value for key, value in report.items() if key != "object"}
-        head = to_json(rest)[:-1].encode()
-    return b'%s,"object":%s}' % (head, obj.text)
-
-
-def _member(value: Any) -> bytes:
-    """Of a snapshot."""
-    if isinstance(value, list):
-        return b"[%s]" % b",".join(obj.text or to_json(obj).encode() for obj in value)
-    return to_json(value).encode()
 
 
 def in_parts(snapshot: dict[str, list[Object]], kinds: Collection[str]) -> list[Report]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from flux_k8s.crd import DWS_GROUP
 from flux_k8s.kube import Kube
-from flux_k8s.objects import Object
 
 
 class SecretError(Exception):
@@ -41,7 +40,7 @@ def _is_controller(reference: Any, workflow: dict[str, Any]) -> bool:
     )
 
 
-def _objection(secret: Object, workflow: dict[str, Any]) -> str:
+def _objection(secret: dict[str, Any], workflow: dict[str, Any]) -> str:
     """Why this is not the workflow's Secret, "" if it is."""
     meta = secret["metadata"]
     references = meta.get("ownerReferences")

@@ -54,8 +54,8 @@ class Stats:
         self.retries: Counter[int] = Counter()
         self.events: Counter[str] = Counter()
         self.lists: Counter[str] = Counter()
-        # by plural name: what was to be skimmed only, and could not
-        self.decoded: Counter[str] = Counter()
+        # by plural name: objects that were not of the form that the module reads
+        self.refused: Counter[str] = Counter()
 
     def request(self, verb: str, plural: str, status: int, seconds: float) -> None:
         """A request has been answered, or given up."""
@@ -75,9 +75,9 @@ class Stats:
         with self.lock:
             self.lists[plural] += 1
 
-    def decode(self, plural: str) -> None:
+    def refuse(self, plural: str) -> None:
         with self.lock:
-            self.decoded[plural] += 1
+            self.refused[plural] += 1
 
     def summary(self) -> dict[str, Any]:
         """For dws.status; latency in seconds."""
@@ -90,7 +90,7 @@ class Stats:
                 "requests": sum(self.requests.values()),
                 "errors": dict(errors),
                 "retries": sum(self.retries.values()),
-                "decoded": sum(self.decoded.values()),
+                "refused": sum(self.refused.values()),
                 "latency": {
                     verb: {"count": latency.count, **latency.quantiles()}
                     for verb, latency in self.latency.items()

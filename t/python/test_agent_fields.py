@@ -1,0 +1,237 @@
+# What goes on to the broker module of each Kubernetes object, and what is refused.
+# SPDX-License-Identifier: LGPL-3.0-only
+import json
+
+import pytest
+from flux_k8s import fields, names, objects
+from flux_k8s.crd import RESOURCES
+from flux_k8s.fields import FIELDS, FieldError, project
+from flux_k8s.objects import parse, to_json
+from hypothesis import given
+from hypothesis import strategies as st
+
+# As kube-apiserver 1.34 has it, where values are keys.
+MANAGED = {
+    "apiVersion": "dataworkflowservices.github.io/v1alpha7",
+    "fieldsType": "FieldsV1",
+    "fieldsV1": {
+        "f:metadata": {
+            "f:finalizers": {
+                ".": {},
+                'v:"dataworkflowservices.github.io/workflow"': {},
+            },
+            "f:ownerReferences": {".": {}, 'k:{"uid":"55b4b314"}': {}},
+        },
+        "f:status": {"f:ready": {}, "f:state": {}},
+    },
+    "manager": "manager",
+    "operation": "Update",
+    "time": "2026-11-26T05:50:22Z",
+}
+
+
+@pytest.fixture(params=["orjson", "json"])
+def library(request, monkeypatch):
+    """What JSON is read and written with: Debian 12 has no orjson."""
+    if request.param == "json":
+        monkeypatch.setattr(objects, "orjson", None)
+
+
+def servers(**halves):
+    return {"metadata": {"name": "s", "namespace": "x"}, **halves}
+
+
+def test_every_kind_of_the_tables_is_one():
+    assert set(FIELDS) <= set(RESOURCES)
+
+
+def test_only_what_is_read_goes_on():
+    obj = servers(
+        apiVersion="v1",
+        kind="Servers",
+        spec={"allocationSets": [{"label": "xfs", "allocationSize": 5, "x": []}]},
+        status={
+            "ready": True,
+            "lastUpdate": "now",
+            "allocationSets": [{"storage": {"r1": {"allocationSize": 7, "x": 1}}}],
+        },
+    )
+    obj["metadata"].update(managedFields=[MANAGED], annotations={"a": "b"}, labels=None)
+    assert project("servers", obj) == {
+        "metadata": {"name": "s", "namespace": "x", "annotations": {}},
+        "spec": {"allocationSets": [{"label": "xfs", "allocationSize": 5}]},
+        "status": {
+            "ready": True,
+            "allocationSets": [{"storage": {"r1": {"allocationSize": 7}}}],
+        },
+    }
+
+
+def test_of_a_kind_without_a_table_all_goes_on_but_managed_fields():
+    obj = {"metadata": {"name": "p", "managedFields": [MANAGED]}, "data": {"x": [1]}}
+    assert project("nnfstorageprofiles", obj) == {
+        "metadata": {"name": "p"},
+        "data": {"x": [1]},
+    }
+    assert "managedFields" in obj["metadata"]
+
+
+def test_what_is_null_is_not_there():
+    obj = servers(spec=None, status={"ready": None, "allocationSets": None})
+    assert project("servers", obj) == {**servers(), "status": {}}
+
+
+@pytest.mark.parametrize(
+    "kind, rest, said",
+    [
+        ("servers", {"spec": []}, "spec: expected an object"),
+        (
+            "servers",
+            {"spec": {"allocationSets": {}}},
+            "spec.allocationSets: expected an array",
+        ),
+        ("servers", {"status": {"ready": 1}}, "status.ready: expected true or false"),
+        ("storages", {"spec": {"state": 5}}, "spec.state: expected a string"),
+        (
+            "storages",
+            {"status": {"capacity": True}},
+            "status.capacity: expected an integer of 64 bits",
+        ),
+        (
+            "storages",
+            {"status": {"capacity": 1.0}},
+            "status.capacity: expected an integer of 64 bits",
+        ),
+        (
+            "storages",
+            {"status": {"devices": [{}, {"capacity": 2**63}]}},
+            "status.devices[1].capacity: expected an integer of 64 bits",
+        ),
+        (
+            "systemstatuses",
+            {"data": {"nodes": {"a": "Enabled", "b": None, "c": {}}}},
+            "data.nodes.c: expected a string",
+        ),
+        (
+            "directivebreakdowns",
+            {"status": {"storage": {"x": [2**64]}}},
+            "status.storage: a number is too large",
+        ),
+    ],
+)
+def test_what_has_another_type_is_refused(kind, rest, said):
+    """With its name, and that of the field."""
+    with pytest.raises(FieldError) as error:
+        project(kind, {"metadata": {"name": "n"}, **rest})
+    assert str(error.value) == f"{kind} n: {said}"
+
+
+def test_what_is_nested_too_deeply_is_refused():
+    def nested(depth):
+        value = []
+        for _ in range(depth - 1):
+            value = [value]
+        return {"metadata": {"name": "n"}, "status": {"storage": value}}
+
+    assert project("directivebreakdowns", nested(fields.DEPTH)) == nested(fields.DEPTH)
+    with pytest.raises(FieldError, match="status.storage: .*nested too deeply"):
+        project("directivebreakdowns", nested(fields.DEPTH + 1))
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        (b'["a\\u0000b"]', ["a\ufffdb"]),
+        (b'["\\ud800", "\\ud83d\\ude00"]', ["\ufffd", "\U0001f600"]),
+        (b'["\\\\u0000"]', ["\\u0000"]),
+        (b'{"a": 1, "a": 2}', {"a": 2}),
+        (b"[18446744073709551616]", [2.0**64]),
+        (
+            b'["\\u0000", 18446744073709551616, -9223372036854775808]',
+            ["\ufffd", 2.0**64, -(2**63)],
+        ),
+    ],
+)
+def test_what_others_have_written_is_read(text, value, library):
+    assert parse(text) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"{", b'["\xff"]', b"[NaN]", b'["\\u0000", NaN]', b"[1] x", b'["\x01"]']
+    + [
+        b'{"a":' * 100_000,
+        b"[" * 5000 + b"]" * 5000,
+        b'["\\u0000", ' + b"9" * 400 + b"]",
+    ],
+)
+def test_what_is_no_json_is_refused(text, library):
+    with pytest.raises(ValueError):
+        parse(text)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+def near(table):
+    """What is of the form that a table has, or in one place or another is not."""
+    if isinstance(table, dict):
+        if fields.EACH in table:
+            shape = st.dictionaries(st.text(max_size=3), near(table[fields.EACH]))
+        else:
+            keys = {key: near(entry) for key, entry in table.items()}
+            shape = st.fixed_dictionaries({}, optional=keys)
+    elif isinstance(table, list):
+        shape = st.lists(near(table[0]), max_size=3)
+    else:
+        leaf = {str: st.text(), bool: st.booleans(), int: st.integers()}
+        return leaf.get(table, values) | st.none()
+    return st.one_of(shape, shape, shape, shape, shape, values)
+
+
+def is_like(table, value):
+    if isinstance(table, dict):
+        each = table.get(fields.EACH)
+        return isinstance(value, dict) and all(
+            is_like(each or table[key], entry) for key, entry in value.items()
+        )
+    if isinstance(table, list):
+        return isinstance(value, list) and all(is_like(table[0], e) for e in value)
+    return type(value) is table or table is fields.ANY
+
+
+@given(st.data(), st.sampled_from(sorted(FIELDS)))
+def test_what_goes_on_has_the_form_of_its_table(data, kind):
+    """And JSON that any parser can read; or it is refused."""
+    obj = data.draw(near(FIELDS[kind]))
+    if not isinstance(obj, dict):
+        return
+    obj["metadata"] = {"name": "n", "labels": {names.INSTANCE_LABEL: "x"}}
+    try:
+        found = project(kind, obj)
+    except FieldError as exc:
+        assert str(exc).startswith(f"{kind} n: ")
+        return
+    assert is_like(FIELDS[kind], found)
+    assert json.loads(to_json(found)) == found
+
+
+@pytest.mark.parametrize("value", ["é\U0001f600", 2**63, [1.5, None, True], {"a": {}}])
+def test_what_is_written_can_be_read(value, library):
+    assert parse(to_json(value)) == value
+
+
+def test_what_cannot_be_written_is_replaced_or_refused(library):
+    assert parse(to_json({"a\ud800": ["\0"]})) == {"a\ufffd": ["\ufffd"]}
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(ValueError, match="nested too deeply"):
+        to_json(deep)
