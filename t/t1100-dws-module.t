@@ -100,7 +100,7 @@ test_expect_success 'malformed requests are refused' '
 	grep "^failure_tolerance: expected" err &&
 	test_must_fail rpc dws.setup "{}" &&
 	test_must_fail rpc dws.post_run "{\"jobid\": 5}" &&
-	test_must_fail rpc dws.agent "{\"version\": 1}" &&
+	test_must_fail rpc dws.agent "{\"version\": 2}" &&
 	test_must_fail rpc dws.report "{\"reports\": []}" 2>err &&
 	grep "not attached" err &&
 	test_must_fail rpc dws.status "{\"jobid\": 5}"
@@ -154,7 +154,7 @@ test_expect_success 'a newer agent replaces the older one' '
 '
 test_expect_success 'who says so gets several commands at once, and nobody else' '
 	test_must_fail grep "commands at once" agent.err &&
-	start_agent --no-storage --hello "{\"version\": 1, \"batches\": true}" &&
+	start_agent --no-storage --hello "{\"version\": 2, \"batches\": true}" &&
 	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_wait_event $jobid clean &&
 	flux job status $jobid &&
@@ -171,14 +171,14 @@ hello () {
 	rm "$DWS_TMP/hello.pid"
 }
 test_expect_success 'a newer agent that speaks an older version, too, is told that' '
-	hello "{\"version\": 9, \"oldest\": 1, \"release\": \"9.9\"}" &&
-	head -n1 hello.out | jq -e ".op == \"hello\" and .version == 1" &&
+	hello "{\"version\": 9, \"oldest\": 2, \"release\": \"9.9\"}" &&
+	head -n1 hello.out | jq -e ".op == \"hello\" and .version == 2" &&
 	start_agent --no-storage
 '
 test_expect_success 'one that speaks no version of ours is refused, with what to update' '
 	hello "{\"version\": 9, \"oldest\": 8, \"release\": \"9.9\"}" &&
 	grep "agent (release 9.9) speaks versions 8 to 9 .*update the module" hello.err &&
-	hello "{\"version\": 0}" &&
+	hello "{\"version\": 1}" &&
 	grep "agent (release unknown) .*update the agent" hello.err
 '
 future_agent () {

@@ -77,34 +77,21 @@ static void decide (const struct dws_job *job, const struct dws_workflow *wf)
     }
 }
 
-static struct dws_workflow *read_workflow (json_t *o, dws_error_t *error)
-{
-    char *text = json_dumps (o, JSON_ENCODE_ANY);
-    struct dws_workflow *wf = dws_workflow_decode (dws_text (text), "x", error);
-
-    free (text);
-    return wf;
-}
-
-/* The same as bytes, which may be no JSON at all: what an agent sends.
+/* What an agent sends.
  */
-static void read_reports (const uint8_t *data, size_t size)
+static void read_reports (json_t *in)
 {
-    struct dws_reports *reports = dws_reports_create ("x");
-    char *payload = strndup ((const char *)data, size);
-    struct dws_report *report;
-    dws_error_t error = { "" };
+    json_t *o;
+    size_t index;
 
-    if (!reports || !payload)
-        abort ();
-    if (dws_reports_begin (reports, payload, &error) == 0) {
-        while (dws_reports_next (reports, &report) > 0)
-            ;
+    json_array_foreach (json_object_get (in, "reports"), index, o) {
+        struct dws_report report;
+
+        if (dws_report_read (&report, o, "x") < 0
+            || report.malformed != (*report.fault.text != '\0'))
+            abort ();
+        dws_report_clear (&report);
     }
-    else if (errno != EPROTO || !*error.text)
-        abort ();
-    dws_reports_destroy (reports);
-    free (payload);
 }
 
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
@@ -116,12 +103,12 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     const char *hosts;
     dws_error_t error = { "" };
 
-    read_reports (data, size);
     if (!(in = json_loadb ((const char *)data, size, 0, NULL)))
         return 0;
+    read_reports (in);
     read_mounts (in);
     job = dws_job_decode (json_object_get (in, "job"), &error);
-    wf = read_workflow (json_object_get (in, "workflow"), &error);
+    wf = dws_workflow_decode (json_object_get (in, "workflow"), "x", &error);
     if ((!job || !wf) && !*error.text)
         abort ();
     if (wf) {

@@ -1,5 +1,6 @@
 # The agent's command queue: order, repetition, answers that count as success.
 # SPDX-License-Identifier: LGPL-3.0-only
+import json
 import threading
 import time
 
@@ -151,7 +152,7 @@ def test_a_patch_takes_the_finalizer_along():
     kube = FakeKube({"w": workflow(finalizers=["ours", "b"])})
     result = execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
     assert result["object"]["metadata"]["finalizers"] == ["b"]
-    assert result["object"]["spec"] == TEARDOWN["spec"]
+    assert kube.objects["w"]["spec"] == TEARDOWN["spec"]
     assert kube.calls == [("patch-json", "w")]
 
 
@@ -554,11 +555,27 @@ def test_a_list_can_be_cut_down_to_fields():
             return [obj, {"metadata": {"name": "bare"}, "spec": None}], "7"
 
     wanted = {"fields": ["metadata.name", "spec.node", "status"]}
-    result = execute(Lister(), command("list", selector="a=b", **wanted))
+    profiles = {
+        **command("list", selector="a=b", **wanted),
+        "kind": "nnfstorageprofiles",
+    }
+    result = execute(Lister(), profiles)
     assert result["objects"] == [
         {"metadata": {"name": "m"}, "spec": {"node": "n0"}},
         {"metadata": {"name": "bare"}, "spec": {}},
     ]
+
+
+def test_a_list_can_have_whole_objects():
+    class Lister(FakeKube):
+        async def alist_all(self, plural, selector):
+            return [{"metadata": {"name": "m", "managedFields": []}, "x": [1]}], "7"
+
+    result = execute(Lister(), command("list", selector="a=b", whole=True))
+    assert [json.loads(text) for text in result["texts"]] == [
+        {"metadata": {"name": "m"}, "x": [1]}
+    ]
+    assert "objects" not in result
 
 
 def test_a_name_that_is_no_job_id_stops_no_worker(monkeypatch):

@@ -22,6 +22,11 @@ import flux.constants
 LEFT_OUT = "flux-framework.org/failed-nodes"
 
 
+def with_text(obj):
+    """A workflow, with all of it as text, too: the module keeps it if it likes."""
+    return {**obj, "text": json.dumps(obj)}
+
+
 class Refused(Exception):
     def __init__(self, status, message):
         super().__init__(message)
@@ -51,7 +56,7 @@ class Cluster:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         if kind == "workflows":
-            copy = json.loads(json.dumps(obj))
+            copy = with_text(json.loads(json.dumps(obj)))
             self.events.append({"type": "workflow", "event": event, "object": copy})
 
     def find(self, cmd):
@@ -314,16 +319,18 @@ class Agent:
             self.cluster.control()
             self.cluster.events.clear()
         result = {"type": "result", "seq": cmd["seq"], "ok": True}
-        if isinstance(obj, list):
+        if isinstance(obj, list) and cmd.get("whole"):
+            result["texts"] = [json.dumps(entry) for entry in obj]
+        elif isinstance(obj, list):
             result["objects"] = obj
         elif obj is not None:
-            result["object"] = json.loads(json.dumps(obj))
+            result["object"] = with_text(json.loads(json.dumps(obj)))
         return result
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--hello", default='{"version": 1}')
+    parser.add_argument("--hello", default='{"version": 2}')
     parser.add_argument("--state")
     parser.add_argument("--hold", action="append", default=[])
     parser.add_argument("--error", action="append", default=[])

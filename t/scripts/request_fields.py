@@ -76,7 +76,7 @@ REQUESTS: dict = {
         "user": Field("a", "string", optional=True),
     },
     "dws.agent": {
-        "version": Field(1, "count"),
+        "version": Field(2, "count"),
         "oldest": Field(1, "count", optional=True),
         "release": Field("1", "string", optional=True),
         "batches": Field(True, "bool", optional=True),

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 
 # The module chooses the newest version that both speak (doc/protocol.md).
-PROTOCOL_NEWEST = 1
-PROTOCOL_OLDEST = 1
+PROTOCOL_NEWEST = 2
+PROTOCOL_OLDEST = 2
 # systemd must not start an agent again that another has taken over from.
 EXIT_REPLACED = 3
 REPORT_TYPES = {

@@ -18,7 +18,7 @@ from flux.job import JobID
 
 from flux_k8s.crd import RESOURCES
 from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
-from flux_k8s.fields import FieldError, project
+from flux_k8s.fields import FieldError, project, text_of
 from flux_k8s.kube import Kube
 from flux_k8s.listwatch import PROBE_CAP_S, backoff_s, pause_s
 from flux_k8s.logs import read_logs
@@ -147,6 +147,8 @@ async def _list(kube: Kube, command: Command) -> dict[str, Any]:
     plural = command["kind"]
     objects, _ = await kube.alist_all(plural, command.get("selector") or "")
     fields = command.get("fields")
+    if command.get("whole") is True:
+        return {"texts": [text_of(plural, obj) for obj in objects]}
     found = [project(plural, obj) for obj in objects]
     if isinstance(fields, list):
         paths = [str(field).split(".") for field in fields]
@@ -284,7 +286,8 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
         if not is_object(obj):
             raise ApiError(0, BROKEN, f"{command['op']}: the answer is no object")
         try:
-            result["object"] = project(command["kind"], obj)
+            whole = command.get("whole") is True
+            result["object"] = project(command["kind"], obj, whole)
         except FieldError as exc:
             return _unread(kube, command, exc)
     return result

@@ -13,11 +13,11 @@ Who reads another field in C adds it here.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Callable
 
 from flux_k8s import names
-from flux_k8s.crd import DWS_GROUP
-from flux_k8s.objects import Object
+from flux_k8s.crd import DWS_GROUP, NNF_GROUP
+from flux_k8s.objects import Object, to_json
 
 EACH = "*"
 ANY = object
@@ -30,7 +30,72 @@ DEPTH = 32
 _METADATA = {"name": str, "namespace": str, "uid": str, "resourceVersion": str}
 
 
+def _said(driver: Any) -> bool:
+    """Drivers have an entry for each state, and most of them say nothing."""
+    return driver.__class__ is not dict or bool(
+        driver.get("error")
+        or driver.get("message")
+        or driver.get("status") in ("Error", "TransientCondition")
+    )
+
+
+class Some(list[Any]):
+    """An array of which only some entries go on."""
+
+    def __init__(self, fields: Any, chosen: Callable[[Any], bool]) -> None:
+        super().__init__([fields])
+        self.chosen = chosen
+
+
+_DRIVER = {
+    "watchState": str,
+    "status": str,
+    "completed": bool,
+    "message": str,
+    "error": str,
+}
+
 FIELDS: dict[str, Table] = {
+    "workflows": {
+        "kind": str,
+        "metadata": {
+            **_METADATA,
+            "deletionTimestamp": str,
+            "finalizers": [str],
+            "labels": {names.INSTANCE_LABEL: str},
+            "annotations": {
+                names.INSTANCE_LABEL: str,
+                names.FAILED_ANNOTATION: str,
+                names.WAIVED_ANNOTATION: str,
+                names.TRANSIENT_ANNOTATION: str,
+                names.STAGE_OUT_FAILED_ANNOTATION: str,
+                names.STAGE_OUT_RETRY_ANNOTATION: str,
+                names.DATA_FIRST_ANNOTATION: str,
+            },
+        },
+        "spec": {
+            "desiredState": str,
+            "dwDirectives": [str],
+            "forceReady": bool,
+            "jobID": ANY,  # a number, or a text
+            "userID": int,
+            "wlmID": str,
+        },
+        "status": {
+            "state": str,
+            "ready": bool,
+            "status": str,
+            "message": str,
+            "desiredStateChange": str,
+            "readyChange": str,
+            "elapsedTimeLastState": str,
+            "drivers": Some(_DRIVER, _said),
+            "directiveBreakdowns": [{"name": str, "namespace": str}],
+            "computes": {"name": str, "namespace": str},
+            "workflowToken": {"secretName": str, "secretNamespace": str},
+            "env": {EACH: str},
+        },
+    },
     "directivebreakdowns": {
         "kind": str,
         "metadata": _METADATA,
@@ -111,7 +176,32 @@ FIELDS: dict[str, Table] = {
         },
         "status": {"state": str},
     },
+    "nnfdatamovements": {
+        "metadata": {
+            **_METADATA,
+            "labels": {
+                f"{NNF_GROUP}/teardown_state": str,
+                "dm.cray.hpe.com/initiator": str,
+            },
+        },
+        "status": {
+            "state": str,
+            "status": str,
+            "message": str,
+            "commandStatus": {
+                "progress": int,
+                "files": int,
+                "lastMessage": str,
+                "data": str,
+                "rate": str,
+            },
+        },
+    },
 }
+
+# The module may keep a workflow that is ready in one of these states with its job, as
+# it is: so its text goes on as well.
+KEPT_STATES = ("Proposal", "DataOut")
 
 
 class FieldError(ValueError):
@@ -153,6 +243,8 @@ def _pick_array(values: Any, fields: list[Any]) -> list[Any]:
         raise FieldError(": expected an array")
     picked = []
     for index, value in enumerate(values):
+        if fields.__class__ is Some and not fields.chosen(value):
+            continue
         try:
             picked.append(_pick(value, fields[0]))
         except FieldError as exc:
@@ -161,40 +253,63 @@ def _pick_array(values: Any, fields: list[Any]) -> list[Any]:
 
 
 def _pick_object(values: Any, fields: Table) -> dict[str, Any]:
-    if not isinstance(values, dict):
+    if values.__class__ is not dict:
         raise FieldError(": expected an object")
     each = fields.get(EACH)
-    wanted = fields if each is None else dict.fromkeys(values, each)
     picked = {}
-    for key, wants in wanted.items():
-        value = values.get(key)
-        if value is None:
-            continue
-        # as _pick() has it, for most
-        if value.__class__ is wants and wants is not int:
+    for key, value in values.items():
+        wants = each or fields.get(key)
+        if value.__class__ is wants and wants is not int:  # as most are
             picked[key] = value
-            continue
-        try:
-            picked[key] = _pick(value, wants)
-        except FieldError as exc:
-            raise FieldError(f".{key}{exc}") from None
+        elif wants is not None and value is not None:
+            try:
+                picked[key] = _pick(value, wants)
+            except FieldError as exc:
+                raise FieldError(f".{key}{exc}") from None
     return picked
 
 
-def project(plural: str, obj: Object) -> Object:
+def _is_kept(workflow: Object) -> bool:
+    status = workflow.get("status") or {}
+    return status.get("ready") is True and status.get("state") in KEPT_STATES
+
+
+def project(plural: str, obj: Object, whole: bool = False) -> Object:
     """What goes to the module of an object of a kind. Without a table that is all but
-    managedFields, which nobody reads and which make it big.
+    managedFields. With `whole`, and of a workflow that the module may keep, its "text"
+    has all of it.
 
     Raises:
         FieldError: it is not of the form that the module reads.
     """
     fields = FIELDS.get(plural)
     try:
-        if fields is not None:
-            return _pick_object(obj, fields)
-        _check_any(obj)
+        if fields is None:
+            _check_any(obj)
+            found = _without_managed(obj)
+        else:
+            found = _pick_object(obj, fields)
     except FieldError as exc:
         name = obj["metadata"]["name"]
         raise FieldError(f"{plural} {name}: {str(exc).lstrip('.: ')}") from None
+    if whole or (plural == "workflows" and _is_kept(found)):
+        found["text"] = text_of(plural, obj)
+    return found
+
+
+def _without_managed(obj: Object) -> Object:
+    """Nobody reads metadata.managedFields, and they make objects big."""
     metadata = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
     return {**obj, "metadata": metadata}
+
+
+def text_of(plural: str, obj: Object) -> str:
+    """All of an object as JSON.
+
+    Raises:
+        FieldError: it is nested too deeply.
+    """
+    try:
+        return to_json(_without_managed(obj)).decode()
+    except ValueError as exc:
+        raise FieldError(f"{plural} {obj['metadata']['name']}: {exc}") from exc

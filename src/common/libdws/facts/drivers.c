@@ -44,9 +44,14 @@ static int rank_entry (json_t *entry)
     return *text_of (entry, "message") ? 1 : 0;
 }
 
+static bool is_of (json_t *entry, const char *state)
+{
+    return !strcmp (state, text_of (entry, "watchState"));
+}
+
 /* Entries of other states are about the past, or have not begun.
  */
-static json_t *entry_at_fault (json_t *drivers, struct dws_text state)
+static json_t *entry_at_fault (json_t *drivers, const char *state)
 {
     json_t *found = NULL;
     json_t *entry;
@@ -54,7 +59,7 @@ static json_t *entry_at_fault (json_t *drivers, struct dws_text state)
     int best = 0;
 
     json_array_foreach (drivers, index, entry) {
-        if (dws_text_is (state, text_of (entry, "watchState"))
+        if (is_of (entry, state)
             && !json_is_true (json_object_get (entry, "completed"))
             && rank_entry (entry) > best) {
             best = rank_entry (entry);
@@ -151,40 +156,36 @@ static void join_entry (json_t *entry, char buf[DWS_DRIVERS_TEXT_SIZE])
         snprintf (buf, DWS_DRIVERS_TEXT_SIZE, "%s (%s)", head, detail);
 }
 
-static struct dws_text skip_directive (struct dws_text message)
+static const char *skip_directive (const char *message)
 {
-    size_t at = strlen (DIRECTIVE);
+    const char *s = message + strlen (DIRECTIVE);
 
-    if (message.len < at || memcmp (message.s, DIRECTIVE, at) != 0)
+    if (strncmp (message, DIRECTIVE, strlen (DIRECTIVE)) != 0)
         return message;
-    while (at < message.len && message.s[at] >= '0' && message.s[at] <= '9')
-        at++;
-    if (message.len - at < 2 || memcmp (message.s + at, ": ", 2) != 0)
-        return message;
-    at += 2;
-    return (struct dws_text){ message.s + at, message.len - at };
+    s += strspn (s, "0123456789");
+    return strncmp (s, ": ", 2) ? message : s + 2;
 }
 
-struct dws_text dws_drivers_text (json_t *drivers, struct dws_text state,
-                                  struct dws_text message,
-                                  char buf[DWS_DRIVERS_TEXT_SIZE])
+const char *dws_drivers_text (json_t *drivers, const char *state,
+                              const char *message,
+                              char buf[DWS_DRIVERS_TEXT_SIZE])
 {
     json_t *entry = entry_at_fault (drivers, state);
 
     *buf = '\0';
     if (entry)
         join_entry (entry, buf);
-    return *buf || !message.s ? dws_text (buf) : skip_directive (message);
+    return *buf || !message ? buf : skip_directive (message);
 }
 
-bool dws_drivers_trouble (json_t *drivers, struct dws_text state)
+bool dws_drivers_trouble (json_t *drivers, const char *state)
 {
     json_t *entry = entry_at_fault (drivers, state);
 
     return entry && rank_entry (entry) > 1;
 }
 
-const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
+const char *dws_drivers_silent (json_t *drivers, const char *state,
                                 char buf[DWS_RABBIT_SIZE])
 {
     json_t *entry;
@@ -195,7 +196,7 @@ const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
         const char *node = after (error, NODE);
         size_t len = node ? strcspn (node, ":") : 0;
 
-        if (dws_text_is (state, text_of (entry, "watchState"))
+        if (is_of (entry, state)
             && !json_is_true (json_object_get (entry, "completed"))
             && strstr (error, UNANSWERED)
             && len > 0 && len < DWS_RABBIT_SIZE) {
@@ -206,7 +207,7 @@ const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
     return NULL;
 }
 
-bool dws_drivers_refused (json_t *drivers, struct dws_text state)
+bool dws_drivers_refused (json_t *drivers, const char *state)
 {
     static const char *const refusals[] = {
         "denied the request: ",         // a webhook: 403
@@ -225,14 +226,14 @@ bool dws_drivers_refused (json_t *drivers, struct dws_text state)
     return false;
 }
 
-bool dws_drivers_recovered (json_t *drivers, struct dws_text state)
+bool dws_drivers_recovered (json_t *drivers, const char *state)
 {
     bool at_work = false;
     json_t *entry;
     size_t index;
 
     json_array_foreach (drivers, index, entry) {
-        if (!dws_text_is (state, text_of (entry, "watchState"))
+        if (!is_of (entry, state) || rank_entry (entry) == 0
             || json_is_true (json_object_get (entry, "completed")))
             continue;
         if (!strcmp (text_of (entry, "status"), "Error"))

@@ -11,38 +11,36 @@
 #include <stdbool.h>
 #include <jansson.h>
 
-#include "libdws/util/jsonscan.h"
-
 /* The driver at fault, in words for the owner of the job: "KIND error: TEXT", with the
  * name of what is at fault where only the driver's error has it; or what the driver
  * waits for; or the workflow's message without the number of a directive. "" if nobody
- * says anything. 'drivers', 'state' and 'message' are of the Workflow's status. What is
- * returned is in 'buf' or 'message'.
+ * says anything. 'drivers', 'state' and 'message' are of the Workflow's status; the last
+ * may be NULL. What is returned is in 'buf' or 'message'.
  */
 #define DWS_DRIVERS_TEXT_SIZE 480
-struct dws_text dws_drivers_text (json_t *drivers, struct dws_text state,
-                                  struct dws_text message,
-                                  char buf[DWS_DRIVERS_TEXT_SIZE]);
+const char *dws_drivers_text (json_t *drivers, const char *state,
+                              const char *message,
+                              char buf[DWS_DRIVERS_TEXT_SIZE]);
 
 /* Does a driver report an error, which may pass by itself?
  */
-bool dws_drivers_trouble (json_t *drivers, struct dws_text state);
+bool dws_drivers_trouble (json_t *drivers, const char *state);
 
 /* Has the API server refused an object that a driver makes, for what is in it? NNF
  * reports that as an error that may pass, and tries again for ever.
  */
-bool dws_drivers_refused (json_t *drivers, struct dws_text state);
+bool dws_drivers_refused (json_t *drivers, const char *state);
 
 /* Is a driver still at work, and none in Error? DWS sums up the entries of drivers later
  * than they change, so the Error of the workflow may be one that has passed.
  */
-bool dws_drivers_recovered (json_t *drivers, struct dws_text state);
+bool dws_drivers_recovered (json_t *drivers, const char *state);
 
 /* The rabbit whose controller a driver has waited for in vain, which nothing
  * else tells: copied to 'buf' and returned, or NULL.
  */
 #define DWS_RABBIT_SIZE 256
-const char *dws_drivers_silent (json_t *drivers, struct dws_text state,
+const char *dws_drivers_silent (json_t *drivers, const char *state,
                                 char buf[DWS_RABBIT_SIZE]);
 
 /* Is the message one of NNF's that says that Servers has not the allocation sets that

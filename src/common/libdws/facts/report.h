@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the agent reports (doc/protocol.md). A workflow is reported thirty times in the
- * life of a job, and most of it is of no interest to anybody here: of Workflow
- * objects, and of Servers objects that have changed, only what is read is parsed. Who
- * reads more of them has to name it in decode.c or report.c.
+ * What the agent reports (doc/protocol.md).
  */
 
 #ifndef LIBDWS_REPORT_H
 #define LIBDWS_REPORT_H
 
+#include <stdbool.h>
 #include <jansson.h>
 
 #include "libdws/facts/workflow.h"
 #include "libdws/util/error.h"
-#include "libdws/util/jsonscan.h"
 
 /* The labels of Servers objects that are read: what DWS names a workflow and a
  * persistent file system by.
@@ -23,37 +20,25 @@
     "dataworkflowservices.github.io/persistentstorage.name"
 
 struct dws_report {
-    json_t *o;                  // with the parts of objects that are read, and without
-                                //  its Workflow object. NULL: all that it tells is
-                                //  that a workflow has changed
-    struct dws_text workflow;   // its Workflow object, all of it, if it has one
+    json_t *o;                  // it, or of a result that cannot be read a failure
+    const char *type;           // never NULL
+    json_t *workflow;           // its Workflow object, if it has one, or NULL
     struct dws_workflow *wf;    // the same, decoded. NULL: it is that of no job. Who
                                 //  takes it sets it to NULL
     bool deleted;               // this is its last version
-    struct dws_text workflows;  // the array of a snapshot, if it has one
-    bool malformed;             // no more than 'o' could be read, which has its type;
-                                //  that of a command is a failure
-    const char *fault;          // malformed: the field at fault, or ""
+    bool malformed;             // a field is missing, or of another type
+    dws_error_t fault;          // malformed: the field at fault
 };
 
-/* Goes through the reports of one request after the other. It keeps the memory that
- * it needs for that. 'instance' is for dws_workflow_decode().
+/* Read a report. 'o' is borrowed until dws_report_clear(). 'instance' is for
+ * dws_workflow_decode(). Fails with ENOMEM, and leaves nothing to clear then.
  */
-struct dws_reports;
+int dws_report_read (struct dws_report *report, json_t *o, const char *instance);
+void dws_report_clear (struct dws_report *report);
 
-struct dws_reports *dws_reports_create (const char *instance);
-void dws_reports_destroy (struct dws_reports *reports);
-
-/* Begin with a request. The payload is borrowed. Fails with EPROTO if it has no array
- * of reports, or with ENOMEM.
+/* All of a Workflow as JSON, for the record of its job: NULL where the agent has not sent
+ * it. 'workflow' may be NULL.
  */
-int dws_reports_begin (struct dws_reports *reports, const char *payload,
-                       dws_error_t *error);
-
-/* The next report, which is valid until the one after. One that can not be read does
- * not take those after it along. Returns 1 if there was one, 0 after the last one, and
- * -1 with errno: ENOMEM, or EINVAL if it can not even be passed over.
- */
-int dws_reports_next (struct dws_reports *reports, struct dws_report **report);
+const char *dws_report_text (json_t *workflow);
 
 #endif /* !LIBDWS_REPORT_H */

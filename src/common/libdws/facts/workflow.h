@@ -10,10 +10,10 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <jansson.h>
 
 #include "libutil/names.h"
 #include "libdws/util/error.h"
-#include "libdws/util/jsonscan.h"
 
 /* Workflow states, in their order. NONE: not yet given one by DWS.
  */
@@ -150,17 +150,15 @@ struct dws_workflow {
     bool advancing;             // further than when it was read before
 };
 
-/* Decode the Workflow object that the text begins with, as Kubernetes has it: whatever
- * is missing has not happened yet. Ten thousand of these records may have to be kept,
+/* Decode a Workflow object, or what the agent reports of it: whatever is missing, or of
+ * another type, has not happened yet. Ten thousand of these records may have to be kept,
  * so they hold what is needed and not the object.
  * 'instance' (may be NULL) is the value that makes the workflow ours: of the annotation
  * that it was made with or, where there is none, of the label. The label alone is what
  * people edit, and what watches select by.
- * Fails with EINVAL if it is no workflow of a Flux job, EPROTO if it is no JSON, or
- * ENOMEM.
+ * Fails with EINVAL if it is no workflow of a Flux job, or with ENOMEM.
  */
-struct dws_workflow *dws_workflow_decode (struct dws_text object,
-                                          const char *instance,
+struct dws_workflow *dws_workflow_decode (json_t *object, const char *instance,
                                           dws_error_t *error);
 void dws_workflow_destroy (struct dws_workflow *wf);
 

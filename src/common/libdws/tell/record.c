@@ -9,8 +9,7 @@
 #include <string.h>
 
 #include "libdws/util/error.h"
-#include "libdws/util/jsonparse.h"
-#include "libdws/util/jsonwrite.h"
+#include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "record.h"
 
@@ -133,22 +132,22 @@ json_t *dws_record_object (json_t *object)
     return bounded (object, DWS_RECORD_MAX);
 }
 
-char *dws_record_text (struct dws_text object)
+char *dws_record_text (const char *object)
 {
     json_t *o;
     json_t *record = NULL;
     char *text = NULL;
 
-    if (object.len == 0 || *object.s != '{') {
+    if (!object || *object != '{') {
         errno = EINVAL;
         return NULL;
     }
-    if (object.len <= LENGTH_MAX)       // nothing in it is too long
-        return strndup (object.s, object.len);
-    if (!(o = dws_json_parse (object.s, object.len)))
+    if (strlen (object) <= LENGTH_MAX)  // nothing in it is too long
+        return strdup (object);
+    if (!(o = dws_jsontext_get (object)))
         return NULL;
     if ((record = dws_record_object (o)))
-        text = dws_json_write (record);
+        (void)dws_jsontext_set (&text, record);
     ERRNO_SAFE (json_decref (record));
     ERRNO_SAFE (json_decref (o));
     return text;

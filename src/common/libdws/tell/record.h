@@ -9,8 +9,6 @@
 
 #include <jansson.h>
 
-#include "libdws/util/jsonscan.h"
-
 /* Bytes of compact JSON, of a workflow's record and of all movements of a job.
  */
 #define DWS_RECORD_MAX 65536
@@ -24,7 +22,7 @@ json_t *dws_record_object (json_t *object);
  * looked at than whether it begins as an object, if it is small enough as it is. Fails
  * with ENOMEM or EINVAL.
  */
-char *dws_record_text (struct dws_text object);
+char *dws_record_text (const char *object);
 
 /* An array of up to 'max' of these NnfDataMovements, those that have failed
  * first, each a bounded copy, and no more than fit. Fails with ENOMEM.

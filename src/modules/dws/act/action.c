@@ -42,7 +42,9 @@ static bool take_in (struct job *job, const struct action *action,
     }
     if (action->listed) {
         if (result->current && job->wf)
-            action->listed (job, result->index, ok ? result->objects : NULL);
+            action->listed (job, result->index,
+                            !ok ? NULL
+                            : result->texts ? result->texts : result->objects);
         return true;
     }
     return ok || (action->failed && action->failed (job, result));
@@ -61,12 +63,13 @@ static void act_result_cb (struct dws_ctx *ctx, struct job *job,
 
     if (!job)
         return;
-    (void)json_unpack (report, "{s?b s?i s?s s?o s?o}",
+    (void)json_unpack (report, "{s?b s?i s?s s?o s?o s?o}",
                        "ok", &ok,
                        "status", &result.status,
                        "message", &result.message,
                        "object", &result.object,
-                       "objects", &result.objects);
+                       "objects", &result.objects,
+                       "texts", &result.texts);
     result.ok = ok;
     result.current = job->generation == cmd->generation;
     ok = take_in (job, action, &result);

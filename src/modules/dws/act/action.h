@@ -21,9 +21,10 @@ struct result {
     bool ok;
     int status;                 // of HTTP, 0: none
     const char *message;        // never NULL
-    json_t *object;             // if it is no Workflow, or NULL
-    struct dws_text workflow;   // all of it, if it is; borrowed
+    json_t *object;             // or NULL; borrowed
+    json_t *workflow;           // the same if it is a Workflow, else NULL
     json_t *objects;            // or NULL
+    json_t *texts;              // of objects that were asked for whole, or NULL
     int index;                  // of the command
     bool current;               // the job's workflow is the one it was then
 };
@@ -50,7 +51,7 @@ struct action {
     bool (*failed)(struct job *job, const struct result *result);
 
     /* Instead of 'result' and 'failed': take in the objects that a command has
-     * listed, while the job's workflow exists. 'objects' is NULL if the command
+     * listed, or their texts, while the job's workflow exists. 'objects' is NULL if the command
      * has failed, which then is not worth trying again. */
     void (*listed)(struct job *job, int index, json_t *objects);
 

@@ -121,7 +121,7 @@ int draft_timing (struct job *job, enum dws_state state, const char *elapsed)
     return draft ? put (&draft->timing[state], strdup (elapsed)) : -1;
 }
 
-int draft_workflow (struct job *job, struct dws_text object)
+int draft_workflow (struct job *job, const char *object)
 {
     struct draft *draft = draft_get (job);
 

@@ -16,7 +16,6 @@
 #include <flux/core.h>
 
 #include "libdws/facts/workflow.h"
-#include "libdws/util/jsonscan.h"
 #include "facts/jobs.h"
 
 struct drafts *drafts_create (struct dws_ctx *ctx);
@@ -26,7 +25,7 @@ void drafts_destroy (struct drafts *drafts);
  * fail with ENOMEM, the latter with EINVAL, too.
  */
 int draft_timing (struct job *job, enum dws_state state, const char *elapsed);
-int draft_workflow (struct job *job, struct dws_text object);
+int draft_workflow (struct job *job, const char *object);
 
 /* Note a memo that stays as long as the job is known.
  */

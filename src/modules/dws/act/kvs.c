@@ -12,7 +12,7 @@
 #include <jansson.h>
 
 #include "libdws/tell/record.h"
-#include "libdws/util/jsonwrite.h"
+#include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "act/kvs.h"
@@ -100,10 +100,10 @@ static int put_text (flux_kvs_txn_t *txn, uint64_t id, const char *name,
 static int put_record (flux_kvs_txn_t *txn, uint64_t id, const char *name,
                        json_t *value)
 {
-    char *text = dws_json_write (value);
+    char *text = NULL;
     int rc;
 
-    if (!text)
+    if (dws_jsontext_set (&text, value) < 0)
         return -1;
     rc = put_text (txn, id, name, text);
     ERRNO_SAFE (free (text));

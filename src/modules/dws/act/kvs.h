@@ -11,7 +11,6 @@
 #include <flux/core.h>
 
 #include "libdws/facts/workflow.h"
-#include "libdws/util/jsonscan.h"
 #include "facts/jobs.h"
 
 /* Read dws.instance, or make one and store it. Waits for the KVS, so call it

@@ -9,6 +9,8 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/facts/movements.h"
+#include "libdws/facts/report.h"
+#include "libdws/util/jsontext.h"
 #include "libutil/safelog.h"
 #include "act/action.h"
 #include "act/drafts.h"
@@ -38,15 +40,15 @@ static bool is_awaited (const struct job *job, enum dws_state state)
  * object, if there is one.
  */
 static int note_workflow (struct job *job, enum dws_state state,
-                          struct dws_text object)
+                          const char *object)
 {
     const struct dws_workflow *wf = job->wf;
     bool timed = wf && wf->state == state && wf->ready && wf->elapsed;
 
-    if ((object.s && draft_workflow (job, object) < 0)
+    if ((object && draft_workflow (job, object) < 0)
         || (timed && draft_timing (job, state, wf->elapsed) < 0))
         return -1;
-    if ((object.s || timed) && is_awaited (job, state))
+    if ((object || timed) && is_awaited (job, state))
         return act_call (job, &action_save, draft_write (job), act_tried_cb);
     return 0;
 }
@@ -54,8 +56,9 @@ static int note_workflow (struct job *job, enum dws_state state,
 static int read_workflow (struct job *job, uint32_t bit)
 {
     if (act_send (job, &action_save, bit,
-                  command_create ("get", "workflows", job->wf->namespace,
-                                  job->wf->name)) < 0)
+                  command_create_with ("get", "workflows", job->wf->namespace,
+                                       job->wf->name,
+                                       "whole", json_true ())) < 0)
         return -1;
     underway_read_begin (&job->underway, bit);
     return 0;
@@ -66,12 +69,12 @@ static int read_workflow (struct job *job, uint32_t bit)
  */
 static int run_save (struct job *job, const struct dws_action *wanted)
 {
-    struct dws_text object = dws_text (wanted->whole ? job->object : NULL);
+    const char *object = wanted->whole ? job->object : NULL;
     int rc = 0;
 
     if (!job->wf)
         return 0;
-    if (wanted->whole && !object.s)
+    if (wanted->whole && !object)
         rc = read_workflow (job, wanted->bit);
     if (rc == 0)
         rc = note_workflow (job, wanted->state, object);
@@ -84,12 +87,12 @@ static int run_save (struct job *job, const struct dws_action *wanted)
  * not there.
  */
 static void workflow_read (struct job *job, const struct result *result,
-                           struct dws_text object)
+                           const char *object)
 {
     if (!result->current
         || !underway_read_end (&job->underway, (uint32_t)result->index))
         return;
-    if (!object.s || note_workflow (job, DWS_STATE_NONE, object) < 0)
+    if (!object || note_workflow (job, DWS_STATE_NONE, object) < 0)
         safe_log (job->ctx->h, LOG_ERR, "rabbit_workflow could not be saved");
 }
 
@@ -97,13 +100,13 @@ static bool save_result (struct job *job, const struct result *result)
 {
     if (!result->ok)
         return false;
-    workflow_read (job, result, result->workflow);
+    workflow_read (job, result, dws_report_text (result->workflow));
     return true;
 }
 
 static bool save_failed (struct job *job, const struct result *result)
 {
-    workflow_read (job, result, dws_text (NULL));
+    workflow_read (job, result, NULL);
     return true;
 }
 
@@ -130,7 +133,7 @@ static int run_movements (struct job *job, const struct dws_action *wanted)
 
     if (policy->save_datamovements > 0
         && act_send (job, &action_movements, LIST_MOVEMENTS,
-                     command_list (job->wf, "nnfdatamovements")) < 0)
+                     command_list_whole (job->wf, "nnfdatamovements")) < 0)
         return -1;
     if (job->wf->containers && policy->container_log_bytes > 0
         && act_send (job, &action_movements, LIST_LOGS,
@@ -146,15 +149,34 @@ static void recorded_cb (const struct call *call, flux_future_t *f)
                   future_strerror (f, errno));
 }
 
-static void store_movements (struct job *job, json_t *objects)
+/* One that cannot be read is left out.
+ */
+static json_t *parse_all (json_t *texts)
+{
+    json_t *objects = json_array ();
+    json_t *text;
+    size_t index;
+
+    json_array_foreach (texts, index, text) {
+        json_t *object = dws_jsontext_get (json_string_value (text));
+
+        if (object)
+            (void)json_array_append_new (objects, object);
+    }
+    return objects;
+}
+
+static void store_movements (struct job *job, json_t *texts)
 {
     int max = job->ctx->config->policy.save_datamovements;
+    json_t *objects = parse_all (texts);
 
     if (json_array_size (objects) > 0
         && calls_add (job->ctx,
                       kvs_save_movements (job, objects, max),
                       job->facts->id, 0, recorded_cb) < 0)
         safe_log_error (job->ctx->h, "rabbit_datamovements");
+    json_decref (objects);
 }
 
 static void store_logs (struct job *job, json_t *logs)

@@ -122,7 +122,7 @@ static bool is_users_fault (int status, const char *message)
         || (status == 403 && strstr (message, "admission webhook") != NULL);
 }
 
-static bool is_ours (struct dws_ctx *ctx, struct dws_text object)
+static bool is_ours (struct dws_ctx *ctx, json_t *object)
 {
     struct dws_workflow *wf = dws_workflow_decode (object, ctx->instance,
                                                    NULL);
@@ -174,7 +174,7 @@ static bool create_result (struct job *job, const struct result *result)
 
     if (result->index == FIND)
         return find_result (job, result);
-    if (!ok && result->status == 409 && result->workflow.s) {
+    if (!ok && result->status == 409 && result->workflow) {
         if (!is_ours (job->ctx, result->workflow)) {
             take_other_name (job);
             return true;

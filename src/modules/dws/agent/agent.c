@@ -22,8 +22,8 @@
 /* An agent of a neighbouring release is served in the newest version that both
  * speak; a version that no release of a site speaks any more is dropped here.
  */
-#define PROTOCOL_NEWEST 1
-#define PROTOCOL_OLDEST 1
+#define PROTOCOL_NEWEST 2
+#define PROTOCOL_OLDEST 2
 
 /* A request whose agent is lost may have been carried out or not.
  */
@@ -85,8 +85,7 @@ struct agent *agent_create (struct dws_ctx *ctx)
     agent->ctx = ctx;
     agent->reachable = true;
     if (!(agent->commands = idmap_create (command_destroy))
-        || !(agent->outbox = outbox_create (ctx->h, agent_unsent, agent))
-        || !(agent->reports = dws_reports_create (ctx->instance))) {
+        || !(agent->outbox = outbox_create (ctx->h, agent_unsent, agent))) {
         agent_destroy (agent);
         errno = ENOMEM;
         return NULL;
@@ -108,7 +107,6 @@ void agent_destroy (struct agent *agent)
         idmap_destroy (agent->commands);
         json_decref (agent->stats);
         free (agent->release);
-        dws_reports_destroy (agent->reports);
         free (agent);
     }
 }

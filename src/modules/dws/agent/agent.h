@@ -12,14 +12,13 @@
 #include <flux/core.h>
 
 #include "libdws/tell/waiting.h"
-#include "libdws/util/jsonscan.h"
 #include "base/ctx.h"
 #include "facts/jobs.h"
 
 struct command;
 
 /* Called with the result of a command; 'job' is NULL if it is not known any
- * more. A Workflow object is not in the report: it is in 'cmd'.
+ * more.
  */
 typedef void (*command_f)(struct dws_ctx *ctx, struct job *job,
                           const struct command *cmd, json_t *report);
@@ -34,7 +33,7 @@ struct command {
     const void *arg;            // the caller's own
     int index;                  // likewise
     bool is_query;              // agent_query()
-    struct dws_text workflow;   // that of the result, all of it, for 'cb'
+    json_t *workflow;           // that of the result, for 'cb', or NULL
     flux_t *h;
     const flux_msg_t *request;  // or else: to be answered with the result
 };

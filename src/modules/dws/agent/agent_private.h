@@ -7,7 +7,6 @@
 #ifndef DWS_AGENT_PRIVATE_H
 #define DWS_AGENT_PRIVATE_H
 
-#include "libdws/facts/report.h"
 #include "agent/agent.h"
 #include "agent/outbox.h"
 #include "base/idmap.h"
@@ -24,7 +23,6 @@ struct agent {
     struct outbox *outbox;      // those that are to be sent
     json_t *stats;              // what the agent counts, or NULL
     char *release;              // of the agent, or NULL
-    struct dws_reports *reports;
 };
 
 void command_destroy (void *value);

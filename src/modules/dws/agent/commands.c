@@ -63,6 +63,18 @@ json_t *command_list (const struct dws_workflow *wf, const char *kind)
     return o;
 }
 
+json_t *command_list_whole (const struct dws_workflow *wf, const char *kind)
+{
+    json_t *o = command_list (wf, kind);
+
+    if (json_object_set_new (o, "whole", json_true ()) < 0) {
+        json_decref (o);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return o;
+}
+
 json_t *command_list_unowned (const char *kind, const char **fields)
 {
     json_t *paths = json_array ();

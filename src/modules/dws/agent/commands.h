@@ -36,6 +36,10 @@ json_t *command_create_with (const char *op,
  */
 json_t *command_list (const struct dws_workflow *wf, const char *kind);
 
+/* The same, to have all of each object, as text.
+ */
+json_t *command_list_whole (const struct dws_workflow *wf, const char *kind);
+
 /* A command to list the objects of one kind that NNF has not made for others, as it
  * makes a copy of a profile for each workflow. 'fields' are the paths of the parts
  * of them that are wanted, NULL at the end.

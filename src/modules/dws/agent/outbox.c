@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "libdws/util/jsonwrite.h"
+#include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "agent/outbox.h"
 #include "base/timer.h"
@@ -27,8 +27,11 @@ struct outbox {
 
 static int respond (struct outbox *box, const json_t *o)
 {
-    char *text = dws_json_write (o);
-    int rc = text ? flux_respond (box->h, box->request, text) : -1;
+    char *text = NULL;
+    int rc = dws_jsontext_set (&text, o);
+
+    if (rc == 0)
+        rc = flux_respond (box->h, box->request, text);
 
     ERRNO_SAFE (free (text));
     return rc;

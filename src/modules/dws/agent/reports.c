@@ -6,6 +6,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "libdws/facts/report.h"
+#include "libdws/util/fields.h"
+#include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
 #include "agent/agent_private.h"
@@ -29,7 +32,8 @@ static void doubt_unseen (struct job *job, void *arg)
 static void learn_workflow (struct agent *agent, struct dws_report *report)
 {
     if (report->wf)
-        jobs_learn_workflow (agent->ctx->jobs, report->wf, report->workflow,
+        jobs_learn_workflow (agent->ctx->jobs, report->wf,
+                             dws_report_text (report->workflow),
                              report->deleted);
     else
         sweeps_learn (agent->ctx->sweeps, report->workflow, report->deleted);
@@ -38,47 +42,37 @@ static void learn_workflow (struct agent *agent, struct dws_report *report)
 
 /* One of a snapshot.
  */
-static int learn_listed (struct agent *agent, struct dws_text text)
+static int learn_listed (struct agent *agent, json_t *object)
 {
     struct dws_ctx *ctx = agent->ctx;
-    struct dws_workflow *wf = dws_workflow_decode (text, ctx->instance, NULL);
+    struct dws_workflow *wf = dws_workflow_decode (object, ctx->instance, NULL);
 
     if (wf)
-        jobs_learn_workflow (ctx->jobs, wf, dws_text (NULL), false);
+        jobs_learn_workflow (ctx->jobs, wf, NULL, false);
     else if (errno == EINVAL)
-        sweeps_learn (ctx->sweeps, text, false);
+        sweeps_learn (ctx->sweeps, object, false);
     else
         return -1;
     return 0;
 }
 
-static int learn_all (struct agent *agent, struct dws_text workflows)
-{
-    struct dws_text text;
-    size_t at = 0;
-    int rc;
-
-    while ((rc = dws_text_next (workflows, &at, NULL, &text)) > 0) {
-        if (learn_listed (agent, text) < 0)
-            return -1;
-    }
-    return rc;
-}
-
 /* A snapshot comes in parts, so that nobody has to wait for all of it.
  */
-static int snapshot_workflows (struct agent *agent, struct dws_text workflows,
-                               bool more)
+static int snapshot_workflows (struct agent *agent, json_t *workflows, bool more)
 {
     struct jobs *jobs = agent->ctx->jobs;
+    json_t *object;
+    size_t index;
 
     if (!agent->listing) {
         jobs_each (jobs, unsee_job, NULL);
         sweeps_unsee (agent->ctx->sweeps);
     }
     agent->listing = more;
-    if (learn_all (agent, workflows) < 0)
-        return -1;
+    json_array_foreach (workflows, index, object) {
+        if (learn_listed (agent, object) < 0)
+            return -1;
+    }
     if (more)
         return 0;
     jobs_each (jobs, doubt_unseen, NULL);
@@ -102,9 +96,9 @@ static void note_storages (struct agent *agent, int rc)
     agent->ctx->events->storages_changed (agent->ctx);
 }
 
-static int take_snapshot (struct agent *agent, const struct dws_report *report)
+static int take_snapshot (struct agent *agent, json_t *o)
 {
-    json_t *o = report->o;
+    json_t *workflows = json_object_get (o, "workflows");
     json_t *storages = json_object_get (o, "storages");
     json_t *servers = json_object_get (o, "servers");
     json_t *persistent = json_object_get (o, "persistentstorageinstances");
@@ -119,9 +113,7 @@ static int take_snapshot (struct agent *agent, const struct dws_report *report)
         note_storages (agent, storages_list (agent->ctx->storages,
                                              storages));
     usage_list (agent->ctx, servers, &agent->listing_servers, more);
-    if (!json_is_array (json_object_get (o, "workflows")))
-        return 0;
-    return snapshot_workflows (agent, report->workflows, more);
+    return workflows ? snapshot_workflows (agent, workflows, more) : 0;
 }
 
 static void take_event (struct agent *agent, const char *type, json_t *report)
@@ -183,7 +175,7 @@ static void answer_request (struct command *cmd, json_t *report)
  */
 static void learn_result (struct agent *agent, struct dws_report *report)
 {
-    if (agent->ready && report->workflow.s)
+    if (agent->ready && report->workflow)
         learn_workflow (agent, report);
 }
 
@@ -255,29 +247,26 @@ static void take_stats (struct agent *agent, json_t *report)
 
 static int take_report (struct agent *agent, struct dws_report *report)
 {
-    const char *type = json_string_value (json_object_get (report->o, "type"));
+    const char *type = report->type;
 
-    if (!report->o) {
-        if (agent->ready)
-            learn_workflow (agent, report);
-        return 0;
-    }
-    if (!type)
-        type = "";
     if (report->malformed)
-        safe_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read%s%s", type,
-                  *report->fault ? ": " : "", report->fault);
+        safe_log (agent->ctx->h, LOG_ERR, "report '%s' can not be read: %s", type,
+                  report->fault.text);
     if (!strcmp (type, "result"))
         take_result (agent, report);
     else if (report->malformed) {
-        errno = EINVAL;
+        errno = EPROTO;
         return strcmp (type, "snapshot") == 0 ? -1 : 0;
+    }
+    else if (!strcmp (type, "workflow")) {
+        if (agent->ready)
+            learn_workflow (agent, report);
     }
     else if (!strcmp (type, "storage") || !strcmp (type, "persistent")
              || !strcmp (type, "servers"))
         take_event (agent, type, report->o);
     else if (!strcmp (type, "snapshot"))
-        return take_snapshot (agent, report);
+        return take_snapshot (agent, report->o);
     else if (!strcmp (type, "health"))
         take_health (agent, report->o);
     else if (!strcmp (type, "trouble"))
@@ -289,19 +278,31 @@ static int take_report (struct agent *agent, struct dws_report *report)
     return 0;
 }
 
-/* One by one: all of them as values would be large.
+/* A malformed one does not take those after it along.
  */
-static int take_reports (struct agent *agent)
+static int take_reports (struct agent *agent, json_t *reports)
 {
-    struct dws_report *report;
-    int rc;
+    json_t *o;
+    size_t index;
 
-    while ((rc = dws_reports_next (agent->reports, &report)) > 0) {
-        if (take_report (agent, report) < 0)
+    json_array_foreach (reports, index, o) {
+        struct dws_report report;
+        int rc;
+
+        if (dws_report_read (&report, o, agent->ctx->instance) < 0)
+            return -1;
+        rc = take_report (agent, &report);
+        ERRNO_SAFE (dws_report_clear (&report));
+        if (rc < 0)
             return -1;
     }
-    return rc;
+    return 0;
 }
+
+static const struct dws_field request_fields[] = {
+    DWS_REQUIRED ("reports", ARRAY),
+    { 0 },
+};
 
 void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg)
@@ -309,11 +310,11 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
     struct dws_ctx *ctx = arg;
     dws_error_t error = { "" };
     const char *errstr = NULL;
-    const char *payload;
+    json_t *o = NULL;
 
-    if (flux_request_decode (msg, NULL, &payload) < 0)
+    if (flux_request_unpack (msg, NULL, "o", &o) < 0 && errno != EPROTO)
         goto error;
-    if (dws_reports_begin (ctx->agent->reports, payload, &error) < 0) {
+    if (dws_fields_check (o, request_fields, &error) < 0) {
         errstr = error.text;
         goto error;
     }
@@ -323,11 +324,8 @@ void agent_report_cb (flux_t *h, flux_msg_handler_t *mh,
         errstr = "this agent is not attached";
         goto error;
     }
-    if (take_reports (ctx->agent) < 0) {
-        if (errno == EINVAL)
-            errno = EPROTO;
+    if (take_reports (ctx->agent, json_object_get (o, "reports")) < 0)
         goto error;
-    }
     jobs_keep_up (ctx->jobs);
     if (flux_respond (h, msg, NULL) < 0)
         safe_log_error (h, DWS_TOPIC_REPORT);

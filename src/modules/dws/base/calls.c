@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <jansson.h>
 
-#include "libdws/util/jsonwrite.h"
+#include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "base/calls.h"
 #include "base/ctx.h"
@@ -73,7 +73,7 @@ flux_future_t *calls_rpc (flux_t *h, const char *topic, const char *fmt, ...)
     if (!payload)
         errno = json_error_code (&error) == json_error_out_of_memory
                 ? ENOMEM : EINVAL;
-    else if ((text = dws_json_write (payload)))
+    else if (dws_jsontext_set (&text, payload) == 0)
         f = flux_rpc (h, topic, text, FLUX_NODEID_ANY, 0);
     ERRNO_SAFE (free (text));
     ERRNO_SAFE (json_decref (payload));

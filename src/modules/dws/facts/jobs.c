@@ -489,7 +489,7 @@ static void place_times (struct timeline *timeline, struct dws_workflow *wf)
 }
 
 void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
-                          struct dws_text text, bool deleted)
+                          const char *text, bool deleted)
 {
     struct job *job = job_of (jobs, wf, deleted);
 
@@ -512,9 +512,8 @@ void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
     job->wf = wf;
     free (job->object);
     job->object = NULL;
-    if (facts_complete (jobs) && text.s
-        && (wf->status != DWS_STATUS_DRIVERWAIT || wf->deleting))
-        job->object = strndup (text.s, text.len);
+    if (facts_complete (jobs) && text)
+        job->object = strdup (text);
     if (job_torn_down (job))
         free_space (job, true);
     jobs_changed (job);

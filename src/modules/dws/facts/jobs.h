@@ -18,7 +18,6 @@
 #include "libdws/decide/reconcile.h"
 #include "libdws/facts/job.h"
 #include "libdws/facts/workflow.h"
-#include "libdws/util/jsonscan.h"
 #include "base/ctx.h"
 #include "facts/space.h"
 #include "facts/tally.h"
@@ -40,8 +39,8 @@ struct job {
     unsigned int generation;            // workflows that came and went
     struct underway underway;           // what was asked for
     char *object;                       // text of the Workflow that 'wf' was
-                                        //  decoded from, where it may be saved,
-                                        //  until that is decided on
+                                        //  decoded from, where the agent has sent
+                                        //  it, until that is decided on
     json_t *breakdowns;                 // those read so far
     json_t *servers;                    // where storage is that is used, or the
                                         //  job's own, if that comes first
@@ -124,12 +123,13 @@ struct job *jobs_learn (struct jobs *jobs, struct dws_job *facts);
 void jobs_look_for (struct jobs *jobs, uint64_t id);
 
 /* Note a workflow, if it is ours and not older than what is known. Takes over 'wf'.
- * 'text' is all of its object, where it is at hand: it may be saved.
+ * 'text' is all of its object, where it is at hand (dws_report_text()): it may be
+ * saved.
  * With 'deleted' set a watch has it as gone: jobs_doubt_workflow(). A workflow
  * whose job is not known gets a record in phase gone.
  */
 void jobs_learn_workflow (struct jobs *jobs, struct dws_workflow *wf,
-                          struct dws_text text, bool deleted);
+                          const char *text, bool deleted);
 
 /* Have the storage controllers given back all but persistent storage?
  */

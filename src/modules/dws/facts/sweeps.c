@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "libdws/tell/persistent.h"
-#include "libdws/util/jsonparse.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -218,15 +217,13 @@ static void update (struct sweeps *sweeps, const char *name, json_t *wf,
     sweeps->ctx->events->leases_changed (sweeps->ctx);
 }
 
-bool sweeps_learn (struct sweeps *sweeps, struct dws_text text, bool deleted)
+bool sweeps_learn (struct sweeps *sweeps, json_t *object, bool deleted)
 {
-    json_t *object = dws_json_parse (text.s, text.len);
     bool found = is_one (sweeps, object);
     json_t *wf;
 
     if (found && (wf = decode_workflow (sweeps, object)))
         update (sweeps, text_of (object, "metadata", "name"), wf, deleted);
-    json_decref (object);
     return found;
 }
 

@@ -12,7 +12,6 @@
 #include <jansson.h>
 
 #include "libdws/decide/leases.h"
-#include "libdws/util/jsonscan.h"
 #include "base/ctx.h"
 
 struct sweeps;
@@ -26,7 +25,7 @@ const char *sweeps_name (const char *uid, char buf[DWS_NAME_SIZE]);
 
 /* Note a Workflow object. Returns false if it is of another kind, or none at all.
  */
-bool sweeps_learn (struct sweeps *sweeps, struct dws_text text, bool deleted);
+bool sweeps_learn (struct sweeps *sweeps, json_t *object, bool deleted);
 
 /* All workflows are about to be listed; they have been. One that is not among them, or
  * that a watch has as deleted, may have lost its label: it is in doubt until it was read

@@ -145,11 +145,11 @@ static void test_together (void **state)
     setup ();
     timing (1, DWS_STATE_SETUP, "3s");
     timing (1, DWS_STATE_PROPOSAL, "2s");
-    assert_int_equal (draft_workflow (&w.jobs[1], dws_text ("{\"a\":1}")), 0);
+    assert_int_equal (draft_workflow (&w.jobs[1], "{\"a\":1}"), 0);
     draft_memo (&w.jobs[1], "rabbits", "r0");
     after (HALF - 1.);
     timing (1, DWS_STATE_SETUP, "4s");
-    assert_int_equal (draft_workflow (&w.jobs[1], dws_text ("{\"a\":2}")), 0);
+    assert_int_equal (draft_workflow (&w.jobs[1], "{\"a\":2}"), 0);
     draft_memo (&w.jobs[1], "rabbits", "r1");
     assert_written ("");
     assert_memos ("");
@@ -247,7 +247,7 @@ static void test_refused (void **state)
 {
     setup ();
     errno = 0;
-    assert_int_equal (draft_workflow (&w.jobs[1], dws_text ("[]")), -1);
+    assert_int_equal (draft_workflow (&w.jobs[1], "[]"), -1);
     assert_int_equal (errno, EINVAL);
     draft_send (&w.jobs[1]);
     assert_int_equal (w.commits, 0);

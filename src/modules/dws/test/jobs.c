@@ -84,13 +84,10 @@ static void turn (struct world *w)
 static void learn (struct world *w, const char *text, bool deleted)
 {
     json_t *o = J (text);
-    char *s = json_dumps (o, JSON_COMPACT);
-    struct dws_workflow *wf = dws_workflow_decode (dws_text (s),
-                                                   w->ctx.instance, NULL);
+    struct dws_workflow *wf = dws_workflow_decode (o, w->ctx.instance, NULL);
 
     assert_non_null (wf);
-    jobs_learn_workflow (w->ctx.jobs, wf, dws_text (NULL), deleted);
-    free (s);
+    jobs_learn_workflow (w->ctx.jobs, wf, NULL, deleted);
     json_decref (o);
 }
 

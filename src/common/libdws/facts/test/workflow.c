@@ -5,7 +5,6 @@
 
 #include "libdws/facts/workflow.h"
 #include "libdws/test/util.h"
-#include "libdws/util/test/texts.h"
 
 #define WORKFLOW \
     "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default'," \
@@ -29,10 +28,8 @@
 static struct dws_workflow *wf_decode (const char *text)
 {
     json_t *o = J (text);
-    char *s = json_dumps (o, JSON_COMPACT | JSON_ENCODE_ANY);
-    struct dws_workflow *wf = dws_workflow_decode (dws_text (s), "me", NULL);
+    struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
 
-    free (s);
     json_decref (o);
     return wf;
 }
@@ -121,22 +118,17 @@ static void test_ours (void **state)
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
         struct dws_workflow *wf;
         char text[512];
-        json_t *o;
-        char *s;
 
         snprintf (text, sizeof (text),
                   "{'metadata': {'name': 'fluxjob-1',"
                   "  'labels': {'flux-framework.org/instance': %s},"
                   "  'annotations': {'flux-framework.org/instance': %s}},"
                   " 'spec': {'wlmID': 'flux'}}", tab[i].label, tab[i].maker);
-        s = json_dumps (o = J (text), JSON_COMPACT);
-        assert_non_null (wf = dws_workflow_decode (dws_text (s), "me", NULL));
+        assert_non_null (wf = wf_decode (text));
         assert_int_equal (wf->ours, tab[i].ours);
         assert_int_equal (wf->unlabelled, tab[i].unlabelled);
         assert_int_equal (wf->stray, tab[i].stray);
         dws_workflow_destroy (wf);
-        free (s);
-        json_decref (o);
     }
 }
 
@@ -446,11 +438,8 @@ static void test_stamp (void **state)
                                "status",
                                  "state", "Setup",
                                  "status", "TransientCondition");
-        char *text = json_dumps (o, JSON_COMPACT);
-        struct dws_workflow *wf = dws_workflow_decode (dws_text (text), "me",
-                                                       NULL);
-        struct dws_workflow *next = dws_workflow_decode (dws_text (text), "me",
-                                                         NULL);
+        struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
+        struct dws_workflow *next = dws_workflow_decode (o, "me", NULL);
 
         assert_non_null (wf);
         assert_non_null (next);
@@ -467,38 +456,6 @@ static void test_stamp (void **state)
         dws_workflow_destroy (next);
         dws_workflow_destroy (wf);
         json_decref (o);
-        free (text);
-    }
-}
-
-static void check_broken (const char *text, size_t len)
-{
-    json_t *o = json_loadb (text, len, JSON_REJECT_DUPLICATES, NULL);
-    struct dws_workflow *wf = dws_workflow_decode ((struct dws_text){ text, len },
-                                                   "me", NULL);
-
-    if (o && !wf && errno != EINVAL)
-        fail_msg ("'%.*s' is refused", (int)len, text);
-    dws_workflow_destroy (wf);
-    json_decref (o);
-}
-
-/* However a text is broken, nothing beyond is read, and what is JSON is taken.
- */
-static void test_broken (void **state)
-{
-    static const char *const texts[] = {
-        WORKFLOW,
-        TROUBLE ("Setup", "internal error: \\n no"),
-    };
-
-    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
-        json_t *o = J (texts[i]);
-        char *text = json_dumps (o, JSON_COMPACT);
-
-        break_text (text, check_broken);
-        free (text);
-        json_decref (o);
     }
 }
 
@@ -511,7 +468,7 @@ static void test_escaped (void **state)
         "\"finalizers\":[\"flux-framework.readthedocs.io\\/workflow\"]},"
         "\"spec\":{\"desiredState\":\"Set\\u0075p\"},"
         "\"status\":{\"state\":\"Setup\",\"message\":\"DW Directive 1: \\\"x\\\"\"}}";
-    struct dws_workflow *wf = dws_workflow_decode (dws_text (text), "me", NULL);
+    struct dws_workflow *wf = wf_decode (text);
 
     assert_non_null (wf);
     assert_string_equal (wf->name, "fluxjob-7");
@@ -521,29 +478,6 @@ static void test_escaped (void **state)
     assert_int_equal (wf->desired, DWS_STATE_SETUP);
     assert_string_equal (wf->message, "\"x\"");
     dws_workflow_destroy (wf);
-}
-
-static void test_malformed (void **state)
-{
-    static const char *const texts[] = {
-        "", "{", "x", "{\"metadata\":{\"name\":\"fluxjob-7\",\"uid\":x}}",
-        "{\"metadata\":{\"name\":\"fluxjob-7\",\"finalizers\":[x]}}",
-        "{\"metadata\":{\"name\":\"fluxjob-7\"},\"spec\":{\"userID\":01}}",
-        "{\"metadata\":{\"name\":\"fluxjob-7\"},"
-        "\"status\":{\"drivers\":[{\"error\":\"\\q\"}]}}",
-        "{\"metadata\":{\"name\":\"fluxjob-7\"},"
-        "\"status\":{\"drivers\":[{\"error\":\"e\",\"completed\":x}]}}",
-        "{\"metadata\":{\"name\":\"fluxjob-7\"},\"metadata\":{}}",
-    };
-
-    for (size_t i = 0; i < sizeof (texts) / sizeof (texts[0]); i++) {
-        dws_error_t error;
-
-        errno = 0;
-        assert_null (dws_workflow_decode (dws_text (texts[i]), "me", &error));
-        assert_int_equal (errno, EPROTO);
-        assert_contains (error.text, "malformed");
-    }
 }
 
 static void test_names (void **state)
@@ -575,9 +509,7 @@ int main (void)
         cmocka_unit_test (test_times),
         cmocka_unit_test (test_outdated),
         cmocka_unit_test (test_stamp),
-        cmocka_unit_test (test_broken),
         cmocka_unit_test (test_escaped),
-        cmocka_unit_test (test_malformed),
         cmocka_unit_test (test_names),
     };
 

@@ -154,18 +154,18 @@ static void test_movements (void **state)
 
 static void test_text (void **state)
 {
-    static const char *const small = "{\"a\": [1, {\"b\": null}]}, and more";
+    static const char *const small = "{\"a\": [1, {\"b\": null}]}";
     json_t *o = json_pack ("{s:s s:o}", "name", "keep",
                            "message", text_of (1000000, 'x'));
     char *large = json_dumps (o, JSON_COMPACT);
-    char *text = dws_record_text ((struct dws_text){ small, 23 });
+    char *text = dws_record_text (small);
     json_t *record;
 
     assert_non_null (text);
     assert_string_equal (text, "{\"a\": [1, {\"b\": null}]}");
     free (text);
 
-    assert_non_null (text = dws_record_text (dws_text (large)));
+    assert_non_null (text = dws_record_text (large));
     assert_true (strlen (text) <= DWS_RECORD_MAX);
     record = dws_record_object (o);
     json_decref (o);
@@ -175,14 +175,14 @@ static void test_text (void **state)
 
     large[strlen (large) - 1] = ']';
     errno = 0;
-    assert_null (dws_record_text (dws_text (large)));
+    assert_null (dws_record_text (large));
     assert_int_equal (errno, EINVAL);
     free (large);
     json_decref (record);
     json_decref (o);
 
-    assert_null (dws_record_text (dws_text (NULL)));
-    assert_null (dws_record_text (dws_text ("[]")));
+    assert_null (dws_record_text (NULL));
+    assert_null (dws_record_text ("[]"));
     assert_int_equal (errno, EINVAL);
 }
 
