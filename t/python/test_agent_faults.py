@@ -147,7 +147,7 @@ def test_what_the_module_cannot_read_is_replaced(server):
     )
     server.http.script = [lambda h: h.send(200, page)]
     got, _ = run(server.kube(), GET)
-    assert got[0]["object"]["metadata"]["finalizers"] == [
+    assert got[0]["object"]["finalizers"] == [
         "a\ufffdb",
         "\ufffd",
         "\\u0000",
@@ -259,7 +259,7 @@ def test_created_though_nobody_heard_the_answer(server, monkeypatch):
     create = {"op": "create", "object": workflow("w")}
     got, _ = run(server.kube(), create)
     assert (got[0]["ok"], got[0]["status"]) == (False, 409)
-    assert got[0]["object"]["metadata"]["name"] == "w"
+    assert got[0]["object"]["name"] == "w"
 
 
 def test_a_list_that_expires_halfway_begins_anew(server):

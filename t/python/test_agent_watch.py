@@ -16,7 +16,7 @@ from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.listwatch import Sink, Watch, Watchers
 from flux_k8s.loop import Loop
 from flux_k8s.names import INSTANCE_LABEL
-from flux_k8s.objects import Object
+from flux_k8s.objects import Object, name_of
 from flux_k8s.reports import Mailbox, in_parts
 from flux_k8s.stats import Stats
 
@@ -89,10 +89,10 @@ class Record(Sink):
         pass
 
     def listed(self, plural, objects, version):
-        self.got.append(("listed", [o["metadata"]["name"] for o in objects]))
+        self.got.append(("listed", [name_of(o)[1] for o in objects]))
 
     def changed(self, plural, event, obj):
-        self.got.append((event, obj["metadata"]["name"]))
+        self.got.append((event, name_of(obj)[1]))
 
     def health(self, plural, error):
         self.got.append(("health", error))
@@ -412,9 +412,9 @@ def test_workflows_that_have_lost_our_label_are_in_each_list(monkeypatch):
     def workflow(name, label, maker):
         found = obj(name, 2)
         if label is not None:
-            found["metadata"]["labels"] = {INSTANCE_LABEL: label}
+            found["label"] = label
         if maker is not None:
-            found["metadata"]["annotations"] = {INSTANCE_LABEL: maker}
+            found["maker"] = maker
         return found
 
     kube = ScriptedKube([([], "3")], [])

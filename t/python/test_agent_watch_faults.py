@@ -12,8 +12,10 @@ import faulty_server
 import pytest
 from faulty_server import LIMIT_S, Results, answer, at, drip, never, pour, run, status
 from flux_k8s import commands, kube, listwatch, transport
+from flux_k8s.fields import project
 from flux_k8s.kube import Kube
 from flux_k8s.listwatch import Sink, Watch
+from flux_k8s.objects import name_of
 from sim_support import Sim, workflow
 
 server = pytest.fixture(faulty_server.server)
@@ -31,7 +33,7 @@ class Record(Sink):
         self.got.put("listed")
 
     def changed(self, plural, event, obj):
-        self.got.put((event, obj["metadata"]["name"]))
+        self.got.put((event, name_of(obj)[1]))
 
     def health(self, plural, error):
         self.got.put("well" if error is None else "ill")
@@ -367,7 +369,7 @@ def test_what_is_read_by_name_is_never_older_than_what_was_told(server, op, vers
     )
     where = {"kind": "workflows", "namespace": "default", "name": "w"}
     pool.submit({"op": op, "patch": {}, "seq": 1, **where})
-    assert results.get()["object"] == obj
+    assert results.get()["object"] == project("workflows", obj)
     older = op == "get" and version < 12
     assert back == ([("workflows", "w: version 9 after 12")] if older else [])
     pool.stop()

@@ -18,13 +18,9 @@ from datetime import datetime, timezone
 
 import flux
 import flux.constants
+from flux_k8s.fields import project
 
 LEFT_OUT = "flux-framework.org/failed-nodes"
-
-
-def with_text(obj):
-    """A workflow, with all of it as text, too: the module keeps it if it likes."""
-    return {**obj, "text": json.dumps(obj)}
 
 
 class Refused(Exception):
@@ -56,7 +52,7 @@ class Cluster:
         self.version += 1
         obj["metadata"]["resourceVersion"] = str(self.version)
         if kind == "workflows":
-            copy = with_text(json.loads(json.dumps(obj)))
+            copy = project(kind, json.loads(json.dumps(obj)))
             self.events.append({"type": "workflow", "event": event, "object": copy})
 
     def find(self, cmd):
@@ -269,7 +265,9 @@ class Agent:
 
     def snapshot(self):
         workflows = [
-            obj for key, obj in self.cluster.objects.items() if key[0] == "workflows"
+            project("workflows", obj)
+            for key, obj in self.cluster.objects.items()
+            if key[0] == "workflows"
         ]
         report = {"type": "snapshot", "workflows": workflows, "storages": []}
         return json.loads(json.dumps(report))
@@ -324,7 +322,8 @@ class Agent:
         elif isinstance(obj, list):
             result["objects"] = obj
         elif obj is not None:
-            result["object"] = with_text(json.loads(json.dumps(obj)))
+            copy = json.loads(json.dumps(obj))
+            result["object"] = project(cmd["kind"], copy, cmd.get("whole", False))
         return result
 
 

@@ -161,7 +161,7 @@ class Session(Sink):
         if self._meanwhile is not None:
             self._meanwhile[name] = workflow
         # One that is being deleted may be gone already.
-        if "deletionTimestamp" in workflow["metadata"]:
+        if "deleting" in workflow:
             return
         if version > self._told.get(name, 0):
             self._told[name] = version
@@ -179,11 +179,9 @@ class Session(Sink):
 
     def _may_be_ours(self, workflow: Object) -> bool:
         """It says that this instance has made it, or it has no label."""
-        metadata = workflow["metadata"]
-        maker = (metadata.get("annotations") or {}).get(names.INSTANCE_LABEL)
-        if maker is not None:
-            return bool(maker == self._instance)
-        return names.INSTANCE_LABEL not in (metadata.get("labels") or {})
+        if "maker" in workflow:
+            return bool(workflow["maker"] == self._instance)
+        return "label" not in workflow
 
     def _complete(self, workflows: list[Object], version: str) -> None:
         """A list is as of its beginning. Add what was made since, or the module

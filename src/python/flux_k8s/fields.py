@@ -3,10 +3,14 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The fields of Kubernetes objects that the module reads, by kind.
 
-A table has the shape of the object. A type is what a value has to be: `str`, `bool`,
-`int` (of 64 bits), or `ANY` where C reads all that there is and says itself what is
-wrong with it. `[FIELDS]` is an array of such, `{EACH: FIELDS}` an object with keys that
-are names. What is null, or not there, is left out: all may be missing but the name.
+A type is what a value has to be: `str`, `bool`, `int` (of 64 bits), or `ANY` where C
+reads all that there is and says itself what is wrong with it. `[FIELDS]` is an array of
+such, `{EACH: FIELDS}` an object with keys that are names. What is null, false, or not
+there, is left out: all may be missing but the name.
+
+Of most kinds an object keeps its shape, which the table has, too. Of workflows, which
+are reported thirty times for a job, it is flat: a field of the record in C
+(libdws/facts/workflow.h) is found by its path.
 
 Who reads another field in C adds it here.
 """
@@ -30,19 +34,31 @@ DEPTH = 32
 _METADATA = {"name": str, "namespace": str, "uid": str, "resourceVersion": str}
 
 
-def _said(driver: Any) -> bool:
+def _said(drivers: list[Any], status: Object) -> list[Any]:
     """Drivers have an entry for each state, and most of them say nothing."""
-    return driver.__class__ is not dict or bool(
-        driver.get("error")
-        or driver.get("message")
-        or driver.get("status") in ("Error", "TransientCondition")
-    )
+    state = status.get("state")
+    return [
+        driver
+        for driver in drivers
+        if driver.__class__ is not dict
+        or (
+            driver.get("watchState") == state
+            and driver.get("completed") is not True
+            and (
+                driver.get("error")
+                or driver.get("message")
+                or driver.get("status") in ("Error", "TransientCondition")
+            )
+        )
+    ]
 
 
 class Some(list[Any]):
-    """An array of which only some entries go on."""
+    """An array of which some entries go on: chosen(array, the object that has it)."""
 
-    def __init__(self, fields: Any, chosen: Callable[[Any], bool]) -> None:
+    def __init__(
+        self, fields: Any, chosen: Callable[[list[Any], Object], list[Any]]
+    ) -> None:
         super().__init__([fields])
         self.chosen = chosen
 
@@ -55,47 +71,63 @@ _DRIVER = {
     "error": str,
 }
 
+# Field -> path, and type.
+WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
+    "kind": (("kind",), str),
+    "name": (("metadata", "name"), str),
+    "namespace": (("metadata", "namespace"), str),
+    "uid": (("metadata", "uid"), str),
+    "version": (("metadata", "resourceVersion"), str),
+    "deleting": (("metadata", "deletionTimestamp"), str),
+    "finalizers": (("metadata", "finalizers"), [str]),
+    "label": (("metadata", "labels", names.INSTANCE_LABEL), str),
+    "maker": (("metadata", "annotations", names.INSTANCE_LABEL), str),
+    "failed": (("metadata", "annotations", names.FAILED_ANNOTATION), str),
+    "waived": (("metadata", "annotations", names.WAIVED_ANNOTATION), str),
+    "stamp": (("metadata", "annotations", names.TRANSIENT_ANNOTATION), str),
+    "failed_at": (("metadata", "annotations", names.STAGE_OUT_FAILED_ANNOTATION), str),
+    "retry": (("metadata", "annotations", names.STAGE_OUT_RETRY_ANNOTATION), str),
+    "first": (("metadata", "annotations", names.DATA_FIRST_ANNOTATION), str),
+    "desired": (("spec", "desiredState"), str),
+    "directives": (("spec", "dwDirectives"), [str]),
+    "force_ready": (("spec", "forceReady"), bool),
+    "noted": (("spec", "jobID"), ANY),  # a number, or a text
+    "userid": (("spec", "userID"), int),
+    "wlm": (("spec", "wlmID"), str),
+    "state": (("status", "state"), str),
+    "ready": (("status", "ready"), bool),
+    "status": (("status", "status"), str),
+    "message": (("status", "message"), str),
+    "t_desired": (("status", "desiredStateChange"), str),
+    "t_ready": (("status", "readyChange"), str),
+    "elapsed": (("status", "elapsedTimeLastState"), str),
+    "drivers": (("status", "drivers"), Some(_DRIVER, _said)),
+    "breakdowns": (
+        ("status", "directiveBreakdowns"),
+        [{"name": str, "namespace": str}],
+    ),
+    "computes": (("status", "computes", "name"), str),
+    "computes_namespace": (("status", "computes", "namespace"), str),
+    "token": (("status", "workflowToken", "secretName"), str),
+    "token_namespace": (("status", "workflowToken", "secretNamespace"), str),
+    "env": (("status", "env"), {EACH: str}),
+}
+
+
+# What has some of these fields: where it is, and the key, field and type of each.
+Holder = tuple[tuple[str, ...], list[tuple[str, str, Any]]]
+
+
+def _by_holder(fields: dict[str, tuple[tuple[str, ...], Any]]) -> list[Holder]:
+    holders: dict[tuple[str, ...], list[tuple[str, str, Any]]] = {}
+    for field, (path, wants) in fields.items():
+        holders.setdefault(path[:-1], []).append((path[-1], field, wants))
+    return list(holders.items())
+
+
+WORKFLOW_HOLDERS = _by_holder(WORKFLOW)
+
 FIELDS: dict[str, Table] = {
-    "workflows": {
-        "kind": str,
-        "metadata": {
-            **_METADATA,
-            "deletionTimestamp": str,
-            "finalizers": [str],
-            "labels": {names.INSTANCE_LABEL: str},
-            "annotations": {
-                names.INSTANCE_LABEL: str,
-                names.FAILED_ANNOTATION: str,
-                names.WAIVED_ANNOTATION: str,
-                names.TRANSIENT_ANNOTATION: str,
-                names.STAGE_OUT_FAILED_ANNOTATION: str,
-                names.STAGE_OUT_RETRY_ANNOTATION: str,
-                names.DATA_FIRST_ANNOTATION: str,
-            },
-        },
-        "spec": {
-            "desiredState": str,
-            "dwDirectives": [str],
-            "forceReady": bool,
-            "jobID": ANY,  # a number, or a text
-            "userID": int,
-            "wlmID": str,
-        },
-        "status": {
-            "state": str,
-            "ready": bool,
-            "status": str,
-            "message": str,
-            "desiredStateChange": str,
-            "readyChange": str,
-            "elapsedTimeLastState": str,
-            "drivers": Some(_DRIVER, _said),
-            "directiveBreakdowns": [{"name": str, "namespace": str}],
-            "computes": {"name": str, "namespace": str},
-            "workflowToken": {"secretName": str, "secretNamespace": str},
-            "env": {EACH: str},
-        },
-    },
     "directivebreakdowns": {
         "kind": str,
         "metadata": _METADATA,
@@ -199,8 +231,7 @@ FIELDS: dict[str, Table] = {
     },
 }
 
-# The module may keep a workflow that is ready in one of these states with its job, as
-# it is: so its text goes on as well.
+# In which a workflow that is ready may be kept with its job, as it is.
 KEPT_STATES = ("Proposal", "DataOut")
 
 
@@ -223,12 +254,12 @@ def _check_any(value: Any, depth: int = 0) -> None:
             _check_any(entry, depth + 1)
 
 
-def _pick(value: Any, fields: Any) -> Any:
+def _pick(value: Any, fields: Any, holder: Object) -> Any:
     """Raises FieldError, with a text that begins with the rest of the path."""
     if fields.__class__ is dict:
         return _pick_object(value, fields)
     if isinstance(fields, list):
-        return _pick_array(value, fields)
+        return _pick_array(value, fields, holder)
     if fields is ANY:
         _check_any(value)
     elif value.__class__ is not fields or (
@@ -238,15 +269,19 @@ def _pick(value: Any, fields: Any) -> Any:
     return value
 
 
-def _pick_array(values: Any, fields: list[Any]) -> list[Any]:
+def _pick_array(values: Any, fields: list[Any], holder: Object) -> list[Any]:
     if values.__class__ is not list:
         raise FieldError(": expected an array")
     picked = []
-    for index, value in enumerate(values):
-        if fields.__class__ is Some and not fields.chosen(value):
+    wants = fields[0]
+    for index, value in enumerate(
+        fields.chosen(values, holder) if fields.__class__ is Some else values
+    ):
+        if value.__class__ is wants and wants is str:
+            picked.append(value)
             continue
         try:
-            picked.append(_pick(value, fields[0]))
+            picked.append(_pick(value, wants, holder))
         except FieldError as exc:
             raise FieldError(f"[{index}]{exc}") from None
     return picked
@@ -260,18 +295,56 @@ def _pick_object(values: Any, fields: Table) -> dict[str, Any]:
     for key, value in values.items():
         wants = each or fields.get(key)
         if value.__class__ is wants and wants is not int:  # as most are
-            picked[key] = value
+            if value is not False:
+                picked[key] = value
         elif wants is not None and value is not None:
             try:
-                picked[key] = _pick(value, wants)
+                picked[key] = _pick(value, wants, values)
             except FieldError as exc:
                 raise FieldError(f".{key}{exc}") from None
     return picked
 
 
-def _is_kept(workflow: Object) -> bool:
-    status = workflow.get("status") or {}
-    return status.get("ready") is True and status.get("state") in KEPT_STATES
+def _find(obj: Object, path: tuple[str, ...]) -> Object:
+    """What is there, or an empty one."""
+    found: Any = obj
+    for depth, key in enumerate(path, 1):
+        found = found.get(key)
+        if found is None:
+            return {}
+        if found.__class__ is not dict:
+            raise FieldError(f".{'.'.join(path[:depth])}: expected an object")
+    return found  # type: ignore[no-any-return]
+
+
+def _pick_flat(obj: Object, holders: list[Holder]) -> Object:
+    picked: Object = {}
+    for path, wanted in holders:
+        holder = _find(obj, path)
+        if not holder:
+            continue
+        for key, field, wants in wanted:
+            value = holder.get(key)
+            if value.__class__ is wants and wants is str:  # as most are
+                picked[field] = value
+            elif value is not None and value is not False:
+                try:
+                    picked[field] = _pick(value, wants, holder)
+                except FieldError as exc:
+                    raise FieldError(f".{'.'.join((*path, key))}{exc}") from None
+    return picked
+
+
+def _pick_workflow(obj: Object, whole: bool) -> Object:
+    found = _pick_flat(obj, WORKFLOW_HOLDERS)
+    state = found.get("state")
+    if state != "PreRun":  # it is for the job's start
+        found.pop("env", None)
+    # The module may keep it with its job, as it is.
+    kept = state in KEPT_STATES and state == found.get("desired")
+    if whole or (kept and "ready" in found):
+        found["text"] = text_of("workflows", obj)
+    return found
 
 
 def project(plural: str, obj: Object, whole: bool = False) -> Object:
@@ -284,6 +357,8 @@ def project(plural: str, obj: Object, whole: bool = False) -> Object:
     """
     fields = FIELDS.get(plural)
     try:
+        if plural == "workflows":
+            return _pick_workflow(obj, whole)
         if fields is None:
             _check_any(obj)
             found = _without_managed(obj)
@@ -292,7 +367,7 @@ def project(plural: str, obj: Object, whole: bool = False) -> Object:
     except FieldError as exc:
         name = obj["metadata"]["name"]
         raise FieldError(f"{plural} {name}: {str(exc).lstrip('.: ')}") from None
-    if whole or (plural == "workflows" and _is_kept(found)):
+    if whole:
         found["text"] = text_of(plural, obj)
     return found
 

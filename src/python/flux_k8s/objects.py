@@ -81,15 +81,19 @@ def is_object(answer: Any) -> bool:
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
-def name_of(obj: dict[str, Any]) -> Name:
-    """Raises KeyError if an object has none."""
-    metadata = obj["metadata"]
+def name_of(obj: Object) -> Name:
+    """Of an object as Kubernetes has it, or as it goes to the module (flux_k8s.fields).
+
+    Raises KeyError if it has none.
+    """
+    metadata = obj.get("metadata") or obj
     return str(metadata.get("namespace") or ""), metadata["name"]
 
 
-def version_of(obj: dict[str, Any]) -> int:
-    """An object's resource version, 0 if it has none that is a number."""
-    return version_number((obj.get("metadata") or {}).get("resourceVersion"))
+def version_of(obj: Object) -> int:
+    """Likewise its resource version, 0 if it has none that is a number."""
+    metadata = obj.get("metadata") or obj
+    return version_number(metadata.get("resourceVersion") or metadata.get("version"))
 
 
 def version_number(text: Any) -> int:

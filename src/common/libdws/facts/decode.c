@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * From a Workflow object to the record: see workflow.h. A workflow is reported thirty
- * times in the life of its job, so the record is one piece of memory with its texts.
+ * From what the agent reports of a workflow to the record: see workflow.h. It is reported
+ * thirty times in the life of its job, so the record is one piece of memory with its
+ * texts. src/python/flux_k8s/fields.py has the fields, and where in the Workflow object
+ * each is.
  */
 
 #include <errno.h>
@@ -10,6 +12,7 @@
 #include <string.h>
 
 #include "libdws/directive/command.h"
+#include "libdws/util/jsontext.h"
 #include "libdws/util/timestamp.h"
 #include "libutil/errno_safe.h"
 #include "drivers.h"
@@ -193,174 +196,126 @@ static struct dws_workflow *create (const struct copied *copied, size_t count)
     return wf;
 }
 
-/* The parts of the object, and what of it is kept as text.
- */
-struct parts {
-    json_t *metadata;
-    json_t *labels;
-    json_t *annotations;
-    json_t *spec;
-    json_t *status;
-    json_t *drivers;
-    char *env;                  // or NULL
-    char *refs;                 // likewise
-};
-
-/* Of the references only what is needed to read the breakdowns.
- */
-static char *copy_refs (json_t *refs)
+static void set_status (struct dws_workflow *wf, json_t *o, json_t *drivers)
 {
-    json_t *copies = json_array ();
-    json_t *ref;
-    size_t index;
-    char *text;
+    const char *state = or_else (text_in (o, "state"), "");
 
-    json_array_foreach (refs, index, ref) {
-        json_t *copy = json_pack ("{s:O* s:O*}",
-                                  "name", json_object_get (ref, "name"),
-                                  "namespace",
-                                  json_object_get (ref, "namespace"));
-
-        if (json_array_append_new (copies, copy) < 0) {
-            json_decref (copies);
-            return NULL;
-        }
-    }
-    text = json_dumps (copies, JSON_COMPACT);
-    json_decref (copies);
-    return text;
-}
-
-static void set_status (struct dws_workflow *wf, const struct parts *p)
-{
-    const char *state = or_else (text_in (p->status, "state"), "");
-
-    wf->desired = state_in (p->spec, "desiredState");
-    wf->state = state_in (p->status, "state");
-    wf->status = status_in (p->status, "status");
-    wf->ready = is_true_in (p->status, "ready");
+    wf->desired = state_in (o, "desired");
+    wf->state = state_in (o, "state");
+    wf->status = status_in (o, "status");
+    wf->ready = is_true_in (o, "ready");
     if (wf->status == DWS_STATUS_ERROR && !wf->ready
-        && dws_drivers_recovered (p->drivers, state))
+        && dws_drivers_recovered (drivers, state))
         wf->status = DWS_STATUS_DRIVERWAIT;
     /* In Proposal all that is in the objects comes from the directives. Later it is
      * also ours, or read from what changes, and may be put right. */
     if (wf->state == DWS_STATE_PROPOSAL && !wf->ready
-        && dws_drivers_refused (p->drivers, state))
+        && dws_drivers_refused (drivers, state))
         wf->status = DWS_STATUS_ERROR;
     wf->trouble = wf->status == DWS_STATUS_TRANSIENT
-                  || dws_drivers_trouble (p->drivers, state);
+                  || dws_drivers_trouble (drivers, state);
     wf->outdated = wf->state == DWS_STATE_SETUP
                    && wf->status == DWS_STATUS_ERROR
                    && dws_drivers_outdated (wf->message);
-    wf->t_desired = dws_timestamp (text_in (p->status, "desiredStateChange"));
-    wf->t_ready = dws_timestamp (text_in (p->status, "readyChange"));
+    wf->t_desired = dws_timestamp (text_in (o, "t_desired"));
+    wf->t_ready = dws_timestamp (text_in (o, "t_ready"));
 }
 
 /* Whose it is, and what this module has noted in it.
  */
-static void set_metadata (struct dws_workflow *wf, const struct parts *p,
-                          const char *instance)
+static void set_marks (struct dws_workflow *wf, json_t *o, const char *instance)
 {
-    const char *version = text_in (p->metadata, "resourceVersion");
-    const char *label = text_in (p->labels, DWS_INSTANCE_LABEL);
-    const char *maker = text_in (p->annotations, DWS_INSTANCE_LABEL);
+    const char *version = text_in (o, "version");
+    const char *label = text_in (o, "label");
+    const char *maker = text_in (o, "maker");
 
     wf->version = version ? strtoull (version, NULL, 10) : 0;
     wf->ours = is_text (maker ? maker : label, instance);
     wf->unlabelled = wf->ours && !is_text (label, instance);
-    wf->deleting = text_in (p->metadata, "deletionTimestamp") != NULL;
-    wf->finalizer = has_finalizer (array_in (p->metadata, "finalizers"));
-    wf->retry = text_in (p->annotations, DWS_STAGE_OUT_RETRY_ANNOTATION) != NULL;
-    wf->first = text_in (p->annotations, DWS_DATA_FIRST_ANNOTATION) != NULL;
-    read_stamp (wf, text_in (p->annotations, DWS_TRANSIENT_ANNOTATION));
-    wf->failed_at = wf->t_failed = seconds_parse (
-        text_in (p->annotations, DWS_STAGE_OUT_FAILED_ANNOTATION));
+    wf->deleting = text_in (o, "deleting") != NULL;
+    wf->finalizer = has_finalizer (array_in (o, "finalizers"));
+    wf->retry = text_in (o, "retry") != NULL;
+    wf->first = text_in (o, "first") != NULL;
+    read_stamp (wf, text_in (o, "stamp"));
+    wf->failed_at = wf->t_failed = seconds_parse (text_in (o, "failed_at"));
 }
 
 /* Neither label nor annotation says whose it is.
  */
-static bool is_stray (const struct parts *p)
+static bool is_stray (json_t *o)
 {
-    return !text_in (p->labels, DWS_INSTANCE_LABEL)
-           && !text_in (p->annotations, DWS_INSTANCE_LABEL)
-           && is_text (text_in (p->spec, "wlmID"), "flux");
+    return !text_in (o, "label") && !text_in (o, "maker")
+           && is_text (text_in (o, "wlm"), "flux");
 }
 
-static struct dws_workflow *create_with (const struct parts *p)
+/* A new record with its texts. 'env' and 'refs' may be NULL.
+ */
+static struct dws_workflow *create_with (json_t *o, json_t *drivers,
+                                         const char *env, const char *refs)
 {
-    const char *state = or_else (text_in (p->status, "state"), "");
-    const char *namespace = or_else (text_in (p->metadata, "namespace"),
-                                     DWS_NAMESPACE);
-    json_t *computes = json_object_get (p->status, "computes");
-    json_t *token = json_object_get (p->status, "workflowToken");
-    const char *secret = text_in (token, "secretName");
+    const char *state = or_else (text_in (o, "state"), "");
+    const char *namespace = or_else (text_in (o, "namespace"), DWS_NAMESPACE);
+    const char *token = text_in (o, "token");
     char buf[DWS_DRIVERS_TEXT_SIZE];
     char rabbit[DWS_RABBIT_SIZE];
     const struct copied copied[] = {
-        COPIED (name, text_in (p->metadata, "name")),
+        COPIED (name, text_in (o, "name")),
         COPIED (namespace, namespace),
-        COPIED (uid, text_in (p->metadata, "uid")),
-        COPIED (message, dws_drivers_text (p->drivers, state,
-                                           text_in (p->status, "message"), buf)),
-        COPIED (silent, dws_drivers_silent (p->drivers, state, rabbit)),
-        COPIED (elapsed, text_in (p->status, "elapsedTimeLastState")),
-        COPIED (computes, text_in (computes, "name")),
+        COPIED (uid, text_in (o, "uid")),
+        COPIED (message, dws_drivers_text (drivers, state,
+                                           text_in (o, "message"), buf)),
+        COPIED (silent, dws_drivers_silent (drivers, state, rabbit)),
+        COPIED (elapsed, text_in (o, "elapsed")),
+        COPIED (computes, text_in (o, "computes")),
         COPIED (computes_namespace,
-                or_else (text_in (computes, "namespace"), namespace)),
-        COPIED (failed, text_in (p->annotations, DWS_FAILED_ANNOTATION)),
-        COPIED (waived, text_in (p->annotations, DWS_WAIVED_ANNOTATION)),
-        COPIED (token, secret),
+                or_else (text_in (o, "computes_namespace"), namespace)),
+        COPIED (failed, text_in (o, "failed")),
+        COPIED (waived, text_in (o, "waived")),
+        COPIED (token, token),
         COPIED (token_namespace,
-                secret ? or_else (text_in (token, "secretNamespace"), namespace)
-                       : text_in (token, "secretNamespace")),
-        COPIED (env, p->env),
-        COPIED (breakdown_refs, p->refs),
-        COPIED (noted, is_stray (p) ? text_in (p->spec, "jobID") : NULL),
+                or_else (text_in (o, "token_namespace"),
+                         token ? namespace : NULL)),
+        COPIED (env, env),
+        COPIED (breakdown_refs, refs),
+        COPIED (noted, is_stray (o) ? text_in (o, "noted") : NULL),
     };
 
     return create (copied, COUNT (copied));
 }
 
-struct dws_workflow *dws_workflow_decode (json_t *object, const char *instance,
+struct dws_workflow *dws_workflow_decode (json_t *o, const char *instance,
                                           dws_error_t *error)
 {
-    json_t *metadata = json_object_get (object, "metadata");
-    json_t *status = json_object_get (object, "status");
-    json_t *env = json_object_get (status, "env");
-    json_t *refs = array_in (status, "directiveBreakdowns");
-    const char *name = or_else (text_in (metadata, "name"), "");
+    const char *name = or_else (text_in (o, "name"), "");
     uint64_t jobid = dws_workflow_jobid (name);
-    struct parts p = {
-        .metadata = metadata,
-        .labels = json_object_get (metadata, "labels"),
-        .annotations = json_object_get (metadata, "annotations"),
-        .spec = json_object_get (object, "spec"),
-        .status = status,
-        .drivers = array_in (status, "drivers"),
-    };
-    json_t *userid = json_object_get (p.spec, "userID");
+    json_t *drivers = array_in (o, "drivers");
+    json_t *refs = array_in (o, "breakdowns");
+    json_t *env = json_object_get (o, "env");
+    json_t *userid = json_object_get (o, "userid");
     struct dws_workflow *wf = NULL;
+    char *env_text = NULL;
+    char *refs_text = NULL;
 
     if (jobid == 0) {
         dws_error (error, EINVAL, "'%s' is no workflow of a Flux job", name);
         return NULL;
     }
-    if ((json_is_object (env) && !(p.env = json_dumps (env, JSON_COMPACT)))
-        || (refs && !(p.refs = copy_refs (refs)))
-        || !(wf = create_with (&p))) {
+    if (dws_jsontext_set (&env_text, json_is_object (env) ? env : NULL) < 0
+        || dws_jsontext_set (&refs_text, refs) < 0
+        || !(wf = create_with (o, drivers, env_text, refs_text))) {
         dws_error_nomem (error);
         goto done;
     }
     wf->jobid = jobid;
-    wf->stray = is_stray (&p);
-    set_metadata (wf, &p, instance);
+    wf->stray = is_stray (o);
     wf->userid = json_is_integer (userid) ? json_integer_value (userid) : -1;
-    wf->force_ready = is_true_in (p.spec, "forceReady");
-    set_status (wf, &p);
+    wf->force_ready = is_true_in (o, "force_ready");
     wf->breakdown_count = json_array_size (refs);
-    read_directives (wf, array_in (p.spec, "dwDirectives"));
+    set_marks (wf, o, instance);
+    set_status (wf, o, drivers);
+    read_directives (wf, array_in (o, "directives"));
 done:
-    ERRNO_SAFE (free (p.env));
-    ERRNO_SAFE (free (p.refs));
+    ERRNO_SAFE (free (env_text));
+    ERRNO_SAFE (free (refs_text));
     return wf;
 }

@@ -22,7 +22,7 @@
 struct dws_report {
     json_t *o;                  // it, or of a result that cannot be read a failure
     const char *type;           // never NULL
-    json_t *workflow;           // its Workflow object, if it has one, or NULL
+    json_t *workflow;           // its workflow, if it has one, or NULL
     struct dws_workflow *wf;    // the same, decoded. NULL: it is that of no job. Who
                                 //  takes it sets it to NULL
     bool deleted;               // this is its last version

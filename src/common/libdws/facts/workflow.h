@@ -150,7 +150,7 @@ struct dws_workflow {
     bool advancing;             // further than when it was read before
 };
 
-/* Decode a Workflow object, or what the agent reports of it: whatever is missing, or of
+/* Decode what the agent reports of a Workflow object: whatever is missing, or of
  * another type, has not happened yet. Ten thousand of these records may have to be kept,
  * so they hold what is needed and not the object.
  * 'instance' (may be NULL) is the value that makes the workflow ours: of the annotation
@@ -158,7 +158,7 @@ struct dws_workflow {
  * people edit, and what watches select by.
  * Fails with EINVAL if it is no workflow of a Flux job, or with ENOMEM.
  */
-struct dws_workflow *dws_workflow_decode (json_t *object, const char *instance,
+struct dws_workflow *dws_workflow_decode (json_t *o, const char *instance,
                                           dws_error_t *error);
 void dws_workflow_destroy (struct dws_workflow *wf);
 

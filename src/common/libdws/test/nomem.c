@@ -509,12 +509,11 @@ static void test_sweep (void **state)
     f.mapping = J (mapping_text);
     f.R = J (R_text);
     f.breakdowns = J (breakdowns_text);
-    f.workflow = J ("{'metadata': {'name': 'fluxjob-7', 'uid': '\\u00e9'},"
-                    " 'spec': {'dwDirectives': ['#DW jobdw name=a']},"
-                    " 'status': {'state': 'Setup', 'env': {'A': 'b'},"
-                    "  'directiveBreakdowns': [{'name': 'b'}], 'drivers':"
+    f.workflow = J ("{'name': 'fluxjob-7', 'uid': 'u', 'state': 'Setup',"
+                    " 'directives': ['#DW jobdw name=a'], 'env': {'A': 'b'},"
+                    " 'breakdowns': [{'name': 'b'}], 'drivers':"
                     "  [{'watchState': 'Setup', 'error': 'an error'},"
-                    "   {'message': 'm'}]}}");
+                    "   {'message': 'm'}]}");
     f.servers = J (servers_text);
     f.storages = J (storages_text);
     f.accesses = J (accesses_text);

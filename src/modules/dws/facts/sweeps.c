@@ -54,10 +54,9 @@ const char *sweeps_name (const char *uid, char buf[DWS_NAME_SIZE])
     return buf;
 }
 
-static const char *text_of (json_t *object, const char *part, const char *key)
+static const char *text_of (json_t *o, const char *key)
 {
-    const char *s = json_string_value (json_object_get (
-        json_object_get (object, part), key));
+    const char *s = json_string_value (json_object_get (o, key));
 
     return s ? s : "";
 }
@@ -71,58 +70,49 @@ static int state_of (const char *name)
     return DWS_STATE_NONE;
 }
 
-/* Does the label (or annotation) say that it is of this instance?
+/* Does the label, or the annotation that it was made with, say that it is of this
+ * instance?
  */
-static bool has_our (const struct sweeps *sweeps, json_t *object,
-                     const char *which)
+static bool has_our (const struct sweeps *sweeps, json_t *o, const char *which)
 {
-    return !strcmp (text_of (json_object_get (object, "metadata"), which,
-                             DWS_INSTANCE_LABEL),
-                    sweeps->ctx->instance);
+    return !strcmp (text_of (o, which), sweeps->ctx->instance);
 }
 
 /* No two file systems have the same uid, so a name that is known is ours.
  */
-static bool is_one (const struct sweeps *sweeps, json_t *object)
+static bool is_one (const struct sweeps *sweeps, json_t *o)
 {
-    const char *name = text_of (object, "metadata", "name");
+    const char *name = text_of (o, "name");
 
     return !strncmp (name, NAME_PREFIX, strlen (NAME_PREFIX))
-        && (has_our (sweeps, object, "labels")
-            || has_our (sweeps, object, "annotations")
+        && (has_our (sweeps, o, "label") || has_our (sweeps, o, "maker")
             || json_object_get (sweeps->workflows, name));
 }
 
-static json_t *decode_workflow (const struct sweeps *sweeps, json_t *object)
+static json_t *decode_workflow (const struct sweeps *sweeps, json_t *o)
 {
-    json_t *status = json_object_get (object, "status");
-    const char *desired = text_of (object, "spec", "desiredState");
-    bool arrived = !strcmp (desired, text_of (object, "status", "state"));
+    const char *desired = text_of (o, "desired");
+    bool arrived = !strcmp (desired, text_of (o, "state"));
     const char *directive = "";
     char fs[DWS_PERSISTENT_NAME_SIZE] = "";
     json_int_t userid = -1;
 
-    (void)json_unpack (object, "{s:{s:[s]}}", "spec",
-                       "dwDirectives", &directive);
-    (void)json_unpack (object, "{s:{s:I}}", "spec", "userID", &userid);
+    (void)json_unpack (o, "{s:[s]}", "directives", &directive);
+    (void)json_unpack (o, "{s:I}", "userid", &userid);
     (void)dws_persistent_name (directive, fs);
     return json_pack ("{s:s s:I s:i s:b s:b s:I s:b s:s s:b s:b}",
                       "fs", fs,
-                      "version", (json_int_t)strtoll (
-                          text_of (object, "metadata", "resourceVersion"),
-                          NULL, 10),
+                      "version", (json_int_t)strtoll (text_of (o, "version"),
+                                                      NULL, 10),
                       "desired", state_of (desired),
                       "ready", arrived
-                          && json_is_true (json_object_get (status, "ready")),
+                          && json_is_true (json_object_get (o, "ready")),
                       "failed", arrived
-                          && !strcmp (text_of (object, "status", "status"),
-                                      "Error"),
+                          && !strcmp (text_of (o, "status"), "Error"),
                       "userid", userid,
-                      "deleting",
-                          *text_of (object, "metadata", "deletionTimestamp")
-                          != '\0',
-                      "message", text_of (object, "status", "message"),
-                      "labelled", has_our (sweeps, object, "labels"),
+                      "deleting", *text_of (o, "deleting") != '\0',
+                      "message", text_of (o, "message"),
+                      "labelled", has_our (sweeps, o, "label"),
                       "seen", 1);
 }
 
@@ -217,13 +207,13 @@ static void update (struct sweeps *sweeps, const char *name, json_t *wf,
     sweeps->ctx->events->leases_changed (sweeps->ctx);
 }
 
-bool sweeps_learn (struct sweeps *sweeps, json_t *object, bool deleted)
+bool sweeps_learn (struct sweeps *sweeps, json_t *o, bool deleted)
 {
-    bool found = is_one (sweeps, object);
+    bool found = is_one (sweeps, o);
     json_t *wf;
 
-    if (found && (wf = decode_workflow (sweeps, object)))
-        update (sweeps, text_of (object, "metadata", "name"), wf, deleted);
+    if (found && (wf = decode_workflow (sweeps, o)))
+        update (sweeps, text_of (o, "name"), wf, deleted);
     return found;
 }
 

@@ -23,9 +23,9 @@ void sweeps_destroy (struct sweeps *sweeps);
  */
 const char *sweeps_name (const char *uid, char buf[DWS_NAME_SIZE]);
 
-/* Note a Workflow object. Returns false if it is of another kind, or none at all.
+/* Note what the agent reports of a workflow. Returns false if it is of another kind, or none at all.
  */
-bool sweeps_learn (struct sweeps *sweeps, json_t *object, bool deleted);
+bool sweeps_learn (struct sweeps *sweeps, json_t *o, bool deleted);
 
 /* All workflows are about to be listed; they have been. One that is not among them, or
  * that a watch has as deleted, may have lost its label: it is in doubt until it was read

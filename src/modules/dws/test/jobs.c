@@ -99,11 +99,9 @@ static struct job *see_of (struct world *w, int jobid, const char *uid,
     char text[512];
 
     snprintf (text, sizeof (text),
-              "{'metadata': {'name': 'fluxjob-%d', 'namespace': 'default',"
-              "  'uid': '%s', 'resourceVersion': '%d',"
-              "  'labels': {'flux-framework.org/instance': 'me'}},"
-              " 'spec': {'desiredState': 'Setup'},"
-              " 'status': {'state': 'Setup', 'ready': false}}",
+              "{'name': 'fluxjob-%d', 'namespace': 'default', 'uid': '%s',"
+              " 'version': '%d', 'label': 'me', 'desired': 'Setup',"
+              " 'state': 'Setup'}",
               jobid, uid, version);
     learn (w, text, deleted);
     return jobs_find (w->ctx.jobs, jobid);
@@ -122,11 +120,9 @@ static struct job *see_stray (struct world *w, const char *jobid)
     char text[512];
 
     snprintf (text, sizeof (text),
-              "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default',"
-              "  'uid': 'u', 'resourceVersion': '1'},"
-              " 'spec': {'desiredState': 'Setup', 'wlmID': 'flux',"
-              "  'jobID': '%s', 'userID': 100},"
-              " 'status': {'state': 'Setup', 'ready': false}}", jobid);
+              "{'name': 'fluxjob-77', 'namespace': 'default', 'uid': 'u',"
+              " 'version': '1', 'desired': 'Setup', 'wlm': 'flux',"
+              " 'noted': '%s', 'userid': 100, 'state': 'Setup'}", jobid);
     learn (w, text, false);
     return jobs_find (w->ctx.jobs, 77);
 }
@@ -365,14 +361,10 @@ static void learn_labelled (struct world *w, const char *uid, int version,
     char text[512];
 
     snprintf (text, sizeof (text),
-              "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default',"
-              "  'uid': '%s', 'resourceVersion': '%d',"
-              "  'labels': {'flux-framework.org/instance': '%s'},"
-              "  'annotations': {'%s': '%s'}},"
-              " 'spec': {'desiredState': 'Setup', 'wlmID': 'flux'},"
-              " 'status': {'state': 'Setup', 'ready': false}}",
-              uid, version, label,
-              maker ? "flux-framework.org/instance" : "x", maker ? maker : "x");
+              "{'name': 'fluxjob-77', 'namespace': 'default', 'uid': '%s',"
+              " 'version': '%d', 'label': '%s', '%s': '%s',"
+              " 'desired': 'Setup', 'wlm': 'flux', 'state': 'Setup'}",
+              uid, version, label, maker ? "maker" : "x", maker ? maker : "x");
     learn (w, text, false);
 }
 

@@ -236,16 +236,13 @@ static void test_recovered (void **state)
     };
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        json_t *o = J ("{'metadata': {'name': 'fluxjob-1', 'namespace': 'default',"
-                       "  'labels': {'flux-framework.org/instance': 'me'}},"
-                       " 'spec': {'desiredState': 'Proposal'},"
-                       " 'status': {'state': 'Proposal', 'status': 'Error',"
-                       "  'message': 'DW Directive 0: status pending',"
-                       "  'ready': false}}");
+        json_t *o = J ("{'name': 'fluxjob-1', 'namespace': 'default',"
+                       " 'label': 'me', 'desired': 'Proposal',"
+                       " 'state': 'Proposal', 'status': 'Error',"
+                       " 'message': 'DW Directive 0: status pending'}");
         struct dws_workflow *wf;
 
-        json_object_set_new (json_object_get (o, "status"), "drivers",
-                             J (tab[i].drivers));
+        json_object_set_new (o, "drivers", J (tab[i].drivers));
         assert_non_null (wf = dws_workflow_decode (o, "me", NULL));
         assert_int_equal (wf->status, tab[i].status);
         dws_workflow_destroy (wf);

@@ -78,29 +78,22 @@ static void assert_same (const struct dws_workflow *a,
 }
 
 #define WORKFLOW(DRIVERS, MORE) \
-    "{'apiVersion': 'v1', 'kind': 'Workflow'," \
-    " 'metadata': {'name': 'fluxjob-77', 'namespace': 'ns', 'uid': 'u1'," \
-    "  'generation': 7, 'resourceVersion': '123', " MORE \
-    "  'labels': {'flux-framework.org/instance': 'me'}, 'annotations': {" \
-    "   'flux-framework.org/failed-nodes': 'a', " \
-    "   'flux-framework.org/waived-nodes': 'b', " \
-    "   'flux-framework.org/transient-since': 'Setup 5.5', " \
-    "   'flux-framework.org/stage-out-failed': '7.5', " \
-    "   'flux-framework.org/stage-out-retry': '1'}," \
-    "  'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']}," \
-    " 'spec': {'desiredState': 'Setup', 'userID': 5000, 'hurry': false," \
-    "  'forceReady': true, 'groupID': 5, 'wlmID': 'flux', 'jobID': 'f2'," \
-    "  'dwDirectives': ['#DW jobdw type=xfs name=a', '#DW container name=b'," \
-    "   '#DW destroy_persistent name=x', '#DW copy_out source=/a', 5]}," \
-    " 'status': {'state': 'Setup', 'ready': true, 'status': 'DriverWait'," \
-    "  'message': 'DW Directive 3: m', 'elapsedTimeLastState': '1s'," \
-    "  'desiredStateChange': '2026-01-02T03:04:05.250000Z'," \
-    "  'readyChange': '2026-01-02T03:04:06.250000Z'," \
-    "  'computes': {'kind': 'Computes', 'name': 'c', 'namespace': 'n'}," \
-    "  'env': {'DW_JOB_a': '/b'}, 'workflowToken': {" \
-    "   'secretName': 's', 'secretNamespace': 'sn'}," \
-    "  'directiveBreakdowns': [{'name': 'b', 'namespace': 'n'}]," \
-    "  'drivers': " DRIVERS "}}"
+    "{'kind': 'Workflow', 'name': 'fluxjob-77', 'namespace': 'ns', 'uid': 'u1'," \
+    " 'version': '123', " MORE " 'label': 'me', 'failed': 'a', 'waived': 'b'," \
+    " 'stamp': 'Setup 5.5', 'failed_at': '7.5', 'retry': '1'," \
+    " 'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']," \
+    " 'desired': 'Setup', 'userid': 5000, 'force_ready': true," \
+    " 'wlm': 'flux', 'noted': 'f2'," \
+    " 'directives': ['#DW jobdw type=xfs name=a', '#DW container name=b'," \
+    "   '#DW destroy_persistent name=x', '#DW copy_out source=/a', 5]," \
+    " 'state': 'Setup', 'ready': true, 'status': 'DriverWait'," \
+    " 'message': 'DW Directive 3: m', 'elapsed': '1s'," \
+    " 't_desired': '2026-01-02T03:04:05.250000Z'," \
+    " 't_ready': '2026-01-02T03:04:06.250000Z'," \
+    " 'computes': 'c', 'computes_namespace': 'n', 'env': {'DW_JOB_a': '/b'}," \
+    " 'token': 's', 'token_namespace': 'sn'," \
+    " 'breakdowns': [{'name': 'b', 'namespace': 'n'}]," \
+    " 'drivers': " DRIVERS "}"
 
 #define SILENT \
     "[{'watchState': 'Setup', 'completed': false, 'error': 'internal error: " \
@@ -108,7 +101,7 @@ static void assert_same (const struct dws_workflow *a,
 
 static const char *const workflows[] = {
     WORKFLOW ("[]", ""),
-    WORKFLOW ("[]", "'deletionTimestamp': '2026-01-02T03:04:05Z',"),
+    WORKFLOW ("[]", "'deleting': '2026-01-02T03:04:05Z',"),
     WORKFLOW ("[{'watchState': 'Setup', 'completed': false,"
               " 'message': 'allocation set not ready'}]", ""),
     WORKFLOW ("[{'watchState': 'Setup', 'completed': false, 'message': ''}]",
@@ -155,7 +148,7 @@ static void test_workflow (void **state)
 static void test_result (void **state)
 {
     static const char text[] =
-        "{'object': {'kind': 'Workflow', 'metadata': {'name': 'x'}},"
+        "{'object': {'kind': 'Workflow', 'name': 'x'},"
         " 'type': 'result', 'seq': 7, 'ok': false,"
         " 'status': 409, 'reason': 'r', 'message': 'm'}";
     json_t *o = J (text);
@@ -165,7 +158,7 @@ static void test_result (void **state)
     assert_json (report.o, text);
     assert_null (report.wf);
     assert_json (report.workflow,
-                 "{'kind': 'Workflow', 'metadata': {'name': 'x'}}");
+                 "{'kind': 'Workflow', 'name': 'x'}");
     assert_null (dws_report_text (report.workflow));
     dws_report_clear (&report);
     json_decref (o);
@@ -174,7 +167,7 @@ static void test_result (void **state)
 static void test_deleted (void **state)
 {
     json_t *o = J ("{'type': 'workflow', 'event': 'DELETED', 'object':"
-                   " {'metadata': {'name': 'fluxjob-1'}, 'text': 'x'}}");
+                   " {'name': 'fluxjob-1', 'text': 'x'}}");
     struct dws_report report;
 
     assert_int_equal (dws_report_read (&report, o, "me"), 0);
@@ -212,7 +205,7 @@ static void test_unreadable (void **state)
     } tab[] = {
         { "{'type': 'workflow', 'event': 'ADDED', 'object': []}", NULL },
         { "{'type': 'workflow', 'event': 'GONE', 'object':"
-          " {'metadata': {'name': 'fluxjob-1'}}}", NULL },
+          " {'name': 'fluxjob-1'}}", NULL },
         { "{'objects': {}, 'ok': true, 'seq': 7, 'type': 'result'}",
           "{'seq': 7, 'type': 'result', 'ok': false, 'status': 500, 'message':"
           " 'the answer of Kubernetes can not be read'}" },
@@ -242,7 +235,7 @@ static void test_unreadable (void **state)
 /* A report of each type, with its fields: '?' begins the name of one that may be left out,
  * and a field that only failures have is in a report of its own.
  */
-#define PLAIN_WORKFLOW "{'kind':'Workflow','metadata':{'name':'fluxjob-1'}}"
+#define PLAIN_WORKFLOW "{'kind':'Workflow','name':'fluxjob-1'}"
 
 static const struct {
     const char *report;
@@ -340,8 +333,8 @@ static void test_nul (void **state)
     static const char text[] =
         "{'type': 'result', 'seq': 1, 'ok': true, 'object': {'kind': 'x',"
         " 'log': 'a\\u0000b'}}";
-    json_t *o = J ("{'type': 'workflow', 'event': 'ADDED', 'object': {'metadata':"
-                   " {'name': 'fluxjob-1'}, 'status': {'message': 'a\\u0000b'}}}");
+    json_t *o = J ("{'type': 'workflow', 'event': 'ADDED', 'object':"
+                   " {'name': 'fluxjob-1', 'message': 'a\\u0000b'}}");
     struct dws_report report;
 
     assert_report (text, text);

@@ -7,23 +7,19 @@
 #include "libdws/test/util.h"
 
 #define WORKFLOW \
-    "{'metadata': {'name': 'fluxjob-77', 'namespace': 'default'," \
-    "  'uid': 'u1', 'resourceVersion': '123'," \
-    "  'labels': {'flux-framework.org/instance': 'me'}," \
-    "  'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']}," \
-    " 'spec': {'desiredState': 'Setup', 'userID': 5000, 'dwDirectives': [" \
+    "{'name': 'fluxjob-77', 'namespace': 'default', 'uid': 'u1'," \
+    " 'version': '123', 'label': 'me'," \
+    " 'finalizers': ['a', 'flux-framework.readthedocs.io/workflow']," \
+    " 'desired': 'Setup', 'userid': 5000, 'directives': [" \
     "   '#DW jobdw type=xfs name=a', '#DW persistentdw name=b'," \
-    "   '#DW copy_in source=/a', 5]}," \
-    " 'status': {'state': 'Setup', 'ready': true, 'status': 'Completed'," \
-    "  'message': 'DW Directive 3: m', 'elapsedTimeLastState': '1s'," \
-    "  'desiredStateChange': '2026-01-02T03:04:05.250000Z'," \
-    "  'computes': {'name': 'c', 'namespace': 'n'}," \
-    "  'env': {'DW_JOB_a': '/b'}," \
-    "  'directiveBreakdowns': [{'name': 'b'}]}}"
+    "   '#DW copy_in source=/a', 5]," \
+    " 'state': 'Setup', 'ready': true, 'status': 'Completed'," \
+    " 'message': 'DW Directive 3: m', 'elapsed': '1s'," \
+    " 't_desired': '2026-01-02T03:04:05.250000Z'," \
+    " 'computes': 'c', 'computes_namespace': 'n'," \
+    " 'env': {'DW_JOB_a': '/b'}, 'breakdowns': [{'name': 'b'}]}"
 
-#define OTHER \
-    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u2'}," \
-    " 'spec': {'desiredState': 'Proposal'}}"
+#define OTHER "{'name': 'fluxjob-77', 'uid': 'u2', 'desired': 'Proposal'}"
 
 static struct dws_workflow *wf_decode (const char *text)
 {
@@ -71,16 +67,11 @@ static void test_stray (void **state)
         const char *text;
         bool stray;
     } tab[] = {
-        { "{'metadata': {'name': 'fluxjob-1'}, 'spec': {'wlmID': 'flux'}}",
-          true },
-        { "{'metadata': {'name': 'fluxjob-1', 'labels': {'a': 'b'}},"
-          " 'spec': {'wlmID': 'flux'}}", true },
-        { "{'metadata': {'name': 'fluxjob-1',"
-          "  'labels': {'flux-framework.org/instance': 'x'}},"
-          " 'spec': {'wlmID': 'flux'}}", false },
-        { "{'metadata': {'name': 'fluxjob-1'}, 'spec': {'wlmID': 'pbs'}}",
-          false },
-        { "{'metadata': {'name': 'fluxjob-1'}}", false },
+        { "{'name': 'fluxjob-1', 'wlm': 'flux'}", true },
+        { "{'name': 'fluxjob-1', 'wlm': 'flux', 'label': 5}", true },
+        { "{'name': 'fluxjob-1', 'wlm': 'flux', 'label': 'x'}", false },
+        { "{'name': 'fluxjob-1', 'wlm': 'pbs'}", false },
+        { "{'name': 'fluxjob-1'}", false },
     };
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
@@ -120,10 +111,8 @@ static void test_ours (void **state)
         char text[512];
 
         snprintf (text, sizeof (text),
-                  "{'metadata': {'name': 'fluxjob-1',"
-                  "  'labels': {'flux-framework.org/instance': %s},"
-                  "  'annotations': {'flux-framework.org/instance': %s}},"
-                  " 'spec': {'wlmID': 'flux'}}", tab[i].label, tab[i].maker);
+                  "{'name': 'fluxjob-1', 'label': %s, 'maker': %s,"
+                  " 'wlm': 'flux'}", tab[i].label, tab[i].maker);
         assert_non_null (wf = wf_decode (text));
         assert_int_equal (wf->ours, tab[i].ours);
         assert_int_equal (wf->unlabelled, tab[i].unlabelled);
@@ -138,21 +127,18 @@ static void test_ours (void **state)
 static void test_workflow_tolerant (void **state)
 {
     static const char *const odd[] = {
-        "{'metadata': {'name': 'fluxjob-1'}}",
-        "{'metadata': {'name': 'fluxjob-1', 'labels': 5, 'finalizers': {}},"
-        " 'spec': [], 'status': 'x'}",
-        "{'metadata': {'name': 'fluxjob-1'}, 'spec': {'desiredState': 'X'},"
-        " 'status': {'computes': {}, 'env': {}, 'ready': 1, 'state': 7,"
-        " 'desiredStateChange': 'yesterday'}}",
-        "{'metadata': {'name': 'fluxjob-1', 'finalizers': [5, null, [], {}],"
-        "  'annotations': [], 'resourceVersion': 'x'},"
-        " 'spec': {'dwDirectives': {'a': 1}, 'userID': 1.5, 'forceReady': 'x'},"
-        " 'status': {'directiveBreakdowns': 'x', 'env': [1], 'workflowToken': 5,"
-        "  'drivers': [5, null, 'x', [], {}, {'error': 5, 'status': []}]}}",
-        "{'metadata': {'name': 'fluxjob-1', 'finalizers': 'x'},"
-        " 'spec': {'dwDirectives': 'x', 'userID': null},"
-        " 'status': {'directiveBreakdowns': {'a': {}}, 'drivers': {'error': 'x'},"
-        "  'env': null}}",
+        "{'name': 'fluxjob-1'}",
+        "{'name': 'fluxjob-1', 'label': 5, 'finalizers': {}, 'desired': [],"
+        " 'state': {}}",
+        "{'name': 'fluxjob-1', 'desired': 'X', 'computes': {}, 'env': {},"
+        " 'ready': 1, 'state': 7, 't_desired': 'yesterday'}",
+        "{'name': 'fluxjob-1', 'finalizers': [5, null, [], {}], 'maker': [],"
+        " 'version': 'x', 'directives': {'a': 1}, 'userid': 1.5,"
+        " 'force_ready': 'x', 'breakdowns': 'x', 'env': [1], 'token': 5,"
+        " 'drivers': [5, null, 'x', [], {}, {'error': 5, 'status': []}]}",
+        "{'name': 'fluxjob-1', 'finalizers': 'x', 'directives': 'x',"
+        " 'userid': null, 'breakdowns': {'a': {}}, 'drivers': {'error': 'x'},"
+        " 'env': null, 'stamp': 7, 'failed_at': {}, 'retry': true, 'noted': 5}",
     };
 
     for (size_t i = 0; i < sizeof (odd) / sizeof (odd[0]); i++) {
@@ -173,17 +159,17 @@ static void test_workflow_tolerant (void **state)
 static void test_foreign (void **state)
 {
     static const char *const foreign[] = {
-        "null", "{}", "{'metadata': {'name': 'other'}}",
-        "{'metadata': {'name': 'fluxjob-'}}",
-        "{'metadata': {'name': 'fluxjob-012'}}",
-        "{'metadata': {'name': 'fluxjob-12x'}}",
-        "{'metadata': {'name': 'fluxjob-12-'}}",
-        "{'metadata': {'name': 'fluxjob-12-0'}}",
-        "{'metadata': {'name': 'fluxjob-12-0123456'}}",
-        "{'metadata': {'name': 'fluxjob-12-012345678'}}",
-        "{'metadata': {'name': 'fluxjob-12-0123456x'}}",
-        "{'metadata': {'name': 'fluxjob-012-01234567'}}",
-        "{'metadata': {'name': 'fluxjob-99999999999999999999'}}",
+        "null", "{}", "{'name': 'other'}",
+        "{'name': 'fluxjob-'}",
+        "{'name': 'fluxjob-012'}",
+        "{'name': 'fluxjob-12x'}",
+        "{'name': 'fluxjob-12-'}",
+        "{'name': 'fluxjob-12-0'}",
+        "{'name': 'fluxjob-12-0123456'}",
+        "{'name': 'fluxjob-12-012345678'}",
+        "{'name': 'fluxjob-12-0123456x'}",
+        "{'name': 'fluxjob-012-01234567'}",
+        "{'name': 'fluxjob-99999999999999999999'}",
     };
 
     for (size_t i = 0; i < sizeof (foreign) / sizeof (foreign[0]); i++) {
@@ -249,11 +235,10 @@ static void test_inherit (void **state)
 }
 
 #define TROUBLE(state, error) \
-    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u1'}," \
-    " 'spec': {'desiredState': 'Setup'}," \
-    " 'status': {'state': '" state "', 'status': 'DriverWait'," \
-    "  'drivers': [{'watchState': '" state "', 'completed': false," \
-    "   'status': 'Running', 'message': 'm', 'error': '" error "'}]}}"
+    "{'name': 'fluxjob-77', 'uid': 'u1', 'desired': 'Setup'," \
+    " 'state': '" state "', 'status': 'DriverWait'," \
+    " 'drivers': [{'watchState': '" state "', 'completed': false," \
+    "   'status': 'Running', 'message': 'm', 'error': '" error "'}]}"
 
 /* The clock of an error runs while there is one, in one state.
  */
@@ -292,13 +277,12 @@ static void test_trouble (void **state)
 /* What the API server refuses in Proposal it refuses for good.
  */
 #define REFUSED(state, ready) \
-    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u2'}," \
-    " 'spec': {'desiredState': '" state "'}," \
-    " 'status': {'state': '" state "', 'ready': " ready "," \
-    "  'status': 'DriverWait', 'message': 'm', 'drivers': [" \
+    "{'name': 'fluxjob-77', 'uid': 'u2', 'desired': '" state "'," \
+    " 'state': '" state "', 'ready': " ready "," \
+    " 'status': 'DriverWait', 'message': 'm', 'drivers': [" \
     "   {'watchState': '" state "', 'completed': false, 'status': 'Running'," \
     "    'error': 'internal error: admission webhook x denied the request: no'}" \
-    " ]}}"
+    " ]}"
 
 static void test_refused (void **state)
 {
@@ -360,10 +344,9 @@ static void test_times (void **state)
 }
 
 #define FAILED(state, status, message) \
-    "{'metadata': {'name': 'fluxjob-77', 'uid': 'u1'}," \
-    " 'spec': {'desiredState': '" state "'}," \
-    " 'status': {'state': '" state "', 'status': '" status "'," \
-    "  'message': 'DW Directive 0: " message "'}}"
+    "{'name': 'fluxjob-77', 'uid': 'u1', 'desired': '" state "'," \
+    " 'state': '" state "', 'status': '" status "'," \
+    " 'message': 'DW Directive 0: " message "'}"
 #define OUTDATED "WLM error: Allocation request does not meet directive requirements"
 
 /* Whether NNF has failed it for Servers that it had not seen is known of the object
@@ -426,18 +409,13 @@ static void test_stamp (void **state)
     char buf[DWS_STAMP_SIZE];
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        json_t *o = json_pack ("{s:{s:s s:s s:{s:s}} s:{s:s} s:{s:s s:s}}",
-                               "metadata",
-                                 "name", "fluxjob-77",
-                                 "uid", "u1",
-                                 "annotations",
-                                   "flux-framework.org/transient-since",
-                                   tab[i].stamp,
-                               "spec",
-                                 "desiredState", "Setup",
-                               "status",
-                                 "state", "Setup",
-                                 "status", "TransientCondition");
+        json_t *o = json_pack ("{s:s s:s s:s s:s s:s s:s}",
+                               "name", "fluxjob-77",
+                               "uid", "u1",
+                               "stamp", tab[i].stamp,
+                               "desired", "Setup",
+                               "state", "Setup",
+                               "status", "TransientCondition");
         struct dws_workflow *wf = dws_workflow_decode (o, "me", NULL);
         struct dws_workflow *next = dws_workflow_decode (o, "me", NULL);
 
@@ -464,10 +442,10 @@ static void test_stamp (void **state)
 static void test_escaped (void **state)
 {
     static const char text[] =
-        "{\"metadata\":{\"name\":\"fluxjob-\\u0037\",\"uid\":\"\\u00e9\\n\","
-        "\"finalizers\":[\"flux-framework.readthedocs.io\\/workflow\"]},"
-        "\"spec\":{\"desiredState\":\"Set\\u0075p\"},"
-        "\"status\":{\"state\":\"Setup\",\"message\":\"DW Directive 1: \\\"x\\\"\"}}";
+        "{\"name\":\"fluxjob-\\u0037\",\"uid\":\"\\u00e9\\n\","
+        "\"finalizers\":[\"flux-framework.readthedocs.io\\/workflow\"],"
+        "\"desired\":\"Set\\u0075p\",\"state\":\"Setup\","
+        "\"message\":\"DW Directive 1: \\\"x\\\"\"}";
     struct dws_workflow *wf = wf_decode (text);
 
     assert_non_null (wf);
