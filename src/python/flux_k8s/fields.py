@@ -114,14 +114,14 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
 }
 
 
-# What has some of these fields: where it is, and the key, field and type of each.
-Holder = tuple[tuple[str, ...], list[tuple[str, str, Any]]]
+# What has some of these fields: where it is, and by key the field and its type.
+Holder = tuple[tuple[str, ...], dict[str, tuple[str, Any]]]
 
 
 def _by_holder(fields: dict[str, tuple[tuple[str, ...], Any]]) -> list[Holder]:
-    holders: dict[tuple[str, ...], list[tuple[str, str, Any]]] = {}
+    holders: dict[tuple[str, ...], dict[str, tuple[str, Any]]] = {}
     for field, (path, wants) in fields.items():
-        holders.setdefault(path[:-1], []).append((path[-1], field, wants))
+        holders.setdefault(path[:-1], {})[path[-1]] = field, wants
     return list(holders.items())
 
 
@@ -274,9 +274,9 @@ def _pick_array(values: Any, fields: list[Any], holder: Object) -> list[Any]:
         raise FieldError(": expected an array")
     picked = []
     wants = fields[0]
-    for index, value in enumerate(
-        fields.chosen(values, holder) if fields.__class__ is Some else values
-    ):
+    if fields.__class__ is Some:
+        values = fields.chosen(values, holder)
+    for index, value in enumerate(values):
         if value.__class__ is wants and wants is str:
             picked.append(value)
             continue
@@ -323,15 +323,17 @@ def _pick_flat(obj: Object, holders: list[Holder]) -> Object:
         holder = _find(obj, path)
         if not holder:
             continue
-        for key, field, wants in wanted:
-            value = holder.get(key)
+        for key, value in holder.items():
+            if key not in wanted or value is None or value is False:
+                continue
+            field, wants = wanted[key]
             if value.__class__ is wants and wants is str:  # as most are
                 picked[field] = value
-            elif value is not None and value is not False:
-                try:
-                    picked[field] = _pick(value, wants, holder)
-                except FieldError as exc:
-                    raise FieldError(f".{'.'.join((*path, key))}{exc}") from None
+                continue
+            try:
+                picked[field] = _pick(value, wants, holder)
+            except FieldError as exc:
+                raise FieldError(f".{'.'.join((*path, key))}{exc}") from None
     return picked
 
 

@@ -13,7 +13,6 @@ from typing import Any, Callable
 
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.events import Event, WatchStream
-from flux_k8s.fields import FieldError, project
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
 from flux_k8s.objects import Name, Object, name_of, version_number, version_of
@@ -62,11 +61,12 @@ class Sink:
         raise NotImplementedError
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
-        """Every object of the kind, as of a resource version."""
+        """Every object of the kind, as of a resource version: of each what the
+        module reads."""
         raise NotImplementedError
 
     def changed(self, plural: str, event: str, obj: Object) -> None:
-        """One object was ADDED, MODIFIED or DELETED."""
+        """One object, as Kubernetes has it, was ADDED, MODIFIED or DELETED."""
         raise NotImplementedError
 
     def health(self, plural: str, error: str | None) -> None:
@@ -246,22 +246,13 @@ class Watch:
                     continue
                 count += 1
                 if self._is_news(event, obj, number):
-                    self._tell(event, obj)
+                    self._sink.changed(self._plural, event, obj)
         finally:
             self._kube.stats.event(self._plural, count)
             told = self._resume_from != before
             if told:
                 self._idle_turns = self._refusals = 0
         return told
-
-    def _tell(self, event: str, obj: dict[str, Any]) -> None:
-        try:
-            found = project(self._plural, obj)
-        except FieldError as exc:
-            LOGGER.error("%s", exc)
-            self._kube.stats.refuse(self._plural)
-            return
-        self._sink.changed(self._plural, event, found)
 
     def _is_news(self, event: str, obj: dict[str, Any], version: int) -> bool:
         """Whether that is newer than what was told; without a number it may be. An
