@@ -43,10 +43,13 @@ def events_of(*lines, newest=True):
     return all_of(WatchStream(Chunks(b"".join(b"%s\n" % x for x in lines)), newest))
 
 
-def as_line(kind, name, version, uid="1", **metadata):
+def as_line(kind, name, version, uid="1", spaces=True, **metadata):
+    """As Kubernetes writes it, or, with spaces, as another server may."""
     found = obj(name, version)
     found["metadata"].update(uid=uid, **metadata)
-    return json.dumps({"type": kind, "object": found}).encode()
+    separators = None if spaces else (",", ":")
+    text = json.dumps({"type": kind, "object": found}, separators=separators)
+    return text.encode()
 
 
 def short(events):
@@ -197,6 +200,56 @@ def test_nothing_is_lost_in_a_chunk(data):
         return state
 
     assert known(told) == known(every)
+
+
+UIDS = [{"uid": "1"}, {"uid": "2"}, {"uid": 1}, {"uid": "1", "owner": {"uid": "2"}}]
+EVENTS = st.tuples(
+    st.sampled_from(["ADDED", "MODIFIED", "MODIFIED", "MODIFIED", "DELETED", "ERROR"]),
+    st.integers(0, 9),
+    st.sampled_from(UIDS),
+    st.sampled_from(['"uid":"2"', '"uid":"1","resourceVersion":"9"', "a"]),
+)
+
+
+def until_error(lines):
+    """What is told, and how it ends."""
+
+    async def follow():
+        for event in await stream.next():
+            told.append(event)
+
+    told = []
+    stream = WatchStream(Chunks(b"".join(b"%s\n" % x for x in lines)), True)
+    try:
+        Loop().run(follow())
+    except ApiError as exc:
+        return told, str(exc)
+    return told, None
+
+
+@given(st.lists(EVENTS, min_size=1, max_size=20))
+def test_what_is_passed_over_undecoded_would_be_left_out(drawn):
+    """Lines with spaces are all decoded."""
+    told = [
+        until_error(
+            as_line(kind, f"a{uid['uid']}", version, spaces=spaces, text=text, **uid)
+            for kind, version, uid, text in drawn
+        )
+        for spaces in (False, True)
+    ]
+    assert told[0] == told[1]
+
+
+def test_what_the_next_event_supersedes_is_not_decoded(monkeypatch):
+    decoded = []
+    real = events.decode
+    monkeypatch.setattr(
+        events, "decode", lambda line: decoded.append(line) or real(line)
+    )
+    lines = [as_line("MODIFIED", "a", n, spaces=False) for n in (1, 2, 3)]
+    lines.insert(2, as_line("MODIFIED", "b", 3, uid="2", spaces=False))
+    assert short(events_of(*lines)) == [("MODIFIED", "b", 3), ("MODIFIED", "a", 3)]
+    assert decoded == [lines[3], lines[2]]
 
 
 def test_a_long_event_is_put_together_once(monkeypatch):
