@@ -141,8 +141,8 @@ def test_patch_of_a_missing_object_is_an_error():
 
 def test_drop_finalizer_is_one_request():
     kube = FakeKube({"w": workflow(finalizers=["ours", "b"])})
-    result = execute(kube, command("drop-finalizer", finalizer="ours"))
-    assert result["object"]["finalizers"] == ["b"]
+    execute(kube, command("drop-finalizer", finalizer="ours"))
+    assert kube.objects["w"]["metadata"]["finalizers"] == ["b"]
     assert kube.calls == [("patch-json", "w")]
 
 
@@ -151,8 +151,8 @@ TEARDOWN = {"spec": {"desiredState": "Teardown", "hurry": True}}
 
 def test_a_patch_takes_the_finalizer_along():
     kube = FakeKube({"w": workflow(finalizers=["ours", "b"])})
-    result = execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
-    assert result["object"]["finalizers"] == ["b"]
+    execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
+    assert kube.objects["w"]["metadata"]["finalizers"] == ["b"]
     assert kube.objects["w"]["spec"] == TEARDOWN["spec"]
     assert kube.calls == [("patch-json", "w")]
 
@@ -160,8 +160,8 @@ def test_a_patch_takes_the_finalizer_along():
 @pytest.mark.parametrize("finalizers", [["a", "ours"], ["a"], []])
 def test_a_patch_is_made_without_the_finalizer_too(finalizers):
     kube = FakeKube({"w": workflow(finalizers=finalizers)})
-    result = execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
-    assert result["object"]["finalizers"] == finalizers
+    execute(kube, command("patch", finalizer="ours", patch=TEARDOWN))
+    assert kube.objects["w"]["metadata"]["finalizers"] == finalizers
     assert kube.calls == [("patch-json", "w"), ("patch", "w", TEARDOWN)]
 
 
@@ -183,15 +183,15 @@ def test_a_patch_that_is_refused_is_not_made_without_the_finalizer():
 
 def test_drop_finalizer_of_an_object_without_it():
     kube = FakeKube({"w": workflow(finalizers=["a"])})
-    result = execute(kube, command("drop-finalizer", finalizer="ours"))
-    assert result["object"]["finalizers"] == ["a"]
+    execute(kube, command("drop-finalizer", finalizer="ours"))
+    assert kube.objects["w"]["metadata"]["finalizers"] == ["a"]
     assert [c[0] for c in kube.calls] == ["patch-json", "get"]
 
 
 def test_drop_finalizer_keeps_the_others():
     kube = FakeKube({"w": workflow(finalizers=["a", "ours", "b"], version="7")})
-    result = execute(kube, command("drop-finalizer", finalizer="ours"))
-    assert result["object"]["finalizers"] == ["a", "b"]
+    execute(kube, command("drop-finalizer", finalizer="ours"))
+    assert kube.objects["w"]["metadata"]["finalizers"] == ["a", "b"]
     assert kube.calls[-1][2]["metadata"]["resourceVersion"] == "7"
 
 

@@ -142,12 +142,12 @@ def test_the_object_with_a_finalizer_is_one(server, odd):
 
 def test_what_the_module_cannot_read_is_replaced(server):
     page = (
-        b'{"kind":"K","metadata":{"name":"w","finalizers":'
+        b'{"kind":"K","metadata":{"name":"w"},"spec":{"dwDirectives":'
         b'["a\\u0000b","\\ud800","\\\\u0000"]}}'
     )
     server.http.script = [lambda h: h.send(200, page)]
     got, _ = run(server.kube(), GET)
-    assert got[0]["object"]["finalizers"] == [
+    assert got[0]["object"]["directives"] == [
         "a\ufffdb",
         "\ufffd",
         "\\u0000",

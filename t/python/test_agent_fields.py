@@ -91,14 +91,14 @@ def test_workflows_are_flat():
     obj["metadata"].update(
         labels={names.INSTANCE_LABEL: "", "x": "y"},
         annotations={names.FAILED_ANNOTATION: "a[1-2]"},
-        finalizers=["f"],
+        finalizers=["f", names.FINALIZER],
     )
     assert project("workflows", obj) == {
         "kind": "Workflow",
         "name": "fluxjob-1",
         "label": "",
         "failed": "a[1-2]",
-        "finalizers": ["f"],
+        "finalizers": [names.FINALIZER],
         "desired": "Proposal",
         "userid": 0,
         "state": "Setup",
@@ -106,6 +106,18 @@ def test_workflows_are_flat():
         "message": "",
         "computes": "c",
     }
+
+
+def test_of_what_flux_coral2_may_have_made_its_marks_go_on():
+    obj = workflow("Setup")
+    obj["spec"].update(wlmID="flux", jobID=7)
+    found = project("workflows", obj)
+    assert (found["wlm"], found["noted"]) == ("flux", 7)
+    obj["metadata"]["annotations"] = {names.INSTANCE_LABEL: "x"}
+    found = project("workflows", obj)
+    assert found["maker"] == "x" and not {"wlm", "noted"} & set(found)
+    obj["metadata"]["labels"] = {names.INSTANCE_LABEL: "x"}
+    assert "maker" not in project("workflows", obj)
 
 
 def test_variables_go_on_where_a_job_starts():
@@ -189,7 +201,11 @@ def test_what_is_null_is_not_there():
             {"spec": {"dwDirectives": ["#DW", 5]}},
             "spec.dwDirectives[1]: expected a string",
         ),
-        ("workflows", {"status": {"env": []}}, "status.env: expected an object"),
+        (
+            "workflows",
+            {"status": {"state": "PreRun", "env": []}},
+            "status.env: expected an object",
+        ),
         (
             "workflows",
             {"status": {"computes": "c"}},

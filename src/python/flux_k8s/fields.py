@@ -53,6 +53,10 @@ def _said(drivers: list[Any], status: Object) -> list[Any]:
     ]
 
 
+def _ours(finalizers: list[Any], _metadata: Object) -> list[Any]:
+    return [entry for entry in finalizers if entry == names.FINALIZER]
+
+
 class Some(list[Any]):
     """An array of which some entries go on: chosen(array, the object that has it)."""
 
@@ -79,7 +83,7 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
     "uid": (("metadata", "uid"), str),
     "version": (("metadata", "resourceVersion"), str),
     "deleting": (("metadata", "deletionTimestamp"), str),
-    "finalizers": (("metadata", "finalizers"), [str]),
+    "finalizers": (("metadata", "finalizers"), Some(str, _ours)),
     "label": (("metadata", "labels", names.INSTANCE_LABEL), str),
     "maker": (("metadata", "annotations", names.INSTANCE_LABEL), str),
     "failed": (("metadata", "annotations", names.FAILED_ANNOTATION), str),
@@ -91,9 +95,7 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
     "desired": (("spec", "desiredState"), str),
     "directives": (("spec", "dwDirectives"), [str]),
     "force_ready": (("spec", "forceReady"), bool),
-    "noted": (("spec", "jobID"), ANY),  # a number, or a text
     "userid": (("spec", "userID"), int),
-    "wlm": (("spec", "wlmID"), str),
     "state": (("status", "state"), str),
     "ready": (("status", "ready"), bool),
     "status": (("status", "status"), str),
@@ -110,22 +112,32 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
     "computes_namespace": (("status", "computes", "namespace"), str),
     "token": (("status", "workflowToken", "secretName"), str),
     "token_namespace": (("status", "workflowToken", "secretNamespace"), str),
-    "env": (("status", "env"), {EACH: str}),
 }
+# Of one that carries neither label nor annotation: flux-coral2 may have made it.
+STRAY = {
+    "noted": (("spec", "jobID"), ANY),  # a number, or a text
+    "wlm": (("spec", "wlmID"), str),
+}
+# In PreRun, for the job's start.
+START = {"env": (("status", "env"), {EACH: str})}
 
 
-# What has some of these fields: where it is, and by key the field and its type.
-Holder = tuple[tuple[str, ...], dict[str, tuple[str, Any]]]
+# The same by key: the name of the field and its type, or None and what is in there.
+Tree = list[tuple[str, Any, Any]]
 
 
-def _by_holder(fields: dict[str, tuple[tuple[str, ...], Any]]) -> list[Holder]:
-    holders: dict[tuple[str, ...], dict[str, tuple[str, Any]]] = {}
-    for field, (path, wants) in fields.items():
-        holders.setdefault(path[:-1], {})[path[-1]] = field, wants
-    return list(holders.items())
+def _as_tree(table: dict[str, Any]) -> Tree:
+    holders: dict[str, dict[str, Any]] = {}
+    tree: Tree = []
+    for field, ((key, *rest), wants) in table.items():
+        if rest:
+            holders.setdefault(key, {})[field] = rest, wants
+        else:
+            tree.append((key, field, wants))
+    return tree + [(key, None, _as_tree(inside)) for key, inside in holders.items()]
 
 
-WORKFLOW_HOLDERS = _by_holder(WORKFLOW)
+_WORKFLOW, _STRAY, _START = _as_tree(WORKFLOW), _as_tree(STRAY), _as_tree(START)
 
 FIELDS: dict[str, Table] = {
     "directivebreakdowns": {
@@ -305,43 +317,38 @@ def _pick_object(values: Any, fields: Table) -> dict[str, Any]:
     return picked
 
 
-def _find(obj: Object, path: tuple[str, ...]) -> Object:
-    """What is there, or an empty one."""
-    found: Any = obj
-    for depth, key in enumerate(path, 1):
-        found = found.get(key)
-        if found is None:
-            return {}
-        if found.__class__ is not dict:
-            raise FieldError(f".{'.'.join(path[:depth])}: expected an object")
-    return found  # type: ignore[no-any-return]
-
-
-def _pick_flat(obj: Object, holders: list[Holder]) -> Object:
-    picked: Object = {}
-    for path, wanted in holders:
-        holder = _find(obj, path)
-        if not holder:
+def _pick_flat(holder: Object, tree: Tree, picked: Object) -> None:
+    for key, field, wants in tree:
+        value = holder.get(key)
+        if value is None or value is False:
             continue
-        for key, value in holder.items():
-            if key not in wanted or value is None or value is False:
+        if value.__class__ is wants is not int:  # as most are
+            picked[field] = value
+            continue
+        try:
+            if field is None:
+                if value.__class__ is not dict:
+                    raise FieldError(": expected an object")
+                _pick_flat(value, wants, picked)
                 continue
-            field, wants = wanted[key]
-            if value.__class__ is wants and wants is str:  # as most are
-                picked[field] = value
-                continue
-            try:
-                picked[field] = _pick(value, wants, holder)
-            except FieldError as exc:
-                raise FieldError(f".{'.'.join((*path, key))}{exc}") from None
-    return picked
+            found = _pick(value, wants, holder)
+            if found not in ([], {}):
+                picked[field] = found
+        except FieldError as exc:
+            raise FieldError(f".{key}{exc}") from None
 
 
 def _pick_workflow(obj: Object, whole: bool) -> Object:
-    found = _pick_flat(obj, WORKFLOW_HOLDERS)
+    found: Object = {}
+    _pick_flat(obj, _WORKFLOW, found)
+    maker, label = found.get("maker"), found.get("label")
+    if maker is None and label is None:
+        _pick_flat(obj, _STRAY, found)
+    elif maker == label:  # as always, but where somebody has changed the label
+        del found["maker"]
     state = found.get("state")
-    if state != "PreRun":  # it is for the job's start
-        found.pop("env", None)
+    if state == "PreRun":
+        _pick_flat(obj, _START, found)
     # The module may keep it with its job, as it is.
     kept = state in KEPT_STATES and state == found.get("desired")
     if whole or (kept and "ready" in found):
