@@ -38,9 +38,13 @@ def all_of(stream):
     return found
 
 
-def events_of(*lines, newest=True):
+KIND = "servers"
+
+
+def events_of(*lines, picked=True):
     """Of lines that come together."""
-    return all_of(WatchStream(Chunks(b"".join(b"%s\n" % x for x in lines)), newest))
+    chunk = b"".join(b"%s\n" % x for x in lines)
+    return all_of(WatchStream(Chunks(chunk), KIND if picked else ""))
 
 
 def as_line(kind, name, version, uid="1", spaces=True, **metadata):
@@ -79,7 +83,7 @@ def test_of_events_that_come_together_the_last_counts():
         ("BOOKMARK", None, 5),
         ("MODIFIED", "b", 6),
     ]
-    assert len(events_of(*lines, newest=False)) == 6
+    assert len(events_of(*lines, picked=False)) == 6
 
 
 def test_the_end_of_an_object_is_told_and_what_was_before_it():
@@ -114,7 +118,7 @@ def test_what_came_before_an_error_is_told():
             as_line("MODIFIED", "a", 1) + b"\n" + as_line("MODIFIED", "a", 2),
             b"\n" + GONE + b"\n" + as_line("MODIFIED", "a", 3) + b"\n",
         ),
-        True,
+        KIND,
     )
     first, second = run_both(stream)
     assert short(first) == [("MODIFIED", "a", 1)]
@@ -144,10 +148,10 @@ def test_an_event_may_come_in_pieces():
     text = b"\r\n".join(
         [as_line("ADDED", "a", 1), b"", as_line("MODIFIED", "\u00e9", 2), b""]
     )
-    whole = all_of(WatchStream(Chunks(text), True))
+    whole = all_of(WatchStream(Chunks(text), KIND))
     assert short(whole) == [("ADDED", "a", 1), ("MODIFIED", "\u00e9", 2)]
     for cut in range(1, len(text)):
-        stream = WatchStream(Chunks(text[:cut], text[cut:]), True)
+        stream = WatchStream(Chunks(text[:cut], text[cut:]), KIND)
         assert all_of(stream) == whole
 
 
@@ -157,7 +161,7 @@ def test_what_is_no_event_breaks_the_watch_and_not_more(bad):
     told = []
 
     async def follow():
-        for event in await WatchStream(Chunks(lines), True).next():
+        for event in await WatchStream(Chunks(lines), KIND).next():
             told.append(event)
 
     with pytest.raises(ApiError, match="watch event"):
@@ -180,7 +184,7 @@ def test_nothing_is_lost_in_a_chunk(data):
         if kind == "DELETED":
             del there[name]
     told = short(events_of(*lines))
-    every = short(events_of(*lines, newest=False))
+    every = short(events_of(*lines, picked=False))
     assert told[-1][2] == every[-1][2] == len(lines)
     assert [e for e in told if e[0] == "DELETED"] == [
         e for e in every if e[0] == "DELETED"
@@ -219,7 +223,7 @@ def until_error(lines):
             told.append(event)
 
     told = []
-    stream = WatchStream(Chunks(b"".join(b"%s\n" % x for x in lines)), True)
+    stream = WatchStream(Chunks(b"".join(b"%s\n" % x for x in lines)), KIND)
     try:
         Loop().run(follow())
     except ApiError as exc:
@@ -235,17 +239,25 @@ def test_what_is_passed_over_undecoded_would_be_left_out(drawn):
             as_line(kind, f"a{uid['uid']}", version, spaces=spaces, text=text, **uid)
             for kind, version, uid, text in drawn
         )
-        for spaces in (False, True)
+        for spaces in (False, KIND)
     ]
     assert told[0] == told[1]
 
 
-def test_what_the_next_event_supersedes_is_not_decoded(monkeypatch):
-    decoded = []
-    real = events.decode
+def decoded_lines(monkeypatch):
+    """Those that are, from now on."""
+    lines = []
+    real = WatchStream._decode
     monkeypatch.setattr(
-        events, "decode", lambda line: decoded.append(line) or real(line)
+        WatchStream,
+        "_decode",
+        lambda self, line: lines.append(line) or real(self, line),
     )
+    return lines
+
+
+def test_what_the_next_event_supersedes_is_not_decoded(monkeypatch):
+    decoded = decoded_lines(monkeypatch)
     lines = [as_line("MODIFIED", "a", n, spaces=False) for n in (1, 2, 3)]
     lines.insert(2, as_line("MODIFIED", "b", 3, uid="2", spaces=False))
     assert short(events_of(*lines)) == [("MODIFIED", "b", 3), ("MODIFIED", "a", 3)]
@@ -254,18 +266,14 @@ def test_what_the_next_event_supersedes_is_not_decoded(monkeypatch):
 
 def test_a_long_event_is_put_together_once(monkeypatch):
     """Not anew with each piece; and it has to come to an end."""
-    looked_at = []
-    real = events.decode
-    monkeypatch.setattr(
-        events, "decode", lambda line: looked_at.append(len(line)) or real(line)
-    )
+    decoded = decoded_lines(monkeypatch)
     line = as_line("ADDED", "a", 1, x="x" * 1000) + b"\n"
     pieces = [line[i : i + 10] for i in range(0, len(line), 10)]
-    assert short(all_of(WatchStream(Chunks(*pieces), True))) == [("ADDED", "a", 1)]
-    assert looked_at == [len(line) - 1]
+    assert short(all_of(WatchStream(Chunks(*pieces), KIND))) == [("ADDED", "a", 1)]
+    assert decoded == [line[:-1]]
     monkeypatch.setattr(events, "EVENT_BYTES", len(line) - 20)
     with pytest.raises(ApiError, match="does not end"):
-        all_of(WatchStream(Chunks(*pieces), True))
+        all_of(WatchStream(Chunks(*pieces), KIND))
 
 
 @pytest.mark.parametrize("odd", ["null", "[]", '"x"', "7", '[["a", 1]]'])
@@ -292,7 +300,7 @@ def test_an_event_that_is_nested_too_deeply_breaks_the_watch():
 def test_what_is_left_out_is_counted():
     chunk = b"".join(as_line("MODIFIED", "a", n) + b"\n" for n in range(1, 6))
     left_out = []
-    stream = WatchStream(Chunks(chunk), True, left_out=left_out.append)
+    stream = WatchStream(Chunks(chunk), KIND, left_out=left_out.append)
     assert len(all_of(stream)) == 1
     assert left_out == [4]
 
@@ -313,3 +321,21 @@ def test_the_object_of_an_event_is_found_in_its_line(line):
 def test_an_event_may_have_escapes():
     line = as_line("ADDED", "a", 7).replace(b'"a"', b'"\\u0061"')
     assert events_of(line) == [("ADDED", json.loads(line)["object"])]
+
+
+def test_what_the_module_cannot_read_is_refused_alone():
+    """And the version to go on from is that of the last event all the same."""
+    bad = as_line("MODIFIED", "b", 3).replace(b'"1"', b"1")
+    nameless = b'{"type":"ADDED","object":{"metadata":{"resourceVersion":"4"}}}'
+    chunk = b"\n".join([as_line("ADDED", "a", 2), bad, nameless, b""])
+    refused = []
+    stream = WatchStream(
+        Chunks(chunk), KIND, refused=lambda error: refused.append(str(error))
+    )
+    told = all_of(stream)
+    assert [kind for kind, _ in told] == ["ADDED", "REFUSED", "REFUSED"]
+    assert told[-1][1]["metadata"]["resourceVersion"] == "4"
+    assert sorted(refused) == [
+        "servers b: metadata.uid: expected a string",
+        "servers: an object without a name",
+    ]

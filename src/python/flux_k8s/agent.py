@@ -25,7 +25,6 @@ from flux.core.inner import ffi, lib
 
 from flux_k8s import names, systemd
 from flux_k8s.commands import CommandQueue
-from flux_k8s.fields import FieldError, project
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 from flux_k8s.listwatch import Sink, Watchers, backoff_s
@@ -215,12 +214,6 @@ class Session(Sink):
         if not self._open:
             return
         if self._first is None and plural == "workflows" and self._is_told(event, obj):
-            return
-        try:
-            obj = project(plural, obj)
-        except FieldError as exc:
-            LOGGER.error("%s", exc)
-            self._kube.stats.refuse(plural)
             return
         if self._first is not None:
             # The snapshot waits for another kind: bring it up to date.

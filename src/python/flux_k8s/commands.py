@@ -149,7 +149,7 @@ async def _list(kube: Kube, command: Command) -> dict[str, Any]:
     fields = command.get("fields")
     if command.get("whole") is True:
         return {"texts": [text_of(plural, obj) for obj in objects]}
-    found = [project(plural, obj) for obj in objects]
+    found = [project(plural, obj, listed=True) for obj in objects]
     if isinstance(fields, list):
         paths = [str(field).split(".") for field in fields]
         found = [_pick(obj, paths) for obj in found]

@@ -8,11 +8,21 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from flux_k8s.errors import BROKEN, ApiError
-from flux_k8s.objects import parse, version_number, version_of
+from flux_k8s.fields import FieldError, project, reader
+from flux_k8s.objects import (
+    Object,
+    is_object,
+    name_of,
+    parse,
+    version_number,
+    version_of,
+)
 from flux_k8s.transport import ANSWER_BYTES, NoAnswer, Stream
 
 # No event is longer than the object in it.
 EVENT_BYTES = ANSWER_BYTES
+
+CHANGES = ("ADDED", "MODIFIED", "DELETED")
 
 Event = tuple[str, dict[str, Any]]
 
@@ -23,18 +33,24 @@ class WatchStream:
     def __init__(
         self,
         stream: Stream,
-        newest: bool,
+        plural: str = "",
         left_out: Callable[[int], None] = lambda count: None,
         broken: Callable[[], None] = lambda: None,
+        refused: Callable[[FieldError], None] = lambda error: None,
     ) -> None:
         """Args:
-        newest: of the events of an object that come together only the last, but
-            for that of its end and what was before that.
+        plural: of the kind, for the module: of each object what that reads, and of
+            the events of an object that come together only the last, but for that
+            of its end and what was before that. "": all, as it is.
         left_out: called with how many that were not.
         broken: called when the connection breaks.
+        refused: called for an object that the module cannot read. Its event has the
+            type REFUSED.
         """
         self._stream = stream
-        self._newest = newest
+        self._plural = plural
+        self._read = reader(plural) if plural else None
+        self._refused = refused
         self._left_out = left_out
         self._broken = broken
         # of a line that has not come to its end
@@ -75,15 +91,15 @@ class WatchStream:
                 left_out += 1
                 continue
             try:
-                event = decode(line)
+                event = self._decode(line)
             except ApiError as exc:
                 events, superseding, left_out, error = [], {}, 0, exc
                 continue
             events.append(event)
-            if self._newest:
+            if self._plural:
                 _note(event, superseding)
         events.reverse()
-        if self._newest and len(events) > 1:
+        if self._plural and len(events) > 1:
             seen = len(events)
             events = newest_of(events)
             left_out += seen - len(events)
@@ -92,6 +108,23 @@ class WatchStream:
         yield from events
         if error is not None:
             raise error
+
+    def _decode(self, line: bytes) -> Event:
+        if self._read is not None:
+            try:
+                return self._read(line)
+            except ValueError:
+                pass  # it is another event, or project() says what is wrong
+        kind, obj = decode(line)
+        if not self._plural or kind not in CHANGES:
+            return kind, obj
+        try:
+            if not is_object(obj):
+                raise FieldError(f"{self._plural}: an object without a name")
+            return kind, project(self._plural, obj)
+        except FieldError as exc:
+            self._refused(exc)
+            return "REFUSED", obj
 
     def _wait_for_more(self, size: int) -> Iterator[Event]:
         self._pending_size += size
@@ -104,13 +137,16 @@ class WatchStream:
         self._stream.close()
 
 
+def _uid_of(obj: Object) -> Any:
+    return (obj.get("metadata") or obj).get("uid")
+
+
 def _note(event: Event, superseding: dict[bytes, int]) -> None:
     """Keep for the lines before it: of each object that changes next, by uid, the
     version that it has then."""
     kind, obj = event
-    metadata = obj.get("metadata")
-    uid = metadata.get("uid") if isinstance(metadata, dict) else None
-    if not isinstance(uid, str):
+    uid = _uid_of(obj)
+    if kind not in CHANGES or not isinstance(uid, str):
         return
     if kind == "MODIFIED":
         superseding[uid.encode()] = version_of(obj)
@@ -142,11 +178,10 @@ def newest_of(events: list[Event]) -> list[Event]:
     left: list[Event] = []
     nexts: dict[Any, int] = {}  # where the next event of an object is in `left`
     for kind, obj in reversed(events):
-        metadata = obj.get("metadata")
-        if kind == "BOOKMARK" or not isinstance(metadata, dict):
+        if kind not in CHANGES:
             left.append((kind, obj))
             continue
-        key = str(metadata.get("namespace")), str(metadata.get("name"))
+        key = name_of(obj)
         at = nexts.get(key)
         if at is not None and _is_superseded(kind, obj, *left[at]):
             left[at] = kind, left[at][1]
@@ -163,7 +198,7 @@ def _is_superseded(
     return (
         next_kind == "MODIFIED"
         and kind in ("ADDED", "MODIFIED")
-        and obj["metadata"].get("uid") == next_obj["metadata"].get("uid")
+        and _uid_of(obj) == _uid_of(next_obj)
         and not 0 < version_of(next_obj) < version_of(obj)
     )
 

@@ -5,8 +5,8 @@
 
 A type is what a value has to be: `str`, `bool`, `int` (of 64 bits), or `ANY` where C
 reads all that there is and says itself what is wrong with it. `[FIELDS]` is an array of
-such, `{EACH: FIELDS}` an object with keys that are names. What is null, false, or not
-there, is left out: all may be missing but the name.
+such, `{EACH: FIELDS}` an object with keys that are names. What is null is left out: all
+may be missing but the name.
 
 Of most kinds an object keeps its shape, which the table has, too. Of workflows, which
 are reported thirty times for a job, it is flat: a field of the record in C
@@ -17,11 +17,11 @@ Who reads another field in C adds it here.
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from typing import Annotated, Any, Callable, TypedDict, Union
 
-from flux_k8s import names
+from flux_k8s import names, objects
 from flux_k8s.crd import DWS_GROUP, NNF_GROUP
-from flux_k8s.objects import Object, to_json
+from flux_k8s.objects import Object, parse, to_json
 
 EACH = "*"
 ANY = object
@@ -32,39 +32,6 @@ Table = dict[str, Any]
 DEPTH = 32
 
 _METADATA = {"name": str, "namespace": str, "uid": str, "resourceVersion": str}
-
-
-def _said(drivers: list[Any], status: Object) -> list[Any]:
-    """Drivers have an entry for each state, and most of them say nothing."""
-    state = status.get("state")
-    return [
-        driver
-        for driver in drivers
-        if driver.__class__ is not dict
-        or (
-            driver.get("watchState") == state
-            and driver.get("completed") is not True
-            and (
-                driver.get("error")
-                or driver.get("message")
-                or driver.get("status") in ("Error", "TransientCondition")
-            )
-        )
-    ]
-
-
-def _ours(finalizers: list[Any], _metadata: Object) -> list[Any]:
-    return [entry for entry in finalizers if entry == names.FINALIZER]
-
-
-class Some(list[Any]):
-    """An array of which some entries go on: chosen(array, the object that has it)."""
-
-    def __init__(
-        self, fields: Any, chosen: Callable[[list[Any], Object], list[Any]]
-    ) -> None:
-        super().__init__([fields])
-        self.chosen = chosen
 
 
 _DRIVER = {
@@ -83,7 +50,7 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
     "uid": (("metadata", "uid"), str),
     "version": (("metadata", "resourceVersion"), str),
     "deleting": (("metadata", "deletionTimestamp"), str),
-    "finalizers": (("metadata", "finalizers"), Some(str, _ours)),
+    "finalizers": (("metadata", "finalizers"), [str]),
     "label": (("metadata", "labels", names.INSTANCE_LABEL), str),
     "maker": (("metadata", "annotations", names.INSTANCE_LABEL), str),
     "failed": (("metadata", "annotations", names.FAILED_ANNOTATION), str),
@@ -95,7 +62,9 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
     "desired": (("spec", "desiredState"), str),
     "directives": (("spec", "dwDirectives"), [str]),
     "force_ready": (("spec", "forceReady"), bool),
+    "noted": (("spec", "jobID"), ANY),  # a number, or a text
     "userid": (("spec", "userID"), int),
+    "wlm": (("spec", "wlmID"), str),
     "state": (("status", "state"), str),
     "ready": (("status", "ready"), bool),
     "status": (("status", "status"), str),
@@ -103,7 +72,7 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
     "t_desired": (("status", "desiredStateChange"), str),
     "t_ready": (("status", "readyChange"), str),
     "elapsed": (("status", "elapsedTimeLastState"), str),
-    "drivers": (("status", "drivers"), Some(_DRIVER, _said)),
+    "drivers": (("status", "drivers"), [_DRIVER]),
     "breakdowns": (
         ("status", "directiveBreakdowns"),
         [{"name": str, "namespace": str}],
@@ -112,34 +81,39 @@ WORKFLOW: dict[str, tuple[tuple[str, ...], Any]] = {
     "computes_namespace": (("status", "computes", "namespace"), str),
     "token": (("status", "workflowToken", "secretName"), str),
     "token_namespace": (("status", "workflowToken", "secretNamespace"), str),
+    "env": (("status", "env"), {EACH: str}),
 }
-# Of one that carries neither label nor annotation: flux-coral2 may have made it.
-STRAY = {
-    "noted": (("spec", "jobID"), ANY),  # a number, or a text
-    "wlm": (("spec", "wlmID"), str),
-}
-# In PreRun, for the job's start.
-START = {"env": (("status", "env"), {EACH: str})}
 
 
-# The same by key: the name of the field and its type, or None and what is in there.
-Tree = list[tuple[str, Any, Any]]
+# The same by key: the name of the field, or "" and what is in there.
+Tree = list[tuple[str, str, Any]]
 
 
-def _as_tree(table: dict[str, Any]) -> Tree:
-    holders: dict[str, dict[str, Any]] = {}
+def _as_table() -> Table:
+    table: Table = {}
+    for path, wants in WORKFLOW.values():
+        holder = table
+        for key in path[:-1]:
+            holder = holder.setdefault(key, {})
+        holder[path[-1]] = wants
+    return table
+
+
+def _as_tree(fields: dict[str, tuple[str, ...]]) -> Tree:
+    holders: dict[str, dict[str, tuple[str, ...]]] = {}
     tree: Tree = []
-    for field, ((key, *rest), wants) in table.items():
+    for field, (key, *rest) in fields.items():
         if rest:
-            holders.setdefault(key, {})[field] = rest, wants
+            holders.setdefault(key, {})[field] = tuple(rest)
         else:
-            tree.append((key, field, wants))
-    return tree + [(key, None, _as_tree(inside)) for key, inside in holders.items()]
+            tree.append((key, field, []))
+    return tree + [(key, "", _as_tree(inside)) for key, inside in holders.items()]
 
 
-_WORKFLOW, _STRAY, _START = _as_tree(WORKFLOW), _as_tree(STRAY), _as_tree(START)
+_WORKFLOW = _as_tree({field: path for field, (path, _) in WORKFLOW.items()})
 
 FIELDS: dict[str, Table] = {
+    "workflows": _as_table(),
     "directivebreakdowns": {
         "kind": str,
         "metadata": _METADATA,
@@ -266,12 +240,12 @@ def _check_any(value: Any, depth: int = 0) -> None:
             _check_any(entry, depth + 1)
 
 
-def _pick(value: Any, fields: Any, holder: Object) -> Any:
+def _pick(value: Any, fields: Any) -> Any:
     """Raises FieldError, with a text that begins with the rest of the path."""
     if fields.__class__ is dict:
         return _pick_object(value, fields)
-    if isinstance(fields, list):
-        return _pick_array(value, fields, holder)
+    if fields.__class__ is list:
+        return _pick_array(value, fields[0])
     if fields is ANY:
         _check_any(value)
     elif value.__class__ is not fields or (
@@ -281,19 +255,13 @@ def _pick(value: Any, fields: Any, holder: Object) -> Any:
     return value
 
 
-def _pick_array(values: Any, fields: list[Any], holder: Object) -> list[Any]:
+def _pick_array(values: Any, wants: Any) -> list[Any]:
     if values.__class__ is not list:
         raise FieldError(": expected an array")
     picked = []
-    wants = fields[0]
-    if fields.__class__ is Some:
-        values = fields.chosen(values, holder)
     for index, value in enumerate(values):
-        if value.__class__ is wants and wants is str:
-            picked.append(value)
-            continue
         try:
-            picked.append(_pick(value, wants, holder))
+            picked.append(_pick(value, wants))
         except FieldError as exc:
             raise FieldError(f"[{index}]{exc}") from None
     return picked
@@ -306,68 +274,86 @@ def _pick_object(values: Any, fields: Table) -> dict[str, Any]:
     picked = {}
     for key, value in values.items():
         wants = each or fields.get(key)
-        if value.__class__ is wants and wants is not int:  # as most are
-            if value is not False:
-                picked[key] = value
-        elif wants is not None and value is not None:
+        if wants is not None and value is not None:
             try:
-                picked[key] = _pick(value, wants, values)
+                picked[key] = _pick(value, wants)
             except FieldError as exc:
                 raise FieldError(f".{key}{exc}") from None
     return picked
 
 
-def _pick_flat(holder: Object, tree: Tree, picked: Object) -> None:
-    for key, field, wants in tree:
+def _flatten(holder: Object, tree: Tree, flat: Object) -> None:
+    """What is false, or empty, is left out."""
+    for key, field, inside in tree:
         value = holder.get(key)
         if value is None or value is False:
             continue
-        if value.__class__ is wants is not int:  # as most are
-            picked[field] = value
-            continue
-        try:
-            if field is None:
-                if value.__class__ is not dict:
-                    raise FieldError(": expected an object")
-                _pick_flat(value, wants, picked)
-                continue
-            found = _pick(value, wants, holder)
-            if found not in ([], {}):
-                picked[field] = found
-        except FieldError as exc:
-            raise FieldError(f".{key}{exc}") from None
+        if field:
+            flat[field] = value
+        else:
+            _flatten(value, inside, flat)
 
 
-def _pick_workflow(obj: Object, whole: bool) -> Object:
-    found: Object = {}
-    _pick_flat(obj, _WORKFLOW, found)
-    maker, label = found.get("maker"), found.get("label")
-    if maker is None and label is None:
-        _pick_flat(obj, _STRAY, found)
-    elif maker == label:  # as always, but where somebody has changed the label
-        del found["maker"]
-    state = found.get("state")
-    if state == "PreRun":
-        _pick_flat(obj, _START, found)
-    # The module may keep it with its job, as it is.
-    kept = state in KEPT_STATES and state == found.get("desired")
-    if whole or (kept and "ready" in found):
-        found["text"] = text_of("workflows", obj)
-    return found
+def _says_something(driver: Object) -> bool:
+    return bool(
+        driver.get("error")
+        or driver.get("message")
+        or driver.get("status") in ("Error", "TransientCondition")
+    )
 
 
-def project(plural: str, obj: Object, whole: bool = False) -> Object:
+def _flat_workflow(picked: Object) -> Object:
+    """Without what nobody looks at in what it is now."""
+    flat: Object = {}
+    _flatten(picked, _WORKFLOW, flat)
+    state = flat.get("state")
+    if "drivers" in flat:
+        # They have an entry for each state, and most of them say nothing.
+        flat["drivers"] = [
+            driver
+            for driver in flat["drivers"]
+            if driver.get("watchState") == state
+            and driver.get("completed") is not True
+            and _says_something(driver)
+        ]
+        if not flat["drivers"]:
+            del flat["drivers"]
+    if "finalizers" in flat:
+        flat["finalizers"] = [f for f in flat["finalizers"] if f == names.FINALIZER]
+        if not flat["finalizers"]:
+            del flat["finalizers"]
+    maker, label = flat.get("maker"), flat.get("label")
+    if maker is not None or label is not None:
+        # Those that flux-coral2 may have made have neither.
+        flat.pop("wlm", None)
+        flat.pop("noted", None)
+        if maker == label:  # as always, but where somebody has changed the label
+            del flat["maker"]
+    if flat.get("computes_namespace") == flat.get("namespace"):
+        flat.pop("computes_namespace", None)
+    if state != "PreRun":  # it is for the job's start
+        flat.pop("env", None)
+    return flat
+
+
+def _is_kept(flat: Object) -> bool:
+    """Whether the module may keep the workflow with its job, as it is."""
+    state = flat.get("state")
+    return state in KEPT_STATES and state == flat.get("desired") and "ready" in flat
+
+
+def project(
+    plural: str, obj: Object, whole: bool = False, listed: bool = False
+) -> Object:
     """What goes to the module of an object of a kind. Without a table that is all but
-    managedFields. With `whole`, and of a workflow that the module may keep, its "text"
-    has all of it.
+    managedFields. With `whole`, and of a workflow that the module may keep if it is not
+    one of a list, its "text" has all of it.
 
     Raises:
         FieldError: it is not of the form that the module reads.
     """
     fields = FIELDS.get(plural)
     try:
-        if plural == "workflows":
-            return _pick_workflow(obj, whole)
         if fields is None:
             _check_any(obj)
             found = _without_managed(obj)
@@ -376,9 +362,54 @@ def project(plural: str, obj: Object, whole: bool = False) -> Object:
     except FieldError as exc:
         name = obj["metadata"]["name"]
         raise FieldError(f"{plural} {name}: {str(exc).lstrip('.: ')}") from None
+    if plural == "workflows":
+        found = _flat_workflow(found)
+        whole = whole or (_is_kept(found) and not listed)
     if whole:
         found["text"] = text_of(plural, obj)
     return found
+
+
+def _as_type(fields: Any) -> Any:
+    """For msgspec, which refuses more of what is there for ANY."""
+    if isinstance(fields, list):
+        return list[_as_type(fields[0])]  # type: ignore[misc]
+    if isinstance(fields, dict):
+        if EACH in fields:
+            return dict[str, _as_type(fields[EACH])]  # type: ignore[misc]
+        types = {key: _as_type(entry) for key, entry in fields.items()}
+        return TypedDict("Fields", types, total=False)  # type: ignore[operator]
+    number = Annotated[int, objects.msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+    return {int: number, ANY: Union[str, number]}.get(fields, fields)
+
+
+def reader(plural: str) -> Callable[[bytes], tuple[str, Object]] | None:
+    """A function that reads the event of a watch, ADDED, MODIFIED or DELETED, in one
+    go: its type, and what project() would make of the object. It raises ValueError
+    where it does not know better; None if there is none for this kind."""
+    if objects.msgspec is None or plural not in FIELDS:
+        return None
+    event = {"type": str, "object": FIELDS[plural]}
+    decode = objects.msgspec.json.Decoder(_as_type(event)).decode
+
+    def read(line: bytes) -> tuple[str, Object]:
+        if b"\\u0000" in line:
+            raise ValueError("NUL")
+        try:
+            event = decode(line)
+            kind, obj = event["type"], event["object"]
+            obj["metadata"]["name"]
+        except (KeyError, RecursionError) as exc:
+            raise ValueError(str(exc)) from None
+        if kind not in ("ADDED", "MODIFIED", "DELETED"):
+            raise ValueError(kind)
+        if plural == "workflows":
+            obj = _flat_workflow(obj)
+            if _is_kept(obj):
+                obj["text"] = text_of(plural, parse(line)["object"])
+        return kind, obj
+
+    return read
 
 
 def _without_managed(obj: Object) -> Object:

@@ -451,13 +451,16 @@ class Kube:
             picked = []
             for obj in objects:
                 try:
-                    picked.append(project(plural, obj))
+                    picked.append(project(plural, obj, listed=True))
                 except FieldError as exc:
-                    LOGGER.error("%s", exc)
-                    self.stats.refuse(plural)
+                    self._refuse(plural, exc)
             return picked
 
         return await self._list_whole(pick, plural, selector, LIST_PART, recent)
+
+    def _refuse(self, plural: str, error: FieldError) -> None:
+        LOGGER.error("%s", error)
+        self.stats.refuse(plural)
 
     async def anow(self, plural: str) -> str:
         """The resource version that a list of a kind would have now: never an older
@@ -554,12 +557,13 @@ class Kube:
         resource_version: str,
         selector: str,
         timeout_s: int,
-        newest: bool = False,
+        picked: bool = False,
     ) -> WatchStream:
         """Open a watch of a kind in every namespace, with bookmarks.
 
         Args:
-            newest: of the events of an object that come together only the last.
+            picked: of each object what the module reads, and of the events of an
+                object that come together only the last.
         """
         query = {
             "watch": "true",
@@ -575,9 +579,10 @@ class Kube:
         stream = await self._open(("watch", plural), path, timeout_s + WATCH_SLACK_S)
         return WatchStream(
             stream,
-            newest,
+            plural if picked else "",
             left_out=lambda count: self.stats.event(plural, count),
             broken=self.comeback.lost,
+            refused=lambda error: self._refuse(plural, error),
         )
 
     # For who waits

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from flux_k8s.errors import UNREACHABLE, ApiError
-from flux_k8s.events import Event, WatchStream
+from flux_k8s.events import CHANGES, Event, WatchStream
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
 from flux_k8s.objects import Name, Object, name_of, version_number, version_of
@@ -33,8 +33,6 @@ OTHER_REFUSALS = (401, 403, 404, 408, HTTP_GONE, 429)
 POSITION = "resourceVersion"
 # So many in a row, and the server will never take that position.
 REFUSALS = 3
-
-CHANGES = ("ADDED", "MODIFIED", "DELETED")
 
 
 def backoff_s(attempt: int, first_s: float, cap_s: float) -> float:
@@ -66,7 +64,7 @@ class Sink:
         raise NotImplementedError
 
     def changed(self, plural: str, event: str, obj: Object) -> None:
-        """One object, as Kubernetes has it, was ADDED, MODIFIED or DELETED."""
+        """One object was ADDED, MODIFIED or DELETED: of it what the module reads."""
         raise NotImplementedError
 
     def health(self, plural: str, error: str | None) -> None:
@@ -205,7 +203,7 @@ class Watch:
                 version,
                 self._selector,
                 random.randint(*WATCH_TIMEOUT_S),
-                newest=True,
+                picked=True,
             )
             if self._stopped:
                 return version
@@ -237,7 +235,8 @@ class Watch:
         before, count = self._resume_from, 0
         try:
             for event, obj in events:
-                seen = (obj.get("metadata") or {}).get("resourceVersion")
+                metadata = obj.get("metadata") or obj
+                seen = metadata.get("resourceVersion") or metadata.get("version")
                 number = version_number(seen)
                 # One that is lower, or no number after one that is, is no position.
                 if seen and number >= version_number(self._resume_from):

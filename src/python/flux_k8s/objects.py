@@ -8,9 +8,9 @@ import json
 from typing import Any
 
 try:
-    import orjson
+    import msgspec as msgspec
 except ImportError:  # as on Debian 12: json does the same, and takes longer
-    orjson = None  # type: ignore[assignment]
+    msgspec = None  # type: ignore[assignment]
 
 Object = dict[str, Any]
 Name = tuple[str, str]  # namespace and name
@@ -21,7 +21,7 @@ def _no_number(word: str) -> Any:
 
 
 def _integer(word: str) -> int | float:
-    """As orjson has it: what is beyond 64 bits is no integer."""
+    """What is beyond 64 bits is no integer."""
     value = int(word)
     return value if -(2**63) <= value < 2**64 else float(value)
 
@@ -37,10 +37,10 @@ def parse(text: bytes) -> Any:
     Raises:
         ValueError: it is none, or nested too deeply.
     """
-    if orjson is not None and b"\\u0000" not in text:
+    if msgspec is not None and b"\\u0000" not in text:
         try:
-            return orjson.loads(text)
-        except ValueError:
+            return msgspec.json.decode(text)
+        except (ValueError, RecursionError):
             pass  # json takes half of a pair, or says what is wrong
     try:
         value = _decode(text.decode())
@@ -53,11 +53,11 @@ def parse(text: bytes) -> Any:
 
 def to_json(value: Any) -> bytes:
     """Raises ValueError if it is nested too deeply."""
-    if orjson is not None:
+    if msgspec is not None:
         try:
-            return orjson.dumps(value)
-        except TypeError:
-            pass  # half of a surrogate pair
+            return msgspec.json.encode(value)
+        except (ValueError, OverflowError, RecursionError):
+            pass  # half of a surrogate pair, or json says what is wrong
     try:
         return _encode(_readable(value)).encode()
     except RecursionError as exc:
