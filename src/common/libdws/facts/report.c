@@ -10,8 +10,7 @@
 #include "libutil/errno_safe.h"
 #include "report.h"
 
-/* The fields of each type of report. What
- * is in objects is not checked.
+/* The fields of each type of report. What is in objects is not checked.
  */
 #define ANY_FIELDS DWS_REQUIRED ("type", STRING)
 #define OBJECT_FIELDS ANY_FIELDS, DWS_REQUIRED ("event", STRING), \
