@@ -5,7 +5,7 @@ import json
 import pytest
 from flux_k8s import fields, names, objects
 from flux_k8s.crd import RESOURCES
-from flux_k8s.fields import FIELDS, FieldError, project, reader
+from flux_k8s.fields import FIELDS, FieldError, Reader, project
 from flux_k8s.objects import parse, to_json
 from hypothesis import given
 from hypothesis import strategies as st
@@ -330,7 +330,7 @@ def is_like(table, value):
     return type(value) is table or table is fields.ANY
 
 
-READERS = {kind: reader(kind) for kind in FIELDS}
+READERS = {kind: Reader(kind) for kind in FIELDS}
 
 
 @pytest.mark.parametrize(
@@ -342,9 +342,10 @@ READERS = {kind: reader(kind) for kind in FIELDS}
     ],
 )
 @pytest.mark.parametrize("event", ["ADDED", "MODIFIED", "DELETED"])
-def test_an_event_is_read_in_one_go(kind, obj, event):
+def test_an_object_is_read_in_one_go(kind, obj, event):
     line = to_json({"type": event, "object": obj})
-    assert READERS[kind](line) == (event, project(kind, obj))
+    assert READERS[kind].event(line) == (event, project(kind, obj))
+    assert READERS[kind].object(to_json(obj)) == project(kind, obj)
 
 
 @given(st.data(), st.sampled_from(sorted(FIELDS)))
@@ -355,7 +356,8 @@ def test_what_goes_on_has_the_form_of_its_table(data, kind):
         return
     obj["metadata"] = {"name": "n", "labels": {names.INSTANCE_LABEL: "x"}}
     try:
-        at_once = READERS[kind](to_json({"type": "ADDED", "object": obj}))[1]
+        at_once = READERS[kind].event(to_json({"type": "ADDED", "object": obj}))[1]
+        assert READERS[kind].object(to_json(obj)) == at_once
     except ValueError:
         at_once = None
     try:

@@ -406,6 +406,7 @@ class Agent:
                 connections=workers + SPARE_CONNECTIONS,
                 stats=self._stats,
                 insecure=config.get("allow_insecure_kubernetes") is True,
+                picked=True,
             )
         except ConfigError as exc:
             self._config_error = exc

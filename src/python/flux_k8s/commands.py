@@ -18,7 +18,7 @@ from flux.job import JobID
 
 from flux_k8s.crd import RESOURCES
 from flux_k8s.errors import BROKEN, UNREACHABLE, ApiError
-from flux_k8s.fields import FieldError, project, text_of
+from flux_k8s.fields import FieldError, Picked, project, text_of
 from flux_k8s.kube import Kube
 from flux_k8s.listwatch import PROBE_CAP_S, backoff_s, pause_s
 from flux_k8s.logs import read_logs
@@ -282,7 +282,7 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
     except FieldError as exc:
         return _unread(kube, command, exc)
     obj = result.get("object")
-    if isinstance(obj, dict):
+    if isinstance(obj, dict) and not isinstance(obj, Picked):
         if not is_object(obj):
             raise ApiError(0, BROKEN, f"{command['op']}: the answer is no object")
         try:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any, Callable
 
 from flux_k8s.errors import BROKEN, ApiError
-from flux_k8s.fields import FieldError, project, reader
+from flux_k8s.fields import FieldError, Reader, project
 from flux_k8s.objects import (
     Object,
     is_object,
@@ -49,7 +49,7 @@ class WatchStream:
         """
         self._stream = stream
         self._plural = plural
-        self._read = reader(plural) if plural else None
+        self._reader = Reader(plural) if plural else None
         self._refused = refused
         self._left_out = left_out
         self._broken = broken
@@ -110,9 +110,9 @@ class WatchStream:
             raise error
 
     def _decode(self, line: bytes) -> Event:
-        if self._read is not None:
+        if self._reader is not None:
             try:
-                return self._read(line)
+                return self._reader.event(line)
             except ValueError:
                 pass  # it is another event, or project() says what is wrong
         kind, obj = decode(line)

@@ -383,33 +383,58 @@ def _as_type(fields: Any) -> Any:
     return {int: number, ANY: Union[str, number]}.get(fields, fields)
 
 
-def reader(plural: str) -> Callable[[bytes], tuple[str, Object]] | None:
-    """A function that reads the event of a watch, ADDED, MODIFIED or DELETED, in one
-    go: its type, and what project() would make of the object. It raises ValueError
-    where it does not know better; None if there is none for this kind."""
-    if objects.msgspec is None or plural not in FIELDS:
-        return None
-    event = {"type": str, "object": FIELDS[plural]}
-    decode = objects.msgspec.json.Decoder(_as_type(event)).decode
+class Picked(dict[str, Any]):
+    """An object of which no more was read than the module reads."""
 
-    def read(line: bytes) -> tuple[str, Object]:
-        if b"\\u0000" in line:
-            raise ValueError("NUL")
+
+class Reader:
+    """Reads JSON about objects of a kind in one go: of each what project() would make
+    of it. It raises ValueError where it does not know better, as always where msgspec
+    is not installed."""
+
+    def __init__(self, plural: str) -> None:
+        self._plural = plural
+        self._object: Callable[[bytes], Any] = _read_nothing
+        self._event: Callable[[bytes], Any] = _read_nothing
+        table = FIELDS.get(plural)
+        if objects.msgspec is not None and table is not None:
+            event = {"type": str, "object": table}
+            self._object = objects.msgspec.json.Decoder(_as_type(table)).decode
+            self._event = objects.msgspec.json.Decoder(_as_type(event)).decode
+
+    def object(self, text: bytes) -> Picked:
         try:
-            event = decode(line)
-            kind, obj = event["type"], event["object"]
-            obj["metadata"]["name"]
+            return Picked(self._pick(self._object(text), text, parse))
         except (KeyError, RecursionError) as exc:
             raise ValueError(str(exc)) from None
-        if kind not in ("ADDED", "MODIFIED", "DELETED"):
-            raise ValueError(kind)
-        if plural == "workflows":
+
+    def event(self, line: bytes) -> tuple[str, Object]:
+        """The type of an event of a watch, ADDED, MODIFIED or DELETED, and the object
+        in it."""
+        try:
+            event = self._event(line)
+            kind, obj = event["type"], event["object"]
+            if kind not in ("ADDED", "MODIFIED", "DELETED"):
+                raise ValueError(kind)
+            return kind, self._pick(obj, line, lambda line: parse(line)["object"])
+        except (KeyError, RecursionError) as exc:
+            raise ValueError(str(exc)) from None
+
+    def _pick(
+        self, obj: Object, text: bytes, whole: Callable[[bytes], Object]
+    ) -> Object:
+        obj["metadata"]["name"]  # or KeyError
+        if b"\\u0000" in text:
+            raise ValueError("NUL")
+        if self._plural == "workflows":
             obj = _flat_workflow(obj)
             if _is_kept(obj):
-                obj["text"] = text_of(plural, parse(line)["object"])
-        return kind, obj
+                obj["text"] = text_of(self._plural, whole(text))
+        return obj
 
-    return read
+
+def _read_nothing(text: bytes) -> Any:
+    raise ValueError("no msgspec, or no fields")
 
 
 def _without_managed(obj: Object) -> Object:

@@ -19,7 +19,7 @@ from flux_k8s.comeback import Comeback
 from flux_k8s.crd import RESOURCES, Resource, newest
 from flux_k8s.errors import BROKEN, TOO_LARGE, UNREACHABLE, ApiError
 from flux_k8s.events import WatchStream
-from flux_k8s.fields import FieldError, project
+from flux_k8s.fields import FieldError, Reader, project
 from flux_k8s.kubeconfig import ConfigError, InsecureError
 from flux_k8s.loop import Loop, Task
 from flux_k8s.objects import Object, is_object, parse, to_json
@@ -97,6 +97,7 @@ class Kube:
         connections: int = 32,
         stats: Stats | None = None,
         insecure: bool = False,
+        picked: bool = False,
     ) -> None:
         """Read the kubeconfig.
 
@@ -105,6 +106,8 @@ class Kube:
             connections: how many connections are kept open.
             stats: where requests are counted.
             insecure: rabbit.allow_insecure_kubernetes.
+            picked: of objects that were written read what the module reads (Picked),
+                where that can be done in one go.
         Raises:
             ConfigError: the file cannot be used.
         """
@@ -112,6 +115,8 @@ class Kube:
         self.stats = stats or Stats()
         self.comeback = Comeback()
         self._connections = connections
+        self._picked = picked
+        self._readers: dict[str, Reader] = {}
         self._insecure = insecure
         self._warned = ""
         self._loaded_at = 0.0
@@ -306,15 +311,23 @@ class Kube:
         body: Any = None,
         content_type: str = "application/json",
     ) -> Object:
-        """The same for one object.
+        """Write one object, and read what has become of it.
 
         Args:
         where: plural name of the kind, namespace, and name or "".
         """
         plural, namespace, name = where
         path = await self._path(RESOURCES[plural], namespace, name)
-        what = verb, plural
-        return await self._request(what, METHODS[verb], path, body, content_type)
+        method = METHODS[verb]
+        data = await self._send((verb, plural), method, path, body, content_type)
+        if self._picked:
+            if plural not in self._readers:
+                self._readers[plural] = Reader(plural)
+            try:
+                return self._readers[plural].object(data)
+            except ValueError:
+                pass  # it is no object, or project() says what is wrong
+        return _decoded(data, f"{method} {path}")
 
     async def aversion(self, group: str) -> str:
         """The newest version of an API group that the server offers.
