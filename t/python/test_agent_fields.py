@@ -145,6 +145,22 @@ def test_of_drivers_those_that_say_something_of_the_state_go_on():
     assert found["drivers"] == said
 
 
+def test_the_words_of_a_driver_are_told_once():
+    """DWS repeats them as the workflow's, later."""
+    waits = {"watchState": "Setup", "status": "Running", "message": "m"}
+    mute = {"watchState": "Setup", "status": "Error", "error": "e"}
+    words = "DW Directive 0: m"
+    for drivers, message in (
+        ([waits], None),
+        ([waits, waits], None),
+        ([mute], words),  # what is told may come from either
+        ([waits, mute], words),
+        ([{**waits, "watchState": "PreRun"}], words),
+    ):
+        obj = workflow("Setup", drivers=drivers, message=words)
+        assert project("workflows", obj).get("message") == message
+
+
 @pytest.mark.parametrize("state", ["Proposal", "Setup", "DataOut", "Teardown"])
 @pytest.mark.parametrize("ready", [True, False])
 @pytest.mark.parametrize("left", [True, False])

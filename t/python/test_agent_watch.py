@@ -534,30 +534,61 @@ def test_an_older_module_gets_all_servers_in_one_part(monkeypatch):
         session.close()
 
 
-def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
-    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+def flat(version, **fields):
+    return {"kind": "Workflow", "name": "a", "version": str(version), **fields}
+
+
+def attached():
+    """A session that has sent its snapshot, and its box."""
     box = Mailbox()
     session = Session(ScriptedKube([], []), "me", Loop(), 1, box)
     for plural in REPORT_TYPES:
         session.listed(plural, [], "1")
+    assert [report["type"] for report in take(box)] == ["snapshot"]
+    return session, box
 
-    def workflow(version):
-        return Object({"kind": "Workflow", **obj("a", version)})
 
-    def picked(version):
-        return project("workflows", workflow(version))
+def told(box):
+    return [(r["type"], r.get("event"), r.get("object")) for r in take(box)]
 
-    session._report({"type": "result", "seq": 1, "ok": True, "object": picked(5)})
-    for version in (4, 5, 6):
-        session.changed("workflows", "MODIFIED", picked(version))
-    session.changed("workflows", "DELETED", picked(7))
-    told = [(r["type"], r.get("event"), r.get("object")) for r in take(box)]
-    assert told == [
-        ("snapshot", None, None),
-        ("result", None, picked(5)),
-        ("workflow", "MODIFIED", picked(6)),
-        ("workflow", "DELETED", picked(7)),
+
+def test_what_a_result_has_shown_is_not_told_again(monkeypatch):
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+    session, box = attached()
+    setup, datain = {"desired": "Setup"}, {"desired": "DataIn"}
+    session._report({"type": "result", "seq": 1, "object": flat(5, **setup)})
+    session.changed("workflows", "MODIFIED", flat(4))
+    session.changed("workflows", "MODIFIED", flat(5, **setup))
+    session.changed("workflows", "MODIFIED", flat(6, **datain))
+    session.changed("workflows", "DELETED", flat(7, **datain))
+    assert told(box) == [
+        ("result", None, flat(5, **setup)),
+        ("workflow", "MODIFIED", flat(6, **datain)),
+        ("workflow", "DELETED", flat(7, **datain)),
     ]
+    session.close()
+
+
+def test_a_workflow_in_which_nothing_else_has_changed_is_not_told_of(monkeypatch):
+    """Its version alone is no news, compared with the last that was told of in any
+    way. After a list nobody knows what that was."""
+    monkeypatch.setattr(Watchers, "start", lambda self, loop: None)
+    session, box = attached()
+    setup = {"desired": "Setup"}
+
+    def tells(version, **fields):
+        session.changed("workflows", "MODIFIED", flat(version, **fields))
+        return bool(take(box))
+
+    assert tells(2)
+    assert not tells(3)
+    session._report({"type": "result", "seq": 1, "object": flat(4, **setup)})
+    session._report({"type": "result", "seq": 2, "object": flat(2)})  # a late one
+    take(box)
+    assert not tells(5, **setup)
+    assert tells(6)
+    session.listed("workflows", [flat(7, **setup)], "7")
+    assert tells(8)
     session.close()
 
 

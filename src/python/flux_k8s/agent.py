@@ -88,6 +88,14 @@ def payload(future: Any) -> bytes:
     return ffi.string(text[0]) if text[0] != ffi.NULL else b""
 
 
+UNTOLD = (0, 0)
+
+
+def digest(workflow: Object) -> int:
+    """Of all that the module reads of a workflow but its version."""
+    return hash(to_json({**workflow, "version": ""}))
+
+
 class Session(Sink):
     """One attachment: its watches, its commands, its first snapshot."""
 
@@ -114,8 +122,8 @@ class Session(Sink):
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
-        # of a workflow: the newest version that a result has shown
-        self._told: dict[Name, int] = {}
+        # of a workflow: the newest version that was told of, and digest() of it
+        self._told: dict[Name, tuple[int, int]] = {}
         # workflows that results have shown while all are being listed
         self._meanwhile: dict[Name, Object] | None = None
         # workflows without our label: flux-coral2 has made them, or they are ours and
@@ -163,8 +171,8 @@ class Session(Sink):
         # One that is being deleted may be gone already.
         if "deleting" in workflow:
             return
-        if version > self._told.get(name, 0):
-            self._told[name] = version
+        if version > self._told.get(name, UNTOLD)[0]:
+            self._told[name] = version, digest(workflow)
 
     async def listing(self, plural: str) -> None:
         if plural == "workflows":
@@ -195,7 +203,9 @@ class Session(Sink):
             if name_of(obj) not in names:
                 names.add(name_of(obj))
                 workflows.append(obj)
-        self._told = {name: v for name, v in self._told.items() if name in names}
+        self._told = {
+            name: (told, 0) for name, (told, _) in self._told.items() if name in names
+        }
 
     def listed(self, plural: str, objects: list[Object], version: str) -> None:
         if not self._open:
@@ -227,12 +237,18 @@ class Session(Sink):
         self._box.put(report)
 
     def _is_told(self, event: str, obj: Object) -> bool:
-        """The result of a command has shown this workflow as new, or newer."""
-        name = name_of(obj)
+        """The result of a command has shown this workflow as new, or newer, or what the
+        module reads of it is what it was."""
+        name, version = name_of(obj), version_of(obj)
         if event == "DELETED":
             self._told.pop(name, None)
             return False
-        return 0 < version_of(obj) <= self._told.get(name, 0)
+        told, as_it_was = self._told.get(name, UNTOLD)
+        if 0 < version <= told:
+            return True
+        as_it_is = digest(obj)
+        self._told[name] = version, as_it_is
+        return as_it_is == as_it_was
 
     def health(self, plural: str, error: str | None) -> None:
         if not self._open:

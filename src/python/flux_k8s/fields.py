@@ -318,6 +318,9 @@ def _flat_workflow(picked: Object) -> Object:
         ]
         if not flat["drivers"]:
             del flat["drivers"]
+        elif all(driver.get("message") for driver in flat["drivers"]):
+            # Theirs is what is told, and this one of theirs, some time later.
+            flat.pop("message", None)
     if "finalizers" in flat:
         flat["finalizers"] = [f for f in flat["finalizers"] if f == names.FINALIZER]
         if not flat["finalizers"]:
