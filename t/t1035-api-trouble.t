@@ -63,7 +63,7 @@ test_expect_success 'while the API server is away, jobs wait for it' '
 	sed -E "s|https?://[^ \",]*|http://127.0.0.1:1|" kubeconfig >dead &&
 	cp kubeconfig alive &&
 	cp dead kubeconfig &&
-	set_key workers 2 &&
+	set_key metrics "\"unix:$PWD/metrics.before\"" &&
 	kill -CONT "$(cat "$DWS_TMP/agent.pid")" &&
 	wait_note $(tail -n1 jobids) "waiting for the Kubernetes API server"
 '

@@ -45,8 +45,6 @@ def default_of(key: shapes.ConfigKey) -> str:
 def bounds_of(key: shapes.ConfigKey) -> str:
     """Those that the type does not say by itself."""
     words = key["bounds"].split()
-    if "from" in words:
-        return " ".join(words[words.index("from") :])
     if ">=" in words:
         return f"{words[-1]} or more"
     return ""

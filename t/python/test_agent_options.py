@@ -33,3 +33,11 @@ def test_other_options_are_refused():
     with pytest.raises(SystemExit) as info:
         parse_args(["--wokers=3"])
     assert info.value.code == 2
+
+
+def test_workers_are_bounded(capsys):
+    assert parse_args([]).workers == 16
+    for workers in ("0", "1025"):
+        with pytest.raises(SystemExit):
+            parse_args([f"--workers={workers}"])
+        assert "--workers: expected 1 to 1024" in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_check_config_tells_every_fault(table, tmp_path, capsys):
         "[rabbit]",
         'tc_timeout = "ten"',
         "soft_dran = true",
-        "workers = 1979-05-27",
+        "save_datamovements = 1979-05-27",
     ]
     lines += [f'{key} = "{value}"' for key, value in table.items()]
     (conf / "a.toml").write_text("\n".join(lines))
@@ -116,9 +116,9 @@ def test_check_config_tells_every_fault(table, tmp_path, capsys):
     assert main.main(["--check-config", str(conf)]) == 1
     assert sorted(capsys.readouterr().err.splitlines()) == [
         "rabbit.policy.maximums.xfs: expected GiB >= 0, got -1",
+        'rabbit.save_datamovements: expected an integer >= 0, got "1979-05-27"',
         "rabbit.soft_dran: unknown key",
         'rabbit.tc_timeout: expected seconds >= 0, got "ten"',
-        'rabbit.workers: expected an integer from 1 to 1024, got "1979-05-27"',
     ]
 
 

@@ -270,11 +270,15 @@ class Session(Sink):
 
 @dataclass(frozen=True)
 class Overrides:
-    """Settings from the command line; None leaves them to the
-    configuration."""
+    """Settings from the command line.
+
+    Attributes:
+        kubeconfig: None leaves it to the configuration.
+        workers: requests to Kubernetes under way at the same time.
+    """
 
     kubeconfig: str | None = None
-    workers: int | None = None
+    workers: int = 16
 
 
 class Agent:
@@ -415,7 +419,7 @@ class Agent:
         self._end_session()
         LOGGER.info("attached to instance %s", instance)
         self._attempts = 0
-        workers = self._overrides.workers or int(config.get("workers") or 1)
+        workers = self._overrides.workers
         try:
             kube = Kube(
                 self._overrides.kubeconfig or config.get("kubeconfig"),

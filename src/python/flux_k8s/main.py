@@ -18,6 +18,7 @@ from flux_k8s.texts import LogFormatter
 
 LOGGER = logging.getLogger("flux_k8s")
 
+MAX_WORKERS = 1024
 # Options of the service of flux-coral2, which a site's unit may still have, and what
 # to do instead, with argparse's nargs of each.
 OLD_OPTIONS = (
@@ -80,8 +81,9 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         "--workers",
         metavar="N",
         type=int,
-        help="Kubernetes requests under way at the same time (default: "
-        "rabbit.workers of the Flux configuration)",
+        default=Overrides.workers,
+        help="Kubernetes requests under way at the same time, besides the watches "
+        f"(from 1 to {MAX_WORKERS}, default: %(default)s)",
     )
     parser.add_argument(
         "--check-config",
@@ -101,8 +103,8 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
     )
     add_old_options(parser)
     args = parser.parse_args(argv)
-    if args.workers is not None and args.workers < 1:
-        parser.error(f"--workers: expected 1 or more, got {args.workers}")
+    if not 1 <= args.workers <= MAX_WORKERS:
+        parser.error(f"--workers: expected 1 to {MAX_WORKERS}, got {args.workers}")
     return args
 
 

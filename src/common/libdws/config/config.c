@@ -41,11 +41,8 @@ static void describe_bounds (const struct option *opt, char *buf, size_t size)
         snprintf (buf, size, "%s", opt->expected);
     else if (isinf (opt->min) || opt->min == INT_MIN)
         snprintf (buf, size, "%s", noun);
-    else if (isinf (opt->max) || opt->max == INT_MAX)
-        snprintf (buf, size, "%s >= %.0f", noun, opt->min);
     else
-        snprintf (buf, size, "%s from %.0f to %.0f", noun, opt->min,
-                  opt->max);
+        snprintf (buf, size, "%s >= %.0f", noun, opt->min);
 }
 
 static int unexpected (const struct option *opt,

@@ -41,6 +41,8 @@ static const struct {
     { "progress_interval", DWS_KEY_GONE, NULL, "remove it, it is always 2 s" },
     { "environment", DWS_KEY_GONE, NULL,
       "remove it, jobs get DW_* and NNF_*" },
+    { "workers", DWS_KEY_GONE, NULL,
+      "remove it, it is the option --workers of flux-coral2-dws" },
 };
 
 int dws_config_old_key (json_t *table,

@@ -52,11 +52,6 @@ const struct option config_options[] = {
         "or with http to anything but the loopback: whoever is on the way, or "
         "answers in the place of Kubernetes, gets the agent's token. The "
         "agent's log says so. Otherwise such a file is refused." },
-    { "workers", TYPE_INTEGER, "16", 1, 1024, OFFSET (workers),
-      .agent = true,
-      .help = "How many requests to Kubernetes are under way at the same "
-        "time, besides the watches. More of them make up for an API server "
-        "that is slow to answer." },
     { "metrics", TYPE_TEXT, NULL, ANY, OFFSET (metrics),
       dws_config_check_metrics,
       .agent = true,

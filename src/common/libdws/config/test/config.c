@@ -27,9 +27,13 @@ static const struct {
     { "{'setup_timeout': 'nan'}", "rabbit.setup_timeout: expected seconds" },
     { "{'setup_timeout': '1e308d'}", "rabbit.setup_timeout: expected" },
     { "{'prolog_timeout': []}", "rabbit.prolog_timeout: expected seconds" },
-    { "{'workers': 0}",
-      "rabbit.workers: expected an integer from 1 to 1024, got 0" },
-    { "{'workers': 1.5}", "rabbit.workers: expected an integer" },
+    { "{'save_datamovements': -1}",
+      "rabbit.save_datamovements: expected an integer >= 0, got -1" },
+    { "{'save_datamovements': 1.5}",
+      "rabbit.save_datamovements: expected an integer" },
+    { "{'workers': 4}",
+      "rabbit.workers: remove it, it is the option --workers of"
+      " flux-coral2-dws" },
     { "{'save_datamovements': -1}",
       "rabbit.save_datamovements: expected an integer >= 0, got -1" },
     { "{'restrict_persistent_creation': 1}",
@@ -85,7 +89,7 @@ static void test_all_faults (void **state)
                        " 'workers': 4, 'soft_drain': 0}");
     json_t *faults = dws_config_faults (table);
 
-    assert_int_equal (json_array_size (faults), 4);
+    assert_int_equal (json_array_size (faults), 5);
     json_decref (faults);
     json_decref (table);
     table = J ("{'mapping': 'm'}");
@@ -169,8 +173,7 @@ static void test_defaults (void **state)
     assert_int_equal (c->policy.container_log_bytes, 4096);
     agent = dws_config_agent (c);
     assert_json (agent, "{'kubeconfig': null, 'metrics': null,"
-                        " 'allow_insecure_kubernetes': false,"
-                        " 'workers': 16}");
+                        " 'allow_insecure_kubernetes': false}");
     json_decref (agent);
     dws_config_destroy (c);
     json_decref (table);
@@ -226,7 +229,7 @@ static void test_zero (void **state)
 static void test_values (void **state)
 {
     json_t *table = J ("{'mapping': '/m', 'kubeconfig': '/k',"
-                       " 'metrics': 'unix:/run/m', 'workers': 3,"
+                       " 'metrics': 'unix:/run/m',"
                        " 'allow_insecure_kubernetes': true,"
                        " 'tc_timeout': 'inf', 'soft_drain': false,"
                        " 'policy': {'maximums': {'xfs': 5}},"
@@ -244,8 +247,7 @@ static void test_values (void **state)
     assert_int_equal (json_object_size (c->presets), 1);
     agent = dws_config_agent (c);
     assert_json (agent, "{'kubeconfig': '/k', 'metrics': 'unix:/run/m',"
-                        " 'allow_insecure_kubernetes': true,"
-                        " 'workers': 3}");
+                        " 'allow_insecure_kubernetes': true}");
     json_decref (agent);
     dws_config_destroy (c);
     json_decref (table);
