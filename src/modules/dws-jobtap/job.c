@@ -157,8 +157,7 @@ json_t *jobtap_args_presets (struct jobtap *ctx,
         json_object_set_new (values, "UID", number_text (userid));
     }
     if (values)
-        bound = dws_presets_bind (ctx->config->presets,
-                                  ctx->config->preset_variables, values, NULL);
+        bound = dws_presets_bind (ctx->config->presets, values, NULL);
     ERRNO_SAFE (json_decref (values));
     return bound;
 }

@@ -127,7 +127,7 @@ static json_t *directives (struct call *call)
     json_t *result;
 
     if (call->args[1]
-        && !(presets = dws_presets_bind (call->args[1], NULL, call->args[2],
+        && !(presets = dws_presets_bind (call->args[1], call->args[2],
                                          &call->error)))
         return NULL;
     dirs = dws_directives_parse_where (call->args[0], presets, NULL,
@@ -380,7 +380,7 @@ static json_t *limits_of (struct call *call)
  */
 static json_t *presets (struct call *call)
 {
-    return dws_presets_bind (call->args[0], NULL, call->args[1], &call->error);
+    return dws_presets_bind (call->args[0], call->args[1], &call->error);
 }
 
 static json_t *clean (struct call *call)

@@ -42,11 +42,11 @@ def configure(
     )
 
 
-def expanded(presets: dict[str, Any], variables: dict[str, str]) -> dict[str, Any]:
+def expanded(presets: dict[str, Any]) -> dict[str, Any]:
     """The presets as they would be for whoever asks."""
     values = {name: name for name in VARIABLES}
     values.update(dws.own_variables())
-    bound = dws.bind_presets(presets, {**variables, **values})
+    bound = dws.bind_presets(presets, values)
     for name, value in bound.items():
         if isinstance(value, dict):
             raise cli.Failure(f"preset '{name}': {value['error']}")
@@ -68,11 +68,9 @@ def directives_of(value: Any) -> list[str]:
 
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
-    table = rpc.Handle().call("config.get").get("rabbit", {})
-    variables = table.get("preset_variables", {})
-    found = table.get("presets", {})
+    found = rpc.Handle().call("config.get").get("rabbit", {}).get("presets", {})
     if args.expand and found:
-        found = expanded(found, variables)
+        found = expanded(found)
     presets = {name: directives_of(value) for name, value in found.items()}
     for name in args.names:
         if name not in presets:
@@ -91,7 +89,6 @@ def run(args: argparse.Namespace) -> int:
             shown.append([(f"{label:<{width}}  ", ""), (line, "")])
     used = [] if args.expand else variables_of(sum(chosen.values(), []))
     for name in sorted(used):
-        meaning = VARIABLES.get(name) or f'"{variables.get(name)}"'
-        shown.append([(f"  ${name}: ", ""), (meaning, "")])
+        shown.append([(f"  ${name}: ", ""), (VARIABLES.get(name, "no variable"), "")])
     term.show(shown, False)
     return 0

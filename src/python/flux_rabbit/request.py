@@ -323,7 +323,6 @@ class Request:
         submitted is its name here."""
         system = self.jobspec.attributes.get("system", {})
         return {
-            **(configured("preset_variables") or {}),
             **dws.own_variables(),
             "JOBID": _NO_ID,
             "QUEUE": system.get("queue") or "queue",

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "libdws/directive/presets.h"
 #include "libdws/util/bounds.h"
 #include "libdws/util/duration.h"
 #include "libutil/errno_safe.h"
@@ -249,22 +248,6 @@ static int read_key (struct dws_config *config,
     return opt ? set_option (config, opt, value, error) : 0;
 }
 
-/* Variables with a fault of their own are not looked for in presets.
- */
-static int check_presets (const struct dws_config *config, json_t *table,
-                          dws_error_t *error)
-{
-    dws_error_t detail;
-
-    if (!config->preset_variables
-        && json_object_get (table, "preset_variables"))
-        return 0;
-    if (dws_presets_check (config->presets, config->preset_variables,
-                           &detail) < 0)
-        return dws_error (error, errno, "rabbit.presets.%s", detail.text);
-    return 0;
-}
-
 /* What is wrong with keys that the plugin does not go by is not for it to refuse.
  */
 static bool concerns (bool plugin, const char *key)
@@ -305,8 +288,6 @@ static struct dws_config *read_table (json_t *table,
             && fault (faults, error) < 0)
             goto error;
     }
-    if (check_presets (config, table, error) < 0 && fault (faults, error) < 0)
-        goto error;
     if (!plugin && !json_object_get (table, "mapping")) {
         dws_error (error, EINVAL, "rabbit.mapping: is required");
         if (fault (faults, error) < 0)
@@ -353,7 +334,6 @@ void dws_config_destroy (struct dws_config *config)
         json_decref (config->maximums);
         json_decref (config->daemons);
         json_decref (config->presets);
-        json_decref (config->preset_variables);
         json_decref (config->limits_table);
         dws_limits_destroy (config->storage_limits);
         free (config->mapping);

@@ -54,7 +54,6 @@ struct dws_config {
     json_t *maximums;               // policy.maximums or NULL
     json_t *daemons;                // word of "requires=" -> unit, or NULL
     json_t *presets;                // or NULL
-    json_t *preset_variables;       // or NULL
     json_t *limits_table;           // or NULL
     struct dws_limits *storage_limits;  // the same, compiled; NULL: none
     struct dws_topology *topology;  // NULL until the caller has read it; then

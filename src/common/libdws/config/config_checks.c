@@ -116,13 +116,13 @@ int dws_config_check_daemons (const char *name,
     return 0;
 }
 
-int dws_config_check_variables (const char *name,
-                                json_t *value,
-                                dws_error_t *error)
+int dws_config_check_presets (const char *name,
+                              json_t *value,
+                              dws_error_t *error)
 {
     dws_error_t detail;
 
-    if (dws_presets_check_variables (value, &detail) < 0)
+    if (dws_presets_check (value, &detail) < 0)
         return dws_error (error, errno, "rabbit.%s.%s", name, detail.text);
     return 0;
 }

@@ -32,9 +32,9 @@ int dws_config_check_command (const char *name,
 int dws_config_check_daemons (const char *name,
                               json_t *value,
                               dws_error_t *error);
-int dws_config_check_variables (const char *name,
-                                json_t *value,
-                                dws_error_t *error);
+int dws_config_check_presets (const char *name,
+                              json_t *value,
+                              dws_error_t *error);
 
 /* In limits.c.
  */

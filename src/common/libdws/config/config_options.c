@@ -210,16 +210,11 @@ const struct option config_options[] = {
         "listed here no unit is started: DWS judges it, and NNF makes what it "
         "stands for (copy-offload is a user container there)." },
     { "presets", TYPE_TABLE, NULL, ANY, OFFSET (presets),
+      dws_config_check_presets,
       .plugin = true,
       .help = "Names that users may write in place of directives: a text, or "
         "an array of texts. $UID, $USER, $JOBID, $QUEUE and $BANK in it stand "
         "for what the job has, and $$ for a dollar. See flux-jobtap-dws(1)." },
-    { "preset_variables", TYPE_TABLE, NULL, ANY, OFFSET (preset_variables),
-      dws_config_check_variables,
-      .plugin = true,
-      .help = "Other variables for presets, and what they stand for: one word "
-        "of letters, digits and ._-/:@+, each. A preset with a variable that "
-        "there is not is refused." },
 };
 
 const size_t config_option_count =

@@ -17,7 +17,7 @@
 #define NAME_CHARS LETTERS DIGITS "_"
 #define WORD_CHARS LETTERS DIGITS "._-/:@+,"
 
-/* Those of flux-dws, and values with which a preset is tried.
+/* All of them, and values with which a preset is tried.
  */
 static const struct {
     const char *name;
@@ -68,13 +68,12 @@ static int append (struct text *text, const char *s, size_t len,
 }
 
 static int append_value (struct text *text, const char *name,
-                         json_t *variables, json_t *values,
-                         dws_error_t *error)
+                         json_t *values, dws_error_t *error)
 {
-    json_t *value = json_object_get (variables, name);
+    json_t *value = json_object_get (values, name);
     const char *s;
 
-    if (!value && !(value = json_object_get (values, name))) {
+    if (!value) {
         if (is_builtin (name))
             return dws_error (error, EINVAL, "$%s: the job has none", name);
         return dws_error (error, EINVAL, "$%.64s is not a variable", name);
@@ -88,8 +87,7 @@ static int append_value (struct text *text, const char *name,
 /* What begins with the dollar at 's'. Returns where to go on, NULL on failure.
  */
 static const char *expand_one (struct text *text, const char *s,
-                               json_t *variables, json_t *values,
-                               dws_error_t *error)
+                               json_t *values, dws_error_t *error)
 {
     bool braced = s[1] == '{';
     const char *begin = s + 1 + braced;
@@ -110,12 +108,12 @@ static const char *expand_one (struct text *text, const char *s,
         if (append (text, s, end - s, error) < 0)
             return NULL;
     }
-    else if (append_value (text, name, variables, values, error) < 0)
+    else if (append_value (text, name, values, error) < 0)
         return NULL;
     return end;
 }
 
-static json_t *expand_text (json_t *value, json_t *variables, json_t *values,
+static json_t *expand_text (json_t *value, json_t *values,
                             dws_error_t *error)
 {
     const char *s = json_string_value (value);
@@ -130,7 +128,7 @@ static json_t *expand_text (json_t *value, json_t *variables, json_t *values,
         if (append (&text, s, len, error) < 0)
             s = NULL;
         else if (*(s += len) == '$')
-            s = expand_one (&text, s, variables, values, error);
+            s = expand_one (&text, s, values, error);
     }
     if (s && !(o = json_string (text.s)))
         dws_error_nomem (error);
@@ -141,21 +139,20 @@ static json_t *expand_text (json_t *value, json_t *variables, json_t *values,
 /* A preset is a text or an array of texts. What is neither is for the parser to
  * refuse.
  */
-static json_t *expand (json_t *preset, json_t *variables, json_t *values,
-                       dws_error_t *error)
+static json_t *expand (json_t *preset, json_t *values, dws_error_t *error)
 {
     json_t *array;
     json_t *entry;
     size_t i;
 
     if (!json_is_array (preset))
-        return expand_text (preset, variables, values, error);
+        return expand_text (preset, values, error);
     if (!(array = json_array ())) {
         dws_error_nomem (error);
         return NULL;
     }
     json_array_foreach (preset, i, entry) {
-        json_t *o = expand_text (entry, variables, values, error);
+        json_t *o = expand_text (entry, values, error);
 
         if (!o || json_array_append_new (array, o) < 0) {
             if (o)
@@ -167,26 +164,7 @@ static json_t *expand (json_t *preset, json_t *variables, json_t *values,
     return array;
 }
 
-int dws_presets_check_variables (json_t *variables, dws_error_t *error)
-{
-    const char *name;
-    json_t *value;
-
-    json_object_foreach (variables, name, value) {
-        if (!*name || name[strspn (name, NAME_CHARS)])
-            return dws_error (error, EINVAL, "%.64s: the name of a variable is"
-                              " of letters, digits and _", name);
-        if (is_builtin (name) || !strncmp (name, "DW_", 3))
-            return dws_error (error, EINVAL, "%s: this variable has a meaning"
-                              " already", name);
-        if (!is_word (json_string_value (value)))
-            return dws_error (error, EINVAL, "%s: expected one word of letters,"
-                              " digits and ._-/:@+,", name);
-    }
-    return 0;
-}
-
-int dws_presets_check (json_t *presets, json_t *variables, dws_error_t *error)
+int dws_presets_check (json_t *presets, dws_error_t *error)
 {
     json_t *samples = json_object ();
     const char *name;
@@ -205,7 +183,7 @@ int dws_presets_check (json_t *presets, json_t *variables, dws_error_t *error)
 
         if (rc < 0)
             break;
-        if (!(text = expand (value, variables, samples, &detail))
+        if (!(text = expand (value, samples, &detail))
             || !(dirs = dws_directives_parse (text, NULL, NULL, &detail)))
             rc = dws_error (error, errno, "%.64s: %s", name, detail.text);
         ERRNO_SAFE (dws_directives_destroy (dirs));
@@ -215,7 +193,7 @@ int dws_presets_check (json_t *presets, json_t *variables, dws_error_t *error)
     return rc;
 }
 
-json_t *dws_presets_bind (json_t *presets, json_t *variables, json_t *values,
+json_t *dws_presets_bind (json_t *presets, json_t *values,
                           dws_error_t *error)
 {
     json_t *bound;
@@ -230,7 +208,7 @@ json_t *dws_presets_bind (json_t *presets, json_t *variables, json_t *values,
         dws_error_t detail = { "" };
         json_t *text;
 
-        if (!(text = expand (value, variables, values, &detail))
+        if (!(text = expand (value, values, &detail))
             && errno == EINVAL)
             text = json_pack ("{s:s}", "error", detail.text);
         if (!text || json_object_set_new (bound, name, text) < 0)

@@ -2,9 +2,9 @@
  *
  * Variables in presets. In the text of a preset $NAME or ${NAME} stands for a
  * value, and $$ for a dollar. Names that begin with DW_ are the storage system's,
- * and stay as they are. Those of flux-dws are UID, USER, JOBID, QUEUE and BANK; a
- * site may have others ([rabbit.preset_variables]). A value is one word of letters,
- * digits and "._-/:@+,", so that it cannot become anything but a part of a word.
+ * and stay as they are. All others are UID, USER, JOBID, QUEUE and BANK. A value is
+ * one word of letters, digits and "._-/:@+,", so that it cannot become anything but a
+ * part of a word.
  */
 
 #ifndef LIBDWS_PRESETS_H
@@ -18,19 +18,18 @@
  */
 #define DWS_PRESETS_USER "user"
 
-/* Are the variables of a site ({NAME: VALUE}, or NULL) and all presets as they should
- * be? Fails with EINVAL and the preset or variable at fault, or with ENOMEM.
+/* Are all presets as they should be? Fails with EINVAL and the preset at fault, or with
+ * ENOMEM.
  */
-int dws_presets_check_variables (json_t *variables, dws_error_t *error);
-int dws_presets_check (json_t *presets, json_t *variables, dws_error_t *error);
+int dws_presets_check (json_t *presets, dws_error_t *error);
 
-/* The presets as they are for one job, for dws_directives_parse(): 'values' has those
- * of flux-dws that the job has, {NAME: VALUE}. A preset that needs one which is not
+/* The presets as they are for one job, for dws_directives_parse(): 'values' has the
+ * variables that the job has, {NAME: VALUE}. A preset that needs one which is not
  * there, or is no word, is not for this job: it is an object {"error": TEXT}, at which
  * the parser fails if it is used.
  * Returns a new reference, NULL if 'presets' is. Fails with ENOMEM.
  */
-json_t *dws_presets_bind (json_t *presets, json_t *variables, json_t *values,
+json_t *dws_presets_bind (json_t *presets, json_t *values,
                           dws_error_t *error);
 
 #endif /* !LIBDWS_PRESETS_H */

@@ -31,6 +31,9 @@ static const struct {
       "rabbit.save_datamovements: expected an integer >= 0, got -1" },
     { "{'save_datamovements': 1.5}",
       "rabbit.save_datamovements: expected an integer" },
+    { "{'preset_variables': {'A': 'x y'}}",
+      "rabbit.preset_variables: remove it, and write what they stand for into"
+      " the presets" },
     { "{'workers': 4}",
       "rabbit.workers: remove it, it is the option --workers of"
       " flux-coral2-dws" },

@@ -7,7 +7,6 @@
 #include "libdws/directive/presets.h"
 #include "libdws/test/util.h"
 
-static const char *variables_text = "{'SCRATCH': '/lus/one', 'N': '7'}";
 static const char *values_text =
     "{'UID': '1000', 'JOBID': '99', 'BANK': 'a b'}";
 
@@ -17,11 +16,10 @@ static const struct {
 } table[] = {
     { "'plain'", "'plain'" },
     { "'$JOBID/$UID'", "'99/1000'" },
-    { "'${UID}_x$N'", "'1000_x7'" },
+    { "'${UID}_x$JOBID'", "'1000_x99'" },
     { "'a$$b$$UID'", "'a$b$UID'" },
     { "'$DW_JOB_x/o ${DW_JOB_y}/$JOBID'", "'$DW_JOB_x/o ${DW_JOB_y}/99'" },
-    { "['$SCRATCH', 'b', '$UID']", "['/lus/one', 'b', '1000']" },
-    { "'$SCRATCH'", "'/lus/one'" },
+    { "['$JOBID', 'b', '$UID']", "['99', 'b', '1000']" },
     { "'$QUEUE'", "!$QUEUE: the job has none" },
     { "'/lus/$USER'", "!$USER: the job has none" },
     { "'$BANK'", "!$BANK: 'a b' is not one word" },
@@ -35,7 +33,6 @@ static const struct {
 
 static void test_bind (void **state)
 {
-    json_t *variables = J (variables_text);
     json_t *values = J (values_text);
 
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
@@ -46,7 +43,7 @@ static void test_bind (void **state)
 
         snprintf (text, sizeof (text), "{'p': %s}", table[i].preset);
         presets = J (text);
-        bound = dws_presets_bind (presets, variables, values, NULL);
+        bound = dws_presets_bind (presets, values, NULL);
         assert_non_null (bound);
         o = json_object_get (bound, "p");
         if (table[i].want[0] == '!')
@@ -59,8 +56,7 @@ static void test_bind (void **state)
         json_decref (bound);
         json_decref (presets);
     }
-    assert_null (dws_presets_bind (NULL, variables, values, NULL));
-    json_decref (variables);
+    assert_null (dws_presets_bind (NULL, values, NULL));
     json_decref (values);
 }
 
@@ -82,7 +78,7 @@ static void test_user (void **state)
     for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
         json_t *presets = J ("{'p': '/lus/${USER}/x'}");
         json_t *values = json_pack ("{s:s}", "USER", names[i].name);
-        json_t *bound = dws_presets_bind (presets, NULL, values, NULL);
+        json_t *bound = dws_presets_bind (presets, values, NULL);
         json_t *o = json_object_get (bound, "p");
 
         if (names[i].want[0] == '!')
@@ -103,7 +99,7 @@ static void test_parse (void **state)
     json_t *presets = J ("{'good': '#DW jobdw type=xfs capacity=1GiB name=n$UID',"
                          " 'bad': '#DW jobdw type=$QUEUE'}");
     json_t *values = J (values_text);
-    json_t *bound = dws_presets_bind (presets, NULL, values, NULL);
+    json_t *bound = dws_presets_bind (presets, values, NULL);
     json_t *good = json_string ("good");
     json_t *bad = json_string ("bad");
     struct dws_directives *dirs;
@@ -124,33 +120,21 @@ static void test_parse (void **state)
 
 static const struct {
     const char *presets;
-    const char *variables;
     const char *want;           // NULL: all is well
 } checks[] = {
-    { "{'a': '#DW jobdw type=xfs capacity=1GiB name=na$UID$N'}", "{'N': '1'}",
-      NULL },
-    { "{'a': '#DW jobdw type=xfs capacity=1GiB name=$N'}", "{}",
+    { "{'a': '#DW jobdw type=xfs capacity=1GiB name=na$UID$JOBID'}", NULL },
+    { "{'a': '#DW jobdw type=xfs capacity=1GiB name=$N'}",
       "a: $N is not a variable" },
-    { "{'a': '#DW jobdw tpye=xfs name=$UID'}", "{}", "a: #DW directive 1" },
-    { "{}", "{'BANK': 'x'}", "BANK: this variable has a meaning already" },
-    { "{}", "{'DW_X': 'x'}", "DW_X: this variable has a meaning already" },
-    { "{}", "{'A-B': 'x'}", "A-B: the name of a variable" },
-    { "{}", "{'A': 'x y'}", "A: expected one word" },
-    { "{}", "{'A': 'x\\\"'}", "A: expected one word" },
-    { "{}", "{'A': ''}", "A: expected one word" },
-    { "{}", "{'A': 1}", "A: expected one word" },
+    { "{'a': '#DW jobdw tpye=xfs name=$UID'}", "a: #DW directive 1" },
 };
 
 static void test_check (void **state)
 {
     for (size_t i = 0; i < sizeof (checks) / sizeof (checks[0]); i++) {
         json_t *presets = J (checks[i].presets);
-        json_t *variables = J (checks[i].variables);
         dws_error_t e = { "" };
-        int rc = dws_presets_check_variables (variables, &e);
+        int rc = dws_presets_check (presets, &e);
 
-        if (rc == 0)
-            rc = dws_presets_check (presets, variables, &e);
         if (checks[i].want) {
             assert_int_equal (rc, -1);
             assert_int_equal (errno, EINVAL);
@@ -159,7 +143,6 @@ static void test_check (void **state)
         else if (rc < 0)
             fail_msg ("row %zu: %s", i, e.text);
         json_decref (presets);
-        json_decref (variables);
     }
 }
 
