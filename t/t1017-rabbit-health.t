@@ -293,10 +293,6 @@ test_expect_success 'flux rabbit show names it' '
 	} &&
 	dws_until shown
 '
-test_expect_success 'and its nodes are avoided if the site wants that' '
-	configure "tc_timeout = \"1d\"" "avoid_suspects = true" &&
-	settled ".down == [\"rabbit1\"] and .badrabbit == \"node[2-3]\""
-'
 test_expect_success 'until storage is made there' '
 	dws_ctl rabbit rabbit1 up &&
 	dws_wait_event $jobid clean &&
@@ -305,12 +301,12 @@ test_expect_success 'until storage is made there' '
 	settled ".down == [] and .badrabbit == \"\""
 '
 test_expect_success 'it stays suspect when the job has failed' '
-	configure "tc_timeout = 0.1" "avoid_suspects = true" &&
+	configure "tc_timeout = 0.1" &&
 	dws_ctl rabbit rabbit1 dead &&
 	jobid=$(flux submit -N4 -S dw="$DWS_DIRECTIVE" true) &&
 	dws_wait_event $jobid clean &&
 	suspect ".state == \"Suspect\"" &&
-	settled ".badrabbit == \"node[2-3]\""
+	settled ".down == [] and .badrabbit == \"\""
 '
 test_expect_success 'until its controller says something new of it' '
 	dws_ctl rabbit rabbit1 up &&

@@ -82,8 +82,8 @@ static void on_job_changed (struct job *job)
     totals_see_job (ctx->totals, job);
     if (ctx->stamps)
         stamps_see_job (ctx->stamps, job);
-    if (ctx->suspects && suspects_see_job (ctx->suspects, job))
-        health_changed (ctx->health);
+    if (ctx->suspects)
+        suspects_see_job (ctx->suspects, job);
     if (ctx->health)
         health_see_job (ctx->health, job);
     if (ctx->aborts)
@@ -158,7 +158,7 @@ static void on_link_changed (struct dws_ctx *ctx)
 
 static void on_storages_changed (struct dws_ctx *ctx)
 {
-    (void)suspects_see_storages (ctx->suspects);
+    suspects_see_storages (ctx->suspects);
     turns_wake_room (ctx->turns);
     health_changed (ctx->health);
 }

@@ -47,7 +47,6 @@ struct dws_config {
     json_t *notice_command;         // what tells users, or NULL
     bool drain_compute_nodes;
     bool soft_drain;
-    bool avoid_suspects;
     json_t *drain_queues;           // names, or NULL: any
     json_t *drain_properties;       // what nodes of each of them have, NULL
                                     //  until the caller has set it

@@ -43,6 +43,8 @@ static const struct {
       "remove it, jobs get DW_* and NNF_*" },
     { "workers", DWS_KEY_GONE, NULL,
       "remove it, it is the option --workers of flux-coral2-dws" },
+    { "avoid_suspects", DWS_KEY_GONE, NULL,
+      "remove it, jobs try such rabbits; flux rabbit disable keeps them off" },
     { "preset_variables", DWS_KEY_GONE, NULL,
       "remove it, and write what they stand for into the presets" },
 };

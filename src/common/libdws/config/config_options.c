@@ -124,10 +124,6 @@ const struct option config_options[] = {
     { "soft_drain", TYPE_BOOL, "true", ANY, OFFSET (soft_drain),
       .help = "Give nodes that have lost the link the property badrabbit, "
         "which keeps rabbit jobs away and no others." },
-    { "avoid_suspects", TYPE_BOOL, "false", ANY, OFFSET (avoid_suspects),
-      .help = "Give the nodes of rabbits whose controller does not answer, "
-        "which Kubernetes calls Ready, the property badrabbit. It is taken off "
-        "when the controller answers, or after an hour, so that a job may try." },
     { "save_datamovements", TYPE_INTEGER, "0", 0, INT_MAX,
       OFFSET (policy.save_datamovements),
       .help = "So many data movements are recorded for each job, those that "

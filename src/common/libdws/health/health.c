@@ -279,20 +279,6 @@ static int read_storages (json_t *rabbits, json_t *lost, json_t *storages,
     return 0;
 }
 
-static int take_down (json_t *rabbits, json_t *suspects)
-{
-    const char *name;
-    json_t *value;
-
-    json_object_foreach (suspects, name, value) {
-        json_t *rabbit = json_object_get (rabbits, name);
-
-        if (rabbit && json_object_set_new (rabbit, "up", json_false ()) < 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* What is taken by nobody's job.
  */
 static int add_outside (json_t *rabbits, json_t *outside)
@@ -435,7 +421,6 @@ int dws_health_decide (struct dws_health *health,
     if (!next.rabbits || !next.ours || !next.pardoned || !lost
         || !sets.bad || !sets.unlinked || !sets.drain || !sets.undrain
         || read_storages (next.rabbits, lost, storages, topo) < 0
-        || take_down (next.rabbits, policy->suspects) < 0
         || add_outside (next.rabbits, policy->outside) < 0
         || decide_nodes (&next, health, &sets, lost, topo, nodes, policy) < 0
         || !(next.bad = hostlist_encode (sets.bad))

@@ -59,7 +59,6 @@ struct dws_health_policy {
     bool soft_drain;        // give them the property
     json_t *queues;         // drain only nodes that have all properties of one
                             //  of these arrays; NULL: any node
-    json_t *suspects;       // rabbits (keys) to take for down; NULL: none
     json_t *outside;        // {RABBIT: BYTES} that no job has; NULL: nothing
 };
 

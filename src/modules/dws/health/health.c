@@ -29,7 +29,6 @@
 #include "facts/storages.h"
 #include "facts/sync.h"
 #include "health/health.h"
-#include "health/suspects.h"
 #include "health/systemstatus.h"
 #include "health/waived.h"
 #include "sched/holds.h"
@@ -290,8 +289,6 @@ static void decide_health (struct health *health)
         .drain = ctx->config->drain_compute_nodes,
         .soft_drain = ctx->config->soft_drain,
         .queues = ctx->config->drain_properties,
-        .suspects = ctx->config->avoid_suspects
-                  ? suspects_names (ctx->suspects) : NULL,
     };
     dws_error_t error;
     json_t *storages;

@@ -67,7 +67,7 @@ static void clear_suspect (struct suspects *suspects, const char *rabbit,
     json_object_del (suspects->rabbits, rabbit);
 }
 
-static bool add_suspect (struct suspects *suspects, const struct job *job)
+static void add_suspect (struct suspects *suspects, const struct job *job)
 {
     const char *rabbit = job->wf->silent;
     bool news = !json_object_get (suspects->rabbits, rabbit);
@@ -83,45 +83,40 @@ static bool add_suspect (struct suspects *suspects, const struct job *job)
                                "status", status))
         || json_object_set_new (suspects->rabbits, rabbit, suspect) < 0) {
         safe_log (suspects->ctx->h, LOG_ERR, "suspects: out of memory");
-        return false;
+        return;
     }
     if (news)
         safe_log (suspects->ctx->h, LOG_ERR, "rabbit %s is suspect: %s",
                   rabbit, reason);
     arm_timer (suspects);
-    return news;
 }
 
 /* A workflow is seen ready in Setup for no longer than it takes to go on. If the
  * state was forced, there need be no storage.
  */
-static bool clear_used (struct suspects *suspects, const struct job *job)
+static void clear_used (struct suspects *suspects, const struct job *job)
 {
     const struct dws_workflow *wf = job->wf;
-    bool cleared = false;
     const char *rabbit;
     json_t *suspect;
     void *next;
 
     if (wf->state != DWS_STATE_SETUP || !wf->ready || wf->force_ready)
-        return false;
+        return;
     json_object_foreach_safe (suspects->rabbits, next, rabbit, suspect) {
-        if (json_object_get (job->claim.bytes, rabbit)) {
+        if (json_object_get (job->claim.bytes, rabbit))
             clear_suspect (suspects, rabbit, "storage was made there");
-            cleared = true;
-        }
     }
-    return cleared;
 }
 
-bool suspects_see_job (struct suspects *suspects, const struct job *job)
+void suspects_see_job (struct suspects *suspects, const struct job *job)
 {
     if (!job->wf)
-        return false;
+        return;
     if (job->wf->silent)
-        return add_suspect (suspects, job);
-    return json_object_size (suspects->rabbits) > 0
-        && clear_used (suspects, job);
+        add_suspect (suspects, job);
+    else if (json_object_size (suspects->rabbits) > 0)
+        clear_used (suspects, job);
 }
 
 static bool is_ready (json_t *status)
@@ -134,9 +129,8 @@ static bool is_ready (json_t *status)
 /* One that is not Ready is not called suspect, and is as new when it gets Ready
  * again.
  */
-bool suspects_see_storages (struct suspects *suspects)
+void suspects_see_storages (struct suspects *suspects)
 {
-    bool cleared = false;
     const char *rabbit;
     json_t *suspect;
     void *next;
@@ -147,12 +141,9 @@ bool suspects_see_storages (struct suspects *suspects)
 
         if (!is_ready (status))
             (void)json_object_set_new (suspect, "status", json_null ());
-        else if (!json_equal (before, status)) {
+        else if (!json_equal (before, status))
             clear_suspect (suspects, rabbit, "it has a new status");
-            cleared = true;
-        }
     }
-    return cleared;
 }
 
 const char *suspects_reason (const struct suspects *suspects,

@@ -34,6 +34,9 @@ static const struct {
     { "{'preset_variables': {'A': 'x y'}}",
       "rabbit.preset_variables: remove it, and write what they stand for into"
       " the presets" },
+    { "{'avoid_suspects': true}",
+      "rabbit.avoid_suspects: remove it, jobs try such rabbits; flux rabbit"
+      " disable keeps them off" },
     { "{'workers': 4}",
       "rabbit.workers: remove it, it is the option --workers of"
       " flux-coral2-dws" },

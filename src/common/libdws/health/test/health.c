@@ -432,34 +432,6 @@ static void test_bad_nodes (void **state)
     dws_nodes_destroy (NULL);
 }
 
-/* One that Kubernetes calls Ready.
- */
-static void test_suspects (void **state)
-{
-    struct dws_topology *topo = topology ();
-    struct dws_nodes *nodes = nodes_from ("");
-    json_t *storages = J (WELL);
-    json_t *suspects = J ("{'r1': {}, 'elsewhere': {}}");
-    struct dws_health_policy policy = { .drain = true, .suspects = suspects };
-    struct dws_health health = { 0 };
-
-    assert_int_equal (dws_health_decide (&health, storages, topo, nodes,
-                                         &policy, NULL), 0);
-    assert_string_equal (health.bad, "node[2-3]");
-    assert_string_equal (health.drain, "");
-    assert_json (health.rabbits, "{'r0': {'up': true, 'capacity': 1000},"
-                                 " 'r1': {'up': false, 'capacity': 2000}}");
-    policy.suspects = NULL;
-    assert_int_equal (dws_health_decide (&health, storages, topo, nodes,
-                                         &policy, NULL), 0);
-    assert_string_equal (health.bad, "");
-    dws_health_clear (&health);
-    json_decref (suspects);
-    json_decref (storages);
-    dws_nodes_destroy (nodes);
-    dws_topology_destroy (topo);
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -473,7 +445,6 @@ int main (void)
         cmocka_unit_test (test_systemstatus),
         cmocka_unit_test (test_offline_grace),
         cmocka_unit_test (test_unstick),
-        cmocka_unit_test (test_suspects),
         cmocka_unit_test (test_bad_nodes),
     };
 
