@@ -47,7 +47,7 @@ under_kills () {
 }
 
 test_expect_success 'load everything' '
-	nnf_setup "data_first_yield = \"10s\""
+	nnf_setup "data_first_timeout = \"5m\""
 '
 for round in $(seq $DWS_NNF_ROUNDS); do
 	test_expect_success "ten jobs at random end well (seed $((SEED + round)))" '

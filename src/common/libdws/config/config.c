@@ -178,6 +178,19 @@ static const struct dws_policy constants = {
     .container_log_bytes = 4096,
 };
 
+/* Where nodes next to the data are idle, and nobody gets them, it is kept for such a part
+ * of the time, and so long at most (s).
+ */
+#define YIELD_PART 30.
+#define YIELD_MAX 120.
+
+static double yield_after (double timeout)
+{
+    double part = timeout / YIELD_PART;
+
+    return part < 0. || part > YIELD_MAX ? YIELD_MAX : part;
+}
+
 static int set_default (struct dws_config *config,
                         const struct option *opt,
                         dws_error_t *error)
@@ -288,6 +301,8 @@ static struct dws_config *read_table (json_t *table,
             && fault (faults, error) < 0)
             goto error;
     }
+    config->policy.data_first_yield =
+        yield_after (config->policy.data_first_timeout);
     if (!plugin && !json_object_get (table, "mapping")) {
         dws_error (error, EINVAL, "rabbit.mapping: is required");
         if (fault (faults, error) < 0)

@@ -45,6 +45,8 @@ static const struct {
       "remove it, it is the option --workers of flux-coral2-dws" },
     { "avoid_suspects", DWS_KEY_GONE, NULL,
       "remove it, jobs try such rabbits; flux rabbit disable keeps them off" },
+    { "data_first_yield", DWS_KEY_GONE, NULL,
+      "remove it, it is a thirtieth of data_first_timeout, and 2 minutes at most" },
     { "preset_variables", DWS_KEY_GONE, NULL,
       "remove it, and write what they stand for into the presets" },
 };

@@ -157,12 +157,10 @@ const struct option config_options[] = {
       .limit = true,
       .help = "How long storage with the data of a job is kept while the job waits for "
         "nodes next to it. Then it is given back, and the job waits for nodes as "
-        "others do, and for its data when it has them." },
-    { "data_first_yield", TYPE_SECONDS, "120", ANY,
-      OFFSET (policy.data_first_yield),
-      .limit = true,
-      .help = "The same where nodes next to it are idle, and the scheduler starts nobody "
-        "there: a job before it in the queue may wait for the storage that it has." },
+        "others do, and for its data when it has them. Where nodes next to it are "
+        "idle, and the scheduler starts nobody there, it is kept for a thirtieth of "
+        "that, and for 2 minutes at most: a job before it in the queue may wait for "
+        "the storage that it has." },
     { "space_timeout", TYPE_SECONDS, "1200", AT_LEAST (0),
       OFFSET (space_timeout),
       .limit = true,

@@ -37,6 +37,9 @@ static const struct {
     { "{'avoid_suspects': true}",
       "rabbit.avoid_suspects: remove it, jobs try such rabbits; flux rabbit"
       " disable keeps them off" },
+    { "{'data_first_yield': '1m'}",
+      "rabbit.data_first_yield: remove it, it is a thirtieth of"
+      " data_first_timeout, and 2 minutes at most" },
     { "{'workers': 4}",
       "rabbit.workers: remove it, it is the option --workers of"
       " flux-coral2-dws" },
@@ -210,6 +213,30 @@ static void test_times (void **state)
     }
 }
 
+/* Data that keeps nodes idle is kept for less.
+ */
+static void test_yield (void **state)
+{
+    static const struct {
+        const char *timeout;
+        double seconds;
+    } yields[] = {
+        { "'5m'", 10. }, { "3600", 120. }, { "'2h'", 120. }, { "0", 120. },
+        { "-1", 120. },
+    };
+
+    for (size_t i = 0; i < sizeof (yields) / sizeof (yields[0]); i++) {
+        json_t *table = J ("{'mapping': '/m'}");
+        struct dws_config *c;
+
+        json_object_set_new (table, "data_first_timeout", J (yields[i].timeout));
+        assert_non_null (c = dws_config_create (table, NULL, NULL));
+        assert_true (c->policy.data_first_yield == yields[i].seconds);
+        dws_config_destroy (c);
+        json_decref (table);
+    }
+}
+
 /* A limit of 0 is none; what is no limit may be 0.
  */
 static void test_zero (void **state)
@@ -319,6 +346,7 @@ int main (void)
         cmocka_unit_test (test_notes),
         cmocka_unit_test (test_defaults),
         cmocka_unit_test (test_times),
+        cmocka_unit_test (test_yield),
         cmocka_unit_test (test_zero),
         cmocka_unit_test (test_values),
         cmocka_unit_test (test_plugin),
