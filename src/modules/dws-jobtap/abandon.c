@@ -14,6 +14,7 @@
 #include "libdws/health/health.h"
 #include "libdws/util/bounds.h"
 #include "libdws/util/lists.h"
+#include "libutil/drain.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 
@@ -118,10 +119,7 @@ static flux_future_t *drain_R (struct jobtap_job *job, json_t *R_lite)
     safe_log (job->ctx->h, LOG_ERR, "dws: %s: drain all its nodes (ranks %s):"
               " it is not known which of them are still mounted",
               job->idf58, ranks);
-    f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
-                       "targets", ranks,
-                       "mode", "update",
-                       "reason", reason);
+    f = drain_nodes (job->ctx->h, ranks, "update", reason);
     ERRNO_SAFE (free (ranks));
     return f;
 }

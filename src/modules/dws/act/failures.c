@@ -19,6 +19,7 @@
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
 #include "libdws/util/lists.h"
+#include "libutil/drain.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -298,11 +299,7 @@ static flux_future_t *drain (const struct job *job, const char *targets,
 
     drain_reason (job, text);
     dws_clean (text, reason, sizeof (reason));
-    return flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0,
-                          "{s:s s:s s:s}",
-                          "targets", targets,
-                          "mode", mode,
-                          "reason", reason);
+    return drain_nodes (job->ctx->h, targets, mode, reason);
 }
 
 static void note_drained (struct job *job)
@@ -431,18 +428,15 @@ static int run_keep_nodes (struct job *job, const struct dws_action *wanted)
     const char *hosts = waived ? wf->waived : wf->lagging;
     char label[JOB_LABEL_SIZE];
     char reason[128];
-    flux_future_t *f;
 
     mounted_reason (job, reason);
     safe_log (job->ctx->h, LOG_ERR, "%s: drain %s: still mounted, and %s",
               job_label (job, label), hosts,
               waived ? "not waited for"
                      : "the job has ended without an epilog");
-    f = flux_rpc_pack (job->ctx->h, "resource.drain", 0, 0, "{s:s s:s s:s}",
-                       "targets", hosts,
-                       "mode", "update",
-                       "reason", reason);
-    if (act_call (job, &action_keep_nodes, f, act_tried_cb) < 0)
+    if (act_call (job, &action_keep_nodes,
+                  drain_nodes (job->ctx->h, hosts, "update", reason),
+                  act_tried_cb) < 0)
         return -1;
     job->wf->kept = true;
     return 0;

@@ -17,6 +17,7 @@
 #include "libdws/health/drained.h"
 #include "libdws/health/health.h"
 #include "libdws/util/lists.h"
+#include "libutil/drain.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
 #include "agent/agent.h"
@@ -93,11 +94,13 @@ static void set_drained (struct health *health, const char *hosts, bool drain,
     if (!*hosts)
         return;
     safe_log (h, LOG_INFO, "%s %s: %s", drain ? "drain" : "undrain", hosts, why);
-    f = flux_rpc_pack (h, drain ? "resource.drain" : "resource.undrain", 0, 0,
-                       "{s:s s:s s:s}",
-                       "targets", hosts,
-                       "mode", "update",
-                       "reason", drain ? DWS_DRAIN_LINK : "rabbit: link");
+    if (drain)
+        f = drain_nodes (h, hosts, "update", DWS_DRAIN_LINK);
+    else
+        f = flux_rpc_pack (h, "resource.undrain", 0, 0, "{s:s s:s s:s}",
+                           "targets", hosts,
+                           "mode", "update",
+                           "reason", "rabbit: link");
     if (calls_add (health->ctx, f, 0, drain, drained_cb) < 0) {
         safe_log_error (h, "resource.drain");
         return;
