@@ -201,7 +201,7 @@ def test_texts_of_others_do_nothing_to_a_terminal(
     term.show([[(EVIL, "bold")]], colour=True)
     args = argparse.Namespace(format="{note}", sort=None, no_header=True)
     table.show(
-        table.Table("t", {"note": "NOTE"}, {"default": ("", "{note}")}),
+        table.Table("t", {"note": ("NOTE", None)}, {"default": ("", "{note}")}),
         args,
         [[table.Row(note=EVIL)]],
     )

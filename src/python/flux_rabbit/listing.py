@@ -9,8 +9,8 @@ import argparse
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from flux_k8s import dws
@@ -22,28 +22,53 @@ from flux_rabbit.units import Seconds, Size, percent
 
 Object = dict[str, Any]
 
-RABBIT_FIELDS = {
-    "name": "RABBIT",
-    "state": "STATE",
-    "capacity": "CAPACITY",
-    "used": "USED",
-    "foreign": "FOREIGN",
-    "free": "FREE",
-    "use": "USE",
-    "links": "LINKS",
-    "broken": "BROKEN",
-    "drives": "DRIVES",
-    "wear": "WEAR",
-    "allocations": "JOBS",
-    "nodes": "NODES",
-    "reason": "REASON",
-    "since": "SINCE",
-    "by": "BY",
-    "message": "MESSAGE",
+
+def _used(rabbit: Object) -> int:
+    return int(rabbit.get("used", rabbit["capacity"] - rabbit["free"]))
+
+
+def _use(rabbit: Object) -> str:
+    return percent(_used(rabbit) + rabbit.get("foreign", 0), rabbit["capacity"])
+
+
+def _links(rabbit: Object) -> str:
+    links = rabbit.get("links")
+    return "" if links is None else f"{links.get('Ready', 0)}/{sum(links.values())}"
+
+
+def _broken(rabbit: Object) -> str:
+    broken = rabbit.get("broken") or {}
+    return ",".join(f"{host}:{state}" for host, state in broken.items())
+
+
+def _drives(rabbit: Object) -> str:
+    """Only what is not as it should be."""
+    usable, drives = rabbit.get("drives") or (0, 0)
+    return f"{usable}/{drives}" if usable < drives else ""
+
+
+RABBIT_COLUMNS: dict[str, tuple[str, Callable[[Object], Any] | None]] = {
+    "name": ("RABBIT", itemgetter("name")),
+    "state": ("STATE", itemgetter("state")),
+    "capacity": ("CAPACITY", lambda r: Size(r["capacity"])),
+    "used": ("USED", lambda r: Size(_used(r))),
+    "foreign": ("FOREIGN", lambda r: Size(r["foreign"]) if "foreign" in r else ""),
+    "free": ("FREE", lambda r: Size(r["free"])),
+    "use": ("USE", _use),
+    "links": ("LINKS", _links),
+    "broken": ("BROKEN", _broken),
+    "drives": ("DRIVES", _drives),
+    "wear": ("WEAR", lambda r: f"{r['wear']}%" if "wear" in r else ""),
+    "allocations": ("JOBS", table.optional("allocations")),
+    "nodes": ("NODES", table.optional("nodes")),
+    "reason": ("REASON", table.optional("reason")),
+    "since": ("SINCE", table.optional("since")),
+    "by": ("BY", table.optional("by")),
+    "message": ("MESSAGE", table.optional("message")),
 }
 LIST = table.Table(
     "list",
-    RABBIT_FIELDS,
+    RABBIT_COLUMNS,
     {
         "default": (
             "State and space",
@@ -60,45 +85,13 @@ LIST = table.Table(
 )
 DF = table.Table(
     "df",
-    RABBIT_FIELDS,
+    RABBIT_COLUMNS,
     {
         "default": (
             "Space",
             "+:{name:<8} {capacity:>9} ?:{used:>9} ?:{foreign:>9} {free:>9} {use:>4} "
             "?:{drives:>6}",
         )
-    },
-)
-JOBS = table.Table(
-    "jobs",
-    {
-        "id": "JOBID",
-        "id.f58": "JOBID",
-        "id.dec": "JOBID",
-        "userid": "UID",
-        "username": "USER",
-        "phase": "PHASE",
-        "state": "STATE",
-        "status": "STATUS",
-        "time": "TIME",
-        "waiting": "WAITS FOR",
-        "note": "NOTE",
-        "message": "MESSAGE",
-        "rabbits": "RABBITS",
-        "workflow": "WORKFLOW",
-        "exception": "EXCEPTION",
-    },
-    {
-        "default": (
-            "State, time in it, and what the job waits for",
-            "{id.f58:>12} {username:<8.8+} {state:<9} {time:>7} {rabbits:<16.16+} "
-            "{waiting}",
-        ),
-        "long": (
-            "With workflow and message",
-            "{id.f58:>12} {username:<8.8+} {phase:<7} {state:<9} {status:<18} "
-            "{time:>7} {rabbits:<16.16+} {workflow:<26} {waiting} {message}",
-        ),
     },
 )
 GOOD = ("Ready",)
@@ -183,41 +176,12 @@ def choose(rabbits: list[Object], args: argparse.Namespace) -> list[Object]:
     return [r for r in rabbits if not states or r["state"].lower() in states]
 
 
-def _rabbit_row(rabbit: Object) -> table.Row:
-    used = rabbit.get("used", rabbit["capacity"] - rabbit["free"])
-    taken = used + rabbit.get("foreign", 0)
-    links = rabbit.get("links")
-    total = sum(links.values()) if links else 0
-    broken = rabbit.get("broken") or {}
-    usable, drives = rabbit.get("drives") or (0, 0)
-    return SimpleNamespace(
-        name=rabbit["name"],
-        state=rabbit["state"],
-        capacity=Size(rabbit["capacity"]),
-        free=Size(rabbit["free"]),
-        used=Size(used),
-        foreign=Size(rabbit["foreign"]) if "foreign" in rabbit else "",
-        use=percent(taken, rabbit["capacity"]),
-        links=f"{links.get('Ready', 0)}/{total}" if links is not None else "",
-        broken=",".join(f"{host}:{state}" for host, state in broken.items()),
-        # only what is not as it should be
-        drives=f"{usable}/{drives}" if usable < drives else "",
-        wear=f"{rabbit['wear']}%" if "wear" in rabbit else "",
-        allocations=rabbit.get("allocations", ""),
-        nodes=rabbit.get("nodes", ""),
-        reason=rabbit.get("reason", ""),
-        since=rabbit.get("since", ""),
-        by=rabbit.get("by", ""),
-        message=rabbit.get("message", ""),
-    )
-
-
 def _sum_row(rows: list[table.Row]) -> table.Row:
     def total(field: str) -> Size:
         return Size(sum(getattr(row, field) or 0 for row in rows))
 
     used, capacity, foreign = total("used"), total("capacity"), total("foreign")
-    row = SimpleNamespace(**dict.fromkeys(RABBIT_FIELDS, ""))
+    row = table.Row(**dict.fromkeys(RABBIT_COLUMNS, ""))
     row.name = "total"
     row.capacity, row.free = capacity, total("free")
     row.used, row.foreign = used, foreign
@@ -269,26 +233,54 @@ def age_of(job: Object) -> float | None:
     return max(0.0, float(age))
 
 
-def job_row(job: Object) -> table.Row:
-    """The fields of a job."""
-    workflow = job.get("workflow") or {}
+def _of_workflow(key: str) -> Callable[[Object], Any]:
+    return lambda job: (job.get("workflow") or {}).get(key, "")
+
+
+def _time(job: Object) -> Any:
     age = age_of(job)
-    return SimpleNamespace(
-        id=table.JobId(job["id"]),
-        userid=job["userid"],
-        username=cli.user_name(job["userid"]),
-        phase=job["phase"],
-        state=state_of(job),
-        status=workflow.get("status", ""),
-        trouble=workflow.get("trouble", False),
-        time="" if age is None else Seconds(age),
-        waiting=waits_for(job),
-        note=job.get("note", ""),
-        message=workflow.get("message", ""),
-        rabbits=job.get("rabbits", ""),
-        workflow=workflow.get("name", ""),
-        exception=job["exception"],
-    )
+    return "" if age is None else Seconds(age)
+
+
+JOBS = table.Table(
+    "jobs",
+    {
+        "id": ("JOBID", lambda job: table.JobId(job["id"])),
+        "id.f58": ("JOBID", None),
+        "id.dec": ("JOBID", None),
+        "userid": ("UID", itemgetter("userid")),
+        "username": ("USER", lambda job: cli.user_name(job["userid"])),
+        "phase": ("PHASE", itemgetter("phase")),
+        "state": ("STATE", state_of),
+        "status": ("STATUS", _of_workflow("status")),
+        "time": ("TIME", _time),
+        "waiting": ("WAITS FOR", waits_for),
+        "note": ("NOTE", table.optional("note")),
+        "message": ("MESSAGE", _of_workflow("message")),
+        "rabbits": ("RABBITS", table.optional("rabbits")),
+        "workflow": ("WORKFLOW", _of_workflow("name")),
+        "exception": ("EXCEPTION", itemgetter("exception")),
+    },
+    {
+        "default": (
+            "State, time in it, and what the job waits for",
+            "{id.f58:>12} {username:<8.8+} {state:<9} {time:>7} {rabbits:<16.16+} "
+            "{waiting}",
+        ),
+        "long": (
+            "With workflow and message",
+            "{id.f58:>12} {username:<8.8+} {phase:<7} {state:<9} {status:<18} "
+            "{time:>7} {rabbits:<16.16+} {workflow:<26} {waiting} {message}",
+        ),
+    },
+)
+
+
+def job_row(job: Object) -> table.Row:
+    """The fields of a job, and by what it is coloured."""
+    row = JOBS.row(job)
+    row.trouble = (job.get("workflow") or {}).get("trouble", False)
+    return row
 
 
 def _job_style(row: table.Row) -> tuple[str, str]:
@@ -369,7 +361,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         cli.print_json({"rabbits": rabbits})
         return 0
-    rows = [_rabbit_row(rabbit) for rabbit in rabbits]
+    rows = [LIST.row(rabbit) for rabbit in rabbits]
     if args.command == "df" and len(rows) > 1 and not args.no_header:
         sums = [_sum_row(rows)]
     else:

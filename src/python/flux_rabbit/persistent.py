@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Iterator
-from types import SimpleNamespace
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 from typing import Any
 
 from flux_k8s import names
@@ -29,37 +29,6 @@ MAKING = ("type", "capacity", "profile")
 NEVER = "never"
 # More rabbits than this are not shown one by one.
 MANY = 16
-LIST = table.Table(
-    "persistent",
-    {
-        "name": "NAME",
-        "type": "TYPE",
-        "size": "SIZE",
-        "state": "STATE",
-        "username": "USER",
-        "userid": "UID",
-        "age": "AGE",
-        "created": "CREATED",
-        "left": "EXPIRES",
-        "expires": "EXPIRES",
-        "jobs": "JOBS",
-        "users": "USED BY",
-        "on": "ON",
-        "rabbits": "RABBITS",
-    },
-    {
-        "default": (
-            "Size, owner, age, when it expires, how many use it",
-            "+:{name:<8} {type:<6} {size:>7} +:{state:<6} +:{username:<8} {age:>7} "
-            "?+:{left:>7} {jobs:>4} {on}",
-        ),
-        "long": (
-            "With who uses it, and since when it is there",
-            "+:{name:<8} {type:<6} {size:>8} {state:<8} +:{username:<8} "
-            "{created:<19} ?+:{expires:<19} +:{rabbits:<8} ?:{users}",
-        ),
-    },
-)
 
 
 def configure(
@@ -121,9 +90,9 @@ def _user(user: Object) -> str:
     return rpc.f58(user["jobid"]) if "jobid" in user else str(user["workflow"])
 
 
-def _left(system: Object, now: float) -> str:
+def _left(system: Object) -> str:
     """How long it has still; '' for ever."""
-    expires = float(system.get("expires") or 0)
+    now, expires = system["now"], float(system.get("expires") or 0)
     if not expires:
         return ""
     if system.get("destroying"):
@@ -132,32 +101,62 @@ def _left(system: Object, now: float) -> str:
     return left + ("!" if system.get("expiring") else "")
 
 
-def row_of(system: Object, now: float) -> table.Row:
-    """The fields of a file system."""
+def _age(system: Object) -> Any:
     created = float(system.get("created") or 0)
+    return Seconds(max(0.0, system["now"] - created)) if created else ""
+
+
+def _date(key: str) -> Callable[[Object], str]:
+    return lambda system: date(float(system[key])) if system.get(key) else ""
+
+
+def _on(system: Object) -> str:
     space = system.get("space") or {}
-    return SimpleNamespace(
-        name=system["name"],
-        type=system["type"],
-        size=Size(sum(space.values())),
-        state=system["state"],
-        username=system["user"],
-        userid=system["userid"],
-        age=Seconds(max(0.0, now - created)) if created else "",
-        created=date(created) if created else "",
-        left=_left(system, now),
-        expires=date(float(system["expires"])) if system.get("expires") else "",
-        jobs=len(system["users"]),
-        users=",".join(map(_user, system["users"])),
-        on=next(iter(space)) if len(space) == 1 else f"{len(space)} rabbits",
-        rabbits=_hostlist(space),
-    )
+    return str(next(iter(space))) if len(space) == 1 else f"{len(space)} rabbits"
 
 
 def _hostlist(names: Object) -> str:
     from flux.hostlist import Hostlist
 
     return str(Hostlist(sorted(names)).sort())
+
+
+LIST = table.Table(
+    "persistent",
+    {
+        "name": ("NAME", itemgetter("name")),
+        "type": ("TYPE", itemgetter("type")),
+        "size": ("SIZE", lambda s: Size(sum((s.get("space") or {}).values()))),
+        "state": ("STATE", itemgetter("state")),
+        "username": ("USER", itemgetter("user")),
+        "userid": ("UID", itemgetter("userid")),
+        "age": ("AGE", _age),
+        "created": ("CREATED", _date("created")),
+        "left": ("EXPIRES", _left),
+        "expires": ("EXPIRES", _date("expires")),
+        "jobs": ("JOBS", lambda s: len(s["users"])),
+        "users": ("USED BY", lambda s: ",".join(map(_user, s["users"]))),
+        "on": ("ON", _on),
+        "rabbits": ("RABBITS", lambda s: _hostlist(s.get("space") or {})),
+    },
+    {
+        "default": (
+            "Size, owner, age, when it expires, how many use it",
+            "+:{name:<8} {type:<6} {size:>7} +:{state:<6} +:{username:<8} {age:>7} "
+            "?+:{left:>7} {jobs:>4} {on}",
+        ),
+        "long": (
+            "With who uses it, and since when it is there",
+            "+:{name:<8} {type:<6} {size:>8} {state:<8} +:{username:<8} "
+            "{created:<19} ?+:{expires:<19} +:{rabbits:<8} ?:{users}",
+        ),
+    },
+)
+
+
+def row_of(system: Object, now: float) -> table.Row:
+    """The fields of a file system."""
+    return LIST.row({**system, "now": now})
 
 
 def screen(system: Object, rabbits: list[Object], now: float) -> list[Line]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from types import SimpleNamespace
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from flux_k8s import names
 
@@ -25,16 +25,53 @@ APART = (("mgt", "mgtOptions"), ("mdt", "mdtOptions"))
 COMBINED = (("mgtmdt", "mgtMdtOptions"),)
 OST = ("ost", "ostOptions")
 
+
+class Allocation(NamedTuple):
+    """One way in which something is allocated."""
+
+    profile: Object
+    types: str
+    set: str
+    size: str
+    targets: str
+    where: str
+
+
+class Mount(NamedTuple):
+    """A file system that containers use; {} if there is none."""
+
+    profile: Object
+    storage: Object
+
+
+def _data(of: Allocation | Mount) -> Object:
+    data: Object = of.profile["data"]
+    return data
+
+
+def _needed(mount: Mount) -> str:
+    if not mount.storage:
+        return ""
+    return "no" if mount.storage.get("optional") else "yes"
+
+
+def _only(mount: Mount) -> str:
+    owner = (("user", "userID"), ("group", "groupID"))
+    data = _data(mount)
+    words = [f"{word} {data[key]}" for word, key in owner if data.get(key) is not None]
+    return ", ".join(words)
+
+
 STORAGE = table.Table(
     "profiles-storage",
     {
-        "name": "STORAGE",
-        "default": "DEFAULT",
-        "types": "TYPE",
-        "set": "SET",
-        "size": "SIZE",
-        "targets": "TARGETS",
-        "where": "WHERE",
+        "name": ("STORAGE", lambda a: a.profile["metadata"]["name"]),
+        "default": ("DEFAULT", lambda a: "yes" if _data(a).get("default") else ""),
+        "types": ("TYPE", attrgetter("types")),
+        "set": ("SET", attrgetter("set")),
+        "size": ("SIZE", attrgetter("size")),
+        "targets": ("TARGETS", attrgetter("targets")),
+        "where": ("WHERE", attrgetter("where")),
     },
     {
         "default": (
@@ -47,15 +84,18 @@ STORAGE = table.Table(
 CONTAINERS = table.Table(
     "profiles-containers",
     {
-        "name": "CONTAINER",
-        "mount": "FILE SYSTEM",
-        "needed": "NEED",
-        "start": "START",
-        "end": "END",
-        "retries": "RETRY",
-        "ports": "PORTS",
-        "only": "ONLY FOR",
-        "starts": "CREATED",
+        "name": ("CONTAINER", lambda m: m.profile["metadata"]["name"]),
+        "mount": ("FILE SYSTEM", lambda m: m.storage.get("name", "")),
+        "needed": ("NEED", _needed),
+        "start": ("START", lambda m: _data(m).get("preRunTimeoutSeconds", "")),
+        "end": ("END", lambda m: _data(m).get("postRunTimeoutSeconds", "")),
+        "retries": ("RETRY", lambda m: _data(m).get("retryLimit", "")),
+        "ports": ("PORTS", lambda m: _data(m).get("numPorts", 0)),
+        "only": ("ONLY FOR", _only),
+        "starts": (
+            "CREATED",
+            lambda m: "yes" if _data(m).get("createContainer", True) else "no",
+        ),
     },
     {
         "default": (
@@ -125,32 +165,15 @@ def targets_of(options: Object) -> str:
 def storage_rows(profile: Object) -> Iterator[table.Row]:
     """A row for each way in which something is allocated."""
     data = profile["data"]
-    common = {
-        "name": profile["metadata"]["name"],
-        "default": "yes" if data.get("default") else "",
-    }
     types: dict[tuple[str, str], list[str]] = {}
     for kind in NODE_TYPES:
         options = data.get(f"{kind}Storage") or {}
         types.setdefault((size_of(options), where_of(options)), []).append(kind)
     for (size, where), found in types.items():
-        yield SimpleNamespace(
-            **common,
-            types=",".join(found),
-            set="",
-            size=size,
-            targets="1/node",
-            where=where,
-        )
-    for label, size, targets, where in lustre_sets(data.get("lustreStorage") or {}):
-        yield SimpleNamespace(
-            **common,
-            types="lustre",
-            set=label,
-            size=size,
-            targets=targets,
-            where=where,
-        )
+        one = Allocation(profile, ",".join(found), "", size, "1/node", where)
+        yield STORAGE.row(one)
+    for part in lustre_sets(data.get("lustreStorage") or {}):
+        yield STORAGE.row(Allocation(profile, "lustre", *part))
 
 
 def lustre_sets(lustre: Object) -> Iterator[tuple[str, str, str, str]]:
@@ -174,24 +197,8 @@ def lustre_sets(lustre: Object) -> Iterator[tuple[str, str, str, str]]:
 
 def container_rows(profile: Object) -> Iterator[table.Row]:
     """A row for each file system that it uses."""
-    data = profile["data"]
-    only = [
-        f"{word} {data[key]}"
-        for word, key in (("user", "userID"), ("group", "groupID"))
-        if data.get(key) is not None
-    ]
-    for storage in data.get("storages") or [{}]:
-        yield SimpleNamespace(
-            name=profile["metadata"]["name"],
-            mount=storage.get("name", ""),
-            needed="" if not storage else "no" if storage.get("optional") else "yes",
-            start=data.get("preRunTimeoutSeconds", ""),
-            end=data.get("postRunTimeoutSeconds", ""),
-            retries=data.get("retryLimit", ""),
-            ports=data.get("numPorts", 0),
-            only=", ".join(only),
-            starts="yes" if data.get("createContainer", True) else "no",
-        )
+    for storage in profile["data"].get("storages") or [{}]:
+        yield CONTAINERS.row(Mount(profile, storage))
 
 
 ROWS = {"storage": storage_rows, "containers": container_rows}

@@ -11,8 +11,8 @@ import argparse
 import os
 import pwd
 import sys
-from collections.abc import Iterable, Iterator
-from types import SimpleNamespace
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from flux_k8s import dws, names
@@ -25,18 +25,35 @@ if TYPE_CHECKING:
 
 Object = dict[str, Any]
 
+
+def _most(limit: Object) -> Any:
+    value = limit["rule"] and limit["rule"]["value"]
+    return "unlimited" if value is None else Size(value)
+
+
+def _free(limit: Object) -> Any:
+    most = _most(limit)
+    if not limit["use"] or most == "unlimited":
+        return ""
+    return Size(max(0, most - limit["use"]["bytes"]))
+
+
+def _in_use(key: str) -> Callable[[Object], Any]:
+    return lambda limit: (limit["use"] or {}).get(key, "")
+
+
 LIST = table.Table(
     "quota",
     {
-        "limit": "LIMIT",
-        "whose": "WHOSE",
-        "max": "MAX",
-        "used": "USED",
-        "free": "FREE",
-        "jobs": "JOBS",
-        "persistent": "PERSIST",
-        "waiting": "WAITING",
-        "rule": "RULE",
+        "limit": ("LIMIT", itemgetter("limit")),
+        "whose": ("WHOSE", itemgetter("whose")),
+        "max": ("MAX", _most),
+        "used": ("USED", lambda q: Size(q["use"]["bytes"]) if q["use"] else ""),
+        "free": ("FREE", _free),
+        "jobs": ("JOBS", _in_use("jobs")),
+        "persistent": ("PERSIST", _in_use("persistent")),
+        "waiting": ("WAITING", _in_use("waiting")),
+        "rule": ("RULE", lambda q: q["rule"]["rule"] if q["rule"] else ""),
     },
     {
         "default": (
@@ -114,24 +131,8 @@ def _row(
     limit: str, whose: str, rule: shapes.Limit | None, use: Object | None
 ) -> table.Row:
     """The fields of a limit. `use`: None where there is none, {} if it is not known."""
-    most = rule["value"] if rule else None
-    row = SimpleNamespace(
-        limit=limit,
-        whose=whose,
-        max="unlimited" if most is None else Size(most),
-        used="",
-        free="",
-        jobs="",
-        persistent="",
-        waiting="",
-        rule=rule["rule"] if rule else "",
-    )
-    if use:
-        row.used = Size(use["bytes"])
-        row.free = "" if most is None else Size(max(0, most - use["bytes"]))
-        for key in ("jobs", "persistent", "waiting"):
-            setattr(row, key, use.get(key, ""))
-    return row
+    limit_of = {"limit": limit, "whose": whose, "rule": rule, "use": use}
+    return LIST.row(limit_of)
 
 
 def rows_of_user(answer: Object, rules: Rules, userid: int, bank: str | None) -> Any:

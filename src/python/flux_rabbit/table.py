@@ -42,13 +42,29 @@ class Table:
     """What can be shown.
 
     Attributes:
-        headings: by field.
+        columns: (heading, what it is of an object) by field; None for a part of another
+            field, such as "id.f58".
         formats: (description, format) by name; there is a "default".
     """
 
     name: str
-    headings: dict[str, str]
+    columns: dict[str, tuple[str, Callable[[Any], Any] | None]]
     formats: dict[str, tuple[str, str]]
+
+    @property
+    def headings(self) -> dict[str, str]:
+        return {field: heading for field, (heading, _) in self.columns.items()}
+
+    def row(self, obj: Any) -> Row:
+        """All fields of an object."""
+        return Row(
+            **{field: get(obj) for field, (_, get) in self.columns.items() if get}
+        )
+
+
+def optional(key: str, default: Any = "") -> Callable[[dict[str, Any]], Any]:
+    """A column of what an object may lack."""
+    return lambda obj: obj.get(key, default)
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
