@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from flux_k8s import configcheck
+from flux_k8s import agent, configcheck, main
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
 
-KEY = "rabbit.allow_insecure_kubernetes"
+OPTION = "--allow-insecure-kubernetes"
 HTTP = "http"
 SKIP = "insecure-skip-tls-verify"
 
@@ -69,11 +69,11 @@ def test_what_is_not(kubeconfig, server, skip, said):
         Kube(path)
     text = str(caught.value)
     assert text.startswith(f"kubeconfig {path}: ")
-    assert said in text and KEY in text
+    assert said in text and OPTION in text
 
 
 @pytest.mark.parametrize("server, skip, said", FAULTS)
-def test_a_key_allows_it_and_the_log_says_so_once(
+def test_an_option_allows_it_and_the_log_says_so_once(
     kubeconfig, server, skip, said, caplog
 ):
     path = kubeconfig(server, **({SKIP: True} if skip else {}))
@@ -81,7 +81,7 @@ def test_a_key_allows_it_and_the_log_says_so_once(
     kube._load()
     (record,) = caplog.records
     assert record.levelname == "WARNING"
-    assert said in record.getMessage() and KEY in record.getMessage()
+    assert said in record.getMessage() and OPTION in record.getMessage()
 
 
 def test_a_file_that_gets_insecure_is_not_taken(kubeconfig, monkeypatch, caplog):
@@ -92,7 +92,7 @@ def test_a_file_that_gets_insecure_is_not_taken(kubeconfig, monkeypatch, caplog)
     kube._try_reload()
     assert kube._configuration.host == before
     (record,) = caplog.records
-    assert record.levelname == "WARNING" and KEY in record.getMessage()
+    assert record.levelname == "WARNING" and OPTION in record.getMessage()
 
 
 def test_check_config_names_it(kubeconfig, tmp_path):
@@ -102,5 +102,24 @@ def test_check_config_names_it(kubeconfig, tmp_path):
         "kubeconfig": kubeconfig("http://kube.example.com"),
     }
     (fault,) = configcheck.faults(table)
-    assert fault.startswith("rabbit.kubeconfig: ") and KEY in fault
-    assert configcheck.faults({**table, "allow_insecure_kubernetes": True}) == []
+    assert fault.startswith("rabbit.kubeconfig: ") and OPTION in fault
+    assert configcheck.faults(table, insecure=True) == []
+    conf = tmp_path / "a.toml"
+    conf.write_text(
+        "[rabbit]\n" + "".join(f'{key} = "{value}"\n' for key, value in table.items())
+    )
+    assert main.main([f"--check-config={conf}"]) == 1
+    assert main.main([f"--check-config={conf}", OPTION]) == 0
+
+
+def test_the_agent_goes_by_the_option(kubeconfig, monkeypatch):
+    taken = []
+    monkeypatch.setattr(
+        agent, "Kube", lambda *_, insecure, **__: taken.append(insecure)
+    )
+    monkeypatch.setattr(agent, "Session", lambda *_: None)
+    for overrides in (agent.Overrides(), agent.Overrides(insecure=True)):
+        one = agent.Agent(None, overrides)
+        one._on_turn = one._serve_metrics = lambda *_: None
+        one._begin_session({"instance": "1"})
+    assert taken == [False, True]

@@ -275,10 +275,12 @@ class Overrides:
     Attributes:
         kubeconfig: None leaves it to the configuration.
         workers: requests to Kubernetes under way at the same time.
+        insecure: the kubeconfig may be one with which anybody passes for Kubernetes.
     """
 
     kubeconfig: str | None = None
     workers: int = 16
+    insecure: bool = False
 
 
 class Agent:
@@ -425,7 +427,7 @@ class Agent:
                 self._overrides.kubeconfig or config.get("kubeconfig"),
                 connections=workers + SPARE_CONNECTIONS,
                 stats=self._stats,
-                insecure=config.get("allow_insecure_kubernetes") is True,
+                insecure=self._overrides.insecure,
                 picked=True,
             )
         except ConfigError as exc:

@@ -55,11 +55,14 @@ def _check_kubeconfig(path: str | None, insecure: bool) -> str | None:
     return None
 
 
-def faults(table: Any, kubeconfig: str | None = None) -> list[str]:
+def faults(
+    table: Any, kubeconfig: str | None = None, insecure: bool = False
+) -> list[str]:
     """What is wrong with a [rabbit] table, one text for each fault.
 
     Args:
         kubeconfig: used instead of the one in the table.
+        insecure: it may be insecure.
     """
     # TOML knows dates, which JSON does not: no key has one.
     table = json.loads(json.dumps(table, default=str))
@@ -68,7 +71,6 @@ def faults(table: Any, kubeconfig: str | None = None) -> list[str]:
         return found
     mapping = table.get("mapping")
     path = kubeconfig or table.get("kubeconfig")
-    insecure = table.get("allow_insecure_kubernetes") is True
     for fault in (
         _check_mapping(mapping) if mapping and isinstance(mapping, str) else None,
         _check_command(table.get("notice_command")),
@@ -81,7 +83,7 @@ def faults(table: Any, kubeconfig: str | None = None) -> list[str]:
     return found
 
 
-def run(path: str, kubeconfig: str | None = None) -> int:
+def run(path: str, kubeconfig: str | None = None, insecure: bool = False) -> int:
     """Check a file, a directory, or with "" the running instance.
 
     Returns:
@@ -100,7 +102,7 @@ def run(path: str, kubeconfig: str | None = None) -> int:
         where = path or "the configuration of the running instance"
         print(f"flux-coral2-dws: {where}: there is no [rabbit]", file=sys.stderr)
         return 1
-    found = faults(table, kubeconfig)
+    found = faults(table, kubeconfig, insecure)
     for fault in found:
         print(texts.clean(fault), file=sys.stderr)
     return 1 if found else 0

@@ -105,7 +105,7 @@ class Kube:
             path: of the kubeconfig, or None for the default one.
             connections: how many connections are kept open.
             stats: where requests are counted.
-            insecure: rabbit.allow_insecure_kubernetes.
+            insecure: --allow-insecure-kubernetes of the agent.
             picked: of objects that were written read what the module reads (Picked),
                 where that can be done in one go.
         Raises:
@@ -149,12 +149,13 @@ class Kube:
 
     def _judge(self, fault: str) -> None:
         """Refuse an insecure server, or say once that it is allowed."""
-        key = "rabbit.allow_insecure_kubernetes"
+        option = "--allow-insecure-kubernetes"
         if fault and not self._insecure:
-            text = f"kubeconfig {self.path}: {fault}; only {key} allows that"
+            text = f"kubeconfig {self.path}: {fault}; only {option} allows that"
             raise InsecureError(text)
         if fault and fault != self._warned:
-            LOGGER.warning("kubeconfig %s: %s; %s allows that", self.path, fault, key)
+            text = "kubeconfig %s: %s; %s allows that"
+            LOGGER.warning(text, self.path, fault, option)
         self._warned = fault
 
     def _reload(self) -> None:

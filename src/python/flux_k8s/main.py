@@ -86,6 +86,12 @@ def parse_args(argv: list[str] | None = None) -> argparse.Namespace:
         f"(from 1 to {MAX_WORKERS}, default: %(default)s)",
     )
     parser.add_argument(
+        "--allow-insecure-kubernetes",
+        action="store_true",
+        help="take a kubeconfig with insecure-skip-tls-verify, or with http to "
+        "anything but the loopback: whoever answers gets the agent's token",
+    )
+    parser.add_argument(
         "--check-config",
         metavar="PATH",
         nargs="?",
@@ -120,7 +126,9 @@ def main(argv: list[str] | None = None) -> int:
     """Run the agent. Returns the exit code."""
     args = parse_args(argv)
     if args.check_config is not None:
-        return configcheck.run(args.check_config, args.kubeconfig)
+        return configcheck.run(
+            args.check_config, args.kubeconfig, args.allow_insecure_kubernetes
+        )
     levels = [logging.WARNING, logging.INFO, logging.DEBUG]
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(LogFormatter("flux-coral2-dws: %(levelname)s: %(message)s"))
@@ -130,7 +138,10 @@ def main(argv: list[str] | None = None) -> int:
     spare_collector()
     try:
         handle = flux.Flux()
-        return Agent(handle, Overrides(args.kubeconfig, args.workers)).run()
+        overrides = Overrides(
+            args.kubeconfig, args.workers, args.allow_insecure_kubernetes
+        )
+        return Agent(handle, overrides).run()
     except ConfigError as exc:
         LOGGER.error("%s", exc)
         return 1

@@ -346,15 +346,16 @@ def _nodes(site: Site) -> str:
 @check("kubeconfig")
 def _kubeconfig(site: Site) -> str:
     from flux_k8s.kube import Kube
-    from flux_k8s.kubeconfig import ConfigError
+    from flux_k8s.kubeconfig import ConfigError, InsecureError
 
     path = site.table.get("kubeconfig")
     try:
         site.kube = Kube(
             path if isinstance(path, str) else None,
             connections=4,
-            insecure=site.table.get("allow_insecure_kubernetes") is True,
         )
+    except InsecureError as exc:
+        raise Skip(str(exc)) from None  # the agent may have been told to take it
     except ConfigError as exc:
         raise Wrong(f"rabbit.kubeconfig: {exc}", "the agent reads it, too") from None
     return str(site.kube.path)

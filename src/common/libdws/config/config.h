@@ -36,7 +36,6 @@ struct dws_config {
     char *mapping;                  // path of the rabbitmapping file
     char *kubeconfig;               // or NULL
     char *metrics;                  // address to serve them on, or NULL
-    bool insecure_kubernetes;
     bool rabbit_resources;          // for the jobtap plugin
     bool refuse_early;              // what no rabbit can hold
     enum dws_placement lustre_placement;

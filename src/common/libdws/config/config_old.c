@@ -43,6 +43,9 @@ static const struct {
       "remove it, jobs get DW_* and NNF_*" },
     { "workers", DWS_KEY_GONE, NULL,
       "remove it, it is the option --workers of flux-coral2-dws" },
+    { "allow_insecure_kubernetes", DWS_KEY_GONE, NULL,
+      "remove it, it is the option --allow-insecure-kubernetes of "
+      "flux-coral2-dws" },
     { "avoid_suspects", DWS_KEY_GONE, NULL,
       "remove it, jobs try such rabbits; flux rabbit disable keeps them off" },
     { "data_first_yield", DWS_KEY_GONE, NULL,

@@ -46,12 +46,6 @@ const struct option config_options[] = {
         "$KUBECONFIG of the agent, then ~/.kube/config of the user that it "
         "runs as. The file is read again when Kubernetes cannot be reached "
         "or refuses the token." },
-    { "allow_insecure_kubernetes", TYPE_BOOL, "false", ANY,
-      OFFSET (insecure_kubernetes), .agent = true,
-      .help = "Let the agent use a kubeconfig with insecure-skip-tls-verify, "
-        "or with http to anything but the loopback: whoever is on the way, or "
-        "answers in the place of Kubernetes, gets the agent's token. The "
-        "agent's log says so. Otherwise such a file is refused." },
     { "metrics", TYPE_TEXT, NULL, ANY, OFFSET (metrics),
       dws_config_check_metrics,
       .agent = true,

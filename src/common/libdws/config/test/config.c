@@ -40,6 +40,9 @@ static const struct {
     { "{'data_first_yield': '1m'}",
       "rabbit.data_first_yield: remove it, it is a thirtieth of"
       " data_first_timeout, and 2 minutes at most" },
+    { "{'allow_insecure_kubernetes': true}",
+      "rabbit.allow_insecure_kubernetes: remove it, it is the option"
+      " --allow-insecure-kubernetes of flux-coral2-dws" },
     { "{'workers': 4}",
       "rabbit.workers: remove it, it is the option --workers of"
       " flux-coral2-dws" },
@@ -181,8 +184,7 @@ static void test_defaults (void **state)
     assert_true (c->policy.data_first_yield == 120.);
     assert_int_equal (c->policy.container_log_bytes, 4096);
     agent = dws_config_agent (c);
-    assert_json (agent, "{'kubeconfig': null, 'metrics': null,"
-                        " 'allow_insecure_kubernetes': false}");
+    assert_json (agent, "{'kubeconfig': null, 'metrics': null}");
     json_decref (agent);
     dws_config_destroy (c);
     json_decref (table);
@@ -263,7 +265,6 @@ static void test_values (void **state)
 {
     json_t *table = J ("{'mapping': '/m', 'kubeconfig': '/k',"
                        " 'metrics': 'unix:/run/m',"
-                       " 'allow_insecure_kubernetes': true,"
                        " 'tc_timeout': 'inf', 'soft_drain': false,"
                        " 'policy': {'maximums': {'xfs': 5}},"
                        " 'daemons': {'scr': 'scr.service'},"
@@ -279,8 +280,7 @@ static void test_values (void **state)
     assert_json (c->daemons, "{'scr': 'scr.service'}");
     assert_int_equal (json_object_size (c->presets), 1);
     agent = dws_config_agent (c);
-    assert_json (agent, "{'kubeconfig': '/k', 'metrics': 'unix:/run/m',"
-                        " 'allow_insecure_kubernetes': true}");
+    assert_json (agent, "{'kubeconfig': '/k', 'metrics': 'unix:/run/m'}");
     json_decref (agent);
     dws_config_destroy (c);
     json_decref (table);
