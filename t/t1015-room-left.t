@@ -95,7 +95,7 @@ test_expect_success 'what can never fit is refused with what would' '
 		>large &&
 	dws_wait_event $(cat large) clean &&
 	flux job eventlog $(cat large) >eventlog &&
-	grep "90 GiB of rabbit storage are needed for each node; no rabbit has more than 88 GiB" \
+	grep "91 GiB of rabbit storage are needed for each node; no rabbit has more than 88 GiB" \
 		eventlog
 '
 test_expect_success 'once the first is over there is room again' '

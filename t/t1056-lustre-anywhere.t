@@ -65,7 +65,7 @@ test_expect_success 'next to its nodes a job of one node has no more than a rabb
 	lustre 150 &&
 	dws_wait_event $jobid clean &&
 	flux job eventlog $jobid >eventlog &&
-	grep "150 GiB of rabbit storage are needed for each node; no rabbit has more than 100 GiB" \
+	grep "155 GiB of rabbit storage are needed for each node; no rabbit has more than 100 GiB" \
 		eventlog
 '
 test_expect_success 'anywhere it lies on several, in equal parts, and the scheduler knows' '
@@ -136,11 +136,11 @@ test_expect_success 'another ends: so is the job that waits for the scheduler' '
 	dws_clean &&
 	for i in 0 1 2 3; do dws_until free rabbit$i 100 || return 1; done
 '
-test_expect_success 'what all rabbits together do not have is refused at once' '
+test_expect_success 'what all rabbits together do not have is refused' '
 	lustre 500 &&
 	dws_wait_event $jobid clean &&
 	flux job eventlog $jobid >eventlog &&
-	grep "500 GiB of rabbit storage are needed; all rabbits together have 401 GiB" \
+	grep "505 GiB of rabbit storage are needed; all rabbits together have 401 GiB" \
 		eventlog &&
 	lustre 390 &&
 	dws_wait_event -m type=dws-create $jobid exception >exception &&

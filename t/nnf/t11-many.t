@@ -22,7 +22,6 @@ for size in 40TiB 34TiB; do
 	test_expect_success "a job of $size, which no rabbit can make, is refused" '
 		jobid=$(nnf_submit "#DW jobdw type=xfs capacity=$size name=big" -N1 true) &&
 		nnf_refused $jobid dws-create "no rabbit has more than 32768 GiB .32 TiB." &&
-		test_must_fail grep rabbit_workflow eventlog &&
 		nnf_clean
 	'
 done

@@ -37,7 +37,6 @@ struct dws_config {
     char *kubeconfig;               // or NULL
     char *metrics;                  // address to serve them on, or NULL
     bool rabbit_resources;          // for the jobtap plugin
-    bool refuse_early;              // what no rabbit can hold
     enum dws_placement lustre_placement;
     enum dws_data_first data_first;
     double space_timeout;           // of jobs that lie anywhere

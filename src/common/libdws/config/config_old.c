@@ -46,6 +46,8 @@ static const struct {
     { "allow_insecure_kubernetes", DWS_KEY_GONE, NULL,
       "remove it, it is the option --allow-insecure-kubernetes of "
       "flux-coral2-dws" },
+    { "refuse_early", DWS_KEY_GONE, NULL,
+      "remove it, jobs are refused when their storage is broken down" },
     { "avoid_suspects", DWS_KEY_GONE, NULL,
       "remove it, jobs try such rabbits; flux rabbit disable keeps them off" },
     { "data_first_yield", DWS_KEY_GONE, NULL,

@@ -127,11 +127,6 @@ const struct option config_options[] = {
       .plugin = true,
       .help = "Let jobs without directives ask for ssd, rabbit or storage_node "
         "in their resources. No limit of policy holds for that storage." },
-    { "refuse_early", TYPE_BOOL, "true", ANY, OFFSET (refuse_early),
-      .help = "Refuse a job that by its directives alone asks for more than any "
-        "rabbit has before there is a workflow for it. Set it to false if a "
-        "storage profile makes less than users ask for, by a "
-        "capacityScalingFactor below 1: such a job may fit." },
     { "lustre_placement", TYPE_CHOICE, "\"near\"", ANY,
       OFFSET (lustre_placement), .choices = placement_choices,
       .expected = "\"near\" or \"anywhere\"",

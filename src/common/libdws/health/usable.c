@@ -12,36 +12,24 @@ int64_t dws_health_capacity_of (const struct dws_drives *drives, int64_t mapped)
     return drives->usable < mapped ? drives->usable : mapped;
 }
 
-static int64_t capacity_of (json_t *storage, int64_t mapped, bool *known)
+int64_t dws_health_capacity (json_t *storage, int64_t mapped)
 {
     struct dws_drives drives;
 
     dws_drives_read (json_object_get (storage, "status"), &drives);
-    *known = drives.raw > 0;
     return dws_health_capacity_of (&drives, mapped);
 }
 
-int64_t dws_health_capacity (json_t *storage, int64_t mapped)
-{
-    bool known;
-
-    return capacity_of (storage, mapped, &known);
-}
-
-int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo,
-                            bool *known)
+int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo)
 {
     int64_t largest = 0;
 
-    *known = true;
     for (size_t i = 0; i < dws_topology_count (topo); i++) {
         json_t *storage = json_object_get (storages,
                                            dws_topology_name (topo, i));
-        bool named;
-        int64_t n = capacity_of (storage, dws_topology_capacity (topo, i),
-                                 &named);
+        int64_t n = dws_health_capacity (storage,
+                                         dws_topology_capacity (topo, i));
 
-        *known = *known && named;
         if (n > largest)
             largest = n;
     }

@@ -25,11 +25,9 @@ int64_t dws_health_capacity (json_t *storage, int64_t mapped);
 int64_t dws_health_capacity_of (const struct dws_drives *drives, int64_t mapped);
 
 /* The most of these that any rabbit of the mapping has. 'storages' is an object
- * by name; '*known' is false if of some rabbit nobody but the mapping says what
- * it has, as its Storage names no drives.
+ * by name.
  */
-int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo,
-                            bool *known);
+int64_t dws_health_largest (json_t *storages, const struct dws_topology *topo);
 
 /* What all rabbits of the mapping have together, in the same way; INT64_MAX if that
  * is more than can be said.

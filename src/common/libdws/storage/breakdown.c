@@ -299,37 +299,6 @@ done:
     return result;
 }
 
-int dws_breakdown_foresee (json_t *resources,
-                           json_t *directives,
-                           const struct dws_breakdown_opts *opts,
-                           dws_error_t *error)
-{
-    struct breakdown b = { .name = "the directives" };
-    struct breakdown_list bl = { .list = &b, .count = 1 };
-    struct shape shape;
-    int64_t gib;
-    size_t i;
-    json_t *value;
-    int rc = 0;
-
-    if (opts->rabbit_bytes <= 0 || shape_read (&shape, resources, NULL) < 0)
-        return 0;
-    if (!(b.sets = calloc (json_array_size (directives) + 1,
-                           sizeof (*b.sets))))
-        return dws_error_nomem (error);
-    json_array_foreach (directives, i, value) {
-        if (json_is_string (value)
-            && sizes_foresee (&b.sets[b.nsets], json_string_value (value)))
-            b.nsets++;
-    }
-    if (sum_ssd (&bl, &shape, opts, &gib, error) < 0
-        || check_rabbits (gib, &shape, opts, error) < 0
-        || check_total (&bl, opts, error) < 0)
-        rc = -1;
-    ERRNO_SAFE (free (b.sets));
-    return rc;
-}
-
 int64_t dws_breakdown_nodes (json_t *resources)
 {
     struct shape shape;

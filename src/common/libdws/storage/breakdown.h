@@ -44,17 +44,6 @@ json_t *dws_breakdown_apply (json_t *resources,
                              const struct dws_breakdown_opts *opts,
                              dws_error_t *error);
 
-/* Before there are breakdowns: fails with EINVAL and a text for the user if by
- * the directives alone (an array, as dws_directives_encode() has them) a job with
- * these resources needs more of a rabbit than 'opts' allow, or with ENOMEM. That
- * is so as long as no storage profile makes less than a directive asks for. What
- * cannot be told beforehand is not refused.
- */
-int dws_breakdown_foresee (json_t *resources,
-                           json_t *directives,
-                           const struct dws_breakdown_opts *opts,
-                           dws_error_t *error);
-
 /* The number of nodes that 'resources' ask for, at least; INT32_MAX if they do
  * not tell.
  */

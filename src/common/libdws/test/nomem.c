@@ -218,10 +218,6 @@ static int op_directives (struct fixture *f, dws_error_t *e)
 
 static int op_breakdown (struct fixture *f, dws_error_t *e)
 {
-    struct dws_breakdown_opts opts = { .rabbit_bytes = INT64_MAX };
-
-    if (dws_breakdown_foresee (f->resources, f->dw, &opts, e) < 0)
-        return -1;
     return drop (dws_breakdown_apply (f->resources, f->breakdowns, NULL, e));
 }
 

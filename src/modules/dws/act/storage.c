@@ -148,32 +148,6 @@ static json_t *make_constraint (struct job *job, bool staged,
     return o;
 }
 
-int storage_foresee (struct job *job, dws_error_t *error)
-{
-    struct dws_breakdown_opts opts = {
-        .anywhere = site_anywhere (job),
-        .total_bytes = storages_total (job->ctx->storages,
-                                       job->ctx->config->topology),
-    };
-    json_t *resources = NULL;
-    json_t *directives = NULL;
-    bool known;
-    int rc;
-
-    opts.rabbit_bytes = storages_largest (job->ctx->storages,
-                                          job->ctx->config->topology, &known);
-    if (!known || !job->ctx->config->refuse_early)
-        return 0;
-    if (!(resources = dws_jsontext_get (job->facts->resources))
-        || !(directives = dws_jsontext_get (job->facts->directives)))
-        rc = dws_error (error, ENOMEM, "out of memory");
-    else
-        rc = dws_breakdown_foresee (resources, directives, &opts, error);
-    ERRNO_SAFE (json_decref (resources));
-    ERRNO_SAFE (json_decref (directives));
-    return rc;
-}
-
 /* What may lie anywhere must fit when all rabbits are in order and empty.
  */
 static int check_anywhere (struct job *job, dws_error_t *error)
@@ -199,11 +173,10 @@ int storage_demand (struct job *job, bool staged, struct demand *demand,
                     dws_error_t *error)
 {
     struct dws_config *config = job->ctx->config;
-    bool known;
     struct dws_breakdown_opts opts = {
         .maximums = config->maximums,
         .rabbit_bytes = storages_largest (job->ctx->storages,
-                                          config->topology, &known),
+                                          config->topology),
         .anywhere = site_anywhere (job),
         .placed = staged,
         .total_bytes = storages_total (job->ctx->storages, config->topology),

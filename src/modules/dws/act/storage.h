@@ -13,12 +13,6 @@
 #include "libdws/util/error.h"
 #include "facts/jobs.h"
 
-/* Can the job ever have what its directives ask for? Fails with EINVAL and a text
- * for the user if not, as far as that can be known without a workflow, or with
- * ENOMEM.
- */
-int storage_foresee (struct job *job, dws_error_t *error);
-
 /* What the scheduler and the compute nodes have to give, each a new
  * reference.
  */

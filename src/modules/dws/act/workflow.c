@@ -87,8 +87,7 @@ static int run_create (struct job *job, const struct dws_action *wanted)
     /* A job that has been let in once is not refused for drives lost since. */
     if (job->facts->phase == DWS_PHASE_DEPEND
         && (near_check (job, &error) < 0
-            || first_check (job, &error) < 0
-            || storage_foresee (job, &error) < 0)) {
+            || first_check (job, &error) < 0)) {
         if (errno == ENOMEM)
             return -1;
         act_refuse (job, error.text);

@@ -14,7 +14,6 @@ struct storages {
     json_t *by_name;            // name -> object
     int64_t largest;            // dws_health_largest(), while 'counted'
     int64_t total;              // dws_health_total(), likewise
-    bool known;
     bool counted;
 };
 
@@ -103,8 +102,7 @@ json_t *storages_array (const struct storages *storages)
 static void count (struct storages *storages, const struct dws_topology *topo)
 {
     if (!storages->counted) {
-        storages->largest = dws_health_largest (storages->by_name, topo,
-                                                &storages->known);
+        storages->largest = dws_health_largest (storages->by_name, topo);
         storages->total = dws_health_total (storages->by_name, topo);
         storages->counted = true;
     }
@@ -118,10 +116,9 @@ int64_t storages_total (struct storages *storages,
 }
 
 int64_t storages_largest (struct storages *storages,
-                          const struct dws_topology *topo, bool *known)
+                          const struct dws_topology *topo)
 {
     count (storages, topo);
-    *known = storages->known;
     return storages->largest;
 }
 

@@ -31,12 +31,12 @@ json_t *storages_known (const struct storages *storages);
  */
 json_t *storages_array (const struct storages *storages);
 
-/* dws_health_largest() and dws_health_total() of the objects and a mapping, which is the same in every
- * call until storages_remap(). As every job asks, it is counted only when
- * something has changed.
+/* dws_health_largest() and dws_health_total() of the objects and a mapping, which is
+ * the same in every call until storages_remap(). As every job asks, it is counted only
+ * when something has changed.
  */
 int64_t storages_largest (struct storages *storages,
-                          const struct dws_topology *topo, bool *known);
+                          const struct dws_topology *topo);
 int64_t storages_total (struct storages *storages,
                         const struct dws_topology *topo);
 void storages_remap (struct storages *storages);

@@ -51,13 +51,9 @@ static void learn (struct storages *storages, const char *name, int64_t drive,
 }
 
 static void assert_largest (struct storages *storages,
-                            const struct dws_topology *topo,
-                            int64_t largest, bool known)
+                            const struct dws_topology *topo, int64_t largest)
 {
-    bool is_known;
-
-    assert_int_equal (storages_largest (storages, topo, &is_known), largest);
-    assert_int_equal (is_known, known);
+    assert_int_equal (storages_largest (storages, topo), largest);
 }
 
 static void test_largest (void **state)
@@ -68,21 +64,21 @@ static void test_largest (void **state)
     json_t *none = json_array ();
 
     assert_non_null (storages);
-    assert_largest (storages, small, 1000, false);
+    assert_largest (storages, small, 1000);
     storages_remap (storages);
-    assert_largest (storages, large, 99999999999999, false);
+    assert_largest (storages, large, 99999999999999);
     learn (storages, "r1", 10 * GIB, false);
-    assert_largest (storages, large, 16 * 10 * GIB, false);
+    assert_largest (storages, large, 16 * 10 * GIB);
     learn (storages, "r0", 10 * GIB, false);
-    assert_largest (storages, large, 16 * 10 * GIB, true);
+    assert_largest (storages, large, 16 * 10 * GIB);
     learn (storages, "r1", 5 * GIB, false);
-    assert_largest (storages, large, 16 * 5 * GIB, true);
+    assert_largest (storages, large, 16 * 5 * GIB);
     learn (storages, "r1", 0, true);
-    assert_largest (storages, large, 99999999999999, false);
+    assert_largest (storages, large, 99999999999999);
     storages_remap (storages);
-    assert_largest (storages, small, 1000, true);
+    assert_largest (storages, small, 1000);
     assert_int_equal (storages_list (storages, none), 0);
-    assert_largest (storages, small, 1000, false);
+    assert_largest (storages, small, 1000);
     json_decref (none);
     storages_destroy (storages);
     dws_topology_destroy (large);
