@@ -15,6 +15,7 @@ DWS_SHELL_PLUGINS=$NEIGHBOUR/shell
 test_under_flux 4
 
 RELEASE=$(flux python -c 'from flux_k8s.release import RELEASE; print(RELEASE)')
+BEFORE=$(neighbour_python -c 'from flux_k8s.release import RELEASE; print(RELEASE)')
 
 # passable: the commands of both releases say how it is, a job runs through.
 passable () {
@@ -83,7 +84,7 @@ test_expect_success 'a new plugin gives up an epilog of an old module' '
 '
 test_expect_success 'an old plugin gives up an epilog of a new module' '
 	use old plugin && use new module &&
-	releases "\"$RELEASE\"" null null &&
+	releases "\"$RELEASE\"" "\"$BEFORE\"" "\"$BEFORE\"" &&
 	give_up
 '
 test_done
