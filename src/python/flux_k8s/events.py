@@ -12,6 +12,7 @@ from flux_k8s.fields import FieldError, Reader, project
 from flux_k8s.objects import (
     Object,
     is_object,
+    metadata_of,
     name_of,
     parse,
     version_number,
@@ -138,7 +139,7 @@ class WatchStream:
 
 
 def _uid_of(obj: Object) -> Any:
-    return (obj.get("metadata") or obj).get("uid")
+    return metadata_of(obj).get("uid")
 
 
 def _note(event: Event, superseding: dict[bytes, int]) -> None:

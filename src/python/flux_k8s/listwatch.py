@@ -15,7 +15,14 @@ from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.events import CHANGES, Event, WatchStream
 from flux_k8s.kube import Kube
 from flux_k8s.loop import Loop, Pause
-from flux_k8s.objects import Name, Object, name_of, version_number, version_of
+from flux_k8s.objects import (
+    Name,
+    Object,
+    name_of,
+    position_of,
+    version_number,
+    version_of,
+)
 
 LOGGER = logging.getLogger(__name__)
 
@@ -235,8 +242,7 @@ class Watch:
         before, count = self._resume_from, 0
         try:
             for event, obj in events:
-                metadata = obj.get("metadata") or obj
-                seen = metadata.get("resourceVersion") or metadata.get("version")
+                seen = position_of(obj)
                 number = version_number(seen)
                 # One that is lower, or no number after one that is, is no position.
                 if seen and number >= version_number(self._resume_from):

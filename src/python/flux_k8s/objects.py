@@ -81,19 +81,27 @@ def is_object(answer: Any) -> bool:
     return isinstance(metadata, dict) and isinstance(metadata.get("name"), str)
 
 
-def name_of(obj: Object) -> Name:
-    """Of an object as Kubernetes has it, or as it goes to the module (flux_k8s.fields).
+def metadata_of(obj: Object) -> Object:
+    """What says which object this is: its metadata, as Kubernetes has it, or all of a
+    flat one, as it goes to the module (flux_k8s.fields)."""
+    return obj.get("metadata") or obj
 
-    Raises KeyError if it has none.
-    """
-    metadata = obj.get("metadata") or obj
+
+def name_of(obj: Object) -> Name:
+    """Raises KeyError if it has none."""
+    metadata = metadata_of(obj)
     return str(metadata.get("namespace") or ""), metadata["name"]
 
 
+def position_of(obj: Object) -> Any:
+    """The resource version as it stands there, text if it is right."""
+    metadata = metadata_of(obj)
+    return metadata.get("resourceVersion") or metadata.get("version")
+
+
 def version_of(obj: Object) -> int:
-    """Likewise its resource version, 0 if it has none that is a number."""
-    metadata = obj.get("metadata") or obj
-    return version_number(metadata.get("resourceVersion") or metadata.get("version"))
+    """Its resource version, 0 if it has none that is a number."""
+    return version_number(position_of(obj))
 
 
 def version_number(text: Any) -> int:
