@@ -201,17 +201,24 @@ static const struct {
     { "'0s'", -1. }, { "'0'", -1. },
 };
 
+static struct dws_config *create_with (const char *key, const char *value)
+{
+    json_t *table = J ("{'mapping': '/m'}");
+    struct dws_config *c;
+
+    json_object_set_new (table, key, J (value));
+    assert_non_null (c = dws_config_create (table, NULL, NULL));
+    json_decref (table);
+    return c;
+}
+
 static void test_times (void **state)
 {
     for (size_t i = 0; i < sizeof (times) / sizeof (times[0]); i++) {
-        json_t *table = J ("{'mapping': '/m'}");
-        struct dws_config *c;
+        struct dws_config *c = create_with ("setup_timeout", times[i].value);
 
-        json_object_set_new (table, "setup_timeout", J (times[i].value));
-        assert_non_null (c = dws_config_create (table, NULL, NULL));
         assert_true (c->policy.setup_timeout == times[i].seconds);
         dws_config_destroy (c);
-        json_decref (table);
     }
 }
 
@@ -228,14 +235,10 @@ static void test_yield (void **state)
     };
 
     for (size_t i = 0; i < sizeof (yields) / sizeof (yields[0]); i++) {
-        json_t *table = J ("{'mapping': '/m'}");
-        struct dws_config *c;
+        struct dws_config *c = create_with ("data_first_timeout", yields[i].timeout);
 
-        json_object_set_new (table, "data_first_timeout", J (yields[i].timeout));
-        assert_non_null (c = dws_config_create (table, NULL, NULL));
         assert_true (c->policy.data_first_yield == yields[i].seconds);
         dws_config_destroy (c);
-        json_decref (table);
     }
 }
 
