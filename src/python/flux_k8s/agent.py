@@ -88,11 +88,13 @@ def payload(future: Any) -> bytes:
     return ffi.string(text[0]) if text[0] != ffi.NULL else b""
 
 
+# Version and digest() of a workflow that was not reported yet: no workflow has these.
 UNTOLD = (0, 0)
 
 
 def digest(workflow: Object) -> int:
-    """Of all that the module reads of a workflow but its version."""
+    """A hash of the fields of a workflow that the module reads, without its version:
+    DWS writes workflows again and again in which only the version is new."""
     return hash(to_json({**workflow, "version": ""}))
 
 
@@ -122,7 +124,7 @@ class Session(Sink):
         self._open = True
         self._first: dict[str, list[Object]] | None = {}
         self._unhealthy: dict[str, str] = {}
-        # of a workflow: the newest version that was told of, and digest() of it
+        # the newest version of each workflow that was reported, and its digest()
         self._told: dict[Name, tuple[int, int]] = {}
         # workflows that results have shown while all are being listed
         self._meanwhile: dict[Name, Object] | None = None
@@ -237,8 +239,8 @@ class Session(Sink):
         self._box.put(report)
 
     def _is_told(self, event: str, obj: Object) -> bool:
-        """The result of a command has shown this workflow as new, or newer, or what the
-        module reads of it is what it was."""
+        """Whether the module knows this workflow already: a result has shown this
+        version or a newer one, or only the version is new since the last report."""
         name, version = name_of(obj), version_of(obj)
         if event == "DELETED":
             self._told.pop(name, None)
