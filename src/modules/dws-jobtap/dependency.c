@@ -79,19 +79,16 @@ static bool has_command (struct jobtap *ctx, flux_jobid_t target,
     struct jobtap_job *job = jobtap_job_lookup (ctx, target);
     struct dws_directives *dirs;
     json_t *presets;
-    json_t *o;
     bool found;
 
     if (job)
-        return dws_commands (job->dw) & command;
+        return job->commands & command;
     presets = jobtap_args_presets (ctx, args, DWS_PRESETS_USER);
     dirs = dws_directives_parse (dw, presets, NULL, NULL);
     json_decref (presets);
     if (!dirs)
         return false;
-    o = dws_directives_encode (dirs);
-    found = dws_commands (o) & command;
-    json_decref (o);
+    found = dws_commands (dirs) & command;
     dws_directives_destroy (dirs);
     return found;
 }

@@ -19,6 +19,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
+#include "libdws/storage/first.h"
 #include "libdws/storage/ownrabbit.h"
 #include "libdws/util/bounds.h"
 #include "libdws/util/lists.h"
@@ -84,12 +85,10 @@ static int check_where (json_t *rabbits, json_t *near, bool storage,
 
 /* Can the job have its data before it has nodes, if it asks for that?
  */
-static int check_first (json_t *first, json_t *commands, json_t *resources,
+static int check_first (json_t *first, unsigned int commands, json_t *resources,
                         dws_error_t *error)
 {
-    const unsigned int good = DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN
-                            | DWS_COMMAND_COPY_OUT;
-    const char *type = "";
+    const char *fault;
 
     if (first && !json_is_boolean (first)
         && (!json_is_integer (first) || json_integer_value (first) > 1
@@ -97,17 +96,8 @@ static int check_first (json_t *first, json_t *commands, json_t *resources,
         return dws_error (error, EINVAL, "dw_data_first must be true or false");
     if (!first || (!json_is_true (first) && json_integer_value (first) == 0))
         return 0;
-    if (!(dws_commands (commands) & DWS_COMMAND_JOBDW))
-        return dws_error (error, EINVAL, "dw_data_first: there is no jobdw"
-                          " directive");
-    if (dws_commands (commands) & ~good)
-        return dws_error (error, EINVAL, "dw_data_first: only jobdw, copy_in and"
-                          " copy_out can be in a job that has its data before it"
-                          " has nodes");
-    (void)json_unpack (resources, "[{s:s}]", "type", &type);
-    if (!strcmp (type, "chassis"))
-        return dws_error (error, EINVAL, "dw_data_first: a job that has its data"
-                          " before it has nodes cannot ask for chassis");
+    if ((fault = dws_first_fault (commands, resources)))
+        return dws_error (error, EINVAL, "dw_data_first: %s", fault);
     return 0;
 }
 
@@ -179,7 +169,7 @@ static int validate_cb (flux_plugin_t *p,
     json_t *rabbits = NULL;
     json_t *near = NULL;
     json_t *first = NULL;
-    json_t *commands = NULL;
+    unsigned int commands = 0;
     json_t *presets;
     json_t *resources = NULL;
     struct dws_directives *dirs;
@@ -211,8 +201,7 @@ static int validate_cb (flux_plugin_t *p,
         if (!dirs)
             return flux_jobtap_reject_job (p, args, "dw: %s", error.text);
         count = dws_directives_count (dirs);
-        if (first)
-            commands = dws_directives_encode (dirs);
+        commands = dws_commands (dirs);
         rc = jobtap_limits_lifetime (ctx, dirs, &error);
         if (rc == 0)
             rc = jobtap_limits_validate (ctx, args, current_job (ctx), dirs,
@@ -227,9 +216,7 @@ static int validate_cb (flux_plugin_t *p,
         && dws_ownrabbit_check (resources, count > 0,
                                 ctx->config->rabbit_resources, &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
-    rc = check_first (first, commands, resources, &error);
-    json_decref (commands);
-    if (rc < 0
+    if (check_first (first, commands, resources, &error) < 0
         || check_where (rabbits, near, count > 0, DWS_DIRECTIVE_BYTES, &error) < 0)
         return flux_jobtap_reject_job (p, args, "%s", error.text);
     if (!dw)

@@ -11,6 +11,7 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "libdws/directive/command.h"
 #include "libdws/directive/directive.h"
 #include "libdws/directive/presets.h"
 #include "libdws/util/clean.h"
@@ -213,6 +214,7 @@ static int job_parse_dw (struct jobtap_job *job, json_t *dw,
     else if (dws_directives_variables (dirs))
         job->expanded = true;
     if (dirs && fill_paths (job, dirs, user, &error) == 0) {
+        job->commands = dws_commands (dirs);
         if ((job->dw = dws_directives_encode (dirs)))
             rc = 0;
     }

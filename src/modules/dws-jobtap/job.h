@@ -55,6 +55,7 @@ struct jobtap_job {
     char *group;                // that the user asks for, or NULL
     json_t *where;              // "rabbits" and "near", if it asks for them
     json_t *dw;                 // single directives, presets and paths filled in
+    unsigned int commands;      // enum dws_command: theirs
     json_t *resources;          // as submitted
     json_t *constraints;        // before ours were added, once they are, or NULL
     bool updated;               // we have written its resources and constraints

@@ -14,7 +14,7 @@ static int check (struct jobtap *ctx,
                   uint32_t userid,
                   json_t *place,
                   json_t *resources,
-                  json_t *directives,
+                  const struct dws_directives *dirs,
                   dws_error_t *error)
 {
     struct dws_subject subject = { .userid = userid, .bank_open = true };
@@ -25,7 +25,7 @@ static int check (struct jobtap *ctx,
                        "{s?s s?s}",
                        "bank", &subject.bank,
                        "queue", &subject.queue);
-    dws_sizes_read (resources, directives, NULL, NULL, &sizes);
+    dws_sizes_read (resources, dirs, NULL, NULL, &sizes);
     (void)dws_limits_find (ctx->config->storage_limits, &subject, &applying);
     return dws_limits_check (ctx->config->storage_limits, &applying, &sizes,
                              error);
@@ -33,9 +33,9 @@ static int check (struct jobtap *ctx,
 
 /* Is there anything but the destruction of storage?
  */
-static bool has_storage (json_t *directives)
+static bool has_storage (const struct dws_directives *dirs)
 {
-    return (dws_commands (directives) & ~DWS_COMMAND_DESTROY_PERSISTENT) != 0;
+    return (dws_commands (dirs) & ~DWS_COMMAND_DESTROY_PERSISTENT) != 0;
 }
 
 int jobtap_limits_validate (struct jobtap *ctx,
@@ -45,7 +45,6 @@ int jobtap_limits_validate (struct jobtap *ctx,
                             dws_error_t *error)
 {
     json_t *before;
-    json_t *directives = NULL;
     json_t *resources;
     json_t *place;
     json_int_t userid;
@@ -54,10 +53,9 @@ int jobtap_limits_validate (struct jobtap *ctx,
     if (!dws_limits_any (ctx->config->storage_limits))
         return 0;
     before = job ? jobtap_job_place (job) : NULL;
-    if (!(place = jobtap_args_place (args))
-        || !(directives = dws_directives_encode (dirs)))
+    if (!(place = jobtap_args_place (args)))
         rc = dws_error_nomem (error);
-    else if (!json_equal (before, place) && has_storage (directives)) {
+    else if (!json_equal (before, place) && has_storage (dirs)) {
         if (flux_plugin_arg_unpack (args,
                                     FLUX_PLUGIN_ARG_IN,
                                     "{s:I s:{s:o}}",
@@ -66,10 +64,9 @@ int jobtap_limits_validate (struct jobtap *ctx,
                                     "resources", &resources) < 0)
             rc = dws_error (error, EPROTO, "resources: malformed");
         else
-            rc = check (ctx, userid, place, resources, directives, error);
+            rc = check (ctx, userid, place, resources, dirs, error);
     }
     json_decref (place);
-    json_decref (directives);
     json_decref (before);
     return rc;
 }
@@ -79,7 +76,7 @@ int jobtap_limits_lifetime (const struct jobtap *ctx,
                             dws_error_t *error)
 {
     for (size_t i = 0; i < dws_directives_count (dirs); i++) {
-        double lifetime = dws_command_lifetime (dws_directives_text (dirs, i));
+        double lifetime = dws_command_lifetime (dirs, i);
 
         if (ctx->config->persistent_lifetime > 0.
             && lifetime > ctx->config->persistent_lifetime)

@@ -151,26 +151,41 @@ static json_t *breakdown_apply (struct call *call)
     struct dws_breakdown_opts opts = {
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .maximums = json_object_get (o, "maximums"),
-        .directives = json_object_get (o, "directives"),
         .rabbit_bytes = json_integer_value (json_object_get (o,
                                                              "rabbit_bytes")),
         .anywhere = json_is_true (json_object_get (o, "anywhere")),
         .total_bytes = json_integer_value (json_object_get (o,
                                                             "total_bytes")),
     };
+    struct dws_directives *dirs = NULL;
+    json_t *texts = json_object_get (o, "directives");
+    json_t *result = NULL;
 
-    return dws_breakdown_apply (call->args[0],
-                                call->args[1],
-                                &opts,
-                                &call->error);
+    if (texts && !(dirs = dws_directives_read (texts)))
+        dws_error_nomem (&call->error);
+    else {
+        opts.directives = dirs;
+        result = dws_breakdown_apply (call->args[0],
+                                      call->args[1],
+                                      &opts,
+                                      &call->error);
+    }
+    ERRNO_SAFE (dws_directives_destroy (dirs));
+    return result;
 }
 
 static json_t *sizes (struct call *call)
 {
+    struct dws_directives *dirs;
     struct dws_sizes sizes;
     json_t *result;
 
-    dws_sizes_read (call->args[0], call->args[1], NULL, NULL, &sizes);
+    if (!(dirs = dws_directives_read (call->args[1]))) {
+        dws_error_nomem (&call->error);
+        return NULL;
+    }
+    dws_sizes_read (call->args[0], dirs, NULL, NULL, &sizes);
+    dws_directives_destroy (dirs);
     if (!(result = json_pack ("{s:{s:I s:I} s:{s:I s:I}}",
                               "job",
                                 "asked", (json_int_t)sizes.job.asked,

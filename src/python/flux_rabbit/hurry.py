@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from typing import Any
 
 from flux_k8s import names
@@ -17,9 +16,6 @@ from flux_rabbit.listing import waits_for
 
 Object = dict[str, Any]
 
-_COPY_OUT = re.compile(r"#DW\s+copy_out\s")
-_WORD = re.compile(r"(source|destination)=(\S+)")
-
 
 def lost(job: Object) -> list[str]:
     """What is not copied out if that is skipped now: "SOURCE -> DESTINATION"."""
@@ -28,12 +24,7 @@ def lost(job: Object) -> list[str]:
         return []
     if workflow["state"] == "DataOut" and workflow["ready"]:
         return []
-    result = []
-    for text in job.get("directives") or []:
-        if _COPY_OUT.match(text):
-            ends = {"source": "?", "destination": "?", **dict(_WORD.findall(text))}
-            result.append(f"{ends['source']} -> {ends['destination']}")
-    return result
+    return list(job.get("copy_out", ()))
 
 
 def _check(job: Object, number: int) -> None:

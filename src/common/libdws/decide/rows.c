@@ -7,7 +7,6 @@
 #include <stdio.h>
 
 #include "libdws/directive/command.h"
-#include "libdws/util/jsontext.h"
 #include "rows_private.h"
 
 /* Is there a workflow?
@@ -293,7 +292,6 @@ static bool spares (struct view *v)
 static void tell_skipped (struct view *v)
 {
     const struct dws_workflow *wf = v->wf;
-    json_t *directives;
     json_t *copies;
     json_t *copy;
     size_t index;
@@ -305,15 +303,13 @@ static void tell_skipped (struct view *v)
         || !(v->job->commands & DWS_COMMAND_COPY_OUT) || !v->job->directives
         || (wf->state == DWS_STATE_DATAOUT && wf->ready))
         return;
-    directives = dws_jsontext_get (v->job->directives);
-    copies = dws_commands_copied_out (directives);
+    copies = dws_commands_copied_out (v->job->directives);
     json_array_foreach (copies, index, copy) {
         if (len < sizeof (text))
             len += snprintf (text + len, sizeof (text) - len, "%s%s",
                              index > 0 ? ", " : "", json_string_value (copy));
     }
     json_decref (copies);
-    json_decref (directives);
     fail (v, NULL, "stage-out was ended by an exception, and this is not copied "
           "out: %s", text);
     if (v->out->count > 0)

@@ -4,14 +4,12 @@
  */
 
 #include <errno.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "libdws/util/duration.h"
 #include "command.h"
+#include "list_private.h"
 
 static const struct {
     const char *name;
@@ -26,59 +24,34 @@ static const struct {
     { "container", DWS_COMMAND_CONTAINER },
 };
 
-#define BLANKS " \t\n"
-
-/* The word behind the one at 's', "" at the end.
- */
-static const char *word_after (const char *s)
+unsigned int dws_command (const struct dws_directives *dirs, size_t index)
 {
-    s += strcspn (s, BLANKS);
-    return s + strspn (s, BLANKS);
-}
+    const char *name = dws_directives_command (dirs, index);
 
-/* Does the word at 's' consist of 'text'?
- */
-static bool is_word (const char *s, const char *text)
-{
-    size_t len = strlen (text);
-
-    return strcspn (s, BLANKS) == len && !strncmp (s, text, len);
-}
-
-unsigned int dws_command (const char *directive)
-{
-    const char *word = word_after (directive);
-
-    for (size_t i = 0; i < sizeof (commands) / sizeof (commands[0]); i++) {
-        if (is_word (directive, "#DW") && is_word (word, commands[i].name))
+    for (size_t i = 0; name && i < sizeof (commands) / sizeof (commands[0]); i++) {
+        if (!strcmp (name, commands[i].name))
             return commands[i].command;
     }
     return 0;
 }
 
-unsigned int dws_commands (json_t *directives)
+unsigned int dws_commands (const struct dws_directives *dirs)
 {
     unsigned int found = 0;
-    json_t *value;
-    size_t index;
 
-    json_array_foreach (directives, index, value) {
-        if (json_is_string (value))
-            found |= dws_command (json_string_value (value));
-    }
+    for (size_t i = 0; i < dws_directives_count (dirs); i++)
+        found |= dws_command (dirs, i);
     return found;
 }
 
 /* FNV-1a, with the end of each text in it.
  */
-uint64_t dws_commands_hash (json_t *directives)
+uint64_t dws_commands_hash (const struct dws_directives *dirs)
 {
     uint64_t h = 0xcbf29ce484222325ULL;
-    json_t *value;
-    size_t index;
 
-    json_array_foreach (directives, index, value) {
-        const char *s = json_is_string (value) ? json_string_value (value) : "";
+    for (size_t i = 0; i < dws_directives_count (dirs); i++) {
+        const char *s = dws_directives_text (dirs, i);
 
         do
             h = (h ^ (unsigned char)*s) * 0x100000001b3ULL;
@@ -87,46 +60,21 @@ uint64_t dws_commands_hash (json_t *directives)
     return h;
 }
 
-const char *dws_command_arg (const char *directive,
-                             const char *key,
-                             char *buf,
-                             size_t size)
-{
-    size_t len = strlen (key);
-    const char *word = word_after (word_after (directive));
-
-    for (; *word; word = word_after (word)) {
-        if (!strncmp (word, key, len) && word[len] == '=') {
-            const char *value = word + len + 1;
-
-            snprintf (buf, size, "%.*s", (int)strcspn (value, BLANKS), value);
-            return buf;
-        }
-    }
-    return NULL;
-}
-
-json_t *dws_commands_copied_out (json_t *directives)
+json_t *dws_commands_copied_out (const struct dws_directives *dirs)
 {
     json_t *array = json_array ();
-    json_t *value;
-    size_t index;
-    char source[PATH_MAX];
-    char destination[PATH_MAX];
 
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
+    for (size_t i = 0; array && i < dws_directives_count (dirs); i++) {
+        const char *source = dws_directives_arg (dirs, i, "source");
+        const char *destination = dws_directives_arg (dirs, i, "destination");
 
-        if (!s || dws_command (s) != DWS_COMMAND_COPY_OUT
-            || !dws_command_arg (s, "source", source, sizeof (source))
-            || !dws_command_arg (s, "destination", destination,
-                                 sizeof (destination)))
+        if (dws_command (dirs, i) != DWS_COMMAND_COPY_OUT || !source
+            || !destination)
             continue;
         if (json_array_append_new (array, json_sprintf ("%s -> %s", source,
                                                         destination)) < 0) {
             json_decref (array);
             array = NULL;
-            break;
         }
     }
     if (!array)
@@ -134,64 +82,57 @@ json_t *dws_commands_copied_out (json_t *directives)
     return array;
 }
 
-double dws_command_lifetime (const char *directive)
+const char *dws_command_persistent (const struct dws_directives *dirs, size_t index)
 {
-    char buf[64];
+    unsigned int named = DWS_COMMAND_CREATE_PERSISTENT
+        | DWS_COMMAND_DESTROY_PERSISTENT | DWS_COMMAND_PERSISTENTDW;
+
+    if (!(dws_command (dirs, index) & named))
+        return NULL;
+    return dws_directives_arg (dirs, index, "name");
+}
+
+double dws_command_lifetime (const struct dws_directives *dirs, size_t index)
+{
+    const char *value = dws_directives_arg (dirs, index, DWS_LIFETIME_KEY);
     double seconds;
 
-    if (dws_command (directive) != DWS_COMMAND_CREATE_PERSISTENT
-        || !dws_command_arg (directive, DWS_LIFETIME_KEY, buf, sizeof (buf))
-        || dws_duration_parse (buf, &seconds) < 0
+    if (dws_command (dirs, index) != DWS_COMMAND_CREATE_PERSISTENT || !value
+        || dws_duration_parse (value, &seconds) < 0
         || !(seconds > 0.))
         return -1.;
     return seconds;
 }
 
-/* A copy without the words that are for Flux, or NULL.
- */
-static json_t *without_lifetime (const char *directive)
+static int remove_lifetime (struct dws_directive *dir)
 {
-    size_t len = strlen (DWS_LIFETIME_KEY);
-    char *text;
-    char *to;
-    json_t *o;
+    size_t kept = 0;
 
-    if (!(text = to = malloc (strlen (directive) + 2)))
-        return NULL;
-    *to = '\0';
-    for (const char *s = directive; *s; s = word_after (s)) {
-        size_t n = strcspn (s, BLANKS);
+    for (size_t i = 0; i < dir->nargs; i++) {
+        struct dws_arg *arg = &dir->args[i];
 
-        if (!strncmp (s, DWS_LIFETIME_KEY, len) && s[len] == '=')
-            continue;
-        to += sprintf (to, "%s%.*s", to > text ? " " : "", (int)n, s);
-    }
-    o = json_string (text);
-    free (text);
-    return o;
-}
-
-json_t *dws_commands_for_dws (json_t *directives, double *lifetime)
-{
-    json_t *array = json_array ();
-    json_t *value;
-    size_t index;
-
-    *lifetime = -1.;
-    json_array_foreach (directives, index, value) {
-        const char *s = json_is_string (value) ? json_string_value (value) : "";
-        double found = dws_command_lifetime (s);
-
-        if (found > 0.)
-            *lifetime = found;
-        if (json_array_append_new (array, found > 0. ? without_lifetime (s)
-                                                     : json_incref (value)) < 0) {
-            json_decref (array);
-            errno = ENOMEM;
-            return NULL;
+        if (strcmp (arg->key, DWS_LIFETIME_KEY) != 0)
+            dir->args[kept++] = *arg;
+        else {
+            free (arg->key);
+            free (arg->value);
         }
     }
-    if (!array)
-        errno = ENOMEM;
-    return array;
+    dir->nargs = kept;
+    return list_join_words (dir);
+}
+
+int dws_commands_take_lifetime (struct dws_directives *dirs, double *lifetime)
+{
+    *lifetime = -1.;
+    for (size_t i = 0; i < dirs->count; i++) {
+        double found = dws_command_lifetime (dirs, i);
+
+        if (found < 0.)
+            continue;
+        *lifetime = found;
+        if (remove_lifetime (&dirs->list[i]) < 0)
+            return -1;
+    }
+    return 0;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * The words of directives that have been parsed: "#DW command key=value ...",
- * as dws_directives_text() has them and as a workflow keeps them. Nothing is
- * checked here: who asks is past the point where a directive can be refused.
+ * What the commands of directives mean for the workload manager. A list that is NULL has
+ * no directives.
  */
 
 #ifndef LIBDWS_COMMAND_H
@@ -11,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <jansson.h>
+
+#include "directive.h"
 
 /* Bits, so that those of a job's directives go into one number.
  */
@@ -24,30 +25,26 @@ enum dws_command {
     DWS_COMMAND_CONTAINER = 1 << 6,
 };
 
-/* The command that a directive begins with, 0 if libdws knows no such command.
+/* The command of one directive, 0 if libdws knows no such command; and those of all
+ * directives, or-ed.
  */
-unsigned int dws_command (const char *directive);
+unsigned int dws_command (const struct dws_directives *dirs, size_t index);
+unsigned int dws_commands (const struct dws_directives *dirs);
 
-/* The commands of an array of directives, or-ed. 0 if 'directives' is no array.
+/* A number that tells lists of directives apart, by their texts.
  */
-unsigned int dws_commands (json_t *directives);
+uint64_t dws_commands_hash (const struct dws_directives *dirs);
 
-/* A number that tells arrays of directives apart.
+/* What the directives copy out: a new array of "SOURCE -> DESTINATION". Returns NULL
+ * with errno ENOMEM.
  */
-uint64_t dws_commands_hash (json_t *directives);
+json_t *dws_commands_copied_out (const struct dws_directives *dirs);
 
-/* The value of 'key' in a directive, copied to 'buf' and cut to fit, or NULL
- * if the key is not there or has no value.
+/* The name of the persistent file system that a directive creates, uses or destroys.
+ * It belongs to 'dirs'; a copy of it takes so many bytes. NULL for other commands.
  */
-const char *dws_command_arg (const char *directive,
-                             const char *key,
-                             char *buf,
-                             size_t size);
-
-/* What an array of directives has copied out: a new array of "SOURCE -> DESTINATION".
- * Returns NULL with errno ENOMEM.
- */
-json_t *dws_commands_copied_out (json_t *directives);
+#define DWS_PERSISTENT_NAME_SIZE 256
+const char *dws_command_persistent (const struct dws_directives *dirs, size_t index);
 
 /* How long a persistent file system is to be kept. DWS has no such key: this is for
  * Flux alone.
@@ -55,13 +52,14 @@ json_t *dws_commands_copied_out (json_t *directives);
 #define DWS_LIFETIME_KEY "expires"
 
 /* How long the directive wants its file system to be kept (s): INFINITY for one that
- * is never to go, or -1 if it does not say.
+ * never expires, or -1 if it does not say.
  */
-double dws_command_lifetime (const char *directive);
+double dws_command_lifetime (const struct dws_directives *dirs, size_t index);
 
-/* The directives as DWS is to see them: a new array without these words. '*lifetime'
- * is set to what they say, -1 if none does. Returns NULL with errno ENOMEM.
+/* Take the lifetime, which DWS does not know, out of the directives: they are then as
+ * DWS is to have them. '*lifetime' is set to what they said, -1 if none did. Fails with
+ * ENOMEM.
  */
-json_t *dws_commands_for_dws (json_t *directives, double *lifetime);
+int dws_commands_take_lifetime (struct dws_directives *dirs, double *lifetime);
 
 #endif /* !LIBDWS_COMMAND_H */

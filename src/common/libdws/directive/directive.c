@@ -14,17 +14,8 @@
 #include "libutil/errno_safe.h"
 #include "directive.h"
 #include "grammar_private.h"
+#include "list_private.h"
 #include "structure_private.h"
-
-struct dws_directives {
-    struct dws_directive *list;
-    size_t count;
-    size_t alloc;
-    size_t limit;
-    size_t line;          // of 'dw', presets have none of their own
-    char **warnings;
-    size_t warning_count;
-};
 
 /* Where the parser stands within one string of 'dw' or of a preset.
  */
@@ -32,6 +23,7 @@ struct parser {
     struct dws_directives *dirs;
     json_t *presets;      // NULL within a preset: they do not nest
     const char *preset;   // name of the preset being read, or NULL
+    size_t limit;         // of directives
     bool open;            // the last directive may still grow
     bool continued;       // the last line ended in a backslash
     bool commented;       // there was a comment
@@ -52,106 +44,6 @@ static int parse_text (struct parser *parent,
                        json_t *presets,
                        const char *preset,
                        json_t *value);
-
-void dws_directives_destroy (struct dws_directives *dirs)
-{
-    if (dirs) {
-        ERRNO_SAFE_BLOCK;
-        for (size_t i = 0; i < dirs->count; i++) {
-            struct dws_directive *dir = &dirs->list[i];
-
-            for (size_t j = 0; j < dir->nargs; j++) {
-                free (dir->args[j].key);
-                free (dir->args[j].value);
-            }
-            free (dir->args);
-            free (dir->command);
-            free (dir->text);
-        }
-        free (dirs->list);
-        for (size_t i = 0; i < dirs->warning_count; i++)
-            free (dirs->warnings[i]);
-        free (dirs->warnings);
-        free (dirs);
-    }
-}
-
-static int begin_directive (struct dws_directives *dirs)
-{
-    struct dws_directive *dir;
-
-    if (dirs->count == dirs->alloc) {
-        size_t alloc = dirs->alloc ? dirs->alloc * 2 : 4;
-
-        if (!(dir = realloc (dirs->list, alloc * sizeof (*dir))))
-            return -1;
-        dirs->list = dir;
-        dirs->alloc = alloc;
-    }
-    dir = &dirs->list[dirs->count];
-    memset (dir, 0, sizeof (*dir));
-    if (!(dir->text = strdup ("#DW")))
-        return -1;
-    dir->line = dirs->line;
-    dirs->count++;
-    return 0;
-}
-
-static int append_text (struct dws_directive *dir,
-                        const char *word,
-                        size_t len)
-{
-    size_t used = strlen (dir->text);
-    char *text;
-
-    if (!(text = realloc (dir->text, used + len + 2)))
-        return -1;
-    text[used] = ' ';
-    memcpy (text + used + 1, word, len);
-    text[used + 1 + len] = '\0';
-    dir->text = text;
-    return 0;
-}
-
-static int append_arg (struct dws_directive *dir,
-                       const char *word,
-                       size_t len,
-                       size_t line)
-{
-    const char *eq = memchr (word, '=', len);
-    struct dws_arg *args;
-    struct dws_arg *arg;
-
-    if (!(args = realloc (dir->args, (dir->nargs + 1) * sizeof (*args))))
-        return -1;
-    dir->args = args;
-    arg = &args[dir->nargs];
-    arg->value = NULL;
-    arg->line = line;
-    if (!(arg->key = strndup (word, eq ? (size_t)(eq - word) : len)))
-        return -1;
-    if (eq && !(arg->value = strndup (eq + 1, word + len - eq - 1))) {
-        free (arg->key);
-        return -1;
-    }
-    dir->nargs++;
-    return 0;
-}
-
-/* The first word of a directive is its command, the others are arguments.
- */
-static int append_word (struct dws_directives *dirs,
-                        const char *word,
-                        size_t len)
-{
-    struct dws_directive *dir = &dirs->list[dirs->count - 1];
-
-    if (append_text (dir, word, len) < 0)
-        return -1;
-    if (!dir->command)
-        return (dir->command = strndup (word, len)) ? 0 : -1;
-    return append_arg (dir, word, len, dirs->line);
-}
 
 /* DWS has more white space than that, all of which is refused (check_unseen).
  */
@@ -256,13 +148,13 @@ static int parse_words (struct parser *p, const char *s, const char *end)
             if (p->continued)
                 return FAULT (p,
                               "ends in '\\', but what follows is a new #DW");
-            if (p->dirs->count >= p->dirs->limit)
+            if (p->dirs->count >= p->limit)
                 return dws_error (p->error,
                                   EINVAL,
                                   "there are more than %zu directives, which"
                                   " is the limit",
-                                  p->dirs->limit);
-            if (begin_directive (p->dirs) < 0)
+                                  p->limit);
+            if (list_begin_directive (p->dirs) < 0)
                 return dws_error_nomem (p->error);
             p->open = true;
         }
@@ -285,7 +177,7 @@ static int parse_words (struct parser *p, const char *s, const char *end)
         else if (p->dirs->list[p->dirs->count - 1].nargs >= DWS_MAX_WORDS) {
             return FAULT (p, "has more than %d words", DWS_MAX_WORDS);
         }
-        else if (append_word (p->dirs, s, len) < 0) {
+        else if (list_append_word (p->dirs, s, len) < 0) {
             return dws_error_nomem (p->error);
         }
         p->continued = false;
@@ -416,6 +308,7 @@ static int parse_text (struct parser *parent,
         .dirs = parent->dirs,
         .presets = presets,
         .preset = preset,
+        .limit = parent->limit,
         .error = parent->error,
     };
     size_t first = p.dirs->count;
@@ -467,21 +360,6 @@ static int check_size (json_t *dw, int limit, dws_error_t *error)
     return 0;
 }
 
-static int add_warning (void *arg, const char *text)
-{
-    struct dws_directives *dirs = arg;
-    size_t n = dirs->warning_count;
-    char **list;
-
-    if (!(list = realloc (dirs->warnings, (n + 1) * sizeof (*list))))
-        return -1;
-    dirs->warnings = list;
-    if (!(list[n] = strdup (text)))
-        return -1;
-    dirs->warning_count++;
-    return 0;
-}
-
 struct dws_directives *dws_directives_parse_where (
     json_t *dw,
     json_t *presets,
@@ -495,13 +373,13 @@ struct dws_directives *dws_directives_parse_where (
     *where = (struct dws_directive_where){ 0 };
     if (!limits)
         limits = &dws_directive_limits_max;
+    top.limit = limits->count;
     if (check_size (dw, limits->bytes, error) < 0)
         return NULL;
-    if (!(dirs = calloc (1, sizeof (*dirs)))) {
+    if (!(dirs = list_create ())) {
         dws_error_nomem (error);
         return NULL;
     }
-    dirs->limit = limits->count;
     top.dirs = dirs;
     if (parse_text (&top, presets, NULL, dw) < 0) {
         where->line = dirs->line;
@@ -513,9 +391,13 @@ struct dws_directives *dws_directives_parse_where (
         goto error;
     }
     for (size_t i = 0; i < dirs->count; i++) {
+        if (list_join_words (&dirs->list[i]) < 0) {
+            dws_error_nomem (error);
+            goto error;
+        }
         if (grammar_check_directive (&dirs->list[i],
                                      i,
-                                     add_warning,
+                                     list_add_warning,
                                      dirs,
                                      &where->line,
                                      error) < 0)
@@ -539,73 +421,6 @@ struct dws_directives *dws_directives_parse (
     struct dws_directive_where where;
 
     return dws_directives_parse_where (dw, presets, limits, &where, error);
-}
-
-size_t dws_directives_count (const struct dws_directives *dirs)
-{
-    return dirs->count;
-}
-
-const char *dws_directives_text (const struct dws_directives *dirs,
-                                 size_t index)
-{
-    return index < dirs->count ? dirs->list[index].text : NULL;
-}
-
-const char *dws_directives_command (const struct dws_directives *dirs,
-                                    size_t index)
-{
-    return index < dirs->count ? dirs->list[index].command : NULL;
-}
-
-const char *dws_directives_arg (const struct dws_directives *dirs,
-                                size_t index,
-                                const char *key)
-{
-    if (index >= dirs->count)
-        return NULL;
-    return grammar_arg (&dirs->list[index], key);
-}
-
-size_t dws_directives_line (const struct dws_directives *dirs, size_t index)
-{
-    return index < dirs->count ? dirs->list[index].line : 0;
-}
-
-const char *dws_directives_key (const struct dws_directives *dirs,
-                                size_t index,
-                                size_t n)
-{
-    if (index >= dirs->count || n >= dirs->list[index].nargs)
-        return NULL;
-    return dirs->list[index].args[n].key;
-}
-
-size_t dws_directives_warning_count (const struct dws_directives *dirs)
-{
-    return dirs->warning_count;
-}
-
-const char *dws_directives_warning (const struct dws_directives *dirs,
-                                    size_t index)
-{
-    return index < dirs->warning_count ? dirs->warnings[index] : NULL;
-}
-
-json_t *dws_directives_encode (const struct dws_directives *dirs)
-{
-    json_t *array = json_array ();
-
-    for (size_t i = 0; array && i < dirs->count; i++) {
-        if (json_array_append_new (array,
-                                   json_string (dirs->list[i].text)) < 0) {
-            json_decref (array);
-            array = NULL;
-        }
-    }
-    if (!array)
-        errno = ENOMEM;
-    return array;
 }
 
 int dws_directives_fill (struct dws_directives *dirs, const char *user,

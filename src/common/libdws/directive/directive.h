@@ -89,6 +89,8 @@ int dws_directives_variables (const struct dws_directives *dirs);
 int dws_directives_fill (struct dws_directives *dirs, const char *user,
                          const char *id, dws_error_t *error);
 
+/* 0 if 'dirs' is NULL.
+ */
 size_t dws_directives_count (const struct dws_directives *dirs);
 
 /* These return strings that belong to 'dirs', or NULL when 'index' is out of
@@ -119,6 +121,14 @@ const char *dws_directives_key (const struct dws_directives *dirs,
 size_t dws_directives_warning_count (const struct dws_directives *dirs);
 const char *dws_directives_warning (const struct dws_directives *dirs,
                                     size_t index);
+
+/* The same list of texts that have been checked, as dws_directives_encode() and DWS keep
+ * them: a JSON array of strings, NULL for none. Words are separated by blanks, tabs and
+ * newlines; texts stay as they are. What is no string, or has no "#DW" in front, is a
+ * directive without a command. Nothing is checked: who asks is past the point where a
+ * directive can be refused. Returns NULL with errno ENOMEM.
+ */
+struct dws_directives *dws_directives_read (json_t *texts);
 
 /* The texts as a new JSON array of strings. Parsing the result again gives
  * the same list. Returns NULL with errno ENOMEM.

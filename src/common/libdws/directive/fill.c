@@ -11,32 +11,6 @@
 #include "grammar_private.h"
 #include "path_private.h"
 
-/* The words of a directive, joined by single blanks.
- */
-static char *join_words (const struct dws_directive *dir)
-{
-    size_t size = strlen ("#DW ") + strlen (dir->command) + 1;
-    char *text;
-    char *to;
-
-    for (size_t i = 0; i < dir->nargs; i++) {
-        const struct dws_arg *arg = &dir->args[i];
-
-        size += strlen (arg->key) + strlen (arg->value ? arg->value : "") + 2;
-    }
-    if (!(text = malloc (size)))
-        return NULL;
-    to = stpcpy (stpcpy (text, "#DW "), dir->command);
-    for (size_t i = 0; i < dir->nargs; i++) {
-        const struct dws_arg *arg = &dir->args[i];
-
-        to = stpcpy (stpcpy (to, " "), arg->key);
-        if (arg->value)
-            to = stpcpy (stpcpy (to, "="), arg->value);
-    }
-    return text;
-}
-
 int directive_variables (const struct dws_directive *dir)
 {
     int found = 0;
@@ -52,7 +26,6 @@ int directive_fill (struct dws_directive *dir, size_t index, const char *user,
                     const char *id, dws_error_t *error)
 {
     bool changed = false;
-    char *text;
 
     for (size_t i = 0; i < dir->nargs; i++) {
         struct dws_arg *arg = &dir->args[i];
@@ -68,11 +41,7 @@ int directive_fill (struct dws_directive *dir, size_t index, const char *user,
         arg->value = filled;
         changed = true;
     }
-    if (changed) {
-        if (!(text = join_words (dir)))
-            return dws_error_nomem (error);
-        free (dir->text);
-        dir->text = text;
-    }
+    if (changed && list_join_words (dir) < 0)
+        return dws_error_nomem (error);
     return 0;
 }

@@ -107,15 +107,6 @@ struct check {
                (c)->index + 1,                                              \
                ##__VA_ARGS__)
 
-const char *grammar_arg (const struct dws_directive *dir, const char *key)
-{
-    for (size_t i = 0; i < dir->nargs; i++) {
-        if (strcmp (dir->args[i].key, key) == 0)
-            return dir->args[i].value ? dir->args[i].value : "";
-    }
-    return NULL;
-}
-
 static void join (char *buf, size_t size, const char *word)
 {
     size_t used = strlen (buf);
@@ -581,7 +572,7 @@ int grammar_check_directive (const struct dws_directive *dir,
     *line = dir->line;
     for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
         if (rule->keys[i].required
-            && !grammar_arg (dir, rule->keys[i].key))
+            && !list_arg (dir, rule->keys[i].key))
             return FAULT (&c,
                           "%s lacks '%s=': add %s=%s",
                           rule->command,

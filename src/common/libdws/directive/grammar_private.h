@@ -11,20 +11,7 @@
 #include <stddef.h>
 
 #include "libdws/util/error.h"
-
-struct dws_arg {
-    char *key;
-    char *value;          // NULL for a bare key
-    size_t line;          // of the text that is parsed, from 1
-};
-
-struct dws_directive {
-    char *text;
-    char *command;
-    struct dws_arg *args;
-    size_t nargs;
-    size_t line;          // that of its "#DW"
-};
+#include "list_private.h"
 
 /* Called once for each thing that is passed on unknown. Returns -1 with
  * errno set on failure.
@@ -40,10 +27,6 @@ int grammar_check_directive (const struct dws_directive *dir,
                              void *arg,
                              size_t *line,
                              dws_error_t *error);
-
-/* Value of 'key', "" for a bare key, NULL if it is not there.
- */
-const char *grammar_arg (const struct dws_directive *dir, const char *key);
 
 /* Is the value of 'arg' a path (path_private.h)? 'dir' has been checked.
  */

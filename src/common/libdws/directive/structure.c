@@ -47,7 +47,7 @@ static int find_named (const struct list *l,
         size_t j = 0;
 
         if (!is_command (&l->dirs[i], command)
-            || !(s = grammar_arg (&l->dirs[i], "name"))
+            || !(s = list_arg (&l->dirs[i], "name"))
             || strlen (s) != len)
             continue;
         while (j < len
@@ -64,7 +64,7 @@ static int check_unique (const struct list *l, size_t i)
     static const char *commands[] = {
         "jobdw", "create_persistent", "destroy_persistent",
     };
-    const char *name = grammar_arg (&l->dirs[i], "name");
+    const char *name = list_arg (&l->dirs[i], "name");
 
     for (size_t k = 0; k < 3; k++) {
         int first;
@@ -112,7 +112,7 @@ static int check_path (const struct list *l, size_t i, const char *key)
         { "$DW_JOB_", "jobdw" },
         { "$DW_PERSISTENT_", "persistentdw" },
     };
-    const char *path = grammar_arg (&l->dirs[i], key);
+    const char *path = list_arg (&l->dirs[i], key);
 
     if (!path || *path == '/')
         return 0;
@@ -143,7 +143,7 @@ static int check_path (const struct list *l, size_t i, const char *key)
                           len > 60 ? 60 : (int)len,
                           path + skip);
         }
-        type = grammar_arg (&l->dirs[decl], "type");
+        type = list_arg (&l->dirs[decl], "type");
         if (type && strcmp (type, "raw") == 0)
             return FAULT (l,
                           i,
@@ -160,8 +160,8 @@ static int check_path (const struct list *l, size_t i, const char *key)
  */
 static int check_ends (const struct list *l, size_t i)
 {
-    const char *source = grammar_arg (&l->dirs[i], "source");
-    const char *destination = grammar_arg (&l->dirs[i], "destination");
+    const char *source = list_arg (&l->dirs[i], "source");
+    const char *destination = list_arg (&l->dirs[i], "destination");
 
     if (!source || !destination || *source == '$' || *destination == '$')
         return 0;
@@ -195,7 +195,7 @@ static int check_container_arg (const struct list *l,
                       arg->key,
                       arg->value,
                       command);
-    type = grammar_arg (&l->dirs[decl], "type");
+    type = list_arg (&l->dirs[decl], "type");
     if (type && strcmp (type, "xfs") == 0)
         return FAULT (l,
                       i,

@@ -50,16 +50,13 @@ static bool is_text (const char *text, const char *wanted)
 /* Directives
  */
 
-static size_t count_mounted (json_t *directives)
+static size_t count_mounted (const struct dws_directives *dirs)
 {
     const unsigned int mounted = DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW;
     size_t count = 0;
-    json_t *value;
-    size_t index;
 
-    json_array_foreach (directives, index, value) {
-        if (json_is_string (value)
-            && (dws_command (json_string_value (value)) & mounted))
+    for (size_t i = 0; i < dws_directives_count (dirs); i++) {
+        if ((dws_command (dirs, i) & mounted))
             count++;
     }
     return count;
@@ -67,31 +64,31 @@ static size_t count_mounted (json_t *directives)
 
 /* With such a daemon users start data movements themselves.
  */
-static bool has_requires (json_t *directives)
+static bool has_requires (const struct dws_directives *dirs)
 {
-    json_t *value;
-    size_t index;
-    char buf[64];
-
-    json_array_foreach (directives, index, value) {
-        if (json_is_string (value)
-            && dws_command_arg (json_string_value (value), "requires", buf,
-                                sizeof (buf)))
+    for (size_t i = 0; i < dws_directives_count (dirs); i++) {
+        if (dws_directives_arg (dirs, i, "requires"))
             return true;
     }
     return false;
 }
 
-static void read_directives (struct dws_workflow *wf, json_t *directives)
+static int read_directives (struct dws_workflow *wf, json_t *texts)
 {
-    unsigned int commands = dws_commands (directives);
+    struct dws_directives *dirs;
+    unsigned int commands;
 
-    wf->directives_hash = dws_commands_hash (directives);
+    if (!(dirs = dws_directives_read (texts)))
+        return -1;
+    commands = dws_commands (dirs);
+    wf->directives_hash = dws_commands_hash (dirs);
     wf->destroys = (commands & DWS_COMMAND_DESTROY_PERSISTENT) != 0;
     wf->containers = (commands & DWS_COMMAND_CONTAINER) != 0;
-    wf->mounts = count_mounted (directives);
+    wf->mounts = count_mounted (dirs);
     wf->moves = wf->containers || (commands & DWS_COMMAND_COPY_OUT)
-                || has_requires (directives);
+                || has_requires (dirs);
+    dws_directives_destroy (dirs);
+    return 0;
 }
 
 /* Scalars
@@ -313,7 +310,11 @@ struct dws_workflow *dws_workflow_decode (json_t *o, const char *instance,
     wf->breakdown_count = json_array_size (refs);
     set_marks (wf, o, instance);
     set_status (wf, o, drivers);
-    read_directives (wf, array_in (o, "directives"));
+    if (read_directives (wf, array_in (o, "directives")) < 0) {
+        dws_error_nomem (error);
+        dws_workflow_destroy (wf);
+        wf = NULL;
+    }
 done:
     ERRNO_SAFE (free (env_text));
     ERRNO_SAFE (free (refs_text));

@@ -44,7 +44,7 @@ void dws_job_destroy (struct dws_job *job)
 {
     if (job) {
         ERRNO_SAFE_BLOCK;
-        free (job->directives);
+        dws_directives_destroy (job->directives);
         free (job->group);
         free (job->bank);
         free (job->queue);
@@ -117,8 +117,6 @@ static struct dws_job *decode_checked (json_t *o, const char *key_id,
     json_int_t id = 0;
     json_int_t userid = 0;
     json_t *directives = NULL;
-    json_t *for_dws = NULL;
-    double lifetime;
     json_t *resources = NULL;
     int tolerance = 0;
     const char *group = NULL;
@@ -144,28 +142,25 @@ static struct dws_job *decode_checked (json_t *o, const char *key_id,
                        "first", &first,
                        "constraints", &constraints,
                        "waits", &waits);
-    if (!(for_dws = dws_commands_for_dws (directives, &lifetime))
-        || !(job = calloc (1, sizeof (*job)))
+    if (!(job = calloc (1, sizeof (*job)))
+        || !(job->directives = dws_directives_read (directives))
+        || dws_commands_take_lifetime (job->directives, &job->lifetime) < 0
         || (group && !(job->group = strdup (group)))
         || (bank && !(job->bank = strdup (bank)))
         || (queue && !(job->queue = strdup (queue)))
         || (rabbits && !(job->rabbits = strdup (rabbits)))
         || (near && !(job->near = strdup (near)))
         || dws_jsontext_set (&job->constraints, constraints) < 0
-        || dws_jsontext_set (&job->directives, for_dws) < 0
         || dws_jsontext_set (&job->resources, resources) < 0) {
         dws_job_destroy (job);
-        json_decref (for_dws);
         dws_error (error, ENOMEM, "out of memory");
         return NULL;
     }
     job->id = id;
     job->userid = userid;
     job->phase = phase;
-    job->lifetime = lifetime;
-    job->commands = dws_commands (for_dws);
-    job->directives_hash = dws_commands_hash (for_dws);
-    json_decref (for_dws);
+    job->commands = dws_commands (job->directives);
+    job->directives_hash = dws_commands_hash (job->directives);
     job->failure_tolerance = tolerance;
     job->first = first_decode (first);
     job->waits = waits;
@@ -233,7 +228,9 @@ static void take_over (char **text, char **fresh)
 
 void dws_job_update (struct dws_job *job, struct dws_job *fresh)
 {
-    take_over (&job->directives, &fresh->directives);
+    dws_directives_destroy (job->directives);
+    job->directives = fresh->directives;
+    fresh->directives = NULL;
     take_over (&job->resources, &fresh->resources);
     take_over (&job->group, &fresh->group);
     take_over (&job->bank, &fresh->bank);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <jansson.h>
 
+#include "libdws/directive/directive.h"
 #include "libdws/util/error.h"
 
 /* Where the job is, in the order in which it gets there.
@@ -42,8 +43,8 @@ struct dws_job {
     uint64_t id;
     uint32_t userid;
     enum dws_phase phase;
-    char *directives;           // JSON array of strings, presets expanded, as
-                                //  DWS is to see them, NULL if Flux has not told of the job
+    struct dws_directives *directives; // presets expanded, as DWS is to see
+                                //  them; NULL if Flux has not told of the job
     double lifetime;            // of the persistent file system that it
                                 //  makes (s), INFINITY: for ever, -1: the
                                 //  directives, which do not have it, did not say

@@ -18,8 +18,8 @@
 struct place {
     const char *prefix;         // DW_JOB or DW_PERSISTENT
     const char *path;
-    char name[WORD_SIZE];       // of the file system
-    char type[WORD_SIZE];       // "": the directive does not say
+    const char *name;           // of the file system
+    const char *type;           // NULL: the directive does not say
 };
 
 static int set_text (json_t *env, const char *key, const char *value)
@@ -76,33 +76,30 @@ static int add_place (json_t *env, const struct place *place)
     if (set_text (env, key, place->path) < 0
         || append_to_list (env, place) < 0)
         return -1;
-    if (!*place->type)
+    if (!place->type)
         return 0;
     make_key (place, place->type, true, key);
     return json_object_get (env, key) ? 0 : set_text (env, key, place->path);
 }
 
-int dws_places_complete (json_t *env, json_t *directives, json_t *places)
+int dws_places_complete (json_t *env, const struct dws_directives *directives,
+                         json_t *places)
 {
-    json_t *value;
-    size_t index;
-
-    json_array_foreach (directives, index, value) {
-        const char *directive = json_string_value (value);
-        unsigned int command = directive ? dws_command (directive) : 0;
+    for (size_t i = 0; i < dws_directives_count (directives); i++) {
+        unsigned int command = dws_command (directives, i);
         struct place place = { .prefix = "DW_JOB" };
         char number[32];
 
-        snprintf (number, sizeof (number), "%zu", index);
+        snprintf (number, sizeof (number), "%zu", i);
         place.path = json_string_value (json_object_get (places, number));
-        if (!place.path
-            || !(command & (DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW))
-            || !dws_command_arg (directive, "name", place.name, WORD_SIZE))
+        place.name = dws_directives_arg (directives, i, "name");
+        if (!place.path || !place.name
+            || !(command & (DWS_COMMAND_JOBDW | DWS_COMMAND_PERSISTENTDW)))
             continue;
         if (command == DWS_COMMAND_PERSISTENTDW)
             place.prefix = "DW_PERSISTENT";
         else
-            (void)dws_command_arg (directive, "type", place.type, WORD_SIZE);
+            place.type = dws_directives_arg (directives, i, "type");
         if (add_place (env, &place) < 0)
             return -1;
     }

@@ -9,10 +9,12 @@
 
 #include <jansson.h>
 
-/* Add to 'env' what NNF would have set for those 'directives' (an array of strings)
- * that have no variable of their own, by 'places' (dws_mounts_places()). Fails with
- * ENOMEM.
+#include "libdws/directive/directive.h"
+
+/* Add to 'env' what NNF would have set for those directives that have no variable of
+ * their own, by 'places' (dws_mounts_places()). Fails with ENOMEM.
  */
-int dws_places_complete (json_t *env, json_t *directives, json_t *places);
+int dws_places_complete (json_t *env, const struct dws_directives *directives,
+                         json_t *places);
 
 #endif /* !LIBDWS_PLACES_H */

@@ -13,7 +13,7 @@
 #include "allocset_private.h"
 #include "breakdown.h"
 #include "shape_private.h"
-#include "sizes_private.h"
+#include "sizes.h"
 
 /* GiB of each allocation of a set that has 'count' of them, rounded up.
  */

@@ -10,13 +10,15 @@
 #include <stdint.h>
 #include <jansson.h>
 
+#include "libdws/directive/directive.h"
 #include "libdws/util/error.h"
 
 struct dws_breakdown_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: as NNF makes it)
     json_t *maximums;     // borrowed: [rabbit.policy.maximums], a map of
                           // file system type to GiB per node (sizes.h), or NULL
-    json_t *directives;   // borrowed: for the texts of these, or NULL
+    const struct dws_directives *directives; // borrowed: for the texts of these,
+                          // or NULL
     int64_t rabbit_bytes; // the most that a job can have of one rabbit
                           // (0: not known)
     bool anywhere;        // sets of AllocateAcrossServers and

@@ -8,9 +8,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/directive/command.h"
 #include "libutil/errno_safe.h"
 #include "allocset_private.h"
 #include "first.h"
+#include "shape_private.h"
+
+const char *dws_first_fault (unsigned int commands, json_t *resources)
+{
+    const unsigned int good = DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN
+                            | DWS_COMMAND_COPY_OUT;
+    struct shape shape;
+
+    if (!(commands & DWS_COMMAND_JOBDW))
+        return "there is no jobdw directive";
+    if ((commands & ~good))
+        return "only jobdw, copy_in and copy_out can be in a job that has its data"
+               " before it has nodes";
+    if (shape_read (&shape, resources, NULL) < 0)
+        return "a job that has its data before it has nodes must ask for a number of"
+               " nodes";
+    if (shape.chassis)
+        return "a job that has its data before it has nodes cannot ask for chassis";
+    return NULL;
+}
 
 struct candidate {
     const char *name;

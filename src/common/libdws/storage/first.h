@@ -14,6 +14,11 @@
 #include "libdws/util/error.h"
 #include "allocation.h"
 
+/* Why a job with these commands (enum dws_command, or-ed) and resources (jobspec V1)
+ * cannot have its data before it has nodes: a text for the user, or NULL if it can.
+ */
+const char *dws_first_fault (unsigned int commands, json_t *resources);
+
 /* The nodes of an instance, as its scheduler sees them.
  */
 struct dws_pool;

@@ -3,12 +3,15 @@
  * See sizes.h. What an allocation takes is the arithmetic of drives.h.
  */
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "libdws/directive/command.h"
+#include "allocset_private.h"
 #include "drives.h"
-#include "sizes_private.h"
+#include "shape_private.h"
+#include "sizes.h"
 
 static int64_t add (int64_t a, int64_t b)
 {
@@ -20,17 +23,19 @@ static int64_t multiply (int64_t a, int64_t b)
     return __builtin_mul_overflow (a, b, &a) ? INT64_MAX : a;
 }
 
-bool sizes_foresee (struct alloc_set *set, const char *directive)
+/* What directive 'i' asks for, as a set of the type that the storage system makes of it.
+ * Returns false if that cannot be told.
+ */
+static bool foresee (struct alloc_set *set, const struct dws_directives *dirs,
+                     size_t i)
 {
     static const char *const types[] = { "xfs", "gfs2", "raw" };
-    char type[16];
-    char capacity[64];
+    const char *type = dws_directives_arg (dirs, i, "type");
+    const char *capacity = dws_directives_arg (dirs, i, "capacity");
 
-    if (!(dws_command (directive)
+    if (!(dws_command (dirs, i)
           & (DWS_COMMAND_JOBDW | DWS_COMMAND_CREATE_PERSISTENT))
-        || !dws_command_arg (directive, "type", type, sizeof (type))
-        || !dws_command_arg (directive, "capacity", capacity,
-                             sizeof (capacity))
+        || !type || !capacity
         || dws_capacity_parse (capacity, &set->minimum) < 0
         || set->minimum == 0)
         return false;
@@ -39,9 +44,9 @@ bool sizes_foresee (struct alloc_set *set, const char *directive)
     if (strcmp (type, "lustre") == 0)
         return true;
     set->strategy = ALLOC_PER_COMPUTE;
-    for (size_t i = 0; i < sizeof (types) / sizeof (types[0]); i++) {
-        set->label = types[i];
-        if (strcmp (type, types[i]) == 0)
+    for (size_t n = 0; n < sizeof (types) / sizeof (types[0]); n++) {
+        set->label = types[n];
+        if (strcmp (type, types[n]) == 0)
             return true;
     }
     return false;
@@ -125,7 +130,7 @@ static void add_taken (struct dws_sizes *sizes, int64_t bytes, int64_t nodes)
 }
 
 void dws_sizes_read (json_t *resources,
-                     json_t *directives,
+                     const struct dws_directives *directives,
                      json_t *breakdowns,
                      const char *type,
                      struct dws_sizes *sizes)
@@ -133,8 +138,6 @@ void dws_sizes_read (json_t *resources,
     struct breakdown_list *bl = NULL;
     struct shape shape;
     int64_t nodes;
-    size_t i;
-    json_t *value;
 
     *sizes = (struct dws_sizes){ 0 };
     if (shape_read (&shape, resources, NULL) < 0)
@@ -142,18 +145,16 @@ void dws_sizes_read (json_t *resources,
     nodes = multiply (shape.groups, shape.per_group);
     if (json_array_size (breakdowns) > 0)
         bl = breakdown_list_create (breakdowns, NULL);
-    json_array_foreach (directives, i, value) {
+    for (size_t i = 0; i < dws_directives_count (directives); i++) {
         struct alloc_set set = { 0 };
 
-        if (!json_is_string (value)
-            || !sizes_foresee (&set, json_string_value (value))
-            || !has_type (&set, type))
+        if (!foresee (&set, directives, i) || !has_type (&set, type))
             continue;
         add_asked (sizes, asked_by (&set, &shape), nodes);
         if (!bl)
             add_taken (sizes, taken_by (&set, &shape), nodes);
     }
-    for (i = 0; bl && i < bl->count; i++) {
+    for (size_t i = 0; bl && i < bl->count; i++) {
         for (size_t j = 0; j < bl->list[i].nsets; j++) {
             const struct alloc_set *set = &bl->list[i].sets[j];
 

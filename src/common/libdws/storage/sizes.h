@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "libdws/directive/capacity.h"
+#include "libdws/directive/directive.h"
 
 struct dws_size {
     int64_t asked;
@@ -23,8 +24,8 @@ struct dws_sizes {
     struct dws_size node;       // on each of them; what nodes share in equal parts
 };
 
-/* Fill in the sizes of a job with these resources and directives (an array, as
- * dws_directives_encode() has them), or with 'type' (NULL: any) of what has that type.
+/* Fill in the sizes of a job with these resources and directives (NULL: none), or with
+ * 'type' (NULL: any) of what has that type.
  * Resources that dws_breakdown_apply() would refuse count as one node. Without
  * 'breakdowns', or memory, what profiles add is not known, and not in it.
  *
@@ -32,7 +33,7 @@ struct dws_sizes {
  * 64 KiB an allocation when storage is laid out. dws_drives_taken() is exact then.
  */
 void dws_sizes_read (json_t *resources,
-                     json_t *directives,
+                     const struct dws_directives *directives,
                      json_t *breakdowns,
                      const char *type,
                      struct dws_sizes *sizes);

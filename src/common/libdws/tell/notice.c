@@ -10,7 +10,6 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/util/hosts.h"
-#include "libdws/util/jsontext.h"
 #include "notice.h"
 
 static const char *date_of (double t, char buf[32])
@@ -77,13 +76,11 @@ json_t *dws_notice_stage_out (const struct dws_job *job,
                               double until,
                               double now)
 {
-    json_t *directives = job->directives ? dws_jsontext_get (job->directives)
-                                         : NULL;
     char date[32];
     json_t *o;
 
     o = make_notice (until > 0. ? DWS_NOTICE_FAILED : DWS_NOTICE_LOST,
-                     f58, job->userid, dws_commands_copied_out (directives),
+                     f58, job->userid, dws_commands_copied_out (job->directives),
                      by_rabbit, until, until > 0.
         ? json_sprintf ("The data of job %s was not staged out: %s. It is kept until "
                         "%s; to have it tried again: flux rabbit retry %s",
@@ -96,7 +93,6 @@ json_t *dws_notice_stage_out (const struct dws_job *job,
         errno = ENOMEM;
         o = NULL;
     }
-    json_decref (directives);
     return o;
 }
 

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "libdws/directive/command.h"
 #include "libdws/facts/workflow.h"
 #include "libdws/util/timestamp.h"
 #include "persistent.h"
@@ -103,15 +102,4 @@ json_t *dws_persistent_describe (json_t *object)
 nomem:
     errno = ENOMEM;
     return NULL;
-}
-
-const char *dws_persistent_name (const char *directive,
-                                 char buf[DWS_PERSISTENT_NAME_SIZE])
-{
-    unsigned int named = DWS_COMMAND_CREATE_PERSISTENT
-        | DWS_COMMAND_DESTROY_PERSISTENT | DWS_COMMAND_PERSISTENTDW;
-
-    if (!(dws_command (directive) & named))
-        return NULL;
-    return dws_command_arg (directive, "name", buf, DWS_PERSISTENT_NAME_SIZE);
 }

@@ -18,11 +18,4 @@
  */
 json_t *dws_persistent_describe (json_t *object);
 
-/* The name that the directive creates, uses or destroys, copied to 'buf', or
- * NULL if it is of another kind.
- */
-#define DWS_PERSISTENT_NAME_SIZE 256
-const char *dws_persistent_name (const char *directive,
-                                 char buf[DWS_PERSISTENT_NAME_SIZE]);
-
 #endif /* !LIBDWS_PERSISTENT_H */

@@ -16,6 +16,7 @@
 #include "libdws/util/hosts.h"
 #include "libdws/facts/servers.h"
 #include "libdws/config/config.h"
+#include "libdws/directive/command.h"
 #include "libdws/directive/directive.h"
 #include "libdws/facts/mounts.h"
 #include "libdws/facts/workflow.h"
@@ -202,6 +203,8 @@ static int op_topology (struct fixture *f, dws_error_t *e)
 static int op_directives (struct fixture *f, dws_error_t *e)
 {
     struct dws_directives *d = dws_directives_parse (f->dw, f->presets, NULL, e);
+    double lifetime;
+    json_t *texts;
     int rc;
 
     if (!d)
@@ -210,8 +213,16 @@ static int op_directives (struct fixture *f, dws_error_t *e)
         ERRNO_SAFE (dws_directives_destroy (d));
         return -1;
     }
-    strcpy (e->text, "encode has none");
-    rc = drop (dws_directives_encode (d));
+    strcpy (e->text, "encode and read have none");
+    texts = dws_directives_encode (d);
+    dws_directives_destroy (d);
+    if (!texts)
+        return -1;
+    d = dws_directives_read (texts);
+    rc = d ? dws_commands_take_lifetime (d, &lifetime) : -1;
+    ERRNO_SAFE (json_decref (texts));
+    if (rc == 0)
+        rc = drop (dws_commands_copied_out (d));
     dws_directives_destroy (d);
     return rc;
 }

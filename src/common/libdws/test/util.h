@@ -18,6 +18,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "libdws/directive/directive.h"
+
 /* Decode, or fail the test. NULL gives NULL.
  */
 static inline json_t *J (const char *text)
@@ -39,6 +41,18 @@ static inline json_t *J (const char *text)
         fail_msg ("%s: %s", error.text, copy);
     free (copy);
     return o;
+}
+
+/* The directives of an array of texts.
+ */
+static inline struct dws_directives *D (const char *text)
+{
+    json_t *texts = J (text);
+    struct dws_directives *dirs = dws_directives_read (texts);
+
+    assert_non_null (dirs);
+    json_decref (texts);
+    return dirs;
 }
 
 /* Compare, showing both sides where they differ. Takes neither.

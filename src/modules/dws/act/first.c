@@ -17,25 +17,17 @@
 #include "facts/config.h"
 #include "sched/pool.h"
 
-/* A job that asks for a number of nodes.
- */
-static bool asks_for_nodes (const struct job *job)
+static bool is_possible (const struct job *job)
 {
     json_t *resources = dws_jsontext_get (job->facts->resources);
-    const char *type = "";
-    bool ok;
+    bool ok = !dws_first_fault (job->facts->commands, resources);
 
-    (void)json_unpack (resources, "[{s:s}]", "type", &type);
-    ok = dws_breakdown_nodes (resources) < INT32_MAX
-        && strcmp (type, "chassis") != 0;
     json_decref (resources);
     return ok;
 }
 
 bool first_wanted (const struct job *job)
 {
-    const unsigned int good = DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN
-                            | DWS_COMMAND_COPY_OUT;
     const struct dws_job *facts = job->facts;
     enum dws_data_first site = job->ctx->config->data_first;
 
@@ -45,9 +37,7 @@ bool first_wanted (const struct job *job)
         return false;
     return (facts->first == DWS_FIRST_YES
             || (facts->commands & DWS_COMMAND_COPY_IN))
-        && (facts->commands & DWS_COMMAND_JOBDW)
-        && !(facts->commands & ~good)
-        && asks_for_nodes (job);
+        && is_possible (job);
 }
 
 int first_check (const struct job *job, dws_error_t *error)

@@ -34,7 +34,7 @@ json_t *object_workflow (const struct dws_job *job,
         dws_error (error, errno, "job id: %s", strerror (errno));
         return NULL;
     }
-    if (!(directives = dws_jsontext_get (job->directives))) {
+    if (!(directives = dws_directives_encode (job->directives))) {
         dws_error (error, errno, "directives: %s", strerror (errno));
         return NULL;
     }
@@ -123,20 +123,19 @@ json_t *object_child (const struct dws_workflow *wf, const char *name,
 }
 
 static int complete_env (json_t *env, const struct dws_workflow *wf,
-                         const char *directives)
+                         const struct dws_directives *directives)
 {
-    json_t *list = dws_jsontext_get (directives);
     json_t *places = dws_jsontext_get (wf->places);
     int rc = -1;
 
-    if (list && places)
-        rc = dws_places_complete (env, list, places);
+    if (places)
+        rc = dws_places_complete (env, directives, places);
     json_decref (places);
-    json_decref (list);
     return rc;
 }
 
-json_t *object_variables (const struct dws_workflow *wf, const char *directives)
+json_t *object_variables (const struct dws_workflow *wf,
+                          const struct dws_directives *directives)
 {
     json_t *env = NULL;
     json_t *variables;

@@ -41,10 +41,11 @@ json_t *command_computes (const struct dws_workflow *wf, const char *hosts,
 json_t *object_child (const struct dws_workflow *wf, const char *name,
                       const char *namespace);
 
-/* The variables of a workflow that may go to a job. 'directives' is JSON text, of use
- * where PreRun was forced ready. The token is not among them.
+/* The variables of a workflow that may go to a job. 'directives' are of use where PreRun
+ * was forced ready. The token is not among them.
  */
-json_t *object_variables (const struct dws_workflow *wf, const char *directives);
+json_t *object_variables (const struct dws_workflow *wf,
+                          const struct dws_directives *directives);
 
 /* Merge patches of a Storage: it gives no storage to new workflows, with the
  * reason and date that admins look for, and who did it (NULL: this module); and it

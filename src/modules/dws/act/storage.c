@@ -180,21 +180,18 @@ int storage_demand (struct job *job, bool staged, struct demand *demand,
         .anywhere = site_anywhere (job),
         .placed = staged,
         .total_bytes = storages_total (job->ctx->storages, config->topology),
+        .directives = job->facts->directives,
     };
     json_t *breakdowns;
-    json_t *directives = NULL;
     json_t *resources = NULL;
     int rc = 0;
 
     *demand = (struct demand){ 0 };
     if (!(breakdowns = all_breakdowns (job))
-        || !(directives = dws_jsontext_get (job->facts->directives))
         || !(resources = dws_jsontext_get (job->facts->resources))) {
         json_decref (breakdowns);
-        json_decref (directives);
         return dws_error (error, ENOMEM, "out of memory");
     }
-    opts.directives = directives;
     if (!(demand->units = dws_daemons_units (breakdowns, config->daemons,
                                              error))
         || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
@@ -206,7 +203,6 @@ int storage_demand (struct job *job, bool staged, struct demand *demand,
         rc = -1;
     }
     ERRNO_SAFE (json_decref (breakdowns));
-    ERRNO_SAFE (json_decref (directives));
     ERRNO_SAFE (json_decref (resources));
     return rc;
 }

@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "libdws/directive/command.h"
-#include "libdws/tell/persistent.h"
-#include "libdws/util/jsontext.h"
 #include "libutil/safelog.h"
 #include "agent/usage.h"
 #include "facts/jobs.h"
@@ -18,25 +16,18 @@
  */
 static bool creates (const struct job *job, const char *name)
 {
-    char buf[DWS_PERSISTENT_NAME_SIZE];
-    json_t *directives;
-    json_t *value;
-    size_t index;
-    bool found = false;
+    const struct dws_directives *directives = job->facts->directives;
 
-    if (job->facts->phase >= DWS_PHASE_GONE || !job->wf
-        || !(job->facts->commands & DWS_COMMAND_CREATE_PERSISTENT)
-        || !(directives = dws_jsontext_get (job->facts->directives)))
+    if (job->facts->phase >= DWS_PHASE_GONE || !job->wf)
         return false;
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
+    for (size_t i = 0; i < dws_directives_count (directives); i++) {
+        const char *made = dws_command_persistent (directives, i);
 
-        if (s && dws_command (s) == DWS_COMMAND_CREATE_PERSISTENT
-            && dws_persistent_name (s, buf) && !strcmp (buf, name))
-            found = true;
+        if (made && dws_command (directives, i) == DWS_COMMAND_CREATE_PERSISTENT
+            && !strcmp (made, name))
+            return true;
     }
-    json_decref (directives);
-    return found;
+    return false;
 }
 
 struct search {

@@ -13,6 +13,7 @@
 #include <flux/core.h>
 
 #include "libdws/decide/leases.h"
+#include "libdws/directive/command.h"
 #include "libdws/tell/persistent.h"
 #include "facts/jobs.h"
 

@@ -12,7 +12,6 @@
 
 #include "libdws/directive/command.h"
 #include "libdws/tell/persistent.h"
-#include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "base/worker.h"
 #include "facts/config.h"
@@ -302,19 +301,15 @@ int persistent_permitted (const struct dws_ctx *ctx,
 int persistent_each_named (const struct job *job,
                            persistent_named_f visit, void *arg)
 {
-    json_t *directives = dws_jsontext_get (job->facts->directives);
-    char name[DWS_PERSISTENT_NAME_SIZE];
-    json_t *value;
-    size_t index;
+    const struct dws_directives *directives = job->facts->directives;
     int rc = 0;
 
-    json_array_foreach (directives, index, value) {
-        const char *s = json_string_value (value);
+    for (size_t i = 0; rc == 0 && i < dws_directives_count (directives); i++) {
+        const char *name = dws_command_persistent (directives, i);
 
-        if (rc == 0 && s && dws_persistent_name (s, name))
-            rc = visit (dws_command (s), name, arg);
+        if (name)
+            rc = visit (dws_command (directives, i), name, arg);
     }
-    ERRNO_SAFE (json_decref (directives));
     return rc;
 }
 
@@ -357,21 +352,6 @@ struct question {
     dws_error_t *error;
 };
 
-/* The only directive of the job, as DWS is given it. Returns NULL without one, or
- * memory.
- */
-static json_t *create_directive (const struct job *job)
-{
-    json_t *directives = dws_jsontext_get (job->facts->directives);
-    double lifetime;
-    json_t *sent = dws_commands_for_dws (directives, &lifetime);
-    json_t *directive = json_incref (json_array_get (sent, 0));
-
-    ERRNO_SAFE (json_decref (sent));
-    ERRNO_SAFE (json_decref (directives));
-    return directive;
-}
-
 /* DWS changes nothing about a file system that exists: a workflow with another
  * directive for it would stay in Proposal. Whose it is NNF compares first, and says.
  * With what it was made is for its owner to know.
@@ -381,15 +361,15 @@ static int check_existing (const struct question *q, const char *name, json_t *o
     const char *made_by = NULL;
     json_int_t owner = -1;
     int shared = 0;
-    json_t *directive;
+    const char *directive;
     int rc = 0;
 
     (void)json_unpack (o, "{s:I s?b s?s}", "userid", &owner, "shared", &shared,
                        "directive", &made_by);
     if (!made_by || (owner != (json_int_t)q->job->facts->userid && !shared))
         return 0;
-    directive = create_directive (q->job);
-    if (directive && strcmp (json_string_value (directive), made_by) != 0) {
+    directive = dws_directives_text (q->job->facts->directives, 0);
+    if (directive && strcmp (directive, made_by) != 0) {
         if (persistent_may_know (q->job, owner))
             rc = dws_error (q->error, EINVAL, "persistent file system '%s' exists "
                             "already, made by '%.200s'", name, made_by);
@@ -397,7 +377,6 @@ static int check_existing (const struct question *q, const char *name, json_t *o
             rc = dws_error (q->error, EINVAL, "persistent file system '%s' exists "
                             "already, made by another user", name);
     }
-    ERRNO_SAFE (json_decref (directive));
     return rc;
 }
 

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "libdws/directive/command.h"
 #include "libdws/tell/persistent.h"
 #include "facts/jobs.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "libdws/tell/persistent.h"
+#include "libdws/directive/command.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -93,27 +93,29 @@ static json_t *decode_workflow (const struct sweeps *sweeps, json_t *o)
 {
     const char *desired = text_of (o, "desired");
     bool arrived = !strcmp (desired, text_of (o, "state"));
-    const char *directive = "";
-    char fs[DWS_PERSISTENT_NAME_SIZE] = "";
+    struct dws_directives *directives
+        = dws_directives_read (json_object_get (o, "directives"));
+    const char *fs = directives ? dws_command_persistent (directives, 0) : NULL;
     json_int_t userid = -1;
+    json_t *result;
 
-    (void)json_unpack (o, "{s:[s]}", "directives", &directive);
     (void)json_unpack (o, "{s:I}", "userid", &userid);
-    (void)dws_persistent_name (directive, fs);
-    return json_pack ("{s:s s:I s:i s:b s:b s:I s:b s:s s:b s:b}",
-                      "fs", fs,
-                      "version", (json_int_t)strtoll (text_of (o, "version"),
-                                                      NULL, 10),
-                      "desired", state_of (desired),
-                      "ready", arrived
-                          && json_is_true (json_object_get (o, "ready")),
-                      "failed", arrived
-                          && !strcmp (text_of (o, "status"), "Error"),
-                      "userid", userid,
-                      "deleting", *text_of (o, "deleting") != '\0',
-                      "message", text_of (o, "message"),
-                      "labelled", has_our (sweeps, o, "label"),
-                      "seen", 1);
+    result = json_pack ("{s:s s:I s:i s:b s:b s:I s:b s:s s:b s:b}",
+                        "fs", fs ? fs : "",
+                        "version", (json_int_t)strtoll (text_of (o, "version"),
+                                                        NULL, 10),
+                        "desired", state_of (desired),
+                        "ready", arrived
+                            && json_is_true (json_object_get (o, "ready")),
+                        "failed", arrived
+                            && !strcmp (text_of (o, "status"), "Error"),
+                        "userid", userid,
+                        "deleting", *text_of (o, "deleting") != '\0',
+                        "message", text_of (o, "message"),
+                        "labelled", has_our (sweeps, o, "label"),
+                        "seen", 1);
+    dws_directives_destroy (directives);
+    return result;
 }
 
 static json_int_t version_of (json_t *wf)

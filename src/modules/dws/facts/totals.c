@@ -136,13 +136,12 @@ static void read_sizes (struct share *share, const struct job *job,
                         const char *broken_down)
 {
     json_t *resources = dws_jsontext_get (job->facts->resources);
-    json_t *directives = dws_jsontext_get (job->facts->directives);
     json_t *breakdowns = dws_jsontext_get (broken_down);
 
-    dws_sizes_read (resources, directives, breakdowns, NULL, &share->sizes);
+    dws_sizes_read (resources, job->facts->directives, breakdowns, NULL,
+                    &share->sizes);
     share->complete = breakdowns != NULL;
     json_decref (resources);
-    json_decref (directives);
     json_decref (breakdowns);
 }
 

@@ -3,7 +3,7 @@
  * See describe.h.
  */
 
-#include "libdws/util/jsontext.h"
+#include "libdws/directive/command.h"
 #include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/sync.h"
@@ -101,7 +101,10 @@ json_t *describe_job_fully (struct job *job)
                      json_boolean (job->facts->t_prolog > 0.)) < 0)
         || (job->facts->directives
             && set_new (o, "directives",
-                        dws_jsontext_get (job->facts->directives)) < 0)
+                        dws_directives_encode (job->facts->directives)) < 0)
+        || ((job->facts->commands & DWS_COMMAND_COPY_OUT)
+            && set_new (o, "copy_out",
+                        dws_commands_copied_out (job->facts->directives)) < 0)
         || (job->claim.bytes
             && json_object_set (o, "space", job->claim.bytes) < 0)
         || (wf && wf->lagging

@@ -142,7 +142,7 @@ static void submit (int i)
     struct job *job = &w.jobs[i];
     struct model *m = &w.models[i];
     struct dws_job *facts = calloc (1, sizeof (*facts));
-    json_t *directives = json_array ();
+    json_t *texts = json_array ();
     char text[64];
 
     assert_non_null (facts);
@@ -152,8 +152,9 @@ static void submit (int i)
     facts->userid = 1 + draw (USERS);
     *job = (struct job){ .ctx = &w.ctx, .facts = facts };
     for (int n = 0; n <= draw (3); n++)
-        add_directive (job, m, directives, n);
-    facts->directives = json_dumps (directives, 0);
+        add_directive (job, m, texts, n);
+    facts->directives = dws_directives_read (texts);
+    json_decref (texts);
     snprintf (text, sizeof (text), "[{\"type\": \"node\", \"count\": %d}]",
               m->nodes);
     facts->resources = strdup (text);

@@ -96,8 +96,8 @@ static void setup (struct world *w, size_t count, const char *rules)
         facts->id = 10 + i;
         facts->userid = 1;
         facts->commands = DWS_COMMAND_JOBDW;
-        facts->directives = strdup ("[\"#DW jobdw type=xfs capacity=4GiB"
-                                    " name=a\"]");
+        facts->directives = D ("['#DW jobdw type=xfs capacity=4GiB"
+                               " name=a']");
         facts->resources = strdup ("[{\"type\": \"node\", \"count\": 1}]");
         w->jobs[i].ctx = &w->ctx;
         w->jobs[i].facts = facts;
@@ -229,9 +229,9 @@ static void test_persistent (void **state)
 
     setup (&w, 2, "{'a': {'total': '8GiB'}}");
     w.jobs[0].facts->commands = DWS_COMMAND_CREATE_PERSISTENT;
-    free (w.jobs[0].facts->directives);
-    w.jobs[0].facts->directives = strdup ("[\"#DW create_persistent type=xfs"
-                                          " capacity=4GiB name=keep\"]");
+    dws_directives_destroy (w.jobs[0].facts->directives);
+    w.jobs[0].facts->directives = D ("['#DW create_persistent type=xfs"
+                                     " capacity=4GiB name=keep']");
     see (&w, 0);
     see (&w, 1);
     w.known = false;

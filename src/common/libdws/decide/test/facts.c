@@ -17,12 +17,15 @@ const struct dws_policy policy = {
 
 struct facts facts (enum dws_phase phase, enum dws_state state, bool ready)
 {
+    static struct dws_directives *none;
     struct facts f;
 
+    if (!none)
+        none = D ("[]");
     memset (&f, 0, sizeof (f));
     f.job.id = 1;
     f.job.phase = phase;
-    f.job.directives = "[]";
+    f.job.directives = none;
     f.job.absent = true;
     f.job.hosts = "node0";
     f.job.run_started = phase >= DWS_PHASE_RUNNING;

@@ -5,6 +5,7 @@
  */
 
 #include "libdws/directive/command.h"
+#include "libdws/test/util.h"
 #include "model_private.h"
 
 static const struct dws_policy limits = {
@@ -81,14 +82,23 @@ static void perform (struct model *m, const struct dws_action *a)
     set_busy (m, get_busy (m) | BIT (a->kind));
 }
 
-static char dummy[] = "[\"#DW copy_out source=a destination=b\"]";
+static char dummy[] = "[]";
+
+static struct dws_directives *directives (void)
+{
+    static struct dws_directives *dirs;
+
+    if (!dirs)
+        dirs = D ("['#DW copy_out source=a destination=b']");
+    return dirs;
+}
 
 static struct dws_job job_facts (const struct model *m)
 {
     struct dws_job job = {
         .id = 1,
         .phase = m->known ? m->phase : DWS_PHASE_GONE,
-        .directives = m->known ? dummy : NULL,
+        .directives = m->known ? directives () : NULL,
         .commands = DWS_COMMAND_COPY_OUT,
         .hosts = m->hosts ? "node[0-1]" : NULL,
         .run_started = m->ran,

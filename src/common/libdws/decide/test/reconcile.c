@@ -81,9 +81,9 @@ static void test_cancelled (void **state)
  */
 static void test_skipped (void **state)
 {
-    static char directives[] =
-        "[\"#DW copy_out source=$DW_JOB_a/x destination=/lus/x\","
-        " \"#DW copy_out source=$DW_JOB_a/y destination=/lus/y\"]";
+    struct dws_directives *directives
+        = D ("['#DW copy_out source=$DW_JOB_a/x destination=/lus/x',"
+             " '#DW copy_out source=$DW_JOB_a/y destination=/lus/y']");
 
     for (int s = DWS_STATE_PRERUN; s < DWS_STATE_TEARDOWN; s++) {
         struct facts f = facts (DWS_PHASE_EPILOG, s, false);
@@ -105,6 +105,7 @@ static void test_skipped (void **state)
         assert_string_equal (decide (&f, 1001.), s == DWS_STATE_DATAOUT
                              ? "save teardown" : "raise save teardown");
     }
+    dws_directives_destroy (directives);
 }
 
 /* The old state's readiness says nothing about the new desired state.

@@ -8,6 +8,17 @@
 #include "libdws/directive/command.h"
 #include "libdws/test/util.h"
 
+static struct dws_directives *read_one (const char *directive)
+{
+    json_t *texts = json_pack ("[s]", directive);
+    struct dws_directives *dirs = dws_directives_read (texts);
+
+    assert_non_null (dirs);
+    assert_string_equal (dws_directives_text (dirs, 0), directive);
+    json_decref (texts);
+    return dirs;
+}
+
 static void test_command (void **state)
 {
     static const struct {
@@ -32,19 +43,25 @@ static void test_command (void **state)
         { "", 0 },
     };
 
-    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++)
-        assert_int_equal (dws_command (tab[i].directive), tab[i].command);
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        struct dws_directives *dirs = read_one (tab[i].directive);
+
+        assert_int_equal (dws_command (dirs, 0), tab[i].command);
+        assert_int_equal (dws_command (dirs, 1), 0);
+        dws_directives_destroy (dirs);
+    }
 }
 
 static void test_commands (void **state)
 {
-    json_t *o = J ("['#DW jobdw name=a',"
-                   " '#DW copy_in source=\\\"#DW container\\\"',"
-                   " 5, '#DW jobdw name=b', 'container']");
+    struct dws_directives *dirs
+        = D ("['#DW jobdw name=a', '#DW copy_in source=\\\"#DW container\\\"',"
+             " 5, '#DW jobdw name=b', 'container']");
 
-    assert_int_equal (dws_commands (o),
+    assert_int_equal (dws_commands (dirs),
                       DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN);
-    json_decref (o);
+    assert_int_equal (dws_directives_count (dirs), 5);
+    dws_directives_destroy (dirs);
     assert_int_equal (dws_commands (NULL), 0);
 }
 
@@ -77,14 +94,16 @@ static void test_lifetime (void **state)
     };
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        json_t *o = json_pack ("[s]", tab[i].directive);
+        struct dws_directives *dirs = read_one (tab[i].directive);
         double lifetime = 5.;
-        json_t *array = dws_commands_for_dws (o, &lifetime);
+        json_t *array;
 
+        assert_int_equal (dws_commands_take_lifetime (dirs, &lifetime), 0);
         assert_true (lifetime == tab[i].lifetime);
+        array = dws_directives_encode (dirs);
         assert_json (array, tab[i].for_dws);
         json_decref (array);
-        json_decref (o);
+        dws_directives_destroy (dirs);
     }
 }
 
@@ -97,42 +116,51 @@ static void test_hash (void **state)
         "['#DW jobdw name=a']",
         "[]",
     };
-    json_t *o = J ("['#DW jobdw name=a', '#DW jobdw name=b']");
-    json_t *same = json_deep_copy (o);
+    struct dws_directives *dirs = D ("['#DW jobdw name=a', '#DW jobdw name=b']");
+    struct dws_directives *same = D ("['#DW jobdw name=a', '#DW jobdw name=b']");
 
-    assert_true (dws_commands_hash (o) == dws_commands_hash (same));
-    json_decref (same);
+    assert_true (dws_commands_hash (dirs) == dws_commands_hash (same));
+    dws_directives_destroy (same);
     for (size_t i = 0; i < sizeof (other) / sizeof (other[0]); i++) {
-        json_t *p = J (other[i]);
+        struct dws_directives *p = D (other[i]);
 
-        assert_true (dws_commands_hash (o) != dws_commands_hash (p));
-        json_decref (p);
+        assert_true (dws_commands_hash (dirs) != dws_commands_hash (p));
+        dws_directives_destroy (p);
     }
-    json_decref (o);
+    dws_directives_destroy (dirs);
     assert_true (dws_commands_hash (NULL) == dws_commands_hash (NULL));
 }
 
+/* "-" is none.
+ */
 static void test_arg (void **state)
 {
     static const struct {
         const char *directive;
         const char *name;
+        const char *persistent;
     } tab[] = {
-        { "#DW persistentdw name=keep", "keep" },
-        { "#DW persistentdw name=keep profile=x", "keep" },
-        { "#DW persistentdw rename=x name=much-too-long", "much-to" },
-        { "#DW persistentdw name", "" },
-        { "#DW persistentdw requires=x", "" },
-        { "#DW name=keep", "" },
-        { "#DW", "" },
+        { "#DW persistentdw name=keep", "keep", "keep" },
+        { "#DW destroy_persistent name=keep profile=x", "keep", "keep" },
+        { "#DW create_persistent type=xfs name=a-b capacity=1GiB", "a-b", "a-b" },
+        { "#DW jobdw type=xfs capacity=1GiB name=keep", "keep", "-" },
+        { "#DW persistentdw rename=x name=very-long", "very-long", "very-long" },
+        { "#DW persistentdw name", "", "" },
+        { "#DW persistentdw name=", "", "" },
+        { "#DW persistentdw requires=x", "-", "-" },
+        { "#DW name=keep", "-", "-" },
+        { "#BB persistentdw name=keep", "-", "-" },
+        { "#DW", "-", "-" },
     };
-    char buf[8];
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        const char *s = dws_command_arg (tab[i].directive, "name", buf,
-                                         sizeof (buf));
+        struct dws_directives *dirs = read_one (tab[i].directive);
+        const char *name = dws_directives_arg (dirs, 0, "name");
+        const char *persistent = dws_command_persistent (dirs, 0);
 
-        assert_string_equal (s ? s : "", tab[i].name);
+        assert_string_equal (name ? name : "-", tab[i].name);
+        assert_string_equal (persistent ? persistent : "-", tab[i].persistent);
+        dws_directives_destroy (dirs);
     }
 }
 

@@ -34,7 +34,7 @@ static void test_job (void **state)
     assert_int_equal (job->userid, 7);
     assert_int_equal (job->phase, DWS_PHASE_PROLOG);
     assert_int_equal (job->failure_tolerance, 2);
-    assert_string_equal (job->directives, "[\"#DW a\"]");
+    assert_string_equal (dws_directives_text (job->directives, 0), "#DW a");
     assert_string_equal (job->resources, "[]");
     assert_string_equal (dws_phase_name (job->phase), "prolog");
     assert_string_equal (dws_phase_name (99), "");
@@ -53,7 +53,7 @@ static void test_request (void **state)
     assert_true (job->id == 9);
     assert_int_equal (job->userid, 7);
     assert_int_equal (job->failure_tolerance, 3);
-    assert_string_equal (job->directives, "[\"#DW a\"]");
+    assert_string_equal (dws_directives_text (job->directives, 0), "#DW a");
     assert_string_equal (job->resources, "[]");
     assert_string_equal (job->group, "g");
     assert_int_equal (job->phase, DWS_PHASE_DEPEND);
@@ -86,7 +86,8 @@ static void test_lifetime (void **state)
     assert_non_null (plain);
     assert_true (job->lifetime == 2 * 86400.);
     assert_true (plain->lifetime == -1.);
-    assert_string_equal (job->directives, plain->directives);
+    assert_string_equal (dws_directives_text (job->directives, 0),
+                         "#DW create_persistent type=xfs name=aa");
     assert_true (job->directives_hash == plain->directives_hash);
     assert_int_equal (job->commands, DWS_COMMAND_CREATE_PERSISTENT);
     dws_job_update (plain, job);

@@ -11,13 +11,13 @@ static void check_env (const char *before, const char *directives,
                        const char *places, const char *want)
 {
     json_t *env = J (before);
-    json_t *list = J (directives);
+    struct dws_directives *dirs = D (directives);
     json_t *known = J (places);
 
-    assert_int_equal (dws_places_complete (env, list, known), 0);
+    assert_int_equal (dws_places_complete (env, dirs, known), 0);
     assert_json (env, want);
     json_decref (known);
-    json_decref (list);
+    dws_directives_destroy (dirs);
     json_decref (env);
 }
 

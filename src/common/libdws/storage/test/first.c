@@ -3,6 +3,7 @@
  * Unit tests of first.c and pool.c, and of dws_location_first().
  */
 
+#include "libdws/directive/command.h"
 #include "libdws/storage/first.h"
 #include "libdws/storage/location.h"
 #include "libdws/test/util.h"
@@ -262,12 +263,47 @@ static void test_location (void **state)
     json_decref (breakdowns);
 }
 
+/* Who may have data before nodes. NULL: this job may.
+ */
+static void test_fault (void **state)
+{
+    static const struct {
+        unsigned int commands;
+        const char *resources;
+        const char *fault;
+    } tab[] = {
+        { DWS_COMMAND_JOBDW, "[{'type': 'node', 'count': 2}]", NULL },
+        { DWS_COMMAND_JOBDW | DWS_COMMAND_COPY_IN | DWS_COMMAND_COPY_OUT,
+          "[{'type': 'slot', 'count': 2, 'with': ["
+          "{'type': 'node', 'count': 1}, {'type': 'ssd', 'count': 5}]}]", NULL },
+        { DWS_COMMAND_PERSISTENTDW, "[{'type': 'node', 'count': 2}]",
+          "there is no jobdw directive" },
+        { DWS_COMMAND_JOBDW | DWS_COMMAND_CONTAINER,
+          "[{'type': 'node', 'count': 2}]", "only jobdw, copy_in and copy_out" },
+        { DWS_COMMAND_JOBDW, "[{'type': 'core', 'count': 2}]",
+          "must ask for a number of nodes" },
+        { DWS_COMMAND_JOBDW, NULL, "must ask for a number of nodes" },
+        { DWS_COMMAND_JOBDW, "[{'type': 'chassis', 'count': 1, 'with': ["
+          "{'type': 'node', 'count': 2}]}]", "cannot ask for chassis" },
+    };
+
+    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
+        json_t *resources = J (tab[i].resources);
+        const char *fault = dws_first_fault (tab[i].commands, resources);
+
+        assert_contains (fault ? fault : "none",
+                         tab[i].fault ? tab[i].fault : "none");
+        json_decref (resources);
+    }
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown (test_pool_nodes, setup, teardown),
         cmocka_unit_test_setup_teardown (test_deep, setup, teardown),
         cmocka_unit_test (test_bad_status),
+        cmocka_unit_test (test_fault),
         cmocka_unit_test_setup_teardown (test_choose, setup, teardown),
         cmocka_unit_test_setup_teardown (test_location, setup, teardown),
     };

@@ -46,13 +46,13 @@ static void test_foreseen (void **state)
 {
     for (size_t i = 0; i < sizeof (foreseen) / sizeof (foreseen[0]); i++) {
         json_t *resources = J (foreseen[i].resources);
-        json_t *directives = J (foreseen[i].directives);
+        struct dws_directives *directives = D (foreseen[i].directives);
         struct dws_sizes sizes;
 
         dws_sizes_read (resources, directives, NULL, NULL, &sizes);
         check_sizes (&sizes, &foreseen[i].want);
         json_decref (resources);
-        json_decref (directives);
+        dws_directives_destroy (directives);
     }
 }
 
@@ -62,8 +62,8 @@ static void test_foreseen (void **state)
 static void test_least (void **state)
 {
     json_t *resources = J ("[" NODES (4) "]");
-    json_t *lustre = J ("['#DW jobdw type=lustre capacity=2GiB name=a']");
-    json_t *xfs = J ("['#DW jobdw type=xfs capacity=1MB name=a']");
+    struct dws_directives *lustre = D ("['#DW jobdw type=lustre capacity=2GiB name=a']");
+    struct dws_directives *xfs = D ("['#DW jobdw type=xfs capacity=1MB name=a']");
     struct dws_sizes sizes;
 
     dws_sizes_read (resources, lustre, NULL, NULL, &sizes);
@@ -74,22 +74,23 @@ static void test_least (void **state)
     assert_int_equal (sizes.job.asked, 4 * 1000000);
     assert_int_equal (sizes.job.taken, 4 * 16 * 65536);
     json_decref (resources);
-    json_decref (lustre);
-    json_decref (xfs);
+    dws_directives_destroy (lustre);
+    dws_directives_destroy (xfs);
 }
 
 static void test_much (void **state)
 {
     json_t *resources = J ("[{'type': 'node', 'count': 2147483647}]");
-    json_t *directives = J ("['#DW jobdw type=xfs capacity=7000000TiB name=a',"
-                            " '#DW jobdw type=xfs capacity=7000000TiB name=b']");
+    struct dws_directives *directives
+        = D ("['#DW jobdw type=xfs capacity=7000000TiB name=a',"
+             " '#DW jobdw type=xfs capacity=7000000TiB name=b']");
     struct dws_sizes sizes;
 
     dws_sizes_read (resources, directives, NULL, NULL, &sizes);
     assert_int_equal (sizes.job.asked, INT64_MAX);
     assert_int_equal (sizes.job.taken, INT64_MAX);
     json_decref (resources);
-    json_decref (directives);
+    dws_directives_destroy (directives);
 }
 
 static void test_text (void **state)
@@ -221,7 +222,8 @@ static int64_t sum_taken (json_t *layout, size_t *allocations)
 static void check_mix (int nodes, json_t *per_rabbit)
 {
     json_t *resources = json_pack ("[{s:s s:i}]", "type", "node", "count", nodes);
-    json_t *directives = json_array ();
+    json_t *texts = json_array ();
+    struct dws_directives *directives;
     json_t *breakdowns = json_array ();
     struct dws_sizes least;
     struct dws_sizes sizes;
@@ -231,7 +233,9 @@ static void check_mix (int nodes, json_t *per_rabbit)
     int64_t taken;
 
     for (int i = 0; i <= draw (3); i++)
-        add_storage (directives, breakdowns, i);
+        add_storage (texts, breakdowns, i);
+    directives = dws_directives_read (texts);
+    assert_non_null (directives);
     if (!(layout = dws_allocation_sets (breakdowns, per_rabbit, NULL, &e)))
         fail_msg ("%s", e.text);
     taken = sum_taken (layout, &allocations);
@@ -244,7 +248,8 @@ static void check_mix (int nodes, json_t *per_rabbit)
     assert_true (least.job.taken <= taken + (int64_t)(allocations + nodes) * 65536);
     json_decref (layout);
     json_decref (resources);
-    json_decref (directives);
+    json_decref (texts);
+    dws_directives_destroy (directives);
     json_decref (breakdowns);
 }
 

@@ -8,14 +8,15 @@
 
 #define NOW 1795435200.
 #define DIRECTIVES \
-    "[\"#DW jobdw type=xfs capacity=1GiB name=a\"," \
-    " \"#DW copy_out source=$DW_JOB_a/x destination=/lus/x profile=p\"," \
-    " \"#DW copy_in source=/lus/y destination=$DW_JOB_a/y\"," \
-    " \"#DW copy_out source=$DW_JOB_a/z destination=/lus/z\"]"
+    "['#DW jobdw type=xfs capacity=1GiB name=a'," \
+    " '#DW copy_out source=$DW_JOB_a/x destination=/lus/x profile=p'," \
+    " '#DW copy_in source=/lus/y destination=$DW_JOB_a/y'," \
+    " '#DW copy_out source=$DW_JOB_a/z destination=/lus/z']"
 
 static void test_stage_out (void **state)
 {
-    struct dws_job job = { .id = 42, .userid = 1001, .directives = DIRECTIVES };
+    struct dws_job job = { .id = 42, .userid = 1001,
+                           .directives = D (DIRECTIVES) };
     json_t *by_rabbit = J ("{'r1': 5, 'r0': 3}");
     json_t *o = dws_notice_stage_out (&job, "f42", by_rabbit, "no \"room\"\n",
                                       NOW + 3600., NOW);
@@ -29,6 +30,7 @@ static void test_stage_out (void **state)
                  " \\\"room\\\"\\n. It is kept until 2026-11-23 13:00:00 UTC; to have"
                  " it tried again: flux rabbit retry f42'}");
     json_decref (o);
+    dws_directives_destroy (job.directives);
     json_decref (by_rabbit);
 }
 

@@ -51,34 +51,11 @@ static void test_bare (void **state)
     }
 }
 
-static void test_name (void **state)
-{
-    static const struct {
-        const char *directive;
-        const char *name;
-    } tab[] = {
-        { "#DW persistentdw name=keep", "keep" },
-        { "#DW destroy_persistent name=keep profile=x", "keep" },
-        { "#DW create_persistent type=xfs name=a-b capacity=1GiB", "a-b" },
-        { "#DW jobdw type=xfs capacity=1GiB name=keep", NULL },
-        { "#DW persistentdw", NULL },
-        { "#DW persistentdw requires=x", NULL },
-    };
-    char buf[DWS_PERSISTENT_NAME_SIZE];
-
-    for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
-        const char *s = dws_persistent_name (tab[i].directive, buf);
-
-        assert_string_equal (s ? s : "", tab[i].name ? tab[i].name : "");
-    }
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_describe),
         cmocka_unit_test (test_bare),
-        cmocka_unit_test (test_name),
     };
 
     return cmocka_run_group_tests_name ("persistent", tests, NULL, NULL);

@@ -124,12 +124,14 @@ static void test_table (void **state)
             .phase = c->phase,
             .awaits = c->awaits,
         };
-        json_t *directives = json_pack ("[s]", c->directive);
+        json_t *texts = json_pack ("[s]", c->directive);
+        struct dws_directives *directives = dws_directives_read (texts);
         char buf[DWS_WAITING_SIZE];
         const char *kind;
 
         job.commands = dws_commands (directives);
-        json_decref (directives);
+        dws_directives_destroy (directives);
+        json_decref (texts);
         kind = dws_waiting_kind (&job, &wf);
         assert_string_equal (dws_waiting_text (&job, &wf, &c->progress,
                                                c->link, NULL, 10., buf),
