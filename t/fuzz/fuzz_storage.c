@@ -38,7 +38,7 @@ static void take (json_t *result, const dws_error_t *error)
     json_decref (result);
 }
 
-static void rewrite (json_t *in, json_t *breakdowns)
+static void rewrite (json_t *in, const struct dws_breakdowns *breakdowns)
 {
     struct dws_breakdown_opts opts = {
         .maximums = json_object_get (in, "maximums"),
@@ -61,7 +61,7 @@ static void rewrite (json_t *in, json_t *breakdowns)
 int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
 {
     json_t *in = json_loadb ((const char *)data, size, 0, NULL);
-    json_t *breakdowns = json_object_get (in, "breakdowns");
+    struct dws_breakdowns *breakdowns = NULL;
     struct dws_allocation_opts opts = {
         .storages = json_object_get (in, "storages"),
         .used = json_object_get (in, "used"),
@@ -69,15 +69,20 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     };
     dws_error_t error = { "" };
 
-    if (!in)
+    if (!in || !(breakdowns = dws_breakdowns_create (
+                     json_object_get (in, "breakdowns"), &error))) {
+        if (in && !*error.text)
+            abort ();
+        json_decref (in);
         return 0;
+    }
     rewrite (in, breakdowns);
     take (dws_allocation_sets (breakdowns,
                                json_object_get (in, "nodes"),
                                &opts,
                                &error), &error);
     take (dws_reserved (in, topo, &error), &error);
-    take (dws_location_servers (breakdowns, &error), &error);
+    take (dws_location_servers (breakdowns), &error);
     take (dws_location_constraint (breakdowns,
                                    json_object_get (in, "servers"),
                                    topo,
@@ -86,6 +91,7 @@ int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size)
     take (dws_daemons_units (breakdowns,
                              json_object_get (in, "daemons"),
                              &error), &error);
+    dws_breakdowns_destroy (breakdowns);
     json_decref (in);
     return 0;
 }

@@ -40,6 +40,7 @@ enum { MAX_ARGS = 3 };
 struct call {
     json_t *args[MAX_ARGS];       // NULL if absent
     struct dws_topology *topo;    // of the argument "rabbitmapping"
+    struct dws_breakdowns *breakdowns;  // of the argument of that name
     int fd;
     struct dws_directive_where where;     // of a fault in directives
     dws_error_t error;
@@ -166,7 +167,7 @@ static json_t *breakdown_apply (struct call *call)
     else {
         opts.directives = dirs;
         result = dws_breakdown_apply (call->args[0],
-                                      call->args[1],
+                                      call->breakdowns,
                                       &opts,
                                       &call->error);
     }
@@ -214,7 +215,7 @@ static json_t *allocation_sets (struct call *call)
         .reserved = json_object_get (o, "reserved"),
     };
 
-    return dws_allocation_sets (call->args[0],
+    return dws_allocation_sets (call->breakdowns,
                                 call->args[1],
                                 &opts,
                                 &call->error);
@@ -227,7 +228,7 @@ static json_t *allocation_reserved (struct call *call)
 
 static json_t *location_constraint (struct call *call)
 {
-    return dws_location_constraint (call->args[0],
+    return dws_location_constraint (call->breakdowns,
                                     call->args[1],
                                     call->topo,
                                     INT32_MAX,
@@ -241,7 +242,7 @@ static json_t *is_lustre (struct call *call)
 
 static json_t *daemons_units (struct call *call)
 {
-    return dws_daemons_units (call->args[0], call->args[1], &call->error);
+    return dws_daemons_units (call->breakdowns, call->args[1], &call->error);
 }
 
 static json_t *config_faults (struct call *call)
@@ -513,11 +514,15 @@ static int decode_args (struct call *call,
                               "%s: %s",
                               fn->args[i],
                               error.text);
-    for (int i = 0; i < MAX_ARGS && fn->args[i]; i++)
-        if (strcmp (fn->args[i], "rabbitmapping") == 0
-            && !(call->topo = dws_topology_create (call->args[i],
-                                                   &call->error)))
+    for (int i = 0; i < MAX_ARGS && fn->args[i]; i++) {
+        if ((strcmp (fn->args[i], "rabbitmapping") == 0
+             && !(call->topo = dws_topology_create (call->args[i],
+                                                    &call->error)))
+            || (strcmp (fn->args[i], "breakdowns") == 0
+                && !(call->breakdowns = dws_breakdowns_create (call->args[i],
+                                                               &call->error))))
             return -1;
+    }
     return 0;
 }
 
@@ -549,6 +554,7 @@ char *dws_text_call (const char *function,
     for (int i = 0; i < MAX_ARGS; i++)
         json_decref (call.args[i]);
     dws_topology_destroy (call.topo);
+    dws_breakdowns_destroy (call.breakdowns);
     return text;
 }
 

@@ -90,7 +90,7 @@ void dws_workflow_destroy (struct dws_workflow *wf)
         free (wf->places);
         free (wf->lagging);
         free (wf->allocated);
-        free (wf->breakdowns);
+        dws_breakdowns_destroy (wf->breakdowns);
         free (wf);
     }
 }

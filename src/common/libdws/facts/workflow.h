@@ -13,6 +13,7 @@
 #include <jansson.h>
 
 #include "libutil/names.h"
+#include "libdws/storage/breakdowns.h"
 #include "libdws/util/error.h"
 
 /* Workflow states, in their order. NONE: not yet given one by DWS.
@@ -107,8 +108,7 @@ struct dws_workflow {
     bool doubted;               // what watches and lists tell may not be so: read it
                                 //  by name before anything else is done
     size_t breakdown_count;     // references in breakdown_refs
-    char *breakdowns;           // JSON: array of what is of interest in the
-                                //  objects, NULL until all were read
+    struct dws_breakdowns *breakdowns;  // NULL until all were read
     bool servers_written;
     bool computes_written;
     bool spoilt;                // one of the two is gone, and nobody makes it again

@@ -382,7 +382,7 @@ done:
 }
 
 static json_t *encode_all (const struct layout *lay,
-                           const struct breakdown_list *bl)
+                           const struct dws_breakdowns *bl)
 {
     json_t *result = json_array ();
 
@@ -399,38 +399,35 @@ static json_t *encode_all (const struct layout *lay,
     return result;
 }
 
-bool dws_allocation_roams (json_t *breakdowns)
+bool dws_allocation_roams (const struct dws_breakdowns *breakdowns)
 {
-    struct breakdown_list *bl = breakdown_list_create (breakdowns, NULL);
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     bool roams = false;
 
-    for (size_t i = 0; bl && i < bl->count; i++) {
+    for (size_t i = 0; i < bl->count; i++) {
         for (size_t j = 0; j < bl->list[i].nsets; j++)
             roams |= alloc_set_roams (&bl->list[i].sets[j]);
     }
-    breakdown_list_destroy (bl);
     return roams;
 }
 
-json_t *dws_allocation_sets (json_t *breakdowns,
+json_t *dws_allocation_sets (const struct dws_breakdowns *breakdowns,
                              json_t *nodes_per_rabbit,
                              const struct dws_allocation_opts *opts,
                              dws_error_t *error)
 {
     static const struct dws_allocation_opts defaults = { 0 };
-    struct breakdown_list *bl;
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     struct layout *lay = NULL;
     json_t *result = NULL;
 
     if (!opts)
         opts = &defaults;
-    if (!(bl = breakdown_list_create (breakdowns, error)))
-        return NULL;
     if (opts->min_gib < 0 || opts->min_gib > INT32_MAX) {
         dws_error (error, EINVAL, "the smallest allocation is out of range");
         goto done;
     }
-    if (!(lay = layout_create (bl, json_object_size (nodes_per_rabbit)))) {
+    if (!(lay = layout_create (bl, opts->bound, json_object_size (nodes_per_rabbit)))) {
         dws_error_nomem (error);
         goto done;
     }
@@ -448,7 +445,6 @@ json_t *dws_allocation_sets (json_t *breakdowns,
         dws_error_nomem (error);
 done:
     layout_destroy (lay);
-    breakdown_list_destroy (bl);
     return result;
 }
 

@@ -13,6 +13,7 @@
 
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
+#include "breakdowns.h"
 
 struct dws_allocation_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: as NNF makes it)
@@ -31,6 +32,7 @@ struct dws_allocation_opts {
     bool lasting;         // of that only what may be for ever
     bool anywhere;        // sets of AllocateAcrossServers and
                           // AllocateSingleServer may lie on any rabbit
+    bool bound;           // without these sets
     bool ever;            // as if all rabbits were in order, and empty
     json_t *resources;    // borrowed: jobspec resources with the ssd, or NULL
     json_t *reserved;     // borrowed: map of rabbit to bytes that the
@@ -74,13 +76,12 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
                               json_t *bytes,
                               dws_error_t *error);
 
-/* Is there a set that need not be next to the nodes of the job? False if the
- * breakdowns cannot be read.
+/* Is there a set that need not be next to the nodes of the job?
  */
-bool dws_allocation_roams (json_t *breakdowns);
+bool dws_allocation_roams (const struct dws_breakdowns *breakdowns);
 
-/* Lay out the storage of all 'breakdowns' (array of DirectiveBreakdown
- * objects) over the rabbits of the job. 'nodes_per_rabbit' is as above.
+/* Lay out the storage of all 'breakdowns' over the rabbits of the job.
+ * 'nodes_per_rabbit' is as above.
  * Returns a new array with one entry for each breakdown that has storage:
  *   {"servers": {"name", "namespace"},
  *    "allocationSets": [{"label", "allocationSize",
@@ -100,10 +101,9 @@ bool dws_allocation_roams (json_t *breakdowns);
  * 'opts' may be NULL.
  * Fails with EINVAL (text for the user or admin), ENOSPC (cannot be placed:
  * names the constraint and the numbers), EHOSTDOWN (the same, but a rabbit of
- * the job is not in order now), EAGAIN (a breakdown is not ready yet) or
- * ENOMEM.
+ * the job is not in order now) or ENOMEM.
  */
-json_t *dws_allocation_sets (json_t *breakdowns,
+json_t *dws_allocation_sets (const struct dws_breakdowns *breakdowns,
                              json_t *nodes_per_rabbit,
                              const struct dws_allocation_opts *opts,
                              dws_error_t *error);

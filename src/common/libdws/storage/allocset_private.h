@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Internal: DirectiveBreakdown objects decoded, once, into structs. Strings
- * and JSON values are borrowed from the objects.
+ * Internal: what struct dws_breakdowns (breakdowns.h) holds, and the arithmetic of its
+ * allocation sets.
  */
 
 #ifndef LIBDWS_ALLOCSET_PRIVATE_H
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <jansson.h>
 
-#include "libdws/util/error.h"
+#include "breakdowns.h"
 
 #define GIB (INT64_C (1) << 30)
 
@@ -33,27 +33,34 @@ struct alloc_set {
     json_t *colocation;   // {type, key}, an array of such, or NULL
 };
 
+/* A set of a Servers object that the job's nodes must be next to.
+ */
+struct location {
+    char *name;           // of the Servers object
+    char *namespace;
+    unsigned int set;     // index in its spec.allocationSets
+};
+
 struct breakdown {
-    const char *name;     // of the DirectiveBreakdown, for messages
-    const char *servers;  // reference to the Servers object, NULL if the
-    const char *servers_namespace;  // directive has no storage
+    char *name;           // of the DirectiveBreakdown, for messages
+    char *servers;        // reference to the Servers object, NULL if the
+    char *servers_namespace;        // directive has no storage
     struct alloc_set *sets;
     size_t nsets;
-    json_t *locations;    // array, or NULL
+    struct location *locations;
+    size_t nlocations;
     json_t *requires;     // array of words, or NULL: daemons of the nodes
 };
 
-struct breakdown_list {
+struct dws_breakdowns {
     struct breakdown *list;
     size_t count;
 };
 
-/* 'breakdowns' is an array of DirectiveBreakdown objects, or NULL or JSON
- * null for none. Fails with EINVAL, EAGAIN (not ready) or ENOMEM.
+/* Those, or an empty list in the place of NULL.
  */
-struct breakdown_list *breakdown_list_create (json_t *breakdowns,
-                                              dws_error_t *error);
-void breakdown_list_destroy (struct breakdown_list *bl);
+const struct dws_breakdowns *breakdowns_or_none (
+    const struct dws_breakdowns *breakdowns);
 
 /* May the set lie on any rabbit, by its strategy? Others are bound to the nodes of
  * the job.

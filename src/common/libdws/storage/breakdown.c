@@ -61,7 +61,7 @@ static int64_t group_gib (const struct alloc_set *set,
 }
 
 static int check_maximums (json_t *resources,
-                           json_t *breakdowns,
+                           const struct dws_breakdowns *bl,
                            const struct dws_breakdown_opts *opts,
                            dws_error_t *error)
 {
@@ -74,7 +74,7 @@ static int check_maximums (json_t *resources,
         char what[64];
         char is[DWS_SIZE_TEXT_SIZE];
 
-        dws_sizes_read (resources, opts->directives, breakdowns, type, &sizes);
+        dws_sizes_read (resources, opts->directives, bl, type, &sizes);
         if (!json_is_number (value) || sizes.node.taken <= max * GIB)
             continue;
         if (!opts->directives)
@@ -91,7 +91,7 @@ static int check_maximums (json_t *resources,
     return 0;
 }
 
-static int sum_ssd (const struct breakdown_list *bl,
+static int sum_ssd (const struct dws_breakdowns *bl,
                     const struct shape *shape,
                     const struct dws_breakdown_opts *opts,
                     int64_t *result,
@@ -146,7 +146,7 @@ static int check_rabbits (int64_t gib,
 
 /* What lies anywhere must fit on all rabbits together.
  */
-static int check_total (const struct breakdown_list *bl,
+static int check_total (const struct dws_breakdowns *bl,
                         const struct dws_breakdown_opts *opts,
                         dws_error_t *error)
 {
@@ -177,7 +177,7 @@ static int check_total (const struct breakdown_list *bl,
                       (double)most / 1024.);
 }
 
-static bool has_storage (const struct breakdown_list *bl)
+static bool has_storage (const struct dws_breakdowns *bl)
 {
     for (size_t i = 0; i < bl->count; i++) {
         if (bl->list[i].nsets > 0)
@@ -263,12 +263,12 @@ error:
 }
 
 json_t *dws_breakdown_apply (json_t *resources,
-                             json_t *breakdowns,
+                             const struct dws_breakdowns *breakdowns,
                              const struct dws_breakdown_opts *opts,
                              dws_error_t *error)
 {
     static const struct dws_breakdown_opts defaults = { 0 };
-    struct breakdown_list *bl;
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     struct shape shape = { 0 };
     json_t *plain = NULL;
     json_t *result = NULL;
@@ -276,8 +276,6 @@ json_t *dws_breakdown_apply (json_t *resources,
 
     if (!opts)
         opts = &defaults;
-    if (!(bl = breakdown_list_create (breakdowns, error)))
-        return NULL;
     // no resources at all are refused below
     if (resources && !(plain = without_ssd (resources, error)))
         goto done;
@@ -285,7 +283,7 @@ json_t *dws_breakdown_apply (json_t *resources,
     if ((!plain || has_storage (bl))
         && (shape_read (&shape, plain, error) < 0
             || sum_ssd (bl, &shape, opts, &gib, error) < 0
-            || check_maximums (plain, breakdowns, opts, error) < 0
+            || check_maximums (plain, bl, opts, error) < 0
             || check_rabbits (gib, &shape, opts, error) < 0
             || check_total (bl, opts, error) < 0))
         goto done;
@@ -295,7 +293,6 @@ json_t *dws_breakdown_apply (json_t *resources,
         dws_error_nomem (error);
 done:
     json_decref (plain);
-    breakdown_list_destroy (bl);
     return result;
 }
 

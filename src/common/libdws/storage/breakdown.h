@@ -12,6 +12,7 @@
 
 #include "libdws/directive/directive.h"
 #include "libdws/util/error.h"
+#include "breakdowns.h"
 
 struct dws_breakdown_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: as NNF makes it)
@@ -31,18 +32,17 @@ struct dws_breakdown_opts {
 
 /* Return a new reference to the resources that 'resources' (jobspec V1,
  * an array) become when they must come with the storage that 'breakdowns'
- * (an array of DirectiveBreakdown objects) ask for. The input is not changed.
+ * ask for. The input is not changed.
  * - {node} becomes {slot[rabbit]{node, ssd}}, {chassis{node}} becomes
  *   {chassis{node, ssd}}; an ssd counts GiB.
  * - An ssd that is there already gives way: what the breakdowns ask for, within
  *   the limits, is all the storage that there is in the result. Breakdowns without
  *   storage (persistentdw) add none.
- * Fails with EINVAL (the request or the breakdowns are wrong, text for the
- * user), EAGAIN (a breakdown is not ready yet) or ENOMEM.
+ * Fails with EINVAL (the request is wrong, text for the user) or ENOMEM.
  * 'opts' may be NULL.
  */
 json_t *dws_breakdown_apply (json_t *resources,
-                             json_t *breakdowns,
+                             const struct dws_breakdowns *breakdowns,
                              const struct dws_breakdown_opts *opts,
                              dws_error_t *error);
 

@@ -151,7 +151,7 @@ static int add_wanted (json_t *map, const struct alloc_set *set)
     return 0;
 }
 
-static json_t *wanted_of (const struct breakdown_list *bl)
+static json_t *wanted_of (const struct dws_breakdowns *bl)
 {
     json_t *map = json_object ();
 
@@ -166,20 +166,16 @@ static json_t *wanted_of (const struct breakdown_list *bl)
     return map;
 }
 
-json_t *dws_colocation_wanted (json_t *breakdowns, dws_error_t *error)
+json_t *dws_colocation_wanted (const struct dws_breakdowns *breakdowns)
 {
-    struct breakdown_list *bl;
-    json_t *map;
+    json_t *map = wanted_of (breakdowns_or_none (breakdowns));
 
-    if (!(bl = breakdown_list_create (breakdowns, error)))
-        return NULL;
-    if (!(map = wanted_of (bl)))
-        dws_error_nomem (error);
-    ERRNO_SAFE (breakdown_list_destroy (bl));
+    if (!map)
+        errno = ENOMEM;
     return map;
 }
 
-static bool is_own (const struct breakdown_list *bl, json_t *entry)
+static bool is_own (const struct dws_breakdowns *bl, json_t *entry)
 {
     const char *name = "";
     const char *namespace = DWS_NAMESPACE;
@@ -202,7 +198,7 @@ static bool is_own (const struct breakdown_list *bl, json_t *entry)
 
 /* Does an entry of 'held' count? What has no name for the user has no right.
  */
-static bool counts (const struct breakdown_list *bl, json_t *entry,
+static bool counts (const struct dws_breakdowns *bl, json_t *entry,
                     bool lasting)
 {
     return json_is_string (json_object_get (entry, "holder"))
@@ -211,7 +207,7 @@ static bool counts (const struct breakdown_list *bl, json_t *entry,
 }
 
 int colocation_fill (struct layout *lay,
-                     const struct breakdown_list *bl,
+                     const struct dws_breakdowns *bl,
                      json_t *held,
                      bool lasting,
                      dws_error_t *error)
@@ -273,22 +269,19 @@ static char *name_first (json_t *wanted, json_t *entry, const char *rabbit)
     return NULL;
 }
 
-char *dws_colocation_holder (json_t *breakdowns,
+char *dws_colocation_holder (const struct dws_breakdowns *breakdowns,
                              json_t *nodes,
                              json_t *held,
                              bool lasting)
 {
-    struct breakdown_list *bl;
-    json_t *wanted;
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
+    json_t *wanted = wanted_of (bl);
     json_t *entry;
     json_t *value;
     const char *rabbit;
     char *text = NULL;
     size_t i;
 
-    if (!(bl = breakdown_list_create (breakdowns, NULL)))
-        return NULL;
-    wanted = wanted_of (bl);
     json_array_foreach (held, i, entry) {
         if (!counts (bl, entry, lasting))
             continue;
@@ -298,6 +291,5 @@ char *dws_colocation_holder (json_t *breakdowns,
         }
     }
     json_decref (wanted);
-    breakdown_list_destroy (bl);
     return text;
 }

@@ -14,6 +14,7 @@
 #include <jansson.h>
 
 #include "libdws/util/error.h"
+#include "breakdowns.h"
 
 /* What a Servers object keeps from others: a new map {RABBIT: {KEY: true}}. It does
  * so for as long as the object names rabbits. One without the annotation, which
@@ -23,16 +24,16 @@
 json_t *dws_colocation_taken (json_t *servers, dws_error_t *error);
 
 /* The keys of all sets of 'breakdowns': a new map {KEY: true}, empty if none is
- * exclusive. Fails as dws_allocation_sets() does.
+ * exclusive. Returns NULL with errno ENOMEM.
  */
-json_t *dws_colocation_wanted (json_t *breakdowns, dws_error_t *error);
+json_t *dws_colocation_wanted (const struct dws_breakdowns *breakdowns);
 
 /* Who has what a job wants for itself, the first that is found: "exclusive KEY on
  * RABBIT, which HOLDER has" in a string that the caller frees, NULL if nobody has
  * or there is no memory. 'nodes' are the job's rabbits, 'held' is as in allocation.h.
  * With 'lasting' only those count that may have it for ever.
  */
-char *dws_colocation_holder (json_t *breakdowns,
+char *dws_colocation_holder (const struct dws_breakdowns *breakdowns,
                              json_t *nodes,
                              json_t *held,
                              bool lasting);

@@ -28,7 +28,7 @@ json_t *colocation_encode (const struct breakdown *b);
  * 'bl' itself do not count. Fails with ENOMEM.
  */
 int colocation_fill (struct layout *lay,
-                     const struct breakdown_list *bl,
+                     const struct dws_breakdowns *bl,
                      json_t *held,
                      bool lasting,
                      dws_error_t *error);

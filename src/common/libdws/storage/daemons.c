@@ -36,31 +36,26 @@ static int add_unit (json_t *units,
     return 0;
 }
 
-json_t *dws_daemons_units (json_t *breakdowns,
+json_t *dws_daemons_units (const struct dws_breakdowns *breakdowns,
                            json_t *daemons,
                            dws_error_t *error)
 {
-    struct breakdown_list *bl;
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     json_t *units;
     json_t *word;
     size_t j;
 
-    if (!(bl = breakdown_list_create (breakdowns, error)))
-        return NULL;
     if (!(units = json_array ())) {
         dws_error_nomem (error);
-        goto done;
+        return NULL;
     }
     for (size_t i = 0; i < bl->count; i++) {
         json_array_foreach (bl->list[i].requires, j, word) {
             if (add_unit (units, word, daemons, error) < 0) {
                 json_decref (units);
-                units = NULL;
-                goto done;
+                return NULL;
             }
         }
     }
-done:
-    breakdown_list_destroy (bl);
     return units;
 }

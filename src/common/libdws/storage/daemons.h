@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "libdws/util/error.h"
+#include "breakdowns.h"
 
 /* 'daemons' is the table [rabbit.daemons], a map of the words that users may
  * put into "requires=" to the unit that serves them, or NULL. Return a new
@@ -17,9 +18,9 @@
  * status.requires, or by the document's, status.requiredDaemons.
  * What is not in the table is no daemon of the nodes: DWS has accepted the word,
  * and what it stands for is made by NNF (copy-offload is a user container).
- * Fails with EINVAL, EAGAIN (a breakdown is not ready yet) or ENOMEM.
+ * Fails with ENOMEM.
  */
-json_t *dws_daemons_units (json_t *breakdowns,
+json_t *dws_daemons_units (const struct dws_breakdowns *breakdowns,
                            json_t *daemons,
                            dws_error_t *error);
 

@@ -41,7 +41,7 @@ struct candidate {
 };
 
 struct choice {
-    json_t *bound;              // breakdowns: what is bound to nodes
+    const struct dws_breakdowns *breakdowns;
     json_t *storages;           // {RABBIT: Storage}, or NULL
     const struct dws_allocation_opts *opts;
     struct candidate *list;     // best first
@@ -49,33 +49,17 @@ struct choice {
     int64_t nodes;
 };
 
-/* The breakdowns without the sets that may lie anywhere; '*any' says whether there
- * is another.
- */
-static json_t *only_bound (json_t *breakdowns, bool *any, dws_error_t *error)
+static bool has_bound (const struct dws_breakdowns *breakdowns)
 {
-    struct breakdown_list *bl;
-    json_t *copy = NULL;
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
 
-    *any = false;
-    if (!(bl = breakdown_list_create (breakdowns, error)))
-        return NULL;
-    if (!(copy = json_deep_copy (breakdowns)))
-        dws_error_nomem (error);
-    for (size_t i = 0; copy && i < bl->count; i++) {
-        json_t *sets = NULL;
-
-        (void)json_unpack (json_array_get (copy, i), "{s:{s:{s:o}}}",
-                           "status", "storage", "allocationSets", &sets);
-        for (size_t j = bl->list[i].nsets; j-- > 0;) {
-            if (alloc_set_roams (&bl->list[i].sets[j]))
-                (void)json_array_remove (sets, j);
-            else
-                *any = true;
+    for (size_t i = 0; i < bl->count; i++) {
+        for (size_t j = 0; j < bl->list[i].nsets; j++) {
+            if (!alloc_set_roams (&bl->list[i].sets[j]))
+                return true;
         }
     }
-    breakdown_list_destroy (bl);
-    return copy;
+    return false;
 }
 
 static json_t *by_name (json_t *storages)
@@ -107,11 +91,12 @@ static int fits (const struct choice *c, const char *rabbit, int64_t nodes,
     json_t *sets = NULL;
 
     opts.anywhere = false;
+    opts.bound = true;
     opts.storages = c->storages;
     if (!counts)
         dws_error_nomem (error);
     else
-        sets = dws_allocation_sets (c->bound, counts, &opts, error);
+        sets = dws_allocation_sets (c->breakdowns, counts, &opts, error);
     ERRNO_SAFE (json_decref (counts));
     if (sets) {
         json_decref (sets);
@@ -251,24 +236,25 @@ static int choose_several (const struct choice *c, json_t *result,
                       (long long)(c->nodes - left), (long long)c->nodes);
 }
 
-json_t *dws_first_nodes (json_t *breakdowns,
+json_t *dws_first_nodes (const struct dws_breakdowns *breakdowns,
                          json_t *goodness,
                          int64_t nodes,
                          const struct dws_topology *topo,
                          const struct dws_allocation_opts *opts,
                          dws_error_t *error)
 {
-    struct choice c = { .opts = opts, .nodes = nodes };
+    struct choice c = {
+        .breakdowns = breakdowns,
+        .opts = opts,
+        .nodes = nodes,
+    };
     json_t *result = NULL;
-    bool any;
     int rc = -1;
 
-    if (!(c.bound = only_bound (breakdowns, &any, error)))
-        return NULL;
     if (!(result = json_object ())
         || (opts->storages && !(c.storages = by_name (opts->storages))))
         dws_error_nomem (error);
-    else if (!any)
+    else if (!has_bound (breakdowns))
         rc = 0;
     else if (find_candidates (&c, goodness, topo, error) == 0
              && (rc = choose_one (&c, result, error)) == 0)
@@ -279,6 +265,5 @@ json_t *dws_first_nodes (json_t *breakdowns,
     }
     ERRNO_SAFE (free (c.list));
     ERRNO_SAFE (json_decref (c.storages));
-    ERRNO_SAFE (json_decref (c.bound));
     return result;
 }

@@ -49,9 +49,9 @@ json_t *dws_pool_nodes (const struct dws_pool *pool, json_t *constraint,
  * and room for. 'opts' as for dws_allocation_sets(), without resources.
  *
  * Fails with ENOSPC (there is no room, or there are not so many nodes; text for the
- * user), EINVAL, EAGAIN or ENOMEM.
+ * user), EINVAL or ENOMEM.
  */
-json_t *dws_first_nodes (json_t *breakdowns,
+json_t *dws_first_nodes (const struct dws_breakdowns *breakdowns,
                          json_t *goodness,
                          int64_t nodes,
                          const struct dws_topology *topo,

@@ -208,19 +208,17 @@ done:
     return result;
 }
 
-json_t *dws_labels_constraint (json_t *breakdowns,
+json_t *dws_labels_constraint (const struct dws_breakdowns *breakdowns,
                                json_t *storages,
                                const struct dws_topology *topo,
                                int64_t nodes,
                                bool anywhere,
                                dws_error_t *error)
 {
-    struct breakdown_list *bl;
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     struct choice c = { 0 };
     json_t *result = NULL;
 
-    if (!(bl = breakdown_list_create (breakdowns, error)))
-        return NULL;
     if (!choice_init (&c, topo, NULL)) {
         dws_error_nomem (error);
         goto done;
@@ -244,6 +242,5 @@ json_t *dws_labels_constraint (json_t *breakdowns,
         result = json_null ();
 done:
     free (c.allowed);
-    breakdown_list_destroy (bl);
     return result;
 }

@@ -13,6 +13,7 @@
 
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
+#include "breakdowns.h"
 
 /* The first of 'wanted' (array of "key=value", or NULL) that 'labels' (object, or
  * NULL) do not have, or NULL.
@@ -29,10 +30,10 @@ const char *dws_labels_missing (json_t *wanted, json_t *labels);
  * 'anywhere' it does not, as it may lie on rabbits that are not the job's.
  *
  * Returns the constraint, a new object {"hostlist": [HOSTS]}, or a JSON null if
- * there is nothing to ask for. Fails with EINVAL or EAGAIN as the breakdowns may,
- * ENOSPC (there are not enough such nodes) or ENOMEM.
+ * there is nothing to ask for. Fails with ENOSPC (there are not enough such nodes)
+ * or ENOMEM.
  */
-json_t *dws_labels_constraint (json_t *breakdowns,
+json_t *dws_labels_constraint (const struct dws_breakdowns *breakdowns,
                                json_t *storages,
                                const struct dws_topology *topo,
                                int64_t nodes,

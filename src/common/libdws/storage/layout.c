@@ -28,7 +28,8 @@ void layout_destroy (struct layout *lay)
     }
 }
 
-struct layout *layout_create (const struct breakdown_list *bl,
+struct layout *layout_create (const struct dws_breakdowns *bl,
+                              bool bound,
                               size_t nrabbits)
 {
     struct layout *lay;
@@ -43,8 +44,11 @@ struct layout *layout_create (const struct breakdown_list *bl,
     lay->nrabbits = nrabbits;
     for (size_t i = 0; i < bl->count; i++) {
         for (size_t j = 0; j < bl->list[i].nsets; j++) {
-            struct layout_place *p = &lay->places[lay->nplaces++];
+            struct layout_place *p = &lay->places[lay->nplaces];
 
+            if (bound && alloc_set_roams (&bl->list[i].sets[j]))
+                continue;
+            lay->nplaces++;
             p->breakdown = &bl->list[i];
             p->set = &bl->list[i].sets[j];
             if (!(p->counts = calloc (nrabbits + 1, sizeof (int64_t))))

@@ -49,10 +49,11 @@ struct layout {
 
 #define LAYOUT_UNLIMITED (INT64_MAX / 4)
 
-/* Make room for the sets of 'bl' and for 'nrabbits' rabbits, which the
- * caller then fills in.
+/* Make room for the sets of 'bl', with 'bound' for those that are bound to nodes
+ * only, and for 'nrabbits' rabbits, which the caller then fills in.
  */
-struct layout *layout_create (const struct breakdown_list *bl,
+struct layout *layout_create (const struct dws_breakdowns *bl,
+                              bool bound,
                               size_t nrabbits);
 void layout_destroy (struct layout *lay);
 

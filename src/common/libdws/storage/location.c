@@ -27,37 +27,7 @@ struct view {
     bool own;
 };
 
-/* A location that restricts the nodes.
- */
-struct location {
-    const char *name;     // of the Servers object
-    const char *namespace;
-    unsigned int set;     // index in its spec.allocationSets
-};
-
-/* Is there one of 'access' that is both physical and mandatory?
- */
-static bool is_strict (json_t *access)
-{
-    size_t i;
-    json_t *entry;
-
-    json_array_foreach (access, i, entry) {
-        const char *type = "";
-        const char *priority = "";
-
-        (void)json_unpack (entry,
-                           "{s:s s:s}",
-                           "type", &type,
-                           "priority", &priority);
-        if (strcmp (type, "physical") == 0
-            && strcmp (priority, "mandatory") == 0)
-            return true;
-    }
-    return false;
-}
-
-static bool is_own (const struct breakdown_list *bl,
+static bool is_own (const struct dws_breakdowns *bl,
                     const struct location *loc)
 {
     for (size_t i = 0; i < bl->count; i++) {
@@ -67,40 +37,6 @@ static bool is_own (const struct breakdown_list *bl,
             return true;
     }
     return false;
-}
-
-/* Decode one entry of the list of locations. Returns 1 if it restricts the
- * nodes, 0 if not.
- */
-static int decode_location (const struct breakdown_list *bl,
-                            const struct breakdown *b,
-                            bool own,
-                            json_t *value,
-                            struct location *loc,
-                            dws_error_t *error)
-{
-    const char *path;
-    json_t *access;
-    char tail;
-
-    loc->namespace = "default";
-    if (json_unpack (value,
-                     "{s:o s:{s:s s:s s?s}}",
-                     "access", &access,
-                     "reference",
-                       "name", &loc->name,
-                       "fieldPath", &path,
-                       "namespace", &loc->namespace) < 0
-        || sscanf (path,
-                   "servers.spec.allocationSets[%u%c",
-                   &loc->set,
-                   &tail) != 2
-        || tail != ']')
-        return dws_error (error,
-                          EINVAL,
-                          "%s: malformed location constraint",
-                          b->name);
-    return is_strict (access) && is_own (bl, loc) == own;
 }
 
 static bool is_listed (json_t *list, const struct location *loc)
@@ -123,43 +59,34 @@ static bool is_listed (json_t *list, const struct location *loc)
     return false;
 }
 
-json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error)
+/* Takes over 'list', and returns NULL with errno ENOMEM.
+ */
+static json_t *append_reference (json_t *list, const char *name,
+                                 const char *namespace)
 {
-    struct breakdown_list *bl;
-    struct location loc;
-    json_t *result = NULL;
-    json_t *value;
-    size_t j;
-
-    if (!(bl = breakdown_list_create (breakdowns, error)))
+    if (json_array_append_new (list, json_pack ("{s:s s:s}", "name", name,
+                                                "namespace", namespace)) < 0) {
+        json_decref (list);
+        errno = ENOMEM;
         return NULL;
-    if (!(result = json_array ()))
-        goto nomem;
-    for (size_t i = 0; i < bl->count; i++) {
-        json_array_foreach (bl->list[i].locations, j, value) {
-            int rc = decode_location (bl, &bl->list[i], false, value, &loc,
-                                      error);
+    }
+    return list;
+}
 
-            if (rc < 0)
-                goto error;
-            if (rc == 0 || is_listed (result, &loc))
-                continue;
-            if (json_array_append_new (result,
-                                       json_pack ("{s:s s:s}",
-                                                  "name", loc.name,
-                                                  "namespace",
-                                                  loc.namespace)) < 0)
-                goto nomem;
+json_t *dws_location_servers (const struct dws_breakdowns *breakdowns)
+{
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
+    json_t *result = json_array ();
+
+    for (size_t i = 0; result && i < bl->count; i++) {
+        for (size_t j = 0; result && j < bl->list[i].nlocations; j++) {
+            const struct location *loc = &bl->list[i].locations[j];
+
+            if (!is_own (bl, loc) && !is_listed (result, loc))
+                result = append_reference (result, loc->name, loc->namespace);
         }
     }
-    breakdown_list_destroy (bl);
     return result;
-nomem:
-    dws_error_nomem (error);
-error:
-    json_decref (result);
-    breakdown_list_destroy (bl);
-    return NULL;
 }
 
 /* The allocation set that 'loc' points to.
@@ -369,20 +296,17 @@ nomem:
     goto done;
 }
 
-static json_t *locate (json_t *breakdowns, json_t *servers,
-                       const struct view *v, dws_error_t *error)
+static json_t *locate (const struct dws_breakdowns *breakdowns,
+                       json_t *servers,
+                       const struct view *v,
+                       dws_error_t *error)
 {
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     size_t count = dws_topology_count (v->topo);
-    struct breakdown_list *bl;
-    struct location loc;
     json_t *result = NULL;
-    json_t *value;
-    size_t j;
     int64_t *allowed = NULL;
     bool any = false;
 
-    if (!(bl = breakdown_list_create (breakdowns, error)))
-        return NULL;
     if (!(allowed = calloc (count + 1, sizeof (*allowed)))) {
         dws_error_nomem (error);
         goto done;
@@ -390,13 +314,14 @@ static json_t *locate (json_t *breakdowns, json_t *servers,
     for (size_t i = 0; i < count; i++)
         allowed[i] = INT32_MAX;
     for (size_t i = 0; i < bl->count; i++) {
-        json_array_foreach (bl->list[i].locations, j, value) {
-            int rc = decode_location (bl, &bl->list[i], v->own, value, &loc,
-                                      error);
+        for (size_t j = 0; j < bl->list[i].nlocations; j++) {
+            const struct location *loc = &bl->list[i].locations[j];
+            int rc;
 
-            if (rc > 0)
-                rc = restrict_rabbits (allowed, v->topo, servers, &loc, error);
-            if (rc < 0)
+            if (is_own (bl, loc) != v->own)
+                continue;
+            if ((rc = restrict_rabbits (allowed, v->topo, servers, loc,
+                                        error)) < 0)
                 goto done;
             any |= rc > 0;
         }
@@ -404,11 +329,10 @@ static json_t *locate (json_t *breakdowns, json_t *servers,
     result = any ? encode_hosts (allowed, v, error) : json_null ();
 done:
     free (allowed);
-    breakdown_list_destroy (bl);
     return result;
 }
 
-json_t *dws_location_constraint (json_t *breakdowns,
+json_t *dws_location_constraint (const struct dws_breakdowns *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
                                  int64_t nodes,
@@ -419,7 +343,7 @@ json_t *dws_location_constraint (json_t *breakdowns,
     return locate (breakdowns, servers, &v, error);
 }
 
-json_t *dws_location_first (json_t *breakdowns,
+json_t *dws_location_first (const struct dws_breakdowns *breakdowns,
                             json_t *servers,
                             const struct dws_topology *topo,
                             json_t *goodness,
@@ -436,30 +360,16 @@ json_t *dws_location_first (json_t *breakdowns,
     return locate (breakdowns, servers, &v, error);
 }
 
-json_t *dws_location_own (json_t *breakdowns, dws_error_t *error)
+json_t *dws_location_own (const struct dws_breakdowns *breakdowns)
 {
-    struct breakdown_list *bl;
+    const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     json_t *result = json_array ();
 
-    if (!(bl = breakdown_list_create (breakdowns, error))) {
-        json_decref (result);
-        return NULL;
-    }
     for (size_t i = 0; result && i < bl->count; i++) {
         const struct breakdown *b = &bl->list[i];
 
-        if (b->servers
-            && json_array_append_new (result,
-                                      json_pack ("{s:s s:s}",
-                                                 "name", b->servers,
-                                                 "namespace",
-                                                 b->servers_namespace)) < 0) {
-            json_decref (result);
-            result = NULL;
-        }
+        if (b->servers)
+            result = append_reference (result, b->servers, b->servers_namespace);
     }
-    if (!result)
-        dws_error_nomem (error);
-    breakdown_list_destroy (bl);
     return result;
 }

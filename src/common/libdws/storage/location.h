@@ -20,6 +20,7 @@
 
 #include "libdws/graph/topology.h"
 #include "libdws/util/error.h"
+#include "breakdowns.h"
 
 /* Is an allocation set with this label (NULL: none) a part of a Lustre file system?
  */
@@ -27,9 +28,9 @@ bool dws_location_lustre (const char *label);
 
 /* The Servers objects that must be read before dws_location_constraint() can
  * tell: a new array of {"name", "namespace"}, each once, mostly empty.
- * Fails with EINVAL, EAGAIN (a breakdown is not ready yet) or ENOMEM.
+ * Fails with ENOMEM.
  */
-json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
+json_t *dws_location_servers (const struct dws_breakdowns *breakdowns);
 
 /* Every node reaches Lustre by network: its locations are left out, although the
  * storage controllers have them as physical and mandatory.
@@ -43,9 +44,9 @@ json_t *dws_location_servers (json_t *breakdowns, dws_error_t *error);
  * if there is nothing to ask for. 'servers' is an array of Servers objects,
  * those of dws_location_servers(); NULL if there are none.
  * Fails with EINVAL (malformed, or a Servers object is missing), ENOSPC (no
- * compute node can do), EAGAIN or ENOMEM.
+ * compute node can do) or ENOMEM.
  */
-json_t *dws_location_constraint (json_t *breakdowns,
+json_t *dws_location_constraint (const struct dws_breakdowns *breakdowns,
                                  json_t *servers,
                                  const struct dws_topology *topo,
                                  int64_t nodes,
@@ -53,13 +54,13 @@ json_t *dws_location_constraint (json_t *breakdowns,
 
 /* The Servers objects of the job's own storage, in the form of dws_location_servers().
  */
-json_t *dws_location_own (json_t *breakdowns, dws_error_t *error);
+json_t *dws_location_own (const struct dws_breakdowns *breakdowns);
 
 /* The same as dws_location_constraint() of storage that was made for the job before it
  * has nodes: 'servers' are its own, as they were written. Where a rabbit has fewer
  * allocations than nodes, those that are best by 'goodness' (first.h) are let in.
  */
-json_t *dws_location_first (json_t *breakdowns,
+json_t *dws_location_first (const struct dws_breakdowns *breakdowns,
                             json_t *servers,
                             const struct dws_topology *topo,
                             json_t *goodness,

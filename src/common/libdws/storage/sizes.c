@@ -131,11 +131,11 @@ static void add_taken (struct dws_sizes *sizes, int64_t bytes, int64_t nodes)
 
 void dws_sizes_read (json_t *resources,
                      const struct dws_directives *directives,
-                     json_t *breakdowns,
+                     const struct dws_breakdowns *breakdowns,
                      const char *type,
                      struct dws_sizes *sizes)
 {
-    struct breakdown_list *bl = NULL;
+    bool known = breakdowns && breakdowns->count > 0;
     struct shape shape;
     int64_t nodes;
 
@@ -143,26 +143,23 @@ void dws_sizes_read (json_t *resources,
     if (shape_read (&shape, resources, NULL) < 0)
         shape.groups = shape.per_group = 1;
     nodes = multiply (shape.groups, shape.per_group);
-    if (json_array_size (breakdowns) > 0)
-        bl = breakdown_list_create (breakdowns, NULL);
     for (size_t i = 0; i < dws_directives_count (directives); i++) {
         struct alloc_set set = { 0 };
 
         if (!foresee (&set, directives, i) || !has_type (&set, type))
             continue;
         add_asked (sizes, asked_by (&set, &shape), nodes);
-        if (!bl)
+        if (!known)
             add_taken (sizes, taken_by (&set, &shape), nodes);
     }
-    for (size_t i = 0; bl && i < bl->count; i++) {
-        for (size_t j = 0; j < bl->list[i].nsets; j++) {
-            const struct alloc_set *set = &bl->list[i].sets[j];
+    for (size_t i = 0; known && i < breakdowns->count; i++) {
+        for (size_t j = 0; j < breakdowns->list[i].nsets; j++) {
+            const struct alloc_set *set = &breakdowns->list[i].sets[j];
 
             if (has_type (set, type))
                 add_taken (sizes, taken_by (set, &shape), nodes);
         }
     }
-    breakdown_list_destroy (bl);
 }
 
 /* Texts

@@ -13,6 +13,7 @@
 
 #include "libdws/directive/capacity.h"
 #include "libdws/directive/directive.h"
+#include "breakdowns.h"
 
 struct dws_size {
     int64_t asked;
@@ -27,14 +28,14 @@ struct dws_sizes {
 /* Fill in the sizes of a job with these resources and directives (NULL: none), or with
  * 'type' (NULL: any) of what has that type.
  * Resources that dws_breakdown_apply() would refuse count as one node. Without
- * 'breakdowns', or memory, what profiles add is not known, and not in it.
+ * 'breakdowns' what profiles add is not known, and not in it.
  *
  * Which rabbits the nodes have is not known either: what is taken may be less by up to
  * 64 KiB an allocation when storage is laid out. dws_drives_taken() is exact then.
  */
 void dws_sizes_read (json_t *resources,
                      const struct dws_directives *directives,
-                     json_t *breakdowns,
+                     const struct dws_breakdowns *breakdowns,
                      const char *type,
                      struct dws_sizes *sizes);
 

@@ -32,6 +32,7 @@
 #include "libdws/storage/location.h"
 #include "libdws/tell/persistent.h"
 #include "libdws/tell/record.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
@@ -229,7 +230,9 @@ static int op_directives (struct fixture *f, dws_error_t *e)
 
 static int op_breakdown (struct fixture *f, dws_error_t *e)
 {
-    return drop (dws_breakdown_apply (f->resources, f->breakdowns, NULL, e));
+    return drop (WITH_BREAKDOWNS (f->breakdowns, e,
+                                  dws_breakdown_apply (f->resources, bd, NULL,
+                                                       e)));
 }
 
 static int op_nodes (struct fixture *f, dws_error_t *e)
@@ -261,18 +264,19 @@ static int op_sets (struct fixture *f, dws_error_t *e)
 {
     struct dws_allocation_opts opts = { .storages = f->storages };
 
-    return drop (dws_allocation_sets (f->breakdowns, f->nodes, &opts, e));
+    return drop (WITH_BREAKDOWNS (f->breakdowns, e,
+                                  dws_allocation_sets (bd, f->nodes, &opts,
+                                                       e)));
 }
 
 static int op_location (struct fixture *f, dws_error_t *e)
 {
-    if (drop (dws_location_servers (f->breakdowns, e)) < 0)
-        return -1;
-    return drop (dws_location_constraint (f->breakdowns,
-                                          f->servers,
-                                          f->topo,
-                                          1,
-                                          e));
+    if (drop (WITH_BREAKDOWNS (f->breakdowns, e,
+                               dws_location_servers (bd))) < 0)
+        return dws_error_nomem (e);
+    return drop (WITH_BREAKDOWNS (f->breakdowns, e,
+                                  dws_location_constraint (bd, f->servers,
+                                                           f->topo, 1, e)));
 }
 
 static int sink (void *arg, const char *buf, size_t len)

@@ -46,24 +46,21 @@ static int read_object (struct job *job, size_t index, const char *kind,
  * needed only until the job has its nodes. Of a job that is to have its data before,
  * it is its own storage, which may have been written before this start of the module.
  */
-static int read_servers (struct job *job)
+static int read_servers (struct job *job,
+                         const struct dws_breakdowns *breakdowns)
 {
     size_t count = json_array_size (job->breakdowns);
     json_t *refs;
     json_t *ref;
     size_t index;
-    dws_error_t error;
     int rc = -1;
 
     if (job->facts->phase != DWS_PHASE_DEPEND)
         refs = json_array ();
     else if (dws_is_first (job->facts, job->wf))
-        refs = dws_location_own (job->breakdowns, &error);
-    else if (!(refs = dws_location_servers (job->breakdowns, &error))
-             && errno == EINVAL) {
-        act_refuse (job, error.text);
-        return 0;
-    }
+        refs = dws_location_own (breakdowns);
+    else
+        refs = dws_location_servers (breakdowns);
     if (!refs || !(job->servers = json_array ()))
         goto done;
     json_array_foreach (refs, index, ref) {
@@ -102,18 +99,6 @@ done:
     return rc;
 }
 
-/* The part of a breakdown that libdws looks at. Only that is kept.
- */
-static json_t *part_of_breakdown (json_t *object)
-{
-    const char *name = "";
-
-    (void)json_unpack (object, "{s:{s:s}}", "metadata", "name", &name);
-    return json_pack ("{s:{s:s} s:O*}",
-                      "metadata", "name", name,
-                      "status", json_object_get (object, "status"));
-}
-
 /* An object that was asked for by number 'index' has been read: breakdowns have
  * the first numbers, Servers those after them.
  */
@@ -125,13 +110,8 @@ static void note_read (struct job *job, size_t index, json_t *object)
     if (index >= count) {
         list = job->servers;
         index -= count;
-        json_incref (object);
     }
-    else
-        object = part_of_breakdown (object);
-    if (!list)
-        json_decref (object);
-    else if (json_array_set_new (list, index, object) < 0)
+    if (list && json_array_set (list, index, object) < 0)
         safe_log (job->ctx->h, LOG_ERR, "breakdown: out of memory");
 }
 
@@ -172,28 +152,47 @@ static bool all_read (json_t *objects)
     return true;
 }
 
-/* When all objects that were asked for have been read: go on with the Servers
- * that the breakdowns refer to, or be done.
+/* All breakdowns have been read: go on with the Servers that they refer to, or be
+ * done.
+ */
+static int take_breakdowns (struct job *job)
+{
+    struct dws_breakdowns *breakdowns;
+    dws_error_t error;
+    int rc;
+
+    if (!(breakdowns = dws_breakdowns_create (job->breakdowns, &error))) {
+        if (errno == EINVAL)
+            act_refuse (job, error.text);
+        return -1;
+    }
+    if (!job->servers) {
+        if ((rc = read_servers (job, breakdowns)) < 0
+            || json_array_size (job->servers) > 0)
+            goto done;
+    }
+    dws_breakdowns_destroy (job->wf->breakdowns);
+    job->wf->breakdowns = breakdowns;
+    json_decref (job->breakdowns);
+    job->breakdowns = NULL;
+    return 0;
+done:
+    dws_breakdowns_destroy (breakdowns);
+    return rc;
+}
+
+/* Breakdowns that are not ready are read once more.
  */
 static bool breakdowns_done (struct job *job)
 {
     if (!all_read (job->breakdowns) || !all_read (job->servers)
         || json_array_size (job->breakdowns) == 0)
         return true;
-    if (!job->servers) {
-        if (read_servers (job) < 0) {
-            safe_log_error (job->ctx->h, "servers");
-            return false;
-        }
-        if (json_array_size (job->servers) > 0)
-            return true;
-    }
-    if (dws_jsontext_set (&job->wf->breakdowns, job->breakdowns) < 0) {
-        safe_log_error (job->ctx->h, "breakdowns");
+    if (take_breakdowns (job) < 0) {
+        if (errno != EAGAIN && !job->facts->refusal)
+            safe_log_error (job->ctx->h, "breakdowns");
         return false;
     }
-    json_decref (job->breakdowns);
-    job->breakdowns = NULL;
     return true;
 }
 
@@ -252,11 +251,6 @@ static int run_resource_update (struct job *job,
                         &error) < 0) {
         if (errno == EINVAL || errno == ENOSPC) {
             act_refuse (job, error.text);
-            return 0;
-        }
-        if (errno == EAGAIN) {      // read them once more
-            dws_jsontext_set (&job->wf->breakdowns, NULL);
-            jobs_changed (job);
             return 0;
         }
         return -1;

@@ -286,8 +286,6 @@ static int no_layout (struct job *job, json_t *nodes,
         act_refuse (job, text);
         return 0;
     }
-    if (errno == EAGAIN)            // read the breakdowns once more
-        ERRNO_SAFE (dws_jsontext_set (&job->wf->breakdowns, NULL));
     return -1;
 }
 
@@ -403,10 +401,6 @@ static int no_reserve (struct job *job, const char *text)
 {
     json_t *nodes;
 
-    if (errno == EAGAIN) {          // read the breakdowns once more
-        ERRNO_SAFE (dws_jsontext_set (&job->wf->breakdowns, NULL));
-        return -1;
-    }
     if (errno != ENOSPC && errno != EHOSTDOWN)
         return errno == ENOMEM ? -1 : nodes_first (job, text);
     if (!(nodes = storage_first_nodes (job, true, NULL)))

@@ -51,28 +51,7 @@ bool storage_anywhere (const struct job *job)
 
 bool storage_roams (const struct job *job)
 {
-    json_t *breakdowns;
-    bool roams;
-
-    if (!storage_anywhere (job)
-        || !(breakdowns = dws_jsontext_get (job->wf->breakdowns)))
-        return false;
-    roams = dws_allocation_roams (breakdowns);
-    json_decref (breakdowns);
-    return roams;
-}
-
-/* The breakdowns of a job, none of which may have storage.
- */
-static json_t *all_breakdowns (struct job *job)
-{
-    json_t *list;
-
-    if (job->wf->breakdowns)
-        return dws_jsontext_get (job->wf->breakdowns);
-    if (!(list = json_array ()))
-        errno = ENOMEM;
-    return list;
+    return storage_anywhere (job) && dws_allocation_roams (job->wf->breakdowns);
 }
 
 /* Takes over both.
@@ -88,8 +67,7 @@ static json_t *join (json_t *a, json_t *b, int64_t nodes, dws_error_t *error)
 
 /* Next to the job's own storage, if it is there, or to what exists already.
  */
-static json_t *locate_storage (struct job *job, bool staged,
-                               json_t *breakdowns, int64_t nodes,
+static json_t *locate_storage (struct job *job, bool staged, int64_t nodes,
                                dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
@@ -97,10 +75,10 @@ static json_t *locate_storage (struct job *job, bool staged,
     json_t *location = NULL;
 
     if (!staged)
-        return dws_location_constraint (breakdowns, job->servers, topo,
+        return dws_location_constraint (job->wf->breakdowns, job->servers, topo,
                                         nodes, error);
     if ((goodness = first_goodness (job, error)))
-        location = dws_location_first (breakdowns, job->servers, topo,
+        location = dws_location_first (job->wf->breakdowns, job->servers, topo,
                                        goodness, nodes, error);
     ERRNO_SAFE (json_decref (goodness));
     return location;
@@ -109,8 +87,8 @@ static json_t *locate_storage (struct job *job, bool staged,
 /* Next to storage, to rabbits with the labels that new storage asks for, and where its
  * user wants it.
  */
-static json_t *locate (struct job *job, bool staged, json_t *breakdowns,
-                       json_t *resources, dws_error_t *error)
+static json_t *locate (struct job *job, bool staged, json_t *resources,
+                       dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
     int64_t nodes = dws_breakdown_nodes (resources);
@@ -118,11 +96,11 @@ static json_t *locate (struct job *job, bool staged, json_t *breakdowns,
     json_t *labels;
     json_t *location;
 
-    if (!(location = locate_storage (job, staged, breakdowns, nodes, error)))
+    if (!(location = locate_storage (job, staged, nodes, error)))
         return NULL;
     if (!staged) {
-        labels = dws_labels_constraint (breakdowns, storages, topo, nodes,
-                                        site_anywhere (job), error);
+        labels = dws_labels_constraint (job->wf->breakdowns, storages, topo,
+                                        nodes, site_anywhere (job), error);
         location = join (location, labels, nodes, error);
     }
     if (location)
@@ -134,13 +112,12 @@ static json_t *locate (struct job *job, bool staged, json_t *breakdowns,
 /* Where the job may run: next to its storage, and not where the rabbit is out of reach.
  */
 static json_t *make_constraint (struct job *job, bool staged,
-                                json_t *breakdowns, json_t *resources,
-                                dws_error_t *error)
+                                json_t *resources, dws_error_t *error)
 {
-    json_t *location = locate (job, staged, breakdowns, resources, error);
+    json_t *location = locate (job, staged, resources, error);
     json_t *o;
 
-    if (!location || json_array_size (breakdowns) == 0
+    if (!location || !job->wf->breakdowns
         || !scheduler_wants_constraint (job->ctx->scheduler))
         return location;
     o = dws_health_constraint (location, error);
@@ -182,27 +159,23 @@ int storage_demand (struct job *job, bool staged, struct demand *demand,
         .total_bytes = storages_total (job->ctx->storages, config->topology),
         .directives = job->facts->directives,
     };
-    json_t *breakdowns;
-    json_t *resources = NULL;
+    const struct dws_breakdowns *breakdowns = job->wf->breakdowns;
+    json_t *resources;
     int rc = 0;
 
     *demand = (struct demand){ 0 };
-    if (!(breakdowns = all_breakdowns (job))
-        || !(resources = dws_jsontext_get (job->facts->resources))) {
-        json_decref (breakdowns);
+    if (!(resources = dws_jsontext_get (job->facts->resources)))
         return dws_error (error, ENOMEM, "out of memory");
-    }
     if (!(demand->units = dws_daemons_units (breakdowns, config->daemons,
                                              error))
         || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
                                                       &opts, error))
-        || (job->wf->breakdowns && !staged && check_anywhere (job, error) < 0)
-        || !(demand->constraint = make_constraint (job, staged, breakdowns,
-                                                   resources, error))) {
+        || (breakdowns && !staged && check_anywhere (job, error) < 0)
+        || !(demand->constraint = make_constraint (job, staged, resources,
+                                                   error))) {
         demand_clear (demand);
         rc = -1;
     }
-    ERRNO_SAFE (json_decref (breakdowns));
     ERRNO_SAFE (json_decref (resources));
     return rc;
 }
@@ -334,31 +307,23 @@ static int add_holders (json_t *lasting, json_t *ending,
 int storage_rivals (struct job *job, json_t *nodes, bool again,
                     struct rivals *rivals, dws_error_t *error)
 {
-    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *entries = NULL;
     json_t *lasting = NULL;
-    int rc = -1;
+    int rc = 0;
 
     *rivals = (struct rivals){ 0 };
-    if (!breakdowns)
-        dws_error (error, ENOMEM, "out of memory");
-    else if ((rivals->wanted = dws_colocation_wanted (breakdowns, error))) {
-        if (json_object_size (rivals->wanted) == 0)
-            rc = 0;
-        else if (!(rivals->held = json_array ())
-            || !(lasting = json_array ())
-            || !(entries = space_keys (job->ctx->space, nodes))
-            || add_holders (lasting, rivals->held, job, entries) < 0
-            || (!again && turns_before (job->ctx->turns, job, nodes,
-                                        add_before, rivals->held) < 0)
-            || json_array_extend (rivals->held, lasting) < 0)
-            dws_error (error, ENOMEM, "out of memory");
-        else
-            rc = 0;
-    }
+    if (!(rivals->wanted = dws_colocation_wanted (job->wf->breakdowns))
+        || (json_object_size (rivals->wanted) > 0
+            && (!(rivals->held = json_array ())
+                || !(lasting = json_array ())
+                || !(entries = space_keys (job->ctx->space, nodes))
+                || add_holders (lasting, rivals->held, job, entries) < 0
+                || (!again && turns_before (job->ctx->turns, job, nodes,
+                                            add_before, rivals->held) < 0)
+                || json_array_extend (rivals->held, lasting) < 0)))
+        rc = dws_error (error, ENOMEM, "out of memory");
     ERRNO_SAFE (json_decref (lasting));
     ERRNO_SAFE (json_decref (entries));
-    ERRNO_SAFE (json_decref (breakdowns));
     return rc;
 }
 
@@ -373,14 +338,8 @@ void rivals_clear (struct rivals *rivals)
 char *storage_rival (struct job *job, json_t *nodes,
                      const struct rivals *rivals, bool lasting)
 {
-    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
-    char *text = NULL;
-
-    if (breakdowns)
-        text = dws_colocation_holder (breakdowns, nodes, rivals->held,
-                                      lasting);
-    json_decref (breakdowns);
-    return text;
+    return dws_colocation_holder (job->wf->breakdowns, nodes, rivals->held,
+                                  lasting);
 }
 
 /* What is taken of rabbits by others. Who may lie anywhere leaves alone what others
@@ -399,7 +358,6 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
     struct dws_allocation_opts opts = { .ever = ever };
-    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *goodness = NULL;
     json_t *nodes = NULL;
@@ -407,10 +365,10 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
     opts.storages = storages_known (job->ctx->storages);
     if (!ever)
         opts.used = taken (job);
-    if (!breakdowns || !resources || (!ever && !opts.used))
+    if (!resources || (!ever && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
     else if ((goodness = first_goodness (job, error)))
-        nodes = dws_first_nodes (breakdowns, goodness,
+        nodes = dws_first_nodes (job->wf->breakdowns, goodness,
                                  dws_breakdown_nodes (resources), topo, &opts,
                                  error);
     if (nodes
@@ -423,7 +381,6 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
     ERRNO_SAFE (json_decref (goodness));
     ERRNO_SAFE (json_decref (opts.used));
     ERRNO_SAFE (json_decref (resources));
-    ERRNO_SAFE (json_decref (breakdowns));
     return nodes;
 }
 
@@ -442,21 +399,20 @@ json_t *storage_layout (struct job *job, json_t *nodes,
         .lasting = view == LAYOUT_LASTING,
         .reserved = job->reserved,
     };
-    json_t *breakdowns = dws_jsontext_get (job->wf->breakdowns);
     json_t *resources = dws_jsontext_get (job->facts->resources);
     json_t *sets = NULL;
 
     opts.storages = storages_known (job->ctx->storages);
     if (view < LAYOUT_EMPTY)
         opts.used = taken (job);
-    if (!breakdowns || !resources || (view < LAYOUT_EMPTY && !opts.used))
+    if (!resources || (view < LAYOUT_EMPTY && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
-    else if ((opts.resources = dws_breakdown_apply (resources, breakdowns,
+    else if ((opts.resources = dws_breakdown_apply (resources,
+                                                    job->wf->breakdowns,
                                                     &bopts, error)))
-        sets = dws_allocation_sets (breakdowns, nodes, &opts, error);
+        sets = dws_allocation_sets (job->wf->breakdowns, nodes, &opts, error);
     ERRNO_SAFE (json_decref (opts.resources));
     ERRNO_SAFE (json_decref (opts.used));
     ERRNO_SAFE (json_decref (resources));
-    ERRNO_SAFE (json_decref (breakdowns));
     return sets;
 }

@@ -130,19 +130,15 @@ static int64_t sum_bytes (json_t *by_rabbit)
     return sum;
 }
 
-/* 'broken_down' is the text of the breakdowns, or NULL.
- */
 static void read_sizes (struct share *share, const struct job *job,
-                        const char *broken_down)
+                        const struct dws_breakdowns *breakdowns)
 {
     json_t *resources = dws_jsontext_get (job->facts->resources);
-    json_t *breakdowns = dws_jsontext_get (broken_down);
 
     dws_sizes_read (resources, job->facts->directives, breakdowns, NULL,
                     &share->sizes);
     share->complete = breakdowns != NULL;
     json_decref (resources);
-    json_decref (breakdowns);
 }
 
 /* From when storage is laid out the ledger says what is taken, also when it is given

@@ -12,6 +12,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/facts/report.h"
 #include "libdws/storage/allocation.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 #include "facts/accounts.h"
 #include "facts/jobs.h"
@@ -198,7 +199,8 @@ static void lay_out (struct job *job, struct model *m)
     json_t *nodes = find_nodes (m->nodes);
     dws_error_t e = { "" };
 
-    m->layout = dws_allocation_sets (m->breakdowns, nodes, NULL, &e);
+    m->layout = WITH_BREAKDOWNS (m->breakdowns, &e,
+                                 dws_allocation_sets (bd, nodes, NULL, &e));
     if (!m->layout)
         fail_msg ("%s", e.text);
     assert_int_equal (space_claim (w.ctx.space, &job->claim, m->layout), 0);
@@ -270,7 +272,7 @@ static void forget (int i)
     totals_forget_job (w.ctx.totals, job);
     space_free (w.ctx.space, &job->claim, true);
     dws_job_destroy (job->facts);
-    free (m->wf.breakdowns);
+    dws_breakdowns_destroy (m->wf.breakdowns);
     json_decref (m->breakdowns);
     json_decref (m->layout);
     *m = (struct model){ 0 };
@@ -291,7 +293,7 @@ static void step (int i)
             break;
         case ADMITTED:
             if (!m->wf.breakdowns)
-                m->wf.breakdowns = json_dumps (m->breakdowns, 0);
+                m->wf.breakdowns = dws_breakdowns_create (m->breakdowns, NULL);
             totals_see_job (w.ctx.totals, job);
             if (!admit (job))
                 return;

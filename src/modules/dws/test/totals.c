@@ -30,10 +30,10 @@ struct world {
 };
 
 #define BROKEN_DOWN \
-    "[{\"metadata\": {\"name\": \"w-0\"}, \"status\": {\"ready\": true," \
-    " \"storage\": {\"reference\": {\"name\": \"w-0\", \"namespace\": \"d\"}," \
-    " \"allocationSets\": [{\"allocationStrategy\": \"AllocatePerCompute\"," \
-    " \"label\": \"xfs\", \"minimumCapacity\": 5368709120}]}}}]"
+    "[{'metadata': {'name': 'w-0'}, 'status': {'ready': true," \
+    " 'storage': {'reference': {'name': 'w-0', 'namespace': 'd'}," \
+    " 'allocationSets': [{'allocationStrategy': 'AllocatePerCompute'," \
+    " 'label': 'xfs', 'minimumCapacity': 5368709120}]}}}]"
 
 static struct world *current;
 
@@ -264,6 +264,7 @@ static void test_again (void **state)
         { .state = DWS_STATE_PROPOSAL, .desired = DWS_STATE_PROPOSAL },
         { .state = DWS_STATE_PROPOSAL, .desired = DWS_STATE_PROPOSAL },
     };
+    json_t *objects = J (BROKEN_DOWN);
     struct world w;
 
     setup (&w, 3, "{'a': {'total': '9GiB'}}");
@@ -278,7 +279,7 @@ static void test_again (void **state)
         assert_true (admit (&w, i));
     }
     for (size_t i = 2; i-- > 0;) {
-        wf[i].breakdowns = BROKEN_DOWN;
+        wf[i].breakdowns = dws_breakdowns_create (objects, NULL);
         see (&w, i);
     }
     assert_false (admit (&w, 1));
@@ -293,6 +294,9 @@ static void test_again (void **state)
     assert_true (admit (&w, 1));
     assert_true (admit (&w, 2));
     w.jobs[1].wf = NULL;
+    for (size_t i = 0; i < 2; i++)
+        dws_breakdowns_destroy (wf[i].breakdowns);
+    json_decref (objects);
     teardown (&w);
 }
 

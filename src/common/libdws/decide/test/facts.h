@@ -8,6 +8,7 @@
 #define TEST_FACTS_H
 
 #include "libdws/decide/reconcile.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 /* Each time limit is another one.

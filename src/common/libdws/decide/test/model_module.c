@@ -5,6 +5,7 @@
  */
 
 #include "libdws/directive/command.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 #include "model_private.h"
 
@@ -82,8 +83,6 @@ static void perform (struct model *m, const struct dws_action *a)
     set_busy (m, get_busy (m) | BIT (a->kind));
 }
 
-static char dummy[] = "[]";
-
 static struct dws_directives *directives (void)
 {
     static struct dws_directives *dirs;
@@ -149,7 +148,7 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .message = "message",
         .computes = proposed ? "fluxjob-1" : NULL,
         .breakdown_count = proposed ? 1 : 0,
-        .breakdowns = seen->breakdowns ? dummy : NULL,
+        .breakdowns = seen->breakdowns ? no_breakdowns () : NULL,
         .servers_written = seen->servers,
         .computes_written = seen->computes,
         .spoilt = m->spoilt,

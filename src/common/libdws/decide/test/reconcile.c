@@ -131,7 +131,7 @@ static void test_steps_of_setup (void **state)
     assert_string_equal (decide (&f, 1001.), "breakdowns");
     f.job.busy = 0;
     f.job.hosts = "node0";
-    f.wf.breakdowns = "[]";
+    f.wf.breakdowns = no_breakdowns ();
     f.wf.computes = NULL;
     assert_string_equal (decide (&f, 1001.), "");
     f.wf.computes = "fluxjob-1";
@@ -216,7 +216,7 @@ static void test_awaits (void **state)
 
     f.job.saved = ~0U;
     f.job.awaits = "exclusive 'k' on rabbit0, which job f1 has";
-    f.wf.breakdowns = "[]";
+    f.wf.breakdowns = no_breakdowns ();
     f.wf.computes_written = true;
     assert_string_equal (decide (&f, 1001.), "servers");
     assert_string_equal (f.out.reason, f.job.awaits);

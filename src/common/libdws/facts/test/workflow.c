@@ -185,7 +185,7 @@ static void test_inherit (void **state)
     struct dws_workflow *wf = wf_decode (WORKFLOW);
 
     old->servers_written = true;
-    old->breakdowns = strdup ("[]");
+    old->breakdowns = dws_breakdowns_create (NULL, NULL);
     old->desired = wf->desired = DWS_STATE_PROPOSAL;
     dws_workflow_inherit (wf, old, 50.);
     assert_true (wf->servers_written);

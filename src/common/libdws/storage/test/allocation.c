@@ -7,6 +7,7 @@
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/reserved.h"
 #include "libdws/storage/test/sets.h"
+#include "libdws/storage/test/with.h"
 
 struct row {
     const char *nodes;        // the job's nodes per rabbit
@@ -290,7 +291,8 @@ static json_t *run (const struct row *row, dws_error_t *e)
     snprintf (buf, sizeof (buf), "[" BREAKDOWN ("w-0", "%s") "]", row->sets);
     breakdowns = J (buf);
     errno = 0;
-    o = dws_allocation_sets (breakdowns, nodes, &opts, e);
+    o = WITH_BREAKDOWNS (breakdowns, e,
+                         dws_allocation_sets (bd, nodes, &opts, e));
     json_decref (resources);
     json_decref (used);
     json_decref (storages);
@@ -345,7 +347,8 @@ static void test_several (void **state)
     json_t *storages = J ("[" STORAGE ("a", G25) ", " STORAGE ("b", G20)
                           "]");
     struct dws_allocation_opts opts = { .storages = storages };
-    json_t *o = dws_allocation_sets (breakdowns, nodes, &opts, NULL);
+    json_t *o = WITH_BREAKDOWNS (breakdowns, NULL,
+                                 dws_allocation_sets (bd, nodes, &opts, NULL));
 
     // after 2 x 10 on a and 10 on b there are 5 and 10 left
     assert_json (o,
@@ -375,17 +378,21 @@ static void test_edges (void **state)
     dws_error_t e;
     json_t *o;
 
-    assert_null (dws_allocation_sets (breakdowns, nodes, NULL, &e));
+    assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                  dws_allocation_sets (bd, nodes, NULL, &e)));
     assert_contains (e.text, "from 1 to 65536");
-    assert_null (dws_allocation_sets (breakdowns, empty, NULL, &e));
+    assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                  dws_allocation_sets (bd, empty, NULL, &e)));
     assert_contains (e.text, "no node with a rabbit");
-    assert_null (dws_allocation_sets (breakdowns, NULL, NULL, &e));
-    assert_null (dws_allocation_sets (breakdowns, empty, &opts, &e));
+    assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                  dws_allocation_sets (bd, NULL, NULL, &e)));
+    assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                  dws_allocation_sets (bd, empty, &opts, &e)));
     assert_contains (e.text, "out of range");
-    o = dws_allocation_sets (none, empty, NULL, &e);
+    o = WITH_BREAKDOWNS (none, &e, dws_allocation_sets (bd, empty, NULL, &e));
     assert_json (o, "[]");
     json_decref (o);
-    o = dws_allocation_sets (NULL, NULL, NULL, &e);
+    o = WITH_BREAKDOWNS (NULL, &e, dws_allocation_sets (bd, NULL, NULL, &e));
     assert_json (o, "[]");
     json_decref (o);
     json_decref (empty);
@@ -531,11 +538,13 @@ static void test_reserved (void **state)
     json_decref (o);
     json_decref (counted);
     // 34 GiB on r2 do not take a half of 100, but the ssd does
-    o = dws_allocation_sets (breakdowns, nodes, &opts, NULL);
+    o = WITH_BREAKDOWNS (breakdowns, NULL,
+                         dws_allocation_sets (bd, nodes, &opts, NULL));
     assert_string_equal (describe (o), "ost 35791394134 r1:2 r2:1");
     json_decref (o);
     opts.reserved = reserved;
-    o = dws_allocation_sets (breakdowns, nodes, &opts, NULL);
+    o = WITH_BREAKDOWNS (breakdowns, NULL,
+                         dws_allocation_sets (bd, nodes, &opts, NULL));
     assert_string_equal (describe (o), "ost " G50 " r1:1 r2:1");
     json_decref (o);
     json_decref (reserved);
@@ -638,7 +647,9 @@ static void test_drives (void **state)
         struct dws_allocation_opts opts = { .storages = storages,
                                             .used = used };
         dws_error_t e = { "" };
-        json_t *o = dws_allocation_sets (breakdowns, nodes, &opts, &e);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
+                                     dws_allocation_sets (bd, nodes, &opts,
+                                                          &e));
 
         if (o && (!table[i].want || strcmp (describe (o), table[i].want)))
             fail_msg ("row %zu: %s", i, describe (o));

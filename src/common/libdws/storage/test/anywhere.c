@@ -6,6 +6,7 @@
 
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/test/sets.h"
+#include "libdws/storage/test/with.h"
 
 /* Storage that is not bound to nodes, on any rabbits: 0 of the job's nodes.
  */
@@ -103,7 +104,8 @@ static void test_anywhere (void **state)
                   rows[i].sets);
         breakdowns = J (text);
         errno = 0;
-        o = dws_allocation_sets (breakdowns, nodes, &opts, &e);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_allocation_sets (bd, nodes, &opts, &e));
         if (!o && !rows[i].errnum)
             fail_msg ("row %zu: %s", i, e.text);
         if (o && (rows[i].errnum || strcmp (describe (o), rows[i].want)))
@@ -119,6 +121,16 @@ static void test_anywhere (void **state)
         json_decref (storages);
         json_decref (nodes);
     }
+}
+
+static bool roams (json_t *objects)
+{
+    struct dws_breakdowns *breakdowns = dws_breakdowns_create (objects, NULL);
+    bool result = dws_allocation_roams (breakdowns);
+
+    assert_non_null (breakdowns);
+    dws_breakdowns_destroy (breakdowns);
+    return result;
 }
 
 /* The rabbits that there are besides the job's.
@@ -140,9 +152,9 @@ static void test_others (void **state)
     assert_non_null (topo);
     assert_int_equal (dws_allocation_anywhere (nodes, topo, without, NULL), 0);
     assert_json (nodes, "{'a': 1, 'c': 0}");
-    assert_true (dws_allocation_roams (across));
-    assert_false (dws_allocation_roams (bound));
-    assert_false (dws_allocation_roams (nodes));
+    assert_true (roams (across));
+    assert_false (roams (bound));
+    assert_false (dws_allocation_roams (NULL));
     json_decref (bound);
     json_decref (across);
     json_decref (without);

@@ -7,6 +7,7 @@
 
 #include "libdws/storage/breakdown.h"
 #include "libdws/storage/test/resources.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 #define SET(strategy, label, bytes, constraints) \
@@ -159,7 +160,9 @@ static void test_table (void **state)
         json_t *breakdowns = make_breakdowns (table[i].sets);
         struct dws_breakdown_opts opts = { .min_gib = table[i].min_gib };
         dws_error_t e = { "" };
-        json_t *o = dws_breakdown_apply (resources, breakdowns, &opts, &e);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
+                                     dws_breakdown_apply (resources, bd, &opts,
+                                                          &e));
         json_t *again;
 
         if (!o)
@@ -167,7 +170,8 @@ static void test_table (void **state)
         assert_json (o, table[i].want);
         // the input is as it was, and a second time changes nothing
         assert_json (resources, table[i].resources);
-        again = dws_breakdown_apply (o, breakdowns, &opts, &e);
+        again = WITH_BREAKDOWNS (breakdowns, &e,
+                                 dws_breakdown_apply (o, bd, &opts, &e));
         assert_true (json_equal (o, again));
         json_decref (again);
         json_decref (o);
@@ -214,7 +218,9 @@ static void test_bad_resources (void **state)
         dws_error_t e = { "" };
 
         errno = 0;
-        assert_null (dws_breakdown_apply (resources, breakdowns, NULL, &e));
+        assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                      dws_breakdown_apply (resources, bd, NULL,
+                                                           &e)));
         assert_int_equal (errno, EINVAL);
         assert_contains (e.text, bad[i].text);
         json_decref (resources);
@@ -278,7 +284,9 @@ static void test_bad_breakdowns (void **state)
         dws_error_t e = { "" };
 
         errno = 0;
-        assert_null (dws_breakdown_apply (resources, breakdowns, NULL, &e));
+        assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                      dws_breakdown_apply (resources, bd, NULL,
+                                                           &e)));
         assert_int_equal (errno, bad[i].errnum);
         assert_contains (e.text, bad[i].text);
         json_decref (breakdowns);
@@ -305,7 +313,9 @@ static void test_no_storage (void **state)
         for (size_t j = 0; j < 2; j++) {
             json_t *b = J (breakdowns[i]);
             json_t *r = J (resources[j]);
-            json_t *o = dws_breakdown_apply (r, b, NULL, NULL);
+            json_t *o = WITH_BREAKDOWNS (b, NULL,
+                                         dws_breakdown_apply (r, bd, NULL,
+                                                              NULL));
 
             assert_non_null (o);
             assert_json (o, resources[j]);
@@ -356,7 +366,9 @@ static void test_maximums (void **state)
         json_t *maximums = J (limits[i].maximums);
         struct dws_breakdown_opts opts = { .maximums = maximums };
         dws_error_t e = { "" };
-        json_t *o = dws_breakdown_apply (resources, breakdowns, &opts, &e);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
+                                     dws_breakdown_apply (resources, bd, &opts,
+                                                          &e));
 
         if (limits[i].text) {
             assert_null (o);
@@ -407,7 +419,8 @@ static void test_rabbits (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_breakdown_apply (resources, breakdowns, &opts, &e);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_breakdown_apply (resources, bd, &opts, &e));
         if (limits[i].text) {
             assert_null (o);
             assert_int_equal (errno, EINVAL);
@@ -450,7 +463,9 @@ static void test_anywhere (void **state)
         };
         json_t *breakdowns = make_breakdowns (rows[i].sets);
         dws_error_t e = { "" };
-        json_t *o = dws_breakdown_apply (resources, breakdowns, &opts, &e);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
+                                     dws_breakdown_apply (resources, bd, &opts,
+                                                          &e));
         json_int_t ssd = 0;
 
         if (rows[i].text) {

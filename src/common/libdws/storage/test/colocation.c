@@ -6,6 +6,7 @@
 
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/colocation.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 #define G5 "5368709120"
@@ -31,7 +32,9 @@ static json_t *lay_out (const char *sets, const char *nodes, const char *held,
     struct dws_allocation_opts opts = { .held = J (held) };
     json_t *breakdowns = J (sets);
     json_t *n = J (nodes);
-    json_t *result = dws_allocation_sets (breakdowns, n, &opts, error);
+    json_t *result = WITH_BREAKDOWNS (breakdowns, error,
+                                      dws_allocation_sets (bd, n, &opts,
+                                                           error));
 
     json_decref (opts.held);
     json_decref (breakdowns);
@@ -246,9 +249,12 @@ static void test_lasting (void **state)
         dws_error_t error;
         json_t *breakdowns = J ("[" BREAKDOWN ("w-0", MGT) "]");
         json_t *nodes = J (table[i].nodes);
-        char *text = dws_colocation_holder (breakdowns, nodes, opts.held,
-                                            table[i].lasting);
-        json_t *sets = dws_allocation_sets (breakdowns, nodes, &opts, &error);
+        char *text = WITH_BREAKDOWNS (breakdowns, &error,
+                                      dws_colocation_holder (bd, nodes, opts.held,
+                                                             table[i].lasting));
+        json_t *sets = WITH_BREAKDOWNS (breakdowns, &error,
+                                        dws_allocation_sets (bd, nodes, &opts,
+                                                             &error));
 
         if ((sets != NULL) != table[i].fits)
             fail_msg ("row %zu: %s", i, sets ? "fits" : error.text);
@@ -285,7 +291,8 @@ static void test_wanted (void **state)
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
         dws_error_t error;
         json_t *breakdowns = J (table[i].breakdowns);
-        json_t *wanted = dws_colocation_wanted (breakdowns, &error);
+        json_t *wanted = WITH_BREAKDOWNS (breakdowns, &error,
+                                          dws_colocation_wanted (bd));
 
         if (table[i].want)
             assert_json (wanted, table[i].want);

@@ -4,6 +4,7 @@
  */
 
 #include "libdws/storage/daemons.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 #define NEEDS(words) \
@@ -75,7 +76,8 @@ static void test_table (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_daemons_units (breakdowns, daemons, &e);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_daemons_units (bd, daemons, &e));
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);

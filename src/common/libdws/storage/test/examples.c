@@ -5,6 +5,7 @@
 
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/location.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 #define G5 "5368709120"
@@ -67,7 +68,8 @@ static void test_storage (void **state)
     dws_error_t e = { "" };
     json_t *o;
 
-    o = dws_allocation_sets (breakdowns, nodes, &opts, &e);
+    o = WITH_BREAKDOWNS (breakdowns, &e,
+                         dws_allocation_sets (bd, nodes, &opts, &e));
     assert_json (o, "[{'servers': {'name': 'example-0',"
                     "              'namespace': 'default'},"
                     "  'allocationSets': [{'label': 'xfs',"
@@ -76,7 +78,8 @@ static void test_storage (void **state)
                     "    {'name': 'b', 'allocationCount': 1}]}]}]");
     json_decref (o);
     opts.storages = others;
-    assert_null (dws_allocation_sets (breakdowns, nodes, &opts, &e));
+    assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                  dws_allocation_sets (bd, nodes, &opts, &e)));
     assert_contains (e.text, "lacks label " RABBIT "=Rabbit");
     json_decref (others);
     json_decref (storages);
@@ -98,10 +101,11 @@ static void test_compute (void **state)
     json_t *o;
 
     assert_non_null (topo);
-    o = dws_location_servers (breakdowns, &e);
+    o = WITH_BREAKDOWNS (breakdowns, &e, dws_location_servers (bd));
     assert_json (o, "[]");
     json_decref (o);
-    o = dws_location_constraint (breakdowns, NULL, topo, 2, &e);
+    o = WITH_BREAKDOWNS (breakdowns, &e,
+                         dws_location_constraint (bd, NULL, topo, 2, &e));
     assert_json (o, "null");
     json_decref (o);
     dws_topology_destroy (topo);
@@ -175,7 +179,8 @@ static void test_together (void **state)
                   " 'allocationSets': [%s]}}}]", table[i].sets);
         breakdowns = J (text);
         errno = 0;
-        o = dws_allocation_sets (breakdowns, nodes, &opts, &e);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_allocation_sets (bd, nodes, &opts, &e));
         if (table[i].want) {
             if (!o)
                 fail_msg ("row %zu: %s", i, e.text);

@@ -6,6 +6,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/storage/first.h"
 #include "libdws/storage/location.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 /* Three rabbits of 100 GiB with three nodes each, which have ranks 0 to 8.
@@ -202,8 +203,9 @@ static void test_choose (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_first_nodes (breakdowns, good, choices[i].nodes, w->topo,
-                             &opts, &e);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_first_nodes (bd, good, choices[i].nodes,
+                                              w->topo, &opts, &e));
         if (choices[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, choices[i].errnum);
@@ -249,14 +251,17 @@ static void test_location (void **state)
                                      "namespace", "default",
                                      "spec", "allocationSets", "label", "xfs",
                                      "storage", J (locations[i].storage));
-        json_t *o = dws_location_first (breakdowns, servers, w->topo, good,
-                                        locations[i].nodes, NULL);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, NULL,
+                                     dws_location_first (bd, servers, w->topo,
+                                                         good,
+                                                         locations[i].nodes,
+                                                         NULL));
 
         assert_json (o, locations[i].want);
         json_decref (o);
         json_decref (servers);
     }
-    own = dws_location_own (breakdowns, NULL);
+    own = WITH_BREAKDOWNS (breakdowns, NULL, dws_location_own (bd));
     assert_json (own, "[{'name': 'own', 'namespace': 'default'}]");
     json_decref (own);
     json_decref (good);

@@ -4,6 +4,7 @@
  */
 
 #include "libdws/storage/labels.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 #define SET(strategy, label, labels) \
@@ -89,8 +90,9 @@ static void test_table (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_labels_constraint (breakdowns, storages, topo, table[i].nodes,
-                                   false, &e);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_labels_constraint (bd, storages, topo,
+                                                    table[i].nodes, false, &e));
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);
@@ -121,15 +123,20 @@ static void test_nowhere (void **state)
     dws_error_t e = { "" };
     json_t *o;
 
-    assert_null (dws_labels_constraint (breakdowns, storages, topo, 3, false, &e));
+    assert_null (WITH_BREAKDOWNS (breakdowns, &e,
+                                  dws_labels_constraint (bd, storages, topo, 3,
+                                                         false, &e)));
     assert_int_equal (errno, ENOSPC);
     assert_contains (e.text, "tier=fast have 0 nodes, the job needs 1");
     // the rabbits that have it may be elsewhere
-    o = dws_labels_constraint (breakdowns, storages, topo, 3, true, &e);
+    o = WITH_BREAKDOWNS (breakdowns, &e,
+                         dws_labels_constraint (bd, storages, topo, 3, true,
+                                                &e));
     assert_json (o, "null");
     json_decref (o);
     // as long as no Storage is known nothing is asked for
-    o = dws_labels_constraint (breakdowns, NULL, topo, 3, false, &e);
+    o = WITH_BREAKDOWNS (breakdowns, &e,
+                         dws_labels_constraint (bd, NULL, topo, 3, false, &e));
     assert_json (o, "null");
     json_decref (o);
     dws_topology_destroy (topo);
@@ -154,13 +161,19 @@ static void test_usual (void **state)
 
     json_object_set_new (labels, "dataworkflowservices.github.io/storage",
                          json_string ("Other"));
-    o = dws_labels_constraint (usual, storages, topo, 4, false, &e);
+    o = WITH_BREAKDOWNS (usual, &e,
+                         dws_labels_constraint (bd, storages, topo, 4, false,
+                                                &e));
     assert_json (o, "{'hostlist': ['a[1-3],c1,d1']}");
     json_decref (o);
-    o = dws_labels_constraint (breakdowns, storages, topo, 4, false, &e);
+    o = WITH_BREAKDOWNS (breakdowns, &e,
+                         dws_labels_constraint (bd, storages, topo, 4, false,
+                                                &e));
     assert_json (o, "{'hostlist': ['a[1-3],d1']}");
     json_decref (o);
-    assert_null (dws_labels_constraint (usual, storages, topo, 6, false, &e));
+    assert_null (WITH_BREAKDOWNS (usual, &e,
+                                  dws_labels_constraint (bd, storages, topo, 6,
+                                                         false, &e)));
     assert_string_equal (e.text, "w-0, set xfs: the rabbits with label"
                          " dataworkflowservices.github.io/storage=Rabbit have 5"
                          " nodes, the job needs 6");

@@ -7,6 +7,7 @@
 
 #include "libdws/storage/first.h"
 #include "libdws/storage/location.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 #define ACCESS(type, priority) \
@@ -122,7 +123,9 @@ static void test_table (void **state)
         json_t *o;
 
         errno = 0;
-        o = dws_location_constraint (breakdowns, servers, topo, INT32_MAX, &e);
+        o = WITH_BREAKDOWNS (breakdowns, &e,
+                             dws_location_constraint (bd, servers, topo,
+                                                      INT32_MAX, &e));
         if (table[i].errnum) {
             assert_null (o);
             assert_int_equal (errno, table[i].errnum);
@@ -133,7 +136,7 @@ static void test_table (void **state)
                 fail_msg ("row %zu: %s", i, e.text);
             assert_json (o, table[i].want);
             json_decref (o);
-            o = dws_location_servers (breakdowns, &e);
+            o = WITH_BREAKDOWNS (breakdowns, &e, dws_location_servers (bd));
             assert_json (o, table[i].read);
         }
         json_decref (o);
@@ -171,7 +174,9 @@ static void test_network (void **state)
                                      "spec", "allocationSets",
                                        "label", tab[i].label,
                                        "storage", "name", "r2");
-        json_t *o = dws_location_constraint (breakdowns, servers, topo, 2, NULL);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, NULL,
+                                     dws_location_constraint (bd, servers,
+                                                              topo, 2, NULL));
 
         assert_non_null (servers);
         assert_json (o, tab[i].restricts ? "{'hostlist': ['a3']}" : "null");
@@ -227,8 +232,11 @@ static void test_allocations (void **state)
         json_t *servers = pack_servers ("p", tab[i].label, tab[i].count1,
                                         tab[i].count2);
         dws_error_t e = { "" };
-        json_t *o = dws_location_constraint (breakdowns, servers, topo,
-                                             tab[i].nodes, &e);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
+                                     dws_location_constraint (bd, servers,
+                                                              topo,
+                                                              tab[i].nodes,
+                                                              &e));
 
         if (tab[i].want)
             assert_json (o, tab[i].want);
@@ -272,8 +280,9 @@ static void test_first (void **state)
 
     for (size_t i = 0; i < sizeof (tab) / sizeof (tab[0]); i++) {
         json_t *servers = pack_servers ("own", tab[i].label, 1, 1);
-        json_t *o = dws_location_first (breakdowns, servers, topo, goodness, 2,
-                                        NULL);
+        json_t *o = WITH_BREAKDOWNS (breakdowns, NULL,
+                                     dws_location_first (bd, servers, topo,
+                                                         goodness, 2, NULL));
 
         assert_json (o, tab[i].want);
         json_decref (o);

@@ -7,6 +7,7 @@
 #include "libdws/storage/drives.h"
 #include "libdws/storage/sizes.h"
 #include "libdws/storage/test/resources.h"
+#include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
 
 /* Of directives alone. In GiB. Of Lustre that NNF would make 4 GB: see below.
@@ -224,6 +225,7 @@ static void check_mix (int nodes, json_t *per_rabbit)
     json_t *resources = json_pack ("[{s:s s:i}]", "type", "node", "count", nodes);
     json_t *texts = json_array ();
     struct dws_directives *directives;
+    struct dws_breakdowns *bd;
     json_t *breakdowns = json_array ();
     struct dws_sizes least;
     struct dws_sizes sizes;
@@ -236,11 +238,16 @@ static void check_mix (int nodes, json_t *per_rabbit)
         add_storage (texts, breakdowns, i);
     directives = dws_directives_read (texts);
     assert_non_null (directives);
-    if (!(layout = dws_allocation_sets (breakdowns, per_rabbit, NULL, &e)))
+    if (!(layout = WITH_BREAKDOWNS (breakdowns, &e,
+                                    dws_allocation_sets (bd, per_rabbit, NULL,
+                                                         &e))))
         fail_msg ("%s", e.text);
     taken = sum_taken (layout, &allocations);
     dws_sizes_read (resources, directives, NULL, NULL, &least);
-    dws_sizes_read (resources, directives, breakdowns, NULL, &sizes);
+    bd = dws_breakdowns_create (breakdowns, NULL);
+    assert_non_null (bd);
+    dws_sizes_read (resources, directives, bd, NULL, &sizes);
+    dws_breakdowns_destroy (bd);
     assert_true (sizes.job.taken >= taken);
     assert_true (sizes.job.taken <= taken + (int64_t)(allocations + nodes) * 65536);
     assert_true (sizes.job.taken >= sizes.job.asked);
