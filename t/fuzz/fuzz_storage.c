@@ -10,7 +10,7 @@
 
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/reserved.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
 
@@ -40,17 +40,17 @@ static void take (json_t *result, const dws_error_t *error)
 
 static void rewrite (json_t *in, const struct dws_breakdowns *breakdowns)
 {
-    struct dws_breakdown_opts opts = {
+    struct dws_resources_opts opts = {
         .maximums = json_object_get (in, "maximums"),
         .rabbit_bytes = INT64_C (1) << 40,
     };
     json_t *resources = json_object_get (in, "resources");
     dws_error_t error = { "" };
-    json_t *once = dws_breakdown_apply (resources, breakdowns, &opts, &error);
+    json_t *once = dws_resources_apply (resources, breakdowns, &opts, &error);
     json_t *twice;
 
     if (once) {
-        twice = dws_breakdown_apply (once, breakdowns, &opts, &error);
+        twice = dws_resources_apply (once, breakdowns, &opts, &error);
         if (!twice || !json_equal (once, twice))
             abort ();
         json_decref (twice);

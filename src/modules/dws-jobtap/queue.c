@@ -8,7 +8,7 @@
 #include <syslog.h>
 
 #include "libdws/health/health.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libutil/safelog.h"
 
 #include "queue.h"
@@ -21,7 +21,7 @@
  */
 static bool too_few (const struct jobtap_job *job)
 {
-    int64_t nodes = dws_breakdown_nodes (job->resources);
+    int64_t nodes = dws_resources_nodes (job->resources);
 
     return nodes < INT32_MAX && nodes > job->ctx->up && nodes <= job->ctx->all;
 }

@@ -22,7 +22,7 @@
 #include "libdws/storage/drives.h"
 #include "libdws/storage/first.h"
 #include "libdws/storage/reserved.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/location.h"
 #include "libdws/storage/sizes.h"
@@ -149,7 +149,7 @@ static json_t *directives (struct call *call)
 static json_t *breakdown_apply (struct call *call)
 {
     json_t *o = call->args[2];
-    struct dws_breakdown_opts opts = {
+    struct dws_resources_opts opts = {
         .min_gib = json_integer_value (json_object_get (o, "min_gib")),
         .maximums = json_object_get (o, "maximums"),
         .rabbit_bytes = json_integer_value (json_object_get (o,
@@ -166,7 +166,7 @@ static json_t *breakdown_apply (struct call *call)
         dws_error_nomem (&call->error);
     else {
         opts.directives = dirs;
-        result = dws_breakdown_apply (call->args[0],
+        result = dws_resources_apply (call->args[0],
                                       call->breakdowns,
                                       &opts,
                                       &call->error);

@@ -27,7 +27,7 @@ struct dws_sizes {
 
 /* Fill in the sizes of a job with these resources and directives (NULL: none), or with
  * 'type' (NULL: any) of what has that type.
- * Resources that dws_breakdown_apply() would refuse count as one node. Without
+ * Resources that dws_resources_apply() would refuse count as one node. Without
  * 'breakdowns' what profiles add is not known, and not in it.
  *
  * Which rabbits the nodes have is not known either: what is taken may be less by up to

@@ -27,7 +27,7 @@
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
 #include "libdws/storage/reserved.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/storage/drives.h"
 #include "libdws/storage/location.h"
 #include "libdws/tell/persistent.h"
@@ -231,7 +231,7 @@ static int op_directives (struct fixture *f, dws_error_t *e)
 static int op_breakdown (struct fixture *f, dws_error_t *e)
 {
     return drop (WITH_BREAKDOWNS (f->breakdowns, e,
-                                  dws_breakdown_apply (f->resources, bd, NULL,
+                                  dws_resources_apply (f->resources, bd, NULL,
                                                        e)));
 }
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "libdws/directive/command.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/storage/first.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
@@ -68,7 +68,7 @@ json_t *first_goodness (struct job *job, dws_error_t *error)
         || (job->facts->constraints
             && !(constraints = dws_jsontext_get (job->facts->constraints))))
         dws_error (error, ENOMEM, "out of memory");
-    else if ((near = near_constraint (job, dws_breakdown_nodes (resources),
+    else if ((near = near_constraint (job, dws_resources_nodes (resources),
                                       error)))
         goodness = dws_pool_nodes (pool, constraints, near, error);
     ERRNO_SAFE (json_decref (near));

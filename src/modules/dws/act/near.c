@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/storage/near.h"
 #include "libdws/util/hosts.h"
 #include "libdws/util/jsontext.h"
@@ -244,7 +244,7 @@ int near_check (struct job *job, dws_error_t *error)
 
     if (!resources)
         return dws_error_nomem (error);
-    o = near_constraint (job, dws_breakdown_nodes (resources), error);
+    o = near_constraint (job, dws_resources_nodes (resources), error);
     ERRNO_SAFE (json_decref (resources));
     if (!o)
         return -1;

@@ -9,7 +9,7 @@
 #include "libdws/decide/reconcile.h"
 #include "libdws/directive/command.h"
 #include "libdws/health/usable.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
@@ -54,7 +54,7 @@ static int64_t nodes_of (struct job *job, struct look *look)
     if (job->nodes == 0 && look->parsed < PARSED_MAX) {
         look->parsed++;
         resources = dws_jsontext_get (job->facts->resources);
-        job->nodes = dws_breakdown_nodes (resources);
+        job->nodes = dws_resources_nodes (resources);
         json_decref (resources);
     }
     return job->nodes > 0 ? job->nodes : INT64_MAX;

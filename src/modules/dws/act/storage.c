@@ -9,7 +9,7 @@
 
 #include "libdws/health/health.h"
 #include "libdws/storage/allocation.h"
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/daemons.h"
 #include "libdws/storage/first.h"
@@ -91,7 +91,7 @@ static json_t *locate (struct job *job, bool staged, json_t *resources,
                        dws_error_t *error)
 {
     const struct dws_topology *topo = job->ctx->config->topology;
-    int64_t nodes = dws_breakdown_nodes (resources);
+    int64_t nodes = dws_resources_nodes (resources);
     json_t *storages = storages_by_name (job->ctx->storages);
     json_t *labels;
     json_t *location;
@@ -150,7 +150,7 @@ int storage_demand (struct job *job, bool staged, struct demand *demand,
                     dws_error_t *error)
 {
     struct dws_config *config = job->ctx->config;
-    struct dws_breakdown_opts opts = {
+    struct dws_resources_opts opts = {
         .maximums = config->maximums,
         .rabbit_bytes = storages_largest (job->ctx->storages,
                                           config->topology),
@@ -168,7 +168,7 @@ int storage_demand (struct job *job, bool staged, struct demand *demand,
         return dws_error (error, ENOMEM, "out of memory");
     if (!(demand->units = dws_daemons_units (breakdowns, config->daemons,
                                              error))
-        || !(demand->resources = dws_breakdown_apply (resources, breakdowns,
+        || !(demand->resources = dws_resources_apply (resources, breakdowns,
                                                       &opts, error))
         || (breakdowns && !staged && check_anywhere (job, error) < 0)
         || !(demand->constraint = make_constraint (job, staged, resources,
@@ -369,7 +369,7 @@ json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)
         dws_error (error, ENOMEM, "out of memory");
     else if ((goodness = first_goodness (job, error)))
         nodes = dws_first_nodes (job->wf->breakdowns, goodness,
-                                 dws_breakdown_nodes (resources), topo, &opts,
+                                 dws_resources_nodes (resources), topo, &opts,
                                  error);
     if (nodes
         && dws_allocation_anywhere (nodes, topo,
@@ -389,7 +389,7 @@ json_t *storage_layout (struct job *job, json_t *nodes,
                         dws_error_t *error)
 {
     /* No maximums: the job was let in by those of the configuration then. */
-    struct dws_breakdown_opts bopts = {
+    struct dws_resources_opts bopts = {
         .anywhere = storage_anywhere (job),
     };
     struct dws_allocation_opts opts = {
@@ -407,7 +407,7 @@ json_t *storage_layout (struct job *job, json_t *nodes,
         opts.used = taken (job);
     if (!resources || (view < LAYOUT_EMPTY && !opts.used))
         dws_error (error, ENOMEM, "out of memory");
-    else if ((opts.resources = dws_breakdown_apply (resources,
+    else if ((opts.resources = dws_resources_apply (resources,
                                                     job->wf->breakdowns,
                                                     &bopts, error)))
         sets = dws_allocation_sets (job->wf->breakdowns, nodes, &opts, error);

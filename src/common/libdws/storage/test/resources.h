@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the tests of breakdown.c share: resources of a jobspec, with and without
+ * What the tests of resources.c share: resources of a jobspec, with and without
  * storage.
  */
 

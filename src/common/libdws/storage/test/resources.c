@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of breakdown.c and allocset.c: every strategy and constraint on
+ * Unit tests of resources.c and breakdowns.c: every strategy and constraint on
  * every form of resources. Expected numbers are worked out by hand, the
  * arithmetic stands beside them.
  */
 
-#include "libdws/storage/breakdown.h"
+#include "libdws/storage/resources.h"
 #include "libdws/storage/test/resources.h"
 #include "libdws/storage/test/with.h"
 #include "libdws/test/util.h"
@@ -158,10 +158,10 @@ static void test_table (void **state)
     for (size_t i = 0; i < sizeof (table) / sizeof (table[0]); i++) {
         json_t *resources = J (table[i].resources);
         json_t *breakdowns = make_breakdowns (table[i].sets);
-        struct dws_breakdown_opts opts = { .min_gib = table[i].min_gib };
+        struct dws_resources_opts opts = { .min_gib = table[i].min_gib };
         dws_error_t e = { "" };
         json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
-                                     dws_breakdown_apply (resources, bd, &opts,
+                                     dws_resources_apply (resources, bd, &opts,
                                                           &e));
         json_t *again;
 
@@ -171,7 +171,7 @@ static void test_table (void **state)
         // the input is as it was, and a second time changes nothing
         assert_json (resources, table[i].resources);
         again = WITH_BREAKDOWNS (breakdowns, &e,
-                                 dws_breakdown_apply (o, bd, &opts, &e));
+                                 dws_resources_apply (o, bd, &opts, &e));
         assert_true (json_equal (o, again));
         json_decref (again);
         json_decref (o);
@@ -219,7 +219,7 @@ static void test_bad_resources (void **state)
 
         errno = 0;
         assert_null (WITH_BREAKDOWNS (breakdowns, &e,
-                                      dws_breakdown_apply (resources, bd, NULL,
+                                      dws_resources_apply (resources, bd, NULL,
                                                            &e)));
         assert_int_equal (errno, EINVAL);
         assert_contains (e.text, bad[i].text);
@@ -285,7 +285,7 @@ static void test_bad_breakdowns (void **state)
 
         errno = 0;
         assert_null (WITH_BREAKDOWNS (breakdowns, &e,
-                                      dws_breakdown_apply (resources, bd, NULL,
+                                      dws_resources_apply (resources, bd, NULL,
                                                            &e)));
         assert_int_equal (errno, bad[i].errnum);
         assert_contains (e.text, bad[i].text);
@@ -314,7 +314,7 @@ static void test_no_storage (void **state)
             json_t *b = J (breakdowns[i]);
             json_t *r = J (resources[j]);
             json_t *o = WITH_BREAKDOWNS (b, NULL,
-                                         dws_breakdown_apply (r, bd, NULL,
+                                         dws_resources_apply (r, bd, NULL,
                                                               NULL));
 
             assert_non_null (o);
@@ -364,10 +364,10 @@ static void test_maximums (void **state)
         json_t *resources = J (limits[i].resources);
         json_t *breakdowns = make_breakdowns (limits[i].sets);
         json_t *maximums = J (limits[i].maximums);
-        struct dws_breakdown_opts opts = { .maximums = maximums };
+        struct dws_resources_opts opts = { .maximums = maximums };
         dws_error_t e = { "" };
         json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
-                                     dws_breakdown_apply (resources, bd, &opts,
+                                     dws_resources_apply (resources, bd, &opts,
                                                           &e));
 
         if (limits[i].text) {
@@ -414,13 +414,13 @@ static void test_rabbits (void **state)
     for (size_t i = 0; i < sizeof (limits) / sizeof (limits[0]); i++) {
         json_t *resources = J (limits[i].resources);
         json_t *breakdowns = make_breakdowns (limits[i].sets);
-        struct dws_breakdown_opts opts = { .rabbit_bytes = limits[i].bytes };
+        struct dws_resources_opts opts = { .rabbit_bytes = limits[i].bytes };
         dws_error_t e = { "" };
         json_t *o;
 
         errno = 0;
         o = WITH_BREAKDOWNS (breakdowns, &e,
-                             dws_breakdown_apply (resources, bd, &opts, &e));
+                             dws_resources_apply (resources, bd, &opts, &e));
         if (limits[i].text) {
             assert_null (o);
             assert_int_equal (errno, EINVAL);
@@ -456,7 +456,7 @@ static void test_anywhere (void **state)
     json_t *resources = J ("[" NODES (4) "]");
 
     for (size_t i = 0; i < sizeof (rows) / sizeof (rows[0]); i++) {
-        struct dws_breakdown_opts opts = {
+        struct dws_resources_opts opts = {
             .rabbit_bytes = 20 * GIB,
             .anywhere = true,
             .total_bytes = rows[i].total,
@@ -464,7 +464,7 @@ static void test_anywhere (void **state)
         json_t *breakdowns = make_breakdowns (rows[i].sets);
         dws_error_t e = { "" };
         json_t *o = WITH_BREAKDOWNS (breakdowns, &e,
-                                     dws_breakdown_apply (resources, bd, &opts,
+                                     dws_resources_apply (resources, bd, &opts,
                                                           &e));
         json_int_t ssd = 0;
 

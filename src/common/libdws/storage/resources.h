@@ -3,8 +3,8 @@
  * DirectiveBreakdowns + jobspec resources -> the resources to schedule.
  */
 
-#ifndef LIBDWS_BREAKDOWN_H
-#define LIBDWS_BREAKDOWN_H
+#ifndef LIBDWS_RESOURCES_H
+#define LIBDWS_RESOURCES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -14,7 +14,7 @@
 #include "libdws/util/error.h"
 #include "breakdowns.h"
 
-struct dws_breakdown_opts {
+struct dws_resources_opts {
     int64_t min_gib;      // smallest allocation, GiB (0: as NNF makes it)
     json_t *maximums;     // borrowed: [rabbit.policy.maximums], a map of
                           // file system type to GiB per node (sizes.h), or NULL
@@ -41,14 +41,14 @@ struct dws_breakdown_opts {
  * Fails with EINVAL (the request is wrong, text for the user) or ENOMEM.
  * 'opts' may be NULL.
  */
-json_t *dws_breakdown_apply (json_t *resources,
+json_t *dws_resources_apply (json_t *resources,
                              const struct dws_breakdowns *breakdowns,
-                             const struct dws_breakdown_opts *opts,
+                             const struct dws_resources_opts *opts,
                              dws_error_t *error);
 
 /* The number of nodes that 'resources' ask for, at least; INT32_MAX if they do
  * not tell.
  */
-int64_t dws_breakdown_nodes (json_t *resources);
+int64_t dws_resources_nodes (json_t *resources);
 
-#endif /* !LIBDWS_BREAKDOWN_H */
+#endif /* !LIBDWS_RESOURCES_H */

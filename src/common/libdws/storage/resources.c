@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See breakdown.h. How much the scheduler sets aside for a set follows from its
+ * See resources.h. How much the scheduler sets aside for a set follows from its
  * strategy alone.
  */
 
@@ -11,7 +11,7 @@
 
 #include "libutil/errno_safe.h"
 #include "allocset_private.h"
-#include "breakdown.h"
+#include "resources.h"
 #include "shape_private.h"
 #include "sizes.h"
 
@@ -62,7 +62,7 @@ static int64_t group_gib (const struct alloc_set *set,
 
 static int check_maximums (json_t *resources,
                            const struct dws_breakdowns *bl,
-                           const struct dws_breakdown_opts *opts,
+                           const struct dws_resources_opts *opts,
                            dws_error_t *error)
 {
     const char *type;
@@ -93,7 +93,7 @@ static int check_maximums (json_t *resources,
 
 static int sum_ssd (const struct dws_breakdowns *bl,
                     const struct shape *shape,
-                    const struct dws_breakdown_opts *opts,
+                    const struct dws_resources_opts *opts,
                     int64_t *result,
                     dws_error_t *error)
 {
@@ -123,7 +123,7 @@ static int sum_ssd (const struct dws_breakdowns *bl,
  */
 static int check_rabbits (int64_t gib,
                           const struct shape *shape,
-                          const struct dws_breakdown_opts *opts,
+                          const struct dws_resources_opts *opts,
                           dws_error_t *error)
 {
     int64_t most = opts->rabbit_bytes / GIB;
@@ -147,7 +147,7 @@ static int check_rabbits (int64_t gib,
 /* What lies anywhere must fit on all rabbits together.
  */
 static int check_total (const struct dws_breakdowns *bl,
-                        const struct dws_breakdown_opts *opts,
+                        const struct dws_resources_opts *opts,
                         dws_error_t *error)
 {
     int64_t most = opts->total_bytes / GIB;
@@ -262,12 +262,12 @@ error:
     return NULL;
 }
 
-json_t *dws_breakdown_apply (json_t *resources,
+json_t *dws_resources_apply (json_t *resources,
                              const struct dws_breakdowns *breakdowns,
-                             const struct dws_breakdown_opts *opts,
+                             const struct dws_resources_opts *opts,
                              dws_error_t *error)
 {
-    static const struct dws_breakdown_opts defaults = { 0 };
+    static const struct dws_resources_opts defaults = { 0 };
     const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
     struct shape shape = { 0 };
     json_t *plain = NULL;
@@ -296,7 +296,7 @@ done:
     return result;
 }
 
-int64_t dws_breakdown_nodes (json_t *resources)
+int64_t dws_resources_nodes (json_t *resources)
 {
     struct shape shape;
 
