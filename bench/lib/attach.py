@@ -48,7 +48,7 @@ class Turns:
         self._seen = len(lines)
         return {
             "longest_turn_ms": max(took, default=1.0),
-            "turns_over_5_ms": sum(ms > STALL_MS for ms in took),
+            "waitlist_over_5_ms": sum(ms > STALL_MS for ms in took),
         }
 
 

@@ -27,12 +27,12 @@
 #include "act/actions.h"
 #include "act/drafts.h"
 #include "act/expire.h"
-#include "act/given.h"
+#include "act/reservations.h"
 #include "act/groups.h"
 #include "act/kvs.h"
 #include "act/late.h"
 #include "act/limits.h"
-#include "act/standoff.h"
+#include "act/contention.h"
 #include "act/trouble.h"
 #include "act/users.h"
 #include "agent/agent.h"
@@ -54,11 +54,11 @@
 #include "facts/sweeps.h"
 #include "facts/sync.h"
 #include "facts/totals.h"
-#include "facts/turns.h"
+#include "facts/waitlist.h"
 #include "health/health.h"
 #include "health/suspects.h"
 #include "health/systemstatus.h"
-#include "sched/holds.h"
+#include "sched/withheld.h"
 #include "sched/pool.h"
 #include "sched/scheduler.h"
 #include "service.h"
@@ -77,8 +77,8 @@ static void on_job_changed (struct job *job)
     struct dws_ctx *ctx = job->ctx;
 
     annotate_see_job (ctx->annotate, job);
-    if (ctx->turns)
-        turns_see_job (ctx->turns, job);
+    if (ctx->waitlist)
+        waitlist_see_job (ctx->waitlist, job);
     totals_see_job (ctx->totals, job);
     if (ctx->stamps)
         stamps_see_job (ctx->stamps, job);
@@ -97,15 +97,15 @@ static void on_workflow_gone (struct job *job)
     if (job->ctx->health)
         health_see_job (job->ctx->health, job);
     losses_vanished (job);
-    holds_end (job);
+    withheld_end (job);
 }
 
 static void on_job_forgotten (struct job *job)
 {
     if (job->ctx->aborts)
         aborts_forget_job (job->ctx->aborts, job);
-    if (job->ctx->turns)
-        turns_leave (job->ctx->turns, job);
+    if (job->ctx->waitlist)
+        waitlist_leave (job->ctx->waitlist, job);
     totals_forget_job (job->ctx->totals, job);
     if (job->ctx->expire)
         expire_look (job->ctx->expire);
@@ -118,7 +118,7 @@ static void on_job_forgotten (struct job *job)
 static void on_jobs_listed (struct dws_ctx *ctx)
 {
     if (agent_ready (ctx->agent))
-        given_recall (ctx);
+        reservations_recall (ctx);
     tokens_retry (ctx->tokens);
     health_plugin_arrived (ctx->health);
     expire_look (ctx->expire);
@@ -126,7 +126,7 @@ static void on_jobs_listed (struct dws_ctx *ctx)
 
 static void on_agent_ready (struct dws_ctx *ctx)
 {
-    given_recall (ctx);
+    reservations_recall (ctx);
     tokens_retry (ctx->tokens);
     health_agent_attached (ctx->health);
     expire_look (ctx->expire);
@@ -159,13 +159,13 @@ static void on_link_changed (struct dws_ctx *ctx)
 static void on_storages_changed (struct dws_ctx *ctx)
 {
     suspects_see_storages (ctx->suspects);
-    turns_wake_room (ctx->turns);
+    waitlist_wake_room (ctx->waitlist);
     health_changed (ctx->health);
 }
 
 static void on_space_known (struct dws_ctx *ctx)
 {
-    holds_learned (ctx->holds);
+    withheld_learned (ctx->withheld);
     totals_space_known (ctx->totals);
     health_changed (ctx->health);
 }
@@ -180,11 +180,11 @@ static void on_space_changed (struct dws_ctx *ctx)
     json_t *freed = space_freed (ctx->space);
 
     if (freed)
-        turns_wake (ctx->turns, freed);
+        waitlist_wake (ctx->waitlist, freed);
     json_decref (freed);
-    turns_wake_room (ctx->turns);
+    waitlist_wake_room (ctx->waitlist);
     totals_see_space (ctx->totals);
-    if (holds_changed (ctx->holds))
+    if (withheld_changed (ctx->withheld))
         health_changed (ctx->health);
     else
         health_see_space (ctx->health);
@@ -192,14 +192,14 @@ static void on_space_changed (struct dws_ctx *ctx)
 
 static void on_scheduler_arrived (struct dws_ctx *ctx)
 {
-    holds_arrived (ctx->holds);
-    holds_told (ctx->holds);
+    withheld_arrived (ctx->withheld);
+    withheld_told (ctx->withheld);
     health_changed (ctx->health);
 }
 
 static void on_scheduler_told (struct dws_ctx *ctx)
 {
-    holds_told (ctx->holds);
+    withheld_told (ctx->withheld);
     if (ctx->aborts)
         aborts_see_scheduler (ctx->aborts);
 }
@@ -278,7 +278,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         health_destroy (ctx->health);
         suspects_destroy (ctx->suspects);
         systemstatus_destroy (ctx->systemstatus);
-        holds_destroy (ctx->holds);
+        withheld_destroy (ctx->withheld);
         pool_destroy (ctx->pool);
         scheduler_destroy (ctx->scheduler);
         annotate_destroy (ctx->annotate);
@@ -293,9 +293,9 @@ static void ctx_destroy (struct dws_ctx *ctx)
         tokens_destroy (ctx->tokens);
         profiles_destroy (ctx->profiles);
         troubles_destroy (ctx->troubles);
-        standoff_destroy (ctx->standoff);
-        turns_destroy (ctx->turns);
-        ctx->turns = NULL;
+        contention_destroy (ctx->contention);
+        waitlist_destroy (ctx->waitlist);
+        ctx->waitlist = NULL;
         totals_destroy (ctx->totals);
         ctx->totals = NULL;
         jobs_destroy (ctx->jobs);
@@ -352,7 +352,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->requests = requests_create ())
         || !(ctx->timeline = timeline_create (ctx))
         || !(ctx->space = space_create ())
-        || !(ctx->turns = turns_create ())
+        || !(ctx->waitlist = waitlist_create ())
         || !(ctx->totals = totals_create (ctx))
         || !(ctx->storages = storages_create ())
         || !(ctx->worker = worker_create (flux_get_reactor (h)))
@@ -366,7 +366,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->stamps = stamps_create (ctx))
         || !(ctx->overdue = overdue_create (ctx))
         || !(ctx->scheduler = scheduler_create (ctx))
-        || !(ctx->holds = holds_create (ctx))
+        || !(ctx->withheld = withheld_create (ctx))
         || !(ctx->pool = pool_create (ctx))
         || !(ctx->systemstatus = systemstatus_create (ctx))
         || !(ctx->suspects = suspects_create (ctx))
@@ -380,7 +380,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->groups = groups_create (ctx->worker, on_user_found, ctx))
         || !(ctx->users = users_create (ctx))
         || !(ctx->troubles = troubles_create (ctx))
-        || !(ctx->standoff = standoff_create (ctx))
+        || !(ctx->contention = contention_create (ctx))
         || !(ctx->expire = expire_create (ctx))
         || service_start (ctx) < 0) {
         safe_log_error (h, "start");

@@ -14,7 +14,7 @@
 #include "libutil/safelog.h"
 #include "act/abort.h"
 #include "act/expire.h"
-#include "act/given.h"
+#include "act/reservations.h"
 #include "act/limits.h"
 #include "act/objects.h"
 #include "act/retry.h"

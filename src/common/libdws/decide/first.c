@@ -42,7 +42,7 @@ void row_reserve (struct view *v)
         desire (v, DWS_STATE_SETUP);
     else if (v->job->waits)
         wait_for (v, "the job's other dependencies, or to be released");
-    else if (v->job->crowded && !under_way (v, DWS_ACT_SERVERS))
+    else if (v->job->no_room && !under_way (v, DWS_ACT_SERVERS))
         offer (v);
     else {
         wait_for (v, v->job->awaits ? v->job->awaits
@@ -72,12 +72,12 @@ void row_unstage (struct view *v)
 
 void row_keep_staged (struct view *v)
 {
-    wait_for (v, v->job->standoff
+    wait_for (v, v->job->contended
                      ? "nodes next to the job's data, which are idle: a job"
                        " before it may wait for its storage"
                      : "nodes next to the job's data");
     if (expired (v, v->wf->t_ready, v->policy->data_first_timeout)
-        || (v->job->standoff
+        || (v->job->contended
             && expired (v, v->wf->t_ready, v->policy->data_first_yield)))
         row_unstage (v);
 }

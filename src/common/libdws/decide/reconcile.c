@@ -32,7 +32,7 @@ enum {
     FIRST = 1 << 13,    // depend: it gets its data before it has nodes
     STAGED = 1 << 14,   // pending: for nodes next to its data
     BACK = 1 << 15,     // pending or prolog: what it was given first is given back
-    BEREFT = 1 << 16,   // pending for nodes next to data that is not there any more
+    UNSTAGED = 1 << 16,   // pending for nodes next to data that is not there any more
     SPOILT = 1 << 17,   // before it runs: Servers or Computes are lost
 };
 
@@ -67,7 +67,7 @@ enum {
 };
 
 #define DEPENDING (DEPEND | FIRST)
-#define QUEUED (PENDING | STAGED | BEREFT)
+#define QUEUED (PENDING | STAGED | UNSTAGED)
 #define BEFORE (DEPENDING | QUEUED | BACK | SPOILT | PROLOG)
 #define ANYWHERE (~0U)
 
@@ -100,13 +100,13 @@ static const struct row table[] = {
     ROW (FIRST | PROLOG,   SETUP,              READY,     row_next),
     ROW (FIRST,            DATAIN,             READY,     row_offer_staged),
     ROW (STAGED,           DATAIN,             READY,     row_keep_staged),
-    ROW (STAGED | BEREFT,  PROPOSAL,           READY,     row_unstage),
+    ROW (STAGED | UNSTAGED,  PROPOSAL,           READY,     row_unstage),
     ROW (PROLOG,           PROPOSAL,           READY,     row_place),
     ROW (PROLOG,           DATAIN,             READY,     row_next),
     ROW (PROLOG,           PRERUN,             BUSY,      row_mount),
     ROW (PROLOG,           PRERUN,             READY,     row_release_prolog),
     ROW (PROLOG,           POSTRUN | DATAOUT,  ANY,       row_start_over),
-    ROW (DEPEND | PENDING | BEREFT, LIVE - PROPOSAL - UNSET, ANY, row_start_over),
+    ROW (DEPEND | PENDING | UNSTAGED, LIVE - PROPOSAL - UNSET, ANY, row_start_over),
     ROW (FIRST | STAGED,   PRERUN | POSTRUN | DATAOUT, ANY, row_start_over),
     ROW (BEFORE,           LIVE,               TRANSIENT, row_transient),
 
@@ -206,7 +206,7 @@ static unsigned int view_early_place (const struct dws_job *job,
         return PROLOG;
     if (first)
         return STAGED;
-    return wf && job->first == DWS_FIRST_YES ? BEREFT : PENDING;
+    return wf && job->first == DWS_FIRST_YES ? UNSTAGED : PENDING;
 }
 
 static unsigned int view_place (const struct dws_job *job,
@@ -240,7 +240,7 @@ static const char *idle_reason (unsigned int place)
     switch (place) {
         case PENDING:
         case STAGED:
-        case BEREFT:
+        case UNSTAGED:
             return "the job to be allocated resources";
         case DYING:
             return "the job to end after an exception";

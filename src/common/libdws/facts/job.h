@@ -86,8 +86,8 @@ struct dws_job {
     bool remembered;            // and that there was one
     bool remade;                // its workflow was made anew, as NNF had failed it
                                 //  for Servers that it had not seen yet
-    bool crowded;               // there is no room to have its data first
-    bool standoff;              // it has its data, its nodes are idle, and the
+    bool no_room;               // there is no room to have its data first
+    bool contended;             // it has its data, its nodes are idle, and the
                                 //  scheduler does not let it have them
     char *refusal;              // why the workflow can never serve the job
     char *awaits;               // what others have that its storage needs, and who,

@@ -399,16 +399,16 @@ static json_t *encode_all (const struct layout *lay,
     return result;
 }
 
-bool dws_allocation_roams (const struct dws_breakdowns *breakdowns)
+bool dws_allocation_unbound (const struct dws_breakdowns *breakdowns)
 {
     const struct dws_breakdowns *bl = breakdowns_or_none (breakdowns);
-    bool roams = false;
+    bool unbound = false;
 
     for (size_t i = 0; i < bl->count; i++) {
         for (size_t j = 0; j < bl->list[i].nsets; j++)
-            roams |= alloc_set_roams (&bl->list[i].sets[j]);
+            unbound |= alloc_set_unbound (&bl->list[i].sets[j]);
     }
-    return roams;
+    return unbound;
 }
 
 json_t *dws_allocation_sets (const struct dws_breakdowns *breakdowns,

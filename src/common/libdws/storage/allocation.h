@@ -78,7 +78,7 @@ char *dws_allocation_rabbits (json_t *nodes_per_rabbit,
 
 /* Is there a set that need not be next to the nodes of the job?
  */
-bool dws_allocation_roams (const struct dws_breakdowns *breakdowns);
+bool dws_allocation_unbound (const struct dws_breakdowns *breakdowns);
 
 /* Lay out the storage of all 'breakdowns' over the rabbits of the job.
  * 'nodes_per_rabbit' is as above.

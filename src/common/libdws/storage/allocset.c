@@ -6,7 +6,7 @@
 #include "allocset_private.h"
 #include "drives.h"
 
-bool alloc_set_roams (const struct alloc_set *set)
+bool alloc_set_unbound (const struct alloc_set *set)
 {
     return set->strategy == ALLOC_ACROSS || set->strategy == ALLOC_SINGLE;
 }

@@ -65,7 +65,7 @@ const struct dws_breakdowns *breakdowns_or_none (
 /* May the set lie on any rabbit, by its strategy? Others are bound to the nodes of
  * the job.
  */
-bool alloc_set_roams (const struct alloc_set *set);
+bool alloc_set_unbound (const struct alloc_set *set);
 
 /* Bytes of each allocation of a set that has 'count' of them and none below 'least',
  * nor below what NNF makes (drives.h).

@@ -55,7 +55,7 @@ static bool has_bound (const struct dws_breakdowns *breakdowns)
 
     for (size_t i = 0; i < bl->count; i++) {
         for (size_t j = 0; j < bl->list[i].nsets; j++) {
-            if (!alloc_set_roams (&bl->list[i].sets[j]))
+            if (!alloc_set_unbound (&bl->list[i].sets[j]))
                 return true;
         }
     }

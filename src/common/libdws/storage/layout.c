@@ -46,7 +46,7 @@ struct layout *layout_create (const struct dws_breakdowns *bl,
         for (size_t j = 0; j < bl->list[i].nsets; j++) {
             struct layout_place *p = &lay->places[lay->nplaces];
 
-            if (bound && alloc_set_roams (&bl->list[i].sets[j]))
+            if (bound && alloc_set_unbound (&bl->list[i].sets[j]))
                 continue;
             lay->nplaces++;
             p->breakdown = &bl->list[i];

@@ -104,7 +104,7 @@ static int sum_ssd (const struct dws_breakdowns *bl,
             const struct alloc_set *set = &bl->list[i].sets[j];
             int64_t gib = group_gib (set, shape, opts->min_gib);
 
-            if (opts->placed || (opts->anywhere && alloc_set_roams (set)))
+            if (opts->placed || (opts->anywhere && alloc_set_unbound (set)))
                 continue;
             if (__builtin_add_overflow (total, gib, &total)
                 || total > INT32_MAX)
@@ -159,7 +159,7 @@ static int check_total (const struct dws_breakdowns *bl,
         for (size_t j = 0; j < bl->list[i].nsets; j++) {
             const struct alloc_set *set = &bl->list[i].sets[j];
 
-            if (alloc_set_roams (set)
+            if (alloc_set_unbound (set)
                 && __builtin_add_overflow (total,
                                            alloc_gib (set, 1, opts->min_gib),
                                            &total))

@@ -63,7 +63,7 @@ static bool has_type (const struct alloc_set *set, const char *type)
 
 static int64_t take (const struct alloc_set *set, int64_t count)
 {
-    int64_t shares = alloc_set_roams (set) ? count : 1;
+    int64_t shares = alloc_set_unbound (set) ? count : 1;
     int64_t size = alloc_set_size (set, shares, 0);
 
     return multiply (dws_drives_take (set->label, size, 1, DWS_DRIVES_OF_POOL),

@@ -14,7 +14,7 @@
 #include "agent/agent.h"
 #include "base/requests.h"
 #include "facts/sync.h"
-#include "sched/holds.h"
+#include "sched/withheld.h"
 #include "sched/scheduler.h"
 
 struct request {
@@ -111,7 +111,7 @@ void aborts_add (struct aborts *aborts, const flux_msg_t *msg, struct job *job)
     struct request *r;
 
     if (job)
-        holds_abandoned (job);
+        withheld_abandoned (job);
     if (job && job->facts->phase == DWS_PHASE_GONE)
         respond (aborts, msg, 0);
     else if (!agent_ready (ctx->agent) || !sync_done (ctx->sync))

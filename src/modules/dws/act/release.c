@@ -21,7 +21,7 @@
 #include "facts/config.h"
 #include "facts/space.h"
 #include "facts/storages.h"
-#include "sched/holds.h"
+#include "sched/withheld.h"
 #include "tell/annotate.h"
 #include "tell/explain.h"
 #include "tell/losses.h"
@@ -95,7 +95,7 @@ const struct action action_prolog_remove = {
  */
 
 /* sched-rabbit knows of the storage that is left: now the nodes may go. For Fluxion
- * that is waited for by holds_ready().
+ * that is waited for by withheld_ready().
  */
 static void hold_told_cb (const struct call *call, flux_future_t *f)
 {
@@ -113,8 +113,8 @@ static int run_epilog_remove (struct job *job, const struct dws_action *wanted)
 {
     flux_future_t *f;
 
-    if (holds_needed (job))
-        return act_call (job, &action_epilog_remove, holds_tell (job),
+    if (withheld_needed (job))
+        return act_call (job, &action_epilog_remove, withheld_tell (job),
                          hold_told_cb);
     annotate_clear (job);
     draft_send (job);
@@ -134,7 +134,7 @@ static bool epilog_remove_done (struct job *job)
 
 const struct action action_epilog_remove = {
     .kind = DWS_ACT_EPILOG_REMOVE,
-    .ready = holds_ready,
+    .ready = withheld_ready,
     .run = run_epilog_remove,
     .done = epilog_remove_done,
 };
@@ -268,7 +268,7 @@ static void eventlog_read_cb (const struct call *call, flux_future_t *f)
     if (ok)
         recall (job, eventlog);
     if (job->facts->stranded)
-        holds_left (job);
+        withheld_left (job);
     act_end (job, call, f, "eventlog", ok);
 }
 

@@ -18,7 +18,7 @@
 #include "act/drafts.h"
 #include "act/failures.h"
 #include "act/first.h"
-#include "act/given.h"
+#include "act/reservations.h"
 #include "act/kvs.h"
 #include "act/limits.h"
 #include "act/near.h"
@@ -28,8 +28,8 @@
 #include "base/timeline.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
-#include "facts/turns.h"
-#include "sched/holds.h"
+#include "facts/waitlist.h"
+#include "sched/withheld.h"
 
 /* R
  */
@@ -140,7 +140,7 @@ static bool fits (struct job *job, json_t *nodes, const struct rivals *rivals,
 
 /* Is it that others have rabbits for themselves? The job waits for other jobs as long
  * as they have them. For what may have them for ever it waits as for a rabbit that is
- * down. It is woken when one is given back (turns.h), and now and then for the sake of
+ * down. It is woken when one is given back (waitlist.h), and now and then for the sake of
  * other changes, such as a rabbit that is up again. Returns as run() does, or 1 if it
  * is something else.
  */
@@ -167,8 +167,8 @@ static int wait_turn (struct job *job, json_t *nodes,
         errno = ENOMEM;
         return -1;
     }
-    rc = turns_wait (job->ctx->turns, job, rivals->wanted, nodes, queued,
-                     text);
+    rc = waitlist_wait (job->ctx->waitlist, job, rivals->wanted, nodes, queued,
+                        text);
     ERRNO_SAFE (free (text));
     jobs_wake (job, left < LOOK_AGAIN ? left : LOOK_AGAIN);
     job->ctx->events->job_changed (job);
@@ -183,10 +183,10 @@ static int nodes_first (struct job *job, const char *why)
 
     safe_log (job->ctx->h, LOG_INFO, "%s: gets its nodes before its data: %s",
               job_label (job, label), why);
-    holds_end (job);
-    job->facts->crowded = true;
+    withheld_end (job);
+    job->facts->no_room = true;
     job->t_down = 0.;
-    turns_leave (job->ctx->turns, job);
+    waitlist_leave (job->ctx->waitlist, job);
     jobs_changed (job);
     return 0;
 }
@@ -210,8 +210,8 @@ static int wait_room (struct job *job, const char *text)
         errno = ENOMEM;
         return -1;
     }
-    holds_end (job);
-    rc = turns_wait_room (job->ctx->turns, job, awaits);
+    withheld_end (job);
+    rc = waitlist_wait_room (job->ctx->waitlist, job, awaits);
     ERRNO_SAFE (free (awaits));
     jobs_wake (job, left < LOOK_AGAIN ? left : LOOK_AGAIN);
     job->ctx->events->job_changed (job);
@@ -229,8 +229,8 @@ static void find_first (struct job *other, void *arg)
 {
     struct search *search = arg;
 
-    if (turns_room_before (other, search->first ? search->first : search->job)
-        && (!other->wf->breakdowns || storage_roams (other)
+    if (waitlist_room_before (other, search->first ? search->first : search->job)
+        && (!other->wf->breakdowns || storage_unbound (other)
             || other->facts->phase == DWS_PHASE_DEPEND))
         search->first = other;
 }
@@ -266,11 +266,11 @@ static int no_layout (struct job *job, json_t *nodes,
             return rc;
         errno = saved_errno;
     }
-    if (errno == ENOSPC && storage_roams (job)
+    if (errno == ENOSPC && storage_unbound (job)
         && fits (job, nodes, rivals, LAYOUT_EVER, NULL))
         return wait_room (job, text);
     errno = saved_errno;
-    ERRNO_SAFE (turns_leave (job->ctx->turns, job));
+    ERRNO_SAFE (waitlist_leave (job->ctx->waitlist, job));
     if ((errno == EHOSTDOWN && may_wait (job))
         || (errno == ENOSPC && fits (job, nodes, rivals, LAYOUT_EMPTY, NULL)
             && time_for_room (job) > 0.)) {
@@ -344,8 +344,8 @@ static int take (struct job *job, json_t *nodes, json_t *sets)
 
     job->t_down = 0.;
     (void)space_claim (job->ctx->space, &job->claim, sets);
-    turns_leave (job->ctx->turns, job);
-    holds_claimed (job);
+    waitlist_leave (job->ctx->waitlist, job);
+    withheld_claimed (job);
     if (storage_anywhere (job))
         job->ctx->events->space_changed (job->ctx);
     if ((rabbits = dws_allocation_rabbits (nodes, job->claim.bytes, &error))) {
@@ -427,7 +427,7 @@ static int run_reserve (struct job *job)
     }
     if ((rc = wait_behind (job)) <= 0)
         return rc;
-    if (!given_known (job->ctx)) {
+    if (!reservations_known (job->ctx)) {
         errno = EAGAIN;
         return -1;
     }
@@ -468,7 +468,7 @@ static int run_servers (struct job *job, const struct dws_action *wanted)
     }
     if (job->facts->phase == DWS_PHASE_DEPEND)
         return run_reserve (job);
-    if (storage_roams (job) && (rc = wait_behind (job)) <= 0)
+    if (storage_unbound (job) && (rc = wait_behind (job)) <= 0)
         return rc;
     if ((sets = lay_out (job, &nodes, &rivals, &error)))
         rc = take (job, nodes, sets);

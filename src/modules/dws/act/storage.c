@@ -20,13 +20,13 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "act/first.h"
-#include "act/given.h"
+#include "act/reservations.h"
 #include "act/near.h"
 #include "act/storage.h"
 #include "facts/config.h"
 #include "facts/persistent.h"
 #include "facts/storages.h"
-#include "facts/turns.h"
+#include "facts/waitlist.h"
 #include "health/suspects.h"
 #include "sched/scheduler.h"
 
@@ -49,9 +49,9 @@ bool storage_anywhere (const struct job *job)
     return site_anywhere (job) || dws_is_first (job->facts, job->wf);
 }
 
-bool storage_roams (const struct job *job)
+bool storage_unbound (const struct job *job)
 {
-    return storage_anywhere (job) && dws_allocation_roams (job->wf->breakdowns);
+    return storage_anywhere (job) && dws_allocation_unbound (job->wf->breakdowns);
 }
 
 /* Takes over both.
@@ -318,8 +318,8 @@ int storage_rivals (struct job *job, json_t *nodes, bool again,
                 || !(lasting = json_array ())
                 || !(entries = space_keys (job->ctx->space, nodes))
                 || add_holders (lasting, rivals->held, job, entries) < 0
-                || (!again && turns_before (job->ctx->turns, job, nodes,
-                                            add_before, rivals->held) < 0)
+                || (!again && waitlist_before (job->ctx->waitlist, job, nodes,
+                                               add_before, rivals->held) < 0)
                 || json_array_extend (rivals->held, lasting) < 0)))
         rc = dws_error (error, ENOMEM, "out of memory");
     ERRNO_SAFE (json_decref (lasting));
@@ -351,7 +351,7 @@ static json_t *taken (struct job *job)
 
     if (!storage_anywhere (job))
         return json_incref (used);
-    return given_add (job, json_copy (used));
+    return reservations_add (job, json_copy (used));
 }
 
 json_t *storage_first_nodes (struct job *job, bool ever, dws_error_t *error)

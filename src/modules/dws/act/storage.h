@@ -43,7 +43,7 @@ bool storage_anywhere (const struct job *job);
 
 /* And has the job such storage?
  */
-bool storage_roams (const struct job *job);
+bool storage_unbound (const struct job *job);
 
 /* The rabbits of the job's hosts, as dws_allocation_nodes() counts them; where storage
  * may lie anywhere, all others as well, with 0, but those that may be dead.

@@ -21,7 +21,7 @@ struct drafts;
 struct expire;
 struct groups;
 struct health;
-struct holds;
+struct withheld;
 struct jobs;
 struct leases;
 struct losses;
@@ -43,7 +43,7 @@ struct timeline;
 struct tokens;
 struct totals;
 struct troubles;
-struct turns;
+struct waitlist;
 struct users;
 struct worker;
 
@@ -64,8 +64,8 @@ struct dws_ctx {
     struct space *space;        // who holds what on rabbits
     bool early;                 // there are, or were, jobs with storage and no
                                 //  nodes yet: the scheduler did not give it
-    int recalling;              // jobs whose R is being read (act/given.h)
-    struct turns *turns;        // jobs that wait for what others have there
+    int recalling;              // jobs whose R is being read (act/reservations.h)
+    struct waitlist *waitlist;  // jobs that wait for what others have there
     struct totals *totals;      // jobs that wait for limits
     struct storages *storages;  // what Kubernetes says of rabbits
     struct persistent *persistent;  // file systems that outlive jobs
@@ -78,7 +78,7 @@ struct dws_ctx {
     struct stamps *stamps;      // dates of what has none there
 
     struct scheduler *scheduler;        // what it knows of rabbits
-    struct holds *holds;        // what it is told not to give away
+    struct withheld *withheld;  // what it is told not to give away
     struct pool *pool;          // the nodes, as it sees them
 
     struct systemstatus *systemstatus;  // what DWS knows of nodes
@@ -91,7 +91,7 @@ struct dws_ctx {
     struct tokens *tokens;      // what the shells of jobs ask for
     struct profiles *profiles;  // requests for those of NNF
 
-    struct standoff *standoff;  // jobs whose data keeps others from idle nodes
+    struct contention *contention;  // jobs whose data keeps others from idle nodes
     struct drafts *drafts;      // records of jobs that are not written yet
     struct aborts *aborts;      // of dws.abort, without an answer yet
     struct expire *expire;      // of persistent file systems

@@ -47,7 +47,7 @@ struct dws_events {
     /* What jobs of before this start hold on rabbits has become known. */
     void (*space_known)(struct dws_ctx *ctx);
 
-    /* What running jobs have been given has been read (act/given.h). */
+    /* What running jobs have been given has been read (act/reservations.h). */
     void (*jobs_recalled)(struct dws_ctx *ctx);
 
     /* Somebody has taken space on a rabbit, or given it back. */

@@ -48,7 +48,7 @@ struct job {
     enum dws_first offering;            // of the resource-update under way
     bool awaits_pool;                   // sched/pool.h
     bool in_the_way;                    // of others, at the last look of
-                                        //  act/standoff.h
+                                        //  act/contention.h
     int64_t nodes;                      // that it asks for, there; 0: not known
     json_t *reserved;                   // bytes per rabbit, from R, or NULL
     json_t *ssds;                       // Fluxion's, from R, or NULL
@@ -59,7 +59,7 @@ struct job {
     double t_down;                      // since when it waits for a rabbit
                                         //  that is down, or a file system that
                                         //  is in use (s), 0: it does not
-    struct turn *turn;                  // facts/turns.h, or NULL
+    struct waiter *waiter;              // facts/waitlist.h, or NULL
     struct share *share;                // facts/totals.h, or NULL
     struct claim claim;                 // what it holds on rabbits
     flux_watcher_t *wake;               // deadlines of the table

@@ -32,8 +32,8 @@ struct claim {
     char *rabbits;              // space_rabbits(), if somebody has asked
     struct holding *holdings;   // what these are from
     bool held;                  // the scheduler is told (space_hold())
-    unsigned int leaving;       // sched/holds.h: its job is let go next, 0: not yet
-    bool kept;                  // holds_kept(), when that was counted last
+    unsigned int leaving;       // sched/withheld.h: its job is let go next, 0: not yet
+    bool kept;                  // withheld_kept(), when that was counted last
 };
 
 struct space *space_create (void);

@@ -32,7 +32,7 @@
 #include "health/health.h"
 #include "health/systemstatus.h"
 #include "health/waived.h"
-#include "sched/holds.h"
+#include "sched/withheld.h"
 #include "sched/scheduler.h"
 
 #define DELAY_MIN 0.1
@@ -212,7 +212,7 @@ static void add_beyond (struct job *job, void *arg)
     const char *rabbit;
     json_t *value;
 
-    if ((job->claim.kept = holds_kept (job))) {
+    if ((job->claim.kept = withheld_kept (job))) {
         sum->health->keeping = true;
         given = NULL;
     }
@@ -315,7 +315,7 @@ static void decide_health (struct health *health)
         safe_log (ctx->h, LOG_ERR, "health of rabbits: %s", error.text);
         return;
     }
-    scheduler_tell (ctx->scheduler, &health->now, holds_version (ctx->holds));
+    scheduler_tell (ctx->scheduler, &health->now, withheld_version (ctx->withheld));
     set_drained (health, health->now.drain, true, "PCIe link lost");
     set_drained (health, health->now.undrain, false,
                  "PCIe link is back, or does not matter any more");
@@ -335,7 +335,7 @@ void health_see_job (struct health *health, const struct job *job)
     note_clean (health, job);
     if (health->waiving || json_object_size (health->maybe) > 0
         || (job->wf && job->wf->waived)
-        || holds_kept (job) != job->claim.kept)
+        || withheld_kept (job) != job->claim.kept)
         health_changed (health);
 }
 

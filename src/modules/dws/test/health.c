@@ -42,12 +42,12 @@ void scheduler_tell (struct scheduler *sched, const struct dws_health *health,
 {
 }
 
-bool holds_kept (const struct job *job)
+bool withheld_kept (const struct job *job)
 {
     return false;
 }
 
-unsigned int holds_version (const struct holds *holds)
+unsigned int withheld_version (const struct withheld *withheld)
 {
     return 0;
 }

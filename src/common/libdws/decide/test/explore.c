@@ -157,7 +157,7 @@ static void dump (const struct model *m)
                    "alone=%d kept=%d given=%d progress=%d "
                    "keeps=%d failed=%d retry=%d recorded=%d recording=%d "
                    "lost=%d left_out=%d only_waived=%d shrunk=%d "
-                   "first=%d want_first=%d crowded=%d standoff=%d remade=%d "
+                   "first=%d want_first=%d no_room=%d contended=%d remade=%d "
                    "busy=%02x%08x\n",
                    dws_phase_name (m->phase), m->known, m->ran, m->exception,
                    m->teardown, m->raised, m->hand, m->tolerance,
@@ -168,7 +168,7 @@ static void dump (const struct model *m)
                    m->given, m->progress, m->keeps, m->seen.failed,
                    m->seen.retry, m->recorded, m->recording, m->lost, m->left_out,
                    m->only_waived, m->shrunk, m->first, m->want_first,
-                   m->crowded, m->standoff, m->remade,
+                   m->no_room, m->contended, m->remade,
                    m->busy[4],
                    m->busy[0] | m->busy[1] << 8 | m->busy[2] << 16
                    | (unsigned int)m->busy[3] << 24);
@@ -310,7 +310,7 @@ static void test_course_first (void **state)
 static bool is_about_first (const char *row)
 {
     return strstr (row, "FIRST") || strstr (row, "STAGED")
-        || strstr (row, "BACK") || strstr (row, "BEREFT");
+        || strstr (row, "BACK") || strstr (row, "UNSTAGED");
 }
 
 static void test_every_row_is_needed (void **state)

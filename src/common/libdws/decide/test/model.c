@@ -420,9 +420,9 @@ void model_restart_module (struct model *m)
     m->known = m->phase != DWS_PHASE_GONE;
     m->absent = !m->known;
     m->abandoned = m->phase == DWS_PHASE_EPILOG && m->late;
-    m->crowded = 0;
+    m->no_room = 0;
     m->remade = 0;
-    m->standoff = 0;
+    m->contended = 0;
     m->want_first = 0;
     m->make_first = 0;
     m->raised = 0;

@@ -92,9 +92,9 @@ struct model {
     uint8_t first;          // enum dws_first: its jobspec
     uint8_t want_first;     // of the RESOURCE_UPDATE in flight
     uint8_t make_first;     // of the CREATE in flight
-    uint8_t crowded;        // there is no room for that
+    uint8_t no_room;        // there is no room for that
     uint8_t remade;         // its workflow was made anew for one that is outdated
-    uint8_t standoff;       // it has that, and idle nodes are kept from it
+    uint8_t contended;       // it has that, and idle nodes are kept from it
     uint8_t busy[MODEL_MASK];   // a bit mask, low byte first
     uint8_t stale[MODEL_MASK];  // of these, for an earlier workflow
     struct model_workflow real;

@@ -110,7 +110,7 @@ static void check_update (const struct model *m, const struct dws_action *a,
         return;
     if (m->phase == DWS_PHASE_DEPEND && !model_reached (wf, DWS_STATE_PROPOSAL))
         model_fail (check, "resource-update before Proposal");
-    if (m->phase == DWS_PHASE_DEPEND && is_early (m) && !m->crowded)
+    if (m->phase == DWS_PHASE_DEPEND && is_early (m) && !m->no_room)
         model_fail (check, "a job is to have its data first and does not");
     if (m->phase > DWS_PHASE_DEPEND
         && (m->phase != DWS_PHASE_PENDING || m->first != DWS_FIRST_YES
@@ -118,7 +118,7 @@ static void check_update (const struct model *m, const struct dws_action *a,
         model_fail (check, "resource-update in the queue");
     if (m->phase == DWS_PHASE_PENDING && is_early (m)
         && model_reached (wf, DWS_STATE_DATAIN)
-        && now < (m->standoff ? SOON : SOON + 5.))
+        && now < (m->contended ? SOON : SOON + 5.))
         model_fail (check, "data that is there is given back too early");
 }
 
@@ -323,7 +323,7 @@ static void check_queue (const struct model *m, double now,
         || is_busy (m, DWS_ACT_BREAKDOWNS))
         return;
     if (wf->first && model_reached (wf, DWS_STATE_DATAIN)
-        && now >= (m->standoff ? SOON : LATE))
+        && now >= (m->contended ? SOON : LATE))
         model_fail (check, "data waits for nodes for ever");
     if (model_reached (wf, DWS_STATE_PROPOSAL))
         model_fail (check, "a job waits for nodes next to what is not there");

@@ -119,8 +119,8 @@ static struct dws_job job_facts (const struct model *m)
         .reported = m->reported,
         .first = m->first,
         .remade = m->remade,
-        .crowded = m->crowded,
-        .standoff = m->standoff,
+        .no_room = m->no_room,
+        .contended = m->contended,
     };
 
     if (m->saved)
@@ -240,9 +240,9 @@ bool model_decide (struct model *m, double now, struct model_check *check)
     if (!is_busy (m, DWS_ACT_CREATE))
         m->make_first = 0;
     if (m->phase > DWS_PHASE_DEPEND)
-        m->crowded = 0;
+        m->no_room = 0;
     if (m->phase != DWS_PHASE_PENDING)
-        m->standoff = 0;
+        m->contended = 0;
     /* From then on it does not matter. */
     if (m->phase >= DWS_PHASE_RUNNING)
         m->first = 0;

@@ -52,7 +52,7 @@ static void step_results (struct steps *s)
         if (kind == DWS_ACT_SERVERS && m.phase == DWS_PHASE_DEPEND) {
             struct model full = *s->from;
             set_busy (&full, get_busy (&full) & ~BIT (kind));
-            full.crowded = 1;       // there is no room
+            full.no_room = 1;       // there is no room
             step (s, &full);
         }
         model_restart_module (&m);    // it succeeded and nobody heard of it
@@ -91,7 +91,7 @@ static void step_flux (struct steps *s)
     }
     m = *s->from;
     if (m.phase == DWS_PHASE_PENDING && m.seen.first) {
-        m.standoff = !m.standoff;     // seen by the module
+        m.contended = !m.contended;     // seen by the module
         step (s, &m);
     }
     m = *s->from;

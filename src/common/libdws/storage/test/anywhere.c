@@ -123,10 +123,10 @@ static void test_anywhere (void **state)
     }
 }
 
-static bool roams (json_t *objects)
+static bool unbound (json_t *objects)
 {
     struct dws_breakdowns *breakdowns = dws_breakdowns_create (objects, NULL);
-    bool result = dws_allocation_roams (breakdowns);
+    bool result = dws_allocation_unbound (breakdowns);
 
     assert_non_null (breakdowns);
     dws_breakdowns_destroy (breakdowns);
@@ -152,9 +152,9 @@ static void test_others (void **state)
     assert_non_null (topo);
     assert_int_equal (dws_allocation_anywhere (nodes, topo, without, NULL), 0);
     assert_json (nodes, "{'a': 1, 'c': 0}");
-    assert_true (roams (across));
-    assert_false (roams (bound));
-    assert_false (dws_allocation_roams (NULL));
+    assert_true (unbound (across));
+    assert_false (unbound (bound));
+    assert_false (dws_allocation_unbound (NULL));
     json_decref (bound);
     json_decref (across);
     json_decref (without);

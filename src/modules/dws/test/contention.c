@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of standoff.c: which data is given back for others, seen at two looks.
+ * Unit tests of contention.c: which data is given back for others, seen at two looks.
  */
 
 #include "libdws/directive/command.h"
 #include "libdws/storage/first.h"
 #include "libdws/test/util.h"
-#include "act/standoff.h"
+#include "act/contention.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
 #include "facts/space.h"
@@ -14,7 +14,7 @@
 #include "sched/pool.h"
 #include "test/timers.h"
 
-#define URI "interthread://standoff"
+#define URI "interthread://contention"
 #define LOOK 10.
 
 /* Two rabbits of 100 GiB with two nodes each.
@@ -122,7 +122,7 @@ static void setup (void)
     w.workflows[DATA].ready = true;
     assert_int_equal (space_claim (w.ctx.space, &data->claim, layout), 0);
     set_nodes (NODES (""));
-    assert_non_null (w.ctx.standoff = standoff_create (&w.ctx));
+    assert_non_null (w.ctx.contention = contention_create (&w.ctx));
     w.timer = timers[0].w;
     json_decref (layout);
     json_decref (mapping);
@@ -130,7 +130,7 @@ static void setup (void)
 
 static void teardown (void)
 {
-    standoff_destroy (w.ctx.standoff);
+    contention_destroy (w.ctx.contention);
     for (int i = 0; i < JOBS; i++)
         space_free (w.ctx.space, &w.jobs[i].claim, true);
     json_decref (w.jobs[OTHER].reserved);
@@ -145,7 +145,7 @@ static void teardown (void)
 static bool look (void)
 {
     timer_fire (w.timer, LOOK);
-    return w.facts[DATA].standoff;
+    return w.facts[DATA].contended;
 }
 
 /* At the first look nodes may be on their way to a job.

@@ -11,7 +11,7 @@
 
 #include "base/ctx.h"
 
-struct standoff *standoff_create (struct dws_ctx *ctx);
-void standoff_destroy (struct standoff *standoff);
+struct contention *contention_create (struct dws_ctx *ctx);
+void contention_destroy (struct contention *contention);
 
 #endif /* !DWS_ACT_STANDOFF_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of turns.c.
+ * Unit tests of waitlist.c.
  */
 
 #include <stdio.h>
@@ -9,12 +9,12 @@
 
 #include "libdws/test/util.h"
 #include "facts/jobs.h"
-#include "facts/turns.h"
+#include "facts/waitlist.h"
 
 #define JOBS 5
 
 struct world {
-    struct turns *turns;
+    struct waitlist *waitlist;
     struct job jobs[JOBS];
     struct dws_job facts[JOBS];
     struct dws_workflow workflows[JOBS];
@@ -29,7 +29,7 @@ void jobs_changed (struct job *job)
 {
     snprintf (looked + strlen (looked), sizeof (looked) - strlen (looked),
               "%d", (int)(job - current->jobs));
-    turns_see_job (current->turns, job);
+    waitlist_see_job (current->waitlist, job);
 }
 
 static void setup (struct world *w)
@@ -37,7 +37,7 @@ static void setup (struct world *w)
     memset (w, 0, sizeof (*w));
     current = w;
     looked[0] = '\0';
-    assert_non_null (w->turns = turns_create ());
+    assert_non_null (w->waitlist = waitlist_create ());
     for (int i = 0; i < JOBS; i++) {
         w->jobs[i].facts = &w->facts[i];
         w->jobs[i].wf = &w->workflows[i];
@@ -51,10 +51,10 @@ static void setup (struct world *w)
 static void teardown (struct world *w)
 {
     for (int i = 0; i < JOBS; i++) {
-        turns_leave (w->turns, &w->jobs[i]);
+        waitlist_leave (w->waitlist, &w->jobs[i]);
         assert_null (w->facts[i].awaits);
     }
-    turns_destroy (w->turns);
+    waitlist_destroy (w->waitlist);
 }
 
 static void await (struct world *w, int i, const char *rabbits, bool queued)
@@ -62,8 +62,8 @@ static void await (struct world *w, int i, const char *rabbits, bool queued)
     json_t *keys = J ("{'k': true}");
     json_t *r = J (rabbits);
 
-    assert_int_equal (turns_wait (w->turns, &w->jobs[i], keys, r, queued,
-                                  "k"), 0);
+    assert_int_equal (waitlist_wait (w->waitlist, &w->jobs[i], keys, r, queued,
+                                     "k"), 0);
     assert_string_equal (w->facts[i].awaits, "k");
     json_decref (keys);
     json_decref (r);
@@ -84,7 +84,7 @@ static void assert_before (struct world *w, int i, const char *rabbits,
     json_t *r = J (rabbits);
     char buf[JOBS + 1] = "";
 
-    assert_int_equal (turns_before (w->turns, &w->jobs[i], r, add_before, buf),
+    assert_int_equal (waitlist_before (w->waitlist, &w->jobs[i], r, add_before, buf),
                       0);
     assert_string_equal (buf, want);
     json_decref (r);
@@ -160,12 +160,12 @@ static void test_wake (void **state)
     await (&w, 1, AB, true);
     await (&w, 2, A, false);
     await (&w, 3, B, true);
-    turns_wake (w.turns, rabbits);
+    waitlist_wake (w.waitlist, rabbits);
     assert_looked ("124");
-    turns_leave (w.turns, &w.jobs[1]);
+    waitlist_leave (w.waitlist, &w.jobs[1]);
     assert_looked ("234");
-    turns_leave (w.turns, &w.jobs[1]);
-    turns_leave (w.turns, &w.jobs[0]);
+    waitlist_leave (w.waitlist, &w.jobs[1]);
+    waitlist_leave (w.waitlist, &w.jobs[0]);
     assert_looked ("");
     assert_before (&w, 4, A, "");
     json_decref (rabbits);
@@ -182,7 +182,7 @@ static void test_over (void **state)
         setup (&w);
         await (&w, 1, A, true);
         await (&w, 2, A, true);
-        turns_see_job (w.turns, &w.jobs[1]);
+        waitlist_see_job (w.waitlist, &w.jobs[1]);
         assert_before (&w, 2, A, "1");
         switch (how) {
             case 0:
@@ -210,7 +210,7 @@ static void test_over (void **state)
                 w.workflows[1].desired = DWS_STATE_TEARDOWN;
                 break;
         }
-        turns_see_job (w.turns, &w.jobs[1]);
+        waitlist_see_job (w.waitlist, &w.jobs[1]);
         assert_looked ("2");
         assert_null (w.facts[1].awaits);
         assert_before (&w, 2, A, "");
@@ -230,13 +230,13 @@ static void test_all_over (void **state)
         await (&w, i, A, true);
         w.facts[i].exception = i > 0;
     }
-    turns_wake (w.turns, rabbits);
+    waitlist_wake (w.waitlist, rabbits);
     for (int i = 1; i < JOBS; i++)
-        assert_null (w.jobs[i].turn);
-    assert_non_null (w.jobs[0].turn);
+        assert_null (w.jobs[i].waiter);
+    assert_non_null (w.jobs[0].waiter);
     json_decref (rabbits);
     teardown (&w);
-    turns_destroy (NULL);
+    waitlist_destroy (NULL);
 }
 
 /* Room is given to the first that has its nodes, which is known before it has been
@@ -247,30 +247,30 @@ static void test_room (void **state)
     struct world w;
 
     setup (&w);
-    assert_true (turns_room_before (&w.jobs[0], &w.jobs[1]));
-    assert_false (turns_room_before (&w.jobs[1], &w.jobs[0]));
-    assert_false (turns_room_before (&w.jobs[0], &w.jobs[0]));
-    assert_int_equal (turns_wait_room (w.turns, &w.jobs[1], "room"), 0);
-    assert_int_equal (turns_wait_room (w.turns, &w.jobs[0], "room"), 0);
+    assert_true (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
+    assert_false (waitlist_room_before (&w.jobs[1], &w.jobs[0]));
+    assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[0]));
+    assert_int_equal (waitlist_wait_room (w.waitlist, &w.jobs[1], "room"), 0);
+    assert_int_equal (waitlist_wait_room (w.waitlist, &w.jobs[0], "room"), 0);
     assert_string_equal (w.facts[0].awaits, "room");
     assert_before (&w, 2, A, "");
     assert_looked ("");
     // the first looks again; the next when that has left
-    turns_wake_room (w.turns);
+    waitlist_wake_room (w.waitlist);
     assert_looked ("0");
-    turns_leave (w.turns, &w.jobs[0]);
+    waitlist_leave (w.waitlist, &w.jobs[0]);
     assert_looked ("1");
     // one that has storage, or has ended, or waits for something else
     w.jobs[0].claim.bytes = J ("{'a': 1}");
-    assert_false (turns_room_before (&w.jobs[0], &w.jobs[1]));
+    assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
     json_decref (w.jobs[0].claim.bytes);
     w.jobs[0].claim.bytes = NULL;
     w.facts[0].exception = true;
-    assert_false (turns_room_before (&w.jobs[0], &w.jobs[1]));
+    assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
     w.facts[0].exception = false;
     await (&w, 0, A, true);
-    assert_false (turns_room_before (&w.jobs[0], &w.jobs[1]));
-    turns_wake_room (w.turns);
+    assert_false (waitlist_room_before (&w.jobs[0], &w.jobs[1]));
+    waitlist_wake_room (w.waitlist);
     assert_looked ("1");
     teardown (&w);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * Unit tests of given.c: what others have been promised, and when that is known. The test
+ * Unit tests of reservations.c: what others have been promised, and when that is known. The test
  * answers for the KVS.
  */
 
 #include "libdws/directive/command.h"
 #include "libdws/test/util.h"
-#include "act/given.h"
+#include "act/reservations.h"
 #include "act/kvs.h"
 #include "base/calls.h"
 #include "facts/config.h"
@@ -147,23 +147,23 @@ static void test_known (void **state)
     static char hosts[] = "node0";
 
     setup ();
-    assert_true (given_known (&w.ctx));
+    assert_true (reservations_known (&w.ctx));
     w.facts[2].phase = DWS_PHASE_PROLOG;
-    assert_false (given_known (&w.ctx));
+    assert_false (reservations_known (&w.ctx));
     w.facts[2].commands = DWS_COMMAND_CREATE_PERSISTENT;
-    assert_false (given_known (&w.ctx));
+    assert_false (reservations_known (&w.ctx));
     w.facts[2].commands = DWS_COMMAND_PERSISTENTDW;
-    assert_true (given_known (&w.ctx));
+    assert_true (reservations_known (&w.ctx));
     w.facts[2].commands = DWS_COMMAND_JOBDW;
     w.facts[2].hosts = hosts;
-    assert_true (given_known (&w.ctx));
+    assert_true (reservations_known (&w.ctx));
     w.facts[2].hosts = NULL;
     w.jobs[2].claim.bytes = J ("{'r0': 1}");
-    assert_true (given_known (&w.ctx));
+    assert_true (reservations_known (&w.ctx));
     json_decref (w.jobs[2].claim.bytes);
     w.jobs[2].claim.bytes = NULL;
     w.facts[2].phase = DWS_PHASE_RUNNING;
-    assert_true (given_known (&w.ctx));
+    assert_true (reservations_known (&w.ctx));
     teardown ();
 }
 
@@ -175,9 +175,9 @@ static void test_recall (void **state)
     w.facts[1].phase = DWS_PHASE_PROLOG;
     w.facts[2].phase = DWS_PHASE_RUNNING;
     w.facts[3].phase = DWS_PHASE_PROLOG;
-    given_recall (&w.ctx);
+    reservations_recall (&w.ctx);
     assert_null (w.lookups[0]);
-    assert_false (given_known (&w.ctx));
+    assert_false (reservations_known (&w.ctx));
     answer (1, R10);
     assert_json (w.jobs[1].reserved, GIB10);
     assert_json (w.jobs[1].ssds, "{'/c/ch0/ssd0': true}");
@@ -186,18 +186,18 @@ static void test_recall (void **state)
     answer (3, NULL);
     assert_int_equal (w.recalled, 0);
     w.facts[3].phase = DWS_PHASE_EPILOG;
-    assert_false (given_known (&w.ctx));
+    assert_false (reservations_known (&w.ctx));
     answer (2, R10);
     assert_int_equal (w.recalled, 1);
-    assert_true (given_known (&w.ctx));
+    assert_true (reservations_known (&w.ctx));
 
-    given_recall (&w.ctx);              // what is known is not read again
+    reservations_recall (&w.ctx);              // what is known is not read again
     assert_null (w.lookups[1]);
     assert_null (w.lookups[2]);
     assert_int_equal (w.recalled, 1);
     answer (3, R10);
     assert_int_equal (w.recalled, 2);
-    given_recall (&w.ctx);
+    reservations_recall (&w.ctx);
     assert_int_equal (w.recalled, 3);
     teardown ();
 }
@@ -210,7 +210,7 @@ static void test_recall_gone (void **state)
     w.facts[1].phase = DWS_PHASE_GONE;
     w.facts[2].phase = DWS_PHASE_GONE;
     w.jobs[2].wf = NULL;
-    given_recall (&w.ctx);
+    reservations_recall (&w.ctx);
     assert_null (w.lookups[2]);
     answer (1, R10);
     assert_null (w.jobs[1].reserved);
@@ -222,7 +222,7 @@ static void test_recall_gone (void **state)
 
 static void assert_promised (int i, const char *want)
 {
-    json_t *bytes = given_add (&w.jobs[i], J ("{'r0': 1}"));
+    json_t *bytes = reservations_add (&w.jobs[i], J ("{'r0': 1}"));
 
     assert_json (bytes, want);
     json_decref (bytes);
@@ -243,7 +243,7 @@ static void test_promised (void **state)
     assert_promised (1, "{'r0': 11, 'r1': 100}");
     w.facts[3].phase = DWS_PHASE_RUNNING;
     assert_promised (1, "{'r0': 1}");
-    assert_null (given_add (&w.jobs[1], NULL));
+    assert_null (reservations_add (&w.jobs[1], NULL));
     teardown ();
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See standoff.h. It is one if it is seen at two looks, one after the other: idle nodes
+ * See contention.h. It is one if it is seen at two looks, one after the other: idle nodes
  * may be on their way to a job.
  */
 
@@ -13,7 +13,7 @@
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
-#include "act/standoff.h"
+#include "act/contention.h"
 #include "base/timer.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -26,7 +26,7 @@
 #define LOOK 10.
 #define PARSED_MAX 100
 
-struct standoff {
+struct contention {
     struct dws_ctx *ctx;
     flux_watcher_t *timer;
 };
@@ -145,10 +145,10 @@ static void judge (struct job *job, void *arg)
     job->in_the_way = has_data (job)
                     && (has_wanted (job, look)
                         || (look->rival && could_start (job, look)));
-    if (job->facts->standoff == (before && job->in_the_way))
+    if (job->facts->contended == (before && job->in_the_way))
         return;
-    job->facts->standoff = before && job->in_the_way;
-    if (job->facts->standoff)
+    job->facts->contended = before && job->in_the_way;
+    if (job->facts->contended)
         safe_log (job->ctx->h, LOG_INFO, "%s: waits for nodes, and others for its"
                   " storage", job_label (job, label));
     jobs_changed (job);
@@ -208,37 +208,37 @@ static void see_job (struct job *job, void *arg)
 static void look_cb (flux_reactor_t *r, flux_watcher_t *w, int revents,
                      void *arg)
 {
-    struct standoff *standoff = arg;
+    struct contention *contention = arg;
     bool any = false;
 
-    jobs_each (standoff->ctx->jobs, see_job, &any);
+    jobs_each (contention->ctx->jobs, see_job, &any);
     if (any)
-        pool_ask (standoff->ctx->pool, told);
+        pool_ask (contention->ctx->pool, told);
     timer_start (w, LOOK);
 }
 
-struct standoff *standoff_create (struct dws_ctx *ctx)
+struct contention *contention_create (struct dws_ctx *ctx)
 {
     flux_reactor_t *r = flux_get_reactor (ctx->h);
-    struct standoff *standoff;
+    struct contention *contention;
 
-    if (!(standoff = calloc (1, sizeof (*standoff))))
+    if (!(contention = calloc (1, sizeof (*contention))))
         return NULL;
-    standoff->ctx = ctx;
-    if (!(standoff->timer = flux_timer_watcher_create (r, LOOK, 0., look_cb,
-                                                       standoff))) {
-        standoff_destroy (standoff);
+    contention->ctx = ctx;
+    if (!(contention->timer = flux_timer_watcher_create (r, LOOK, 0., look_cb,
+                                                         contention))) {
+        contention_destroy (contention);
         return NULL;
     }
-    flux_watcher_start (standoff->timer);
-    return standoff;
+    flux_watcher_start (contention->timer);
+    return contention;
 }
 
-void standoff_destroy (struct standoff *standoff)
+void contention_destroy (struct contention *contention)
 {
-    if (standoff) {
+    if (contention) {
         ERRNO_SAFE_BLOCK;
-        flux_watcher_destroy (standoff->timer);
-        free (standoff);
+        flux_watcher_destroy (contention->timer);
+        free (contention);
     }
 }

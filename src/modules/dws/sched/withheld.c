@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See holds.h. The claims that are held are written to the KVS under every
+ * See withheld.h. The claims that are held are written to the KVS under every
  * scheduler: sched-rabbit allocates as soon as it starts, before this module has
  * found out that it is there, and reads them first.
  */
@@ -15,10 +15,10 @@
 #include "libutil/safelog.h"
 #include "base/calls.h"
 #include "base/commits.h"
-#include "sched/holds.h"
+#include "sched/withheld.h"
 #include "sched/scheduler.h"
 
-struct holds {
+struct withheld {
     struct dws_ctx *ctx;
     bool due;                   // a scheduler has to hear of all of them, also
                                 //  one that is yet to be loaded
@@ -42,7 +42,7 @@ static bool stays (const struct job *job)
                                   : job->wf->desired < DWS_STATE_TEARDOWN);
 }
 
-bool holds_needed (const struct job *job)
+bool withheld_needed (const struct job *job)
 {
     return stays (job) && !job->claim.held && listens (job->ctx);
 }
@@ -87,7 +87,7 @@ static void write_hold_alone (struct job *job)
 /* Fluxion
  */
 
-bool holds_ready (struct job *job)
+bool withheld_ready (struct job *job)
 {
     struct dws_ctx *ctx = job->ctx;
 
@@ -98,7 +98,7 @@ bool holds_ready (struct job *job)
     if (!scheduler_is_fluxion (ctx->scheduler))
         return true;
     if (!job->claim.leaving) {
-        job->claim.leaving = ++ctx->holds->version;
+        job->claim.leaving = ++ctx->withheld->version;
         write_hold_alone (job);
         ctx->events->job_leaves (job);
     }
@@ -112,21 +112,21 @@ static void look_again (struct job *job, void *arg)
         jobs_changed (job);
 }
 
-void holds_told (struct holds *holds)
+void withheld_told (struct withheld *withheld)
 {
-    jobs_each (holds->ctx->jobs, look_again, NULL);
+    jobs_each (withheld->ctx->jobs, look_again, NULL);
 }
 
-bool holds_kept (const struct job *job)
+bool withheld_kept (const struct job *job)
 {
     return scheduler_is_fluxion (job->ctx->scheduler)
         && json_object_size (job->claim.bytes) > 0
         && (job->claim.leaving || job->facts->phase == DWS_PHASE_GONE);
 }
 
-unsigned int holds_version (const struct holds *holds)
+unsigned int withheld_version (const struct withheld *withheld)
 {
-    return holds->version;
+    return withheld->version;
 }
 
 /* sched-rabbit
@@ -158,7 +158,7 @@ static flux_future_t *tell_of_one (const struct job *job, json_t *bytes)
     return f;
 }
 
-flux_future_t *holds_tell (struct job *job)
+flux_future_t *withheld_tell (struct job *job)
 {
     flux_future_t *f;
 
@@ -194,40 +194,40 @@ static bool exceeds (const struct job *job)
     return false;
 }
 
-void holds_claimed (struct job *job)
+void withheld_claimed (struct job *job)
 {
     if (!exceeds (job))
         return;
     if (!listens (job->ctx))
         write_hold_alone (job);
-    else if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
+    else if (calls_add (job->ctx, withheld_tell (job), 0, 0, told_cb) < 0)
         safe_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
-void holds_left (struct job *job)
+void withheld_left (struct job *job)
 {
     if (!stays (job) || job->claim.held)
         return;
     if (!listens (job->ctx))
         write_hold_alone (job);
-    else if (calls_add (job->ctx, holds_tell (job), 0, 0, told_cb) < 0)
+    else if (calls_add (job->ctx, withheld_tell (job), 0, 0, told_cb) < 0)
         safe_log_error (job->ctx->h, "sched-rabbit: hold");
 }
 
-void holds_abandoned (struct job *job)
+void withheld_abandoned (struct job *job)
 {
     struct dws_ctx *ctx = job->ctx;
 
     if (!stays (job))
         return;
-    holds_left (job);
+    withheld_left (job);
     if (scheduler_is_fluxion (ctx->scheduler) && !job->claim.leaving) {
-        job->claim.leaving = ++ctx->holds->version;
+        job->claim.leaving = ++ctx->withheld->version;
         ctx->events->job_leaves (job);
     }
 }
 
-void holds_end (struct job *job)
+void withheld_end (struct job *job)
 {
     json_t *none = NULL;
 
@@ -244,9 +244,9 @@ void holds_end (struct job *job)
     json_decref (none);
 }
 
-bool holds_changed (struct holds *holds)
+bool withheld_changed (struct withheld *withheld)
 {
-    struct dws_ctx *ctx = holds->ctx;
+    struct dws_ctx *ctx = withheld->ctx;
     json_t *jobs;
 
     if (!space_known (ctx->space) || !space_hold_outside (ctx->space))
@@ -273,17 +273,17 @@ static void hold_again (struct job *job, void *arg)
         (void)space_hold (job->ctx->space, job->facts->id, &job->claim);
 }
 
-void holds_learned (struct holds *holds)
+void withheld_learned (struct withheld *withheld)
 {
-    struct dws_ctx *ctx = holds->ctx;
+    struct dws_ctx *ctx = withheld->ctx;
     struct space *space = ctx->space;
 
-    if (!holds->due || !space_known (space))
+    if (!withheld->due || !space_known (space))
         return;
     space_held_clear (space);
     (void)space_hold_outside (space);
     jobs_each (ctx->jobs, hold_again, NULL);
-    holds->due = false;
+    withheld->due = false;
     commit_holds (ctx);
     if (listens (ctx)
         && calls_add (ctx, request_hold (ctx, space_held (space), true), 0, 0,
@@ -291,24 +291,24 @@ void holds_learned (struct holds *holds)
         safe_log_error (ctx->h, "sched-rabbit: hold");
 }
 
-void holds_arrived (struct holds *holds)
+void withheld_arrived (struct withheld *withheld)
 {
-    holds->due = true;
-    holds_learned (holds);
+    withheld->due = true;
+    withheld_learned (withheld);
 }
 
-struct holds *holds_create (struct dws_ctx *ctx)
+struct withheld *withheld_create (struct dws_ctx *ctx)
 {
-    struct holds *holds;
+    struct withheld *withheld;
 
-    if ((holds = calloc (1, sizeof (*holds)))) {
-        holds->ctx = ctx;
-        holds->due = true;
+    if ((withheld = calloc (1, sizeof (*withheld)))) {
+        withheld->ctx = ctx;
+        withheld->due = true;
     }
-    return holds;
+    return withheld;
 }
 
-void holds_destroy (struct holds *holds)
+void withheld_destroy (struct withheld *withheld)
 {
-    free (holds);
+    free (withheld);
 }

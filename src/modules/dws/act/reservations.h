@@ -21,16 +21,16 @@ void given_learn_R (struct job *job, json_t *R);
  * not known, and tell of it all with the event jobs_recalled, which may be at
  * once.
  */
-void given_recall (struct dws_ctx *ctx);
+void reservations_recall (struct dws_ctx *ctx);
 
 /* Is known what has been given to all jobs that have not taken it yet? Without that a job
  * that has no nodes might be given the same.
  */
-bool given_known (struct dws_ctx *ctx);
+bool reservations_known (struct dws_ctx *ctx);
 
 /* Add to 'bytes', {RABBIT: BYTES}, what the scheduler has promised to other jobs than
  * 'job' by their R. Returns 'bytes', which may be NULL (no memory).
  */
-json_t *given_add (struct job *job, json_t *bytes);
+json_t *reservations_add (struct job *job, json_t *bytes);
 
 #endif /* !DWS_ACT_GIVEN_H */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * See given.h.
+ * See reservations.h.
  */
 
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "libdws/directive/command.h"
 #include "libdws/storage/reserved.h"
 #include "libutil/safelog.h"
-#include "act/given.h"
+#include "act/reservations.h"
 #include "act/kvs.h"
 #include "base/calls.h"
 #include "base/timeline.h"
@@ -50,7 +50,7 @@ static void add_reserved (struct job *job, void *arg)
         add_bytes (sum->bytes, job->reserved);
 }
 
-json_t *given_add (struct job *job, json_t *bytes)
+json_t *reservations_add (struct job *job, json_t *bytes)
 {
     struct sum sum = { .job = job, .bytes = bytes };
 
@@ -129,7 +129,7 @@ static void recall_job (struct job *job, void *arg)
     }
 }
 
-void given_recall (struct dws_ctx *ctx)
+void reservations_recall (struct dws_ctx *ctx)
 {
     ctx->recalling++;
     jobs_each (ctx->jobs, recall_job, ctx);
@@ -147,7 +147,7 @@ static void find_unread (struct job *job, void *arg)
         *unread = true;
 }
 
-bool given_known (struct dws_ctx *ctx)
+bool reservations_known (struct dws_ctx *ctx)
 {
     bool unread = ctx->recalling > 0;
 

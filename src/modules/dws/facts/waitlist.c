@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See waitlist.h.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "libutil/errno_safe.h"
+#include "facts/waitlist.h"
+
+struct waiter {
+    struct job *job;
+    json_t *wants;              // {RABBIT: {KEY: true}}
+    bool queued;
+    bool room;                  // it waits for room, and wants nothing else
+    bool called;                // it is to look again
+    struct waiter *next;
+};
+
+struct waitlist {
+    struct waiter *list;          // the first that is to get something is first
+};
+
+struct waitlist *waitlist_create (void)
+{
+    return calloc (1, sizeof (struct waitlist));
+}
+
+static void waiter_destroy (struct waiter *waiter)
+{
+    if (waiter) {
+        ERRNO_SAFE_BLOCK;
+        json_decref (waiter->wants);
+        free (waiter);
+    }
+}
+
+void waitlist_destroy (struct waitlist *waitlist)
+{
+    if (waitlist) {
+        ERRNO_SAFE_BLOCK;
+        while (waitlist->list) {
+            struct waiter *waiter = waitlist->list;
+
+            waitlist->list = waiter->next;
+            waiter_destroy (waiter);
+        }
+        free (waitlist);
+    }
+}
+
+/* Jobs that were given their nodes at the same time go by their ids, and so do those
+ * that have none yet, which come after all others.
+ */
+static bool is_before (const struct job *a, const struct job *b)
+{
+    bool early_a = a->facts->phase == DWS_PHASE_DEPEND;
+    bool early_b = b->facts->phase == DWS_PHASE_DEPEND;
+
+    if (early_a != early_b)
+        return early_b;
+    if (a->t_alloc != b->t_alloc)
+        return a->t_alloc < b->t_alloc;
+    return a->facts->id < b->facts->id;
+}
+
+static json_t *make_wants (json_t *keys, json_t *rabbits)
+{
+    json_t *wants = json_object ();
+    const char *rabbit;
+    json_t *value;
+
+    json_object_foreach (rabbits, rabbit, value) {
+        if (!wants || json_object_set (wants, rabbit, keys) < 0) {
+            json_decref (wants);
+            wants = NULL;
+            break;
+        }
+    }
+    if (!wants)
+        errno = ENOMEM;
+    return wants;
+}
+
+static struct waiter *add_waiter (struct waitlist *waitlist, struct job *job)
+{
+    struct waiter **p = &waitlist->list;
+    struct waiter *waiter;
+
+    if (!(waiter = calloc (1, sizeof (*waiter))))
+        return NULL;
+    waiter->job = job;
+    while (*p && is_before ((*p)->job, job))
+        p = &(*p)->next;
+    waiter->next = *p;
+    *p = waiter;
+    job->waiter = waiter;
+    return waiter;
+}
+
+/* Takes over 'wants'.
+ */
+static int wait_for (struct waitlist *waitlist, struct job *job, json_t *wants,
+                     bool queued, bool room, const char *text)
+{
+    struct waiter *waiter = job->waiter;
+    char *cpy;
+    bool passed;
+
+    if (!wants || !(cpy = strdup (text))) {
+        json_decref (wants);
+        errno = ENOMEM;
+        return -1;
+    }
+    if (!waiter && !(waiter = add_waiter (waitlist, job))) {
+        json_decref (wants);
+        free (cpy);
+        errno = ENOMEM;
+        return -1;
+    }
+    free (job->facts->awaits);
+    job->facts->awaits = cpy;
+    passed = waiter->queued && !queued;
+    json_decref (waiter->wants);
+    waiter->wants = wants;
+    waiter->queued = queued;
+    waiter->room = room;
+    if (passed)
+        waitlist_wake (waitlist, wants);
+    return 0;
+}
+
+int waitlist_wait (struct waitlist *waitlist, struct job *job, json_t *keys,
+                json_t *rabbits, bool queued, const char *text)
+{
+    return wait_for (waitlist, job, make_wants (keys, rabbits), queued, false,
+                     text);
+}
+
+int waitlist_wait_room (struct waitlist *waitlist, struct job *job, const char *text)
+{
+    return wait_for (waitlist, job, json_object (), false, true, text);
+}
+
+void waitlist_wake_room (struct waitlist *waitlist)
+{
+    struct waiter *waiter = waitlist->list;
+
+    while (waiter && !waiter->room)
+        waiter = waiter->next;
+    if (waiter)
+        jobs_changed (waiter->job);
+}
+
+static bool shares (json_t *a, json_t *b)
+{
+    const char *rabbit;
+    json_t *value;
+
+    json_object_foreach (a, rabbit, value) {
+        if (json_object_get (b, rabbit))
+            return true;
+    }
+    return false;
+}
+
+/* A job that looks again may leave, and so may others: the list is begun anew after
+ * each.
+ */
+void waitlist_wake (struct waitlist *waitlist, json_t *rabbits)
+{
+    struct waiter *waiter;
+
+    for (waiter = waitlist->list; waiter; waiter = waiter->next)
+        waiter->called |= shares (waiter->wants, rabbits);
+    for (waiter = waitlist->list; waiter;) {
+        if (!waiter->called) {
+            waiter = waiter->next;
+            continue;
+        }
+        waiter->called = false;
+        jobs_changed (waiter->job);
+        waiter = waitlist->list;
+    }
+}
+
+void waitlist_leave (struct waitlist *waitlist, struct job *job)
+{
+    struct waiter *waiter = job->waiter;
+    struct waiter **p = &waitlist->list;
+
+    if (!waiter)
+        return;
+    while (*p != waiter)
+        p = &(*p)->next;
+    *p = waiter->next;
+    job->waiter = NULL;
+    free (job->facts->awaits);
+    job->facts->awaits = NULL;
+    waitlist_wake (waitlist, waiter->wants);
+    if (waiter->room)
+        waitlist_wake_room (waitlist);
+    waiter_destroy (waiter);
+}
+
+/* By these facts dws_reconcile() asks for SERVERS.
+ */
+static bool may_wait (const struct job *job)
+{
+    bool early = job->facts->phase == DWS_PHASE_DEPEND
+        && dws_is_first (job->facts, job->wf)
+        && job->wf->state == DWS_STATE_PROPOSAL && job->wf->ready
+        && !job->facts->no_room && !job->facts->waits;
+
+    return job->wf
+        && (job->facts->phase == DWS_PHASE_PROLOG || early)
+        && !job->facts->exception
+        && !job->facts->abandoned
+        && !job->facts->refusal
+        && !job->wf->deleting
+        && !job->wf->servers_written
+        && job->wf->desired == DWS_STATE_PROPOSAL;
+}
+
+void waitlist_see_job (struct waitlist *waitlist, struct job *job)
+{
+    if (job->waiter && !may_wait (job))
+        waitlist_leave (waitlist, job);
+}
+
+bool waitlist_room_before (const struct job *other, const struct job *job)
+{
+    return other != job && is_before (other, job) && may_wait (other)
+        && json_object_size (other->claim.bytes) == 0
+        && (!other->waiter || other->waiter->room);
+}
+
+int waitlist_before (const struct waitlist *waitlist, const struct job *job,
+                  json_t *rabbits, waitlist_f visit, void *arg)
+{
+    for (const struct waiter *waiter = waitlist->list; waiter; waiter = waiter->next) {
+        if (waiter->job == job || !is_before (waiter->job, job))
+            break;
+        if (waiter->queued && shares (waiter->wants, rabbits)
+            && visit (waiter->job, waiter->wants, arg) < 0)
+            return -1;
+    }
+    return 0;
+}
