@@ -99,7 +99,7 @@ test_expect_success '8: a kubeconfig that is not there' '
 	finds kubeconfig "/nonexistent"
 '
 test_expect_success '9: an API server that is not there' '
-	sed "s#http://127.0.0.1:[0-9]*#http://127.0.0.1:9#" kubeconfig >nowhere &&
+	sed "s#https://127.0.0.1:[0-9]*#https://127.0.0.1:9#" kubeconfig >nowhere &&
 	configure "$PWD/mapping.json" "$PWD/nowhere" &&
 	finds "API server" "does not answer"
 '

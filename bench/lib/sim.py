@@ -35,7 +35,7 @@ class Process:
                 *(args.dws_sim, "run", "--kubeconfig", self.kubeconfig),
                 *("--nodes", f"node[0-{args.nodes - 1}]"),
                 *("--rabbits", f"rabbit[0-{args.rabbits - 1}]"),
-                *("--nodes-per-rabbit", "16", "--capacity", "30TB"),
+                *("--nodes-per-rabbit", "16", "--capacity", "30TB", "--no-tls"),
                 *("--ready-fd", str(write)),
             ],
             pass_fds=[write],

@@ -43,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
     if named:
         yield pathlib.Path(named)
         return
-    sim = Sim(tmp_path_factory.mktemp("parity"), "--tls")
+    sim = Sim(tmp_path_factory.mktemp("parity"))
     yield sim.kubeconfig
     assert sim.stop() == 0
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import io
 import json
@@ -68,6 +69,15 @@ class Sim:
     def state(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.ctl("state"))
         return found
+
+    @property
+    def ca(self) -> pathlib.Path:
+        """The certificate of the simulator's authority, as a file."""
+        config = json.loads(self.kubeconfig.read_text())
+        data = config["clusters"][0]["cluster"]["certificate-authority-data"]
+        path = self.directory / "ca.crt"
+        path.write_bytes(base64.b64decode(data))
+        return path
 
     def client(self, context: str = "admin") -> client.ApiClient:
         return config.new_client_from_config(str(self.kubeconfig), context=context)

@@ -381,7 +381,7 @@ def test_what_is_read_by_name_is_never_older_than_what_was_told(server, op, vers
 
 @pytest.fixture(scope="module")
 def sim(tmp_path_factory):
-    made = Sim(tmp_path_factory.mktemp("sim"), "--tls")
+    made = Sim(tmp_path_factory.mktemp("sim"))
     yield made
     made.stop()
 

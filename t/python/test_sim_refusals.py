@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -87,8 +88,9 @@ def ask(sim: Sim) -> tuple[int, str | None]:
     url = f"{configuration.host}/api/v1/namespaces?limit=11"
     bearer = configuration.auth_settings()["BearerToken"]
     request = urllib.request.Request(url, headers={bearer["key"]: bearer["value"]})
+    trust = ssl.create_default_context(cafile=str(sim.ca))
     try:
-        with urllib.request.urlopen(request, timeout=LIMIT_S) as answer:
+        with urllib.request.urlopen(request, None, LIMIT_S, context=trust) as answer:
             return answer.status, None
     except urllib.error.HTTPError as exc:
         exc.close()

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import urllib3
+import yaml
 from kubernetes import client, watch
 from sim_support import (
     DWS,
@@ -41,7 +42,7 @@ from dws_sim.world import Machine, parse_size
 
 def test_tls(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("cryptography")
-    sim = Sim(tmp_path, "--tls")
+    sim = Sim(tmp_path)
     config = json.loads(sim.kubeconfig.read_text())
     assert config["clusters"][0]["cluster"]["server"].startswith("https://")
     job = Job(Api(sim), "w", XFS)
@@ -59,11 +60,34 @@ def test_tls(tmp_path: pathlib.Path) -> None:
     assert sim.stop() == 0
 
 
+def test_without_tls(tmp_path: pathlib.Path) -> None:
+    sim = Sim(tmp_path, "--no-tls")
+    config = json.loads(sim.kubeconfig.read_text())
+    assert config["clusters"][0]["cluster"]["server"].startswith("http://")
+    assert [u["name"] for u in config["users"]] == ["wlm", "admin"]
+    assert Api(sim).names("computes") == []
+    assert sim.stop() == 0
+
+
+def test_a_kubeconfig_that_kubectl_has_rewritten(sim: Sim) -> None:
+    config = json.loads(sim.kubeconfig.read_text())
+    sim.kubeconfig.write_text(yaml.safe_dump({**config, "current-context": "admin"}))
+    assert sim.state()["rabbits"] == 2
+    sim.ctl("token", "admin")
+    assert sim.state()["rabbits"] == 2
+    assert Api(sim).names("computes") == []
+    picture = ["top", "--once", "--kubeconfig", str(sim.kubeconfig)]
+    assert main(picture) == 0
+    sim.kubeconfig.write_text("{")
+    assert "kubeconfig" in sim.ctl("state", check=False)
+    sim.kubeconfig.write_text(json.dumps(config))
+
+
 def test_certificate_of_another_authority(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("cryptography")
     from dws_sim.tls import Authority
 
-    sim = Sim(tmp_path, "--tls")
+    sim = Sim(tmp_path)
     foreign = Authority().client("dws-sim-admin")
     config = json.loads(sim.kubeconfig.read_text())
     for user in config["users"]:

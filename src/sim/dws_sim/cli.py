@@ -48,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--kubeconfig", required=True, metavar="FILE", help="write access data here")
     add("--state", metavar="FILE", help="keep the cluster here: it outlives a kill")
     add("--port", type=int, default=0, help="TCP port on the loopback (0: any)")
-    add("--tls", action="store_true", help="serve https with a CA of its own")
+    add("--no-tls", action="store_true", help="serve http: kubectl cannot log in")
     add("--min-request-timeout", type=float, default=1800.0, metavar="SECONDS")
     add("--no-controllers", action="store_true", help="be the API server alone")
     _add_common(run)

@@ -82,8 +82,7 @@ async def _serve(
     sim.server.watch_timeout_s = args.min_request_timeout
     context, ca_pem = None, None
     certificates: dict[str, tuple[bytes, bytes]] = {}
-    if args.tls:
-        # needs one more package, so only those who ask for it need that
+    if not args.no_tls:
         from dws_sim.tls import Authority
 
         authority = Authority()
@@ -101,7 +100,7 @@ async def _serve(
     gc.freeze()
     # What is made later are trees without cycles: look for those seldom.
     gc.set_threshold(50000, 20, 100)
-    scheme = "https" if args.tls else "http"
+    scheme = "http" if args.no_tls else "https"
     url = f"{scheme}://127.0.0.1:{sim.port}"
     text = kubeconfig.render(url, sim.wlm_token, sim.admin_token, ca_pem, certificates)
     if args.mapping:
