@@ -52,6 +52,7 @@ class Answer:
 
     def __init__(self, response: requests.Response) -> None:
         self.code = response.status_code
+        self.warnings = response.headers.get("Warning", "")
         self.object: Any = response.json()
 
     def expect(self, code: int) -> Any:
@@ -111,10 +112,13 @@ class User:
         path: str,
         body: Any = None,
         content_type: str = "application/json",
+        accept: str = "",
         **params: Any,
     ) -> Answer:
-        data = None if body is None else json.dumps(body)
+        data = json.dumps(body) if not isinstance(body, (bytes, type(None))) else body
         headers = {"Content-Type": content_type} if body is not None else {}
+        if accept:
+            headers["Accept"] = accept
         return Answer(
             self.session.request(
                 method,

@@ -1,10 +1,11 @@
-# The webhooks of DWS: what a new Workflow gets, and what is refused, in the
-# words that users see.
+# What webhooks and Kubernetes make of a new object, and what is refused, in the words
+# that users see.
 # SPDX-License-Identifier: LGPL-3.0-only
 """Workflow admission."""
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any, Callable
 
@@ -283,8 +284,39 @@ class PersistentAdmission(Admission):
                 raise denied(self.webhook, text)
 
 
+class NamespaceAdmission(Admission):
+    """What Kubernetes gives a new namespace."""
+
+    def mutate(self, obj: Object) -> None:
+        meta = obj["metadata"]
+        meta.setdefault("labels", {})["kubernetes.io/metadata.name"] = meta["name"]
+        obj["spec"] = {"finalizers": ["kubernetes"]}
+        obj["status"] = {"phase": "Active"}
+
+
+class SecretAdmission(Admission):
+    """What Kubernetes makes of a Secret whose data is plain text."""
+
+    def mutate(self, obj: Object) -> None:
+        obj.setdefault("type", "Opaque")
+        self.encode(obj)
+
+    def validate(self, obj: Object, old: Object | None) -> None:
+        self.encode(obj)
+
+    @staticmethod
+    def encode(obj: Object) -> None:
+        plain = obj.pop("stringData", None)
+        if isinstance(plain, dict):
+            data = obj["data"] = dict(obj.get("data") or {})
+            for key, text in plain.items():
+                data[key] = base64.b64encode(str(text).encode()).decode()
+
+
 def install(store: Store) -> None:
     """Put the webhooks in front of the store."""
+    store.admission["namespaces"] = NamespaceAdmission()
+    store.admission["secrets"] = SecretAdmission()
     store.admission["persistentstorageinstances"] = PersistentAdmission()
     store.admission["workflows"] = WorkflowAdmission(
         lambda: store.find(RESOURCES["dwdirectiverules"])

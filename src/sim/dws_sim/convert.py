@@ -10,7 +10,7 @@ from typing import Any
 from dws_sim.errors import bad_request
 from dws_sim.fields import with_managed
 from dws_sim.jsontree import Object, clone, decode, dig, encode
-from dws_sim.schema.resources import NNF_GROUP, Resource
+from dws_sim.schema.resources import LUSTRE_GROUP, NNF_GROUP, Resource
 
 _ANNOTATION = "dataworkflowservices.github.io/conversion-data"
 _NNF_ANNOTATION = "nearnodeflash.github.io/conversion-data"
@@ -37,6 +37,9 @@ def to_version(res: Resource, obj: Object, version: str) -> Object:
         return obj
     out: Object = clone(obj)
     out["apiVersion"] = res.at(version)
+    if res.group == LUSTRE_GROUP:
+        # its versions have the same fields
+        return out
     annotations = out["metadata"].setdefault("annotations", {})
     annotations[annotation(res)] = encode(obj).decode()
     if res.plural == "storages":

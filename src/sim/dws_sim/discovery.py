@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
+from dws_sim import review
 from dws_sim.jsontree import Object
 from dws_sim.openapi import v2, v3, v3_index
 from dws_sim.schema.resources import GROUPS, Resource
 
 VERSION: Object = {
     "major": "1",
-    "minor": "31",
-    "gitVersion": "v1.31.0+dws-sim",
+    "minor": "34",
+    "gitVersion": "v1.34.0+dws-sim",
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",
@@ -39,9 +40,16 @@ def _verbs(res: Resource) -> list[str]:
     return _VERBS
 
 
+def _bare(entry: Object) -> Object:
+    """What a subresource has of the entry of its kind."""
+    return {k: v for k, v in entry.items() if k not in ("shortNames", "categories")}
+
+
 def _group(group: str) -> Object:
     versions: list[Object] = []
-    for res in GROUPS[group]:
+    if group in review.KINDS:
+        versions.append({"groupVersion": f"{group}/v1", "version": "v1"})
+    for res in GROUPS.get(group, ()):
         for v in res.versions:
             entry = {"groupVersion": f"{group}/{v}", "version": v}
             if entry not in versions:
@@ -61,11 +69,15 @@ def _resources(group: str, version: str) -> Object | None:
             "kind": res.kind,
             "verbs": _verbs(res),
         }
+        if res.short:
+            entry["shortNames"] = list(res.short)
+        if res.categories:
+            entry["categories"] = list(res.categories)
         found.append(entry)
         if res.status:
             found.append(
                 {
-                    **entry,
+                    **_bare(entry),
                     "name": f"{res.plural}/status",
                     "singularName": "",
                     "verbs": ["get", "patch", "update"],
@@ -73,8 +85,23 @@ def _resources(group: str, version: str) -> Object | None:
             )
         if res.plural == "pods":
             found.append(
-                {**entry, "name": "pods/log", "singularName": "", "verbs": ["get"]}
+                {
+                    **_bare(entry),
+                    "name": "pods/log",
+                    "singularName": "",
+                    "verbs": ["get"],
+                }
             )
+    for kind in review.KINDS.get(group, ()) if version == "v1" else ():
+        found.append(
+            {
+                "name": review.resource(kind),
+                "singularName": kind.lower(),
+                "namespaced": False,
+                "kind": kind,
+                "verbs": ["create"],
+            }
+        )
     if not found:
         return None
     return {
@@ -111,11 +138,12 @@ def document(parts: list[str]) -> Object | None:
         return {
             "kind": "APIGroupList",
             "apiVersion": "v1",
-            "groups": [_group(g) for g in GROUPS if g],
+            "groups": [_group(g) for g in (*review.KINDS, *GROUPS) if g],
         }
     if parts[0] == "openapi":
         return _openapi(parts[1:])
-    if parts[0] == "apis" and len(parts) == 2 and parts[1] in GROUPS and parts[1]:
+    known = parts[1:2] and (parts[1] in GROUPS or parts[1] in review.KINDS)
+    if parts[0] == "apis" and len(parts) == 2 and known and parts[1]:
         return {"kind": "APIGroup", "apiVersion": "v1", **_group(parts[1])}
     if parts[0] == "api" and len(parts) == 2:
         return _resources("", parts[1])

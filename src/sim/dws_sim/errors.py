@@ -154,6 +154,20 @@ def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
+def too_large_version(wanted: int, now: int) -> ApiError:
+    """The refusal to read what is still to come."""
+    cause = {
+        "reason": "ResourceVersionTooLarge",
+        "message": "Too large resource version",
+    }
+    return ApiError(
+        504,
+        "Timeout",
+        f"Timeout: Too large resource version: {wanted}, current: {now}",
+        {"causes": [cause], "retryAfterSeconds": 1},
+    )
+
+
 def method_not_allowed() -> ApiError:
     return ApiError(
         405,

@@ -1,7 +1,7 @@
 # What an API server adds to the objects that it sends: the fields that were written.
 # SPDX-License-Identifier: LGPL-3.0-only
-"""metadata.managedFields, as kube-apiserver 1.34 has it. Who wrote what is not kept
-here: all is one manager's."""
+"""metadata.managedFields, as kube-apiserver 1.34 has it. Who has applied what is kept
+(apply.py); all else is one manager's."""
 
 from __future__ import annotations
 
@@ -45,4 +45,5 @@ def with_managed(obj: Object) -> Object:
         "operation": "Update",
         "time": meta["creationTimestamp"],
     }
-    return {**obj, "metadata": {**meta, "managedFields": [entry]}}
+    applied = meta.get("managedFields", ())
+    return {**obj, "metadata": {**meta, "managedFields": [*applied, entry]}}

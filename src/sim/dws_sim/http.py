@@ -18,17 +18,19 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from dws_sim import discovery, errors, review
-from dws_sim.convert import as_sent, from_version, to_version
+from dws_sim import answers, discovery, errors, negotiate, review, writes
+from dws_sim.answers import json_answer
+from dws_sim.convert import as_sent, from_version
 from dws_sim.errors import ApiError
-from dws_sim.jsontree import Object, decode, encode, number
+from dws_sim.jsontree import Object, number
+from dws_sim.negotiate import Wanted
 from dws_sim.past import Past
-from dws_sim.patch import json_patch, merge_patch
 from dws_sim.rbac import User, Users, refusal
 from dws_sim.schema.resources import NAMESPACES, Resource, find
 from dws_sim.selectors import FieldSelector, LabelSelector
 from dws_sim.store import Store
-from dws_sim.watch import Watch
+from dws_sim.watch import Watch, parse_version
+from dws_sim.writes import dry_run
 
 log = logging.getLogger("dws-sim.http")
 
@@ -38,10 +40,6 @@ MAX_SNAPSHOTS = 64
 BOOKMARK_INTERVAL_S = 10.0
 # A watch without a timeout ends after once to twice as long.
 WATCH_TIMEOUT_S = 1800.0
-_PATCHES = {
-    "application/merge-patch+json": merge_patch,
-    "application/json-patch+json": json_patch,
-}
 Extension = Callable[[web.Request, User], Awaitable[web.StreamResponse]]
 
 
@@ -90,31 +88,8 @@ def parse_target(parts: list[str]) -> Target:
     return Target(res, version, namespace, name, sub)
 
 
-def _json(value: Any, status: int = 200) -> web.Response:
-    return web.Response(
-        body=encode(value), status=status, content_type="application/json"
-    )
-
-
 def _flag(request: web.Request, name: str) -> bool:
     return request.query.get(name, "") in ("true", "1", "True")
-
-
-def _dry_run(request: web.Request, kind: str, options: Object | None = None) -> bool:
-    """Whether a write shall only be tried.
-
-    Raises:
-        ApiError: 422, there is but one way to do that: "All".
-    """
-    wanted = (options or {}).get("dryRun") or request.query.getall("dryRun", [])
-    if not isinstance(wanted, list) or not all(isinstance(w, str) for w in wanted):
-        raise errors.bad_request("dryRun must be a list of strings")
-    if set(wanted) - {"All"}:
-        shown = ", ".join(json.dumps(word) for word in wanted)
-        text = f'Unsupported value: []string{{{shown}}}: supported values: "All"'
-        cause = errors.Cause("dryRun", text, "FieldValueNotSupported")
-        raise errors.invalid("meta.k8s.io", kind, "", [cause])
-    return bool(wanted)
 
 
 class ApiServer:
@@ -149,19 +124,19 @@ class ApiServer:
         try:
             return await self._route(request)
         except ApiError as exc:
-            response = _json(exc.status(), exc.code)
+            response = json_answer(exc.status(), exc.code)
             if exc.has_retry_after:
                 response.headers["Retry-After"] = str(exc.retry_after_s)
             return response
         except web.HTTPRequestEntityTooLarge:
             error = ApiError(413, "RequestEntityTooLarge", "the body is too large")
-            return _json(error.status(), 413)
+            return json_answer(error.status(), 413)
         except (asyncio.CancelledError, ConnectionError):
             raise
         except Exception:  # the top of a request: it must have an answer
             log.exception("%s %s", request.method, request.path)
             error = ApiError(500, "InternalError", "Internal error occurred")
-            return _json(error.status(), 500)
+            return json_answer(error.status(), 500)
 
     async def _route(self, request: web.Request) -> web.StreamResponse:
         # split first: a name may have a slash in it, encoded
@@ -172,7 +147,7 @@ class ApiServer:
         if user is None:
             raise errors.unauthorized()
         if not parts:
-            return _json({"paths": ["/api", "/apis", "/healthz", "/version"]})
+            return json_answer({"paths": ["/api", "/apis", "/healthz", "/version"]})
         extension = self.extensions.get(parts[0])
         if extension is not None:
             return await extension(request, user)
@@ -181,9 +156,12 @@ class ApiServer:
         if request.method == "GET":
             document = discovery.document(parts)
             if document is not None:
-                return _json(document)
-        if parts == review.PATH and request.method == "POST":
-            return _json(review.answer(self._decode(await request.read()), user), 201)
+                return self._document(request, document)
+        if request.method == "POST" and parts[1:2] and parts[1] in review.KINDS:
+            body = negotiate.body(request.content_type, await request.read(), True)
+            answer = review.answer(parts, body, user)
+            if answer is not None:
+                return json_answer(answer, 201)
         target = parse_target(parts)
         verb = self._verb(request, target)
         resource = target.resource.plural
@@ -197,7 +175,15 @@ class ApiServer:
         past = Past(
             self.store, target.resource, 0.0 if user.role.is_admin else self.stale_s
         )
-        return await self._serve(request, target, verb, past)
+        return await self._serve(request, target, verb, past, user)
+
+    @staticmethod
+    def _document(request: web.Request, document: Object) -> web.Response:
+        """A discovery document. There are no others than JSON: old clients that ask
+        for the protobuf of OpenAPI v2 go on without it, newer ones use v3."""
+        if not negotiate.accepts_json(request.headers.get("Accept", "")):
+            raise negotiate.not_acceptable(negotiate.JSON)
+        return json_answer(document)
 
     def _user(self, request: web.Request) -> User | None:
         """Who asks: the subject of a certificate, or the owner of a token."""
@@ -231,86 +217,88 @@ class ApiServer:
         return verbs[request.method]
 
     async def _serve(
-        self, request: web.Request, target: Target, verb: str, past: Past
+        self, request: web.Request, target: Target, verb: str, past: Past, user: User
     ) -> web.StreamResponse:
         res, namespace = target.resource, target.namespace or ""
+        want = negotiate.wanted(request.headers.get("Accept", ""))
         if verb == "watch":
-            return await self._watch(request, target, past)
+            return await self._watch(request, target, past, want)
         if verb == "list":
-            return _json(self._list(request, target, past))
+            found = self._list(request, target, past)
+            return answers.of_list(request, res, found, want)
         if verb == "get":
+            self._check_future(request)
             obj = past.get(namespace, target.name)
             if target.subresource == "log":
                 container = request.query.get("container", "")
                 text = self.pod_log(namespace, target.name, container)
                 return web.Response(text=text)
-            return _json(as_sent(res, obj, target.version))
+            obj = as_sent(res, obj, target.version)
+            return answers.of_object(request, res, obj, want)
         raw = await request.read()
         if verb in ("delete", "deletecollection"):
-            options = self._decode(raw) if raw.strip() else {}
-            if not isinstance(options, dict):
-                raise errors.bad_request("delete options must be an object")
-            if "propagationPolicy" in request.query:
-                options["propagationPolicy"] = request.query["propagationPolicy"]
-            options["dryRun"] = _dry_run(request, "DeleteOptions", options)
+            options = self._delete_options(request, raw)
             if verb == "delete":
                 return self._delete(target, options)
-            return _json(self._delete_all(request, target, options))
-        body = self._decode(raw)
+            found = self._delete_all(request, target, options)
+            return answers.of_list(request, res, found, want)
+        obj, is_new, warnings = self._write(request, target, verb, raw, user)
+        obj = as_sent(res, obj, target.version)
+        answer = answers.of_object(request, res, obj, want, 201 if is_new else 200)
+        for text in warnings:
+            answer.headers.add("Warning", f"299 - {json.dumps(text)}")
+        return answer
+
+    def _write(
+        self, request: web.Request, target: Target, verb: str, raw: bytes, user: User
+    ) -> tuple[Object, bool, list[str]]:
+        """Create, replace or patch: the object, whether it is new, and warnings."""
+        res, namespace = target.resource, target.namespace or ""
+        sub, name = target.subresource, target.name
+        if verb == "patch":
+            place = (res, target.version, namespace, name, sub)
+            may = user.role.allows(res.group, res.plural, namespace, "create")
+            return writes.patch(self.store, request, raw, place, may)
+        body = negotiate.body(request.content_type, raw, res.body is None)
+        checker = writes.Checker(request, res, target.version)
+        checker.check(body)
+        body = from_version(res, body, target.version)
         if verb == "create":
-            body = from_version(res, body, target.version)
-            dry = _dry_run(request, "CreateOptions")
+            dry = dry_run(request, "CreateOptions")
             obj = self.store.create(res, namespace, body, dry)
-            return _json(as_sent(res, obj, target.version), 201)
-        if verb == "update":
-            body = from_version(res, body, target.version)
-            dry = _dry_run(request, "UpdateOptions")
-            obj = self.store.update(
-                res, namespace, target.name, body, target.subresource, True, dry
-            )
-        else:
-            obj = self._patch(request, target, body)
-        return _json(as_sent(res, obj, target.version))
+            return obj, True, checker.warnings
+        dry = dry_run(request, "UpdateOptions")
+        obj = self.store.update(res, namespace, name, body, sub, True, dry)
+        return obj, False, checker.warnings
 
     @staticmethod
-    def _decode(raw: bytes) -> Any:
-        try:
-            return decode(raw)
-        except ValueError as exc:
-            raise errors.bad_request(
-                f"the object provided is unrecognized: {exc}"
-            ) from exc
+    def _delete_options(request: web.Request, raw: bytes) -> Object:
+        """What is said of a deletion, in its body and in its query."""
+        options: Any = {}
+        if raw.strip():
+            options = negotiate.body(request.content_type, raw, True)
+        if not isinstance(options, dict):
+            raise errors.bad_request("delete options must be an object")
+        if "propagationPolicy" in request.query:
+            options["propagationPolicy"] = request.query["propagationPolicy"]
+        options["dryRun"] = dry_run(request, "DeleteOptions", options)
+        return options
 
-    def _patch(self, request: web.Request, target: Target, body: Any) -> Object:
-        apply = _PATCHES.get(request.content_type)
-        if apply is None:
-            accepted = ", ".join(_PATCHES)
-            raise ApiError(
-                415,
-                "UnsupportedMediaType",
-                "the body of the request was in an unknown format - accepted media "
-                f"types include: {accepted}",
-            )
-        if apply is merge_patch and not isinstance(body, dict):
-            raise errors.bad_request("a merge patch of an object must be an object")
-        res = target.resource
-        old = self.store.get(res, target.namespace or "", target.name)
-        new = apply(to_version(res, old, target.version), body)
-        return self.store.update(
-            res,
-            target.namespace or "",
-            target.name,
-            from_version(res, new, target.version),
-            target.subresource,
-            dry_run=_dry_run(request, "PatchOptions"),
-        )
+    def _check_future(self, request: web.Request) -> None:
+        """Raises ApiError 504: what is asked for is still to come. The API server
+        waits for that a few seconds."""
+        text = request.query.get("resourceVersion", "")
+        if text.isdigit() and text.isascii():
+            version = parse_version(text)
+            if version > self.store.version:
+                raise errors.too_large_version(version, self.store.version)
 
     def _delete(self, target: Target, options: Object) -> web.Response:
         res = target.resource
         obj, gone = self.store.delete(res, target.namespace or "", target.name, options)
         if not gone:
-            return _json(as_sent(res, obj, target.version))
-        return _json(
+            return json_answer(as_sent(res, obj, target.version))
+        return json_answer(
             {
                 "kind": "Status",
                 "apiVersion": "v1",
@@ -328,17 +316,21 @@ class ApiServer:
     # -- lists ------------------------------------------------------------
 
     @staticmethod
-    def _selectors(request: web.Request) -> tuple[LabelSelector, FieldSelector]:
+    def _selectors(
+        request: web.Request, target: Target
+    ) -> tuple[LabelSelector, FieldSelector]:
         return (
             LabelSelector(request.query.get("labelSelector", "")),
-            FieldSelector(request.query.get("fieldSelector", "")),
+            FieldSelector(
+                request.query.get("fieldSelector", ""), target.resource.plural
+            ),
         )
 
     def _delete_all(
         self, request: web.Request, target: Target, options: Object
     ) -> Object:
         res, namespace = target.resource, target.namespace
-        objects = self.store.find(res, namespace, *self._selectors(request))
+        objects = self.store.find(res, namespace, *self._selectors(request, target))
         for obj in objects:
             meta = obj["metadata"]
             self.store.delete(res, meta.get("namespace", ""), meta["name"], options)
@@ -364,6 +356,7 @@ class ApiServer:
         }
 
     def _list(self, request: web.Request, target: Target, past: Past) -> Object:
+        self._check_future(request)
         limit = self._number(request, "limit")
         token = request.query.get("continue", "")
         if token:
@@ -371,7 +364,7 @@ class ApiServer:
             version, objects = self._snapshots[name]
         else:
             name, start, version = "", 0, past.version
-            objects = past.find(target.namespace, *self._selectors(request))
+            objects = past.find(target.namespace, *self._selectors(request, target))
         end = start + limit if limit else len(objects)
         out = self._collection(target, objects[start:end], version)
         if end < len(objects):
@@ -417,13 +410,22 @@ class ApiServer:
     # -- watches ----------------------------------------------------------
 
     async def _watch(
-        self, request: web.Request, target: Target, past: Past
+        self, request: web.Request, target: Target, past: Past, want: Wanted
     ) -> web.StreamResponse:
-        labels, fields = self._selectors(request)
+        labels, fields = self._selectors(request, target)
         # a watch of one namespace, or of one kind that has none
         namespace = target.namespace
+        shown = None
+        if want.form != "whole":
+            shown = answers.Shown(request, target.resource, want.form)
         watch = Watch(
-            self.store, target.resource, target.version, namespace, labels, fields
+            self.store,
+            target.resource,
+            target.version,
+            namespace,
+            labels,
+            fields,
+            shown,
         )
         timeout = self._number(request, "timeoutSeconds")
         bookmarks = _flag(request, "allowWatchBookmarks")

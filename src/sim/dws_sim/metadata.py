@@ -22,7 +22,7 @@ _LABEL_NAME = re.compile(r"^([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]\Z")
 
 _STRING_MAPS = ("labels", "annotations")
 _NUMBERS = ("generation", "deletionGracePeriodSeconds")
-_KEPT = frozenset(
+KEPT = frozenset(
     (
         "name",
         "generateName",
@@ -46,6 +46,7 @@ _SERVERS = (
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
+    "managedFields",
 )
 
 
@@ -64,7 +65,7 @@ def normalise(meta: Any, old: Object) -> Object:
         return dict(old)
     out: Object = {}
     for key, value in meta.items():
-        if value is None or key not in _KEPT:
+        if value is None or key not in KEPT:
             continue
         if value is not old.get(key):
             if not value and value is not False and value != 0:

@@ -9,12 +9,13 @@ import functools
 from typing import Any
 
 from dws_sim.jsontree import Object
+from dws_sim.negotiate import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from dws_sim.schema.crd import open_schema
 from dws_sim.schema.resources import ALL, GROUPS, Resource
 
 _JSON = "application/json"
-_PATCH_TYPES = ("application/merge-patch+json", "application/json-patch+json")
-_INFO = {"title": "Kubernetes", "version": "v1.31.0+dws-sim"}
+_PATCH_TYPES = (MERGE_PATCH, JSON_PATCH, APPLY_PATCH)
+_INFO = {"title": "Kubernetes", "version": "v1.34.0+dws-sim"}
 _SECURITY: list[Object] = [{"BearerToken": []}]
 _BEARER = {
     "type": "apiKey",
@@ -140,6 +141,9 @@ _LIST_QUERY = [
     _query("watch", "boolean"),
     _query("allowWatchBookmarks", "boolean"),
 ]
+# kubectl checks a body itself where fieldValidation is not described.
+_WRITE_QUERY = [_query("dryRun"), _query("fieldManager"), _query("fieldValidation")]
+_PATCH_QUERY = [*_WRITE_QUERY, _query("force", "boolean")]
 
 
 class _Operations:
@@ -226,17 +230,36 @@ class _Operations:
 
     def _put(self, place: str) -> Object:
         body = {"required": True, "content": _content(self._name)}
-        return self._operation("put", place, _content(self._name), requestBody=body)
+        return self._operation(
+            "put",
+            place,
+            _content(self._name),
+            parameters=_WRITE_QUERY,
+            requestBody=body,
+        )
 
     def _patch(self, place: str) -> Object:
-        body = {"required": True, "content": _content(f"{_META}.Patch", *_PATCH_TYPES)}
-        return self._operation("patch", place, _content(self._name), requestBody=body)
+        # only kinds of Kubernetes' own have lists with keys
+        own = (STRATEGIC_PATCH,) if self._res.body is None else ()
+        types = _content(f"{_META}.Patch", *_PATCH_TYPES, *own)
+        return self._operation(
+            "patch",
+            place,
+            _content(self._name),
+            parameters=_PATCH_QUERY,
+            requestBody={"required": True, "content": types},
+        )
 
     def _collection_writes(self, place: str) -> Object:
         body = {"required": True, "content": _content(self._name)}
         out = {
             "post": self._operation(
-                "post", place, _content(self._name), "201", requestBody=body
+                "post",
+                place,
+                _content(self._name),
+                "201",
+                parameters=_WRITE_QUERY,
+                requestBody=body,
             )
         }
         if self._res.plural != "namespaces":

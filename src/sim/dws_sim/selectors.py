@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dws_sim.errors import bad_request
-from dws_sim.jsontree import Object
+from dws_sim.jsontree import Object, dig
 
 _KEY = r"[A-Za-z0-9](?:[A-Za-z0-9._/-]*[A-Za-z0-9])?"
 _VALUE = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -105,27 +105,55 @@ class LabelSelector:
         return all(t.matches(labels) for t in self._terms)
 
 
+def _text(value: object) -> str:
+    """A field as a selector has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+# What custom resources can be selected by, and what other kinds can beside that.
+_FIELDS = ("metadata.name", "metadata.namespace")
+_ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion")
+_MORE = {
+    "events": (
+        *(f"involvedObject.{word}" for word in (*_ABOUT, "fieldPath")),
+        *("reason", "reportingComponent", "source", "type"),
+    ),
+    "jobs": ("status.successful",),
+    "namespaces": ("status.phase",),
+    "nodes": ("spec.unschedulable",),
+    "pods": (
+        *("spec.nodeName", "spec.restartPolicy", "spec.schedulerName"),
+        *("spec.serviceAccountName", "status.phase", "status.podIP"),
+    ),
+    "secrets": ("type",),
+}
+
+
 class FieldSelector:
-    """metadata.name and metadata.namespace, all that custom resources know."""
+    """A conjunction of requirements on fields."""
 
-    FIELDS = ("metadata.name", "metadata.namespace")
+    def __init__(self, text: str, plural: str = "") -> None:
+        """Parse a selector of a kind; an empty one matches everything.
 
-    def __init__(self, text: str) -> None:
-        self._terms: list[tuple[str, str, bool]] = []
+        Raises:
+            ApiError: 400, it cannot be parsed, or the kind has no such field.
+        """
+        self._terms: list[tuple[list[str], str, bool]] = []
         for part in text.split(",") if text.strip() else []:
             match = re.match(r"^\s*([\w.]+)\s*(==|=|!=)\s*(.*?)\s*$", part)
             if not match:
                 raise bad_request(
                     f"invalid selector: '{text}'; can't understand '{part}'"
                 )
-            if match.group(1) not in self.FIELDS:
+            if match.group(1) not in (*_FIELDS, *_MORE.get(plural, ())):
                 raise bad_request(f"field label not supported: {match.group(1)}")
-            field = match.group(1).split(".")[1]
-            self._terms.append((field, match.group(3), match.group(2) == "!="))
+            path = match.group(1).split(".")
+            self._terms.append((path, match.group(3), match.group(2) == "!="))
 
     def __bool__(self) -> bool:
         return bool(self._terms)
 
     def matches(self, obj: Object) -> bool:
-        meta = obj["metadata"]
-        return all((meta.get(f, "") == v) != neg for f, v, neg in self._terms)
+        return all((_text(dig(obj, *p)) == v) != neg for p, v, neg in self._terms)

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from dws_sim import metadata
+from dws_sim import apply, metadata
 from dws_sim.errors import (
     ApiError,
     Cause,
@@ -206,9 +206,15 @@ class Store:
     # -- writing ----------------------------------------------------------
 
     def create(
-        self, res: Resource, namespace: str, body: Object, dry_run: bool = False
+        self,
+        res: Resource,
+        namespace: str,
+        body: Object,
+        dry_run: bool = False,
+        managed: list[Object] | None = None,
     ) -> Object:
-        """Store a new object; dry_run: only say what it would be."""
+        """Store a new object; dry_run: only say what it would be; managed: who has
+        applied which of its fields."""
         doubts: list[Schema] = []
         obj = self._shape(res, body, {}, doubts)
         meta = obj["metadata"]
@@ -244,6 +250,8 @@ class Store:
         meta["uid"] = str(uuid.UUID(int=self._random.getrandbits(128), version=4))
         meta["creationTimestamp"] = now_seconds()
         meta["generation"] = 1
+        if managed:
+            meta["managedFields"] = managed
         if not dry_run:
             self._commit("ADDED", res, key, obj, None)
         return obj
@@ -257,9 +265,11 @@ class Store:
         subresource: str = "",
         must_have_version: bool = False,
         dry_run: bool = False,
+        managed: list[Object] | None = None,
     ) -> Object:
         """Replace an object, or its status, with the new body; dry_run: only
-        say what it would be.
+        say what it would be; managed: who has applied which of its fields, None:
+        who had.
 
         Returns:
             The stored object: the old one when nothing changed.
@@ -294,6 +304,12 @@ class Store:
         if hooks is not None:
             hooks.validate(obj, old)
         meta["resourceVersion"] = old["metadata"]["resourceVersion"]
+        if managed is None and "managedFields" in meta:
+            managed = apply.kept(old, obj, res.body is None)
+        if managed is not None:
+            meta["managedFields"] = managed
+            if not managed:
+                del meta["managedFields"]
         if obj == old:
             return old
         if self._generation_moves(res, old, obj):

@@ -22,7 +22,7 @@ Writer = Callable[[bytes], Awaitable[None]]
 MAX_BACKLOG = 100000
 
 
-def _version(text: str) -> int:
+def parse_version(text: str) -> int:
     """A resource version. The API server takes what is none for a fault of its own."""
     why = "invalid syntax"
     if text.isascii() and text.isdigit():
@@ -44,13 +44,16 @@ class Watch:
         namespace: str | None,
         labels: LabelSelector,
         fields: FieldSelector,
+        shown: Callable[[Object], Object] | None = None,
     ) -> None:
+        """shown: what the client gets in place of each object."""
         self._store = store
         self._res = res
         self._version = version
         self._namespace = namespace
         self._labels = labels
         self._fields = fields
+        self._shown = shown
         self._after = 0  # nothing is shown up to this version
         self._pending: deque[bytes] = deque()
         self._wake = asyncio.Event()
@@ -70,7 +73,7 @@ class Watch:
             for event in self._store.since(self._res, past.version):
                 self._event(event)
         else:
-            self._after = _version(resource_version)
+            self._after = parse_version(resource_version)
             for event in self._store.since(self._res, self._after):
                 self._event(event)
         self._store.tables[self._res.plural].subscribers.append(self._event)
@@ -112,13 +115,14 @@ class Watch:
                 type_ = "ADDED"
         elif not self._matches(event.object):
             return
-        if self._version == self._res.storage_version:
+        if self._shown is None and self._version == self._res.storage_version:
             self._line(type_, event.text())
         else:
             self._push(type_, event.object)
 
     def _push(self, type_: str, obj: Object) -> None:
-        self._line(type_, encode(as_sent(self._res, obj, self._version)))
+        sent = as_sent(self._res, obj, self._version)
+        self._line(type_, encode(sent if self._shown is None else self._shown(sent)))
 
     def _line(self, type_: str, text: bytes) -> None:
         self._pending.append(b'{"type":"%s","object":%s}\n' % (type_.encode(), text))

@@ -8,11 +8,23 @@ from __future__ import annotations
 from typing import Any
 
 from dws_sim.jsontree import Object
-from dws_sim.schema.resources import ALL, DWS_GROUP, NNF_GROUP, Resource
+from dws_sim.schema.columns import COLUMNS
+from dws_sim.schema.resources import (
+    ALL,
+    DWS_GROUP,
+    LUSTRE_GROUP,
+    NNF_GROUP,
+    Resource,
+)
 
 # Versions that are still defined but no longer served, oldest first.
-_UNSERVED = {DWS_GROUP: ("v1alpha4", "v1alpha5"), NNF_GROUP: ("v1alpha9",)}
+_UNSERVED: dict[str, tuple[str, ...]] = {
+    DWS_GROUP: ("v1alpha4", "v1alpha5"),
+    NNF_GROUP: ("v1alpha9",),
+    LUSTRE_GROUP: (),
+}
 _SERVICES = {
+    LUSTRE_GROUP: ("lustre-fs-system", "lustre-fs-operator-webhook-service"),
     DWS_GROUP: ("dws-system", "dws-webhook-service"),
     NNF_GROUP: ("nnf-system", "nnf-webhook-service"),
 }
@@ -39,6 +51,9 @@ def _version(res: Resource, version: str, schema: Object) -> Object:
     }
     if res.status:
         out["subresources"] = {"status": {}}
+    columns = COLUMNS.get(res.plural)
+    if columns is not None:
+        out["additionalPrinterColumns"] = [c.definition() for c in columns]
     return out
 
 
@@ -63,7 +78,7 @@ def definition(res: Resource, convert: Object | None) -> Object:
         "scope": "Namespaced" if res.namespaced else "Cluster",
         "versions": [_version(res, v, schema) for v in (*old, *reversed(res.versions))],
     }
-    if convert is not None:
+    if convert is not None and res.group != LUSTRE_GROUP:
         spec["conversion"] = {
             "strategy": "Webhook",
             "webhook": {"clientConfig": convert, "conversionReviewVersions": ["v1"]},

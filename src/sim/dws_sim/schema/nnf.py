@@ -204,6 +204,80 @@ NNF_ACCESS = {
     "status": {"state": "mounted|unmounted", "ready!": "bool", "error": ERROR},
 }
 
+# What the controllers of rabbits report, and storage that no workflow asks for.
+NODE = {
+    "spec": {"name": "str", "pod": "str", "state!": "Enable|Disable"},
+    "status": {
+        "capacity": "int",
+        "capacityAllocated": "int",
+        "drives": [
+            {
+                "capacity": "int",
+                "firmwareVersion": "str",
+                "health": "str",
+                "id": "str",
+                "model": "str",
+                "name": "str",
+                "serialNumber": "str",
+                "slot": "str",
+                "status": "str",
+                "wearLevel": "int",
+            }
+        ],
+        "fenced": "bool",
+        "health": "str",
+        "lnetNid": "str",
+        "servers": [
+            {
+                "health": "str",
+                "hostname": "str",
+                "id": "str",
+                "name": "str",
+                "status": "str",
+            }
+        ],
+        "status": "str",
+    },
+}
+
+SYSTEM_STORAGE = {
+    "spec": {
+        "capacity!": integer(default=1 << 30),
+        "clientMountPath": "str",
+        "computesPattern": [integer(minimum=0, maximum=15)],
+        "computesTarget": string(default="all", enum=("all", "even", "odd", "pattern")),
+        "excludeComputes": ["str"],
+        "excludeDisabledRabbits": boolean(False),
+        "excludeRabbits": ["str"],
+        "ignoreOfflineComputes!": boolean(False),
+        "includeComputes": ["str"],
+        "includeRabbits": ["str"],
+        "makeClientMounts!": boolean(False),
+        "shared!": boolean(True),
+        "storageProfile!": REF,
+        "systemConfiguration": REF,
+        "type": string(default="raw", enum=("raw", "xfs", "gfs2")),
+    },
+    "status": {"ready!": "bool", "error": ERROR},
+}
+
+LUSTRE_MGT = {
+    "spec": {
+        "addresses!": ["str"],
+        "claimList": [REF],
+        "commandList": [{"commands": ["str"], "reference": REF}],
+        "fsNameBlackList": ["str"],
+        "fsNameStart": "str",
+        "fsNameStartReference": REF,
+    },
+    "status": {
+        "claimList": [{"fsname": "str", "reference": REF}],
+        "commandList": [{"error": ERROR, "ready!": "bool", "reference": REF}],
+        "error": ERROR,
+        "fsNameNext": "str",
+    },
+}
+
 SCHEMAS = {
     "nnfstorageprofiles": schema(STORAGE_PROFILE),
     "nnfdatamovementprofiles": schema(DM_PROFILE),
@@ -213,4 +287,7 @@ SCHEMAS = {
     "nnfcontainerdata": schema(CONTAINER_DATA),
     "nnfstorages": schema(NNF_STORAGE),
     "nnfaccesses": schema(NNF_ACCESS),
+    "nnfnodes": schema(NODE),
+    "nnfsystemstorages": schema(SYSTEM_STORAGE),
+    "nnflustremgts": schema(LUSTRE_MGT),
 }

@@ -7,11 +7,12 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass
 
-from dws_sim.schema import dws, nnf
+from dws_sim.schema import dws, lustre, nnf
 from dws_sim.schema.types import Schema
 
 DWS_GROUP = "dataworkflowservices.github.io"
 NNF_GROUP = "nnf.cray.hpe.com"
+LUSTRE_GROUP = "lus.cray.hpe.com"
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +24,8 @@ class Resource:
         read_only: clients may look but not write.
         status: whether there is a status subresource.
         body: schema of what is not metadata; None: anything goes.
+        short: names that kubectl takes for the plural.
+        categories: names that kubectl takes for many kinds.
     """
 
     group: str
@@ -34,6 +37,8 @@ class Resource:
     status: bool
     body: Schema | None = None
     read_only: bool = False
+    short: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     @property
     def storage_version(self) -> str:
@@ -71,6 +76,10 @@ _WITH_STATUS = {
     "nnfportmanagers",
     "nnfstorages",
     "nnfaccesses",
+    "nnfnodes",
+    "nnfsystemstorages",
+    "nnflustremgts",
+    "lustrefilesystems",
 }
 _DWS_KINDS = {
     "workflows": ("Workflow", "workflow"),
@@ -96,7 +105,11 @@ _NNF_KINDS = {
     "nnfcontainerdata": ("NnfContainerData", "nnfcontainerdata"),
     "nnfstorages": ("NnfStorage", "nnfstorage"),
     "nnfaccesses": ("NnfAccess", "nnfaccess"),
+    "nnfnodes": ("NnfNode", "nnfnode"),
+    "nnfsystemstorages": ("NnfSystemStorage", "nnfsystemstorage"),
+    "nnflustremgts": ("NnfLustreMGT", "nnflustremgt"),
 }
+_LUSTRE_KINDS = {"lustrefilesystems": ("LustreFileSystem", "lustrefilesystem")}
 
 
 def _custom() -> list[Resource]:
@@ -104,6 +117,7 @@ def _custom() -> list[Resource]:
     for group, kinds, shapes, versions in (
         (DWS_GROUP, _DWS_KINDS, dws.SCHEMAS, ("v1alpha7", "v1alpha6")),
         (NNF_GROUP, _NNF_KINDS, nnf.SCHEMAS, ("v1alpha11", "v1alpha10")),
+        (LUSTRE_GROUP, _LUSTRE_KINDS, lustre.SCHEMAS, ("v1beta1", "v1alpha1")),
     ):
         for plural, (kind, singular) in kinds.items():
             # the newest kind is in the newest version only
@@ -123,7 +137,14 @@ def _custom() -> list[Resource]:
     return out
 
 
-def _core(plural: str, kind: str, group: str = "", **more: bool) -> Resource:
+def _core(
+    plural: str,
+    kind: str,
+    group: str = "",
+    short: str = "",
+    all: bool = False,
+    **more: bool,
+) -> Resource:
     return Resource(
         group,
         plural,
@@ -133,25 +154,29 @@ def _core(plural: str, kind: str, group: str = "", **more: bool) -> Resource:
         more.get("namespaced", True),
         more.get("status", False),
         read_only=more.get("read_only", False),
+        short=tuple(short.split()),
+        categories=("all",) if all else (),
     )
 
 
-NAMESPACES = _core("namespaces", "Namespace", namespaced=False)
+NAMESPACES = _core("namespaces", "Namespace", short="ns", namespaced=False)
 DEFINITIONS = _core(
     "customresourcedefinitions",
     "CustomResourceDefinition",
     group="apiextensions.k8s.io",
+    short="crd crds",
     namespaced=False,
     read_only=True,
 )
 ALL: list[Resource] = [
     NAMESPACES,
     _core("secrets", "Secret"),
-    _core("configmaps", "ConfigMap"),
-    _core("services", "Service"),
-    _core("pods", "Pod", status=True),
-    _core("nodes", "Node", namespaced=False, status=True),
-    _core("jobs", "Job", group="batch", status=True),
+    _core("configmaps", "ConfigMap", short="cm"),
+    _core("services", "Service", short="svc", all=True),
+    _core("pods", "Pod", short="po", all=True, status=True),
+    _core("nodes", "Node", short="no", namespaced=False, status=True),
+    _core("events", "Event", short="ev"),
+    _core("jobs", "Job", group="batch", all=True, status=True),
     DEFINITIONS,
     *_custom(),
 ]

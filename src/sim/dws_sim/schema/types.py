@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,6 +123,20 @@ class Schema:
         if kind is not self._fits and not self._fine(value):
             doubts.append(self)
         return value
+
+    def unknown(self, value: Any, path: str = "") -> Iterator[str]:
+        """The fields of a value that prune() leaves out."""
+        if type(value) is dict and self.type == "object":
+            prefix = f"{path}." if path else ""
+            for key, item in value.items():
+                sub = self.values or self.properties.get(key)
+                if sub is None:
+                    yield prefix + key
+                elif sub._deep:
+                    yield from sub.unknown(item, prefix + key)
+        elif type(value) is list and self.items is not None and self.items._deep:
+            for i, item in enumerate(value):
+                yield from self.items.unknown(item, f"{path}[{i}]")
 
     def _fine(self, value: Any) -> bool:
         """Whether faults() finds nothing in a value."""
