@@ -35,7 +35,7 @@ from dws_sim.world import Machine
 
 log = logging.getLogger("dws-sim")
 
-CORE = ("secrets", "services", "pods", "jobs")
+CORE = ("secrets", "services", "pods", "jobs", "nodes")
 _EXTENSIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _ADMISSION = "/apis/admissionregistration.k8s.io/v1"
 SERVED_LIMIT_S = 60

@@ -85,7 +85,10 @@ async def _serve(
     if not args.no_tls:
         from dws_sim.tls import Authority
 
-        authority = Authority()
+        # clients go on that trust the one of before
+        authority = Authority(state.fact("authority", "") if state else "")
+        if state is not None:
+            state.set_fact("authority", authority.kept())
         context, ca_pem = authority.server_context(), authority.pem
         for name, user in USERS.items():
             identity = authority.client(user)

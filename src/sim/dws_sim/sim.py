@@ -21,7 +21,9 @@ from dws_sim.controllers.containers import Container
 from dws_sim.controllers.datamovement import Copy, MovementController
 from dws_sim.controllers.filesystem import JobDw
 from dws_sim.controllers.health import Hardware, HealthController
+from dws_sim.controllers.lustre import LustreController
 from dws_sim.controllers.manager import Controller, Manager
+from dws_sim.controllers.mgt import MgtController
 from dws_sim.controllers.nnf import NnfController
 from dws_sim.controllers.pace import Paced
 from dws_sim.controllers.persistent import (
@@ -30,7 +32,7 @@ from dws_sim.controllers.persistent import (
     PersistentController,
     PersistentDw,
 )
-from dws_sim.controllers.pods import JobController, pod_log_text
+from dws_sim.controllers.pods import JobController, PodController, pod_log_text
 from dws_sim.controllers.ports import PortController
 from dws_sim.controllers.step import Command
 from dws_sim.controllers.storage import (
@@ -39,6 +41,7 @@ from dws_sim.controllers.storage import (
     bring_back,
     recover,
 )
+from dws_sim.controllers.systemstorage import SystemStorageController
 from dws_sim.controllers.tester import TesterController
 from dws_sim.controllers.workflow import WorkflowController
 from dws_sim.drives import Ledger
@@ -116,6 +119,10 @@ class Controllers:
         PersistentController(cluster, manager)
         MovementController(cluster, manager, faults)
         PortController(cluster, manager)
+        LustreController(cluster, manager)
+        MgtController(cluster, manager)
+        SystemStorageController(cluster, manager)
+        PodController(cluster, manager)
         JobController(cluster, manager, faults, self.runner)
         ClientMountController(self.cluster, manager, faults, self.mounts)
         self.health = HealthController(

@@ -18,9 +18,15 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFE = datetime.timedelta(days=30)
+# A state file may be older than any process.
+_AUTHORITY_LIFE = datetime.timedelta(days=3650)
 
 
-def _builder(subject: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+def _builder(
+    subject: str,
+    key: ec.EllipticCurvePrivateKey,
+    life: datetime.timedelta = _LIFE,
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.timezone.utc)
 
     def name(text: str) -> x509.Name:
@@ -33,7 +39,7 @@ def _builder(subject: str, key: ec.EllipticCurvePrivateKey) -> x509.CertificateB
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + _LIFE)
+        .not_valid_after(now + life)
     )
 
 
@@ -48,19 +54,37 @@ class Identity:
 class Authority:
     """A certificate authority that issues what one simulator needs."""
 
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
+    def __init__(self, kept: str = "") -> None:
+        """kept: what pem() of an earlier one was, "": there was none.
+
+        Raises:
+            ValueError: it is no authority.
+        """
+        if kept:
+            key = serialization.load_pem_private_key(kept.encode(), None)
+            if not isinstance(key, ec.EllipticCurvePrivateKey):
+                raise ValueError("the authority that is kept has another kind of key")
+            certificate = x509.load_pem_x509_certificate(kept.encode())
+        else:
+            key = ec.generate_private_key(ec.SECP256R1())
+        self._key = key
         public = self._key.public_key()
         identifier = x509.SubjectKeyIdentifier.from_public_key(public)
         self._issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(public)
-        certificate = (
-            _builder("dws-sim CA", self._key)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_usage(sign=True), critical=True)
-            .add_extension(identifier, critical=False)
-            .sign(self._key, hashes.SHA256())
-        )
+        if not kept:
+            limits = x509.BasicConstraints(ca=True, path_length=0)
+            certificate = (
+                _builder("dws-sim CA", self._key, _AUTHORITY_LIFE)
+                .add_extension(limits, critical=True)
+                .add_extension(_usage(sign=True), critical=True)
+                .add_extension(identifier, critical=False)
+                .sign(self._key, hashes.SHA256())
+            )
         self.pem = certificate.public_bytes(serialization.Encoding.PEM)
+
+    def kept(self) -> str:
+        """The key and the certificate, from which it can be made again."""
+        return (_pem(self._key) + self.pem).decode()
 
     def _issue(self, subject: str, *extensions: x509.ExtensionType) -> Identity:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -76,11 +100,7 @@ class Authority:
         )
         return Identity(
             certificate.public_bytes(serialization.Encoding.PEM),
-            key.private_bytes(
-                serialization.Encoding.PEM,
-                serialization.PrivateFormat.PKCS8,
-                serialization.NoEncryption(),
-            ),
+            _pem(key),
         )
 
     def client(self, user: str) -> Identity:
@@ -114,6 +134,14 @@ class Authority:
             os.fchmod(file.fileno(), 0o600)
             context.load_cert_chain(file.name)
         return context
+
+
+def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
 
 
 def server_context() -> tuple[ssl.SSLContext, bytes]:

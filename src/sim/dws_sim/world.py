@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from dws_sim import hostlist
+from dws_sim import hostlist, nodes
 from dws_sim.controllers.common import (
     NNF_NAMESPACE,
     STORAGE_LABEL,
@@ -33,6 +33,8 @@ NAMESPACES_OF_A_SYSTEM = (
     "nnf-dm-system",
 )
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGTP]?)(i?)B?$")
+# File systems that are there for all jobs, and where.
+GLOBAL_LUSTRE = {"lus-global": "/lus/global", "p-lustre": "/p/lustre"}
 # NNF's labels and taints never let a SystemConfiguration get ready.
 SYSTEM_STATUS = {"ready": False}
 
@@ -178,16 +180,71 @@ def container_profiles() -> dict[str, Object]:
             container["command"] = ["/bin/sh", "-c", script]
         return {"containers": [container]}
 
+    def mpi(name: str, *command: str) -> Object:
+        launcher, worker = pod(name), pod(name)
+        for each in (launcher, worker):
+            each["containers"][0]["image"] = "nnf-mfu:latest"
+        if command:
+            launcher["containers"][0]["command"] = ["mpirun", *command]
+        return {"launcher": launcher, "worker": worker}
+
+    def local(*more: Object) -> Object:
+        """With storage of the job and, if there is, persistent storage."""
+        return {**common, "storages": [*storages[:2], *more]}
+
+    everywhere = {**storages[2], "pvcMode": "ReadWriteMany"}
+    forever = pod("example-forever", "while true; do date; sleep 5; done")
+    coin = "sleep 10; exit $(($RANDOM % 2))"
+    copy = ("dcmp", "$(DW_JOB_foo_local_storage)/0", "$(DW_JOB_foo_local_storage)/1")
+    server = ("python3", "-m", "http.server", "$(NNF_CONTAINER_PORTS)")
+    offload = mpi("copy-offload", "copy-offload-server")
     # the one of the user guide
     foo = [{**storage, "optional": False} for storage in storages[:2]]
-    mpi = {"launcher": pod("example-mpi"), "worker": pod("example-mpi")}
     return {
+        "copy-offload-default": {
+            **common,
+            "storages": [
+                {"name": "DW_JOB_my_storage", "optional": True},
+                {"name": "DW_PERSISTENT_my_storage", "optional": True},
+                {**everywhere, "name": "DW_GLOBAL_my_storage"},
+            ],
+            "numPorts": 1,
+            "mpiSpec": {**offload, "copyOffload": True},
+        },
+        "example-fail": {
+            "createContainer": True,
+            "spec": pod("example-fail", "sleep 10 && exit 1"),
+        },
+        "example-forever": {**local(), "spec": forever, "postRunTimeoutSeconds": 5},
+        "example-forever-nowait": {
+            **local(),
+            "spec": forever,
+            "postRunTimeoutSeconds": 0,
+        },
+        "example-mpi": {
+            **local(everywhere),
+            "mpiSpec": mpi("example-mpi", *copy),
+            "numPorts": 1,
+        },
+        "example-mpi-fail": {
+            "createContainer": True,
+            "mpiSpec": mpi("example-mpi-fail", "/bin/sh", "-c", "sleep 10 && exit 1"),
+            "numPorts": 1,
+        },
+        "example-mpi-webserver": {
+            **local(everywhere),
+            "mpiSpec": mpi("example-mpi-webserver", *server),
+            "numPorts": 1,
+        },
+        "example-randomly-fail": {
+            **local(),
+            "spec": pod("example-randomly-fail", coin),
+        },
         "example-success": {
             **common,
             "spec": pod("example-success", "sleep 10 && exit 0"),
         },
         "example-server": {**common, "spec": pod("example-server"), "numPorts": 1},
-        "example-mpi": {**common, "mpiSpec": mpi, "numPorts": 1},
         "foo": {**common, "storages": foo, "spec": pod("foo", FOO), "numPorts": 1},
     }
 
@@ -252,6 +309,21 @@ def objects(
             _named("default", NNF_NAMESPACE, data={"default": True}),
         ),
     ]
+    # one that copies no extended attributes
+    out.append(("nnfdatamovementprofiles", _named("no-xattr", NNF_NAMESPACE, data={})))
+    for rabbit in machine.rabbits:
+        out += [("nodes", nodes.node(rabbit)), ("nnfnodes", nodes.nnf_node(rabbit))]
+    for name, root in GLOBAL_LUSTRE.items():
+        spec = {
+            "name": name.split("-")[1],
+            "mgsNids": "10.0.0.1@tcp",
+            "mountRoot": root,
+            "namespaces": {
+                space: {"modes": ["ReadWriteMany"]}
+                for space in ("default", "nnf-dm-system")
+            },
+        }
+        out.append(("lustrefilesystems", _named(name, "default", spec=spec)))
     for name, data in container_profiles().items():
         out.append(("nnfcontainerprofiles", _named(name, NNF_NAMESPACE, data=data)))
     out += [

@@ -25,7 +25,7 @@ from dws_sim.controllers.common import (
     owner_reference,
     whole_labels,
 )
-from dws_sim.controllers.datamovement import GLOBAL_ROOTS
+from dws_sim.controllers.lustre import claim, find_global
 from dws_sim.controllers.podspec import NODE_LABEL, Pods, Volume
 from dws_sim.controllers.ports import ports_of, release_ports, request_ports
 from dws_sim.controllers.profiles import pin_profile
@@ -161,7 +161,7 @@ class Container(Command):
     async def _check_type(step: Step, key: str, name: str) -> None:
         command = next((c for p, c in _COMMANDS.items() if key.startswith(p)), None)
         if command is None:
-            if not name.startswith(GLOBAL_ROOTS):
+            if await find_global(step.cluster, name) is None:
                 raise fatal(_no_global(name))
             return
         instance = None
@@ -298,14 +298,13 @@ class Container(Command):
                 continue
             name = key[len(prefix) :].replace("_", "-")
             if prefix == "DW_GLOBAL_":
-                root = next(
-                    (r for r in GLOBAL_ROOTS if (value or "").startswith(r)), ""
-                )
-                if not root:
+                lustre = await find_global(step.cluster, value or "")
+                if lustre is None:
                     raise fatal(_no_global(value or ""))
-                mode = (modes.get(key) or "ReadWriteMany").lower()
-                claim = f"{root.strip('/').replace('/', '-')}-default-{mode}-pvc"
-                volumes.append(Volume(name, key, root, claim))
+                of = lustre["metadata"]["name"]
+                mode = modes.get(key) or "ReadWriteMany"
+                root = lustre["spec"]["mountRoot"]
+                volumes.append(Volume(name, key, root, claim(of, step.namespace, mode)))
                 continue
             command = _COMMANDS[prefix]
             index = next(

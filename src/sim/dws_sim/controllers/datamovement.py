@@ -29,6 +29,7 @@ from dws_sim.controllers.filesystem import (
     make_access,
     state_of_unmount,
 )
+from dws_sim.controllers.lustre import find_global
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.profiles import find_profile, pin_profile
 from dws_sim.controllers.step import Command, Step, Wait
@@ -44,8 +45,6 @@ INITIATOR = "dm.cray.hpe.com/initiator"
 _VARIABLE = re.compile(r"^\$(DW_(JOB|PERSISTENT)_([A-Za-z0-9_]+))(/.*)?$")
 _COMMANDS = {"JOB": "jobdw", "PERSISTENT": "persistentdw"}
 _NO_RAW = "data movement can not be used with raw allocations"
-# Global Lustre file systems that the site has registered.
-GLOBAL_ROOTS = ("/lus/global", "/p/lustre")
 # What each movement is said to carry.
 FILES = 1000
 DATA_MIB = 10240.0
@@ -61,9 +60,6 @@ class End:
         self.prefix = ""
         match = _VARIABLE.match(text)
         if not match:
-            if not text.startswith(tuple(f"{r}/" for r in GLOBAL_ROOTS)):
-                what = f"global Lustre file system containing '{text}'"
-                raise fatal(f"{what} not found")
             return
         self.prefix = match.group(2)
         wanted = match.group(3).replace("_", "-")
@@ -80,7 +76,11 @@ class End:
         raise fatal(f"persistentdw directive mentioning '{wanted}' not found")
 
     async def check(self, step: Step) -> None:
-        """Raises ResourceError for persistent storage that cannot be copied."""
+        """Raises ResourceError for persistent storage that cannot be copied, and for
+        a path that is in no file system."""
+        if not self.prefix and await find_global(step.cluster, self.path) is None:
+            what = f"global Lustre file system containing '{self.path}'"
+            raise fatal(f"{what} not found")
         if self.prefix != "PERSISTENT":
             return
         name = self.storage(step)

@@ -58,13 +58,18 @@ def first_ost(storage: Object) -> Place:
     return Place(rabbit, name, 0)
 
 
+def file_system_name(storage: Object) -> str:
+    """What a Lustre file system is called: eight letters."""
+    return str(storage["metadata"]["uid"][:8])
+
+
 def lustre_device(storage: Object, reference: Object) -> Object:
     mgs = storage["spec"]["allocationSets"][-1]["nodes"][0]["name"]
     return {
         "type": "lustre",
         "deviceReference": reference,
         "lustre": {
-            "fileSystemName": storage["metadata"]["uid"][:8],
+            "fileSystemName": file_system_name(storage),
             "mgsAddresses": f"{mgs}@tcp",
         },
     }

@@ -11,6 +11,12 @@ from typing import Callable
 from dws_sim.controllers.cluster import Cluster
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.jsontree import Object
+from dws_sim.nodes import (
+    NNF_NODE,
+    is_drained,
+    nnf_node_status,
+    node_status,
+)
 from dws_sim.world import Machine, storage_status
 
 # Asks for the free bytes of a rabbit.
@@ -63,6 +69,11 @@ class HealthController(Controller):
         # free bytes of each rabbit when it last looked
         self._seen: dict[str, int] = {}
         self._was_disabled: set[str] = set()
+        cluster.subscribe("nodes", self._node)
+
+    def _node(self, obj: Object, old: Object | None, gone: bool) -> None:
+        if obj["metadata"]["name"] in self._machine.rabbits:
+            self.enqueue("default", obj["metadata"]["name"])
 
     def look(self, rabbit: str) -> None:
         """The controller of a rabbit looks at its drives: it has started, or
@@ -91,13 +102,24 @@ class HealthController(Controller):
             return None
         if name not in self._seen:
             self._seen[name] = await self._free(name)
-        status = self._status(name, disabled)
-        if status != obj.get("status"):
-            new = {**obj, "status": status}
-            await self.cluster.update_status(self.plural, new)
+        node = await self.cluster.get("nodes", "", name)
+        status = self._status(name, disabled, is_drained(node))
+        await self._write(self.plural, obj, status)
+        if node is not None:
+            is_up = name not in self._hardware.down
+            await self._write("nodes", node, node_status(node, is_up))
+        report = await self.cluster.get("nnfnodes", name, NNF_NODE)
+        if report is not None and name not in self._hardware.down | self._hardware.dead:
+            is_fenced = name in self._hardware.fenced
+            said = nnf_node_status(name, status, is_fenced)
+            await self._write("nnfnodes", report, said)
         return None
 
-    def _status(self, name: str, disabled: bool) -> Object:
+    async def _write(self, plural: str, obj: Object, status: Object) -> None:
+        if status != obj.get("status"):
+            await self.cluster.update_status(plural, {**obj, "status": status})
+
+    def _status(self, name: str, disabled: bool, drained: bool) -> Object:
         hardware = self._hardware
         status = storage_status(self._machine, name, self._seen[name])
         for entry in status["access"]["computes"]:
@@ -114,7 +136,7 @@ class HealthController(Controller):
             status.update(status="Disabled", message="Storage node manually disabled")
         elif name in hardware.down:
             status.update(status="Offline", message="Kubernetes node is offline")
-        elif name in hardware.drained:
+        elif drained or name in hardware.drained:
             status["status"] = "Drained"
         elif name in hardware.fenced:
             status.update(status="Degraded", rebootRequired=True)

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import base64
 import functools
+import re
 import time
 
 from dws_sim.controllers.cluster import Cluster
-from dws_sim.controllers.common import child, inherited_labels, is_deleting
+from dws_sim.controllers.common import (
+    child,
+    inherited_labels,
+    is_deleting,
+    owner_of,
+)
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.podspec import NODE_LABEL
 from dws_sim.faults import Faults
@@ -43,6 +49,46 @@ def _conditions(*kinds: str, reason: str = "", message: str = "") -> list[Object
         {"type": kind, "status": "True", "lastTransitionTime": now, **words}
         for kind in kinds
     ]
+
+
+# Programs that do not end by themselves, and statuses with which others do.
+_ENDLESS = re.compile(r"\bwhile (true|:)|\bsleep inf|\btail -f|\bhttp\.server\b")
+_EXIT = re.compile(r"\bexit (\d+)")
+
+
+def played(pod: Object) -> str:
+    """What comes of a pod that is only played, as far as the command of its first
+    container tells: Succeeded, Failed, or Running, if it does not end by itself."""
+    containers = pod["spec"].get("containers") or [{}]
+    words = [*containers[0].get("command", ()), *containers[0].get("args", ())]
+    text = " ".join(str(word) for word in words)
+    if _ENDLESS.search(text):
+        return "Running"
+    status = _EXIT.search(text)
+    return "Failed" if status and int(status.group(1)) else "Succeeded"
+
+
+class PodController(Controller):
+    """Pods that a client makes for a node: they are played at once."""
+
+    plural = "pods"
+
+    async def reconcile(self, namespace: str, name: str) -> float | None:
+        pod = await self.cluster.get("pods", namespace, name)
+        if pod is None or is_deleting(pod) or owner_of(pod, "Job") is not None:
+            return None
+        phase = pod.get("status", {}).get("phase", "Pending")
+        if not pod["spec"].get("nodeName") or phase not in ("Pending", "Running"):
+            return None
+        ends = pod["spec"].get("restartPolicy") in ("Never", "OnFailure")
+        new = edit(pod, "status")
+        new["status"] = {**new.get("status", {}), "phase": "Running"}
+        if ends:
+            new["status"]["phase"] = played(pod)
+        new["status"].setdefault("startTime", now_seconds())
+        if new != pod:
+            await self.cluster.update_status("pods", new)
+        return None
 
 
 class JobController(Controller):
@@ -147,8 +193,8 @@ class JobController(Controller):
         if phase == "Running" and mode == "fail":
             return "Failed"
         # without a process to end by itself, it does so once somebody waits for it
-        if phase == "Running" and mode == "ok" and left is not None:
-            return "Succeeded"
+        if phase == "Running" and mode == "ok" and left is not None and not expired:
+            phase = played(pod)
         return "Failed" if expired else phase
 
     async def _terms(self, pod: Object) -> Terms:

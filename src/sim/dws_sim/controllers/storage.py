@@ -23,7 +23,12 @@ from dws_sim.controllers.common import (
     not_picked_up,
     owner_of,
 )
-from dws_sim.controllers.devices import first_ost, lustre_device, owner_fields
+from dws_sim.controllers.devices import (
+    file_system_name,
+    first_ost,
+    lustre_device,
+    owner_fields,
+)
 from dws_sim.controllers.health import Hardware
 from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.pool import note_user
@@ -201,6 +206,8 @@ class StorageController(Controller):
                 mgs := await find_mgs(self.cluster, {**obj, "status": status})
             ):
                 status["mgsAddress"] = mgs
+            if lustre:
+                status["fileSystemName"] = file_system_name(obj)
             await note_user(self.cluster, obj, True)
             if fault is not None:
                 raise fault

@@ -178,6 +178,7 @@ NNF_STORAGE = {
         "error": ERROR,
         # the management target that it has found by its address
         "mgsAddress": "str",
+        "fileSystemName": "str",
         "allocationSets": [
             {
                 "ready": "bool",
