@@ -10,9 +10,11 @@ In between the ids are in the file "crowd", a line for each: PHASE JOBID. The
 simulated cluster is that of the file "kubeconfig".
 """
 
+import base64
 import errno
 import json
 import os
+import ssl
 import sys
 import urllib.request
 
@@ -41,13 +43,16 @@ def ctl(command: str, **args: object) -> dict:
         config = json.load(stream)
     users = {user["name"]: user["user"]["token"] for user in config["users"]}
     contexts = {c["name"]: c["context"] for c in config["contexts"]}
-    server = config["clusters"][0]["cluster"]["server"]
+    cluster = config["clusters"][0]["cluster"]
+    authority = base64.b64decode(cluster["certificate-authority-data"]).decode()
+    trust = ssl.create_default_context(cadata=authority)
+    server = cluster["server"]
     request = urllib.request.Request(
         f"{server}/dws-sim/v1/{command}",
         data=json.dumps(args).encode(),
         headers={"Authorization": f"Bearer {users[contexts['admin']['user']]}"},
     )
-    with urllib.request.urlopen(request) as response:
+    with urllib.request.urlopen(request, context=trust) as response:
         result: dict = json.load(response)
     if result.get("done") is False:
         sys.exit(f"{command} {args}: timed out")

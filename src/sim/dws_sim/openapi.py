@@ -9,7 +9,7 @@ import functools
 from typing import Any
 
 from dws_sim.jsontree import Object
-from dws_sim.negotiate import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
+from dws_sim.negotiate import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from dws_sim.schema.crd import open_schema
 from dws_sim.schema.resources import ALL, GROUPS, Resource
 
@@ -239,9 +239,9 @@ class _Operations:
         )
 
     def _patch(self, place: str) -> Object:
-        # only kinds of Kubernetes' own have lists with keys
-        own = (STRATEGIC_PATCH,) if self._res.body is None else ()
-        types = _content(f"{_META}.Patch", *_PATCH_TYPES, *own)
+        # Strategic merge patches are taken for kinds of Kubernetes' own, but not
+        # described: kubectl would make them from schemas, and these have no fields.
+        types = _content(f"{_META}.Patch", *_PATCH_TYPES)
         return self._operation(
             "patch",
             place,

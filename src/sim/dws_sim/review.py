@@ -25,6 +25,9 @@ _PATHS = (
 )
 
 
+_INFO = ("/healthz", "/livez", "/readyz", "/version", "/version/")
+
+
 def resource(kind: str) -> str:
     return kind.lower() + "s"
 
@@ -93,5 +96,6 @@ def _rules(user: User, namespace: str) -> Object:
             rules.append(
                 {"verbs": sorted(verbs), "apiGroups": [group], "resources": [name]}
             )
-    paths.append({"verbs": ["get"], "nonResourceURLs": sorted(_PATHS)})
+    for urls in (_PATHS, _INFO):
+        paths.append({"verbs": ["get"], "nonResourceURLs": sorted(urls)})
     return {"resourceRules": rules, "nonResourceRules": paths, "incomplete": False}

@@ -60,7 +60,8 @@ def played(pod: Object) -> str:
     """What comes of a pod that is only played, as far as the command of its first
     container tells: Succeeded, Failed, or Running, if it does not end by itself."""
     containers = pod["spec"].get("containers") or [{}]
-    words = [*containers[0].get("command", ()), *containers[0].get("args", ())]
+    first = containers[0]
+    words = [*(first.get("command") or ()), *(first.get("args") or ())]
     text = " ".join(str(word) for word in words)
     if _ENDLESS.search(text):
         return "Running"
