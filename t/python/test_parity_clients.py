@@ -504,3 +504,19 @@ def test_events(admin: User) -> None:
     found = admin.send("GET", path, fieldSelector=other).expect(200)
     assert name not in [e["metadata"]["name"] for e in found["items"]]
     admin.send("DELETE", f"{path}/{name}").expect(200)
+
+
+def test_what_deleting_answers(admin: User, made: Any) -> None:
+    path = admin.path("computes", made["metadata"]["name"])
+    assert admin.send("DELETE", path).expect(200)["kind"] == "Status"
+    name = unique("pod")
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    admin.send("POST", "/api/v1/namespaces/default/pods", body).expect(201)
+    path = f"/api/v1/namespaces/default/pods/{name}"
+    answer = admin.send("DELETE", path, gracePeriodSeconds=0)
+    assert answer.expect(200)["kind"] == "Pod"

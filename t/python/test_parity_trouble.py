@@ -414,3 +414,37 @@ def test_a_controller_that_starts_looks_at_the_drives(
     restart(lambda o: o["status"]["capacity"] == total - size)
     job.remove()
     restart(lambda o: o["status"]["capacity"] == total)
+
+
+# -- what somebody does to a workflow that runs --------------------------------
+
+
+def running(jobs: Jobs, machine: Machine) -> Job:
+    """A job whose storage is mounted."""
+    job = jobs.ready(XFS)
+    job.fill({machine.names[0]: 1})
+    job.computes(machine.rabbits[machine.names[0]][0])
+    job.through("PreRun")
+    return job
+
+
+def test_servers_deleted_while_a_job_runs(
+    jobs: Jobs, machine: Machine, admin: User
+) -> None:
+    job = running(jobs, machine)
+    name = job.servers_name()
+    assert admin.delete("servers", name).code == 200
+    job.through("Teardown", first="PostRun")
+    job.delete()
+    gone(admin, "servers", name)
+
+
+def test_the_labels_of_a_workflow_are_the_users(jobs: Jobs, machine: Machine) -> None:
+    job = running(jobs, machine)
+    for value in ("one", "another", None):
+        job.user.merge(
+            "workflows", job.name, {"metadata": {"labels": {"parity/mine": value}}}
+        ).expect(200)
+    obj = job.through("Teardown", first="PostRun")
+    assert "labels" not in obj["metadata"]
+    job.delete()

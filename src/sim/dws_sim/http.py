@@ -37,6 +37,8 @@ log = logging.getLogger("dws-sim.http")
 MAX_BODY_BYTES = 3 << 20
 # Snapshots of unfinished lists that are kept for "continue".
 MAX_SNAPSHOTS = 64
+# Kinds of which one that is deleted is the answer; of others it is a Status.
+_DELETED = ("pods", "services")
 BOOKMARK_INTERVAL_S = 10.0
 # A watch without a timeout ends after once to twice as long.
 WATCH_TIMEOUT_S = 1800.0
@@ -296,7 +298,7 @@ class ApiServer:
     def _delete(self, target: Target, options: Object) -> web.Response:
         res = target.resource
         obj, gone = self.store.delete(res, target.namespace or "", target.name, options)
-        if not gone:
+        if not gone or res.plural in _DELETED:
             return json_answer(as_sent(res, obj, target.version))
         return json_answer(
             {
