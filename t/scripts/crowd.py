@@ -41,7 +41,7 @@ FIFO = "go"  # the running job runs until somebody has opened it
 def ctl(command: str, **args: object) -> dict:
     with open("kubeconfig", encoding="utf-8") as stream:
         config = json.load(stream)
-    users = {user["name"]: user["user"]["token"] for user in config["users"]}
+    users = {user["name"]: user["user"].get("token") for user in config["users"]}
     contexts = {c["name"]: c["context"] for c in config["contexts"]}
     cluster = config["clusters"][0]["cluster"]
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()

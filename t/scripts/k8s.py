@@ -23,7 +23,7 @@ def admin(path: str) -> tuple[str, str, str]:
     """The server's address, the admin's token, and the authority's certificate."""
     with open(path, encoding="utf-8") as stream:
         config = json.load(stream)
-    users = {user["name"]: user["user"]["token"] for user in config["users"]}
+    users = {user["name"]: user["user"].get("token") for user in config["users"]}
     context = {c["name"]: c["context"] for c in config["contexts"]}["admin"]
     cluster = config["clusters"][0]["cluster"]
     authority = base64.b64decode(cluster["certificate-authority-data"]).decode()

@@ -42,7 +42,7 @@ PROFILES = "nnfdatamovementprofiles"
 DM_NAMESPACE = "nnf-dm-system"
 FINALIZER = f"{NNF_GROUP}/nnf_datamovement"
 INITIATOR = "dm.cray.hpe.com/initiator"
-_VARIABLE = re.compile(r"^\$(DW_(JOB|PERSISTENT)_([A-Za-z0-9_]+))(/.*)?$")
+_VARIABLE = re.compile(r"^\$(DW_(JOB|PERSISTENT)_([A-Za-z0-9_-]+))(/.*)?$")
 _COMMANDS = {"JOB": "jobdw", "PERSISTENT": "persistentdw"}
 _NO_RAW = "data movement can not be used with raw allocations"
 # What each movement is said to carry.
