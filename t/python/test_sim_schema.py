@@ -68,3 +68,14 @@ def test_what_was_wrong_before_may_stay() -> None:
     assert doubts == []
     schema.prune({"data": [{"name": 8}]}, old, doubts)
     assert doubts != []
+
+
+@given(st.data())
+def test_what_is_called_unknown_is_what_is_left_out(data: st.DataObject) -> None:
+    schema = data.draw(st.sampled_from(SCHEMAS))
+    value = data.draw(values(schema))
+    if not isinstance(value, dict):
+        return
+    value = {**value, "bogus": data.draw(SCALARS)}
+    assert "bogus" in list(schema.unknown(value))
+    assert list(schema.unknown(schema.prune(value, {}, []))) == []
