@@ -235,6 +235,16 @@ def workflow(name: str, *directives: str, **spec: Any) -> Object:
     }
 
 
+def computes(name: str, *nodes: str, **meta: Any) -> Object:
+    """An object whose kind no webhook and no controller looks at."""
+    return {
+        "apiVersion": f"{DWS}/{VERSION}",
+        "kind": "Computes",
+        "metadata": {"name": name, "namespace": "default", **meta},
+        "data": [{"name": node} for node in nodes],
+    }
+
+
 def rules() -> Object:
     """The rule that makes the test a driver in some states."""
     string = {"type": "string", "isRequired": False, "isValueRequired": True}

@@ -9,7 +9,16 @@ import json
 from typing import Any
 
 import pytest
-from parity_support import DWS, MERGE, VERSION, XFS, User, unique, workflow
+from parity_support import (
+    DWS,
+    MERGE,
+    VERSION,
+    XFS,
+    User,
+    computes,
+    unique,
+    workflow,
+)
 
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
@@ -17,16 +26,6 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def computes(name: str, *nodes: str, **meta: Any) -> dict[str, Any]:
-    """An object whose kind no webhook and no controller looks at."""
-    return {
-        "apiVersion": f"{DWS}/{VERSION}",
-        "kind": "Computes",
-        "metadata": {"name": name, "namespace": "default", **meta},
-        "data": [{"name": node} for node in nodes],
-    }
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from parity_support import (
     OLDER,
     VERSION,
     User,
+    computes,
     in_state,
     remove,
     unique,
@@ -26,16 +27,6 @@ from parity_support import (
 JSON_PATCH = "application/json-patch+json"
 COMPUTES = f"computes.{DWS}"
 LABEL = "parity/run"
-
-
-def computes(name: str, *nodes: str, **meta: Any) -> dict[str, Any]:
-    """An object whose kind no webhook and no controller looks at."""
-    return {
-        "apiVersion": f"{DWS}/{VERSION}",
-        "kind": "Computes",
-        "metadata": {"name": name, "namespace": "default", **meta},
-        "data": [{"name": node} for node in nodes],
-    }
 
 
 @pytest.fixture
