@@ -119,7 +119,7 @@ class Storm:
             args.workdir,
             args.prefix,
             "instant",
-            sim_options=("--capacity", "64TiB", *machine(args.rabbits)),
+            sim_options=("--no-tls", "--capacity", "64TiB", *machine(args.rabbits)),
             agent_options=("--workers", str(args.workers)) if args.latency else (),
             fluxion={"queue-policy": args.fluxion} if args.fluxion else None,
             kube=kube_folder(),
