@@ -294,6 +294,13 @@ class NamespaceAdmission(Admission):
         obj["status"] = {"phase": "Active"}
 
 
+class PodAdmission(Admission):
+    """What Kubernetes says of a pod that nobody has taken yet."""
+
+    def mutate(self, obj: Object) -> None:
+        obj["status"] = {"phase": "Pending"}
+
+
 class SecretAdmission(Admission):
     """What Kubernetes makes of a Secret whose data is plain text."""
 
@@ -316,6 +323,7 @@ class SecretAdmission(Admission):
 def install(store: Store) -> None:
     """Put the webhooks in front of the store."""
     store.admission["namespaces"] = NamespaceAdmission()
+    store.admission["pods"] = PodAdmission()
     store.admission["secrets"] = SecretAdmission()
     store.admission["persistentstorageinstances"] = PersistentAdmission()
     store.admission["workflows"] = WorkflowAdmission(

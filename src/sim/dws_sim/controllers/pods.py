@@ -163,7 +163,7 @@ class JobController(Controller):
         reason = None
         if left is not None and left <= 0:
             reason, message = DEADLINE
-        elif status["failed"] > job["spec"]["backoffLimit"]:
+        elif status["failed"] > job["spec"].get("backoffLimit", 6):
             reason, message = BACKOFF
         if reason:
             status["conditions"] = _conditions(
