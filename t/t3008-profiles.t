@@ -64,11 +64,9 @@ test_expect_success 'containers: what they use, and their limits' '
 		\"storages\": [{\"name\": \"DW_JOB_foo_local_storage\", \"optional\": true}],
 		\"spec\": {\"containers\": [{\"name\": \"c\", \"image\": \"i\"}]}}" &&
 	flux rabbit profiles containers >out &&
-	cat >expected <<-\EOF &&
-	CONTAINER       FILE SYSTEM                          NEED START  END RETRY PORTS ONLY FOR
-	example-mpi     DW_JOB_foo_local_storage             yes    300  300     6     1
-	EOF
-	head -n 2 out | test_cmp expected - &&
+	head -n 1 out >head &&
+	grep "^CONTAINER  *FILE SYSTEM  *NEED START  END RETRY PORTS ONLY FOR$" head &&
+	grep "^example-mpi  *DW_JOB_foo_local_storage  *yes    300  300     6     1$" out &&
 	grep "^foo  *DW_PERSISTENT_foo_persistent_storage yes  *300  300     6     1$" out &&
 	grep "^mine  *30    0     2     3 user 1000, group 100$" out &&
 	grep "^some  *DW_JOB_foo_local_storage  *no " out
