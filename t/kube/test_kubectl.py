@@ -54,6 +54,11 @@ kind: Secret
 metadata: {name: kubectl-t}
 stringData: {a: b}
 """
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: kubectl-node}
+"""
 WRONG = COMPUTES.replace("kubectl-c", "kubectl-d") + "bogus: 1\n"
 TWO = COMPUTES.replace("node0", "node1")
 # What a command is given on its standard input, or "", and its words.
@@ -137,9 +142,11 @@ COMMANDS: list[tuple[str, str]] = [
     ("", "wait --for=jsonpath={.status.status}=Ready storage/rabbit0"),
     ("", "cordon rabbit0"),
     ("", "uncordon rabbit0"),
-    ("", "drain rabbit0 --ignore-daemonsets"),
-    ("", "get node rabbit0 --no-headers"),
-    ("", "uncordon rabbit0"),
+    (NODE, "create -f -"),
+    ("", "drain kubectl-node --ignore-daemonsets"),
+    ("", "get node kubectl-node --no-headers"),
+    ("", "uncordon kubectl-node"),
+    ("", "delete node kubectl-node"),
     ("", "run kubectl-p --image=none --restart=Never"),
     ("", "get pod kubectl-p"),
     ("", "delete pod kubectl-p --now"),
