@@ -2,13 +2,12 @@
 /* module.c - load and unload broker modules.
  *
  * A shared object runs mod_main () in a thread and talks to the router over
- * an interthread channel; a Python module runs in a process (RFC 5) that
- * connects to a socket made for it alone.  Either gets a welcome message,
+ * an interthread channel; a Python module runs in a process (RFC 5, python.c)
+ * that connects to a socket made for it alone.  Either gets a welcome message,
  * reports its state with module.status requests, and ends when it has
  * reported "exited" (or its process has ended).
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +116,7 @@ static struct module *take_prestarted (struct modules *ms, const char *path)
 {
     struct module *m = ms->prestarted;
 
-    if (!m || strcmp (m->path, path) != 0 || !m->process_w)
+    if (!m || strcmp (m->path, path) != 0 || !m->is_process)
         return NULL;
     ms->prestarted = NULL;
     return m;
@@ -130,6 +129,7 @@ void modules_prestart (struct modules *ms, const char *name)
 
     /* If this fails, so will module.load, which says why.
      */
+    (void)module_start_python (ms, &error);
     if (path && has_suffix (path, ".py") && !ms->prestarted)
         ms->prestarted = module_create_process (ms, path, &error);
     free (path);
@@ -260,8 +260,8 @@ static void remove_cb (flux_t *h,
         || flux_msglist_append (m->remove_requests, msg) < 0)
         goto error;
     m->unload_requested = true;
-    if (cancel && m->pid > 0) {
-        (void)kill (m->pid, SIGKILL);
+    if (cancel && m->is_process) {
+        python_kill (ms->python, peer_id (m->peer));
         return;
     }
     snprintf (topic, sizeof (topic), "%s.shutdown", m->name);
@@ -338,7 +338,7 @@ static void status_cb (flux_t *h,
         answer_load (m);
     else if (status == EXITED) {
         m->errnum = errnum;
-        if (!m->process_w)
+        if (!m->is_process)
             module_exited (m);  // otherwise once the process has ended
     }
 }
@@ -393,6 +393,7 @@ void modules_destroy (struct modules *ms)
             else
                 module_destroy (m);
         }
+        python_destroy (ms->python);
         flux_msg_handler_delvec (ms->handlers);
         free (ms);
     }

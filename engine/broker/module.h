@@ -35,8 +35,7 @@ struct module {
     flux_t *h;                  // our end of the channel
     flux_watcher_t *w;
 
-    pid_t pid;                  // Python
-    flux_watcher_t *process_w;
+    bool is_process;            // Python, and has not ended
     struct client_server *server;
     struct client *conn;
     flux_msg_t *welcome;        // until the process connects
@@ -49,8 +48,31 @@ struct modules {
     void (*exited) (struct module *m);  // whatever the cause
     struct module *list;        // the last loaded first
     struct module *prestarted;
+    struct python *python;      // from the first Python module on
     flux_msg_handler_t **handlers;
 };
+
+/* python.c
+ */
+struct python;
+
+/* The process of a module has ended, with the status of waitpid(2), or without
+ * an id the interpreter and all.
+ */
+typedef void (*python_ended_f)(void *arg, const char *id, int status);
+
+struct python *python_create (flux_reactor_t *r,
+                              python_ended_f ended,
+                              void *arg,
+                              flux_error_t *error);
+/* All modules are killed.
+ */
+void python_destroy (struct python *py);
+int python_run (struct python *py,
+                const char *id,
+                const char *uri,
+                const char *path);
+void python_kill (struct python *py, const char *id);
 
 /* module_run.c
  */
@@ -63,7 +85,10 @@ struct module *module_create_thread (struct modules *ms,
                                      json_t *args,
                                      flux_error_t *error);
 int module_start_thread (struct module *m, flux_error_t *error);
-/* A Python module: the interpreter starts, and waits for the welcome.
+/* Start the interpreter, if there is none.
+ */
+int module_start_python (struct modules *ms, flux_error_t *error);
+/* A Python module: its process starts, and waits for the welcome.
  */
 struct module *module_create_process (struct modules *ms,
                                       const char *path,

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 
 #include "libutil/errno_safe.h"
-#include "common/spawn.h"
 #include "module.h"
 
 /* The thread of a module
@@ -127,19 +126,9 @@ static void process_connected (struct client *conn, void *arg)
         flux_log_error (m->ms->b->h, "error sending welcome to %s", m->name);
 }
 
-static void process_ended (flux_reactor_t *r,
-                           flux_watcher_t *w,
-                           int revents,
-                           void *arg)
+static void process_ended (struct module *m, int status)
 {
-    struct module *m = arg;
-    int status;
-
-    if (waitpid (m->pid, &status, WNOHANG) != m->pid)
-        return;
-    process_watcher_destroy (m->process_w);
-    m->process_w = NULL;
-    m->pid = -1;
+    m->is_process = false;
     if (m->conn)
         client_drain (m->conn);         // read what it sent before it ended
     if (m->status == FINALIZING && WIFEXITED (status)
@@ -163,6 +152,41 @@ static void process_ended (flux_reactor_t *r,
         m->ms->exited (m);
 }
 
+static struct module *find_process (struct modules *ms, const char *id)
+{
+    struct module *m = ms->prestarted;
+
+    if (m && m->is_process && (!id || !strcmp (peer_id (m->peer), id)))
+        return m;
+    for (m = ms->list; m != NULL; m = m->next)
+        if (m->is_process && (!id || !strcmp (peer_id (m->peer), id)))
+            return m;
+    return NULL;
+}
+
+static void python_ended (void *arg, const char *id, int status)
+{
+    struct modules *ms = arg;
+    struct module *m;
+
+    if (id) {
+        if ((m = find_process (ms, id)))
+            process_ended (m, status);
+        return;
+    }
+    python_destroy (ms->python);
+    ms->python = NULL;
+    while ((m = find_process (ms, NULL)))
+        process_ended (m, SIGKILL);
+}
+
+int module_start_python (struct modules *ms, flux_error_t *error)
+{
+    if (!ms->python)
+        ms->python = python_create (ms->b->reactor, python_ended, ms, error);
+    return ms->python ? 0 : -1;
+}
+
 void module_destroy (struct module *m)
 {
     if (!m)
@@ -170,11 +194,8 @@ void module_destroy (struct module *m)
     ERRNO_SAFE_BLOCK;
     if (m->thread_started)
         (void)pthread_join (m->thread, NULL);
-    if (m->process_w) {
-        (void)kill (m->pid, SIGKILL);
-        (void)waitpid (m->pid, NULL, 0);
-        process_watcher_destroy (m->process_w);
-    }
+    if (m->is_process && m->ms->python)
+        python_kill (m->ms->python, peer_id (m->peer));
     peer_destroy (m->peer);
     flux_watcher_destroy (m->w);
     flux_close (m->h);
@@ -228,7 +249,6 @@ static struct module *module_create (struct modules *ms,
     if (!(m = calloc (1, sizeof (*m))))
         return NULL;
     m->ms = ms;
-    m->pid = -1;
     if (!(m->path = strdup (path))
         || !(m->remove_requests = flux_msglist_create ())
         || !(m->peer = peer_create (ms->b->router,
@@ -309,14 +329,11 @@ struct module *module_create_process (struct modules *ms,
                                       const char *path,
                                       flux_error_t *error)
 {
-    char *argv[] = {
-        (char *)python_path (), NULL, (char *)path, NULL,
-    };
     char sock[256], uri[300];
-    char *env[] = { uri, NULL };
-    char *loader = NULL;
     struct module *m;
 
+    if (module_start_python (ms, error) < 0)
+        return NULL;
     if (!(m = module_create (ms, path, true))) {
         errprintf (error, "out of memory");
         return NULL;
@@ -326,7 +343,7 @@ struct module *module_create_process (struct modules *ms,
               "%s/module-%.8s",
               ms->b->rundir,
               peer_id (m->peer));
-    snprintf (uri, sizeof (uri), "FLUX_MODULE_URI=local://%s", sock);
+    snprintf (uri, sizeof (uri), "local://%s", sock);
     if (!(m->server = client_server_create_private (ms->b,
                                                     sock,
                                                     process_connected,
@@ -334,25 +351,13 @@ struct module *module_create_process (struct modules *ms,
         errprintf (error, "%s: %s", sock, strerror (errno));
         goto error;
     }
-    if (asprintf (&loader, "%s/python-module.py", solo_execdir ()) < 0)
-        goto error;
-    argv[1] = loader;
-    if ((m->pid = spawn_program (argv, env, -1, -1, error)) < 0)
-        goto error;
-    if (!(m->process_w = process_watcher_create (ms->b->reactor,
-                                                 m->pid,
-                                                 process_ended,
-                                                 m))) {
-        errprintf (error, "error watching process: %s", strerror (errno));
-        (void)kill (m->pid, SIGKILL);
-        (void)waitpid (m->pid, NULL, 0);
+    if (python_run (ms->python, peer_id (m->peer), uri, path) < 0) {
+        errprintf (error, "error asking for a process: %s", strerror (errno));
         goto error;
     }
-    free (loader);
+    m->is_process = true;
     return m;
 error:
-    free (loader);
     module_destroy (m);
     return NULL;
 }
-

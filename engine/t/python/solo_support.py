@@ -7,6 +7,7 @@ is on PATH, but for those that say otherwise.
 
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
 import flux
 from instance_support import FLUX, Instance, available
@@ -16,6 +17,7 @@ __all__ = [
     "available",
     "is_solo",
     "load_module",
+    "processes",
     "remove_module",
     "start",
 ]
@@ -40,3 +42,23 @@ def load_module(handle: flux.Flux, path: str, args: Sequence[str] = ()) -> None:
 
 def remove_module(handle: flux.Flux, name: str) -> None:
     handle.rpc("module.remove", {"name": name}).get()
+
+
+def processes(handle: flux.Flux, name: str = "") -> list[int]:
+    """The processes of an instance's Python modules, or those of one."""
+    broker = int(handle.attr_get("broker.pid"))
+    parents = {}
+    names = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            before, _, after = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        pid = int(stat.parent.name)
+        parents[pid] = int(after.split()[1])
+        names[pid] = before.partition("(")[2]
+    return [
+        pid
+        for pid, parent in parents.items()
+        if parents.get(parent) == broker and name in ("", names[pid])
+    ]

@@ -7,12 +7,14 @@ import errno
 import glob
 import json
 import os
+import select
 import signal
 import struct
 import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import flux
 import pytest
@@ -23,7 +25,8 @@ from flux.constants import (
     FLUX_RPC_STREAMING,
 )
 from flux.core.inner import raw
-from solo_support import Instance, load_module, remove_module, start
+from instance_support import FLUX
+from solo_support import Instance, load_module, processes, remove_module, start
 
 pytestmark = pytest.mark.skipif(
     not solo_support.available() or not solo_support.is_solo(), reason="needs solo"
@@ -48,6 +51,12 @@ class Echo(BrokerModule):
             self.handle.respond_error(msg, 22, "bad is not allowed")
         else:
             self.handle.respond(msg, None)
+
+    @request_handler("hang")
+    def hang(self, msg):
+        import signal
+        self.handle.respond(msg, None)
+        signal.pause()
 
     @request_handler("die")
     def die(self, msg):
@@ -197,6 +206,68 @@ def test_python_module_killed(handle, tmp_path):
     with pytest.raises(FileNotFoundError):
         remove_module(handle, "mortal")
     handle.attr_set("broker.module-nopanic", "0")
+
+
+def test_modules_end_with_their_interpreter(tmp_path):
+    """The next module starts another one."""
+    path = tmp_path / "echo.py"
+    path.write_text(ECHO)
+    with Instance("-Sbroker.rc1_path=") as instance:
+        handle = instance.open()
+        handle.attr_set("broker.module-nopanic", "1")
+        load_module(handle, str(path))
+        pending = handle.rpc("echo.wait")
+        (pid,) = processes(handle, "echo")
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        os.kill(int(stat.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        with pytest.raises(OSError) as exc:
+            pending.get()
+        assert exc.value.errno == errno.EHOSTUNREACH
+        load_module(handle, str(path))
+        assert handle.rpc("echo.say", {}).get()["name"] == "echo"
+        del handle, pending
+        assert instance.close() == 0
+
+
+def test_modules_end_with_a_killed_broker(tmp_path):
+    """Also one that would not see it."""
+    path = tmp_path / "echo.py"
+    path.write_text(ECHO)
+    with Instance() as instance:
+        handle = instance.open()
+        load_module(handle, str(path))
+        handle.rpc("echo.hang").get()
+        assert processes(handle, "echo")
+        pids = [os.pidfd_open(pid) for pid in processes(handle)]
+        del handle
+        instance.kill()
+        for pid in pids:
+            assert select.select([pid], [], [], 60)[0]
+            os.close(pid)
+
+
+def test_interrupt_is_for_the_broker(tmp_path):
+    """A terminal sends it to all processes: the KVS serves until jobs have ended."""
+    done = subprocess.run(
+        [FLUX, "start", f"--statedir={tmp_path}"]
+        + [
+            "sh",
+            "-c",
+            "flux submit --wait-event=start sleep 1000; kill -INT 0; sleep 9",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        start_new_session=True,
+    )
+    assert done.returncode == 128 + signal.SIGINT
+    assert "failure" not in done.stderr
+    with Instance(f"--statedir={tmp_path}") as instance:
+        handle = instance.open()
+        (job,) = handle.rpc(
+            "job-list.list", {"max_entries": 0, "attrs": ["result", "exception_note"]}
+        ).get()["jobs"]
+        assert job["exception_note"] == "instance shutdown"
 
 
 def test_module_errors(handle, tmp_path):
