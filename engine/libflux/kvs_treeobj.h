@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* kvs_treeobj.h - the tree objects of RFC 11: how the KVS's entries look in
- * messages.  Shared by the client library and the KVS module.
+ * messages.
  *
  *   {"ver": 1, "type": "val", "data": BASE64}
  *   {"ver": 1, "type": "dir", "data": {NAME: tree object}}
@@ -49,11 +49,6 @@ static inline json_t *treeobj_create_symlink (const char *ns,
     if (data && ns)
         json_object_set_new (data, "namespace", json_string (ns));
     return treeobj_create ("symlink", data);
-}
-
-static inline json_t *treeobj_create_dirref (const char *ref)
-{
-    return treeobj_create ("dirref", json_pack ("[s]", ref));
 }
 
 /* The type, or NULL with errno set if this is not a valid tree object.

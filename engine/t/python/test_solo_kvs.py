@@ -6,6 +6,7 @@ import errno
 import json
 import random
 import resource
+import sqlite3
 
 import flux.kvs
 import pytest
@@ -479,10 +480,10 @@ def test_full_disk(tmp_path):
     """After a failure nothing is written: no commit is missing in between."""
     state = f"--statedir={tmp_path}"
     options = [state, "-Sbroker.rc1_path="]
-    with Instance(*options, restore_signals=False) as instance:  # without SIGXFSZ
+    with Instance(*options) as instance:
         h = instance.open()
-        pid = int(h.attr_get("broker.pid"))
         solo_support.load_module(h, "kvs", ["statedir"])
+        (pid,) = solo_support.processes(h, "kvs")
         kvs = Kvs(h)
         kvs.commit(put("log", "a", append=True))
         limit = resource.prlimit(pid, resource.RLIMIT_FSIZE)
@@ -501,6 +502,56 @@ def test_full_disk(tmp_path):
         h = instance.open()
         solo_support.load_module(h, "kvs", ["statedir"])
         assert Kvs(h).get("log") == "a"
+
+
+def test_store_that_cannot_be_opened(tmp_path):
+    """The instance does not start, and says why."""
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "kvs.sqlite").mkdir()
+    done = solo_support.start(f"--statedir={state}", "true")
+    assert done.returncode == 1
+    assert f"{state}/kvs.sqlite: unable to open database file" in done.stderr
+
+
+def test_statedir_of_kvs_in_c(tmp_path):
+    """Rows as the KVS in C has written them."""
+    rows = [
+        ("a", 0, 1, b""),  # a directory that is not empty any more
+        ("a.b", 0, 0, b"one,"),
+        ("a.b", 3, 0, b"two"),
+        ("empty", 0, 1, b""),
+        ("link", 0, 2, b"\0a.b"),
+        ("other", 0, 2, b"job\0."),
+    ]
+    with sqlite3.connect(tmp_path / "kvs.sqlite") as db:
+        db.executescript(
+            "create table namespace ("
+            " name text primary key, owner integer, seq integer) without rowid;"
+            "create table entry ("
+            " ns text, path text, chunk integer, type integer, data blob,"
+            " primary key (ns, path, chunk)) without rowid;"
+            "insert into namespace values ('primary', 0, 17);"
+        )
+        sql = "insert into entry values ('primary', ?, ?, ?, ?)"
+        db.executemany(sql, rows)
+    db.close()
+    with Instance(f"--statedir={tmp_path}", "-Sbroker.rc1_path=") as instance:
+        h = instance.open()
+        solo_support.load_module(h, "kvs", ["statedir"])
+        kvs = Kvs(h)
+        assert kvs.names(".") == ["a", "empty", "link", "other"]
+        assert kvs.get("link") == "one,two"
+        assert kvs.names("empty") == []
+        other = {"namespace": "job", "target": "."}
+        assert kvs.lookup("other", READLINK)["data"] == other
+        assert kvs.commit(put("a.b", ",three", append=True)) == 18
+        del h, kvs
+        instance.kill()
+    with sqlite3.connect(tmp_path / "kvs.sqlite") as db:
+        found = "select chunk, data from entry where path = 'a.b' order by chunk"
+        assert db.execute(found).fetchall()[-1] == (4, b",three")
+    db.close()
 
 
 def test_statedir_is_locked(tmp_path):
