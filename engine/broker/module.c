@@ -71,11 +71,12 @@ static void module_exited (struct module *m)
     }
 }
 
-/* Find NAME.so, or else NAME.py, in FLUX_MODULE_PATH.
+/* Find NAME.py, or else NAME.so, in FLUX_MODULE_PATH: the shared object of an
+ * older version may still lie there.
  */
 static char *find_module (const char *name)
 {
-    static const char *suffixes[] = { "so", "py" };
+    static const char *suffixes[] = { "py", "so" };
     const char *searchpath = getenv ("FLUX_MODULE_PATH");
 
     for (size_t i = 0; i < 2 && searchpath; i++) {

@@ -288,6 +288,16 @@ def test_interrupt_is_for_the_broker(tmp_path):
         assert job["exception_note"] == "instance shutdown"
 
 
+def test_python_hides_an_old_shared_object(tmp_path):
+    (tmp_path / "echo.py").write_text(ECHO)
+    (tmp_path / "echo.so").write_bytes(b"of an older version")
+    path = {"FLUX_MODULE_PATH_PREPEND": str(tmp_path)}
+    with Instance("-Sbroker.rc1_path=", env=path) as instance:
+        handle = instance.open()
+        load_module(handle, "echo")
+        assert handle.rpc("echo.say", {}).get()["name"] == "echo"
+
+
 def test_module_errors(handle, tmp_path):
     with pytest.raises(FileNotFoundError, match="not found in search path"):
         load_module(handle, "no-such-module")
