@@ -90,7 +90,7 @@ test_expect_success 'past the command, too, as are other words that NNF hands on
 '
 test_expect_success 'characters that are not seen, or separate words for DWS, are, too' '
 	refused "#DW jobdw type=xfs$(printf "\302\240")capacity=1GiB name=st" \
-		"<U+00A0>" "U+00A0 NO-BREAK SPACE" &&
+		"<U+00A0>" "U+00A0 NO-BREAK SPACE" "write a blank for it" &&
 	past_command <<-EOT
 	#DW jobdw type=xfs$(printf "\302\240")capacity=1GiB name=st | U+00A0 NO-BREAK SPACE
 	$XFS$(printf "\342\200\250")#DW jobdw | U+2028 LINE SEPARATOR
@@ -99,6 +99,28 @@ test_expect_success 'characters that are not seen, or separate words for DWS, ar
 	$XFS$(printf "\013")profile=aa | U+000B VERTICAL TAB
 	#DW jobdw type = xfs capacity=1GiB name=st | a blank at the '\''='\'' of '\''type'\''
 	EOT
+'
+test_expect_success 'the words of shells, Slurm and DataWarp are, with what to write' '
+	refused "#DW jobdw type=\"xfs\" capacity=1GiB name=st" "write type=xfs" &&
+	refused "#DW jobdw type = xfs capacity=1GiB name=st" "write '\''type=xfs'\''" &&
+	refused "$XFS\\n#DW jobdw type=gfs2 capacity=1GiB name=two" "is no new line" \
+		"--dw once for each directive" &&
+	refused "#DW jobdw type=lustre access_mode=striped capacity=1TiB name=st" \
+		"'\''access_mode'\'' is of DataWarp" "leave it out" &&
+	refused "#DW stage_in type=file source=/lus/a destination=\$DW_JOB_STRIPED/a" \
+		"write #DW copy_in source=PATH" &&
+	refused "#BB create_persistent name=st capacity=1GB" \
+		"'\''#BB'\'' is of Slurm" "begins with '\''#DW'\''"
+'
+test_expect_success 'an attribute beside right directives is what is to be corrected' '
+	jobid=$(flux submit -N1 -S dw="$XFS" -S dw_near=nothing-there true) &&
+	dws_wait_event $jobid clean && flux job eventlog $jobid >log &&
+	has log "dw_near: there is no persistent file system" \
+		"name a job or a persistent file system of your own" &&
+	test_must_fail grep "correct the directive" log &&
+	jobid=$(flux submit -N1 -S dw="$XFS" -S dw_group=no-such-group true) &&
+	dws_wait_event $jobid clean && flux job eventlog $jobid >log &&
+	has log "dw_group: no-such-group" "ask for a group that you are in"
 '
 test_expect_success 'lines of a script, too, and what ends a line for others' '
 	printf "#!/bin/sh\n\357\273\277$XFS\ntrue\n" >bom.sh &&

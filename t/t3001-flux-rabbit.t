@@ -44,6 +44,20 @@ test_expect_success 'a typing mistake is a usage error' '
 	test_expect_code 1 flux rabbit show 12 2>err &&
 	grep "there is no job" err
 '
+test_expect_success 'a command that there is not: the one that was meant is said' '
+	test_expect_code 2 flux rabbit sho 2>err &&
+	grep "there is no command .sho.; did you mean .show.?" err &&
+	test_expect_code 2 flux rabbit status1 --json 2>err &&
+	grep "did you mean .status.?" err &&
+	test_expect_code 2 flux rabbit xyzzy 2>err &&
+	grep "there is no command .xyzzy.; see flux rabbit --help" err
+'
+test_expect_success 'help and --version, as of other Flux commands' '
+	flux rabbit --help >exp && flux rabbit help >out && test_cmp exp out &&
+	flux rabbit df --help >exp && flux rabbit help df >out && test_cmp exp out &&
+	flux rabbit --version >out && grep -E "^flux-dws [0-9]+\.[0-9]+" out &&
+	flux rabbit -V >short && test_cmp out short
+'
 test_expect_success 'status: all is well, and nothing is used' '
 	flux rabbit status >out &&
 	grep "Kubernetes .*connected" out &&
@@ -109,6 +123,8 @@ test_expect_success 'jobs: what each waits for' '
 	grep " $(id -un | cut -c1-8) *PreRun .*rabbit0 .*mount" out &&
 	flux rabbit jobs -s prerun -no "{id.dec}" >out &&
 	flux job id --to=dec $jobid >exp && test_cmp exp out &&
+	flux rabbit jobs --filter=prerun -no "{id.dec}" >out && test_cmp exp out &&
+	flux rabbit jobs -a -no "{id.dec}" >out && test_cmp exp out &&
 	flux rabbit jobs -s Setup -no "{id}" >out && test ! -s out &&
 	test_expect_code 1 flux rabbit jobs -s offline 2>err &&
 	grep "there is no state .offline.: .*queued" err &&
@@ -229,6 +245,16 @@ test_expect_success 'stats: table and plot of finished jobs' '
 		and all(.states[]; .min <= .median and .median <= .max)" &&
 	flux rabbit stats --svg s.svg $jobid && grep "1 jobs" s.svg
 '
+test_expect_success 'jobs -a: those that are over, with how they ended' '
+	flux rabbit jobs -no "{id}" >out && test_must_be_empty out &&
+	flux rabbit jobs -a -no "{id.f58} {state} {rabbits}" >out &&
+	test $(wc -l <out) = 3 && grep "^$jobid completed rabbit" out &&
+	flux rabbit jobs -a -c 1 -no "{id}" >out && test $(wc -l <out) = 1 &&
+	flux rabbit jobs -a -f failed -no "{id.f58}" >out &&
+	echo $bad >exp && test_cmp exp out &&
+	flux rabbit jobs -a -u root -no "{id}" >out &&
+	if test $(id -u) = 0; then test $(wc -l <out) = 3; else test_must_be_empty out; fi
+'
 test_expect_success 'show: errors come first' '
 	dws_ctl fail Setup --severity Fatal --message "no space on rabbit0" &&
 	broken=$(dws_submit true) &&
@@ -240,7 +266,8 @@ test_expect_success 'show: errors come first' '
 	flux rabbit show --json $broken >json &&
 	says json "(.errors | length) >= 1 and .active == false" &&
 	flux rabbit timeline -w 120 $broken >out &&
-	grep "! at .*no space on rabbit0" out
+	grep "! at .*no space on rabbit0" out &&
+	flux rabbit jobs -a >out && grep "$broken .* failed .*dws-setup: .*no space" out
 '
 test_expect_success 'show: a job without rabbits is told apart' '
 	plain=$(flux submit true) && dws_wait_event $plain clean &&

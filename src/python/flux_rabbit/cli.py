@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import functools
 import importlib
 import json
@@ -17,6 +18,8 @@ import sys
 import textwrap
 from collections.abc import Iterable
 from typing import Any
+
+from flux_k8s.release import RELEASE
 
 from flux_rabbit import rpc, term
 
@@ -94,6 +97,7 @@ def parser_for(name: str | None) -> argparse.ArgumentParser:
         formatter_class=_Help,
         epilog=OVERVIEW_EXAMPLES,
     )
+    top.add_argument("-V", "--version", action="version", version=f"flux-dws {RELEASE}")
     subparsers = top.add_subparsers(
         dest="command", metavar="COMMAND", title="commands", required=True
     )
@@ -143,6 +147,22 @@ def _parse(parser: argparse.ArgumentParser, argv: list[str]) -> argparse.Namespa
     return args
 
 
+def _named(argv: list[str]) -> tuple[str | None, list[str]]:
+    """The command that is asked for, and the arguments; "help" is --help. Ends the
+    program, as argparse does, if there is no such command."""
+    word = next((word for word in argv if not word.startswith("-")), None)
+    if word == "help":
+        argv = [*(other for other in argv if other != "help"), "--help"]
+        word = next((word for word in argv if not word.startswith("-")), None)
+    if word is not None and word not in COMMANDS:
+        near = difflib.get_close_matches(word, COMMANDS, 1) or [
+            command for command in COMMANDS if command.startswith(word)
+        ]
+        remedy = f"did you mean '{near[0]}'?" if near else f"see {PROG} --help"
+        parser_for(None).error(f"there is no command '{term.clean(word)}'; {remedy}")
+    return word, argv
+
+
 def main(argv: list[str] | None = None) -> int:
     """Entry point; returns the exit status."""
     argv = sys.argv[1:] if argv is None else argv
@@ -150,7 +170,7 @@ def main(argv: list[str] | None = None) -> int:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="surrogateescape")  # type: ignore
-    name = next((word for word in argv if word in COMMANDS), None)
+    name, argv = _named(argv)
     args = _parse(parser_for(name), argv)
     try:
         uri = rpc.system_uri()

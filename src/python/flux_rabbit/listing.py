@@ -99,8 +99,13 @@ RABBIT_STATES = (
     *("Starting", "Ready", "Disabled", "NotPresent", "Offline", "Failed"),
     *("Degraded", "Drained", "Fenced", "Unknown", "Suspect"),
 )
+# What job-list says of how jobs have ended, as flux jobs calls it.
+RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timeout"}
 # What state_of() may say.
-JOB_STATES = ("depend", "queued", "prolog", "run", "epilog", "gone", *STATES)
+JOB_STATES = (
+    *("depend", "queued", "prolog", "run", "epilog", "gone", *STATES),
+    *RESULTS.values(),
+)
 
 
 def configure(
@@ -113,13 +118,26 @@ def configure(
             "-u", "--user", metavar="USER", help="only jobs of this user"
         )
         parser.add_argument(
-            "-s", "--states", metavar="STATE,...", help="only jobs in these states"
+            *("-s", "--states", "-f", "--filter"),
+            metavar="STATE,...",
+            help="only jobs in these states, or with these results",
+        )
+        parser.add_argument(
+            "-a", "--all", action="store_true", help="those that are over, too"
+        )
+        parser.add_argument(
+            *("-c", "--count"),
+            type=int,
+            default=1000,
+            metavar="N",
+            help="look at so many jobs that are over (default: 1000)",
         )
         return (
             "List active rabbit jobs: the state of each one's workflow, the time "
             "in it, its rabbits and what it waits for.",
             (
-                "flux rabbit jobs -s PreRun,Setup",
+                "flux rabbit jobs -f PreRun,Setup",
+                "flux rabbit jobs -a -f failed",
                 "flux rabbit jobs --sort=-time",
                 "flux rabbit jobs -no '{id.f58} {waiting}'",
             ),
@@ -210,6 +228,8 @@ def state_of(job: Object) -> str:
     """One word for where a job is: the state that its workflow goes to, or
     what it does between two of them."""
     workflow = job.get("workflow")
+    if "result" in job:
+        return RESULTS.get(job["result"], "over")
     if job["phase"] == "pending":
         return "queued"
     if job["phase"] == "running":
@@ -318,10 +338,38 @@ def _in_words(counts: Counter[str]) -> str:
     return ", ".join(f"{n} {word}" for word, n in counts.most_common())
 
 
+def _ended(job: Object) -> Object:
+    """A job that is over, in the form of one that dws.so knows."""
+    notes = (job.get("annotations") or {}).get("user") or {}
+    fatal = job.get("exception_occurred") and job.get("exception_severity") == 0
+    kind = str(job.get("exception_type") or "") if fatal else ""
+    note = str(job.get("exception_note") or "") if fatal else ""
+    return {
+        "id": job["id"],
+        "userid": job["userid"],
+        "phase": "inactive",
+        "result": job["result"],
+        "rabbits": str(notes.get("rabbits") or ""),
+        "waiting": f"{kind}: {note}" if note else kind,
+        "exception": kind,
+    }
+
+
+def _all_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
+    """The active jobs, and, with --all, those that are over: the latest first."""
+    known = set()
+    for page in rpc.job_pages(handle):
+        known.update(job["id"] for job in page)
+        yield page
+    if args.all:
+        over = rpc.finished_jobs(handle, args.count, _user_id(args.user))
+        yield [_ended(job) for job in over if job["id"] not in known]
+
+
 def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
     states = _states(args.states, set(JOB_STATES))
     user = _user_id(args.user)
-    for page in rpc.job_pages(handle):
+    for page in _all_pages(handle, args):
         yield [
             job
             for job in page
@@ -343,7 +391,7 @@ def _run_jobs(args: argparse.Namespace) -> int:
         args,
         rows,
         _job_style if cli.colour(args) else None,
-        f"no rabbit job is {'like that' if chosen else 'active'}",
+        f"no rabbit job is {'like that' if chosen or args.all else 'active'}",
         cut=args.format == "default",
     )
     if _sums_up(shown) and not args.no_header:

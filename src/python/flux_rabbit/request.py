@@ -159,9 +159,9 @@ def warn_unread(prog: str, script: tuple[str, str]) -> None:
 
 
 def _asks(lines: list[tuple[int, str]]) -> bool:
-    """Is there anything but comments?"""
+    """Is there anything but comments? A line of Slurm is none: libdws refuses it."""
     words = [line.strip() for _, line in lines]
-    return any(re.match(r"[^#]|(?i:#DW)", word) for word in words)
+    return any(re.match(r"[^#]|(?i:#DW|#BB(\s|$))", word) for word in words)
 
 
 def option(value: str) -> Source:

@@ -105,9 +105,10 @@ static int check_unseen (struct parser *p, const char *s, const char *end)
                          p->dirs->count + (p->dirs->count == 0
                                            || strstr (shown, "#DW")),
                          "'%s' has %s in it; only blanks and tabs separate the"
-                         " words of a directive",
+                         " words of a directive: %s",
                          shown,
-                         name);
+                         name,
+                         dws_is_hidden (c) ? "delete it" : "write a blank for it");
     }
     return 0;
 }
@@ -164,15 +165,27 @@ static int parse_words (struct parser *p, const char *s, const char *end)
                           width,
                           s);
         }
+        else if (len == 3 && strncasecmp (s, "#BB", 3) == 0) {
+            return FAULT (p,
+                          "'%.3s' is of Slurm and is not read here: a directive"
+                          " begins with '#DW'",
+                          s);
+        }
         else if (*s == '#') {
             p->commented = true;
             return check_comment (p, s, end);
         }
         else if (memchr (s, '\\', len)) {
+            const char *at = memchr (s, '\\', len);
+            bool newline = at + 1 < s + len && at[1] == 'n';
+
             return FAULT (p,
-                          "'%.*s': a '\\' can only end a line, and only once",
+                          "'%.*s': a '\\' can only end a line, %s",
                           width,
-                          s);
+                          s,
+                          newline ? "and '\\n' is no new line: write one (in bash"
+                                    " $'...\\n...'), or --dw once for each directive"
+                                  : "and only once");
         }
         else if (p->dirs->list[p->dirs->count - 1].nargs >= DWS_MAX_WORDS) {
             return FAULT (p, "has more than %d words", DWS_MAX_WORDS);
@@ -211,6 +224,12 @@ static int list_presets (struct parser *p, const char *word, int width)
                       width,
                       word,
                       near);
+    if (memmem (word, width, "#DW", 3))
+        return FAULT (p,
+                      "'%.*s' does not begin with '#DW': leave out what is before"
+                      " that",
+                      width,
+                      word);
     return FAULT (p,
                   "'%.*s' is neither a directive (\"#DW ...\") nor a preset"
                   " (%s%s)",

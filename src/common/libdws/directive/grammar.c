@@ -17,6 +17,7 @@
 #include "capacity.h"
 #include "command.h"
 #include "grammar_private.h"
+#include "hints_private.h"
 #include "path_private.h"
 
 #define MAX_KEYS 6
@@ -164,15 +165,21 @@ static int check_name (struct check *c, const char *key, const char *value)
 {
     size_t len = strlen (value);
     bool ok = len >= 2 && *value >= 'a' && *value <= 'z';
+    char buf[HINT_SIZE];
+    const char *hint;
 
     if (strspn (value, "abcdefghijklmnopqrstuvwxyz0123456789-") != len)
         ok = false;
-    if (!ok)
+    if (!ok) {
+        hint = hint_name (key, value, buf);
         return FAULT (c,
                       "%s '%.60s' must begin with a lower case letter and"
-                      " have two or more characters of a-z, 0-9 and '-'",
+                      " have two or more characters of a-z, 0-9 and '-'%s%s",
                       key,
-                      value);
+                      value,
+                      hint ? ": " : "",
+                      hint ? hint : "");
+    }
     return 0;
 }
 
@@ -214,15 +221,20 @@ static int check_capacity (struct check *c,
                            const char *value)
 {
     int64_t bytes;
+    char buf[HINT_SIZE];
+    const char *hint;
 
     if (dws_capacity_parse (value, &bytes) < 0) {
         if (errno == ERANGE)
             return FAULT (c, "%s '%.60s' is too large", key, value);
+        hint = hint_capacity (key, value, buf);
         return FAULT (c,
                       "%s '%.60s' must be a whole number followed by one of "
-                      DWS_CAPACITY_UNITS,
+                      DWS_CAPACITY_UNITS "%s%s",
                       key,
-                      value);
+                      value,
+                      hint ? ": " : "",
+                      hint ? hint : "");
     }
     if (bytes == 0)
         return FAULT (c, "%s '%.60s' must not be zero", key, value);
@@ -253,7 +265,9 @@ static int check_word (struct check *c,
                        bool closed)
 {
     char allowed[128] = "";
+    char buf[HINT_SIZE];
     const char *near = NULL;
+    const char *hint;
 
     for (size_t i = 0; i < MAX_WORDS && rule->words[i]; i++) {
         if (strcmp (value, rule->words[i]) == 0)
@@ -264,6 +278,8 @@ static int check_word (struct check *c,
             near = rule->words[i];
         join (allowed, sizeof (allowed), rule->words[i]);
     }
+    if (closed && (hint = hint_type (value, buf)))
+        return FAULT (c, "%s '%.60s' %s", rule->key, value, hint);
     if (near)
         return FAULT (c,
                       "%s '%.60s' is not one of %s; did you mean '%s'?",
@@ -468,7 +484,9 @@ static bool is_test_command (const char *command)
 static int unknown_command (struct check *c)
 {
     char allowed[128] = "";
+    char buf[HINT_SIZE];
     const char *near = NULL;
+    const char *hint = hint_command (c->dir->command, buf);
 
     for (size_t i = 0; i < rule_count; i++) {
         if (!near && grammar_is_near (c->dir->command, rules[i].command))
@@ -482,13 +500,34 @@ static int unknown_command (struct check *c)
         }
         return warn_unknown (c, "command", c->dir->command);
     }
+    if (hint)
+        return FAULT (c, "unknown command '%.60s'%s", c->dir->command, hint);
+    if (near)
+        return FAULT (c,
+                      "unknown command '%.60s', did you mean '%s'? Known are %s",
+                      c->dir->command,
+                      near,
+                      allowed);
     return FAULT (c,
-                  "unknown command '%.60s'%s%s%s; known are %s",
+                  "unknown command '%.60s'; known are %s",
                   c->dir->command,
-                  near ? ", did you mean '" : "",
-                  near ? near : "",
-                  near ? "'?" : "",
                   allowed);
+}
+
+/* Words that look as if they meant something, and do not.
+ */
+static int check_hints (struct check *c)
+{
+    char buf[HINT_SIZE];
+    const char *hint;
+
+    for (size_t i = 0; i < c->dir->nargs; i++) {
+        if ((hint = hint_arg (c->dir, i, buf))) {
+            *c->line = c->dir->args[i].line;
+            return FAULT (c, "%s", hint);
+        }
+    }
+    return 0;
 }
 
 /* A word that begins with '=', or ends in it before one that has none: the key, '=' and
@@ -500,6 +539,8 @@ static int check_blanks (struct check *c)
         const struct dws_arg *arg = &c->dir->args[i];
         const struct dws_arg *next = i + 1 < c->dir->nargs ? arg + 1 : NULL;
         const char *key = arg->key;
+        const char *value = arg->value && *arg->value ? arg->value
+                            : next && !next->value ? next->key : "VALUE";
 
         *c->line = arg->line;
         if (*key == '\0')
@@ -507,7 +548,7 @@ static int check_blanks (struct check *c)
         else if (!arg->value || *arg->value || !next || next->value)
             continue;
         return FAULT (c, "there is a blank at the '=' of '%.60s': write"
-                      " '%.60s=VALUE', as one word", key, key);
+                      " '%.60s=%.60s', as one word", key, key, value);
     }
     return 0;
 }
@@ -553,6 +594,9 @@ int grammar_check_directive (const struct dws_directive *dir,
         return FAULT (&c, "there is no command after '#DW'");
     if (check_blanks (&c) < 0)
         return -1;
+    /* Of DataWarp the command says more than its arguments. */
+    if ((rule = find_rule (dir->command)) && check_hints (&c) < 0)
+        return -1;
     for (size_t i = 0; i < dir->nargs; i++) {
         for (size_t j = 0; j < i; j++) {
             if (strcmp (dir->args[i].key, dir->args[j].key) == 0) {
@@ -563,7 +607,7 @@ int grammar_check_directive (const struct dws_directive *dir,
             }
         }
     }
-    if (!(rule = find_rule (dir->command)))
+    if (!rule)
         return unknown_command (&c);
     for (size_t i = 0; i < dir->nargs; i++) {
         if (check_arg (&c, rule, &dir->args[i]) < 0)

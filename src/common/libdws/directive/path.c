@@ -123,6 +123,9 @@ int path_check (const char *path, bool storage, dws_error_t *error)
 
     if (front == 0) {
         dws_unseen_shown (path, strcspn (path, "/"), shown, sizeof (shown));
+        if (storage && !strncmp (path, "${DW_", 5))
+            return dws_error (error, EINVAL, "begins with '%s': write $%.*s",
+                              shown, (int)strcspn (path + 2, "}/"), path + 2);
         return dws_error (error, EINVAL, "begins with '%s'; it must %s", shown,
                           storage ? "begin with '/', '$DW_JOB_' or"
                                     " '$DW_PERSISTENT_'"

@@ -41,6 +41,12 @@ static const struct rule {
     enum fault fault;
     const char *advice;
 } rules[] = {
+    /* attributes and options, whatever is said of what they name */
+    { "dw_group: ", FAULT_USER, "ask for a group that you are in" },
+    { "dw_near: ", FAULT_USER,
+      "name a job or a persistent file system of your own that has rabbits" },
+    { "there is no rabbit '", FAULT_USER, "correct the list of rabbits" },
+    { "dw_data_first: ", FAULT_USER, "submit without it" },
     { "stage-out was ended by an exception", FAULT_UNKNOWN,
       "in the epilog cancel only what may be lost" },
     { "pending container", FAULT_UNKNOWN, see_log },
@@ -114,12 +120,9 @@ static const struct rule {
     { "has exclusive", FAULT_SITE,
       "ask for nodes of other rabbits, or have that destroyed" },
     { " rabbits: ", FAULT_SITE, "ask for less, or submit again later" },
-    { "there is no persistent file system", FAULT_USER, correct },
-    { "' belongs to ", FAULT_USER, correct },
-    { "dw_group: ", FAULT_USER, "ask for a group that you are in" },
-    { "dw_near: ", FAULT_USER, "correct what the job is to be near to" },
-    { "there is no rabbit '", FAULT_USER, "correct the list of rabbits" },
-    { "dw_data_first: ", FAULT_USER, "submit without it" },
+    { "there is no persistent file system", FAULT_USER,
+      "see flux rabbit persistent for those that there are" },
+    { "' belongs to ", FAULT_USER, "name one of your own" },
     { "the nodes next to ", FAULT_USER, "ask for fewer nodes, or less narrowly" },
     { "rabbit storage needs a fixed number", FAULT_USER, "ask for nodes (-N)" },
     { "rabbit storage is given to nodes", FAULT_USER, "ask for nodes (-N)" },

@@ -76,9 +76,11 @@ static const struct {
     { TO ("/lus/$FLUX_JOB_ID"), "'/lus/$FLUX_JOB_ID'", "has '$'" },
     { TO ("/lus/$DW_JOB_scratch"), "'/lus/$DW_JOB_scratch'", "has '$'" },
     { TO ("/lus/my\\\\out"), "destination=/lus/my\\out", "a '\\'" },
-    { TO ("\\\"/lus/out\\\""), "'\"/lus/out\"'", "begins with '\"'" },
-    { TO ("\\u0027/lus"), "destination ''/lus'", "begins with ''" },
-    { TO ("/lus/\\\"a"), "'/lus/\"a'", "has '\"'" },
+    { TO ("\\\"/lus/out\\\""), "'destination=\"/lus/out\"'",
+      "quotation marks in it, which no word of a directive has: write"
+      " destination=/lus/out" },
+    { TO ("\\u0027/lus"), "'destination='/lus'", "write destination=/lus" },
+    { TO ("/lus/\\\"a"), "'destination=/lus/\"a'", "write destination=/lus/a" },
     { TO ("~/out"), "'~/out'", "begins with '~'; it must begin with" },
     { TO ("{{id}}/x"), "'{{id}}/x'", "begins with '{{id}}'" },
     { TO ("$USER/x"), "'$USER/x'", "begins with '$USER'" },
@@ -108,7 +110,8 @@ static const struct {
     { "'" XFS " stripes=a/../b'", "stripes 'a/../b'", "has '..'" },
     { "'#DW container name=cc profile=pp DW_JOB_a;b=aa'", "'DW_JOB_a;b'",
       "has ';'" },
-    { "'#DW container name=cc profile=pp DW_GLOBAL_Aa=/l;'", "'/l;'", "has ';'" },
+    { "'#DW container name=cc profile=pp DW_GLOBAL_Aa=/l;'", "'DW_GLOBAL_Aa=/l;'",
+      "ends in ';'" },
     { "'#DW Proposal action=`id`'", "action '`id`'", "has '`'" },
 };
 
