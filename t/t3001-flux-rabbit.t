@@ -255,6 +255,25 @@ test_expect_success 'jobs -a: those that are over, with how they ended' '
 	flux rabbit jobs -a -u root -no "{id}" >out &&
 	if test $(id -u) = 0; then test $(wc -l <out) = 3; else test_must_be_empty out; fi
 '
+test_expect_success 'watch: says what is over while the job runs, and in order' '
+	cat >until_go.sh <<-\EOT &&
+	#!/bin/sh
+	while ! test -e "$1"; do sleep 0.05; done
+	EOT
+	chmod +x until_go.sh &&
+	jobid=$(dws_submit "$PWD/until_go.sh" "$PWD/go") &&
+	{ flux rabbit watch -i 0.1 $jobid >out & } &&
+	watch=$! &&
+	dws_wait_event $jobid start &&
+	dws_wait 100 sh -c "until grep -q \"^PreRun \" out; do sleep 0.05; done" &&
+	sed "s/ .*//" out >states &&
+	printf "%s\n" Proposal Setup DataIn PreRun >exp && test_cmp exp states &&
+	flux rabbit show $jobid >shown && grep "PreRun  *[0-9.]*m\?s .*█" shown &&
+	touch go && wait $watch &&
+	sed "s/ .*//" out >states &&
+	printf "%s\n" Proposal Setup DataIn PreRun the PostRun DataOut \
+		Teardown >exp && test_cmp exp states
+'
 test_expect_success 'show: errors come first' '
 	dws_ctl fail Setup --severity Fatal --message "no space on rabbit0" &&
 	broken=$(dws_submit true) &&

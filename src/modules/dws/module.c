@@ -224,6 +224,7 @@ static void on_file_system_destroyed (struct dws_ctx *ctx, const char *name,
 static const struct dws_events events = {
     .decided = actions_run,
     .job_changed = on_job_changed,
+    .job_asked = draft_send,
     .workflow_gone = on_workflow_gone,
     .job_forgotten = on_job_forgotten,
     .jobs_listed = on_jobs_listed,

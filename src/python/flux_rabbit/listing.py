@@ -357,7 +357,7 @@ def _ended(job: Object) -> Object:
 
 def _all_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
     """The active jobs, and, with --all, those that are over: the latest first."""
-    known = set()
+    known: set[int] = set()
     for page in rpc.job_pages(handle):
         known.update(job["id"] for job in page)
         yield page

@@ -20,6 +20,9 @@ from flux_rabbit.units import duration
 Object = dict[str, Any]
 
 _PARTS = re.compile(r"(\d+)/(\d+) nodes|(\d+)%")
+# The states of a workflow before the job runs, and after that.
+_MIDDLE = STATES.index("PreRun") + 1
+BEFORE, AFTER = STATES[:_MIDDLE], STATES[_MIDDLE:]
 SPIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
@@ -59,13 +62,18 @@ def screen(
 ) -> list[Line]:
     """A row for each state: done, under way, or to come."""
     spans = {span.name: span for span in line.spans}
+    order = (*BEFORE, "run", *AFTER)
+    reached = max((i for i, name in enumerate(order) if name in spans), default=-1)
     lines: list[Line] = [
         [(line.name, "bold"), (f"  {duration(line.end - line.begin)}", "dim")]
     ]
-    middle = STATES.index("PreRun") + 1
-    for name in (*STATES[:middle], "run", *STATES[middle:]):
+    for i, name in enumerate(order):
         span = spans.get(name)
         label = "the job runs" if name == "run" else name
+        if span is None and line.active and i < reached:
+            # Its time is not in the KVS yet.
+            lines.append([("  ✓ ", "good"), (label, "")])
+            continue
         if span is None:
             lines.append([("  · ", "dim"), (label, "dim")])
             continue
@@ -101,14 +109,19 @@ class Printer:
         self._told: set[str] = set()
 
     def show(self, line: Timeline) -> None:
-        for span in sorted(line.spans, key=lambda span: span.end or 0.0):
-            if span.end is None or span.name in self._told:
+        """Print what is over. A state whose time is not in the KVS yet holds back
+        those after it, as long as the job is active."""
+        spans = {span.name: span for span in line.spans}
+        for name in (*BEFORE, "run", *AFTER):
+            span = spans.get(name)
+            if line.active and (span is None or span.end is None):
+                break
+            if span is None or span.end is None or name in self._told:
                 continue
-            if span.lane == "rabbit" or span.name == "run":
-                self._told.add(span.name)
-                label = "the job ran" if span.name == "run" else span.name
-                took = duration(span.length(line.end))
-                print(f"{label:12} {took:>7}  {MEANING[span.name]}", flush=True)
+            self._told.add(name)
+            label = "the job ran" if name == "run" else name
+            took = duration(span.length(line.end))
+            print(f"{label:12} {took:>7}  {MEANING[name]}", flush=True)
         for mark in line.marks:
             if mark.text not in self._told:
                 self._told.add(mark.text)

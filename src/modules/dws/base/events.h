@@ -22,6 +22,9 @@ struct dws_events {
     /* What a job's owner is shown of it may have changed. */
     void (*job_changed)(struct job *job);
 
+    /* Somebody looks at this one job: next at its records in the KVS. */
+    void (*job_asked)(struct job *job);
+
     /* A job's workflow is not there any more; its record still is. */
     void (*workflow_gone)(struct job *job);
 

@@ -123,6 +123,7 @@ static json_t *one_job (struct dws_ctx *ctx, const struct asker *asker,
         errno = ENOENT;
         return NULL;
     }
+    job->ctx->events->job_asked (job);
     return describe_job_fully (job);
 }
 
