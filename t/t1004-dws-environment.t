@@ -13,7 +13,7 @@ GOOD="#DW jobdw type=xfs capacity=10GiB name=scratch"
 with_variables () {
 	variables=$1 &&
 	shift &&
-	jobid=$(flux submit "$@") &&
+	jobid=$(flux submit -N1 "$@") &&
 	rpc dws.wait "{\"name\": \"create\", \"jobid\": \"$jobid\"}" >create &&
 	jq -c "{id: .jobid, resources: .resources, exclude: null}" \
 		create >update &&
@@ -35,7 +35,7 @@ test_expect_success 'a job without dw runs, with no variables' '
 '
 test_expect_success 'so does one whose dw is empty' '
 	for dw in "\"\"" "\" \\n\"" "[]" "[\" \"]" null; do
-		flux run -S dw="$dw" env >env.out || return 1
+		flux run -N1 -S dw="$dw" env >env.out || return 1
 		test_must_fail grep ^DW_ env.out || return 1
 	done
 '
@@ -65,11 +65,11 @@ test_expect_success 'no variables at all are fine' '
 '
 test_expect_success 'without the jobtap plugin no task runs without its storage' '
 	flux jobtap remove dws-jobtap.so &&
-	test_must_fail flux run -S dw="$GOOD" touch ran 2>err &&
+	test_must_fail flux run -N1 -S dw="$GOOD" touch ran 2>err &&
 	grep "asks for rabbit storage .* dws-jobtap.so was not loaded" err &&
 	test_must_fail test -e ran &&
 	export FLUX_CLI_PLUGINPATH_OVERRIDE= &&
-	test_must_fail flux run -S dw="$GOOD" touch ran 2>err &&
+	test_must_fail flux run -N1 -S dw="$GOOD" touch ran 2>err &&
 	grep "was started without: dws-jobtap.so was not loaded" err &&
 	test_must_fail flux run -S dw="[\"\", \"# none\"]" touch ran &&
 	test_must_fail test -e ran &&

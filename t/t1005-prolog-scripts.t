@@ -87,7 +87,7 @@ test_expect_success 'that of a rabbit job fails when the mounts do not come' '
 	flux jobtap load $DWS_PLUGINS/dws-jobtap.so &&
 	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py &&
 	prolog_timeout 0.1s &&
-	jobid=$(flux submit -S dw="$GOOD" true) &&
+	jobid=$(flux submit -N1 -S dw="$GOOD" true) &&
 	test_must_fail env FLUX_JOB_ID=$jobid $PROLOG &&
 	prolog_timeout 10m &&
 	printf "start nnf-clientmount\nstop nnf-clientmount\n" >expected &&
@@ -101,7 +101,7 @@ test_expect_success 'that of a rabbit job with its mounts succeeds' '
 	rm calls &&
 	flux module remove dws &&
 	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py auto &&
-	jobid=$(flux submit -S dw="$GOOD" true) &&
+	jobid=$(flux submit -N1 -S dw="$GOOD" true) &&
 	flux job wait-event -t 300 $jobid clean &&
 	FLUX_JOB_ID=$jobid $PROLOG &&
 	test_cmp expected calls

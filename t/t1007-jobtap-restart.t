@@ -108,10 +108,10 @@ test_expect_success 'as it is at the start: the configuration is followed' '
 	flux module load --name=dws $DWS_SRCDIR/t/scripts/fake-dws.py
 '
 test_expect_success 'bring a job into every phase' '
-	in_depend=$(flux submit -S dw="$GOOD" true) &&
-	in_prolog=$(flux submit -S dw="$GOOD" -S dw_failure_tolerance=3 true) &&
-	in_epilog=$(flux submit -S dw="$GOOD" true) &&
-	cancelled=$(flux submit -S dw="$GOOD" true) &&
+	in_depend=$(flux submit -N1 -S dw="$GOOD" true) &&
+	in_prolog=$(flux submit -N1 -S dw="$GOOD" -S dw_failure_tolerance=3 true) &&
+	in_epilog=$(flux submit -N1 -S dw="$GOOD" true) &&
+	cancelled=$(flux submit -N1 -S dw="$GOOD" true) &&
 	release $in_prolog &&
 	release $in_epilog &&
 	expect $in_epilog prolog-start &&

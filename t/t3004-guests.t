@@ -30,6 +30,7 @@ test_expect_success 'what only the owner may send is refused, whatever is in it'
 # To dws.disconnect there is no answer.
 test_expect_success 'this is all that guests may send' '
 	printf "dws.%s\n" disconnect expiry losses profiles quota retry status token >expected &&
+	echo job-manager.dws.validate >>expected &&
 	methods any user | sort >any &&
 	test_cmp expected any &&
 	sort owner any | grep -vx dws.disconnect >all &&

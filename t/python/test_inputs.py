@@ -30,12 +30,19 @@ def of_module() -> dict[str, str]:
 
 
 def of_plugin() -> dict[str, str]:
-    """Those of dws-jobtap.so: the job manager lets nobody else call them."""
+    """Those of dws-jobtap.so: the job manager lets nobody else call them but the one
+    that says what it would say of a job anyway."""
     text = (SOURCES / "dws-jobtap" / "service.c").read_text()
     found = re.findall(r'^    \{ "([a-z-]+)", \w+_cb, \{', text, re.MULTILINE)
     assert "flux_jobtap_service_register (" in text
     assert "flux_jobtap_service_register_ex" not in text
-    return {f"job-manager.dws.{name}": "owner" for name in found}
+    text = (SOURCES / "dws-jobtap" / "validate.c").read_text()
+    open_to_all = re.findall(r'service_register_ex \(ctx->p, "([a-z]+)"', text)
+    assert open_to_all == ["validate"]
+    return {
+        **{f"job-manager.dws.{name}": "owner" for name in found},
+        **{f"job-manager.dws.{name}": "any user" for name in open_to_all},
+    }
 
 
 def of_scheduler() -> dict[str, str]:

@@ -112,6 +112,7 @@ REQUESTS: dict = {
         "token": Field(True, "bool", optional=True),
     },
     "job-manager.dws.epilog-remove": ID,
+    "job-manager.dws.validate": {"jobspec": Field({}, "object")},
     "job-manager.dws.sync": {},
     "job-manager.dws.nodes": {
         "up": Field(1, "integer", optional=True),

@@ -6,11 +6,13 @@
 """Options --dw, --dw-check and --dw-check-json, and #DW lines in scripts."""
 
 import argparse
+import copy
 import os
 import re
 import sys
 
 from flux.cli.plugin import CLIPlugin
+from flux.idset import IDset
 
 # Where ours are, if that is where Flux' Python does not look.
 PACKAGES = "@PACKAGES@"
@@ -161,6 +163,27 @@ def wants_check(args):
     return getattr(args, "dw_check", False) or getattr(args, "dw_check_json", False)
 
 
+def judge_copies(prog, args, script, jobspec):
+    """Refuse what only a later job of --cc or --bcc asks for: {cc} is another there."""
+    copies = IDset(getattr(args, "cc", None) or getattr(args, "bcc", None) or "")
+    original = getattr(args, "_orig_args", None)
+    if original is None or "{cc" not in f"{original.dw} {original.dw_rabbits}":
+        return
+    from flux.cli.base import Xcmd
+    from flux_rabbit import request
+
+    for number in copies:
+        copied = Xcmd(original, cc=number)
+        spec = copy.deepcopy(jobspec)
+        spec.attributes.get("system", {}).pop("dw", None)
+        try:
+            request.Request(prog, script, copied.dw or [], spec).apply()
+            if copied.dw_rabbits:
+                request.check_rabbits(copied.dw_rabbits)
+        except ValueError as exc:
+            raise ValueError(f"cc={number}: {exc}") from None
+
+
 class DirectivesPlugin(CLIPlugin):
     """Ask for storage of rabbits by #DW lines.
 
@@ -287,6 +310,8 @@ class DirectivesPlugin(CLIPlugin):
             request.warn_unread(self.prog, unread)
         asked = request.Request(self.prog, script, given, jobspec)
         asked.apply()
+        if check:
+            judge_copies(self.prog, args, script, jobspec)
         if check or not getattr(args, "dry_run", True):
             asked.find_service(first or any(where.values()))
         asked.place_at(where)

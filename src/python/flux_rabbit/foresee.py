@@ -149,6 +149,11 @@ def foresee(asked: request.Request) -> Object:
         total,
         texts,
     )
+    if rabbits is not None:
+        # Here, as it is needed for jobs with directives only.
+        from flux_rabbit import feasible
+
+        feasible.check(asked.jobspec, resources, asked.rabbits, rabbits)
     need = room(resources, before)
     nodes = need.groups * need.nodes
     return {

@@ -296,6 +296,13 @@ done:
     return result;
 }
 
+int dws_resources_check (json_t *resources, dws_error_t *error)
+{
+    struct shape shape;
+
+    return shape_read (&shape, resources, error);
+}
+
 int64_t dws_resources_nodes (json_t *resources)
 {
     struct shape shape;

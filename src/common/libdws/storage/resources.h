@@ -46,6 +46,11 @@ json_t *dws_resources_apply (json_t *resources,
                              const struct dws_resources_opts *opts,
                              dws_error_t *error);
 
+/* Are 'resources' of a form to which storage can be added? Fails with EINVAL and a text
+ * for the user.
+ */
+int dws_resources_check (json_t *resources, dws_error_t *error);
+
 /* The number of nodes that 'resources' ask for, at least; INT32_MAX if they do
  * not tell.
  */

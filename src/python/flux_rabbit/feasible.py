@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: LGPL-3.0-only
+#
+# Whether the nodes that a job may have could ever hold what it asks for: the job's
+# queue, its constraints and the rabbits that it names leave some of them. The
+# scheduler refuses a job for which they do not suffice; --dw-check says so before.
+"""Could a job be satisfied?"""
+
+from __future__ import annotations
+
+import copy
+import errno
+from typing import Any
+
+from flux_k8s import dws
+
+from flux_rabbit import rpc
+from flux_rabbit.pending import Need, cores_of, need_of
+
+Object = dict[str, Any]
+
+GIB = 1 << 30
+DEFAULT_FROBNICATORS = ["defaults", "constraints"]
+
+
+def as_ingested(jobspec: Any, handle: rpc.Handle) -> Any:
+    """A copy of the jobspec with what job-ingest adds: the default queue, and the
+    properties that a queue requires of nodes. Raises ValueError, as job-ingest does."""
+    from flux.job.frobnicator import JobFrobnicator
+
+    ingest = handle.call("config.get").get("ingest") or {}
+    plugins = (ingest.get("frobnicator") or {}).get("plugins", DEFAULT_FROBNICATORS)
+    result = copy.deepcopy(jobspec)
+    frobnicator = JobFrobnicator([f"--plugins={','.join(plugins)}"])
+    frobnicator.start()
+    frobnicator.frob(result)
+    return result
+
+
+def check_queue(queue: str, handle: rpc.Handle) -> None:
+    """Raises ValueError if the queue takes no jobs."""
+    status = handle.call("job-manager.queue-status", {"name": queue} if queue else {})
+    if not status.get("enable", True):
+        where = f" to queue '{queue}'" if queue else ""
+        why = status.get("disable_reason") or "no reason is given"
+        raise ValueError(f"job submission{where} is disabled: {why}")
+
+
+def ask_plugin(jobspec: Any, handle: rpc.Handle) -> None:
+    """Raises ValueError with the text with which the jobtap plugin would refuse it."""
+    try:
+        handle.call("job-manager.dws.validate", {"jobspec": jobspec.jobspec})
+    except rpc.Absent:
+        pass  # one of a release before
+    except rpc.RpcError as exc:
+        if exc.errno != errno.EINVAL:
+            raise
+        raise ValueError(exc.strerror) from None
+
+
+def _hosts(
+    constraint: Object | None,
+    rabbits: list[str] | None,
+    known: list[Object],
+    status: Object,
+) -> dict[str, int]:
+    """The hosts that the job may have, each with its cores."""
+    from flux.hostlist import Hostlist
+
+    allowed = dws.matching_hosts(status, constraint)
+    if rabbits is not None:
+        near = {
+            host
+            for rabbit in known
+            if rabbit["name"] in rabbits
+            for host in Hostlist(rabbit.get("nodes", ""))
+        }
+        allowed &= near
+    cores = cores_of(status["all"])
+    return {host: count for host, count in cores.items() if host in allowed}
+
+
+def _groups(need: Need, hosts: dict[str, int], rabbits: list[Object]) -> int:
+    """How many of the groups that the job needs there is room for on its rabbits, if
+    nobody else had anything."""
+    from flux.hostlist import Hostlist
+
+    total = 0
+    for rabbit in rabbits:
+        nodes = sum(host in hosts for host in Hostlist(rabbit.get("nodes", "")))
+        fit = min(nodes // need.nodes, rabbit["capacity"] // GIB // need.gib)
+        total += min(fit, 1) if need.chassis else fit
+    return total
+
+
+def check(
+    jobspec: Any, resources: list[Any], chosen: list[str] | None, rabbits: list[Object]
+) -> None:
+    """Compare what the job asks for with what its queue and constraints leave.
+
+    Args:
+        jobspec: as it is submitted.
+        resources: those of the job with its storage.
+        chosen: the rabbits that its nodes have to be next to, None for any.
+        rabbits: as dws.status lists them.
+    Raises ValueError, or OSError of the plugin, if it would be refused.
+    """
+    handle = rpc.Handle()
+    pending = handle.rpc("resource.sched-status")
+    ingested = as_ingested(jobspec, handle)
+    system = ingested.attributes.get("system", {})
+    queue = str(system.get("queue") or "")
+    check_queue(queue, handle)
+    ask_plugin(ingested, handle)
+    need = need_of(resources)
+    if need is None:
+        return
+    constraint = system.get("constraints")
+    hosts = _hosts(constraint, chosen, rabbits, pending.get())
+    hosts = {host: n for host, n in hosts.items() if n >= max(1, need.cores)}
+    limits = [f"queue '{queue}'"] if queue else []
+    limits += (
+        ["its constraints"] if jobspec.attributes["system"].get("constraints") else []
+    )
+    limits += ["its rabbits"] if chosen is not None else []
+    leave = f" that {' and '.join(limits)} leave" if limits else ""
+    if len(hosts) < need.total:
+        raise ValueError(
+            f"the job needs {need.total} nodes, there are {len(hosts)}{leave}: ask for "
+            "fewer, or less narrowly"
+        )
+    fit = _groups(need, hosts, rabbits) * need.nodes if need.gib else need.total
+    if fit < need.total:
+        each = "each" if need.nodes == 1 else f"each {need.nodes}"
+        raise ValueError(
+            f"the job needs {need.total} nodes with {need.gib} GiB of the rabbit next "
+            f"to {each}, there is room for {fit}{leave}: ask for less, or less narrowly"
+        )
