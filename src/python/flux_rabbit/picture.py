@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import math
+import textwrap
 from typing import Any
 
 from flux_rabbit.term import STYLES, Line, fit, markup
@@ -93,6 +94,8 @@ def ticks(span: float, most: int) -> list[float]:
 # As SVG
 
 LEFT, RIGHT, BAR, GAP = 74.0, 24.0, 24.0, 5.0
+# A character of 12 px is as wide at most, on average.
+CHARACTER = 7.0
 STYLE = """
  .bg{fill:#ffffff}.fg{fill:#1f2328}.dim{fill:#656d76}.grid{stroke:#d0d7de}
  .bad{fill:#cf222e}.in{fill:#ffffff}
@@ -163,13 +166,13 @@ def _svg_job(
     for mark in line.marks:
         x = LEFT + (mark.when - line.begin) * scale
         y += 12
-        anchor, dx = ("end", -8) if x > width / 2 else ("start", 8)
-        body.append(
-            f'<path class="bad" d="M{x:.1f} {y - 12:.1f}l5 6-5 6-5-6z"/>'
-            f'<text class="bad" x="{x + dx:.1f}" y="{y - 2:.1f}" '
-            f'text-anchor="{anchor}" font-size="12">'
-            f"{markup(mark.text[:110])}</text>"
-        )
+        body.append(f'<path class="bad" d="M{x:.1f} {y - 12:.1f}l5 6-5 6-5-6z"/>')
+        for text in textwrap.wrap(mark.text, int((width - 24) / CHARACTER)):
+            y += 14
+            body.append(
+                f'<text class="bad" x="12" y="{y:.1f}" font-size="12">'
+                f"{markup(text)}</text>"
+            )
     return y + 10
 
 
@@ -227,9 +230,13 @@ def _svg_legend(body: list[str], lines: list[Timeline], y: float, width: int) ->
 # As a page, as PNG
 
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title><style>
  :root{{color-scheme:light dark}}
- body{{font-family:system-ui,sans-serif;margin:2rem;max-width:64rem}}
+ body{{font-family:system-ui,sans-serif;margin:1rem;max-width:64rem;
+  overflow-wrap:anywhere}}
+ div{{overflow-x:auto}}
  table{{border-collapse:collapse;margin:1rem 0}}
  td,th{{padding:.2rem .8rem;text-align:left;border-bottom:1px solid #8884}}
  td.n{{text-align:right;font-variant-numeric:tabular-nums}}
@@ -264,10 +271,10 @@ def page(lines: list[Timeline]) -> str:
             for mark in line.marks
         )
         tables.append(
-            f"<h2>{markup(line.name)}</h2>{notes}<table><tr><th></th><th>of</th>"
+            f"<h2>{markup(line.name)}</h2>{notes}<div><table><tr><th></th><th>of</th>"
             "<th>began after</th><th>took</th><th></th></tr>"
             + "\n".join(rows)
-            + "</table>"
+            + "</table></div>"
         )
     return PAGE.format(
         title=markup(title), picture=svg(lines), tables="\n".join(tables)

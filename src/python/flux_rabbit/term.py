@@ -170,8 +170,7 @@ def svg(lines: list[Line], width: int, title: str) -> str:
         f'<rect width="{full_w:.0f}" height="{full_h:.0f}" rx="8" fill="#0d1117"/>',
         f'<text x="{full_w / 2:.0f}" y="20" fill="#8b949e" font-size="12" '
         f'text-anchor="middle" font-family="sans-serif">{markup(title)}</text>',
-        '<g font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" '
-        'font-size="14" xml:space="preserve">',
+        '<g font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="14">',
     ]
     for row, line in enumerate(lines):
         column = 0
@@ -186,7 +185,8 @@ def svg(lines: list[Line], width: int, title: str) -> str:
                 )
             if text.strip():
                 out.append(
-                    f'<text x="{x:.1f}" y="{top + 13.5:.1f}" '
+                    # Browsers look for xml:space in <text> itself, and not above.
+                    f'<text x="{x:.1f}" y="{top + 13.5:.1f}" xml:space="preserve" '
                     f'textLength="{len(text) * CELL_W:.1f}" '
                     f'fill="{STYLES[style][1]}">{markup(text)}</text>'
                 )
