@@ -66,8 +66,12 @@ test_expect_success 'a job that is there has its records' '
 	dws_ctl release DataOut && outlived &&
 	wrote dataout_timing teardown_timing workflow datamovements
 '
-test_expect_success 'one that was purged has none' '
+test_expect_success 'one that was purged has none, and is shown while its data is there' '
 	leaves && purge $jobid &&
+	flux rabbit show $jobid >shown &&
+	grep "Flux has purged it; its storage is in DataOut" shown &&
+	grep "workflow  *$(dws_workflow $jobid)" shown &&
+	flux rabbit show --json $jobid >shown && jq -e ".workflow.desired == \"DataOut\"" shown &&
 	dws_ctl release DataOut && outlived && no_directory &&
 	listed "length == 0"
 '

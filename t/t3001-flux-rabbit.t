@@ -269,10 +269,25 @@ test_expect_success 'watch: says what is over while the job runs, and in order' 
 	sed "s/ .*//" out >states &&
 	printf "%s\n" Proposal Setup DataIn PreRun >exp && test_cmp exp states &&
 	flux rabbit show $jobid >shown && grep "PreRun  *[0-9.]*m\?s .*█" shown &&
+	grep "paths  *DW_JOB_[A-Za-z_]*=/" shown &&
 	touch go && wait $watch &&
 	sed "s/ .*//" out >states &&
 	printf "%s\n" Proposal Setup DataIn PreRun the PostRun DataOut \
 		Teardown >exp && test_cmp exp states
+'
+test_expect_success 'show: how the tasks of a failed job have ended, and where' '
+	failed=$(dws_submit sh -c "exit 3") && dws_wait_event $failed clean &&
+	flux rabbit show $failed >out && sed -n 1p out >first &&
+	grep "failed with exit code 3 after" first && grep "nodes  *node\[0-1\]" out &&
+	killed=$(dws_submit sh -c "kill -9 \$\$") && dws_wait_event $killed clean &&
+	flux rabbit show $killed >out && sed -n 1p out >first &&
+	grep "failed with exit code 137 (signal 9)\|failed by signal 9" first
+'
+test_expect_success 'show: who has canceled a job, and that it has no nodes any more' '
+	flux queue stop && gone=$(dws_submit true) && dws_wait_event $gone priority &&
+	flux cancel $gone && dws_wait_event $gone clean && flux queue start &&
+	flux rabbit show $gone >out && grep "! raised by user $(id -un): cancel" out &&
+	grep "nodes  *none$" out
 '
 test_expect_success 'show: errors come first' '
 	dws_ctl fail Setup --severity Fatal --message "no space on rabbit0" &&
@@ -281,6 +296,7 @@ test_expect_success 'show: errors come first' '
 	dws_ctl fail Setup --clear &&
 	flux rabbit show $broken >out &&
 	sed -n 2p out >second &&
+	grep -o "no space on rabbit0" out >times && test $(wc -l <times) = 1 &&
 	grep "! dws-setup: .*no space on rabbit0" second &&
 	flux rabbit show --json $broken >json &&
 	says json "(.errors | length) >= 1 and .active == false" &&

@@ -21,13 +21,18 @@ other () {
 	other=$(flux submit "$@" sleep inf) &&
 	dws_wait_event $other start
 }
-# waits TEXT: show says that the job waits for that, also as JSON.
+# waits TEXT: show says that the job waits for that, also as JSON, as do jobs and top.
 waits () {
 	flux rabbit show --why $jobid >out &&
 	{ grep "waits for  *$1" out || { cat out && false; }; } &&
 	flux rabbit show --json $jobid >json &&
 	jq -r .waiting <json >waiting &&
-	grep "^$1" waiting
+	grep "^$1" waiting &&
+	flux rabbit jobs -no "{id.f58} {waiting}" >listed &&
+	{ grep "^$jobid $1" listed || { cat listed && false; }; } &&
+	flux rabbit top --json >top.json &&
+	jq -r ".jobs[] | select(.id == $(flux job id --to=dec $jobid)).waiting" \
+		<top.json >waiting && grep "^$1" waiting
 }
 # why TEXT: and that this would have to change
 why () {

@@ -355,6 +355,22 @@ def _ended(job: Object) -> Object:
     }
 
 
+# Of so many queued jobs it is said why they have no nodes yet: each costs two requests.
+MOST_REASONS = 200
+
+
+def note_reasons(
+    handle: rpc.Handle, jobs: list[Object], most: int = MOST_REASONS
+) -> None:
+    """Say of the first queued jobs what they wait for, as flux rabbit show does."""
+    queued = [job for job in jobs if state_of(job) == "queued"][:most]
+    if queued:
+        # Here, as other lists do without it.
+        from flux_rabbit import pending
+
+        pending.note_reasons(handle, queued)
+
+
 def _all_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
     """The active jobs, and, with --all, those that are over: the latest first."""
     known: set[int] = set()
@@ -370,12 +386,14 @@ def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Ob
     states = _states(args.states, set(JOB_STATES))
     user = _user_id(args.user)
     for page in _all_pages(handle, args):
-        yield [
+        jobs = [
             job
             for job in page
             if (not states or state_of(job).lower() in states)
             and (user is None or job["userid"] == user)
         ]
+        note_reasons(handle, jobs)
+        yield jobs
 
 
 def _run_jobs(args: argparse.Namespace) -> int:

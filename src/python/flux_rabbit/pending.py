@@ -231,27 +231,65 @@ class Pending:
     lines: list[str] = dataclasses.field(default_factory=list)
 
 
-def explain(handle: rpc.Handle, job: Object) -> Pending | None:
-    """Why `job` (of job-list), which waits for the scheduler, has no nodes yet; None if
-    it asks for something else than nodes.
+class Explainer:
+    """Says of jobs that wait for the scheduler why they have no nodes yet. Nodes and
+    rabbits are asked for once."""
 
-    Raises RpcError.
-    """
+    def __init__(self, handle: rpc.Handle) -> None:
+        self._handle = handle
+        self._rabbits = handle.rpc(names.TOPIC_STATUS, {"list": "rabbits"})
+        self._nodes = handle.rpc("resource.sched-status")
+        self._known: tuple[Object, list[Object]] | None = None
+
+    def _there(self) -> tuple[Object, list[Object]]:
+        if self._known is None:
+            self._known = (self._nodes.get(), self._rabbits.get()["rabbits"])
+        return self._known
+
+    def explain(self, job: Object, jobspec: Object) -> Pending | None:
+        """Why `job` (of job-list) has no nodes yet; None if it asks for something else
+        than nodes. Raises RpcError."""
+        need = need_of(jobspec.get("resources") or [])
+        if need is None:
+            return None
+        system = (jobspec.get("attributes") or {}).get("system") or {}
+        if held := _limits(system, job, self._handle):
+            return Pending(held)
+        status, rabbits = self._there()
+        allowed, limited = _allowed(status, system.get("constraints"))
+        where = places(need, status, allowed, rabbits)
+        return Pending(told(need, where, limited), reasons(need, where))
+
+
+def explain(handle: rpc.Handle, job: Object) -> Pending | None:
+    """The same of one job. Raises RpcError."""
     lookup = rpc.Lookup(handle)
     lookup.ask(job["id"], "jobspec", current=True)
-    rabbits = handle.rpc(names.TOPIC_STATUS, {"list": "rabbits"})
-    nodes = handle.rpc("resource.sched-status")
-    jobspec = json.loads(lookup.get(job["id"], "jobspec") or "{}")
-    need = need_of(jobspec.get("resources") or [])
-    if need is None:
-        return None
-    system = (jobspec.get("attributes") or {}).get("system") or {}
-    if held := _limits(system, job, handle):
-        return Pending(held)
-    status = nodes.get()
-    allowed, limited = _allowed(status, system.get("constraints"))
-    where = places(need, status, allowed, rabbits.get()["rabbits"])
-    return Pending(told(need, where, limited), reasons(need, where))
+    explainer = Explainer(handle)
+    return explainer.explain(job, json.loads(lookup.get(job["id"], "jobspec") or "{}"))
+
+
+def note_reasons(handle: rpc.Handle, jobs: list[Object]) -> None:
+    """Put into `waiting` of queued jobs, as dws.status lists them, why they have no
+    nodes yet. Jobs that leave the queue meanwhile keep what they have."""
+    if not jobs:
+        return
+    explainer = Explainer(handle)
+    lookup = rpc.Lookup(handle)
+    listed = []
+    for job in jobs:
+        lookup.ask(job["id"], "jobspec", current=True)
+        request = {"id": job["id"], "attrs": ["urgency"]}
+        listed.append(handle.rpc("job-list.list-id", request))
+    for job, pending in zip(jobs, listed, strict=True):
+        try:
+            known = pending.get()["job"]
+            jobspec = json.loads(lookup.get(job["id"], "jobspec") or "{}")
+            found = explainer.explain(known, jobspec)
+        except rpc.RpcError:
+            continue
+        if found:
+            job["waiting"], job["note"] = found.text, ""
 
 
 def _allowed(status: Object, constraint: Object | None) -> tuple[set[str], bool]:

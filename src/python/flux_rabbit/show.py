@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
+import os
 import sys
 from typing import Any
 
@@ -29,6 +31,7 @@ DATA_WAITS = {
 # Rabbits that --why tells of on the screen.
 MOST_PLACES = 20
 RECORDS = ("jobspec", names.KEY_WORKFLOW, names.KEY_MOVEMENTS)
+RESULTS = {1: "completed", 2: "failed", 4: "canceled", 8: "timed out"}
 
 
 def configure(
@@ -57,6 +60,24 @@ def _directives(jobspec: Object) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
+def _given(eventlog: str) -> Object:
+    """The variables that the job was given when it started, {} before."""
+    found = timeline.Events(eventlog).all(names.ENVIRONMENT)
+    return dict(found[-1]["context"].get("variables") or {}) if found else {}
+
+
+def _ended_by(status: int | None) -> str:
+    """How its tasks have ended, by what wait(2) says; "" if they were successful."""
+    if not status:
+        return ""
+    if os.WIFSIGNALED(status):
+        return f" by signal {os.WTERMSIG(status)}"
+    code = os.waitstatus_to_exitcode(status)
+    if code > 128:
+        return f" with exit code {code} (signal {code - 128})"
+    return f" with exit code {code}"
+
+
 def _failed_copies(movements: list[Object]) -> list[str]:
     result = []
     for movement in movements:
@@ -77,10 +98,11 @@ class Report:
     def __init__(self, handle: rpc.Handle, number: int) -> None:
         """Ask for it. Raises RpcError or FileNotFoundError without the job."""
         lookup = rpc.Lookup(handle)
-        lookup.ask(number, *RECORDS)
+        lookup.ask(number, "eventlog", *RECORDS)
         self.line: Timeline = timeline.fetch(handle, [number])[0]
         records = {key: lookup.get(number, key) for key in RECORDS}
         read = {key: json.loads(text) for key, text in records.items() if text}
+        self.given = _given(lookup.get(number, "eventlog") or "")
         self.job = rpc.job_list(handle, number)
         # Also one that is over: its data may still be on the way.
         self.active = rpc.active_job(handle, number)
@@ -117,10 +139,9 @@ class Report:
     def where(self) -> str:
         """One clause on where the job is."""
         if not self.line.active:
-            word = str(self.job.get("result", "")).lower()
-            words = {"1": "completed", "2": "failed", "4": "canceled", "8": "timed out"}
             took = duration(self.line.end - self.line.begin)
-            text = f"{words.get(word, word or 'ended')} after {took}"
+            how = RESULTS.get(self.job.get("result", 0), "ended")
+            text = f"{how}{_ended_by(self.job.get('waitstatus'))} after {took}"
             if self.active and self.active.get("workflow"):
                 text += f"; its storage is in {state_of(self.active)}"
             return text
@@ -165,7 +186,8 @@ class Report:
 
     def variables(self) -> dict[str, str]:
         """What the job was given to find its file systems."""
-        env = (self.workflow.get("status") or {}).get("env") or {}
+        # The record of an active job can be older than what it was given.
+        env = {**((self.workflow.get("status") or {}).get("env") or {}), **self.given}
         return {
             name: str(value)
             for name, value in sorted(env.items())
@@ -193,7 +215,7 @@ class Report:
             for key in ("lagging", "failed"):
                 if self.active.get(key):
                     lines.append(_row(f"{key} nodes", self.active[key]))
-        lines.append(_row("nodes", self.job.get("nodelist") or "none yet"))
+        lines.append(_row("nodes", self.job.get("nodelist") or self._none()))
         lines.append(_row("rabbits", self._space()))
         for index, text in enumerate(self.directives):
             lines.append(_row("directives" if index == 0 else "", text))
@@ -201,14 +223,18 @@ class Report:
             lines.append(_row("paths" if index == 0 else "", f"{name}={value}"))
         lines.append(_row("workflow", self._workflow()))
         lines.append([])
-        return lines + picture.text(self.line, width)
+        # The exceptions are above.
+        return lines + picture.text(dataclasses.replace(self.line, marks=[]), width)
+
+    def _none(self) -> str:
+        return "none yet" if self.line.active else "none"
 
     def _space(self) -> str:
         space = (self.active or {}).get("space") or {}
         if 0 < len(space) <= 8:
             return ", ".join(f"{name} ({Size(n)})" for name, n in sorted(space.items()))
         total = f" ({Size(sum(space.values()))})" if space else ""
-        return (self.rabbits or "none yet") + total
+        return (self.rabbits or self._none()) + total
 
     def _workflow(self) -> str:
         current = (self.active or {}).get("workflow")
@@ -232,10 +258,38 @@ def _row(label: str, text: str) -> Line:
     return [(f"  {label:14}", "dim"), (text, "")]
 
 
+def _purged(number: int, active: Object) -> list[Line]:
+    """What is left of a job that Flux has purged: its storage, which the module knows.
+    Its data may still be copied out (rabbit.stage_out_retry)."""
+    state = state_of(active)
+    user = cli.user_name(active["userid"])
+    text = f"is over, and Flux has purged it; its storage is in {state}"
+    age_s = age_of(active)
+    age = "" if age_s is None else f" (for {duration(age_s)})"
+    workflow = active.get("workflow") or {}
+    return [
+        [(rpc.f58(number), "bold"), (f" ({user}) ", "dim"), (text, "")],
+        _row("waits for", waits_for(active) + age),
+        _row("rabbits", str(active.get("rabbits") or "none")),
+        _row("workflow", str(workflow.get("name") or "none")),
+    ]
+
+
 def run(args: argparse.Namespace) -> int:
     """Run the command."""
     number = cli.jobids([args.jobid])[0]
-    report = Report(rpc.Handle(), number)
+    handle = rpc.Handle()
+    try:
+        report = Report(handle, number)
+    except FileNotFoundError:
+        active = rpc.active_job(handle, number)
+        if active is None:
+            raise
+        if args.json:
+            cli.print_json({"id": number, "f58": rpc.f58(number), **active})
+        else:
+            term.show(_purged(number, active), cli.colour(args))
+        return 0
     if not report.directives and not report.workflow and report.active is None:
         raise cli.Failure(f"{rpc.f58(number)} is not a rabbit job: it has no #DW")
     if args.json:

@@ -319,9 +319,13 @@ def build(
 
 def raised_by(exception: Object, owner: str) -> int | None:
     """The user who has raised an exception with a type and a text of his own choice;
-    None of one by Flux or flux-dws, which run as the owner of the instance."""
+    None of one by Flux or flux-dws, which run as the owner of the instance, unless it
+    is of a type that only people raise."""
     userid = exception["context"].get("userid")
-    if not owner or userid is None or str(userid) == owner:
+    if not owner or userid is None:
+        return None
+    # Flux itself cancels no jobs.
+    if str(userid) == owner and exception["context"].get("type") != "cancel":
         return None
     return int(userid)
 

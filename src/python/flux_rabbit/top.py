@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flux_rabbit import cli, rpc, status, term
-from flux_rabbit.listing import age_of, state_of, waits_for
+from flux_rabbit.listing import age_of, note_reasons, state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import STATES
 from flux_rabbit.units import Size, duration
@@ -382,6 +382,10 @@ def _foot(model: Model, width: int) -> Line:
 # The terminal
 
 
+# Of so many queued jobs a screen says why they have no nodes yet.
+MOST_REASONS = 30
+
+
 def look(
     handle: rpc.Handle, model: Model, early: Callable[[], None] | None = None
 ) -> None:
@@ -397,6 +401,7 @@ def look(
             model.now, model.status, model.rabbits = time.time(), state, rabbits
             early()
         jobs = [job for page in rpc.job_pages(handle) for job in page]
+        note_reasons(handle, jobs, MOST_REASONS)
         model.update(time.time(), state, rabbits, jobs)
     except rpc.RpcError as exc:
         model.error = f"the dws module does not answer: {exc.strerror}"
