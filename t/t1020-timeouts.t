@@ -5,6 +5,10 @@
 
 test_description='Timeouts of states, failure tolerance, epilog timeout'
 . "$(dirname "$0")/sharness.sh"
+# Root runs prolog and epilog, and is a guest where the site does not say otherwise.
+dws_config () {
+	dws_guests
+}
 test_under_flux 4
 
 drained () {
@@ -194,6 +198,46 @@ test_expect_success 'it ends one that stands still' '
 	dws_wait_event $jobid clean &&
 	dws_ctl latency copy 0 &&
 	dws_clean
+'
+EPILOG=$DWS_SRCDIR/etc/epilog.d/start_nnf_clientmount.sh
+# as_root SCRIPT JOBID: root without the rights of the owner
+as_root () {
+	GUEST=0 FLUX_JOB_ID=$2 PATH=$PWD/bin:$PATH as_guest "$1" 2>err
+}
+# submit_as_guest OPTION...: not as root, whose own jobs root can read. The task is
+# simulated.
+submit_as_guest () {
+	flux submit --dry-run -N1 -S exec.test.run_duration=1000s "$@" true >guest.json &&
+	flux python "$DWS_SRCDIR/t/scripts/submit_as.py" 4242 <guest.json
+}
+test_expect_success 'root that cannot read jobs does not touch plain ones' '
+	jobid=$(submit_as_guest) &&
+	dws_wait_event $jobid start &&
+	as_root "$PROLOG" $jobid &&
+	as_root "$EPILOG" $jobid &&
+	test_must_be_empty err &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean
+'
+test_expect_success 'and says what it needs for others' '
+	jobid=$(submit_as_guest -S dw="$DWS_DIRECTIVE") &&
+	dws_wait_event $jobid start &&
+	test_must_fail as_root "$PROLOG" $jobid &&
+	grep "could not read the jobspec of $jobid; root needs access.allow-root-owner" err &&
+	test_must_fail as_root "$EPILOG" $jobid &&
+	grep "which daemons $jobid requires; root needs access.allow-root-owner" err &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	dws_clean
+'
+root_asks () {
+	GUEST=0 as_guest rpc dws.status "{\"jobid\": 5}"
+}
+test_expect_success 'other users are not told which jobs are there' '
+	test_must_fail as_guest rpc dws.status "{\"jobid\": 5}" 2>err &&
+	grep "Operation not permitted" err &&
+	test_must_fail root_asks 2>err &&
+	grep "No such file" err
 '
 test_expect_success 'and any other state' '
 	dws_ctl hold Setup &&
