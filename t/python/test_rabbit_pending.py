@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -152,3 +153,91 @@ def test_the_screen_has_not_each_of_many_rabbits() -> None:
     assert lines[0].startswith("rabbit347: 1 of 1 nodes and 200GiB free, fits 1")
     assert lines[20:] == ["and 676 more (--json)"]
     assert show.shortened(["a"]) == ["a"]
+
+
+class Answer:
+    def __init__(self, value: Any) -> None:
+        self._value = value
+
+    def get(self) -> Any:
+        return self._value
+
+
+class Flux:
+    """Answers what an Explainer asks, and counts that."""
+
+    def __init__(self, stopped: bool = False) -> None:
+        self.asked: list[str] = []
+        self._stopped = stopped
+
+    def rpc(self, topic: str, payload: Any = None) -> Answer:
+        self.asked.append(topic)
+        return {
+            "dws.status": Answer({"rabbits": RABBITS}),
+            "resource.sched-status": Answer(
+                {"all": ALL, "allocated": None, "down": None}
+            ),
+            "job-list.list-id": Answer({"job": {"urgency": 16}}),
+        }[topic]
+
+    def call(self, topic: str, payload: Any) -> Any:
+        self.asked.append(topic)
+        return {"start": not self._stopped, "stop_reason": "service"}
+
+
+class Lookup:
+    """Of job N is known that it asks for N nodes."""
+
+    def __init__(self, handle: Flux) -> None:
+        pass
+
+    def ask(self, number: int, *keys: str, current: bool = False) -> None:
+        pass
+
+    def get(self, number: int, key: str) -> str:
+        return json.dumps({"resources": resources(number % 100)})
+
+
+def queued(*numbers: int) -> list[dict[str, Any]]:
+    return [{"id": number, "waiting": "", "note": "x"} for number in numbers]
+
+
+@pytest.fixture
+def lookups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending.rpc, "Lookup", Lookup)
+
+
+@pytest.mark.usefixtures("lookups")
+def test_jobs_that_ask_for_the_same_are_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = []
+    places = pending.places
+    monkeypatch.setattr(
+        pending, "places", lambda *args: looks.append(1) or places(*args)
+    )
+    flux = Flux()
+    jobs = queued(9, 109, 209, 8)
+    pending.Reasons(flux, most=10).note(jobs)
+    assert all("nodes to come up: it needs" in job["waiting"] for job in jobs)
+    assert len(looks) == 2
+    assert flux.asked.count("job-manager.queue-status") == 1
+    assert flux.asked.count("dws.status") == 1
+
+
+@pytest.mark.usefixtures("lookups")
+def test_so_many_are_told_in_all_pages_together() -> None:
+    reasons = pending.Reasons(Flux(stopped=True), most=3)
+    first, second = queued(1, 2), queued(3, 4)
+    reasons.note(first)
+    reasons.note(second)
+    told = "its queue, which is stopped (service)"
+    assert [job["waiting"] for job in first + second] == [told, told, told, ""]
+
+
+@pytest.mark.usefixtures("lookups")
+def test_none_is_told_when_the_time_is_over() -> None:
+    flux = Flux()
+    jobs = queued(1)
+    pending.Reasons(flux, most=3, most_s=-1.0).note(jobs)
+    assert jobs == queued(1) and not flux.asked

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flux_k8s import dws
 
@@ -19,6 +19,9 @@ from flux_rabbit import cli, rpc, table, term
 from flux_rabbit.term import STYLES
 from flux_rabbit.timeline import STATES
 from flux_rabbit.units import Seconds, Size, percent
+
+if TYPE_CHECKING:
+    from flux_rabbit import pending
 
 Object = dict[str, Any]
 
@@ -359,16 +362,23 @@ def _ended(job: Object) -> Object:
 MOST_REASONS = 200
 
 
-def note_reasons(
-    handle: rpc.Handle, jobs: list[Object], most: int = MOST_REASONS
-) -> None:
-    """Say of the first queued jobs what they wait for, as flux rabbit show does."""
-    queued = [job for job in jobs if state_of(job) == "queued"][:most]
-    if queued:
-        # Here, as other lists do without it.
-        from flux_rabbit import pending
+def reasons_for(handle: rpc.Handle, most: int) -> Callable[[list[Object]], None]:
+    """A function that says of the first queued ones among jobs what they wait for, as
+    flux rabbit show does: of so many in all its calls together."""
+    reasons: pending.Reasons | None = None
 
-        pending.note_reasons(handle, queued)
+    def note(jobs: list[Object]) -> None:
+        nonlocal reasons
+        queued = [job for job in jobs if state_of(job) == "queued"]
+        if queued and reasons is None:
+            # Here, as other lists do without it.
+            from flux_rabbit import pending
+
+            reasons = pending.Reasons(handle, most)
+        if queued and reasons is not None:
+            reasons.note(queued)
+
+    return note
 
 
 def _all_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
@@ -385,6 +395,7 @@ def _all_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Ob
 def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Object]]:
     states = _states(args.states, set(JOB_STATES))
     user = _user_id(args.user)
+    note_reasons = reasons_for(handle, MOST_REASONS)
     for page in _all_pages(handle, args):
         jobs = [
             job
@@ -392,7 +403,7 @@ def _job_pages(handle: rpc.Handle, args: argparse.Namespace) -> Iterator[list[Ob
             if (not states or state_of(job).lower() in states)
             and (user is None or job["userid"] == user)
         ]
-        note_reasons(handle, jobs)
+        note_reasons(jobs)
         yield jobs
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -211,18 +212,6 @@ def reasons(need: Need, where: list[Place]) -> list[str]:
     return lines
 
 
-def _limits(system: Object, job: Object, handle: rpc.Handle) -> str:
-    """What keeps the job from the scheduler, whatever is free; "" if nothing."""
-    if job.get("urgency") == 0:
-        return "its release: it is held, with urgency 0"
-    queue = str(system.get("queue") or "")
-    status = handle.call("job-manager.queue-status", {"name": queue} if queue else {})
-    if not status.get("start", True):
-        why = f" ({status['stop_reason']})" if status.get("stop_reason") else ""
-        return f"its queue, which is stopped{why}"
-    return ""
-
-
 @dataclasses.dataclass
 class Pending:
     """Why a job has no nodes yet: in a clause, and by rabbit."""
@@ -232,19 +221,17 @@ class Pending:
 
 
 class Explainer:
-    """Says of jobs that wait for the scheduler why they have no nodes yet. Nodes and
-    rabbits are asked for once."""
+    """Says of jobs that wait for the scheduler why they have no nodes yet. Nodes,
+    rabbits and queues are asked for once, and jobs that ask for the same are looked at
+    once: on a large machine that takes some 50 ms."""
 
     def __init__(self, handle: rpc.Handle) -> None:
         self._handle = handle
         self._rabbits = handle.rpc(names.TOPIC_STATUS, {"list": "rabbits"})
         self._nodes = handle.rpc("resource.sched-status")
-        self._known: tuple[Object, list[Object]] | None = None
-
-    def _there(self) -> tuple[Object, list[Object]]:
-        if self._known is None:
-            self._known = (self._nodes.get(), self._rabbits.get()["rabbits"])
-        return self._known
+        self._there: tuple[Object, list[Object]] | None = None
+        self._queues: dict[str, str] = {}
+        self._known: dict[tuple[Need, str], Pending] = {}
 
     def explain(self, job: Object, jobspec: Object) -> Pending | None:
         """Why `job` (of job-list) has no nodes yet; None if it asks for something else
@@ -253,10 +240,31 @@ class Explainer:
         if need is None:
             return None
         system = (jobspec.get("attributes") or {}).get("system") or {}
-        if held := _limits(system, job, self._handle):
-            return Pending(held)
-        status, rabbits = self._there()
-        allowed, limited = _allowed(status, system.get("constraints"))
+        if job.get("urgency") == 0:
+            return Pending("its release: it is held, with urgency 0")
+        if stopped := self._queue(str(system.get("queue") or "")):
+            return Pending(stopped)
+        constraint = system.get("constraints")
+        key = (need, json.dumps(constraint, sort_keys=True))
+        if key not in self._known:
+            self._known[key] = self._look(need, constraint)
+        return self._known[key]
+
+    def _queue(self, queue: str) -> str:
+        """That the queue is stopped, or ""."""
+        if queue not in self._queues:
+            payload = {"name": queue} if queue else {}
+            status = self._handle.call("job-manager.queue-status", payload)
+            why = f" ({status['stop_reason']})" if status.get("stop_reason") else ""
+            stopped = not status.get("start", True)
+            self._queues[queue] = f"its queue, which is stopped{why}" * stopped
+        return self._queues[queue]
+
+    def _look(self, need: Need, constraint: Object | None) -> Pending:
+        if self._there is None:
+            self._there = (self._nodes.get(), self._rabbits.get()["rabbits"])
+        status, rabbits = self._there
+        allowed, limited = _allowed(status, constraint)
         where = places(need, status, allowed, rabbits)
         return Pending(told(need, where, limited), reasons(need, where))
 
@@ -269,27 +277,41 @@ def explain(handle: rpc.Handle, job: Object) -> Pending | None:
     return explainer.explain(job, json.loads(lookup.get(job["id"], "jobspec") or "{}"))
 
 
-def note_reasons(handle: rpc.Handle, jobs: list[Object]) -> None:
-    """Put into `waiting` of queued jobs, as dws.status lists them, why they have no
-    nodes yet. Jobs that leave the queue meanwhile keep what they have."""
-    if not jobs:
-        return
-    explainer = Explainer(handle)
-    lookup = rpc.Lookup(handle)
-    listed = []
-    for job in jobs:
-        lookup.ask(job["id"], "jobspec", current=True)
-        request = {"id": job["id"], "attrs": ["urgency"]}
-        listed.append(handle.rpc("job-list.list-id", request))
-    for job, pending in zip(jobs, listed, strict=True):
-        try:
-            known = pending.get()["job"]
-            jobspec = json.loads(lookup.get(job["id"], "jobspec") or "{}")
-            found = explainer.explain(known, jobspec)
-        except rpc.RpcError:
-            continue
-        if found:
-            job["waiting"], job["note"] = found.text, ""
+class Reasons:
+    """Puts into `waiting` of queued jobs, as dws.status lists them, why they have no
+    nodes yet: of the first `most` jobs, and for as long as `most_s` (s) lasts. Other
+    jobs, and those that leave the queue meanwhile, keep what they have."""
+
+    def __init__(self, handle: rpc.Handle, most: int, most_s: float = 1.0) -> None:
+        self._handle = handle
+        self._most = most
+        self._until = time.monotonic() + most_s
+        self._explainer: Explainer | None = None
+
+    def note(self, queued: list[Object]) -> None:
+        jobs = queued[: self._most]
+        if not jobs or time.monotonic() > self._until:
+            return
+        self._most -= len(jobs)
+        if self._explainer is None:
+            self._explainer = Explainer(self._handle)
+        lookup = rpc.Lookup(self._handle)
+        listed = []
+        for job in jobs:
+            lookup.ask(job["id"], "jobspec", current=True)
+            request = {"id": job["id"], "attrs": ["urgency"]}
+            listed.append(self._handle.rpc("job-list.list-id", request))
+        for job, pending in zip(jobs, listed, strict=True):
+            if time.monotonic() > self._until:
+                break
+            try:
+                known = pending.get()["job"]
+                jobspec = json.loads(lookup.get(job["id"], "jobspec") or "{}")
+                found = self._explainer.explain(known, jobspec)
+            except rpc.RpcError:
+                continue
+            if found:
+                job["waiting"], job["note"] = found.text, ""
 
 
 def _allowed(status: Object, constraint: Object | None) -> tuple[set[str], bool]:

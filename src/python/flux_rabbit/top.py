@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from flux_rabbit import cli, rpc, status, term
-from flux_rabbit.listing import age_of, note_reasons, state_of, waits_for
+from flux_rabbit.listing import age_of, reasons_for, state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import STATES
 from flux_rabbit.units import Size, duration
@@ -401,7 +401,7 @@ def look(
             model.now, model.status, model.rabbits = time.time(), state, rabbits
             early()
         jobs = [job for page in rpc.job_pages(handle) for job in page]
-        note_reasons(handle, jobs, MOST_REASONS)
+        reasons_for(handle, MOST_REASONS)(jobs)
         model.update(time.time(), state, rabbits, jobs)
     except rpc.RpcError as exc:
         model.error = f"the dws module does not answer: {exc.strerror}"
