@@ -12,7 +12,7 @@ import types
 from typing import Any
 
 import pytest
-from flux_rabbit import foresee, request
+from flux_rabbit import feasible, foresee, request
 
 XFS = "#DW jobdw type=xfs capacity=10GiB name=scratch"
 GFS2 = "#DW jobdw type=gfs2 capacity=1500MiB name=the-shared"
@@ -67,6 +67,7 @@ def asked(
 def no_instance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request, "configured", lambda key: None)
     monkeypatch.setattr(foresee, "ask_rabbits", lambda: None)
+    monkeypatch.setattr(feasible, "check", lambda *args: None)
 
 
 @pytest.mark.parametrize(
