@@ -169,6 +169,8 @@ def test_persistent_storage_of_others_and_in_use(
         obj = job.saying("Error", f"DW Directive 0: {text}")
         debug = f"user error: existing {theirs}"
         assert words(job.entry(0, obj)) == ("Error", text, debug)
+        # Or it makes the storage anew as soon as that is destroyed.
+        job.delete()
     user = jobs.ready(USE.format(name))
     user.to("Setup")
     other = jobs.ready(DESTROY.format(name), **OTHER)
