@@ -61,6 +61,7 @@ test_expect_success 'or as they would be for who asks' '
 	grep "destination=/lus/one/$(id -u)x/JOBID/QUEUE\$" out
 '
 test_expect_success 'by --dw-check, too' '
+	echo "[queues.batch]" >>"$DWS_TMP/conf.d/test.toml" && flux config reload &&
 	dws_start_sim && dws_load && dws_start_agent && dws_wait_status ".agent.synced" &&
 	flux submit -N1 --dw=mine -S queue=batch --dw-check true >out &&
 	grep "destination=/lus/one/$(id -u)x/jobid/batch\$" out

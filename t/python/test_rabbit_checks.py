@@ -162,5 +162,4 @@ def test_root_may_read_jobs():
 
 
 def test_root_runs_nothing_without_an_imp():
-    with pytest.raises(checks.Skip, match="no exec.imp"):
-        checks._root(checks.Site(handle=None, config={}))
+    assert "no exec.imp" in checks._root(checks.Site(handle=None, config={}))

@@ -250,7 +250,8 @@ static int validate (struct jobtap *ctx, const flux_msg_t *msg,
     if (!(args = flux_plugin_arg_create ())
         || flux_plugin_arg_pack (args,
                                  FLUX_PLUGIN_ARG_IN,
-                                 "{s:I s:O}",
+                                 "{s:I s:I s:O}",
+                                 "id", (json_int_t)0,   // presets may ask for it
                                  "userid", (json_int_t)userid,
                                  "jobspec",
                                  json_object_get (payload, "jobspec")) < 0)
