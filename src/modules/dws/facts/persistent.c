@@ -294,7 +294,8 @@ int persistent_permitted (const struct dws_ctx *ctx,
         return 0;
     if ((facts->commands & DWS_COMMAND_CREATE_PERSISTENT))
         return dws_error (error, EPERM, "only the instance owner can create "
-                          "persistent file systems");
+                          "persistent file systems "
+                          "(rabbit.restrict_persistent_creation)");
     return 0;
 }
 

@@ -79,6 +79,10 @@ static void test_faults (void **state)
           "data movement failed", "storage", "submit again" },
         { DWS_STATE_TEARDOWN, "User error: persistent storage cannot be deleted"
           " while in use", "user", "wait for the jobs" },
+        { DWS_STATE_PROPOSAL, "User error: User ID does not match existing"
+          " persistent storage", "user", "ask the administrators to open it" },
+        { DWS_STATE_TEARDOWN, "User error: user ID does not match existing"
+          " persistent storage", "user", "only a job of the user who made it" },
         { DWS_STATE_PROPOSAL, "User error: Persistent storage instance 'a' is"
           " deleting", "user", "create it anew" },
         { DWS_STATE_PROPOSAL, "Internal error: no valid container profile"
