@@ -203,6 +203,7 @@ static int job_parse_dw (struct jobtap_job *job, json_t *dw,
     dws_error_t error;
     int rc = -1;
 
+    job->commands = 0;
     if (!(dirs = dws_directives_parse (dw, NULL, NULL, NULL))) {
         dirs = parse_presets (job->ctx, dw, args, user, &error);
         if (!dirs && !user) {
