@@ -51,6 +51,18 @@ def children(pid: int) -> dict[int, str]:
     return found
 
 
+def of_children(pid: int) -> Counter[str]:
+    """By process name."""
+    cpu: Counter[str] = Counter()
+    for child in children(pid):
+        try:
+            name, _parent, seconds = _stat(pathlib.Path(f"/proc/{child}/stat"))
+        except OSError:
+            continue  # it has just ended
+        cpu[name] += seconds
+    return cpu
+
+
 def resident_bytes(pid: int) -> int:
     """What the process has in memory."""
     pages = pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]

@@ -146,6 +146,8 @@ class Storm:
         for pid, line in cputime.children(self.broker).items():
             if "sched-rabbit" in line:
                 cpu["sched-rabbit"] = cputime.of_process(pid)
+            elif "python-module.py" in line:  # solo's Python modules are its forks
+                cpu.update(cputime.of_children(pid))
         cpu["submitter"] = time.process_time()
         return cpu
 
