@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The same seed draws the same, whatever happens meanwhile."""
 
+import itertools
 import pathlib
 import sys
 
@@ -9,6 +10,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts" / "lib"))
 
 from soak.draws import Draws  # noqa: E402 # it is a program, not a package
+from soak.features import PARAMETERS, kinds  # noqa: E402
 from soak.jobs import DESTROY, GIB, KINDS, LENT_S, Job, verdict  # noqa: E402
 from soak.rules import TOTAL_GIB, Rules  # noqa: E402
 
@@ -145,3 +147,19 @@ def test_a_file_system_that_goes_too_early_is_seen():
     cluster, checked = rules(Job(1, KINDS[0], GIB, makes="lent1"), completed=False)
     lend(checked, cluster)
     assert checked.check(101) == []
+
+
+def test_every_two_features_meet():
+    met = {
+        frozenset(pair)
+        for kind in kinds()
+        for pair in itertools.combinations(kind.features, 2)
+    }
+    for one, other in itertools.combinations(PARAMETERS, 2):
+        for a, b in itertools.product(PARAMETERS[one], PARAMETERS[other]):
+            assert frozenset([f"{one}: {a}", f"{other}: {b}"]) in met
+
+
+def test_a_round_has_each_row_of_the_covering_array():
+    drawn = [kind for kind, _, _ in jobs(Draws(7), 2 * len(kinds()))]
+    assert {kind.name for kind in kinds()} <= set(drawn)

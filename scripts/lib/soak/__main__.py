@@ -19,7 +19,7 @@ import flux.job
 from elsewhere import make_profile
 from flux_k8s.kube import Kube
 
-from soak import rules
+from soak import features, rules
 from soak.draws import Draws
 from soak.faults import Faults
 from soak.jobs import CREATE, DESTROY, GIB, Job, Kind, verdict
@@ -57,6 +57,8 @@ class Run:
             self._restarted,
         )
         self._counts: Counter[str] = Counter()
+        # a disturbance, and a feature of a job that was active then
+        self._met: set[tuple[str, str]] = set()
         self._wrong: list[str] = []
         self._others: dict[str, Any] = {}
         self._rules = rules.Rules(self._kube, self._jobs, self._completed)
@@ -210,7 +212,9 @@ class Run:
             if cancel:
                 self.cancel()
             if name:
+                there = self._active()
                 detail = self._faults.kinds[name]()
+                self._met |= {(name, f) for j in there for f in j.kind.features}
                 self._counts[name] += 1
                 self.say(f"{name} {detail}")
             self._unblock()
@@ -305,6 +309,8 @@ class Run:
         kinds = Counter(job.kind.name for job in self._jobs.values()) + self._refused
         print("\njobs: " + ", ".join(f"{n} {name}" for name, n in kinds.items()))
         print("faults: " + ", ".join(f"{n} {name}" for name, n in self._counts.items()))
+        pairs = len(self._wanted()) * sum(map(len, features.PARAMETERS.values()))
+        print(f"met: {len(self._met)} of {pairs} pairs of a disturbance and a feature")
         print(f"limit: at most {self._rules.most / GIB:g} of {rules.TOTAL_GIB} GiB")
         for text in self._wrong:
             print(f"\nwrong: {text}")

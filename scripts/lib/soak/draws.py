@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
+from soak import features
 from soak.jobs import KINDS, LENT, Draft, Kind, draft
 
 
@@ -24,17 +25,29 @@ class Draws:
         self._jobs = 0
         self._lent = 0  # file systems that expire
         self._steps = 0
+        # Each round of these is shuffled anew.
+        self._covering = features.kinds()
         self.rng = random.Random()
 
     def job(self, kind: Kind | None = None) -> Draft:
         """The next job, of this kind or of any."""
         rng = random.Random(f"{self._seed} job {self._jobs}")
         self._jobs += 1
-        kind = kind or rng.choice(KINDS)
+        kind = kind or self._kind(rng)
         self._lent += kind.lends
         newest = max(self._lent, 1)
         number = rng.randint(max(newest - LENT, 0) + 1, newest)
         return draft(kind, rng, f"lent{newest if kind.lends else number}")
+
+    def _kind(self, rng: random.Random) -> Kind:
+        """Every other job is the next of the covering array."""
+        number, odd = divmod(self._jobs - 1, 2)
+        if odd:
+            return rng.choice(KINDS)
+        turn, place = divmod(number, len(self._covering))
+        order = list(self._covering)
+        random.Random(f"{self._seed} round {turn}").shuffle(order)
+        return order[place]
 
     def step(self, faults: Sequence[str]) -> tuple[bool, str]:
         """Begin the next step: whether to cancel a job, and a fault or ""."""

@@ -18,6 +18,16 @@ from soak.jobs import LENT_S, Job
 from soak.world import Lost, World
 
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
+# A finalizer of somebody else's.
+THEIRS = "example.org/soak"
+# Keys of [rabbit] that may change at any time, and to what.
+KEYS = {
+    "release_nodes": ['"teardown"', '"unmount"'],
+    "stage_out_retry": ['"0s"', '"2s"'],
+    "drain_compute_nodes": ["true", "false"],
+    "prolog_timeout": ['"10m"', '"30m"'],
+    "tc_timeout": ['"10s"', '"60s"'],
+}
 STATUSES = ["409", "429", "500", "503", "504"]
 
 
@@ -77,7 +87,15 @@ class Faults:
             "workflow error": self.fail_workflow,
             "workflow unlabelled": self.take_label,
             "workflow relabelled": self.change_label,
+            "another's finalizer": self.hold_workflow,
+            "Servers deleted": self.delete_servers,
+            "Computes deleted": self.delete_computes,
+            "Computes emptied": self.empty_computes,
             "job let go": self.let_job_go,
+            "node drained": self.drain_node,
+            "rabbit disabled": self.disable_rabbit,
+            "queue stopped": self.stop_queue,
+            "configuration changed": self.change_config,
             "state slow": self.slow_state,
             "rabbit down": self.rabbit_down,
             "link down": self.link_down,
@@ -99,6 +117,8 @@ class Faults:
         for node in world.nodes:
             world.ctl("link", node, "up")
             world.ctl("hang-mount", node, "off")
+        self.let_workflows_go()
+        world.attempt("flux", "queue", "start")
         self.enable_rabbits()
         if not world.agent.alive:
             raise Lost(f"the agent has ended by itself:\n{world.agent.tail()}")
@@ -340,6 +360,86 @@ class Faults:
     def change_label(self) -> str:
         return self._label("another")
 
+    def hold_workflow(self) -> str:
+        """It is not gone when it is deleted, for a while. Its job is to end as if
+        nothing had been done to it."""
+        jobs = self._active()
+        if not jobs:
+            return "none there"
+        job = self._rng.choice(jobs)
+        kube = Kube(str(self._world.kubeconfig), connections=1)
+        try:
+            there = kube.get("workflows", "default", job.workflow)["metadata"]
+            held = [*there.get("finalizers", []), THEIRS]
+            self._finalizers(kube, job.workflow, held)
+        except ApiError as exc:
+            return f"{job.workflow}: {exc.message}"
+        took = self._pause(0, 3)
+        self.let_workflows_go()
+        return f"{job.workflow} for {took:.1f} s"
+
+    def _finalizers(self, kube: Kube, name: str, wanted: list[str]) -> None:
+        patch = {"metadata": {"finalizers": wanted}}
+        kube.patch("workflows", "default", name, patch)
+
+    def let_workflows_go(self) -> None:
+        """Take back the finalizers of others."""
+        try:
+            kube = Kube(str(self._world.kubeconfig), connections=1)
+            for item in kube.list_all("workflows")[0]:
+                held = item["metadata"].get("finalizers", [])
+                if THEIRS in held:
+                    left = [name for name in held if name != THEIRS]
+                    self._finalizers(kube, item["metadata"]["name"], left)
+        except ApiError:
+            pass  # what is left is taken back in the end
+
+    def _part(self, what: str, plural: str) -> tuple[Kube, Job, str] | str:
+        """The object of that kind that a job's workflow has."""
+        job = self._victim(what)
+        if job is None:
+            return "none there"
+        kube = Kube(str(self._world.kubeconfig), connections=1)
+        try:
+            found = kube.list_all(plural)[0]
+        except ApiError as exc:
+            return f"{job.workflow}: {exc.message}"
+        for item in found:
+            owners = item["metadata"].get("ownerReferences", [])
+            if item["metadata"]["name"].startswith(job.workflow) or any(
+                owner["name"].startswith(job.workflow) for owner in owners
+            ):
+                return kube, job, str(item["metadata"]["name"])
+        return f"{job.workflow}: it has none"
+
+    def _delete_part(self, what: str, plural: str) -> str:
+        part = self._part(what, plural)
+        if isinstance(part, str):
+            return part
+        kube, job, name = part
+        try:
+            kube.delete(plural, "default", name)
+        except ApiError as exc:
+            return f"{job.workflow}: {exc.message}"
+        return job.workflow
+
+    def delete_servers(self) -> str:
+        return self._delete_part("its Servers was deleted", "servers")
+
+    def delete_computes(self) -> str:
+        return self._delete_part("its Computes was deleted", "computes")
+
+    def empty_computes(self) -> str:
+        part = self._part("its Computes was emptied", "computes")
+        if isinstance(part, str):
+            return part
+        kube, job, name = part
+        try:
+            kube.patch("computes", "default", name, {"data": []})
+        except ApiError as exc:
+            return f"{job.workflow}: {exc.message}"
+        return job.workflow
+
     def fail_workflow(self) -> str:
         job = self._victim("its workflow was made to fail")
         if job is None:
@@ -381,6 +481,34 @@ class Faults:
         high = self._rng.uniform(0, 1)
         self._world.ctl("latency", state, "0", f"{high:.2f}")
         return f"{state} up to {high:.2f} s"
+
+    # -- administration ---------------------------------------------------
+
+    def drain_node(self) -> str:
+        node = self._rng.choice(self._world.nodes)
+        self._world.attempt("flux", "resource", "drain", node, "soak")
+        took = self._pause(0, 3)
+        self._world.attempt("flux", "resource", "undrain", node)
+        return f"{node} for {took:.1f} s"
+
+    def disable_rabbit(self) -> str:
+        rabbit = self._rng.choice(self._world.rabbits)
+        self._world.attempt("flux", "rabbit", "disable", rabbit)
+        took = self._pause(0, 3)
+        self._world.attempt("flux", "rabbit", "enable", rabbit)
+        return f"{rabbit} for {took:.1f} s"
+
+    def stop_queue(self) -> str:
+        self._world.attempt("flux", "queue", "stop")
+        took = self._pause(0, 3)
+        self._world.attempt("flux", "queue", "start")
+        return f"for {took:.1f} s"
+
+    def change_config(self) -> str:
+        key, values = self._rng.choice(list(KEYS.items()))
+        value = self._rng.choice(values)
+        self._world.change_config({**self._world.changed, key: value})
+        return f"{key} = {value}"
 
     # -- hardware ---------------------------------------------------------
 

@@ -53,6 +53,10 @@ class Kind:
         gib: what it asks for besides.
         lends: it makes a file system that expires.
         borrows: it uses one, if that is there.
+        nodes: how many; 0: one or two.
+        exclusive: it has them alone.
+        system: more attributes.system of its jobspec.
+        features: what it asks for, as features.PARAMETERS has it.
     """
 
     name: str
@@ -65,6 +69,10 @@ class Kind:
     gib: int = 0
     lends: bool = False
     borrows: bool = False
+    nodes: int = 0
+    exclusive: bool = False
+    system: tuple[tuple[str, Any], ...] = ()
+    features: tuple[str, ...] = ()
 
 
 GIB = 1 << 30
@@ -209,10 +217,15 @@ def draft(kind: Kind, rng: random.Random, lent: str) -> Draft:
         lent: the name that LENT in the kind stands for.
     """
     paths = " ".join(f'"${name}"' for name in kind.variables).replace("LENT", lent)
-    nodes = rng.randint(1, 2)
+    nodes = kind.nodes or rng.randint(1, 2)
     spec = JobspecV1.from_command(
-        ["sh", "-c", f"set -- {paths}; {SCRIPT}"], num_tasks=nodes, num_nodes=nodes
+        ["sh", "-c", f"set -- {paths}; {SCRIPT}"],
+        num_tasks=nodes,
+        num_nodes=nodes,
+        exclusive=kind.exclusive,
     )
+    for key, value in kind.system:
+        spec.setattr(f"system.{key}", value)
     spec.setattr("system.dw", kind.dw.replace("LENT", lent))
     spec.setattr("system.job.name", kind.name)
     spec.cwd = "/"

@@ -12,6 +12,7 @@ from typing import Any
 from flux_k8s.errors import ApiError
 from flux_k8s.kube import Kube
 
+from soak import features
 from soak.jobs import GIB, LENT_S, Job
 
 # The most that jobs of one user may have at one time: fewer than want to run.
@@ -20,6 +21,7 @@ CONFIG = f"""
 [rabbit.limits.everybody]
 job = "100GiB"
 total = "{TOTAL_GIB}GiB"
+{features.presets()}
 """
 
 

@@ -105,6 +105,8 @@ class World:
         self._lib = prefix / "lib" / "flux"
         self._plugin = self._lib / "job-manager" / "plugins" / "dws-jobtap.so"
         self._site = workdir / "site.so"
+        self._rabbit = ""  # more lines of the configuration
+        self.changed: dict[str, str] = {}
         self._uri = ""
         self._broker_pid = 0
         self._brokers: brokers.Brokers | None = None
@@ -147,18 +149,29 @@ class World:
         if not self.engine.is_solo:
             brokers.prepare(self.engine, self.workdir, len(self.nodes))
         self._build_site()
+        self._rabbit = rabbit
+        self._write_rabbit()
+
+    def _write_rabbit(self) -> None:
         conf = self.workdir / "conf.d"
         site = ", ".join(f"{k} = {json.dumps(v)}" for k, v in SITE_OPTIONS.items())
+        lines = "\n".join(f"{key} = {value}" for key, value in self.changed.items())
         (conf / "soak.toml").write_text(
             "[rabbit]\n"
             f'mapping = "{self.workdir / "mapping.json"}"\n'
             f'kubeconfig = "{self.kubeconfig}"\n'
-            f"{rabbit}\n"
+            f"{lines}\n{self._rabbit}\n"
             f'[[job-manager.plugins]]\nload = "{self._site}"\n'
             f"conf = {{ {site} }}\n"
             f'[[job-manager.plugins]]\nload = "{self._plugin}"\n'
             f"conf = {{ epilog-timeout = {EPILOG_TIMEOUT_S} }}\n"
         )
+
+    def change_config(self, changed: dict[str, str]) -> None:
+        """Keys of [rabbit] and their values, in the place of those changed before."""
+        self.changed = changed
+        self._write_rabbit()
+        self.flux("config", "reload")
 
     def _build_site(self) -> None:
         include = f"-I{self.engine.prefix / 'lib' / 'flux-solo' / 'include'}"
