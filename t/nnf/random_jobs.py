@@ -5,25 +5,26 @@
 """random_jobs.py SEED RABBITS COUNT LARGEST_GIB KEEP
 
 Submits COUNT jobs, waits for their end, and says how each ended: a line with id,
-outcome, directive and number of nodes; and which nodes two of them had at once. With
-KEEP (a name, or "") one of them
-creates persistent storage, and the others leave room for it."""
+outcome, directive and number of nodes; and what the oracle (scripts/lib/oracle) finds
+wrong. With KEEP (a name, or "") one of them creates persistent storage, and the others
+leave room for it."""
 
 from __future__ import annotations
 
-import json
 import pathlib
 import random
 import sys
 
 import flux
 import flux.job
-from flux.hostlist import Hostlist
 from flux.job import JobID, JobspecV1
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts/lib"))
 
-from held import Held, given_twice, times_of, trouble_of
+import oracle.witness
+from held import trouble_of
+from oracle.history import Recorder
+from oracle.rules import Run, check, given_twice
 
 # Fluxion gives a rabbit away in 36 parts of 910 GiB: less than two of them.
 KEEP_GIB = 1800
@@ -64,20 +65,14 @@ def submit(handle: flux.Flux, line: str, nodes: int) -> int:
     return int(flux.job.submit(handle, spec))
 
 
-def ended(handle: flux.Flux, jobid: int) -> tuple[str, Held | None]:
-    """How it ends, and what it has held; None if it never had nodes."""
+def ended(handle: flux.Flux, jobid: int) -> str:
+    """Waits for the end of a job, and says how that was."""
     eventlog = []
     for event in flux.job.event_watch(handle, JobID(jobid)):
         eventlog.append(dict(event))
         if event.name == "clean":
             break
-    trouble, times = trouble_of(eventlog), times_of(eventlog)
-    if not times:
-        return trouble or "it has never had nodes", None
-    request = {"id": jobid, "keys": ["R"], "flags": 0}
-    R = json.loads(handle.rpc("job-info.lookup", request).get()["R"])
-    nodes = tuple(Hostlist(R["execution"]["nodelist"]))
-    return trouble or "completed", Held(jobid, nodes, times, trouble)
+    return trouble_of(eventlog) or "completed"
 
 
 def main() -> int:
@@ -85,6 +80,9 @@ def main() -> int:
     keep = sys.argv[5]
     draw = random.Random(seed)
     handle = flux.Flux()
+    recorder = Recorder(pathlib.Path("kubeconfig"))
+    if not recorder.wait(LIMIT_S):
+        sys.exit("random_jobs.py: the API server does not answer")
     jobs: list[tuple[int, str, int]] = []
     if keep:
         largest_gib -= PARTS_GIB
@@ -98,15 +96,19 @@ def main() -> int:
         line = directive(draw, kind, size, rabbits, largest_gib)
         jobs.append((submit(handle, line, size), line, size))
     bad = 0
-    held = []
     for jobid, line, size in jobs:
-        outcome, had = ended(handle, jobid)
-        held += [had] if had else []
+        outcome = ended(handle, jobid)
         bad += outcome != "completed"
         print(JobID(jobid).f58plain, outcome, repr(line), size, flush=True)
-    twice = given_twice(held)
-    print(*twice, sep="\n", end="")
-    return 1 if bad or twice else 0
+    found = {jobid: oracle.witness.job(handle, jobid) for jobid, _, _ in jobs}
+    # What is left is looked at when the whole test is over.
+    wrong = [
+        *check(Run(recorder.history, found), over=False),
+        *given_twice(found.values()),
+    ]
+    for text in wrong:
+        print(f"wrong: {text}")
+    return 1 if bad or wrong else 0
 
 
 if __name__ == "__main__":

@@ -18,8 +18,9 @@ from typing import Any
 import flux.job
 from elsewhere import make_profile
 from flux_k8s.kube import Kube
+from oracle.history import Recorder
 
-from soak import features, rules
+from soak import features, rules, witness
 from soak.draws import Draws
 from soak.faults import Faults
 from soak.jobs import CREATE, DESTROY, GIB, Job, Kind, verdict
@@ -156,6 +157,7 @@ class Run:
 
     def start(self) -> None:
         self._world.start_sim()
+        self._recorder = Recorder(self._world.kubeconfig)
         self._world.write_config(rules.CONFIG)
         self._world.start_instance()
         self.say(self._world.describe())
@@ -257,6 +259,10 @@ class Run:
         self._world.until("workflows are left", self._workflows, RECOVERY_S)
         self._faults.enable_rabbits()
         self._world.until("left over", self._left, RECOVERY_S)
+        jobs = (job for job in self._jobs.values() if not job.forgotten)
+        self._wrong += witness.check(
+            self._world.handle, jobs, self._recorder.history, {*OTHERS}
+        )
         if self._others_now() != self._others:
             self._wrong.append("workflows of others were touched")
 

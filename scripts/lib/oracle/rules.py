@@ -1,0 +1,419 @@
+# What must hold in every run: the order in which a job and its storage go, who has
+# a node, how many bytes a job has, and that nothing is left.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Rules over the eventlogs of jobs and the history of the API server."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from oracle.history import History, Object, Seen
+
+# The recorder sees a change after those whom it concerns: by so much at most.
+LAG_S = 3.0
+# Clocks are read to the microsecond, and rounded.
+TICK_S = 0.001
+# What NNF adds to an allocation, and the least that it makes of one of Lustre's
+# (nnf-observed).
+OVERHEAD = 0.1
+OVERHEAD_BYTES = 1 << 30
+LUSTRE_LEAST = 4_000_000_000
+LUSTRE_LABELS = ("mgt", "mdt", "mgtmdt", "ost")
+# What DWS marks the objects of a workflow with.
+WORKFLOW_LABEL = "dataworkflowservices.github.io/workflow"
+ACROSS = "AllocateAcrossServers"
+MOUNTED_TYPES = ("xfs", "gfs2", "lustre")
+PAIRS = (("prolog-start", "prolog-finish"), ("epilog-start", "epilog-finish"))
+
+
+@dataclass
+class Job:
+    """What Flux says of a job, and what others have done to it.
+
+    Attributes:
+        eventlog: RFC 18 events, oldest first.
+        nodes: of R; () if it never had any.
+        exclusive: it has its nodes alone.
+        touched: its workflow was changed, or lost, by hand: its states may come in any
+            order, and its storage may be lost.
+        restored: the API server was taken back to when it had this workflow, which may
+            be there, and mounted, once more.
+        let_go: an admin has given up its workflow: nodes and rabbits are kept from
+            others by that.
+        ended: it must be over.
+    """
+
+    id: int
+    directives: list[str]
+    eventlog: list[Object]
+    nodes: tuple[str, ...] = ()
+    exclusive: bool = False
+    touched: bool = False
+    restored: bool = False
+    let_go: bool = False
+    ended: bool = True
+
+    def time(self, name: str) -> float | None:
+        """Of the first such event."""
+        found = (e["timestamp"] for e in self.eventlog if e["name"] == name)
+        return next(found, None)
+
+    def last(self, name: str) -> float | None:
+        return next(
+            (e["timestamp"] for e in reversed(self.eventlog) if e["name"] == name), None
+        )
+
+    def words(self) -> Iterator[tuple[str, dict[str, str]]]:
+        """Command and keys of each directive."""
+        for line in self.directives:
+            try:
+                words = shlex.split(line)
+            except ValueError:
+                continue
+            if len(words) > 1 and words[0] == "#DW":
+                keys = dict(w.split("=", 1) for w in words[2:] if "=" in w)
+                yield words[1], keys
+
+    @property
+    def variables(self) -> set[str]:
+        """The names of the variables that tell its tasks where its storage is."""
+        found = set()
+        for command, keys in self.words():
+            if command == "jobdw" and keys.get("type") in MOUNTED_TYPES:
+                found.add(f"DW_JOB_{keys['name']}")
+            elif command == "persistentdw":
+                found.add(f"DW_PERSISTENT_{keys['name']}")
+        return found
+
+
+@dataclass
+class Run:
+    """All of a run.
+
+    Attributes:
+        workflow: the name of a job's workflow.
+        others: names of workflows and persistent file systems that may be left.
+    """
+
+    history: History
+    jobs: Mapping[int, Job]
+    others: set[str] = field(default_factory=set)
+
+    def workflow(self, job: Job) -> list[Seen]:
+        name = f"fluxjob-{job.id}"
+        found = self.history.of("workflows").items()
+        return next((seen for key, seen in found if key[2] == name), [])
+
+
+def check(run: Run, over: bool = True) -> list[str]:
+    """What was wrong, a line for each; over: all should have ended."""
+    wrong: list[str] = []
+    for job in run.jobs.values():
+        states = _states(run.workflow(job))
+        for text in (*_events(job), *_order(job, states), *_paths(job)):
+            wrong.append(f"fluxjob-{job.id}: {text}")
+    wrong += _mounts(run)
+    wrong += _bytes(run)
+    if over:
+        wrong += _left(run)
+    return wrong
+
+
+# -- one job ----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class State:
+    """One that a workflow went through: when it was asked for, and when it was ready,
+    by the API server's clock; None if that was not seen."""
+
+    name: str
+    asked: float
+    ready: float | None
+
+
+def _stamp(text: str | None) -> float | None:
+    if not text:
+        return None
+    return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+
+
+def _states(seen: Iterable[Seen]) -> dict[str, State]:
+    """The first time of each; {} if the workflow was made twice."""
+    found: dict[str, State] = {}
+    made: set[str] = set()
+    for one in seen:
+        if one.object is None:
+            continue
+        made.add(one.object["metadata"]["uid"])
+        status = one.object.get("status", {})
+        name, asked = status.get("state"), _stamp(status.get("desiredStateChange"))
+        if not name or asked is None or name != one.object["spec"]["desiredState"]:
+            continue
+        before = found.get(name)
+        if before and before.ready is not None:
+            continue
+        ready = _stamp(status.get("readyChange")) if status.get("ready") else None
+        if ready is not None and ready < asked:
+            ready = None  # that of the state before
+        found[name] = State(name, asked, ready)
+    return found if len(made) < 2 else {}
+
+
+def _events(job: Job) -> Iterator[str]:
+    """The eventlog by itself (RFC 21): everything that holds a job ends."""
+    names = [e["name"] for e in job.eventlog]
+    if job.ended and "clean" not in names:
+        yield f"it has not ended: {' '.join(names)}"
+        return
+    fatal = any(
+        e["name"] == "exception" and e["context"]["severity"] == 0 for e in job.eventlog
+    )
+    held = {"dependency": 0}
+    for event in job.eventlog:
+        if event["name"] == "dependency-add":
+            held["dependency"] += 1
+        elif event["name"] == "dependency-remove":
+            held["dependency"] -= 1
+    if job.ended and held["dependency"] and not fatal:
+        yield "a dependency was never removed"
+    for start, finish in PAIRS:
+        open_: list[str] = []
+        for event in job.eventlog:
+            what = event.get("context", {}).get("description", "")
+            if event["name"] == start:
+                open_.append(what)
+            elif event["name"] == finish:
+                if what not in open_:
+                    yield f"{finish} of {what} without {start}"
+                else:
+                    open_.remove(what)
+        if job.ended and open_:
+            yield f"{start} of {', '.join(open_)} without {finish}"
+
+
+def _order(job: Job, states: dict[str, State]) -> Iterator[str]:
+    """Nothing before its time, by the clocks of Flux and the API server."""
+    if job.touched or job.let_go or not states:
+        return
+    alloc, start = job.time("alloc"), job.time("start")
+    finish, free = job.last("finish"), job.last("free")
+
+    def asked(name: str) -> float | None:
+        return states[name].asked if name in states else None
+
+    def before(early: float | None, late: float | None) -> bool:
+        return early is not None and late is not None and early < late - TICK_S
+
+    if before(asked("PreRun"), alloc) or ("PreRun" in states and alloc is None):
+        yield "PreRun was asked for before it had nodes"
+    if "PreRun" in states and before(start, states["PreRun"].ready):
+        yield "its tasks began before PreRun was ready"
+    for name in ("PostRun", "DataOut", "Teardown"):
+        if before(asked(name), finish):
+            yield f"{name} was asked for before its tasks had ended"
+    if "PreRun" in states and free is not None:
+        unmounted = [
+            s.ready
+            for name, s in states.items()
+            if name in ("PostRun", "DataOut", "Teardown") and s.ready is not None
+        ]
+        if unmounted and before(free, min(unmounted)):
+            yield "its nodes were free before its storage was unmounted"
+
+
+def _paths(job: Job) -> Iterator[str]:
+    """A job whose tasks began had all its paths before."""
+    start = job.time("start")
+    if start is None or not job.variables:
+        return
+    had: set[str] = set()
+    for event in job.eventlog:
+        if event["timestamp"] > start:
+            break
+        if event["name"] == "dws_environment":
+            had |= set(event["context"].get("variables", {}))
+    if missing := job.variables - had:
+        yield f"its tasks began without {', '.join(sorted(missing))}"
+
+
+# -- all of them ------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One that was seen on a node."""
+
+    node: str
+    workflow: str
+    begin: float
+    end: float
+
+
+def _mounted(item: Object | None) -> bool:
+    mounts = (item or {}).get("status", {}).get("mounts") or []
+    return any(m.get("state") == "mounted" and m.get("ready") for m in mounts)
+
+
+def _intervals(history: History) -> Iterator[Mount]:
+    for seen in history.of("clientmounts").values():
+        begin, node, workflow = None, "", ""
+        for one in seen:
+            if _mounted(one.object):
+                assert one.object is not None
+                labels = one.object["metadata"].get("labels", {})
+                workflow = labels.get(f"{WORKFLOW_LABEL}.name", "")
+                node = one.object["spec"]["node"]
+                begin = one.time if begin is None else begin
+            elif begin is not None:
+                yield Mount(node, workflow, begin, one.time)
+                begin = None
+        if begin is not None:
+            yield Mount(node, workflow, begin, float("inf"))
+
+
+def _mounts(run: Run) -> Iterator[str]:
+    """A node with a mount of one job in use by a second, that came later."""
+    by_name = {f"fluxjob-{job.id}": job for job in run.jobs.values()}
+    had: dict[str, list[tuple[float, Job]]] = {}
+    for job in run.jobs.values():
+        start = job.time("start")
+        for node in job.nodes if start is not None else ():
+            had.setdefault(node, []).append((start or 0.0, job))
+    for mount in _intervals(run.history):
+        owner = by_name.get(mount.workflow)
+        free = owner.last("free") if owner else None
+        if owner is None or owner.restored or free is None:
+            continue
+        for start, job in had.get(mount.node, []):
+            late = free < start and start + LAG_S < mount.end
+            if job is not owner and late and mount.begin < start:
+                yield (
+                    f"fluxjob-{job.id}: began on {mount.node} with a mount of "
+                    f"{mount.workflow} there, {start - free:.1f} s after the nodes of "
+                    f"that were free; it was gone {mount.end - start:.1f} s later"
+                )
+
+
+def _sets(servers: Object) -> Iterator[tuple[str, str, int]]:
+    """Label, rabbit and bytes of each allocation, those of one rabbit one by one."""
+    for one in servers.get("spec", {}).get("allocationSets") or []:
+        for where in one["storage"]:
+            for _ in range(where.get("allocationCount", 1)):
+                yield one["label"], where["name"], one["allocationSize"]
+
+
+def _bytes(run: Run) -> Iterator[str]:
+    """No job has less than it asked for, none has a rabbit for the price of a part,
+    and no rabbit is promised beyond what it has."""
+    capacity = {
+        item["metadata"]["name"]: item["status"].get("capacity", 0)
+        for item in run.history.now("storages")
+        if "status" in item
+    }
+    asked = _asked(run)
+    changes: list[tuple[float, str, int]] = []
+    for (_, _, name), seen in run.history.of("servers").items():
+        had: dict[str, int] = {}
+        for one in seen:
+            now: dict[str, int] = {}
+            for _, rabbit, size in _sets(one.object or {}):
+                now[rabbit] = now.get(rabbit, 0) + size
+            for rabbit in {*had, *now}:
+                changes.append(
+                    (one.time, rabbit, now.get(rabbit, 0) - had.get(rabbit, 0))
+                )
+            had = now
+        sets = [
+            list(_sets(o.object)) for o in seen if o.object and list(_sets(o.object))
+        ]
+        if name in asked and sets:
+            yield from _priced(name, asked[name], sets[-1])
+    total: dict[str, int] = {}
+    for _, rabbit, change in sorted(changes, key=lambda c: (c[0], c[2])):
+        total[rabbit] = total.get(rabbit, 0) + change
+        most = capacity.get(rabbit, 0)
+        if change > 0 and most and total[rabbit] > most:
+            yield f"{rabbit}: {total[rabbit]} bytes are given, and it has {most}"
+
+
+def _asked(run: Run) -> dict[str, dict[str, tuple[str, int]]]:
+    """Strategy and bytes by label, for each object of Servers by its name."""
+    found: dict[str, dict[str, tuple[str, int]]] = {}
+    for seen in run.history.of("directivebreakdowns").values():
+        for one in seen:
+            status = (one.object or {}).get("status", {})
+            sets = (status.get("storage") or {}).get("allocationSets") or []
+            name = ((status.get("storage") or {}).get("reference") or {}).get("name")
+            if name and sets:
+                found[name] = {
+                    s["label"]: (s["allocationStrategy"], s["minimumCapacity"])
+                    for s in sets
+                }
+    return found
+
+
+def _priced(
+    name: str, asked: dict[str, tuple[str, int]], sets: list[tuple[str, str, int]]
+) -> Iterator[str]:
+    for label, (strategy, least) in asked.items():
+        sizes = [size for found, _, size in sets if found == label]
+        if not sizes:
+            yield f"{name}: nothing is allocated for {label}"
+            continue
+        if strategy == ACROSS:
+            had, most = sum(sizes), least + OVERHEAD_BYTES * len(sizes)
+        else:
+            had, most = max(sizes), least + OVERHEAD_BYTES
+        if (had if strategy == ACROSS else min(sizes)) < least:
+            yield f"{name}: {had} bytes for {label}, and {least} were asked for"
+        if label in LUSTRE_LABELS:
+            most = max(most, LUSTRE_LEAST * len(sizes))
+        if had > most + least * OVERHEAD:
+            yield f"{name}: {had} bytes for {label}, where {least} were asked for"
+
+
+def _left(run: Run) -> Iterator[str]:
+    """Objects of jobs that are there after the end of all jobs."""
+    for plural in (
+        "workflows",
+        "clientmounts",
+        "computes",
+        "servers",
+        "directivebreakdowns",
+    ):
+        for item in run.history.now(plural):
+            name = item["metadata"]["name"]
+            labels = item["metadata"].get("labels", {})
+            owner = labels.get(f"{WORKFLOW_LABEL}.name", name)
+            if not re.fullmatch(r"fluxjob-\d+", owner) or owner in run.others:
+                continue
+            yield f"{plural} {name} is left"
+    for item in run.history.now("persistentstorageinstances"):
+        if item["metadata"]["name"] not in run.others:
+            yield f"persistentstorageinstances {item['metadata']['name']} is left"
+    for item in run.history.now("systemstatuses"):
+        for node, state in (item.get("data", {}).get("nodes") or {}).items():
+            if state != "Enabled":
+                yield f"{node} is {state} in SystemStatus"
+
+
+def given_twice(jobs: Iterable[Job]) -> Iterator[str]:
+    """A node that a job had for itself alone, and another had at the same time."""
+    last: dict[str, tuple[float, Job]] = {}
+    spans: list[tuple[float, float, Job]] = []
+    for job in jobs:
+        alloc, free = job.time("alloc"), job.last("free")
+        if alloc is not None:
+            spans.append((alloc, free if free is not None else float("inf"), job))
+    for alloc, free, job in sorted(spans, key=lambda s: s[0]):
+        for node in job.nodes:
+            end, other = last.get(node, (0.0, job))
+            if other is not job and end > alloc and (job.exclusive or other.exclusive):
+                yield f"{node} was given to {other.id} and {job.id}"
+            if end < free:
+                last[node] = (free, job)

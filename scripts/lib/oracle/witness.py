@@ -1,0 +1,42 @@
+# Reads what Flux says of a job, for the oracle.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""Eventlog, directives and nodes of a job."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import flux
+import flux.hostlist
+
+from oracle.rules import Job
+
+
+def _keys(handle: flux.Flux, jobid: int, *keys: str) -> dict[str, str]:
+    request = {"id": jobid, "keys": list(keys), "flags": 0}
+    found: dict[str, str] = handle.rpc("job-info.lookup", request).get()
+    return found
+
+
+def _lines(dw: Any) -> list[str]:
+    texts = [dw] if isinstance(dw, str) else dw
+    return [line for text in texts for line in text.splitlines()]
+
+
+def job(handle: flux.Flux, jobid: int) -> Job:
+    """A job as it is now; OSError if there is none."""
+    found = _keys(handle, jobid, "eventlog", "jobspec")
+    eventlog = [json.loads(line) for line in found["eventlog"].splitlines()]
+    jobspec = json.loads(found["jobspec"])
+    # The directives may have come from a preset, or from a plugin.
+    dw: Any = jobspec["attributes"]["system"].get("dw", [])
+    for event in eventlog:
+        if event["name"] == "jobspec-update":
+            dw = event["context"].get("attributes.system.dw", dw)
+    nodes: tuple[str, ...] = ()
+    if any(event["name"] == "alloc" for event in eventlog):
+        R = json.loads(_keys(handle, jobid, "R")["R"])
+        nodes = tuple(flux.hostlist.decode(R["execution"]["nodelist"]))
+    exclusive = any(r.get("exclusive", False) for r in jobspec["resources"])
+    return Job(jobid, _lines(dw), eventlog, nodes, exclusive)

@@ -1,0 +1,37 @@
+# Hands to the oracle what a soak run has: its jobs, and what the run has done to them.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""From a soak run to the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import flux
+import oracle.witness
+from oracle import rules
+from oracle.history import History
+
+from soak.jobs import Job
+
+
+def _seen(handle: flux.Flux, job: Job) -> rules.Job:
+    found = oracle.witness.job(handle, job.id)
+    found.touched = bool(job.struck) or job.taken_back or job.node_lost
+    found.restored = job.brought_back
+    found.let_go = "it was let go" in job.struck
+    return found
+
+
+def check(
+    handle: flux.Flux, jobs: Iterable[Job], history: History, others: set[str]
+) -> list[str]:
+    """What the oracle finds wrong in a run that is over.
+
+    Args:
+        others: workflows that are not of these jobs.
+    """
+    found = {job.id: _seen(handle, job) for job in jobs}
+    return [
+        *rules.check(rules.Run(history, found, others)),
+        *rules.given_twice(found.values()),
+    ]

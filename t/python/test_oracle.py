@@ -1,0 +1,202 @@
+# The oracle of runs: each of its rules, over runs of which one thing is wrong; and its
+# eyes, on a simulated cluster.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""A run that was right passes, and one with a single fault is found out by its rule."""
+
+import pathlib
+import sys
+from datetime import datetime, timezone
+
+import pytest
+from sim_support import Sim
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "scripts" / "lib"))
+
+from oracle.history import History, Recorder, Seen  # noqa: E402
+from oracle.rules import WORKFLOW_LABEL, Job, Run, check, given_twice  # noqa: E402
+
+GIB = 1 << 30
+STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
+# When each is asked for; it is ready half a second later.
+ASKED = dict(zip(STATES, [1, 3, 4, 5, 11, 12, 13]))
+EVENTS = [
+    (0, "submit", {}),
+    (0.1, "dependency-add", {"description": "dws-create"}),
+    (2, "dependency-remove", {"description": "dws-create"}),
+    (2.5, "alloc", {}),
+    (2.6, "prolog-start", {"description": "dws-setup"}),
+    (6, "dws_environment", {"variables": {"DW_JOB_work": "/mnt/work"}}),
+    (6.1, "prolog-finish", {"description": "dws-setup", "status": 0}),
+    (7, "start", {}),
+    (10, "finish", {"status": 0}),
+    (10.1, "epilog-start", {"description": "dws-epilog"}),
+    (14, "epilog-finish", {"description": "dws-epilog", "status": 0}),
+    (14.1, "free", {}),
+    (14.2, "clean", {}),
+]
+
+
+def stamp(seconds):
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat()
+
+
+def job(**changes):
+    """Job 1 on node0; NAME=SECONDS moves an event, NAME=None leaves it out."""
+    times = {name.replace("_", "-"): at for name, at in changes.items()}
+    times["dws_environment"] = times.pop("dws-environment", 6)
+    events = [
+        {"timestamp": times.get(name, at), "name": name, "context": context}
+        for at, name, context in EVENTS
+        if times.get(name, at) is not None
+    ]
+    events.sort(key=lambda event: event["timestamp"])
+    lines = ["#DW jobdw type=xfs capacity=10GiB name=work"]
+    return Job(1, lines, events, ("node0",))
+
+
+def later(jobid=2, begin=16):
+    """A job that has node0 after that, without storage."""
+    events = [
+        {"timestamp": begin + at, "name": name, "context": {}}
+        for at, name in enumerate(["alloc", "start", "finish", "free", "clean"])
+    ]
+    return Job(jobid, [], events, ("node0",))
+
+
+def named(name, **more):
+    labels = {f"{WORKFLOW_LABEL}.name": "fluxjob-1"}
+    return {"metadata": {"name": name, "uid": name, "labels": labels}, **more}
+
+
+def put(history, plural, name, *seen):
+    history.seen[(plural, "default", name)] = [Seen(at, item) for at, item in seen]
+
+
+def servers(size, count=1):
+    where = [{"name": "rabbit0", "allocationCount": count}]
+    sets = [{"label": "xfs", "allocationSize": size, "storage": where}]
+    return named("servers-1", spec={"allocationSets": sets})
+
+
+def history(ready=0.5, asked=ASKED, unmounted=11.5, size=10 * GIB, left=()):
+    """What the API server has shown of job 1."""
+    found = History()
+    workflows = []
+    for state, at in asked.items():
+        status = {"state": state, "desiredStateChange": stamp(at), "ready": False}
+        spec = {"desiredState": state}
+        workflows.append((at, named("fluxjob-1", spec=spec, status=status)))
+        done = {**status, "ready": True, "readyChange": stamp(at + ready)}
+        workflows.append((at + ready, named("fluxjob-1", spec=spec, status=done)))
+    put(found, "workflows", "fluxjob-1", *workflows, (14, None))
+    mounts = {"mounts": [{"state": "mounted", "ready": True}]}
+    mount = named("mount-1", spec={"node": "node0"}, status=mounts)
+    put(found, "clientmounts", "mount-1", (5.4, mount), (unmounted, None))
+    storage = {
+        "reference": {"name": "servers-1"},
+        "allocationSets": [
+            {
+                "label": "xfs",
+                "allocationStrategy": "AllocatePerCompute",
+                "minimumCapacity": 10 * GIB,
+            }
+        ],
+    }
+    breakdown = named("breakdown-1", status={"storage": storage})
+    put(found, "directivebreakdowns", "breakdown-1", (1.4, breakdown), (14, None))
+    put(found, "servers", "servers-1", (3, servers(size)), (14, None))
+    rabbit = {"metadata": {"name": "rabbit0"}, "status": {"capacity": 100 * GIB}}
+    put(found, "storages", "rabbit0", (0, rabbit))
+    for plural in left:
+        put(found, plural, "left-1", (3, named("left-1", status={})))
+    return found
+
+
+def verdict(seen=None, *jobs):
+    jobs = jobs or (job(), later())
+    return check(Run(seen or history(), {j.id: j for j in jobs}))
+
+
+def test_a_run_that_was_right():
+    assert verdict() == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"clean": None}, "has not ended"),
+        ({"dependency_remove": None}, "a dependency was never removed"),
+        ({"prolog_finish": None}, "prolog-start of dws-setup without prolog-finish"),
+        ({"epilog_finish": None}, "epilog-start of dws-epilog without epilog-finish"),
+        ({"prolog_start": None}, "prolog-finish of dws-setup without prolog-start"),
+        ({"alloc": 5.2}, "PreRun was asked for before it had nodes"),
+        ({"start": 5.3}, "its tasks began before PreRun was ready"),
+        ({"finish": 11.2}, "PostRun was asked for before its tasks had ended"),
+        ({"free": 11.3}, "its nodes were free before its storage was unmounted"),
+        ({"dws_environment": None}, "its tasks began without DW_JOB_work"),
+        ({"dws_environment": 7.5}, "its tasks began without DW_JOB_work"),
+    ],
+)
+def test_the_eventlog_of_a_job(changes, text):
+    wrong = verdict(None, job(**changes), later())
+    assert any(line.startswith("fluxjob-1: ") and text in line for line in wrong)
+
+
+def test_teardown_of_a_job_that_runs():
+    asked = {**ASKED, "Teardown": 8}
+    del asked["PostRun"], asked["DataOut"]
+    wrong = verdict(history(asked=asked))
+    assert "fluxjob-1: Teardown was asked for before its tasks had ended" in wrong
+
+
+def test_what_was_done_by_hand_is_nobodys_fault():
+    asked = {**ASKED, "Teardown": 8}
+    touched = job()
+    touched.touched = True
+    assert verdict(history(asked=asked), touched, later()) == []
+
+
+def test_a_mount_under_the_next_job():
+    (wrong,) = verdict(history(unmounted=30))
+    assert "fluxjob-2: began on node0 with a mount of fluxjob-1" in wrong
+
+
+def test_mounts_of_jobs_that_share_a_node_are_no_fault():
+    assert verdict(history(), job(), later(begin=6)) == []
+
+
+@pytest.mark.parametrize("size", [9 * GIB, 13 * GIB])
+def test_less_and_more_than_was_asked_for(size):
+    (wrong,) = verdict(history(size=size))
+    assert wrong.startswith(f"servers-1: {size} bytes for xfs")
+
+
+def test_a_rabbit_that_is_promised_twice():
+    seen = history()
+    put(seen, "servers", "servers-2", (4, servers(10 * GIB, 10)), (20, None))
+    (wrong,) = verdict(seen)
+    assert wrong.startswith("rabbit0: ") and "bytes are given" in wrong
+
+
+@pytest.mark.parametrize("plural", ["clientmounts", "computes", "servers"])
+def test_what_is_left(plural):
+    assert verdict(history(left=[plural])) == [f"{plural} left-1 is left"]
+
+
+def test_a_node_that_two_have():
+    alone = job()
+    alone.exclusive = True
+    assert list(given_twice([alone, later()])) == []
+    assert list(given_twice([alone, later(begin=8)])) == ["node0 was given to 1 and 2"]
+    assert list(given_twice([job(), later(begin=8)])) == []
+
+
+def test_it_sees_what_the_cluster_shows(tmp_path):
+    sim = Sim(tmp_path)
+    recorder = Recorder(pathlib.Path(sim.kubeconfig))
+    assert recorder.wait(60)
+    rabbits = [item["metadata"]["name"] for item in recorder.history.now("storages")]
+    assert sorted(rabbits) == ["rabbit0", "rabbit1"]
+    recorder.stop()
+    assert sim.stop() == 0
