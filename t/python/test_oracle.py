@@ -133,7 +133,7 @@ def test_a_run_that_was_right():
         ({"alloc": 5.2}, "PreRun was asked for before it had nodes"),
         ({"start": 5.3}, "its tasks began before PreRun was ready"),
         ({"finish": 11.2}, "PostRun was asked for before its tasks had ended"),
-        ({"free": 11.3}, "its nodes were free before its storage was unmounted"),
+        ({"free": 13.3}, "its nodes were free before Teardown was ready"),
         ({"dws_environment": None}, "its tasks began without DW_JOB_work"),
         ({"dws_environment": 7.5}, "its tasks began without DW_JOB_work"),
     ],
@@ -148,6 +148,34 @@ def test_teardown_of_a_job_that_runs():
     del asked["PostRun"], asked["DataOut"]
     wrong = verdict(history(asked=asked))
     assert "fluxjob-1: Teardown was asked for before its tasks had ended" in wrong
+
+
+def test_nodes_that_are_free_when_unmounted():
+    unmounted = job(free=11.6)
+    (wrong,) = verdict(None, unmounted)
+    assert wrong == "fluxjob-1: its nodes were free before Teardown was ready"
+    run = Run(history(), {1: unmounted}, free_after="PostRun")
+    assert check(run) == []
+
+
+def test_data_that_nobody_has_staged_out():
+    asked = {name: at for name, at in ASKED.items() if name != "DataOut"}
+    seen = history(asked=asked)
+    assert verdict(seen) == ["fluxjob-1: its storage is gone without DataOut"]
+    seen.gaps["workflows"] = [(12, 12.5)]
+    assert verdict(seen) == []
+
+
+def test_more_allocations_than_nodes():
+    seen = history()
+    seen.seen = {
+        (plural, space, name.replace("servers-1", "fluxjob-1-0")): found
+        for (plural, space, name), found in seen.seen.items()
+    }
+    put(seen, "servers", "fluxjob-1-0", (3, servers(10 * GIB, 2)), (14, None))
+    storage = seen.seen["directivebreakdowns", "default", "breakdown-1"][0].object
+    storage["status"]["storage"]["reference"]["name"] = "fluxjob-1-0"
+    assert verdict(seen) == ["fluxjob-1-0: 2 allocations for xfs, and 1 nodes"]
 
 
 def test_what_was_done_by_hand_is_nobodys_fault():

@@ -115,6 +115,9 @@ class History:
 
     def __init__(self) -> None:
         self.seen: dict[Key, list[Seen]] = {}
+        # when each kind was not watched, in s since the epoch; a state can have come
+        # and gone meanwhile
+        self.gaps: dict[str, list[tuple[float, float]]] = {}
         self._lock = threading.Lock()
 
     def note(self, plural: str, item: Object, gone: bool = False) -> None:
@@ -126,8 +129,14 @@ class History:
                 Seen(time.time(), None if gone else item)
             )
 
-    def listed(self, plural: str, items: list[Object]) -> None:
-        """Note a whole list: what is not in it is gone."""
+    def listed(
+        self, plural: str, items: list[Object], begin: float | None = None
+    ) -> None:
+        """Note a whole list: what is not in it is gone.
+
+        Args:
+            begin: since when the kind was not watched.
+        """
         there = {
             (i["metadata"].get("namespace", ""), i["metadata"]["name"]) for i in items
         }
@@ -137,6 +146,12 @@ class History:
                 self.seen[key].append(Seen(time.time(), None))
         for item in items:
             self.note(plural, item)
+        if begin is not None:
+            self.gaps.setdefault(plural, []).append((begin, time.time()))
+
+    def whole(self, plural: str, begin: float, end: float) -> bool:
+        """Whether nothing of that kind can have been missed between these times."""
+        return not any(b < end and e > begin for b, e in self.gaps.get(plural, []))
 
     def of(self, plural: str) -> dict[Key, list[Seen]]:
         with self._lock:
@@ -159,6 +174,8 @@ class Recorder:
         self.history = History()
         self._kubeconfig = kubeconfig
         self._stopped = threading.Event()
+        # when each watch was last heard of
+        self._ended: dict[str, float] = {}
         self._listed = {plural: threading.Event() for plural in KINDS}
         for plural in KINDS:
             threading.Thread(target=self._run, args=[plural], daemon=True).start()
@@ -186,11 +203,14 @@ class Recorder:
         group = server.json(f"/apis/{GROUP}")
         path = f"/apis/{group['preferredVersion']['groupVersion']}/{plural}"
         listing = server.json(path)
-        self.history.listed(plural, listing["items"])
+        self.history.listed(plural, listing["items"], self._ended.get(plural))
         self._listed[plural].set()
         version = listing["metadata"]["resourceVersion"]
+        # It begins where the list ended, so that nothing lies between.
         stream = server.get(f"{path}?watch=1&resourceVersion={version}")
+        self._ended.setdefault(plural, time.time())
         while not self._stopped.is_set() and (line := stream.readline()):
+            self._ended[plural] = time.time()
             event = json.loads(line)
             if event["type"] == "ERROR":
                 return

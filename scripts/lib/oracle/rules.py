@@ -26,7 +26,9 @@ LUSTRE_LABELS = ("mgt", "mdt", "mgtmdt", "ost")
 # What DWS marks the objects of a workflow with.
 WORKFLOW_LABEL = "dataworkflowservices.github.io/workflow"
 ACROSS = "AllocateAcrossServers"
+PER_COMPUTE = "AllocatePerCompute"
 MOUNTED_TYPES = ("xfs", "gfs2", "lustre")
+ENDING = ("PostRun", "DataOut", "Teardown")
 PAIRS = (("prolog-start", "prolog-finish"), ("epilog-start", "epilog-finish"))
 
 
@@ -67,6 +69,14 @@ class Job:
             (e["timestamp"] for e in reversed(self.eventlog) if e["name"] == name), None
         )
 
+    @property
+    def fatal(self) -> bool:
+        """An exception has ended it."""
+        return any(
+            e["name"] == "exception" and e["context"]["severity"] == 0
+            for e in self.eventlog
+        )
+
     def words(self) -> Iterator[tuple[str, dict[str, str]]]:
         """Command and keys of each directive."""
         for line in self.directives:
@@ -97,11 +107,13 @@ class Run:
     Attributes:
         workflow: the name of a job's workflow.
         others: names of workflows and persistent file systems that may be left.
+        free_after: the state after which the nodes of a job may be free.
     """
 
     history: History
     jobs: Mapping[int, Job]
     others: set[str] = field(default_factory=set)
+    free_after: str = "Teardown"
 
     def workflow(self, job: Job) -> list[Seen]:
         name = f"fluxjob-{job.id}"
@@ -114,7 +126,7 @@ def check(run: Run, over: bool = True) -> list[str]:
     wrong: list[str] = []
     for job in run.jobs.values():
         states = _states(run.workflow(job))
-        for text in (*_events(job), *_order(job, states), *_paths(job)):
+        for text in (*_events(job), *_order(run, job, states), *_paths(job)):
             wrong.append(f"fluxjob-{job.id}: {text}")
     wrong += _mounts(run)
     wrong += _bytes(run)
@@ -170,16 +182,13 @@ def _events(job: Job) -> Iterator[str]:
     if job.ended and "clean" not in names:
         yield f"it has not ended: {' '.join(names)}"
         return
-    fatal = any(
-        e["name"] == "exception" and e["context"]["severity"] == 0 for e in job.eventlog
-    )
     held = {"dependency": 0}
     for event in job.eventlog:
         if event["name"] == "dependency-add":
             held["dependency"] += 1
         elif event["name"] == "dependency-remove":
             held["dependency"] -= 1
-    if job.ended and held["dependency"] and not fatal:
+    if job.ended and held["dependency"] and not job.fatal:
         yield "a dependency was never removed"
     for start, finish in PAIRS:
         open_: list[str] = []
@@ -196,7 +205,7 @@ def _events(job: Job) -> Iterator[str]:
             yield f"{start} of {', '.join(open_)} without {finish}"
 
 
-def _order(job: Job, states: dict[str, State]) -> Iterator[str]:
+def _order(run: Run, job: Job, states: dict[str, State]) -> Iterator[str]:
     """Nothing before its time, by the clocks of Flux and the API server."""
     if job.touched or job.let_go or not states:
         return
@@ -213,17 +222,22 @@ def _order(job: Job, states: dict[str, State]) -> Iterator[str]:
         yield "PreRun was asked for before it had nodes"
     if "PreRun" in states and before(start, states["PreRun"].ready):
         yield "its tasks began before PreRun was ready"
-    for name in ("PostRun", "DataOut", "Teardown"):
+    for name in ENDING:
         if before(asked(name), finish):
             yield f"{name} was asked for before its tasks had ended"
     if "PreRun" in states and free is not None:
         unmounted = [
             s.ready
             for name, s in states.items()
-            if name in ("PostRun", "DataOut", "Teardown") and s.ready is not None
+            if name in ENDING[ENDING.index(run.free_after) :] and s.ready is not None
         ]
         if unmounted and before(free, min(unmounted)):
-            yield "its nodes were free before its storage was unmounted"
+            yield f"its nodes were free before {run.free_after} was ready"
+    whole = run.history.whole("workflows", finish or 0.0, free or 0.0)
+    if start is not None and finish is not None and whole and not job.fatal:
+        for name in ("PostRun", "DataOut"):
+            if free is not None and name not in states:
+                yield f"its storage is gone without {name}"
 
 
 def _paths(job: Job) -> Iterator[str]:
@@ -333,6 +347,10 @@ def _bytes(run: Run) -> Iterator[str]:
         ]
         if name in asked and sets:
             yield from _priced(name, asked[name], sets[-1])
+            owner = re.match(r"fluxjob-(\d+)-", name)
+            job = run.jobs.get(int(owner[1])) if owner else None
+            if job and job.nodes and not job.touched:
+                yield from _counted(name, asked[name], sets[-1], len(job.nodes))
     total: dict[str, int] = {}
     for _, rabbit, change in sorted(changes, key=lambda c: (c[0], c[2])):
         total[rabbit] = total.get(rabbit, 0) + change
@@ -375,6 +393,19 @@ def _priced(
             most = max(most, LUSTRE_LEAST * len(sizes))
         if had > most + least * OVERHEAD:
             yield f"{name}: {had} bytes for {label}, where {least} were asked for"
+
+
+def _counted(
+    name: str,
+    asked: dict[str, tuple[str, int]],
+    sets: list[tuple[str, str, int]],
+    nodes: int,
+) -> Iterator[str]:
+    """One allocation for each node, where that is the strategy."""
+    for label, (strategy, _) in asked.items():
+        count = sum(found == label for found, _, _ in sets)
+        if strategy == PER_COMPUTE and count > nodes:
+            yield f"{name}: {count} allocations for {label}, and {nodes} nodes"
 
 
 def _left(run: Run) -> Iterator[str]:

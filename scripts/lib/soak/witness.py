@@ -32,6 +32,7 @@ def check(
     """
     found = {job.id: _seen(handle, job) for job in jobs}
     return [
-        *rules.check(rules.Run(history, found, others)),
+        # release_nodes changes while it runs
+        *rules.check(rules.Run(history, found, others, free_after="PostRun")),
         *rules.given_twice(found.values()),
     ]
