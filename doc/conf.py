@@ -4,6 +4,9 @@
 
 import pathlib
 import re
+from typing import Any
+
+from docutils import nodes
 
 _TOP = pathlib.Path(__file__).resolve().parent
 
@@ -14,7 +17,7 @@ version = release = re.search(
     r"version: '([^']+)'", (_TOP.parent / "meson.build").read_text()
 ).group(1)
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 master_doc = "index"
 exclude_patterns = ["img/README.md"]
@@ -26,7 +29,14 @@ myst_heading_anchors = 3
 # Reads well on a telephone and in the dark.
 html_theme = "furo"
 html_title = "flux-dws"
-html_static_path = []
+# Dashes and quotation marks stay as they are typed.
+smartquotes = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+
+# A copy of a console block has its commands: no prompt, and nothing that they print.
+copybutton_prompt_text = r"\$ |> "
+copybutton_prompt_is_regexp = True
 
 
 def _pages() -> list[tuple[str, str, str, list[str], int]]:
@@ -48,3 +58,37 @@ def _pages() -> list[tuple[str, str, str, list[str], int]]:
 
 
 man_pages = _pages()
+
+
+def _part(app: Any, page: str) -> str | None:
+    """The part of the table of contents that a page is in, None for the parts and for
+    what they are in."""
+    contents: dict[str, list[str]] = app.env.toctree_includes
+
+    def below(of: str) -> bool:
+        return any(page == name or below(name) for name in contents.get(of, []))
+
+    return next((part for part in contents[master_doc] if below(part)), None)
+
+
+def _say_audience(app: Any, doctree: nodes.document, page: str) -> None:
+    """Say below the title of each HTML page whom it is for, which is the title of its
+    part."""
+    part = _part(app, page)
+    if app.builder.format != "html" or part is None:
+        return
+    title = next(doctree.findall(nodes.title))
+    link = nodes.reference(
+        "",
+        app.env.titles[part].astext(),
+        internal=True,
+        refuri=app.builder.get_relative_uri(page, part),
+    )
+    line = nodes.paragraph("", "", link, classes=["audience"])
+    # A manual page has its description as a subtitle: below that.
+    title.parent.insert(title.parent.index(title) + 1, line)
+
+
+def setup(app: Any) -> None:
+    """Called by Sphinx."""
+    app.connect("doctree-resolved", _say_audience)

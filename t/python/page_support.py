@@ -28,11 +28,9 @@ def is_there(reference: str) -> bool:
     return file.is_file() and bool(re.search(wanted, file.read_text(), re.MULTILINE))
 
 
-def load(name: str) -> ModuleType:
-    """A program of scripts/lib, which is no package."""
-    spec = importlib.util.spec_from_file_location(
-        name, TOP / "scripts" / "lib" / f"{name}.py"
-    )
+def load(name: str, folder: pathlib.Path = TOP / "scripts" / "lib") -> ModuleType:
+    """A program of a folder that is no package."""
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

@@ -5,21 +5,16 @@
 
 from __future__ import annotations
 
-import html
-import json
 import pathlib
-import re
-import shutil
-import subprocess
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from browser_support import dumped, needs_chromium
 from flux_rabbit import picture, term
 from flux_rabbit.timeline import Mark, Span, Timeline
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium")
+pytestmark = needs_chromium
 
 WIDTHS = (400, 1200)
 # Boxes of all texts of the page, relative to the picture that they are in, in units of
@@ -50,19 +45,7 @@ def measured(page: str, width: int, folder: pathlib.Path) -> dict[str, Any]:
     """What the browser says of a page in a window of that width."""
     path = folder / "page.html"
     path.write_text(page, encoding="utf8")
-    result = subprocess.run(
-        [
-            *(str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu"),
-            *(f"--user-data-dir={folder}/profile", f"--window-size={width},900"),
-            *("--dump-dom", path.as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    found = re.search(r'<pre id="told">(.*?)</pre>', result.stdout, re.DOTALL)
-    assert found, result.stdout[-500:]
-    told: dict[str, Any] = json.loads(html.unescape(found[1]))
+    told: dict[str, Any] = dumped(path.as_uri(), width, folder)
     return told
 
 

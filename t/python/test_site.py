@@ -1,0 +1,150 @@
+# The documentation as a site: what a browser makes of it at the width of a phone and of
+# a screen. Debian's Chromium; without it, or without Sphinx, these are skipped by name.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""The pages of the documentation in a browser."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from browser_support import in_frames, needs_chromium
+from page_support import TOP, load
+
+pytest.importorskip("sphinx_copybutton")
+pytestmark = needs_chromium
+
+WIDTHS = (390, 1280)
+PARTS = {"user": "For users", "admin": "For administrators", "dev": "For developers"}
+# Of these the test knows by itself for whom they are.
+MANUAL = {
+    "man1/flux-rabbit.html": "user",
+    "man5/flux-config-rabbit.html": "admin",
+    "man1/dws-sim.html": "dev",
+}
+
+# Of each page: by how much it is wider than its window, or its text than the box of the
+# theme in which it would move; what it says of its readers, with the page that this
+# leads to, and what stands before it; its blocks of code, and what their buttons copy.
+# A button is there when the library of its page is; what it copies, an element that
+# lives for a moment has.
+MEASURE = """
+    let wider = 0;
+    for (let box = doc.querySelector("article"); box; box = box.parentElement)
+        if (box === doc.documentElement ||
+            win.getComputedStyle(box).overflowX === "auto")
+            wider = Math.max(wider, box.scrollWidth - box.clientWidth);
+    const audience = Array.from(doc.querySelectorAll("p.audience"), line => [
+        line.textContent,
+        new URL(line.querySelector("a").href).pathname.slice(1),
+        line.previousElementSibling && line.previousElementSibling.tagName]);
+    const copied = [], blocks = Array.from(doc.querySelectorAll(".highlight pre"));
+    const buttons = () => Array.from(doc.querySelectorAll(".copybtn"));
+    for (let n = 0; n < 100 && buttons().length < blocks.length; n++)
+        await new Promise(resolve => win.setTimeout(resolve, 100));
+    doc.execCommand = () => {
+        copied.push(doc.querySelector("body > textarea").value);
+        return true;
+    };
+    for (const button of buttons()) button.click();
+    const read = block => ({
+        text: block.textContent,
+        console: block.closest(".highlight-console") !== null});
+    return {wider, audience, blocks: blocks.map(read), copied};
+"""
+FOUND = """
+    const title = doc.querySelector("#search-results > h2");
+    for (let n = 0; n < 100 && title.innerText !== "Search Results"; n++)
+        await new Promise(resolve => win.setTimeout(resolve, 100));
+    return Array.from(doc.querySelectorAll("ul.search li a"), a => a.pathname.slice(1));
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """The pages as HTML."""
+    out = tmp_path_factory.mktemp("site")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "sphinx", "-q", "-W", "-b", "html"),
+            *("-d", str(out / "trees"), str(TOP / "doc"), str(out / "html")),
+        ],
+        check=True,
+    )
+    return out / "html"
+
+
+@pytest.fixture(scope="module", params=WIDTHS)
+def told(
+    site: pathlib.Path,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> dict[str, Any]:
+    """What the browser says of each page that is made of a source, by its name."""
+    sources = [*(TOP / "doc").rglob("*.rst"), *(TOP / "doc").rglob("*.md")]
+    names = sorted(str(path.relative_to(TOP / "doc")) for path in sources)
+    pages = [str(pathlib.Path(name).with_suffix(".html")) for name in names]
+    assert {"index.html", "user/tutorial.html", *MANUAL} <= set(pages)
+    folder = tmp_path_factory.mktemp("browser")
+    return in_frames(site, pages, request.param, MEASURE, folder)
+
+
+def test_no_page_is_wider_than_the_window(told: dict[str, Any]) -> None:
+    assert {page: of["wider"] for page, of in told.items() if of["wider"] > 0} == {}
+
+
+def test_each_page_says_whom_it_is_for(told: dict[str, Any]) -> None:
+    above = {"index.html", *(f"{part}/index.html" for part in PARTS)}
+    for page, of in told.items():
+        if page in above:
+            assert of["audience"] == []
+            continue
+        assert len(of["audience"]) == 1, page
+        text, target, before = of["audience"][0]
+        part = target.partition("/")[0]
+        assert (text, target, before) == (PARTS[part], f"{part}/index.html", "H1")
+        assert part == MANUAL.get(page, part)
+        folder = page.partition("/")[0]
+        assert folder not in PARTS or part == folder, page
+
+
+def commands(block: list[str]) -> str:
+    """The lines of a console block that are typed, without prompts."""
+    return "\n".join(line[2:] for line in block if line.startswith(("$ ", "> ")))
+
+
+def test_copies_have_no_prompts(told: dict[str, Any]) -> None:
+    """What a button copies of a block with prompts are its commands and nothing else;
+    of others everything."""
+    for page, of in told.items():
+        assert len(of["copied"]) == len(of["blocks"]), page
+        for block, copy in zip(of["blocks"], of["copied"], strict=True):
+            typed = commands(block["text"].split("\n"))
+            if typed:
+                assert copy.rstrip("\n") == typed, page
+            else:
+                assert not block["console"], (page, block)
+                assert copy.split() == block["text"].split(), page
+
+
+def test_the_tutorial_has_a_button_for_each_command(told: dict[str, Any]) -> None:
+    """The blocks of the source, as the test that runs them reads it."""
+    source = (TOP / "doc/user/tutorial.rst").read_text(encoding="utf8")
+    examples = load("doc_examples", TOP / "t" / "scripts")
+    wanted = [commands(lines) for _, _, lines in examples.blocks(source)]
+    copied = told["user/tutorial.html"]["copied"]
+    assert [copy.rstrip("\n") for copy in copied] == wanted
+
+
+def test_options_are_as_they_are_typed(site: pathlib.Path) -> None:
+    page = (site / "man1/flux-rabbit.html").read_text(encoding="utf8")
+    assert "<strong>--svg</strong>" in page
+
+
+def test_a_search_finds_pages(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    page = "search.html?q=gfs2"
+    found = in_frames(site, [page], 390, FOUND, tmp_path)[page]
+    assert "user/directives.html" in found
