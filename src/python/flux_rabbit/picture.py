@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import math
 import textwrap
+from collections.abc import Collection
 from typing import Any
 
 from flux_rabbit.term import STYLES, Line, fit, markup
@@ -239,15 +240,28 @@ PAGE = """<!doctype html>
  div{{overflow-x:auto}}
  table{{border-collapse:collapse;margin:1rem 0}}
  td,th{{padding:.2rem .8rem;text-align:left;border-bottom:1px solid #8884}}
- td.n{{text-align:right;font-variant-numeric:tabular-nums}}
+ td:not(:last-child),th{{white-space:nowrap}} td:last-child{{min-width:8rem}}
+ .n{{text-align:right;font-variant-numeric:tabular-nums}}
  i{{display:inline-block;width:.8em;height:.8em;border-radius:2px}}
- .bad{{color:#cf222e}} svg{{max-width:100%;height:auto}}
+ .bad{{color:#cf222e}} svg{{max-width:100%;min-width:40rem;height:auto}}
 </style></head><body>
 <h1>{title}</h1>
-{picture}
+<div>{picture}</div>
 {tables}
 </body></html>
 """
+
+
+def table(head: list[str], rows: list[list[str]], figures: Collection[int] = ()) -> str:
+    """A table. In a narrow window it moves in its box; the last column alone breaks
+    words. Cells are markup; in the columns `figures` they end below each other."""
+    body = []
+    for tag, cells in [("th", head)] * bool(head) + [("td", row) for row in rows]:
+        kinds = [' class="n"' if n in figures else "" for n in range(len(cells))]
+        parts = zip(kinds, cells, strict=True)
+        body.append("".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in parts))
+    text = "\n".join(f"<tr>{row}</tr>" for row in body)
+    return f"<div><table>{text}</table></div>"
 
 
 def page(lines: list[Timeline]) -> str:
@@ -255,26 +269,24 @@ def page(lines: list[Timeline]) -> str:
     title = "Timeline of " + ", ".join(line.name for line in lines)
     tables = []
     for line in lines:
-        rows = []
-        for span in line.spans:
-            at = span.begin - line.begin
-            rows.append(
-                f'<tr><td><i style="background:{STYLES[span.name][1]}"></i> '
-                f"{span.name}</td><td>{LANE_LABEL[span.lane]}</td>"
-                f'<td class="n">{duration(at)}</td>'
-                f'<td class="n">{duration(span.length(line.end))}</td>'
-                f"<td>{MEANING[span.name]}</td></tr>"
-            )
+        rows = [
+            [
+                f'<i style="background:{STYLES[span.name][1]}"></i> {span.name}',
+                LANE_LABEL[span.lane],
+                duration(span.begin - line.begin),
+                duration(span.length(line.end)),
+                MEANING[span.name],
+            ]
+            for span in line.spans
+        ]
         notes = "".join(
             f'<p class="bad">after {duration(mark.when - line.begin)}: '
             f"{markup(mark.text)}</p>"
             for mark in line.marks
         )
         tables.append(
-            f"<h2>{markup(line.name)}</h2>{notes}<div><table><tr><th></th><th>of</th>"
-            "<th>began after</th><th>took</th><th></th></tr>"
-            + "\n".join(rows)
-            + "</table></div>"
+            f"<h2>{markup(line.name)}</h2>{notes}"
+            + table(["", "of", "began after", "took", ""], rows, (2, 3))
         )
     return PAGE.format(
         title=markup(title), picture=svg(lines), tables="\n".join(tables)

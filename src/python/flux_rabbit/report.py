@@ -308,18 +308,10 @@ def plot(report: Report) -> str:
     return picture.frame(body, "Jobs that ended, by day", width, height, True)
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
-    cells = "".join(f"<th>{term.markup(text)}</th>" for text in head)
-    lines = [f"<tr>{cells}</tr>"] if head else []
-    for row in rows:
-        cells = "".join(f"<td>{term.markup(text)}</td>" for text in row)
-        lines.append(f"<tr>{cells}</tr>")
-    return "<table>" + "\n".join(lines) + "</table>"
-
-
 def page(report: Report) -> str:
     """The same as one HTML file with everything in it."""
-    parts = [_table([], [list(row) for row in report.facts()])]
+    facts = [[name, term.markup(text)] for name, text in report.facts()]
+    parts = [picture.table([], facts)]
     if report.states:
         rows = [
             [dist.state, str(len(dist.values))]
@@ -327,14 +319,16 @@ def page(report: Report) -> str:
             + [rpc.f58(report.slowest[dist.state])]
             for dist in report.states
         ]
-        parts.append(stats.svg(report.states, len(report.jobs)))
-        parts.append(_table(["state", "jobs", *QUANTILES, "slowest"], rows))
+        parts.append(f"<div>{stats.svg(report.states, len(report.jobs))}</div>")
+        head = ["state", "jobs", *QUANTILES, "slowest"]
+        parts.append(picture.table(head, rows, range(1, len(head) - 1)))
     if report.causes:
         rows = [
-            [str(len(numbers)), rpc.f58(max(numbers)), cause]
+            [str(len(numbers)), rpc.f58(max(numbers)), term.markup(cause)]
             for cause, numbers in report.worst()
         ]
-        parts.append("<h2>Failures</h2>" + _table(["jobs", "last", "cause"], rows))
+        parts.append("<h2>Failures</h2>")
+        parts.append(picture.table(["jobs", "last", "cause"], rows, (0,)))
     title = f"Rabbit jobs, {_span(report)}"
     return picture.PAGE.format(
         title=term.markup(title), picture=plot(report), tables="\n".join(parts)
