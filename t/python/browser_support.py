@@ -45,6 +45,9 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 
 # A frame is as narrow as asked for; a window has a least width.
 FRAMES = """<!doctype html><pre id="told"></pre>{frames}<script>
+addEventListener("unhandledrejection", event => {{
+    document.getElementById("told").textContent = JSON.stringify(String(event.reason));
+}});
 addEventListener("load", async () => {{
     const told = {{}};
     for (const frame of document.querySelectorAll("iframe")) {{
@@ -78,6 +81,6 @@ def in_frames(
         # Virtual time: timers of pages run at once, and none is cut off.
         told = dumped(url, 1280, folder, "--virtual-time-budget=60000")
         server.shutdown()
-    assert list(told) == pages
+    assert list(told) == pages, told
     result: dict[str, Any] = told
     return result
