@@ -207,6 +207,28 @@ def test_a_rabbit_that_is_promised_twice():
     assert wrong.startswith("rabbit0: ") and "bytes are given" in wrong
 
 
+def test_storage_that_was_given_back_before_its_object_went():
+    seen = history()
+    last = servers(10 * GIB, 10)
+    sets = [{"label": "xfs", "storage": {"rabbit0": {"allocationSize": 100 * GIB}}}]
+    whole = {**last, "status": {"allocationSets": sets}}
+    put(seen, "servers", "servers-0", (0, whole), (2.5, last), (20, None))
+    assert verdict(seen) == []
+
+
+def test_storage_that_goes_on_one_rabbit_first():
+    seen = history()
+    both = servers(10 * GIB, 10)
+    both["spec"]["allocationSets"][0]["storage"].append({"name": "rabbit1"})
+    there = {"rabbit0": {"allocationSize": 1}, "rabbit1": {"allocationSize": 1}}
+    sets = [{"label": "xfs", "storage": there}]
+    rest = [{"label": "xfs", "storage": {**there, "rabbit0": {"allocationSize": 0}}}]
+    whole = {**both, "status": {"allocationSets": sets}}
+    part = {**both, "status": {"allocationSets": rest}}
+    put(seen, "servers", "servers-0", (0, whole), (2.5, part), (20, None))
+    assert verdict(seen) == []
+
+
 @pytest.mark.parametrize("plural", ["clientmounts", "computes", "servers"])
 def test_what_is_left(plural):
     assert verdict(history(left=[plural])) == [f"{plural} left-1 is left"]

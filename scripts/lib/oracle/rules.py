@@ -321,11 +321,28 @@ def _sets(servers: Object) -> Iterator[tuple[str, str, int]]:
                 yield one["label"], where["name"], one["allocationSize"]
 
 
+def _made(servers: Object | None) -> set[tuple[str, str]]:
+    """Label and rabbit of what its status has storage of."""
+    sets = (servers or {}).get("status", {}).get("allocationSets") or []
+    return {
+        (one["label"], rabbit)
+        for one in sets
+        for rabbit, where in (one.get("storage") or {}).items()
+        if where.get("allocationSize", 0) > 0
+    }
+
+
+def _whole(status: Object) -> int:
+    """Bytes of a rabbit in all: its capacity is what is free of it (nnf-observed 1)."""
+    drives = status.get("devices") or []
+    return sum(d.get("capacity", 0) for d in drives) or status.get("capacity", 0)
+
+
 def _bytes(run: Run) -> Iterator[str]:
     """No job has less than it asked for, none has a rabbit for the price of a part,
     and no rabbit is promised beyond what it has."""
     capacity = {
-        item["metadata"]["name"]: item["status"].get("capacity", 0)
+        item["metadata"]["name"]: _whole(item["status"])
         for item in run.history.now("storages")
         if "status" in item
     }
@@ -333,10 +350,17 @@ def _bytes(run: Run) -> Iterator[str]:
     changes: list[tuple[float, str, int]] = []
     for (_, _, name), seen in run.history.of("servers").items():
         had: dict[str, int] = {}
+        # The storage goes before the object that has asked for it, on one rabbit
+        # before it does on another.
+        made: set[tuple[str, str]] = set()
+        gone: set[tuple[str, str]] = set()
         for one in seen:
             now: dict[str, int] = {}
-            for _, rabbit, size in _sets(one.object or {}):
-                now[rabbit] = now.get(rabbit, 0) + size
+            gone |= made - _made(one.object)
+            made = _made(one.object)
+            for label, rabbit, size in _sets(one.object or {}):
+                if (label, rabbit) not in gone:
+                    now[rabbit] = now.get(rabbit, 0) + size
             for rabbit in {*had, *now}:
                 changes.append(
                     (one.time, rabbit, now.get(rabbit, 0) - had.get(rabbit, 0))
