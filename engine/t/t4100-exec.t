@@ -112,6 +112,24 @@ test_expect_success 'a time limit ends a job' '
 	jq -e ".type == \"timeout\" and .severity == 0" exception &&
 	grep "resource allocation expired" exception
 '
+# expire ID S: the job's time is over S seconds from now
+expire () {
+	flux python -c "
+import flux, flux.job, time
+payload = {\"id\": flux.job.JobID(\"$1\"), \"expiration\": time.time() + $2}
+flux.Flux().rpc(\"job-exec.expiration\", payload).get()"
+}
+test_expect_success 'the limit of a job that runs may change' '
+	jobid=$(flux submit -t 1h sleep 300) &&
+	flux job wait-event -t 300 $jobid start &&
+	expire $jobid 0.1 &&
+	flux job wait-event -t 300 $jobid clean &&
+	context $jobid exception | jq -e ".type == \"timeout\""
+'
+test_expect_success 'but not that of one that is not there' '
+	test_must_fail expire $jobid 10 2>err &&
+	grep "No such file" err
+'
 test_expect_success 'a signal reaches the tasks' '
 	jobid=$(flux submit -N2 sh -c "trap \"exit 7\" USR1; echo ready; while :; do sleep 0.1; done") &&
 	flux job wait-event -t 300 -c 2 -p output $jobid data &&

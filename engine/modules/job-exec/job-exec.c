@@ -439,6 +439,31 @@ static void exception_cb (flux_t *h, flux_msg_handler_t *mh,
         job_cancel (job);
 }
 
+static void expiration_cb (flux_t *h, flux_msg_handler_t *mh,
+                           const flux_msg_t *msg, void *arg)
+{
+    struct exec *exec = arg;
+    flux_jobid_t id;
+    double expiration;
+    struct job *job;
+
+    if (flux_request_unpack (msg, NULL, "{s:I s:F}",
+                             "id", &id,
+                             "expiration", &expiration) < 0)
+        goto error;
+    if (!(job = idmap_get (exec->jobs, id))) {
+        errno = ENOENT;
+        goto error;
+    }
+    job->expiration = expiration;
+    if (job->running && !job->finalizing)
+        job_set_expiration (job);
+    respond_ok (h, msg);
+    return;
+error:
+    respond_error (h, msg, NULL);
+}
+
 static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
                               const flux_msg_t *msg, void *arg)
 {
@@ -490,6 +515,7 @@ static void exec_fini (struct exec *exec)
 static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "job-exec.start", start_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-exec.config-reload", config_reload_cb, 0 },
+    { FLUX_MSGTYPE_REQUEST, "job-exec.expiration", expiration_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, "job-exec.shell-barrier", shell_barrier_cb,
       FLUX_ROLE_USER },
     { FLUX_MSGTYPE_EVENT, "job-exception", exception_cb, 0 },

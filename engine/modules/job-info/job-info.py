@@ -110,10 +110,12 @@ class Lookup:
             value = json.loads(text)
         except ValueError:
             raise Refused(errno.EPROTO, f"{key}: no valid JSON") from None
-        if key == "jobspec" and self.flags & CURRENT:
+        if self.flags & CURRENT:
             for entry in entries(self.found["eventlog"][0]):
-                if entry["name"] == "jobspec-update":
+                if key == "jobspec" and entry["name"] == "jobspec-update":
                     update(value, entry["context"])
+                elif key == "R" and entry["name"] == "resource-update":
+                    value["execution"].update(entry["context"])
         return value if self.flags & JSON_DECODE else json.dumps(value)
 
 

@@ -186,6 +186,8 @@ class Job:
             self.attrs.update({k: v for k, v in context.items() if k == "annotations"})
             if self.state == SCHED:
                 self.enter(RUN, when)
+        elif name == "resource-update":
+            self.set("expiration", context.get("expiration"))
         elif name == "exception":
             severity = context["severity"]
             if not self.exception or severity < self.exception["severity"]:

@@ -19,6 +19,9 @@ static void applied (struct manager *jm, struct job *job, json_t *entry,
     if (jobtap_notify (jm, job, name, entry) < 0)
         flux_log (jm->h, LOG_ERR, "jobtap: job.event.%s failed for %s",
                   name, idf58 (job->id));
+    if (streq (name, "resource-update")
+        && start_send_expiration (jm, job, context) < 0)
+        flux_log_error (jm->h, "%s: expiration", idf58 (job->id));
     // before job.state.priority, which may follow from the update
     if (streq (name, "jobspec-update"))
         (void)jobtap_call (jm, job, "job.update", "{s:O}", "updates", context);

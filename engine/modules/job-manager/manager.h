@@ -210,6 +210,8 @@ int reprioritize_all (struct manager *jm, get_priority_f get_priority);
 struct start *start_create (struct manager *jm);
 void start_destroy (struct start *start);
 int start_request (struct manager *jm, struct job *job);
+/* Tell the exec service of a resource-update event. */
+int start_send_expiration (struct manager *jm, struct job *job, json_t *context);
 void start_disconnect (struct manager *jm, const flux_msg_t *msg);
 
 /* journal.c */

@@ -200,6 +200,53 @@ int start_request (struct manager *jm, struct job *job)
     return 0;
 }
 
+static void expiration_cb (flux_future_t *f, void *arg)
+{
+    struct manager *jm = arg;
+    flux_jobid_t *id = flux_future_aux_get (f, "jobid");
+    struct job *job = idmap_get (jm->active, *id);
+
+    if (flux_future_get (f, NULL) < 0 && job)
+        (void)event_post (jm, job, 0, "exception", "{s:s s:i s:I s:s}",
+                          "type", "exec",
+                          "severity", 1,
+                          "userid", (json_int_t)FLUX_USERID_UNKNOWN,
+                          "note", "the exec service does not know the new"
+                                  " expiration");
+    flux_future_destroy (f);
+}
+
+int start_send_expiration (struct manager *jm, struct job *job, json_t *context)
+{
+    const char *topic = jm->start->topic;
+    char service[64];
+    double expiration;
+    flux_jobid_t *id;
+    flux_future_t *f;
+
+    if (!topic || json_unpack (context, "{s:F}", "expiration", &expiration) < 0) {
+        errno = EPROTO;
+        return -1;
+    }
+    snprintf (service, sizeof (service), "%.*s.expiration",
+              (int)(strrchr (topic, '.') - topic), topic);
+    if (!(f = flux_rpc_pack (jm->h, service, 0, 0, "{s:I s:f}",
+                             "id", job->id,
+                             "expiration", expiration)))
+        return -1;
+    if (!(id = malloc (sizeof (*id)))
+        || flux_future_aux_set (f, "jobid", id, free) < 0) {
+        free (id);
+        goto error;
+    }
+    *id = job->id;
+    if (flux_future_then (f, -1., expiration_cb, jm) == 0)
+        return 0;
+error:
+    ERRNO_SAFE (flux_future_destroy (f));
+    return -1;
+}
+
 static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "job-manager.exec-hello", hello_cb, 0 },
     { FLUX_MSGTYPE_RESPONSE, "*.start", response_cb, 0 },

@@ -142,6 +142,21 @@ static int on_alloc (struct job *job, const struct event *e)
     return 0;
 }
 
+/* Nothing else of R can change.
+ */
+static int on_resource_update (struct job *job, const struct event *e)
+{
+    json_t *execution = json_object_get (job->R, "execution");
+    json_t *expiration = json_object_get (e->context, "expiration");
+
+    if (!execution
+        || json_object_size (e->context) != 1
+        || !json_is_number (expiration)
+        || json_number_value (expiration) < 0.)
+        return -1;
+    return json_object_set (execution, "expiration", expiration);
+}
+
 static int on_start (struct job *job, const struct event *e)
 {
     job->started = true;
@@ -209,6 +224,7 @@ static const struct rule {
     { "flux-restart", NULL, SCHED, PRIORITY },
     { "exception", on_exception, 0, 0 },
     { "alloc", on_alloc, SCHED, RUN },
+    { "resource-update", on_resource_update, 0, 0 },
     { "start", on_start, 0, 0 },
     { "finish", on_finish, 0, 0 },
     { "free", on_free, 0, 0 },
