@@ -26,6 +26,7 @@
 #include "rebuild.h"
 #include "request.h"
 #include "service.h"
+#include "timelimit.h"
 #include "user.h"
 #include "validate.h"
 
@@ -249,6 +250,8 @@ static int event_cb (flux_plugin_t *p,
     if (!job->known)
         return 0;
     see_waiting (job, waited);
+    if (!strcmp (name, "start"))
+        jobtap_timelimit_prolong (job);
     if (!strcmp (name, "finish"))
         return begin_epilog (job);
     if (!strcmp (name, "exception"))

@@ -194,8 +194,12 @@ static int apply_entry (struct jobtap_facts *facts, json_t *entry, bool begun)
         facts->prolog_finished |= describes (context, DWS_PROLOG);
     else if (!strcmp (name, DWS_ENVIRONMENT))
         facts->environment_posted = true;
-    else if (!strcmp (name, "start"))
+    else if (!strcmp (name, "start")) {
         facts->run_started = true;
+        facts->t_start = timestamp;
+    }
+    else if (!strcmp (name, "resource-update"))
+        facts->prolonged |= facts->run_started;
     else if (!strcmp (name, "finish"))
         facts->run_finished = true;
     else if (!strcmp (name, "release"))

@@ -51,7 +51,9 @@ struct jobtap_facts {
                                 //  true of those that hold the job
     int urgency;                // 0: the job is held
     bool exception;             // a fatal exception was raised
+    bool prolonged;             // its time limit counts from the start of the tasks
     double t_prolog;            // when the prolog began (s since the epoch)
+    double t_start;             // the tasks
     double t_epilog;            // and the epilog
     bool cut_short;             // a fatal exception was raised in the epilog
     bool abandoned;             // and was the one that gives the epilog up

@@ -50,6 +50,7 @@ static void record_destroy (struct jobtap_job *job)
         flux_watcher_destroy (job->again);
         flux_future_destroy (job->f_rebuild);
         flux_future_destroy (job->f_abandon);
+        flux_future_destroy (job->f_expiration);
         json_decref (job->dw);
         json_decref (job->constraints);
         jobtap_facts_clear (&job->facts);

@@ -69,6 +69,7 @@ struct jobtap_job {
     flux_future_t *f_request;   // the last request to the dws service
     flux_future_t *f_rebuild;   // reading the eventlog
     flux_future_t *f_abandon;   // a step of abandon.h, or NULL
+    flux_future_t *f_expiration; // asking the scheduler for more time, or NULL
     const char *exception;      // what to raise when f_request fails
     flux_watcher_t *timer;      // epilog-timeout
     flux_watcher_t *again;      // the next try of such a step

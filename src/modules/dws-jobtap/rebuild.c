@@ -14,6 +14,7 @@
 #include "rebuild.h"
 #include "request.h"
 #include "service.h"
+#include "timelimit.h"
 #include "user.h"
 
 static int await_kvs (struct jobtap_job *job,
@@ -52,6 +53,7 @@ static int resume_depend (struct jobtap_job *job)
 
 static int resume_run (struct jobtap_job *job)
 {
+    jobtap_timelimit_prolong (job);
     if (!jobtap_facts_prolog_held (&job->facts))
         return 0;
     if (job->facts.environment_posted)

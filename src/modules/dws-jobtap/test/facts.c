@@ -456,6 +456,26 @@ static void test_malformed (void **state)
     }
 }
 
+/* An update of before the tasks started is not the one that adds the time of the prolog.
+ */
+static void test_prolonged (void **state)
+{
+    static const char *update = "{'expiration':4000.5}";
+    struct jobtap_facts facts = { 0 };
+    json_t *events[] = {
+        entry (1, "resource-update", update),
+        entry (2.5, "start", NULL),
+        entry (3, "resource-update", update),
+    };
+
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal (jobtap_facts_apply (&facts, events[i]), 0);
+        json_decref (events[i]);
+        assert_int_equal (facts.prolonged, i == 2);
+    }
+    assert_true (facts.t_start == 2.5);
+}
+
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +489,7 @@ int main (void)
         cmocka_unit_test (test_rebuilds),
         cmocka_unit_test (test_ending),
         cmocka_unit_test (test_constraints),
+        cmocka_unit_test (test_prolonged),
         cmocka_unit_test (test_malformed),
     };
 
