@@ -440,7 +440,8 @@ done:
     return rc;
 }
 
-/* A host of the mapping has one rank: the graph would have the first, and no other.
+/* A host or rabbit of the mapping has one rank: the graph would have the first, and no
+ * other.
  */
 static int check_ranks (const struct dws_jgf *jgf, dws_error_t *error)
 {
@@ -450,7 +451,9 @@ static int check_ranks (const struct dws_jgf *jgf, dws_error_t *error)
         const struct rset_host *host = &rs->hosts[i];
         const struct rset_host *first = rset_find (rs, host->name);
 
-        if (host != first && dws_topology_find_host (jgf->topo, host->name) >= 0)
+        if (host != first
+            && (dws_topology_find_host (jgf->topo, host->name) >= 0
+                || dws_topology_find (jgf->topo, host->name) >= 0))
             return dws_error (error,
                               EINVAL,
                               "R has ranks %u and %u for host %.60s of the"

@@ -218,6 +218,9 @@ static void test_bad (void **state)
         { "{'execution': {'R_lite': [{'rank': '0-2', 'children': {}}],"
           " 'nodelist': ['a1', 'b', 'a1']}}", { .cluster = "c", .chunks = 1 },
           "ranks 0 and 2 for host a1" },
+        { "{'execution': {'R_lite': [{'rank': '0-2', 'children': {}}],"
+          " 'nodelist': ['r1', 'b', 'r1']}}", { .cluster = "c", .chunks = 1 },
+          "ranks 0 and 2 for host r1" },
         { R_TEXT, { .cluster = "c", .chunks = 0 }, "0 chunks" },
         { R_TEXT, { .cluster = "", .chunks = 1 }, "cluster needs a name" },
         { R_TEXT, { .cluster = NULL, .chunks = 1 }, "cluster needs" },
