@@ -20,7 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from flux_rabbit import cli, rpc, status, term
+from flux_k8s.workflow import raise_exception
+
+from flux_rabbit import cli, hurry, rpc, status, term
 from flux_rabbit.listing import age_of, reasons_for, state_of, waits_for
 from flux_rabbit.term import Line
 from flux_rabbit.timeline import STATES
@@ -43,7 +45,11 @@ SORTS: dict[str, Callable[[Object], Any]] = {
 }
 FILTERS = ("", "depend", "queued", "run", *STATES)
 MAPS = ("use", "health")
-KEYS = "q:quit s:sort r:reverse f:state /:find h:map p:pause jk:scroll +-:speed"
+KEYS = (
+    "q:quit enter:show c:cancel m:mine s:sort r:reverse f:state /:find h:map p:pause "
+    "jk:move +-:speed"
+)
+MARK = "▶"  # before the job that the keys are about
 BLOCK = "■"
 # The same by how full or how bad, from heat0 on.
 BLOCKS = "·▁▃▅▆█"
@@ -107,6 +113,15 @@ class Model:
     map: str = "use"
     paused: bool = False
     scroll: int = 0
+    chooses: bool = False  # whether there are keys that are about a job
+    row: int = 0  # of that job, and its id
+    selected: int | None = None
+    mine: bool = False
+    opened: int | None = None  # the job that is shown in place of all, and what of it
+    page: list[Line] = field(default_factory=list)
+    asks: Object | None = None  # the job that is canceled if the answer is y
+    cancels: int | None = None  # the one that is to be
+    note: str = ""
     interval: float = 2.0
     error: str = ""
     looks: int = 0
@@ -161,15 +176,39 @@ class Model:
             job
             for job in self.jobs
             if (not self.only or state_of(job) == self.only)
+            and (not self.mine or job["userid"] == os.getuid())
             and (not self.search or self.search in _searchable(job))
         ]
         jobs.sort(key=SORTS[self.sort], reverse=self.reverse)
         return jobs
 
+    def choose(self, jobs: list[Object], room: int) -> None:
+        """Keep the chosen job in view. If it is gone, choose the one in its place."""
+        ids = [job["id"] for job in jobs]
+        if self.selected in ids:
+            self.row = ids.index(self.selected)
+        self.row = max(0, min(self.row, len(ids) - 1))
+        self.selected = ids[self.row] if ids else None
+        self.scroll = max(min(self.scroll, self.row), self.row - room + 1)
+
+    def move(self, step: int) -> None:
+        """Go down or up, in the jobs or in what is shown of one."""
+        if self.page:
+            self.scroll = max(0, min(self.scroll + step, len(self.page) - 1))
+            return
+        self.row, self.selected = max(0, self.row + step), None
+
     def key(self, key: str) -> bool:
         """Do what a key says; False to quit."""
+        self.note = ""
         if self.typing:
             self._type(key)
+        elif self.asks is not None:
+            self.cancels = self.asks["id"] if key == "y" else None
+            self.note = "" if self.cancels else "not canceled"
+            self.asks = None
+        elif self.opened is not None and key in ("q", "\r", "\n", "\x1b"):
+            self.opened, self.page, self.scroll = None, [], 0
         elif key in ("q", "\x03", "\x04"):
             return False
         elif key == "s":
@@ -184,10 +223,19 @@ class Model:
             self.paused = not self.paused
         elif key == "/":
             self.typing, self.search = True, ""
+        elif key == "m":
+            self.mine = not self.mine
+        elif key in ("\r", "\n"):
+            self.opened, self.scroll = self.selected, 0
+        elif key == "c":
+            number = self.opened or self.selected
+            found = [job for job in self.jobs if job["id"] == number]
+            self.asks = found[0] if found else None
+            self.note = "" if found else "there is no job to cancel"
         elif key in ("j", "\x1b[B", " ", "\x1b[6~"):
-            self.scroll += 1 if key in ("j", "\x1b[B") else 10
+            self.move(1 if key in ("j", "\x1b[B") else 10)
         elif key in ("k", "\x1b[A", "\x1b[5~"):
-            self.scroll = max(0, self.scroll - (10 if key == "\x1b[5~" else 1))
+            self.move(-10 if key == "\x1b[5~" else -1)
         elif key == "+":
             self.interval = max(FASTEST_S, self.interval / 2)
         elif key == "-":
@@ -219,6 +267,10 @@ def _next(words: tuple[str, ...], word: str) -> str:
 
 def screen(model: Model, width: int, height: int) -> list[Line]:
     """Exactly `height` lines of at most `width` columns."""
+    if model.page:
+        lines = model.page[model.scroll : model.scroll + height - 1]
+        lines = [*lines, *[[] for _ in range(height - 1 - len(lines))]]
+        return [term.fit(line, width) for line in [*lines, _foot(model, width)]]
     lines = _head(model, width)
     lines += _map(model, width, max(2, height // 4))
     below = _events(model, max(2, min(len(model.events), height // 5)))
@@ -333,11 +385,17 @@ def _map(model: Model, width: int, rows: int) -> list[Line]:
 
 def _queue(model: Model, room: int) -> list[Line]:
     jobs = model.chosen()
+
+    def mark(job: Object) -> str:
+        return MARK if model.chooses and job["id"] == model.selected else ""
+
     head = f"{'JOBID':>12} {'USER':8} {'STATE':9} {'TIME':>7} {'RABBITS':16} WAITS FOR"
     lines: list[Line] = [[], [(f"{head:<200}", "head")]]
-    room -= len(lines)
+    room = max(0, room - len(lines))
+    if model.chooses:
+        model.choose(jobs, room)
     model.scroll = max(0, min(model.scroll, len(jobs) - room))
-    for job in jobs[model.scroll : model.scroll + max(0, room)]:
+    for job in jobs[model.scroll : model.scroll + room]:
         workflow = job.get("workflow") or {}
         age_s = age_of(job)
         age = "" if age_s is None else duration(age_s)
@@ -346,7 +404,7 @@ def _queue(model: Model, room: int) -> list[Line]:
         wrong = job["exception"] or workflow.get("status") == "Error"
         lines.append(
             [
-                (f"{rpc.f58(job['id']):>12} ", "bold"),
+                (f"{mark(job)}{rpc.f58(job['id']):>{12 - len(mark(job))}} ", "bold"),
                 (f"{cli.user_name(job['userid'])[:8]:8} ", ""),
                 (f"{state:9} ", style),
                 (f"{age:>7} ", ""),
@@ -370,13 +428,28 @@ def _foot(model: Model, width: int) -> Line:
         return [("reading the jobs", "dim")]
     if model.typing:
         return [("/", "bold"), (model.search, "bold"), ("▏", "dim")]
+    if model.asks is not None:
+        return [(_question(model.asks), "warn")]
+    if model.note:
+        return [(model.note, "warn")]
+    if model.page:
+        return [("enter:back c:cancel jk:scroll", "dim")]
     order = f"by {model.sort}{' reversed' if model.reverse else ''}"
     shown = f" only {model.only}" if model.only else ""
+    shown += " mine" if model.mine else ""
     shown += f" /{model.search}" if model.search else ""
     text = f"{order}{shown} {duration(model.interval)} "
     room = width - len(text)
     keys = KEYS if len(KEYS) <= room else KEYS[: room + 1].rpartition(" ")[0]
     return [(text, ""), (keys, "dim")]
+
+
+def _question(job: Object) -> str:
+    """What is asked before a job is canceled. In its epilog that skips what is still to
+    be copied out."""
+    left = hurry.lost(job) if job["phase"] == "epilog" else []
+    lost = f"; not copied out then: {', '.join(left)}" if left else ""
+    return f"Cancel {rpc.f58(job['id'])}, in {state_of(job)}? y/n{lost}"
 
 
 # The terminal
@@ -406,6 +479,25 @@ def look(
     except rpc.RpcError as exc:
         model.error = f"the dws module does not answer: {exc.strerror}"
         model.now = time.time()
+
+
+def _obey(handle: rpc.Handle, model: Model, width: int) -> None:
+    """Do what the keys ask of Flux: show a job, cancel one."""
+    if model.cancels is not None:
+        number, model.cancels = model.cancels, None
+        try:
+            raise_exception(handle, number, "cancel", "")
+            model.note = f"{rpc.f58(number)} is canceled"
+        except OSError as exc:
+            model.note = f"{rpc.f58(number)}: {exc.strerror}"
+    if model.opened is not None:
+        from flux_rabbit import show
+
+        try:
+            model.page = show.Report(handle, model.opened).screen(width, True)
+        except OSError as exc:
+            model.note = f"{rpc.f58(model.opened)}: {exc.strerror}"
+            model.opened, model.page = None, []
 
 
 @contextmanager
@@ -452,12 +544,14 @@ def _interact(
     """Draw and listen until the end; returns the size of the screen."""
     looks = 0
     following = 0.0
+    model.chooses = True
     with _raw_terminal():
         while True:
             size = _size(args)
             if time.monotonic() >= following:
                 if not model.paused:
                     look(handle, model, lambda: _draw(model, _size(args), colour))
+                    _obey(handle, model, size[0])
                     looks += 1
                 following = time.monotonic() + model.interval
                 _draw(model, size, colour)
@@ -467,6 +561,8 @@ def _interact(
             for key in _keys(min(following - time.monotonic(), 0.25)):
                 if not model.key(key):
                     return size
+                if model.cancels or (model.opened and not model.page):
+                    _obey(handle, model, size[0])
                 _draw(model, _size(args), colour)
             if _size(args) != size:
                 sys.stdout.write("\033[2J")
