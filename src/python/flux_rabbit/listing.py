@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
 from collections import Counter
@@ -142,6 +143,7 @@ def configure(
                 "flux rabbit jobs -f PreRun,Setup",
                 "flux rabbit jobs -a -f failed",
                 "flux rabbit jobs --sort=-time",
+                "flux rabbit jobs -u $USER -o paths",
                 "flux rabbit jobs -no '{id.f58} {waiting}'",
             ),
         )
@@ -256,6 +258,43 @@ def age_of(job: Object) -> float | None:
     return max(0.0, float(age))
 
 
+@functools.cache
+def _handle() -> rpc.Handle:
+    return rpc.Handle()
+
+
+class Paths:
+    """Where a job finds its file systems. It is asked for when it is shown, as it is in
+    the eventlog of the job."""
+
+    def __init__(self, job: Object) -> None:
+        self._job = job
+
+    @functools.cached_property
+    def text(self) -> str:
+        # Most lists do without it.
+        from flux_rabbit import timeline
+
+        number = self._job["id"]
+        try:
+            lookup = rpc.Lookup(_handle())
+            lookup.ask(number, "eventlog")
+            eventlog = lookup.get(number, "eventlog") or ""
+        except OSError:
+            return ""  # that of another user, or gone by now
+        paths = timeline.paths(timeline.given(eventlog))
+        return " ".join(f"{name}={path}" for name, path in paths.items())
+
+    def __format__(self, spec: str) -> str:
+        return format(term.clean(self.text), spec)
+
+    def __str__(self) -> str:
+        return term.clean(self.text)
+
+    def __lt__(self, other: Paths) -> bool:
+        return self.text < other.text
+
+
 def _of_workflow(key: str) -> Callable[[Object], Any]:
     return lambda job: (job.get("workflow") or {}).get(key, "")
 
@@ -281,6 +320,7 @@ JOBS = table.Table(
         "note": ("NOTE", table.optional("note")),
         "message": ("MESSAGE", _of_workflow("message")),
         "rabbits": ("RABBITS", table.optional("rabbits")),
+        "paths": ("PATHS", Paths),
         "workflow": ("WORKFLOW", _of_workflow("name")),
         "exception": ("EXCEPTION", itemgetter("exception")),
     },
@@ -289,6 +329,10 @@ JOBS = table.Table(
             "State, time in it, and what the job waits for",
             "{id.f58:>12} {username:<8.8+} {state:<9} {time:>7} {rabbits:<16.16+} "
             "{waiting}",
+        ),
+        "paths": (
+            "Where each job finds its file systems",
+            "{id.f58:>12} {username:<8.8+} {state:<9} {rabbits:<16.16+} {paths}",
         ),
         "long": (
             "With workflow and message",

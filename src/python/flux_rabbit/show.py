@@ -60,12 +60,6 @@ def _directives(jobspec: Object) -> list[str]:
     return [line.strip() for line in lines if line.strip()]
 
 
-def _given(eventlog: str) -> Object:
-    """The variables that the job was given when it started, {} before."""
-    found = timeline.Events(eventlog).all(names.ENVIRONMENT)
-    return dict(found[-1]["context"].get("variables") or {}) if found else {}
-
-
 def _ended_by(status: int | None) -> str:
     """How its tasks have ended, by what wait(2) says; "" if they were successful."""
     if not status:
@@ -102,7 +96,7 @@ class Report:
         self.line: Timeline = timeline.fetch(handle, [number])[0]
         records = {key: lookup.get(number, key) for key in RECORDS}
         read = {key: json.loads(text) for key, text in records.items() if text}
-        self.given = _given(lookup.get(number, "eventlog") or "")
+        self.given = timeline.given(lookup.get(number, "eventlog") or "")
         self.job = rpc.job_list(handle, number)
         # Also one that is over: its data may still be on the way.
         self.active = rpc.active_job(handle, number)
@@ -188,11 +182,7 @@ class Report:
         """What the job was given to find its file systems."""
         # The record of an active job can be older than what it was given.
         env = {**((self.workflow.get("status") or {}).get("env") or {}), **self.given}
-        return {
-            name: str(value)
-            for name, value in sorted(env.items())
-            if name.startswith(("DW_JOB_", "DW_PERSISTENT_"))
-        }
+        return timeline.paths(env)
 
     def screen(self, width: int, why: bool) -> list[Line]:
         """What is shown."""

@@ -147,6 +147,21 @@ class Events:
         return max(float(event["timestamp"]) for event in self._events)
 
 
+def given(eventlog: str) -> Object:
+    """The variables that a job was given when it started, {} before."""
+    found = Events(eventlog).all(names.ENVIRONMENT)
+    return dict(found[-1]["context"].get("variables") or {}) if found else {}
+
+
+def paths(variables: Object) -> dict[str, str]:
+    """Those of them that say where file systems are."""
+    return {
+        name: str(value)
+        for name, value in sorted(variables.items())
+        if name.startswith(("DW_JOB_", "DW_PERSISTENT_"))
+    }
+
+
 def _phases(events: Events) -> list[Span]:
     """What Flux did, one phase after the other."""
     ends = [events.when("finish"), events.fatal()]
