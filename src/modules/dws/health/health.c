@@ -48,6 +48,7 @@ struct health {
     bool live;                  // the journal's past has been read
     bool asking;                // for the state of nodes
     bool stale;                 // it has changed since
+    bool refused;               // there was an error instead
     bool drains_stale;          // we have asked for changes of drains
     int draining;               // such requests under way
     struct dws_nodes *nodes;    // NULL: not yet known
@@ -385,9 +386,14 @@ static void resource_status_cb (const struct call *call, flux_future_t *f)
     health->asking = false;
     if (health->stale)
         ask_nodes (health);
-    else if (flux_rpc_get_unpack (f, "o", &o) < 0)
-        safe_log (call->ctx->h, LOG_ERR, "resource.status: %s",
-                  future_strerror (f, errno));
+    else if (flux_rpc_get_unpack (f, "o", &o) < 0) {
+        /* While Flux starts the resource module may not know its nodes yet. The journal
+         * tells when it does, and they are asked for again.
+         */
+        safe_log (call->ctx->h, health->nodes || health->refused ? LOG_ERR : LOG_DEBUG,
+                  "resource.status: %s", future_strerror (f, errno));
+        health->refused = true;
+    }
     else {
         health->drains_stale = health->draining > 0;
         learn_nodes (health, o);

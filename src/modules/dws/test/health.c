@@ -145,6 +145,7 @@ struct world {
     struct dws_config config;
     struct dws_ctx ctx;
     flux_watcher_t *retry;
+    int errors;                 // in the log
 };
 
 static void setup (struct world *w)
@@ -192,7 +193,23 @@ static void turn (struct world *w)
                                        FLUX_REACTOR_NOWAIT) >= 0);
 }
 
-/* The next request, which has to be this one. What it logs does not count.
+/* A line of the log begins with "<" and its priority; Flux has the severity in the
+ * upper bits.
+ */
+static void count_error (struct world *w, const flux_msg_t *msg)
+{
+    const void *line;
+    size_t size;
+    int priority = -1;
+
+    assert_int_equal (flux_msg_get_payload (msg, &line, &size), 0);
+    (void)sscanf (line, "<%d>", &priority);
+    assert_true (priority >= 0);
+    if (priority >> 3 <= LOG_ERR)
+        w->errors++;
+}
+
+/* The next request, which has to be this one.
  */
 static flux_msg_t *next (struct world *w)
 {
@@ -206,6 +223,8 @@ static flux_msg_t *next (struct world *w)
         if (!strncmp (topic, "resource.", 9)
             || !strcmp (topic, "job-manager.dws.nodes"))
             break;
+        if (!strcmp (topic, "log.append"))
+            count_error (w, msg);
         flux_msg_destroy (msg);
     }
     return msg;
@@ -306,6 +325,28 @@ static void test_drain_and_event (void **state)
     assert_null (next (&w));
     timer_fire (w.retry, 0.1);
     flux_msg_destroy (expect (&w, "resource.journal"));
+    teardown (&w);
+}
+
+/* While Flux starts the resource module may not know its nodes yet. That it does not is
+ * an error when it is asked again, as the journal then has told of something.
+ */
+static void test_too_early (void **state)
+{
+    struct world w;
+    flux_msg_t *journal;
+
+    setup (&w);
+    journal = expect (&w, "resource.journal");
+    answer (&w, flux_msg_copy (journal, true), "{'events': []}");
+    for (int i = 0; i < 3; i++) {
+        refuse (&w, expect (&w, "resource.status"), ENOENT);
+        assert_null (next (&w));
+        assert_int_equal (w.errors, i);
+        answer (&w, flux_msg_copy (journal, true), "{'events': [{}]}");
+    }
+    answer (&w, expect (&w, "resource.status"), NODES (""));
+    flux_msg_destroy (journal);
     teardown (&w);
 }
 
@@ -459,6 +500,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_drain_refused), 
         cmocka_unit_test (test_drain_and_event),
+        cmocka_unit_test (test_too_early),
         cmocka_unit_test (test_journal),
         cmocka_unit_test (test_flood),
         cmocka_unit_test (test_maybe),
