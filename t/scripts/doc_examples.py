@@ -128,8 +128,7 @@ def main() -> int:
     bad = len(found) - len(results)
     for example, (status, output) in zip(found, results):
         good = bool(status) == example.fails
-        if example.expected:
-            good &= pattern(example.expected).fullmatch(output) is not None
+        good &= pattern(example.expected).fullmatch(output) is not None
         if not good:
             bad += 1
             print(f"{page}:{example.line}: $ {example.command}")
