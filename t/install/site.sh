@@ -9,12 +9,12 @@ if test -z "$DWS_SITE"; then
     DWS_SITE=t exec t/install/root "$(realpath "$0")" "$@"
 fi
 . "$DWS_SRCDIR/scripts/lib/engines.sh"
+. "$DWS_SRCDIR/t/install/machine.sh"
 FLUX=$(find_flux_core)
 FLUX_PREFIX=$(cd "$(dirname "$FLUX")/.." && pwd)
 PKG_CONFIG_PATH=$(flux_core_pc "$FLUX")
 export PKG_CONFIG_PATH
 SITE_CONF=$(pkg-config --variable=fluxconfdir flux-core)/system
-SITE_LIMIT=120
 # Where ours is; and the environment of the instance, if it is in a prefix of its own.
 SITE_PREFIX=$FLUX_PREFIX
 SITE_ENVIRONMENT=
@@ -37,11 +37,6 @@ cd "$SHARNESS_TEST_DIRECTORY" || exit 1
 chain_lint=t
 # Each test needs what those before it have done.
 immediate=t
-
-# quietly COMMAND...: what it prints is shown only if it fails.
-quietly () {
-    "$@" >quietly.log 2>&1 || { cat quietly.log; return 1; }
-}
 
 # site_users: the user of the instance, and one of its users.
 site_users () {
@@ -69,19 +64,6 @@ site_flux_core_package () {
 	EOF
     dpkg-deb --build flux-core &&
     dpkg -i flux-core.deb
-}
-
-# site_as USER COMMAND...: with his rights, groups and home.
-site_as () {
-    site_user=$1
-    shift
-    $site_exec setpriv --reuid "$site_user" --regid "$site_user" --init-groups \
-        env HOME="$(getent passwd "$site_user" | cut -d: -f6)" USER="$site_user" "$@"
-}
-
-# site_unit FILE: the command line that systemd runs for a unit.
-site_unit () {
-    sed -e ':a' -e '/\\$/{N;s/\\\n/ /;ba' -e '}' "$1" | sed -n 's/^ExecStart=//p'
 }
 
 # site_usr LIBDIR: a flux-core in /usr with its parts in LIBDIR, to build for. There is
@@ -127,21 +109,6 @@ site_run () {
     site_exec="exec $site_sandbox" site_as flux env -i --chdir / HOME=/var/lib/flux USER=flux "PATH=$PATH" "$@" \
         bash -c "exec $site_line" >"$site_name.log" 2>&1 &
     echo $! >"$site_name.pid"
-}
-
-# site_wait COMMAND...: again and again until it succeeds, with a limit that only a
-# failure reaches.
-site_wait () {
-    site_end=$((SECONDS + SITE_LIMIT))
-    until "$@" >site_wait.out 2>&1; do
-        if test $SECONDS -ge $site_end; then
-            cat site_wait.out
-            tail -n 20 -- *.log
-            echo "site_wait: not after $SITE_LIMIT s: $*"
-            return 1
-        fi
-        sleep 0.2
-    done
 }
 
 # site_cluster: a simulated cluster with one rabbit, next to this host. Its mounts
