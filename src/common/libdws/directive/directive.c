@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "libdws/util/bounds.h"
+#include "libdws/util/spelling.h"
 #include "libdws/util/unseen.h"
 #include "libutil/errno_safe.h"
 #include "directive.h"
@@ -215,7 +216,7 @@ static int list_presets (struct parser *p, const char *word, int width)
             strcat (names, name);
         }
         snprintf (given, sizeof (given), "%.*s", width, word);
-        if (!near && grammar_is_near (given, name))
+        if (!near && dws_is_near (given, name))
             near = name;
     }
     if (near)

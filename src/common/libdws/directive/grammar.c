@@ -14,6 +14,7 @@
 
 #include "libdws/util/bounds.h"
 #include "libdws/util/duration.h"
+#include "libdws/util/spelling.h"
 #include "capacity.h"
 #include "command.h"
 #include "grammar_private.h"
@@ -273,8 +274,8 @@ static int check_word (struct check *c,
         if (strcmp (value, rule->words[i]) == 0)
             return 0;
         if (!near
-            && (closed ? grammar_is_near (value, rule->words[i])
-                       : grammar_is_misspelt (value, rule->words[i])))
+            && (closed ? dws_is_near (value, rule->words[i])
+                       : dws_is_misspelt (value, rule->words[i])))
             near = rule->words[i];
         join (allowed, sizeof (allowed), rule->words[i]);
     }
@@ -389,7 +390,7 @@ static int unknown_key (struct check *c,
     const char *near = NULL;
 
     for (size_t i = 0; i < MAX_KEYS && rule->keys[i].key; i++) {
-        if (!near && grammar_is_near (key, rule->keys[i].key))
+        if (!near && dws_is_near (key, rule->keys[i].key))
             near = rule->keys[i].key;
         join (allowed, sizeof (allowed), rule->keys[i].key);
     }
@@ -489,7 +490,7 @@ static int unknown_command (struct check *c)
     const char *hint = hint_command (c->dir->command, buf);
 
     for (size_t i = 0; i < rule_count; i++) {
-        if (!near && grammar_is_near (c->dir->command, rules[i].command))
+        if (!near && dws_is_near (c->dir->command, rules[i].command))
             near = rules[i].command;
         join (allowed, sizeof (allowed), rules[i].command);
     }

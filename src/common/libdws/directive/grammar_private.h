@@ -42,10 +42,4 @@ int directive_variables (const struct dws_directive *dir);
 int directive_fill (struct dws_directive *dir, size_t index, const char *user,
                     const char *id, dws_error_t *error);
 
-/* True if a person who typed 'word' may well have meant 'known'; the second, if it is
- * that but for a letter or two.
- */
-int grammar_is_near (const char *word, const char *known);
-int grammar_is_misspelt (const char *word, const char *known);
-
 #endif /* !LIBDWS_GRAMMAR_PRIVATE_H */

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * How near a word is to one that is known, for "did you mean".
+ * See spelling.h.
  */
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "grammar_private.h"
+#include "spelling.h"
 
 /* Edit distance where a swap of neighbours counts as one edit. Words of
  * more than 31 characters count as far from everything.
@@ -45,16 +46,40 @@ static size_t distance (const char *a, const char *b)
     return d[la][lb];
 }
 
-int grammar_is_misspelt (const char *word, const char *known)
+static size_t allowed (const char *known)
 {
-    return distance (word, known) <= (strlen (known) < 5 ? 1 : 2);
+    return strlen (known) < 5 ? 1 : 2;
 }
 
-int grammar_is_near (const char *word, const char *known)
+bool dws_is_misspelt (const char *word, const char *known)
+{
+    return distance (word, known) <= allowed (known);
+}
+
+bool dws_is_near (const char *word, const char *known)
 {
     size_t len = strlen (word);
 
     if (len >= 3 && strncasecmp (word, known, len) == 0)
-        return 1;
-    return grammar_is_misspelt (word, known);
+        return true;
+    return dws_is_misspelt (word, known);
+}
+
+void dws_nearest_try (struct dws_nearest *nearest, const char *known)
+{
+    size_t d = distance (nearest->word, known);
+
+    if (d <= allowed (known) && (!nearest->known || d < nearest->distance)) {
+        nearest->known = known;
+        nearest->distance = d;
+    }
+}
+
+const char *dws_nearest_hint (const struct dws_nearest *nearest, char *buf, size_t size)
+{
+    if (nearest->known)
+        snprintf (buf, size, ", did you mean %s?", nearest->known);
+    else
+        buf[0] = '\0';
+    return buf;
 }
