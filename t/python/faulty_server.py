@@ -250,3 +250,9 @@ def fast(monkeypatch):
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
     monkeypatch.setattr(listwatch, "BACKOFF_FIRST_S", 0.001)
     monkeypatch.setattr(kube, "RELOAD_INTERVAL_S", 0.0)
+
+
+def tls_authority():
+    from dws_sim.tls import Authority
+
+    return Authority()

@@ -10,7 +10,6 @@ import ssl
 from urllib.parse import parse_qs, urlsplit
 
 import faulty_server
-import kubernetes.config
 import pytest
 from faulty_server import (
     GROUP,
@@ -22,8 +21,9 @@ from faulty_server import (
     hang_up,
     never,
     run,
+    tls_authority,
 )
-from flux_k8s import comeback, commands, errors, kube, transport
+from flux_k8s import comeback, commands, errors, kube, kubeconfig, transport
 from flux_k8s.errors import UNREACHABLE, ApiError
 from flux_k8s.kube import Kube
 from flux_k8s.kubeconfig import ConfigError
@@ -457,12 +457,6 @@ def test_what_the_user_did_wrong_comes_back_in_the_servers_words(server):
 # TLS
 
 
-def tls_authority():
-    from dws_sim.tls import Authority
-
-    return Authority()
-
-
 def tls(directory, name):
     authority = tls_authority()
     (directory / name).write_bytes(authority.pem)
@@ -502,13 +496,13 @@ def test_a_proxy_that_the_package_passes_over(server, monkeypatch):
     config = json.loads(path.read_text())
     config["clusters"][0]["cluster"]["proxy-url"] = "http://proxy:3128"
     path.write_text(json.dumps(config))
-    load = kubernetes.config.load_kube_config
+    load = kubeconfig.KubeConfigLoader.load_and_set
 
-    def load_without(config_file, client_configuration):
-        load(config_file=config_file, client_configuration=client_configuration)
-        client_configuration.proxy = None
+    def load_without(loader, configuration):
+        load(loader, configuration)
+        configuration.proxy = None
 
-    monkeypatch.setattr(kubernetes.config, "load_kube_config", load_without)
+    monkeypatch.setattr(kubeconfig.KubeConfigLoader, "load_and_set", load_without)
     with pytest.raises(ConfigError, match="proxy-url needs a newer Python package"):
         Kube(str(path))
 

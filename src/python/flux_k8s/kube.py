@@ -111,6 +111,7 @@ class Kube:
         Raises:
             ConfigError: the file cannot be used.
         """
+        self._given = path
         self.path = path or kubeconfig.default()
         self.stats = stats or Stats()
         self.comeback = Comeback()
@@ -136,7 +137,7 @@ class Kube:
     def _load(self) -> None:
         configuration = kubernetes.client.Configuration()
         configuration.connection_pool_maxsize = self._connections
-        client = kubeconfig.read(self.path, configuration)
+        client = kubeconfig.read(self._given, configuration)
         self._judge(insecurity(configuration.host, configuration.verify_ssl))
         self._configuration: Any = configuration
         pool = client.rest_client.pool_manager

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
+import copy
 import os
-import pathlib
 import time
-from typing import Any
+from typing import IO, Any
 
 import kubernetes.client
 import kubernetes.config
@@ -15,6 +15,7 @@ import kubernetes.config.kube_config
 import yaml
 from kubernetes.config.config_exception import ConfigException
 from kubernetes.config.exec_provider import ExecProvider
+from kubernetes.config.kube_config import KubeConfigLoader, KubeConfigMerger
 
 # An exec plugin that has not answered after so long is killed: the agent waits for it.
 EXEC_S = 20.0
@@ -40,9 +41,49 @@ class InsecureError(ConfigError):
 
 
 def default() -> str:
-    """The kubeconfig used when none is configured: $KUBECONFIG, then the
-    home directory of the user that the agent runs as."""
-    return os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
+    """The kubeconfig used when none is configured: $KUBECONFIG, which may be a list
+    of files with colons between them, then the home directory of the user that the
+    agent runs as."""
+    return os.environ.get("KUBECONFIG") or "~/.kube/config"
+
+
+class _Merger(KubeConfigMerger):  # type: ignore[misc]
+    """Files merged as kubectl merges them: the first one that sets a value wins. The
+    kubernetes package takes current-context from the last one."""
+
+    def _load_config_from_file_path(self, paths: list[str]) -> None:
+        for path in paths:
+            if len(paths) == 1 or os.path.exists(path):
+                self.paths.append(path)
+                self.load_config(path)
+        if not self.paths:
+            raise ConfigException("none of these files is there")
+        self.config_saved = copy.deepcopy(self.config_files)
+
+    def load_config(self, path: str) -> None:
+        first = self.config_merged
+        context = first.value.get("current-context") if first else None
+        super().load_config(path)
+        if context:
+            self.config_merged.value["current-context"] = context
+
+
+# Certificates and keys that a kubeconfig has embedded, of the read() under way.
+_embedded: list[IO[bytes]] = []
+
+
+def _in_memory(content: str | bytes, *_args: Any, **_options: Any) -> str:
+    """A file for libcurl. The kubernetes package writes it to the directory for
+    temporary files once, and does not notice when that is swept."""
+    # no "with": read() keeps it open
+    file = open(os.memfd_create("kubeconfig"), "wb")  # noqa: SIM115
+    _embedded.append(file)
+    file.write(content.encode() if isinstance(content, str) else content)
+    file.flush()
+    return f"/proc/self/fd/{file.fileno()}"
+
+
+kubernetes.config.kube_config._create_temp_file_with_content = _in_memory
 
 
 # What an exec plugin has failed with: the kubernetes package only logs that.
@@ -73,35 +114,55 @@ def _plugin(config: Any, *args: Any) -> Any:
 kubernetes.config.kube_config.ExecProvider = _plugin
 
 
-def _proxy(path: str) -> Any:
+def _proxy(config: Any) -> Any:
     """The proxy-url of the cluster that a kubeconfig selects."""
-    config = yaml.safe_load(pathlib.Path(path).read_text(encoding="utf8"))
-    contexts = {item["name"]: item["context"] for item in config["contexts"]}
-    clusters = {item["name"]: item["cluster"] for item in config["clusters"]}
-    return clusters[contexts[config["current-context"]]["cluster"]].get("proxy-url")
+    context = config["contexts"].get_with_name(config["current-context"])["context"]
+    cluster = config["clusters"].get_with_name(context["cluster"])["cluster"]
+    return cluster.safe_get("proxy-url")
 
 
-def read(path: str, configuration: Any) -> kubernetes.client.ApiClient:
+def _load(paths: list[str], configuration: Any) -> Any:
+    """The merged files, which are in the configuration then."""
+    merged = _Merger(paths)
+    loader = KubeConfigLoader(
+        config_dict=merged.config,
+        config_base_path=None,
+        config_persister=merged.save_changes,
+    )
+    loader.load_and_set(configuration)
+    if _failed:
+        raise ConfigException(_failed[-1])
+    return merged.config
+
+
+def read(path: str | None, configuration: Any) -> kubernetes.client.ApiClient:
     """Read a kubeconfig into a kubernetes.client.Configuration.
 
+    Args:
+        path: of one file; None for the default, of which files may be missing.
     Returns:
-        a client that has it.
+        a client that has it. Certificates may be files that are there as long as its
+        pool is.
     Raises:
         ConfigError: the file cannot be used.
     """
     _failed.clear()
+    _embedded.clear()
+    paths = [path] if path else [p for p in default().split(os.pathsep) if p]
+    path = path or default()
     try:
-        kubernetes.config.load_kube_config(
-            config_file=path, client_configuration=configuration
-        )
-        if _failed:
-            raise ConfigException(_failed[-1])
+        config = _load([os.path.expanduser(p) for p in paths], configuration)
         client = kubernetes.client.ApiClient(configuration)
-        passed_over = configuration.proxy is None and _proxy(path)
+        client.rest_client.pool_manager.embedded = _embedded[:]
+        passed_over = configuration.proxy is None and _proxy(config)
     except _FAULTS as exc:
         known = isinstance(exc, (ConfigException, OSError, yaml.YAMLError))
         text = exc if known else f"not a kubeconfig ({exc})"
+        if isinstance(exc, OSError) and exc.strerror:
+            text = exc.strerror
         raise ConfigError(f"kubeconfig {path}: {text}") from exc
+    finally:
+        _embedded.clear()
     if passed_over:
         # Older packages would go to the server by themselves.
         raise ConfigError(

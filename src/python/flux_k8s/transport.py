@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import math
 import os
+import resource
 import socket
 import ssl
 import time
@@ -162,6 +164,7 @@ class Transport:
     def __init__(self, host: str, pool: Any, connections: int) -> None:
         self._host = host.rstrip("/")
         self._connections = connections
+        self._pool = pool  # with it go files that libcurl reads for each connection
         self._options = [*_plain_options(), *_proxy_options(pool)]
         self._own_headers: list[str] = []
         self._options += _tls_options(pool.connection_pool_kw)
@@ -240,7 +243,10 @@ class Transport:
 
     def multi(self, loop: Loop) -> Multi:
         if self._multi is None or self._multi.loop is not loop:
-            self._multi = Multi(loop, self._connections)
+            try:
+                self._multi = Multi(loop, self._connections)
+            except pycurl.error as exc:
+                raise NoAnswer(f"{exc}{_shortage()}", False) from exc
         return self._multi
 
     def give_back(self, transfer: Transfer) -> None:
@@ -525,6 +531,21 @@ _NO_CONNECTION = (
 )
 
 
+def _shortage() -> str:
+    """Why nothing can be opened, if that is so: libcurl speaks of a name that cannot
+    be resolved, or of certificates that are not there."""
+    try:
+        os.close(os.open("/", os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as exc:
+        if exc.errno in (errno.EMFILE, errno.ENFILE):
+            limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+            return (
+                f": out of file descriptors ({os.strerror(exc.errno)}, the limit is "
+                f"{limit}: LimitNOFILE of the unit)"
+            )
+    return ""
+
+
 def _too_large() -> NoAnswer:
     return NoAnswer(f"more than {ANSWER_BYTES >> 20} MiB", True, too_large=True)
 
@@ -539,6 +560,7 @@ def _no_answer(curl: pycurl.Curl, code: int, message: str) -> NoAnswer:
         message = f"{message} ({os.strerror(cause)})"
     if code == pycurl.E_SEND_FAIL_REWIND:
         message = "the server has closed the connection without an answer"
+    message += _shortage()
     timed_out = code == pycurl.E_OPERATION_TIMEDOUT
     return NoAnswer(message, asked and not turned_away, timed_out)
 
