@@ -64,7 +64,7 @@ test_expect_success 'what is allowed, by which rule, for each of them the first 
 	group = "$(id -gn)"
 	job = "13GiB"
 	[rabbit.limits.nobodys]
-	user = "no-such-user"
+	user = "3999998"
 	job = "1GiB"
 	[rabbit.limits.everybody]
 	total = "20GiB"

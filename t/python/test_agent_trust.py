@@ -101,9 +101,9 @@ def test_check_config_names_it(kubeconfig, tmp_path):
         "mapping": str(tmp_path / "mapping.json"),
         "kubeconfig": kubeconfig("http://kube.example.com"),
     }
-    (fault,) = configcheck.faults(table)
+    (fault,) = configcheck.faults({"rabbit": table})[0]
     assert fault.startswith("rabbit.kubeconfig: ") and OPTION in fault
-    assert configcheck.faults(table, insecure=True) == []
+    assert configcheck.faults({"rabbit": table}, insecure=True) == ([], [])
     conf = tmp_path / "a.toml"
     conf.write_text(
         "[rabbit]\n" + "".join(f'{key} = "{value}"\n' for key, value in table.items())
@@ -115,7 +115,7 @@ def test_check_config_names_it(kubeconfig, tmp_path):
 def test_the_agent_goes_by_the_option(kubeconfig, monkeypatch):
     taken = []
     monkeypatch.setattr(
-        agent, "Kube", lambda *_, insecure, **__: taken.append(insecure)
+        agent, "Kube", lambda *_, insecure, **__: taken.append(insecure) or object()
     )
     monkeypatch.setattr(agent, "Session", lambda *_: None)
     for overrides in (agent.Overrides(), agent.Overrides(insecure=True)):

@@ -31,6 +31,10 @@ def load(name):
     return module
 
 
+def faults(table):
+    return configcheck.faults({"rabbit": table})[0]
+
+
 @pytest.fixture
 def table(tmp_path):
     (tmp_path / "mapping.json").write_text(json.dumps(MAPPING))
@@ -60,45 +64,47 @@ def test_every_key_is_known_to_the_parser(table):
         if key["default"] is not None:
             table[key["name"]] = key["default"]
     # no limit can be given as a time below zero, where it is the default
-    assert configcheck.faults(table) == []
+    assert faults(table) == []
 
 
 def test_the_example_configuration_is_right():
     tables = configcheck.resourceconfig.read(str(TOP / "etc" / "rabbit.toml"))
-    assert dws.config_faults(tables["rabbit"]) == []
+    found, notes = dws.config_faults(tables["rabbit"])
+    # its files are not on this machine
+    assert [f for f in found if "No such file" not in f] == notes == []
 
 
 def test_the_program_that_tells_users_is_looked_at(table, tmp_path):
     program = tmp_path / "notice"
     table["notice_command"] = [str(program), "--domain", "example.org"]
-    assert configcheck.faults(table) == [
+    assert faults(table) == [
         f"rabbit.notice_command: {program}: No such file or directory"
     ]
     program.write_text("#!/bin/sh\n")
     program.chmod(0o644)
-    (fault,) = configcheck.faults(table)
+    (fault,) = faults(table)
     assert "is not a program that can be run" in fault
     for mode in (0o775, 0o757):
         program.chmod(mode)
-        (fault,) = configcheck.faults(table)
+        (fault,) = faults(table)
         assert "can be written to by others: chown root, chmod go-w" in fault
     program.chmod(0o755)
-    assert configcheck.faults(table) == []
+    assert faults(table) == []
     table["notice_command"] = [str(tmp_path)]
-    (fault,) = configcheck.faults(table)
+    (fault,) = faults(table)
     assert "is not a program that can be run" in fault
     table["notice_command"] = ["notice"]
-    (fault,) = configcheck.faults(table)
+    (fault,) = faults(table)
     assert "begins with an absolute path" in fault
 
 
 def test_files_are_looked_at(table, tmp_path):
     (tmp_path / "mapping.json").write_text('{"computes": 5}')
     (tmp_path / "kubeconfig").write_text("kind: Config\n")
-    found = configcheck.faults(table)
+    found = faults(table)
     assert [f.split(":")[0] for f in found] == ["rabbit.mapping", "rabbit.kubeconfig"]
     table["mapping"] = str(tmp_path / "none")
-    assert "No such file" in configcheck.faults(table)[0]
+    assert "No such file" in faults(table)[0]
 
 
 def test_check_config_tells_every_fault(table, tmp_path, capsys):
@@ -117,7 +123,7 @@ def test_check_config_tells_every_fault(table, tmp_path, capsys):
     assert sorted(capsys.readouterr().err.splitlines()) == [
         "rabbit.policy.maximums.xfs: expected GiB >= 0, got -1",
         'rabbit.save_datamovements: expected an integer >= 0, got "1979-05-27"',
-        "rabbit.soft_dran: unknown key",
+        "rabbit.soft_dran: unknown key, did you mean soft_drain?",
         'rabbit.tc_timeout: expected seconds >= 0, got "ten"',
     ]
 

@@ -6,6 +6,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libdws/util/fields.h"
@@ -251,35 +252,47 @@ static bool agent_concerned (const struct dws_config *before,
     return !same;
 }
 
-/* Either the whole new configuration is good, or the old one stays.
+/* A new configuration whose names are being looked up, or that is about to be used.
  */
-static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
-                              const flux_msg_t *msg, void *arg)
+struct reload {
+    const flux_msg_t *msg;
+    flux_conf_t *conf;          // NULL as soon as the handle has it
+    struct dws_config *config;  // NULL as soon as the module has it
+};
+
+static void reload_destroy (void *arg)
 {
-    struct dws_ctx *ctx = arg;
-    flux_conf_t *conf = NULL;
-    struct dws_config *config;
-    dws_error_t error = { "" };
+    struct reload *reload = arg;
+
+    if (reload) {
+        ERRNO_SAFE_BLOCK;
+        flux_msg_decref (reload->msg);
+        flux_conf_decref (reload->conf);
+        dws_config_destroy (reload->config);
+        free (reload);
+    }
+}
+
+static void reload_apply (struct dws_ctx *ctx, json_t *unknown, void *arg)
+{
+    struct reload *reload = arg;
     bool tell_agent;
 
-    if (flux_module_config_request_decode (msg, &conf) < 0
-        || !(config = config_create (conf, NULL, &error))) {
-        ERRNO_SAFE_BLOCK;
-        flux_conf_decref (conf);
-        respond (h, msg, -1, error.text[0] ? error.text : NULL);
+    if (json_array_size (unknown) > 0) {
+        errno = EINVAL;
+        respond (ctx->h, reload->msg, -1,
+                 json_string_value (json_array_get (unknown, 0)));
         return;
     }
-    if (flux_set_conf_new (h, conf) < 0) {
-        ERRNO_SAFE_BLOCK;
-        dws_config_destroy (config);
-        flux_conf_decref (conf);
-        respond (h, msg, -1, NULL);
+    if (flux_set_conf_new (ctx->h, reload->conf) < 0) {
+        respond (ctx->h, reload->msg, -1, NULL);
         return;
     }
-    tell_agent = agent_concerned (ctx->config, config);
+    reload->conf = NULL;
+    tell_agent = agent_concerned (ctx->config, reload->config);
     dws_config_destroy (ctx->config);
-    ctx->config = config;
-    limits_check_names (ctx);
+    ctx->config = reload->config;
+    reload->config = NULL;
     totals_recount (ctx->totals);
     storages_remap (ctx->storages);
     if (tell_agent)
@@ -288,7 +301,34 @@ static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
     expire_look (ctx->expire);
     notices_start (ctx->notices);
     jobs_changed_all (ctx->jobs);
-    respond (h, msg, 0, NULL);
+    respond (ctx->h, reload->msg, 0, NULL);
+}
+
+/* Either the whole new configuration is good, or the old one stays.
+ */
+static void config_reload_cb (flux_t *h, flux_msg_handler_t *mh,
+                              const flux_msg_t *msg, void *arg)
+{
+    struct dws_ctx *ctx = arg;
+    struct reload *reload;
+    dws_error_t error = { "" };
+
+    if (!(reload = calloc (1, sizeof (*reload)))
+        || flux_module_config_request_decode (msg, &reload->conf) < 0
+        || !(reload->config = config_create (reload->conf, NULL, &error)))
+        goto error;
+    reload->msg = flux_msg_incref (msg);
+    if (!dws_config_has_names (reload->config->limits_table)) {
+        reload_apply (ctx, NULL, reload);
+        reload_destroy (reload);
+    }
+    else if (limits_find_names (ctx, reload->config->limits_table, reload_apply,
+                                reload_destroy, reload) < 0)
+        respond (h, msg, -1, NULL);
+    return;
+error:
+    respond (h, msg, -1, error.text[0] ? error.text : NULL);
+    reload_destroy (reload);
 }
 
 static const struct flux_msg_handler_spec htab[] = {

@@ -247,7 +247,7 @@ static json_t *daemons_units (struct call *call)
 
 static json_t *config_faults (struct call *call)
 {
-    json_t *result = dws_config_faults (call->args[0]);
+    json_t *result = dws_config_faults (call->args[0], call->args[1]);
 
     if (!result)
         dws_error_nomem (&call->error);
@@ -478,7 +478,7 @@ static const struct function {
     { "daemons_units", daemons_units, { "breakdowns", "daemons" } },
     { "drives", drives, { "status" } },
     { "taken", taken, { "servers" } },
-    { "config_faults", config_faults, { "rabbit" } },
+    { "config_faults", config_faults, { "rabbit", "queues" } },
     { "config_describe", config_describe, { NULL } },
     { "limits", limits_of, { "limits", "subject" } },
     { "clean", clean, { "text" } },

@@ -43,8 +43,9 @@ struct dws_text_error {
  *     can have
  * taken (Servers)
  *     {RABBIT: BYTES} that it takes
- * config_faults (table [rabbit])
- *     every fault of that table, an array of texts
+ * config_faults (table [rabbit], table [queues])
+ *     {"faults", "notes"}: every fault of that table, and keys of it that do no harm,
+ *     arrays of texts
  * config_describe ()
  *     the keys of that table:
  *     [{"name", "type", "default", "bounds", "help"}]

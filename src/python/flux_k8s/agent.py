@@ -68,6 +68,8 @@ REPORTS_PER_RPC = 16
 # Connections to Kubernetes besides one for each worker: the watches.
 SPARE_CONNECTIONS = 4
 STATS_INTERVAL_S = 2.0
+# A kubeconfig that cannot be used is read again after so many times what that took.
+KUBE_RETRY_PART = 20
 ATTACH_FIRST_S = 0.05
 ATTACH_CAP_S = 5.0
 # An API server that loses what it has shown time and again is followed with pauses
@@ -298,6 +300,12 @@ class Agent:
         self._handle = handle
         self._overrides = overrides
         self._config_error: ConfigError | None = None
+        # what the last readable kubeconfig has given, and what is wrong with that
+        # which is to be used instead
+        self._kube: Kube | None = None
+        self._kube_fault = ""
+        self._kube_path: str | None = None
+        self._kube_retry_at = 0.0
         self._stats = Stats()
         self._sent_stats: dict[str, Any] | None = None
         self._metrics: MetricsServer | None = None
@@ -424,16 +432,9 @@ class Agent:
         LOGGER.info("attached to instance %s", instance)
         self._attempts = 0
         workers = self._overrides.workers
-        try:
-            kube = Kube(
-                self._overrides.kubeconfig or config.get("kubeconfig"),
-                connections=workers + SPARE_CONNECTIONS,
-                stats=self._stats,
-                insecure=self._overrides.insecure,
-                picked=True,
-            )
-        except ConfigError as exc:
-            self._config_error = exc
+        self._kube_path = self._overrides.kubeconfig or config.get("kubeconfig")
+        kube = self._read_kubeconfig()
+        if kube is None:
             self._handle.reactor_stop()
             return
         self._session = Session(
@@ -448,6 +449,35 @@ class Agent:
         self._on_turn()
         self._serve_metrics(config.get("metrics"))
         systemd.notify("READY=1")
+
+    def _read_kubeconfig(self) -> Kube | None:
+        """An agent that has served already goes on with what it has; one that starts
+        has nothing, and ends with an error."""
+        began = time.monotonic()
+        try:
+            self._kube = Kube(
+                self._kube_path,
+                connections=self._overrides.workers + SPARE_CONNECTIONS,
+                stats=self._stats,
+                insecure=self._overrides.insecure,
+                picked=True,
+            )
+        except ConfigError as exc:
+            if self._kube is None:
+                self._config_error = exc
+            elif str(exc) != self._kube_fault:
+                LOGGER.error(
+                    "rabbit.kubeconfig: %s: what was read before stays in use", exc
+                )
+                self._kube_fault = str(exc)
+            # An exec plugin may have taken its time, which nobody else had.
+            ended = time.monotonic()
+            self._kube_retry_at = ended + KUBE_RETRY_PART * (ended - began)
+            return self._kube
+        if self._kube_fault:
+            LOGGER.warning("kubeconfig %s can be read now", self._kube.path)
+            self._kube_fault = ""
+        return self._kube
 
     def _serve_metrics(self, address: str | None) -> None:
         """Serve them there, or nowhere. Jobs come first: a port that is taken
@@ -476,6 +506,14 @@ class Agent:
     def _on_stats_timer(self, *_: Any) -> None:
         if self._metrics_wanted is not None:
             self._serve_metrics(self._metrics_wanted)
+        is_due = time.monotonic() >= self._kube_retry_at
+        if self._kube_fault and self._session is not None and is_due:
+            self._read_kubeconfig()
+            if not self._kube_fault:
+                self._end_session()
+                self._stream = None
+                self._attach()
+                return
         # A module that does not answer is not told the same again and again.
         if self._session is None or self._box:
             return

@@ -12,8 +12,12 @@ from typing import Any
 NODEID_ANY = 0xFFFFFFFF
 
 
-def _fetch() -> Any:
-    """The whole configuration, over the C functions alone."""
+def fetch() -> Any:
+    """The whole configuration, over the C functions alone.
+
+    Raises:
+        OSError: there is no instance to ask.
+    """
     from _flux._core import ffi, lib
 
     handle = lib.flux_open(ffi.NULL, 0)
@@ -38,7 +42,7 @@ def get(key: str, default: Any = None) -> Any:
     Raises:
         OSError: there is no instance to ask.
     """
-    value = _fetch()
+    value = fetch()
     for part in key.split("."):
         if not isinstance(value, dict) or part not in value:
             return default

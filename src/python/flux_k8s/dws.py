@@ -282,10 +282,12 @@ def is_lustre(label: str) -> bool:
     return cast(bool, _call("is_lustre", label))
 
 
-def config_faults(table: Json) -> list[str]:
-    """What is wrong with the configuration table [rabbit], a text for each
-    fault. The files that it names are not looked at."""
-    return cast("list[str]", _call("config_faults", table))
+def config_faults(table: Json, queues: Json = None) -> tuple[list[str], list[str]]:
+    """What is wrong with the configuration table [rabbit] and with what it names, a
+    text for each fault; and texts on keys that do no harm. `queues` is the table
+    [queues], None if it is not known."""
+    found = _call("config_faults", table, queues)
+    return found["faults"], found["notes"]
 
 
 def config_keys() -> list[ConfigKey]:

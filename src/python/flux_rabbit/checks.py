@@ -195,7 +195,7 @@ def _configuration(site: Site) -> str:
     # The kubeconfig has a check of its own.
     faults = [
         fault
-        for fault in configcheck.faults(site.config["rabbit"])
+        for fault in configcheck.faults({"queues": {}, **site.config})[0]
         if not fault.startswith("rabbit.kubeconfig: kubeconfig")
     ]
     if faults:

@@ -15,11 +15,13 @@
 
 #include "libdws/util/bounds.h"
 #include "libdws/util/duration.h"
+#include "libdws/util/spelling.h"
 #include "libutil/errno_safe.h"
 #include "config.h"
 #include "config_checks_private.h"
 #include "config_old_private.h"
 #include "config_options_private.h"
+#include "config_site_private.h"
 
 /* What a value of this option has to be, in words.
  */
@@ -54,6 +56,22 @@ static int unexpected (const struct option *opt,
     return dws_config_expected (opt->name, what, value, error);
 }
 
+static int unexpected_time (const struct option *opt,
+                            json_t *value,
+                            dws_error_t *error)
+{
+    char what[64];
+    char guess[DWS_DURATION_SIZE];
+
+    if (!json_is_string (value)
+        || !dws_duration_guess (json_string_value (value), guess))
+        return unexpected (opt, value, error);
+    describe_bounds (opt, what, sizeof (what));
+    return dws_error (error, EINVAL, "rabbit.%s: expected %s, got \"%s\", did you "
+                      "mean \"%s\"?", opt->name, what, json_string_value (value),
+                      guess);
+}
+
 static int set_seconds (const struct option *opt,
                         double *target,
                         json_t *value,
@@ -65,7 +83,7 @@ static int set_seconds (const struct option *opt,
         seconds = json_number_value (value);
     else if (!json_is_string (value)
              || dws_duration_parse (json_string_value (value), &seconds) < 0)
-        return unexpected (opt, value, error);
+        return unexpected_time (opt, value, error);
     if (isinf (seconds) || (opt->limit && seconds == 0.)) {
         *target = -1.;          // never
         return 0;
@@ -232,13 +250,25 @@ static int fault (json_t *faults, const dws_error_t *error)
     return add_text (faults, error->text);
 }
 
-/* One key of the table. What is of no use is noted, an unknown key only if there
- * is a place for notes.
+static void unknown_key (const char *key, char *note, size_t size)
+{
+    struct dws_nearest nearest = { .word = key };
+    char hint[DWS_NEAREST_SIZE];
+
+    for (size_t i = 0; i < config_option_count; i++)
+        dws_nearest_try (&nearest, config_options[i].name);
+    snprintf (note, size, "rabbit.%s: unknown key%s", key,
+              dws_nearest_hint (&nearest, hint, sizeof (hint)));
+}
+
+/* One key of the table. What is of no use is noted; an unknown key is a fault, unless
+ * there is a place for notes alone.
  */
 static int read_key (struct dws_config *config,
                      json_t *table,
                      const char *key,
                      json_t *value,
+                     json_t *faults,
                      json_t *notes,
                      dws_error_t *error)
 {
@@ -251,10 +281,10 @@ static int read_key (struct dws_config *config,
         return -1;
     opt = now ? config_option_find (now) : NULL;
     if (rc == DWS_KEY_NOT_OLD && !opt) {
-        snprintf (note, sizeof (note), "rabbit.%s: unknown key", key);
+        unknown_key (key, note, sizeof (note));
         rc = DWS_KEY_GONE;
     }
-    if (rc == DWS_KEY_GONE && !notes)
+    if (rc == DWS_KEY_GONE && (faults || !notes))
         return dws_error (error, EINVAL, "%s", note);
     if (rc != DWS_KEY_NOT_OLD && add_text (notes, note) < 0)
         return dws_error_nomem (error);
@@ -297,7 +327,7 @@ static struct dws_config *read_table (json_t *table,
     }
     json_object_foreach (table, key, value) {
         if (concerns (plugin, key)
-            && read_key (config, table, key, value, notes, error) < 0
+            && read_key (config, table, key, value, faults, notes, error) < 0
             && fault (faults, error) < 0)
             goto error;
     }
@@ -333,6 +363,21 @@ struct dws_config *dws_config_create (json_t *table,
     return compile_limits (read_table (table, false, NULL, notes, error), error);
 }
 
+struct dws_config *dws_config_load (json_t *table,
+                                    json_t *queues,
+                                    json_t *notes,
+                                    dws_error_t *error)
+{
+    struct dws_config *config;
+
+    if ((config = dws_config_create (table, notes, error))
+        && dws_config_check_site (config, table, queues, NULL, notes, error) < 0) {
+        dws_config_destroy (config);
+        config = NULL;
+    }
+    return config;
+}
+
 struct dws_config *dws_config_plugin (json_t *table, dws_error_t *error)
 {
     return compile_limits (read_table (table, true, NULL, NULL, error), error);
@@ -358,20 +403,29 @@ void dws_config_destroy (struct dws_config *config)
     }
 }
 
-json_t *dws_config_faults (json_t *table)
+json_t *dws_config_faults (json_t *table, json_t *queues)
 {
-    struct dws_config *config;
+    struct dws_config *config = NULL;
+    json_t *faults = json_array ();
+    json_t *notes = json_array ();
+    json_t *unknown = NULL;
+    json_t *result = NULL;
     dws_error_t error;
-    json_t *faults;
 
-    if (!(faults = json_array ())
-        || !(config = read_table (table, false, faults, faults, &error))) {
-        json_decref (faults);
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (faults
+        && notes
+        && (config = read_table (table, false, faults, notes, &error))
+        && dws_config_check_site (config, table, queues, faults, notes, &error) == 0
+        && (unknown = dws_config_unknown_names (config->limits_table))
+        && json_array_extend (faults, unknown) == 0)
+        result = json_pack ("{s:O s:O}", "faults", faults, "notes", notes);
     dws_config_destroy (config);
-    return faults;
+    json_decref (unknown);
+    json_decref (faults);
+    json_decref (notes);
+    if (!result)
+        errno = ENOMEM;
+    return result;
 }
 
 static json_t *encode_key (const struct dws_config *config,

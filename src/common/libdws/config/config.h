@@ -66,16 +66,34 @@ struct dws_config *dws_config_create (json_t *table,
                                       json_t *notes,
                                       dws_error_t *error);
 
+/* The same, with what the table names: files, programs, and queues, which are those of
+ * the table [queues]. An instance that starts, which has a place for 'notes', does
+ * without some of that. Fails also with what reading the mapping gave.
+ */
+struct dws_config *dws_config_load (json_t *table,
+                                    json_t *queues,
+                                    json_t *notes,
+                                    dws_error_t *error);
+
+/* Are there users or groups in [rabbit.limits] that have to be looked up? The name
+ * service is asked for them by the second, which may take long: it returns a new
+ * array of texts, one for each that there is none of. No rule with one fits anybody.
+ */
+bool dws_config_has_names (json_t *limits);
+json_t *dws_config_unknown_names (json_t *limits);
+
 /* The same from those keys alone that the jobtap plugin goes by; all others are
  * passed over, and need not be there.
  */
 struct dws_config *dws_config_plugin (json_t *table, dws_error_t *error);
 void dws_config_destroy (struct dws_config *config);
 
-/* Every fault of the table and every note, as an array of texts.
+/* {"faults", "notes"}: arrays of texts. With any fault dws_config_load() and a look at
+ * the names fail when there is no place for notes; notes are of keys that do no harm.
+ * 'queues' is NULL if it is not known which there are.
  * Returns a new reference, or NULL with errno ENOMEM.
  */
-json_t *dws_config_faults (json_t *table);
+json_t *dws_config_faults (json_t *table, json_t *queues);
 
 /* What the agent goes by, as an object of the keys that concern it, defaults
  * filled in. Returns a new reference, or NULL with errno ENOMEM.

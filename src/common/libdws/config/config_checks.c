@@ -4,10 +4,13 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/directive/capacity.h"
 #include "libdws/directive/presets.h"
+#include "libdws/util/spelling.h"
 #include "config_checks_private.h"
 
 int dws_config_expected (const char *name,
@@ -58,18 +61,63 @@ int dws_config_check_metrics (const char *name,
                                 error);
 }
 
+static int unknown (const char *full, const char *what, const char *word,
+                    const char *const *known, dws_error_t *error)
+{
+    struct dws_nearest nearest = { .word = word };
+    char hint[DWS_NEAREST_SIZE];
+
+    for (; *known; known++)
+        dws_nearest_try (&nearest, *known);
+    return dws_error (error, EINVAL, "rabbit.%s: unknown %s%s", full, what,
+                      dws_nearest_hint (&nearest, hint, sizeof (hint)));
+}
+
+int dws_config_unknown_key (const char *full, const char *key,
+                            const char *const *known, dws_error_t *error)
+{
+    return unknown (full, "key", key, known, error);
+}
+
+/* A size is a number of GiB here.
+ */
+static int unexpected_gib (const char *full, json_t *value, dws_error_t *error)
+{
+    const char *s = json_string_value (value);
+    char guess[DWS_CAPACITY_GUESS_SIZE];
+    int64_t bytes;
+
+    if (!s || !dws_capacity_guess (s, guess)
+        || dws_capacity_parse (guess, &bytes) < 0)
+        return dws_config_expected (full, "GiB >= 0", value, error);
+    return dws_error (error, EINVAL, "rabbit.%s: expected GiB >= 0, got \"%s\", "
+                      "did you mean %g?", full, s, (double)bytes / (1 << 30));
+}
+
+static const char *const types[] = { "xfs", "gfs2", "raw", "lustre", NULL };
+
+static bool is_type (const char *word)
+{
+    for (size_t i = 0; types[i]; i++) {
+        if (!strcmp (word, types[i]))
+            return true;
+    }
+    return false;
+}
+
 int dws_config_check_policy (const char *name,
                              json_t *value,
                              dws_error_t *error)
 {
+    static const char *const keys[] = { "maximums", NULL };
     json_t *maximums;
     const char *key;
     char full[128];
 
     json_object_foreach (value, key, maximums) {
+        snprintf (full, sizeof (full), "%s.%s", name, key);
         if (strcmp (key, "maximums") != 0)
-            return dws_error (error, EINVAL, "rabbit.%s.%s: unknown key",
-                              name, key);
+            return dws_config_unknown_key (full, key, keys, error);
     }
     if (!(maximums = json_object_get (value, "maximums")))
         return 0;
@@ -78,12 +126,10 @@ int dws_config_check_policy (const char *name,
                                     error);
     json_object_foreach (maximums, key, value) {
         snprintf (full, sizeof (full), "%s.maximums.%s", name, key);
-        if (strcmp (key, "xfs") != 0 && strcmp (key, "gfs2") != 0
-            && strcmp (key, "raw") != 0 && strcmp (key, "lustre") != 0)
-            return dws_error (error, EINVAL,
-                              "rabbit.%s: unknown file system type", full);
+        if (!is_type (key))
+            return unknown (full, "file system type", key, types, error);
         if (!json_is_number (value) || json_number_value (value) < 0.)
-            return dws_config_expected (full, "GiB >= 0", value, error);
+            return unexpected_gib (full, value, error);
     }
     return 0;
 }

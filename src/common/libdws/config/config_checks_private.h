@@ -20,6 +20,14 @@ int dws_config_expected (const char *name,
                          json_t *value,
                          dws_error_t *error);
 
+/* Fail with EINVAL and "rabbit.FULL: unknown key", and the one of 'known', which ends
+ * with NULL, that 'key' may be a misspelling of.
+ */
+int dws_config_unknown_key (const char *full,
+                            const char *key,
+                            const char *const *known,
+                            dws_error_t *error);
+
 int dws_config_check_metrics (const char *name,
                               json_t *value,
                               dws_error_t *error);

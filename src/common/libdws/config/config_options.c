@@ -42,10 +42,13 @@ const struct option config_options[] = {
         "flux-sched-rabbit(1) read it when they are loaded, and with flux "
         "config reload." },
     { "kubeconfig", TYPE_TEXT, NULL, ANY, OFFSET (kubeconfig), .agent = true,
-      .help = "How the agent reaches Kubernetes. If it is not set: "
-        "$KUBECONFIG of the agent, then ~/.kube/config of the user that it "
-        "runs as. The file is read again when Kubernetes cannot be reached "
-        "or refuses the token." },
+      .help = "How the agent reaches Kubernetes: an absolute path, or one that "
+        "begins with ~/. If it is not set: $KUBECONFIG of the agent, then "
+        "~/.kube/config of the user that it runs as. Several files with colons "
+        "between them in $KUBECONFIG are merged as kubectl does it: files that are "
+        "missing are passed over, and the first that sets a value wins. The file is "
+        "read again when Kubernetes cannot be reached or refuses the token. An agent "
+        "that serves keeps what it has read before if the file cannot be used." },
     { "metrics", TYPE_TEXT, NULL, ANY, OFFSET (metrics),
       dws_config_check_metrics,
       .agent = true,
@@ -81,9 +84,9 @@ const struct option config_options[] = {
       OFFSET (policy.teardown_after),
       .limit = true,
       .help = "How long unmounting and moving data may take together, from "
-        "the job's end. Then the workflow is torn down. It should be larger "
-        "than postrun_timeout, and smaller than the epilog-timeout of "
-        "flux-jobtap-dws(1)." },
+        "the job's end. Then the workflow is torn down. It may not be "
+        "smaller than postrun_timeout, and should be smaller than the "
+        "epilog-timeout of flux-jobtap-dws(1)." },
     { "stage_out_retry", TYPE_SECONDS, "0", AT_LEAST (0),
       OFFSET (policy.stage_out_retry),
       .help = "How long the storage of a job whose data could not be staged "
@@ -155,7 +158,7 @@ const struct option config_options[] = {
       .limit = true,
       .help = "With lustre_placement anywhere, and where jobs have their data first: "
         "how long a job that has its nodes waits for room on rabbits that others "
-        "have. Then it ends with an exception. It should be less than "
+        "have. Then it ends with an exception. If it is set it has to be less than "
         "prolog_timeout. A job that is to have its data first waits as long for "
         "room; then it gets its nodes first." },
     { "restrict_persistent_creation", TYPE_BOOL, "true", ANY,

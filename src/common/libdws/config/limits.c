@@ -63,10 +63,17 @@ static int set_bytes (struct dws_limit_rule *rule, const char *key,
                       enum dws_limit what, json_t *value, dws_error_t *error)
 {
     const char *s = json_string_value (value);
+    char guess[DWS_CAPACITY_GUESS_SIZE];
 
     if (s && !strcmp (s, "unlimited"))
         rule->value[what] = UNLIMITED;
-    else if (!s || dws_capacity_parse (s, &rule->value[what]) < 0)
+    else if (s && dws_capacity_parse (s, &rule->value[what]) == 0)
+        return 0;
+    else if (s && dws_capacity_guess (s, guess))
+        return dws_error (error, EINVAL, "rabbit.limits.%s.%s: expected a size such "
+                          "as \"20TiB\", or \"unlimited\", got \"%s\", did you mean "
+                          "\"%s\"?", rule->name, key, s, guess);
+    else
         return unexpected (rule, key, "a size such as \"20TiB\", or "
                            "\"unlimited\"", value, error);
     return 0;
@@ -106,6 +113,11 @@ static enum dws_limit which_total (json_t *table)
 static int set_key (struct dws_limit_rule *rule, json_t *table,
                     const char *key, json_t *value, dws_error_t *error)
 {
+    static const char *const keys[] = {
+        "user", "group", "bank", "queue", "allow", "job", "node", "total", "per", NULL
+    };
+    char full[160];
+
     if (!strcmp (key, "user"))
         return set_text (rule, key, &rule->user, value, error);
     if (!strcmp (key, "group"))
@@ -124,8 +136,8 @@ static int set_key (struct dws_limit_rule *rule, json_t *table,
         return set_bytes (rule, key, which_total (table), value, error);
     if (!strcmp (key, "per"))
         return check_per (rule, table, value, error);
-    return dws_error (error, EINVAL, "rabbit.limits.%s.%s: unknown key",
-                      rule->name, key);
+    snprintf (full, sizeof (full), "limits.%s.%s", rule->name, key);
+    return dws_config_unknown_key (full, key, keys, error);
 }
 
 /* A rule that allows nothing would look like one that does.

@@ -4,9 +4,12 @@
  */
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "capacity.h"
 
@@ -89,4 +92,64 @@ const char *dws_capacity_text (int64_t bytes,
         }
     }
     return dws_capacity_rough (bytes, buf);
+}
+
+const char *dws_capacity_unit (const char *word)
+{
+    static const struct {
+        const char *word;
+        const char *unit;
+    } words[] = {
+        { "K", "KiB" }, { "KiB", "KiB" }, { "KB", "KB" },
+        { "M", "MiB" }, { "MiB", "MiB" }, { "MB", "MB" },
+        { "G", "GiB" }, { "GiB", "GiB" }, { "GB", "GB" },
+        { "T", "TiB" }, { "TiB", "TiB" }, { "TB", "TB" },
+        { "Gi", "GiB" }, { "Ti", "TiB" }, { "Mi", "MiB" }, { "Ki", "KiB" },
+    };
+
+    for (size_t i = 0; i < sizeof (words) / sizeof (words[0]); i++) {
+        if (strcasecmp (word, words[i].word) == 0)
+            return words[i].unit;
+    }
+    return NULL;
+}
+
+/* A fraction becomes a whole number of the unit below it, rounded up.
+ */
+static void in_smaller_unit (double number, const char *unit, char *buf)
+{
+    static const char *const order[] = { "KiB", "MiB", "GiB", "TiB" };
+    static const char *const decimal[] = { "KB", "MB", "GB", "TB" };
+    bool binary = unit[1] == 'i';
+    size_t i = 0;
+
+    while (i < 3 && strcmp (unit, binary ? order[i] : decimal[i]) != 0)
+        i++;
+    if (number != (double)(int64_t)number && i > 0) {
+        number *= binary ? 1024. : 1000.;
+        unit = binary ? order[--i] : decimal[--i];
+    }
+    snprintf (buf, DWS_CAPACITY_GUESS_SIZE, "%lld%s", (long long)number + (number > (int64_t)number), unit);
+}
+
+const char *dws_capacity_guess (const char *value, char buf[DWS_CAPACITY_GUESS_SIZE])
+{
+    size_t digits = strspn (value, "0123456789");
+    char number[16];
+    const char *unit;
+    char *end;
+
+    if (digits == 0 || strlen (value) >= sizeof (number))
+        return NULL;
+    strcpy (number, value);
+    if (number[digits] == ',')
+        number[digits] = '.';
+    end = number + digits;
+    if (*end == '.')
+        end += 1 + strspn (end + 1, "0123456789");
+    end += strspn (end, " ");
+    if (!(unit = dws_capacity_unit (end)))
+        return NULL;
+    in_smaller_unit (strtod (number, &end), unit, buf);
+    return buf;
 }

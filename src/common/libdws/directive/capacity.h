@@ -30,4 +30,14 @@ const char *dws_capacity_text (int64_t bytes,
 const char *dws_capacity_rough (int64_t bytes,
                                 char buf[DWS_CAPACITY_TEXT_SIZE]);
 
+/* The unit that a word stands for, perhaps without its "iB" or "B", or NULL.
+ */
+const char *dws_capacity_unit (const char *word);
+
+/* What a person may have meant by a text that is no size, as "20T" or "1.5TiB".
+ * Returns buf, or NULL.
+ */
+#define DWS_CAPACITY_GUESS_SIZE 40
+const char *dws_capacity_guess (const char *value, char buf[DWS_CAPACITY_GUESS_SIZE]);
+
 #endif /* !LIBDWS_CAPACITY_H */

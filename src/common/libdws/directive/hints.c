@@ -50,28 +50,6 @@ static bool without_quotes (const char *word, char *buf, size_t size)
     return found;
 }
 
-/* Is the word a unit of sizes, perhaps without its "iB" or "B"?
- */
-static const char *unit_of (const char *word)
-{
-    static const struct {
-        const char *word;
-        const char *unit;
-    } units[] = {
-        { "K", "KiB" }, { "KiB", "KiB" }, { "KB", "KB" },
-        { "M", "MiB" }, { "MiB", "MiB" }, { "MB", "MB" },
-        { "G", "GiB" }, { "GiB", "GiB" }, { "GB", "GB" },
-        { "T", "TiB" }, { "TiB", "TiB" }, { "TB", "TB" },
-        { "Gi", "GiB" }, { "Ti", "TiB" }, { "Mi", "MiB" }, { "Ki", "KiB" },
-    };
-
-    for (size_t i = 0; i < COUNT (units); i++) {
-        if (strcasecmp (word, units[i].word) == 0)
-            return units[i].unit;
-    }
-    return NULL;
-}
-
 static const char *datawarp_key (const char *key)
 {
     static const struct {
@@ -117,7 +95,7 @@ const char *hint_arg (const struct dws_directive *dir, size_t i, char *buf)
                   arg->value ? "=" : "", value);
     else if (strcmp (arg->key, "capacity") == 0 && *value
              && strspn (value, "0123456789.") == strlen (value)
-             && next && !next->value && (unit = unit_of (next->key)))
+             && next && !next->value && (unit = dws_capacity_unit (next->key)))
         snprintf (buf, HINT_SIZE, "there is a blank in 'capacity=%.32s %s': write"
                   " capacity=%.32s%s", value, next->key, value, unit);
     else if ((text = datawarp_key (arg->key)))
@@ -184,47 +162,16 @@ const char *hint_type (const char *value, char *buf)
     return NULL;
 }
 
-/* A fraction becomes a whole number of the unit below it, rounded up.
- */
-static void in_smaller_unit (double number, const char *unit, char *buf)
-{
-    static const char *const order[] = { "KiB", "MiB", "GiB", "TiB" };
-    static const char *const decimal[] = { "KB", "MB", "GB", "TB" };
-    bool binary = unit[1] == 'i';
-    size_t i = 0;
-
-    while (i < 3 && strcmp (unit, binary ? order[i] : decimal[i]) != 0)
-        i++;
-    if (number != (double)(int64_t)number && i > 0) {
-        number *= binary ? 1024. : 1000.;
-        unit = binary ? order[--i] : decimal[--i];
-    }
-    snprintf (buf, 40, "%lld%s", (long long)number + (number > (int64_t)number), unit);
-}
-
 const char *hint_capacity (const char *key, const char *value, char *buf)
 {
-    size_t digits = strspn (value, "0123456789");
-    char number[16];
-    char shown[40];
-    const char *unit;
-    char *end;
+    char shown[DWS_CAPACITY_GUESS_SIZE];
 
-    if (digits == 0 || strlen (value) >= sizeof (number))
-        return NULL;
-    if (value[digits] == '\0') {
+    if (*value && value[strspn (value, "0123456789")] == '\0' && strlen (value) < 16)
         snprintf (buf, HINT_SIZE, "write %s=%sGiB, or with another unit", key, value);
-        return buf;
-    }
-    strcpy (number, value);
-    if (number[digits] == ',')
-        number[digits] = '.';
-    if (!(unit = unit_of (number + digits + (number[digits] == '.')
-                          + (number[digits] == '.'
-                             ? strspn (number + digits + 1, "0123456789") : 0))))
+    else if (dws_capacity_guess (value, shown))
+        snprintf (buf, HINT_SIZE, "write %s=%s", key, shown);
+    else
         return NULL;
-    in_smaller_unit (strtod (number, &end), unit, shown);
-    snprintf (buf, HINT_SIZE, "write %s=%s", key, shown);
     return buf;
 }
 

@@ -314,7 +314,7 @@ static int op_config (struct fixture *f, dws_error_t *e)
         return -1;
     rc = drop (dws_config_agent (config));
     dws_config_destroy (config);
-    if (rc < 0 || drop (dws_config_faults (f->config)) < 0
+    if (rc < 0 || drop (dws_config_faults (f->config, NULL)) < 0
         || drop (dws_config_describe ()) < 0)
         return dws_error_nomem (e);
     return 0;

@@ -11,4 +11,10 @@
  */
 int dws_duration_parse (const char *s, double *seconds);
 
+/* What a person may have meant by a text that is none: other names of units, blanks,
+ * several numbers, as "5 min" or "1h30m". Returns buf, or NULL.
+ */
+#define DWS_DURATION_SIZE 32
+const char *dws_duration_guess (const char *s, char buf[DWS_DURATION_SIZE]);
+
 #endif /* !LIBDWS_DURATION_H */

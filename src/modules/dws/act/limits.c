@@ -6,10 +6,7 @@
  */
 
 #include <errno.h>
-#include <grp.h>
-#include <pwd.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "libdws/config/limits.h"
 #include "libdws/directive/command.h"
@@ -112,9 +109,11 @@ int limits_check (struct job *job, dws_error_t *error)
  */
 
 struct names {
-    flux_t *h;
-    json_t *table;              // a copy
+    json_t *limits;             // a copy
     json_t *unknown;            // texts
+    limits_names_f done;
+    void (*destroy)(void *arg);
+    void *arg;
 };
 
 static void names_destroy (void *task)
@@ -123,37 +122,12 @@ static void names_destroy (void *task)
 
     if (names) {
         ERRNO_SAFE_BLOCK;
-        json_decref (names->table);
+        json_decref (names->limits);
         json_decref (names->unknown);
+        if (names->destroy)
+            names->destroy (names->arg);
         free (names);
     }
-}
-
-static bool is_number (const char *s)
-{
-    return *s >= '0' && *s <= '9';
-}
-
-/* Nothing is said of a name service that fails.
- */
-static bool no_user (const char *name)
-{
-    struct passwd pw;
-    struct passwd *result = NULL;
-    char space[16384];
-
-    return getpwnam_r (name, &pw, space, sizeof (space), &result) == 0
-        && !result;
-}
-
-static bool no_group (const char *name)
-{
-    struct group gr;
-    struct group *result = NULL;
-    char space[65536];
-
-    return getgrnam_r (name, &gr, space, sizeof (space), &result) == 0
-        && !result;
 }
 
 /* In the thread.
@@ -161,31 +135,15 @@ static bool no_group (const char *name)
 static void names_run (void *task)
 {
     struct names *names = task;
-    const char *rule;
-    json_t *value;
 
-    json_object_foreach (names->table, rule, value) {
-        const char *user = NULL;
-        const char *group = NULL;
-
-        (void)json_unpack (value, "{s?s s?s}", "user", &user, "group", &group);
-        if (user && !is_number (user) && no_user (user))
-            json_array_append_new (names->unknown, json_sprintf (
-                "rabbit.limits.%s.user: there is no user %s", rule, user));
-        if (group && !is_number (group) && no_group (group))
-            json_array_append_new (names->unknown, json_sprintf (
-                "rabbit.limits.%s.group: there is no group %s", rule, group));
-    }
+    names->unknown = dws_config_unknown_names (names->limits);
 }
 
 static void names_done (void *task, void *arg)
 {
     struct names *names = task;
-    json_t *text;
-    size_t index;
 
-    json_array_foreach (names->unknown, index, text)
-        safe_log (names->h, LOG_WARNING, "%s", json_string_value (text));
+    names->done (arg, names->unknown, names->arg);
 }
 
 static const struct work names_work = {
@@ -194,19 +152,42 @@ static const struct work names_work = {
     .destroy = names_destroy,
 };
 
-void limits_check_names (struct dws_ctx *ctx)
+int limits_find_names (struct dws_ctx *ctx, json_t *limits, limits_names_f done,
+                       void (*destroy)(void *arg), void *arg)
 {
     struct names *names;
 
-    if (!dws_limits_any (ctx->config->storage_limits))
-        return;
-    if (!(names = calloc (1, sizeof (*names)))
-        || !(names->table = json_deep_copy (ctx->config->limits_table))
-        || !(names->unknown = json_array ())) {
-        names_destroy (names);
-        return;
+    if (!(names = calloc (1, sizeof (*names)))) {
+        ERRNO_SAFE_BLOCK;
+        if (destroy)
+            destroy (arg);
+        return -1;
     }
-    names->h = ctx->h;
-    if (worker_submit (ctx->worker, &names_work, names, NULL) < 0)
+    names->done = done;
+    names->destroy = destroy;
+    names->arg = arg;
+    if (!(names->limits = json_deep_copy (limits))) {
+        names_destroy (names);
+        errno = ENOMEM;
+        return -1;
+    }
+    return worker_submit (ctx->worker, &names_work, names, ctx);
+}
+
+static void log_names (struct dws_ctx *ctx, json_t *unknown, void *arg)
+{
+    json_t *text;
+    size_t index;
+
+    json_array_foreach (unknown, index, text)
+        safe_log (ctx->h, LOG_WARNING, "%s", json_string_value (text));
+}
+
+void limits_check_names (struct dws_ctx *ctx)
+{
+    json_t *limits = ctx->config->limits_table;
+
+    if (dws_config_has_names (limits)
+        && limits_find_names (ctx, limits, log_names, NULL, NULL) < 0)
         safe_log_error (ctx->h, "rabbit.limits: looking up names");
 }

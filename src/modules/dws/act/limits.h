@@ -27,4 +27,13 @@ int limits_check (struct job *job, dws_error_t *error);
  */
 void limits_check_names (struct dws_ctx *ctx);
 
+/* Have the users and groups of 'limits' looked up in the worker's thread. Then 'done'
+ * is called in the reactor with texts for those that there are none of, and at last,
+ * in any case and any thread, 'destroy'. Takes over 'arg', also if it fails, with errno
+ * set.
+ */
+typedef void (*limits_names_f)(struct dws_ctx *ctx, json_t *unknown, void *arg);
+int limits_find_names (struct dws_ctx *ctx, json_t *limits, limits_names_f done,
+                       void (*destroy)(void *arg), void *arg);
+
 #endif /* !DWS_LIMITS_H */

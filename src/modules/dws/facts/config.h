@@ -12,7 +12,7 @@
 #include "libdws/config/config.h"
 
 /* Read and check the table and the file. A fault is reported with the key's
- * full name; for 'notes' see dws_config_create(). Fails with EINVAL, ENOMEM or
+ * full name; for 'notes' see dws_config_load(). Fails with EINVAL, ENOMEM or
  * what reading the file gave.
  */
 struct dws_config *config_create (const flux_conf_t *conf,

@@ -34,12 +34,18 @@ def read_mapping(path: str | None) -> dict[str, tuple[int, list[str]]]:
     """The rabbits of the file; none without a file. Raises ValueError."""
     if not path:
         return {}
+    if not isinstance(path, str):
+        raise ValueError(f"rabbit.mapping: expected a text, got {json.dumps(path)}")
     try:
-        if not isinstance(path, str):
-            raise ValueError("must be the name of a file")
         with open(path, encoding="utf-8") as file:
             return rset.rabbits_of_mapping(json.load(file))
-    except (OSError, RecursionError, ValueError) as exc:
+    except OSError as exc:
+        raise ValueError(f"rabbit.mapping: {path}: {exc.strerror}") from exc
+    except json.JSONDecodeError as exc:
+        raise ValueError(
+            f"rabbit.mapping: {path}: line {exc.lineno}: not JSON"
+        ) from exc
+    except (RecursionError, ValueError) as exc:
         raise ValueError(f"rabbit.mapping: {path}: {exc}") from exc
 
 

@@ -3,6 +3,9 @@
  * Unit tests of config.c.
  */
 
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "libdws/config/config.h"
 #include "libdws/test/util.h"
 
@@ -13,7 +16,7 @@ static const struct {
     { "5", "rabbit: expected a table" },
     { "{}", "rabbit.mapping: is required" },
     { "{'mapping': ''}", "rabbit.mapping: expected a text, got \"\"" },
-    { "{'mapping': 'm', 'maping': 'm'}", "rabbit.maping: unknown key" },
+    { "{'mapping': 'm', 'maping': 'm'}", "rabbit.maping: unknown key, did you mean mapping?" },
     { "{'tc_timeout': 'ten'}",
       "rabbit.tc_timeout: expected seconds >= 0, got \"ten\"" },
     { "{'tc_timeout': -1}",
@@ -23,7 +26,14 @@ static const struct {
     { "{'setup_timeout': true}",
       "rabbit.setup_timeout: expected seconds, got true" },
     { "{'setup_timeout': '5x'}", "rabbit.setup_timeout: expected seconds" },
-    { "{'setup_timeout': '5 s'}", "rabbit.setup_timeout: expected seconds" },
+    { "{'setup_timeout': '5 s'}",
+      "rabbit.setup_timeout: expected seconds, got \"5 s\", did you mean \"5s\"?" },
+    { "{'tc_timeout': '5min'}",
+      "expected seconds >= 0, got \"5min\", did you mean \"5m\"?" },
+    { "{'tc_timeout': '1h30m'}", "did you mean \"90m\"?" },
+    { "{'tc_timeout': '2 Weeks'}", "did you mean \"14d\"?" },
+    { "{'tc_timeout': '1.5hours'}", "did you mean \"90m\"?" },
+    { "{'tc_timeout': '250msec'}", "did you mean \"0.25s\"?" },
     { "{'setup_timeout': 'nan'}", "rabbit.setup_timeout: expected seconds" },
     { "{'setup_timeout': '1e308d'}", "rabbit.setup_timeout: expected" },
     { "{'prolog_timeout': []}", "rabbit.prolog_timeout: expected seconds" },
@@ -52,6 +62,10 @@ static const struct {
       "rabbit.restrict_persistent_creation: expected true or false, got 1" },
     { "{'restrict_persist': true}",
       "rabbit.restrict_persist: unknown key" },
+    { "{'pstrun_timeout': 5}",
+      "rabbit.pstrun_timeout: unknown key, did you mean postrun_timeout?" },
+    { "{'TC-Timeout': 5}",
+      "rabbit.TC-Timeout: unknown key, did you mean tc_timeout?" },
     { "{'orphan_grace': 10}",
       "rabbit.orphan_grace: remove it, it is always 10 s" },
     { "{'environment': ['DW_*', 5]}",
@@ -68,12 +82,22 @@ static const struct {
     { "{'metrics': '127.0.0.1:99999'}", "rabbit.metrics: expected" },
     { "{'metrics': 'unix:relative'}", "rabbit.metrics: expected" },
     { "{'policy': 5}", "rabbit.policy: expected a table" },
-    { "{'policy': {'maximum': {}}}", "rabbit.policy.maximum: unknown key" },
+    { "{'policy': {'maximum': {}}}", "rabbit.policy.maximum: unknown key, did you mean maximums?" },
     { "{'policy': {'maximums': 5}}", "rabbit.policy.maximums: expected" },
     { "{'policy': {'maximums': {'xfs': 'big'}}}",
       "rabbit.policy.maximums.xfs: expected GiB >= 0, got \"big\"" },
     { "{'policy': {'maximums': {'ext4': 5}}}",
       "rabbit.policy.maximums.ext4: unknown file system type" },
+    { "{'policy': {'maximums': {'lustr': 5}}}",
+      "rabbit.policy.maximums.lustr: unknown file system type, did you mean"
+      " lustre?" },
+    { "{'policy': {'maximums': {'xfs': '1TiB'}}}",
+      "expected GiB >= 0, got \"1TiB\", did you mean 1024?" },
+    { "{'limits': {'a': {'jbo': '1TiB'}}}",
+      "rabbit.limits.a.jbo: unknown key, did you mean job?" },
+    { "{'limits': {'a': {'job': '1 T'}}}",
+      "rabbit.limits.a.job: expected a size such as \"20TiB\", or \"unlimited\","
+      " got \"1 T\", did you mean \"1TiB\"?" },
     { "{'daemons': {'copy-offload': ''}}",
       "rabbit.daemons.copy-offload: expected a systemd unit" },
     { "{'presets': {'a': '#DW jobwd'}}", "rabbit.presets.a: " },
@@ -95,20 +119,184 @@ static void test_faults (void **state)
     }
 }
 
+static json_t *faults_of (json_t *table, json_t *queues)
+{
+    json_t *result = dws_config_faults (table, queues);
+    json_t *faults = json_incref (json_object_get (result, "faults"));
+
+    assert_non_null (faults);
+    json_decref (result);
+    return faults;
+}
+
 static void test_all_faults (void **state)
 {
     json_t *table = J ("{'tc_timeout': 'ten', 'nonsense': 1,"
                        " 'workers': 4, 'soft_drain': 0}");
-    json_t *faults = dws_config_faults (table);
+    json_t *faults = faults_of (table, NULL);
 
     assert_int_equal (json_array_size (faults), 5);
     json_decref (faults);
     json_decref (table);
-    table = J ("{'mapping': 'm'}");
-    faults = dws_config_faults (table);
+}
+
+/* What is outside of the table, and keys that contradict each other. Each of these
+ * is refused; where an instance may start with it, that tells of it.
+ */
+static const struct {
+    const char *table;
+    const char *error;
+    bool starts;
+} outside[] = {
+    { "{'mapping': '/no/such'}", "rabbit.mapping: /no/such: ", false },
+    { "{'drain_queues': ['debgu']}",
+      "rabbit.drain_queues: there is no queue debgu, did you mean debug?", false },
+    { "{'drain_queues': ['orphan']}",
+      "rabbit.drain_queues: there is no queue gone", false },
+    { "{'drain_queues': ['odd']}",
+      "queues.odd.requires: expected an array of texts", false },
+    { "{'kubeconfig': '/no/such'}",
+      "rabbit.kubeconfig: /no/such: No such file or directory", true },
+    { "{'kubeconfig': '/tmp'}", "rabbit.kubeconfig: /tmp: not a file", true },
+    { "{'kubeconfig': 'kubeconfig'}",
+      "rabbit.kubeconfig: expected an absolute path, got \"kubeconfig\"", true },
+    { "{'kubeconfig': '~/no-such'}",
+      "rabbit.kubeconfig: ~/no-such: No such file or directory", true },
+    { "{'notice_command': ['/no/such']}",
+      "rabbit.notice_command: /no/such: No such file or directory", true },
+    { "{'notice_command': ['/tmp']}",
+      "rabbit.notice_command: /tmp is not a program that can be run", true },
+    { "{'postrun_timeout': '15m', 'teardown_after': '10m'}",
+      "rabbit.teardown_after: expected at least rabbit.postrun_timeout (900 s),"
+      " got 600 s", true },
+    { "{'prolog_timeout': '15m', 'space_timeout': '15m'}",
+      "rabbit.space_timeout: expected less than rabbit.prolog_timeout (900 s),"
+      " got 900 s", true },
+    { "{'limits': {'a': {'queue': 'batsh', 'allow': false}}}",
+      "rabbit.limits.a.queue: there is no queue batsh, did you mean batch?", true },
+};
+
+static const char *const agree[] = {
+    "{'postrun_timeout': '15m', 'teardown_after': '15m'}",
+    "{'postrun_timeout': '15m', 'teardown_after': 0}",
+    "{'postrun_timeout': 0, 'teardown_after': '1m'}",
+    "{'prolog_timeout': '5m'}",
+    "{'prolog_timeout': '5m', 'space_timeout': 0}",
+    "{'prolog_timeout': 0, 'space_timeout': '2h'}",
+    "{'drain_queues': ['debug', 'virtual']}",
+    "{'kubeconfig': '/etc/passwd', 'notice_command': ['/bin/sh']}",
+    "{'limits': {'a': {'queue': 'batch', 'user': 'root', 'allow': false}}}",
+};
+
+#define QUEUES "{'debug': {'requires': ['a']}, 'batch': {}," \
+               " 'virtual': {'parent': 'debug'}, 'orphan': {'parent': 'gone'}," \
+               " 'odd': {'requires': 5}}"
+
+static char mapping[] = "/tmp/test-config-XXXXXX";
+
+static json_t *with_mapping (const char *text)
+{
+    json_t *table = J (text);
+
+    if (!json_object_get (table, "mapping"))
+        json_object_set_new (table, "mapping", json_string (mapping));
+    return table;
+}
+
+static void test_outside (void **state)
+{
+    json_t *queues = J (QUEUES);
+
+    for (size_t i = 0; i < sizeof (outside) / sizeof (outside[0]); i++) {
+        json_t *table = with_mapping (outside[i].table);
+        json_t *faults = faults_of (table, queues);
+        json_t *notes = json_array ();
+        struct dws_config *c;
+        dws_error_t e = { "" };
+
+        assert_null (dws_config_load (table, queues, NULL, &e));
+        assert_int_equal (errno, EINVAL);
+        assert_contains (e.text, outside[i].error);
+        assert_int_equal (json_array_size (faults), 1);
+        assert_string_equal (json_string_value (json_array_get (faults, 0)), e.text);
+        c = dws_config_load (table, queues, notes, &e);
+        assert_true (outside[i].starts == (c != NULL));
+        assert_true (json_equal (notes, faults) == outside[i].starts);
+        dws_config_destroy (c);
+        json_decref (notes);
+        json_decref (faults);
+        json_decref (table);
+    }
+    json_decref (queues);
+}
+
+static void test_agree (void **state)
+{
+    json_t *queues = J (QUEUES);
+
+    for (size_t i = 0; i < sizeof (agree) / sizeof (agree[0]); i++) {
+        json_t *table = with_mapping (agree[i]);
+        json_t *faults = faults_of (table, queues);
+        dws_error_t e = { "" };
+        struct dws_config *c = dws_config_load (table, queues, NULL, &e);
+
+        assert_string_equal (e.text, "");
+        assert_non_null (c);
+        assert_non_null (c->topology);
+        assert_json (faults, "[]");
+        dws_config_destroy (c);
+        json_decref (faults);
+        json_decref (table);
+    }
+    json_decref (queues);
+}
+
+/* Without the table [queues] nothing is said of them.
+ */
+static void test_no_queues (void **state)
+{
+    json_t *table = with_mapping ("{'drain_queues': ['any'],"
+                                  " 'limits': {'a': {'queue': 'any', 'allow': true}}}");
+    json_t *faults = faults_of (table, NULL);
+
     assert_json (faults, "[]");
     json_decref (faults);
     json_decref (table);
+}
+
+static void test_names (void **state)
+{
+    json_t *table = with_mapping ("{'limits': {"
+                                  "'a': {'user': 'no-such-user', 'allow': true},"
+                                  "'b': {'group': 'no-such-group', 'allow': true},"
+                                  "'c': {'user': '4711', 'allow': true},"
+                                  "'d': {'user': 'root', 'allow': true}}}");
+    json_t *faults = faults_of (table, NULL);
+    json_t *plain = J ("{'c': {'user': '4711'}, 'contact': 'me', 'd': {}}");
+
+    assert_json (faults, "['rabbit.limits.a.user: there is no user no-such-user',"
+                         " 'rabbit.limits.b.group: there is no group no-such-group']");
+    assert_true (dws_config_has_names (json_object_get (table, "limits")));
+    assert_false (dws_config_has_names (plain));
+    assert_false (dws_config_has_names (NULL));
+    json_decref (plain);
+    json_decref (faults);
+    json_decref (table);
+}
+
+static int make_mapping (void **state)
+{
+    static const char text[] =
+        "{\"computes\": {\"n0\": \"r0\"}, \"rabbits\": {\"r0\":"
+        " {\"capacity\": 1099511627776, \"hostlist\": \"n0\"}}}";
+    int fd = mkstemp (mapping);
+
+    return fd < 0 || write (fd, text, strlen (text)) < 0 || close (fd) < 0 ? -1 : 0;
+}
+
+static int remove_mapping (void **state)
+{
+    return unlink (mapping);
 }
 
 /* At the start of an instance nothing stops for a word too many.
@@ -120,7 +308,7 @@ static void test_notes (void **state)
                        " 'restrict_persistent': false}");
     json_t *notes = json_array ();
     struct dws_config *c = dws_config_create (table, notes, NULL);
-    json_t *faults = dws_config_faults (table);
+    json_t *result = dws_config_faults (table, NULL);
     dws_error_t e;
 
     assert_non_null (c);
@@ -132,9 +320,14 @@ static void test_notes (void **state)
                  " 'rabbit.max_directives: remove it, it is always 64',"
                  " 'rabbit.restrict_persistent: is now called"
                  " rabbit.restrict_persistent_creation']");
-    assert_true (json_equal (faults, notes));
+    assert_json (json_object_get (result, "notes"),
+                 "['rabbit.nnf_api_version: has no effect, the API server tells"
+                 " its versions',"
+                 " 'rabbit.restrict_persistent: is now called"
+                 " rabbit.restrict_persistent_creation']");
+    assert_int_equal (json_array_size (json_object_get (result, "faults")), 3);
     dws_config_destroy (c);
-    json_decref (faults);
+    json_decref (result);
     json_array_clear (notes);
 
     json_object_set_new (table, "restrict_persistent_creation", json_true ());
@@ -346,6 +539,10 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_faults),
         cmocka_unit_test (test_all_faults),
+        cmocka_unit_test (test_outside),
+        cmocka_unit_test (test_agree),
+        cmocka_unit_test (test_no_queues),
+        cmocka_unit_test (test_names),
         cmocka_unit_test (test_notes),
         cmocka_unit_test (test_defaults),
         cmocka_unit_test (test_times),
@@ -355,5 +552,5 @@ int main (void)
         cmocka_unit_test (test_plugin),
         cmocka_unit_test (test_describe),
     };
-    return cmocka_run_group_tests (tests, NULL, NULL);
+    return cmocka_run_group_tests (tests, make_mapping, remove_mapping);
 }
