@@ -5,6 +5,9 @@
 
 test_description='Configurations that are refused'
 . "$(dirname "$0")/sharness.sh"
+dws_config () {
+	dws_guests
+}
 test_under_flux 2
 
 CONFIG=$DWS_TMP/conf.d/test.toml
@@ -56,6 +59,18 @@ test_expect_success 'and takes that as soon as it can be read' '
 	cp kubeconfig new && mv new bad.kubeconfig &&
 	dws_until grep "kubeconfig $PWD/bad.kubeconfig can be read now" agent.log &&
 	serves
+'
+test_expect_success 'an agent that cannot list anything says why, in its log and in the status' '
+	sed "s|\(https://[^:\"]*\):[0-9]*|\1:1|" kubeconfig >away &&
+	use_kubeconfig "$PWD/away" &&
+	dws_wait_status ".agent.reachable == false" &&
+	grep "watch of workflows: .*onnect" agent.log &&
+	test_must_fail flux rabbit status >status &&
+	grep "cannot reach the Kubernetes API server: .*Connection refused" status &&
+	dws_status >all && jq -e ".agent.trouble | test(\"refused\")" all &&
+	as_guest flux python "$DWS_SRCDIR/t/scripts/rpc.py" dws.status >guest &&
+	jq -e ".agent.trouble == null" guest &&
+	use_kubeconfig "$PWD/kubeconfig" && serves
 '
 test_expect_success 'a module that starts tells what is not as it should be, and serves' '
 	cp kubeconfig gone && use_kubeconfig "$PWD/gone" &&

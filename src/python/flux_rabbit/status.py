@@ -53,7 +53,8 @@ def health(status: Object) -> tuple[bool, str]:
     if not agent["attached"]:
         return False, "no agent is attached: is flux-coral2-dws running?"
     if not agent["reachable"]:
-        return False, "the agent cannot reach the Kubernetes API server"
+        text = "the agent cannot reach the Kubernetes API server"
+        return False, f"{text}: {agent['trouble']}" if agent.get("trouble") else text
     if not agent["synced"]:
         return False, "the agent has not read all workflows yet"
     waiting = agent["commands"]

@@ -106,6 +106,7 @@ void agent_destroy (struct agent *agent)
         outbox_destroy (agent->outbox);
         idmap_destroy (agent->commands);
         json_decref (agent->stats);
+        free (agent->trouble);
         free (agent->release);
         free (agent);
     }
@@ -121,12 +122,13 @@ const char *agent_release (const struct agent *agent)
     return agent->release;
 }
 
-json_t *agent_status (const struct agent *agent)
+json_t *agent_status (const struct agent *agent, bool owner)
 {
-    return json_pack ("{s:b s:b s:b s:i s:O*}",
+    return json_pack ("{s:b s:b s:b s:s* s:i s:O*}",
                       "attached", agent->request != NULL,
                       "synced", agent->ready,
                       "reachable", agent->reachable,
+                      "trouble", owner ? agent->trouble : NULL,
                       "commands", (int)idmap_count (agent->commands),
                       "api", agent->stats);
 }
@@ -304,6 +306,8 @@ void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
     outbox_open (agent->outbox, kept, batches);
     agent->release = release ? strdup (release) : NULL;
     agent->reachable = true;
+    free (agent->trouble);
+    agent->trouble = NULL;
     return;
 error:
     if (flux_respond_error (h, msg, errno, error.text[0] ? error.text : NULL) < 0)

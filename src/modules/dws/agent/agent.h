@@ -86,9 +86,10 @@ int agent_result_errno (int status);
  */
 const char *agent_release (const struct agent *agent);
 
-/* For dws.status: a new object.
+/* For dws.status: a new object. Only the owner of the instance sees why the API server
+ * cannot be reached.
  */
-json_t *agent_status (const struct agent *agent);
+json_t *agent_status (const struct agent *agent, bool owner);
 
 void agent_attach_cb (flux_t *h, flux_msg_handler_t *mh,
                       const flux_msg_t *msg, void *arg);

@@ -18,6 +18,7 @@ struct agent {
     bool listing;               // in the middle of a snapshot
     bool listing_servers;       // of these
     bool reachable;             // the API server, as the agent sees it
+    char *trouble;              // why not, or NULL
     uint64_t seq;
     struct idmap *commands;     // seq -> struct command
     struct outbox *outbox;      // those that are to be sent

@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "libdws/facts/report.h"
@@ -217,6 +218,8 @@ static void take_health (struct agent *agent, json_t *report)
     if (ok && !agent->reachable)
         jobs_hasten (agent->ctx->jobs);
     agent->reachable = ok;
+    free (agent->trouble);
+    agent->trouble = !ok && message && *message ? strdup (message) : NULL;
     agent->ctx->events->link_changed (agent->ctx);
 }
 

@@ -81,7 +81,7 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
                    "remade", jobs_remade (ctx->jobs),
                    "phases", phases,
                    "states", states,
-                   "agent", agent_status (ctx->agent),
+                   "agent", agent_status (ctx->agent, asker->owner),
                    "rabbits", list_totals (ctx),
                    "persistent", leases_describe (ctx,
                      persistent_status (ctx->persistent, ctx->space, owner)),
