@@ -65,7 +65,7 @@ test_expect_success '4: the jobtap plugin is not loaded' '
 test_expect_success 'a good installation passes' '
 	good --types none &&
 	test_must_fail grep "✗" out &&
-	grep "19 passed, 0 failed, 0 skipped" out
+	grep "20 passed, 0 failed, 0 skipped" out
 '
 test_expect_success '5: a scheduler that knows no rabbits' '
 	flux module remove sched-rabbit &&
@@ -95,8 +95,8 @@ test_expect_success '7: a mapping that is out of date' '
 	finds "mapping of the cluster" "rabbit0 has node\[0-1\] there, node\[2-3\]"
 '
 test_expect_success '8: a kubeconfig that is not there' '
-	configure "$PWD/mapping.json" /nonexistent &&
-	finds kubeconfig "/nonexistent"
+	cp kubeconfig gone && configure "$PWD/mapping.json" "$PWD/gone" && rm gone &&
+	finds kubeconfig "/gone: No such file or directory"
 '
 test_expect_success '9: an API server that is not there' '
 	sed "s#https://127.0.0.1:[0-9]*#https://127.0.0.1:9#" kubeconfig >nowhere &&
@@ -139,6 +139,34 @@ test_expect_success 'a mount of a job that runs is as it should be' '
 	good --types none &&
 	grep "mounts  *1 ClientMounts" out &&
 	flux cancel $jobid && dws_clean
+'
+test_expect_success 'so is what NNF keeps of a persistent Lustre file system' '
+	jobid=$(flux submit -N1 \
+		-S dw="#DW create_persistent type=lustre capacity=5GiB name=kept" true) &&
+	dws_wait_event $jobid clean && flux job status $jobid &&
+	good --types none &&
+	grep "mounts  *1 ClientMounts" out &&
+	jobid=$(flux submit -N1 -S dw="#DW destroy_persistent name=kept" true) &&
+	dws_wait_event $jobid clean && flux job status $jobid && dws_clean
+'
+test_expect_success 'a kubeconfig that others can read' '
+	chmod 644 kubeconfig &&
+	finds kubeconfig "/kubeconfig can be read by others" &&
+	chmod 600 kubeconfig && good --types none
+'
+test_expect_success 'an epilog-timeout that ends epilogs before teardown' '
+	cp "$DWS_TMP/conf.d/test.toml" before.toml &&
+	cat >>"$DWS_TMP/conf.d/test.toml" <<-\EOF &&
+	teardown_after = "80m"
+	[[job-manager.plugins]]
+	load = "dws-jobtap.so"
+	conf.epilog-timeout = 3600.0
+	EOF
+	flux config reload &&
+	finds "time limits" "epilog-timeout of dws-jobtap.so (3600 s) is not above" &&
+	sed -i "s/3600.0/5400.0/" "$DWS_TMP/conf.d/test.toml" &&
+	flux config reload && good --types none && grep "epilog-timeout is 5400 s" out &&
+	cp before.toml "$DWS_TMP/conf.d/test.toml" && flux config reload
 '
 test_expect_success 'a job for each type of file system' '
 	good &&

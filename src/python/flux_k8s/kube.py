@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 import weakref
 from typing import Any, Callable, TypeVar
@@ -133,6 +134,10 @@ class Kube:
         self._streams: weakref.WeakSet[Stream] = weakref.WeakSet()
         self._waiting = Loop()
         self._load()
+
+    def files(self) -> list[str]:
+        """The files of the kubeconfig that are there."""
+        return [f for f in kubeconfig.files(self._given) if os.path.exists(f)]
 
     def _load(self) -> None:
         configuration = kubernetes.client.Configuration()

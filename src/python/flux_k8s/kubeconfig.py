@@ -135,6 +135,12 @@ def _load(paths: list[str], configuration: Any) -> Any:
     return merged.config
 
 
+def files(path: str | None) -> list[str]:
+    """The files that read() looks for."""
+    paths = [path] if path else [p for p in default().split(os.pathsep) if p]
+    return [os.path.expanduser(p) for p in paths]
+
+
 def read(path: str | None, configuration: Any) -> kubernetes.client.ApiClient:
     """Read a kubeconfig into a kubernetes.client.Configuration.
 
@@ -148,10 +154,10 @@ def read(path: str | None, configuration: Any) -> kubernetes.client.ApiClient:
     """
     _failed.clear()
     _embedded.clear()
-    paths = [path] if path else [p for p in default().split(os.pathsep) if p]
+    paths = files(path)
     path = path or default()
     try:
-        config = _load([os.path.expanduser(p) for p in paths], configuration)
+        config = _load(paths, configuration)
         client = kubernetes.client.ApiClient(configuration)
         client.rest_client.pool_manager.embedded = _embedded[:]
         passed_over = configuration.proxy is None and _proxy(config)

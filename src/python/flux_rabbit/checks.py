@@ -331,6 +331,24 @@ def _seconds(value: Any) -> float:
         return 0.0
 
 
+@check("time limits")
+def _limits(site: Site) -> str:
+    """The epilog of a job should not end before its storage is torn down. Options of
+    flux jobtap load are in no configuration."""
+    plugins = (site.config.get("job-manager") or {}).get("plugins") or []
+    ours = [p for p in plugins if "dws-jobtap" in str(p.get("load"))]
+    epilog = _seconds(ours[-1].get("conf", {}).get("epilog-timeout")) if ours else 0.0
+    teardown = _seconds(site.table.get("teardown_after"))
+    if 0 < epilog <= teardown:
+        raise Wrong(
+            f"epilog-timeout of dws-jobtap.so ({epilog:g} s) is not above "
+            f"rabbit.teardown_after ({teardown:g} s): nodes are drained while data is "
+            "still moved",
+            "raise epilog-timeout in job-manager.plugins, or lower teardown_after",
+        )
+    return f"epilog-timeout is {epilog:g} s" if epilog else "epilogs have no limit"
+
+
 @check("nodes in the mapping")
 def _nodes(site: Site) -> str:
     from flux.hostlist import Hostlist
@@ -374,6 +392,12 @@ def _kubeconfig(site: Site) -> str:
         raise Skip(str(exc)) from None  # the agent may have been told to take it
     except ConfigError as exc:
         raise Wrong(f"rabbit.kubeconfig: {exc}", "the agent reads it, too") from None
+    for file in site.kube.files():
+        if os.stat(file).st_mode & 0o044:
+            raise Wrong(
+                f"{file} can be read by others, who may do then what the agent may",
+                f"run: chmod go= {file}",
+            )
     return str(site.kube.path)
 
 
@@ -542,6 +566,12 @@ def _mounts(site: Site) -> str:
     kube = _kube(site)
     workflow_uid = f"{DWS_GROUP}/workflow.uid"
 
+    def lives(mount: Object, persistent: set[str]) -> bool:
+        """NNF mounts a new Lustre file system once to set its owner, and keeps that
+        ClientMount, unmounted, for as long as the file system is there."""
+        name, _, suffix = mount["metadata"]["name"].rpartition("-")
+        return suffix == "ownergroup" and name in persistent
+
     def uids(objects: list[Object]) -> set[str]:
         return {obj["metadata"]["uid"] for obj in objects}
 
@@ -551,6 +581,10 @@ def _mounts(site: Site) -> str:
         lost = [
             mount for mount in mounts if _label(mount, workflow_uid) not in workflows
         ]
+        if lost:
+            kept = kube.list_all("persistentstorageinstances")[0]
+            persistent = {obj["metadata"]["name"] for obj in kept}
+            lost = [mount for mount in lost if not lives(mount, persistent)]
         # a workflow and its mounts may have ended between the two lists
         there = uids(kube.list_all("clientmounts")[0]) if lost else set()
     except ApiError as exc:
