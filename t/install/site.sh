@@ -51,10 +51,12 @@ site_packages () {
 }
 
 # site_flux_core_package: dpkg learns of the flux-core of the site, which is in no package,
-# and that its folders are not ours.
+# and that its folders are not ours. Of its files it learns of flux-core.pc.
 site_flux_core_package () {
     mkdir -p flux-core/DEBIAN &&
     (cd / && find ".$FLUX_PREFIX" -type d) | (cd flux-core && xargs mkdir -p) &&
+    site_pc=$(pkg-config --variable=pcfiledir flux-core)/flux-core.pc &&
+    cp "$site_pc" "flux-core$site_pc" &&
     cat >flux-core/DEBIAN/control <<-EOF &&
 	Package: flux-core
 	Version: 0.88.0
@@ -145,14 +147,19 @@ site_forget () {
     (cd "$SITE_CONF" && rm -r conf.d kubeconfig rabbitmapping.json R.json)
 }
 
-# site_start: the instance and the agent, by their units.
-site_start () {
+# site_start_flux: the instance, by its unit.
+site_start_flux () {
     quietly site_packages python3-seccomp systemd &&
     mkdir -p /run/flux && chown flux: /run/flux &&
     site_run flux "$FLUX_PREFIX/lib/systemd/system/flux.service" STATE_DIRECTORY=/var/lib/flux \
         ${SITE_ENVIRONMENT:+$(cat "$SITE_ENVIRONMENT")} &&
     site_wait env FLUX_URI=local:///run/flux/local flux uptime &&
-    export FLUX_URI=local:///run/flux/local &&
+    export FLUX_URI=local:///run/flux/local
+}
+
+# site_start: the instance and the agent, by their units.
+site_start () {
+    site_start_flux &&
     site_run agent "$SITE_PREFIX/lib/systemd/system/flux-coral2-dws.service" &&
     site_wait site_ready
 }
@@ -162,15 +169,18 @@ site_ready () {
 
 site_stop () {
     kill "$(cat agent.pid)" && { wait "$(cat agent.pid)" || :; } &&
+    site_stop_flux
+}
+site_stop_flux () {
     site_as flux flux shutdown --skip-gc >shutdown.out 2>&1
     wait "$(cat flux.pid)"
     test $? = 42 # broker.exit-norestart of the unit
 }
 
 # site_changed: the files below the prefix of flux-core that are new, or other than
-# the site had them.
+# the site had them; but for what site_flux_core_package has put there.
 site_changed () {
-    (cd /run/changed && find ".$FLUX_PREFIX" ! -type d ! -name "*.pyc") | sed "s/^\.//" | sort
+    (cd /run/changed && find ".$FLUX_PREFIX" ! -type d ! -name "*.pyc" ! -name flux-core.pc) | sed "s/^\.//" | sort
 }
 
 # site_places <PATHS: without the symbolic links on the way to each, and the folders.

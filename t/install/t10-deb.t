@@ -9,18 +9,18 @@ test_description='the Debian package'
 test_expect_success 'it is built by one command' '
 	site_users &&
 	quietly site_packages dpkg-dev debhelper $SITE_BUILD_PACKAGES python3-cffi &&
+	quietly site_flux_core_package &&
 	quietly "$DWS_SRCDIR/packaging/deb" . &&
 	dpkg-deb -c flux-dws_*.deb >contents
 '
 test_expect_success 'nothing of the simulator, the stand-ins or the engine is in it' '
 	test_must_fail grep -E "sim|solo|standin" contents
 '
-test_expect_success 'it needs a flux-core' '
-	test_must_fail site_packages ./flux-dws_*.deb >refused 2>&1 &&
-	grep "Depends: flux-core" refused
+test_expect_success 'it needs the package of the flux-core that it was built for' '
+	dpkg-deb --field flux-dws_*.deb Depends >depends &&
+	grep "flux-core (>= 0.80)" depends
 '
 test_expect_success 'it is installed with the Python packages that it needs' '
-	quietly site_flux_core_package &&
 	quietly site_packages ./flux-dws_*.deb &&
 	dpkg -l python3-kubernetes python3-prometheus-client python3-pycurl
 '
@@ -40,10 +40,16 @@ test_expect_success 'an instance and the agent start from their units' '
 test_expect_success 'flux rabbit selftest is all green' '
 	site_as flux flux rabbit selftest
 '
-test_expect_success 'it is removed, and nothing is left' '
+test_expect_success 'it is removed as the page says, and Flux starts without it' '
 	site_stop &&
-	site_forget &&
+	rm "$SITE_CONF/conf.d/rabbit.toml" &&
 	quietly apt-get purge -y flux-dws &&
+	site_start_flux &&
+	site_wait site_as flux flux run true &&
+	site_stop_flux
+'
+test_expect_success 'nothing is left' '
+	site_forget &&
 	site_gone
 '
 test_done

@@ -17,6 +17,7 @@ test_expect_success 'it has the version of the project, and a changelog' '
 	version=$("$DWS_SRCDIR/packaging/version") &&
 	test -e flux-dws_${version}_*.deb &&
 	dpkg-deb --field flux-dws_*.deb Depends >depends && grep -w jq depends &&
+	test_must_fail grep flux-core depends && # which is in no package
 	dpkg-deb -x flux-dws_*.deb unpacked &&
 	zcat unpacked/usr/share/doc/flux-dws/changelog.gz | grep "^flux-dws ($version)"
 '

@@ -80,9 +80,12 @@ test_expect_success 'it has the version of the project, and a changelog' '
 	rpm -qp --changelog "$RPM" >changelog &&
 	grep -F -e "- $version-1" changelog
 '
-test_expect_success 'it needs a flux-core, and takes flux-coral2 from nobody' '
-	rpm -qp --requires "$RPM" >requires &&
+test_expect_success 'it needs a package flux-core where there is one, and takes flux-coral2 from nobody' '
+	"$DWS_SRCDIR/packaging/rpm/spec" >flux-dws.spec &&
+	rpmspec -q --requires -D "flux_core_bare 0" flux-dws.spec >requires &&
 	grep "flux-core >= 0.80" requires &&
+	rpm -qp --requires "$RPM" >requires &&
+	test_must_fail grep flux-core requires &&
 	grep "python3.11dist(cffi)" requires && grep -x jq requires &&
 	rpm -qp --conflicts --obsoletes "$RPM" >against &&
 	test_must_be_empty against
