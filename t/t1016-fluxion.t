@@ -203,6 +203,16 @@ test_expect_success FLUXION 'what a life of the module leaves goes in the next' 
 	test "$(find_in_graph property=badrabbit node)" = "" &&
 	test "$(find_in_graph status=down ssd)" = ""
 '
+test_expect_success FLUXION 'where the graph has no rabbits a job ends with the reason' '
+	dws_remove_scheduler &&
+	dws_wait_status ".health.scheduler == null" &&
+	dws_use_fluxion R &&
+	settled ".scheduler == \"fluxion\"" &&
+	jobid=$(dws_submit -t 1m true) &&
+	dws_wait_event $jobid clean &&
+	flux job eventlog $jobid >log.out &&
+	grep "exception type=\"dws-create\" severity=0 .*no rabbits in its resource graph" log.out
+'
 test_expect_success FLUXION 'unload' '
 	flux module remove sched-fluxion-qmanager &&
 	flux module remove sched-fluxion-resource &&

@@ -194,6 +194,19 @@ static json_t *make_ssd (int64_t gib)
                       "exclusive", 1);
 }
 
+bool dws_resources_has_ssd (json_t *resources)
+{
+    json_t *value;
+    size_t i;
+
+    json_array_foreach (resources, i, value) {
+        if (strcmp (shape_type (value), "ssd") == 0
+            || dws_resources_has_ssd (json_object_get (value, "with")))
+            return true;
+    }
+    return false;
+}
+
 static void drop_ssd (json_t *resources)
 {
     size_t i = 0;

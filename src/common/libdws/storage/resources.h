@@ -46,6 +46,11 @@ json_t *dws_resources_apply (json_t *resources,
                              const struct dws_resources_opts *opts,
                              dws_error_t *error);
 
+/* True if these resources (RFC 14) have an ssd, which only a scheduler that knows
+ * rabbits can allocate.
+ */
+bool dws_resources_has_ssd (json_t *resources);
+
 /* Are 'resources' of a form to which storage can be added? Fails with EINVAL and a text
  * for the user.
  */

@@ -45,6 +45,8 @@ static const struct rule {
     { "dw_group: ", FAULT_USER, "ask for a group that you are in" },
     { "dw_near: ", FAULT_USER,
       "name a job or a persistent file system of your own that has rabbits" },
+    { "Fluxion has no rabbits in its resource graph", FAULT_SITE,
+      "ask your administrators for a graph made with flux dws2jgf" },
     { "there is no rabbit '", FAULT_USER, "correct the list of rabbits" },
     { "dw_data_first: ", FAULT_USER, "submit without it" },
     { "stage-out was ended by an exception", FAULT_UNKNOWN,

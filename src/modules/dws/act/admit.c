@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "libdws/storage/location.h"
+#include "libdws/storage/resources.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "libutil/safelog.h"
@@ -19,6 +20,7 @@
 #include "act/storage.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "sched/scheduler.h"
 #include "tell/explain.h"
 
 /* Breakdowns
@@ -255,7 +257,12 @@ static int run_resource_update (struct job *job,
         }
         return -1;
     }
-    if (json_array_size (demand.units) > 0 && !job->daemons_saved)
+    if (dws_resources_has_ssd (demand.resources)
+        && scheduler_lacks_rabbits (job->ctx->scheduler)) {
+        act_refuse (job, "Fluxion has no rabbits in its resource graph");
+        rc = 0;
+    }
+    else if (json_array_size (demand.units) > 0 && !job->daemons_saved)
         rc = act_call (job, &action_resource_update,
                        kvs_save_daemons (job, demand.units),
                        daemons_saved_cb);

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/health/fluxion.h"
 #include "libutil/errno_safe.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
@@ -334,6 +335,12 @@ bool scheduler_sought (const struct scheduler *sched)
 bool scheduler_is_fluxion (const struct scheduler *sched)
 {
     return sched->current && sched->current->backend->push == sched_push_fluxion;
+}
+
+bool scheduler_lacks_rabbits (const struct scheduler *sched)
+{
+    return scheduler_is_fluxion (sched) && sched->fx
+           && dws_fluxion_count (sched->fx) == 0;
 }
 
 /* Nodes that are drained do without the property.

@@ -43,6 +43,11 @@ const char *scheduler_name (const struct scheduler *sched);
 bool scheduler_sought (const struct scheduler *sched);
 bool scheduler_is_fluxion (const struct scheduler *sched);
 
+/* True if that is Fluxion, and its resource graph has no rabbits: it can start no job
+ * that asks for storage.
+ */
+bool scheduler_lacks_rabbits (const struct scheduler *sched);
+
 /* True if jobs have to ask for nodes without the property badrabbit. Fluxion with
  * queue-policy fcfs or easy refuses jobs with any constraint, while nodes that satisfy
  * it are busy with jobs that have no time limit. So there they ask only if a node has

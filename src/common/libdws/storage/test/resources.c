@@ -168,6 +168,8 @@ static void test_table (void **state)
         if (!o)
             fail_msg ("row %zu: %s", i, e.text);
         assert_json (o, table[i].want);
+        assert_int_equal (dws_resources_has_ssd (o),
+                          strstr (table[i].want, "ssd") != NULL);
         // the input is as it was, and a second time changes nothing
         assert_json (resources, table[i].resources);
         again = WITH_BREAKDOWNS (breakdowns, &e,
