@@ -354,6 +354,36 @@ def test_trouble_is_repeated_until_it_passes(monkeypatch):
     assert len(kube.calls) == 6
 
 
+@pytest.mark.parametrize("status", [0, 409, 429, 503])
+def test_what_can_be_left_out_is_not_repeated(status):
+    kube = FakeKube({"w": workflow()}, faults=[ApiError(status, "x", "no")])
+    todo = [{**command("patch", patch={"n": 1}), "once": True}, command("get")]
+    refused, read = run_queue(kube, todo)
+    assert refused == {
+        "type": "result",
+        "seq": 0,
+        "ok": False,
+        "status": status,
+        "reason": "x",
+        "message": "no",
+    }
+    assert read["ok"]
+    assert len(kube.calls) == 2
+
+
+def test_nor_does_it_tell_of_an_outage():
+    down = ApiError(0, UNREACHABLE, "no route")
+    results, told = Results(), []
+    kube = FakeKube({"w": workflow()}, faults=[down])
+    pool = commands.CommandQueue(
+        kube, results.loop, 1, results.put, told.append, told.append
+    )
+    pool.submit({**command("patch", patch={}), "seq": 1, "once": True})
+    assert not results.get(timeout=LIMIT_S)["ok"]
+    pool.stop()
+    assert told == []
+
+
 def test_one_object_in_trouble_does_not_hold_another(monkeypatch):
     monkeypatch.setattr(commands, "BACKOFF_FIRST_S", 0.001)
     stuck = threading.Event()

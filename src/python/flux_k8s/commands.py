@@ -471,8 +471,9 @@ class CommandQueue:
         heapq.heapify(self._ready)
         self._start()
 
-    def _finish(self, key: Key, result: dict[str, Any]) -> None:
-        self._end_outage()
+    def _finish(self, key: Key, result: dict[str, Any], answered: bool = True) -> None:
+        if answered:
+            self._end_outage()
         queue = self._queues[key]
         command = queue.popleft()
         if key in self._failures:
@@ -547,7 +548,10 @@ class CommandQueue:
         self._running -= 1
         if self._stopped:
             return
-        if error is not None:
+        if error is not None and command.get("once") is True:
+            # The module can do without it.
+            self._finish(key, failure(error), answered=error.status != 0)
+        elif error is not None:
             self._postpone(key, command, error)
         else:
             self._finish(key, result)
