@@ -75,6 +75,7 @@
 #define DWS_FAILED_ANNOTATION "flux-framework.org/failed-nodes"
 #define DWS_WAIVED_ANNOTATION "flux-framework.org/waived-nodes"
 #define DWS_DISABLED_BY_ANNOTATION "flux-framework.org/disabled-by"
+#define DWS_TOUCH_ANNOTATION "flux-framework.org/looked-for"
 #define DWS_TRANSIENT_ANNOTATION "flux-framework.org/transient-since"
 #define DWS_STAGE_OUT_FAILED_ANNOTATION "flux-framework.org/stage-out-failed"
 #define DWS_STAGE_OUT_RETRY_ANNOTATION "flux-framework.org/stage-out-retry"

@@ -33,6 +33,7 @@
 #include "act/late.h"
 #include "act/limits.h"
 #include "act/contention.h"
+#include "act/touch.h"
 #include "act/trouble.h"
 #include "act/users.h"
 #include "agent/agent.h"
@@ -134,6 +135,7 @@ static void on_agent_ready (struct dws_ctx *ctx)
 
 static void on_agent_lost (struct dws_ctx *ctx)
 {
+    pace_reset (ctx->touches);
     aborts_agent_lost (ctx->aborts);
     stamps_agent_lost (ctx->stamps);
     explain_agent_lost (ctx);
@@ -295,6 +297,7 @@ static void ctx_destroy (struct dws_ctx *ctx)
         profiles_destroy (ctx->profiles);
         troubles_destroy (ctx->troubles);
         contention_destroy (ctx->contention);
+        pace_destroy (ctx->touches);
         waitlist_destroy (ctx->waitlist);
         ctx->waitlist = NULL;
         totals_destroy (ctx->totals);
@@ -382,6 +385,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         || !(ctx->users = users_create (ctx))
         || !(ctx->troubles = troubles_create (ctx))
         || !(ctx->contention = contention_create (ctx))
+        || !(ctx->touches = touches_create ())
         || !(ctx->expire = expire_create (ctx))
         || service_start (ctx) < 0) {
         safe_log_error (h, "start");

@@ -73,6 +73,8 @@ struct dws_policy {
     X (COMPUTES, computes, "computes", AGENT) \
     /* make the Computes object again if somebody has deleted it */ \
     X (MEND, mend, "mend", AGENT) \
+    /* change an annotation of the Computes object, so that NNF looks at once */ \
+    X (TOUCH, touch, "touch", AGENT) \
     /* set desiredState: state */ \
     X (DESIRE, desire, "desire", AGENT) \
     /* set desiredState to Teardown */ \

@@ -257,6 +257,7 @@ void row_mount (struct view *v)
 {
     limit_mounting (v);
     keep_computes (v);
+    keep_touching (v);
 }
 
 /* Trouble
@@ -462,6 +463,7 @@ void row_unmount (struct view *v)
     }
     else {
         keep_computes (v);
+        keep_touching (v);
         return;
     }
     row_tear_down (v);

@@ -27,6 +27,10 @@ void row_next (struct view *v);
 void row_mount (struct view *v);
 void row_release_prolog (struct view *v);
 
+/* In PreRun and PostRun: have NNF look at the devices of the job's nodes (touch.c).
+ */
+void keep_touching (struct view *v);
+
 /* Let the job into the queue, for nodes and storage (first.c).
  */
 void offer (struct view *v);

@@ -219,14 +219,19 @@ void dws_workflow_inherit (struct dws_workflow *wf,
         wf->given = old->given;
         if (old->lag_state == wf->state)
             inherit_lag (wf, old);
+        if (old->state == wf->state)
+            wf->t_seen = old->t_seen;
         if (old->state == wf->state && old->desired == wf->desired) {
             wf->t_computes = old->t_computes;
+            wf->t_touched = old->t_touched;
             wf->t_progress = old->t_progress;
             wf->progress = old->progress;
             wf->moved = old->moved;
             wf->advancing = old->advancing;
         }
     }
+    if (wf->t_seen == 0.)
+        wf->t_seen = now;
     if (wf->status == DWS_STATUS_TRANSIENT) {
         if (same && old->state == wf->state && old->t_transient > 0.)
             wf->t_transient = old->t_transient;

@@ -114,6 +114,9 @@ struct dws_workflow {
     bool spoilt;                // one of the two is gone, and nobody makes it again
     double t_computes;          // when that object was last looked for in this
                                 //  state, 0: never
+    double t_seen;              // since when 'state' has been seen
+    double t_touched;           // when TOUCH was last asked for in this state, 0:
+                                //  never
     bool movements;             // data movements were recorded
     bool recorded;              // how its stage-out fares is what the list of
                                 //  losses says

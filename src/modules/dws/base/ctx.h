@@ -33,6 +33,7 @@ struct requests;
 struct scheduler;
 struct space;
 struct overdue;
+struct pace;
 struct stamps;
 struct storages;
 struct suspects;
@@ -91,6 +92,7 @@ struct dws_ctx {
     struct tokens *tokens;      // what the shells of jobs ask for
     struct profiles *profiles;  // requests for those of NNF
 
+    struct pace *touches;       // changes of Computes that can be left out
     struct contention *contention;  // jobs whose data keeps others from idle nodes
     struct drafts *drafts;      // records of jobs that are not written yet
     struct aborts *aborts;      // of dws.abort, without an answer yet

@@ -8,6 +8,11 @@
 #include "facts/jobs.h"
 #include "facts/tally.h"
 
+static bool is_mounting (const struct counted *c)
+{
+    return c->state == DWS_STATE_PRERUN || c->state == DWS_STATE_POSTRUN;
+}
+
 static void unlink_late (struct tally *tally, struct job *job)
 {
     struct counted *c = &job->counted;
@@ -18,6 +23,7 @@ static void unlink_late (struct tally *tally, struct job *job)
         tally->late = c->next;
     if (c->next)
         c->next->counted.prev = c->prev;
+    tally->mounting -= is_mounting (c);
 }
 
 static void link_late (struct tally *tally, struct job *job)
@@ -28,6 +34,7 @@ static void link_late (struct tally *tally, struct job *job)
     if ((c->next = tally->late))
         c->next->counted.prev = job;
     tally->late = job;
+    tally->mounting += is_mounting (c);
 }
 
 void counts_add (struct counts *counts, const struct counted *c, int by)

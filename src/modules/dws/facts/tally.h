@@ -25,6 +25,7 @@ struct counts {
 struct tally {
     struct counts counts;
     struct job *late;           // those not in the state they should be in
+    int mounting;               // of these, in PreRun or PostRun
 };
 
 /* How a job is counted at present: in which phase and state. Part of struct

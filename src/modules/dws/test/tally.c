@@ -38,6 +38,7 @@ static void expect_same (const struct world *w)
 {
     struct counts counts = { 0 };
     const struct job *oldest = NULL;
+    int mounting = 0;
 
     for (int i = 0; i < JOBS; i++) {
         const struct job *job = &w->jobs[i];
@@ -57,7 +58,11 @@ static void expect_same (const struct world *w)
         if ((!wf->ready || wf->state != wf->desired) && wf->t_desired > 0.
             && (!oldest || wf->t_desired < oldest->wf->t_desired))
             oldest = job;
+        if ((!wf->ready || wf->state != wf->desired) && wf->t_desired > 0.
+            && (wf->state == DWS_STATE_PRERUN || wf->state == DWS_STATE_POSTRUN))
+            mounting++;
     }
+    assert_int_equal (w->tally.mounting, mounting);
     assert_memory_equal (&w->tally.counts, &counts, sizeof (counts));
     if (oldest)
         assert_true (tally_oldest (&w->tally)->wf->t_desired

@@ -379,6 +379,80 @@ static void test_mend (void **state)
     assert_string_equal (decide (&f, 1011.), "mend");
 }
 
+/* NNF, which looks at devices every two seconds, is made to look at moments after the
+ * workflow has got to PreRun and PostRun, at 1000 here.
+ */
+static void test_touch (void **state)
+{
+    static const struct {
+        enum dws_phase phase;
+        enum dws_state state;
+        const char *actions;
+    } cases[] = {
+        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, "" },
+        { DWS_PHASE_PROLOG, DWS_STATE_DATAIN, "" },
+        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, "touch" },
+        { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, "touch" },
+        { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, "" },
+        { DWS_PHASE_EPILOG, DWS_STATE_TEARDOWN, "" },
+    };
+    static const double moments[] = { 1000.25, 1000.5, 1001., 1002., 1004. };
+    struct facts f;
+
+    for (size_t i = 0; i < sizeof (cases) / sizeof (cases[0]); i++) {
+        const char *actions = cases[i].actions;
+
+        f = facts (cases[i].phase, cases[i].state, false);
+        f.wf.finalizer = false;
+        f.wf.mounts = 1;
+        f.wf.t_seen = 1000.;
+        assert_string_equal (decide (&f, 1000.125), "");
+        for (size_t j = 0; j < sizeof (moments) / sizeof (moments[0]); j++) {
+            double next = j + 1 < sizeof (moments) / sizeof (moments[0])
+                          ? moments[j + 1] : 1010.;
+
+            /* nobody decides anew when it is done */
+            assert_string_equal (decide (&f, moments[j]), actions);
+            assert_true (!*actions || (f.out.wake > 0. && f.out.wake <= next));
+            f.wf.t_touched = moments[j];
+            assert_string_equal (decide (&f, moments[j]), "");
+        }
+        assert_string_equal (decide (&f, 1005.9), "");
+        /* by a module that has just started; and not for ever */
+        f.wf.t_touched = 0.;
+        assert_string_equal (decide (&f, 1005.9), actions);
+        assert_string_equal (decide (&f, 1006.), "");
+        f.job.hosts = NULL;
+        assert_string_equal (decide (&f, 1005.), *actions ? "hosts" : "");
+    }
+}
+
+static void test_no_touch (void **state)
+{
+    struct facts f = facts (DWS_PHASE_PROLOG, DWS_STATE_PRERUN, false);
+
+    f.wf.mounts = 1;
+    f.wf.t_seen = 1000.;
+    assert_string_equal (decide (&f, 1001.), "touch");
+    f.wf.state = DWS_STATE_DATAIN;
+    assert_string_equal (decide (&f, 1001.), "");
+    f.wf.state = DWS_STATE_PRERUN;
+    f.wf.status = DWS_STATUS_TRANSIENT;
+    f.wf.t_transient = 1000.;
+    assert_string_equal (decide (&f, 1001.), "");
+    f.wf.status = DWS_STATUS_DRIVERWAIT;
+    f.job.hosts = "node[1-64]";
+    assert_string_equal (decide (&f, 1001.), "touch");
+    f.job.hosts = "node[1-65]";
+    assert_string_equal (decide (&f, 1001.), "");
+    f.job.hosts = "node1";
+    f.wf.mounts = 0;            // containers alone
+    assert_string_equal (decide (&f, 1001.), "");
+    f.wf.mounts = 1;
+    f.wf.computes = NULL;
+    assert_string_equal (decide (&f, 1001.), "");
+}
+
 /* What the workflow needs is gone for good: all of it is made anew, and the job stays
  * where it is.
  */
@@ -564,6 +638,8 @@ int main (void)
         cmocka_unit_test (test_doubted),
         cmocka_unit_test (test_unlabelled),
         cmocka_unit_test (test_mend),
+        cmocka_unit_test (test_touch),
+        cmocka_unit_test (test_no_touch),
         cmocka_unit_test (test_spoilt),
         cmocka_unit_test (test_stranded),
         cmocka_unit_test (test_stranded_early),

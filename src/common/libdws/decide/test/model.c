@@ -18,6 +18,7 @@ struct model model_start (int tolerance, int patient, int unmount)
     m.patient = patient;
     m.unmount = unmount;
     m.looked = !model_loses (&m);
+    m.touched = !model_loses (&m);
     return m;
 }
 
@@ -31,6 +32,7 @@ struct model model_start_kept (int unmount)
     m.hand = 1;
     m.keeps = 1;
     m.looked = 1;
+    m.touched = 1;
     m.real = (struct model_workflow){
         .exists = 1,
         .desired = DWS_STATE_DATAOUT,
@@ -115,6 +117,7 @@ void model_read (struct model *m)
     if (!keep || old.state != m->real.state || old.desired != m->real.desired) {
         m->progress = PROGRESS_UNREAD;
         m->looked = !model_loses (m);
+        m->touched = !model_loses (m);
     }
     if (!keep) {
         m->allocated = 0;
@@ -442,6 +445,7 @@ void model_restart_module (struct model *m)
     m->mild = 0;
     m->progress = PROGRESS_UNREAD;
     m->looked = !model_loses (m);
+    m->touched = !model_loses (m);
     m->spoilt = 0;
     m->allocated = 0;
     m->disabled = 0;

@@ -87,6 +87,7 @@ struct model {
     uint8_t progress;       // read in this state, enum in model_private.h
     uint8_t lost;           // somebody has deleted Computes
     uint8_t looked;         // the module has looked for it in this state
+    uint8_t touched;        // it has touched Computes at the last of the moments
     uint8_t spoilt;         // nobody makes again what the workflow needs
     uint8_t asks;           // it is to have its data before it has nodes
     uint8_t first;          // enum dws_first: its jobspec

@@ -289,6 +289,13 @@ void model_check_action (const struct model *m,
                 || (wf->ready && !wf->deleting))
                 model_fail (check, "Computes is looked for without need");
             break;
+        case DWS_ACT_TOUCH:
+            if (m->touched || now != SOON || !m->hosts || wf->ready || wf->deleting
+                || !model_arrived (wf)
+                || (wf->state != DWS_STATE_PRERUN
+                    && wf->state != DWS_STATE_POSTRUN))
+                model_fail (check, "Computes is touched without need");
+            break;
         case DWS_ACT_EXCLUDE:
             if (wf->state >= DWS_STATE_PRERUN && (!m->only_waived || !m->kept))
                 model_fail (check, "Computes changes under mounts");
@@ -329,6 +336,24 @@ static void check_queue (const struct model *m, double now,
         model_fail (check, "a job waits for nodes next to what is not there");
 }
 
+/* In PreRun and PostRun NNF is made to look at the devices.
+ */
+static void check_touched (const struct model *m, double now,
+                           struct model_check *check)
+{
+    const struct model_workflow *wf = &m->seen;
+    bool mounts = m->phase == DWS_PHASE_PROLOG && !m->exception && !m->spoilt
+                  && wf->state == DWS_STATE_PRERUN;
+    bool unmounts = m->phase == DWS_PHASE_EPILOG && m->ran && !m->teardown
+                    && !m->abandoned && wf->state == DWS_STATE_POSTRUN;
+
+    if ((mounts || unmounts) && now == SOON && m->hosts && !m->touched
+        && model_arrived (wf) && !wf->ready && !wf->deleting
+        && (wf->status == DWS_STATUS_NONE || wf->status == DWS_STATUS_DRIVERWAIT)
+        && !is_busy (m, DWS_ACT_ADOPT))
+        model_fail (check, "NNF waits for its own time");
+}
+
 /* What must be on its way in this state, whichever row does it.
  */
 void model_check_duties (const struct model *m, double now,
@@ -347,6 +372,7 @@ void model_check_duties (const struct model *m, double now,
     if (wf->exists && wf->hidden && !is_busy (m, DWS_ACT_ADOPT))
         model_fail (check, "a workflow stays out of sight");
     check_queue (m, now, check);
+    check_touched (m, now, check);
     if (again && model_arrived (wf) && wf->status == DWS_STATUS_ERROR
         && !wf->deleting && !m->exception
         && !(wf->other && m->phase == DWS_PHASE_DEPEND)

@@ -48,6 +48,11 @@ static void perform (struct model *m, const struct dws_action *a)
     if (a->kind == DWS_ACT_MEND) {
         m->lost = 0;
         m->looked = 1;
+        m->touched = 1;
+        return;
+    }
+    if (a->kind == DWS_ACT_TOUCH) {
+        m->touched = 1;
         return;
     }
     if (a->kind == DWS_ACT_DRAIN) {
@@ -153,6 +158,9 @@ static struct dws_workflow workflow_facts (const struct model *m)
         .computes_written = seen->computes,
         .spoilt = m->spoilt,
         .t_computes = m->looked ? LATE : 0.,
+        .t_seen = EARLY,
+        .t_touched = m->touched ? SOON : 0.,
+        .mounts = 1,
         .t_desired = EARLY,
         .t_transient = EARLY,
         .force_ready = seen->force,
@@ -283,6 +291,7 @@ bool model_decide (struct model *m, double now, struct model_check *check)
         m->listed = listed;
         m->asks = asks;
         m->looked = !model_loses (m);
+        m->touched = !model_loses (m);
         return false;
     }
     ask (m, now, check, &out);

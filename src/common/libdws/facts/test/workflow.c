@@ -202,6 +202,10 @@ static void test_inherit (void **state)
     assert_true (wf->t_desired == 50.);
     dws_workflow_destroy (old);
 
+    /* In this state it was first seen at 50, and touched later. */
+    assert_true (wf->t_seen == 50.);
+    wf->t_touched = 55.;
+
     /* A desired state that DWS has not taken up counts from its first sight,
      * as does a TransientCondition. */
     old = wf;
@@ -210,15 +214,26 @@ static void test_inherit (void **state)
     wf->status = DWS_STATUS_TRANSIENT;
     dws_workflow_inherit (wf, old, 60.);
     assert_true (wf->t_desired == 60.);
+    assert_true (wf->t_seen == 50.);
+    assert_true (wf->t_touched == 0.);
     assert_true (wf->t_transient == 60.);
     dws_workflow_destroy (old);
     old = wf;
+    old->t_touched = 65.;
     wf = wf_decode (WORKFLOW);
     wf->desired = DWS_STATE_DATAIN;
     wf->status = DWS_STATUS_TRANSIENT;
     dws_workflow_inherit (wf, old, 70.);
     assert_true (wf->t_desired == 60.);
+    assert_true (wf->t_touched == 65.);
     assert_true (wf->t_transient == 60.);
+    dws_workflow_destroy (old);
+    old = wf;
+    wf = wf_decode (WORKFLOW);
+    wf->desired = wf->state = DWS_STATE_DATAIN;
+    dws_workflow_inherit (wf, old, 75.);
+    assert_true (wf->t_seen == 75.);
+    assert_true (wf->t_touched == 0.);
     dws_workflow_destroy (old);
 
     /* Another object of that name starts from nothing. */
