@@ -91,6 +91,8 @@ def _add_commands(sub: Any) -> None:
     cmd.add_argument("to", choices=["on", "off"])
     cmd = sub.add_parser("child-timeout", help="how long a node may take notice")
     cmd.add_argument("seconds", type=float)
+    cmd = sub.add_parser("device-poll", help="how often mounts look for devices")
+    cmd.add_argument("seconds", type=float, help="0: they are there at once")
     cmd = sub.add_parser("stumble", help="let healthy workflows show faults")
     cmd.add_argument("probability", type=float, help="0: none does")
     cmd = sub.add_parser("outdate-servers", help="Setup reads an old cache")

@@ -157,6 +157,9 @@ class Faults:
     stumble: float = 0.0
     # how many workflows still read their Servers from an old cache in Setup
     outdated: int = 0
+    # when an NnfAccess looks again whether devices have come to the nodes; 0: they
+    # are there at once
+    device_poll_s: float = 0.0
     # how long a child may wait to be noticed by a node
     child_timeout_s: float = 300.0
     listeners: list[Callable[[], None]] = field(default_factory=list)

@@ -70,6 +70,7 @@ class Switches:
             "child-timeout": self.child_timeout,
             "stumble": self.stumble,
             "outdate-servers": self.outdate_servers,
+            "device-poll": self.device_poll,
         }
 
     def check(self, steps: list[Step]) -> None:
@@ -222,6 +223,10 @@ class Switches:
         faults = self._faults
         faults.child_timeout_s = float(number_of(args, "seconds", 300))
         faults.changed()
+        return {}
+
+    async def device_poll(self, args: Object) -> Object:
+        self._faults.device_poll_s = float(number_of(args, "seconds", 0))
         return {}
 
     async def stumble(self, args: Object) -> Object:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections import Counter as CounterType
 from dataclasses import dataclass
@@ -151,6 +152,9 @@ class AccessController(Controller):
         self._lost = LostNodes()
         # accesses with mounts that are on their way
         self._open: set[tuple[str, str]] = set()
+        # of each access, by its desired state: the version of Computes at the first
+        # look for devices, and when to look again
+        self._looks: dict[str, dict[str, tuple[str | None, float]]] = {}
         # names of the accesses that are for the nodes of a Computes
         self._users: dict[tuple[str, str], set[str]] = {}
 
@@ -179,6 +183,7 @@ class AccessController(Controller):
 
     def forget(self, obj: Object) -> None:
         meta = obj["metadata"]
+        self._looks.pop(meta["uid"], None)
         self._open.discard((meta["namespace"], meta["name"]))
         client = obj["spec"].get("clientReference")
         if client is not None:
@@ -274,6 +279,8 @@ class AccessController(Controller):
         mounts = await self._mounts(obj)
         storage = await self._storage_of(obj)
         if desired == "mounted":
+            if (poll := await self._devices_awaited(obj, desired)) is not None:
+                return False, poll
             await self._create(obj, storage, mounts, reaches)
         waiting = False
         delay: float | None = None
@@ -301,8 +308,27 @@ class AccessController(Controller):
                 # nobody is passed by who has never answered
                 waiting = True
         if not waiting:
+            if desired == "unmounted":
+                poll = await self._devices_awaited(obj, desired)
+                return poll is None, poll
             return True, None
         return False, delay if delay is None else max(delay, 0.01)
+
+    async def _devices_awaited(self, obj: Object, desired: str) -> float | None:
+        """When to look again whether the devices of computes have come to them, or
+        have left them; None: they have. At the first look they never have, and the
+        next is one at a change of Computes, or when it is time for it."""
+        poll, client = self._faults.device_poll_s, obj["spec"].get("clientReference")
+        if not poll or client is None:
+            return None
+        computes = await self.cluster.get(
+            "computes", client["namespace"], client["name"]
+        )
+        version = (computes or {}).get("metadata", {}).get("resourceVersion")
+        now = asyncio.get_running_loop().time()
+        looks = self._looks.setdefault(obj["metadata"]["uid"], {})
+        first, due = looks.setdefault(desired, (version, now + poll))
+        return due - now if version == first and now < due else None
 
     async def _storage_of(self, obj: Object) -> Object:
         target = obj["spec"]["storageReference"]
