@@ -1,0 +1,19 @@
+#!/bin/bash
+# One instance of bench/nnf: an agent and modules of FLUX_DWS_PREFIX beside the
+# controllers in DWS_NNF. BENCH_CONFIG: lines of [rabbit]; BENCH_ARGS: of nnf.py.
+# SPDX-License-Identifier: LGPL-3.0-only
+
+test_description='Jobs are measured with the controllers of NNF'
+. "$(dirname "$0")/../../t/sharness.sh"
+. "$DWS_SRCDIR/t/nnf/nnf.sh"
+test_under_flux 4
+
+test_expect_success 'load everything' '
+	printf "%s\n" "$BENCH_CONFIG" >lines &&
+	mapfile -t lines <lines &&
+	nnf_setup "${lines[@]}"
+'
+test_expect_success 'measure' '
+	flux python "$DWS_SRCDIR/bench/lib/nnf.py" $BENCH_ARGS
+'
+test_done
