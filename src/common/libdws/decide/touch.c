@@ -17,7 +17,8 @@
 static const double moments[] = { 0.2, 0.5, 1., 2., 4. };
 #define TOUCH_END 6.
 
-/* The controller goes through all nodes of a job at each look.
+/* The controller goes through all nodes of a job at each look: 1 ms of its CPU time for a
+ * job of one node, 6 ms for 16, and so 23 ms for 64 and 0.2 s for 560.
  */
 #define TOUCH_NODES_MAX 64
 

@@ -19,10 +19,10 @@
 #define TOUCHES_UNDER_WAY 4
 #define TOUCHES_PAUSE 10.
 
-/* With more jobs than these in PreRun and PostRun NNF has more to do than it can, and a
- * look more makes all of them wait.
+/* With more jobs than these in PreRun and PostRun at one time NNF has more to do than it
+ * can, and looks bring nothing (bench/nnf).
  */
-#define TOUCHES_JOBS 8
+#define TOUCHES_JOBS 4
 
 struct pace *touches_create (void)
 {
