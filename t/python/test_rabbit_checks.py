@@ -145,21 +145,3 @@ def test_rights_of_the_role_and_the_right_to_retry():
     with pytest.raises(checks.Wrong) as info:
         permissions(RETRY, "patch workflows")
     assert "flux-retry" not in info.value.hint
-
-
-def root(**access: bool) -> str | checks.Advice:
-    """The verdict about a site where root runs the prolog."""
-    config = {"exec": {"imp": "/usr/libexec/flux/flux-imp"}, "access": access}
-    return checks._root(checks.Site(handle=None, config=config))
-
-
-def test_root_may_read_jobs():
-    access = {"allow-guest-user": True, "allow-root-owner": True}
-    assert "root may read jobs" in root(**access)
-    for key in access:
-        with pytest.raises(checks.Wrong, match=f"access.{key} is not true"):
-            root(**{**access, key: False})
-
-
-def test_root_runs_nothing_without_an_imp():
-    assert "no exec.imp" in checks._root(checks.Site(handle=None, config={}))

@@ -209,22 +209,6 @@ def modules(site: Site) -> set[str]:
     return {str(module["name"]) for module in answer["mods"]}
 
 
-@check("root's rights")
-def _root(site: Site) -> str:
-    """Prolog and epilog are run by root where there is an IMP."""
-    if "imp" not in site.config.get("exec", {}):
-        return "there is no exec.imp, the instance owner runs prolog and epilog"
-    access = site.config.get("access", {})
-    for key in ("allow-guest-user", "allow-root-owner"):
-        if access.get(key) is not True:
-            raise Wrong(
-                f"access.{key} is not true: root cannot ask for the directives of a "
-                "job in the prolog, and no rabbit job starts",
-                "set it in the configuration of every node",
-            )
-    return "root may read jobs in prolog and epilog"
-
-
 @check("broker module")
 def _module(site: Site) -> str:
     try:

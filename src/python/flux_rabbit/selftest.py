@@ -11,8 +11,16 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-# graphcheck puts its checks on the list.
-from flux_rabbit import checks, cli, graphcheck, rpc, term, timeline  # noqa: F401
+# graphcheck and rootcheck put their checks on the list.
+from flux_rabbit import (  # noqa: F401
+    checks,
+    cli,
+    graphcheck,
+    rootcheck,
+    rpc,
+    term,
+    timeline,
+)
 from flux_rabbit.checks import Verdict
 from flux_rabbit.listing import state_of, waits_for
 from flux_rabbit.submit import TYPES, submit
