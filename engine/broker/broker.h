@@ -32,6 +32,7 @@ struct broker {
     int verbose;
     bool access_guests;         // [access] allow-guest-user
     bool access_root;           // [access] allow-root-owner
+    bool signalled;             // asked to end by a signal
     /* A module has ended that nobody removed.  Set by runlevel.c. */
     void (*module_failed) (struct broker *b);
 };

@@ -318,11 +318,14 @@ static void signal_cb (flux_reactor_t *r,
     int signum = flux_signal_watcher_get_signum (w);
 
     flux_log (b->h, LOG_INFO, "signal %d", signum);
-    if (runlevel_stopping (b->runlevel)) {
+    if (b->signalled) {
         fprintf (stderr, "flux start: stopped by a second signal\n");
         flux_reactor_stop (r);
+        return;
     }
-    else
+    b->signalled = true;
+    // A terminal's signal may have ended the initial program before it is seen here.
+    if (!runlevel_stopping (b->runlevel))
         runlevel_shutdown (b->runlevel, 128 + signum);
 }
 
