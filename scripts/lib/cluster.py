@@ -188,7 +188,7 @@ class Cluster:
         return run("dws-sim", "ctl", "--kubeconfig", str(self.kubeconfig), *words)
 
     def stop(self) -> None:
+        # The agent, which is younger, would tell that the cluster is gone.
         for child in reversed(self._children.values()):
             child.terminate()
-        for child in self._children.values():
             child.wait()
