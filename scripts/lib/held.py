@@ -34,12 +34,14 @@ class Times:
 
 @dataclass(frozen=True)
 class Held:
-    """A job, its nodes and its times; whether it has ended well."""
+    """A job, its nodes and its times; whether it has ended well, and had its nodes
+    for itself."""
 
     jobid: int
     nodes: tuple[str, ...]
     times: Times
     trouble: str  # the text of its first exception that ended it, or ""
+    alone: bool = True
 
 
 def times_of(eventlog: list[Object]) -> Times | None:
@@ -78,13 +80,15 @@ class Sums:
 
 
 def given_twice(jobs: list[Held]) -> list[str]:
-    """A line for each time that a node was given to a job while another had it."""
+    """A line for each time that a node was given to a job while another had it, and one
+    of them was to have it alone."""
     wrong = []
     last: dict[str, Held] = {}
     for job in sorted(jobs, key=lambda j: j.times.alloc):
         for node in job.nodes:
             other = last.get(node)
-            if other and other.times.free > job.times.alloc:
+            shared = other and not (other.alone or job.alone)
+            if other and not shared and other.times.free > job.times.alloc:
                 wrong.append(f"{node}: {other.jobid} and {job.jobid}")
             if not other or other.times.free < job.times.free:
                 last[node] = job

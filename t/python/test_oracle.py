@@ -14,7 +14,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts" / "lib"))
 
 from oracle.history import History, Recorder, Seen  # noqa: E402
-from oracle.rules import WORKFLOW_LABEL, Job, Run, check, given_twice  # noqa: E402
+from oracle.rules import WORKFLOW_LABEL, Job, Run, check  # noqa: E402
 
 GIB = 1 << 30
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
@@ -237,9 +237,9 @@ def test_what_is_left(plural):
 def test_a_node_that_two_have():
     alone = job()
     alone.exclusive = True
-    assert list(given_twice([alone, later()])) == []
-    assert list(given_twice([alone, later(begin=8)])) == ["node0 was given to 1 and 2"]
-    assert list(given_twice([job(), later(begin=8)])) == []
+    assert verdict(None, alone, later()) == []
+    assert verdict(None, alone, later(begin=8)) == ["given twice: node0: 1 and 2"]
+    assert verdict(None, job(), later(begin=8)) == []
 
 
 def test_it_sees_what_the_cluster_shows(tmp_path):

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from held import Held, given_twice, times_of
+
 from oracle.history import History, Object, Seen
 
 # The recorder sees a change after those whom it concerns: by so much at most.
@@ -130,6 +132,7 @@ def check(run: Run, over: bool = True) -> list[str]:
             wrong.append(f"fluxjob-{job.id}: {text}")
     wrong += _mounts(run)
     wrong += _bytes(run)
+    wrong += _twice(run.jobs.values())
     if over:
         wrong += _left(run)
     return wrong
@@ -457,18 +460,12 @@ def _left(run: Run) -> Iterator[str]:
                 yield f"{node} is {state} in SystemStatus"
 
 
-def given_twice(jobs: Iterable[Job]) -> Iterator[str]:
-    """A node that a job had for itself alone, and another had at the same time."""
-    last: dict[str, tuple[float, Job]] = {}
-    spans: list[tuple[float, float, Job]] = []
-    for job in jobs:
-        alloc, free = job.time("alloc"), job.last("free")
-        if alloc is not None:
-            spans.append((alloc, free if free is not None else float("inf"), job))
-    for alloc, free, job in sorted(spans, key=lambda s: s[0]):
-        for node in job.nodes:
-            end, other = last.get(node, (0.0, job))
-            if other is not job and end > alloc and (job.exclusive or other.exclusive):
-                yield f"{node} was given to {other.id} and {job.id}"
-            if end < free:
-                last[node] = (free, job)
+def _twice(jobs: Iterable[Job]) -> Iterator[str]:
+    """A node that a job was to have alone, and another had at the same time."""
+    had = [
+        Held(job.id, job.nodes, times, "", job.exclusive)
+        for job in jobs
+        if (times := times_of(job.eventlog))
+    ]
+    for line in given_twice(had):
+        yield f"given twice: {line}"

@@ -9,6 +9,7 @@ import random
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 from flux_k8s import names
 from flux_k8s.errors import ApiError
@@ -29,6 +30,27 @@ KEYS = {
     "tc_timeout": ['"10s"', '"60s"'],
 }
 STATUSES = ["409", "429", "500", "503", "504"]
+
+
+def _patch(kube: Kube, plural: str, name: str, patch: Any) -> None:
+    kube.patch(plural, "default", name, patch)
+
+
+def _delete(kube: Kube, plural: str, name: str) -> None:
+    kube.delete(plural, "default", name)
+
+
+def _hold(kube: Kube, name: str, finalizers: list[str]) -> None:
+    _patch(kube, "workflows", name, {"metadata": {"finalizers": finalizers}})
+
+
+def _belongs(metadata: dict[str, Any], workflow: str) -> bool:
+    """Whether an object is that workflow's, or that of a breakdown of it."""
+    owners = [owner["name"] for owner in metadata.get("ownerReferences", [])]
+    return any(
+        name == workflow or name.startswith(f"{workflow}-")
+        for name in [metadata["name"], *owners]
+    )
 
 
 class Faults:
@@ -316,16 +338,33 @@ class Faults:
         job.struck.append(what)
         return job
 
+    def _any(self) -> Job | None:
+        """A job that is to end as if nothing had been done to it."""
+        jobs = self._active()
+        return self._rng.choice(jobs) if jobs else None
+
+    def _kube(self) -> Kube:
+        return Kube(str(self._world.kubeconfig), connections=1)
+
+    def _done(self, what: str, act: Callable[[Kube], None]) -> str:
+        """Do it; returns what was done, and why not if the API server refuses."""
+        try:
+            act(self._kube())
+        except ApiError as exc:
+            return f"{what}: {exc.message}"
+        return what
+
+    def _patch(self, what: str, job: Job, patch: Any) -> str:
+        return self._done(
+            what, lambda kube: _patch(kube, "workflows", job.workflow, patch)
+        )
+
     def delete_workflow(self) -> str:
         job = self._victim("its workflow was deleted")
         if job is None:
             return "none there"
-        try:
-            kube = Kube(str(self._world.kubeconfig), connections=1)
-            kube.delete("workflows", "default", job.workflow)
-        except ApiError as exc:
-            return f"{job.workflow}: {exc.message}"
-        return job.workflow
+        name = job.workflow
+        return self._done(name, lambda kube: _delete(kube, "workflows", name))
 
     def move_workflow(self) -> str:
         job = self._victim("its workflow was moved by hand")
@@ -333,26 +372,14 @@ class Faults:
             return "none there"
         state = self._rng.choice(STATES[1:])
         patch = {"spec": {"desiredState": state}}
-        try:
-            kube = Kube(str(self._world.kubeconfig), connections=1)
-            kube.patch("workflows", "default", job.workflow, patch)
-        except ApiError as exc:
-            return f"{job.workflow} to {state}: {exc.message}"
-        return f"{job.workflow} to {state}"
+        return self._patch(f"{job.workflow} to {state}", job, patch)
 
     def _label(self, value: str | None) -> str:
-        """Its job is to end as if nothing had been done to it."""
-        jobs = self._active()
-        if not jobs:
+        job = self._any()
+        if job is None:
             return "none there"
-        job = self._rng.choice(jobs)
         patch = {"metadata": {"labels": {names.INSTANCE_LABEL: value}}}
-        try:
-            kube = Kube(str(self._world.kubeconfig), connections=1)
-            kube.patch("workflows", "default", job.workflow, patch)
-        except ApiError as exc:
-            return f"{job.workflow}: {exc.message}"
-        return job.workflow
+        return self._patch(job.workflow, job, patch)
 
     def take_label(self) -> str:
         return self._label(None)
@@ -361,84 +388,61 @@ class Faults:
         return self._label("another")
 
     def hold_workflow(self) -> str:
-        """It is not gone when it is deleted, for a while. Its job is to end as if
-        nothing had been done to it."""
-        jobs = self._active()
-        if not jobs:
+        """It is not gone when it is deleted, for a while."""
+        job = self._any()
+        if job is None:
             return "none there"
-        job = self._rng.choice(jobs)
-        kube = Kube(str(self._world.kubeconfig), connections=1)
-        try:
-            there = kube.get("workflows", "default", job.workflow)["metadata"]
-            held = [*there.get("finalizers", []), THEIRS]
-            self._finalizers(kube, job.workflow, held)
-        except ApiError as exc:
-            return f"{job.workflow}: {exc.message}"
-        took = self._pause(0, 3)
-        self.let_workflows_go()
-        return f"{job.workflow} for {took:.1f} s"
+        name = job.workflow
 
-    def _finalizers(self, kube: Kube, name: str, wanted: list[str]) -> None:
-        patch = {"metadata": {"finalizers": wanted}}
-        kube.patch("workflows", "default", name, patch)
+        def hold(kube: Kube) -> None:
+            there = kube.get("workflows", "default", name)["metadata"]
+            _hold(kube, name, [*there.get("finalizers", []), THEIRS])
+            self._pause(0, 3)
+
+        done = self._done(name, hold)
+        self.let_workflows_go()
+        return done
 
     def let_workflows_go(self) -> None:
-        """Take back the finalizers of others."""
-        try:
-            kube = Kube(str(self._world.kubeconfig), connections=1)
+        """Take back the finalizers of others, now or, if the API server refuses, in the
+        end."""
+
+        def let_go(kube: Kube) -> None:
             for item in kube.list_all("workflows")[0]:
                 held = item["metadata"].get("finalizers", [])
                 if THEIRS in held:
                     left = [name for name in held if name != THEIRS]
-                    self._finalizers(kube, item["metadata"]["name"], left)
-        except ApiError:
-            pass  # what is left is taken back in the end
+                    _hold(kube, item["metadata"]["name"], left)
 
-    def _part(self, what: str, plural: str) -> tuple[Kube, Job, str] | str:
-        """The object of that kind that a job's workflow has."""
+        self._done("", let_go)
+
+    def _part(
+        self, what: str, plural: str, act: Callable[[Kube, str, str], None]
+    ) -> str:
+        """Do that to the objects of this kind that a job's workflow has."""
         job = self._victim(what)
         if job is None:
             return "none there"
-        kube = Kube(str(self._world.kubeconfig), connections=1)
-        try:
-            found = kube.list_all(plural)[0]
-        except ApiError as exc:
-            return f"{job.workflow}: {exc.message}"
-        for item in found:
-            owners = item["metadata"].get("ownerReferences", [])
-            if item["metadata"]["name"].startswith(job.workflow) or any(
-                owner["name"].startswith(job.workflow) for owner in owners
-            ):
-                return kube, job, str(item["metadata"]["name"])
-        return f"{job.workflow}: it has none"
+        name = job.workflow
 
-    def _delete_part(self, what: str, plural: str) -> str:
-        part = self._part(what, plural)
-        if isinstance(part, str):
-            return part
-        kube, job, name = part
-        try:
-            kube.delete(plural, "default", name)
-        except ApiError as exc:
-            return f"{job.workflow}: {exc.message}"
-        return job.workflow
+        def each(kube: Kube) -> None:
+            for item in kube.list_all(plural)[0]:
+                if _belongs(item["metadata"], name):
+                    act(kube, plural, item["metadata"]["name"])
+
+        return self._done(name, each)
 
     def delete_servers(self) -> str:
-        return self._delete_part("its Servers was deleted", "servers")
+        return self._part("its Servers was deleted", "servers", _delete)
 
     def delete_computes(self) -> str:
-        return self._delete_part("its Computes was deleted", "computes")
+        return self._part("its Computes was deleted", "computes", _delete)
 
     def empty_computes(self) -> str:
-        part = self._part("its Computes was emptied", "computes")
-        if isinstance(part, str):
-            return part
-        kube, job, name = part
-        try:
-            kube.patch("computes", "default", name, {"data": []})
-        except ApiError as exc:
-            return f"{job.workflow}: {exc.message}"
-        return job.workflow
+        def empty(kube: Kube, plural: str, name: str) -> None:
+            _patch(kube, plural, name, {"data": []})
+
+        return self._part("its Computes was emptied", "computes", empty)
 
     def fail_workflow(self) -> str:
         job = self._victim("its workflow was made to fail")

@@ -31,8 +31,5 @@ def check(
         others: workflows that are not of these jobs.
     """
     found = {job.id: _seen(handle, job) for job in jobs}
-    return [
-        # release_nodes changes while it runs
-        *rules.check(rules.Run(history, found, others, free_after="PostRun")),
-        *rules.given_twice(found.values()),
-    ]
+    # release_nodes changes while it runs
+    return rules.check(rules.Run(history, found, others, free_after="PostRun"))
