@@ -1,8 +1,14 @@
 # shellcheck shell=bash
-# What the machines of tests that install something need: users, units, waiting. Sourced
-# by t/install/site.sh and by t/multiuser.
+# What the machines of tests that install something need: their flux-core, users, units,
+# waiting. Sourced by t/install/site.sh and by t/multiuser.
 # SPDX-License-Identifier: LGPL-3.0-only
 
+. "$DWS_SRCDIR/scripts/lib/engines.sh"
+FLUX=$(find_flux_core)
+FLUX_PREFIX=$(cd "$(dirname "$FLUX")/.." && pwd)
+PKG_CONFIG_PATH=$(flux_core_pc "$FLUX")
+export PKG_CONFIG_PATH
+SITE_CONF=$(pkg-config --variable=fluxconfdir flux-core)/system
 : "${SITE_LIMIT:=120}"
 
 # quietly COMMAND...: what it prints is shown only if it fails.

@@ -8,13 +8,7 @@ if test -z "$DWS_SITE"; then
     cd "$DWS_SRCDIR" || exit 1
     DWS_SITE=t exec t/install/root "$(realpath "$0")" "$@"
 fi
-. "$DWS_SRCDIR/scripts/lib/engines.sh"
 . "$DWS_SRCDIR/t/install/machine.sh"
-FLUX=$(find_flux_core)
-FLUX_PREFIX=$(cd "$(dirname "$FLUX")/.." && pwd)
-PKG_CONFIG_PATH=$(flux_core_pc "$FLUX")
-export PKG_CONFIG_PATH
-SITE_CONF=$(pkg-config --variable=fluxconfdir flux-core)/system
 # Where ours is; and the environment of the instance, if it is in a prefix of its own.
 SITE_PREFIX=$FLUX_PREFIX
 SITE_ENVIRONMENT=

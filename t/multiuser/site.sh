@@ -6,13 +6,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 
 DWS_SRCDIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-. "$DWS_SRCDIR/scripts/lib/engines.sh"
 . "$DWS_SRCDIR/t/install/machine.sh"
-FLUX=$(find_flux_core)
-FLUX_PREFIX=$(cd "$(dirname "$FLUX")/.." && pwd)
-PKG_CONFIG_PATH=$(flux_core_pc "$FLUX")
-export PKG_CONFIG_PATH
-SITE_CONF=$(pkg-config --variable=fluxconfdir flux-core)/system
 SITE_DIR=/var/tmp/site
 SITE_NODES=(mgmt node0 node1 node2 node3)
 DWS_SIM=$DWS_SRCDIR/.venv/bin/dws-sim
