@@ -2,25 +2,34 @@
 # Every component restarted while there is a job in every phase.
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# FAULT agent: the agent is killed, and started again
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT agent: the agent is killed and started again
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT module: `dws.so` is reloaded
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
-# FAULT plugin: `dws-jobtap.so` is away while they go on
-#   depend setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
-#   pending: failed exec: The job is started without its storage, and fails before its first task.
-# FAULT all-three: agent, module and plugin are away at the same time
-#   depend setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
-#   pending: failed exec: The job is started without its storage, and fails before its first task.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
+# FAULT plugin: `dws-jobtap.so` is not loaded while jobs go on
+#   depend setup datain prerun running postrun dataout teardown: completed: The job runs and
+#     ends as without the fault.
+#   pending: failed exec: Flux starts the job without its storage; the job fails before its
+#     first task.
+# FAULT all-three: agent, module and plugin are stopped at the same time
+#   depend setup datain prerun running postrun dataout teardown: completed: The job runs and
+#     ends as without the fault.
+#   pending: failed exec: Flux starts the job without its storage; the job fails before its
+#     first task.
 # FAULT api-server: the API server is killed, and started again with its data
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT watches: watches end with 410, and then requests with 503
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT cluster: the cluster is lost, and an empty one takes its place
-#   depend pending setup datain prerun: completed: The workflow is made again, the job goes on where it is.
-#   running postrun dataout: completed: The job ends, as if its file systems had been unmounted; what
-#     was not copied yet is lost with them.
-#   teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun: completed: flux-dws creates the workflow again; the job
+#     goes on from its phase.
+#   running postrun dataout: completed: The job ends as if its file systems had been unmounted;
+#     data that was not staged out yet is lost.
+#   teardown: completed: The job runs and ends as without the fault.
 
 test_description='Restarts of every component, with jobs in every phase'
 . "$(dirname "$0")/sharness.sh"

@@ -3,38 +3,49 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # FAULT deleted: somebody deletes the workflow
-#   depend pending setup datain prerun: completed: The workflow is made again, the job goes on where it is.
-#   running postrun dataout: completed: The job ends, as if its file systems had been unmounted; what
-#     was not copied yet is lost with them.
-#   teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun: completed: flux-dws creates the workflow again; the job
+#     goes on from its phase.
+#   running postrun dataout: completed: The job ends as if its file systems had been unmounted;
+#     data that was not staged out yet is lost.
+#   teardown: completed: The job runs and ends as without the fault.
 # FAULT torn-down: somebody sets the workflow's desiredState to Teardown
-#   depend pending setup datain prerun: completed: The workflow is made again, the job goes on where it is.
-#   running postrun dataout: completed: The job ends, as if its file systems had been unmounted; what
-#     was not copied yet is lost with them.
-#   teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun: completed: flux-dws creates the workflow again; the job
+#     goes on from its phase.
+#   running postrun dataout: completed: The job ends as if its file systems had been unmounted;
+#     data that was not staged out yet is lost.
+#   teardown: completed: The job runs and ends as without the fault.
 # FAULT cancelled: the job is cancelled
-#   depend pending setup datain prerun postrun dataout teardown: failed cancel: Straight to Teardown; nothing more is copied.
-#   running: failed cancel: As at any end: unmounted, copied out, torn down.
+#   depend pending setup datain prerun postrun dataout teardown: failed cancel: The workflow
+#     goes straight to Teardown; no more data is copied.
+#   running: failed cancel: The end is the usual one: unmount, stage out, teardown.
 # FAULT error: DWS reports an error in each state, in Teardown a passing one
-#   depend: failed dws-create: The job is refused, in the words of DWS.
-#   pending setup datain prerun: failed dws-setup: The job does not start, and is told in the words of DWS.
-#   running postrun dataout: failed dws-epilog: The job is told in the words of DWS, nothing more is copied.
-#   teardown: failed dws-epilog: The job is told in the words of DWS; Teardown goes on until it
-#     succeeds, or the epilog times out.
+#   depend: failed dws-create: flux-dws refuses the job, with the error of DWS.
+#   pending setup datain prerun: failed dws-setup: The job does not start; its exception has the
+#     error of DWS.
+#   running postrun dataout: failed dws-epilog: The job's exception has the error of DWS; no
+#     more data is copied.
+#   teardown: failed dws-epilog: The job's exception has the error of DWS; Teardown goes on
+#     until it succeeds or the epilog times out.
 # FAULT transient: TransientCondition lasts longer than `tc_timeout`
-#   depend: failed dws-create: The job is refused, in the words of DWS.
-#   pending setup datain prerun: failed dws-setup: The job does not start, and is told in the words of DWS.
-#   running postrun dataout: failed dws-epilog: The job is told in the words of DWS, nothing more is copied.
-#   teardown: completed: Teardown goes on until it succeeds, or the epilog times out.
+#   depend: failed dws-create: flux-dws refuses the job, with the error of DWS.
+#   pending setup datain prerun: failed dws-setup: The job does not start; its exception has the
+#     error of DWS.
+#   running postrun dataout: failed dws-epilog: The job's exception has the error of DWS; no
+#     more data is copied.
+#   teardown: completed: Teardown goes on until it succeeds or the epilog times out.
 # FAULT limits: a state takes longer than its time limit
-#   depend pending datain running: completed: There is no limit, the job waits.
-#   setup prerun: failed dws-timeout: The job does not start, or goes on without the nodes that are to blame (`dw_failure_tolerance`).
-#   postrun dataout: failed dws-timeout: Nothing more is copied; nodes that are still mounted are drained.
-#   teardown: completed: Teardown goes on until it succeeds, or the epilog times out.
+#   depend pending datain running: completed: The state has no time limit; the job waits.
+#   setup prerun: failed dws-timeout: The job does not start, or goes on without the nodes that
+#     caused the delay (`dw_failure_tolerance`).
+#   postrun dataout: failed dws-timeout: No more data is copied; flux-dws drains the nodes that
+#     still have a mount.
+#   teardown: completed: Teardown goes on until it succeeds or the epilog times out.
 # FAULT epilog-timeout: the exception of the epilog timeout is raised
-#   depend pending setup datain prerun: failed dws-epilog-timeout: Straight to Teardown; nothing more is copied.
-#   running: failed dws-epilog-timeout: As at any end: unmounted, copied out, torn down.
-#   postrun dataout teardown: failed dws-epilog-timeout: Nodes that are still mounted are drained, rabbits with allocations are disabled; the job is let go.
+#   depend pending setup datain prerun: failed dws-epilog-timeout: The workflow goes straight to
+#     Teardown; no more data is copied.
+#   running: failed dws-epilog-timeout: The end is the usual one: unmount, stage out, teardown.
+#   postrun dataout teardown: failed dws-epilog-timeout: flux-dws drains the nodes that still
+#     have a mount, disables the rabbits with allocations, and ends the epilog.
 
 test_description='Deletion, cancellation, errors and limits in every phase'
 . "$(dirname "$0")/sharness.sh"

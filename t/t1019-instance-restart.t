@@ -4,11 +4,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # FAULT instance: the Flux instance is killed, and started again from its state directory
-#   depend pending setup datain prerun: completed: The job ends as it would have.
-#   running: failed exec: Flux loses the tasks; the job ends, its file systems are cleaned up:
-#     no epilog script is run, so `flux.service` and the rc script start `nnf-clientmount.service`
-#     on every node.
-#   postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun: completed: The job runs and ends as without the fault.
+#   running: failed exec: Flux loses the tasks; the job ends, and flux-dws cleans up its file
+#     systems. Flux runs no epilog script, so `flux.service` and the rc script start
+#     `nnf-clientmount.service` on every node.
+#   postrun dataout teardown: completed: The job runs and ends as without the fault.
 
 test_description='Rabbit jobs outlive the instance; two instances on one cluster'
 . "$(dirname "$0")/sharness.sh"

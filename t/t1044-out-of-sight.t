@@ -4,10 +4,11 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # FAULT label-removed: somebody removes the label `flux-framework.org/instance` from the workflow
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The workflow is
-#     read by its name, gets its label back, and the job goes on.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: flux-dws
+#     reads the workflow by its name and restores the label; the job goes on.
 # FAULT label-changed: somebody changes that label
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The same.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: flux-dws
+#     reads the workflow by its name and restores the label; the job goes on.
 
 test_description='A workflow that is out of sight is not taken for gone'
 . "$(dirname "$0")/sharness.sh"

@@ -4,21 +4,29 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 #
 # FAULT clock-forward: the clock is set an hour forward
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT clock-back: the clock is set an hour back
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT clock-module: the clock is set an hour forward, then `dws.so` is reloaded
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT clock-back-module: the clock is set an hour back, then `dws.so` is reloaded
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
-# FAULT clock-away: the clock is set an hour forward while `dws.so` is away
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
+# FAULT clock-away: the clock is set an hour forward while `dws.so` is not loaded
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT clock-plugin: the clock is set an hour forward, then `dws-jobtap.so` is reloaded
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT clock-back-plugin: the clock is set an hour back, then `dws-jobtap.so` is reloaded
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
-# FAULT clock-agent: the clock is set an hour forward, then the agent is started anew
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
+# FAULT clock-agent: the clock is set an hour forward, then the agent is restarted
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 
 test_description='The clock is set, with jobs in every phase'
 . "$(dirname "$0")/sharness.sh"

@@ -3,15 +3,15 @@
 # than what the agent has seen, and what has come since the backup is lost.
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# FAULT restored: Kubernetes is restored from a backup in which the workflow is as it is now
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as
-#     it would have.
+# FAULT restored: Kubernetes is restored from a backup with the current workflow
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 # FAULT restored-without: Kubernetes is restored from a backup that is older than the workflow
-#   depend pending setup datain prerun: completed: The workflow is made again, the job goes on where
-#     it is.
-#   running postrun dataout: completed: The job ends, as if its file systems had been unmounted; what
-#     was not copied yet is lost with them.
-#   teardown: completed: The job ends as it would have.
+#   depend pending setup datain prerun: completed: flux-dws creates the workflow again; the job
+#     goes on from its phase.
+#   running postrun dataout: completed: The job ends as if its file systems had been unmounted;
+#     data that was not staged out yet is lost.
+#   teardown: completed: The job runs and ends as without the fault.
 
 test_description='Kubernetes goes back to an older backup'
 . "$(dirname "$0")/sharness.sh"

@@ -3,8 +3,9 @@
 # loading, and our plugin loaded anew at every step: only our own events count.
 # SPDX-License-Identifier: LGPL-3.0-only
 #
-# FAULT site: `dws-jobtap.so` is loaded anew, beside prologs and epilogs of others
-#   depend pending setup datain prerun running postrun dataout teardown: completed: The job ends as it would have.
+# FAULT site: `dws-jobtap.so` is reloaded, beside prologs and epilogs of other plugins
+#   depend pending setup datain prerun running postrun dataout teardown: completed: The job runs
+#     and ends as without the fault.
 
 test_description='Prologs and epilogs of other plugins beside ours'
 . "$(dirname "$0")/sharness.sh"

@@ -22,11 +22,11 @@ MORE = re.compile(r"#     (\S.*)")
 HEAD = """\
 # What a fault does to a job
 
-Each row is a fault, each column where the job is: its phase, or the state of
-its workflow. A cell is proven by the test that the row names, which catches a
-job in every phase, makes the fault, and compares how each job ends; nothing may
-be left of any of them. `t/python/test_faults.py` fails when this page is not
-what `scripts/lib/faults.py --write` makes of the tests.
+Each row is a fault, each column the point at which the fault strikes: the phase of the job,
+or the state of its workflow. The test that a row names proves its cells: the test brings a job
+into every phase, makes the fault, compares how each job ends, and finds nothing left of any of
+them. `scripts/lib/faults.py --write` generates this page from the comments of the tests, and
+`t/python/test_faults.py` fails when the page is out of date.
 """
 
 
@@ -94,7 +94,7 @@ def page(faults: list[Fault]) -> str:
         f"|{'---|' * (len(PHASES) + 2)}",
         *rows,
         "",
-        "✓ the job completes, ✗ it fails, and its owner is told why.",
+        "✓: the job completes. ✗: the job fails, and its exception names the cause.",
         "",
         *(f"{number}. {words}" for words, number in numbers.items()),
         "",
