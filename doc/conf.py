@@ -89,6 +89,54 @@ def _say_audience(app: Any, doctree: nodes.document, page: str) -> None:
     title.parent.insert(title.parent.index(title) + 1, line)
 
 
+# Entries of the glossary whose words mean something else in most sentences: no links.
+_COMMON = {"draft", "group", "limit", "loss", "near", "queue", "row", "state"}
+_COMMON |= {"outdated", "preset", "suspect", "taken", "used"}
+# The text in these is no prose, or leads to another place already.
+_OTHER = (nodes.literal, nodes.literal_block, nodes.reference, nodes.title, nodes.raw)
+
+
+def _form(term: str) -> str:
+    """A pattern for a term, also in the plural, as a participle, or at the beginning of
+    a sentence."""
+    first, *rest = term.split(" ")
+    first = f"[{first[0].upper()}{first[0]}]{re.escape(first[1:])}"
+    words = [first + (r"(?:s|d|ed)?" if rest else ""), *rest]
+    return " ".join(words) + r"(?:s|es|d|ed)?"
+
+
+def _link_terms(app: Any, doctree: nodes.document, page: str) -> None:
+    """Let the first use of each term on an HTML page lead to the glossary."""
+    if app.builder.format != "html" or page == "glossary":
+        return
+    targets = {
+        name: anchor
+        for name, _, kind, _, anchor, _ in app.env.domains["std"].get_objects()
+        if kind == "term" and name not in _COMMON
+    }
+    there = app.builder.get_relative_uri(page, "glossary")
+    for name in sorted(targets, key=len, reverse=True):
+        form = re.compile(rf"(?<![\w/.-]){_form(name)}(?![\w/-]|\.\w)")
+        for text in doctree.findall(nodes.Text):
+            match = form.search(text)
+            parent, above = text.parent, text.parent
+            while above and not isinstance(above, _OTHER):
+                above = above.parent
+            if match is None or above:
+                continue
+            link = nodes.reference(
+                "",
+                match[0],
+                internal=True,
+                refuri=f"{there}#{targets[name]}",
+                classes=["term"],
+            )
+            rest = [text[: match.start()], text[match.end() :]]
+            parent.replace(text, [nodes.Text(rest[0]), link, nodes.Text(rest[1])])
+            break
+
+
 def setup(app: Any) -> None:
     """Called by Sphinx."""
     app.connect("doctree-resolved", _say_audience)
+    app.connect("doctree-resolved", _link_terms)

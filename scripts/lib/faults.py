@@ -22,11 +22,12 @@ MORE = re.compile(r"#     (\S.*)")
 HEAD = """\
 # What a fault does to a job
 
-Each row is a fault, each column the point at which the fault strikes: the phase of the job,
-or the state of its workflow. The test that a row names proves its cells: the test brings a job
-into every phase, makes the fault, compares how each job ends, and finds nothing left of any of
-them. `scripts/lib/faults.py --write` generates this page from the comments of the tests, and
-`t/python/test_faults.py` fails when the page is out of date.
+Each row is a fault, each column the point at which the fault strikes: the phase of
+the job, or the state of its workflow. The test that a row names proves its cells: the
+test brings a job into every phase, makes the fault, compares how each job ends, and
+finds nothing left of any of them. `scripts/lib/faults.py --write` generates this page
+from the comments of the tests, and `t/python/test_faults.py` fails when the page is
+out of date.
 """
 
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 import subprocess
 import sys
 from typing import Any
@@ -97,7 +98,7 @@ def test_no_page_is_wider_than_the_window(told: dict[str, Any]) -> None:
 
 
 def test_each_page_says_whom_it_is_for(told: dict[str, Any]) -> None:
-    above = {"index.html", *(f"{part}/index.html" for part in PARTS)}
+    above = {"index.html", "glossary.html", *(f"{part}/index.html" for part in PARTS)}
     for page, of in told.items():
         if page in above:
             assert of["audience"] == []
@@ -142,6 +143,31 @@ def test_the_tutorial_has_a_button_for_each_command(told: dict[str, Any]) -> Non
 def test_options_are_as_they_are_typed(site: pathlib.Path) -> None:
     page = (site / "man1/flux-rabbit.html").read_text(encoding="utf8")
     assert "<strong>--svg</strong>" in page
+
+
+def test_the_first_use_of_a_term_leads_to_the_glossary(site: pathlib.Path) -> None:
+    glossary = (site / "glossary.html").read_text(encoding="utf8")
+    terms = set(re.findall(r'<dt id="(term-[^"]+)"', glossary))
+    assert 40 <= len(terms) <= 60
+    assert 'class="term' not in glossary
+    used = set()
+    for page in site.glob("*/*.html"):
+        text = page.read_text(encoding="utf8")
+        links = re.findall(
+            r'<a class="term[^"]*" href="../glossary.html#([^"]+)"', text
+        )
+        assert len(links) == len(set(links)), page
+        assert set(links) <= terms, page
+        assert not re.search(r"<(?:code|h1)[^>]*><[^>]*a class=.term", text), page
+        used |= set(links)
+    assert len(used) > 30
+    first_job = (site / "user/first-job.html").read_text(encoding="utf8")
+    link = r'href="../glossary.html#term-directive"[^>]*>directive</a>'
+    assert len(re.findall(link, first_job)) == 1
+    # not linked: words that mostly mean something else
+    common = re.findall(r"_COMMON \|?= \{(.*?)\}", (TOP / "doc/conf.py").read_text())
+    words = [word.strip(' "') for words in common for word in words.split(",")]
+    assert {f"term-{word}" for word in words} <= terms - used
 
 
 def test_a_search_finds_pages(site: pathlib.Path, tmp_path: pathlib.Path) -> None:
