@@ -18,13 +18,14 @@ from urllib.parse import unquote
 
 from aiohttp import web
 
-from dws_sim import answers, discovery, errors, negotiate, review, writes
+from dws_sim import answers, discovery, errors, negotiate, podlog, review, writes
 from dws_sim.answers import json_answer
 from dws_sim.convert import as_sent, from_version
 from dws_sim.errors import ApiError
 from dws_sim.jsontree import Object, number
 from dws_sim.negotiate import Wanted
 from dws_sim.past import Past
+from dws_sim.podlog import Line
 from dws_sim.rbac import User, Users, refusal
 from dws_sim.schema.resources import NAMESPACES, Resource, find
 from dws_sim.selectors import FieldSelector, LabelSelector
@@ -108,7 +109,7 @@ class ApiServer:
         self.intercept: Callable[[web.Request, User], Awaitable[None]] | None = None
         # one more tree of paths, by its first word
         self.extensions: dict[str, Extension] = {}
-        self.pod_log: Callable[[str, str, str], str] = lambda *pod: ""
+        self.pod_log: Callable[[str, str, str], list[Line]] = lambda *pod: []
         # seconds by which reads of users lag behind; admin users are spared
         self.stale_s = 0.0
         self._snapshots: OrderedDict[str, tuple[int, list[Object]]] = OrderedDict()
@@ -233,8 +234,11 @@ class ApiServer:
             obj = past.get(namespace, target.name)
             if target.subresource == "log":
                 container = request.query.get("container", "")
-                text = self.pod_log(namespace, target.name, container)
-                return web.Response(text=text)
+                lines = self.pod_log(namespace, target.name, container)
+                data = podlog.served(lines, request.query)
+                return web.Response(
+                    body=data, content_type="text/plain", charset="utf-8"
+                )
             obj = as_sent(res, obj, target.version)
             return answers.of_object(request, res, obj, want)
         raw = await request.read()

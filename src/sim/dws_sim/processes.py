@@ -19,6 +19,7 @@ from typing import Callable
 
 from dws_sim.jsontree import Object, dig
 from dws_sim.mounts import Mounts
+from dws_sim.podlog import Line, Output
 
 log = logging.getLogger("dws-sim.processes")
 
@@ -26,10 +27,11 @@ log = logging.getLogger("dws-sim.processes")
 GRACE_S = 30.0
 # The same when the simulator itself ends.
 STOP_S = 2.0
-LOG_BYTES = 1 << 20
 # Ends a process group when the simulator is no more, however that came about: then
 # nobody holds the other end of its standard input.
 KEEPER = ["/bin/sh", "-c", 'read word; kill -s KILL -- "-$0"']
+# What is taken in of a pipe at one time.
+PIPE_BYTES = 1 << 16
 _REFERENCE = re.compile(r"\$\$|\$\(([A-Za-z_][A-Za-z0-9_.-]*)\)")
 # The files of Secrets that a pod has, by the Secret.
 Secrets = dict[str, dict[str, bytes]]
@@ -55,8 +57,9 @@ class _Pod:
     job: str
     folder: str
     grace_s: float
-    # by the file of its log
-    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    # what each container prints, in their order
+    outputs: list[Output] = field(default_factory=list)
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
     alive: set[int] = field(default_factory=set)
     keepers: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     # it was made to end
@@ -65,7 +68,7 @@ class _Pod:
 
     @property
     def succeeded(self) -> bool:
-        codes = [process.returncode for process in self.processes.values()]
+        codes = [process.returncode for process in self.processes]
         return not self.ended and bool(codes) and not any(codes)
 
     def send(self, number: int) -> None:
@@ -124,7 +127,7 @@ class Runner:
             return "Running"
         return "Succeeded" if known.succeeded else "Failed"
 
-    def log(self, pod: Object, container: str) -> str | None:
+    def log(self, pod: Object, container: str) -> list[Line] | None:
         """The end of what a container has printed; "": of the only one. None: it
         was never run here."""
         known = self._pods.get(pod["metadata"]["uid"])
@@ -132,11 +135,7 @@ class Runner:
             return None
         names = [c.get("name") for c in pod["spec"].get("containers", ())]
         index = names.index(container) if container in names else 0
-        with contextlib.suppress(OSError), open(_log(known, index), "rb") as stream:
-            stream.seek(0, os.SEEK_END)
-            stream.seek(max(0, stream.tell() - LOG_BYTES))
-            return stream.read().decode(errors="replace")
-        return ""
+        return known.outputs[index].lines() if index < len(known.outputs) else []
 
     def end_job(self, job: str) -> None:
         """A Job is gone: so are its pods, and what they have printed."""
@@ -166,19 +165,19 @@ class Runner:
         made = _Pod(owner, folder, GRACE_S if grace is None else float(grace))
         self._pods[meta["uid"]] = made
         os.mkdir(folder, mode=0o700)
-        for index, container in enumerate(spec.get("containers", ())):
-            path = _log(made, index)
+        for container in spec.get("containers", ()):
+            output = Output()
+            made.outputs.append(output)
             try:
                 self._check(terms.user)
                 places = self._volumes(made, spec, container, terms.secrets)
-                process = self._run(pod, container, path, places, folder)
+                process = self._run(pod, container, places, folder)
             except (CannotRun, OSError) as exc:
                 log.error("%s: %s", meta["name"], exc)
-                with open(path, "a", encoding="utf-8") as stream:
-                    stream.write(f"{meta['name']}: {exc}\n")
+                output.add(f"{meta['name']}: {exc}\n".encode())
                 self._end(made, made.grace_s)
                 break
-            made.processes[path] = process
+            made.processes.append(process)
             made.alive.add(process.pid)
             made.keepers[process.pid] = subprocess.Popen(
                 [*KEEPER, str(process.pid)],
@@ -187,7 +186,7 @@ class Runner:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            self._follow(meta["uid"], made, process, wake)
+            self._follow(meta["uid"], made, process, output, wake)
         return made
 
     @staticmethod
@@ -202,7 +201,6 @@ class Runner:
         self,
         pod: Object,
         container: Object,
-        path: str,
         places: dict[str, str],
         folder: str,
     ) -> subprocess.Popen[bytes]:
@@ -213,16 +211,16 @@ class Runner:
                 f"the profile names no command, and image {container.get('image')} "
                 "is not run"
             )
-        with open(path, "ab") as output:
-            return subprocess.Popen(
-                [expand(word, env) for word in words],
-                env=env,
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        return subprocess.Popen(
+            [expand(word, env) for word in words],
+            env=env,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            bufsize=0,
+            start_new_session=True,
+        )
 
     @staticmethod
     def _environment(
@@ -290,11 +288,23 @@ class Runner:
         uid: str,
         pod: _Pod,
         process: subprocess.Popen[bytes],
+        output: Output,
         wake: Callable[[], None],
     ) -> None:
-        """Notice the end of a process; its group ends with it."""
+        """Take in what a process prints, and notice its end; its group ends with it."""
         loop = asyncio.get_running_loop()
         handle = os.pidfd_open(process.pid)
+        assert process.stdout is not None
+        pipe = process.stdout
+        os.set_blocking(pipe.fileno(), False)
+
+        def read() -> bool:
+            """Whether there may be more."""
+            data = pipe.read(PIPE_BYTES)
+            if data == b"":
+                loop.remove_reader(pipe.fileno())
+            output.add(data or b"")
+            return bool(data)
 
         def ended() -> None:
             loop.remove_reader(handle)
@@ -306,6 +316,11 @@ class Runner:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            while read():
+                pass
+            loop.remove_reader(pipe.fileno())
+            pipe.close()
+            output.close()
             pod.alive.discard(process.pid)
             if pod.alive:
                 return
@@ -315,6 +330,7 @@ class Runner:
                 self._remove(uid)
             wake()
 
+        loop.add_reader(pipe.fileno(), read)
         loop.add_reader(handle, ended)
 
     def _end(self, pod: _Pod, grace_s: float) -> None:
@@ -336,7 +352,3 @@ class Runner:
         pod = self._pods.pop(uid, None)
         if pod is not None:
             shutil.rmtree(pod.folder, ignore_errors=True)
-
-
-def _log(pod: _Pod, index: int) -> str:
-    return os.path.join(pod.folder, f"log.{index}")

@@ -32,7 +32,7 @@ from dws_sim.controllers.persistent import (
     PersistentController,
     PersistentDw,
 )
-from dws_sim.controllers.pods import JobController, PodController, pod_log_text
+from dws_sim.controllers.pods import JobController, PodController, played_log
 from dws_sim.controllers.ports import PortController
 from dws_sim.controllers.step import Command
 from dws_sim.controllers.storage import (
@@ -50,6 +50,7 @@ from dws_sim.gc import Collector
 from dws_sim.http import ApiServer
 from dws_sim.mounts import Mounts
 from dws_sim.persist import StateFile
+from dws_sim.podlog import Line
 from dws_sim.processes import Runner
 from dws_sim.rbac import ADMIN, Role, Users, wlm_role
 from dws_sim.schema.resources import RESOURCES
@@ -279,11 +280,11 @@ class Simulator:
         await asyncio.sleep(seconds)
         await self._listen(self._runner, self.port)
 
-    def _pod_log(self, namespace: str, name: str, container: str) -> str:
+    def _pod_log(self, namespace: str, name: str, container: str) -> list[Line]:
         pod = self.store.get(RESOURCES["pods"], namespace, name)
         runner = self.controllers.runner
-        text = runner.log(pod, container) if runner is not None else None
-        return pod_log_text(pod) if text is None else text
+        lines = runner.log(pod, container) if runner is not None else None
+        return played_log(pod) if lines is None else lines
 
     async def stop(self) -> None:
         if self._away is not None:

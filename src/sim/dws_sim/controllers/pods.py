@@ -22,6 +22,7 @@ from dws_sim.controllers.manager import Controller, Manager
 from dws_sim.controllers.podspec import NODE_LABEL
 from dws_sim.faults import Faults
 from dws_sim.jsontree import Object, clone, dig, edit, now_seconds, parse_time
+from dws_sim.podlog import Line
 from dws_sim.processes import Runner, Terms
 from dws_sim.schema.resources import DWS_GROUP
 
@@ -31,15 +32,33 @@ DEADLINE = ("DeadlineExceeded", "Job was active longer than specified deadline")
 WORKFLOW = f"{DWS_GROUP}/workflow"
 
 
-def pod_log_text(pod: Object) -> str:
+def played_log(pod: Object) -> list[Line]:
     """The log of a pod without a process, one line for each thing that happened
     to it."""
-    name = pod["metadata"]["name"]
-    lines = [f"{name}: started"]
-    phase = pod.get("status", {}).get("phase")
-    if phase in ("Succeeded", "Failed"):
-        lines.append(f"{name}: {phase.lower()}")
-    return "".join(f"{line}\n" for line in lines if phase != "Pending")
+    name, status = pod["metadata"]["name"], pod.get("status", {})
+    happened = [("started", status.get("startTime"))]
+    for condition in status.get("conditions", ()):
+        happened.append((status["phase"].lower(), condition["lastTransitionTime"]))
+    return [
+        Line(int(parse_time(when)) * 1_000_000_000 + n, f"{name}: {what}\n".encode())
+        for n, (what, when) in enumerate(happened)
+        if when is not None
+    ]
+
+
+def _ended(phase: str) -> list[Object]:
+    """What a pod that is in this phase says of when its containers have ended."""
+    reason = {"Succeeded": "PodCompleted", "Failed": "PodFailed"}.get(phase)
+    if reason is None:
+        return []
+    return [
+        {
+            "type": "ContainersReady",
+            "status": "False",
+            "reason": reason,
+            "lastTransitionTime": now_seconds(),
+        }
+    ]
 
 
 def _conditions(*kinds: str, reason: str = "", message: str = "") -> list[Object]:
@@ -85,7 +104,9 @@ class PodController(Controller):
         new = edit(pod, "status")
         new["status"] = {**new.get("status", {}), "phase": "Running"}
         if ends:
-            new["status"]["phase"] = played(pod)
+            phase = new["status"]["phase"] = played(pod)
+            if conditions := _ended(phase):
+                new["status"]["conditions"] = conditions
         new["status"].setdefault("startTime", now_seconds())
         if new != pod:
             await self.cluster.update_status("pods", new)
@@ -141,6 +162,8 @@ class JobController(Controller):
             new = edit(pod, "status")
             new["status"]["phase"] = phase
             new["status"].setdefault("startTime", now_seconds())
+            if conditions := _ended(phase):
+                new["status"]["conditions"] = conditions
             await self.cluster.update_status("pods", new)
         alive = phase in ("Pending", "Running")
         if alive:
