@@ -219,7 +219,7 @@ def keep(workdir: pathlib.Path) -> None:
         ("\nEverything stays up.", "bold"),
         " In another terminal, in this directory:\n"
         f"  . {kept(workdir)}\n"
-        f'  flux run -N1 -S dw="{DIRECTIVE}" df -h\n'
+        f'  flux run -N1 -S dw="{DIRECTIVE}" printenv DW_JOB_scratch\n'
         "Ctrl-C here ends it.",
     )
     signal.sigwait(endings)
