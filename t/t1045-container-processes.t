@@ -112,6 +112,53 @@ test_expect_success 'one that goes on is told to end, and killed' '
 	pid=$(kept "cat pid") && test $pid -gt 1 &&
 	is_gone $pid
 '
+test_expect_success 'logs of a container that runs, and what comes while it is followed' '
+	profile steps "cd \"\$DW_PERSISTENT_foo_persistent_storage\" && echo one &&
+		until test -e go; do sleep 0.1; done; echo two; printf three" &&
+	jobid=$(submit steps -N2 sleep inf) &&
+	dws_wait_event $jobid start &&
+	dws_until eval "flux rabbit logs $jobid 2>/dev/null | grep one" &&
+	echo "rabbit0: one" >one &&
+	flux rabbit logs $jobid >once && test_cmp one once &&
+	flux rabbit logs --json $jobid >json &&
+	jq -e "map([.node, .phase, .log]) == [[\"rabbit0\", \"Running\", \"one\n\"]]" json &&
+	{ flux rabbit logs -f $jobid >followed & } &&
+	pid=$! &&
+	dws_until grep -q one followed &&
+	kept "touch go" &&
+	wait $pid &&
+	printf "rabbit0: %s\n" one two three >three &&
+	test_cmp three followed
+'
+test_expect_success 'Ctrl-C ends it, and says nothing' '
+	profile talks "while :; do date; sleep 0.1; done" \
+		"{\"postRunTimeoutSeconds\": 1}" &&
+	other=$(submit talks -N1 sleep inf) &&
+	dws_wait_event $other start &&
+	{ sh -c "echo \$\$ >pid; exec env --default-signal=INT flux rabbit logs -f $other" >talks 2>err & } &&
+	dws_until grep -q rabbit talks &&
+	kill -INT $(cat pid) &&
+	test_expect_code 130 wait $! &&
+	test_must_be_empty err &&
+	flux cancel $jobid $other &&
+	dws_wait_event $jobid clean &&
+	dws_wait_event $other clean
+'
+test_expect_success 'what is kept with the job after its end' '
+	flux rabbit logs $jobid >after && test_cmp three after &&
+	flux rabbit logs -f $jobid >after && test_cmp three after
+'
+test_expect_success 'a job without containers, none, and no JSON of what goes on' '
+	plain=$(flux submit -N1 -S dw="#DW jobdw type=xfs capacity=1GiB name=plain" sleep inf) &&
+	dws_wait_event $plain start &&
+	test_must_fail flux rabbit logs $plain 2>err &&
+	grep "the job has no containers" err &&
+	flux cancel $plain && dws_wait_event $plain clean &&
+	test_must_fail flux rabbit logs -f $plain 2>err &&
+	grep "no log of a container is kept" err &&
+	test_must_fail flux rabbit logs -f --json $jobid 2>err &&
+	grep "which are no JSON" err
+'
 test_expect_success 'none outlives the simulator' '
 	profile forever "sleep 1000 &
 		cd \"\$DW_PERSISTENT_foo_persistent_storage\"

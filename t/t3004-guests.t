@@ -29,7 +29,7 @@ test_expect_success 'what only the owner may send is refused, whatever is in it'
 '
 # To dws.disconnect there is no answer.
 test_expect_success 'this is all that guests may send' '
-	printf "dws.%s\n" disconnect expiry losses profiles quota retry status token >expected &&
+	printf "dws.%s\n" disconnect expiry logs losses profiles quota retry status token >expected &&
 	echo job-manager.dws.validate >>expected &&
 	methods any user | sort >any &&
 	test_cmp expected any &&
@@ -54,6 +54,10 @@ test_expect_success 'he gets the profiles that the agent may read, without its r
 test_expect_success 'he cannot have stage-outs of others tried again' '
 	test_must_fail as_guest rpc dws.retry "{\"jobid\": 7}" 2>err &&
 	grep "no stage-out of that job can be tried again" err
+'
+test_expect_success 'he reads no logs of others' '
+	test_must_fail as_guest rpc dws.logs "{\"jobid\": $id}" 2>err &&
+	grep "you have no such active rabbit job" err
 '
 test_expect_success 'he sees no losses of others, and can not acknowledge them' '
 	flux module remove dws &&

@@ -87,10 +87,11 @@ test_expect_success 'what is too large is refused, and nothing waits with it' '
 	said "map(select(.size.EMSGSIZE == 300)) | length >= 7"
 '
 test_expect_success 'so many requests of one user wait, and no more' '
-	said "[.\"dws.retry\", .\"dws.profiles\" | .[].none] | add == 64" &&
+	said "[.\"dws.retry\", .\"dws.profiles\", .\"dws.logs\" | .[].none] | add == 64" &&
+	said "[.\"dws.logs\"[].none] | add <= 4" &&
 	said "[.\"dws.retry\", .\"dws.profiles\" | .[].EBUSY // 0] | add > 400" &&
 	said "[.\"dws.token\"[].none] | add | . > 0 and . <= 1024" &&
-	said "del (.\"dws.retry\", .\"dws.profiles\", .\"dws.token\") |
+	said "del (.\"dws.retry\", .\"dws.profiles\", .\"dws.logs\", .\"dws.token\") |
 		all(.[][]; .none == 0)"
 '
 test_expect_success 'the text names the bound' '

@@ -43,7 +43,8 @@ class Pods:
             for name in sorted(self.texts, reverse=True)
         ]
 
-    async def apod_log(self, namespace, name, container, lines, limit_bytes):
+    async def apod_log(self, namespace, name, container, lines, limit_bytes, since):
+        self.since = since
         if self.fault:
             raise self.fault
         # as the API server has it: the last lines, and their beginning
@@ -133,3 +134,9 @@ def test_a_nul_in_a_log_is_replaced():
     """JSON for the module has none."""
     (entry,) = read_logs(Pods({"p1": "a\0b\n"}), "default", "a=b", 10)
     assert entry["log"] == "a\ufffdb\n"
+
+
+def test_a_live_log_is_read_since_then():
+    pods = Pods({"p": "x\n"})
+    read_logs(pods, "default", "a=b", 10, 7)
+    assert pods.since == 7

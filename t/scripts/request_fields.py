@@ -89,6 +89,7 @@ REQUESTS: dict = {
         "max": Field(1, "count", optional=True),
     },
     "dws.expiry": {"name": Field("none", "string"), "expires": Field(0, "number")},
+    "dws.logs": {**JOBID, "since": Field(0, "count", optional=True)},
     "dws.losses": {"ack": Field(JOB, "id", optional=True)},
     "dws.retry": JOBID,
     "dws.quota": {

@@ -33,6 +33,7 @@
 #include "health/health.h"
 #include "service.h"
 #include "tell/expiry.h"
+#include "tell/logs.h"
 #include "tell/losses.h"
 #include "tell/notices.h"
 #include "tell/profiles.h"
@@ -221,7 +222,7 @@ static void rabbit_cb (flux_t *h, flux_msg_handler_t *mh,
                        command_create_with ("patch", "storages",
                                             DWS_NAMESPACE, name,
                                             "patch", patch),
-                       &error) < 0)
+                       REQUESTS_WAITING, &error) < 0)
         goto error;
     safe_log (h, LOG_INFO, "%s: to be %s%s%s", name, state,
               reason ? ": " : "", reason ? reason : "");
@@ -345,6 +346,7 @@ static const struct flux_msg_handler_spec htab[] = {
     { FLUX_MSGTYPE_REQUEST, "dws.config-reload", config_reload_cb, 0 },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_STATUS, status_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_EXPIRY, expiry_cb, FLUX_ROLE_USER },
+    { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOGS, logs_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_LOSSES, losses_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_RETRY, retry_cb, FLUX_ROLE_USER },
     { FLUX_MSGTYPE_REQUEST, DWS_TOPIC_PROFILES, profiles_cb, FLUX_ROLE_USER },
@@ -385,6 +387,8 @@ static const struct {
                           DWS_OPTIONAL ("max", COUNT) } },
     { DWS_TOPIC_EXPIRY, { DWS_REQUIRED ("name", STRING),
                           DWS_REQUIRED ("expires", NUMBER) } },
+    { DWS_TOPIC_LOGS, { DWS_REQUIRED ("jobid", ID),
+                        DWS_OPTIONAL ("since", COUNT) } },
     { DWS_TOPIC_LOSSES, { DWS_OPTIONAL ("ack", ID) } },
     { DWS_TOPIC_RETRY, { DWS_REQUIRED ("jobid", ID) } },
     { DWS_TOPIC_PROFILES, { DWS_REQUIRED ("kind", STRING) } },

@@ -174,8 +174,11 @@ async def _logs(kube: Kube, command: Command) -> dict[str, Any]:
     limit = command.get("bytes")
     if not isinstance(limit, int) or limit < 0:
         raise CommandError(f"command logs: bytes is {limit!r}")
+    since = command.get("since")
+    if since is not None and (not isinstance(since, int) or since < 0):
+        raise CommandError(f"command logs: since is {since!r}")
     namespace, selector = _word(command, "namespace"), _word(command, "selector")
-    return {"objects": await read_logs(kube, namespace, selector, limit)}
+    return {"objects": await read_logs(kube, namespace, selector, limit, since)}
 
 
 async def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:

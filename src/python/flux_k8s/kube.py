@@ -497,15 +497,26 @@ class Kube:
         return (await self._list(_as_they_are, plural, path, selector, LIST_PART))[0]
 
     async def apod_log(
-        self, namespace: str, name: str, container: str, lines: int, limit_bytes: int
+        self,
+        namespace: str,
+        name: str,
+        container: str,
+        lines: int,
+        limit_bytes: int,
+        since_s: int | None = None,
     ) -> bytes:
         """The last lines that a container has written; of them the beginning,
-        where they are more than a number of bytes."""
+        where they are more than a number of bytes. With `since_s` each has its time
+        before it, and unless it is 0 they are of the last so many seconds."""
         query = {
             "container": container,
             "tailLines": str(lines),
             "limitBytes": str(limit_bytes),
         }
+        if since_s is not None:
+            query["timestamps"] = "true"
+        if since_s:
+            query["sinceSeconds"] = str(since_s)
         path = await self._path(RESOURCES["pods"], namespace, name)
         return await self._send(
             ("get", "pods"), "GET", f"{path}/log?{urlencode(query)}"

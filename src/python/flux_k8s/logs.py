@@ -29,12 +29,12 @@ def _is_of_node(error: ApiError) -> bool:
 
 
 async def _ask(
-    kube: Kube, namespace: str, pod: str, container: str, lines: int
+    kube: Kube, place: tuple[str, str, str], lines: int, since_s: int | None
 ) -> bytes:
     """The job's end waits for a log, so it is not asked of a dead node for ever."""
     for _ in range(NODE_TRIES):
         try:
-            return await kube.apod_log(namespace, pod, container, lines, READ_BYTES)
+            return await kube.apod_log(*place, lines, READ_BYTES, since_s)
         except ApiError as exc:
             if not _is_of_node(exc):
                 raise
@@ -43,13 +43,13 @@ async def _ask(
 
 
 async def _read(
-    kube: Kube, namespace: str, pod: str, container: str
+    kube: Kube, place: tuple[str, str, str], since_s: int | None
 ) -> tuple[str, bool]:
     """The end of a log, and whether there may be more before it. Where lines are
     so long that the end is cut off, fewer."""
     data, lines = b"", 0
     for lines in TAIL_LINES:
-        data = await _ask(kube, namespace, pod, container, lines)
+        data = await _ask(kube, place, lines, since_s)
         if len(data) < READ_BYTES:
             break
     more = len(data) >= READ_BYTES or len(data.splitlines()) >= lines
@@ -70,12 +70,18 @@ def tail(text: str, limit_bytes: int) -> tuple[str, bool]:
 
 
 async def read_logs(
-    kube: Kube, namespace: str, selector: str, limit_bytes: int
+    kube: Kube,
+    namespace: str,
+    selector: str,
+    limit_bytes: int,
+    since_s: int | None = None,
 ) -> list[dict[str, Any]]:
     """The end of the log of each container of the pods that are selected.
 
     Args:
         limit_bytes: of each container.
+        since_s: only what was printed in the last so many seconds, with 0 whenever;
+            each line then begins with the time at which it was printed.
     Returns:
         Objects with pod, node, phase, container, log, truncated, and error if
         the log could not be read.
@@ -98,7 +104,8 @@ async def read_logs(
             }
             limit = min(limit_bytes, left)
             try:
-                text, more = await _read(kube, namespace, name, entry["container"])
+                place = (namespace, name, entry["container"])
+                text, more = await _read(kube, place, since_s)
                 entry["log"], cut = tail(text, limit)
                 entry["truncated"] = cut or more
                 left -= len(entry["log"].encode(errors="replace"))

@@ -33,6 +33,7 @@ COMMANDS = {
     "jobs": ("listing", "list active rabbit jobs and what they wait for"),
     "show": ("show", "everything about one job, in plain words"),
     "watch": ("watch", "follow a job until it ends"),
+    "logs": ("logs", "what the containers of a job print"),
     "timeline": ("chart", "where the time of jobs went, as a picture"),
     "stats": ("stats", "how long finished jobs spent in each state"),
     "report": ("report", "what became of the jobs of some days"),

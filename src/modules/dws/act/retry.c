@@ -14,6 +14,7 @@
 #include "act/workflow.h"
 #include "agent/agent.h"
 #include "agent/commands.h"
+#include "base/requests.h"
 #include "base/timeline.h"
 #include "facts/config.h"
 #include "tell/losses.h"
@@ -192,7 +193,7 @@ static int request_retry (struct dws_ctx *ctx, const flux_msg_t *msg,
                           command_annotate (job->wf,
                                             DWS_STAGE_OUT_RETRY_ANNOTATION,
                                             make_time (flux_reactor_time ())),
-                          error);
+                          REQUESTS_WAITING, error);
 }
 
 void retry_cb (flux_t *h, flux_msg_handler_t *mh,

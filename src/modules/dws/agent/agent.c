@@ -216,13 +216,14 @@ enum dws_link agent_link (const struct agent *agent)
 int agent_forward (struct agent *agent,
                    const flux_msg_t *request,
                    json_t *command,
+                   size_t most,
                    dws_error_t *error)
 {
     struct command *cmd = NULL;
     const flux_msg_t *kept;
 
-    if (!(kept = requests_keep (agent->ctx->requests, request,
-                                REQUESTS_WAITING, error))) {
+    if (!(kept = requests_keep (agent->ctx->requests, request, most,
+                                error))) {
         ERRNO_SAFE (json_decref (command));
         return -1;
     }

@@ -68,14 +68,16 @@ int agent_query (struct agent *agent,
  */
 enum dws_link agent_link (const struct agent *agent);
 
-/* Send a command whose result is the answer to 'request': an empty response,
- * or the API server's error. Takes over 'command' in the same way. Returns 0,
- * or -1 with a text and errno EAGAIN when there is no agent, or EBUSY when too many
- * requests of that user wait; nothing is answered then.
+/* Send a command whose result is the answer to 'request': a response with the
+ * 'objects' of the result if it has any, else an empty one, or the API server's error.
+ * Takes over 'command' in the same way. Returns 0, or -1 with a text and errno EAGAIN
+ * when there is no agent, or EBUSY when 'most' requests of that user wait already;
+ * nothing is answered then.
  */
 int agent_forward (struct agent *agent,
                    const flux_msg_t *request,
                    json_t *command,
+                   size_t most,
                    dws_error_t *error);
 
 /* The errno of an API server's answer with this HTTP status.

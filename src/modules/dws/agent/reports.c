@@ -154,13 +154,18 @@ int agent_result_errno (int status)
 static void answer_request (struct command *cmd, json_t *report)
 {
     const char *message = NULL;
+    json_t *objects = NULL;
     int status = 0;
     int ok = 0;
     int rc;
 
-    (void)json_unpack (report, "{s?b s?i s?s}", "ok", &ok,
-                       "status", &status, "message", &message);
-    if (ok)
+    (void)json_unpack (report, "{s?b s?i s?s s?o}", "ok", &ok,
+                       "status", &status, "message", &message,
+                       "objects", &objects);
+    if (ok && objects)
+        rc = flux_respond_pack (cmd->h, cmd->request, "{s:O}",
+                                "objects", objects);
+    else if (ok)
         rc = flux_respond (cmd->h, cmd->request, NULL);
     else
         rc = flux_respond_error (cmd->h, cmd->request,

@@ -11,6 +11,17 @@
 #include "tell/annotate.h"
 #include "tell/describe.h"
 
+int asker_of (const flux_msg_t *msg, struct asker *asker)
+{
+    struct flux_msg_cred cred;
+
+    if (flux_msg_get_cred (msg, &cred) < 0)
+        return -1;
+    asker->owner = cred.rolemask & FLUX_ROLE_OWNER;
+    asker->userid = cred.userid;
+    return 0;
+}
+
 bool is_visible (const struct job *job, const struct asker *asker)
 {
     /* A workflow whose job is not known has no owner. */

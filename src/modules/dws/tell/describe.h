@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <jansson.h>
+#include <flux/core.h>
 
 #include "facts/jobs.h"
 
@@ -18,6 +19,10 @@ struct asker {
     bool owner;
     uint32_t userid;
 };
+
+/* Who has sent 'msg'. Returns -1 with errno.
+ */
+int asker_of (const flux_msg_t *msg, struct asker *asker);
 
 /* Whether the job is any of the asker's business.
  */

@@ -97,17 +97,6 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
     return o;
 }
 
-static int who_asks (const flux_msg_t *msg, struct asker *asker)
-{
-    struct flux_msg_cred cred;
-
-    if (flux_msg_get_cred (msg, &cred) < 0)
-        return -1;
-    asker->owner = cred.rolemask & FLUX_ROLE_OWNER;
-    asker->userid = cred.userid;
-    return 0;
-}
-
 /* A job of somebody else is refused in the same way as one that is not there. Root is
  * told which it is: the prolog must know a job without directives (as far as the module
  * knows all jobs) where the site does not let root read jobspecs.
@@ -140,7 +129,7 @@ static json_t *answer_status (struct dws_ctx *ctx, const flux_msg_t *msg)
     const char *payload;
 
     /* No payload at all is the same as an empty one. */
-    if (who_asks (msg, &asker) < 0
+    if (asker_of (msg, &asker) < 0
         || flux_request_decode (msg, NULL, &payload) < 0
         || (payload && flux_request_unpack (msg, NULL, "{s?I s?s s?I s?i}",
                                             "jobid", &id,

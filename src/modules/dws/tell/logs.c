@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: LGPL-3.0-only
+ *
+ * See logs.h. The module keeps no position in a log: a client that follows one asks
+ * again, for the lines of the last seconds, and knows those that it has by their times.
+ */
+
+#include <errno.h>
+
+#include "libutil/names.h"
+#include "libutil/safelog.h"
+#include "agent/agent.h"
+#include "agent/commands.h"
+#include "facts/jobs.h"
+#include "tell/describe.h"
+#include "tell/logs.h"
+
+/* The last bytes of each log that are read.
+ */
+#define LOG_BYTES 65536
+
+/* The API server asks the rabbits for their logs, and one of them may not answer: the
+ * logs of so many jobs of one user are read at one time, which leaves most workers of
+ * the agent to workflows.
+ */
+#define REQUESTS_MOST 4
+
+/* The agent carries out commands of one name one after the other. With the name of the
+ * workflow that is one read for each job, and the record at the job's end, which has no
+ * name, does not wait for it.
+ */
+static json_t *command_read (const struct dws_workflow *wf, int since)
+{
+    json_t *o = command_logs (wf, LOG_BYTES);
+
+    if (json_object_set_new (o, "name", json_string (wf->name)) < 0
+        || json_object_set_new (o, "since", json_integer (since)) < 0) {
+        json_decref (o);
+        errno = ENOMEM;
+        return NULL;
+    }
+    return o;
+}
+
+/* A job of somebody else is refused in the same way as one that is not there.
+ */
+static int request_logs (struct dws_ctx *ctx, const flux_msg_t *msg,
+                         dws_error_t *error)
+{
+    struct asker asker;
+    struct job *job;
+    json_int_t id;
+    int since = 0;
+
+    if (flux_request_unpack (msg, NULL, "{s:I s?i}",
+                             "jobid", &id, "since", &since) < 0
+        || asker_of (msg, &asker) < 0)
+        return -1;
+    if (!(job = jobs_find (ctx->jobs, id)) || !is_visible (job, &asker))
+        return dws_error (error, ENOENT, "you have no such active rabbit job");
+    if (!job->wf)
+        return dws_error (error, EAGAIN, "its workflow is still to be made");
+    if (!job->wf->containers)
+        return dws_error (error, EINVAL, "the job has no containers: no directive "
+                          "of it is a #DW container");
+    return agent_forward (ctx->agent, msg, command_read (job->wf, since),
+                          REQUESTS_MOST, error);
+}
+
+void logs_cb (flux_t *h, flux_msg_handler_t *mh,
+              const flux_msg_t *msg, void *arg)
+{
+    dws_error_t error = { "" };
+
+    if (request_logs (arg, msg, &error) < 0
+        && flux_respond_error (h, msg, errno,
+                               error.text[0] ? error.text : NULL) < 0)
+        safe_log_error (h, DWS_TOPIC_LOGS);
+}

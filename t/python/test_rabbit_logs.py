@@ -1,0 +1,70 @@
+# flux rabbit logs: which lines are new, and when nothing more comes.
+# SPDX-License-Identifier: LGPL-3.0-only
+"""What is printed of a log that is followed."""
+
+from __future__ import annotations
+
+import pytest
+from flux_rabbit import cli, logs
+from flux_rabbit.logs import LEFT_OUT, Printed, have_ended
+
+
+def stamped(*lines: tuple[int, str]) -> str:
+    return "".join(f"2026-01-02T03:04:05.{at:09d}Z {text}\n" for at, text in lines)
+
+
+def test_each_line_once() -> None:
+    printed = Printed()
+    first = stamped((1, "tick"), (2, "tick"), (2, "tick"))
+    assert printed.unseen(first, False) == ["tick\n"] * 3
+    assert printed.unseen(first, False) == []
+    more = stamped((2, "tick"), (2, "tick"), (2, "tick"), (3, "tock"))
+    assert printed.unseen(more, True) == ["tick\n", "tock\n"]
+
+
+def test_a_gap_is_told() -> None:
+    printed = Printed()
+    # At the beginning it is the end of the log that is wanted.
+    assert printed.unseen(stamped((1, "a")), True) == ["a\n"]
+    assert printed.unseen(stamped((5, "e")), True) == [f"{LEFT_OUT}\n", "e\n"]
+
+
+def test_the_rest_is_in_the_record() -> None:
+    printed = Printed()
+    printed.unseen(stamped((1, "tick"), (2, "tick")), False)
+    assert printed.rest("tick\ntick\ntick\n", False) == ["tick\n"]
+    assert printed.rest("tick\nend\n", True) == [f"{LEFT_OUT}\n", "tick\n", "end\n"]
+    printed.unseen(stamped((3, "x")), False)
+    assert printed.rest("x\nend\n", True) == [f"{LEFT_OUT}\n", "x\n", "end\n"]
+    assert printed.rest("tick\ntick\nx\nend\n", True) == ["end\n"]
+    assert Printed().rest("all\n", True) == ["all\n"]
+
+
+def test_an_older_agent_is_named() -> None:
+    with pytest.raises(cli.Failure, match="older release"):
+        Printed().unseen("no time\n", False)
+
+
+@pytest.mark.parametrize(
+    ("phases", "ended"),
+    [
+        ([], False),
+        ([("r0", "Succeeded")], True),
+        ([("r0", "Succeeded"), ("r1", "Running")], False),
+        ([("r0", "Failed")], False),
+        ([("r0", "Failed"), ("r0", "Succeeded")], True),
+        ([("r0", "Failed"), ("r0", "Running")], False),
+    ],
+)
+def test_the_end(phases: list[tuple[str, str]], ended: bool) -> None:
+    assert have_ended([{"node": n, "phase": p} for n, p in phases]) is ended
+
+
+def test_what_comes_from_a_container_does_not_reach_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entry = {"pod": "p", "node": "r0", "container": "c", "log": "\033[2Jx\n"}
+    logs.Screen().show([{**entry, "truncated": False}], True)
+    out = capsys.readouterr().out
+    assert "\033" not in out
+    assert out.startswith("r0: ")
