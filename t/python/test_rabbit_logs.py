@@ -68,3 +68,13 @@ def test_what_comes_from_a_container_does_not_reach_the_terminal(
     out = capsys.readouterr().out
     assert "\033" not in out
     assert out.startswith("r0: ")
+
+
+def test_without_an_instance(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FLUX_URI", "local:///nowhere/local-0")
+    assert cli.main(["logs", "1"]) == cli.EXIT_ERROR
+    err = capsys.readouterr().err
+    assert err.startswith("flux-rabbit: ERROR: cannot connect to a Flux instance (")
+    assert "FLUX_URI" in err

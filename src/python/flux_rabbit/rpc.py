@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 from typing import Any
 
 from _flux._core import ffi, lib
@@ -81,7 +82,10 @@ class Handle:
         one at the root of all). Raises OSError without an instance."""
         self._handle = lib.flux_open(ffi.NULL if uri is None else uri.encode(), 0)
         if self._handle == ffi.NULL:
-            raise OSError(ffi.errno, "cannot connect to a Flux instance")
+            raise ConnectionError(
+                f"cannot connect to a Flux instance ({os.strerror(ffi.errno)}): is one "
+                "running here? Else name one with FLUX_URI"
+            )
 
     def rpc(
         self, topic: str, payload: Object | None = None, nodeid: int = NODEID_ANY
