@@ -329,6 +329,17 @@ UNSHOWABLE = {
 }
 
 
+def test_a_field_that_cannot_be_shown_is_named(monkeypatch):
+    def dumps(value):
+        if value == 2:
+            raise RecursionError
+        return str(value)
+
+    monkeypatch.setattr(client.json, "dumps", dumps)
+    lines = client.lines_of(b'{"a": 1, "b": 2}')
+    assert lines == ["a: 1", "b: cannot be shown (RecursionError)"]
+
+
 @pytest.mark.parametrize("what", UNSHOWABLE)
 def test_the_status_decides_whatever_the_body(sock, config, what):
     body, logged = UNSHOWABLE[what]
@@ -585,6 +596,13 @@ def test_a_server_that_does_not_answer_is_not_waited_for(sock, config, monkeypat
     finally:
         os.close(ready)
         os.close(blocked)
+
+
+def test_asking_the_server_leaves_no_descriptor_open(monkeypatch):
+    monkeypatch.setattr(client, "pbs", fake_pbs("begin", USER), raising=False)
+    before = os.listdir("/proc/self/fd")
+    client.ask_server(["cn1"], 10)
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_a_job_whose_vnodes_are_elsewhere(sock, config):

@@ -1,0 +1,39 @@
+# Whether a job of Flux has a node for itself, which ATOM is told.
+# SPDX-License-Identifier: LGPL-3.0-only
+import pytest
+from flux_atom.notice import is_exclusive
+
+TASK = [{"type": "slot", "count": 1, "with": [{"type": "core", "count": 1}]}]
+
+
+def resource_set(cores):
+    """Of node0, whose core ids are these, and node1, which has core 0."""
+    lite = [
+        {"rank": rank, "children": {"core": ids}}
+        for rank, ids in (("0", cores), ("1", "0"))
+    ]
+    return {"execution": {"R_lite": lite, "nodelist": ["node[0-1]"]}}
+
+
+@pytest.mark.parametrize(
+    "taken, all_cores, alone",
+    [
+        ("0", "0", True),
+        ("0-3", "0-3", True),
+        ("0", "0-1", False),
+        ("0-2", "0-3", False),
+    ],
+)
+def test_who_has_all_cores_of_a_node_has_the_node(taken, all_cores, alone):
+    job, whole = resource_set(taken), resource_set(all_cores)
+    assert is_exclusive(TASK, job, whole, "node0") is alone
+
+
+def test_a_node_that_the_job_has_not_is_not_its_own():
+    assert not is_exclusive(TASK, resource_set("0"), resource_set("0"), "node2")
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_who_asks_for_whole_nodes_has_them(said):
+    node = [{"type": "node", "count": 1, "exclusive": said, "with": TASK}]
+    assert is_exclusive(node, resource_set("0"), resource_set("0-3"), "node0") is said
