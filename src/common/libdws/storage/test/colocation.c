@@ -22,9 +22,10 @@
 
 /* What another has: "RABBIT": keys.
  */
-#define HELD(servers, rabbits) \
-    "[{'servers': {'name': '" servers "', 'namespace': 'default'}," \
+#define HELD_IN(space, servers, rabbits) \
+    "[{'servers': {'name': '" servers "', 'namespace': '" space "'}," \
     " 'holder': 'job f1', 'rabbits': {" rabbits "}}]"
+#define HELD(servers, rabbits) HELD_IN ("default", servers, rabbits)
 
 static json_t *lay_out (const char *sets, const char *nodes, const char *held,
                         dws_error_t *error)
@@ -165,6 +166,8 @@ static void test_others (void **state)
           "b", NULL },
         // nor does what the job itself has written before
         { MGT, HELD ("w-0", "'b': {'m': true}"), "b", NULL },
+        // Servers of the same name in another namespace belong to another job
+        { MGT, HELD_IN ("other", "w-0", "'b': {'m': true}"), "a", NULL },
         { MGT, HELD ("x-0", "'a': {'m': true}, 'b': {'m': true}"), NULL,
           "set mgt: 1 allocation of 5 GiB (exclusive, one a rabbit) on 0 of 2"
           " rabbits: 0 fit; a has exclusive 'm' of job f1" },
