@@ -105,6 +105,9 @@ static void test_maybe (void **state)
     check_maybe (STATUS (MAYBE ("0", "somebody") "," MAYBE ("1", "")), "{}");
     check_maybe (STATUS ("'1': {'timestamp': 1.0, 'reason':"
                          " 'rabbit: may be mounted by-and-by'}"), "{}");
+    // as long as ours, and an admin's
+    check_maybe (STATUS ("'1': {'timestamp': 1.0, 'reason':"
+                         " 'an admin has set it aside fluxjob-5'}"), "{}");
     check_maybe (STATUS ("'1': {'timestamp': 1.0}"), "{}");
     errno = 0;
     assert_null (dws_drained_maybe (NULL, &error));
