@@ -176,6 +176,10 @@ unlabelled () {
 }
 labelled () {
 	dws_k8s get workflows $sweep >sweep.json &&
+	jq -e ".spec.wlmID == \"flux\" and .spec.jobID == \"expiry\"
+		and .spec.userID == $(id -u)
+		and .spec.dwDirectives == [\"#DW destroy_persistent name=lost\"]" \
+		sweep.json &&
 	jq -e ".metadata.labels.\"$LABEL\" != null
 		and .metadata.labels.\"$LABEL\" != \"another\"" sweep.json
 }

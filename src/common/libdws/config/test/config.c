@@ -442,7 +442,8 @@ static void test_zero (void **state)
     json_t *table = J ("{'mapping': '/m', 'tc_timeout': 0,"
                        " 'setup_timeout': 0, 'prerun_timeout': 0,"
                        " 'postrun_timeout': '0s', 'teardown_after': 0,"
-                       " 'prolog_timeout': 0, 'stage_out_retry': '0m'}");
+                       " 'prolog_timeout': 0, 'space_timeout': 0,"
+                       " 'stage_out_retry': '0m'}");
     struct dws_config *c = dws_config_create (table, NULL, NULL);
 
     assert_non_null (c);
@@ -452,6 +453,7 @@ static void test_zero (void **state)
     assert_true (c->policy.postrun_timeout == -1.);
     assert_true (c->policy.teardown_after == -1.);
     assert_true (c->policy.prolog_timeout == -1.);
+    assert_true (c->space_timeout == -1.);
     assert_true (c->policy.stage_out_retry == 0.);
     dws_config_destroy (c);
     json_decref (table);

@@ -221,6 +221,10 @@ static const struct {
       "64 characters", "63" },
     { "'#DW create_persistent type=xfs capacity=1GiB name=" N62 "-'", "-'",
       "end in" },
+    // 61 characters: cut in front
+    { "'#DW create_persistent type=xfs capacity=1GiB name="
+      "a12345678901234567890123456789012345678901234567890123456789-'",
+      "'...45678", "end in" },
     { "'#DW persistentdw name=" N63 "a'", "64 characters", "63" },
     { "'#DW persistentdw name=pp-'", "'pp-'", "end in" },
     { "'#DW destroy_persistent name=pp-'", "'pp-'", "end in" },
