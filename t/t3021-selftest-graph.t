@@ -46,7 +46,7 @@ test_expect_success FLUXION 'a good graph' '
 	finds "resource graph" "^passed 2 rabbits, 4 nodes" &&
 	finds "sizes of rabbits" "^passed no rabbit of 2 has less" &&
 	flux rabbit selftest --types none >out &&
-	grep " 0 failed, 0 skipped" out
+	grep " 0 failed, 1 skipped" out # no systemd has nnf-clientmount here
 '
 test_expect_success FLUXION 'a rabbit that is missing, and one too many' '
 	sed "s/rabbit1/rabbit9/g" mapping.json >others.json &&

@@ -48,9 +48,10 @@ as () {
     on mgmt "$@"
 }
 
-# node_start NAME: its broker, by the unit of flux-core
+# node_start NAME: its broker, by the unit of flux-core, and what that wants
 node_start () {
     local line
+    touch "/nodes/$1/run/active/nnf-clientmount"
     line=$(site_unit "$FLUX_PREFIX/lib/systemd/system/flux.service")
     # In the place of this shell, so that its process is that of the broker.
     on "$1" flux env -u FLUX_URI --chdir / STATE_DIRECTORY=/var/lib/flux \

@@ -52,6 +52,26 @@ test_expect_success 'no munged' '
 	finds munge "munge.socket.2.*; systemctl start munge" &&
 	mv /run/munge/aside /run/munge/munge.socket.2
 '
+test_expect_success 'nnf-clientmount that is not there, has failed, or is started by nobody' '
+	echo LoadState=not-found >/nodes/node1/run/shown &&
+	finds nnf-clientmount "no unit nnf-clientmount on node1; .*Alias=" &&
+	echo ActiveState=failed >/nodes/node1/run/shown &&
+	cp /nodes/node1/run/shown /nodes/node2/run/shown &&
+	finds nnf-clientmount "is failed on node\[1-2\] without a job; .*systemctl status" &&
+	echo WantedBy= >/nodes/node2/run/shown &&
+	rm /nodes/node1/run/shown &&
+	finds nnf-clientmount "nothing starts nnf-clientmount when node2 boots" &&
+	rm /nodes/node2/run/shown
+'
+test_expect_success 'nnf-clientmount that mounts for another node, or asks another API server' '
+	echo "ExecStart={ path=/d ; argv[]=/d --node-name=node9 ; ignore_errors=no ; }" \
+		>/nodes/node3/run/shown &&
+	finds nnf-clientmount "on node3 has the node name node9" &&
+	echo "Environment=KUBERNETES_SERVICE_HOST=192.0.2.1" >/nodes/node3/run/shown &&
+	as flux flux rabbit selftest --types none >out &&
+	grep "nnf-clientmount .*on node3 its API server is 192.0.2.1:443, that of the agent" out &&
+	rm /nodes/node3/run/shown
+'
 test_expect_success 'all is green again' '
 	{ as flux flux rabbit selftest --types xfs >out || { cat out; false; }; }
 '

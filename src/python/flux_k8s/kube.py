@@ -139,6 +139,11 @@ class Kube:
         """The files of the kubeconfig that are there."""
         return [f for f in kubeconfig.files(self._given) if os.path.exists(f)]
 
+    @property
+    def server(self) -> str:
+        """The address of the API server, as the kubeconfig has it."""
+        return str(self._configuration.host)
+
     def _load(self) -> None:
         configuration = kubernetes.client.Configuration()
         configuration.connection_pool_maxsize = self._connections

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-# graphcheck and rootcheck put their checks on the list.
+# graphcheck, nodecheck and rootcheck put their checks on the list.
 from flux_rabbit import (  # noqa: F401
     checks,
     cli,
     graphcheck,
+    nodecheck,
     rootcheck,
     rpc,
     term,
