@@ -136,6 +136,53 @@ def test_check_config_is_silent_about_what_is_right(table, tmp_path, capsys):
     assert capsys.readouterr().err == ""
 
 
+# Those that flux-coral2 0.36 takes, as its guide and its code have them.
+CORAL2 = """
+save_datamovements = 5
+tc_timeout = 10
+drain_compute_nodes = true
+restrict_persistent_creation = true
+soft_drain = true
+setup_timeout = 600.0
+prerun_timeout = 600.0
+postrun_timeout = 600.0
+teardown_after = 3600.0
+prolog_timeout = 1800
+[rabbit.policy.maximums]
+xfs = 1024
+gfs2 = 1024
+raw = 1024
+lustre = 1024
+[rabbit.presets]
+small = "#DW jobdw type=xfs capacity=1GiB name=small"
+"""
+
+
+def test_each_key_of_flux_coral2_is_read(table, tmp_path, capsys):
+    conf = tmp_path / "rabbit.toml"
+    text = "\n".join(f'{key} = "{value}"' for key, value in table.items())
+    conf.write_text(f"[rabbit]\n{text}\n{CORAL2}")
+    assert main.main(["--check-config", str(conf)]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["restrict_persistent = true"]
+    + [f'{kind}_api_version = "v1alpha3"' for kind in ("dws", "nnf")],
+)
+def test_keys_of_flux_coral2_that_changed_say_what_to_do(
+    table, tmp_path, capsys, value
+):
+    conf = tmp_path / "rabbit.toml"
+    text = "\n".join(f'{key} = "{value}"' for key, value in table.items())
+    conf.write_text(f"[rabbit]\n{value}\n{text}\n")
+    main.main(["--check-config", str(conf)])
+    said = capsys.readouterr().err
+    assert said.startswith(f"rabbit.{value.split()[0]}: ")
+    assert "is now called" in said or "has no effect" in said
+
+
 @pytest.mark.parametrize(
     "text,word", [("[rabbit", "a.toml"), ("[resource]\n", "no [rabbit]")]
 )
