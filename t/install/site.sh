@@ -1,12 +1,13 @@
 # shellcheck shell=bash
 # The harness of t/install/*.t: a site that installs flux-dws into its flux-core.
-# Each test file runs in a root of its own (see root), as root.
+# Each test file runs in a root of its own (see root), as root; with systemd as its first
+# process if it sets DWS_SITE_BOOT.
 # SPDX-License-Identifier: LGPL-3.0-only
 
 DWS_SRCDIR=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 if test -z "$DWS_SITE"; then
     cd "$DWS_SRCDIR" || exit 1
-    DWS_SITE=t exec t/install/root "$(realpath "$0")" "$@"
+    DWS_SITE=t exec t/install/root ${DWS_SITE_BOOT:+--boot} "$(realpath "$0")" "$@"
 fi
 . "$DWS_SRCDIR/t/install/machine.sh"
 # Where ours is; and the environment of the instance, if it is in a prefix of its own.
@@ -60,6 +61,16 @@ site_flux_core_package () {
 	EOF
     dpkg-deb --build flux-core &&
     dpkg -i flux-core.deb
+}
+
+# site_next_version DIR: the sources of a later version than the one that VERSION names.
+VERSION=$("$DWS_SRCDIR/packaging/version")
+NEXT_VERSION=$VERSION.1
+site_next_version () {
+    "$DWS_SRCDIR/packaging/sources" "$1" &&
+    sed -i "s/^  version: '$VERSION',/  version: '$NEXT_VERSION',/" "$1/meson.build" &&
+    sed -i "1i # flux-dws $NEXT_VERSION (unreleased)\n" "$1/NEWS.md" &&
+    test "$("$1/packaging/version")" = "$NEXT_VERSION"
 }
 
 # site_usr LIBDIR: a flux-core in /usr with its parts in LIBDIR, to build for. There is
@@ -169,6 +180,39 @@ site_stop_flux () {
     site_as flux flux shutdown --skip-gc >shutdown.out 2>&1
     wait "$(cat flux.pid)"
     test $? = 42 # broker.exit-norestart of the unit
+}
+
+# site_jobs_begin: three jobs with storage, each on the whole node. One runs until
+# site_jobs_end, two wait for it; site_jobs_list says so.
+site_jobs_begin () {
+    touch /var/tmp/hold &&
+    for site_job in running queued waiting; do
+        site_as flux flux submit -N1 --exclusive --job-name "$site_job" \
+            -S dw="#DW jobdw type=xfs capacity=10GiB name=data" \
+            bash -c "echo $site_job >\$DW_JOB_data/file &&
+                until ! test -e /var/tmp/hold; do sleep 0.1; done &&
+                cat \$DW_JOB_data/file" >"$site_job.job" || return 1
+    done &&
+    site_as flux flux job wait-event -t "$SITE_LIMIT" "$(cat running.job)" start &&
+    site_wait site_jobs_wait
+}
+site_jobs_list () {
+    site_as flux flux jobs -no "{name}:{state}" | sort
+}
+site_jobs_wait () {
+    test "$(echo $(site_jobs_list))" = "queued:SCHED running:RUN waiting:SCHED"
+}
+
+# site_jobs_end: they end well, and nothing is left of their storage.
+site_jobs_end () {
+    rm /var/tmp/hold &&
+    for site_job in running queued waiting; do
+        test "$(site_as flux timeout "$SITE_LIMIT" flux job attach "$(cat "$site_job.job")")" = \
+            "$site_job" || return 1
+    done &&
+    "$DWS_SIM" ctl --kubeconfig kubeconfig wait-idle --timeout "$SITE_LIMIT" &&
+    site_as flux flux resource drain -no "{nodelist}" >drained &&
+    test_must_be_empty drained
 }
 
 # site_changed: the files below the prefix of flux-core that are new, or other than
