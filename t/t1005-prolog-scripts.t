@@ -115,7 +115,7 @@ test_expect_success 'required daemons run while the job does' '
 	test_cmp daemons.exp calls &&
 	rm calls &&
 	FLUX_JOB_ID=$jobid $EPILOG &&
-	printf "%s\n" "stop a.service" "stop b.service" \
+	printf "%s\n" "stop flux-prolog@$jobid" "stop a.service" "stop b.service" \
 		"start nnf-clientmount" >daemons.exp &&
 	test_cmp daemons.exp calls
 '
@@ -159,7 +159,7 @@ test_expect_success 'nor is it silent that they go on, and unmounting begins' '
 	test_must_fail env FLUX_JOB_ID=$jobid $EPILOG 2>err &&
 	grep "lost connection" err &&
 	grep "could not read which daemons $jobid requires" err &&
-	echo "start nnf-clientmount" >daemons.exp &&
+	printf "%s\n" "stop flux-prolog@$jobid" "start nnf-clientmount" >daemons.exp &&
 	test_cmp daemons.exp calls &&
 	rm bin/flux && hash -r
 '
@@ -171,7 +171,7 @@ test_expect_success 'what is no list of daemons is an error as well' '
 	flux kvs unlink $daemons &&
 	rm calls &&
 	FLUX_JOB_ID=$jobid $EPILOG &&
-	echo "start nnf-clientmount" >daemons.exp &&
+	printf "%s\n" "stop flux-prolog@$jobid" "start nnf-clientmount" >daemons.exp &&
 	test_cmp daemons.exp calls
 '
 test_expect_success 'an unknown job is an error' '

@@ -39,6 +39,9 @@ sys.exit(1)' "$FLUX_JOB_ID" 2>/dev/null
 }
 
 if test -n "$FLUX_JOB_ID"; then
+    # A prolog whose IMP was killed goes on in its unit, and would stop nnf-clientmount
+    # while it unmounts.
+    systemctl stop "flux-prolog@$FLUX_JOB_ID" 2>/dev/null
     if ! units=$(required_daemons 2>/dev/null); then
         if ! is_plain; then
             # They may go on running: the node is not to be given to the next job.

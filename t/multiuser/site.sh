@@ -59,6 +59,15 @@ node_start () {
     echo $! >"/nodes/$1/broker.pid"
 }
 
+# processes NODE NAME: those of that name there
+processes () {
+    local pid mine
+    mine=$(readlink "/proc/$(cat "/nodes/$1/pid")/ns/uts")
+    for pid in $(pgrep -x "$2"); do
+        test "$(readlink "/proc/$pid/ns/uts")" != "$mine" || echo "$pid"
+    done
+}
+
 # node_crash NAME: all of it ends at once, but for its files
 node_crash () {
     local pid mine
@@ -79,6 +88,11 @@ agent_start () {
     line=$(site_unit "$FLUX_PREFIX/lib/systemd/system/flux-coral2-dws.service")
     as flux bash -c "exec $line" >>"$SITE_DIR/agent.log" 2>&1 &
     echo $! >"$SITE_DIR/agent.pid"
+}
+
+# agent_crash: what has started it is a shell
+agent_crash () {
+    pkill -KILL -P "$(cat "$SITE_DIR/agent.pid")"
 }
 site_ready () {
     test "$(as flux flux rabbit status --json | jq ".synced and .agent.synced")" = true

@@ -34,6 +34,7 @@ test_expect_success 'they run on each node of a plain job, which waits for nothi
 		start flux-prolog@$name
 		stop nnf-clientmount
 		start flux-epilog@$name
+		stop flux-prolog@$name
 		start nnf-clientmount
 		EOF
 	done
