@@ -78,38 +78,35 @@ static void on_job_changed (struct job *job)
     struct dws_ctx *ctx = job->ctx;
 
     annotate_see_job (ctx->annotate, job);
-    if (ctx->waitlist)
-        waitlist_see_job (ctx->waitlist, job);
+    waitlist_see_job (ctx->waitlist, job);
     totals_see_job (ctx->totals, job);
-    if (ctx->stamps)
-        stamps_see_job (ctx->stamps, job);
-    if (ctx->suspects)
-        suspects_see_job (ctx->suspects, job);
-    if (ctx->health)
-        health_see_job (ctx->health, job);
-    if (ctx->aborts)
-        aborts_see_job (ctx->aborts, job);
-    if (ctx->expire)
-        expire_look (ctx->expire);
+    stamps_see_job (ctx->stamps, job);
+    suspects_see_job (ctx->suspects, job);
+    health_see_job (ctx->health, job);
+    aborts_see_job (ctx->aborts, job);
+    expire_look (ctx->expire);
 }
 
 static void on_workflow_gone (struct job *job)
 {
-    if (job->ctx->health)
-        health_see_job (job->ctx->health, job);
+    health_see_job (job->ctx->health, job);
     losses_vanished (job);
     withheld_end (job);
 }
 
+/* ctx_destroy() has destroyed all parts below 'jobs' when jobs_destroy() forgets the
+ * jobs.
+ */
 static void on_job_forgotten (struct job *job)
 {
-    if (job->ctx->aborts)
-        aborts_forget_job (job->ctx->aborts, job);
-    if (job->ctx->waitlist)
-        waitlist_leave (job->ctx->waitlist, job);
-    totals_forget_job (job->ctx->totals, job);
-    if (job->ctx->expire)
-        expire_look (job->ctx->expire);
+    struct dws_ctx *ctx = job->ctx;
+
+    if (!ctx->ending) {
+        aborts_forget_job (ctx->aborts, job);
+        waitlist_leave (ctx->waitlist, job);
+        totals_forget_job (ctx->totals, job);
+        expire_look (ctx->expire);
+    }
     draft_send (job);
     late_forget (job);
     annotate_leave (job);
@@ -146,7 +143,9 @@ static void on_agent_lost (struct dws_ctx *ctx)
     expire_agent_lost (ctx->expire);
 }
 
-static void on_clock_set (struct dws_ctx *ctx)
+/* A part that is created may be the first to see that the clock was set.
+ */
+static void on_dates_changed (struct dws_ctx *ctx)
 {
     if (ctx->expire)
         expire_look (ctx->expire);
@@ -170,11 +169,6 @@ static void on_space_known (struct dws_ctx *ctx)
     withheld_learned (ctx->withheld);
     totals_space_known (ctx->totals);
     health_changed (ctx->health);
-}
-
-static void on_jobs_recalled (struct dws_ctx *ctx)
-{
-    usage_known (ctx);
 }
 
 static void on_space_changed (struct dws_ctx *ctx)
@@ -202,19 +196,12 @@ static void on_scheduler_arrived (struct dws_ctx *ctx)
 static void on_scheduler_told (struct dws_ctx *ctx)
 {
     withheld_told (ctx->withheld);
-    if (ctx->aborts)
-        aborts_see_scheduler (ctx->aborts);
+    aborts_see_scheduler (ctx->aborts);
 }
 
 static void on_job_leaves (struct job *job)
 {
     health_changed (job->ctx->health);
-}
-
-static void on_leases_changed (struct dws_ctx *ctx)
-{
-    if (ctx->expire)
-        expire_look (ctx->expire);
 }
 
 static void on_file_system_destroyed (struct dws_ctx *ctx, const char *name,
@@ -232,13 +219,13 @@ static const struct dws_events events = {
     .jobs_listed = on_jobs_listed,
     .agent_ready = on_agent_ready,
     .agent_lost = on_agent_lost,
-    .clock_set = on_clock_set,
+    .clock_set = on_dates_changed,
     .link_changed = on_link_changed,
     .storages_changed = on_storages_changed,
     .space_known = on_space_known,
-    .jobs_recalled = on_jobs_recalled,
+    .jobs_recalled = usage_known,
     .space_changed = on_space_changed,
-    .leases_changed = on_leases_changed,
+    .leases_changed = on_dates_changed,
     .file_system_destroyed = on_file_system_destroyed,
     .scheduler_arrived = on_scheduler_arrived,
     .scheduler_told = on_scheduler_told,
@@ -264,52 +251,90 @@ static void on_user_found (uint32_t userid, void *arg)
     users_found (ctx->users, userid);
 }
 
+/* The parts, in the order of their creation; ctx_destroy() goes the other way. The
+ * creation and destruction of a part may use those above it: 'timeline' writes when the
+ * clock was set, 'totals' forgets what it counted of 'jobs', and a job writes its
+ * records by 'drafts' and 'commits'.
+ */
+#define PARTS(PART) \
+    PART (requests, requests_create (), requests_destroy) \
+    PART (commits, commits_create (ctx->h), commits_destroy) \
+    PART (calls, calls_create (), calls_destroy) \
+    PART (timeline, timeline_create (ctx), timeline_destroy) \
+    PART (worker, worker_create (flux_get_reactor (ctx->h)), worker_destroy) \
+    PART (space, space_create (), space_destroy) \
+    PART (storages, storages_create (), storages_destroy) \
+    PART (drafts, drafts_create (ctx), drafts_destroy) \
+    PART (jobs, jobs_create (ctx), jobs_destroy) \
+    PART (totals, totals_create (ctx), totals_destroy) \
+    PART (waitlist, waitlist_create (), waitlist_destroy) \
+    PART (persistent, persistent_create (ctx->worker), persistent_destroy) \
+    PART (sweeps, sweeps_create (ctx), sweeps_destroy) \
+    PART (leases, leases_create (ctx), leases_destroy) \
+    PART (sync, sync_create (ctx), sync_destroy) \
+    PART (agent, agent_create (ctx), agent_destroy) \
+    PART (stamps, stamps_create (ctx), stamps_destroy) \
+    PART (overdue, overdue_create (ctx), overdue_destroy) \
+    PART (scheduler, scheduler_create (ctx), scheduler_destroy) \
+    PART (withheld, withheld_create (ctx), withheld_destroy) \
+    PART (pool, pool_create (ctx), pool_destroy) \
+    PART (systemstatus, systemstatus_create (ctx), systemstatus_destroy) \
+    PART (suspects, suspects_create (ctx), suspects_destroy) \
+    PART (health, health_create (ctx), health_destroy) \
+    PART (annotate, annotate_create (ctx), annotate_destroy) \
+    PART (losses, losses_create (ctx), losses_destroy) \
+    PART (notices, notices_create (ctx), notices_destroy) \
+    PART (tokens, tokens_create (ctx), tokens_destroy) \
+    PART (profiles, profiles_create (ctx), profiles_destroy) \
+    PART (groups, groups_create (ctx->worker, on_user_found, ctx), \
+          groups_destroy) \
+    PART (users, users_create (ctx), users_destroy) \
+    PART (troubles, troubles_create (ctx), troubles_destroy) \
+    PART (contention, contention_create (ctx), contention_destroy) \
+    PART (touches, touches_create (), pace_destroy) \
+    PART (expire, expire_create (ctx), expire_destroy) \
+    PART (aborts, aborts_create (ctx), aborts_destroy)
+
+#define PART_FUNCTIONS(part, create, destroy) \
+    static bool make_##part (struct dws_ctx *ctx) \
+    { \
+        return (ctx->part = create) != NULL; \
+    } \
+    static void end_##part (struct dws_ctx *ctx) \
+    { \
+        destroy (ctx->part); \
+        ctx->part = NULL; \
+    }
+#define PART_ROW(part, create, destroy) { make_##part, end_##part },
+
+PARTS (PART_FUNCTIONS)
+
+static const struct {
+    bool (*make)(struct dws_ctx *ctx);
+    void (*end)(struct dws_ctx *ctx);
+} parts[] = {
+    PARTS (PART_ROW)
+};
+
+#define PARTS_COUNT (sizeof (parts) / sizeof (parts[0]))
+
+static int make_parts (struct dws_ctx *ctx)
+{
+    for (size_t i = 0; i < PARTS_COUNT; i++) {
+        if (!parts[i].make (ctx))
+            return -1;
+    }
+    return 0;
+}
+
 static void ctx_destroy (struct dws_ctx *ctx)
 {
     if (ctx) {
         ERRNO_SAFE_BLOCK;
+        ctx->ending = true;
         flux_msg_handler_delvec (ctx->handlers);
-        aborts_destroy (ctx->aborts);
-        ctx->aborts = NULL;
-        expire_destroy (ctx->expire);
-        ctx->expire = NULL;
-        worker_destroy (ctx->worker);
-        sync_destroy (ctx->sync);
-        stamps_destroy (ctx->stamps);
-        overdue_destroy (ctx->overdue);
-        agent_destroy (ctx->agent);
-        health_destroy (ctx->health);
-        suspects_destroy (ctx->suspects);
-        systemstatus_destroy (ctx->systemstatus);
-        withheld_destroy (ctx->withheld);
-        pool_destroy (ctx->pool);
-        scheduler_destroy (ctx->scheduler);
-        annotate_destroy (ctx->annotate);
-        ctx->annotate = NULL;
-        leases_destroy (ctx->leases);
-        sweeps_destroy (ctx->sweeps);
-        persistent_destroy (ctx->persistent);
-        users_destroy (ctx->users);
-        groups_destroy (ctx->groups);
-        losses_destroy (ctx->losses);
-        notices_destroy (ctx->notices);
-        tokens_destroy (ctx->tokens);
-        profiles_destroy (ctx->profiles);
-        troubles_destroy (ctx->troubles);
-        contention_destroy (ctx->contention);
-        pace_destroy (ctx->touches);
-        waitlist_destroy (ctx->waitlist);
-        ctx->waitlist = NULL;
-        totals_destroy (ctx->totals);
-        ctx->totals = NULL;
-        jobs_destroy (ctx->jobs);
-        drafts_destroy (ctx->drafts);
-        storages_destroy (ctx->storages);
-        space_destroy (ctx->space);
-        calls_destroy (ctx->calls);
-        timeline_destroy (ctx->timeline);
-        commits_destroy (ctx->commits);
-        requests_destroy (ctx->requests);
+        for (size_t i = PARTS_COUNT; i-- > 0;)
+            parts[i].end (ctx);
         dws_config_destroy (ctx->config);
         free (ctx->instance);
         free (ctx);
@@ -351,43 +376,7 @@ static struct dws_ctx *ctx_create (flux_t *h)
         safe_log_error (h, "KVS " DWS_KEY_INSTANCE);
         goto error;
     }
-    if (!(ctx->commits = commits_create (h))
-        || !(ctx->calls = calls_create ())
-        || !(ctx->requests = requests_create ())
-        || !(ctx->timeline = timeline_create (ctx))
-        || !(ctx->space = space_create ())
-        || !(ctx->waitlist = waitlist_create ())
-        || !(ctx->totals = totals_create (ctx))
-        || !(ctx->storages = storages_create ())
-        || !(ctx->worker = worker_create (flux_get_reactor (h)))
-        || !(ctx->persistent = persistent_create (ctx->worker))
-        || !(ctx->sweeps = sweeps_create (ctx))
-        || !(ctx->leases = leases_create (ctx))
-        || !(ctx->drafts = drafts_create (ctx))
-        || !(ctx->jobs = jobs_create (ctx))
-        || !(ctx->sync = sync_create (ctx))
-        || !(ctx->agent = agent_create (ctx))
-        || !(ctx->stamps = stamps_create (ctx))
-        || !(ctx->overdue = overdue_create (ctx))
-        || !(ctx->scheduler = scheduler_create (ctx))
-        || !(ctx->withheld = withheld_create (ctx))
-        || !(ctx->pool = pool_create (ctx))
-        || !(ctx->systemstatus = systemstatus_create (ctx))
-        || !(ctx->suspects = suspects_create (ctx))
-        || !(ctx->health = health_create (ctx))
-        || !(ctx->annotate = annotate_create (ctx))
-        || !(ctx->losses = losses_create (ctx))
-        || !(ctx->notices = notices_create (ctx))
-        || !(ctx->tokens = tokens_create (ctx))
-        || !(ctx->profiles = profiles_create (ctx))
-        || !(ctx->aborts = aborts_create (ctx))
-        || !(ctx->groups = groups_create (ctx->worker, on_user_found, ctx))
-        || !(ctx->users = users_create (ctx))
-        || !(ctx->troubles = troubles_create (ctx))
-        || !(ctx->contention = contention_create (ctx))
-        || !(ctx->touches = touches_create ())
-        || !(ctx->expire = expire_create (ctx))
-        || service_start (ctx) < 0) {
+    if (make_parts (ctx) < 0 || service_start (ctx) < 0) {
         safe_log_error (h, "start");
         goto error;
     }

@@ -7,6 +7,7 @@
 #ifndef DWS_CTX_H
 #define DWS_CTX_H
 
+#include <stdbool.h>
 #include <flux/core.h>
 
 #include "base/events.h"
@@ -53,6 +54,7 @@ struct dws_ctx {
     char *instance;             // value of the label on our workflows
     const struct dws_events *events;    // who hears of what
     flux_msg_handler_t **handlers;
+    bool ending;                // the parts are being destroyed
 
     struct commits *commits;    // to the KVS
     struct calls *calls;        // RPCs that wait for their response

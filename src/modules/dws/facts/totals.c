@@ -315,7 +315,7 @@ void totals_forget_job (struct totals *totals, struct job *job)
 {
     struct share *share = job->share;
 
-    if (totals && share) {
+    if (share) {
         ERRNO_SAFE_BLOCK;
         bool counted = share->counted;
 
@@ -557,8 +557,7 @@ void totals_destroy (struct totals *totals)
         ERRNO_SAFE_BLOCK;
         if (totals->accounts)
             accounts_each (totals->accounts, empty_line, NULL);
-        if (totals->ctx->jobs)
-            jobs_each (totals->ctx->jobs, forget_cb, totals);
+        jobs_each (totals->ctx->jobs, forget_cb, totals);
         accounts_destroy (totals->accounts);
         free (totals);
     }
