@@ -15,6 +15,7 @@
 #include "libutil/names.h"
 #include "allocation.h"
 #include "allocset_private.h"
+#include "bytes.h"
 #include "colocation_private.h"
 #include "drives.h"
 #include "layout_private.h"
@@ -196,8 +197,8 @@ static void judge_rabbit (struct layout_rabbit *r,
     else if (strcmp (status, "Ready") != 0)
         r->fault = "is not Ready";
     r->width = drives.width;
-    r->room = dws_drives_room (&drives, opts->ever ? 0 : json_integer_value (
-                                   json_object_get (opts->used, r->name)));
+    r->room = dws_drives_room (&drives, opts->ever ? 0
+                                        : dws_bytes_get (opts->used, r->name));
     r->known = true;
 }
 
@@ -314,8 +315,7 @@ static int fill_rabbits (struct layout *lay,
         if (storages)
             judge_rabbit (r, opts, storages);
         if (json_object_size (opts->reserved) > 0)
-            r->reserved = json_integer_value (
-                json_object_get (opts->reserved, name));
+            r->reserved = dws_bytes_get (opts->reserved, name);
         else
             r->reserved = get_reserved (opts->resources, r->nodes);
     }

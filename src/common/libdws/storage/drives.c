@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bytes.h"
 #include "drives.h"
 
 #define BLOCK 4096
@@ -135,17 +136,6 @@ int64_t dws_drives_take (const char *label,
 /* Servers
  */
 
-static int add_bytes (json_t *map, const char *rabbit, int64_t bytes)
-{
-    json_int_t n = json_integer_value (json_object_get (map, rabbit));
-
-    if (bytes <= 0)
-        return 0;
-    if (__builtin_add_overflow (n, (json_int_t)bytes, &n))
-        n = INT64_MAX;
-    return json_object_set_new (map, rabbit, json_integer (n));
-}
-
 /* Does an entry before this one name the same rabbit? Status has their sum.
  */
 static bool is_repeated (json_t *storage, size_t index, const char *rabbit)
@@ -187,7 +177,7 @@ static int add_set (json_t *map, json_t *set, json_t *made)
             bytes = dws_drives_take (label, size, count, DWS_DRIVES_OF_POOL);
         else if (is_repeated (storage, index, rabbit))
             continue;
-        if (add_bytes (map, rabbit, bytes) < 0)
+        if (bytes > 0 && dws_bytes_add (map, rabbit, bytes) < 0)
             return -1;
     }
     return 0;

@@ -11,6 +11,7 @@
 #include "libdws/directive/command.h"
 #include "libutil/errno_safe.h"
 #include "allocset_private.h"
+#include "bytes.h"
 #include "first.h"
 #include "shape_private.h"
 
@@ -155,7 +156,7 @@ static int find_candidates (struct choice *c, json_t *goodness,
         *to = c->list[i];
         to->name = dws_topology_name (topo, i);
         to->room = dws_topology_capacity (topo, i)
-            - json_integer_value (json_object_get (c->opts->used, to->name));
+            - dws_bytes_get (c->opts->used, to->name);
         c->count++;
     }
     qsort_r (c->list, c->count, sizeof (*c->list), compare, c);

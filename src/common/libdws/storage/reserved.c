@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "allocset_private.h"
+#include "bytes.h"
 #include "reserved.h"
 
 /* The chassis and its rabbit are not in the graph of every R, but the nodes
@@ -19,12 +20,6 @@ static char *parent_of (const char *path)
     const char *slash = strrchr (path, '/');
 
     return strndup (path, slash ? (size_t)(slash - path) : 0);
-}
-
-static int add_to_key (json_t *object, const char *key, json_int_t n)
-{
-    n += json_integer_value (json_object_get (object, key));
-    return json_object_set_new (object, key, json_integer (n));
 }
 
 /* Fluxion leaves out names that are the type and the id: the path ends with the name. It
@@ -65,7 +60,7 @@ static int take_vertex (json_t *vertex,
     if (!(parent = parent_of (path)))
         return -1;
     if (strcmp (type, "ssd") == 0)
-        rc = add_to_key (gib, parent, size > 0 ? size : 0);
+        rc = size > 0 ? dws_bytes_add (gib, parent, size) : 0;
     else if (strcmp (type, "node") == 0
              && (rabbit = dws_topology_rabbit (topo, name_of (name, path))))
         rc = json_object_set_new (rabbits, parent, json_string (rabbit));
@@ -77,7 +72,7 @@ static int add_gib (json_t *result, const char *rabbit, json_int_t n)
 {
     if (n > LLONG_MAX / GIB)
         n = LLONG_MAX / GIB;
-    return n > 0 ? add_to_key (result, rabbit, n * GIB) : 0;
+    return n > 0 ? dws_bytes_add (result, rabbit, n * GIB) : 0;
 }
 
 json_t *dws_reserved (json_t *R,

@@ -28,20 +28,6 @@ static bool set (json_t *o, const char *key, json_t *value)
     return json_object_set_new (o, key, value) == 0;
 }
 
-/* "" if storage is nowhere, or it is not known where.
- */
-static char *rabbits_of (json_t *by_rabbit)
-{
-    struct hostlist *hl = hosts_list_create (NULL);
-    bool ok = hl != NULL;
-    const char *rabbit;
-    json_t *bytes;
-
-    json_object_foreach (by_rabbit, rabbit, bytes)
-        ok = ok && hosts_list_append (hl, rabbit, NULL) == 0;
-    return hosts_list_finish (hl, ok, NULL);
-}
-
 /* 'what' and 'message' are taken over.
  */
 static json_t *make_notice (const char *event, const char *of, int64_t userid,
@@ -49,7 +35,7 @@ static json_t *make_notice (const char *event, const char *of, int64_t userid,
                             json_t *message, double now)
 {
     json_t *o = json_object ();
-    char *where = rabbits_of (by_rabbit);
+    char *where = dws_hosts_merge_json (by_rabbit, NULL);
     bool ok = set (o, "what", what);
 
     ok = set (o, "message", message) && ok;

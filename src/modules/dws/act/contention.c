@@ -9,6 +9,7 @@
 #include "libdws/decide/reconcile.h"
 #include "libdws/directive/command.h"
 #include "libdws/health/usable.h"
+#include "libdws/storage/bytes.h"
 #include "libdws/storage/resources.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
@@ -78,11 +79,10 @@ static bool is_taken (const struct job *job, const char *rabbit, json_t *bytes)
     const struct dws_topology *topo = job->ctx->config->topology;
     json_t *storage = json_object_get (storages_by_name (job->ctx->storages),
                                        rabbit);
-    json_t *used = json_object_get (space_used (job->ctx->space), rabbit);
     int index = dws_topology_find (topo, rabbit);
 
     return index >= 0
-        && json_integer_value (used)
+        && dws_bytes_get (space_used (job->ctx->space), rabbit)
            > dws_health_capacity (storage, dws_topology_capacity (topo, index))
              - json_integer_value (bytes);
 }
@@ -102,21 +102,6 @@ static void find_wanted (struct job *job, void *arg)
         if (awaits || is_taken (job, rabbit, bytes))
             (void)json_object_set (look->wanted, rabbit, bytes);
     }
-}
-
-/* The scheduler had given it to others when the job was given it: these have nodes, and
- * come before it.
- */
-static bool has_wanted (const struct job *job, const struct look *look)
-{
-    const char *rabbit;
-    json_t *value;
-
-    json_object_foreach (job->claim.bytes, rabbit, value) {
-        if (json_object_get (look->wanted, rabbit))
-            return true;
-    }
-    return false;
 }
 
 /* Idle nodes next to its storage, as many as it asks for.
@@ -142,8 +127,9 @@ static void judge (struct job *job, void *arg)
     bool before = job->in_the_way;
     char label[JOB_LABEL_SIZE];
 
+    /* Jobs with nodes come before a job without. */
     job->in_the_way = has_data (job)
-                    && (has_wanted (job, look)
+                    && (dws_bytes_meet (job->claim.bytes, look->wanted)
                         || (look->rival && could_start (job, look)));
     if (job->facts->contended == (before && job->in_the_way))
         return;

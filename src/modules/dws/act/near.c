@@ -143,21 +143,11 @@ static void eventlog_cb (const struct call *call, flux_future_t *f)
 
 static void set_rabbits (struct job *job, json_t *by_rabbit)
 {
-    struct hostlist *hl = hosts_list_create (NULL);
-    bool ok = hl != NULL;
-    const char *rabbit;
-    json_t *bytes;
-
-    json_object_foreach (by_rabbit, rabbit, bytes) {
-        ok = ok && (json_integer_value (bytes) <= 0
-                    || hosts_list_append (hl, rabbit, NULL) == 0);
-    }
-    if (ok && hostlist_count (hl) == 0) {
+    if (json_object_size (by_rabbit) > 0)
+        job->near = dws_hosts_merge_json (by_rabbit, NULL);
+    else
         set_fault (job, job->facts->near, ": this file system has nothing on"
                    " rabbits yet");
-        ok = false;
-    }
-    job->near = hosts_list_finish (hl, ok, NULL);
 }
 
 /* A name may look like the id of a job: that of a file system comes first.

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "libdws/directive/command.h"
+#include "libdws/storage/bytes.h"
 #include "libdws/storage/reserved.h"
 #include "libutil/safelog.h"
 #include "act/reservations.h"
@@ -18,19 +19,6 @@ struct sum {
     const struct job *job;
     json_t *bytes;
 };
-
-static void add_bytes (json_t *sum, json_t *bytes)
-{
-    const char *rabbit;
-    json_t *value;
-
-    json_object_foreach (bytes, rabbit, value)
-        (void)json_object_set_new (
-            sum, rabbit,
-            json_integer (json_integer_value (value)
-                          + json_integer_value (json_object_get (sum,
-                                                                 rabbit))));
-}
 
 /* What such a job was given is to be found in the ledger, if it has it still.
  */
@@ -47,7 +35,7 @@ static void add_reserved (struct job *job, void *arg)
     struct sum *sum = arg;
 
     if (job != sum->job && !has_taken (job))
-        add_bytes (sum->bytes, job->reserved);
+        dws_bytes_add_map (sum->bytes, job->reserved, 1);
 }
 
 json_t *reservations_add (struct job *job, json_t *bytes)

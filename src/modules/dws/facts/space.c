@@ -5,7 +5,6 @@
  */
 
 #include <errno.h>
-#include <limits.h>
 #include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "libdws/facts/report.h"
 #include "libdws/storage/allocation.h"
+#include "libdws/storage/bytes.h"
 #include "libdws/storage/colocation.h"
 #include "libdws/storage/drives.h"
 #include "libdws/util/hosts.h"
@@ -95,29 +95,6 @@ void space_set_known (struct space *space)
 /* Sums
  */
 
-static void add_bytes (json_t *map, const char *rabbit, json_int_t bytes)
-{
-    json_int_t n = json_integer_value (json_object_get (map, rabbit));
-
-    if (bytes > 0 && n > LLONG_MAX - bytes)
-        n = LLONG_MAX;
-    else
-        n += bytes;
-    if (n > 0)
-        (void)json_object_set_new (map, rabbit, json_integer (n));
-    else
-        (void)json_object_del (map, rabbit);
-}
-
-static void add_map (json_t *sum, json_t *map, int sign)
-{
-    const char *rabbit;
-    json_t *bytes;
-
-    json_object_foreach (map, rabbit, bytes)
-        add_bytes (sum, rabbit, sign * json_integer_value (bytes));
-}
-
 static void forget_rabbits (struct claim *claim)
 {
     free (claim->rabbits);
@@ -138,8 +115,9 @@ static void count_holding (struct space *space, struct holding *holding,
 {
     struct claim *claim = holding->claim;
 
-    add_map (space->used, holding->bytes, sign);
-    add_map (claim ? claim->bytes : space->outside, holding->bytes, sign);
+    dws_bytes_add_map (space->used, holding->bytes, sign);
+    dws_bytes_add_map (claim ? claim->bytes : space->outside, holding->bytes,
+                       sign);
     if (claim)
         forget_rabbits (claim);
 }
@@ -362,7 +340,7 @@ json_t *space_persistent (const struct space *space, bool outside)
                 return NULL;
             }
         }
-        add_map (bytes, h->bytes, 1);
+        dws_bytes_add_map (bytes, h->bytes, 1);
     }
     return all;
 }
@@ -472,18 +450,6 @@ void space_settle (struct space *space, bool again, space_owner_f owner,
 /* What is exclusive
  */
 
-static bool has_keys_on (const struct holding *holding, json_t *rabbits)
-{
-    const char *rabbit;
-    json_t *keys;
-
-    json_object_foreach (holding->keys, rabbit, keys) {
-        if (json_object_get (rabbits, rabbit))
-            return true;
-    }
-    return false;
-}
-
 /* The key of a holding is "namespace/name".
  */
 static json_t *describe_keys (const struct holding *holding)
@@ -507,7 +473,7 @@ json_t *space_keys (const struct space *space, json_t *rabbits)
     json_t *array = json_array ();
 
     for (struct holding *h = space->list; array && h; h = h->next) {
-        if (has_keys_on (h, rabbits)
+        if (dws_bytes_meet (h->keys, rabbits)
             && json_array_append_new (array, describe_keys (h)) < 0) {
             json_decref (array);
             array = NULL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/storage/bytes.h"
 #include "libdws/util/jsontext.h"
 #include "libutil/errno_safe.h"
 #include "facts/accounts.h"
@@ -116,20 +117,6 @@ static void enter_lines (struct totals *totals, struct job *job)
 /* What a job takes
  */
 
-static int64_t sum_bytes (json_t *by_rabbit)
-{
-    const char *rabbit;
-    json_t *value;
-    int64_t sum = 0;
-
-    json_object_foreach (by_rabbit, rabbit, value) {
-        if (__builtin_add_overflow (sum, json_integer_value (value), &sum)
-            || sum > BYTES_MAX)
-            return BYTES_MAX;
-    }
-    return sum;
-}
-
 static void read_sizes (struct share *share, const struct job *job,
                         const struct dws_breakdowns *breakdowns)
 {
@@ -155,7 +142,7 @@ static int64_t bytes_of (const struct job *job)
     const struct share *share = job->share;
 
     if (!share->known || is_laid_out (job))
-        return sum_bytes (job->claim.bytes);
+        return dws_bytes_sum (job->claim.bytes, BYTES_MAX);
     return share->sizes.job.taken < BYTES_MAX ? share->sizes.job.taken
                                               : BYTES_MAX;
 }
@@ -354,7 +341,7 @@ static void add_persistent (json_int_t userid, const char *name,
     if (userid < 0 || userid > UINT32_MAX
         || !(account = accounts_user (totals->accounts, userid)))
         return;
-    account->persistent_bytes += sum_bytes (by_rabbit);
+    account->persistent_bytes += dws_bytes_sum (by_rabbit, BYTES_MAX);
     account->persistent++;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/storage/bytes.h"
 #include "libutil/errno_safe.h"
 #include "facts/waitlist.h"
 
@@ -154,18 +155,6 @@ void waitlist_wake_room (struct waitlist *waitlist)
         jobs_changed (waiter->job);
 }
 
-static bool shares (json_t *a, json_t *b)
-{
-    const char *rabbit;
-    json_t *value;
-
-    json_object_foreach (a, rabbit, value) {
-        if (json_object_get (b, rabbit))
-            return true;
-    }
-    return false;
-}
-
 /* A job that looks again may leave, and so may others: the list is begun anew after
  * each.
  */
@@ -174,7 +163,7 @@ void waitlist_wake (struct waitlist *waitlist, json_t *rabbits)
     struct waiter *waiter;
 
     for (waiter = waitlist->list; waiter; waiter = waiter->next)
-        waiter->called |= shares (waiter->wants, rabbits);
+        waiter->called |= dws_bytes_meet (waiter->wants, rabbits);
     for (waiter = waitlist->list; waiter;) {
         if (!waiter->called) {
             waiter = waiter->next;
@@ -243,7 +232,7 @@ int waitlist_before (const struct waitlist *waitlist, const struct job *job,
     for (const struct waiter *waiter = waitlist->list; waiter; waiter = waiter->next) {
         if (waiter->job == job || !is_before (waiter->job, job))
             break;
-        if (waiter->queued && shares (waiter->wants, rabbits)
+        if (waiter->queued && dws_bytes_meet (waiter->wants, rabbits)
             && visit (waiter->job, waiter->wants, arg) < 0)
             return -1;
     }

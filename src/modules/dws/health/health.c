@@ -16,6 +16,7 @@
 
 #include "libdws/health/drained.h"
 #include "libdws/health/health.h"
+#include "libdws/storage/bytes.h"
 #include "libdws/util/lists.h"
 #include "libutil/drain.h"
 #include "libutil/errno_safe.h"
@@ -208,7 +209,6 @@ static bool lies_anywhere (const struct dws_ctx *ctx)
 static void add_beyond (struct job *job, void *arg)
 {
     struct ungiven *sum = arg;
-    json_t *outside = sum->outside;
     json_t *given = job->reserved;
     const char *rabbit;
     json_t *value;
@@ -221,14 +221,11 @@ static void add_beyond (struct job *job, void *arg)
              || (!given && job->facts->phase >= DWS_PHASE_PROLOG))
         return;
     json_object_foreach (job->claim.bytes, rabbit, value) {
-        json_int_t bytes = json_integer_value (value)
-            - json_integer_value (json_object_get (given, rabbit));
+        int64_t bytes = json_integer_value (value)
+            - dws_bytes_get (given, rabbit);
 
         if (bytes > 0)
-            (void)json_object_set_new (
-                outside, rabbit,
-                json_integer (bytes + json_integer_value (
-                                  json_object_get (outside, rabbit))));
+            (void)dws_bytes_add (sum->outside, rabbit, bytes);
     }
 }
 

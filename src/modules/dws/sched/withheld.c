@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libdws/storage/bytes.h"
 #include "libutil/names.h"
 #include "libutil/safelog.h"
 #include "base/calls.h"
@@ -188,7 +189,7 @@ static bool exceeds (const struct job *job)
 
     json_object_foreach (job->claim.bytes, rabbit, bytes) {
         if (json_integer_value (bytes)
-            > json_integer_value (json_object_get (job->reserved, rabbit)))
+            > dws_bytes_get (job->reserved, rabbit))
             return true;
     }
     return false;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "libdws/health/usable.h"
+#include "libdws/storage/bytes.h"
 #include "libdws/storage/drives.h"
 #include "facts/config.h"
 #include "facts/jobs.h"
@@ -131,10 +132,8 @@ static void read_room (struct dws_ctx *ctx, int index, const char *name,
     int64_t mapped = dws_topology_capacity (ctx->config->topology, index);
 
     room->capacity = dws_health_capacity_of (&storage->drives, mapped);
-    room->foreign = json_integer_value (
-        json_object_get (space_outside (ctx->space), name));
-    room->used = json_integer_value (json_object_get (space_used (ctx->space),
-                                                      name)) - room->foreign;
+    room->foreign = dws_bytes_get (space_outside (ctx->space), name);
+    room->used = dws_bytes_get (space_used (ctx->space), name) - room->foreign;
 }
 
 static json_int_t room_free (const struct room *room)
@@ -204,10 +203,8 @@ static void count_allocations (struct job *job, void *arg)
     const char *rabbit;
     json_t *bytes;
 
-    json_object_foreach (job->claim.bytes, rabbit, bytes) {
-        json_int_t n = json_integer_value (json_object_get (counts, rabbit));
-        (void)json_object_set_new (counts, rabbit, json_integer (n + 1));
-    }
+    json_object_foreach (job->claim.bytes, rabbit, bytes)
+        (void)dws_bytes_add (counts, rabbit, 1);
 }
 
 static json_t *encode_rabbit (struct dws_ctx *ctx, const struct asker *asker,
