@@ -126,7 +126,8 @@ def test_a_run_that_was_right():
     ("changes", "text"),
     [
         ({"clean": None}, "has not ended"),
-        ({"dependency_remove": None}, "a dependency was never removed"),
+        ({"dependency_remove": None}, "dependency-add of dws-create without"),
+        ({"dependency_add": None}, "dependency-remove of dws-create without"),
         ({"prolog_finish": None}, "prolog-start of dws-setup without prolog-finish"),
         ({"epilog_finish": None}, "epilog-start of dws-epilog without epilog-finish"),
         ({"prolog_start": None}, "prolog-finish of dws-setup without prolog-start"),
@@ -150,12 +151,20 @@ def test_teardown_of_a_job_that_runs():
     assert "fluxjob-1: Teardown was asked for before its tasks had ended" in wrong
 
 
-def test_nodes_that_are_free_when_unmounted():
-    unmounted = job(free=11.6)
-    (wrong,) = verdict(None, unmounted)
-    assert wrong == "fluxjob-1: its nodes were free before Teardown was ready"
-    run = Run(history(), {1: unmounted}, free_after="PostRun")
-    assert check(run) == []
+@pytest.mark.parametrize("unmount", [[], [(0, 11.4)], [(12.5, 20)]])
+def test_nodes_that_are_free_too_early(unmount):
+    early = job(free=11.6)
+    run = Run(history(), {1: early}, unmount=unmount)
+    assert check(run) == ["fluxjob-1: its nodes were free before Teardown was ready"]
+
+
+@pytest.mark.parametrize("unmount", [(0, 20), (0, 11.5), (11.55, 20)])
+def test_nodes_that_are_free_when_unmounted(unmount):
+    """release_nodes said so at some time between the two."""
+    assert check(Run(history(), {1: job(free=11.6)}, unmount=[unmount])) == []
+    mounted = job(free=11.2)
+    (wrong,) = check(Run(history(), {1: mounted}, unmount=[unmount]))
+    assert wrong.startswith("fluxjob-1: its nodes were free before")
 
 
 def test_data_that_nobody_has_staged_out():

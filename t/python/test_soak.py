@@ -6,10 +6,13 @@ import itertools
 import pathlib
 import sys
 
+import pytest
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "scripts" / "lib"))
 
-from soak.draws import Draws  # noqa: E402 # it is a program, not a package
+from soak.cut import ddmin, kind_of  # noqa: E402 # it is a program, not a package
+from soak.draws import Draws  # noqa: E402
 from soak.features import PARAMETERS, kinds  # noqa: E402
 from soak.jobs import DESTROY, GIB, KINDS, LENT_S, Job, verdict  # noqa: E402
 from soak.rules import TOTAL_GIB, Rules  # noqa: E402
@@ -82,6 +85,58 @@ def test_who_borrows_may_come_too_late_and_not_miss_what_is_there():
     early = "workflow error in Setup: User error: PersistentStorage is not active"
     assert not ended(note=early, kind=kind, uses="lent1")
     assert ended(note=early, kind=kind)
+
+
+def test_a_time_limit_is_reached():
+    short = next(kind for kind in kinds() if kind.limit == "short" and not kind.fatal)
+    record = {"state": "INACTIVE", "returncode": 1, "note": "", "result": "TIMEOUT"}
+    assert not verdict(Job(1, short, 0), record)
+    assert verdict(Job(1, KINDS[0], 0), record)
+    done = {**record, "result": "COMPLETED", "returncode": 0}
+    assert "reached its time limit" in verdict(Job(1, short, 0), done)
+
+
+def test_who_waits_for_data_may_fail_with_it_and_not_otherwise():
+    kind = next(kind for kind in kinds() if kind.after == "dws-in" and not kind.fatal)
+    note = "dws-in:f2: the data of job f2 was not staged in"
+    awaited = Job(2, KINDS[0], 0)
+    assert ended(note=note, kind=kind, awaits=awaited)
+    awaited.cancelled = True
+    assert not ended(note=note, kind=kind, awaits=awaited)
+    assert ended(note="no room", kind=kind, awaits=awaited)
+
+
+def test_an_exception_that_was_raised_may_end_a_job_and_no_other():
+    assert not ended(note="raised by soak", raised=True)
+    assert ended(note="raised by soak")
+    assert ended(note="no room", raised=True)
+
+
+def test_a_job_of_a_number_is_the_same_after_others_were_left_out():
+    (_, last) = jobs(Draws(7), 40)[-2:]
+    draft = Draws(7).number(39)
+    assert (draft.kind.name, draft.spec.dumps(), draft.asked) == last
+
+
+@pytest.mark.parametrize("needed", [{3}, {0, 99}, {10, 11, 60}])
+def test_the_fewest_events_that_fail(needed):
+    asked = []
+
+    def fails(some):
+        asked.append(some)
+        return needed <= set(some)
+
+    assert set(ddmin(list(range(100)), fails)) == needed
+    assert len(asked) < 100
+
+
+def test_wrong_things_are_alike_whatever_job_they_are_about():
+    text = "fluxjob-12: its nodes were free before Teardown was ready"
+    assert kind_of(text) == kind_of(text.replace("12", "345"))
+    assert kind_of(text) != kind_of(text.replace("Teardown", "PostRun"))
+    left = "jobs are active after 60 s: ƒ2yL (xfs; []), ƒ3B (two; [])"
+    assert kind_of(left) == kind_of("jobs are active after 60 s: ƒ9 (raw; [])")
+    assert kind_of("12 (xfs, nodes (1, 0)): failed") == kind_of("3 (raw): failed")
 
 
 class Cluster:

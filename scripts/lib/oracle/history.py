@@ -4,36 +4,33 @@
 
 from __future__ import annotations
 
-import base64
-import http.client
+import functools
 import json
-import os
 import pathlib
-import ssl
-import tempfile
 import threading
 import time
-import urllib.parse
 from dataclasses import dataclass
 from typing import Any
 
-import yaml
+from kubernetes import client, config, watch
+from urllib3.exceptions import HTTPError
 
 Object = dict[str, Any]
 Key = tuple[str, str, str]  # plural, namespace, name
 
 GROUP = "dataworkflowservices.github.io"
-KINDS = (
+# What workflows have, and are.
+OF_WORKFLOWS = (
     "workflows",
     "clientmounts",
     "computes",
     "servers",
     "directivebreakdowns",
-    "persistentstorageinstances",
-    "storages",
-    "systemstatuses",
 )
+KINDS = (*OF_WORKFLOWS, "persistentstorageinstances", "storages", "systemstatuses")
 AGAIN_S = 0.1
+# The server is down, its answer is cut off, or its kubeconfig is being written.
+AWAY = (OSError, ValueError, HTTPError, client.ApiException, config.ConfigException)
 # A watch that is silent for so long is made anew: a server that was stopped, or killed
 # without a word, may not come back to it.
 SILENT_S = 5.0
@@ -50,64 +47,6 @@ class Seen:
 
     time: float
     object: Object | None
-
-
-class Server:
-    """The API server that the current context of a kubeconfig names."""
-
-    def __init__(self, kubeconfig: pathlib.Path) -> None:
-        config = yaml.safe_load(kubeconfig.read_text())
-
-        def entry(kind: str, name: str) -> Object:
-            found = next(e for e in config[f"{kind}s"] if e["name"] == name)
-            value: Object = found[kind]
-            return value
-
-        context = entry("context", config["current-context"])
-        cluster = entry("cluster", context["cluster"])
-        user = entry("user", context["user"])
-        self._url = urllib.parse.urlsplit(cluster["server"])
-        self._headers = {"Accept": "application/json"}
-        if "token" in user:
-            self._headers["Authorization"] = f"Bearer {user['token']}"
-        self._tls = ssl.create_default_context(
-            cadata=_text(cluster, "certificate-authority")
-        )
-        if certificate := _text(user, "client-certificate"):
-            key = _text(user, "client-key")
-            with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-                file.write(f"{certificate}\n{key}\n")
-                file.flush()
-                self._tls.load_cert_chain(file.name)
-
-    def get(self, path: str) -> http.client.HTTPResponse:
-        """The response to GET; OSError and HTTPException where there is none."""
-        host, port = self._url.hostname or "", self._url.port
-        connection: http.client.HTTPConnection
-        if self._url.scheme == "https":
-            connection = http.client.HTTPSConnection(
-                host, port, context=self._tls, timeout=SILENT_S
-            )
-        else:
-            connection = http.client.HTTPConnection(host, port, timeout=SILENT_S)
-        connection.request("GET", path, headers=self._headers)
-        return connection.getresponse()
-
-    def json(self, path: str) -> Object:
-        response = self.get(path)
-        answer: Object = json.loads(response.read())
-        if response.status != http.client.OK:
-            raise OSError(f"{path}: {response.status} {answer.get('message')}")
-        return answer
-
-
-def _text(entry: Object, key: str) -> str | None:
-    """What a key of a kubeconfig stands for, be it a file or the data."""
-    if data := entry.get(f"{key}-data"):
-        return base64.b64decode(data).decode()
-    if path := entry.get(key):
-        return pathlib.Path(os.path.expanduser(path)).read_text()
-    return None
 
 
 class History:
@@ -148,6 +87,11 @@ class History:
             self.note(plural, item)
         if begin is not None:
             self.gaps.setdefault(plural, []).append((begin, time.time()))
+
+    def gap(self, begin: float, end: float) -> None:
+        """Nothing was watched between these times."""
+        for plural in KINDS:
+            self.gaps.setdefault(plural, []).append((begin, end))
 
     def whole(self, plural: str, begin: float, end: float) -> bool:
         """Whether nothing of that kind can have been missed between these times."""
@@ -194,24 +138,30 @@ class Recorder:
         while not self._stopped.is_set():
             try:
                 self._watch(plural)
-            except (OSError, ValueError, KeyError, http.client.HTTPException):
-                pass  # down, or its answer is cut off; what is there is listed anew
+            except AWAY:
+                pass  # what is there is listed anew
             self._stopped.wait(AGAIN_S)
 
     def _watch(self, plural: str) -> None:
-        server = Server(self._kubeconfig)
-        group = server.json(f"/apis/{GROUP}")
-        path = f"/apis/{group['preferredVersion']['groupVersion']}/{plural}"
-        listing = server.json(path)
+        connection = config.new_client_from_config(str(self._kubeconfig))
+        groups = client.ApisApi(connection).get_api_versions().groups
+        version = next(g.preferred_version.version for g in groups if g.name == GROUP)
+        api = client.CustomObjectsApi(connection)
+        read = functools.partial(
+            api.list_cluster_custom_object,
+            *(GROUP, version, plural),
+            _request_timeout=SILENT_S,
+        )
+        listing = read()
         self.history.listed(plural, listing["items"], self._ended.get(plural))
         self._listed[plural].set()
-        version = listing["metadata"]["resourceVersion"]
         # It begins where the list ended, so that nothing lies between.
-        stream = server.get(f"{path}?watch=1&resourceVersion={version}")
+        since = listing["metadata"]["resourceVersion"]
+        stream = read(watch=True, resource_version=since, _preload_content=False)
         self._ended.setdefault(plural, time.time())
-        while not self._stopped.is_set() and (line := stream.readline()):
+        for line in watch.watch.iter_resp_lines(stream):
             self._ended[plural] = time.time()
             event = json.loads(line)
-            if event["type"] == "ERROR":
+            if event["type"] == "ERROR" or self._stopped.is_set():
                 return
             self.history.note(plural, event["object"], event["type"] == "DELETED")

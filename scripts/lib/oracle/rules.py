@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from held import Held, given_twice, times_of
 
-from oracle.history import History, Object, Seen
+from oracle.history import OF_WORKFLOWS, History, Object, Seen
 
 # The recorder sees a change after those whom it concerns: by so much at most.
 LAG_S = 3.0
@@ -31,7 +32,12 @@ ACROSS = "AllocateAcrossServers"
 PER_COMPUTE = "AllocatePerCompute"
 MOUNTED_TYPES = ("xfs", "gfs2", "lustre")
 ENDING = ("PostRun", "DataOut", "Teardown")
-PAIRS = (("prolog-start", "prolog-finish"), ("epilog-start", "epilog-finish"))
+# What begins and ends in an eventlog, by its description (RFC 21).
+PAIRS = (
+    ("dependency-add", "dependency-remove"),
+    ("prolog-start", "prolog-finish"),
+    ("epilog-start", "epilog-finish"),
+)
 
 
 @dataclass
@@ -48,7 +54,6 @@ class Job:
             be there, and mounted, once more.
         let_go: an admin has given up its workflow: nodes and rabbits are kept from
             others by that.
-        ended: it must be over.
     """
 
     id: int
@@ -59,17 +64,17 @@ class Job:
     touched: bool = False
     restored: bool = False
     let_go: bool = False
-    ended: bool = True
+
+    def times(self, name: str) -> list[float]:
+        """Of all such events."""
+        return [e["timestamp"] for e in self.eventlog if e["name"] == name]
 
     def time(self, name: str) -> float | None:
         """Of the first such event."""
-        found = (e["timestamp"] for e in self.eventlog if e["name"] == name)
-        return next(found, None)
+        return next(iter(self.times(name)), None)
 
     def last(self, name: str) -> float | None:
-        return next(
-            (e["timestamp"] for e in reversed(self.eventlog) if e["name"] == name), None
-        )
+        return next(reversed(self.times(name)), None)
 
     @property
     def fatal(self) -> bool:
@@ -107,20 +112,25 @@ class Run:
     """All of a run.
 
     Attributes:
-        workflow: the name of a job's workflow.
         others: names of workflows and persistent file systems that may be left.
-        free_after: the state after which the nodes of a job may be free.
+        unmount: begin and end of each time in which the configuration said that nodes
+            are free when they are unmounted; at all others they are after Teardown.
     """
 
     history: History
     jobs: Mapping[int, Job]
     others: set[str] = field(default_factory=set)
-    free_after: str = "Teardown"
+    unmount: Sequence[tuple[float, float]] = ()
 
     def workflow(self, job: Job) -> list[Seen]:
-        name = f"fluxjob-{job.id}"
-        found = self.history.of("workflows").items()
-        return next((seen for key, seen in found if key[2] == name), [])
+        return self.history.seen.get(("workflows", "default", f"fluxjob-{job.id}"), [])
+
+    def free_after(self, unmounted: float | None, free: float) -> str:
+        """The state after which nodes may be free that were unmounted then."""
+        early = unmounted is not None and any(
+            begin <= free and end >= unmounted for begin, end in self.unmount
+        )
+        return "PostRun" if early else "Teardown"
 
 
 def check(run: Run, over: bool = True) -> list[str]:
@@ -182,29 +192,21 @@ def _states(seen: Iterable[Seen]) -> dict[str, State]:
 def _events(job: Job) -> Iterator[str]:
     """The eventlog by itself (RFC 21): everything that holds a job ends."""
     names = [e["name"] for e in job.eventlog]
-    if job.ended and "clean" not in names:
+    if "clean" not in names:
         yield f"it has not ended: {' '.join(names)}"
         return
-    held = {"dependency": 0}
-    for event in job.eventlog:
-        if event["name"] == "dependency-add":
-            held["dependency"] += 1
-        elif event["name"] == "dependency-remove":
-            held["dependency"] -= 1
-    if job.ended and held["dependency"] and not job.fatal:
-        yield "a dependency was never removed"
     for start, finish in PAIRS:
         open_: list[str] = []
         for event in job.eventlog:
             what = event.get("context", {}).get("description", "")
             if event["name"] == start:
                 open_.append(what)
+            elif event["name"] == finish and what in open_:
+                open_.remove(what)
             elif event["name"] == finish:
-                if what not in open_:
-                    yield f"{finish} of {what} without {start}"
-                else:
-                    open_.remove(what)
-        if job.ended and open_:
+                yield f"{finish} of {what} without {start}"
+        # A fatal exception ends a job in its dependencies.
+        if open_ and not (start == "dependency-add" and job.fatal):
             yield f"{start} of {', '.join(open_)} without {finish}"
 
 
@@ -229,13 +231,11 @@ def _order(run: Run, job: Job, states: dict[str, State]) -> Iterator[str]:
         if before(asked(name), finish):
             yield f"{name} was asked for before its tasks had ended"
     if "PreRun" in states and free is not None:
-        unmounted = [
-            s.ready
-            for name, s in states.items()
-            if name in ENDING[ENDING.index(run.free_after) :] and s.ready is not None
-        ]
-        if unmounted and before(free, min(unmounted)):
-            yield f"its nodes were free before {run.free_after} was ready"
+        done = {name: states[name].ready for name in ENDING if name in states}
+        after = run.free_after(done.get("PostRun"), free)
+        late = [t for n, t in done.items() if t and after in ("PostRun", n)]
+        if late and before(free, min(late)):
+            yield f"its nodes were free before {after} was ready"
     whole = run.history.whole("workflows", finish or 0.0, free or 0.0)
     if start is not None and finish is not None and whole and not job.fatal:
         for name in ("PostRun", "DataOut"):
@@ -308,7 +308,9 @@ def _mounts(run: Run) -> Iterator[str]:
             continue
         for start, job in had.get(mount.node, []):
             late = free < start and start + LAG_S < mount.end
-            if job is not owner and late and mount.begin < start:
+            # The end of a mount is seen late by who did not look then.
+            seen = run.history.whole("clientmounts", free, start + LAG_S)
+            if job is not owner and late and mount.begin < start and seen:
                 yield (
                     f"fluxjob-{job.id}: began on {mount.node} with a mount of "
                     f"{mount.workflow} there, {start - free:.1f} s after the nodes of "
@@ -349,38 +351,30 @@ def _bytes(run: Run) -> Iterator[str]:
         for item in run.history.now("storages")
         if "status" in item
     }
-    asked = _asked(run)
     changes: list[tuple[float, str, int]] = []
+    asked = _asked(run)
     for (_, _, name), seen in run.history.of("servers").items():
-        had: dict[str, int] = {}
+        had: Counter[str] = Counter()
         # The storage goes before the object that has asked for it, on one rabbit
         # before it does on another.
         made: set[tuple[str, str]] = set()
         gone: set[tuple[str, str]] = set()
+        last: list[tuple[str, str, int]] = []
         for one in seen:
-            now: dict[str, int] = {}
             gone |= made - _made(one.object)
             made = _made(one.object)
-            for label, rabbit, size in _sets(one.object or {}):
-                if (label, rabbit) not in gone:
-                    now[rabbit] = now.get(rabbit, 0) + size
-            for rabbit in {*had, *now}:
-                changes.append(
-                    (one.time, rabbit, now.get(rabbit, 0) - had.get(rabbit, 0))
-                )
+            sets = list(_sets(one.object or {}))
+            last = sets or last
+            now: Counter[str] = Counter()
+            for label, rabbit, size in sets:
+                now[rabbit] += 0 if (label, rabbit) in gone else size
+            changes += [(one.time, r, now[r] - had[r]) for r in {*had, *now}]
             had = now
-        sets = [
-            list(_sets(o.object)) for o in seen if o.object and list(_sets(o.object))
-        ]
-        if name in asked and sets:
-            yield from _priced(name, asked[name], sets[-1])
-            owner = re.match(r"fluxjob-(\d+)-", name)
-            job = run.jobs.get(int(owner[1])) if owner else None
-            if job and job.nodes and not job.touched:
-                yield from _counted(name, asked[name], sets[-1], len(job.nodes))
-    total: dict[str, int] = {}
+        if name in asked and last:
+            yield from _priced(name, asked[name], last, _nodes(run, name))
+    total: Counter[str] = Counter()
     for _, rabbit, change in sorted(changes, key=lambda c: (c[0], c[2])):
-        total[rabbit] = total.get(rabbit, 0) + change
+        total[rabbit] += change
         most = capacity.get(rabbit, 0)
         if change > 0 and most and total[rabbit] > most:
             yield f"{rabbit}: {total[rabbit]} bytes are given, and it has {most}"
@@ -391,10 +385,9 @@ def _asked(run: Run) -> dict[str, dict[str, tuple[str, int]]]:
     found: dict[str, dict[str, tuple[str, int]]] = {}
     for seen in run.history.of("directivebreakdowns").values():
         for one in seen:
-            status = (one.object or {}).get("status", {})
-            sets = (status.get("storage") or {}).get("allocationSets") or []
-            name = ((status.get("storage") or {}).get("reference") or {}).get("name")
-            if name and sets:
+            storage = (one.object or {}).get("status", {}).get("storage") or {}
+            sets = storage.get("allocationSets")
+            if sets and (name := storage.get("reference", {}).get("name")):
                 found[name] = {
                     s["label"]: (s["allocationStrategy"], s["minimumCapacity"])
                     for s in sets
@@ -402,55 +395,48 @@ def _asked(run: Run) -> dict[str, dict[str, tuple[str, int]]]:
     return found
 
 
+def _nodes(run: Run, name: str) -> int | None:
+    """How many nodes the job of a Servers object has, if that is known."""
+    owner = re.match(r"fluxjob-(\d+)-", name)
+    job = run.jobs.get(int(owner[1])) if owner else None
+    return len(job.nodes) or None if job and not job.touched else None
+
+
 def _priced(
-    name: str, asked: dict[str, tuple[str, int]], sets: list[tuple[str, str, int]]
+    name: str,
+    asked: dict[str, tuple[str, int]],
+    sets: list[tuple[str, str, int]],
+    nodes: int | None,
 ) -> Iterator[str]:
+    """As many bytes as asked for, and one allocation for each node, by strategy."""
     for label, (strategy, least) in asked.items():
         sizes = [size for found, _, size in sets if found == label]
         if not sizes:
             yield f"{name}: nothing is allocated for {label}"
             continue
-        if strategy == ACROSS:
-            had, most = sum(sizes), least + OVERHEAD_BYTES * len(sizes)
-        else:
-            had, most = max(sizes), least + OVERHEAD_BYTES
-        if (had if strategy == ACROSS else min(sizes)) < least:
+        across = strategy == ACROSS
+        count = len(sizes) if across else 1
+        had = sum(sizes) if across else max(sizes)
+        if (had if across else min(sizes)) < least:
             yield f"{name}: {had} bytes for {label}, and {least} were asked for"
+        most = least + OVERHEAD_BYTES * count
         if label in LUSTRE_LABELS:
             most = max(most, LUSTRE_LEAST * len(sizes))
         if had > most + least * OVERHEAD:
             yield f"{name}: {had} bytes for {label}, where {least} were asked for"
-
-
-def _counted(
-    name: str,
-    asked: dict[str, tuple[str, int]],
-    sets: list[tuple[str, str, int]],
-    nodes: int,
-) -> Iterator[str]:
-    """One allocation for each node, where that is the strategy."""
-    for label, (strategy, _) in asked.items():
-        count = sum(found == label for found, _, _ in sets)
-        if strategy == PER_COMPUTE and count > nodes:
-            yield f"{name}: {count} allocations for {label}, and {nodes} nodes"
+        if strategy == PER_COMPUTE and nodes and len(sizes) > nodes:
+            yield f"{name}: {len(sizes)} allocations for {label}, and {nodes} nodes"
 
 
 def _left(run: Run) -> Iterator[str]:
     """Objects of jobs that are there after the end of all jobs."""
-    for plural in (
-        "workflows",
-        "clientmounts",
-        "computes",
-        "servers",
-        "directivebreakdowns",
-    ):
+    for plural in OF_WORKFLOWS:
         for item in run.history.now(plural):
             name = item["metadata"]["name"]
             labels = item["metadata"].get("labels", {})
             owner = labels.get(f"{WORKFLOW_LABEL}.name", name)
-            if not re.fullmatch(r"fluxjob-\d+", owner) or owner in run.others:
-                continue
-            yield f"{plural} {name} is left"
+            if re.fullmatch(r"fluxjob-\d+", owner) and owner not in run.others:
+                yield f"{plural} {name} is left"
     for item in run.history.now("persistentstorageinstances"):
         if item["metadata"]["name"] not in run.others:
             yield f"persistentstorageinstances {item['metadata']['name']} is left"

@@ -38,5 +38,5 @@ def job(handle: flux.Flux, jobid: int) -> Job:
     if any(event["name"] == "alloc" for event in eventlog):
         R = json.loads(_keys(handle, jobid, "R")["R"])
         nodes = tuple(flux.hostlist.decode(R["execution"]["nodelist"]))
-    exclusive = any(r.get("exclusive", False) for r in jobspec["resources"])
+    exclusive = '"exclusive": true' in json.dumps(jobspec["resources"])
     return Job(jobid, _lines(dw), eventlog, nodes, exclusive)

@@ -6,26 +6,32 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from typing import Any
+from typing import Any, NoReturn
 
 import flux.job
+import oracle.witness
 from elsewhere import make_profile
 from flux_k8s.kube import Kube
 from oracle.history import Recorder
 
-from soak import features, rules, witness
+from soak import admin, features, rules, witness
+from soak.admin import Admin
+from soak.cut import PATIENCE_S, Cut, Event, load, save
 from soak.draws import Draws
 from soak.faults import Faults
-from soak.jobs import CREATE, DESTROY, GIB, Job, Kind, verdict
-from soak.world import Lost, World
+from soak.jobs import CREATE, DESTROY, GIB, Draft, Job, verdict
+from soak.world import TOP, Lost, World
 
+CLOCK = TOP / "t" / "scripts" / "jump-clock.c"
 RECOVERY_S = 300.0
 # How much a flux-core that is killed may forget, checkpoints that are late included.
 FORGETS_S = 15.0
@@ -35,6 +41,8 @@ OTHERS: dict[str, dict[str, str]] = {
     "somebodys": {},
     "fluxjob-1": {"flux-framework.org/instance": "another"},
 }
+# In a run that is done again, the longest time between two events.
+AGAIN_S = 3.0
 # Seconds between two steps of the run: a load, not a flood.
 STEP_S = 0.2
 
@@ -44,7 +52,7 @@ class Run:
 
     def __init__(self, world: World, args: argparse.Namespace):
         self._world = world
-        self._draws = Draws(args.seed)
+        self._draws = Draws(args.seed, guests=world.engine.is_solo)
         self._args = args
         self._jobs: dict[int, Job] = {}
         self._refused: Counter[str] = Counter()
@@ -57,12 +65,19 @@ class Run:
             self._given_before,
             self._restarted,
         )
+        self._admin = Admin(
+            world, self._draws.rng, self._active, self._ended, self._note
+        )
+        self._kinds = {**self._faults.kinds, **self._admin.kinds}
+        # what was done, in its order
+        self._events: list[Event] = []
         self._counts: Counter[str] = Counter()
         # a disturbance, and a feature of a job that was active then
         self._met: set[tuple[str, str]] = set()
         self._wrong: list[str] = []
         self._others: dict[str, Any] = {}
         self._rules = rules.Rules(self._kube, self._jobs, self._completed)
+        self._patience = PATIENCE_S if args.plan else RECOVERY_S
         self._began = time.monotonic()
 
     def say(self, text: str) -> None:
@@ -72,7 +87,7 @@ class Run:
 
     def _records(self, *filters: str) -> dict[int, dict[str, Any]]:
         listing = flux.job.JobList(
-            self._world.handle, filters=list(filters), max_entries=0
+            self._world.handle, filters=list(filters), max_entries=0, user="all"
         )
         return {
             int(job.id): {
@@ -102,6 +117,17 @@ class Run:
         found = self._records("pending", "running")
         return [self._jobs[jobid] for jobid in found if jobid in self._jobs]
 
+    def _ended(self) -> list[Job]:
+        return [
+            job
+            for jobid in self._records("inactive")
+            if (job := self._jobs.get(jobid)) and not job.record
+        ]
+
+    def _note(self, job: Job) -> None:
+        job.seen = oracle.witness.job(self._world.handle, job.id)
+        job.record = self._records("inactive")[job.id]
+
     def _ending(self) -> list[Job]:
         found = self._records("running")
         return [
@@ -123,22 +149,43 @@ class Run:
         """An engine that goes back to its last checkpoint has forgotten some jobs;
         what they had must be cleaned up all the same."""
         known = self._records("pending", "running", "inactive")
-        forgotten = [j for j in self._jobs.values() if j.id not in known]
+        there = (j for j in self._jobs.values() if not j.record)
+        forgotten = [j for j in there if j.id not in known]
         for job in forgotten:
             if not job.forgotten:
                 self._counts["job forgotten by Flux"] += 1
             job.forgotten = True
 
-    def submit(self, wanted: Kind | None = None) -> None:
-        """Submit one job, of the kind that is wanted or of any; a wrong one must be
-        refused."""
-        draft, error = self._draws.job(wanted), ""
+    def _awaited(self, draft: Draft) -> Job | None:
+        """The job whose data this one waits for, if there is any that has some."""
         kind = draft.kind
+        copy = {"dws-in": "copy_in", "dws-out": "copy_out"}.get(kind.after, "")
+        found = [
+            job
+            for job in self._jobs.values()
+            if kind.after and copy in job.kind.dw and job.kind.staged
+            if job.unharmed and not job.record and job.kind.guest == kind.guest
+        ]
+        return found[-min(draft.back, len(found))] if found else None
+
+    def submit(self, draft: Draft) -> None:
+        """A wrong one must be refused."""
+        error, kind = "", draft.kind
+        if awaited := self._awaited(draft):
+            name = flux.job.JobID(awaited.id).f58
+            wanted = [{"scheme": kind.after, "value": name}]
+            draft.spec.setattr("system.dependencies", wanted)
+        made = time.monotonic() - self._began
         try:
-            jobid = int(flux.job.submit(self._world.handle, draft.spec))
-            self._jobs[jobid] = draft.submitted(jobid)
+            for jobid in self._world.submit(draft.spec, kind.guest, kind.copies):
+                job = self._jobs[jobid] = draft.submitted(jobid)
+                job.awaits = awaited
+                self._events.append(Event(made, "job", draft.number, jobid))
         except OSError as exc:
             error = exc.strerror or str(exc)
+            self._events.append(Event(made, "job", draft.number))
+        if awaited and not awaited.unharmed and f"{kind.after}:" in error:
+            return
         if kind.refused:
             self._refused[kind.name] += 1
             if kind.refused not in error:
@@ -162,7 +209,7 @@ class Run:
         self._world.start_instance()
         self.say(self._world.describe())
         self._world.start_agent()
-        self._world.until("agent not in step", self._not_synced, RECOVERY_S)
+        self._world.until("agent not in step", self._not_synced, self._patience)
         kube = self._kube()
         for name, labels in OTHERS.items():
             spec = {
@@ -179,8 +226,9 @@ class Run:
             self._world.ctl("wait-state", name, "Proposal", "--ready")
         self._others = self._others_now()
         make_profile(self._world.kubeconfig)
-        self.submit(CREATE)
-        self._world.until("jobs are active", self._stuck, RECOVERY_S)
+        self.submit(self._draws.job(CREATE))
+        self._events.clear()
+        self._world.until("jobs are active", self._stuck, self._patience)
 
     def _others_now(self) -> dict[str, Any]:
         kube = self._kube()
@@ -199,9 +247,7 @@ class Run:
 
     def _wanted(self) -> list[str]:
         without = tuple(self._args.without) or (" ",)
-        return [
-            n for n in self._faults.kinds if not (without and n.startswith(without))
-        ]
+        return [n for n in self._kinds if not n.startswith(without)]
 
     def storm(self) -> None:
         """Jobs and faults until the time is over."""
@@ -209,19 +255,47 @@ class Run:
         kinds = self._wanted()
         while time.monotonic() < end:
             for _ in range(self._args.active - len(self._active())):
-                self.submit()
-            cancel, name = self._draws.step(kinds)
-            if cancel:
-                self.cancel()
-            if name:
-                there = self._active()
-                detail = self._faults.kinds[name]()
-                self._met |= {(name, f) for j in there for f in j.kind.features}
-                self._counts[name] += 1
-                self.say(f"{name} {detail}")
-            self._unblock()
-            self._wrong += self._rules.check(time.time())
+                self.submit(self._draws.job())
+            self._step(*self._draws.step(kinds))
             time.sleep(STEP_S)
+
+    def _step(self, cancel: bool, name: str) -> None:
+        number, made = self._draws.steps - 1, time.monotonic() - self._began
+        if cancel:
+            self._events.append(Event(made, "cancel", number))
+            self.cancel()
+        if name:
+            self._events.append(Event(made, name, number))
+            there = self._active()
+            detail = self._kinds[name]()
+            self._met |= {(name, f) for j in there for f in j.kind.features}
+            self._counts[name] += 1
+            self.say(f"{name} {detail}")
+        self._unblock()
+        self._check()
+
+    def _check(self) -> None:
+        for text in self._rules.check(time.time()):
+            self.say(text)
+            self._wrong.append(text)
+
+    def again(self, events: list[Event]) -> None:
+        """What another run did; of the times between nothing happens in it not much is
+        left."""
+        kinds, last = self._wanted(), 0.0
+        for event in events:
+            end = time.monotonic() + min(event.time - last, AGAIN_S)
+            while time.monotonic() < end:
+                time.sleep(STEP_S)
+                self._check()
+            last = event.time
+            if event.what == "job":
+                self.submit(self._draws.number(event.number))
+                continue
+            self._draws.steps = event.number
+            self._draws.step(kinds)
+            cancel = event.what == "cancel"
+            self._step(cancel, "" if cancel else event.what)
 
     def _unblock(self) -> None:
         if job := self._faults.unblock():
@@ -231,9 +305,9 @@ class Run:
     def recover(self) -> None:
         self.say(f"recovery; {len(self._active())} jobs are active")
         self._faults.heal()
-        self._world.until("jobs are active", self._stuck, RECOVERY_S)
-        self.submit(DESTROY)
-        self._world.until("jobs are active", self._stuck, RECOVERY_S)
+        self._world.until("jobs are active", self._stuck, self._patience)
+        self.submit(self._draws.job(DESTROY))
+        self._world.until("jobs are active", self._stuck, self._patience)
 
     def _stuck(self) -> str:
         self._unblock()
@@ -248,20 +322,28 @@ class Run:
         for job in self._jobs.values():
             if job.forgotten:
                 continue
-            if job.id not in records:
+            record = job.record or records.get(job.id)
+            if record is None:
                 self._wrong.append(f"{job.id} ({job.kind.name}): is not known")
-            elif wrong := verdict(job, records[job.id]):
+            elif wrong := verdict(job, record):
                 name = flux.job.JobID(job.id).f58
-                log = self._world.flux("job", "eventlog", name)
-                self._wrong.append(f"{name} ({job.kind.name}): {wrong}\n{log}")
+                _, log, _ = self._world.attempt("flux", "job", "eventlog", name)
+                self._wrong.append(f"{job.id} ({job.kind.name}): {wrong}\n{log}")
+            purged = job.record and not (job.taken_back or job.brought_back)
+            if purged and self._world.is_there(flux.job.JobID(job.id)):
+                self._wrong.append(f"{job.id}: was purged, and is in the KVS")
         self._faults.clear_up()
         # A module that was restarted disables what jobs that were let go have left.
-        self._world.until("workflows are left", self._workflows, RECOVERY_S)
+        self._world.until("workflows are left", self._workflows, self._patience)
         self._faults.enable_rabbits()
-        self._world.until("left over", self._left, RECOVERY_S)
+        self._world.until("left over", self._left, self._patience)
         jobs = (job for job in self._jobs.values() if not job.forgotten)
+        # Whoever looked then has seen what was before.
+        for begin, end in self._world.jumps:
+            self._recorder.history.gap(begin, end)
         self._wrong += witness.check(
-            self._world.handle, jobs, self._recorder.history, {*OTHERS}
+            *(self._world.handle, jobs, self._recorder.history),
+            *({*OTHERS}, self._world.unmount()),
         )
         if self._others_now() != self._others:
             self._wrong.append("workflows of others were touched")
@@ -315,8 +397,12 @@ class Run:
         kinds = Counter(job.kind.name for job in self._jobs.values()) + self._refused
         print("\njobs: " + ", ".join(f"{n} {name}" for name, n in kinds.items()))
         print("faults: " + ", ".join(f"{n} {name}" for name, n in self._counts.items()))
+        never = [name for name in self._wanted() if not self._counts[name]]
+        print("not met: " + (", ".join(never) or "none"))
         pairs = len(self._wanted()) * sum(map(len, features.PARAMETERS.values()))
         print(f"met: {len(self._met)} of {pairs} pairs of a disturbance and a feature")
+        keys = [key for key in admin.KEYS if self._admin.changed[key]]
+        print(f"configuration: {len(keys)} of {len(admin.KEYS)} keys have changed")
         print(f"limit: at most {self._rules.most / GIB:g} of {rules.TOTAL_GIB} GiB")
         for text in self._wrong:
             print(f"\nwrong: {text}")
@@ -328,12 +414,36 @@ class Run:
     def all(self) -> bool:
         try:
             self.start()
-            self.storm()
+            if self._args.plan:
+                self.again(load(self._args.plan))
+            else:
+                self.storm()
             self.recover()
             self.judge()
         except Lost as exc:
             self._wrong.append(str(exc))
-        return self.report()
+        good = self.report()
+        if not good and self._events and self._args.cut > 0:
+            self._cut()
+        return good
+
+    def _cut(self) -> None:
+        self._world.stop()
+        save(self._world.workdir / "plan.json", self._events)
+        cut = Cut(self._world.workdir, self._wrong, self._args.cut, self.say)
+        if not (events := cut.shortest(self._events)):
+            print("cut: what was done does not fail like that again, or in time")
+            return
+        path = self._world.workdir / "shortest.json"
+        save(path, events)
+        print(f"cut: {len(events)} of {len(self._events)} events fail:")
+        draws = Draws(self._args.seed, guests=self._world.engine.is_solo)
+        for event in events:
+            if event.what == "job":
+                print(f"  {event}: {draws.number(event.number).kind.name}")
+            else:
+                print(f"  {event}")
+        print(f"again: scripts/soak --seed {self._args.seed} --plan {path}")
 
 
 def parse_args() -> argparse.Namespace:
@@ -346,13 +456,35 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("--flux", type=pathlib.Path, required=True)
     parser.add_argument("--keep", action="store_true")
+    parser.add_argument("--cut", type=float, default=10.0)
+    parser.add_argument("--plan", type=pathlib.Path)
+    parser.add_argument("--workdir", type=pathlib.Path)
     return parser.parse_args()
+
+
+def begin(args: argparse.Namespace) -> NoReturn:
+    """Run as this program again, with a directory, and clocks that can be set."""
+    workdir = pathlib.Path(tempfile.mkdtemp(prefix="flux-dws-soak-"))
+    library, clock = workdir / "clock.so", workdir / "clock"
+    compiler = os.environ.get("CC", "cc")
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", str(library), str(CLOCK), "-ldl"],
+        check=True,
+    )
+    clock.write_bytes(bytes(16))
+    # flux-core lets modules prefer the C library to what is preloaded.
+    env = {"LD_PRELOAD": str(library), "JUMP_CLOCK": str(clock)}
+    env["FLUX_LOAD_WITH_DEEPBIND"] = "0"
+    words = [*sys.orig_argv, f"--seed={args.seed}", f"--workdir={workdir}"]
+    os.execve(sys.executable, words, {**os.environ, **env})
 
 
 def main() -> int:
     args = parse_args()
+    if args.workdir is None:
+        begin(args)
     print(f"seed {args.seed}, {args.minutes:g} minutes", flush=True)
-    workdir = pathlib.Path(tempfile.mkdtemp(prefix="flux-dws-soak-"))
+    workdir = args.workdir
     world = World(workdir, args.prefix, args.nodes, args.flux)
     good = False
     try:

@@ -18,15 +18,16 @@ class Draws:
 
     Attributes:
         rng: for the step that goes on.
+        steps: how many have begun.
     """
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, guests: bool = True) -> None:
         self._seed = seed
         self._jobs = 0
         self._lent = 0  # file systems that expire
-        self._steps = 0
+        self.steps = 0
         # Each round of these is shuffled anew.
-        self._covering = features.kinds()
+        self._covering = features.kinds(guests)
         self.rng = random.Random()
 
     def job(self, kind: Kind | None = None) -> Draft:
@@ -37,7 +38,14 @@ class Draws:
         self._lent += kind.lends
         newest = max(self._lent, 1)
         number = rng.randint(max(newest - LENT, 0) + 1, newest)
-        return draft(kind, rng, f"lent{newest if kind.lends else number}")
+        name = f"lent{newest if kind.lends else number}"
+        return draft(self._jobs - 1, kind, rng, name)
+
+    def number(self, number: int) -> Draft:
+        """The job of that number, which is none of those before the next."""
+        while self._jobs < number:
+            self.job()
+        return self.job()
 
     def _kind(self, rng: random.Random) -> Kind:
         """Every other job is the next of the covering array."""
@@ -51,8 +59,8 @@ class Draws:
 
     def step(self, faults: Sequence[str]) -> tuple[bool, str]:
         """Begin the next step: whether to cancel a job, and a fault or ""."""
-        self.rng.seed(f"{self._seed} step {self._steps}")
-        self._steps += 1
+        self.rng.seed(f"{self._seed} step {self.steps}")
+        self.steps += 1
         cancel = self.rng.random() < 0.3
         fault = self.rng.random() < 0.5
         return cancel, self.rng.choice(faults) if fault and faults else ""

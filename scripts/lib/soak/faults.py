@@ -21,14 +21,6 @@ from soak.world import Lost, World
 STATES = ["Proposal", "Setup", "DataIn", "PreRun", "PostRun", "DataOut", "Teardown"]
 # A finalizer of somebody else's.
 THEIRS = "example.org/soak"
-# Keys of [rabbit] that may change at any time, and to what.
-KEYS = {
-    "release_nodes": ['"teardown"', '"unmount"'],
-    "stage_out_retry": ['"0s"', '"2s"'],
-    "drain_compute_nodes": ["true", "false"],
-    "prolog_timeout": ['"10m"', '"30m"'],
-    "tc_timeout": ['"10s"', '"60s"'],
-}
 STATUSES = ["409", "429", "500", "503", "504"]
 
 
@@ -102,6 +94,7 @@ class Faults:
             "cluster restored": self.restore_sim,
             "API errors": self.api_errors,
             "API slow": self.api_slow,
+            "API old": self.api_old,
             "API watches dropped": self.api_drop,
             "API watches expired": self.api_expire,
             "workflow deleted": self.delete_workflow,
@@ -114,10 +107,6 @@ class Faults:
             "Computes deleted": self.delete_computes,
             "Computes emptied": self.empty_computes,
             "job let go": self.let_job_go,
-            "node drained": self.drain_node,
-            "rabbit disabled": self.disable_rabbit,
-            "queue stopped": self.stop_queue,
-            "configuration changed": self.change_config,
             "state slow": self.slow_state,
             "rabbit down": self.rabbit_down,
             "link down": self.link_down,
@@ -320,6 +309,14 @@ class Faults:
         self._world.ctl("api", "--clear")
         return f"{slow:.2f} s each, for {took:.1f} s"
 
+    def api_old(self) -> str:
+        """It answers with what was there some time ago."""
+        old = self._rng.uniform(0.2, 3.0)
+        self._world.ctl("api", "--stale", f"{old:.2f}")
+        took = self._pause(0.5, 4)
+        self._world.ctl("api", "--clear")
+        return f"by {old:.2f} s, for {took:.1f} s"
+
     def api_drop(self) -> str:
         self._world.ctl("api", "--drop-watches")
         return ""
@@ -343,13 +340,10 @@ class Faults:
         jobs = self._active()
         return self._rng.choice(jobs) if jobs else None
 
-    def _kube(self) -> Kube:
-        return Kube(str(self._world.kubeconfig), connections=1)
-
     def _done(self, what: str, act: Callable[[Kube], None]) -> str:
         """Do it; returns what was done, and why not if the API server refuses."""
         try:
-            act(self._kube())
+            act(self._world.admin())
         except ApiError as exc:
             return f"{what}: {exc.message}"
         return what
@@ -485,34 +479,6 @@ class Faults:
         high = self._rng.uniform(0, 1)
         self._world.ctl("latency", state, "0", f"{high:.2f}")
         return f"{state} up to {high:.2f} s"
-
-    # -- administration ---------------------------------------------------
-
-    def drain_node(self) -> str:
-        node = self._rng.choice(self._world.nodes)
-        self._world.attempt("flux", "resource", "drain", node, "soak")
-        took = self._pause(0, 3)
-        self._world.attempt("flux", "resource", "undrain", node)
-        return f"{node} for {took:.1f} s"
-
-    def disable_rabbit(self) -> str:
-        rabbit = self._rng.choice(self._world.rabbits)
-        self._world.attempt("flux", "rabbit", "disable", rabbit)
-        took = self._pause(0, 3)
-        self._world.attempt("flux", "rabbit", "enable", rabbit)
-        return f"{rabbit} for {took:.1f} s"
-
-    def stop_queue(self) -> str:
-        self._world.attempt("flux", "queue", "stop")
-        took = self._pause(0, 3)
-        self._world.attempt("flux", "queue", "start")
-        return f"for {took:.1f} s"
-
-    def change_config(self) -> str:
-        key, values = self._rng.choice(list(KEYS.items()))
-        value = self._rng.choice(values)
-        self._world.change_config({**self._world.changed, key: value})
-        return f"{key} = {value}"
 
     # -- hardware ---------------------------------------------------------
 

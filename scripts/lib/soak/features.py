@@ -10,7 +10,7 @@ from typing import Any
 
 from allpairspy import AllPairs
 
-from soak.jobs import KEPT, Kind
+from soak.jobs import KEPT, TOKEN, Kind
 
 # Names of presets in the configuration, by the type that they stand for.
 PRESETS = {
@@ -19,22 +19,32 @@ PRESETS = {
     "lustre": "scratch-lustre",
 }
 COPIES = ("", " in", " out", " both")
-# Each is possible with each of the others: what is not is in one of them together.
+# Each is possible with each of the others: what is not is in one of them together. The
+# order of values says which ones most rows have.
 PARAMETERS: dict[str, list[Any]] = {
     "directives": [
         *(f"{s}{copy}" for s in ("xfs", "gfs2", "lustre", "two") for copy in COPIES),
         *(f"container{copy}" for copy in COPIES),
+        "container token",
         *(f"preset {type_}" for type_ in PRESETS),
         "raw",
         "persistent",
     ],
-    "data first": [False, True],
+    "data first": [True, False],
     # and how many of them it can do without
     "nodes": [(1, 0), (2, 0), (4, 0), (2, 1), (4, 1)],
-    "exclusive": [False, True],
-    "place": ["", "rabbits", "near"],
-    "group": [False, True],
-    "status": [0, 3],
+    "exclusive": [True, False],
+    "place": ["near", "rabbits", ""],
+    "group": [True, False],
+    "status": [3, 0],
+    # short: the tasks do not end before it
+    "limit": ["short", "long", ""],
+    # the data of another job, if one is there that has some
+    "after": ["", "dws-in", "dws-out"],
+    # one chassis, or one for every two nodes
+    "chassis": ["one", "", "pairs"],
+    # guest: a second user, who is in no group; cc: flux submit --cc makes two of it
+    "by": ["owner", "guest", "cc"],
 }
 GIB = {"xfs": 10, "gfs2": 10, "raw": 10, "two": 20, "container": 10}
 
@@ -67,6 +77,9 @@ def _directives(storage: str, copy: str) -> tuple[str, tuple[str, ...]]:
             "#DW container name=cc profile=example-success "
             "DW_JOB_foo_local_storage=scratch"
         )
+        if copy == "token":
+            lines[0] += " requires=user-container-auth"
+            variables += (TOKEN,)
     if copy in ("in", "both"):
         lines.append("#DW copy_in source=/lus/global/in destination=$DW_JOB_scratch/in")
     if copy in ("out", "both"):
@@ -80,6 +93,8 @@ def _kind(asked: dict[str, Any]) -> Kind:
     storage, _, copy = asked["directives"].partition(" ")
     dw, variables = _directives(storage, copy)
     nodes, tolerance = asked["nodes"]
+    # solo runs the tasks of all users as one, who gets no token of others
+    guest = asked["by"] == "guest" and copy != "token"
     system: dict[str, Any] = {}
     refused = fatal = ""
     if asked["data first"] and storage not in ("raw", "persistent"):
@@ -87,14 +102,21 @@ def _kind(asked: dict[str, Any]) -> Kind:
         refused = "dw_data_first" if storage == "container" else ""
     if tolerance:
         system["dw_failure_tolerance"] = tolerance
-    if asked["group"]:
+    if asked["group"] and not guest:
         system["dw_group"] = grp.getgrgid(os.getgid()).gr_name
     if asked["place"] == "rabbits":
         system["dw_rabbits"] = "rabbit[0-2]"
-    elif asked["place"] == "near":
+    elif asked["place"] == "near" and not guest:
         system["dw_near"] = KEPT
         # It has one rabbit, which has two nodes.
         fatal = "dw_near" if nodes > 2 else ""
+    if storage == "persistent" and guest:
+        fatal = "User ID does not match"
+    chassis = {"": 0, "one": 1, "pairs": max(nodes // 2, 1)}[asked["chassis"]]
+    if chassis and nodes > 2 * chassis:
+        chassis = 2  # each has two nodes
+    if "dw_data_first" in system:
+        chassis = 0  # its data says where its nodes are
     type_ = copy if storage == "preset" else storage
     return Kind(
         ", ".join(f"{k} {v}" for k, v in asked.items() if v),
@@ -108,11 +130,21 @@ def _kind(asked: dict[str, Any]) -> Kind:
         nodes=nodes,
         exclusive=asked["exclusive"],
         system=tuple(system.items()),
+        limit=asked["limit"],
+        after=asked["after"],
+        chassis=chassis,
+        copies=2 if asked["by"] == "cc" else 1,
+        guest=guest,
         features=tuple(f"{k}: {v}" for k, v in asked.items()),
     )
 
 
-def kinds() -> list[Kind]:
-    """Kinds of jobs in which every two features meet."""
-    rows = AllPairs(list(PARAMETERS.values()))
+def kinds(guests: bool = True) -> list[Kind]:
+    """Kinds of jobs in which every two features meet.
+
+    Args:
+        guests: the engine runs jobs of another user without his password.
+    """
+    users = [by for by in PARAMETERS["by"] if guests or by != "guest"]
+    rows = AllPairs(list({**PARAMETERS, "by": users}.values()))
     return [_kind(dict(zip(PARAMETERS, row))) for row in rows]

@@ -10,19 +10,22 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
+import oracle.rules
 from elsewhere import PROFILE
 from flux.job import JobspecV1
 
 # Tasks prove that they have their file systems: each argument is a directory
-# that they can write to.
+# that they can write to. Without braces, which flux submit --cc replaces.
 SCRIPT = """
 for dir in "$@"; do
-    test -d "$dir" || { echo "no directory: '$dir'"; exit 9; }
+    if ! test -d "$dir"; then echo "no directory: '$dir'"; exit 9; fi
     echo "$FLUX_TASK_RANK" >"$dir/task.$FLUX_TASK_RANK" || exit 8
 done
 sleep $SOAK_SLEEP
 exit $SOAK_EXIT
 """
+# Seconds that tasks take.
+SLEEPS = ["0", "0.1", "1", "3"]
 # What the engine says of jobs that ran when it was killed, or stopped.
 ENDED_WITH_INSTANCE = (
     "job shells were lost in a restart",
@@ -32,6 +35,8 @@ ENDED_WITH_INSTANCE = (
 )
 # The same of jobs one of whose brokers was killed, with the node's name after it.
 ENDED_WITH_NODE = "node failure on "
+# The note of exceptions that are raised by hand.
+RAISED = "raised by soak"
 # What NNF says, without its name, of a persistent file system that is still being made,
 # or is being destroyed.
 NOT_ACTIVE = "PersistentStorage is not active"
@@ -56,6 +61,11 @@ class Kind:
         nodes: how many; 0: one or two.
         exclusive: it has them alone.
         system: more attributes.system of its jobspec.
+        limit: "long" or "short", or "" for none.
+        after: the scheme by which it depends on another job, or "".
+        chassis: over how many its nodes are spread; 0: any.
+        copies: how many jobs one submission makes.
+        guest: it is not of the user who runs the instance.
         features: what it asks for, as features.PARAMETERS has it.
     """
 
@@ -72,7 +82,18 @@ class Kind:
     nodes: int = 0
     exclusive: bool = False
     system: tuple[tuple[str, Any], ...] = ()
+    limit: str = ""
+    after: str = ""
+    chassis: int = 0
+    copies: int = 1
+    guest: bool = False
     features: tuple[str, ...] = ()
+
+    @property
+    def staged(self) -> bool:
+        """Others may wait for its data."""
+        ends = self.refused or self.fatal or self.status or self.limit == "short"
+        return "jobdw" in self.dw and not ends
 
 
 GIB = 1 << 30
@@ -83,6 +104,10 @@ def _jobdw(type_: str, name: str = "scratch") -> str:
 
 
 SCRATCH = ("DW_JOB_scratch",)
+# Of jobs with user-container-auth.
+TOKEN = "DW_WORKFLOW_TOKEN"
+# Seconds that jobs may run.
+LIMITS = {"long": 3600.0, "short": 1.0}
 # A persistent file system that is there for the whole run.
 KEPT = "kept"
 # How long those are there that expire, and how many of the last may be asked for.
@@ -164,6 +189,13 @@ class Job:
     makes: str = ""
     uses: str = ""
     cancelled: bool = False
+    # a fatal exception was raised by hand
+    raised: bool = False
+    # what it waits for
+    awaits: Job | None = None
+    # Flux has purged it, after this was noted
+    record: dict[str, Any] | None = None
+    seen: oracle.rules.Job | None = None
     # the instance was restarted while it was active
     restarted: bool = False
     # Flux may have gone back to before some of what happened to it: its tasks have
@@ -185,7 +217,13 @@ class Job:
     @property
     def stands(self) -> bool:
         """Nothing was done to it that may have ended it, or have it run again."""
-        return not (self.struck or self.taken_back or self.cancelled or self.forgotten)
+        ended = self.struck or self.cancelled or self.raised
+        return not (ended or self.taken_back or self.forgotten)
+
+    @property
+    def unharmed(self) -> bool:
+        """Nothing else was that may have ended it, either."""
+        return self.stands and not (self.restarted or self.node_lost)
 
 
 @dataclass(frozen=True)
@@ -194,14 +232,18 @@ class Draft:
 
     Attributes:
         spec: the jobspec.
+        number: which of the jobs of the seed it is.
         lent: the file system that expires which it makes or uses, or "".
         asked: bytes, as limits count them.
+        back: so many jobs before it is that whose data it waits for.
     """
 
+    number: int
     kind: Kind
     spec: JobspecV1
     lent: str
     asked: int
+    back: int
 
     def submitted(self, jobid: int) -> Job:
         makes, uses = self.lent if self.kind.lends else "", ""
@@ -210,20 +252,38 @@ class Draft:
         return Job(jobid, self.kind, self.asked, makes, uses)
 
 
-def draft(kind: Kind, rng: random.Random, lent: str) -> Draft:
+def _spread(spec: JobspecV1, chassis: int) -> None:
+    """As --coral2-chassis does."""
+    (node,) = spec.jobspec["resources"]
+    inside = {**node, "count": node["count"] // chassis}
+    spec.jobspec["resources"] = [
+        {"type": "chassis", "count": chassis, "with": [inside]}
+    ]
+
+
+def draft(number: int, kind: Kind, rng: random.Random, lent: str) -> Draft:
     """What to submit.
 
     Args:
+        number: of the job.
         lent: the name that LENT in the kind stands for.
     """
-    paths = " ".join(f'"${name}"' for name in kind.variables).replace("LENT", lent)
+    wanted = [name for name in kind.variables if name != TOKEN]
+    paths = " ".join(f'"${name}"' for name in wanted).replace("LENT", lent)
+    script = f"set -- {paths}; {SCRIPT}"
+    if TOKEN in kind.variables:
+        script = f'test -n "${TOKEN}" || exit 7; {script}'
     nodes = kind.nodes or rng.randint(1, 2)
     spec = JobspecV1.from_command(
-        ["sh", "-c", f"set -- {paths}; {SCRIPT}"],
+        ["sh", "-c", script],
         num_tasks=nodes,
         num_nodes=nodes,
         exclusive=kind.exclusive,
     )
+    if kind.chassis:
+        _spread(spec, kind.chassis)
+    if kind.limit:
+        spec.duration = LIMITS[kind.limit]
     for key, value in kind.system:
         spec.setattr(f"system.{key}", value)
     spec.setattr("system.dw", kind.dw.replace("LENT", lent))
@@ -231,10 +291,11 @@ def draft(kind: Kind, rng: random.Random, lent: str) -> Draft:
     spec.cwd = "/"
     spec.environment = {
         "PATH": os.environ["PATH"],
-        "SOAK_SLEEP": rng.choice(["0", "0.1", "1", "3"]),
+        "SOAK_SLEEP": "60" if kind.limit == "short" else rng.choice(SLEEPS),
         "SOAK_EXIT": str(kind.status),
     }
-    return Draft(kind, spec, lent, (kind.node_gib * nodes + kind.gib) * GIB)
+    asked = (kind.node_gib * nodes + kind.gib) * GIB
+    return Draft(number, kind, spec, lent, asked, rng.randint(1, 8))
 
 
 def verdict(job: Job, record: dict[str, Any]) -> str:
@@ -249,6 +310,10 @@ def verdict(job: Job, record: dict[str, Any]) -> str:
     said = f"{result} ({code}) {note}"
     if job.struck or job.taken_back or (job.cancelled and result == "CANCELED"):
         return ""
+    if job.raised and result == "FAILED" and RAISED in note:
+        return ""
+    if job.awaits and not job.awaits.unharmed and f"{job.kind.after}:" in note:
+        return ""  # there was no such data
     if job.restarted and note in ENDED_WITH_INSTANCE:
         return ""
     if job.node_lost and note.startswith(ENDED_WITH_NODE):
@@ -262,6 +327,8 @@ def verdict(job: Job, record: dict[str, Any]) -> str:
     if job.kind.fatal:
         good = result == "FAILED" and job.kind.fatal in note
         wanted = f"failed with an exception about {job.kind.fatal}"
+    elif job.kind.limit == "short":
+        good, wanted = result == "TIMEOUT", "reached its time limit"
     elif job.kind.status:
         good = result == "FAILED" and code == job.kind.status
         wanted = f"failed with exit code {job.kind.status}"

@@ -72,17 +72,21 @@ class Rules:
             for job in self._jobs.values()
             if not (job.forgotten or job.brought_back)
         }
-        having = [
-            job
-            for w in workflows
-            if _has_storage(w) and (job := by_name.get(w["metadata"]["name"]))
-        ]
-        had = sum(job.asked for job in having)
-        self.most = max(self.most, had)
-        if had <= TOTAL_GIB * GIB:
-            return []
-        names = ", ".join(job.workflow for job in having)
-        return [f"more than the limit of {TOTAL_GIB} GiB: {had} bytes by {names}"]
+        wrong = []
+        for guest in (False, True):
+            having = [
+                job
+                for w in workflows
+                if _has_storage(w) and (job := by_name.get(w["metadata"]["name"]))
+                if job.kind.guest == guest
+            ]
+            had = sum(job.asked for job in having)
+            self.most = max(self.most, had)
+            if had > TOTAL_GIB * GIB:
+                names = ", ".join(job.workflow for job in having)
+                text = f"more than the limit of {TOTAL_GIB} GiB"
+                wrong.append(f"{text}: {had} bytes by {names}")
+        return wrong
 
     def _time(self, persistent: Sequence[Mapping[str, Any]], now: float) -> list[str]:
         there = {o["metadata"]["name"] for o in persistent}

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import flux
 import oracle.witness
@@ -15,7 +15,7 @@ from soak.jobs import Job
 
 
 def _seen(handle: flux.Flux, job: Job) -> rules.Job:
-    found = oracle.witness.job(handle, job.id)
+    found = job.seen or oracle.witness.job(handle, job.id)
     found.touched = bool(job.struck) or job.taken_back or job.node_lost
     found.restored = job.brought_back
     found.let_go = "it was let go" in job.struck
@@ -23,13 +23,17 @@ def _seen(handle: flux.Flux, job: Job) -> rules.Job:
 
 
 def check(
-    handle: flux.Flux, jobs: Iterable[Job], history: History, others: set[str]
+    handle: flux.Flux,
+    jobs: Iterable[Job],
+    history: History,
+    others: set[str],
+    unmount: Sequence[tuple[float, float]],
 ) -> list[str]:
     """What the oracle finds wrong in a run that is over.
 
     Args:
         others: workflows that are not of these jobs.
+        unmount: when release_nodes was "unmount".
     """
     found = {job.id: _seen(handle, job) for job in jobs}
-    # release_nodes changes while it runs
-    return rules.check(rules.Run(history, found, others, free_after="PostRun"))
+    return rules.check(rules.Run(history, found, others, unmount))

@@ -6,19 +6,26 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
+import math
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import flux
 import flux.constants
+import flux.job
 import flux.kvs
+import yaml
+from flux_k8s.kube import Kube
 from instance import Engine, scheduler_among
 
 from soak import brokers
@@ -29,6 +36,9 @@ CORES = 4  # of each node
 # A plugin of a site: a prolog and an epilog of every job that end at once, before or
 # after ours begin, as it was loaded before or after ours.
 SITE = TOP / "t" / "scripts" / "site.c"
+SET_CLOCK = TOP / "t" / "scripts" / "set_clock.py"
+# Another user than the one who runs the instance.
+GUEST = 4242
 SITE_OPTIONS = {"prolog": "run", "epilog": "finish", "brief": 1}
 # Longer than any run: an epilog that times out does so for a wrong reason.
 EPILOG_TIMEOUT_S = 86400.0
@@ -99,6 +109,9 @@ class World:
         self.nodes = [f"node{i}" for i in range(nodes)]
         self.rabbits = [f"rabbit{i}" for i in range((nodes + 1) // 2)]
         self.kubeconfig = workdir / "kubeconfig"
+        self._mapping = workdir / "mapping.json"
+        for path in (self.kubeconfig, self._mapping):
+            (workdir / f"{path.stem}-2{path.suffix}").symlink_to(path)
         self.sim = Process(workdir / "sim.log")
         self.instance = Process(workdir / "instance.log")
         self.agent = Process(workdir / "agent.log")
@@ -107,6 +120,11 @@ class World:
         self._site = workdir / "site.so"
         self._rabbit = ""  # more lines of the configuration
         self.changed: dict[str, str] = {}
+        # begin and end of each time in which the wall clock was set
+        self.jumps: list[tuple[float, float]] = []
+        # begin and end of each time between two changes, and what held then
+        self._was: list[tuple[float, float, dict[str, str]]] = []
+        self._since = 0.0
         self._uri = ""
         self._broker_pid = 0
         self._brokers: brokers.Brokers | None = None
@@ -114,6 +132,8 @@ class World:
         self._log_read = 0  # of the instance's log
         self._log_start = 0  # where that of its latest start begins
         self._handle: flux.Flux | None = None
+        self._guest: flux.Flux | None = None
+        self._jumped = 0
 
     # -- the cluster ------------------------------------------------------
 
@@ -125,7 +145,7 @@ class World:
                 *["--nodes", f"node[0-{len(self.nodes) - 1}]"],
                 *["--rabbits", f"rabbit[0-{len(self.rabbits) - 1}]"],
                 *["--nodes-per-rabbit", "2", "--root", str(self.workdir / "sim")],
-                *["--mapping", str(self.workdir / "mapping.json")],
+                *["--mapping", str(self._mapping)],
                 *["--state", str(self.workdir / "cluster.sqlite")],
                 *["--ready-fd", str(writer)],
             ],
@@ -141,6 +161,14 @@ class World:
         """dws-sim ctl; Lost when it refuses."""
         return self.run("dws-sim", "ctl", "--kubeconfig", str(self.kubeconfig), *words)
 
+    def admin(self) -> Kube:
+        """The cluster, with all rights. What is done by hand needs more than the agent
+        has."""
+        config = yaml.safe_load(self.kubeconfig.read_text())
+        path = self.workdir / "admin.kubeconfig"
+        path.write_text(yaml.safe_dump({**config, "current-context": "admin"}))
+        return Kube(str(path), connections=1)
+
     # -- the instance -----------------------------------------------------
 
     def write_config(self, rabbit: str = "") -> None:
@@ -155,12 +183,11 @@ class World:
     def _write_rabbit(self) -> None:
         conf = self.workdir / "conf.d"
         site = ", ".join(f"{k} = {json.dumps(v)}" for k, v in SITE_OPTIONS.items())
-        lines = "\n".join(f"{key} = {value}" for key, value in self.changed.items())
+        keys = {"kubeconfig": f'"{self.kubeconfig}"', "mapping": f'"{self._mapping}"'}
+        keys |= self.changed
+        lines = "\n".join(f"{key} = {value}" for key, value in keys.items())
         (conf / "soak.toml").write_text(
-            "[rabbit]\n"
-            f'mapping = "{self.workdir / "mapping.json"}"\n'
-            f'kubeconfig = "{self.kubeconfig}"\n'
-            f"{lines}\n{self._rabbit}\n"
+            f"[rabbit]\n{lines}\n{self._rabbit}\n"
             f'[[job-manager.plugins]]\nload = "{self._site}"\n'
             f"conf = {{ {site} }}\n"
             f'[[job-manager.plugins]]\nload = "{self._plugin}"\n'
@@ -169,9 +196,21 @@ class World:
 
     def change_config(self, changed: dict[str, str]) -> None:
         """Keys of [rabbit] and their values, in the place of those changed before."""
-        self.changed = changed
+        began, before, self.changed = time.time(), self.changed, changed
         self._write_rabbit()
         self.flux("config", "reload")
+        # Either holds while it changes.
+        self._was.append((self._since, time.time(), before))
+        self._since = began
+
+    def unmount(self) -> list[tuple[float, float]]:
+        """Begin and end of each time in which release_nodes was "unmount"."""
+        times = [*self._was, (self._since, math.inf, self.changed)]
+        return [
+            (begin, end)
+            for begin, end, keys in times
+            if keys.get("release_nodes") == '"unmount"'
+        ]
 
     def _build_site(self) -> None:
         include = f"-I{self.engine.prefix / 'lib' / 'flux-solo' / 'include'}"
@@ -240,7 +279,7 @@ class World:
 
     def kill_instance(self) -> None:
         """As a crash of its node does."""
-        self._handle = self._brokers = None
+        self._handle = self._guest = self._brokers = None
         os.kill(self._broker_pid, signal.SIGKILL)
         self._release()
         self.instance.wait()
@@ -254,7 +293,7 @@ class World:
 
     def stop_instance(self) -> None:
         """As an administrator does."""
-        self._handle = self._brokers = None
+        self._handle = self._guest = self._brokers = None
         self._release()
         self.instance.wait()
 
@@ -300,10 +339,100 @@ class World:
         """As operate.rst has it. It comes after all other plugins from then on."""
         self.flux("jobtap", "load", "--remove=dws-jobtap.so", str(self._plugin))
 
-    def reload_site(self) -> None:
-        """The same with the plugin of the site."""
-        options = [f"{key}={value}" for key, value in SITE_OPTIONS.items()]
+    def reload_site(self, brief: bool = True) -> None:
+        """The same with the plugin of the site.
+
+        Args:
+            brief: its prologs and epilogs end at once.
+        """
+        given = {**SITE_OPTIONS, "brief": int(brief)}
+        options = [f"{key}={value}" for key, value in given.items()]
         self.flux("jobtap", "load", "--remove=site.so", str(self._site), *options)
+
+    def held_by_site(self, jobid: int) -> list[str]:
+        """Which of prolog and epilog of the site a job waits for."""
+        code, log, _ = self.attempt("flux", "job", "eventlog", str(jobid))
+        count = Counter(x.split()[1] for x in log.splitlines() if "site-" in x)
+        return [
+            what
+            for what in ("prolog", "epilog")
+            if code == 0 and count[f"{what}-start"] > count[f"{what}-finish"]
+        ]
+
+    def purge(self, job: flux.job.JobID) -> None:
+        """As flux-core does with jobs that have ended; solo keeps all of them."""
+        if self.engine.is_solo:
+            self.flux("kvs", "unlink", "-R", str(job.kvs))
+        else:
+            self.flux("job", "purge", "--force", job.f58)
+
+    def is_there(self, job: flux.job.JobID) -> bool:
+        """Whether the KVS has a directory of the job."""
+        return self.attempt("flux", "kvs", "ls", str(job.kvs))[0] == 0
+
+    def jump(self, seconds: int) -> None:
+        """Set the wall clock forward, for all processes and for us."""
+        began, clock = time.time(), os.environ["JUMP_CLOCK"]
+        self._jumped += seconds
+        self.run(sys.executable, str(SET_CLOCK), clock, "jump", str(self._jumped))
+        self.jumps.append((began, time.time()))
+
+    def guest(self) -> flux.Flux:
+        """A connection in the name of another user, as far as an instance of one user
+        knows any."""
+        if self._guest is None:
+            os.environ["FLUX_HANDLE_USERID"] = str(GUEST)
+            self._guest = flux.Flux(self._uri)
+            del os.environ["FLUX_HANDLE_USERID"]
+        return self._guest
+
+    def submit(
+        self, spec: flux.job.JobspecV1, guest: bool, copies: int = 1
+    ) -> list[int]:
+        """Returns the jobs' ids; OSError if they are refused.
+
+        Args:
+            copies: flux submit --cc makes so many.
+        """
+        if copies > 1:
+            return self._submit_copies(spec, copies)
+        if guest:
+            return [self._submit_signed(spec.dumps())]
+        return [int(flux.job.submit(self.handle, spec))]
+
+    def _submit_copies(self, spec: flux.job.JobspecV1, copies: int) -> list[int]:
+        """By the command, with the options that stand for the jobspec."""
+        (outer,) = spec.jobspec["resources"]
+        spread = outer["type"] == "chassis"
+        node = outer["with"][0] if spread else outer
+        count = node["count"] * (outer["count"] if spread else 1)
+        options = [f"-N{count}", f"-n{count}", f"--cc=0-{copies - 1}", "--env=-*"]
+        options += [f"--env={k}={v}" for k, v in spec.environment.items()]
+        options += ["--exclusive"] if node.get("exclusive") else []
+        options += [f"--coral2-chassis={outer['count']}"] if spread else []
+        options += [f"-t{spec.duration}s"] if spec.duration else []
+        system = spec.attributes["system"]
+        for name, value in system.items():
+            if name.startswith("dw"):
+                text = value if isinstance(value, str) else json.dumps(value)
+                options.append(f"--setattr=system.{name}={text}")
+        for wanted in system.get("dependencies", []):
+            options.append(f"--dependency={wanted['scheme']}:{wanted['value']}")
+        code, out, text = self.attempt(
+            "flux", "submit", *options, *spec.tasks[0]["command"]
+        )
+        if code != 0:
+            raise OSError(text)
+        return [int(flux.job.JobID(word)) for word in out.split()]
+
+    def _submit_signed(self, spec: str) -> int:
+        # signed with the mechanism that needs no key
+        header = f"version\0i1\0userid\0i{GUEST}\0mechanism\0snone\0"
+        signed = ".".join(
+            base64.b64encode(text.encode()).decode() for text in (header, spec)
+        )
+        request = {"J": f"{signed}.none", "urgency": 16, "flags": 0}
+        return int(self.guest().rpc("job-ingest.submit", request).get()["id"])
 
     def options_lost(self) -> str:
         """What the plugin goes by, if it is not what the configuration says."""
