@@ -144,6 +144,7 @@ class Cluster:
 
     def __init__(self):
         self.workflows = []
+        self.servers = []
         self.persistentstorageinstances = []
 
     def list_all(self, plural):
@@ -158,6 +159,14 @@ def workflow(number, state, *, ready=False):
     }
 
 
+def servers(number, size):
+    sets = [{"label": "xfs", "storage": {"rabbit0": {"allocationSize": size}}}]
+    return {
+        "metadata": {"name": f"fluxjob-{number}-0"},
+        "status": {"allocationSets": sets},
+    }
+
+
 def rules(*jobs, completed=True):
     cluster = Cluster()
     by_id = {job.id: job for job in jobs}
@@ -168,10 +177,15 @@ def test_more_than_the_limit_is_seen():
     jobs = [Job(n, KINDS[0], TOTAL_GIB * GIB // 2) for n in range(3)]
     cluster, checked = rules(*jobs)
     cluster.workflows = [workflow(0, "Setup"), workflow(1, "Teardown")]
+    cluster.servers = [servers(1, GIB)]
     assert checked.check(0) == []
     cluster.workflows.append(workflow(2, "Proposal"))
     (wrong,) = checked.check(0)
     assert "fluxjob-0, fluxjob-1, fluxjob-2" in wrong
+    cluster.servers = [servers(1, 0)]
+    assert checked.check(0) == []
+    cluster.servers = [servers(1, GIB)]
+    assert checked.check(0)
     cluster.workflows[1] = workflow(1, "Teardown", ready=True)
     assert checked.check(0) == []
     cluster.workflows[1] = workflow(1, "DataOut", ready=True)

@@ -25,10 +25,29 @@ total = "{TOTAL_GIB}GiB"
 """
 
 
-def _has_storage(workflow: Mapping[str, Any]) -> bool:
+def _has_storage(workflow: Mapping[str, Any], made: set[str]) -> bool:
+    """Whether a workflow counts for limits.
+
+    Args:
+        made: names of the workflows of which rabbits have storage. It goes in Teardown,
+            some time before that is ready.
+    """
     spec, status = workflow["spec"], workflow.get("status", {})
-    torn_down = spec["desiredState"] == status.get("state") == "Teardown"
-    return not (torn_down and status.get("ready"))
+    if spec["desiredState"] != "Teardown":
+        return True
+    ready = status.get("state") == "Teardown" and status.get("ready")
+    return workflow["metadata"]["name"] in made and not ready
+
+
+def _made(servers: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The workflows of the Servers that have something on a rabbit."""
+    return {
+        item["metadata"]["name"].rpartition("-")[0]
+        for item in servers
+        for one in item.get("status", {}).get("allocationSets") or []
+        for where in (one.get("storage") or {}).values()
+        if where.get("allocationSize", 0) > 0
+    }
 
 
 class Rules:
@@ -58,12 +77,16 @@ class Rules:
         try:
             kube = self._kube()
             workflows, _ = kube.list_all("workflows")
+            servers, _ = kube.list_all("servers")
             persistent, _ = kube.list_all("persistentstorageinstances")
         except ApiError:
             return []
-        return [*self._total(workflows), *self._time(persistent, now)]
+        total = self._total(workflows, _made(servers))
+        return [*total, *self._time(persistent, now)]
 
-    def _total(self, workflows: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _total(
+        self, workflows: Sequence[Mapping[str, Any]], made: set[str]
+    ) -> list[str]:
         """Jobs only: what persistent file systems take on rabbits counts as well, so
         that less than all may be had by them. What has come back from a backup nobody
         has let in."""
@@ -77,7 +100,8 @@ class Rules:
             having = [
                 job
                 for w in workflows
-                if _has_storage(w) and (job := by_name.get(w["metadata"]["name"]))
+                if _has_storage(w, made)
+                if (job := by_name.get(w["metadata"]["name"]))
                 if job.kind.guest == guest
             ]
             had = sum(job.asked for job in having)
