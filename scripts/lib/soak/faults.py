@@ -430,7 +430,15 @@ class Faults:
         return self._part("its Servers was deleted", "servers", _delete)
 
     def delete_computes(self) -> str:
-        return self._part("its Computes was deleted", "computes", _delete)
+        """Before anything is mounted. After that nothing would be unmounted, for ever."""
+
+        def delete(kube: Kube, plural: str, name: str) -> None:
+            # It has the name of its workflow.
+            spec = kube.get("workflows", "default", name)["spec"]
+            if spec["desiredState"] in STATES[:3]:
+                _delete(kube, plural, name)
+
+        return self._part("its Computes was deleted", "computes", delete)
 
     def empty_computes(self) -> str:
         def empty(kube: Kube, plural: str, name: str) -> None:
