@@ -104,7 +104,8 @@ class Cut:
         do not fail again."""
         named = [e for e in events if e.jobid and f"{e.jobid}" in self._texts]
         jobs = [e for e in events if e.what == "job"]
-        for some in (named, jobs, events):
+        # One job is often enough, and a trial takes its time.
+        for some in (named[:1], named, jobs, events):
             if some and self._fails(some):
                 return ddmin(some, self._fails)
         return []

@@ -430,7 +430,7 @@ class Faults:
         return self._part("its Servers was deleted", "servers", _delete)
 
     def delete_computes(self) -> str:
-        """Before anything is mounted. After that nothing would be unmounted, for ever."""
+        """Before anything is mounted: after that nothing would be unmounted."""
 
         def delete(kube: Kube, plural: str, name: str) -> None:
             # It has the name of its workflow.
