@@ -56,10 +56,9 @@ test_under_flux 2
 
 frob=$DWS_TMP/mark.py
 fifo=$DWS_TMP/fifo
-# The processes that run plugins, as long as they have to do: children of the
-# broker.
+# The processes that run this test's plugins, as long as they have to do.
 workers () {
-	pgrep -P "$(flux getattr broker.pid)" -f job-frobnicator || :
+	pgrep -f "job-frobnicator.*$frob" || :
 }
 # reconfigure: take standard input in place of all tables of [ingest]
 reconfigure () {

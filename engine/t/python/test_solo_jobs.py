@@ -52,6 +52,31 @@ def test_every_rejected_job_is_named(handle):
     assert all("éé" in text for _, text in errors)
 
 
+@pytest.mark.parametrize(
+    "change", ({"J": 1}, {"flags": "x"}, {"urgency": None}, {"urgency": 99}, {"J": "x"})
+)
+def test_malformed_submissions_are_refused(handle, change):
+    request = {"J": "", "urgency": 16, "flags": 0, **change}
+    with pytest.raises(OSError):
+        handle.rpc("job-ingest.submit", request).get()
+    assert submit(handle)
+
+
+@pytest.mark.parametrize(
+    "text", ("NaN", "1e999", '"\\ud800"', f"1{200 * '0'}", f"{3000 * '['}{3000 * ']'}")
+)
+def test_a_jobspec_that_no_c_program_reads_fails_alone(handle, text):
+    """Those that are submitted at the same time are jobs."""
+    spec = JobspecV1.from_command(["true"])
+    spec.setattr("user.faulty", "HERE")
+    specs = [spec.dumps().replace('"HERE"', value) for value in ("1", text, "2")]
+    first, faulty, last = [flux.job.submit_async(handle, spec) for spec in specs]
+    assert flux.job.submit_get_id(first)
+    assert flux.job.submit_get_id(last)
+    with pytest.raises(OSError):
+        flux.job.submit_get_id(faulty)
+
+
 def test_nothing_is_promised_without_the_kvs():
     """Whoever waits for a commit hears that it failed."""
     with Instance() as instance:
