@@ -107,26 +107,6 @@ static char *spec_create (const char *first, const char *second)
     return text;
 }
 
-static void test_jobspec (void **state)
-{
-    char *text = spec_create ("true", NULL);
-    flux_jobspec1_t *spec;
-    flux_error_t error;
-
-    assert_non_null (spec = flux_jobspec1_decode (text, &error));
-    assert_int_equal (flux_jobspec1_check (spec, &error), 0);
-    assert_int_equal (flux_jobspec1_attr_check (spec, &error), 0);
-    flux_jobspec1_destroy (spec);
-    free (text);
-    assert_errno (flux_jobspec1_decode ("[", &error) == NULL, EINVAL);
-    assert_true (strlen (error.text) > 0);
-    assert_errno (flux_jobspec1_decode (NULL, &error) == NULL, EINVAL);
-    spec = flux_jobspec1_decode ("{}", &error);
-    assert_non_null (spec);
-    assert_errno (flux_jobspec1_check (spec, &error) < 0, EINVAL);
-    flux_jobspec1_destroy (spec);
-}
-
 static flux_jobid_t submit (flux_t *h, char *first, char *second, int urgency,
                             int flags)
 {
@@ -258,7 +238,6 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_ids),
         cmocka_unit_test (test_names),
-        cmocka_unit_test (test_jobspec),
         cmocka_unit_test (test_wait),
         cmocka_unit_test (test_control),
         cmocka_unit_test (test_unwrap),
