@@ -394,7 +394,9 @@ class Run:
 
     def report(self) -> bool:
         """Print what was done and what went wrong; True if nothing did."""
-        kinds = Counter(job.kind.name for job in self._jobs.values()) + self._refused
+        names = (job.kind.name for job in self._jobs.values())
+        # A row of the array is called by its directives and all its other features.
+        kinds = Counter(name.partition(",")[0] for name in names) + self._refused
         print("\njobs: " + ", ".join(f"{n} {name}" for name, n in kinds.items()))
         print("faults: " + ", ".join(f"{n} {name}" for name, n in self._counts.items()))
         never = [name for name in self._wanted() if not self._counts[name]]
