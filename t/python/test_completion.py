@@ -106,7 +106,7 @@ done
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("rabbit l", ["list", "losses"]),
+        ("rabbit l", ["list", "logs", "losses"]),
         ("-v rabbit und", ["undrain"]),
         ("rabbit jobs --no", ["--no-header"]),
         ("rabbit top --s", ["--sort", "--svg", "--size"]),
