@@ -3,9 +3,12 @@
 # flux rabbit: what it does is in the package flux_rabbit.
 """See rabbits and rabbit jobs, and look after them."""
 
+import signal
 import sys
 
 from flux_rabbit.cli import main
 
 if __name__ == "__main__":
+    # A reader that goes away (| head) is no reason for a traceback.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     sys.exit(main())

@@ -7,8 +7,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import pathlib
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 from flux_rabbit import cli
@@ -72,3 +76,18 @@ def test_what_is_too_much_is_refused(
     with pytest.raises(SystemExit):
         cli._parse(cli.parser_for("persistent"), ["persistent", *words.split()])
     assert f"unrecognized arguments: {words.split()[-1]}" in capsys.readouterr().err
+
+
+def test_a_reader_that_goes_away_is_no_error() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as out:
+        program = TOP / "src/cmd/flux-rabbit.py"
+        ended = subprocess.run(
+            [sys.executable, program, "--help"],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    assert ended.returncode == -signal.SIGPIPE
+    assert not ended.stderr
