@@ -32,7 +32,7 @@ test_expect_success 'every command has help with examples' '
 		grep "^examples:" out &&
 		grep "flux rabbit $command" out || return 1
 	done &&
-	test $(wc -l <commands) = 22
+	test $(wc -l <commands) = 23
 '
 test_expect_success 'a typing mistake is a usage error' '
 	test_expect_code 2 flux rabbit lsit &&
