@@ -111,3 +111,5 @@ def test_what_the_scheduler_says_of_a_request(monkeypatch: pytest.MonkeyPatch) -
     handle = SimpleNamespace(log=lambda _level, text: said.append(text))
     scheduler.CleanLogger(handle).error("no 'a\nb\u202e'")
     assert said == ["no 'a b\ufffd'"] * 2
+    scheduler.CleanLogger(handle).error("%s%n")
+    assert said.pop() == "%%s%%n"

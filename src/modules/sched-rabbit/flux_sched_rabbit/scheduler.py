@@ -53,7 +53,8 @@ class CleanLogger(BrokerLogger):  # type: ignore[misc]
     """The broker's log, for lines with words of users in them."""
 
     def __call__(self, level: int, msg: str) -> None:
-        super().__call__(level, texts.clean(msg))
+        # flux_log() takes the line for a format of printf.
+        super().__call__(level, texts.clean(msg).replace("%", "%%"))
 
 
 def one_line(text: str) -> str:
