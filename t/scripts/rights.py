@@ -74,6 +74,7 @@ TRIALS = {
     "quota --all": Trial("quota --json --all", r'"limits"'),
     "presets": Trial("presets", "tiny"),
     "profiles": Trial("profiles", "placeholder|default|template"),
+    "logs": Trial("", elsewhere="t/t3004-guests.t"),
     "losses": Trial("losses --json", r'"id": 7\b'),
     "losses --ack": Trial("losses --ack 7", owner="losses --ack 8"),
     "drain": Trial("drain --reason x rabbit1", "drained", undo="undrain rabbit1"),
