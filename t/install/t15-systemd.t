@@ -28,10 +28,11 @@ status_says () {
 	systemctl status --no-pager --full $AGENT >status
 	grep -e "$1" status
 }
-# override UNIT LINE...: as systemctl edit does
+# override UNIT LINE...: as systemctl edit does. With a RestartSec of a second systemd would
+# give a unit up that fails five times in ten.
 override () {
 	mkdir -p /run/systemd/system/$1.service.d &&
-	printf "%s\n" "[Service]" "${@:2}" >"/run/systemd/system/$1.service.d/test.conf" &&
+	printf "%s\n" "[Unit]" StartLimitIntervalSec=0 "[Service]" "${@:2}" >"/run/systemd/system/$1.service.d/test.conf" &&
 	systemctl daemon-reload
 }
 # no_override UNIT
