@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from dws_sim import podlog
 from dws_sim.controllers.shutdown import trust
 from dws_sim.mounts import Mounts
 from dws_sim.processes import expand
@@ -271,3 +272,13 @@ def test_what_a_rabbit_sees(tmp_path: pathlib.Path) -> None:
     assert mounts.seen("rabbit0", f"{path}/rabbit0-0") == {"": mounts.backing("data")}
     mounts.unmount("rabbit0", f"{path}/rabbit0-0")
     assert mounts.seen("rabbit0", path) == {}
+
+
+def test_output_without_a_newline_is_bounded() -> None:
+    output = podlog.Output()
+    for _ in range(3):
+        output.add(b"x" * podlog.LOG_BYTES)
+    output.add(b"end\n")
+    (line,) = output.lines()
+    assert len(line.text) == podlog.LOG_BYTES + len(b"end\n")
+    assert line.text.endswith(b"xend\n")

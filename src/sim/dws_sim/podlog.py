@@ -41,7 +41,8 @@ class Output:
 
     def add(self, data: bytes) -> None:
         """Take in what has been printed. A line is kept when it is complete."""
-        *whole, self._part = (self._part + data).split(b"\n")
+        *whole, part = (self._part + data).split(b"\n")
+        self._part = part[-LOG_BYTES:]
         for text in whole:
             self._keep(text + b"\n")
 
