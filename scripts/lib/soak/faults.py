@@ -302,20 +302,20 @@ class Faults:
         self._world.ctl("api", "--status", status, "--count", count)
         return f"{count} times {status}"
 
-    def api_slow(self) -> str:
-        slow = self._rng.uniform(0.05, 1.0)
-        self._world.ctl("api", "--slow", f"{slow:.2f}")
+    def _api_late(self, option: str, least_s: float, most_s: float) -> str:
+        late = self._rng.uniform(least_s, most_s)
+        self._world.ctl("api", option, f"{late:.2f}")
         took = self._pause(0.5, 4)
         self._world.ctl("api", "--clear")
-        return f"{slow:.2f} s each, for {took:.1f} s"
+        return f"by {late:.2f} s, for {took:.1f} s"
+
+    def api_slow(self) -> str:
+        """Each answer takes longer."""
+        return self._api_late("--slow", 0.05, 1.0)
 
     def api_old(self) -> str:
         """It answers with what was there some time ago."""
-        old = self._rng.uniform(0.2, 3.0)
-        self._world.ctl("api", "--stale", f"{old:.2f}")
-        took = self._pause(0.5, 4)
-        self._world.ctl("api", "--clear")
-        return f"by {old:.2f} s, for {took:.1f} s"
+        return self._api_late("--stale", 0.2, 3.0)
 
     def api_drop(self) -> str:
         self._world.ctl("api", "--drop-watches")
