@@ -8,7 +8,15 @@
 
 #include "rows_private.h"
 
-bool advances (struct view *v, double every)
+/* Two readings of a copy's progress are so many seconds apart at least: NNF tells it every
+ * 5 s where nnf-sos' example profile is used (progressIntervalSeconds).
+ */
+#define STEP_MIN 10.
+
+/* True if the data movements advanced between the last two readings, which are 'every' so
+ * many seconds apart, and until there are two.
+ */
+static bool advances (struct view *v, double every)
 {
     const struct dws_workflow *wf = v->wf;
 
@@ -59,6 +67,8 @@ static bool moves_in (struct view *v, double begin)
     const struct dws_workflow *wf = v->wf;
     double step = v->policy->prolog_timeout / 10.;
 
+    if (step < STEP_MIN)
+        step = STEP_MIN;
     return wf && wf->desired == DWS_STATE_DATAIN && wf->state == wf->desired
         && expired (v, begin, v->policy->prolog_timeout - step)
         && advances (v, step);

@@ -44,11 +44,6 @@ bool have_computes (struct view *v);
  */
 bool prolog_overdue (struct view *v);
 
-/* Have the data movements got further than when they were last read? They are read
- * anew 'every' so many seconds, and until they have been, they have.
- */
-bool advances (struct view *v, double every);
-
 /* Trouble
  */
 void row_transient (struct view *v);

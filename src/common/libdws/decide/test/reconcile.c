@@ -373,6 +373,17 @@ static void test_prolog_limit (void **state)
     f.wf.ready = false;
     f.job.t_prolog = 900.;
     assert_string_equal (decide (&f, 1200.), "raise");
+    /* NNF tells the progress every 5 s */
+    f = facts (DWS_PHASE_PROLOG, DWS_STATE_DATAIN, false);
+    f.policy = &(struct dws_policy) { .prolog_timeout = 20. };
+    f.job.t_prolog = 1000.;
+    assert_string_equal (decide (&f, 1010.), "progress");
+    dws_workflow_set_progress (&f.wf, 20, 0., 1011.);
+    assert_string_equal (decide (&f, 1020.), "");
+    assert_string_equal (decide (&f, 1021.), "progress");
+    dws_workflow_set_progress (&f.wf, 20, 0., 1022.);
+    assert_string_equal (decide (&f, 1022.), "raise");
+    check_raise (&f, "dws-timeout", "does not get on");
     /* in any other state */
     f = facts (DWS_PHASE_PROLOG, DWS_STATE_PROPOSAL, true);
     f.job.t_prolog = 900.;
