@@ -166,6 +166,19 @@ test_expect_success 'data is moved until teardown_after' '
 # The prolog script, which the job manager of a real system runs on each node.
 PROLOG=$DWS_SRCDIR/etc/prolog.d/zstop_nnf_clientmount.sh
 
+# while_away COMMAND...: without the module, until the command has asked it for the job
+while_away () {
+	flux module remove dws &&
+	flux module load --name=dws "$DWS_SRCDIR/t/scripts/fake-dws.py" away &&
+	{
+		"$@" &
+		asker=$!
+	} &&
+	rpc dws.wait "{\"name\": \"status\", \"jobid\": $(flux job id $jobid)}" &&
+	flux module remove dws &&
+	flux module load "$DWS_MODULES/dws.so" &&
+	wait $asker
+}
 # Its own limit is over long before the copy, which it has to ask the module about.
 test_expect_success 'the limit of the prolog does not end a copy_in that moves' '
 	mkdir bin &&
@@ -183,10 +196,37 @@ test_expect_success 'the limit of the prolog does not end a copy_in that moves' 
 	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE
 #DW copy_in source=/lus/global/in destination=\$DW_JOB_scratch/" true) &&
 	dws_ctl wait-state $(dws_workflow $jobid) DataIn --timeout $DWS_LIMIT &&
-	flux module remove dws &&
-	flux module load "$DWS_MODULES/dws.so" &&
-	FLUX_JOB_ID=$jobid PATH=$PWD/bin:$PATH "$PROLOG" &&
+	while_away env FLUX_JOB_ID=$jobid PATH="$PWD/bin:$PATH" "$PROLOG" &&
 	dws_ended_well $jobid
+'
+# prolog_late: the mounts come after the script has looked, and before it asks the module
+prolog_late () {
+	mkdir -p late &&
+	ln -sf "$PWD/bin/systemctl" late/systemctl &&
+	rm -f late/asked &&
+	cat >late/flux <<-EOF &&
+	#!/bin/sh
+	case "\$*" in
+	"job wait-event "*) test -e "$PWD/late/asked" || exit 1 ;;
+	"python -c "*job-info*) test -e "$PWD/late/asked" || { touch "$PWD/late/asked"; exit 1; } ;;
+	esac
+	exec "$PWD/bin/flux" "\$@"
+	EOF
+	chmod +x late/flux &&
+	FLUX_JOB_ID=$jobid PATH=$PWD/late:$PATH "$PROLOG" &&
+	test -e late/asked
+}
+test_expect_success 'nor when the mounts come with the end of its limit' '
+	dws_limit &&
+	dws_ctl latency copy 0 &&
+	jobid=$(flux submit -N2 -S dw="$DWS_DIRECTIVE" sleep inf) &&
+	dws_wait_event $jobid start &&
+	prolog_late &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean &&
+	jobid=$(dws_submit true) &&
+	dws_ended_well $jobid &&
+	prolog_late
 '
 test_expect_success 'it ends one that stands still' '
 	dws_limit prolog_timeout "\"2s\"" &&
@@ -215,6 +255,16 @@ test_expect_success 'root that cannot read jobs does not touch plain ones' '
 	dws_wait_event $jobid start &&
 	as_root "$PROLOG" $jobid &&
 	as_root "$EPILOG" $jobid &&
+	test_must_be_empty err &&
+	flux cancel $jobid &&
+	dws_wait_event $jobid clean
+'
+test_expect_success 'nor while the module is loaded again' '
+	jobid=$(submit_as_guest) &&
+	dws_wait_event $jobid start &&
+	while_away as_root "$PROLOG" $jobid &&
+	test_must_be_empty err &&
+	while_away as_root "$EPILOG" $jobid &&
 	test_must_be_empty err &&
 	flux cancel $jobid &&
 	dws_wait_event $jobid clean

@@ -25,17 +25,29 @@ required_daemons () {
     fi
 }
 
-# True if this is no job with directives, as the dws module says, which tells root so
-# where access.allow-root-owner is false and root cannot read the job.
-is_plain () {
+# Print what the dws module says of the job, null if the job has no directives: it says
+# that to root also where access.allow-root-owner is false and root cannot read the job.
+# A module that is loaded again does not answer, or does not know its jobs, for a moment.
+ask_module () {
     flux python -c '
-import sys, flux, flux.job
-number = int(flux.job.JobID(sys.argv[1]))
-try:
-    flux.Flux().rpc("dws.status", {"jobid": number}).get()
-except FileNotFoundError:
-    sys.exit(0)
-sys.exit(1)' "$FLUX_JOB_ID" 2>/dev/null
+import errno, json, sys, time, flux, flux.job
+number, handle = int(flux.job.JobID(sys.argv[1])), flux.Flux()
+end = time.monotonic() + 60
+while True:
+    try:
+        print(json.dumps(handle.rpc("dws.status", {"jobid": number}).get()))
+        break
+    except FileNotFoundError:
+        print("null")
+        break
+    except OSError as exc:
+        if exc.errno not in (errno.ENOSYS, errno.EAGAIN) or time.monotonic() > end:
+            sys.exit(1)
+    time.sleep(0.2)' "$FLUX_JOB_ID" 2>/dev/null
+}
+
+is_plain () {
+    test "$(ask_module)" = null
 }
 
 if test -n "$FLUX_JOB_ID"; then

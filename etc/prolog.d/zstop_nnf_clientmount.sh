@@ -26,17 +26,29 @@ has_directives () {
             | any(. != null and (tostring | test("\\S")))'
 }
 
-# True if this is no job with directives, as the dws module says, which tells root so
-# where access.allow-root-owner is false and root cannot read the job.
-is_plain () {
+# Print what the dws module says of the job, null if the job has no directives: it says
+# that to root also where access.allow-root-owner is false and root cannot read the job.
+# A module that is loaded again does not answer, or does not know its jobs, for a moment.
+ask_module () {
     flux python -c '
-import sys, flux, flux.job
-number = int(flux.job.JobID(sys.argv[1]))
-try:
-    flux.Flux().rpc("dws.status", {"jobid": number}).get()
-except FileNotFoundError:
-    sys.exit(0)
-sys.exit(1)' "$FLUX_JOB_ID" 2>/dev/null
+import errno, json, sys, time, flux, flux.job
+number, handle = int(flux.job.JobID(sys.argv[1])), flux.Flux()
+end = time.monotonic() + 60
+while True:
+    try:
+        print(json.dumps(handle.rpc("dws.status", {"jobid": number}).get()))
+        break
+    except FileNotFoundError:
+        print("null")
+        break
+    except OSError as exc:
+        if exc.errno not in (errno.ENOSYS, errno.EAGAIN) or time.monotonic() > end:
+            sys.exit(1)
+    time.sleep(0.2)' "$FLUX_JOB_ID" 2>/dev/null
+}
+
+is_plain () {
+    test "$(ask_module)" = null
 }
 
 # Print the daemons that the job's directives require. A job must not start without
@@ -69,14 +81,11 @@ except FileNotFoundError:
     pass' "$FLUX_JOB_ID" 2>/dev/null
 }
 
-# True if the dws module ends the job itself when its prolog takes too long. It knows
-# whether data is still being staged in, which may take longer.
+# True if the dws module ends the job itself when its prolog takes too long, or has let it
+# start. The module knows whether data is still being staged in, which may take longer.
 is_limited () {
-    flux python -c '
-import sys, flux, flux.job
-number = int(flux.job.JobID(sys.argv[1]))
-job = flux.Flux().rpc("dws.status", {"jobid": number}).get()
-sys.exit(not job.get("limited") or job["exception"])' "$FLUX_JOB_ID" 2>/dev/null
+    ask_module | jq -e '(.exception | not)
+        and (.limited or .phase == "running" or .phase == "epilog")' >/dev/null
 }
 
 # ms BEGUN: how many have passed since that EPOCHREALTIME
@@ -125,6 +134,9 @@ if test "$dw" = true; then
     [[ $limit =~ ^[0-9]+$ ]] || limit=0
     while ! wait_mounted "$limit"; do
         is_limited && continue
+        # A short job may have ended meanwhile.
+        units=$(ask_leader) && break
+        unset units
         flux job raise --severity=0 --type=prolog-timeout "$FLUX_JOB_ID" \
             "rabbit file systems were not mounted within $timeout"
         systemctl stop nnf-clientmount

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """A stand-in for the dws service, as a broker module, to test dws-jobtap.so.
 
-Load with ``flux module load --name=dws fake-dws.py [auto] [fail-NAME=TEXT]``.
-It notes each request; ``dws.log`` returns the notes, ``dws.wait`` with
-``{name, jobid}`` answers with one of them as soon as it is there. With ``auto``
-every job goes through at once: its resources stay as they are and its
-environment gets ``DW_JOB_test``. ``fail-create=WORD`` answers that request with
+Load with ``flux module load --name=dws fake-dws.py [auto] [away] [fail-NAME=TEXT]``.
+It notes each request; ``dws.log`` returns the notes, ``dws.wait`` with ``{name,
+jobid}`` answers with one of them as soon as it is there. With ``auto`` every job
+goes through at once: its resources stay as they are and its environment gets
+``DW_JOB_test``. With ``away`` it notes who asks for the status of a job, and
+answers as if there were no module. ``fail-create=WORD`` answers that request with
 an error.
 """
 
@@ -23,6 +24,7 @@ class FakeDws(BrokerModule):
         self.requests: list[dict[str, Any]] = []
         self.waiting: list[Any] = []
         self.auto = "auto" in args
+        self.away = "away" in args
         self.failures = dict(
             arg[len("fail-") :].split("=", 1) for arg in args if arg.startswith("fail-")
         )
@@ -94,6 +96,20 @@ class FakeDws(BrokerModule):
     @request_handler("abort")
     def abort(self, msg: Any) -> None:
         self.take("abort", msg)
+
+    @request_handler("status", allow_guest=True)
+    def status(self, msg: Any) -> None:
+        """Knows the jobs that a request was about, and no plain ones."""
+        if self.away:
+            self.requests.append({"name": "status", "payload": msg.payload})
+            self.waiting = [m for m in self.waiting if not self.answer_wait(m)]
+            self.handle.respond_error(msg, errno.ENOSYS, "")
+        elif any(r["payload"]["jobid"] == msg.payload["jobid"] for r in self.requests):
+            self.handle.respond(
+                msg, {"phase": "prolog", "limited": False, "exception": False}
+            )
+        else:
+            self.handle.respond_error(msg, errno.EPERM, "")
 
     @request_handler("log")
     def requests_get(self, msg: Any) -> None:

@@ -60,12 +60,12 @@ def job_pages(handle: Any) -> Iterator[list[Object]]:
 
 
 def active_job(handle: Any, number: int) -> Object | None:
-    """What dws.so knows about a job, None if it does not know the job, or it is
+    """What dws.so knows about a job, None if it does not know the job (yet), or it is
     somebody else's. Raises OSError."""
     try:
         return dict(handle.rpc(names.TOPIC_STATUS, {"jobid": number}).get())
     except OSError as exc:
-        if exc.errno in (errno.ENOENT, errno.EPERM):
+        if exc.errno in (errno.ENOENT, errno.EPERM, errno.EAGAIN):
             return None
         raise
 

@@ -98,21 +98,20 @@ static json_t *describe_all (struct dws_ctx *ctx, const struct asker *asker)
 }
 
 /* A job of somebody else is refused in the same way as one that is not there. Root is
- * told which it is: the prolog must know a job without directives (as far as the module
- * knows all jobs) where the site does not let root read jobspecs.
+ * told which it is: the prolog must know a job without directives where the site does
+ * not let root read jobspecs. Until all jobs are known nobody is told that there is none.
  */
 static json_t *one_job (struct dws_ctx *ctx, const struct asker *asker,
                         uint64_t id)
 {
     struct job *job = jobs_find (ctx->jobs, id);
-    bool told = asker->owner || (asker->userid == 0 && sync_done (ctx->sync));
+    bool told = asker->owner || asker->userid == 0;
 
-    if (job ? !is_visible (job, asker) : !told) {
-        errno = EPERM;
-        return NULL;
-    }
-    if (!job) {
-        errno = ENOENT;
+    if (!job || !is_visible (job, asker)) {
+        if (!sync_done (ctx->sync))
+            errno = EAGAIN;
+        else
+            errno = !job && told ? ENOENT : EPERM;
         return NULL;
     }
     job->ctx->events->job_asked (job);
