@@ -40,6 +40,9 @@ FINALIZER_TRIES = 5
 
 HTTP_CONFLICT = 409
 
+# The field that may be empty: without a selector, all.
+ALL = "selector"
+
 # Kinds that are written for others to read.
 WRITE_ONLY = ("servers", "computes")
 
@@ -52,34 +55,38 @@ class CommandError(Exception):
     """A command that makes no sense; the text names the key at fault."""
 
 
-def _word(command: Command, key: str) -> str:
-    value = command.get(key)
-    if not isinstance(value, str) or not value:
-        raise CommandError(f"command {command.get('op')}: no {key}")
-    return value
+def _check(command: Command) -> None:
+    """All fields of the operation are there, and of their types."""
+    op = command.get("op")
+    if not isinstance(op, str) or op not in _OPERATIONS:
+        raise CommandError(f"unknown op {op!r}")
+    for name, kind in _FIELDS[op].items():
+        key = name.rstrip("?")
+        if key not in command:
+            if key == name:
+                raise CommandError(f"{op}: {key}: is required")
+        elif not _fits(command[key], kind) or (command[key] == "" and key != ALL):
+            raise CommandError(f"{op}: {key}: expected {_TYPES[kind]}")
+    if command["kind"] not in RESOURCES:
+        raise CommandError(f"{op}: unknown kind {command['kind']!r}")
 
 
-def _object(command: Command, key: str) -> dict[str, Any]:
-    value = command.get(key)
-    if not isinstance(value, dict):
-        raise CommandError(f"command {command.get('op')}: {key} is not an object")
-    return value
+def _fits(value: Any, kind: type) -> bool:
+    if kind is int:
+        return type(value) is int and value >= 0  # True is an int, too
+    return isinstance(value, kind)
 
 
 async def _create(kube: Kube, command: Command) -> dict[str, Any]:
-    plural, namespace = command["kind"], _word(command, "namespace")
+    plural, namespace = command["kind"], command["namespace"]
     try:
-        return {
-            "object": await kube.acreate(plural, namespace, _object(command, "object"))
-        }
+        return {"object": await kube.acreate(plural, namespace, command["object"])}
     except ApiError as exc:
         if exc.status != 409:
             raise
         result = failure(exc)
         try:
-            result["object"] = await kube.aget(
-                plural, namespace, _word(command, "name")
-            )
+            result["object"] = await kube.aget(plural, namespace, command["name"])
         except ApiError as missing:
             if missing.transient:
                 raise missing from exc
@@ -87,8 +94,8 @@ async def _create(kube: Kube, command: Command) -> dict[str, Any]:
 
 
 async def _patch(kube: Kube, command: Command) -> dict[str, Any]:
-    patch = _object(command, "patch")
-    where = command["kind"], _word(command, "namespace"), _word(command, "name")
+    patch = command["patch"]
+    where = command["kind"], command["namespace"], command["name"]
     operations = _operations(command.get("finalizer"), patch)
     try:
         obj = await kube.apatch_json(*where, operations) if operations else None
@@ -102,11 +109,11 @@ async def _patch(kube: Kube, command: Command) -> dict[str, Any]:
     return {} if command["kind"] in WRITE_ONLY else {"object": obj}
 
 
-def _operations(finalizer: Any, patch: dict[str, Any]) -> list[dict[str, Any]]:
+def _operations(finalizer: str | None, patch: dict[str, Any]) -> list[dict[str, Any]]:
     """What takes the finalizer off and writes into the spec in one; nothing if there
     is none, or the patch is about more."""
     spec = patch.get("spec")
-    if not isinstance(finalizer, str) or not isinstance(spec, dict) or len(patch) > 1:
+    if finalizer is None or not isinstance(spec, dict) or len(patch) > 1:
         return []
     writes = [
         {"op": "add", "path": f"/spec/{key}", "value": value}
@@ -127,30 +134,26 @@ def _take_first(finalizer: str) -> list[dict[str, Any]]:
 async def _get(kube: Kube, command: Command) -> dict[str, Any]:
     return {
         "object": await kube.aget(
-            command["kind"], _word(command, "namespace"), _word(command, "name")
+            command["kind"], command["namespace"], command["name"]
         )
     }
 
 
 async def _secret(kube: Kube, command: Command) -> dict[str, Any]:
     """One value of a Secret of a workflow. It is not to be found in any log."""
-    workflow = _object(command, "workflow")
-    namespace, name = _word(command, "namespace"), _word(command, "name")
-    return {
-        "value": await read_secret(
-            kube, workflow, namespace, name, _word(command, "key")
-        )
-    }
+    workflow = command["workflow"]
+    namespace, name = command["namespace"], command["name"]
+    return {"value": await read_secret(kube, workflow, namespace, name, command["key"])}
 
 
 async def _list(kube: Kube, command: Command) -> dict[str, Any]:
     plural = command["kind"]
-    objects, _ = await kube.alist_all(plural, command.get("selector") or "")
+    objects, _ = await kube.alist_all(plural, command["selector"])
     fields = command.get("fields")
     if command.get("whole") is True:
         return {"texts": [text_of(plural, obj) for obj in objects]}
     found = [project(plural, obj, listed=True) for obj in objects]
-    if isinstance(fields, list):
+    if fields is not None:
         paths = [str(field).split(".") for field in fields]
         found = [_pick(obj, paths) for obj in found]
     return {"objects": found}
@@ -171,13 +174,8 @@ def _pick(obj: dict[str, Any], paths: list[list[str]]) -> dict[str, Any]:
 
 
 async def _logs(kube: Kube, command: Command) -> dict[str, Any]:
-    limit = command.get("bytes")
-    if not isinstance(limit, int) or limit < 0:
-        raise CommandError(f"command logs: bytes is {limit!r}")
-    since = command.get("since")
-    if since is not None and (not isinstance(since, int) or since < 0):
-        raise CommandError(f"command logs: since is {since!r}")
-    namespace, selector = _word(command, "namespace"), _word(command, "selector")
+    namespace, selector = command["namespace"], command["selector"]
+    limit, since = command["bytes"], command.get("since")
     return {"objects": await read_logs(kube, namespace, selector, limit, since)}
 
 
@@ -189,8 +187,8 @@ async def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
     list that brings back a finalizer which has gone since is refused with 422, a
     changed object with 409: read again.
     """
-    plural, namespace = command["kind"], _word(command, "namespace")
-    name, finalizer = _word(command, "name"), _word(command, "finalizer")
+    plural, namespace = command["kind"], command["namespace"]
+    name, finalizer = command["name"], command["finalizer"]
     take = _take_first(finalizer)
     for attempt in itertools.count():
         try:
@@ -223,7 +221,7 @@ async def _drop_finalizer(kube: Kube, command: Command) -> dict[str, Any]:
 async def _delete(kube: Kube, command: Command) -> dict[str, Any]:
     try:
         answer = await kube.adelete(
-            command["kind"], _word(command, "namespace"), _word(command, "name")
+            command["kind"], command["namespace"], command["name"]
         )
     except ApiError as exc:
         if exc.status == 404:
@@ -233,6 +231,27 @@ async def _delete(kube: Kube, command: Command) -> dict[str, Any]:
     return {"object": answer} if answer.get("kind") != "Status" else {}
 
 
+# Fields of each operation besides op and seq; "?" ends the name of one that may be
+# left out.
+_OF_KIND: dict[str, type] = {"kind": str, "namespace": str}
+_OF_OBJECT = {**_OF_KIND, "name": str}
+_FIELDS: dict[str, dict[str, type]] = {
+    "create": {**_OF_OBJECT, "object": dict},
+    "patch": {**_OF_OBJECT, "patch": dict, "finalizer?": str, "once?": bool},
+    "get": {**_OF_OBJECT, "whole?": bool},
+    "secret": {**_OF_OBJECT, "key": str, "workflow": dict},
+    "list": {"kind": str, "selector": str, "fields?": list, "whole?": bool},
+    "logs": {**_OF_KIND, "selector": str, "bytes": int, "since?": int, "name?": str},
+    "drop-finalizer": {**_OF_OBJECT, "finalizer": str},
+    "delete": _OF_OBJECT,
+}
+_TYPES = {
+    str: "a text",
+    int: "an integer of 0 or more",
+    bool: "true or false",
+    list: "an array",
+    dict: "an object",
+}
 _Operation = Callable[[Kube, Command], Task[dict[str, Any]]]
 _OPERATIONS: dict[str, _Operation] = {
     "create": _create,
@@ -265,13 +284,9 @@ async def execute(kube: Kube, command: Command) -> dict[str, Any]:
         ApiError: transient trouble; the command is to be repeated.
     """
     try:
-        operation = _OPERATIONS.get(str(command.get("op")))
-        if operation is None:
-            raise CommandError(f"unknown op {command.get('op')!r}")
-        if command.get("kind") not in RESOURCES:
-            raise CommandError(f"unknown kind {command.get('kind')!r}")
+        _check(command)
         result: dict[str, Any] = {"ok": True}
-        result.update(await operation(kube, command))
+        result.update(await _OPERATIONS[command["op"]](kube, command))
     except CommandError as exc:
         return failure(ApiError(400, "BadRequest", str(exc)))
     except SecretError as exc:
