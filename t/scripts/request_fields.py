@@ -27,7 +27,7 @@ VALUES: list = [
     ([], {"array", "strings"}),
     (["x"], {"array", "strings"}),
     ([7], {"array"}),
-    ({}, {"object", "variables"}),
+    ({}, {"object", "variables", "objects"}),
     ({"x": "y"}, {"object", "variables"}),
     ({"x": 7}, {"object"}),
 ]
@@ -119,7 +119,19 @@ REQUESTS: dict = {
         "up": Field(1, "integer", optional=True),
         "all": Field(1, "integer", optional=True),
     },
+    "sched-rabbit.health": {
+        "rabbits": Field({}, "objects", optional=True),
+        "properties": Field({}, "variables", optional=True),
+    },
+    "sched-rabbit.hold": {
+        "jobs": Field({}, "objects"),
+        "complete": Field(False, "bool", optional=True),
+    },
+    "sched-rabbit.notify": {},
+    "sched-rabbit.stats-get": {},
+    "sched-rabbit.config-reload": {},  # a [rabbit] table: t1006
 }
+OURS = ("dws.", "job-manager.dws.", "sched-rabbit.")
 
 
 def at_fault(fields: dict) -> typing.Iterator:
@@ -147,18 +159,19 @@ def answer(handle: flux.Flux, topic: str, payload: dict) -> str:
 
 def main() -> int:
     topics = set(sys.stdin.read().split())
-    ours = {topic for topic in topics if topic.startswith(("dws.", "job-manager.dws."))}
+    ours = {topic for topic in topics if topic.startswith(OURS)}
     if ours != set(REQUESTS):
         print(f"not in both lists: {ours ^ set(REQUESTS)}", file=sys.stderr)
         return 1
     handle = flux.Flux()
     sent = wrong = 0
     for topic, fields in REQUESTS.items():
+        refusal = "EINVAL" if topic.startswith("sched-rabbit.") else "EPROTO"
         for name, payload in at_fault(fields):
             said = answer(handle, topic, payload)
             sent += 1
             if not said.startswith(
-                (f"EPROTO {name}: is required", f"EPROTO {name}: expected ")
+                (f"{refusal} {name}: is required", f"{refusal} {name}: expected ")
             ):
                 wrong += 1
                 print(f"{topic}: {name}: {payload}: {said}", file=sys.stderr)

@@ -138,40 +138,60 @@ def gib_of_ssds(scheduling: Any) -> dict[str, int]:
     return {hosts[parent]: n for parent, n in gib.items() if parent in hosts}
 
 
+def _table(payload: Any, key: str, kind: type) -> dict[str, Any]:
+    """A field whose value is an object of values of one type. Raises ValueError."""
+    value = payload.get(key, {}) if isinstance(payload, dict) else None
+    if not isinstance(value, dict) or not all(
+        isinstance(entry, kind) for entry in value.values()
+    ):
+        of = "strings" if kind is str else "objects"
+        raise ValueError(f"{key}: expected an object of {of}")
+    return value
+
+
+def _bytes(value: Any, where: str) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(f"{where}: expected a number of bytes")
+    return value
+
+
 def take_health(payload: Any, machine: Machine, unknown: bool = False) -> None:
     """Take in all of a health request, or nothing: per rabbit whether it is up and
     its bytes (without: as before), per property the nodes that have it. Raises
     ValueError, also of a rabbit that is not known, if not ``unknown``."""
-    try:
-        rabbits = {}
-        for name, entry in payload.get("rabbits", {}).items():
-            if name not in machine.rabbits and not unknown:
-                raise ValueError(f"unknown rabbit {name!r}")
-            up, capacity = entry.get("up"), entry.get("capacity")
-            if up is not None and not isinstance(up, bool):
-                raise ValueError(f"rabbit {name}: up must be true or false")
-            if capacity is not None and (not isinstance(capacity, int) or capacity < 0):
-                raise ValueError(f"rabbit {name}: capacity must be in bytes")
-            rabbits[name] = (up, None if capacity is None else capacity // GIB)
-        properties = {
-            name: machine.with_hosts(hosts)
-            for name, hosts in payload.get("properties", {}).items()
-        }
-    except (AttributeError, TypeError) as exc:
-        raise ValueError(f"malformed request: {exc}") from exc
+    rabbits = {}
+    for name, entry in _table(payload, "rabbits", dict).items():
+        if name not in machine.rabbits and not unknown:
+            raise ValueError(f"rabbits: {name}: unknown")
+        up, capacity = entry.get("up"), entry.get("capacity")
+        if up is not None and not isinstance(up, bool):
+            raise ValueError(f"rabbits: {name}: up: expected true or false")
+        if capacity is not None:
+            capacity = _bytes(capacity, f"rabbits: {name}: capacity") // GIB
+        rabbits[name] = (up, capacity)
+    properties = {
+        name: machine.with_hosts(hosts)
+        for name, hosts in _table(payload, "properties", str).items()
+    }
     for name, (up, gib) in rabbits.items():
         machine.set_rabbit(name, up, gib)
     for name, nodes in properties.items():
         machine.set_property(name, nodes)
 
 
-def parse_hold(payload: Any) -> dict[int, dict[str, int]]:
+def parse_hold(payload: Mapping[str, Any]) -> dict[int, dict[str, int]]:
     """The payload of a hold request: GiB by rabbit, by job; job 0 stands for all
     that no job has. A part of a GiB counts as a whole one. Raises ValueError."""
-    try:
-        return {
-            int(jobid) or NOBODY: {str(k): -(-int(v) // GIB) for k, v in space.items()}
-            for jobid, space in payload["jobs"].items()
+    if "jobs" not in payload:
+        raise ValueError("jobs: is required")
+    jobs = {}
+    for jobid, space in _table(payload, "jobs", dict).items():
+        if not jobid.isdecimal():
+            raise ValueError(f"jobs: {jobid}: expected the number of a job")
+        jobs[int(jobid) or NOBODY] = {
+            name: -(-_bytes(size, f"jobs: {jobid}: {name}") // GIB)
+            for name, size in space.items()
         }
-    except (AttributeError, KeyError, TypeError) as exc:
-        raise ValueError(f"malformed request: {exc}") from exc
+    if not isinstance(payload.get("complete", False), bool):
+        raise ValueError("complete: expected true or false")
+    return jobs
