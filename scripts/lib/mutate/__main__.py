@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -17,6 +18,8 @@ from collections.abc import Iterable
 
 from . import judges, rules
 
+# The longest silence of a test that has not passed yet.
+UNKNOWN_S = 60.0
 HARMLESS = pathlib.Path(__file__).with_name("harmless.txt")
 
 
@@ -54,14 +57,16 @@ def sources(top: pathlib.Path, folder: str) -> Iterable[str]:
 
 
 def draw(top: pathlib.Path, args: argparse.Namespace) -> list[tuple[str, rules.Mutant]]:
+    """The folders take turns, so that a run that is cut short has some of each."""
     drawn = []
     for folder in args.folder or judges.FOLDERS:
         names = [n for n in sources(top, folder) if not args.file or n in args.file]
         every = [m for n in names for m in rules.mutants(n, (top / n).read_bytes())]
         print(f"{folder}: {len(every)} mutants in {len(names)} files")
         random.Random(f"{args.seed}{folder}").shuffle(every)
-        drawn += [(folder, mutant) for mutant in every]
-    return drawn
+        drawn.append([(folder, mutant) for mutant in every])
+    rounds = itertools.zip_longest(*drawn)
+    return [pair for pairs in rounds for pair in pairs if pair]
 
 
 class Run:
@@ -71,28 +76,25 @@ class Run:
         self.copy = judges.Copy(work / "tree")
         self.path = work / "results.json"
         self.results: dict[str, str] = {}
-        self.seconds: dict[str, float] = {}
+        self.silences: dict[str, float] = {}
         if self.path.exists():
-            self.results, self.seconds = json.loads(self.path.read_text())
+            self.results, self.silences = json.loads(self.path.read_text())
 
     def save(self) -> None:
         new = self.path.with_suffix(".new")
-        new.write_text(json.dumps([self.results, self.seconds], indent=1))
+        new.write_text(json.dumps([self.results, self.silences], indent=1))
         new.replace(self.path)
 
-    def prepare(self, tests: list[str]) -> list[str]:
-        """Those that pass without a mutant. How long one takes then is its limit."""
-        new = [test for test in tests if test not in self.seconds]
-        if new and not self.put_in_place(new):
-            sys.exit(f"the copy does not build: {self.copy.top}/tmp/log")
-        for test in new:
-            began = time.monotonic()
-            passes = self.copy.judge(test, 900)
-            self.seconds[test] = time.monotonic() - began if passes else -1
-            if not passes:
+    def passes(self, test: str) -> bool:
+        """Whether it does without a mutant; and how long it is silent then at most."""
+        if test not in self.silences:
+            if not self.put_in_place([test]):
+                sys.exit(f"the copy does not build: {self.copy.top}/tmp/log")
+            self.silences[test] = self.copy.judge(test, UNKNOWN_S)
+            if self.silences[test] < 0:
                 print(f"left out, as it fails without a mutant: {test}")
             self.save()
-        return [test for test in tests if self.seconds[test] >= 0]
+        return self.silences[test] >= 0
 
     def put_in_place(self, tests: list[str]) -> bool:
         """Build what the tests need. Another file, mutated before, is whole again and
@@ -110,17 +112,30 @@ class Run:
         if not mutant.path.endswith(".c") and not self.compiles(broken):
             return "build"
         for tests in self.copy.tests(mutant.path)[: 1 if quick else 2]:
-            tests = self.prepare(tests)
-            source.write_bytes(broken)
-            try:
-                if not self.put_in_place(tests):
-                    return "build"
-                for test in tests:
-                    if not self.copy.judge(test, 30 + 4 * self.seconds[test]):
-                        return test
-            finally:
-                source.write_bytes(whole)
+            tests = [test for test in tests if self.silences.get(test, 0) >= 0]
+            while tests:
+                source.write_bytes(broken)
+                try:
+                    if not self.put_in_place(tests):
+                        return "build"
+                    failed = self.first_that_fails(tests)
+                finally:
+                    source.write_bytes(whole)
+                if failed is None:
+                    break
+                if self.passes(failed):
+                    return failed
+                tests = tests[tests.index(failed) + 1 :]
         return ""
+
+    def first_that_fails(self, tests: list[str]) -> str | None:
+        """One that passes with a mutant does without."""
+        for test in tests:
+            silence = self.copy.judge(test, self.silences.get(test, UNKNOWN_S))
+            if silence < 0:
+                return test
+            self.silences[test] = max(silence, self.silences.get(test, 0))
+        return None
 
     @staticmethod
     def compiles(source: bytes) -> bool:

@@ -29,7 +29,8 @@ UNITS = {
 }
 # dws_sim's side of the ATOM notices
 NOT_OURS = ("src/atom/flux_atom/standin.py",)
-# The test files t/tNNNN-*.t of each folder: the first row that fits.
+# The test files t/tNNNN-*.t of files and folders: the first row that fits, by the
+# beginning of the path. Those that are short come first, and show a mutant soonest.
 SHELL = {
     "src/common/libdws/directive": "2006 1086",
     "src/common/libdws/graph": "2000",
@@ -40,20 +41,75 @@ SHELL = {
     "src/common/libdws/health": "1017",
     "src/common/libdws/tell": "1030 1082",
     "src/common/libdws/util": "1086 1088",
-    "src/modules/dws/agent": "1035 3022",
+    "src/modules/dws/act/abort": "1021",
+    "src/modules/dws/act/admit": "1012 1060",
+    "src/modules/dws/act/adopt": "1044",
+    "src/modules/dws/act/contention": "1015 1057",
+    "src/modules/dws/act/drafts": "1030",
+    "src/modules/dws/act/expire": "3012",
+    "src/modules/dws/act/failures": "1020 1022",
+    "src/modules/dws/act/first": "1057",
+    "src/modules/dws/act/groups": "1074 1012",
+    "src/modules/dws/act/kvs": "3011 1013",
+    "src/modules/dws/act/late": "1075",
+    "src/modules/dws/act/limits": "3009 1081 1055",
+    "src/modules/dws/act/look": "1041 1044",
+    "src/modules/dws/act/mend": "1069 1039",
+    "src/modules/dws/act/near": "3015",
+    "src/modules/dws/act/objects": "1074 1101",
+    "src/modules/dws/act/records": "3011 1031",
+    "src/modules/dws/act/release": "1010 1012",
+    "src/modules/dws/act/reservations": "1015 1057",
+    "src/modules/dws/act/retry": "3013",
+    "src/modules/dws/act/servers": "1101 1015 1038",
+    "src/modules/dws/act/storage": "1101 1015",
+    "src/modules/dws/act/touch": "1046",
+    "src/modules/dws/act/trouble": "1035",
+    "src/modules/dws/act/users": "1060",
+    "src/modules/dws/act/workflow": "1010 1033",
+    "src/modules/dws/act": "1010 1011",
+    "src/modules/dws/agent/overdue": "1044",
+    "src/modules/dws/agent/usage": "3000 1015",
+    "src/modules/dws/agent": "1100 1101 1035",
+    "src/modules/dws/base/process": "3020",
+    "src/modules/dws/base/timeline": "1066",
+    "src/modules/dws/base": "1100 1035",
+    "src/modules/dws/facts/config": "1088 1100",
+    "src/modules/dws/facts/leases": "3012",
+    "src/modules/dws/facts/persistent": "3006 1032",
+    "src/modules/dws/facts/sweeps": "3012",
+    "src/modules/dws/facts/sync": "1013",
+    "src/modules/dws/facts": "1101 3000 1015",
+    "src/modules/dws/health/systemstatus": "1018",
+    "src/modules/dws/health/waived": "1043",
     "src/modules/dws/health": "1017",
-    "src/modules/dws/tell": "1030 3000 3020 3012",
-    "src/modules/dws/sched": "1015 1006",
-    "src/modules/dws/facts": "1055 1032",
-    "src/modules/dws/act": "1011 1013 1020 1036 1014",
-    "src/modules/dws": "1100 3022",
-    "src/modules/dws-jobtap": "1000 1011 1054 1057 1021 1007 1012 2005",
+    "src/modules/dws/sched/fluxion": "1017",
+    "src/modules/dws/sched": "1015 1071",
+    "src/modules/dws/tell/annotate": "1030",
+    "src/modules/dws/tell/expiry": "3012",
+    "src/modules/dws/tell/explain": "1031",
+    "src/modules/dws/tell/logs": "1033",
+    "src/modules/dws/tell/losses": "3000 1031",
+    "src/modules/dws/tell/notices": "3020",
+    "src/modules/dws/tell/profiles": "3008",
+    "src/modules/dws/tell/quota": "3009",
+    "src/modules/dws/tell/token": "1034",
+    "src/modules/dws/tell": "3000 3001 3004",
+    "src/modules/dws": "1100 3000 3004",
+    "src/modules/dws-jobtap/abandon": "1021",
+    "src/modules/dws-jobtap/dependency": "1054",
+    "src/modules/dws-jobtap/limits": "1055",
+    "src/modules/dws-jobtap/queue": "1057 1000",
+    "src/modules/dws-jobtap/rebuild": "1007 1013",
+    "src/modules/dws-jobtap/timelimit": "1059",
+    "src/modules/dws-jobtap/user": "1060",
+    "src/modules/dws-jobtap/validate": "1000 1012",
+    "src/modules/dws-jobtap/waits": "1054",
+    "src/modules/dws-jobtap": "1000 1010",
     "src/shell": "1004 1034 1033",
-    "src/python/flux_k8s": "1035 1017",
+    "src/python/flux_k8s": "1010 1035",
     "src/atom": "1200",
 }
-# What the life of a job needs is judged by this one, too.
-ORDINARY = "1010"
 TARGETS = (
     "src/modules/dws/dws.so",
     "src/modules/dws-jobtap/dws-jobtap.so",
@@ -61,6 +117,10 @@ TARGETS = (
 )
 # A test that computes longer than this has met a loop without an end.
 CPU_S = 120
+# One that prints nothing for longer than this hangs, and than so many times its longest
+# silence without a mutant.
+SILENT_S = 20
+SILENCES = 3
 
 
 def is_unit(test: str) -> bool:
@@ -85,8 +145,10 @@ class Copy:
             self.env.pop(name, None)
         (top / "tmp").mkdir(exist_ok=True)
 
-    def run(self, command: list[str], limit_s: float, log: str = "log") -> bool:
-        with open(self.top / "tmp" / log, "w", encoding="utf8") as out:
+    def run(self, command: list[str], silent_s: float) -> float:
+        """The longest silence in seconds; less than 0 if the command fails."""
+        path = self.top / "tmp/log"
+        with open(path, "w", encoding="utf8") as out:
             process = subprocess.Popen(
                 command,
                 cwd=self.top / "t" if command[0] == "bash" else self.top,
@@ -97,23 +159,33 @@ class Copy:
                 start_new_session=True,
                 preexec_fn=limit_cpu,
             )
-            try:
-                return process.wait(limit_s) == 0
-            except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGTERM)  # sharness ends what it began
-                time.sleep(1)
-                return False
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        longest = 0.0
+        size, since = 0, time.monotonic()
+        try:
+            while True:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(0.1)
+                now = time.monotonic()
+                longest = max(longest, now - since)
+                if process.returncode is not None:
+                    return longest if process.returncode == 0 else -1
+                if path.stat().st_size != size:
+                    size, since = path.stat().st_size, now
+                elif now - since > silent_s:
+                    os.killpg(process.pid, signal.SIGTERM)  # sharness ends its own
+                    time.sleep(1)
+                    return -1
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def build(self, targets: list[str]) -> bool:
-        return self.run([".venv/bin/ninja", "-C", "build", *targets], 900)
+        return self.run([".venv/bin/ninja", "-C", "build", *targets], 900) >= 0
 
     def install(self) -> bool:
         meson = [".venv/bin/meson", "install", "-C", "build", "--only-changed"]
-        return self.run([*meson, "--no-rebuild"], 900)
+        return self.run([*meson, "--no-rebuild"], 900) >= 0
 
     def units(self, path: str) -> list[str]:
         """Targets of ninja: first those that include the file's header."""
@@ -150,8 +222,6 @@ class Copy:
     def shells(self, path: str) -> list[str]:
         row = next(row for row in SHELL if path.startswith(row))
         words = SHELL[row].split()
-        if not path.startswith((FOLDERS["atom"], FOLDERS["shell"])):
-            words.append(ORDINARY)
         return [
             str(next((self.top / "t").glob(f"t{word}-*.t")).relative_to(self.top))
             for word in words
@@ -161,12 +231,15 @@ class Copy:
         """Those that take moments, and the others."""
         return self.units(path) + self.pytests(path), self.shells(path)
 
-    def judge(self, test: str, limit_s: float) -> bool:
-        """Whether the test passes."""
+    def judge(self, test: str, silence_s: float) -> float:
+        """The longest silence of the test; less than 0 if it fails. The longest without
+        a mutant is given."""
+        limit_s = SILENT_S + SILENCES * silence_s
         if test.endswith(".t"):
             # -i: the first test that fails ends it
-            return self.run(["bash", pathlib.PurePath(test).name, "-i", "-v"], limit_s)
-        if test.endswith(".py"):
-            runner = ["scripts/lib/run-pytest", ".venv/bin/flux", "-x", test]
-            return self.run(runner, limit_s)
-        return self.run([f"build/{test}"], limit_s)
+            command = ["bash", pathlib.PurePath(test).name, "-i", "-v"]
+        elif test.endswith(".py"):
+            command = ["scripts/lib/run-pytest", ".venv/bin/flux", "-x", "-v", test]
+        else:
+            command = [f"build/{test}"]
+        return self.run(command, limit_s)
