@@ -86,4 +86,39 @@ test_expect_success 'twenty jobs at once all end clean' '
 test_expect_success 'nothing that Kubernetes sent was refused' '
 	dws_wait_status ".agent.api.requests > 200 and .agent.api.refused == 0"
 '
+# listen: what the service manager is told, a line each, until it is told of the end.
+listen () {
+	flux python -c "
+import socket
+sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+sock.bind(\"notify\")
+print(\"bound\", flush=True)
+said = \"\"
+while said != \"STOPPING=1\":
+    said = sock.recv(100).decode()
+    print(said, flush=True)"
+}
+test_expect_success 'the agent ends well when it is told to' '
+	kill "$(cat "$DWS_TMP/agent.pid")" && wait "$(cat "$DWS_TMP/agent.pid")" &&
+	dws_wait_status ".agent.attached == false"
+'
+test_expect_success 'systemd hears that it is ready, is alive, and ends' '
+	listen >notes & listener=$! &&
+	dws_until grep -q bound notes &&
+	NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=200000 dws_start_agent &&
+	dws_until grep -q WATCHDOG notes &&
+	kill "$(cat "$DWS_TMP/agent.pid")" && wait "$(cat "$DWS_TMP/agent.pid")" &&
+	wait $listener &&
+	printf "%s\n" READY=1 STOPPING=1 WATCHDOG=1 bound >exp &&
+	LC_ALL=C sort -u notes >said && test_cmp exp said
+'
+test_expect_success 'that of another process is not its watchdog' '
+	rm notify && { listen >notes & listener=$!; } &&
+	dws_until grep -q bound notes &&
+	NOTIFY_SOCKET=$PWD/notify WATCHDOG_USEC=1000 WATCHDOG_PID=1 dws_start_agent &&
+	flux run -N1 -S dw="$DWS_DIRECTIVE" true && dws_clean &&
+	kill "$(cat "$DWS_TMP/agent.pid")" && wait "$(cat "$DWS_TMP/agent.pid")" &&
+	wait $listener &&
+	test_must_fail grep WATCHDOG notes
+'
 test_done
