@@ -15,6 +15,7 @@ static int f (int a)
     if (a && g (a))
         note (a);
     free (a);
+    char *s = calloc (1, sizeof (table[0]));
     json_pack ("{s:i}", "jobid", a);
     return a < 2 ? -1 : 0;
 }
@@ -41,6 +42,7 @@ def test_c():
         "if ((a))",
         "if ((g (a)))",
         ";",
+        "char *s = calloc ((1 + 1), sizeof (table[0]));",
         ";",
         'json_pack ("{s:i}", "x-jobid", a);',
         "return (!(a < 2)) ? -1 : 0;",

@@ -17,7 +17,11 @@ PARSERS = {
     ".py": tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language())),
 }
 # A missing release of memory is what the sanitizers find; log lines promise nothing.
-UNJUDGED = re.compile(rb"free|decref|destroy|va_end|log|errno_safe", re.IGNORECASE)
+UNJUDGED = re.compile(
+    rb"free|decref|destroy|va_end|log|debug|errno_safe", re.IGNORECASE
+)
+# Nothing happens in the last of them.
+UNREAD = ("assert_statement", "preproc_include", "comment", "sizeof_expression")
 # Functions of C that make payloads of their arguments.
 PACKS = re.compile(rb"pack|json_object_set")
 KEY = re.compile(rb'"([a-z][A-Za-z_-]*)"$')
@@ -150,7 +154,7 @@ def mutants(path: str, source: bytes) -> list[Mutant]:
     nodes = [PARSERS[".py" if python else ".c"].parse(source).root_node]
     while nodes:
         node = nodes.pop()
-        if node.type in ("assert_statement", "preproc_include", "comment"):
+        if node.type in UNREAD:
             continue
         for where, new, rule in changes(node, python):
             number = where.start_point[0]
