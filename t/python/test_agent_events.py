@@ -7,6 +7,7 @@ from flux_k8s import events
 from flux_k8s.errors import BROKEN, ApiError
 from flux_k8s.events import WatchStream
 from flux_k8s.loop import Loop
+from flux_k8s.transport import NoAnswer
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -295,6 +296,17 @@ def test_an_odd_code_of_an_error_is_none(code):
 def test_an_event_that_is_nested_too_deeply_breaks_the_watch():
     with pytest.raises(ApiError, match="nested"):
         events_of(b'{"type":"ADDED","object":' + b'{"a":' * 100_000)
+
+
+def test_a_connection_that_breaks_is_no_answer():
+    class Broken:
+        async def chunk(self):
+            raise NoAnswer("reset", True)
+
+    noted = []
+    with pytest.raises(ApiError, match="watch ended: reset") as error:
+        all_of(WatchStream(Broken(), KIND, broken=lambda: noted.append(1)))
+    assert (error.value.status, error.value.reason, noted) == (0, BROKEN, [1])
 
 
 def test_what_is_left_out_is_counted():

@@ -290,6 +290,21 @@ static void test_sizes (void **state)
     teardown (&f);
 }
 
+/* A rabbit with one ssd has that, or none.
+ */
+static void test_one (void **state)
+{
+    static const char *const well = "{'r0': {'up': true, 'capacity': 1000}}";
+    struct fixture f;
+
+    setup (&f, GRAPH (VERTEX ("/c/chassis0", "'rabbit': 'r0', 'ssdcount': '1'")));
+    ssds (&f, well, "[" SSD ("0", "0", "up") "]");
+    ssds (&f, "{'r0': {'up': true, 'capacity': 999}}",
+          "[" SSD ("0", "0", "down") "]");
+    ssds (&f, well, "[" SSD ("0", "0", "up") "]");
+    teardown (&f);
+}
+
 /* A graph without rabbits, or with others.
  */
 static void test_others (void **state)
@@ -320,6 +335,7 @@ int main (void)
         cmocka_unit_test (test_down),
         cmocka_unit_test (test_many),
         cmocka_unit_test (test_sizes),
+        cmocka_unit_test (test_one),
         cmocka_unit_test (test_others),
     };
 
