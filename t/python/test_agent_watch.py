@@ -271,8 +271,10 @@ def event(kind, name, version):
 
 
 def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
+    """After a moment: not all at once."""
+    moments = []
     monkeypatch.setattr(listwatch, "pause_s", lambda *args: 3600.0)
-    monkeypatch.setattr(listwatch, "BACKOFF_FIRST_S", 0.001)
+    monkeypatch.setattr(listwatch, "backoff_s", lambda *args: moments.append(args) or 0)
     kube = ScriptedKube([ApiError(0, UNREACHABLE, "refused"), ([], "5")], [])
     sink, back, loop = Record(), [], Loop()
     kube.comeback.listen(lambda: back.append(True))
@@ -286,6 +288,7 @@ def test_a_watch_that_waits_tries_again_when_somebody_gets_through(monkeypatch):
     ]
     # and others hear of its success
     assert len(back) == 2
+    assert moments == [(1, listwatch.BACKOFF_FIRST_S, listwatch.PROBE_CAP_S)]
 
 
 def take(box):

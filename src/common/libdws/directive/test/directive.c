@@ -409,6 +409,27 @@ static void test_bad (void **state)
     json_decref (p);
 }
 
+/* What would be another name is not proposed.
+ */
+static void test_no_hint (void **state)
+{
+    static const char *const names[] = {
+        "my\u2016fs", "my\u2014\u2014", "my\u9c7cfs", "my\u00e9fs", "my/fs", "\u2013fs",
+        "7fs", "M",
+    };
+
+    for (size_t i = 0; i < sizeof (names) / sizeof (names[0]); i++) {
+        json_t *dw = json_sprintf ("#DW jobdw type=xfs capacity=1GiB name=%s", names[i]);
+        dws_error_t e = { "" };
+
+        assert_null (dws_directives_parse (dw, NULL, NULL, &e));
+        assert_contains (e.text, names[i]);
+        if (strstr (e.text, "write name="))
+            fail_msg ("%s: %s", names[i], e.text);
+        json_decref (dw);
+    }
+}
+
 /* What only the cluster can judge is passed on.
  */
 static void test_warn (void **state)
@@ -630,6 +651,7 @@ int main (void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test (test_good),
         cmocka_unit_test (test_bad),
+        cmocka_unit_test (test_no_hint),
         cmocka_unit_test (test_warn),
         cmocka_unit_test (test_access),
         cmocka_unit_test (test_long),
