@@ -27,6 +27,8 @@ UNITS = {
     "src/modules/dws": "test_dws_",
     "src/modules/dws-jobtap": "test_jobtap_",
 }
+# A unit test in a table of meson.build, and the files of the module that it has.
+LINKED = re.compile(r"'(\w+)': \[\[([^]]*)\]")
 # dws_sim's side of the ATOM notices
 NOT_OURS = ("src/atom/flux_atom/standin.py",)
 # The test files t/tNNNN-*.t of files and folders: the first row that fits, by the
@@ -107,7 +109,7 @@ SHELL = {
     "src/modules/dws-jobtap/waits": "1054",
     "src/modules/dws-jobtap": "1000 1010",
     "src/shell": "1004 1034 1033",
-    "src/python/flux_k8s": "1010 1035",
+    "src/python/flux_k8s": "1010",
     "src/atom": "1200",
 }
 TARGETS = (
@@ -188,7 +190,8 @@ class Copy:
         return self.run([*meson, "--no-rebuild"], 900) >= 0
 
     def units(self, path: str) -> list[str]:
-        """Targets of ninja: first those that include the file's header."""
+        """Targets of ninja: first those that include the header of the file, or are
+        linked with it."""
         source = pathlib.PurePath(path)
         header = rf'{source.parent.name}/{source.stem}\.h"|"{source.stem}\.h"'
         first: list[str] = []
@@ -196,11 +199,16 @@ class Copy:
         for folder, prefix in UNITS.items():
             if not path.startswith(folder + "/"):
                 continue
+            relative = path[len(folder) + 1 :]
+            meson = (self.top / folder / "meson.build").read_text()
+            linked = [t for t, files in LINKED.findall(meson) if relative in files]
             for test in sorted((self.top / folder).rglob("test/*.c")):
                 target = f"{folder}/{prefix}{test.stem}"
                 if not (self.top / "build" / target).exists():
                     continue  # a part of another
-                if test.stem == source.stem or re.search(header, test.read_text()):
+                if test.stem in (source.stem, *linked) or re.search(
+                    header, test.read_text()
+                ):
                     first.append(target)
                 elif test.parent.parent == self.top / source.parent:
                     others.append(target)
