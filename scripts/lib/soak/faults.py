@@ -430,15 +430,7 @@ class Faults:
         return self._part("its Servers was deleted", "servers", _delete)
 
     def delete_computes(self) -> str:
-        """Before anything is mounted: after that nothing would be unmounted."""
-
-        def delete(kube: Kube, plural: str, name: str) -> None:
-            # It has the name of its workflow.
-            spec = kube.get("workflows", "default", name)["spec"]
-            if spec["desiredState"] in STATES[:3]:
-                _delete(kube, plural, name)
-
-        return self._part("its Computes was deleted", "computes", delete)
+        return self._part("its Computes was deleted", "computes", _delete)
 
     def empty_computes(self) -> str:
         def empty(kube: Kube, plural: str, name: str) -> None:

@@ -156,6 +156,9 @@ class World:
         with os.fdopen(reader) as ready:
             if "ready" not in ready.read():
                 raise Lost(f"dws-sim did not start:\n{self.sim.tail()}")
+        # What install.rst has admins grant, so that Computes can be made again. The
+        # simulator forgets it when it ends.
+        self.ctl("grant", "computes:create")
 
     def ctl(self, *words: str) -> str:
         """dws-sim ctl; Lost when it refuses."""
