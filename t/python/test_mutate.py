@@ -73,6 +73,21 @@ def test_each_file_has_tests():
             assert all((TOP / test).exists() for test in copy.shells(name))
 
 
+def test_the_row_of_a_file_is_its_own():
+    copy = object.__new__(judges.Copy)
+    copy.top = TOP
+    assert copy.shells("src/modules/dws-jobtap/waits.c") == ["t/t1054-dependencies.t"]
+    assert "t/t1100-dws-module.t" in copy.shells("src/modules/dws/service.c")
+
+
+def test_unit_tests_that_a_file_is_linked_with_judge_it():
+    copy = object.__new__(judges.Copy)
+    copy.top = TOP
+    assert {"src/modules/dws/test_dws_totals", "src/modules/dws/test_dws_ledger"} <= {
+        *copy.units("src/modules/dws/facts/accounts.c")
+    }
+
+
 def test_what_is_excused_is_there():
     for key, reason in harmless().items():
         path, line, _ = key.split(" | ", 2)

@@ -31,8 +31,8 @@ UNITS = {
 LINKED = re.compile(r"'(\w+)': \[\[([^]]*)\]")
 # dws_sim's side of the ATOM notices
 NOT_OURS = ("src/atom/flux_atom/standin.py",)
-# The test files t/tNNNN-*.t of files and folders: the first row that fits, by the
-# beginning of the path. Those that are short come first, and show a mutant soonest.
+# The test files t/tNNNN-*.t of files and folders: the row with the longest beginning of
+# the path. Those that are short come first, and show a mutant soonest.
 SHELL = {
     "src/common/libdws/directive": "2006 1086",
     "src/common/libdws/graph": "2000",
@@ -228,7 +228,7 @@ class Copy:
         return [str(test.relative_to(self.top)) for test in found]
 
     def shells(self, path: str) -> list[str]:
-        row = next(row for row in SHELL if path.startswith(row))
+        row = max((row for row in SHELL if path.startswith(row)), key=len)
         words = SHELL[row].split()
         return [
             str(next((self.top / "t").glob(f"t{word}-*.t")).relative_to(self.top))
