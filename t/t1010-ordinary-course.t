@@ -86,6 +86,13 @@ test_expect_success 'twenty jobs at once all end clean' '
 test_expect_success 'nothing that Kubernetes sent was refused' '
 	dws_wait_status ".agent.api.requests > 200 and .agent.api.refused == 0"
 '
+test_expect_success 'one that a newer one replaces ends, and says so' '
+	old=$(cat "$DWS_TMP/agent.pid") &&
+	dws_start_agent &&
+	test_expect_code 3 wait $old &&
+	dws_wait_status ".agent.synced == true" &&
+	flux run -N1 -S dw="$DWS_DIRECTIVE" true && dws_clean
+'
 # listen: what the service manager is told, a line each, until it is told of the end.
 listen () {
 	flux python -c "

@@ -130,6 +130,33 @@ def test_the_dictionaries_are_those_of_the_mapping(
     assert computes == {"c9": "r9"}
 
 
+def test_the_kubeconfig_that_is_named_is_used(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("named", "other"):
+        cluster = {"name": "k", "cluster": {"server": f"http://{name}:1"}}
+        context = {"name": "c", "context": {"cluster": "k", "user": "u"}}
+        (tmp_path / name).write_text(
+            json.dumps(
+                {
+                    "current-context": "c",
+                    "clusters": [cluster],
+                    "contexts": [context],
+                    "users": [{"name": "u", "user": {"token": "t"}}],
+                }
+            ),
+            encoding="utf8",
+        )
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "other"))
+
+    def server(path: str | None) -> str:
+        api = cleanup.get_k8s_api(path)
+        return str(api.api_client.configuration.host)
+
+    assert server(str(tmp_path / "named")) == "http://named:1"
+    assert server(None) == "http://other:1"
+
+
 def test_names_that_are_not_there() -> None:
     with pytest.raises(AttributeError, match="no attribute NO"):
         _ = storage.NO

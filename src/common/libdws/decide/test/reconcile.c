@@ -286,12 +286,17 @@ static void test_timeouts (void **state)
         enum dws_state state;
         double deadline;
         const char *actions;
+        const char *text;
     } tab[] = {
-        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, 1020., "raise" },
-        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, 1030., "raise" },
+        { DWS_PHASE_PROLOG, DWS_STATE_SETUP, 1020., "raise",
+          "creating file systems took longer than 20s" },
+        { DWS_PHASE_PROLOG, DWS_STATE_PRERUN, 1030., "raise",
+          "mounting file systems took longer than 30s" },
         { DWS_PHASE_EPILOG, DWS_STATE_POSTRUN, 1040.,
-          "raise drain save teardown" },
-        { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, 1050., "raise save teardown" },
+          "raise drain save teardown",
+          "unmounting took longer than 40s, skipping data movement" },
+        { DWS_PHASE_EPILOG, DWS_STATE_DATAOUT, 1050., "raise save teardown",
+          "data movement took longer than 50s, skipping it" },
     };
     struct facts f;
 
@@ -304,7 +309,7 @@ static void test_timeouts (void **state)
         assert_string_equal (decide (&f, 1001.), "");
         assert_true (f.out.wake == tab[i].deadline);
         assert_string_equal (decide (&f, tab[i].deadline), tab[i].actions);
-        check_raise (&f, "dws-timeout", "took longer than");
+        check_raise (&f, "dws-timeout", tab[i].text);
         assert_null (strstr (f.out.list[0].text, "not ready"));
         assert_true (f.out.wake == 0.);
         f.wf.t_desired = 0.;
