@@ -237,6 +237,44 @@ def test_a_bookmark_that_is_no_position(monkeypatch, odd):
     assert kube.watched_from == ["10", "10"]
 
 
+@pytest.mark.parametrize(
+    "told, short_s, turns",
+    [(False, 60.0, [1, 2]), (True, 60.0, []), (False, 0.0, [])],
+)
+def test_watches_that_end_at_once_are_not_made_again_at_once(
+    monkeypatch, told, short_s, turns
+):
+    """But for the first: and one that has told something, or lasted, is made anew."""
+    waited = []
+    monkeypatch.setattr(listwatch, "SHORT_WATCH_S", short_s)
+    monkeypatch.setattr(listwatch, "backoff_s", lambda n, *_: waited.append(n) or 0.0)
+    streams = [Stream([("ADDED", obj("a", 11 + i))] if told else []) for i in range(3)]
+    run(ScriptedKube([([], "10")], streams), monkeypatch)
+    assert waited == turns
+
+
+def test_after_a_defect_of_ours_nothing_is_gone_on_from(monkeypatch):
+    """Also if the list that follows is refused at first."""
+
+    class Defect(Record):
+        def changed(self, plural, event, obj):
+            super().changed(plural, event, obj)
+            if len(self.got) == 2:
+                raise ValueError("a defect")
+
+    monkeypatch.setattr(listwatch, "BACKOFF_FIRST_S", 0.001)
+    refused = ApiError(500, "InternalError", "not now")
+    kube = ScriptedKube(
+        [([], "10"), refused, ([obj("a", 12)], "20")],
+        [Stream([("ADDED", obj("a", 11)), ("MODIFIED", obj("a", 12))])],
+    )
+    sink = Defect()
+    kube.following = Watch(kube, "workflows", "", sink)
+    Loop().run(kube.following.run())
+    assert kube.watched_from == ["10", "20"]
+    assert sink.got[-1] == ("listed", ["a"])
+
+
 def test_positions_of_a_server_that_has_no_numbers(monkeypatch):
     kube = ScriptedKube([([], "x")], [Stream([("BOOKMARK", obj("", "y"))])])
     run(kube, monkeypatch)

@@ -158,11 +158,11 @@ class Watch:
                     version = self._resume_from = ""
                     await self._slow_down()
                     continue
-                version = self._resume_from or version
+                version = self._resume_from
                 await self._pause(exc)
             except Exception:
                 LOGGER.exception("watch of %s failed, listing anew", self._plural)
-                version = ""
+                version = self._resume_from = ""
                 await self._pause(ApiError(0, "Internal", "internal error"))
 
     def _begin_anew(self) -> str:
