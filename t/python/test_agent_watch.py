@@ -1,7 +1,11 @@
 # The agent's watch threads and the way of their findings to the reactor.
 # SPDX-License-Identifier: LGPL-3.0-only
 
+import json
+import types
+
 import pytest
+from flux_k8s import agent as agents
 from flux_k8s import listwatch
 from flux_k8s.agent import (
     REPORT_TYPES,
@@ -647,6 +651,27 @@ def test_numbers_do_not_pile_up_for_a_module_that_is_slow():
     for _ in range(100):
         agent._on_stats_timer()
     assert len(agent._box) == 1
+
+
+def test_what_waits_goes_when_an_answer_makes_room(monkeypatch):
+    """Also the last, which no other report follows."""
+    under_way, got = [], []
+
+    class Handle:
+        def rpc(self, topic, payload, nodeid):
+            assert len(under_way) < RPCS_UNDER_WAY
+            got.extend(report["seq"] for report in json.loads(payload)["reports"])
+            return types.SimpleNamespace(then=under_way.append)
+
+    monkeypatch.setattr(agents, "payload", lambda future: None)
+    agent = Agent(None, Overrides())
+    agent._handle = Handle()
+    for seq in range(100):
+        agent._box.put({"type": "result", "seq": seq, "text": "x" * 2000})
+    agent._send()
+    while under_way:
+        under_way.pop(0)(None)
+    assert got == list(range(100))
 
 
 def workflow_of(version):
