@@ -156,8 +156,8 @@ class World:
         with os.fdopen(reader) as ready:
             if "ready" not in ready.read():
                 raise Lost(f"dws-sim did not start:\n{self.sim.tail()}")
-        # What install.rst has admins grant, so that Computes can be made again. The
-        # simulator forgets it when it ends.
+        # Admins grant this right (install.rst), so that Computes can be made again. The
+        # simulator forgets the grant when it ends.
         self.ctl("grant", "computes:create")
 
     def ctl(self, *words: str) -> str:
