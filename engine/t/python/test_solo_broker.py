@@ -593,3 +593,21 @@ def test_sigterm():
     assert instance.process.poll() not in (None, 0)
     assert not os.path.exists(instance.uri[len("local://") :])
     instance.process.communicate()
+
+
+def test_no_start_compiles_python():
+    """Bytecode is installed, as those who start an instance may not be able to write
+    any."""
+    prefix = Path(os.environ["FLUX_DWS_PREFIX"])
+    sources = [
+        *prefix.glob("lib/flux-solo/modules/*.py"),
+        *prefix.glob("libexec/flux-solo/*.py"),
+        *prefix.glob("lib/flux/modules/*.py"),
+    ]
+    assert {"kvs.py", "kvs_tree.py", "sched-rabbit.py"} <= {p.name for p in sources}
+    for source in sources:
+        name = f"{source.stem}.{sys.implementation.cache_tag}.pyc"
+        header = (source.parent / "__pycache__" / name).read_bytes()[:16]
+        flags, mtime, size = struct.unpack("<4xIII", header)
+        stat = source.stat()
+        assert (flags, mtime, size) == (0, int(stat.st_mtime), stat.st_size), source
