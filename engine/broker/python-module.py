@@ -16,7 +16,10 @@ import traceback
 
 import flux
 import flux.brokermod
+import flux.hostlist
+import flux.idset
 import flux.importer
+import flux.kvs
 from _flux._core import ffi, lib
 
 
