@@ -455,6 +455,7 @@ int main (int argc, char *argv[])
 
     setlocale (LC_ALL, "");
     signal (SIGPIPE, SIG_IGN);
+    (void)prctl (PR_SET_PDEATHSIG, SIGKILL);    // job-exec was killed
     shell_log_init (&shell);
     if (argc != 3
         || flux_job_id_parse (argv[1], &shell.id) < 0

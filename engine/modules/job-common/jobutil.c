@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What the four job services share: see jobutil.h.
+ * Shared by job-manager, the shell and libflux: see jobutil.h.
  */
 #include <errno.h>
 #include <stdio.h>

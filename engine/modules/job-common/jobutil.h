@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What job-manager and job-exec share: a map keyed by job ID, access to JSON
+ * What job-manager, the shell and libflux share: a map keyed by job ID, access to JSON
  * by dotted path, eventlog lines, and error text.
  */
 #ifndef SOLO_JOBUTIL_H

@@ -15,9 +15,11 @@ import errno
 import json
 from typing import Any, Callable, Optional
 
-from _flux._core import ffi, lib
+from _flux._core import lib
 from flux.brokermod import BrokerModule, request_handler
 from flux.constants import FLUX_RPC_NORESPONSE, FLUX_RPC_STREAMING
+from job_keys import kvs_key as any_key
+from job_keys import kvs_namespace
 
 JSON_DECODE = lib.FLUX_JOB_LOOKUP_JSON_DECODE
 CURRENT = lib.FLUX_JOB_LOOKUP_CURRENT
@@ -34,16 +36,10 @@ class Refused(Exception):
 
 
 def kvs_key(jobid: int, key: str) -> str:
-    buf = ffi.new("char[256]")
-    if lib.flux_job_kvs_key(buf, len(buf), jobid, key.encode()) < 0:
-        raise Refused(errno.EPROTO)
-    return ffi.string(buf).decode()
-
-
-def kvs_namespace(jobid: int) -> str:
-    buf = ffi.new("char[64]")
-    lib.flux_job_kvs_namespace(buf, len(buf), jobid)
-    return ffi.string(buf).decode()
+    try:
+        return any_key(jobid, key)
+    except ValueError:
+        raise Refused(errno.EPROTO) from None
 
 
 def entries(text: str) -> list:
