@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "broker.h"
 
@@ -85,13 +86,10 @@ const char *attr_get (struct attrs *a, const char *name)
 
 int attr_set (struct attrs *a, const char *name, const char *fmt, ...)
 {
-    va_list ap;
     char *s;
     int rc;
 
-    va_start (ap, fmt);
-    rc = vasprintf (&s, fmt, ap);
-    va_end (ap);
+    rc = VA (fmt, vasprintf (&s, fmt, ap));
     if (rc < 0)
         return -1;
     rc = json_object_set_new (a->values, name, json_string (s));

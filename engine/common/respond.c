@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <jansson.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "respond.h"
 
@@ -25,12 +26,9 @@ void respond_ok (flux_t *h, const flux_msg_t *msg)
 
 void respond_pack (flux_t *h, const flux_msg_t *msg, const char *fmt, ...)
 {
-    va_list ap;
     json_t *o;
 
-    va_start (ap, fmt);
-    o = json_vpack_ex (NULL, 0, fmt, ap);
-    va_end (ap);
+    o = VA (fmt, json_vpack_ex (NULL, 0, fmt, ap));
     errno = EINVAL;
     check (h, msg, o ? flux_respond_pack (h, msg, "O", o) : -1);
     json_decref (o);

@@ -5,6 +5,8 @@
 
 #include <flux/core.h>
 
+#include "common/va.h"
+
 static flux_msg_t *encode (int type, const char *topic, const void *data,
                            size_t len)
 {
@@ -111,13 +113,7 @@ int flux_request_decode_raw (const flux_msg_t *msg, const char **topic,
 int flux_request_unpack (const flux_msg_t *msg, const char **topic,
                          const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = decode_json (msg, FLUX_MSGTYPE_REQUEST, topic, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, decode_json (msg, FLUX_MSGTYPE_REQUEST, topic, fmt, ap));
 }
 
 /* Responses */
@@ -220,7 +216,6 @@ int flux_respond_pack (flux_t *h, const flux_msg_t *request,
                        const char *fmt, ...)
 {
     flux_msg_t *msg;
-    va_list ap;
     int rc;
 
     if (!fmt) {
@@ -229,9 +224,7 @@ int flux_respond_pack (flux_t *h, const flux_msg_t *request,
     }
     if ((rc = respond_begin (h, request, 0, &msg)) <= 0)
         return rc;
-    va_start (ap, fmt);
-    rc = flux_msg_vpack (msg, fmt, ap);
-    va_end (ap);
+    rc = VA (fmt, flux_msg_vpack (msg, fmt, ap));
     return respond_end (h, msg, rc);
 }
 
@@ -269,13 +262,7 @@ int flux_event_decode (const flux_msg_t *msg, const char **topic,
 int flux_event_unpack (const flux_msg_t *msg, const char **topic,
                        const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = decode_json (msg, FLUX_MSGTYPE_EVENT, topic, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, decode_json (msg, FLUX_MSGTYPE_EVENT, topic, fmt, ap));
 }
 
 /* Control messages */

@@ -8,6 +8,7 @@
 #include <glob.h>
 #include <jansson.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "conf_toml.h"
 #include "errprintf.h"
@@ -19,12 +20,8 @@ struct flux_conf {
 static int __attribute__ ((format (printf, 3, 4)))
 fail (flux_error_t *errp, int errnum, const char *fmt, ...)
 {
-    va_list ap;
-
     if (errp) {
-        va_start (ap, fmt);
-        vsnprintf (errp->text, sizeof (errp->text), fmt, ap);
-        va_end (ap);
+        VA_DO (fmt, vsnprintf (errp->text, sizeof (errp->text), fmt, ap));
     }
     errno = errnum;
     return -1;
@@ -67,13 +64,7 @@ flux_conf_t *flux_conf_vpack (const char *fmt, va_list ap)
 
 flux_conf_t *flux_conf_pack (const char *fmt, ...)
 {
-    flux_conf_t *conf;
-    va_list ap;
-
-    va_start (ap, fmt);
-    conf = flux_conf_vpack (fmt, ap);
-    va_end (ap);
-    return conf;
+    return VA (fmt, flux_conf_vpack (fmt, ap));
 }
 
 int flux_conf_vunpack (const flux_conf_t *conf, flux_error_t *errp,
@@ -91,13 +82,7 @@ int flux_conf_vunpack (const flux_conf_t *conf, flux_error_t *errp,
 int flux_conf_unpack (const flux_conf_t *conf, flux_error_t *errp,
                       const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = flux_conf_vunpack (conf, errp, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_conf_vunpack (conf, errp, fmt, ap));
 }
 
 /* Update and parse */

@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "common/base64.h"
+#include "common/va.h"
 
 /* An RPC with one string argument. */
 static flux_future_t *string_rpc (flux_t *h, const char *topic, int flags,
@@ -92,13 +93,10 @@ flux_future_t *flux_event_publish_pack (flux_t *h, const char *topic,
 {
     flux_future_t *f;
     json_t *o = NULL;
-    va_list ap;
     char *s;
 
     if (fmt) {
-        va_start (ap, fmt);
-        o = json_vpack_ex (NULL, 0, fmt, ap);
-        va_end (ap);
+        o = VA (fmt, json_vpack_ex (NULL, 0, fmt, ap));
     }
     if (!o) {
         errno = EINVAL;

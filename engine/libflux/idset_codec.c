@@ -13,15 +13,13 @@
 
 #include <flux/idset.h>
 
+#include "common/va.h"
+
 static int __attribute__ ((format (printf, 3, 4)))
 fail (idset_error_t *errp, int errnum, const char *fmt, ...)
 {
-    va_list ap;
-
     if (errp) {
-        va_start (ap, fmt);
-        vsnprintf (errp->text, sizeof (errp->text), fmt, ap);
-        va_end (ap);
+        VA_DO (fmt, vsnprintf (errp->text, sizeof (errp->text), fmt, ap));
     }
     errno = errnum;
     return -1;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <flux/core.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "kvs_treeobj.h"
 #include "kvs_private.h"
@@ -134,13 +135,7 @@ int flux_kvs_txn_pack (flux_kvs_txn_t *txn,
                        const char *fmt,
                        ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = flux_kvs_txn_vpack (txn, flags, key, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_kvs_txn_vpack (txn, flags, key, fmt, ap));
 }
 
 int flux_kvs_txn_put_treeobj (flux_kvs_txn_t *txn,

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 
 struct log {
@@ -105,13 +106,7 @@ int flux_vlog (flux_t *h, int level, const char *fmt, va_list ap)
 
 int flux_log (flux_t *h, int level, const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = flux_vlog (h, level, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_vlog (h, level, fmt, ap));
 }
 
 void flux_log_verror (flux_t *h, const char *fmt, va_list ap)
@@ -128,9 +123,5 @@ void flux_log_verror (flux_t *h, const char *fmt, va_list ap)
 
 void flux_log_error (flux_t *h, const char *fmt, ...)
 {
-    va_list ap;
-
-    va_start (ap, fmt);
-    flux_log_verror (h, fmt, ap);
-    va_end (ap);
+    VA_DO (fmt, flux_log_verror (h, fmt, ap));
 }

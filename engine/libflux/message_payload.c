@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only */
 /* message_payload.c - what a message carries: bytes, a string, JSON. */
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "message_private.h"
 
@@ -152,13 +153,7 @@ error:
 
 int flux_msg_pack (flux_msg_t *msg, const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = flux_msg_vpack (msg, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_msg_vpack (msg, fmt, ap));
 }
 
 static int parse_payload (flux_msg_t *msg)
@@ -206,11 +201,5 @@ int flux_msg_vunpack (const flux_msg_t *msg, const char *fmt, va_list ap)
 
 int flux_msg_unpack (const flux_msg_t *msg, const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = flux_msg_vunpack (msg, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_msg_vunpack (msg, fmt, ap));
 }

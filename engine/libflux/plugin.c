@@ -10,6 +10,7 @@
 #include <flux/core.h>
 #include <jansson.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "aux.h"
 
@@ -41,12 +42,8 @@ struct flux_plugin_arg {
 static int __attribute__ ((format (printf, 3, 4)))
 fail (flux_plugin_t *p, int errnum, const char *fmt, ...)
 {
-    va_list ap;
-
     if (p) {
-        va_start (ap, fmt);
-        vsnprintf (p->error, sizeof (p->error), fmt, ap);
-        va_end (ap);
+        VA_DO (fmt, vsnprintf (p->error, sizeof (p->error), fmt, ap));
     }
     errno = errnum;
     return -1;
@@ -228,16 +225,13 @@ const char *flux_plugin_get_conf (flux_plugin_t *p)
 int flux_plugin_conf_unpack (flux_plugin_t *p, const char *fmt, ...)
 {
     json_error_t error;
-    va_list ap;
     int rc;
 
     if (begin (p, fmt) < 0)
         return -1;
     if (!p->conf)
         return fail (p, ENOENT, "No plugin conf set");
-    va_start (ap, fmt);
-    rc = json_vunpack_ex (p->conf, &error, 0, fmt, ap);
-    va_end (ap);
+    rc = VA (fmt, json_vunpack_ex (p->conf, &error, 0, fmt, ap));
     if (rc < 0)
         return fail (p, EINVAL, "unpack error: %s", error.text);
     return 0;
@@ -338,12 +332,9 @@ int flux_plugin_call (flux_plugin_t *p, const char *topic,
 static int __attribute__ ((format (printf, 3, 4)))
 arg_fail (flux_plugin_arg_t *args, int errnum, const char *fmt, ...)
 {
-    va_list ap;
-
     if (args) {
-        va_start (ap, fmt);
-        vsnprintf (args->error.text, sizeof (args->error.text), fmt, ap);
-        va_end (ap);
+        VA_DO (fmt, vsnprintf (args->error.text, sizeof (args->error.text),
+                               fmt, ap));
     }
     errno = errnum;
     return -1;
@@ -434,13 +425,7 @@ int flux_plugin_arg_vpack (flux_plugin_arg_t *args, int flags,
 int flux_plugin_arg_pack (flux_plugin_arg_t *args, int flags,
                           const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = flux_plugin_arg_vpack (args, flags, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_plugin_arg_vpack (args, flags, fmt, ap));
 }
 
 int flux_plugin_arg_vunpack (flux_plugin_arg_t *args, int flags,
@@ -454,11 +439,5 @@ int flux_plugin_arg_vunpack (flux_plugin_arg_t *args, int flags,
 int flux_plugin_arg_unpack (flux_plugin_arg_t *args, int flags,
                             const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = flux_plugin_arg_vunpack (args, flags, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_plugin_arg_vunpack (args, flags, fmt, ap));
 }

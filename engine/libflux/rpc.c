@@ -6,6 +6,7 @@
 
 #include <flux/core.h>
 
+#include "common/va.h"
 #include "handle_private.h"
 
 struct rpc {
@@ -164,13 +165,7 @@ flux_future_t *flux_rpc_vpack (flux_t *h, const char *topic, uint32_t nodeid,
 flux_future_t *flux_rpc_pack (flux_t *h, const char *topic, uint32_t nodeid,
                               int flags, const char *fmt, ...)
 {
-    flux_future_t *f;
-    va_list ap;
-
-    va_start (ap, fmt);
-    f = flux_rpc_vpack (h, topic, nodeid, flags, fmt, ap);
-    va_end (ap);
-    return f;
+    return VA (fmt, flux_rpc_vpack (h, topic, nodeid, flags, fmt, ap));
 }
 
 int flux_rpc_get (flux_future_t *f, const char **s)
@@ -185,15 +180,10 @@ int flux_rpc_get (flux_future_t *f, const char **s)
 int flux_rpc_get_unpack (flux_future_t *f, const char *fmt, ...)
 {
     const void *msg;
-    va_list ap;
-    int rc;
 
     if (flux_future_get (f, &msg) < 0)
         return -1;
-    va_start (ap, fmt);
-    rc = flux_msg_vunpack (msg, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, flux_msg_vunpack (msg, fmt, ap));
 }
 
 uint32_t flux_rpc_get_matchtag (flux_future_t *f)

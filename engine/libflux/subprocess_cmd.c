@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "subprocess_private.h"
 
@@ -155,13 +156,10 @@ int flux_cmd_argv_append (flux_cmd_t *cmd, const char *arg)
 
 int flux_cmd_argv_appendf (flux_cmd_t *cmd, const char *fmt, ...)
 {
-    va_list ap;
     char *s;
     int rc;
 
-    va_start (ap, fmt);
-    rc = vasprintf (&s, fmt, ap);
-    va_end (ap);
+    rc = VA (fmt, vasprintf (&s, fmt, ap));
     if (rc < 0)
         return -1;
     rc = flux_cmd_argv_append (cmd, s);
@@ -182,15 +180,12 @@ int flux_cmd_argv_delete (flux_cmd_t *cmd, int n)
 int flux_cmd_setenvf (flux_cmd_t *cmd, int overwrite, const char *name,
                       const char *fmt, ...)
 {
-    va_list ap;
     char *value;
     int rc;
 
     if (!overwrite && vec_find (&cmd->env, name) >= 0)
         return 0;
-    va_start (ap, fmt);
-    rc = vasprintf (&value, fmt, ap);
-    va_end (ap);
+    rc = VA (fmt, vasprintf (&value, fmt, ap));
     if (rc < 0)
         return -1;
     rc = vec_setvar (&cmd->env, name, value);

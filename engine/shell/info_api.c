@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/va.h"
 #include "shell.h"
 
 static int unpack (json_t *o, const char *fmt, va_list ap)
@@ -23,13 +24,7 @@ static int unpack (json_t *o, const char *fmt, va_list ap)
 
 int flux_shell_info_unpack (flux_shell_t *shell, const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = unpack (shell ? shell->info : NULL, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, unpack (shell ? shell->info : NULL, fmt, ap));
 }
 
 /* Options and environment: parts of the jobspec, so changes show there.
@@ -38,7 +33,6 @@ int flux_shell_info_unpack (flux_shell_t *shell, const char *fmt, ...)
 int flux_shell_getopt_unpack (flux_shell_t *shell, const char *name,
                               const char *fmt, ...)
 {
-    va_list ap;
     json_t *o;
     int rc;
 
@@ -48,9 +42,7 @@ int flux_shell_getopt_unpack (flux_shell_t *shell, const char *name,
     }
     if (!(o = json_object_get (shell->options, name)))
         return 0;
-    va_start (ap, fmt);
-    rc = unpack (o, fmt, ap);
-    va_end (ap);
+    rc = VA (fmt, unpack (o, fmt, ap));
     return rc < 0 ? -1 : 1;
 }
 
@@ -66,7 +58,6 @@ static int set_or_delete (json_t *parent, const char *name, json_t *o)
 int flux_shell_setenvf (flux_shell_t *shell, int overwrite, const char *name,
                         const char *fmt, ...)
 {
-    va_list ap;
     char *value;
     int rc;
 
@@ -76,9 +67,7 @@ int flux_shell_setenvf (flux_shell_t *shell, int overwrite, const char *name,
     }
     if (!overwrite && json_object_get (shell->env, name))
         return 0;
-    va_start (ap, fmt);
-    rc = vasprintf (&value, fmt, ap);
-    va_end (ap);
+    rc = VA (fmt, vasprintf (&value, fmt, ap));
     if (rc < 0)
         return -1;
     rc = set_or_delete (shell->env, name, json_string (value));

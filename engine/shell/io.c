@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base64.h"
+#include "common/va.h"
 #include "shell.h"
 
 /* Lines wait here while a commit is in flight, or for a moment so that many
@@ -104,13 +105,10 @@ static void writer_fini (struct writer *w)
 
 static char *event_line (const char *name, const char *fmt, ...)
 {
-    va_list ap;
     json_t *entry;
     char *line;
 
-    va_start (ap, fmt);
-    entry = entry_vpack (0., name, fmt, ap);
-    va_end (ap);
+    entry = VA (fmt, entry_vpack (0., name, fmt, ap));
     line = entry ? entry_encode (entry) : NULL;
     json_decref (entry);
     return line;

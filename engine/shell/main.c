@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "common/va.h"
 #include "shell.h"
 
 /* Send the requests of which the shell needs the answers, all at once, and
@@ -174,7 +175,6 @@ static void call_plugins (flux_shell_t *shell, const char *topic)
 
 int flux_shell_add_completion_ref (flux_shell_t *shell, const char *fmt, ...)
 {
-    va_list ap;
     char name[256];
     int n;
 
@@ -182,9 +182,7 @@ int flux_shell_add_completion_ref (flux_shell_t *shell, const char *fmt, ...)
         errno = EINVAL;
         return -1;
     }
-    va_start (ap, fmt);
-    vsnprintf (name, sizeof (name), fmt, ap);
-    va_end (ap);
+    VA_DO (fmt, vsnprintf (name, sizeof (name), fmt, ap));
     n = json_integer_value (json_object_get (shell->refs, name)) + 1;
     if (json_object_set_new (shell->refs, name, json_integer (n)) < 0) {
         errno = ENOMEM;
@@ -195,7 +193,6 @@ int flux_shell_add_completion_ref (flux_shell_t *shell, const char *fmt, ...)
 
 int flux_shell_remove_completion_ref (flux_shell_t *shell, const char *fmt, ...)
 {
-    va_list ap;
     char name[256];
     int n;
 
@@ -203,9 +200,7 @@ int flux_shell_remove_completion_ref (flux_shell_t *shell, const char *fmt, ...)
         errno = EINVAL;
         return -1;
     }
-    va_start (ap, fmt);
-    vsnprintf (name, sizeof (name), fmt, ap);
-    va_end (ap);
+    VA_DO (fmt, vsnprintf (name, sizeof (name), fmt, ap));
     n = json_integer_value (json_object_get (shell->refs, name)) - 1;
     if (n < 0) {
         errno = ENOENT;

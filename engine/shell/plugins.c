@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/va.h"
 #include "shell.h"
 
 #define SHELL_KEY "flux-shell"
@@ -291,8 +292,6 @@ flux_future_t *flux_shell_rpc_pack (flux_shell_t *shell, const char *method,
                                     int shell_rank, int flags,
                                     const char *fmt, ...)
 {
-    va_list ap;
-    flux_future_t *f;
     char topic[128];
 
     if (!shell || !method || !fmt
@@ -302,10 +301,8 @@ flux_future_t *flux_shell_rpc_pack (flux_shell_t *shell, const char *method,
     }
     if (service_topic (shell, shell_rank, method, topic, sizeof (topic)) < 0)
         return NULL;
-    va_start (ap, fmt);
-    f = flux_rpc_vpack (shell->h, topic, FLUX_NODEID_ANY, flags, fmt, ap);
-    va_end (ap);
-    return f;
+    return VA (fmt, flux_rpc_vpack (shell->h, topic, FLUX_NODEID_ANY, flags,
+                                    fmt, ap));
 }
 
 int flux_shell_add_event_handler (flux_shell_t *shell, const char *subtopic,
@@ -330,7 +327,6 @@ int flux_shell_add_event_handler (flux_shell_t *shell, const char *subtopic,
 int flux_shell_add_event_context (flux_shell_t *shell, const char *name,
                                   int flags, const char *fmt, ...)
 {
-    va_list ap;
     json_t *context;
     json_t *o;
     int rc;
@@ -339,9 +335,7 @@ int flux_shell_add_event_context (flux_shell_t *shell, const char *name,
         errno = EINVAL;
         return -1;
     }
-    va_start (ap, fmt);
-    context = json_vpack_ex (NULL, 0, fmt, ap);
-    va_end (ap);
+    context = VA (fmt, json_vpack_ex (NULL, 0, fmt, ap));
     if (!context) {
         errno = EINVAL;
         return -1;

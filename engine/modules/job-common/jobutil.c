@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "jobutil.h"
 
@@ -412,11 +413,8 @@ int set_error (flux_error_t *error, const char *fmt, ...)
 {
     if (error) {
         ERRNO_SAFE_BLOCK;
-        va_list ap;
 
-        va_start (ap, fmt);
-        format_text (error->text, sizeof (error->text), fmt, ap);
-        va_end (ap);
+        VA_DO (fmt, format_text (error->text, sizeof (error->text), fmt, ap));
     }
     return -1;
 }

@@ -5,6 +5,7 @@
  * Requests to the scheduler carry no matchtag: responses are matched by the
  * job ID in them, and several may come per request (annotations).
  */
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "manager.h"
 
@@ -62,15 +63,12 @@ static void teardown (struct manager *jm, const char *why, int errnum)
 static int send_request (flux_t *h, const char *topic, const char *fmt, ...)
 {
     flux_msg_t *msg;
-    va_list ap;
     int rc = -1;
 
     if (!(msg = flux_request_encode (topic, NULL)))
         return -1;
-    va_start (ap, fmt);
-    if (flux_msg_vpack (msg, fmt, ap) == 0)
+    if (VA (fmt, flux_msg_vpack (msg, fmt, ap)) == 0)
         rc = flux_send (h, msg, 0);
-    va_end (ap);
     flux_msg_destroy (msg);
     return rc;
 }

@@ -11,6 +11,7 @@
  * the reactor gets to it and no earlier commit is under way, so a lone job
  * waits for nothing and a burst shares its commits.
  */
+#include "common/va.h"
 #include "libutil/errno_safe.h"
 #include "manager.h"
 
@@ -309,13 +310,7 @@ int event_vpost (struct manager *jm, struct job *job, int flags,
 int event_post (struct manager *jm, struct job *job, int flags,
                 const char *name, const char *fmt, ...)
 {
-    va_list ap;
-    int rc;
-
-    va_start (ap, fmt);
-    rc = event_vpost (jm, job, flags, name, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, event_vpost (jm, job, flags, name, fmt, ap));
 }
 
 struct event *event_create (struct manager *jm, const struct event_ops *ops)

@@ -2,6 +2,7 @@
  *
  * The jobtap plugin stack: callbacks and what comes back from them.
  */
+#include "common/va.h"
 #include "jobtap.h"
 
 struct jobtap *jobtap_of (flux_plugin_t *p)
@@ -130,11 +131,8 @@ static void raise_note (struct manager *jm, struct job *job,
                         const char *type, const char *fmt, ...)
 {
     char note[1024];
-    va_list ap;
 
-    va_start (ap, fmt);
-    vsnprintf (note, sizeof (note), fmt, ap);
-    va_end (ap);
+    VA_DO (fmt, vsnprintf (note, sizeof (note), fmt, ap));
     if (raise_exception (jm, job, type, 4, jm->owner, note, -1) < 0)
         flux_log_error (jm->h, "%s: error raising exception: %s",
                         idf58 (job->id), note);
@@ -202,7 +200,6 @@ int jobtap_call (struct manager *jm, struct job *job, const char *topic,
 {
     struct jobtap *jt = jm->jobtap;
     flux_plugin_arg_t *args;
-    va_list ap;
     int rc = 0;
 
     if (!has_handler (jt, topic))
@@ -210,9 +207,10 @@ int jobtap_call (struct manager *jm, struct job *job, const char *topic,
     if (!(args = jobtap_args (job)))
         goto error;
     if (fmt) {
-        va_start (ap, fmt);
-        rc = flux_plugin_arg_vpack (args, FLUX_PLUGIN_ARG_IN, fmt, ap);
-        va_end (ap);
+        rc = VA (fmt, flux_plugin_arg_vpack (args,
+                                             FLUX_PLUGIN_ARG_IN,
+                                             fmt,
+                                             ap));
         if (rc < 0)
             goto error;
     }

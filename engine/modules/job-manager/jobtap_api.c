@@ -2,6 +2,7 @@
  *
  * What plugins call: flux_jobtap_*(), declared in flux/jobtap.h.
  */
+#include "common/va.h"
 #include "jobtap.h"
 
 flux_t *flux_jobtap_get_flux (flux_plugin_t *p)
@@ -95,26 +96,18 @@ static void verror (flux_plugin_t *p, flux_plugin_arg_t *args,
 int flux_jobtap_error (flux_plugin_t *p, flux_plugin_arg_t *args,
                        const char *fmt, ...)
 {
-    va_list ap;
-
-    va_start (ap, fmt);
-    verror (p, args, fmt, ap);
-    va_end (ap);
+    VA_DO (fmt, verror (p, args, fmt, ap));
     return -1;
 }
 
 int flux_jobtap_reject_job (flux_plugin_t *p, flux_plugin_arg_t *args,
                             const char *fmt, ...)
 {
-    va_list ap;
-
     if (!fmt)
         return flux_jobtap_error (p, args,
                                   "rejected by job-manager plugin '%s'",
                                   jobtap_plugin_name (p));
-    va_start (ap, fmt);
-    verror (p, args, fmt, ap);
-    va_end (ap);
+    VA_DO (fmt, verror (p, args, fmt, ap));
     return -1;
 }
 
@@ -270,8 +263,6 @@ int flux_jobtap_event_post_pack (flux_plugin_t *p, flux_jobid_t id,
                                  const char *name, const char *fmt, ...)
 {
     struct job *job;
-    va_list ap;
-    int rc;
 
     if (!name) {
         errno = EINVAL;
@@ -279,10 +270,7 @@ int flux_jobtap_event_post_pack (flux_plugin_t *p, flux_jobid_t id,
     }
     if (!(job = lookup_active (p, id)))
         return -1;
-    va_start (ap, fmt);
-    rc = event_vpost (jobtap_of (p)->jm, job, 0, name, fmt, ap);
-    va_end (ap);
-    return rc;
+    return VA (fmt, event_vpost (jobtap_of (p)->jm, job, 0, name, fmt, ap));
 }
 
 static bool can_update (struct job *job)
@@ -298,14 +286,11 @@ int flux_jobtap_jobspec_update_pack (flux_plugin_t *p, const char *fmt, ...)
 {
     struct jobtap *jt = jobtap_of (p);
     json_t *o;
-    va_list ap;
     int rc = 0;
 
     if (!jt || !fmt || !can_update (jobtap_current (jt)))
         goto inval;
-    va_start (ap, fmt);
-    o = json_vpack_ex (NULL, 0, fmt, ap);
-    va_end (ap);
+    o = VA (fmt, json_vpack_ex (NULL, 0, fmt, ap));
     if (!o || !updates_valid (o)) {
         json_decref (o);
         goto inval;
@@ -328,7 +313,6 @@ int flux_jobtap_jobspec_update_id_pack (flux_plugin_t *p, flux_jobid_t id,
     struct jobtap *jt = jobtap_of (p);
     struct job *job;
     json_t *o;
-    va_list ap;
     int rc;
 
     if (!jt
@@ -337,9 +321,7 @@ int flux_jobtap_jobspec_update_id_pack (flux_plugin_t *p, flux_jobid_t id,
         || !can_update (job)
         || job == jobtap_current (jt))
         goto inval;
-    va_start (ap, fmt);
-    o = json_vpack_ex (NULL, 0, fmt, ap);
-    va_end (ap);
+    o = VA (fmt, json_vpack_ex (NULL, 0, fmt, ap));
     if (!o || !updates_valid (o)) {
         json_decref (o);
         goto inval;
