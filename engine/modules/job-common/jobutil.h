@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-3.0-only
  *
- * What job-manager, the shell and libflux share: a map keyed by job ID, access to JSON
- * by dotted path, eventlog lines, and error text.
+ * What job-manager, the shell and libflux share: a map keyed by job ID, JSON
+ * by dotted path, eventlog lines, error text.
  */
 #ifndef SOLO_JOBUTIL_H
 #define SOLO_JOBUTIL_H
