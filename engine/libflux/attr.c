@@ -126,8 +126,8 @@ int flux_attr_set (flux_t *h, const char *name, const char *val)
         return -1;
     }
     f = flux_rpc_pack (h, "attr.set", FLUX_NODEID_ANY, 0, "{s:s s:s}",
-                       "name", name,
-                       "value", val);
+                       "value", val,
+                       "name", name);
     rc = flux_rpc_get (f, NULL);
     flux_future_destroy (f);
     return rc;

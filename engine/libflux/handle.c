@@ -334,7 +334,9 @@ int flux_send (flux_t *h, const flux_msg_t *msg, int flags)
 
 int flux_send_new (flux_t *h, flux_msg_t **msg, int flags)
 {
-    if (!h || !msg || !*msg || (*msg)->refcount > 1) {
+    bool ours = h && msg && *msg && (*msg)->refcount == 1;
+
+    if (!ours) {
         errno = EINVAL;
         return -1;
     }

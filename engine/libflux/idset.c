@@ -329,16 +329,11 @@ struct idset *idset_intersect (const struct idset *a, const struct idset *b)
     struct idset *result;
     unsigned int id;
 
-    if (!a || !b) {
+    if (a && b && b->count < a->count)
+        return idset_intersect (b, a);
+    if (!b)
         errno = EINVAL;
-        return NULL;
-    }
-    if (b->count < a->count) {
-        const struct idset *tmp = a;
-        a = b;
-        b = tmp;
-    }
-    if (!(result = idset_copy (a)))
+    if (!b || !(result = idset_copy (a)))
         return NULL;
     for (id = idset_first (a); id != IDSET_INVALID_ID; id = idset_next (a, id)) {
         if (!idset_test (b, id))

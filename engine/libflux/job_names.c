@@ -387,11 +387,11 @@ char *flux_unwrap_string (const char *in, bool verify, uint32_t *userid,
         || parse_header (in, dot1 - in, &uid) < 0
         || !(result = decode_part (dot1 + 1, dot2 - dot1 - 1, &len))) {
         errno = EINVAL;
-        errprintf (error, "sign-none-unwrap failed: %s", strerror (errno));
+        errprintf (error, "jobspec with no signature: %s", strerror (errno));
         return NULL;
     }
     if (verify && uid != getuid ()) {
-        errprintf (error, "sign-none-unwrap: signing userid %lu != current "
+        errprintf (error, "jobspec of user %lu, and not of "
                    "%lu", (unsigned long)uid, (unsigned long)getuid ());
         free (result);
         errno = EPERM;

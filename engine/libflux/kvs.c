@@ -57,6 +57,8 @@ static int add_op (flux_kvs_txn_t *txn,
                    const char *key,
                    json_t *dirent)
 {
+    json_t *op;
+
     if (!dirent)
         return -1;
     if (!txn
@@ -68,15 +70,12 @@ static int add_op (flux_kvs_txn_t *txn,
         errno = EINVAL;
         return -1;
     }
-    if (json_array_append_new (txn->ops,
-                               json_pack ("{s:s s:i s:o}",
-                                          "key", key,
-                                          "flags", flags,
-                                          "dirent", dirent)) < 0) {
-        errno = EINVAL;
-        return -1;
-    }
-    return 0;
+    op = json_pack ("{s:o s:s s:i}",
+                    "dirent", dirent,
+                    "key", key,
+                    "flags", flags);
+    errno = EINVAL;
+    return json_array_append_new (txn->ops, op);
 }
 
 int flux_kvs_txn_put_raw (flux_kvs_txn_t *txn,

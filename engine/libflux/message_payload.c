@@ -9,16 +9,12 @@ static void set_lasterr (const flux_msg_t *cmsg, const char *fmt, ...)
 {
     flux_msg_t *msg = (flux_msg_t *)cmsg;
     ERRNO_SAFE_BLOCK;
-    va_list ap;
+    char *text = NULL;
 
+    if (fmt && VA (fmt, vasprintf (&text, fmt, ap)) < 0)
+        text = NULL;
     free (msg->lasterr);
-    msg->lasterr = NULL;
-    if (fmt) {
-        va_start (ap, fmt);
-        if (vasprintf (&msg->lasterr, fmt, ap) < 0)
-            msg->lasterr = NULL;
-        va_end (ap);
-    }
+    msg->lasterr = text;
 }
 
 const char *flux_msg_last_error (const flux_msg_t *msg)

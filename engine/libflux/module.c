@@ -45,17 +45,16 @@ static void ping_cb (flux_t *h, flux_msg_handler_t *mh,
 int flux_module_config_request_decode (const flux_msg_t *msg,
                                        flux_conf_t **confp)
 {
-    flux_conf_t *conf;
-    json_t *o;
+    flux_conf_t *conf = NULL;
+    json_t *table;
 
-    if (flux_request_unpack (msg, NULL, "o", &o) < 0
-        || !(conf = flux_conf_pack ("O", o)))
-        return -1;
-    if (confp)
+    if (flux_request_unpack (msg, NULL, "o", &table) == 0)
+        conf = flux_conf_pack ("O", table);
+    if (conf && confp)
         *confp = conf;
     else
         flux_conf_decref (conf);
-    return 0;
+    return conf ? 0 : -1;
 }
 
 static void config_cb (flux_t *h, flux_msg_handler_t *mh,
@@ -167,16 +166,16 @@ int flux_module_initialize (flux_t *h, char **argsp, flux_error_t *errp)
         return -1;
     }
     if (!(msg = flux_recv (h, FLUX_MATCH_REQUEST, 0))) {
-        errprintf (errp, "welcome receive failure: %s", strerror (errno));
+        errprintf (errp, "no welcome from the broker: %s", strerror (errno));
         return -1;
     }
-    if (flux_request_unpack (msg, NULL, "{s:o s:o s:o s:s s:s}",
-                             "args", &args,
-                             "attrs", &attrs,
-                             "conf", &conf,
+    if (flux_request_unpack (msg, NULL, "{s:s s:s s:o s:o s:o}",
                              "name", &name,
-                             "uuid", &uuid) < 0)
-        errprintf (errp, "welcome decode failure: %s", strerror (errno));
+                             "uuid", &uuid,
+                             "conf", &conf,
+                             "attrs", &attrs,
+                             "args", &args) < 0)
+        errprintf (errp, "the welcome is not valid: %s", strerror (errno));
     else if (set_conf (h, conf) < 0
              || cache_attrs (h, attrs) < 0
              || set_aux_string (h, "flux::name", name) < 0

@@ -231,14 +231,10 @@ static void service_cb (flux_t *h, flux_msg_handler_t *mh,
 static int add_handler (flux_shell_t *shell, struct flux_match match,
                         flux_msg_handler_f cb, void *arg)
 {
-    flux_msg_handler_t *mh;
+    flux_msg_handler_t *mh = flux_msg_handler_create (shell->h, match, cb, arg);
+    flux_free_f destroy = (flux_free_f)flux_msg_handler_destroy;
 
-    if (!(mh = flux_msg_handler_create (shell->h, match, cb, arg)))
-        return -1;
-    if (flux_aux_set (shell->h,
-                      NULL,
-                      mh,
-                      (flux_free_f)flux_msg_handler_destroy) < 0) {
+    if (!mh || flux_aux_set (shell->h, NULL, mh, destroy) < 0) {
         flux_msg_handler_destroy (mh);
         return -1;
     }
@@ -392,28 +388,19 @@ static json_t *task_info (flux_shell_task_t *task)
                              json_integer (sig ? 128 + sig
                                                : WEXITSTATUS (status)));
     }
-    if (flux_shell_aux_set (task->shell,
-                            key,
-                            o,
-                            (flux_free_f)json_decref) < 0) {
-        json_decref (o);
-        return NULL;
-    }
-    return o;
+    if (flux_shell_aux_set (task->shell, key, o, (flux_free_f)json_decref) == 0)
+        return o;
+    json_decref (o);
+    return NULL;
 }
 
 int flux_shell_task_get_info (flux_shell_task_t *task, char **json_str)
 {
-    json_t *o;
+    json_t *info = task && json_str ? task_info (task) : NULL;
 
-    if (!task || !json_str) {
+    if (!task || !json_str)
         errno = EINVAL;
-        return -1;
-    }
-    if (!(o = task_info (task))
-        || !(*json_str = json_dumps (o, JSON_COMPACT)))
-        return -1;
-    return 0;
+    return info && (*json_str = json_dumps (info, JSON_COMPACT)) ? 0 : -1;
 }
 
 // vi: ts=4 sw=4 expandtab

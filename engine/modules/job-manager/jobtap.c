@@ -17,12 +17,11 @@ struct jobtap *jobtap_of (flux_plugin_t *p)
 /* Builtins and loaded objects are known by different names. */
 const char *jobtap_plugin_name (flux_plugin_t *p)
 {
-    const char *name;
+    const char *name = flux_plugin_aux_get (p, "jobtap::basename");
 
-    if ((name = flux_plugin_aux_get (p, "jobtap::basename"))
-        || (name = flux_plugin_get_name (p)))
-        return name;
-    return "unknown";
+    if (!name)
+        name = flux_plugin_get_name (p);
+    return name ? name : "unknown";
 }
 
 /* Output arguments start as {} so that unpacking them never fails. */
@@ -388,14 +387,14 @@ int jobtap_job_update (struct manager *jm, struct job *job,
     snprintf (topic, sizeof (topic), "job.update.%s", key);
     if (!(args = jobtap_args (job))
         || flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_IN,
-                                 "{s:{s:I s:I} s:s s:O s:{s:O}}",
-                                 "cred",
-                                   "userid", (json_int_t)cred.userid,
-                                   "rolemask", (json_int_t)cred.rolemask,
+                                 "{s:{s:O} s:s s:O s:{s:I s:I}}",
+                                 "updates",
+                                   key, value,
                                  "key", key,
                                  "value", value,
-                                 "updates",
-                                   key, value) < 0) {
+                                 "cred",
+                                   "rolemask", (json_int_t)cred.rolemask,
+                                   "userid", (json_int_t)cred.userid) < 0) {
         flux_plugin_arg_destroy (args);
         return set_error (error, "cannot call plugins");
     }

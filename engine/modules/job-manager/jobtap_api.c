@@ -33,11 +33,10 @@ static struct job *lookup_active (flux_plugin_t *p, flux_jobid_t id)
 {
     struct job *job = lookup (p, id);
 
-    if (job && job->state == FLUX_JOB_STATE_INACTIVE) {
-        errno = ENOENT;
-        return NULL;
-    }
-    return job;
+    if (!job || job->state != FLUX_JOB_STATE_INACTIVE)
+        return job;
+    errno = ENOENT;
+    return NULL;
 }
 
 int flux_jobtap_service_register_ex (flux_plugin_t *p, const char *method,
@@ -47,6 +46,7 @@ int flux_jobtap_service_register_ex (flux_plugin_t *p, const char *method,
     struct flux_match match = FLUX_MATCH_REQUEST;
     const char *name = flux_plugin_get_name (p);
     flux_t *h = flux_jobtap_get_flux (p);
+    flux_free_f destroy = (flux_free_f)flux_msg_handler_destroy;
     flux_msg_handler_t *mh;
     char topic[1024];
 
@@ -63,10 +63,8 @@ int flux_jobtap_service_register_ex (flux_plugin_t *p, const char *method,
         return -1;
     }
     match.topic_glob = topic;
-    if (!(mh = flux_msg_handler_create (h, match, cb, arg)))
-        return -1;
-    if (flux_plugin_aux_set (p, NULL, mh,
-                             (flux_free_f)flux_msg_handler_destroy) < 0) {
+    mh = flux_msg_handler_create (h, match, cb, arg);
+    if (!mh || flux_plugin_aux_set (p, NULL, mh, destroy) < 0) {
         flux_msg_handler_destroy (mh);
         return -1;
     }
@@ -84,13 +82,14 @@ int flux_jobtap_service_register (flux_plugin_t *p, const char *method,
 static void verror (flux_plugin_t *p, flux_plugin_arg_t *args,
                     const char *fmt, va_list ap)
 {
-    flux_error_t error;
+    int flags = FLUX_PLUGIN_ARG_OUT;
+    flux_error_t why;
 
-    format_text (error.text, sizeof (error.text), fmt, ap);
-    if (error.text[0] != '\0'
-        && flux_plugin_arg_pack (args, FLUX_PLUGIN_ARG_OUT, "{s:s}",
-                                 "errmsg", error.text) < 0)
-        flux_log_error (flux_jobtap_get_flux (p), "error packing message");
+    format_text (why.text, sizeof (why.text), fmt, ap);
+    if (!*why.text)
+        return;
+    if (flux_plugin_arg_pack (args, flags, "{s:s}", "errmsg", why.text) < 0)
+        flux_log_error (jobtap_of (p)->jm->h, "refusal of a plugin");
 }
 
 int flux_jobtap_error (flux_plugin_t *p, flux_plugin_arg_t *args,
@@ -356,12 +355,11 @@ static int perilog (flux_plugin_t *p, struct job *job, bool prolog,
                     const char *event, const char *description, int status)
 {
     bool start = strstr (event, "-start") != NULL;
+    bool cleanup = job->state == FLUX_JOB_STATE_CLEANUP;
+    bool late = prolog ? job->start_pending || (start && cleanup) : !cleanup;
     struct manager *jm = jobtap_of (p)->jm;
 
-    if (!description
-        || (prolog && job->start_pending)
-        || (prolog && start && job->state == FLUX_JOB_STATE_CLEANUP)
-        || (!prolog && job->state != FLUX_JOB_STATE_CLEANUP)) {
+    if (late || !description) {
         errno = EINVAL;
         return -1;
     }

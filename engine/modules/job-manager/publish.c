@@ -67,17 +67,16 @@ int annotate_and_publish (struct manager *jm, struct job *job,
 /* Only when nothing remains is it worth an event. */
 void annotations_drop (struct manager *jm, struct job *job, const char *key)
 {
-    if (!job->annotations)
+    json_t *notes = job->annotations;
+
+    if (!notes)
         return;
     if (key)
-        (void)json_object_del (job->annotations, key);
-    else
-        (void)json_object_clear (job->annotations);
-    if (json_object_size (job->annotations) == 0) {
-        json_decref (job->annotations);
-        job->annotations = NULL;
-        if (publish_annotations (jm, job) < 0)
-            flux_log_error (jm->h, "%s: error publishing annotations",
-                            idf58 (job->id));
-    }
+        (void)json_object_del (notes, key);
+    if (key && json_object_size (notes) > 0)
+        return;
+    job->annotations = NULL;
+    json_decref (notes);
+    if (publish_annotations (jm, job) < 0)
+        flux_log_error (jm->h, "annotations of %s", idf58 (job->id));
 }

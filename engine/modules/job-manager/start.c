@@ -104,14 +104,14 @@ static int on_release (struct manager *jm, struct job *job, json_t *data)
 
 static int on_exception (struct manager *jm, struct job *job, json_t *data)
 {
-    int severity;
-    const char *type;
     const char *note = "";
+    const char *type;
+    int severity;
 
-    if (json_unpack (data, "{s:i s:s s?s}",
-                     "severity", &severity,
+    if (json_unpack (data, "{s?s s:s s:i}",
+                     "note", &note,
                      "type", &type,
-                     "note", &note) < 0)
+                     "severity", &severity) < 0)
         return -1;
     return event_post (jm, job, 0, "exception", "{s:s s:i s:I s:s}",
                        "type", type,
