@@ -51,7 +51,6 @@ struct flux_future {
     struct result fatal;        // if errnum is set
     struct waiting *now;
     struct continuing *then;
-    flux_future_t *source;      // flux_future_fulfill_with()
 };
 
 /* Results */
@@ -147,40 +146,6 @@ void flux_future_fulfill_error (flux_future_t *f, int errnum,
         add_result (f, res);
 }
 
-/* The first source stays with f, whose user may ask it for its aux.  Only
- * one, so that its life time is clear.
- */
-int flux_future_fulfill_with (flux_future_t *f, flux_future_t *p)
-{
-    struct result *res;
-
-    if (!f || !p || f == p) {
-        errno = EINVAL;
-        return -1;
-    }
-    if (f->source && f->source != p) {
-        errno = EEXIST;
-        return -1;
-    }
-    if (!(res = current (p))) {
-        errno = EAGAIN;
-        return -1;
-    }
-    if (res == &p->fatal)
-        flux_future_fatal_error (f, res->errnum, res->errstr);
-    else if (res->errnum)
-        flux_future_fulfill_error (f, res->errnum, res->errstr);
-    else {
-        flux_future_fulfill (f, res->value, res->free_fn);
-        res->free_fn = NULL;
-    }
-    if (!f->source) {
-        flux_future_incref (p);
-        f->source = p;
-    }
-    return 0;
-}
-
 bool flux_future_is_ready (flux_future_t *f)
 {
     return f && current (f);
@@ -238,7 +203,6 @@ void flux_future_destroy (flux_future_t *f)
 
     if (!f || --f->refcount > 0)
         return;
-    flux_future_destroy (f->source);
     aux_destroy (&f->aux);
     while (f->result) {
         struct result *res = f->result;
@@ -265,15 +229,10 @@ void flux_future_decref (flux_future_t *f)
 
 void *flux_future_aux_get (flux_future_t *f, const char *name)
 {
-    void *value;
-
-    if (!f) {
-        errno = EINVAL;
-        return NULL;
-    }
-    if (!(value = aux_get (f->aux, name)) && f->source)
-        value = flux_future_aux_get (f->source, name);
-    return value;
+    if (f)
+        return aux_get (f->aux, name);
+    errno = EINVAL;
+    return NULL;
 }
 
 int flux_future_aux_set (flux_future_t *f, const char *name, void *aux,

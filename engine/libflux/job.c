@@ -212,67 +212,71 @@ static int result_event (json_t *res, json_t *entry)
     return 0;
 }
 
-/* Without "continue" the chain would end with the first event. */
-static void result_event_cb (flux_future_t *f, void *arg)
+static void result_end (flux_future_t *f, json_t *res, int errnum)
 {
+    json_t *result = json_integer (result_of (res));
+    char *s = NULL;
+
+    if (json_object_set_new (res, "result", result) < 0
+        || !(s = json_dumps (res, JSON_COMPACT)))
+        errnum = ENOMEM;
+    if (errnum)
+        flux_future_fulfill_error (f, errnum, NULL);
+    else
+        flux_future_fulfill (f, s, free);
+}
+
+static void result_cb (flux_future_t *watch, void *arg)
+{
+    flux_future_t *f = arg;
+    json_t *res = flux_future_aux_get (f, "flux::result");
     const char *s;
     json_t *entry = NULL;
 
-    if (flux_job_event_watch_get (f, &s) < 0
-        || !s
-        || !(entry = json_loads (s, 0, NULL))
-        || result_event (arg, entry) < 0) {
-        flux_future_continue_error (f, EPROTO, NULL);
-        flux_future_destroy (f);
-    }
-    else {
-        flux_future_continue (f, NULL);
-        flux_future_reset (f);
-    }
+    if (flux_future_get (watch, NULL) < 0)
+        result_end (f, res, errno == ENODATA ? 0 : errno);
+    else if (flux_job_event_watch_get (watch, &s) < 0
+             || !s
+             || !(entry = json_loads (s, 0, NULL))
+             || result_event (res, entry) < 0)
+        result_end (f, res, EPROTO);
+    else
+        flux_future_reset (watch);
     json_decref (entry);
 }
 
-static void result_end_cb (flux_future_t *f, void *arg)
+/* In the reactor that the future is waited for in. */
+static void result_init (flux_future_t *f, void *arg)
 {
-    json_t *res = arg;
-    char *s;
+    json_t *res = flux_future_aux_get (f, "flux::result");
+    flux_jobid_t id = json_integer_value (json_object_get (res, "id"));
+    flux_t *h = flux_future_get_flux (f);
+    flux_future_t *watch = flux_job_event_watch (h, id, "eventlog", 0);
 
-    if (flux_future_get (f, NULL) < 0 && errno != ENODATA)
-        flux_future_continue_error (f, errno, NULL);
-    else if (json_object_set_new (res, "result",
-                                  json_integer (result_of (res))) < 0
-             || !(s = json_dumps (res, JSON_COMPACT)))
-        flux_future_continue_error (f, ENOMEM, NULL);
-    else
-        flux_future_fulfill_next (f, s, free);
-    flux_future_destroy (f);
+    if (!watch
+        || flux_future_aux_set (f, NULL, watch,
+                                (flux_free_f)flux_future_destroy) < 0) {
+        flux_future_fulfill_error (f, errno, NULL);
+        flux_future_destroy (watch);
+    }
+    else if (flux_future_then (watch, -1., result_cb, f) < 0)
+        flux_future_fulfill_error (f, errno, NULL);
 }
 
 flux_future_t *flux_job_result (flux_t *h, flux_jobid_t id, int flags)
 {
-    json_t *res;
-    flux_future_t *watch;
-    flux_future_t *f;
+    json_t *res = json_pack ("{s:I s:b}", "id", id, "exception_occurred", 0);
+    flux_future_t *f = h ? flux_future_create (result_init, NULL) : inval ();
 
-    if (!(res = json_pack ("{s:I s:b}",
-                           "id", id,
-                           "exception_occurred", 0))
-        || !(watch = flux_job_event_watch (h, id, "eventlog", 0))) {
-        json_decref (res);
-        return NULL;
-    }
-    if (!(f = flux_future_and_then (watch, result_event_cb, res))
-        || !(f = flux_future_or_then (watch, result_end_cb, res))) {
-        json_decref (res);
-        flux_future_destroy (watch);
-        return NULL;
-    }
-    if (flux_future_aux_set (f, "flux::result", res,
-                             (flux_free_f)json_decref) < 0) {
+    if (!res
+        || !f
+        || flux_future_aux_set (f, "flux::result", res,
+                                (flux_free_f)json_decref) < 0) {
         json_decref (res);
         flux_future_destroy (f);
         return NULL;
     }
+    flux_future_set_flux (f, h);
     return f;
 }
 

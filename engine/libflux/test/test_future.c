@@ -184,31 +184,24 @@ static void test_then_once (void **state)
     flux_reactor_destroy (r);
 }
 
-static void test_aux_with (void **state)
+static void test_aux (void **state)
 {
     flux_future_t *f = flux_future_create (NULL, NULL);
     flux_future_t *p = flux_future_create (NULL, NULL);
-    flux_future_t *other = flux_future_create (NULL, NULL);
     const void *value;
     int x;
 
     freed = 0;
     assert_int_equal (flux_future_aux_set (p, "key", &x, free_value), 0);
     assert_errno (flux_future_aux_get (f, "key") == NULL, ENOENT);
-    assert_errno (flux_future_fulfill_with (f, p) < 0, EAGAIN);
-    assert_errno (flux_future_fulfill_with (f, f) < 0, EINVAL);
+    assert_ptr_equal (flux_future_aux_get (p, "key"), &x);
     flux_future_fulfill (p, &x, free_value);
-    flux_future_fulfill (other, &x, NULL);
-    assert_int_equal (flux_future_fulfill_with (f, p), 0);
-    assert_errno (flux_future_fulfill_with (f, other) < 0, EEXIST);
-    assert_int_equal (flux_future_get (f, &value), 0);
+    assert_int_equal (flux_future_get (p, &value), 0);
     assert_ptr_equal (value, &x);
-    assert_ptr_equal (flux_future_aux_get (f, "key"), &x);
-    flux_future_destroy (p);
     assert_int_equal (freed, 0);
-    flux_future_destroy (f);
+    flux_future_destroy (p);
     assert_int_equal (freed, 2);    // the value once, the aux once
-    flux_future_destroy (other);
+    flux_future_destroy (f);
 }
 
 static flux_future_t *timer (double *after)
@@ -244,71 +237,6 @@ static void test_all (void **state)
     flux_future_destroy (all);
 }
 
-static void continue_cb (flux_future_t *f, void *arg)
-{
-    assert_int_equal (flux_future_continue (f, timer (&soon)), 0);
-    flux_future_destroy (f);
-}
-
-static void error_cb (flux_future_t *f, void *arg)
-{
-    flux_future_continue_error (f, EBUSY, "not now");
-    flux_future_destroy (f);
-}
-
-static void value_cb (flux_future_t *f, void *arg)
-{
-    assert_int_equal (flux_future_fulfill_next (f, arg, NULL), 0);
-    flux_future_destroy (f);
-}
-
-static void test_chain (void **state)
-{
-    flux_reactor_t *r = flux_reactor_create (0);
-    flux_future_t *f, *next;
-    const void *value;
-    int count = 0;
-
-    // now
-    assert_non_null (next = flux_future_and_then (timer (&soon), continue_cb,
-                                                  NULL));
-    assert_int_equal (flux_future_get (next, NULL), 0);
-    flux_future_destroy (next);
-
-    // then, over two steps
-    assert_non_null (f = timer (&soon));
-    flux_future_set_reactor (f, r);
-    assert_non_null (next = flux_future_and_then (f, continue_cb, NULL));
-    assert_non_null (next = flux_future_and_then (next, error_cb, NULL));
-    assert_int_equal (flux_future_then (next, -1., count_cb, &count), 0);
-    assert_true (flux_reactor_run (r, 0) >= 0);
-    assert_int_equal (count, 1);
-    assert_errno (flux_future_get (next, NULL) < 0, EBUSY);
-    assert_string_equal (flux_future_error_string (next), "not now");
-    flux_future_destroy (next);
-
-    // an error passes by and_then, and or_then turns it round
-    assert_non_null (f = flux_future_create (NULL, NULL));
-    flux_future_set_reactor (f, r);
-    flux_future_fulfill_error (f, ENOENT, NULL);
-    assert_non_null (next = flux_future_and_then (f, error_cb, NULL));
-    assert_errno (flux_future_get (next, NULL) < 0, ENOENT);
-    flux_future_destroy (next);
-    assert_non_null (f = flux_future_create (NULL, NULL));
-    flux_future_set_reactor (f, r);
-    flux_future_fulfill_error (f, ENOENT, NULL);
-    assert_non_null (next = flux_future_or_then (f, value_cb, &count));
-    assert_int_equal (flux_future_get (next, &value), 0);
-    assert_ptr_equal (value, &count);
-    flux_future_destroy (next);
-
-    // given up before it began
-    assert_non_null (next = flux_future_and_then (timer (&late), continue_cb,
-                                                  NULL));
-    flux_future_destroy (next);
-    flux_reactor_destroy (r);
-}
-
 int main (void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,9 +244,8 @@ int main (void)
         cmocka_unit_test (test_init),
         cmocka_unit_test (test_then),
         cmocka_unit_test (test_then_once),
-        cmocka_unit_test (test_aux_with),
+        cmocka_unit_test (test_aux),
         cmocka_unit_test (test_all),
-        cmocka_unit_test (test_chain),
     };
     return cmocka_run_group_tests (tests, NULL, NULL);
 }

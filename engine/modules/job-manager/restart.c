@@ -34,16 +34,24 @@ static void forget (struct manager *jm, const char *key)
 /* What cannot be read is moved out of the way, not lost. */
 static void set_aside (struct manager *jm, const char *key, flux_jobid_t id)
 {
-    flux_future_t *f;
+    flux_kvs_txn_t *txn = flux_kvs_txn_create ();
+    flux_future_t *f = flux_kvs_lookup (jm->h, NULL, FLUX_KVS_TREEOBJ, key);
+    flux_future_t *done = NULL;
+    const char *treeobj;
     char dst[128];
 
     snprintf (dst, sizeof (dst), "job-lost+found.job.%s", idf58 (id));
-    if (!(f = flux_kvs_copy (jm->h, NULL, key, NULL, dst, 0))
-        || flux_future_get (f, NULL) < 0)
+    if (!txn
+        || flux_kvs_lookup_get_treeobj (f, &treeobj) < 0
+        || flux_kvs_txn_put_treeobj (txn, 0, dst, treeobj) < 0
+        || !(done = flux_kvs_commit (jm->h, NULL, 0, txn))
+        || flux_future_get (done, NULL) < 0)
         flux_log_error (jm->h, "cp %s %s", key, dst);
     else
         forget (jm, key);
+    flux_future_destroy (done);
     flux_future_destroy (f);
+    flux_kvs_txn_destroy (txn);
 }
 
 /* ENODATA: the job was never accepted. */

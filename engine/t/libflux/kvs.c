@@ -164,9 +164,6 @@ static void test_changes (void **state)
     f = lookup (h, 0, "c.link");
     assert_errno (flux_kvs_lookup_get (f, &s) < 0, ENOENT);
     flux_future_destroy (f);
-
-    done (flux_kvs_copy (h, NULL, "c.log", NULL, "c.copy", 0));
-    assert_value (h, "c.copy", "ab");
 }
 
 /* What a key stands for can be given another name. */
