@@ -72,3 +72,32 @@ def test_nothing_is_installed_without_its_hash(
     assert all("--require-hashes -r scripts/lock/" in line for line in installs)
     if fails == "none":
         assert any(line.startswith("uv ") for line in installs)
+
+
+def test_who_does_not_test_builds_no_unit_tests(tmp_path: pathlib.Path) -> None:
+    """They are a quarter of what is compiled. Once they are wanted, they stay."""
+    shutil.copytree(TOP / "scripts", tmp_path / "scripts")
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / "build").mkdir()
+    stub = tmp_path / ".venv/bin/meson"
+    stub.write_text(STUB.replace("{fails}", ""))
+    stub.chmod(0o755)
+    for name in ("python3", "uv", "ninja", "promtool"):
+        shutil.copy(stub, stub.with_name(name))
+    calls = tmp_path / "calls"
+
+    def setup(*options: str) -> list[str]:
+        calls.write_text("")
+        subprocess.run(
+            [tmp_path / "scripts/setup", "--no-apt", "-q", *options],
+            env={**os.environ, "CALLS": str(calls)},
+            capture_output=True,
+        )
+        return re.findall("^meson .*-Dtests=.*", calls.read_text(), flags=re.M)
+
+    (configured,) = setup()
+    assert " -Dtests=false" in configured
+    (tmp_path / "build/build.ninja").touch()
+    assert setup() == []
+    assert setup("--tests") == ["meson configure build -Dtests=true"]
+    assert setup("--tests") == setup() == []
