@@ -30,18 +30,22 @@ def check(returned: int, what: str, error) -> None:
         sys.exit(f"{what}: {text}")
 
 
+def log_error(handle: flux.Flux, text: str) -> None:
+    handle.log(3, text.replace("%", "%%"))  # it is a format
+
+
 def run(handle: flux.Flux, entry, args: list) -> int:
     """Run the module's entry point; returns 0 or an errno."""
     try:
         entry(handle, *args)
     except ValueError as exc:
-        handle.log(3, str(exc))
+        log_error(handle, str(exc))
         return errno.EINVAL
     except OSError as exc:
         return exc.errno or errno.ECONNRESET
     except Exception:  # pylint: disable=broad-except
         for line in traceback.format_exc().splitlines():
-            handle.log(3, line)
+            log_error(handle, line)
         return errno.ECONNRESET
     return 0
 

@@ -8,6 +8,7 @@ import glob
 import json
 import os
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -595,10 +596,18 @@ def test_sigterm():
     instance.process.communicate()
 
 
+def test_refused_configuration_is_no_format(tmp_path):
+    (tmp_path / "exec.toml").write_text('[exec]\nkill-timeout = "%s%n"\n')
+    done = start(f"--config-path={tmp_path}", "--scheduler=none", "true")
+    assert done.returncode == 1
+    assert "error loading job-exec: Invalid argument" in done.stderr
+    assert "invalid kill-timeout: %s%n" in done.stderr
+
+
 def test_no_start_compiles_python():
     """Bytecode is installed, as those who start an instance may not be able to write
     any."""
-    prefix = Path(os.environ["FLUX_DWS_PREFIX"])
+    prefix = Path(str(shutil.which(FLUX))).parents[1]
     sources = [
         *prefix.glob("lib/flux-solo/modules/*.py"),
         *prefix.glob("libexec/flux-solo/*.py"),
